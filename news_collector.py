@@ -24,17 +24,12 @@ from datetime import datetime, timedelta
 from typing import Final, Protocol
 
 from torra.collecting.asking import (
-    CLOSE_SECONDS,
     FETCH_SECONDS,
-    LATE_PACES,
     LONGEST_PAUSE_S,
-    MAX_ABANDONED,
-    SHORTEST_PAUSE_S,
     TROUBLES,
-    WAITS_S,
-    WHOLE_SOURCE,
     WORKING,
     Loop,
+    Place,
     Poller,
     SourceSettings,
     TopicState,
@@ -60,28 +55,6 @@ from torra.evidence.news_digest import (
 )
 from torra.evidence.news_shelf import Headlines, Shelves
 
-__all__ = [
-    "ALL_LATER",
-    "ALL_OLD",
-    "CLOSE_SECONDS",
-    "FETCH_SECONDS",
-    "FILE_LOOK_S",
-    "LATE_PACES",
-    "LONGEST_PAUSE_S",
-    "MAX_ABANDONED",
-    "OLDEST",
-    "SHORTEST_PAUSE_S",
-    "TROUBLES",
-    "WAITS_S",
-    "WHOLE_SOURCE",
-    "WORKING",
-    "Collector",
-    "NewsSources",
-    "NewsTables",
-    "TopicState",
-    "Vendor",
-]
-
 logger = logging.getLogger(__name__)
 
 FILE_LOOK_S: Final = 5.0
@@ -95,7 +68,7 @@ ALL_OLD: Final = f"all items are older than {OLDEST.days} days"
 
 
 class Vendor(SourceSettings, Protocol):
-    """A source that is asked (torra.news.source)."""
+    """A source that is asked: a vendor (torra.news.source), or a plug-in (torra.news.plug_in)."""
 
     def topics(self, subject: NewsSubject) -> tuple[str, ...]:
         """Return what to ask about a subject."""
@@ -103,20 +76,6 @@ class Vendor(SourceSettings, Protocol):
 
     def fetch(self, topic: str, now: datetime, seconds: float) -> NewsAnswer:
         """Ask; never raises."""
-        ...
-
-
-class NewsSources(Protocol):
-    """The sources that can be asked (torra.news.source.Sources)."""
-
-    @property
-    def vendors(self) -> Mapping[str, Vendor]:
-        """Vendors by name."""
-        ...
-
-    @property
-    def files(self) -> Mapping[str, Headlines]:
-        """Files by their name in the settings."""
         ...
 
 
@@ -145,12 +104,14 @@ class NewsTables(Protocol):
 class Collector(Poller[NewsAnswer]):
     """Collects in its own threads; any thread may read.
 
-    `now` is the desk's clock, `monotonic` counts real seconds.
+    `vendors` by name, `files` by their name in the settings (torra.news.source.Sources). `now` is
+    the desk's clock, `monotonic` counts real seconds.
     """
 
     def __init__(
         self,
-        sources: NewsSources,
+        vendors: Mapping[str, Vendor],
+        files: Mapping[str, Headlines],
         store: NewsTables,
         *,
         now: Callable[[], datetime],
@@ -158,18 +119,14 @@ class Collector(Poller[NewsAnswer]):
         score: Callable[[str], float],
         fetch_seconds: float = FETCH_SECONDS,
     ) -> None:
-        self._vendors: dict[str, Vendor] = dict(sources.vendors)
         super().__init__(
-            self._vendors,
-            now=now,
-            monotonic=monotonic,
-            fetch_seconds=fetch_seconds,
-            about="news",
-            log=logger,
-        )
+            vendors, now=now, monotonic=monotonic, fetch_seconds=fetch_seconds,
+            about="news", log=logger,
+        )  # fmt: skip
+        self._vendors = vendors
         self._store = store
         self._score = score
-        self._shelves = Shelves(sources.files, lambda item: rated(item, score), monotonic)
+        self._files = Shelves(files, lambda item: rated(item, score), monotonic)
         self._subjects: dict[tuple[NewsSubject, str | None], None] = {}
         self._peers: dict[tuple[str, str], tuple[str, ...]] = {}
 
@@ -184,15 +141,15 @@ class Collector(Poller[NewsAnswer]):
     def poll(self) -> None:
         """Look at the files and ask every topic that is due, once at most; never raises."""
         with self._going_on():
-            self._shelves.look(self._wanted)
+            self._files.look(self._wanted)
         super().poll()
 
     def latest(self, subject: NewsSubject, as_of: datetime, settings: NewsSettings) -> NewsView:
         """Return what was known at `as_of`. Reads only; never raises."""
         try:
-            found, working = self._held(subject, as_of, settings)
-            seen = view(
-                found,
+            items, status = self._known_items(subject, as_of, settings)
+            news = view(
+                items,
                 subject,
                 as_of=as_of,
                 status=NewsStatus.AVAILABLE,
@@ -200,94 +157,95 @@ class Collector(Poller[NewsAnswer]):
                 half_life_hours=settings.half_life_hours,
                 max_items=settings.max_items,
             )
-            known = self._known(subject, as_of, settings)
+            figures, figures_status = self._known_figures(subject, as_of, settings)
         except Exception as error:  # noqa: BLE001 - a tick goes on without news
             logger.warning("the news cannot be read (%s)", type(error).__name__)
             return NewsView(NewsStatus.BROKEN)
-        status = NewsStatus.AVAILABLE if seen.unique else working
-        return replace(seen, status=status, fundamentals=known[0], fundamentals_status=known[1])
+        if news.unique:
+            status = NewsStatus.AVAILABLE
+        return replace(
+            news, status=status, fundamentals=figures, fundamentals_status=figures_status
+        )
 
     def status(self) -> tuple[TopicState, ...]:
         """Return the state of every topic and file; `due` is in seconds from now.
 
         Reads nothing but memory.
         """
-        return (*super().status(), *(self._of_file(name) for name in self._shelves))
+        states = [*super().status()]
+        for name in self._files:
+            status, detail, count = self._files.told(name, looked_at=self._rest is not None)
+            topic = self._files.topic(name)
+            states.append(TopicState("file", topic, status=status, detail=detail, items=count))
+        return tuple(states)
 
     # --- reading ----------------------------------------------------------------------------------
 
-    def _held(
+    def _known_items(
         self, subject: NewsSubject, as_of: datetime, settings: NewsSettings
     ) -> tuple[list[NewsItem], NewsStatus]:
         """Return the items that may count, and the status if none does."""
         since = as_of - timedelta(hours=settings.max_age_hours) - 2 * EARLY
-        feeds = {name for name in settings.sources if name != "file"}
         stored = self._store.news(since=since, as_of=as_of)
         # A store keeps news of sources that the settings no longer name.
+        feeds = {*settings.sources} - {"file"}
         items = {item.id: item for item in stored if item.topic.partition(":")[0] in feeds}
         statuses = self._statuses(subject, settings, figures=False)
         if "file" in settings.sources:
-            rows, status = self._shelves.known(
+            rows, status = self._files.known(
                 settings.file, subject, since=since, as_of=as_of,
                 max_age_hours=settings.max_age_hours, looked_at=self._rest is not None,
             )  # fmt: skip
             # The stored item wins: a record names items by id, so they must stay as they counted.
             items = {**{item.id: item for item in rows}, **items}
             statuses.append(status)
-        return [*items.values()], _told(statuses)
+        return [*items.values()], _merged(statuses)
 
-    def _known(
+    def _known_figures(
         self, subject: NewsSubject, as_of: datetime, settings: NewsSettings
     ) -> tuple[dict[str, float], NewsStatus]:
         """Return a company's figures and why there are some, or none."""
         if subject.asset != "stock":
             return {}, NewsStatus.OFF
         known = self._store.fundamentals(subject.ticker, as_of=as_of)
-        figures = {name: value for name, value in known.items() if name in RATIOS}
         peers = {
             peer: self._store.fundamentals(peer, as_of=as_of)
             for peer in vendor_figures.peers_of(known)
         }
+        figures = {name: value for name, value in known.items() if name in RATIOS}
         figures |= vendor_figures.beside(known, peers, as_of)
         if figures:
             return figures, NewsStatus.AVAILABLE
-        return {}, _told(self._statuses(subject, settings, figures=True))
+        return {}, _merged(self._statuses(subject, settings, figures=True))
 
     def _statuses(
         self, subject: NewsSubject, settings: NewsSettings, *, figures: bool
     ) -> list[NewsStatus]:
         with self._lock:
-            places = self._topics(subject, settings)
             return [
                 self._shown(self._states.get(place, TopicState(*place))).status
-                for place in places
+                for place in self._topics(subject, settings)
                 if (place[1].startswith(FIGURES) if figures else not about_company(place[1]))
             ]
 
-    def _topics(self, subject: NewsSubject, settings: NewsSettings | None) -> list[tuple[str, str]]:
-        wanted = self._vendors if settings is None else settings.sources
+    def _topics(self, subject: NewsSubject, settings: NewsSettings | None) -> list[Place]:
         return [
             (name, topic)
             for name, vendor in self._vendors.items()
-            if name in wanted
+            if settings is None or name in settings.sources
             for topic in vendor.topics(subject)
         ]
-
-    def _of_file(self, name: str) -> TopicState:
-        status, detail, items = self._shelves.told(name, looked_at=self._rest is not None)
-        topic = self._shelves.topic(name)
-        return TopicState("file", topic, status=status, detail=detail, items=items)
 
     # --- asking -----------------------------------------------------------------------------------
 
     def _loops(self) -> Iterable[tuple[str, Loop]]:
-        return [("news-file", self._look_on)] if [*self._shelves] else ()
+        return [("news-file", self._look_on)] if [*self._files] else ()
 
     def _look_on(self, rest: threading.Event) -> None:
         while not rest.is_set():
             pause = LONGEST_PAUSE_S
             with self._going_on():
-                self._shelves.look(self._wanted)
+                self._files.look(self._wanted)
                 pause = FILE_LOOK_S
             rest.wait(pause)
 
@@ -304,12 +262,13 @@ class Collector(Poller[NewsAnswer]):
     def _kept(self, source: str, topic: str, answer: NewsAnswer) -> NewsAnswer:
         """Store what an answer brought; return it without what was refused at the door."""
         try:
-            seen = self._now()
-            young = [item.seen(seen) for item in answer.items if seen - item.published <= OLDEST]
+            moment = self._now()
+            young = [item.seen(moment) for item in answer.items
+                     if moment - item.published <= OLDEST]  # fmt: skip
             good = tuple(rated(item, self._score) for item in young if in_time(item))
             self._store.store_news(good)
             if answer.figures is not None:
-                self._keep_figures(source, topic, answer.figures, rounded_up(seen))
+                self._keep_figures(source, topic, answer.figures, rounded_up(moment))
         except Exception as error:  # noqa: BLE001 - the desk's own loop says why; the next try is soon
             logger.warning("headlines cannot be stored (%s)", type(error).__name__)
             return NewsAnswer(NewsStatus.BROKEN, detail="what came could not be stored")
@@ -321,12 +280,12 @@ class Collector(Poller[NewsAnswer]):
         return replace(answer, status=status, detail=detail, items=good, dropped=dropped)
 
     def _keep_figures(
-        self, source: str, topic: str, figures: Mapping[str, float], seen: datetime
+        self, source: str, topic: str, figures: Mapping[str, float], moment: datetime
     ) -> None:
-        """Store what an answer tells of a company, and ask for the figures of its peers as well."""
-        kind = _kind(topic)
+        """Store a company's figures, and ask for the figures of its peers as well."""
+        kind = next((kind for kind in PARTS if topic.startswith(kind)), FIGURES)
         ticker = topic.removeprefix(kind)
-        self._store.store_fundamentals(ticker, figures, seen, PARTS[kind])
+        self._store.store_fundamentals(ticker, figures, moment, PARTS[kind])
         if kind != PEERS:
             return
         with self._lock:
@@ -349,16 +308,11 @@ def about_company(topic: str) -> bool:
     return topic.startswith(tuple(PARTS))
 
 
-def _kind(topic: str) -> str:
-    """Return the kind of a topic that brings a company's numbers; a bare one brings figures."""
-    return next((kind for kind in PARTS if topic.startswith(kind)), FIGURES)
-
-
-def _told(statuses: Sequence[NewsStatus]) -> NewsStatus:
+def _merged(statuses: Sequence[NewsStatus]) -> NewsStatus:
     """Return why there are no news: a working source has none, or the trouble of those that fail.
 
     With no source to ask, the answer is that there is no key.
     """
-    if any(status in WORKING for status in statuses):
+    if WORKING & {*statuses}:
         return NewsStatus.EMPTY
     return next((trouble for trouble in TROUBLES if trouble in statuses), NewsStatus.NO_KEY)

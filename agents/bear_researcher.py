@@ -8,25 +8,24 @@ from __future__ import annotations
 
 from typing import Final
 
-from scoring_rubric import build_interpretive_prompt
-
-from .contracts import RESEARCHER_BOUND, VECTORS, AgentReport, Ask, DebateContext, Role
-from .evidence import CASE_EVIDENCE, missing
+from .contracts import RESEARCHER_BOUND, VECTORS, Role
+from .evidence import CASE_EVIDENCE
 
 ROLE: Final = Role(
     id="bear_researcher",
     title="bear researcher",
     kind="researcher",
     tier="deep",
+    task="""
+        Make the bearish case: what in evidence and reports speaks for lower prices and is
+        understated by the scores. An adjustment is negative where the evidence is more
+        bearish than the score, 0 where it is not, never positive (that counts as 0), null
+        with nothing to go on. Without a case say so: 0 and low confidence. Another argues
+        the bullish case; that is no reason to weaken yours.
+    """,
+    shape="case",
     focus=dict.fromkeys(VECTORS, "primary"),
     needs=("scores",),
     evidence=CASE_EVIDENCE,
     bound=RESEARCHER_BOUND,
 )
-
-
-def analyze(context: DebateContext, ask: Ask) -> AgentReport:
-    """Return the bear case; raises ModelUnavailable when no model answers."""
-    if lacking := missing(ROLE, context):
-        return AgentReport.abstain(ROLE.id, lacking)
-    return ask(build_interpretive_prompt(context, ROLE))

@@ -16,7 +16,7 @@ from concurrent.futures import Future
 from dataclasses import dataclass, field
 from enum import StrEnum
 from types import MappingProxyType
-from typing import Any, Final, Literal, NamedTuple, TypeVar, get_args
+from typing import Any, ClassVar, Final, Literal, NamedTuple, TypeVar, get_args
 
 from .texts.lazy_text import texts
 
@@ -242,6 +242,10 @@ class OfficerReason(StrEnum):
     JUDGE_HOLD = "JUDGE_HOLD"
 
 
+CHECKED: Final = MappingProxyType({"allow_inf_nan": False, "revalidate_instances": "always"})
+"""How pydantic checks a report that an agent of another hand returned: anew, numbers finite."""
+
+
 class Feature(NamedTuple):
     """One number or word of evidence, computed by code, that an agent may cite by its `id`.
 
@@ -310,6 +314,8 @@ class GateRuling:
     `veto_sides` are the sides, BUY or SELL, on which alone openings are vetoed.
     """
 
+    __pydantic_config__: ClassVar = CHECKED
+
     multiplier: float = 1.0
     veto: bool = False
     reasons: tuple[str, ...] = ()
@@ -343,6 +349,8 @@ class AgentReport:
     `winner`, the side that it takes, a `counter` that speaks against it with the `falsifiers` that
     would prove it, a `win_share` in [0, 1], and `close` where it would end an open position.
     """
+
+    __pydantic_config__: ClassVar = CHECKED
 
     agent_id: str
     adjustments: Mapping[str, float | None] = field(default_factory=dict)
@@ -396,7 +404,8 @@ class Role:
     `focus` names the vectors that the agent may touch and how much its word weighs there; `needs`
     the id prefixes of which at least one must have a value, or it abstains; `evidence` the id
     prefixes that its prompt shows, `ahead` those that it shows too where reports look ahead, at a
-    firm. Its template is scoring_rubric.RUBRICS[id].
+    firm. `task` is what its prompt tells it to do (scoring_rubric.task_of adds what all analysts
+    are told), `shape` the reply that it is asked for.
     """
 
     id: str
@@ -407,6 +416,8 @@ class Role:
     needs: tuple[str, ...]
     evidence: tuple[str, ...]
     ahead: tuple[str, ...] = ()
+    task: str = ""
+    shape: Shape = "report"
     bound: float = ADJUSTMENT_BOUND
     picture: bool = False
 

@@ -6,7 +6,6 @@ absent.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from typing import Final
@@ -39,7 +38,7 @@ FUNDAMENTALS: Final = tuple(
     for name in ("pe", "pb", "ev_ebitda", "revenue_growth_pct", "net_margin_pct")
 )
 
-SAID_OF_COMPANY: Final = tuple(
+VENDOR_FIGURES: Final = tuple(
     f"fundamentals.{name}"
     for name in ("pe_to_peers", "pb_to_peers", "analyst_rating", "earnings_surprise_pct")
 )
@@ -93,7 +92,7 @@ SOURCES: Final[Mapping[str, str]] = {
 }
 """Blocks that are fed from outside, and the feature that says why there is nothing."""
 
-SPOKEN: Final[Mapping[str, str]] = {
+BLOCK_LABELS: Final[Mapping[str, str]] = {
     **dict.fromkeys(("cot", "positioning", "derivs"), "sentiment"),
     "fundamentals": "company",
     "micro": "spread",
@@ -101,7 +100,7 @@ SPOKEN: Final[Mapping[str, str]] = {
 }
 """What a block is called where an agent says that it has nothing, if not by its own name."""
 
-SOURCE_NAMES: Final[Mapping[str, str]] = {
+SOURCE_LABELS: Final[Mapping[str, str]] = {
     "sentiment": "news",
     "fundamentals": "company",
     "cot": "positions",
@@ -126,7 +125,7 @@ def missing(role: Role, context: DebateContext) -> str:
     if not role.needs or _is_there(tuple(role.needs), context.features):
         return ""
     blocks = tuple(dict.fromkeys(need.split(".", 1)[0] for need in role.needs))
-    named_for_people = dict.fromkeys(SPOKEN.get(block, block) for block in blocks)
+    named_for_people = dict.fromkeys(BLOCK_LABELS.get(block, block) for block in blocks)
     lacking = f"no {' or '.join(named_for_people)} evidence"
     if why := _why(blocks, context.features):
         return f"{lacking}: {why}"
@@ -143,14 +142,16 @@ def named(
 
     Cached, because the names of one tick are mostly those of the next.
     """
-    found = (name for name in names if name.startswith(prefixes))
-    return tuple(sorted(name for name in found if name.split(".", 1)[0] not in but))
+    return tuple(
+        sorted(
+            name for name in names if name.startswith(prefixes) and name.split(".", 1)[0] not in but
+        )
+    )
 
 
 def grounded(evidence: Iterable[Evidence], features: Mapping[str, Feature]) -> bool:
     """Return whether every citation names a feature and its value, numbers within 1 %."""
-    found = [citation_holds(features.get(name), value) for name, value in evidence]
-    return all(found)
+    return all(citation_holds(features.get(name), value) for name, value in evidence)
 
 
 def citation_holds(feature: Feature | None, value: float | str | None) -> bool:
@@ -177,30 +178,13 @@ def trust(report: AgentReport) -> float:
     return weight
 
 
-def number(features: Mapping[str, Feature], name: str) -> float | None:
-    """Return a feature's value as a finite number; None when it is absent or no number."""
-    feature = features.get(name)
-    value = None if feature is None else feature.value
-    if type(value) is float:  # nearly every one
-        return value if math.isfinite(value) else None
-    # A bool would pass for 0 or 1.
-    if isinstance(value, bool | str) or value is None:
-        return None
-    try:
-        found = float(value)
-    except OverflowError:
-        return None
-    return found if math.isfinite(found) else None
-
-
 def with_scores(features: Mapping[str, Feature], context: DebateContext) -> dict[str, Feature]:
     """Return the features with the four scores among them, so that there is always one to cite."""
-    found = {
+    scores = {
         name: Feature(name, context.scores[vector], "", context.as_of)
         for vector, name in SCORES.items()
     }
-    found.update(features.items())
-    return found
+    return {**scores, **dict(features.items())}
 
 
 def _is_there(needs: tuple[str, ...], features: Mapping[str, Feature]) -> bool:
@@ -221,9 +205,11 @@ def _needed(needs: tuple[str, ...]) -> tuple[frozenset[str], tuple[str, ...]]:
 
 def _why(blocks: Iterable[str], features: Mapping[str, Feature]) -> str:
     """Return the words of the sources of some blocks, where they explain that nothing is there."""
-    found = {block: features.get(SOURCES.get(block, "")) for block in blocks}
-    words = {block: str(one.value) for block, one in found.items() if one and one.value}
-    wrong = {block: word for block, word in words.items() if word != NOTHING_WRONG}
+    sources = {block: features.get(SOURCES.get(block, "")) for block in blocks}
+    states = {
+        block: str(source.value) for block, source in sources.items() if source and source.value
+    }
+    wrong = {block: state for block, state in states.items() if state != NOTHING_WRONG}
     if len({*wrong.values()}) > 1:
-        return ", ".join(f"{SOURCE_NAMES.get(block, block)} {wrong[block]}" for block in wrong)
+        return ", ".join(f"{SOURCE_LABELS.get(block, block)} {wrong[block]}" for block in wrong)
     return next(iter(wrong.values()), "")

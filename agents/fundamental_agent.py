@@ -9,27 +9,24 @@ from __future__ import annotations
 
 from typing import Final
 
-from scoring_rubric import build_interpretive_prompt
-
-from .contracts import VECTORS, AgentReport, Ask, DebateContext, Role
-from .evidence import COMPANIONS, FUNDAMENTALS, MARKET_EVIDENCE, SAID_OF_COMPANY, missing
+from .contracts import VECTORS, Role
+from .evidence import COMPANIONS, FUNDAMENTALS, MARKET_EVIDENCE, VENDOR_FIGURES
 
 ROLE: Final = Role(
     id="fundamental",
     title="fundamental analyst",
     kind="analyst",
     tier="quick",
+    task="""
+        Read what money and worth say of this symbol beside its chart: a company's figures,
+        yields, the dollar, VIX, stocks of oil, whichever are listed. A change says more
+        than a level, a rank more than either; slow numbers move a score little within a
+        day. What is not listed is not known: say so.
+    """,
     focus=dict.fromkeys(VECTORS, "secondary"),
-    needs=("company.", *FUNDAMENTALS, *SAID_OF_COMPANY, "macro."),
+    needs=("company.", *FUNDAMENTALS, *VENDOR_FIGURES, "macro."),
     evidence=(
-        *("scores.", "company.", *FUNDAMENTALS, *SAID_OF_COMPANY, "macro.", COMPANIONS),
+        *("scores.", "company.", *FUNDAMENTALS, *VENDOR_FIGURES, "macro.", COMPANIONS),
         *MARKET_EVIDENCE,
     ),
 )
-
-
-def analyze(context: DebateContext, ask: Ask) -> AgentReport:
-    """Return the reading of the worth; raises ModelUnavailable when no model answers."""
-    if lacking := missing(ROLE, context):
-        return AgentReport.abstain(ROLE.id, lacking)
-    return ask(build_interpretive_prompt(context, ROLE))

@@ -7,10 +7,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from scoring_rubric import build_interpretive_prompt
-
-from .contracts import AgentReport, Ask, DebateContext, Role
-from .evidence import MARKET_EVIDENCE, missing
+from .contracts import Role
+from .evidence import MARKET_EVIDENCE
 
 LEVELS: Final = tuple(
     f"technical.{name}"
@@ -22,6 +20,11 @@ ROLE: Final = Role(
     title="key levels analyst",
     kind="analyst",
     tier="quick",
+    task="""
+        Read where price stands among its levels: support and resistance and their distance,
+        Fibonacci retracements, Bollinger bands, the Ichimoku cloud and its lines. Levels
+        that lie together count for more; in a range they hold, in a trend they break.
+    """,
     focus={"key_levels": "primary", "structure": "secondary"},
     needs=(*LEVELS, "technical.support_", "technical.resistance_"),
     evidence=(
@@ -34,10 +37,3 @@ ROLE: Final = Role(
         *MARKET_EVIDENCE,
     ),
 )
-
-
-def analyze(context: DebateContext, ask: Ask) -> AgentReport:
-    """Return the reading of the levels; raises ModelUnavailable when no model answers."""
-    if lacking := missing(ROLE, context):
-        return AgentReport.abstain(ROLE.id, lacking)
-    return ask(build_interpretive_prompt(context, ROLE))

@@ -7,10 +7,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from scoring_rubric import build_interpretive_prompt
-
-from .contracts import AgentReport, Ask, DebateContext, Role
-from .evidence import COMPANIONS, MARKET_EVIDENCE, missing
+from .contracts import Role
+from .evidence import COMPANIONS, MARKET_EVIDENCE
 
 OSCILLATORS: Final = tuple(
     f"technical.{name}"
@@ -22,6 +20,11 @@ ROLE: Final = Role(
     title="momentum analyst",
     kind="analyst",
     tier="quick",
+    task="""
+        Read RSI, MACD, stochastic and CCI by what ADX and the DI lines say of the trend: in
+        a trend they confirm it, in a range their extremes are faded. Where one diverges
+        from the others, say which you follow.
+    """,
     focus={"momentum": "primary", "structure": "secondary"},
     needs=OSCILLATORS,
     evidence=(
@@ -34,10 +37,3 @@ ROLE: Final = Role(
         *MARKET_EVIDENCE,
     ),
 )
-
-
-def analyze(context: DebateContext, ask: Ask) -> AgentReport:
-    """Return the reading of momentum; raises ModelUnavailable when no model answers."""
-    if lacking := missing(ROLE, context):
-        return AgentReport.abstain(ROLE.id, lacking)
-    return ask(build_interpretive_prompt(context, ROLE))

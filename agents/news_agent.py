@@ -9,10 +9,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from scoring_rubric import build_interpretive_prompt
-
-from .contracts import EVENT_CLASSES, VECTORS, AgentReport, Ask, DebateContext, Role
-from .evidence import FUNDAMENTALS, MARKET_EVIDENCE, missing
+from .contracts import EVENT_CLASSES, VECTORS, Role
+from .evidence import FUNDAMENTALS, MARKET_EVIDENCE
 
 NEWS: Final = (
     *(f"news.{name}" for name in ("items", "score", "item.", "item_score.", "item_age_h.")),
@@ -26,15 +24,15 @@ ROLE: Final = Role(
     title="news analyst",
     kind="analyst",
     tier="quick",
+    task="""
+        Read the headlines by class of event: what each means for this symbol, which way,
+        how strongly and how fresh it is. Their scores come from a word list: check them
+        against the words, and cite an item by its score. The ordinals judge the news as a
+        whole; risk_profile_change is positive where risk grows.
+    """,
+    shape="news",
     focus=dict.fromkeys(VECTORS, "secondary"),
     needs=("news.item", "news.score"),
     evidence=("scores.", *NEWS, "events.", *FUNDAMENTALS, *MARKET_EVIDENCE),
     ahead=("macro.",),
 )
-
-
-def analyze(context: DebateContext, ask: Ask) -> AgentReport:
-    """Return the reading of the news; raises ModelUnavailable when no model answers."""
-    if lacking := missing(ROLE, context):
-        return AgentReport.abstain(ROLE.id, lacking)
-    return ask(build_interpretive_prompt(context, ROLE))

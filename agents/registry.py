@@ -1,16 +1,21 @@
 """Who can sit at the desk: one row per agent, and who sits there under given settings.
 
-An agent is one file and one row of `AGENTS`. A desk that cannot be seated raises
-ValueError with a message for a person; a host turns it into its own configuration error.
+An agent is one file, its `ROLE`, and one row of `AGENTS`. It asks what its role asks, and abstains
+before any call without the evidence that it needs; a file with a function `lacking` says itself
+why it abstains. A desk that cannot be seated raises ValueError with a message for a person; a host
+turns it into its own configuration error.
 """
 
 from __future__ import annotations
 
-import re
-from collections.abc import Mapping
+import hashlib
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import cache, partial
+from pathlib import Path
 from typing import Final
 
+import scoring_rubric
 from agent_config import GATE_ID, MAX_AGENTS, QUORUM_FROM, AgentSettings
 
 from . import (
@@ -26,7 +31,8 @@ from . import (
     technical_agent,
     trader_agent,
 )
-from .contracts import SIDES, VECTORS, Analyze, Role
+from .contracts import AgentReport, Analyze, Ask, DebateContext, Role
+from .evidence import missing
 from .swarm import (
     geometry_agent,
     judge_agent,
@@ -35,8 +41,6 @@ from .swarm import (
     microstructure_agent,
     regime_reader,
 )
-
-_NAME: Final = re.compile(r"[a-z][a-z0-9_]{0,31}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,52 +51,47 @@ class Agent:
     analyze: Analyze
 
 
+def seat(role: Role, lacking: Callable[[DebateContext], str] | None = None) -> Agent:
+    """Return an agent that asks what its role asks.
+
+    It abstains for the reason that `lacking` gives, by default for want of what the role needs.
+    """
+    lacks = lacking or partial(missing, role)
+
+    def analyze(context: DebateContext, ask: Ask) -> AgentReport:
+        if reason := lacks(context):
+            return AgentReport.abstain(role.id, reason)
+        return ask(scoring_rubric.build_interpretive_prompt(context, role))
+
+    return Agent(role, analyze)
+
+
+SEATS: Final = (
+    technical_agent,
+    sentiment_agent,
+    news_agent,
+    fundamental_agent,
+    key_levels_agent,
+    momentum_agent,
+    bull_researcher,
+    bear_researcher,
+    research_manager,
+    regime_reader,
+    liquidity_agent,
+    microstructure_agent,
+    macro_agent,
+    geometry_agent,
+    judge_agent,
+    risk_gate,
+)
 AGENTS: Final[Mapping[str, Agent]] = {
-    part.ROLE.id: Agent(part.ROLE, part.analyze)
-    for part in (
-        technical_agent,
-        sentiment_agent,
-        news_agent,
-        fundamental_agent,
-        key_levels_agent,
-        momentum_agent,
-        bull_researcher,
-        bear_researcher,
-        research_manager,
-        regime_reader,
-        liquidity_agent,
-        microstructure_agent,
-        macro_agent,
-        geometry_agent,
-        judge_agent,
-        risk_gate,
-    )
+    file.ROLE.id: seat(file.ROLE, getattr(file, "lacking", None)) for file in SEATS
 }
 
-SCORER: Final = Role(
-    id="chart_scorer",
-    title="chart scorer",
-    kind="scorer",
-    tier="deep",
-    focus=dict.fromkeys(VECTORS, "primary"),
-    needs=(),
-    evidence=("",),
-    picture=True,
-)
-"""The role of the single-model fallback; it has no seat at a desk."""
+SCORER: Final = scoring_rubric.SCORER
+REVIEWER: Final = scoring_rubric.REVIEWER
 
-REVIEWER: Final = Role(
-    id="reviewer",
-    title="reviewer",
-    kind="reviewer",
-    tier="deep",
-    focus={},
-    needs=(),
-    evidence=("lesson.",),
-)
-"""Who writes of a closed trade, beside the ticks; it has no seat at a desk either."""
-
-TRADER: Final = Agent(trader_agent.ROLE, trader_agent.analyze)
+TRADER: Final = seat(trader_agent.ROLE)
 """Who is asked alone where an opening would stand; it has no seat at a desk."""
 
 UNSEATED: Final = (SCORER, REVIEWER, TRADER.role)
@@ -106,41 +105,44 @@ def seated(settings: AgentSettings, agents: Mapping[str, Agent] | None = None) -
     """
     known = AGENTS if agents is None else {GATE_ID: AGENTS[GATE_ID], **agents}
     names = settings.desk()
-    if strangers := [name for name in names if name not in known]:
+    if unknown := [name for name in names if name not in known]:
         asked = "active_agents" if settings.active_agents else f"mode {settings.mode!r}"
         raise ValueError(
-            f"{asked} names agents that are not there: {', '.join(strangers)}; "
+            f"{asked} names agents that are not there: {', '.join(unknown)}; "
             f"known are {', '.join(sorted(known))}"
         )
     if len(names) > MAX_AGENTS:
         raise ValueError(f"a desk has at most {MAX_AGENTS} agents with its gate, not {len(names)}")
     if len(names) == 1:
         raise ValueError(f"a desk needs an agent beside its gate; known are {', '.join(known)}")
-    judges = [name for name in names if known[name].role.kind in ("arbiter", "judge")]
+    kinds = {name: known[name].role.kind for name in names}
+    judges = [name for name, kind in kinds.items() if kind in ("arbiter", "judge")]
     if len(judges) > 1:
         raise ValueError(f"a desk has one arbiter or judge at most, not {', '.join(judges)}")
-    readers = [name for name in names if known[name].role.kind == "reader"]
-    if len(readers) > 1:
-        raise ValueError(f"a desk has one reader of the regime at most, not {', '.join(readers)}")
     turns = {kind for stage in settings.row().stages for kind in stage.kinds}
-    for name in names:
-        _check(name, known[name].role)
-        if known[name].role.kind not in turns:
-            raise ValueError(f"{name!r} has no turn at the desk of mode {settings.mode!r}")
-    seats = sum(known[name].role.kind == "analyst" for name in names)
-    if settings.quorum > seats >= QUORUM_FROM:
+    if idle := [name for name, kind in kinds.items() if kind not in turns]:
+        raise ValueError(f"{idle[0]!r} has no turn at the desk of mode {settings.mode!r}")
+    analysts = [*kinds.values()].count("analyst")
+    if settings.quorum > analysts >= QUORUM_FROM:
         raise ValueError(
-            f"quorum {settings.quorum} can never be reached: the desk seats {seats} analysts"
+            f"quorum {settings.quorum} can never be reached: the desk seats {analysts} analysts"
         )
     return tuple(known[name] for name in names)
 
 
-def _check(name: str, role: Role) -> None:
-    if role.id != name or not _NAME.fullmatch(name):
-        raise ValueError(f"agent {name!r} has the role id {role.id!r}; use one lower-case name")
-    if role.kind in ("scorer", "trader") or (role.kind == "gate") != (name == GATE_ID):
-        raise ValueError(f"agent {name!r} cannot sit at a desk as {role.kind}")
-    if role.kind == "researcher" and name not in SIDES:
-        raise ValueError(f"{name!r} is no side of the debate; the sides are {', '.join(SIDES)}")
-    if unknown := [vector for vector in role.focus if vector not in VECTORS]:
-        raise ValueError(f"agent {name!r} may touch unknown vectors: {', '.join(unknown)}")
+def wording(settings: AgentSettings) -> str:
+    """Return twelve hexadecimal digits that change with the prompts of a desk; kept with a tick.
+
+    They change with any edit of scoring_rubric.py and of the files of those who are asked there.
+    """
+    return _digest(frozenset((*settings.desk(), settings.consulted())))
+
+
+@cache
+def _digest(names: frozenset[str]) -> str:
+    seats = [file for file in (*SEATS, trader_agent) if file.ROLE.id in names]
+    # as text, so that line ends of another system are no other wording
+    texts = [
+        Path(str(file.__file__)).read_text(encoding="utf-8") for file in (scoring_rubric, *seats)
+    ]
+    return hashlib.sha256("\0".join(texts).encode()).hexdigest()[:12]

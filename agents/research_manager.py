@@ -9,9 +9,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from scoring_rubric import build_interpretive_prompt
-
-from .contracts import SIDES, AgentReport, Ask, DebateContext, Role
+from .contracts import SIDES, DebateContext, Role
 from .evidence import JUDGED_EVIDENCE
 
 ROLE: Final = Role(
@@ -19,6 +17,16 @@ ROLE: Final = Role(
     title="research manager",
     kind="arbiter",
     tier="deep",
+    task="""
+        Judge the debate: which case do evidence and answers bear out? winner LONG or SHORT
+        where one case clearly stands, NONE where neither does; most ticks have none. A
+        weight says how much of a case stands, 1 all of it, 0 nothing: two good cases may
+        both weigh much. Weigh what is cited, not how it is said; who grants a point loses
+        it. Bull and bear differ by office. confidence is that in the winner. Points for
+        lean to the winner, points against to the other side; of NONE points for are LONG's,
+        points against SHORT's. You see no gate and set no size.
+    """,
+    shape="judgement",
     focus={},
     needs=(),
     evidence=JUDGED_EVIDENCE,
@@ -28,9 +36,7 @@ NO_CASE: Final = "no case was made that could be judged"
 """Why it abstains where neither researcher was heard."""
 
 
-def analyze(context: DebateContext, ask: Ask) -> AgentReport:
-    """Return the judgement; raises ModelUnavailable when no model answers."""
+def lacking(context: DebateContext) -> str:
+    """Return why it abstains: neither researcher made a case."""
     cases = [report for report in context.reports if report.agent_id in SIDES]
-    if all(case.abstained for case in cases):
-        return AgentReport.abstain(ROLE.id, NO_CASE)
-    return ask(build_interpretive_prompt(context, ROLE))
+    return NO_CASE if all(case.abstained for case in cases) else ""

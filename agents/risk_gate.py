@@ -2,7 +2,7 @@
 
 `rules` turns features and the analysts' spread into a multiplier and a veto of openings. A feature
 that the host does not supply leaves its rule silent, which is flagged; only a calendar of scheduled
-events may be missing without a flag. `analyze` asks a model. `merged` lets the model's ruling lower
+events may be missing without a flag. A model is asked, too: `merged` lets the model's ruling lower
 the multiplier or add a veto, never raise or lift one; when no model answers, the rules stand. A
 veto acts on the action, never on the scores, and never on a close.
 """
@@ -13,19 +13,16 @@ from collections.abc import Mapping
 from typing import Final, NamedTuple
 
 from agent_config import GateSettings
-from scoring_rubric import build_interpretive_prompt
 
 from .contracts import (
     SCORE_DECIMALS,
-    AgentReport,
-    Ask,
-    DebateContext,
     Feature,
     GateReason,
     GateRuling,
     Role,
 )
-from .evidence import OUTSIDE, number
+from .evidence import OUTSIDE
+from .features import number
 from .risk_officer import NO_ROWS
 from .risk_officer import RiskOverlay as OfficerRows
 
@@ -47,6 +44,15 @@ ROLE: Final = Role(
     title="risk gate",
     kind="gate",
     tier="quick",
+    task="""
+        Judge risk, not direction. Rules have set a multiplier for the adjustments
+        (gate.multiplier) and perhaps a veto of openings (gate.veto): lower the one or add
+        the other, never raise or lift. multiplier 1, veto false, reason_code NONE say that
+        you add nothing, the usual answer. Bull and bear differ by office: that alone is no
+        risk. Veto only for a concrete danger that you can cite; lower the multiplier where
+        the cases rest on weak or missing evidence, and name the reason_code that fits.
+    """,
+    shape="ruling",
     focus={},
     needs=(),
     evidence=(
@@ -76,11 +82,6 @@ class Rules(NamedTuple):
     ruling: GateRuling
     flags: tuple[str, ...]
     storm: float = 1.0
-
-
-def analyze(context: DebateContext, ask: Ask) -> AgentReport:
-    """Return the model's ruling; raises ModelUnavailable when no model answers."""
-    return ask(build_interpretive_prompt(context, ROLE))
 
 
 def rules(

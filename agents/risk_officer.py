@@ -23,7 +23,7 @@ from typing import Final, NamedTuple
 from agent_config import GateSettings
 
 from .contracts import Feature, OfficerReason
-from .evidence import number
+from .features import number
 
 PANIC: Final = ("macro.vix_rank", "derivs.dvol_rank", "companion.vix.percentile")
 SLOPE: Final = ("macro.slope", "macro.slope_rank")

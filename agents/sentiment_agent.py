@@ -9,16 +9,20 @@ from __future__ import annotations
 
 from typing import Final
 
-from scoring_rubric import build_interpretive_prompt
-
-from .contracts import VECTORS, AgentReport, Ask, DebateContext, Role
-from .evidence import FLOW, MARKET_EVIDENCE, POSITIONS, missing
+from .contracts import VECTORS, Role
+from .evidence import FLOW, MARKET_EVIDENCE, POSITIONS
 
 ROLE: Final = Role(
     id="sentiment",
     title="sentiment analyst",
     kind="analyst",
     tier="quick",
+    task="""
+        Read the mood: the tone of the news, how many recent closes rose and on what share
+        of the volume, the streak, the desk's own consensus. A mood carries while it spreads
+        and turns when it is stretched: say which it is. Where positions are listed, a
+        crowded side is one that may turn; where none are, claim none.
+    """,
     focus=dict.fromkeys(VECTORS, "secondary"),
     needs=(
         *(f"sentiment.{name}" for name in ("news", "up_bars", "up_volume", "streak")),
@@ -30,10 +34,3 @@ ROLE: Final = Role(
     ),
     ahead=("macro.",),
 )
-
-
-def analyze(context: DebateContext, ask: Ask) -> AgentReport:
-    """Return the reading of the mood; raises ModelUnavailable when no model answers."""
-    if lacking := missing(ROLE, context):
-        return AgentReport.abstain(ROLE.id, lacking)
-    return ask(build_interpretive_prompt(context, ROLE))

@@ -7,16 +7,19 @@ from __future__ import annotations
 
 from typing import Final
 
-from scoring_rubric import build_interpretive_prompt
-
-from .contracts import AgentReport, Ask, DebateContext, Role
-from .evidence import COMPANIONS, SURROUNDINGS, missing
+from .contracts import Role
+from .evidence import COMPANIONS, SURROUNDINGS
 
 ROLE: Final = Role(
     id="technical",
     title="technical analyst",
     kind="analyst",
     tier="quick",
+    task="""
+        Read price action and structure first: candles, wicks, gaps, swings, breaks of
+        structure, slope and order of the averages; then key levels and momentum where they
+        confirm or contradict them.
+    """,
     focus={
         "price_action": "primary",
         "key_levels": "secondary",
@@ -36,10 +39,3 @@ ROLE: Final = Role(
     ),
     picture=True,
 )
-
-
-def analyze(context: DebateContext, ask: Ask) -> AgentReport:
-    """Return the technical reading of the bar; raises ModelUnavailable when no model answers."""
-    if lacking := missing(ROLE, context):
-        return AgentReport.abstain(ROLE.id, lacking)
-    return ask(build_interpretive_prompt(context, ROLE))

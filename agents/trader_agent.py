@@ -10,9 +10,8 @@ from __future__ import annotations
 from typing import Final
 
 from agent_config import TRADER_ID
-from scoring_rubric import build_interpretive_prompt
 
-from .contracts import AgentReport, Ask, DebateContext, Role
+from .contracts import Role
 from .evidence import CASE_EVIDENCE
 
 ROLE: Final = Role(
@@ -20,12 +19,17 @@ ROLE: Final = Role(
     title="trader",
     kind="trader",
     tier="deep",
+    task="""
+        The desk's scores would open the trade that the order lines describe; entry, stop,
+        target and size are set by code and not yours to change. Write its thesis: claim is
+        why it is made, points_for speak for the trade, points_against and risks for what
+        may go wrong, invalidation for what would end it before its stop, horizon_bars for
+        how many bars it may take. decline true only for a concrete reason in the evidence
+        that this opening should not be made, with its reason_code; then the points for
+        speak for declining. Else decline false and reason_code NONE, the usual answer.
+    """,
+    shape="thesis",
     focus={},
     needs=(),
     evidence=(*CASE_EVIDENCE, "events.", "order."),
 )
-
-
-def analyze(context: DebateContext, ask: Ask) -> AgentReport:
-    """Return the thesis; raises ModelUnavailable when no model answers."""
-    return ask(build_interpretive_prompt(context, ROLE))

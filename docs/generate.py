@@ -35,7 +35,7 @@ from agents.registry import AGENTS, TRADER
 from agents.swarm.anomalies import BESIDE, ROWS
 from agents.texts.door import UNWRAPPINGS
 from docs import dependencies
-from scoring_rubric import RUBRICS
+from scoring_rubric import task_of
 from torra.bridges.guards import GUARDS
 from torra.clock import TIMEFRAMES
 from torra.collecting.refusals import COMMON, REFUSALS
@@ -454,7 +454,7 @@ def _agent(role: Role) -> str:
     needs = ", ".join(f"`{name}`" for name in role.needs)
     picture = ", and the chart picture" if role.picture else ""
     lines = {
-        "its task": RUBRICS[role.id].task,
+        "its task": task_of(role),
         "it may move": said,
         "it reads": ", ".join(f"`{name}`" for name in role.evidence)
         + "".join(f", `{name}` at a firm" for name in role.ahead),

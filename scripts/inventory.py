@@ -17,7 +17,7 @@ from typing import Any, Final
 
 import click
 
-from agents.feature_words import COMPANION_NUMBERS, FEATURES
+from agents.features import ROWS
 from instance_database import Database
 from tests.faults import promises
 from tests.faults.planted import FAULTS
@@ -54,7 +54,7 @@ def lines(folder: Path) -> list[str]:
         "state": (*states(tables), *(f"signals.state {name}" for name in TRANSITIONS)),
         "column": columns,
         "API field": api_fields(document()),
-        "feature": (*FEATURES, *(f"companion.*.{name}" for name in COMPANION_NUMBERS)),
+        "feature": (feature for feature, row in ROWS.items() if row.name),
         "promise": (one.id for one in promises.registry().promises),
         "planted fault": (fault.id for fault in FAULTS),
     }

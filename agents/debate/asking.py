@@ -49,10 +49,10 @@ from ..contracts import (
     Role,
     Submit,
 )
+from ..texts.door import MAX_REPLY_CHARS, about, answered
 from ..texts.fence import without_nonce
 from ..texts.lazy_text import lazy_text
 from . import replies
-from .reply_shapes import schema
 from .shown_reports import ShownReports, with_prose
 
 REASONS: Final = frozenset(
@@ -388,7 +388,7 @@ class _Exchange:
             model=self._line.settings.model(role.id, role.tier),
             system=lazy_text(lambda: prompt.system) if unread else prompt.system,
             user=lazy_text(lambda: prompt.user) if unread else prompt.user,
-            schema=schema(prompt.shape),
+            schema=replies.schema(prompt.shape),
             features={name: features[name] for name in prompt.evidence if name in features},
             reports=(self._line.bare.of if unread else with_prose)(context, prompt.shape),
             scores=context.scores,
@@ -421,8 +421,8 @@ class _Exchange:
         if self._over():
             raise ModelUnavailable("timeout", "the answer came late")
         if completion.reply is not None and completion.stop_reason == "end":
-            return replies.about(completion.reply, request.symbol)
-        return replies.answered(completion, request, request.symbol)
+            return about(completion.reply, request.symbol)
+        return answered(completion, request, request.symbol)
 
     def _over(self) -> bool:
         return self._stage.closed or self._line.monotonic() >= self._stage.until
@@ -508,7 +508,7 @@ def _storable(text: object, nonce: str) -> str:
     """Return text that any file and database can hold, the nonce as its placeholder."""
     if not isinstance(text, str):
         return ""
-    kept = text[: replies.MAX_REPLY_CHARS]
+    kept = text[:MAX_REPLY_CHARS]
     if not kept.isascii():
         kept = kept.encode("utf-8", "backslashreplace").decode()
     return without_nonce(kept, nonce)

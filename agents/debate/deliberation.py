@@ -21,7 +21,7 @@ from ..contracts import (
 )
 from ..texts.fence import clean
 from .panel import NEUTRAL, Panel
-from .reply_text import REASONING_KEPT
+from .replies import REASONING_KEPT
 from .swarm import Swarm
 from .synthesis import moved
 

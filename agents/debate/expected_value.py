@@ -18,7 +18,7 @@ from dataclasses import asdict, dataclass
 from typing import Any, Final
 
 from ..contracts import SCORE_DECIMALS, AgentReport, Feature
-from ..evidence import number
+from ..features import number
 
 REWARD: Final = "stakes.reward_r"
 COST: Final = "stakes.cost_r"

@@ -12,8 +12,8 @@ from collections.abc import Callable, Mapping
 from typing import Final, NamedTuple
 
 from ..contracts import PATTERNS, WALL_EVENTS, Feature
-from ..evidence import COMPANIONS, number
-from ..feature_words import sides
+from ..evidence import COMPANIONS
+from ..features import number, sides
 
 Features = Mapping[str, Feature]
 

@@ -8,16 +8,21 @@ from __future__ import annotations
 
 from typing import Final
 
-from scoring_rubric import build_interpretive_prompt
-
-from ..contracts import AgentReport, Ask, DebateContext, Role
-from ..evidence import SURROUNDINGS, missing
+from ..contracts import Role
+from ..evidence import SURROUNDINGS
 
 ROLE: Final = Role(
     id="geometry",
     title="chart geometry expert",
     kind="analyst",
     tier="quick",
+    task="""
+        Read the shape of the chart: channel and place in it, compression, double tops and
+        bottoms and their neckline, retracements, the most traded price. Name a pattern only
+        where geometry.pattern.NAME is 1, a level only where geometry.level lists it; a
+        pattern that is not completed is a maybe.
+    """,
+    shape="geometry",
     focus={"price_action": "secondary", "key_levels": "secondary", "structure": "primary"},
     needs=("geometry.channel_r2", "geometry.compression"),
     evidence=(
@@ -28,10 +33,3 @@ ROLE: Final = Role(
     ),
     picture=True,
 )
-
-
-def analyze(context: DebateContext, ask: Ask) -> AgentReport:
-    """Return the reading of the chart; raises ModelUnavailable when no model answers."""
-    if lacking := missing(ROLE, context):
-        return AgentReport.abstain(ROLE.id, lacking)
-    return ask(build_interpretive_prompt(context, ROLE))

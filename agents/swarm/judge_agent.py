@@ -9,9 +9,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from scoring_rubric import build_interpretive_prompt
-
-from ..contracts import RESEARCHER_BOUND, VECTORS, AgentReport, Ask, DebateContext, Role
+from ..contracts import RESEARCHER_BOUND, VECTORS, DebateContext, Role
 from ..evidence import MARKET_EVIDENCE
 
 ROLE: Final = Role(
@@ -19,6 +17,19 @@ ROLE: Final = Role(
     title="judge",
     kind="judge",
     tier="deep",
+    task="""
+        Decide of what the experts say. board lines are code's: who leans where, who
+        conflicts and what would settle it. side is where the evidence as a whole points,
+        NONE where it does not; most ticks have none. win_share is the chance that a trade
+        of your side reaches its target before its stop: stakes.reward_r to 1, so that below
+        stakes.break_even it loses money; do not flatter it. Of NONE points_for are LONG's,
+        points_against SHORT's. Argue against yourself: counter is the best case against
+        your side, points_against cite it, falsifiers are closes that would prove it;
+        without them your word counts for little. close true only where an open position of
+        memory.position should end now; a person decides that. You set no size, price or
+        stop.
+    """,
+    shape="decision",
     focus=dict.fromkeys(VECTORS, "primary"),
     needs=(),
     evidence=(
@@ -37,8 +48,7 @@ NOTHING_TO_JUDGE: Final = "no expert was heard"
 """Why it abstains where nobody spoke whom it could judge."""
 
 
-def analyze(context: DebateContext, ask: Ask) -> AgentReport:
-    """Return the decision; raises ModelUnavailable when no model answers."""
-    if all(report.abstained or report.regime for report in context.reports):
-        return AgentReport.abstain(ROLE.id, NOTHING_TO_JUDGE)
-    return ask(build_interpretive_prompt(context, ROLE))
+def lacking(context: DebateContext) -> str:
+    """Return why it abstains: no expert spoke, and a reader of the regime takes no side."""
+    silent = all(report.abstained or report.regime for report in context.reports)
+    return NOTHING_TO_JUDGE if silent else ""

@@ -8,16 +8,21 @@ from __future__ import annotations
 
 from typing import Final
 
-from scoring_rubric import build_interpretive_prompt
-
-from ..contracts import AgentReport, Ask, DebateContext, Role
-from ..evidence import SURROUNDINGS, missing
+from ..contracts import Role
+from ..evidence import SURROUNDINGS
 
 ROLE: Final = Role(
     id="liquidity",
     title="liquidity expert",
     kind="analyst",
     tier="quick",
+    task="""
+        Read where orders were taken and where they rest: sweeps of swing highs and lows,
+        pools of equal ones, volume's average price and most traded price, effort beside
+        result, delta where ticks were counted. A sweep that closes back inside leans the
+        other way; a pool draws price until it is taken.
+    """,
+    shape="finding",
     focus={"price_action": "secondary", "key_levels": "primary", "structure": "secondary"},
     needs=("liquidity.vwap_atr", "liquidity.sweep_high"),
     evidence=(
@@ -28,10 +33,3 @@ ROLE: Final = Role(
         *("standing.liquidity_", "host."),
     ),
 )
-
-
-def analyze(context: DebateContext, ask: Ask) -> AgentReport:
-    """Return the reading of the liquidity; raises ModelUnavailable when no model answers."""
-    if lacking := missing(ROLE, context):
-        return AgentReport.abstain(ROLE.id, lacking)
-    return ask(build_interpretive_prompt(context, ROLE))

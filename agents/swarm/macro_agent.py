@@ -8,16 +8,21 @@ from __future__ import annotations
 
 from typing import Final
 
-from scoring_rubric import build_interpretive_prompt
-
-from ..contracts import AgentReport, Ask, DebateContext, Role
-from ..evidence import COMPANIONS, MARKET_EVIDENCE, POSITIONS, missing
+from ..contracts import Role
+from ..evidence import COMPANIONS, MARKET_EVIDENCE, POSITIONS
 
 ROLE: Final = Role(
     id="macro",
     title="macro and options expert",
     kind="analyst",
     tier="quick",
+    task="""
+        Read what other markets say of this one: companions and how they moved with it,
+        yields, the dollar, VIX, positions, funding, options. A change says more than a
+        level; one that moves against this market while they move together is a divergence.
+        What is not listed is not known: say so.
+    """,
+    shape="finding",
     focus={"momentum": "secondary", "structure": "primary"},
     needs=("macro.", COMPANIONS, *POSITIONS),
     evidence=(
@@ -27,10 +32,3 @@ ROLE: Final = Role(
         *("standing.macro_", "host."),
     ),
 )
-
-
-def analyze(context: DebateContext, ask: Ask) -> AgentReport:
-    """Return the reading of other markets; raises ModelUnavailable when no model answers."""
-    if lacking := missing(ROLE, context):
-        return AgentReport.abstain(ROLE.id, lacking)
-    return ask(build_interpretive_prompt(context, ROLE))

@@ -8,16 +8,21 @@ from __future__ import annotations
 
 from typing import Final
 
-from scoring_rubric import build_interpretive_prompt
-
-from ..contracts import AgentReport, Ask, DebateContext, Role
-from ..evidence import FLOW, SURROUNDINGS, missing
+from ..contracts import Role
+from ..evidence import FLOW, SURROUNDINGS
 
 ROLE: Final = Role(
     id="microstructure",
     title="microstructure expert",
     kind="analyst",
     tier="quick",
+    task="""
+        Read what it costs to trade now and who presses: the spread beside its own hour,
+        ticks and their direction, the order book where there is one. A spread that jumps,
+        or a lot that slips, says that the market is thin: then trust a move less, whichever
+        way it goes.
+    """,
+    shape="finding",
     focus={"price_action": "primary", "momentum": "secondary"},
     needs=("micro.spread_percentile", "flow.ticks", "flow.book_imbalance"),
     evidence=(
@@ -28,10 +33,3 @@ ROLE: Final = Role(
         *("standing.microstructure_", "host."),
     ),
 )
-
-
-def analyze(context: DebateContext, ask: Ask) -> AgentReport:
-    """Return the reading of spread and ticks; raises ModelUnavailable when no model answers."""
-    if lacking := missing(ROLE, context):
-        return AgentReport.abstain(ROLE.id, lacking)
-    return ask(build_interpretive_prompt(context, ROLE))

@@ -9,16 +9,23 @@ from __future__ import annotations
 
 from typing import Final
 
-from scoring_rubric import build_interpretive_prompt
-
-from ..contracts import AgentReport, Ask, DebateContext, Role
-from ..evidence import COMPANIONS, MARKET_EVIDENCE, missing
+from ..contracts import Role
+from ..evidence import COMPANIONS, MARKET_EVIDENCE
 
 ROLE: Final = Role(
     id="regime_reader",
     title="reader of the regime",
     kind="reader",
     tier="quick",
+    task="""
+        Say what kind of market this is and how much of an opening it deserves.
+        market.regime is what code measured: name another only where cited evidence shows
+        that it has turned. budget_pct is the share of an opening's size, 100 where nothing
+        speaks for less; it can only lower what the regime leaves. first is the expert whose
+        evidence says most in such a market, none where none stands out. You score nothing
+        and take no trade; points for lean to your bias.
+    """,
+    shape="regime",
     focus={},
     needs=("market.regime",),
     evidence=(
@@ -30,10 +37,3 @@ ROLE: Final = Role(
         *("standing.regime_reader_", "host."),
     ),
 )
-
-
-def analyze(context: DebateContext, ask: Ask) -> AgentReport:
-    """Return the regime as a model reads it; raises ModelUnavailable when no model answers."""
-    if lacking := missing(ROLE, context):
-        return AgentReport.abstain(ROLE.id, lacking)
-    return ask(build_interpretive_prompt(context, ROLE))

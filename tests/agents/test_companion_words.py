@@ -7,7 +7,7 @@ import pytest
 from agent_config import MAX_PROMPT_BYTES
 from agents.contracts import Feature
 from agents.evidence import OUTSIDE
-from agents.feature_words import label_of, meaning_of, name_of, reading_of, sides
+from agents.features import label_of, meaning_of, name_of, reading_of, sides
 from agents.registry import AGENTS
 from scoring_rubric import LEFT_OUT, build_interpretive_prompt, shortened
 from tests.doubles.scripted import context

@@ -32,6 +32,7 @@ from agents.contracts import (
 )
 from agents.debate import replies
 from agents.registry import AGENTS, TRADER
+from agents.texts import door
 from tests.agents.test_debate_invariants import cases as drawn
 from tests.cases import cases
 from tests.conftest import Scale
@@ -98,7 +99,7 @@ def ahead(role: Role, **changes: Any) -> dict[str, Any]:
 
 def read(role: Role, reply: Any) -> AgentReport:
     """Read a reply as the framework does, from its text."""
-    loaded = replies.load(reply if isinstance(reply, str) else json.dumps(reply), "XAUUSD")
+    loaded = door.load(reply if isinstance(reply, str) else json.dumps(reply), "XAUUSD")
     return replies.read(SHAPES[role.id], loaded, role, FOUND)
 
 
@@ -364,7 +365,7 @@ def test_ten_thousand_hostile_conclusions_are_failures_or_in_bounds(
             if written:
                 told = read(role, reply)
             else:
-                told = replies.read(SHAPES[role.id], replies.about(reply, "XAUUSD"), role, FOUND)
+                told = replies.read(SHAPES[role.id], door.about(reply, "XAUUSD"), role, FOUND)
         except ModelUnavailable as failure:
             seen.add(failure.reason)
             return

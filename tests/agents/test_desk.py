@@ -10,7 +10,7 @@ import pytest
 from agent_config import GATE_ID, MODES
 from agent_framework import check_desk
 from agents.contracts import VECTORS, SourceType
-from agents.registry import AGENTS, Agent, seated
+from agents.registry import AGENTS, Agent
 from tests.cases import cases
 from tests.doubles.scripted import Scripted, context, debate, reporting, settings
 
@@ -66,23 +66,6 @@ def test_a_desk_has_an_opinion_and_at_most_eight_agents() -> None:
     }
     with pytest.raises(ValueError, match="at most 8 agents"):
         check_desk(settings(active_agents=tuple(many)).agents, many)
-
-
-@cases(
-    ("changes", "message"),
-    [
-        ({"id": "other"}, "role id 'other'"),
-        ({"kind": "gate"}, "cannot sit"),
-        ({"kind": "scorer"}, "cannot sit"),
-        ({"kind": "researcher"}, "no side"),
-        ({"focus": {"ath": "primary"}}, "unknown vectors: ath"),
-    ],
-)
-def test_a_seat_that_cannot_be_is_refused(changes: dict[str, Any], message: str) -> None:
-    agent = AGENTS["technical"]
-    odd = Agent(replace(agent.role, **changes), agent.analyze)
-    with pytest.raises(ValueError, match=message):
-        seated(settings(active_agents=("technical",)).agents, {"technical": odd})
 
 
 def test_a_host_may_bring_its_own_agent_and_gate() -> None:

@@ -20,7 +20,6 @@ from agents.contracts import SIDES, VECTORS, AgentReport, Feature
 from agents.debate.deliberation import Deliberation
 from agents.registry import AGENTS
 from docs import generate
-from scoring_rubric import RUBRICS
 from tests.cases import cases
 from tests.doubles.scripted import (
     FULL_FEATURES,
@@ -189,7 +188,6 @@ def test_the_full_desk_seats_eight_in_three_stages() -> None:
     assert [name for name in AGENTS if name in DESK] == list(DESK)
     others = {*MODES["firm"].seats, *MODES["swarm"].seats}
     assert set(AGENTS) - set(DESK) == others - set(DESK)
-    assert set(DESK) < RUBRICS.keys()
     ends = {"close": "below", "level": 99.0, "what": "the swing low", "bars": 12}
     provider = Scripted({"bull_researcher": reporting(falsifiers=[ends])})
     about = context(features={**FULL_FEATURES, "technical.close": 100.0})
@@ -210,8 +208,7 @@ def test_the_full_desk_seats_eight_in_three_stages() -> None:
 @cases("role", DESK)
 def test_an_agents_rubric_bound_and_evidence_fit_together(role: str) -> None:
     seat = AGENTS[role].role
-    assert RUBRICS[role].title == seat.title
-    assert RUBRICS[role].shape == {
+    assert seat.shape == {
         "bull_researcher": "case",
         "bear_researcher": "case",
         "news": "news",

@@ -38,10 +38,11 @@ from agents.contracts import (
     Shape,
     Winner,
 )
-from agents.debate.replies import about, load, read
+from agents.debate.replies import read
 from agents.evidence import trust
-from agents.feature_words import sides
+from agents.features import sides
 from agents.registry import AGENTS, Agent
+from agents.texts.door import about, load
 from scoring_rubric import OWN_FLAGS
 from tests.cases import cases
 from tests.doubles import scripted

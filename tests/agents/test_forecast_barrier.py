@@ -172,7 +172,7 @@ BARRED: Final = (
 """The path of scores, risk and execution: nothing here speaks of a forecast, even in passing."""
 
 SHOWN_BY: Final = re.compile(
-    r"torra/evidence/feature_bundle|agents/(evidence|feature_words|sayings)\.py|agents/\w+_(agent|researcher)|scoring_rubric"
+    r"torra/evidence/feature_bundle|agents/(evidence|features|phrases)\.py|agents/\w+_(agent|researcher)|scoring_rubric"
 )
 """Who may name a feature of the forecast: who makes it, and who shows it to agents or is one."""
 

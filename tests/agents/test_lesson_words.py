@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from agents.contracts import Feature
-from agents.feature_words import FEATURES, sides
+from agents.features import FEATURES, sides
 from torra.evidence.feature_bundle import LESSONS
 
 MEAN = "lessons.mean_r"

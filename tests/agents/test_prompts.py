@@ -5,11 +5,8 @@
 
 from __future__ import annotations
 
-import ast
 import json
 import re
-import sys
-import types
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from datetime import datetime
@@ -23,8 +20,8 @@ from hypothesis import strategies as st
 
 import scoring_rubric
 from agent_config import MAX_PROMPT_BYTES, MODES
+from agents import registry, technical_agent, trader_agent
 from agents.contracts import (
-    ANOMALIES,
     EVENT_CLASSES,
     ORDINALS,
     SIDES,
@@ -41,17 +38,14 @@ from agents.contracts import (
     Role,
 )
 from agents.evidence import grounded, with_scores
-from agents.registry import AGENTS, SCORER, TRADER
+from agents.registry import AGENTS, SCORER, TRADER, wording
 from agents.risk_gate import as_features, rules
+from agents.swarm import judge_agent
 from agents.texts.fence import NONCE_PLACEHOLDER, clean, without_nonce
 from scoring_rubric import (
     ASSET_NOTES,
-    FIRM_VERSION,
     LARGEST,
-    MEMORY_VERSION,
-    RUBRIC_VERSION,
     SHARED_PREFIX,
-    SWARM_VERSION,
     build_interpretive_prompt,
     request_hash,
     second_look,
@@ -148,7 +142,7 @@ def before(role: str, about: DebateContext, reports: Any = None) -> DebateContex
 
 def prompt(role: str, *, reports=None, **changes):
     about = before(role, at_the_desk(**changes), reports)
-    return build_interpretive_prompt(about, None if role == SCORER.id else AGENTS[role].role)
+    return build_interpretive_prompt(about, SCORER if role == SCORER.id else AGENTS[role].role)
 
 
 def rendered(role: str, about: DebateContext):
@@ -326,7 +320,7 @@ def listed(asked) -> list[str]:
 def test_evidence_is_listed_by_id_whatever_order_it_came_in(role: str) -> None:
     about = at_the_desk()
     backwards = dict(reversed([*about.features.items()]))
-    seat = None if role == "chart_scorer" else AGENTS[role].role
+    seat = SCORER if role == SCORER.id else AGENTS[role].role
     asked = build_interpretive_prompt(about, seat)
     assert build_interpretive_prompt(replace(about, features=backwards), seat) == asked
     found = [key for key in listed(asked) if not key.startswith("news.item.")]
@@ -374,76 +368,42 @@ def test_what_an_asset_is_like_is_told_to_all_but_the_gate() -> None:
         "XAUUSD": "gold",
     }
     for role in ROLES:
-        for asset, note in ASSET_NOTES.items():
-            assert (note in prompt(role, asset=asset).user) == (role != "risk_gate")
+        for asset, notes in ASSET_NOTES.items():
+            assert (notes[""] in prompt(role, asset=asset).user) == (role != "risk_gate")
         assert prompt(role, asset="").user == prompt(role, asset="pork bellies").user
         assert "In general" not in prompt(role, asset="").user
 
 
 # --- the version of the wording --------------------------------------------
 
-SOURCE = Path(scoring_rubric.__file__).read_text(encoding="utf-8")
-NO_WORDING = {
-    *("NUMBERS_ONLY", "OWN_FLAGS", "LARGEST", "ADJUSTMENT_DECIMALS"),
-    *("UNSHOWN", "PARTS", "ITEM", "ITEM_TEXT", "LEARNT", "REVIEW"),
-    *("_COMMON", "FOR_EXPERTS"),
-}
 
+@pytest.mark.parametrize(
+    ("file", "desks"),
+    [
+        (scoring_rubric, {"budget", "full", "firm", "swarm"}),
+        (technical_agent, {"budget", "full", "firm"}),
+        (trader_agent, {"firm"}),
+        (judge_agent, {"swarm"}),
+    ],
+)
+def test_any_edit_of_a_desks_files_is_another_wording(
+    file: Any, desks: set[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def wordings() -> dict[str, str]:
+        registry._digest.cache_clear()
+        return {mode: wording(settings(mode=mode).agents) for mode in MODES}
 
-def constants(tree: ast.Module) -> Iterator[tuple[str, ast.Constant]]:
-    """Yield every text of a module-level constant and every count of what is quoted."""
-    for statement in tree.body:
-        if not isinstance(statement, ast.AnnAssign) or statement.value is None:
-            continue
-        assert isinstance(statement.target, ast.Name)
-        if statement.target.id in NO_WORDING:
-            continue
-        for node in ast.walk(statement.value):
-            if isinstance(node, ast.Constant) and type(node.value) in (str, int):
-                yield statement.target.id, node
-
-
-VERSIONS = ("RUBRIC_VERSION", "MEMORY_VERSION", "FIRM_VERSION", "SWARM_VERSION")
-
-
-def version_of(tree: ast.Module) -> str:
-    module = types.ModuleType("changed_rubric")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setitem(sys.modules, module.__name__, module)
-        exec(compile(ast.fix_missing_locations(tree), "changed_rubric", "exec"), module.__dict__)
-    return "".join(module.__dict__[name] for name in VERSIONS)
-
-
-def test_any_change_of_wording_is_another_version(scaled: Scale) -> None:
-    """Each text gets a full stop more, each count one more, one at a time; by day every third."""
-    tree = ast.parse(SOURCE)
-    assert version_of(tree) == RUBRIC_VERSION + MEMORY_VERSION + FIRM_VERSION + SWARM_VERSION
-    for node in ast.walk(tree):
-        if isinstance(node, ast.FormattedValue):
-            node.format_spec = None
-    assert re.fullmatch(r"[0-9a-f]{12}", RUBRIC_VERSION)
-    found = list(constants(tree))
-    versions = {version_of(tree)}
-    for name, node in found[:: 1 if scaled.whole else 3]:
-        former, node.value = node.value, node.value + ("." if isinstance(node.value, str) else 1)
-        try:
-            version = version_of(tree)
-        except KeyError:  # a name by which code looks something up is no wording
-            assert former in ANOMALIES
-        else:
-            assert version not in versions, name
-            versions.add(version)
-        node.value = former
-    assert {"SCALE", "ASSET_NOTES", "RUBRICS", "WORD", "PICTURE", "POINTS"} <= dict(found).keys()
-
-
-def test_no_wording_hides_in_a_function() -> None:
-    tree = ast.parse(SOURCE)
-    for function in (node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)):
-        body = function.body[1:] if ast.get_docstring(function) else function.body
-        for node in (inner for statement in body for inner in ast.walk(statement)):
-            if isinstance(node, ast.Constant) and isinstance(node.value, str):
-                assert not re.search(r"[A-Za-z]{2,} [A-Za-z]{2,}", node.value), node.value
+    before, text = wordings(), Path(file.__file__).read_text(encoding="utf-8")
+    assert len({*before.values()}) == len(MODES)
+    assert all(re.fullmatch(r"[0-9a-f]{12}", known) for known in before.values())
+    copy = tmp_path / "edited.py"
+    monkeypatch.setattr(file, "__file__", str(copy))
+    copy.write_text(text, encoding="utf-8", newline="\r\n")
+    assert wordings() == before, "line ends of another system are no other wording"
+    copy.write_text(text.replace("evidence", "Evidence", 1), encoding="utf-8")
+    after = wordings()
+    assert {mode for mode in MODES if after[mode] != before[mode]} == desks
+    registry._digest.cache_clear()
 
 
 # --- the size --------------------------------------------
@@ -554,7 +514,7 @@ def real_ticks(name: str, count: int, tale: str = "") -> Iterator[DebateContext]
             scores=made.scores,
             notes=made.notes,
             memory=WARM,
-            asset=max(ASSET_NOTES, key=lambda asset: len(ASSET_NOTES[asset])),
+            asset=max(ASSET_NOTES, key=lambda asset: len(ASSET_NOTES[asset][""])),
         )
         yield replace(about, features={**made.features, **worst})
 

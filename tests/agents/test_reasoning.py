@@ -6,7 +6,7 @@ from typing import Any
 
 from agents.contracts import AgentReport, Point
 from agents.debate.deliberation import Consulted
-from agents.debate.reply_text import REASONING_KEPT
+from agents.debate.replies import REASONING_KEPT
 from tests.doubles.scripted import (
     FULL_FEATURES,
     NONCE,
@@ -14,7 +14,6 @@ from tests.doubles.scripted import (
     a_report,
     context,
     debate,
-    old_report,
     settings,
 )
 
@@ -49,12 +48,11 @@ def test_it_is_bounded_and_can_forge_no_fence() -> None:
 
 
 def test_every_voice_of_a_desk_has_it_and_the_scores_do_not_change() -> None:
-    provider = Scripted({"technical": old_report})
+    provider = Scripted()
     record = debate(provider, about=context(features=FULL_FEATURES), config=settings(mode="full"))
     told: dict[str, Any] = {
         one["agent_id"]: one["reasoning"] for one in record.as_json()["reports"]
     }
-    assert told["technical"] == "Momentum and trend agree."
     assert told["risk_gate"] == "Nothing to add."
     assert told["sentiment"].startswith("Momentum and trend agree at RSI 61, says the")
     assert all(told.values())

@@ -16,7 +16,7 @@ from hypothesis import HealthCheck, given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
-from agents.arguments import CLAIM_WORDS, leaning
+from agents.arguments import CLAIM_WORDS, report_side
 from agents.contracts import (
     ORDINALS,
     VECTORS,
@@ -31,10 +31,11 @@ from agents.contracts import (
     Role,
     Shape,
 )
-from agents.debate import replies, reply_shapes
+from agents.debate import replies
 from agents.evidence import trust
-from agents.feature_words import sides
+from agents.features import sides
 from agents.registry import AGENTS
+from agents.texts import door
 from scoring_rubric import OWN_FLAGS
 from tests.cases import cases
 from tests.doubles import scripted
@@ -62,12 +63,6 @@ def a_case(**changes: Any) -> dict[str, Any]:
     return report(**{"rebuttals": [], "falsifiers": [], **changes})
 
 
-def old(**changes: Any) -> dict[str, Any]:
-    """A valid report of the shape before, an analyst's unless it is given falsifiers."""
-    told = scripted.old_report(**changes)
-    return {name: told[name] for name in told if name not in scripted.OWN_FIELDS or name in changes}
-
-
 POINT: dict[str, Any] = {
     "id": "technical.rsi14", "value": 61.2, "says": "RSI stands at 61", "why": "so buyers lead",
 }  # fmt: skip
@@ -80,7 +75,7 @@ FALSIFIER: dict[str, Any] = {"close": "below", "level": 1.0, "what": "the swing 
 
 def check_sides(told: AgentReport, role: Role) -> None:
     """Every point of a report stands on the side of its field, by the feature that it cites."""
-    side = leaning(role, told.adjustments)
+    side = report_side(role, told.adjustments)
     for field, points in ((1, told.points_for), (-1, told.points_against)):
         for point in points:
             assert point.side in (*sides(point.id, FOUND), 0)
@@ -89,7 +84,7 @@ def check_sides(told: AgentReport, role: Role) -> None:
 
 def read(reply: Any, role: Role = TECHNICAL) -> AgentReport:
     text = reply if isinstance(reply, str) else json.dumps(reply)
-    loaded = replies.load(text, "XAUUSD")
+    loaded = door.load(text, "XAUUSD")
     return replies.read(SHAPES.get(role.id, "report"), loaded, role, FOUND)
 
 
@@ -164,7 +159,7 @@ def test_what_is_not_exactly_one_json_object_is_garbage(text: str) -> None:
 @cases("value", [None, 3, b"{}", ["{}"], {"text": "{}"}])
 def test_what_is_no_text_is_garbage(value: Any) -> None:
     with pytest.raises(ModelUnavailable, match="garbage"):
-        replies.load(value, "XAUUSD")
+        door.load(value, "XAUUSD")
 
 
 @cases(("role", "whole"), [(TECHNICAL, report()), (GATE, ruling())], ids=["report", "ruling"])
@@ -378,7 +373,6 @@ def test_a_number_within_its_role_is_a_float_with_its_sign(number: float) -> Non
         a_report(points_for=("RSI",)),
         a_report(points_for=(Point(cast(str, 1), "technical.rsi14", 61.2),)),
         a_report(points_for=(Point("RSI", "technical.rsi14", True),)),
-        a_report(points_against=(Point("RSI", "technical.rsi14", 61.2, side=2),)),
         a_report(rebuttals=(Point("RSI", "technical.rsi14", 61.2),)),
         a_report(rebuttals=(Rebuttal("RSI", "technical.rsi14", 61.2, cast(bool, 1)),)),
         a_report(reasoning=b"x"),
@@ -436,24 +430,24 @@ def test_the_reply_schemas_suit_every_vendor() -> None:
         ("ruling", ruling()),
         ("scores", chart()),
     ):
-        drawn = reply_shapes.schema(shape)
+        drawn = replies.schema(shape)
         walk(drawn)
         assert sorted(drawn["properties"]) == sorted(valid)
         assert json.loads(json.dumps(drawn)) == drawn
-    assert reply_shapes.schema("ruling")["properties"]["reason_code"]["enum"] == list(GateReason)
+    assert replies.schema("ruling")["properties"]["reason_code"]["enum"] == list(GateReason)
 
 
 def test_the_schemas_are_made_from_the_models() -> None:
-    models = reply_shapes.SHAPES
-    drawn = {shape: reply_shapes.schema(shape) for shape in models}
+    models = replies.SHAPES
+    drawn = {shape: replies.schema(shape) for shape in models}
     for shape, model in models.items():
         assert list(drawn[shape]["properties"]) == list(model.model_fields)
         assert model.model_config["strict"] and model.model_config["frozen"]
         assert not model.model_config["allow_inf_nan"]
     assert models.keys() == set(get_args(Shape))
-    assert tuple(reply_shapes.Adjustments.model_fields) == VECTORS
-    assert tuple(reply_shapes.Ordinals.model_fields) == tuple(ORDINALS)
-    assert set(VECTORS) <= set(reply_shapes.ScoresReply.model_fields)
+    assert tuple(drawn["report"]["properties"]["adjustments"]["properties"]) == VECTORS
+    assert tuple(drawn["news"]["properties"]["ordinals"]["properties"]) == tuple(ORDINALS)
+    assert set(VECTORS) <= set(replies.ScoresReply.model_fields)
 
 
 @pytest.mark.parametrize(
@@ -576,8 +570,6 @@ def test_ten_thousand_broken_replies_are_failures_or_reports(scaled: Callable[..
                 (json.dumps(ruling()), GATE),
                 (json.dumps(news()), NEWS),
                 (json.dumps(a_case(rebuttals=[REBUTTAL], falsifiers=[FALSIFIER])), BULL),
-                (json.dumps(old()), TECHNICAL),
-                (json.dumps(old(falsifiers=["x"])), BULL),
             ]
         ),
         st.integers(0, 1_000),

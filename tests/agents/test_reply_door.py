@@ -12,7 +12,6 @@ from typing import Any, Final
 import pytest
 
 from agents.contracts import Completion, ModelUnavailable, Request
-from agents.debate import replies
 from agents.texts import door
 from tests.cases import cases
 from tests.doubles import scripted, vendor_line
@@ -342,8 +341,8 @@ def test_ten_thousand_malformed_replies_raise_nothing_else(scaled: Callable[...,
 
 
 def test_the_strict_parser_reads_a_whole_text_and_nothing_around_it() -> None:
-    assert replies.load(VALID, SYMBOL) == json.loads(VALID)
+    assert door.load(VALID, SYMBOL) == json.loads(VALID)
     for name, text in WRAPPED.items():
         if name != "bare":
             with pytest.raises(ModelUnavailable):
-                replies.load(text, SYMBOL)
+                door.load(text, SYMBOL)

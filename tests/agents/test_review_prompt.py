@@ -14,6 +14,7 @@ from agent_config import MAX_PROMPT_BYTES, AgentSettings
 from agents.contracts import DebateContext, ModelUnavailable, Prompt
 from agents.debate import replies
 from agents.registry import REVIEWER, seated
+from agents.texts import door
 from scoring_rubric import SHARED_PREFIX, WRITTEN_BYTES, build_review_prompt
 from tests.agents.test_injection import texts
 from tests.cases import cases
@@ -91,11 +92,11 @@ def test_a_reply_of_another_shape_is_garbage(change: dict[str, Any]) -> None:
 
 
 def test_a_reply_is_read_and_cut() -> None:
-    told = replies.load(json.dumps(REPLY | {"more": 1}), "XAUUSD")
+    told = door.load(json.dumps(REPLY | {"more": 1}), "XAUUSD")
     assert replies.review(told) == ("A", "B", "C")
     long = replies.review(REPLY | {"rule": "x" * 9_000})
     assert len(long[2]) == replies.REASONING_KEPT
     with pytest.raises(ModelUnavailable, match="garbage"):
         replies.review({"symbol": "XAUUSD", "setup": "A"})
     with pytest.raises(ModelUnavailable, match="wrong_symbol"):
-        replies.load(json.dumps(REPLY), "EURUSD")
+        door.load(json.dumps(REPLY), "EURUSD")

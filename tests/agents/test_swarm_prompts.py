@@ -30,7 +30,7 @@ from agents.contracts import (
     Request,
 )
 from agents.debate.deliberation import Deliberation
-from agents.feature_words import FEATURES
+from agents.features import FEATURES
 from agents.registry import AGENTS
 from scoring_rubric import LEFT_OUT, build_interpretive_prompt, second_look
 from tests.agents import test_prompts as plain

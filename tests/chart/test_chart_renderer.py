@@ -495,8 +495,8 @@ def test_without_the_package_it_says_what_to_install(monkeypatch: pytest.MonkeyP
 
 @given(st.lists(st.floats(0.0, 400.0), min_size=1, max_size=6))
 def test_labels_keep_their_distance_inside_the_panel(heights: list[float]) -> None:
-    panel = chart_renderer._Panel(100.0, 300.0, 0.0, 1.0)
-    moved = chart_renderer._apart([min(max(y, 100.0), 300.0) for y in sorted(heights)], panel)
+    inside = [min(max(y, 100.0), 300.0) for y in sorted(heights)]
+    moved = chart_renderer._spread(inside, 100.0, 300.0)
     gap = chart_renderer.LABEL_GAP
     assert all(b - a >= gap - 1e-9 for a, b in pairwise(moved))
     assert moved[0] >= 108.0 - 1e-9

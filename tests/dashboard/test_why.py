@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from agents.feature_words import sides
-from agents.sayings import SAYINGS, mirrored
+from agents.features import sides
+from agents.phrases import PHRASES, mirrored
 from tests.worlds import desks
 from tests.worlds.records import tick_record
 from torra.clock import iso
@@ -100,14 +100,9 @@ def test_a_fact_counts_once_on_a_side() -> None:
 
 
 def test_who_leans_to_a_side_without_a_point_there_is_heard_with_its_claim() -> None:
-    """As one of the shape before, and one whose points fell away."""
+    """As one whose points fell away."""
     told = case(
-        {
-            "agent_id": "news",
-            "key_points": ["x"],
-            "reasoning": "The tone is bad. More.",
-            "flags": ["old_shape"],
-        },
+        said("news", claim="The tone is bad. More.", flags=["misplaced"]),
         said("bear_researcher", claim="Down: ADX at 45.", flags=["misplaced"]),
         said("sentiment", claim="No side: its 8 readings pull both ways."),
         said("technical", point("a break", 1), claim="Up: a break of 1."),
@@ -267,8 +262,8 @@ def bare(words: str) -> str:
 def ways() -> Mapping[str, set[int]]:
     """The sides of each wording of the table, without its numbers."""
     found: dict[str, set[int]] = defaultdict(set)
-    for saying in SAYINGS.values():
-        unit = re.sub(r"\{:[^}]*\}", "#", saying.shown)
+    for saying in PHRASES.values():
+        unit = re.sub(r"\{:[^}]*\}", "#", saying.format)
         for half, side in ((saying.half, 1), (saying.faded, -1)):
             if half:
                 said = half.replace("{n}", unit)

@@ -24,7 +24,7 @@ from torra.desk.schedule import Desk
 from torra.errors import ConfigError
 from torra.evidence.news_digest import NewsStatus
 from torra.evidence.scheduled_events import EventView
-from torra.news import event_file
+from torra.news import watched_file
 from torra.replay.rerun.journal_replay import replay
 from torra.replay.rerun.replay_store import JournalDatabase
 
@@ -253,7 +253,7 @@ def test_a_tick_touches_no_calendar_s_disk(tmp_path: Path, monkeypatch: Any) -> 
     write_events(tmp_path, 40.0)
     desk = eager_desk(tmp_path)
     (tmp_path / CALENDAR).unlink()
-    monkeypatch.setattr(event_file, "signature", lambda _: pytest.fail("the disk is touched"))
+    monkeypatch.setattr(watched_file, "signature", lambda _: pytest.fail("the disk is touched"))
     desks.step(desk)
     assert desks.newest(desk)["gate"]["veto"]
     assert desks.newest(desk)["events"]["status"] != "broken"
@@ -294,13 +294,13 @@ def calendar_threads() -> list[threading.Thread]:
 def test_a_thread_reads_a_calendar_that_changes(
     tmp_path: Path, outlook: ContextFeeds, monkeypatch: Any
 ) -> None:
-    real = event_file.read_events
+    real = watched_file.read_regular
 
-    def slowly(path: Path) -> Any:
+    def slowly(path: Path, limit: int) -> bytes:
         time.sleep(0.05)
-        return real(path)
+        return real(path, limit)
 
-    monkeypatch.setattr(event_file, "read_events", slowly)
+    monkeypatch.setattr(watched_file, "read_regular", slowly)
     assert next_in(outlook) == 40.0
     write_events(tmp_path, 20.0, 400.0)
     assert next_in(outlook) == 40.0, "nobody looks yet"
@@ -326,7 +326,7 @@ def test_nothing_ends_the_thread(tmp_path: Path, outlook: ContextFeeds, monkeypa
         raise RuntimeError("out of luck")
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(event_file, "signature", broken)
+        patch.setattr(watched_file, "signature", broken)
         assert failing.wait(10)
     write_events(tmp_path, 11.0, 400.0)
     until(lambda: next_in(outlook) == 11.0)
@@ -345,7 +345,7 @@ def test_a_dead_drive_holds_up_neither_start_nor_close(
     outlook: ContextFeeds, monkeypatch: Any
 ) -> None:
     hangs = threading.Event()
-    monkeypatch.setattr(event_file, "signature", lambda _: hangs.wait(30) and None)
+    monkeypatch.setattr(watched_file, "signature", lambda _: hangs.wait(30) and None)
     for name in ("FIRST_SECONDS", "CLOSE_SECONDS"):
         monkeypatch.setattr(torra.desk.outlook, name, 0.02)
     begun = time.monotonic()

@@ -207,28 +207,6 @@ def report(request: Request | None = None, **changes: Any) -> dict[str, Any]:
     )
 
 
-def old_report(request: Request | None = None, **changes: Any) -> dict[str, Any]:
-    """A valid report of the shape before there were claims and points; see `report`."""
-    value = changes.pop("value", 0.1)
-    own = _own_fields(request)
-    own = {name: own[name] for name in own.keys() & {"falsifiers", "ordinals"}}
-    return (
-        own
-        | {
-            "symbol": "XAUUSD" if request is None else request.symbol,
-            "adjustments": dict.fromkeys(VECTORS, value),
-            "confidence": "high",
-            "reasoning": "Momentum and trend agree.",
-            "key_points": ["RSI above 60"],
-            "evidence": _cited(request),
-            "flags": [],
-            "abstained": False,
-            "abstain_reason": "",
-        }
-        | changes
-    )
-
-
 def _own_fields(request: Request | None) -> dict[str, Any]:
     asked = OWN_FIELDS if request is None else request.schema.get("properties", {})
     more = {} if request is None else SWARM_FIELDS

@@ -11,7 +11,7 @@ import httpx2
 
 from agent_config import AgentSettings
 from agents.contracts import Completion, ModelUnavailable, Request
-from agents.debate import reply_shapes
+from agents.debate import replies
 from agents.registry import AGENTS
 from tests.later import Later
 from torra.providers.vendors.routing import RoutedProvider
@@ -90,7 +90,7 @@ def a_request(model: str, **changes: Any) -> Request:
         "model": model,
         "system": "You are an analyst.",
         "user": "What do you see?",
-        "schema": reply_shapes.schema("report"),
+        "schema": replies.schema("report"),
         "features": {},
         "reports": (),
         "scores": {},

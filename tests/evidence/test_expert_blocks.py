@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from agents.feature_words import FEATURES, sides
+from agents.features import FEATURES, sides
 from technical_calculator import HISTORY, WARM_UP, score_frame
 from tests.evidence.test_feature_bundle import OPENED, bundle, last_bars, values
 from tests.worlds.price_series import mirrored, row_of, sample, walk

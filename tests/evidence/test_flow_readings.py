@@ -9,7 +9,7 @@ from fractions import Fraction
 
 import pytest
 
-from agents.feature_words import FEATURES
+from agents.features import FEATURES
 from tests.worlds import flows
 from torra.evidence.flow_readings import (
     DELTA,

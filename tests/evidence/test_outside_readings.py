@@ -14,7 +14,7 @@ from pydantic import TypeAdapter
 
 from agent_config import MODES
 from agents.evidence import POSITIONS
-from agents.feature_words import FEATURES
+from agents.features import FEATURES
 from agents.fundamental_agent import ROLE as FUNDAMENTAL
 from docs import generate
 from tests import ROOT

@@ -11,9 +11,10 @@ DEBATE: Final[Table] = {
     "L1": {
         "reply-nan": fault(
             "a reply may hold NaN and infinity",
-            At("agents.debate.reply_shapes:Reply", sets("allow_inf_nan", "True")),
+            At("agents.debate.replies:Reply", sets("allow_inf_nan", "True")),
+            At("agents.debate.replies:Keys", sets("allow_inf_nan", "True")),
+            At("agents.contracts:CHECKED", replace("False", "True")),
             At("agents.texts.door", without("parse_float"), without("parse_constant")),
-            At("agents.debate.reply_text:finite", never("math.isfinite(converted)")),
             "test_what_is_no_finite_number_is_garbage_not_a_vote",
             "test_what_an_agent_of_another_hand_returns_is_checked_too",
         ),
@@ -50,7 +51,7 @@ DEBATE: Final[Table] = {
     "L4": {
         "reply-bound": fault(
             "an agent's adjustment may be any size",
-            At("agents.debate.holding:clamp_to_role", replace("within(...)", "finite(value)")),
+            At("agents.debate.replies", replace("between(float(value), ...)", "float(value)")),
             "test_a_finite_number_outside_the_bound_is_clamped_and_flagged",
         ),
         "blend": fault(
@@ -181,7 +182,7 @@ DEBATE: Final[Table] = {
         ),
         "office": fault(
             "a researcher pushes against its own side",
-            At("agents.debate.holding:clamp_to_role", never("held * own_side")),
+            At("agents.debate.replies", never("move * own_side.get(...)")),
             "test_a_researcher_argues_its_own_side_and_concedes_the_other",
         ),
     },
@@ -195,10 +196,8 @@ DEBATE: Final[Table] = {
         "falsified": fault(
             "a falsifier may hold already",
             At(
-                "agents.arguments:standing",
-                replace(
-                    "(NEAREST_ATR * atr if atr else 0.0) < side * (close - written) <= near", "True"
-                ),
+                "agents.arguments:pending_falsifiers",
+                replace("(NEAREST_ATR * atr if atr else 0.0) < distance <= far", "True"),
             ),
             "test_a_falsifier_stands_while_it_has_not_come_and_may_come",
         ),

@@ -11,7 +11,7 @@ FIRM: Final[Table] = {
     "G1": {
         "manager-weights": fault(
             "a manager's weight is not cut at 1",
-            At("agents.debate.holding", replace("min(1.0, value)", "value")),
+            At("agents.debate.replies", replace("between(value, 0.0, 1.0)", "value")),
             "test_a_weight_outside_its_range_is_clamped_and_flagged",
         ),
         "manager-word": fault(

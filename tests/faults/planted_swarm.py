@@ -46,7 +46,7 @@ SWARM: Final[Table] = {
         ),
         "swarm-level": fault(
             "a level of nowhere is the nearest one",
-            At("agents.debate.findings", always("distance <= within")),
+            At("agents.debate.replies:nearest", always("distance <= LEVEL_ATR * atr")),
             "test_a_level_is_within_a_quarter_of_an_atr_of_a_computed_one",
         ),
         "swarm-thin": fault(

@@ -32,6 +32,10 @@ from hypothesis import strategies as st
 from agents.contracts import ModelUnavailable, Shape
 from agents.debate import replies
 from agents.registry import AGENTS
+from agents.texts import door
+from tests.doubles import edgar_payloads as edgar
+from tests.doubles.finnhub_server import quarter, rating
+from tests.doubles.outside_server import week
 from tests.worlds import flow_files
 from tests.worlds.channels import ORDER
 from tests.worlds.mt5_bars import GOLD
@@ -41,10 +45,12 @@ from torra.backup import restore as backup_restore
 from torra.bridges.order_journal import OrderEntry, OrderJournal
 from torra.bridges.torra import book_rows, messages
 from torra.chart.screenshot import MOST_BYTES, Picture, read_picture
+from torra.collecting.line import SourceError
 from torra.config import ROOT, DeskSettings, Profile, read
 from torra.dashboard.doors import access_file
 from torra.desk.first_files import recover
 from torra.errors import ConfigError
+from torra.evidence.outside_numbers import SeriesRow
 from torra.exhibits import documents as replay_files
 from torra.feeds.csv_file import read_bars
 from torra.feeds.flow_files import read_flow
@@ -54,6 +60,9 @@ from torra.market.broker_clock import ServerClock
 from torra.news import company_reading, public_calendars
 from torra.news.event_file import read_events
 from torra.news.reading import listed, of_alpha_vantage, of_finnhub, read_lines
+from torra.outside import cftc, filings, fred, tables
+from torra.outside.answers import Tally
+from torra.outside.concepts import CHAINS
 from torra.providers.prices import PriceList
 from torra.replay.shards.checkpoints import read_arm
 
@@ -218,6 +227,60 @@ def news(read_row: Callable[..., Any]) -> Callable[[bytes, Path], object]:
     return handed
 
 
+JSON = (SourceError, ValueError, RecursionError)
+"""What a reader of JSON may raise; the line makes a word of it."""
+
+FILED = edgar.submissions(
+    edgar.PG, (edgar.PG_2014, "10-K", "2014-08-08", "2014-08-08T11:00:00.000Z")
+)
+
+
+def reply_of(*rows: Any) -> bytes:
+    return json.dumps(rows).encode()
+
+
+def figures(read: Callable[[Any], Any]) -> Callable[[bytes, Path], object]:
+    def handed(raw: bytes, folder: Path) -> object:
+        found = read(json.loads(raw))
+        for name, value in (found.figures or {}).items():
+            assert isinstance(value, float) and abs(value) < 1e300 and len(name) < 60
+        return found
+
+    return handed
+
+
+def known_after(rows: Any) -> None:
+    """Assert that no row was known before the end of what it is about, or has no number."""
+    for row in rows:
+        about = row.at if isinstance(row, SeriesRow) else row.ends
+        assert about <= row.known_at and abs(row.value) <= 1e15
+
+
+def outside(read: Callable[[bytes], Any]) -> Callable[[bytes, Path], object]:
+    def handed(raw: bytes, folder: Path) -> object:
+        found = read(raw)
+        known_after(found.items)
+        assert found.items or found.status != "available"
+        return found
+
+    return handed
+
+
+def revenue(raw: bytes) -> Any:
+    payload, tally = json.loads(raw), Tally()
+    chain = {one.name: one for one in CHAINS["revenue"]}
+    asked = next((chain[name] for name in chain if name.encode() in raw), CHAINS["revenue"][0])
+    values = filings.read_concept("revenue", asked, edgar.PG, payload, tally)
+    return filings.reported("PG", "revenue", values, {}, NOW, tally)
+
+
+def table(path: Path) -> object:
+    found = tables.read(path)
+    known_after(found.rows)
+    assert all(fault.reason and "\n" not in fault.reason for fault in found.faults)
+    return found
+
+
 def decoded(kind: Any, raw: bytes, folder: Path) -> object:
     return messages.decode(raw, kind, KEY)
 
@@ -227,7 +290,7 @@ def read_row(read: Callable[[str], object], raw: bytes, folder: Path) -> object:
 
 
 def replied(raw: bytes, folder: Path) -> object:
-    reply = replies.load(raw.decode("utf-8", "replace"), "BTCUSD")
+    reply = door.load(raw.decode("utf-8", "replace"), "BTCUSD")
     found = []
     shapes: tuple[tuple[Shape, str], ...] = (
         ("report", "technical"), ("case", "bull_researcher"), ("news", "news"),
@@ -418,6 +481,68 @@ PARSERS = (
         (ConfigError,),
     ),
     Parser("finnhub", (FINNHUB, METRICS), news(of_finnhub), ()),
+    Parser(
+        "finnhub-ratings", (reply_of(rating("2026-02-01")),), figures(company_reading.ratings), JSON
+    ),
+    Parser(
+        "finnhub-earnings",
+        (reply_of(quarter("2026-02-01", 2, 1)),),
+        figures(company_reading.earnings),
+        JSON,
+    ),
+    Parser(
+        "finnhub-peers",
+        (b'["AAPL", "MSFT", "BRK.B"]',),
+        figures(partial(company_reading.peers, ticker="AAPL")),
+        JSON,
+    ),
+    Parser(
+        "fred",
+        (b"observation_date,DGS10\n2026-02-05,4.21\n2026-02-06,.\n2026-02-09,-0.5\n",),
+        outside(lambda raw: fred.read("DGS10", raw, NOW)),
+        (SourceError,),
+    ),
+    Parser(
+        "cftc",
+        (reply_of(week("vix", "2026-01-27"), week("vix", "2026-01-20")),),
+        outside(lambda raw: cftc.read("vix", raw, NOW)),
+        JSON,
+    ),
+    Parser(
+        "edgar-tickers",
+        (json.dumps(edgar.tickers()).encode(),),
+        lambda raw, _: filings.read_tickers(json.loads(raw)),
+        JSON,
+    ),
+    Parser(
+        "edgar-filings",
+        (json.dumps(FILED).encode(),),
+        lambda raw, _: filings.read_submissions(json.loads(raw), edgar.PG),
+        JSON,
+    ),
+    Parser(
+        "edgar-concept",
+        tuple(json.dumps(one).encode() for one in edgar.two_revenues("PG")),
+        outside(revenue),
+        JSON,
+    ),
+    Parser(
+        "series-table",
+        (
+            b"name,at,known_at,value\nDGS2,2026-02-12,2026-02-13T22:00:00Z,4.25\n",
+            b"DATE,DGS2\n02/05/2026,3.5\n",
+        ),
+        in_a_file("s.csv", table),
+        (ConfigError,),
+    ),
+    Parser(
+        "facts-table",
+        (
+            b"ticker,figure,begins,ends,known_at,value,unit\nACME,net_income,2025-10-01,2025-12-31,2026-02-05T21:30:00Z,1.5e9,USD\n",
+        ),
+        in_a_file("f.csv", table),
+        (ConfigError,),
+    ),
     Parser("alpha-vantage", (ALPHA,), news(of_alpha_vantage), ()),
     Parser("reply", (REPLY,), replied, (ModelUnavailable,)),
     Parser("picture", (PNG,), picture, ()),

@@ -30,6 +30,9 @@ PATIENCE: Final = 600.0
 SURROUNDINGS: Final = {"COLUMNS": "120", "NO_COLOR": "1", "TZ": "UTC", "LC_ALL": "C.UTF-8"}
 
 
+WORDING: Final = r"\b(rubric(?:\": ?\"| \| ))[0-9a-f]{12}\b"
+"""The version of a desk's prompts: any edit of their files is another one."""
+
 PACKAGES: Final = (
     "python|flask|numpy|pandas|pandas-ta-classic|sqlite-utils|apscheduler|pydantic|click|waitress"
     "|anthropic|google-genai|openai|genai-prices|finnhub-python|sqlite|[Tt]orra"
@@ -78,6 +81,7 @@ def masked(text: str, *folders: Path) -> str:
 
 
 def versionless(text: str) -> str:
-    """Return a text without the versions of packages."""
+    """Return a text without the versions of packages and prompts."""
+    text = re.sub(WORDING, r"\1<wording>", text)
     names = rf"\b({PACKAGES}|ta-lib|ta-lib-c)"
     return re.sub(names + r'(": "| | \| )\d+\.\d+[\w.]*', r"\1\2<version>", text)

@@ -104,6 +104,7 @@ def _cell(value: Any, number: int) -> Any:
         return f"<{len(value)} bytes, {digest(value.hex())}>"
     if not isinstance(value, str):
         return value
+    value = versionless(value)
     if value.startswith(("{", "[")):
         try:
             value = RACE.sub(r"\g<1>0", value)

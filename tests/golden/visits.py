@@ -28,7 +28,7 @@ from tests.doubles.visitors import ACCESS, bearer
 from tests.golden import states, visible
 from tests.golden.brevity import Known, brief, shortened
 from tests.golden.exact import with_machine
-from tests.golden.frozen import PACKAGES, frozen, masked
+from tests.golden.frozen import PACKAGES, WORDING, frozen, masked
 from tests.golden.projection import projected
 
 REQUESTS: Final = Path(__file__).with_name("requests.json")
@@ -49,6 +49,7 @@ PATIENCE: Final = 30.0
 
 MACHINE: Final[Mapping[str, str]] = {
     re.escape(str(ROOT)): "<root>",
+    WORDING: r"\1<wording>",
     rf"\b({PACKAGES})(\"?:? \"?| \| )\d+\.\d+[\w.]*": r"\1\2<version>",
     r"\b(free|size|write-ahead log)(\", \"| )\d[\d.,]* [kKMGT]?B\b": r"\1\2<bytes>",
     r": \d+ MB free": ": <bytes> free",

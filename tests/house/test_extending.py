@@ -412,13 +412,14 @@ ANSWER = """\
 import json, sys
 role = sys.argv[1]
 assert "BTCUSD" in sys.stdin.read()
-reply = {{"symbol": "BTCUSD", "confidence": "high", "reasoning": "As asked.", "evidence": []}}
+reply = {{"symbol": "BTCUSD", "confidence": "high", "evidence": []}}
 if role == "risk_gate":
-    reply |= {{"multiplier": 1.0, "veto": False, "reason_code": "NONE"}}
+    reply |= {{"multiplier": 1.0, "veto": False, "reason_code": "NONE", "reasoning": "As asked."}}
 else:
     vectors = ("price_action", "key_levels", "momentum", "structure")
-    reply |= {{"adjustments": dict.fromkeys(vectors, 0.05), "key_points": [], "flags": []}}
-    reply |= {{"abstained": False, "abstain_reason": "", "falsifiers": []}}
+    reply |= {{"adjustments": dict.fromkeys(vectors, 0.05), "flags": []}}
+    reply |= {{"abstained": False, "abstain_reason": "", "falsifiers": [], "rebuttals": []}}
+    reply |= {{"claim": "As asked.", "points_for": [], "points_against": []}}
 print(json.dumps(reply))
 """
 
@@ -721,10 +722,7 @@ def test_an_agent_is_one_file_and_one_row(tmp_path: Path) -> None:
     )
     registry = overlay / "agents" / "registry.py"
     text = registry.read_text(encoding="utf-8")
-    seated = text.replace("    sentiment_agent,\n", "    sentiment_agent,\n    session_agent,\n", 1)
-    seated = seated.replace(
-        "        sentiment_agent,\n", "        sentiment_agent,\n        session_agent,\n", 1
-    )
+    seated = text.replace("    sentiment_agent,\n", "    sentiment_agent,\n    session_agent,\n")
     assert seated.count("session_agent") == 2
     registry.write_text(seated, encoding="utf-8")
     done = subprocess.run(
@@ -738,12 +736,12 @@ def test_an_agent_is_one_file_and_one_row(tmp_path: Path) -> None:
 
 
 def test_a_host_hands_an_agent_in(tmp_path: Path) -> None:
-    from agents.registry import AGENTS, Agent  # noqa: PLC0415
+    from agents.registry import AGENTS, seat  # noqa: PLC0415
 
     code = FILES["agents/session_agent.py"].replace("from .", "from agents.")
     found: dict[str, Any] = {"__name__": "session_agent"}
     exec(compile(textwrap.dedent(code), "session_agent.py", "exec"), found)
-    agents = {**AGENTS, "session": Agent(found["ROLE"], found["analyze"])}
+    agents = {**AGENTS, "session": seat(found["ROLE"])}
     desk = settings(active_agents=("session", "bull_researcher", "bear_researcher"))
     record = debate(Scripted(), about=context(features=FULL_FEATURES), config=desk, agents=agents)
     assert next(told.agent_id for told in record.reports) == "session"

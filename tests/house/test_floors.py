@@ -19,8 +19,8 @@ from tests import ROOT
 from tests.cases import cases
 
 WORDS = {
-    "agent_config", "agents/contracts", "agents/feature_words", "agents/texts/lazy_text",
-    "agents/sayings", "torra/advisor_protocol", "torra/clock", "torra/config", "torra/errors",
+    "agent_config", "agents/contracts", "agents/features", "agents/texts/lazy_text",
+    "agents/phrases", "torra/advisor_protocol", "torra/clock", "torra/config", "torra/errors",
     "torra/failpoints", "torra/harmless_text",
     "torra/home", "torra/imports", "torra/one_heap", "torra/own_names", "torra/owner_only",
     "torra/regular_files",
@@ -80,7 +80,6 @@ ALLOWED = {
     ("torra/collecting/line", "torra/providers/vendors/addresses"),
     ("torra/outside/edgar", "torra/providers/vendors/addresses"),
     ("torra/outside/publisher", "torra/providers/vendors/addresses"),
-    ("torra/outside/publishers", "torra/providers/vendors/addresses"),
     ("torra/news/source", "torra/providers/vendors/addresses"),
     ("torra/news/source", "torra/plugins/loading"),
 }

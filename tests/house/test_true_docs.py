@@ -9,7 +9,7 @@ import pytest
 
 from agent_config import MODES, TRADER_ID, AgentSettings
 from agents.contracts import SourceType
-from agents.debate.reply_shapes import SHAPES
+from agents.debate.replies import SHAPES
 from agents.evidence import COMPANIONS, FLOW
 from agents.registry import AGENTS
 from torra.config import ROOT

@@ -11,7 +11,7 @@ from copy import deepcopy
 from dataclasses import replace
 from typing import Final
 
-from agents.feature_words import COMPONENTS
+from agents.features import COMPONENTS
 from tests.cases import cases
 from tests.worlds.lesson_reviews import (
     ATTACKS,

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from agents.feature_words import COMPONENTS
+from agents.features import COMPONENTS
 from tests.cases import cases
 from tests.worlds.lesson_reviews import LOST, MARKET, NOW, random_facts, random_situation
 from torra.exhibits.lesson_words import headline, verdict_on_veto

@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import json
-import logging
-import os
 import re
-import threading
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -19,7 +16,7 @@ from torra.config import ROOT
 from torra.errors import ConfigError
 from torra.evidence.scheduled_events import ScheduledEvent
 from torra.news import event_file
-from torra.news.event_file import FIELDS, IMPACTS, MAX_NAME, CalendarFile, read_events
+from torra.news.event_file import FIELDS, IMPACTS, MAX_NAME, read_events
 
 HEADER = "time,currency,impact,name"
 PAYROLLS = "2021-11-05T12:30:00Z,USD,high,US nonfarm payrolls"
@@ -221,168 +218,3 @@ def test_a_calendar_has_its_bounds(calendar: Path, monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(event_file, "MAX_BYTES", calendar.stat().st_size - 1)
     with pytest.raises(ConfigError, match="is larger than"):
         read_events(calendar)
-
-
-def test_twenty_thousand_events_are_read() -> None:
-    assert event_file.MAX_EVENTS * 100 < event_file.MAX_BYTES
-
-
-def test_what_is_no_file_is_refused(tmp_path: Path) -> None:
-    os.mkfifo(tmp_path / "pipe")
-    for path in (tmp_path, tmp_path / "absent.csv", tmp_path / "pipe", Path("a\0b")):
-        with pytest.raises(ConfigError):
-            CalendarFile(path).events()
-
-
-# --- a file that changes --------------------------------------------------------------------------
-
-
-def names(file: CalendarFile) -> tuple[list[str], bool]:
-    events, broken = file.refresh()
-    return [event.name for event in events], broken
-
-
-def test_a_changed_file_is_read_again(calendar: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    file = CalendarFile(write(calendar, PAYROLLS))
-    assert names(file) == (["US nonfarm payrolls"], False)
-    readings = []
-    real = event_file.read_events
-    monkeypatch.setattr(event_file, "read_events", lambda path: readings.append(1) or real(path))
-    file.refresh()
-    assert readings == []
-    write(calendar, PAYROLLS, RATES)
-    assert names(file)[0] == ["Bank of England, rate decision", "US nonfarm payrolls"]
-    seen = calendar.stat()
-    write(calendar, PAYROLLS, RATES.replace("England", "Holland"))
-    os.utime(calendar, ns=(seen.st_atime_ns, seen.st_mtime_ns + 1))
-    assert names(file)[0][0] == "Bank of Holland, rate decision"
-    assert len(readings) == 2
-
-
-def test_the_last_good_events_stand_while_the_file_is_broken(
-    calendar: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    file = CalendarFile(write(calendar, PAYROLLS))
-    good = file.refresh()
-    write(calendar, PAYROLLS, "half a li")
-    with caplog.at_level(logging.WARNING, "torra"):
-        assert file.refresh() == file.refresh() == (good[0], True)
-    assert len(caplog.records) == 1
-    assert "line 3" in caplog.text
-    calendar.unlink()
-    assert file.refresh() == (good[0], True)
-    write(calendar, RATES)
-    assert names(file) == (["Bank of England, rate decision"], False)
-
-
-def fails(monkeypatch: pytest.MonkeyPatch, path: Path) -> None:
-    """Let every reading of a file fail as one of a locked file, or of a drive that is gone."""
-    real = Path.open
-
-    def refused(self: Path, *words: Any, **more: Any) -> Any:
-        if self == path:
-            raise PermissionError(13, "sharing violation")
-        return real(self, *words, **more)
-
-    monkeypatch.setattr(Path, "open", refused)
-
-
-def test_a_file_that_could_not_be_read_is_read_again_though_it_did_not_change(
-    calendar: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    file = CalendarFile(write(calendar, PAYROLLS))
-    good = file.events()
-    write(calendar, PAYROLLS, RATES)
-    with pytest.MonkeyPatch.context() as patch, caplog.at_level(logging.WARNING, "torra"):
-        fails(patch, calendar)
-        assert file.refresh() == file.refresh() == (good.events, True)
-    assert len(caplog.records) == 1 and "sharing violation" in caplog.text
-    assert len(file.refresh().events) == 2 and not file.events().broken
-
-
-def test_a_file_that_changes_while_it_is_read_is_read_again(
-    calendar: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    file = CalendarFile(write(calendar, PAYROLLS))
-    good = file.events()
-    write(calendar, RATES)
-    real = event_file.read_events
-
-    def while_written(path: Path) -> Any:
-        found = real(path)
-        write(calendar, RATES, PAYROLLS)
-        return found
-
-    monkeypatch.setattr(event_file, "read_events", while_written)
-    assert file.refresh() == good, "half a file is none"
-    monkeypatch.setattr(event_file, "read_events", real)
-    assert len(file.refresh().events) == 2
-
-
-def test_a_first_reading_of_a_file_that_changes_is_taken_and_read_again(
-    calendar: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    file, real = CalendarFile(write(calendar, PAYROLLS)), event_file.read_events
-
-    def while_written(path: Path) -> Any:
-        found = real(path)
-        write(calendar, RATES, PAYROLLS)
-        return found
-
-    monkeypatch.setattr(event_file, "read_events", while_written)
-    assert len(file.events().events) == 1
-    monkeypatch.setattr(event_file, "read_events", real)
-    assert len(file.refresh().events) == 2
-
-
-def test_whoever_asks_for_events_touches_no_disk(
-    calendar: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Nor waits for a reading that hangs at a drive that is dead."""
-    file = CalendarFile(write(calendar, PAYROLLS))
-    good = file.events()
-    write(calendar, PAYROLLS, RATES)
-    hangs, end, real = threading.Event(), threading.Event(), event_file.signature
-
-    def dead(path: Path) -> Any:
-        hangs.set()
-        end.wait(30)
-        return real(path)
-
-    monkeypatch.setattr(event_file, "signature", dead)
-    reader = threading.Thread(target=file.refresh)
-    reader.start()
-    assert hangs.wait(10)
-    assert file.events() == good
-    assert reader.is_alive()
-    end.set()
-    reader.join(10)
-    assert len(file.events().events) == 2
-
-
-def test_a_calendar_that_never_was_good_is_an_error_each_time(calendar: Path) -> None:
-    file = CalendarFile(calendar)
-    for line in ("half a li", "another"):
-        write(calendar, line)
-        with pytest.raises(ConfigError, match="line 2"):
-            file.refresh()
-    write(calendar, PAYROLLS)
-    assert names(file) == (["US nonfarm payrolls"], False)
-
-
-def test_threads_share_a_calendar(calendar: Path) -> None:
-    file, seen = CalendarFile(write(calendar, PAYROLLS)), list[Any]()
-
-    def look() -> None:
-        seen.extend(len(file.refresh()[0]) for _ in range(200))
-
-    threads = [threading.Thread(target=look) for _ in range(4)]
-    for thread in threads:
-        thread.start()
-    for extra in range(20):
-        write(calendar.with_suffix(".new"), *[PAYROLLS, RATES][: 1 + extra % 2]).replace(calendar)
-    for thread in threads:
-        thread.join()
-    assert set(seen) <= {1, 2}
-    assert len(seen) == 800
-    assert len(file.refresh()[0]) == 2

@@ -7,6 +7,7 @@ import logging
 import math
 import threading
 import time
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
@@ -16,19 +17,16 @@ import pytest
 
 from news_collector import (
     ALL_LATER,
-    FETCH_SECONDS,
-    LATE_PACES,
-    MAX_ABANDONED,
-    WAITS_S,
     Collector,
 )
 from tests.cases import cases
 from tests.conftest import Scale
-from tests.doubles.news_server import NewsServer, Said
+from tests.doubles.news_server import NewsServer
 from tests.tries import Tries, until
 from tests.worlds.stores import Hand, open_database
+from torra.collecting.asking import FETCH_SECONDS, LATE_PACES, MAX_ABANDONED, WAITS_S
 from torra.config import NewsSettings
-from torra.errors import ConfigError, StoreUnavailable
+from torra.errors import StoreUnavailable
 from torra.evidence.news_digest import NewsAnswer, NewsItem, NewsStatus, NewsSubject
 from torra.news.lexicon import score
 from torra.news.source import ALPHA_VANTAGE_SPACING_S, AlphaVantage, Finnhub, open_sources
@@ -74,12 +72,6 @@ class Vendor:
         return answer() if callable(answer) else answer
 
 
-class Sources:
-    def __init__(self, files: Any = None, **vendors: Vendor) -> None:
-        self.vendors = vendors
-        self.files = files or {}
-
-
 class Shelf:
     """The tables in memory; `broken` makes them fail."""
 
@@ -115,10 +107,10 @@ class Desk:
         self.store = store or Shelf()
         self.now = Hand(NOON)
         self.seconds = 1000.0
-        seconds = sources.pop("fetch_seconds", FETCH_SECONDS)
+        seconds, files = sources.pop("fetch_seconds", FETCH_SECONDS), sources.pop("files", None)
         scorer = sources.pop("scorer", score)
         self.collector = Collector(
-            Sources(**sources), self.store, now=self.now, monotonic=lambda: self.seconds,
+            sources, files or {}, self.store, now=self.now, monotonic=lambda: self.seconds,
             score=scorer, fetch_seconds=seconds,
         )  # fmt: skip
         self.subject = subject
@@ -254,15 +246,6 @@ def test_the_summary_names_the_event_when_the_headline_does_not() -> None:
     row = news("1", summary="The Fed cuts interest rates")
     desk = Desk(finnhub=Vendor(NewsAnswer(S.AVAILABLE, (row,)))).later(0)
     assert desk.store.items["1"].event == "macro"
-
-
-def test_two_desks_store_one_row(tmp_path: Path) -> None:
-    store = open_database(tmp_path)
-    answer = NewsAnswer(S.AVAILABLE, (news("1"),))
-    first = Desk(store, finnhub=Vendor(answer)).later(0)
-    Desk(store, finnhub=Vendor(answer)).later(60)
-    assert len(store.news(since=NOON - timedelta(days=1), as_of=NOON + timedelta(days=1))) == 1
-    assert first.seen().items[0].item.first_seen == NOON
 
 
 def test_a_store_that_fails_is_told_and_tried_again() -> None:
@@ -443,7 +426,7 @@ def test_the_thread_asks_by_itself_and_ends_at_once(tmp_path: Path, tries: Tries
     vendor = Vendor(NewsAnswer(S.AVAILABLE, (news("1"),)))
     for attempt in tries():
         collector = Collector(
-            Sources(finnhub=vendor), store, now=Hand(NOON), monotonic=time.monotonic, score=score
+            {"finnhub": vendor}, {}, store, now=Hand(NOON), monotonic=time.monotonic, score=score
         )
         collector.start()
         collector.watch(GOLD)
@@ -458,7 +441,7 @@ def test_the_thread_asks_by_itself_and_ends_at_once(tmp_path: Path, tries: Tries
 
 def running(vendor: Vendor, **how: Any) -> Collector:
     collector = Collector(
-        Sources(finnhub=vendor), Shelf(), now=Hand(NOON), monotonic=time.monotonic, score=score,
+        {"finnhub": vendor}, {}, Shelf(), now=Hand(NOON), monotonic=time.monotonic, score=score,
         **how,
     )  # fmt: skip
     collector.watch(GOLD)
@@ -533,39 +516,21 @@ def test_a_collector_that_rests_asks_nobody_and_can_be_woken() -> None:
     assert not any(thread.is_alive() for thread in collector._threads)
 
 
-def test_a_rest_gives_up_what_is_under_way() -> None:
+@pytest.mark.parametrize("end", [Collector.rest, Collector.close])
+def test_a_rest_and_an_end_give_up_what_is_under_way(end: Callable[[Collector], None]) -> None:
     gate = threading.Event()
     vendor = Vendor(lambda: gate.wait(30) and NewsAnswer(S.AVAILABLE, (news("late"),)))
     collector = running(vendor)
     until(lambda: vendor.asked)
-    threads = list(collector._threads)
-    collector.rest()
+    threads, began = list(collector._threads), time.monotonic()
+    end(collector)
     threads[0].join(5)
-    assert not threads[0].is_alive()
+    assert not threads[0].is_alive() and time.monotonic() - began < 2.0
     (asker,) = collector._abandoned["finnhub"]
     gate.set()
     asker.join(5)
     assert cast(Any, collector._store).items == {}
     collector.close()
-
-
-def test_closing_does_not_wait_for_a_hanging_source() -> None:
-    with NewsServer(Said(how="hang")) as server:
-        place = address("finnhub", {"TORRA_FINNHUB_BASE_URL": server.url})
-        shelf = Shelf()
-        collector = Collector(
-            Sources(finnhub=cast(Any, Finnhub(place))), shelf, now=Hand(NOON),
-            monotonic=time.monotonic, score=score,
-        )  # fmt: skip
-        collector.watch(GOLD)
-        collector.start()
-        until(lambda: server.asked)
-        began = time.monotonic()
-        collector.close()
-        assert time.monotonic() - began < 2.0
-        assert not any(thread.is_alive() for thread in collector._threads)
-        collector.poll()
-        assert len(server.asked) == 1
 
 
 # --- who is asked, and where ----------------------------------------------------------------------
@@ -574,31 +539,14 @@ def test_closing_does_not_wait_for_a_hanging_source() -> None:
 def test_a_vendor_without_a_key_is_left_out(tmp_path: Path) -> None:
     sources = open_sources(BOTH, {"FINNHUB_API_KEY": "k" * 20}, tmp_path)
     assert list(sources.vendors) == ["finnhub"]
-    said = dict(sources.described())
-    assert said["finnhub can be asked"].level == "ok"
-    assert said["alpha_vantage has no key and is not asked"].remedy == "set ALPHAVANTAGE_API_KEY"
+    assert [*sources.described()] == [
+        ("finnhub can be asked", "ok", ""),
+        ("alpha_vantage has no key and is not asked", "ok", "set ALPHAVANTAGE_API_KEY"),
+    ]
     nobody = open_sources(BOTH, {}, tmp_path)
-    assert {found.level for _, found in nobody.described()} == {"warning"}
+    assert {level for _, level, _ in nobody.described()} == {"warning"}
     one = NewsSettings(sources=("alpha_vantage",))
     assert not open_sources(one, {"FINNHUB_API_KEY": "k" * 20}, tmp_path).vendors
-
-
-def test_a_dripping_vendor_is_cut_off_at_the_deadline(tries: Tries) -> None:
-    """Each silence is short, so that no time-out of a socket ever ends it."""
-    with NewsServer(Said(how="header_drip", every=0.01)) as server:
-        place = address("finnhub", {"TORRA_FINNHUB_BASE_URL": server.url})
-        for attempt in tries():
-            with attempt:
-                began = time.monotonic()
-                answer = Finnhub(place).fetch("forex", NOON, 0.3)
-                assert time.monotonic() - began < 1.5
-        assert (answer.status, answer.detail) == (S.UNREACHABLE, "the reply took too long")
-
-
-@pytest.mark.parametrize("url", ["http://example.org/api", "ftp://x", "https://u:p@example.org"])
-def test_a_bad_address_is_refused(tmp_path: Path, url: str) -> None:
-    with pytest.raises(ConfigError, match="TORRA_FINNHUB_BASE_URL"):
-        open_sources(ONE, {"TORRA_FINNHUB_BASE_URL": url}, tmp_path)
 
 
 def test_another_server_never_gets_the_vendors_key(tmp_path: Path) -> None:
@@ -614,38 +562,27 @@ def test_another_server_never_gets_the_vendors_key(tmp_path: Path) -> None:
         assert keys == ["local", "local"]
 
 
-@cases(
-    ("subject", "finnhub", "alpha_vantage"),
-    [
-        (GOLD, ("forex", "general"), ("theme.economy_monetary",)),
-        (
-            NewsSubject("EURUSD", "fx", currencies=("EUR", "USD")),
-            ("forex", "general"),
-            ("FOREX:EUR",),
-        ),
-        (
-            NewsSubject("USDJPY", "fx", currencies=("USD", "JPY")),
-            ("forex", "general"),
-            ("FOREX:JPY",),
-        ),
-        (NewsSubject("BTCUSD", "crypto"), ("crypto",), ("CRYPTO:BTC",)),
-        (NewsSubject("WTI", "oil"), ("general",), ("theme.energy_transportation",)),
-        (NewsSubject("US500", "index"), ("general",), ("theme.financial_markets",)),
-        (NewsSubject("X"), ("general",), ("theme.financial_markets",)),
-        (
-            APPLE,
-            ("company.AAPL", "figures.AAPL", "ratings.AAPL", "peers.AAPL", "earnings.AAPL"),
-            ("company.AAPL",),
-        ),
-        (NewsSubject("S", "stock"), ("general",), ("theme.financial_markets",)),
-    ],
-)
-def test_what_is_asked_about_a_subject(
-    subject: NewsSubject, finnhub: tuple[Any, ...], alpha_vantage: tuple[str]
-) -> None:
+TOPICS = """
+XAUUSD gold                | forex general | theme.economy_monetary
+EURUSD fx EUR USD          | forex general | FOREX:EUR
+USDJPY fx USD JPY          | forex general | FOREX:JPY
+BTCUSD crypto              | crypto        | CRYPTO:BTC
+WTI oil                    | general       | theme.energy_transportation
+US500 index                | general       | theme.financial_markets
+X other                    | general       | theme.financial_markets
+AAPL stock.AAPL | company.AAPL figures.AAPL ratings.AAPL peers.AAPL earnings.AAPL | company.AAPL
+S stock                    | general       | theme.financial_markets
+"""
+"""Symbol, asset, ticker and currencies; the topics of Finnhub; those of Alpha Vantage."""
+
+
+@cases("line", TOPICS.strip().split("\n"))
+def test_what_is_asked_about_a_subject(line: str) -> None:
+    about, *topics = (part.split() for part in line.split("|"))
+    asset, _, ticker = about[1].partition(".")
+    subject = NewsSubject(about[0], asset, ticker, tuple(about[2:]))
     place = address("finnhub", {"FINNHUB_API_KEY": "k" * 20})
-    assert Finnhub(place).topics(subject) == finnhub
-    assert AlphaVantage(place).topics(subject) == alpha_vantage
+    assert [[*kind(place).topics(subject)] for kind in (Finnhub, AlphaVantage)] == topics
 
 
 def test_the_questions_are_the_vendors(tmp_path: Path) -> None:

@@ -25,7 +25,6 @@ from torra.config import NewsSettings
 from torra.errors import ConfigError
 from torra.evidence.news_digest import COUNTED, NewsItem, NewsStatus, NewsSubject, concerns
 from torra.evidence.news_shelf import LATE_FILE_S
-from torra.news import source as news_source
 from torra.news.lexicon import score
 from torra.news.source import HeadlineFile, open_sources, read_file
 
@@ -45,7 +44,7 @@ def written(path: Path, *rows: object) -> Path:
 
 def collector(folder: Path, scorer: Callable[[str], float] = score) -> Collector:
     return Collector(
-        open_sources(SETTINGS, {}, folder), open_database(folder),
+        {}, open_sources(SETTINGS, {}, folder).files, open_database(folder),
         now=Hand(NOON), monotonic=lambda: 0.0, score=scorer,
     )  # fmt: skip
 
@@ -150,8 +149,8 @@ def test_what_is_seen_by_then_is_shown_and_can_be_stored(tmp_path: Path) -> None
 def replaced_status(desk: Collector, moment: datetime):
     """What the file alone says: storing what was seen changes nothing."""
     fresh = Collector(
-        open_sources(SETTINGS, {}, cast(Any, desk._store).path.parent), cast(Any, _Empty()),
-        now=Hand(NOON), monotonic=lambda: 0.0, score=score,
+        {}, open_sources(SETTINGS, {}, cast(Any, desk._store).path.parent).files,
+        cast(Any, _Empty()), now=Hand(NOON), monotonic=lambda: 0.0, score=score,
     )  # fmt: skip
     return fresh.latest(GOLD, moment, SETTINGS)
 
@@ -184,15 +183,6 @@ def test_it_is_read_again_when_it_changes_and_a_broken_one_changes_nothing(tmp_p
     assert desk.latest(GOLD, NOON, SETTINGS).unique == 1
     assert desk.latest(GOLD, NOON - timedelta(days=9), SETTINGS).status is NewsStatus.EMPTY
     assert desk.status()[-1].status is NewsStatus.AVAILABLE
-
-
-def test_only_a_changed_file_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    file = HeadlineFile(written(tmp_path / "n", GOOD))
-    monkeypatch.setattr("torra.news.source.read_file", lambda path: pytest.fail("read again"))
-    for _ in range(3):
-        file.look()
-        assert len(file.reading.between(NOON - timedelta(days=1), NOON)) == 1
-    assert len(file.reading.between(NOON - timedelta(hours=1), NOON)) == 0
 
 
 # --- a tick waits for no file ---------------------------------------------------------------------
@@ -276,7 +266,7 @@ def test_a_file_that_nobody_can_look_at_grows_old(tmp_path: Path) -> None:
     written(tmp_path / "news.jsonl", {**GOOD, "headline": "Wheat is late"})
     seconds = [0.0]
     desk = Collector(
-        open_sources(SETTINGS, {}, tmp_path), open_database(tmp_path),
+        {}, open_sources(SETTINGS, {}, tmp_path).files, open_database(tmp_path),
         now=Hand(NOON), monotonic=lambda: seconds[0], score=score,
     )  # fmt: skip
     desk.poll()
@@ -285,63 +275,6 @@ def test_a_file_that_nobody_can_look_at_grows_old(tmp_path: Path) -> None:
     seconds[0] = LATE_FILE_S + 1
     assert desk.latest(GOLD, NOON, SETTINGS).status is NewsStatus.UNREACHABLE
     assert desk.status()[-1].detail == "nobody could look at it for 121 s"
-
-
-# --- what is no file, and what fails once ---------------------------------------------------------
-
-
-def test_what_is_no_regular_file_is_refused_at_once(tmp_path: Path) -> None:
-    if hasattr(os, "mkfifo"):
-        os.mkfifo(tmp_path / "news.jsonl")
-        with pytest.raises(ConfigError, match="no regular file"):
-            open_sources(SETTINGS, {}, tmp_path)
-    (tmp_path / "folder").mkdir()
-    for name, said in (("folder", "no regular file"), ("bad\0name", "no name of a file")):
-        with pytest.raises(ConfigError, match=said):
-            open_sources(SETTINGS.model_copy(update={"file": name}), {}, tmp_path)
-
-
-def test_a_reading_that_failed_once_is_tried_again(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    path = written(tmp_path / "n", GOOD)
-    file = HeadlineFile(path)
-    written(path, GOOD, {**GOOD, "headline": "two"})
-    with monkeypatch.context() as patch:
-        patch.setattr(Path, "open", refused)
-        for _ in range(3):
-            file.look()
-        assert (len(file), file.reading.status) == (1, NewsStatus.BROKEN)
-    file.look()
-    assert (len(file), file.reading.status, file.reading.told) == (2, NewsStatus.AVAILABLE, "")
-    lines = [record.getMessage() for record in caplog.records]
-    assert len(lines) == 2 and "sharing violation" in lines[0] and "read again" in lines[1]
-
-
-def refused(*_: object, **__: object) -> None:
-    raise PermissionError(13, "sharing violation")
-
-
-def test_what_changes_while_it_is_read_is_read_again(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    path = written(tmp_path / "n", GOOD)
-    file = HeadlineFile(path)
-    written(path, GOOD, "{")
-    read = news_source.read_file
-
-    def overtaken(place: Path) -> object:
-        try:
-            return read(place)
-        finally:
-            written(path, GOOD, {**GOOD, "headline": "two"}, {**GOOD, "headline": "three"})
-
-    with monkeypatch.context() as patch:
-        patch.setattr(news_source, "read_file", overtaken)
-        file.look()
-    assert (len(file), file.reading.told) == (1, ""), "half a file is no broken one"
-    file.look()
-    assert len(file) == 3
 
 
 # --- which lines are the same item ----------------------------------------------------------------
@@ -359,7 +292,7 @@ def test_an_edited_line_is_another_item(tmp_path: Path, change: dict[str, object
     row = {**GOOD, "url": "https://example.org/1", "source": "a", "summary": "It rises."}
     one, two, three = read_file(written(tmp_path / "n", row, {**row, **change}, row))
     assert one.id == three.id != two.id
-    assert len(HeadlineFile(tmp_path / "n")) == 2
+    assert len(HeadlineFile(tmp_path / "n").reading.items) == 2
 
 
 def test_a_line_that_was_edited_is_stored_as_it_counted(tmp_path: Path) -> None:

@@ -390,7 +390,8 @@ def collector_of(
     }
     sources = open_sources(NewsSettings(sources=(vendor,)), environment, store.path.parent)
     return Collector(
-        sources,
+        sources.vendors,
+        {},
         store,
         now=now,
         monotonic=time.monotonic,

@@ -20,7 +20,7 @@ from torra.collecting.refusals import COMMON, REFUSALS, refusal
 from torra.config import ROOT
 from torra.evidence.news_digest import NewsAnswer, NewsStatus
 from torra.news.source import AlphaVantage, Finnhub
-from torra.outside.publishers import open_publishers
+from torra.outside.publisher import open_publishers
 from torra.providers.vendors.addresses import address
 
 S: Final = NewsStatus

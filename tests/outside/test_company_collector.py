@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import json
 import logging
-import time
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -18,17 +17,16 @@ from instance_database import Database
 from tests.doubles import edgar_payloads as edgar
 from tests.doubles.edgar_server import CONTACT, TOO_MANY, UNDECLARED, EdgarServer, apple
 from tests.doubles.news_server import Said
-from tests.tries import until
 from tests.worlds.stores import Hand, open_database
 from torra.errors import StoreUnavailable
 from torra.evidence.news_digest import NewsStatus
 from torra.evidence.outside_numbers import FactRow, kind_of_source
 from torra.outside.company_collector import KEPT, REST_S, ROUNDS, FactsCollector
-from torra.outside.concepts import CHAINS
+from torra.outside.concepts import CHAINS, concepts_of
 from torra.outside.edgar import (
-    APART_S,
     FIGURES_S,
     FILINGS_S,
+    REQUEST_GAP_S,
     TICKERS_S,
     Edgar,
     RequestSpacer,
@@ -37,7 +35,7 @@ from torra.outside.edgar import (
 
 NOON = datetime(2026, 2, 13, 12, tzinfo=UTC)
 S = NewsStatus
-ONE_ROUND = sum(len(chain.concepts(foreign=False)) for chain in CHAINS.values())
+ONE_ROUND = sum(len(concepts_of(figure, foreign=False)) for figure in CHAINS)
 NEXT = "0000320193-26-000006"
 
 
@@ -135,7 +133,7 @@ def test_no_second_holds_more_than_eight_requests(server: EdgarServer, database:
     assert len(sent) == len(server.asked) > 60
     assert max(sum(begin <= one <= begin + 1.0 for one in sent) for begin in sent) <= 8
     gaps = [later - sooner for sooner, later in pairwise(sent)]
-    assert min(gaps) >= APART_S - 1e-6, "also between the concepts of one figure"
+    assert min(gaps) >= REQUEST_GAP_S - 1e-6, "also between the concepts of one figure"
     assert {one["user-agent"] for one in server.headers} == {f"Torra {CONTACT}"}
 
 
@@ -242,16 +240,6 @@ def test_without_a_contact_nobody_is_asked_and_the_status_says_why(
     assert len(caplog.records) == 1
 
 
-def test_a_host_that_is_down_is_asked_again_sooner(server: EdgarServer, database: Database) -> None:
-    desk = Desk(server, database, "AAPL")
-    server.play(Said(code=503))
-    desk.later(25)
-    assert len(server.asked) == 1 and desk.collector.trouble() == "unreachable"
-    server.mend()
-    desk.later(90)
-    assert desk.collector.trouble() == "" and database.facts_of("AAPL", NOON)
-
-
 # --- what is stored -------------------------------------------------------------------------------
 
 
@@ -267,21 +255,6 @@ def test_a_value_that_is_stored_is_not_stored_twice(
     server.file(edgar.AAPL, (NEXT, "8-K", "2026-02-13", "2026-02-13T11:01:00.000Z"))
     Desk(server, database, "AAPL").later(60)
     assert database.facts_told() == told
-
-
-def test_another_value_of_the_same_filing_counts_from_its_first_sight(database: Database) -> None:
-    known = datetime(2023, 11, 3, 2, 8, 27, tzinfo=UTC)
-    ends = datetime(2023, 9, 30, tzinfo=UTC)
-    source = f"edgar 10-K {edgar.AAPL_2023}"
-    row = FactRow("AAPL", "assets", ends, ends, known, 1.0, "USD", source)
-    assert database.store_facts([row], NOON) == 1
-    later = NOON + timedelta(days=1)
-    assert database.store_facts([row._replace(value=2.0), row._replace(value=2.0)], later) == 1
-    assert [(one.value, one.known_at) for one in database.facts_of("AAPL", later)] == [
-        (1.0, known), (2.0, later),
-    ]  # fmt: skip
-    amended = row._replace(value=3.0, source=f"edgar 10-K/A {NEXT}")
-    assert database.store_facts([amended, amended], later) == 1
 
 
 def test_what_cannot_be_stored_is_asked_for_again(
@@ -325,16 +298,3 @@ def test_nothing_that_edgar_says_reaches_log_store_or_status(
     kept = (database.facts_told(), database.facts_of("AAPL", NOON), desk.collector.status())
     assert CONTACT not in f"{kept!r} {caplog.text}"
     assert len(database.facts_of("AAPL", NOON)) == 8
-
-
-def test_its_threads_collect_and_end(server: EdgarServer, database: Database) -> None:
-    collector = FactsCollector(
-        open_edgar(server.environment), database, now=lambda: NOON, monotonic=time.monotonic
-    )
-    collector.watch("AAPL")
-    collector.start()
-    until(lambda: len(database.facts_of("AAPL", NOON)) >= 4)
-    collector.close()
-    count = len(server.asked)
-    collector.poll()
-    assert len(server.asked) <= count + 1

@@ -29,12 +29,19 @@ from tests.doubles.edgar_server import (
 )  # fmt: skip
 from tests.doubles.news_server import BIG, SLOW, Said
 from tests.tries import Tries
-from torra.collecting.line import HEAD, MAX_REPLY_BYTES, SourceError
+from torra.collecting.line import HEAD, SourceError
 from torra.errors import ConfigError
 from torra.evidence.news_digest import NewsStatus
 from torra.outside.answers import FactsAnswer
-from torra.outside.concepts import CHAINS
-from torra.outside.edgar import APART_S, LONG_LIST, Edgar, RequestSpacer, contact_of, open_edgar
+from torra.outside.concepts import concepts_of
+from torra.outside.edgar import (
+    LONG_LIST,
+    REQUEST_GAP_S,
+    Edgar,
+    RequestSpacer,
+    contact_of,
+    open_edgar,
+)
 
 NOW = datetime(2026, 2, 13, 12, tzinfo=UTC)
 S = NewsStatus
@@ -101,7 +108,7 @@ def test_all_concepts_of_a_chain_are_asked_and_one_never_used_is_no_failure(
     found = knowing(server, "PG").fetch("PG revenue", NOW, PATIENT)
     assert [row.value for row in found.items] == [83_062e6]
     assert [path.rpartition("/")[2] for path, _ in server.asked] == [
-        f"{name}.json" for name in CHAINS["revenue"].us
+        f"{name}.json" for _, name, *_ in concepts_of("revenue", foreign=False)
     ]
     nothing = knowing(server, "PG").fetch("PG gross_profit", NOW, PATIENT)
     assert (nothing.status, nothing.items) == (S.EMPTY, ())
@@ -130,18 +137,12 @@ def test_a_foreign_company_is_asked_for_its_concepts_by_ifrs_too(server: EdgarSe
 
 def test_its_own_addresses_are_known() -> None:
     found = opened({"TORRA_EDGAR_CONTACT": CONTACT})
-    assert (found.host, found.official, found.asked) == ("data.sec.gov", True, True)
+    assert (found.data.origin[1], found.official, found.enabled) == ("data.sec.gov", True, True)
     assert [found.every(one) for one in ("tickers", "AAPL filings", "AAPL revenue")] == [
         7 * 86_400.0, 3600.0, 43_200.0,
     ]  # fmt: skip
     mirror = opened({"TORRA_EDGAR_FILES_BASE_URL": "https://example.org/files"})
     assert not mirror.official
-
-
-@pytest.mark.parametrize("name", ["TORRA_EDGAR_BASE_URL", "TORRA_EDGAR_FILES_BASE_URL"])
-def test_a_bad_address_is_refused(name: str) -> None:
-    with pytest.raises(ConfigError, match=name):
-        opened({name: "http://example.org/x"})
 
 
 # --- the contact ----------------------------------------------------------------------------------
@@ -152,7 +153,7 @@ def test_without_a_contact_there_is_no_request(server: EdgarServer) -> None:
     for contact in ("", "   "):
         environment["TORRA_EDGAR_CONTACT"] = contact
         found = opened(environment)
-        assert not found.asked
+        assert not found.enabled
         for topic in ("tickers", "AAPL filings", "AAPL assets"):
             answer = found.fetch(topic, NOW, PATIENT)
             assert (answer.status, answer.detail) == (S.NO_KEY, "TORRA_EDGAR_CONTACT is not set")
@@ -255,12 +256,6 @@ def test_a_list_of_filings_that_is_too_long_costs_the_hour_and_not_the_figures(
     assert newest.known_at == datetime(2023, 11, 4, 3, 59, 59, tzinfo=UTC)
 
 
-@pytest.mark.parametrize("how", ["short", "midway", "drip"])
-def test_a_reply_that_is_not_whole_is_no_answer(server: EdgarServer, how: str) -> None:
-    found = ask(server, Said(WHOLE, how=how), seconds=0.5 if how == "drip" else PATIENT)
-    assert (found.status, found.items) == (S.UNREACHABLE, ())
-
-
 def test_of_a_refusal_no_more_is_read_than_tells_what_it_is(server: EdgarServer) -> None:
     """A page that is endless behind its title, and one that never ends its title."""
     began = time.monotonic()
@@ -275,48 +270,7 @@ def test_of_a_refusal_no_more_is_read_than_tells_what_it_is(server: EdgarServer)
     assert ask(server.mend(), half).status is S.RATE_LIMITED
 
 
-def test_a_large_company_s_file_fits(server: EdgarServer) -> None:
-    rows = [
-        edgar.value(
-            f"{1990 + number // 100}-0{number % 9 + 1}-28", number,
-            f"0000320193-{number % 99:02}-000001", "2026-01-05", form="10-Q", frame="CY2020Q1I",
-        )
-        for number in range(3_500)
-    ]  # fmt: skip
-    body = json.dumps(edgar.concept(edgar.AAPL, "Assets", *rows)).encode()
-    assert 500_000 < len(body) < MAX_REPLY_BYTES
-    found = ask(server, Said(body))
-    assert found.status is S.AVAILABLE and len(found.items) > 1_000
-
-
 # --- the pace -------------------------------------------------------------------------------------
-
-
-class Seconds:
-    """Seconds that pass by waiting alone."""
-
-    def __init__(self) -> None:
-        self.now = 1000.0
-        self.lock = threading.Lock()
-
-    def __call__(self) -> float:
-        return self.now
-
-    def sleep(self, seconds: float) -> None:
-        with self.lock:
-            self.now += seconds
-
-
-def test_no_second_of_a_minute_holds_more_than_eight_requests() -> None:
-    """Asked as fast as can be, with replies that take no time at all."""
-    seconds = Seconds()
-    gate, moments = RequestSpacer(seconds, seconds.sleep), []
-    while seconds.now < 1060.0:
-        gate.wait(30.0)
-        moments.append(seconds.now)
-    assert len(moments) == pytest.approx(60.0 / APART_S, abs=2)
-    for begin in moments:
-        assert sum(begin <= one <= begin + 1.0 for one in moments) <= 8
 
 
 @pytest.mark.journey
@@ -342,11 +296,9 @@ def test_all_threads_share_one_pace(tries: Tries) -> None:
 
 
 def test_a_place_that_lies_too_late_is_not_taken() -> None:
-    seconds = Seconds()
-    gate = RequestSpacer(seconds, lambda _: None)
+    gate = RequestSpacer(lambda: 1000.0, lambda _: None)
     gate.wait(0.0)
     with pytest.raises(SourceError) as late:
         gate.wait(0.1)
     assert late.value.status is S.UNREACHABLE
-    gate.wait(APART_S)
-    assert seconds.now == 1000.0
+    gate.wait(REQUEST_GAP_S)

@@ -10,7 +10,7 @@ from datetime import timedelta
 
 import pytest
 
-from agents.contracts import VECTORS, DebateContext, Feature
+from agents.contracts import DebateContext, Feature
 from agents.evidence import missing
 from agents.registry import AGENTS
 from scoring_rubric import shown_features

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import threading
-import time
 from collections.abc import Iterable
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
@@ -12,22 +10,18 @@ from typing import Any
 import pytest
 
 from instance_database import Database
-from tests.doubles.news_server import Said
 from tests.doubles.outside_server import OutsideServer, week, weekdays
 from tests.house.test_floors import MODULES, targets
-from tests.tries import Tries, until
 from tests.worlds.stores import Hand, open_database
-from torra.collecting.asking import LATE_PACES, WAITS_S
+from torra.collecting.asking import WAITS_S
 from torra.errors import StoreUnavailable
 from torra.evidence.news_digest import NewsStatus
 from torra.evidence.outside_numbers import CFTC, FRED, SeriesHistory, SeriesRow
 from torra.outside.answers import ALL_LATER, SeriesAnswer
 from torra.outside.collector import OVERLAP, SeriesCollector
-from torra.outside.publisher import EVERY_S, SPACING_S
-from torra.outside.publishers import open_publishers
+from torra.outside.publisher import EVERY_S, SPACING_S, open_publishers
 
 NOON = datetime(2026, 2, 13, 12, tzinfo=UTC)
-HOUR = 3600.0
 S = NewsStatus
 OK = SeriesAnswer(S.EMPTY)
 
@@ -43,34 +37,26 @@ THURSDAY = row("2026-02-05", "2026-02-06 22:00")
 class Publisher:
     """A publisher that gives the answers of a list; the last one repeats. A topic is a series."""
 
-    official = True
-    host = "here"
+    spacing = SPACING_S
 
-    def __init__(self, *answers: Any, spacing: float = SPACING_S, every: float = EVERY_S) -> None:
+    def __init__(self, *answers: Any) -> None:
         self.answers = list(answers)
-        self.spacing = spacing
-        self.pace = every
         self.asked: list[str] = []
         self.since: list[date | None] = []
-        self.threads: set[str] = set()
 
     def topic_of(self, name: str) -> str | None:
         return name if name in FRED else None
 
     def every(self, topic: str) -> float:
-        return self.pace
+        return EVERY_S
 
     def fetch(
         self, topic: str, now: datetime, seconds: float, since: date | None = None
     ) -> SeriesAnswer:
         self.asked.append(topic)
         self.since.append(since)
-        self.threads.add(threading.current_thread().name)
         answer = self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
-        if isinstance(answer, Exception):
-            raise answer
-        found = answer() if callable(answer) else answer
-        return SeriesAnswer(S.AVAILABLE, tuple(found)) if isinstance(found, list) else found
+        return SeriesAnswer(S.AVAILABLE, tuple(answer)) if isinstance(answer, list) else answer
 
 
 class Table:
@@ -79,11 +65,9 @@ class Table:
     def __init__(self) -> None:
         self.rows: list[SeriesRow] = []
         self.seen: list[datetime] = []
-        self.threads: set[str] = set()
         self.broken: Exception | None = None
 
     def store_series(self, rows: Iterable[SeriesRow], first_seen: datetime) -> int:
-        self.threads.add(threading.current_thread().name)
         if self.broken:
             raise self.broken
         self.rows += rows
@@ -105,9 +89,8 @@ class Desk:
         self.store = store or Table()
         self.now = Hand(NOON)
         self.seconds = 1000.0
-        how = {"fetch_seconds": publishers.pop("fetch_seconds", 10.0)}
         self.collector = SeriesCollector(
-            publishers, self.store, now=self.now, monotonic=lambda: self.seconds, **how
+            publishers, self.store.store_series, now=self.now, monotonic=lambda: self.seconds
         )
         self.collector.watch(names)
 
@@ -124,21 +107,6 @@ class Desk:
 # --- when -----------------------------------------------------------------------------------------
 
 
-def test_each_series_is_asked_every_six_hours_and_the_publisher_not_too_fast() -> None:
-    fred = Publisher(OK)
-    desk = Desk(fred=fred, names=("DGS10", "DGS2"))
-    desk.later(0)
-    assert fred.asked == ["DGS10"]
-    desk.later(1.9)
-    assert fred.asked == ["DGS10"]
-    desk.later(0.2)
-    assert fred.asked == ["DGS10", "DGS2"]
-    desk.later(6 * HOUR - 3)
-    assert len(fred.asked) == 2
-    desk.later(1).later(2.1)
-    assert fred.asked == ["DGS10", "DGS2"] * 2
-
-
 def test_the_parts_of_a_market_are_one_question_and_strangers_none() -> None:
     desk = Desk(names=(), **at())
     desk.collector.watch(("cot.gold.long", "cot.gold.short", "derivs.dvol.BTCUSD", "DGS2", "x"))
@@ -147,21 +115,6 @@ def test_the_parts_of_a_market_are_one_question_and_strangers_none() -> None:
     assert desk.collector.status_of("cot.gold.open_interest") is S.NOT_YET
     for name in ("cot.oil.long", "DGS10", "derivs.dvol.BTCUSD"):
         assert desk.collector.status_of(name) is S.OFF
-
-
-@pytest.mark.journey
-def test_a_day_asks_no_more_than_it_says() -> None:
-    """Both publishers with all that there is: four times a day each."""
-    with OutsideServer() as server:
-        desk = Desk(names=(*FRED, *CFTC), **at(server))
-        for _ in range(24 * 30):
-            desk.later(120)
-        asked = [query.get("id") or query["$where"][:40] for _, query in server.asked]
-    assert len(set(asked)) == 13
-    # 404 for FRED's empty tables is a failure, which is tried again sooner, and not too soon.
-    markets = [one for one in asked if one.startswith("cftc")]
-    assert {markets.count(one) for one in markets} == {4}
-    assert all(4 <= asked.count(name) <= 24 * 4 + 4 for name in FRED)
 
 
 def test_at_first_the_history_is_asked_for_and_later_what_is_new() -> None:
@@ -196,36 +149,11 @@ def known(store: Database, name: str = "DGS10", *, live: bool = True) -> SeriesH
     return history
 
 
-def test_a_first_sight_is_rounded_up_and_the_rule_says_when_it_was_known(tmp_path: Path) -> None:
-    store = open_database(tmp_path)
-    desk = Desk(store, fred=Publisher([THURSDAY]))
-    desk.now.pass_by(0.25)
-    desk.later(0).later(EVERY_S)
-    (kept,) = store.series_rows(["DGS10"])
-    assert kept.row == THURSDAY and kept.first_seen == NOON + timedelta(seconds=1)
-    assert known(store).then(NOON) is None
-    assert known(store).then(NOON + timedelta(seconds=1)).value == 4.25
-    assert known(store, live=False).then(THURSDAY.known_at).value == 4.25
-    store.close()
-
-
 def test_what_is_handed_to_the_store_is_a_whole_second() -> None:
     desk = Desk(fred=Publisher([THURSDAY]))
     desk.now.pass_by(0.25)
     desk.later(0)
     assert desk.store.seen == [NOON + timedelta(seconds=1)]
-
-
-def test_a_revision_is_known_when_it_was_first_seen(tmp_path: Path) -> None:
-    store = open_database(tmp_path)
-    desk = Desk(store, fred=Publisher([THURSDAY], [THURSDAY._replace(value=4.31)]))
-    desk.later(0).later(EVERY_S)
-    after = NOON + timedelta(seconds=EVERY_S)
-    for live in (True, False):
-        history = known(store, live=live)
-        assert history.then(after - timedelta(seconds=1)).value == 4.25
-        assert history.then(after).value == 4.31
-    store.close()
 
 
 def test_what_came_late_is_known_when_it_was_first_seen() -> None:
@@ -278,14 +206,6 @@ def test_a_clock_of_another_year_takes_no_row_of_the_future() -> None:
         assert desk.store.rows == []
 
 
-def test_two_desks_store_one_row(tmp_path: Path) -> None:
-    store = open_database(tmp_path)
-    Desk(store, fred=Publisher([THURSDAY])).later(0)
-    Desk(store, fred=Publisher([THURSDAY])).later(60)
-    assert len(store.series_rows(["DGS10"])) == 1
-    store.close()
-
-
 def test_both_publishers_fill_the_store(tmp_path: Path) -> None:
     store = open_database(tmp_path)
     with OutsideServer() as server:
@@ -313,29 +233,6 @@ def test_both_publishers_fill_the_store(tmp_path: Path) -> None:
 # --- how it stands --------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("said", "status"),
-    [
-        (None, S.AVAILABLE),
-        (Said(b"observation_date,DGS10\n"), S.EMPTY),
-        (Said(b"", code=429), S.RATE_LIMITED),
-        (Said(b"", code=403), S.REFUSED),
-        (Said(b"", code=503), S.UNREACHABLE),
-        (Said(b"<html>"), S.BROKEN),
-    ],
-)
-def test_each_status_has_its_word(said: Said | None, status: NewsStatus) -> None:
-    with OutsideServer() as server:
-        server.days["DGS10"] = {"2026-02-05": "4.25"}
-        if said is not None:
-            server.play(said)
-        desk = Desk(**at(server))
-        assert desk.status() is S.NOT_YET and desk.collector.status_of("DGS2") is S.OFF
-        assert desk.later(0).status() is status
-        (state,) = desk.collector.status()
-        assert state.items == len(desk.store.rows) == (status is S.AVAILABLE)
-
-
 def test_a_publisher_has_a_trouble_until_one_series_answers() -> None:
     desk = Desk(fred=Publisher(SeriesAnswer(S.BROKEN), SeriesAnswer(S.REFUSED), OK))
     assert desk.collector.trouble("fred") == "not_yet" and desk.collector.trouble("cftc") == ""
@@ -346,39 +243,6 @@ def test_a_publisher_has_a_trouble_until_one_series_answers() -> None:
     assert desk.collector.trouble("fred") == "refused"
     desk.later(EVERY_S)
     assert desk.collector.trouble("fred") == ""
-
-
-def test_a_status_without_an_answer_grows_old() -> None:
-    desk = Desk(fred=Publisher(OK)).later(0)
-    desk.seconds += EVERY_S + LATE_PACES * EVERY_S
-    assert desk.status() is S.EMPTY
-    desk.seconds += 1
-    assert desk.status() is S.UNREACHABLE
-
-
-# --- slowness, threads and the end ----------------------------------------------------------------
-
-
-def running(fred: Publisher, store: Any = None) -> SeriesCollector:
-    collector = SeriesCollector(
-        {"fred": fred}, store or Table(), now=Hand(NOON), monotonic=time.monotonic
-    )
-    collector.watch(["DGS10"])
-    collector.start()
-    return collector
-
-
-def test_its_threads_ask_and_store_and_no_other(tries: Tries) -> None:
-    fred, store = Publisher([THURSDAY], spacing=0.0, every=0.0), Table()
-    for attempt in tries():
-        collector = running(fred, store)
-        until(lambda: len(store.seen) > 2)
-        began = time.monotonic()
-        collector.close()
-        with attempt:
-            assert time.monotonic() - began < 1.0
-        assert not any(thread.is_alive() for thread in collector._threads)
-    assert (fred.threads, store.threads) == ({"series-fetch"}, {"series"})
 
 
 # --- no tick enters it ----------------------------------------------------------------------------

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import random
-from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -156,26 +154,3 @@ def test_too_long_a_table_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(tables, "MAX_BYTES", 10)
     with pytest.raises(ConfigError, match="is larger than"):
         read(tmp_path, SERIES)
-
-
-@pytest.mark.parametrize(("header", "good"), [(SERIES, GOOD), (FACTS, FACT)])
-def test_every_malformed_row_gives_a_value_or_a_reason(
-    tmp_path: Path, scaled: Callable[..., int], header: str, good: str
-) -> None:
-    chance = random.Random(11)
-    signs = ["", *',"\0-9e.TZ \t=;é٣\u202e']
-    count, rows = scaled(10_000, 300), []
-    for _ in range(count):
-        cells = list(good)
-        for _ in range(chance.randint(1, 3)):
-            at = chance.randrange(len(cells) + 1)
-            cells[at : at + chance.randint(0, 2)] = chance.choice(signs)
-        rows.append("".join(cells))
-    found = read(tmp_path, header + "".join(f"{row}\n" for row in rows))
-    assert len(found.rows) + len(found.faults) == count
-    assert len({fault.line for fault in found.faults}) == len(found.faults)
-    for row in found.rows:
-        assert row.known_at >= (row.at if isinstance(row, SeriesRow) else row.ends)
-    assert all(fault.reason and "\n" not in fault.reason for fault in found.faults)
-    assert len(found.rows) > count // 100
-    assert len(found.faults) > count // 4

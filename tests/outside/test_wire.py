@@ -6,26 +6,24 @@ most are read, the deadline is kept, and the token goes out in its header and is
 
 from __future__ import annotations
 
-import gzip
 import json
 import logging
 import time
 from collections.abc import Iterator
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, date, datetime
 from typing import Any
 
 import pytest
 
 from tests.doubles import news_server
-from tests.doubles.news_server import PACKED, SLOW, NewsServer, Said
-from tests.doubles.outside_server import CSV, HTML, OutsideServer, week, weekdays
+from tests.doubles.news_server import SLOW, NewsServer, Said
+from tests.doubles.outside_server import HTML, OutsideServer, week, weekdays
 from tests.tries import Tries
-from torra.collecting.line import MAX_REPLY_BYTES
 from torra.errors import ConfigError
 from torra.evidence.news_digest import NewsStatus
 from torra.outside.answers import SeriesAnswer
 from torra.outside.cftc import PAGE
-from torra.outside.publishers import open_publishers
+from torra.outside.publisher import open_publishers
 
 NOW = datetime(2026, 2, 13, 12, tzinfo=UTC)
 TOKEN = "CANARY-7f3a/9c+1d=5e"
@@ -91,10 +89,10 @@ def test_each_market_stands_in_its_report(server: OutsideServer, market: str, re
 
 def test_their_own_addresses_are_known() -> None:
     found = open_publishers({})
-    assert {name: one.host for name, one in found.items()} == {
+    assert {name: one.place.origin[1] for name, one in found.items()} == {
         "fred": "fred.stlouisfed.org", "cftc": "publicreporting.cftc.gov",
     }  # fmt: skip
-    assert all(one.official and one.spacing == 2.0 for one in found.values())
+    assert all(one.place.official and one.spacing == 2.0 for one in found.values())
     assert {one.every("x") for one in found.values()} == {6 * 3600.0}
 
 
@@ -190,30 +188,6 @@ def test_an_answer_without_a_row_is_empty(server: OutsideServer, source: str, bo
     assert ask(server.play(Said(body)), source).status is S.EMPTY
 
 
-def test_a_packed_table_is_read(server: OutsideServer) -> None:
-    packed = Said(gzip.compress(WHOLE["fred"], mtime=0), headers={**CSV, **PACKED})
-    assert len(ask(server.play(packed), "fred").items) == 2
-
-
-def test_two_megabytes_are_read_and_no_more(server: OutsideServer) -> None:
-    assert MAX_REPLY_BYTES == 2_000_000
-    room = MAX_REPLY_BYTES - len(WHOLE["fred"])
-    assert ask(server.play(Said(WHOLE["fred"] + b"\n" * room)), "fred").status is S.AVAILABLE
-    found = ask(server.play(Said(WHOLE["fred"] + b"\n" * (room + 1))), "fred")
-    assert (found.status, found.detail) == (S.BROKEN, "the reply is too long")
-
-
-@pytest.mark.parametrize("code", [301, 302, 303, 307, 308])
-@pytest.mark.parametrize("source", TOPICS)
-def test_no_redirect_is_followed(server: OutsideServer, source: str, code: int) -> None:
-    with OutsideServer() as elsewhere:
-        for target in (elsewhere, server):
-            location = f"{target.url}/graph/fredgraph.csv?id=DGS10&cosd=2026-01-01"
-            server.play(Said(b"", code=code, headers={"location": location}))
-            assert ask(server, source).status is S.BROKEN
-            assert len(server.asked) == 1 and elsewhere.asked == []
-
-
 def test_no_proxy_is_used(server: OutsideServer, monkeypatch: pytest.MonkeyPatch) -> None:
     with NewsServer() as proxy:
         for name in ("http_proxy", "HTTP_PROXY", "https_proxy", "all_proxy", "ALL_PROXY"):
@@ -229,17 +203,3 @@ def test_a_host_that_is_not_there_is_unreachable() -> None:
     for source, publisher in open_publishers(environment).items():
         found = publisher.fetch(TOPICS[source], NOW, PATIENT)
         assert found.status is S.UNREACHABLE and found.detail.startswith("no whole reply")
-
-
-def test_ten_years_come_in_one_reply(server: OutsideServer) -> None:
-    """And leave room under the 2 MB."""
-    server.days["DTWEXBGS"] = dict.fromkeys(weekdays("2015-12-01", 2660), "120.1234")
-    tuesdays = (date(2016, 1, 5) + timedelta(days=7 * number) for number in range(527))
-    server.weeks = [week("gold", day.isoformat(), interest=999_999) for day in tuesdays]
-    publishers = open_publishers(server.environment)
-    dollar = publishers["fred"].fetch("DTWEXBGS", NOW, PATIENT)
-    assert len(dollar.items) > 2_550 and dollar.dropped == 0
-    gold = publishers["cftc"].fetch("gold", NOW, PATIENT)
-    weeks = len(gold.items) // 3
-    # Some Mondays were counted, and are Tuesdays in this table: in a gap those are left out.
-    assert weeks + gold.left_out == 521 and gold.left_out == gold.dropped

@@ -24,8 +24,8 @@ from agents.arguments import (
     FOR,
     flag_repeated_claims,
     format_price,
-    leaning,
-    standing,
+    pending_falsifiers,
+    report_side,
 )
 from agents.contracts import (
     VECTORS,
@@ -39,8 +39,9 @@ from agents.contracts import (
     Shape,
 )
 from agents.debate import replies
-from agents.feature_words import sides
+from agents.features import sides
 from agents.registry import AGENTS
+from agents.texts import door
 from tests.cases import cases
 from tests.doubles import vendor_line
 from tests.doubles.vendor_server import VENDORS, Reply, VendorServer
@@ -93,7 +94,7 @@ def said(request: pytest.FixtureRequest, lines: Any) -> Said:
             vendor_line.a_request(TECHNICAL, MODELS[vendor]["quick"]), role=AGENTS[role].role
         )
         completion = through(lines[vendor], asked, json.dumps(reply))
-        loaded = replies.load(completion.text, asked.symbol)
+        loaded = door.load(completion.text, asked.symbol)
         return replies.read(SHAPES.get(role, "report"), loaded, asked.role, FEATURES)
 
     return say
@@ -126,16 +127,6 @@ def a_case(**changes: Any) -> dict[str, Any]:
     return reply(**({"rebuttals": [], "falsifiers": []} | changes))
 
 
-def old(**changes: Any) -> dict[str, Any]:
-    """A reply of the shape before there were claims and points."""
-    told = {name: value for name, value in reply().items() if name not in ARGUED}
-    cited = [{"id": "technical.macd", "value": 0.5}]
-    return told | {"reasoning": "Up.", "key_points": ["MACD"], "evidence": cited} | changes
-
-
-ARGUED = ("claim", "points_for", "points_against")
-
-
 def ids(points: Any) -> list[str]:
     return [point.id for point in points]
 
@@ -150,32 +141,6 @@ def test_todays_shape_is_read_without_a_flag(said: Said) -> None:
     assert [(point.id, point.side) for point in told.points_against] == [("technical.minus_di", -1)]
     assert ids(told.evidence) == ["technical.macd", "technical.minus_di"]
     assert told.said == told.claim
-
-
-@pytest.mark.parametrize("role", [TECHNICAL, BULL, "news"])
-def test_the_shape_before_is_read_with_a_flag(said: Said, role: str) -> None:
-    own: dict[str, Any] = {}
-    if role == BULL:
-        own = {"falsifiers": ["a close below 99"]}
-    if role == "news":
-        own = {"ordinals": dict.fromkeys(NEWS_ORDINALS, 1)}
-    told = said(old(**own), role)
-    assert told.flags == ("old_shape",)
-    assert (told.claim, told.reasoning, told.key_points) == ("", "Up.", ("MACD",))
-    assert (told.points_for, told.points_against) == ((), ()), "nothing tells what they rest on"
-    assert told.falsifiers == tuple(own.get("falsifiers", ()))
-    assert set(told.adjustments.values()) == {0.1}
-    assert told.said == "Up."
-
-
-NEWS_ORDINALS = (
-    "relevance", "sentiment", "price_impact", "trend", "investor_confidence", "risk_profile_change",
-)  # fmt: skip
-
-
-def test_a_mixture_of_both_shapes_is_todays(said: Said) -> None:
-    told = said(reply(reasoning="Long.", key_points=["x"]))
-    assert (told.flags, told.reasoning, told.key_points) == ((), "", ())
 
 
 # --- the sides ------------------------------------------------------------------------------------
@@ -272,7 +237,9 @@ def test_a_fact_that_no_float_can_hold_is_true_of_no_citation() -> None:
     assert format_price(99.5, features) == "99.5"
     moved = replies.read("report", reply(points_for=[fact("technical.minus_di")]), role, features)
     assert ids(moved.points_against) == ["technical.minus_di", "technical.minus_di"]
-    assert not list(standing([Falsifier("below", 10.0, "x", 5)], 1, features)), "as without an ATR"
+    assert not list(pending_falsifiers([Falsifier("below", 10.0, "x", 5)], 1, features)), (
+        "as without an ATR"
+    )
 
 
 def test_so_many_points_are_kept_and_no_more(said: Said) -> None:
@@ -331,7 +298,7 @@ def test_a_falsifier_stands_while_it_has_not_come_and_may_come(said: Said) -> No
 def test_without_an_atr_a_falsifier_lies_within_a_share_of_the_close() -> None:
     features = {"technical.close": Feature("technical.close", 100.0)}
     ends = [Falsifier("above", level, "x", 5) for level in (101.0, 104.9, 106.0, 1e300)]
-    assert [one.level for one in standing(ends, -1, features)] == [101.0, 104.9]
+    assert [one.level for one in pending_falsifiers(ends, -1, features)] == [101.0, 104.9]
 
 
 @cases(
@@ -364,10 +331,12 @@ def test_a_falsifier_is_judged_as_it_is_written() -> None:
     near = [Falsifier("below", 99.99996, "x", 5)]
     for close, stands in ((100.0001, True), (100.0, False)):
         features = {"technical.close": Feature("technical.close", close, decimals=4)}
-        assert bool(list(standing(near, 1, features))) is stands, "written it is 100.0000"
+        assert bool(list(pending_falsifiers(near, 1, features))) is stands, "written it is 100.0000"
     features["technical.atr14"] = Feature("technical.atr14", 2.0)
     ends = [Falsifier("below", level, "x", 5) for level in (99.85, 99.75)]
-    assert [one.level for one in standing(ends, 1, features)] == [99.75], "from 0.1 ATR on"
+    assert [one.level for one in pending_falsifiers(ends, 1, features)] == [99.75], (
+        "from 0.1 ATR on"
+    )
 
 
 def test_a_claim_that_was_made_before_is_flagged() -> None:
@@ -425,7 +394,7 @@ def test_an_abstention_argues_nothing(said: Said) -> None:
 def test_ten_thousand_odd_replies_are_failures_or_stand_on_their_side(
     lines: Any, scaled: Callable[..., int], record_property: Any
 ) -> None:
-    """Points on any side, of any fact, in both shapes, half of them spoilt on the way."""
+    """Points on any side, of any fact, half of them spoilt on the way."""
     seen: Counter[str] = Counter()
     chance = random.Random(28)
     asked = {
@@ -445,7 +414,7 @@ def test_ten_thousand_odd_replies_are_failures_or_stand_on_their_side(
         request = asked[vendor, role]
         try:
             completion = through(lines[vendor], request, text)
-            loaded = replies.load(completion.text, request.symbol)
+            loaded = door.load(completion.text, request.symbol)
             shape = SHAPES.get(role, "report")
             report = replies.read(shape, loaded, request.role, FEATURES)
         except ModelUnavailable as failure:
@@ -454,7 +423,7 @@ def test_ten_thousand_odd_replies_are_failures_or_stand_on_their_side(
         seen["read"] += 1
         seen.update(report.flags)
         check(report, request)
-    assert {"read", "garbage", "misplaced", "old_shape", "no_number"} <= set(seen)
+    assert {"read", "garbage", "misplaced", "no_number"} <= set(seen)
     record_property("seen", dict(seen))
 
 
@@ -473,21 +442,18 @@ def at_random(chance: random.Random, role: str) -> dict[str, Any]:
         end(chance.choice(["above", "below"]), chance.choice([90.0, 99.0, 100.0, 101.0, 1e300]))
         for _ in range(chance.randrange(6))
     ]
-    told = a_case(
+    return a_case(
         value=value,
         claim=chance.choice(["", "Up.", "Up by 1.", "1 " * 90]),
         points_for=points[0],
         points_against=points[1],
         falsifiers=ends,
     )
-    if chance.random() < 0.2:
-        told = old(falsifiers=["a close below 9"])
-    return told
 
 
 def check(report: AgentReport, request: Request) -> None:
     """What holds of every report, whatever a model said."""
-    side = leaning(request.role, report.adjustments)
+    side = report_side(request.role, report.adjustments)
     assert len(report.points_for) <= FOR and len(report.points_against) <= AGAINST
     for field, points in ((1, report.points_for), (-1, report.points_against)):
         for point in points:
@@ -496,7 +462,7 @@ def check(report: AgentReport, request: Request) -> None:
             assert not side or point.side == side * field
     assert len(report.claim.split()) <= CLAIM_WORDS
     assert len(report.falsifiers) <= FALSIFIERS
-    if report.falsifiers and "old_shape" not in report.flags:
+    if report.falsifiers:
         way = "below 99" if side > 0 else "above 101"
         assert all(way in text for text in report.falsifiers)
     assert all(abs(value or 0.0) <= request.role.bound for value in report.adjustments.values())

@@ -17,8 +17,8 @@ from hypothesis import settings as hypothesis_settings
 
 from agents.arguments import AGAINST, FALSIFIERS, FOR
 from agents.contracts import SIDES, VECTORS, Completion, Feature, Request, Shape, synchronous
-from agents.debate import replies, reply_shapes
-from agents.feature_words import (
+from agents.debate import replies
+from agents.features import (
     COMPONENTS,
     EITHER,
     FEATURES,
@@ -27,8 +27,8 @@ from agents.feature_words import (
     name_of,
     sides,
 )
+from agents.phrases import PHRASES, Phrase, mirrored
 from agents.registry import AGENTS
-from agents.sayings import SAYINGS, Phrase, mirrored
 from technical_calculator import COMPONENTS as PARTS
 from tests.cases import cases
 from tests.conftest import Scale
@@ -37,8 +37,7 @@ from tests.worlds.mirrors import MARKETS
 from tests.worlds.mirrors import mirrored as upside_down
 from torra.config import Profile, validate
 from torra.providers.rules.provider import RulesProvider
-from torra.providers.rules.readings import READERS
-from torra.providers.rules.specialists import TABLES
+from torra.providers.rules.tables import TABLES
 
 Scaled = Callable[..., int]
 SHAPES: dict[str, Shape] = {
@@ -119,10 +118,10 @@ def ids_of(point: str) -> list[tuple[str, ...]]:
 def sentences() -> Mapping[str, list[tuple[str, ...]]]:
     """Which readings each sentence of the table, for either side and without its numbers, is of."""
     found: dict[str, list[tuple[str, ...]]] = defaultdict(list)
-    for reads, saying in SAYINGS.items():
+    for reads, saying in PHRASES.items():
         pairs = ((saying.half, saying.why), (saying.begun, saying.why))
         for half, why in (*pairs, (saying.faded, saying.faded_why)):
-            unit = re.sub(r"\{:[^}]*\}", "#", saying.shown)
+            unit = re.sub(r"\{:[^}]*\}", "#", saying.format)
             text = sentence(half, why).replace("{n}", unit)
             text = re.sub(NUMBER, "#", text[:1].upper() + text[1:])
             for words in {text.lower(), mirrored(text).lower()}:
@@ -214,7 +213,7 @@ def check_point(request: Request, point: dict[str, Any], side: int) -> None:
 
 def _allowed(reads: tuple[str, ...], request: Request) -> set[int]:
     """The sides for which the features of a reading may stand, those without a side aside."""
-    if SAYINGS[reads].faded:
+    if PHRASES[reads].faded:
         return {1, -1}
     named = [name for name in reads if name in request.features or name.startswith("scores.")]
     found = [sides(name, request.features) or EITHER for name in named]
@@ -272,7 +271,7 @@ def test_every_feature_of_a_bundle_has_its_words() -> None:
 
 
 def _of(*names: str) -> Phrase:
-    return SAYINGS[tuple(f"technical.{name}" for name in names)]
+    return PHRASES[tuple(f"technical.{name}" for name in names)]
 
 
 @cases(
@@ -290,9 +289,9 @@ def _of(*names: str) -> Phrase:
         (_of("body_atr", "volume_ratio"), (0.5, 1.0), False, False),
         (_of("body_atr", "volume_ratio"), (0.5, 1.4), False, True),
         (_of("lower_wick", "upper_wick"), (0.1, 0.05), False, False),
-        (SAYINGS["sentiment.streak",], (1.0,), False, False),
-        (SAYINGS["news.score",], (0.004,), False, False),
-        (SAYINGS["news.score",], (0.2,), False, True),
+        (PHRASES["sentiment.streak",], (1.0,), False, False),
+        (PHRASES["news.score",], (0.004,), False, False),
+        (PHRASES["news.score",], (0.2,), False, True),
     ],
 )
 def test_what_is_not_clear_is_not_said(
@@ -311,25 +310,25 @@ def test_a_reading_of_several_features_is_about_the_one_that_decides() -> None:
 
 
 def test_every_reading_of_the_rules_can_be_said() -> None:
-    readers = [reader for table in (READERS, *TABLES.values()) for reader in table]
-    silent = {reader.reads for reader in readers if reader.reads not in SAYINGS}
+    readers = [rule for table in TABLES.values() for rules in table.values() for rule in rules]
+    silent = {reader.reads for reader in readers if reader.reads not in PHRASES}
     assert silent == {("memory.trend_direction",)}, "its number is not known"
     faded = [reader for reader in readers if reader.range < 0.0]
-    assert all(SAYINGS[reader.reads].faded for reader in faded)
+    assert all(PHRASES[reader.reads].faded for reader in faded)
     for reader in readers:
         if reader.component:
-            assert (f"component.{reader.component}",) in SAYINGS
+            assert reader.component.reads in PHRASES
 
 
 def test_no_word_of_the_table_is_a_code() -> None:
     for words in FEATURES.values():
         check_words(f"{words.name}. {words.high}. {words.low}")
-    for saying in SAYINGS.values():
+    for saying in PHRASES.values():
         check_words(f"{saying.half}, {saying.why}. {saying.faded}")
 
 
 def test_the_mirror_of_the_mirror_is_the_text() -> None:
-    for saying in SAYINGS.values():
+    for saying in PHRASES.values():
         for text in (saying.half, saying.why, saying.faded, saying.faded_why):
             assert mirrored(mirrored(text)) == text
 
@@ -364,7 +363,7 @@ def said(values: dict[str, Any], scores: float) -> list[tuple[str, dict[str, Any
             continue
         request = Request(
             role=agent.role, round=1, attempt=1, symbol="X", timeframe="H1", bar_time="",
-            model="", system="", user="", schema=reply_shapes.schema("report"), features=features,
+            model="", system="", user="", schema=replies.schema("report"), features=features,
             reports=(), scores=dict.fromkeys(VECTORS, scores), max_output_tokens=1, limit_s=1.0,
         )  # fmt: skip
         reply = RulesProvider().submit(request).result().reply

@@ -9,7 +9,7 @@ import pytest
 
 from agent_config import GateSettings
 from agents.contracts import VECTORS, Feature
-from torra.providers.rules import caution
+from torra.providers.rules import gate_rules
 
 LIMIT = GateSettings().max_spread_atr
 
@@ -21,7 +21,7 @@ def ruling(own: float | None, assumed: float | None = 0.05, **more: Any) -> dict
         symbol="XAUUSD", features=features, reports=(), scores=dict.fromkeys(VECTORS, 0.0),
         role=SimpleNamespace(id="risk_gate"),
     )  # fmt: skip
-    return caution.gate(cast(Any, request))
+    return gate_rules.gate(cast(Any, request))
 
 
 def test_a_bar_that_is_dearer_than_assumed_cuts_and_then_vetoes() -> None:

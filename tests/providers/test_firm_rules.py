@@ -31,9 +31,9 @@ from agents.contracts import (
     Winner,
 )
 from agents.debate import replies
-from agents.debate.reply_shapes import schema
+from agents.debate.replies import schema
+from agents.phrases import mirrored as in_mirrored_words
 from agents.registry import AGENTS, TRADER
-from agents.sayings import mirrored as in_mirrored_words
 from tests.cases import cases
 from tests.conftest import Scale
 from tests.examples import examples
@@ -41,8 +41,8 @@ from tests.providers import test_rules_provider as plain
 from tests.providers.test_arguments import check_words, ids_of, listen
 from tests.providers.test_rules_provider import answer
 from tests.worlds.mirrors import MARKET, MARKETS, Values, mirrored
-from torra.providers.rules.judging import UNBACKED
-from torra.providers.rules.thesis import EVENT_MINUTES, HOLDS
+from torra.providers.rules.manager_rules import UNBACKED
+from torra.providers.rules.trader_rules import EVENT_MINUTES, HOLDS
 
 MANAGER = AGENTS["research_manager"].role
 BULL, BEAR, GATE = (AGENTS[name].role for name in (*SIDES, "risk_gate"))

@@ -18,7 +18,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from agent_config import MAX_PROMPT_BYTES, MODELS, OUTPUT_TOKENS, VENDORS
-from agents.debate.reply_shapes import SHAPES, schema
+from agents.debate.replies import SHAPES, schema
 from tests.cases import cases
 from torra.config import ROOT
 from torra.errors import ConfigError

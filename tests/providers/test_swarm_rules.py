@@ -30,10 +30,10 @@ from agents.contracts import (
     Shape,
 )
 from agents.debate import replies
-from agents.debate.reply_shapes import schema
+from agents.debate.replies import schema
+from agents.phrases import PHRASES
+from agents.phrases import mirrored as in_mirrored_words
 from agents.registry import AGENTS
-from agents.sayings import SAYINGS
-from agents.sayings import mirrored as in_mirrored_words
 from tests.cases import cases
 from tests.conftest import Scale
 from tests.examples import examples
@@ -42,9 +42,9 @@ from tests.providers.test_arguments import check_words, listen
 from tests.providers.test_rules_provider import answer
 from tests.worlds.mirrors import MARKET, MARKETS, STEP, Values
 from tests.worlds.mirrors import mirrored as upside_down
-from torra.providers.rules.deciding import DISPUTE, EDGE, TAKES
-from torra.providers.rules.expert_readings import EXPERT_TABLES, SHAPES
-from torra.providers.rules.regime_reading import DANGERS
+from torra.providers.rules.judge_rules import DISPUTE, EDGE, TAKES
+from torra.providers.rules.reader_rules import WIDE
+from torra.providers.rules.tables import TABLES
 
 READER, JUDGE = AGENTS[READER_ID].role, AGENTS[JUDGE_ID].role
 LIQUIDITY, MICRO, MACRO, GEOMETRY = (AGENTS[name].role for name in EXPERTS)
@@ -394,8 +394,8 @@ RAISES: Mapping[str, Mapping[str, tuple[Mapping[str, float], Mapping[str, float]
         "structure": ({"technical.bos": -1.0},) * 2,
         **{
             name: ({f"geometry.pattern.{name}": 1.0},) * 2
-            for name, way in SHAPES.items()
-            if way < 0
+            for name in PATTERNS
+            if name.startswith(("head", "double_top", "bear", "descending", "rising"))
         },
     },
 }
@@ -436,16 +436,15 @@ def test_an_expert_moves_scores_towards_what_it_reads_and_never_past_it() -> Non
 
 
 def test_a_row_of_an_expert_can_be_said_and_every_row_is_tried() -> None:
-    for expert, table in EXPERT_TABLES.items():
+    for expert in EXPERTS:
         tried = {name for pair in RAISES[expert].values() for changes in pair for name in changes}
-        for row in table:
-            assert row.reads in SAYINGS, row
+        for row in TABLES[expert][""]:
+            assert row.reads in PHRASES, row
             if row.range < 0.0:
-                assert SAYINGS[row.reads].faded
+                assert PHRASES[row.reads].faded
             if expert != "macro":
                 twins = {*tried, *mirrored({**SWARM}), *row.reads} & set(row.reads)
                 assert twins
-    assert set(SHAPES) == set(PATTERNS) and set(EXPERT_TABLES) == set(EXPERTS)
 
 
 @cases("role", [LIQUIDITY, MICRO, MACRO, GEOMETRY], ids=lambda role: role.id)
@@ -636,8 +635,8 @@ def test_a_turn_says_what_it_was_seen_in() -> None:
         ({"events.to_next_min": -5.0}, 1.0),
         ({"macro.vix_rank": 100.0, "technical.volatility_percentile": 100.0}, 0.5),
         ({"derivs.dvol_rank": 85.0}, 1.0),
-        ({"market.spread_atr": DANGERS[-1].start}, 1.0),
-        ({"market.spread_atr": DANGERS[-1].end}, 0.5),
+        ({"market.spread_atr": WIDE}, 1.0),
+        ({"market.spread_atr": 2.0 * WIDE}, 0.5),
         ({"market.triage": "range_spike gap"}, 0.9),
         ({"market.triage": "range_spike volume_spike exhaustion"}, 0.7),
     ],

@@ -268,9 +268,8 @@ def test_a_changed_prompt_is_a_miss_wherever_it_is_shown(
 def test_a_role_whose_prompt_changed_misses_and_so_does_who_reads_it(
     plain: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    rubric = scoring_rubric.RUBRICS["bull_researcher"]
-    changed = {**scoring_rubric.RUBRICS, "bull_researcher": replace(rubric, task="Say nothing.")}
-    monkeypatch.setattr(scoring_rubric, "RUBRICS", changed)
+    changed = registry.seat(replace(AGENTS["bull_researcher"].role, task="Say nothing."))
+    monkeypatch.setitem(cast(dict[str, Agent], AGENTS), "bull_researcher", changed)
     (found,) = again(plain, tmp_path / "into", limit=1)
     assert found.misses == {"other request": 2}, "the bull, and the gate that does not hear it"
     assert found.answered == 2

@@ -12,7 +12,7 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Final, NamedTuple
 
-from agents.feature_words import COMPONENTS
+from agents.features import COMPONENTS
 from torra.lessons.lesson import SCALES, Kind, LessonFacts, LessonText, Situation
 
 START: Final = datetime(2026, 3, 2, 9, 15, tzinfo=UTC)

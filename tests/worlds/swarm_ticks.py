@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from agents.contracts import VECTORS, Request
-from agents.feature_words import sides
+from agents.features import sides
 from tests.doubles import scripted
 from tests.worlds import desk_pages, desks
 from torra.config import DeskSettings, Profile, validate

@@ -15,20 +15,17 @@ from __future__ import annotations
 import math
 import threading
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import timedelta
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
-from agents.feature_words import label_of
+from agents.features import label_of
 from technical_calculator import FLAT, score_frame
 from torra.chart.sheet import PAPER, Sheet
 from torra.clock import duration
 
-Array = NDArray[np.float64]
 Interval = tuple[float, float]
 
 WIDTH: Final = 896
@@ -141,17 +138,11 @@ def render(
         raise ValueError("a price of the bars to draw is not finite and positive")
     scores = (score_frame(bars) if scored is None else scored).reindex(shown.index)
     # Before the turn: only drawing has to wait for the others.
-    chart = _chart(shown, scores, digits)
+    chart = _Chart(shown, scores, digits, f"{symbol}  {timeframe}", duration(timeframe))
     if not _turn.acquire(timeout=-1 if wait_s is None else max(wait_s, 0.0)):
         raise TimeoutError(f"other pictures took more than {wait_s} s")
     try:
-        sheet = Sheet(WIDTH, HEIGHT)
-        _title(sheet, chart, symbol, timeframe)
-        _time_axis(sheet, chart, duration(timeframe))
-        _price_panel(sheet, chart)
-        _rsi_panel(sheet, chart)
-        _macd_panel(sheet, chart)
-        return sheet.png()
+        return chart.png()
     finally:
         _turn.release()
 
@@ -160,132 +151,152 @@ _turn = threading.Lock()
 """matplotlib does not promise that two threads may draw; they would only share one processor."""
 
 
-# --- what is drawn where ------------------------------------------------------------------------
+# --- the whole sheet ------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class _Panel:
-    """A rectangle of the sheet with its own scale of values."""
-
-    bottom: float
-    top: float
-    low: float
-    high: float
-
-    def y(self, value: float) -> float:
-        """Return the height of a value in pixels."""
-        share = (value - self.low) / (self.high - self.low)
-        return self.bottom + share * (self.top - self.bottom)
-
-    def clamped(self, value: float) -> float:
-        """Return the height of a value, or of the edge that it lies beyond."""
-        return min(max(self.y(value), self.bottom), self.top)
-
-
-@dataclass(frozen=True, slots=True)
 class _Chart:
-    """The shown bars and columns as arrays, and where the bars stand."""
+    """The shown bars and columns as arrays, where the bars stand, and the sheet."""
 
-    bars: pd.DataFrame
-    columns: dict[str, Array]
-    digits: int
-    right: float
-    """Where the panels end and the axis labels begin."""
-
-    @property
-    def ohlc(self) -> tuple[Array, Array, Array, Array]:
-        """Open, high, low and close."""
-        opened, high, low, close = (
-            self.bars[name].to_numpy(dtype=np.float64) for name in ("open", "high", "low", "close")
-        )
-        return opened, high, low, close
-
-    @property
-    def pitch(self) -> float:
+    def __init__(
+        self, bars: pd.DataFrame, scores: pd.DataFrame, digits: int, title: str, bar: timedelta
+    ) -> None:
+        self.columns = {
+            str(name): frame[name].to_numpy(dtype=np.float64)
+            for frame in (scores, bars) for name in frame
+        }  # fmt: skip
+        self.last = {name: float(column[-1]) for name, column in self.columns.items()}
+        self.ohlc = [self.columns[name] for name in ("open", "high", "low", "close")]
+        self.digits, self._title, self._bar = digits, title, bar
+        self._times = pd.DatetimeIndex(bars.index)
+        longest = len(self.price(self.ohlc[1].max()))
+        self.right = WIDTH - 16.0 - CHARACTER * max(longest + 1, 7)
+        """Where the panels end and the axis labels begin."""
+        self.pitch = (self.right - NAMES_WIDTH - LEFT) / len(bars)
         """Pixels from one bar to the next."""
-        return (self.right - NAMES_WIDTH - LEFT) / len(self.bars)
-
-    @property
-    def x(self) -> Array:
-        """The middle of every bar, on a pixel."""
-        # On half pixels: a crisp line is then one pixel wide, not two grey ones.
-        return np.asarray(np.floor(LEFT + self.pitch * (np.arange(len(self.bars)) + 0.5)) + 0.5)
-
-    def last(self, name: str) -> float:
-        """Return the newest value of a column."""
-        return float(self.columns[name][-1])
+        # The middle of every bar on half a pixel: a crisp line is then one pixel wide, not two grey
+        # ones.
+        self.x = np.floor(LEFT + self.pitch * (np.arange(len(bars)) + 0.5)) + 0.5
 
     def price(self, value: float) -> str:
         """Return a price as the symbol is quoted."""
         return f"{value:.{self.digits}f}"
 
+    def png(self) -> bytes:
+        """Draw everything on a new sheet."""
+        self.sheet = Sheet(WIDTH, HEIGHT)
+        self._draw_title()
+        self._draw_time_axis()
+        _draw_prices(self)
+        _draw_rsi(self)
+        _draw_macd(self)
+        return self.sheet.png()
 
-def _chart(shown: pd.DataFrame, scores: pd.DataFrame, digits: int) -> _Chart:
-    columns = {str(name): scores[name].to_numpy(dtype=np.float64) for name in scores}
-    longest = len(f"{shown['high'].max():.{digits}f}")
-    return _Chart(shown, columns, digits, right=WIDTH - 16.0 - CHARACTER * max(longest + 1, 7))
+    def _draw_title(self) -> None:
+        closed = self._times[-1] + self._bar
+        opened, high, low, close = (self.price(values[-1]) for values in self.ohlc)
+        parts = (
+            (f"closed {closed:%Y-%m-%d %H:%M} UTC", INK),
+            (f"O {opened}  H {high}  L {low}  C {close}", INK),
+        )
+        self.sheet.row(LEFT, 680, parts, heading=(self._title, INK))
+        averages = [
+            (f"{label} {self.price(self.last[name])}", colour)
+            for name, (label, colour) in AVERAGES.items()
+            if math.isfinite(self.last[name])
+        ]
+        lower, upper = self.last["bb_lower"], self.last["bb_upper"]
+        if math.isfinite(lower + upper):
+            text = f"Bollinger(20, 2) {self.price(lower)} to {self.price(upper)}"
+            averages.append((text, BAND_INK))
+        self.sheet.row(LEFT, 657, averages)
+
+    def _draw_time_axis(self) -> None:
+        """Label the first bar at or after each round time; weekends take no room."""
+        seconds = self._times.tz_localize(None).to_numpy().astype("datetime64[s]").astype(np.int64)
+        for step in TIME_STEPS:
+            firsts = np.flatnonzero(np.diff(seconds // int(step.total_seconds()))) + 1
+            if len(firsts) <= TIME_LABELS:
+                break
+        form = "%m-%d %H:%M" if max(step, self._bar) < timedelta(days=1) else "%Y-%m-%d"
+        end, grid = 0.0, []
+        for at in firsts.tolist():
+            x = float(self.x[at])
+            if x - TIME_GAP / 2.0 < end:
+                continue  # bars are missing, and the next round time came at once
+            end = x + TIME_GAP / 2.0
+            grid += [[(x, low), (x, high)] for low, high in PANELS]
+            self.sheet.text(x, 22, f"{self._times[at]:{form}}", FAINT, size=8.5, align="center")
+        self.sheet.lines(grid, GRID, crisp=True, depth=0)
 
 
-def _title(sheet: Sheet, chart: _Chart, symbol: str, timeframe: str) -> None:
-    closed = chart.bars.index[-1] + duration(timeframe)
-    opened, high, low, close = (chart.price(values[-1]) for values in chart.ohlc)
-    told = (
-        (f"closed {closed:%Y-%m-%d %H:%M} UTC", INK),
-        (f"O {opened}  H {high}  L {low}  C {close}", INK),
-    )
-    sheet.row(LEFT, 680, told, heading=(f"{symbol}  {timeframe}", INK))
-    averages = [
-        (f"{label} {chart.price(chart.last(name))}", colour)
-        for name, (label, colour) in AVERAGES.items()
-        if math.isfinite(chart.last(name))
-    ]
-    lower, upper = chart.last("bb_lower"), chart.last("bb_upper")
-    if math.isfinite(lower + upper):
-        text = f"Bollinger(20, 2) {chart.price(lower)} to {chart.price(upper)}"
-        averages.append((text, BAND_INK))
-    sheet.row(LEFT, 657, averages)
+class _Panel:
+    """A rectangle of the sheet with its own scale of values."""
 
+    def __init__(self, chart: _Chart, edges: tuple[float, float], low: float, high: float) -> None:
+        self.chart, self.sheet = chart, chart.sheet
+        self.bottom, self.top = edges
+        self.low, self.high = low, high
+        self._clip = LEFT, self.bottom, chart.right, self.top
 
-def _time_axis(sheet: Sheet, chart: _Chart, bar: timedelta) -> None:
-    """Label the first bar at or after each round time; weekends take no room."""
-    times = pd.DatetimeIndex(chart.bars.index)
-    seconds = times.tz_localize(None).to_numpy().astype("datetime64[s]").astype(np.int64)
-    for step in TIME_STEPS:
-        found = np.flatnonzero(np.diff(seconds // int(step.total_seconds()))) + 1
-        if len(found) <= TIME_LABELS:
-            break
-    day = timedelta(days=1)
-    form = "%m-%d %H:%M" if max(step, bar) < day else "%Y-%m-%d"
-    end, grid = 0.0, []
-    for at in found.tolist():
-        x = float(chart.x[at])
-        if x - TIME_GAP / 2.0 < end:
-            continue  # bars are missing, and the next round time came at once
-        end = x + TIME_GAP / 2.0
-        grid += [[(x, low), (x, high)] for low, high in PANELS]
-        sheet.text(x, 22, f"{times[at]:{form}}", FAINT, size=8.5, align="center")
-    sheet.lines(grid, GRID, crisp=True, depth=0)
+    def y(self, values: Any) -> Any:
+        """Return the height of a value, or of an array of them, in pixels."""
+        share = (values - self.low) / (self.high - self.low)
+        return self.bottom + share * (self.top - self.bottom)
+
+    def frame(self) -> None:
+        """Draw the edge."""
+        outline = _box(LEFT + 0.5, self.chart.right + 0.5, self.bottom + 0.5, self.top + 0.5)
+        self.sheet.lines([[*outline, outline[0]]], EDGE, crisp=True, depth=4)
+
+    def axis(self, ticks: Sequence[tuple[float, str]], taken: Sequence[float] = ()) -> None:
+        """Draw a grid line and a label per tick; a label gives way to what is at its height."""
+        heights = [math.floor(self.y(value)) + 0.5 for value, _ in ticks]
+        right = self.chart.right
+        self.sheet.lines([[(LEFT, y), (right, y)] for y in heights], GRID, crisp=True, depth=0)
+        for y, (_, text) in zip(heights, ticks, strict=True):
+            if all(abs(y - other) >= LABEL_GAP - 3.0 for other in taken):
+                self.sheet.text(right + 7, y, text, FAINT, size=9.0)
+
+    def curve(self, name: str, colour: str, *, width: float = 1.6) -> None:
+        """Draw a column where it has values, inside the panel only."""
+        values = self.chart.columns[name]
+        there = np.isfinite(values)
+        if there.sum() >= 2:
+            points = np.column_stack((self.chart.x[there], self.y(values[there])))
+            self.sheet.lines([points], colour, width=width, depth=4, clip=self._clip)
+
+    def band(self) -> None:
+        """Fill the room between the Bollinger bands, and draw them."""
+        lower, upper = self.chart.columns["bb_lower"], self.chart.columns["bb_upper"]
+        there = np.isfinite(lower) & np.isfinite(upper)
+        if there.sum() < 2:
+            return
+        x = self.chart.x[there]
+        down, up = (np.column_stack((x, self.y(values[there]))) for values in (lower, upper))
+        self.sheet.areas([np.concatenate([down, up[::-1]])], [BAND], clip=self._clip)
+        self.curve("bb_lower", BAND_EDGE, width=1.0)
+        self.curve("bb_upper", BAND_EDGE, width=1.0)
 
 
 # --- the price ------------------------------------------------------------------------------------
 
 
-def _price_panel(sheet: Sheet, chart: _Chart) -> None:
+def _draw_prices(chart: _Chart) -> None:
     low, high = _view(chart)
-    panel = _Panel(*PRICE_PANEL, low, high)
+    panel = _Panel(chart, PRICE_PANEL, low, high)
     levels = _levels(chart)
-    marks = [(price, colour) for price, _, colour in levels]
-    heights = _apart([panel.clamped(price) for price, _ in marks], panel)
-    _frame(sheet, chart, panel)
+    inside = [min(max(panel.y(price), panel.bottom), panel.top) for price, _, _ in levels]
+    heights = _spread(inside, panel.bottom, panel.top)
+    panel.frame()
     # Labels nearer than the last digit of a price would read the same.
     ticks = _round_values(low, high, 8, 10.0**-chart.digits)
-    _axis(sheet, chart, panel, [(value, chart.price(value)) for value in ticks], heights)
-    _band(sheet, chart, panel)
-    _candles(sheet, chart, panel)
+    panel.axis([(value, chart.price(value)) for value in ticks], heights)
+    panel.band()
+    _draw_candles(panel)
     for name, (_, colour) in AVERAGES.items():
-        _curve(sheet, chart, panel, chart.columns[name], colour)
-    for (price, text, colour), height in zip(levels, heights, strict=True):
-        _level(sheet, chart, panel, price, text, colour, height)
+        panel.curve(name, colour)
+    for level, height in zip(levels, heights, strict=True):
+        _draw_level(panel, *level, height)
 
 
 def _view(chart: _Chart) -> Interval:
@@ -299,7 +310,7 @@ def _view(chart: _Chart) -> Interval:
     reach = REACH * (high - low)
     names = (*AVERAGES, "bb_lower", "bb_upper")
     near = np.concatenate(
-        [*(chart.columns[name] for name in names), [chart.last(name) for name in LEVELS]]
+        [*(chart.columns[name] for name in names), [chart.last[name] for name in LEVELS]]
     )
     # A far level would squeeze the candles flat; NaN compares False and drops out.
     near = near[(near > low - reach) & (near < high + reach)]
@@ -308,62 +319,42 @@ def _view(chart: _Chart) -> Interval:
     return low - edge, high + edge
 
 
-def _band(sheet: Sheet, chart: _Chart, panel: _Panel) -> None:
-    lower, upper = chart.columns["bb_lower"], chart.columns["bb_upper"]
-    there = np.isfinite(lower) & np.isfinite(upper)
-    if there.sum() < 2:
-        return
-    x = chart.x[there]
-    bottom, top = ([panel.y(value) for value in values[there]] for values in (lower, upper))
-    outline = [*zip(x, bottom, strict=True), *reversed(list(zip(x, top, strict=True)))]
-    sheet.areas([outline], [BAND], clip=_clip(chart, panel))
-    _curve(sheet, chart, panel, lower, BAND_EDGE, width=1.0)
-    _curve(sheet, chart, panel, upper, BAND_EDGE, width=1.0)
-
-
-def _candles(sheet: Sheet, chart: _Chart, panel: _Panel) -> None:
-    opened, high, low, close = ([panel.y(value) for value in values] for values in chart.ohlc)
-    colours = [RISING if c >= o else FALLING for o, c in zip(opened, close, strict=True)]
+def _draw_candles(panel: _Panel) -> None:
+    chart = panel.chart
+    opened, high, low, close = map(panel.y, chart.ohlc)
+    colours = np.where(close >= opened, RISING, FALLING).tolist()
     wicks = [[(x, a), (x, b)] for x, a, b in zip(chart.x, low, high, strict=True)]
-    sheet.lines(wicks, colours, crisp=True, depth=3)
+    panel.sheet.lines(wicks, colours, crisp=True, depth=3)
     # The middle of a bar lies on half a pixel, so its edges lie on whole ones.
     half = max(1.0, math.floor(0.34 * chart.pitch)) + 0.5
     bodies = zip(chart.x, opened, close, strict=True)
-    sheet.areas([_box(x - half, x + half, a, b) for x, a, b in bodies], colours, depth=3)
+    panel.sheet.areas([_box(x - half, x + half, a, b) for x, a, b in bodies], colours, depth=3)
 
 
 def _levels(chart: _Chart) -> list[tuple[float, str, str]]:
     """Return price, name and colour of every level and of the close; equal prices are one."""
-    found: dict[float, list[str]] = {float(chart.ohlc[3][-1]): [CLOSE]}
+    levels: dict[float, list[str]] = {chart.last[CLOSE]: [CLOSE]}
     for name in LEVELS:
-        if math.isfinite(price := chart.last(name)):
-            found.setdefault(price, []).append(name)
-    return [(price, *_named(names)) for price, names in sorted(found.items())]
+        if math.isfinite(price := chart.last[name]):
+            levels.setdefault(price, []).append(name)
+    return [(price, *_named(names)) for price, names in sorted(levels.items())]
 
 
 def _named(names: list[str]) -> tuple[str, str]:
-    """Return what a level is called and its colour, the first name's."""
+    """Return the label of a level and its colour, the first name's."""
     texts = [CLOSE if name == CLOSE else LEVELS[name][0] for name in names]
     if {"resistance", "support"} <= set(names):  # the close lies on it
         texts = [CLOSE, "level", *texts[3:]]
     return ", ".join(texts), INK if names[0] == CLOSE else LEVELS[names[0]][1]
 
 
-def _level(
-    sheet: Sheet,
-    chart: _Chart,
-    panel: _Panel,
-    price: float,
-    text: str,
-    colour: str,
-    height: float,
-) -> None:
+def _draw_level(panel: _Panel, price: float, text: str, colour: str, height: float) -> None:
     """Draw a level from the bar that made it, its name beside it and its price on the axis."""
+    chart, sheet = panel.chart, panel.sheet
     end = chart.right - NAMES_WIDTH + 6
     if panel.low <= price <= panel.high:
         y = math.floor(panel.y(price)) + 0.5
-        _, highs, lows, close = chart.ohlc
-        made = np.flatnonzero((highs == price) | (lows == price) | (close == price))
+        made = np.flatnonzero(np.any([values == price for values in chart.ohlc[1:]], axis=0))
         start = float(chart.x[made[-1]]) if len(made) else float(LEFT)
         sheet.lines([[(start, y), (end, y)]], colour, crisp=True, dashes=(5, 3), depth=5)
         sheet.lines([[(end, y), (end + 10, height)]], colour, depth=5)
@@ -377,101 +368,52 @@ def _level(
 # --- the panels below -----------------------------------------------------------------------------
 
 
-def _rsi_panel(sheet: Sheet, chart: _Chart) -> None:
-    panel = _Panel(*RSI_PANEL, 0.0, 100.0)
-    values, newest = chart.columns["rsi14"], chart.last("rsi14")
-    sheet.text(
-        LEFT, 259, "RSI(14)" + (f" {newest:.1f}" if math.isfinite(newest) else ""), OSCILLATOR
-    )
-    sheet.areas([_box(LEFT, chart.right, panel.y(30), panel.y(70))], [OSCILLATOR_ZONE], depth=-1)
-    _frame(sheet, chart, panel)
-    _axis(sheet, chart, panel, [(value, f"{value:.0f}") for value in (30.0, 50.0, 70.0)])
-    _curve(sheet, chart, panel, values, OSCILLATOR)
+def _draw_rsi(chart: _Chart) -> None:
+    panel, newest = _Panel(chart, RSI_PANEL, 0.0, 100.0), chart.last["rsi14"]
+    caption = "RSI(14)" + (f" {newest:.1f}" if math.isfinite(newest) else "")
+    chart.sheet.text(LEFT, 259, caption, OSCILLATOR)
+    zone = _box(LEFT, chart.right, panel.y(30), panel.y(70))
+    chart.sheet.areas([zone], [OSCILLATOR_ZONE], depth=-1)
+    panel.frame()
+    panel.axis([(value, f"{value:.0f}") for value in (30.0, 50.0, 70.0)])
+    panel.curve("rsi14", OSCILLATOR)
 
 
-def _macd_panel(sheet: Sheet, chart: _Chart) -> None:
-    bars, line, signal = (chart.columns[name] for name in ("macd_hist", "macd", "macd_signal"))
-    size = float(np.max(np.abs(np.nan_to_num([bars, line, signal]))))
+def _draw_macd(chart: _Chart) -> None:
+    rows = {
+        "macd": ("MACD(12, 26, 9)", AVERAGES["ema20"][1]),
+        "macd_signal": ("signal", AVERAGES["sma50"][1]),
+        "macd_hist": ("histogram", FAINT),
+    }
+    size = float(np.max(np.abs(np.nan_to_num([chart.columns[name] for name in rows]))))
     # A MACD of nothing but zeros needs a scale all the same.
     size = 1.1 * size or 1.0
-    panel = _Panel(*MACD_PANEL, -size, size)
-    _macd_caption(sheet, chart)
-    _frame(sheet, chart, panel)
+    panel = _Panel(chart, MACD_PANEL, -size, size)
+    captions = []
+    for name, (label, colour) in rows.items():
+        value = chart.last[name]
+        digits = f" {value:+.{chart.digits + 1}f}" if math.isfinite(value) else ""
+        captions.append((label + digits, colour))
+    chart.sheet.row(LEFT, 145, captions)
+    panel.frame()
     ticks = _round_values(-size, size, 5, 0.0)
-    decimals = _decimals(ticks)
-    _axis(sheet, chart, panel, [(value, f"{value:.{decimals}f}") for value in ticks])
-    half, zero = max(1.0, math.floor(0.3 * chart.pitch)) + 0.5, panel.y(0.0)
-    there = np.isfinite(bars)
-    pairs = list(zip(chart.x[there], bars[there], strict=True))
-    boxes = [_box(x - half, x + half, zero, panel.y(value)) for x, value in pairs]
+    decimals = max(0, -math.floor(math.log10(min(np.diff(ticks), default=1.0)) + 1e-9))
+    panel.axis([(value, f"{value:.{decimals}f}") for value in ticks])
+    bars, half = chart.columns["macd_hist"], max(1.0, math.floor(0.3 * chart.pitch)) + 0.5
+    pairs = [(x, value) for x, value in zip(chart.x, bars, strict=True) if math.isfinite(value)]
+    boxes = [_box(x - half, x + half, panel.y(0.0), panel.y(value)) for x, value in pairs]
     colours = [BAR_ABOVE if value >= 0.0 else BAR_BELOW for _, value in pairs]
-    sheet.areas(boxes, colours, depth=2)
-    _curve(sheet, chart, panel, line, AVERAGES["ema20"][1])
-    _curve(sheet, chart, panel, signal, AVERAGES["sma50"][1])
+    chart.sheet.areas(boxes, colours, depth=2)
+    panel.curve("macd", rows["macd"][1])
+    panel.curve("macd_signal", rows["macd_signal"][1])
 
 
-def _macd_caption(sheet: Sheet, chart: _Chart) -> None:
-    parts = (
-        (f"MACD(12, 26, 9){_signed(chart, 'macd')}", AVERAGES["ema20"][1]),
-        (f"signal{_signed(chart, 'macd_signal')}", AVERAGES["sma50"][1]),
-        (f"histogram{_signed(chart, 'macd_hist')}", FAINT),
-    )
-    sheet.row(LEFT, 145, parts)
+# --- the arithmetic of places ---------------------------------------------------------------------
 
 
-def _signed(chart: _Chart, name: str) -> str:
-    value = chart.last(name)
-    return f" {value:+.{chart.digits + 1}f}" if math.isfinite(value) else ""
-
-
-# --- what the panels share ------------------------------------------------------------------------
-
-
-def _frame(sheet: Sheet, chart: _Chart, panel: _Panel) -> None:
-    left, right, bottom, top = LEFT + 0.5, chart.right + 0.5, panel.bottom + 0.5, panel.top + 0.5
-    outline = [(left, bottom), (right, bottom), (right, top), (left, top), (left, bottom)]
-    sheet.lines([outline], EDGE, crisp=True, depth=4)
-
-
-def _axis(
-    sheet: Sheet,
-    chart: _Chart,
-    panel: _Panel,
-    ticks: Sequence[tuple[float, str]],
-    taken: Sequence[float] = (),
-) -> None:
-    """Draw a grid line and a label per tick; a label gives way to what is at its height."""
-    heights = [math.floor(panel.y(value)) + 0.5 for value, _ in ticks]
-    sheet.lines([[(LEFT, y), (chart.right, y)] for y in heights], GRID, crisp=True, depth=0)
-    for y, (_, text) in zip(heights, ticks, strict=True):
-        if all(abs(y - other) >= LABEL_GAP - 3.0 for other in taken):
-            sheet.text(chart.right + 7, y, text, FAINT, size=9.0)
-
-
-def _curve(
-    sheet: Sheet,
-    chart: _Chart,
-    panel: _Panel,
-    values: Array,
-    colour: str,
-    *,
-    width: float = 1.6,
-) -> None:
-    """Draw a column where it has values, inside its panel only."""
-    there = np.isfinite(values)
-    if there.sum() < 2:
-        return
-    points = [(x, panel.y(value)) for x, value in zip(chart.x[there], values[there], strict=True)]
-    sheet.lines([points], colour, width=width, depth=4, clip=_clip(chart, panel))
-
-
-def _clip(chart: _Chart, panel: _Panel) -> tuple[float, float, float, float]:
-    return LEFT, panel.bottom, chart.right, panel.top
-
-
-def _box(left: float, right: float, one: float, other: float) -> list[tuple[float, float]]:
+def _box(left: float, right: float, edge: float, other: float) -> list[tuple[float, float]]:
     """Return a rectangle that is at least a pixel high."""
-    bottom, top = min(one, other), max(one, other)
+    bottom, top = min(edge, other), max(edge, other)
     if top - bottom < 1.0:
         bottom, top = (bottom + top) / 2.0 - 0.5, (bottom + top) / 2.0 + 0.5
     return [(left, bottom), (right, bottom), (right, top), (left, top)]
@@ -486,17 +428,12 @@ def _round_values(low: float, high: float, count: int, least: float) -> list[flo
     return [number * step for number in range(math.ceil(low / step), math.floor(high / step) + 1)]
 
 
-def _decimals(ticks: Sequence[float]) -> int:
-    step = min(np.diff(ticks), default=1.0)
-    return max(0, -math.floor(math.log10(step) + 1e-9))
-
-
-def _apart(heights: Sequence[float], panel: _Panel) -> list[float]:
-    """Return ascending heights moved so that labels do not overlap, inside the panel."""
+def _spread(heights: Sequence[float], bottom: float, top: float) -> list[float]:
+    """Return ascending heights moved so that labels do not overlap, between two edges."""
     moved: list[float] = []
     for height in heights:
-        moved.append(max(height, moved[-1] + LABEL_GAP) if moved else max(height, panel.bottom + 8))
-    ceiling = panel.top - 8
+        moved.append(max(height, moved[-1] + LABEL_GAP) if moved else max(height, bottom + 8))
+    ceiling = top - 8
     # Pushed up from below first; what left the panel is pushed down again from the top.
     for at in reversed(range(len(moved))):
         moved[at] = min(moved[at], ceiling)

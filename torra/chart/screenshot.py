@@ -19,7 +19,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import BinaryIO, Final
+from typing import Final
 
 from agents.contracts import JPEG, PNG
 from torra.clock import duration
@@ -100,44 +100,40 @@ def read_picture(
     bar = duration(timeframe)
     earliest, latest = close_time - bar, min(now + CLOCK_SLACK, close_time + bar)
     try:
-        data = _read(path, earliest.timestamp(), latest.timestamp())
-        width, height = _dimensions(data)
-    except _Refused as refused:
-        return Picture(None, refused.reason, refused.detail)
+        with open_regular(path) as file:
+            written = os.fstat(file.fileno()).st_mtime
+            if not earliest.timestamp() < written <= latest.timestamp():
+                side = "before" if written <= earliest.timestamp() else "after"
+                return Picture(None, "stale", f"it was written {side} its time")
+            # One byte more than is allowed tells a file that is too large, whatever its size.
+            return check_picture(file.read(MOST_BYTES + 1))
     except (FileNotFoundError, NotADirectoryError):
         return Picture(None, "missing", REASONS["missing"])
+    except NotRegular:
+        return Picture(None, "type", NO_FILE)
     except OSError as error:
         return Picture(None, "unreadable", type(error).__name__)
-    return _of_size(data, width, height)
 
 
 def check_picture(data: object) -> Picture:
-    """Return a host's picture of a chart, or why it cannot be shown."""
+    """Return a picture of a chart, or why it cannot be shown: what a file or a host holds."""
     if not isinstance(data, bytes | bytearray | memoryview):
         return Picture(None, "type", NO_FILE)
-    found = bytes(data)
-    if not LEAST_BYTES <= len(found) <= MOST_BYTES:
-        return Picture(None, "size", f"{len(found)} bytes")
+    whole = bytes(data)
+    if not LEAST_BYTES <= len(whole) <= MOST_BYTES:
+        least = min(len(whole), MOST_BYTES)
+        return Picture(None, "size", f"{'more than ' * (least < len(whole))}{least} bytes")
+    sides = next((sides for head, sides in FORMATS.items() if whole.startswith(head)), None)
+    if sides is None:
+        return Picture(None, "type", "it is neither PNG nor JPEG")
     try:
-        width, height = _dimensions(found)
-    except _Refused as refused:
-        return Picture(None, refused.reason, refused.detail)
-    return _of_size(found, width, height)
-
-
-def _of_size(data: bytes, width: int, height: int) -> Picture:
+        width, height = sides(whole)
+    except (struct.error, ValueError) as error:
+        early = isinstance(error, struct.error)
+        return Picture(None, "unreadable", "it ends too early" if early else str(error))
     if not all(LEAST_PIXELS <= side <= MOST_PIXELS for side in (width, height)):
         return Picture(None, "size", f"{width} x {height} pixels")
-    return Picture(data)
-
-
-class _Refused(Exception):
-    """A file that is not to be used; never leaves this module."""
-
-    def __init__(self, reason: str, detail: str) -> None:
-        super().__init__(reason)
-        self.reason = reason
-        self.detail = detail
+    return Picture(whole)
 
 
 def _filled(path_template: str, symbol: str, timeframe: str) -> str:
@@ -158,82 +154,43 @@ def _path(text: str) -> Path:
         return Path(text)
 
 
-def _read(path: Path, earliest: float, latest: float) -> bytes:
-    """Return the bytes of a regular file written between two moments, in seconds since 1970."""
-    with _opened(path) as file:
-        found = os.fstat(file.fileno())
-        if not earliest < found.st_mtime <= latest:
-            side = "before" if found.st_mtime <= earliest else "after"
-            raise _Refused("stale", f"it was written {side} its time")
-        # One byte more than is allowed tells a file that is too large, whatever its size.
-        data = file.read(MOST_BYTES + 1)
-    if not LEAST_BYTES <= len(data) <= MOST_BYTES:
-        size = f"{len(data)} bytes" if len(data) <= MOST_BYTES else f"more than {MOST_BYTES} bytes"
-        raise _Refused("size", size)
-    return data
-
-
-def _opened(path: Path) -> BinaryIO:
-    try:
-        return open_regular(path)
-    except NotRegular:
-        raise _Refused("type", NO_FILE) from None
-
-
-def _dimensions(data: bytes) -> tuple[int, int]:
-    """Return width and height of a whole PNG or JPEG."""
-    try:
-        if data.startswith(PNG):
-            return _png_dimensions(data)
-        if data.startswith(JPEG):
-            return _jpeg_dimensions(data)
-    except (struct.error, IndexError):
-        raise _broken("it ends too early") from None
-    raise _Refused("type", "it is neither PNG nor JPEG")
-
-
-def _broken(detail: str) -> _Refused:
-    return _Refused("unreadable", detail)
-
-
-def _png_dimensions(data: bytes) -> tuple[int, int]:
+def _png_sides(data: bytes) -> tuple[int, int]:
     """Walk the chunks: IHDR first, pixels, IEND last, every checksum right, nothing behind."""
     at = len(PNG)
     kinds: list[bytes] = []
-    while not kinds or kinds[-1] != b"IEND":
+    while b"IEND" not in kinds:
         length, kind = struct.unpack_from(">I4s", data, at)
         (checksum,) = struct.unpack_from(">I", data, at + 8 + length)
         if zlib.crc32(data[at + 4 : at + 8 + length]) != checksum:
-            raise _broken("a checksum is wrong")
+            raise ValueError("a checksum is wrong")
         kinds.append(kind)
         at += 12 + length
     if not data.startswith(PNG + PNG_HEADER) or b"IDAT" not in kinds or at != len(data):
-        raise _broken("its parts are out of order")
+        raise ValueError("its parts are out of order")
     width, height = struct.unpack_from(">II", data, len(PNG) + 8)
     return width, height
 
 
-def _jpeg_dimensions(data: bytes) -> tuple[int, int]:
+def _jpeg_sides(data: bytes) -> tuple[int, int]:
     """Walk the segments up to the first scan, past the one that holds the dimensions."""
     if not data.endswith(b"\xff\xd9"):
-        raise _broken("it ends too early")
-    at, found = 2, None
-    while True:
+        raise ValueError("it ends too early")
+    at, marker, sides = 2, 0, None
+    while marker != START_OF_SCAN:
         start, marker, length = struct.unpack_from(">BBH", data, at)
         # A length counts its own two bytes.
         if start != 0xFF or length < 2:
-            raise _broken("its parts are out of order")
+            raise ValueError("its parts are out of order")
         if marker in FRAMES:
             height, width = struct.unpack_from(">HH", data, at + 5)
-            found = (width, height)
-        if marker == START_OF_SCAN:
-            break
+            sides = width, height
         at += 2 + length
-    if found is None:
-        raise _broken("it does not say how large it is")
-    return found
+    if sides is None:
+        raise ValueError("it does not say how large it is")
+    return sides
 
 
+FORMATS: Final = {PNG: _png_sides, JPEG: _jpeg_sides}
 START_OF_SCAN: Final = 0xDA
 FRAMES: Final = frozenset(range(0xC0, 0xD0)) - {0xC4, 0xC8, 0xCC}
 """Markers of JPEG segments that hold height and width (ITU T.81, table B.1)."""

@@ -16,13 +16,14 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from torra.errors import ConfigError
 
 if TYPE_CHECKING:
     from matplotlib.text import Text
 
-Points = Sequence[tuple[float, float]]
+Points = Sequence[tuple[float, float]] | NDArray[np.float64]
 Clip = tuple[float, float, float, float]
 
 PIXELS_PER_INCH: Final = 100

@@ -17,7 +17,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from agents.registry import seated
 from instance_database import Database
@@ -28,9 +28,10 @@ from torra.evidence.company_numbers import reads_company
 from torra.evidence.news_digest import NewsSubject, NewsView
 from torra.evidence.outside_numbers import EDGAR, PUBLISHERS, series_of
 from torra.evidence.outside_readings import ClosesOf, OutsideView, series_for
-from torra.evidence.scheduled_events import EventView, around
+from torra.evidence.scheduled_events import EventView, ScheduledEvent, around
 from torra.feeds.protocol import Feed
-from torra.news.event_file import CalendarFile
+from torra.news.event_file import read_events
+from torra.news.watched_file import WatchedFile
 from torra.outside.invented import InventedSample
 from torra.outside.shelf import OutsideShelf
 from torra.outside.sources import trouble_of
@@ -79,7 +80,7 @@ class ContextFeeds:
         now: Callable[[], datetime],
     ) -> None:
         self._folder = folder
-        self._calendars: dict[Path, CalendarFile] = {}
+        self._calendars: dict[Path, WatchedFile[tuple[ScheduledEvent, ...]]] = {}
         told = [*profiles]
         wanted = [profile for profile in told if profile.agents.include_news]
         self.collector = _collector(folder, database, environment, wanted, now) if wanted else None
@@ -112,14 +113,14 @@ class ContextFeeds:
         if not profile.events.calendar:
             return None
         path = self._folder / profile.events.calendar
-        calendar = self._calendars.setdefault(path, CalendarFile(path))
+        calendar = self._calendars.setdefault(path, WatchedFile(path, read_events))
         # Read here, so that a calendar with a fault stops the start and not a tick.
-        calendar.events()
+        calendar.latest()
         currencies = currencies_of(instance, profile)
 
         def around_moment(as_of: datetime, now: datetime) -> EventView:
-            events, broken = calendar.events()
-            return around(events, currencies, as_of, now, broken=broken)
+            events, trouble = calendar.latest()
+            return around(events, currencies, as_of, now, broken=trouble is not None)
 
         return around_moment
 
@@ -276,10 +277,10 @@ def _series(
 ) -> SeriesCollector:
     # Here, because the line to a publisher takes a while to import.
     from torra.outside.collector import SeriesCollector  # noqa: PLC0415
-    from torra.outside.publishers import open_publishers  # noqa: PLC0415
+    from torra.outside.publisher import open_publishers  # noqa: PLC0415
 
     publishers = {name: one for name, one in open_publishers(environment).items() if name in asked}
-    return SeriesCollector(publishers, database, now=now, monotonic=System().monotonic)
+    return SeriesCollector(publishers, database.store_series, now=now, monotonic=System().monotonic)
 
 
 def _filings(
@@ -302,12 +303,12 @@ def _collector(
     # Here, because the vendors' clients take a while to import.
     from news_collector import Collector  # noqa: PLC0415
     from torra.news.lexicon import score  # noqa: PLC0415
-    from torra.news.source import Sources, open_sources  # noqa: PLC0415
+    from torra.news.source import open_sources  # noqa: PLC0415
 
-    found = [open_sources(profile.news, environment, folder) for profile in profiles]
-    merged = Sources(
-        vendors={name: vendor for one in found for name, vendor in one.vendors.items()},
-        files={name: file for one in found for name, file in one.files.items()},
-        keyless={name: variable for one in found for name, variable in one.keyless.items()},
-    )
-    return Collector(merged, database, now=now, monotonic=System().monotonic, score=score)
+    vendors, files = dict[str, Any](), dict[str, Any]()
+    for profile in profiles:
+        sources = open_sources(profile.news, environment, folder)
+        vendors |= sources.vendors
+        files |= sources.files
+    now_s = System().monotonic
+    return Collector(vendors, files, database, now=now, monotonic=now_s, score=score)

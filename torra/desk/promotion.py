@@ -30,9 +30,8 @@ from numpy.random import PCG64, Generator
 from pydantic import ValidationError
 
 from agent_config import EXPERTS, JUDGE_ID, MANAGER_ID, READER_ID, TRADER_ID, AgentSettings
-from agents.registry import SCORER, seated
+from agents.registry import SCORER, seated, wording
 from instance_database import Database
-from scoring_rubric import FIRM_VERSION, MEMORY_VERSION, RUBRIC_VERSION, SWARM_VERSION
 from torra.clock import duration, parse
 from torra.config import Instance, Profile
 from torra.errors import StoreUnavailable
@@ -448,12 +447,13 @@ class Fingerprints:
         return known
 
 
-def fingerprint(profile: Profile, rubric: str = RUBRIC_VERSION, code: str | None = None) -> str:
+def fingerprint(profile: Profile, rubric: str | None = None, code: str | None = None) -> str:
     """Return what the agents of a profile are: 16 hexadecimal characters.
 
     It covers the prompts (by `rubric`), the models, every setting of agents, gate, weights and
-    thresholds, and, where the rules answer, the program's version (`code`; None: this one).
+    thresholds, and, where the rules answer, the program's version (`code`). None is that of today.
     """
+    rubric = rubric or wording(profile.agents)
     return _fingerprint(profile.model_dump_json(), rubric, code or versions()["torra"])
 
 
@@ -490,11 +490,7 @@ def _fingerprint(told: str, rubric: str, code: str) -> str:
         kept["memory"] |= {"roles": _readers(agents)}
     covered = {
         "rubric": rubric,
-        # Of words that are told to a desk with a memory alone.
-        **({"memory": MEMORY_VERSION} if agents.remembers() else {}),
         "code": code if CODE in agents.vendors() else "",
-        **({"firm": FIRM_VERSION} if agents.row().ahead else {}),
-        **({"swarm": SWARM_VERSION} if _swarms(agents) else {}),
         "models": {role.id: agents.model(role.id, role.tier) for role in roles} | _traders(agents),
         "agents": kept,
         "gate": {

@@ -275,8 +275,8 @@ def _news_of(
     from torra.news.source import open_sources  # noqa: PLC0415 - the vendors' clients are heavy
 
     sources = open_sources(profile.news, place.environment, place.home)
-    for said, found in sources.described():
-        yield CheckResult("news", found.level, f"profile {name}: {said}", found.remedy)
+    for sentence, level, remedy in sources.described():
+        yield CheckResult("news", level, f"profile {name}: {sentence}", remedy)
     desk = {role: AGENTS[role].role.evidence for role in profile.agents.desk() if role in AGENTS}
     if not any(feature.startswith(seen) for seen in desk.values() for feature in READ_FROM_NEWS):
         yield CheckResult(
@@ -309,7 +309,7 @@ def _publishers(
     asked = [source for source in PUBLISHERS if source in profile.outside.sources]
     if not asked:
         return
-    from torra.outside.publishers import open_publishers  # noqa: PLC0415 - its line is heavy
+    from torra.outside.publisher import open_publishers  # noqa: PLC0415 - its line is heavy
 
     found = open_publishers(place.environment)
     for source in asked:
@@ -328,8 +328,9 @@ def _publishers(
                 "outside.sources",
             )
             continue
-        whose = "" if found[source].official else ", a server of yours"
-        told = f"profile {name}: {source} is asked at {found[source].host}{whose}"
+        address = found[source].place
+        whose = "" if address.official else ", a server of yours"
+        told = f"profile {name}: {source} is asked at {address.origin[1]}{whose}"
         yield CheckResult("outside", "ok", told)
         yield from _unread(name, profile, source)
 
@@ -364,7 +365,7 @@ def _companies(
             "say which it is (symbols.*.asset stock and symbols.*.ticker), or take edgar out of "
             "outside.sources",
         )
-    elif not found.asked:
+    elif not found.enabled:
         yield CheckResult(
             "outside",
             "warning",
@@ -373,7 +374,7 @@ def _companies(
         )
     else:
         whose = "" if found.official else ", a server of yours"
-        told = f"profile {name}: edgar is asked at {found.host}{whose}, with your contact"
+        told = f"profile {name}: edgar is asked at {found.data.origin[1]}{whose}, with your contact"
         yield CheckResult("outside", "ok", told)
         yield from _unread(name, profile, EDGAR)
 

@@ -21,7 +21,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Final
 
-from agents.feature_words import COMPONENTS
+from agents.features import COMPONENTS
 from agents.texts.fence import clean
 from torra.clock import iso
 from torra.lessons.figures import LOST, PARTS, WON, figures

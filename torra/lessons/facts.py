@@ -23,7 +23,7 @@ from datetime import datetime
 from typing import Any, Final, NamedTuple
 
 from agents.contracts import EVENT_CLASSES, VECTORS, Feature
-from agents.evidence import number
+from agents.features import number
 from technical_calculator import COMPONENTS
 from torra.clock import parse
 from torra.lessons.lesson import Kind, LessonFacts, Situation

@@ -16,7 +16,7 @@ from datetime import timedelta
 from typing import Final, NamedTuple
 
 from agents.contracts import Feature
-from agents.feature_words import COMPONENTS
+from agents.features import COMPONENTS
 from torra.clock import TIMEFRAMES, iso
 from torra.lessons.lesson import DIRECTION, LessonFacts
 

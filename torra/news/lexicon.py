@@ -52,72 +52,51 @@ LONGEST: Final = 2_000
 """Characters of a text that are read."""
 
 TOKEN: Final = re.compile(r"[a-z]+(?:['’][a-z]+)*|[,;:.!?]+(?=\s|$)|\s[-–—]+\s")
-SECTIONS: Final = (
-    "rising", "falling", "last", "lifting", "good", "bad", "troubles", "strengths", "burdens",
-    "either", "nothing", "turning", "paring", "failing", "breaks", "causes", "reasons", "conceding",
-    "raising", "cutting", "targets",
-)  # fmt: skip
-"""The sections of words.txt; each tells in its first line what it does."""
-
-ALONE: Final[Mapping[str, int]] = {
-    "rising": 1, "falling": -1, "last": -1, "lifting": 1, "good": 1, "bad": -1, "troubles": -1,
-    "strengths": 1,
-}  # fmt: skip
-"""What a word of a section says where no neighbour says otherwise."""
-
-MOVING: Final = frozenset(("rising", "falling", "last"))
-ADVERSE: Final = frozenset(("burdens", "troubles"))
-EITHER: Final = frozenset(("either",))
-TURNING: Final = frozenset(("turning", "failing"))
-ENDING: Final = frozenset(("breaks", "causes", "reasons", "conceding"))
-UNAIMED: Final = frozenset(("burdens", "either", "bad"))
 
 
-def read_words(text: str) -> dict[str, str]:
-    """Return the section of each word; words that count in a row are joined by an underscore.
+def read_words(text: str) -> tuple[dict[str, str], dict[str, tuple[str, ...]]]:
+    """Return the section of each word, and the marks of each section.
 
-    Raises ValueError for a section that is none and for a word that stands twice.
+    Words that count in a row are joined by an underscore. Raises ValueError for a word that stands
+    twice.
     """
-    found: dict[str, str] = {}
+    sections: dict[str, str] = {}
+    marks: dict[str, tuple[str, ...]] = {}
     section = ""
     for line in text.splitlines():
         if line.startswith("["):
-            section = line.strip("[]")
-            if section not in SECTIONS:
-                raise ValueError(f"{section}: no section of words")
+            section, *its_marks = line.replace("[", "").replace("]", "").split()
+            marks[section] = tuple(its_marks)
         elif not line.startswith("#"):
             for word in line.split():
-                if word in found:
-                    raise ValueError(f"{word} stands in {found[word]} and in {section}")
-                found[word] = section
-    return found
+                if word in sections:
+                    raise ValueError(f"{word} stands in {sections[word]} and in {section}")
+                sections[word] = section
+    return sections, marks
 
 
-WORDS: Final[Mapping[str, str]] = read_words(FILE.read_text(encoding="utf-8"))
-Row = tuple[tuple[str, ...], str]
-"""Words that count in a row, and their section."""
+WORDS, MARKS = read_words(FILE.read_text(encoding="utf-8"))
+"""The section of each word, and the marks of each section."""
+
+ALONE: Final[Mapping[str, int]] = {
+    section: int(mark) for section, marks in MARKS.items() for mark in marks[:1] if mark[0] in "+-"
+}
+"""The score of a word of a section where no neighbour changes it."""
 
 
-def _by_first(words: Mapping[str, str]) -> dict[str, list[Row]]:
-    """Return what counts in a row by its first word, the longest first."""
-    found: dict[str, list[Row]] = {}
-    for word, section in words.items():
-        row = tuple(word.split("_"))
-        if len(row) > 1:
-            found.setdefault(row[0], []).append((row, section))
-    return {first: sorted(rows, key=lambda one: -len(one[0])) for first, rows in found.items()}
+def _marked(mark: str) -> frozenset[str]:
+    return frozenset(section for section, marks in MARKS.items() if mark in marks)
 
 
-ROWS: Final[Mapping[str, list[Row]]] = _by_first(WORDS)
+MOVING, ADVERSE, EITHER = _marked("moving"), _marked("adverse"), _marked("either")
+TURNING, ENDING, UNAIMED = _marked("turning"), _marked("ending"), _marked("unaimed")
 
+ROWS: Final[dict[str, list[tuple[str, ...]]]] = {}
+"""Words that count in a row, by the first of them, the longest row first."""
 
-def _single(section: str) -> frozenset[str]:
-    return frozenset(word for word, own in WORDS.items() if own == section and "_" not in word)
-
-
-RISING: Final = _single("rising")
-FALLING: Final = _single("falling")
-"""Words for prices that rise and fall."""
+for _words in sorted((tuple(word.split("_")) for word in WORDS), key=len, reverse=True):
+    if len(_words) > 1:
+        ROWS.setdefault(_words[0], []).append(_words)
 
 
 def score(text: str) -> float:
@@ -147,7 +126,7 @@ def _parts(words: tuple[str, ...]) -> Iterator[list[str]]:
     conceded = caused = False  # conceded: a reason of a reason too
     place = 0
     while place < len(words):
-        section, taken = _found(words, place)
+        section, taken = _section(words, place)
         if section in ENDING:
             if not conceded:
                 yield part
@@ -162,12 +141,12 @@ def _parts(words: tuple[str, ...]) -> Iterator[list[str]]:
         yield part
 
 
-def _found(words: tuple[str, ...], place: int) -> tuple[str, int]:
+def _section(words: tuple[str, ...], place: int) -> tuple[str, int]:
     """Return the section of the longest entry that begins at a place, and its count of words."""
     word = words[place]
-    for row, section in ROWS.get(word, ()):
+    for row in ROWS.get(word, ()):
         if words[place : place + len(row)] == row:
-            return section, len(row)
+            return WORDS["_".join(row)], len(row)
     if section := WORDS.get(word, ""):
         return section, 1
     if not word[0].isalpha():
@@ -176,26 +155,26 @@ def _found(words: tuple[str, ...], place: int) -> tuple[str, int]:
 
 
 def _sign(part: Sequence[str], place: int) -> int:
-    said = _said(part, place)
+    sign = _plain_sign(part, place)
     turned = not TURNING.isdisjoint(part[max(0, place - TURN_REACH) : place])
     near = part[max(0, place - PARE_REACH) : place]
     if "paring" in near and not _says(near[near.index("paring") :]):
         turned = not turned
-    return -said if turned else said
+    return -sign if turned else sign
 
 
 def _says(part: Sequence[str]) -> bool:
-    return any(_said(part, place) for place in range(len(part)))
+    return any(_plain_sign(part, place) for place in range(len(part)))
 
 
-def _said(part: Sequence[str], place: int) -> int:
+def _plain_sign(part: Sequence[str], place: int) -> int:
     """Return what the word at a place says before anything turns it: +1, -1 or 0."""
     section = part[place]
     if section in ("raising", "cutting"):
         return _aimed(section, part[place + 1 : place + 1 + TARGET_REACH])
     if section == "failing":
         after = range(place + 1, min(len(part), place + 1 + TURN_REACH))
-        return 0 if any(_said(part, other) for other in after) else -1
+        return 0 if any(_plain_sign(part, other) for other in after) else -1
     alone = 0 if section == "last" and place + 1 < len(part) else ALONE.get(section, 0)
     after_it = set(part[place + 1 : place + 1 + OBJECT_REACH])
     if section == "lifting":
@@ -204,9 +183,9 @@ def _said(part: Sequence[str], place: int) -> int:
         before_it = set(part[max(0, place - SUBJECT_REACH) : place])
         return _of_subjects(alone, before_it | after_it)
     if section in ("troubles", "strengths"):
-        said_of_it = MOVING if section == "troubles" else MOVING | {"bad"}
+        neighbours = MOVING if section == "troubles" else MOVING | {"bad"}
         near = {*part[max(0, place - OBJECT_REACH) : place], *part[place + 1 :][:SUBJECT_REACH]}
-        return 0 if said_of_it & near else alone
+        return 0 if neighbours & near else alone
     return alone
 
 

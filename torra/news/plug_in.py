@@ -46,21 +46,15 @@ OpenSource = Callable[[NewsPlace], Any]
 class PlugInSource:
     """A plug-in among the vendors."""
 
-    official = False
-
     def __init__(self, source: Any, name: str) -> None:
         calls = ("topics", "every", "fetch")
-        if missing := [one for one in calls if not callable(getattr(source, one, None))]:
-            told = " and no ".join(missing)
-            raise ConfigError(f"the plug-in {name} is no news source: it has no {told}")
+        if missing := [call for call in calls if not callable(getattr(source, call, None))]:
+            lacks = " and no ".join(missing)
+            raise ConfigError(f"the plug-in {name} is no news source: it has no {lacks}")
         self._source = source
         self._name = name
         self._hung: TimeLimit | None = None
-
-    @property
-    def host(self) -> str:
-        """Who is asked, in words."""
-        return f"the plug-in {self._name.partition(':')[0]}"
+        self.where = f", at the plug-in {name.partition(':')[0]}"
 
     @property
     def spacing(self) -> float:
@@ -70,10 +64,10 @@ class PlugInSource:
     def topics(self, subject: NewsSubject) -> tuple[str, ...]:
         """Return what to ask about a subject; nothing where the plug-in fails."""
         try:
-            found = [cleaned(topic, PUBLISHER) for topic in self._source.topics(subject)]
+            topics = [cleaned(topic, PUBLISHER) for topic in self._source.topics(subject)]
         except Exception:  # noqa: BLE001 - somebody else's code
             return ()
-        return tuple(filter(None, found[:MOST_TOPICS]))
+        return tuple(filter(None, topics[:MOST_TOPICS]))
 
     def every(self, topic: str) -> float:
         """Return the seconds between two questions about a topic."""
@@ -88,15 +82,15 @@ class PlugInSource:
         try:
             rows = limit.run(partial(self._source.fetch, topic, now, seconds))
             # a generator does its work as it is read, and would do so outside of the limit
-            found: list[Any] = limit.run(partial(list, rows))
+            rows = limit.run(partial(list, rows))
         except TimeoutError:
             self._hung = limit
             return NewsAnswer(NewsStatus.UNREACHABLE, detail="the plug-in gave no answer in time")
         except Exception as error:  # noqa: BLE001 - somebody else's code
-            told = f"the plug-in failed ({type(error).__name__})"
-            return NewsAnswer(NewsStatus.BROKEN, detail=told)
+            detail = f"the plug-in failed ({type(error).__name__})"
+            return NewsAnswer(NewsStatus.BROKEN, detail=detail)
         self._hung = None
-        return listed(None, found, partial(_item, topic=topic, feed=self._name))
+        return listed(None, rows, partial(_item, topic=topic, feed=self._name))
 
 
 def _item(row: Mapping[str, Any], topic: str, feed: str) -> NewsItem | None:
@@ -104,16 +98,8 @@ def _item(row: Mapping[str, Any], topic: str, feed: str) -> NewsItem | None:
     moment = published if isinstance(published, datetime) else parse(str(published))
     if moment.tzinfo is None:
         raise ValueError("a time without a zone")
-    return item_of(
-        feed=feed,
-        topic=topic,
-        headline=row.get("headline"),
-        published=moment.astimezone(UTC).replace(microsecond=0),
-        summary=row.get("summary"),
-        url=row.get("url"),
-        tickers=row.get("tickers"),
-        source=cleaned(row.get("source"), PUBLISHER),
-    )
+    moment = moment.astimezone(UTC).replace(microsecond=0)
+    return item_of(row, feed=feed, topic=topic, published=moment, source=row.get("source"))
 
 
 def _seconds(value: Any, least: float) -> float:

@@ -78,7 +78,7 @@ def read(path: Path, clock: str = "") -> PublicCalendar:
     rows = list(_rows(path))
     if len(rows) > MAX_EVENTS:
         raise ConfigError(f"{path} has more than {MAX_EVENTS} rows: split it")
-    columns = frozenset(rows[0].values) if rows else frozenset()
+    columns = frozenset(rows[0][1]) if rows else frozenset()
     shape = next((shape for shape in shapes() if _fits(shape, columns)), None)
     if shape is None:
         raise ConfigError(
@@ -189,4 +189,4 @@ def _of_json(path: Path, document: Any) -> Iterator[CalendarRow]:
         raise ConfigError(f"{path} holds no list of events")
     for number, row in enumerate(document, start=1):
         cells = {key.lower(): "" if row[key] is None else str(row[key]).strip() for key in row}
-        yield CalendarRow(f"{path}, event {number}", cells)
+        yield f"{path}, event {number}", cells

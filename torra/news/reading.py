@@ -1,4 +1,4 @@
-"""Turns what vendors and files send into items: pure, and trusting nothing.
+"""Turns the replies of vendors and the lines of files into items: pure, and trusting nothing.
 
 Every type is checked, every text cleaned and cut, every number finite. An item that cannot be read
 is dropped and counted. A reply that cannot be read is `broken`. A line of a file that cannot be
@@ -14,16 +14,20 @@ import math
 import re
 import unicodedata
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any, Final
+from typing import Annotated, Any, Final
 from urllib.parse import urlsplit
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError
 
 from torra.clock import EPOCH, parse
 from torra.collecting.refusals import OK, refusal
 from torra.errors import ConfigError, no_key_twice
 from torra.evidence.news_digest import COMPANY, NewsAnswer, NewsItem, NewsStatus, in_time
+from torra.news.watched_file import decoded
 from torra.trading_terms import TICKER
 
 MAX_ITEMS: Final = 200
@@ -53,25 +57,15 @@ BLANKS: Final = frozenset(("Cc", "Zl", "Zp", "Zs"))
 READ_SIGNS: Final = 4 * SUMMARY
 """Characters of a stranger's text that are looked at; what is kept is shorter."""
 
-FILE_KEYS: Final = frozenset(
-    ("headline", "published", "first_seen", "summary", "url", "source", "tickers", "symbols")
-)
-
 
 def of_finnhub(row: Mapping[str, Any], topic: str) -> NewsItem | None:
     """Read one item of Finnhub's; None when it cannot be read."""
     seconds = finite(row.get("datetime"))
     if seconds is None or not EARLIEST.timestamp() <= seconds < LATEST.timestamp():
         return None
-    return item_of(
-        feed="finnhub",
-        topic=topic,
-        headline=row.get("headline"),
-        published=EPOCH + timedelta(seconds=int(seconds)),
-        summary=row.get("summary"),
-        url=row.get("url"),
-        tickers=row.get("related"),
-    )
+    published = EPOCH + timedelta(seconds=int(seconds))
+    ours = {**row, "tickers": row.get("related")}
+    return item_of(ours, feed="finnhub", topic=topic, published=published)
 
 
 def of_alpha_vantage(row: Mapping[str, Any], topic: str) -> NewsItem | None:
@@ -81,19 +75,11 @@ def of_alpha_vantage(row: Mapping[str, Any], topic: str) -> NewsItem | None:
         return None
     # The seconds may be missing.
     published = datetime.strptime(stamp.ljust(15, "0"), "%Y%m%dT%H%M%S").replace(tzinfo=UTC)
-    named = row.get("ticker_sentiment")
-    tickers = [one.get("ticker") for one in _rows(named)]
     if not EARLIEST <= published < LATEST:
         return None
-    return item_of(
-        feed="alpha_vantage",
-        topic=topic,
-        headline=row.get("title"),
-        published=published,
-        summary=row.get("summary"),
-        url=row.get("url"),
-        tickers=tickers,
-    )
+    tickers = [named.get("ticker") for named in _objects(row.get("ticker_sentiment"))]
+    ours = {**row, "headline": row.get("title"), "tickers": tickers}
+    return item_of(ours, feed="alpha_vantage", topic=topic, published=published)
 
 
 def listed(
@@ -104,154 +90,146 @@ def listed(
 ) -> NewsAnswer:
     """Return the answer of a reply that should hold a list."""
     if not isinstance(rows, list):
-        return error_in(payload, vendor) or NewsAnswer(
-            NewsStatus.BROKEN, detail="a reply of another shape"
-        )
-    some = rows[:MAX_ITEMS]
-    found = [item for row in _rows(some) if (item := _read(row, read)) is not None]
-    # Twice reversed, so that of two alike the first, which is the newer, stays in its place.
-    unique = {item.id: item for item in reversed(found)}
-    dropped = len(some) - len(found)
-    if some and not found:
+        return of_another_shape(payload, vendor)
+    some, items = rows[:MAX_ITEMS], list[NewsItem]()
+    for row in _objects(some):
+        with suppress(ValueError, OverflowError):
+            items += filter(None, [read(row)])
+    # Of two alike the first, which is the newer, stays in its place.
+    unique = {item.id: item for item in reversed(items)}
+    dropped = len(some) - len(items)
+    if some and not items:
         return NewsAnswer(NewsStatus.BROKEN, dropped=dropped, detail="no item could be read")
-    status = NewsStatus.AVAILABLE if found else NewsStatus.EMPTY
+    status = NewsStatus.AVAILABLE if items else NewsStatus.EMPTY
     return NewsAnswer(status, tuple(reversed(unique.values())), dropped=dropped)
 
 
-def _read(
-    row: Mapping[str, Any], read: Callable[[Mapping[str, Any]], NewsItem | None]
-) -> NewsItem | None:
-    try:
-        return read(row)
-    except (ValueError, OverflowError):
-        return None
+def _objects(rows: object) -> list[dict[str, Any]]:
+    return [row for row in rows if isinstance(row, dict)] if isinstance(rows, list) else []
 
 
-def _rows(found: object) -> list[dict[str, Any]]:
-    return [row for row in found if isinstance(row, dict)] if isinstance(found, list) else []
-
-
-def error_in(payload: object, vendor: str) -> NewsAnswer | None:
+def of_another_shape(payload: object, vendor: str) -> NewsAnswer:
     """Read an error that came as a good reply: both vendors send some with HTTP status 200."""
-    if not isinstance(payload, dict):
-        return None
-    said = next((payload[key] for key in ERRORS if payload.get(key) is not None), None)
-    if said is None:
-        return None
-    status, detail = refusal(vendor, OK, str(said)[:SUMMARY])
-    return NewsAnswer(status, detail=detail)
+    if isinstance(payload, dict):
+        for key in ERRORS:
+            if payload.get(key) is not None:
+                status, detail = refusal(vendor, OK, str(payload[key])[:SUMMARY])
+                return NewsAnswer(status, detail=detail)
+    return NewsAnswer(NewsStatus.BROKEN, detail="a reply of another shape")
+
+
+# --- a file ---------------------------------------------------------------------------------------
+
+
+def _moment(value: object) -> datetime:
+    # A day alone is refused: it would be taken for its midnight.
+    if isinstance(value, str) and ":" in value:
+        with suppress(ValueError, OverflowError):
+            moment = parse(value)
+            if EARLIEST <= moment < LATEST:
+                return moment
+    raise ValueError("no time")
+
+
+Moment = Annotated[datetime, BeforeValidator(_moment)]
+
+
+class HeadlineLine(BaseModel):
+    """A line of a file of headlines; `symbols` is another name of `tickers`."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    headline: str
+    published: Moment
+    first_seen: Moment
+    summary: str = ""
+    url: str = ""
+    source: str = ""
+    tickers: str | list[str] = []
+    symbols: str | list[str] = []
+
+
+NO_TEXT: Final = "is missing or is not text"
 
 
 def read_lines(raw: bytes, path: Path) -> list[NewsItem]:
     """Return the headlines of JSON lines; raises ConfigError naming file and line."""
-    try:
-        text = raw.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        line = raw[: error.start].count(b"\n") + 1
-        raise ConfigError(f"{path}, line {line}: not UTF-8") from error
-    lines = enumerate(text.split("\n"), 1)
+    lines = enumerate(decoded(path, raw).split("\n"), 1)
     return [_of_line(line, f"{path}, line {n}", path.name) for n, line in lines if line.strip()]
 
 
-def _of_line(line: str, place: str, name: str) -> NewsItem:
+def _of_line(text: str, place: str, name: str) -> NewsItem:
     try:
-        row = json.loads(line, object_pairs_hook=no_key_twice)
+        row = json.loads(text, object_pairs_hook=no_key_twice)
     except (ValueError, RecursionError):
         raise ConfigError(f"{place}: not JSON; write one object a line") from None
     if not isinstance(row, dict):
         raise ConfigError(f"{place}: not an object; write {{...}} in every line")
-    if odd := sorted(set(row) - FILE_KEYS):
-        raise ConfigError(
-            f"{place}: unknown key {odd[0][:40]!r}; known: {', '.join(sorted(FILE_KEYS))}"
-        )
-    for key in ("summary", "url", "source"):
-        if not isinstance(row.get(key, ""), str):
-            raise ConfigError(f"{place}: {key} is not text")
-    for key in ("tickers", "symbols"):
-        names = row.get(key, [])
-        if not isinstance(names, str) and not _texts(names):
-            raise ConfigError(f"{place}: {key} is no list of names")
-    published = _time(row.get("published"), "published", place)
-    first_seen = _time(row.get("first_seen", row["published"]), "first_seen", place)
+    try:
+        line = HeadlineLine.model_validate({"first_seen": row.get("published"), **row})
+    except ValidationError as error:
+        raise ConfigError(f"{place}: {_problem(error)}") from None
     item = item_of(
+        {"tickers": line.symbols, **row},
         feed="file",
         # A file's name may hold bytes that are no text, which no database takes.
         topic=name.encode("utf-8", "replace").decode(),
-        headline=row.get("headline"),
-        published=published.replace(microsecond=0),
-        summary=row.get("summary"),
-        url=row.get("url"),
-        tickers=row.get("tickers", row.get("symbols")),
-        source=cleaned(row.get("source"), PUBLISHER),
+        published=line.published.replace(microsecond=0),
+        source=line.source,
     )
     if item is None:
-        raise ConfigError(f"{place}: headline is missing or is not text")
-    return _told(_seen(item, first_seen, place))
-
-
-def _texts(found: object) -> bool:
-    return isinstance(found, list) and all(isinstance(one, str) for one in found)
-
-
-def _seen(item: NewsItem, first_seen: datetime, place: str) -> NewsItem:
-    found = item.seen(first_seen)
-    if not in_time(found):
+        raise ConfigError(f"{place}: headline {NO_TEXT}")
+    item = item.seen(line.first_seen)
+    if not in_time(item):
         raise ConfigError(f"{place}: first_seen is before published; correct one of them")
-    return found
-
-
-def _told(item: NewsItem) -> NewsItem:
-    """Name a line by all that it says: an edited line is another item."""
+    # By all that a line says: an edited line is another item.
     whole = (item.published.isoformat(), item.first_seen.isoformat(), item.source, item.headline,
              item.summary, item.url, *item.tickers)  # fmt: skip
     return replace(item, id=_name("file", *whole))
 
 
-def _time(value: object, key: str, place: str) -> datetime:
-    try:
-        # A day alone is refused: it would be taken for its midnight.
-        if isinstance(value, str) and ":" in value:
-            moment = parse(value)
-            if EARLIEST <= moment < LATEST:
-                return moment
-    except (ValueError, OverflowError):
-        pass
-    raise ConfigError(f"{place}: {key} is not a time; write it as 2026-02-13T12:00:00Z")
+def _problem(error: ValidationError) -> str:
+    """Return the first problem of a line, in our words."""
+    first = error.errors()[0]
+    key = str(first["loc"][0])
+    if first["type"] == "extra_forbidden":
+        return f"unknown key {key[:40]!r}; known: {', '.join(sorted(HeadlineLine.model_fields))}"
+    if key == "headline":
+        return f"headline {NO_TEXT}"
+    if key in {"published", "first_seen"}:
+        return f"{key} is not a time; write it as 2026-02-13T12:00:00Z"
+    return f"{key} is no list of names" if key in {"tickers", "symbols"} else f"{key} is not text"
+
+
+# --- an item --------------------------------------------------------------------------------------
 
 
 def item_of(
-    *,
-    feed: str,
-    topic: str,
-    headline: object,
-    published: datetime,
-    summary: object,
-    url: object,
-    tickers: object,
-    source: str = "",
+    row: Mapping[str, Any], *, feed: str, topic: str, published: datetime, source: object = ""
 ) -> NewsItem | None:
     """Return an item without score, seen when it was published; None without a headline.
 
-    It is known by its link and its words; without a link by its words and the day on which it was
-    published, for some headlines come again: "Gold steady in thin trading".
+    `row` has headline, summary, url and tickers, of whatever type. An item is known by its link and
+    its words; without a link by its words and the day on which it was published, for some headlines
+    come again: "Gold steady in thin trading".
     """
-    title = cleaned(headline, HEADLINE)
+    title = cleaned(row.get("headline"), HEADLINE)
     if not any(sign.isalnum() for sign in title):
         return None
-    link = _url(url)
+    link = _url(row.get("url"))
     company = topic if topic.startswith(COMPANY) else ""
     words = " ".join(unicodedata.normalize("NFKC", title).casefold().split())
     place = link.partition("#")[0].lower() or published.date().isoformat()
     return NewsItem(
         id=_name(feed, company, place, words),
-        source=source or feed,
+        source=cleaned(source, PUBLISHER) or feed,
         topic=f"{feed}:{topic}",
         headline=title,
         published=published,
         first_seen=published,
-        summary=cleaned(summary, SUMMARY),
+        summary=cleaned(row.get("summary"), SUMMARY),
         url=link,
-        tickers=_tickers(tickers),
+        tickers=_tickers(row.get("tickers")),
     )
 
 
@@ -264,10 +242,10 @@ def cleaned(value: object, limit: int) -> str:
     if not isinstance(value, str):
         return ""
     # Cut before it is cleaned too: a stranger's text may be of any length.
-    return " ".join(_seen_signs(value[: 4 * limit]).split())[:limit].strip()
+    return " ".join(_visible(value[: 4 * limit]).split())[:limit].strip()
 
 
-def _seen_signs(text: str) -> str:
+def _visible(text: str) -> str:
     """Return a text without the signs that nobody sees; a line's end becomes a blank."""
     if text.isascii() and text.isprintable():
         return text
@@ -300,7 +278,7 @@ def redacted(payload: Any, key: re.Pattern[str]) -> Any:
     if isinstance(payload, str):
         text = key.sub("[key]", payload[:READ_SIGNS])
         # Signs that nobody sees may stand between the letters of the key.
-        plain = _seen_signs(text)
+        plain = _visible(text)
         return key.sub("[key]", plain) if key.search(plain) else text
     if isinstance(payload, list):
         return [redacted(one, key) for one in payload]
@@ -312,14 +290,11 @@ def redacted(payload: Any, key: re.Pattern[str]) -> Any:
 def _url(value: object) -> str:
     if not isinstance(value, str) or not 0 < len(value) <= URL or not value.isprintable():
         return ""
-    try:
+    with suppress(ValueError):
         parts = urlsplit(value)
-        fits = (
-            parts.scheme in {"http", "https"} and bool(parts.hostname) and "@" not in parts.netloc
-        )
-    except ValueError:
-        return ""
-    return value if fits and " " not in value else ""
+        if parts.scheme in {"http", "https"} and parts.hostname and "@" not in parts.netloc:
+            return "" if " " in value else value
+    return ""
 
 
 def _tickers(value: object) -> tuple[str, ...]:

@@ -14,23 +14,20 @@ seconds.
 
 from __future__ import annotations
 
-import logging
-import stat
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from functools import partial
 from pathlib import Path
-from typing import Any, Final, Literal, NamedTuple, Protocol
+from typing import Any, ClassVar, Final, Literal
 
 import finnhub
 import requests
 
 from agent_config import is_plug_in
-from news_collector import Vendor
 from torra.clock import System
 from torra.collecting.line import PLACEHOLDER, HostRequest, answered
 from torra.config import NewsSettings
-from torra.errors import ConfigError
 from torra.evidence.news_digest import (
     COMPANY,
     EARNINGS,
@@ -46,7 +43,6 @@ from torra.evidence.news_digest import (
 )
 from torra.evidence.news_shelf import ShelvedNews
 from torra.news import company_reading
-from torra.news.event_file import Signature, signature
 from torra.news.plug_in import NewsPlace, PlugInSource
 from torra.news.reading import (
     MAX_ITEMS,
@@ -57,10 +53,9 @@ from torra.news.reading import (
     redacted,
     spellings,
 )
+from torra.news.watched_file import WatchedFile, read_bytes
 from torra.plugins.loading import of_home
 from torra.providers.vendors.addresses import SECRET, Address, address
-
-logger = logging.getLogger(__name__)
 
 MAX_FILE_BYTES: Final = 64_000_000
 FINNHUB_SPACING_S: Final = 1.1
@@ -76,8 +71,8 @@ COMPANY_S: Final = 24 * 3600.0
 ALPHA_VANTAGE_SPACING_S: Final = 3600.0
 """Alpha Vantage's free plan answers 25 requests a day; its topics take turns."""
 
-COMPANY_DAYS: Final = 3
-"""Days for which company news are asked."""
+COMPANY_NEWS: Final = timedelta(days=3)
+"""Time for which company news are asked."""
 
 THEME: Final = "theme."
 """Begins a topic that is one of Alpha Vantage's own."""
@@ -87,27 +82,6 @@ OTHER_THEME: Final = "financial_markets"
 """Alpha Vantage's topic by asset class; currencies, coins and companies are asked by ticker."""
 
 
-class Described(NamedTuple):
-    """How it stands with a source before anybody asked it."""
-
-    level: Literal["ok", "warning"]
-    remedy: str = ""
-
-
-class NewsSource(Vendor, Protocol):
-    """A source that is asked: a vendor, or a plug-in (torra.news.plug_in)."""
-
-    @property
-    def official(self) -> bool:
-        """Whether the address is the vendor's own."""
-        ...
-
-    @property
-    def host(self) -> str:
-        """Who is asked."""
-        ...
-
-
 @dataclass(frozen=True)
 class Sources:
     """The sources: vendors that can be asked by name, files by their name in the settings.
@@ -115,20 +89,19 @@ class Sources:
     `keyless` are the vendors that cannot be asked, with the variable that is missing.
     """
 
-    vendors: Mapping[str, NewsSource]
+    vendors: Mapping[str, Source]
     files: Mapping[str, HeadlineFile]
     keyless: Mapping[str, str]
 
-    def described(self) -> Iterator[tuple[str, Described]]:
-        """Yield a sentence about each source that the settings name, and how good that is."""
+    def described(self) -> Iterator[tuple[str, Literal["ok", "warning"], str]]:
+        """Yield a sentence about each source that the settings name, its level and a remedy."""
         for name, vendor in self.vendors.items():
-            where = "" if vendor.official else f", at {vendor.host}"
-            yield f"{name} can be asked{where}", Described("ok")
+            yield f"{name} can be asked{vendor.where}", "ok", ""
         for name, file in self.files.items():
-            yield f"{name} holds {len(file)} headlines", Described("ok")
+            yield f"{name} holds {len(file.reading.items)} headlines", "ok", ""
         for name, variable in self.keyless.items():
             level: Literal["ok", "warning"] = "ok" if self.vendors or self.files else "warning"
-            yield f"{name} has no key and is not asked", Described(level, f"set {variable}")
+            yield f"{name} has no key and is not asked", level, f"set {variable}"
 
 
 def open_sources(settings: NewsSettings, environment: Mapping[str, str], home: Path) -> Sources:
@@ -138,7 +111,7 @@ def open_sources(settings: NewsSettings, environment: Mapping[str, str], home: P
     for a bad address or key, for a file that is missing or broken, and for a plug-in that desk.json
     does not allow or that cannot be loaded.
     """
-    vendors: dict[str, NewsSource] = {}
+    vendors: dict[str, Source] = {}
     keyless: dict[str, str] = {}
     for name, (kind, variables) in SOURCES.items():
         if name not in settings.sources:
@@ -157,33 +130,47 @@ def open_sources(settings: NewsSettings, environment: Mapping[str, str], home: P
 # --- the vendors ----------------------------------------------------------------------------------
 
 
-class _Vendor:
-    """What the vendors have in common: an address."""
+class NewsVendor:
+    """A vendor at an address."""
 
-    def __init__(self, place: Address, monotonic: Callable[[], float] | None = None) -> None:
+    spacing: ClassVar[float]
+
+    def __init__(self, place: Address) -> None:
         self._place = place
-        self._monotonic = monotonic or System().monotonic
+        self.where = "" if place.official else f", at {place.origin[1]}"
+        """The host that is asked, where it is not the vendor's own."""
         # A shorter key is a placeholder, a word that a headline may hold.
         self._key = spellings(place.key) if len(place.key) >= SECRET else None
 
-    @property
-    def official(self) -> bool:
-        """Whether the address is the vendor's own."""
-        return self._place.official
+    def topics(self, subject: NewsSubject) -> tuple[str, ...]:
+        """Return what to ask about a subject."""
+        raise NotImplementedError
 
-    @property
-    def host(self) -> str:
-        """The host that is asked."""
-        return self._place.origin[1]
+    def every(self, topic: str) -> float:  # noqa: ARG002 - most are alike
+        """Return the seconds between two questions about a topic."""
+        return self.spacing
 
-    def _veiled(self, payload: Any) -> Any:
+    def fetch(self, topic: str, now: datetime, seconds: float) -> NewsAnswer:
+        """Ask about a topic; `now` is the desk's clock, `seconds` bounds the reading."""
+        return answered(
+            lambda: self._ask(topic, now, seconds),
+            lambda status, detail: NewsAnswer(status, detail=detail),
+            (finnhub.FinnhubRequestException,),
+        )
+
+    def _ask(self, topic: str, now: datetime, seconds: float) -> NewsAnswer:
+        raise NotImplementedError
+
+    def _line(self, session: requests.Session, seconds: float) -> None:
+        HostRequest(self._place, System().monotonic, seconds).take(session)
+
+    def _redacted(self, payload: Any) -> Any:
         return payload if self._key is None else redacted(payload, self._key)
 
 
-class Finnhub(_Vendor):
+class Finnhub(NewsVendor):
     """Finnhub, through its own client."""
 
-    name = "finnhub"
     spacing = FINNHUB_SPACING_S
 
     def topics(self, subject: NewsSubject) -> tuple[str, ...]:
@@ -201,54 +188,45 @@ class Finnhub(_Vendor):
             return COMPANY_S
         return FIGURES_S if topic.startswith(FIGURES) else FINNHUB_NEWS_S
 
-    def fetch(self, topic: str, now: datetime, seconds: float) -> NewsAnswer:
-        """Ask about a topic; `now` is the desk's clock, `seconds` bounds the reading."""
-        return _answered(lambda: self._ask(topic, now, seconds))
-
     def _ask(self, topic: str, now: datetime, seconds: float) -> NewsAnswer:
-        line = HostRequest(self._place, self._monotonic, seconds)
+        kind, ticker = next(((kind, topic.removeprefix(kind)) for kind in _ABOUT
+                             if topic.startswith(kind)), ("", topic))  # fmt: skip
         with finnhub.Client(PLACEHOLDER) as client:
             client.API_URL = self._place.base_url
-            line.take(client._session)  # noqa: SLF001 - the client shows its session nowhere else
-            kind, _, ticker = topic.partition(".")
-            if ticker and (about := _ABOUT.get(f"{kind}.")):
-                return about(client, ticker, self._veiled)
+            self._line(client._session, seconds)  # noqa: SLF001 - the client shows it nowhere else
+            if kind:
+                ask, read = _ABOUT[kind]
+                payload = self._redacted(ask(client, ticker))
+                return read(payload, ticker) if kind == PEERS else read(payload)
             if topic.startswith(COMPANY):
-                first = (now - timedelta(days=COMPANY_DAYS)).date().isoformat()
-                found = client.company_news(
-                    topic.removeprefix(COMPANY), _from=first, to=now.date().isoformat()
-                )
+                first, last = (str(moment.date()) for moment in (now - COMPANY_NEWS, now))
+                payload = client.company_news(topic.removeprefix(COMPANY), _from=first, to=last)
             else:
-                found = client.general_news(topic)
-        found = self._veiled(found)
-        return listed(found, found, lambda row: of_finnhub(row, topic), self.name)
+                payload = client.general_news(topic)
+        payload = self._redacted(payload)
+        return listed(payload, payload, partial(of_finnhub, topic=topic), "finnhub")
 
 
-_Veil = Callable[[Any], Any]
-_ABOUT: Final[Mapping[str, Callable[[finnhub.Client, str, _Veil], NewsAnswer]]] = {
-    FIGURES: lambda client, ticker, veil: company_reading.metrics(
-        veil(client.company_basic_financials(ticker, "all"))
+_Read = Callable[..., NewsAnswer]
+_ABOUT: Final[Mapping[str, tuple[Callable[[finnhub.Client, str], Any], _Read]]] = {
+    **dict.fromkeys(
+        (FIGURES, PEER_FIGURES),
+        (lambda client, ticker: client.company_basic_financials(ticker, "all"),
+         company_reading.metrics),
     ),
-    PEER_FIGURES: lambda client, ticker, veil: company_reading.metrics(
-        veil(client.company_basic_financials(ticker, "all"))
+    RATINGS: (finnhub.Client.recommendation_trends, company_reading.ratings),
+    PEERS: (finnhub.Client.company_peers, company_reading.peers),
+    EARNINGS: (
+        lambda client, ticker: client.company_earnings(ticker, company_reading.QUARTERS),
+        company_reading.earnings,
     ),
-    RATINGS: lambda client, ticker, veil: company_reading.ratings(
-        veil(client.recommendation_trends(ticker))
-    ),
-    PEERS: lambda client, ticker, veil: company_reading.peers(
-        veil(client.company_peers(ticker)), ticker
-    ),
-    EARNINGS: lambda client, ticker, veil: company_reading.earnings(
-        veil(client.company_earnings(ticker, company_reading.QUARTERS))
-    ),
-}
+}  # fmt: skip
 """What is asked about a company, by the kind of topic, and who reads the reply."""
 
 
-class AlphaVantage(_Vendor):
+class AlphaVantage(NewsVendor):
     """Alpha Vantage's NEWS_SENTIMENT. Its own scores are not used: every item has our lexicon's."""
 
-    name = "alpha_vantage"
     spacing = ALPHA_VANTAGE_SPACING_S
 
     def topics(self, subject: NewsSubject) -> tuple[str, ...]:
@@ -262,129 +240,67 @@ class AlphaVantage(_Vendor):
             return (f"FOREX:{(foreign or subject.currencies)[0]}",)
         return (f"{THEME}{THEMES.get(subject.asset, OTHER_THEME)}",)
 
-    def every(self, topic: str) -> float:  # noqa: ARG002 - all are alike
-        """Return the seconds between two questions about a topic."""
-        return ALPHA_VANTAGE_SPACING_S
-
-    def fetch(self, topic: str, now: datetime, seconds: float) -> NewsAnswer:  # noqa: ARG002
-        """Ask about a topic; `seconds` bounds the reading."""
-        return _answered(lambda: self._ask(topic, seconds))
-
-    def _ask(self, topic: str, seconds: float) -> NewsAnswer:
-        about = (
-            {"topics": topic.removeprefix(THEME)}
-            if topic.startswith(THEME)
-            else {"tickers": topic.removeprefix(COMPANY)}
-        )
+    def _ask(self, topic: str, now: datetime, seconds: float) -> NewsAnswer:  # noqa: ARG002
+        themed = topic.startswith(THEME)
         query = {
-            "function": "NEWS_SENTIMENT", **about,
+            "function": "NEWS_SENTIMENT",
+            "topics" if themed else "tickers": topic.removeprefix(THEME if themed else COMPANY),
             "sort": "LATEST", "limit": str(MAX_ITEMS), "apikey": PLACEHOLDER,
         }  # fmt: skip
         with requests.Session() as session:
-            HostRequest(self._place, self._monotonic, seconds).take(session)
+            self._line(session, seconds)
             # The line keeps its own time; this one is for whoever reads the call.
-            found = session.get(f"{self._place.base_url}/query", params=query, timeout=seconds)
-            payload = self._veiled(found.json())
+            reply = session.get(f"{self._place.base_url}/query", params=query, timeout=seconds)
+            payload = self._redacted(reply.json())
         rows = payload.get("feed") if isinstance(payload, dict) else None
-        return listed(payload, rows, lambda row: of_alpha_vantage(row, topic), self.name)
+        return listed(payload, rows, partial(of_alpha_vantage, topic=topic), "alpha_vantage")
 
 
-SOURCES: Final[Mapping[str, tuple[type[Finnhub | AlphaVantage], tuple[str, ...]]]] = {
+Source = NewsVendor | PlugInSource
+
+SOURCES: Final[Mapping[str, tuple[type[NewsVendor], tuple[str, ...]]]] = {
     "finnhub": (Finnhub, ("FINNHUB_API_KEY", "TORRA_FINNHUB_BASE_URL")),
     "alpha_vantage": (AlphaVantage, ("ALPHAVANTAGE_API_KEY", "TORRA_ALPHAVANTAGE_BASE_URL")),
 }
 """The vendors that Torra asks itself, and the variables of which one must be set."""
 
 
-def _answered(ask: Callable[[], NewsAnswer]) -> NewsAnswer:
-    """Return the answer, or why there is none."""
-    return answered(
-        ask,
-        lambda status, detail: NewsAnswer(status, detail=detail),
-        (finnhub.FinnhubRequestException,),
-    )
-
-
 # --- the file -------------------------------------------------------------------------------------
 
 
-class HeadlineFile:
+class HeadlineFile(WatchedFile[ShelvedNews]):
     """Headlines in a file of JSON lines. Raises ConfigError when the first reading fails.
 
-    `reading` is the last one; `look` makes another when the file has changed. One thread may look
-    at a time, any may read.
+    `reading` is the last one; `look` makes another when the file has changed.
     """
 
     def __init__(self, path: Path) -> None:
-        self._path = path
-        self._mark: Signature | None = None
-        mark = signature(path)
-        self.reading = _sorted(read_file(path))
-        self._remember(mark)
-
-    def __len__(self) -> int:
-        return len(self.reading.items)
+        super().__init__(path, lambda path: _sorted(read_file(path)))
+        self.refresh()
 
     @property
     def topic(self) -> str:
         """The topic of the items of this file."""
-        return f"file:{self._path.name}".encode("utf-8", "replace").decode()
+        return f"file:{self.path.name}".encode("utf-8", "replace").decode()
+
+    @property
+    def reading(self) -> ShelvedNews:
+        """The last good reading, and why the file cannot be read now."""
+        news, trouble = self.latest()
+        if trouble is None:
+            return news
+        gone = isinstance(trouble.__cause__, FileNotFoundError)
+        status = NewsStatus.NO_FILE if gone else NewsStatus.BROKEN
+        return replace(news, status=status, told=str(trouble))
 
     def look(self) -> None:
-        """Read the file if it has changed since the last reading; never raises for its contents.
-
-        A file that cannot be opened now, or changes while it is read, is read again at the next
-        look.
-        """
-        mark = signature(self._path)
-        if mark is not None and mark == self._mark:
-            return
-        try:
-            found = _sorted(read_file(self._path))
-        except ConfigError as error:
-            # The file may be good and only out of reach: try again, though it does not change.
-            if isinstance(error.__cause__, OSError):
-                gone = isinstance(error.__cause__, FileNotFoundError)
-                self._mark = None
-                self._tell(NewsStatus.NO_FILE if gone else NewsStatus.BROKEN, str(error))
-            elif self._remember(mark):
-                self._tell(NewsStatus.BROKEN, str(error))
-            return
-        self._remember(mark)
-        if self.reading.told:
-            logger.warning("%s can be read again", self._path)
-        self.reading = found
-
-    def _remember(self, mark: Signature | None) -> bool:
-        """Return whether the file stayed as it was while it was read; only then is it known."""
-        steady = mark is not None and mark == signature(self._path)
-        self._mark = mark if steady else None
-        return steady
-
-    def _tell(self, status: NewsStatus, told: str) -> None:
-        if told != self.reading.told:
-            logger.warning("%s; the last good reading is used", told)
-        self.reading = replace(self.reading, status=status, told=told)
+        """Read the file if it has changed since the last reading; never raises for its contents."""
+        self.refresh()
 
 
 def read_file(path: Path) -> list[NewsItem]:
-    """Return the headlines of a file of JSON lines; raises ConfigError naming file and line.
-
-    Where the file could not be opened or read, an OSError is the cause.
-    """
-    try:
-        # A pipe would block its reader.
-        if not stat.S_ISREG(path.stat().st_mode):
-            raise ConfigError(f"{path} is no regular file; see news.file")
-        with path.open("rb") as stream:
-            raw = stream.read(MAX_FILE_BYTES + 1)
-    except OSError as error:
-        raise ConfigError(f"cannot read {path}: {error.strerror}; see news.file") from error
-    except ValueError as error:
-        raise ConfigError(f"{str(path)!a} is no name of a file; see news.file") from error
-    if len(raw) > MAX_FILE_BYTES:
-        raise ConfigError(f"{path} is longer than {MAX_FILE_BYTES // 10**6} MB: split it")
-    return read_lines(raw, path)
+    """Return the headlines of a file of JSON lines; raises ConfigError naming file and line."""
+    return read_lines(read_bytes(path, MAX_FILE_BYTES, "see news.file"), path)
 
 
 def _sorted(items: Iterable[NewsItem]) -> ShelvedNews:

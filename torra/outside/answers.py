@@ -1,17 +1,17 @@
-"""What comes of a question about a series: rows with the moment at which each was known.
+"""The answer to a question about a series or a company, and the count of what a reply lost.
 
-A reply is read row by row. What cannot be read is refused with a reason that names its line, and
-counted; the rest stays. A day that a reply tells twice, and differently, is refused as a whole.
+A reply is read row by row. A row that cannot be read is refused with a reason that names its place;
+the others stay. A day that a reply states twice, with different values, is refused as a whole.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, time
-from typing import Final, Protocol
+from typing import Final, Generic, TypeVar
 
-from torra.collecting.asking import SourceSettings
 from torra.evidence.news_digest import NewsStatus
 from torra.evidence.outside_numbers import FactRow, SeriesRow
 
@@ -21,135 +21,128 @@ MAX_REASONS: Final = 20
 ALL_LATER: Final = "all rows are later than the desk's clock"
 NO_RELEASE: Final = "of no row it is known when it was published"
 
+LARGEST: Final = 1e15
+"""No figure of a market or a company is larger."""
 
-@dataclass(frozen=True, slots=True)
-class SeriesAnswer:
-    """What came of a question, `items` by day.
+FIRST_DAY: Final = date(1900, 1, 1)
+LAST_DAY: Final = date(2200, 1, 1)
+DAY: Final = re.compile(r"\d{4}-\d{2}-\d{2}(T00:00:00(\.0+)?)?", re.ASCII)
 
-    `dropped` counts what is not among them: rows that cannot be read, rows that are later than the
-    desk's clock, and `left_out`, those of which nobody knows when they were published.
+Row = TypeVar("Row", SeriesRow, FactRow)
+
+
+@dataclass(frozen=True)
+class Answer(Generic[Row]):
+    """The rows of an answer and why others are missing.
+
+    `dropped` counts rows that cannot be read and rows later than the desk's clock. `left_out`
+    counts days without a known release (series; counted in `dropped` too), and values of other
+    forms, units, spans and concepts (company figures).
     """
 
     status: NewsStatus
-    items: tuple[SeriesRow, ...] = ()
+    items: tuple[Row, ...] = ()
     detail: str = ""
     dropped: int = 0
     left_out: int = 0
     reasons: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class FactsAnswer:
-    """What came of a question about a figure of a company, `items` in the order of knowing.
+SeriesAnswer = Answer[SeriesRow]
+"""`items` by day."""
 
-    `dropped` counts values that cannot be taken and such as are later than the desk's clock,
-    `left_out` those that are not wanted: of other forms, units and spans, and of other concepts.
-    """
+FactsAnswer = Answer[FactRow]
+"""`items` in the order in which they were known."""
 
-    status: NewsStatus
-    items: tuple[FactRow, ...] = ()
-    detail: str = ""
+
+@dataclass(slots=True)
+class Tally:
+    """Counts the rows of a reply that are not taken. `excuse` explains an empty answer."""
+
     dropped: int = 0
     left_out: int = 0
-    reasons: tuple[str, ...] = ()
+    reasons: list[str] = field(default_factory=list)
+    excuse: str = ""
+
+    def refuse(self, where: str, why: object, count: int = 1) -> None:
+        """Count rows that cannot be read."""
+        self.dropped += count
+        self.reasons.append(f"{where}: {why}")
+
+    def refuse_later(self) -> None:
+        """Count a row that is later than the desk's clock."""
+        self.dropped += 1
+        self.excuse = ALL_LATER
+
+    def answer(self, rows: Iterable[Row]) -> Answer[Row]:
+        """Return the answer with these rows."""
+        items = tuple(rows)
+        status, detail = NewsStatus.AVAILABLE, "".join(self.reasons[:1])
+        if not items:
+            broken = self.reasons and not self.excuse
+            status = NewsStatus.BROKEN if broken else NewsStatus.EMPTY
+            detail = self.excuse or detail
+        reasons = tuple(self.reasons[:MAX_REASONS])
+        return Answer(status, items, detail, self.dropped, self.left_out, reasons)
 
 
-class SeriesPublisher(SourceSettings, Protocol):
-    """A publisher of series (torra.outside.fred, torra.outside.cftc)."""
-
-    @property
-    def official(self) -> bool:
-        """Whether the address is the publisher's own."""
-        ...
-
-    @property
-    def host(self) -> str:
-        """Who is asked."""
-        ...
-
-    def topic_of(self, name: str) -> str | None:
-        """Return what to ask for a series; None when it is not this publisher's."""
-        ...
-
-    def fetch(
-        self, topic: str, now: datetime, seconds: float, since: date | None = None
-    ) -> SeriesAnswer:
-        """Ask for what is about `since` and later, or for years; never raises."""
-        ...
-
-
-class SeriesTables(Protocol):
-    """The table of series (torra.store.series)."""
-
-    def store_series(self, rows: Iterable[SeriesRow], first_seen: datetime) -> int:
-        """Store what is not known yet; a value that differs is a revision, known when first seen.
-
-        Returns how many rows were stored.
-        """
-        ...
-
-
-class RowCollector:
-    """Collects the rows of a reply, and why others are none. `now` is the desk's clock."""
+class SeriesReader:
+    """Makes rows of a reply's days. `now` is the desk's clock."""
 
     def __init__(self, source: str, now: datetime) -> None:
         self._source = source
         self._today = now.astimezone(UTC).date()
         self._rows: dict[tuple[str, date], SeriesRow] = {}
-        self._twice: set[date] = set()
-        self._reasons: list[str] = []
-        self._refused = 0
-        self._later = 0
-        self._left_out = 0
+        self._contradicted: set[date] = set()
+        self._tally = Tally()
 
-    def take(
+    def read(
         self,
         where: str,
-        day: date,
+        parse: Callable[[], tuple[date, Mapping[str, float]]],
         known_at: Callable[[date], datetime | None],
-        values: Mapping[str, float],
     ) -> None:
-        """Take the values of a day, by the names of their series."""
+        """Take the day and the values that `parse` returns; its ValueError refuses them."""
+        try:
+            day, values = parse()
+        except ValueError as error:
+            self._tally.refuse(where, error)
+            return
+        if not values:
+            return
         if day > self._today:
-            self._later += 1
-            return
-        known = known_at(day)
-        if known is None:
-            self._left_out += 1
-            return
-        at = datetime.combine(day, time(tzinfo=UTC))
-        for name, value in values.items():
-            row = SeriesRow(name, at, known, value, self._source)
-            if self._rows.setdefault((name, day), row) != row:
-                self._twice.add(day)
-                self.refuse(where, f"{day} was told before, with another value")
-                return
-
-    def refuse(self, where: str, why: str) -> None:
-        """Count a row that cannot be read."""
-        self._refused += 1
-        if len(self._reasons) < MAX_REASONS:
-            self._reasons.append(f"{where}: {why}")
+            self._tally.refuse_later()
+        elif (known := known_at(day)) is None:
+            self._tally.left_out += 1
+            self._tally.dropped += 1
+            self._tally.excuse = self._tally.excuse or NO_RELEASE
+        else:
+            at = datetime.combine(day, time(tzinfo=UTC))
+            rows = {(name, day): SeriesRow(name, at, known, value, self._source)
+                    for name, value in values.items()}  # fmt: skip
+            if any(self._rows.setdefault(key, row) != row for key, row in rows.items()):
+                self._contradicted.add(day)
+                self._tally.refuse(where, f"{day} was told before, with another value")
 
     def answer(self) -> SeriesAnswer:
         """Return what was read."""
-        good = sorted(
-            (row for (_, day), row in self._rows.items() if day not in self._twice),
-            key=lambda row: (row.at, row.name),
-        )
-        detail = self._reasons[0] if self._reasons else ""
-        status = NewsStatus.AVAILABLE
-        if not good:
-            status = NewsStatus.EMPTY
-            if self._later or self._left_out:
-                detail = ALL_LATER if self._later else NO_RELEASE
-            elif self._refused:
-                status = NewsStatus.BROKEN
-        return SeriesAnswer(
-            status,
-            tuple(good),
-            detail,
-            dropped=self._refused + len(self._twice) + self._later + self._left_out,
-            left_out=self._left_out,
-            reasons=tuple(self._reasons),
-        )
+        self._tally.dropped += len(self._contradicted)
+        good = (row for (_, day), row in self._rows.items() if day not in self._contradicted)
+        return self._tally.answer(sorted(good, key=lambda row: (row.at, row.name)))
+
+
+def day_of(text: object, name: str) -> date:
+    """Return the day that a publisher wrote; raises ValueError, which quotes `name` alone."""
+    try:
+        if isinstance(text, str) and DAY.fullmatch(text):
+            day = date.fromisoformat(text[:10])
+            if FIRST_DAY <= day <= LAST_DAY:
+                return day
+    except ValueError:
+        pass
+    raise ValueError(f"{name} is no day")
+
+
+def without(status: NewsStatus, detail: str) -> Answer[Row]:
+    """Return an answer that brings nothing."""
+    return Answer(status, detail=detail)

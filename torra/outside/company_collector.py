@@ -18,12 +18,12 @@ from datetime import datetime
 from typing import Final, Protocol
 
 from torra.clock import EPOCH
-from torra.collecting.asking import TROUBLES, WHOLE_SOURCE, WORKING, Place, Poller, TopicState
+from torra.collecting.asking import TROUBLES, WHOLE_SOURCE, WORKING, Poller, TopicState
 from torra.evidence.news_digest import NewsStatus, rounded_up
 from torra.evidence.outside_numbers import EDGAR, FactRow
-from torra.outside.answers import FactsAnswer
+from torra.outside.answers import FactsAnswer, without
 from torra.outside.concepts import CHAINS
-from torra.outside.edgar import FILINGS, TICKERS, TICKERS_S, Edgar, without
+from torra.outside.edgar import FILINGS, TICKERS, TICKERS_S, Edgar
 from torra.outside.filings import edgar_ticker
 
 logger = logging.getLogger(__name__)
@@ -34,15 +34,19 @@ FETCH_SECONDS: Final = 30.0
 REST_S: Final = 600.0
 """For how long EDGAR is left alone after a refusal: it blocks for ten minutes."""
 
-WITHOUT_CONTACT_S: Final = 3600.0
-"""Between two looks at what cannot be asked."""
+WAITS_S: Final = {
+    NewsStatus.REFUSED: REST_S,
+    NewsStatus.RATE_LIMITED: REST_S,
+    NewsStatus.NO_KEY: 3600.0,
+}
+"""Seconds until the next question after a failure that concerns EDGAR as a whole."""
 
 ROUNDS: Final = 3
 
 KEPT: Final = "edgar.cik"
 """Under which name the numbers of companies are kept; no ticker is written so."""
 
-ASKED: Final = "asked"
+MOMENT: Final = "asked"
 
 
 class FactTables(Protocol):
@@ -79,13 +83,9 @@ class FactsCollector(Poller[FactsAnswer]):
         fetch_seconds: float = FETCH_SECONDS,
     ) -> None:
         super().__init__(
-            {EDGAR: edgar},
-            now=now,
-            monotonic=monotonic,
-            fetch_seconds=fetch_seconds,
-            about="filings",
-            log=logger,
-        )
+            {EDGAR: edgar}, now=now, monotonic=monotonic, fetch_seconds=fetch_seconds,
+            about="filings", log=logger,
+        )  # fmt: skip
         self._edgar = edgar
         self._store = store
         self._tickers: set[str] = set()
@@ -96,25 +96,35 @@ class FactsCollector(Poller[FactsAnswer]):
         """Ask for the figures of a company from now on."""
         if ticker in self._tickers:
             return
-        kept = self._remembered(edgar_ticker(ticker))
+        left = self._remembered(edgar_ticker(ticker))
+        place = (EDGAR, TICKERS)
         with self._lock:
             self._tickers.add(ticker)
-            self._plan(ticker, kept)
+            known = bool(self._edgar.cik(ticker))
+            if known:
+                self._watch([(EDGAR, f"{ticker} {FILINGS}")])
+            if place in self._states:
+                self._hasten([] if known or left else [place])
+            elif left:
+                due = self._monotonic() + left
+                self._states[place] = TopicState(*place, status=NewsStatus.AVAILABLE, due=due)
+            else:
+                self._watch([place])
         self._wake.set()
 
-    def trouble(self, source: str = EDGAR) -> str:
+    def trouble(self, source: str = EDGAR) -> str:  # noqa: ARG002 - there is one
         """Return why EDGAR brings nothing; "" when it answers, and when it is asked for nothing."""
         with self._lock:
-            states = [one for one in self._states.values() if one.source == source]
-            found = {self._shown(one).status for one in states}
-            figures = {self._shown(one).status for one in states if _of_figures(one.topic)}
+            statuses = {state.topic: self._shown(state).status for state in self._states.values()}
+        figures = {
+            status for topic, status in statuses.items()
+            if topic != TICKERS and not topic.endswith(f" {FILINGS}")
+        }  # fmt: skip
         # Tickers and lists of filings alone tell nothing of a company.
-        if figures & WORKING or (not figures and found & WORKING):
+        if (figures or {*statuses.values()}) & WORKING:
             return ""
         order = (NewsStatus.NO_KEY, *TROUBLES)
-        return next((str(trouble) for trouble in order if trouble in found), "")
-
-    # --- which company it is ----------------------------------------------------------------------
+        return next((str(trouble) for trouble in order if trouble in statuses.values()), "")
 
     def _remembered(self, name: str) -> float:
         """Take a company's number from the store; return the seconds for which it still counts."""
@@ -123,32 +133,11 @@ class FactsCollector(Poller[FactsAnswer]):
         except Exception as error:  # noqa: BLE001 - then it is asked for
             logger.warning("what was kept of companies cannot be read (%s)", type(error).__name__)
             return 0.0
-        left = TICKERS_S - ((self._now() - EPOCH).total_seconds() - kept.get(ASKED, 0.0))
-        if not self._edgar.asked or name not in kept or not 0.0 < left <= TICKERS_S:
+        left = TICKERS_S - ((self._now() - EPOCH).total_seconds() - kept.get(MOMENT, 0.0))
+        if not self._edgar.enabled or name not in kept or not 0.0 < left <= TICKERS_S:
             return 0.0
         self._edgar.know({name: int(kept[name])})
         return left
-
-    def _plan(self, ticker: str, left: float) -> None:
-        """Have the table of tickers asked when it must be, and then the filings; lock held."""
-        place = (EDGAR, TICKERS)
-        held = self._states.get(place)
-        if self._edgar.cik(ticker):
-            self._watch([(EDGAR, f"{ticker} {FILINGS}")])
-        if held is None and left:
-            due = self._monotonic() + left
-            self._states[place] = TopicState(*place, status=NewsStatus.AVAILABLE, due=due)
-        elif held is None:
-            self._watch([place])
-        elif not left and not self._edgar.cik(ticker):
-            self._hasten([place])
-
-    def _keep(self, seen: datetime) -> None:
-        ciks = {edgar_ticker(one): float(self._edgar.cik(one)) for one in self._tickers}
-        numbers = {ASKED: (seen - EPOCH).total_seconds(), **ciks}
-        self._store.store_fundamentals(KEPT, numbers, seen)
-
-    # --- what a question is, and what becomes of an answer ----------------------------------------
 
     def _question(self, source: str, topic: str) -> FactsAnswer:  # noqa: ARG002 - there is one
         return self._edgar.fetch(topic, self._now(), self._fetch_seconds)
@@ -157,47 +146,45 @@ class FactsCollector(Poller[FactsAnswer]):
         return without(status, detail)
 
     def _concerns_all(self, source: str, status: NewsStatus) -> bool:  # noqa: ARG002
-        return status in WHOLE_SOURCE or status in {NewsStatus.REFUSED, NewsStatus.NO_KEY}
+        return status in WHOLE_SOURCE or status in WAITS_S
 
     def _wait_after(self, source: str, status: NewsStatus, failures: int) -> float:
-        if status in {NewsStatus.REFUSED, NewsStatus.RATE_LIMITED}:
-            return REST_S
-        if status is NewsStatus.NO_KEY:
-            return WITHOUT_CONTACT_S
         # What waits for something else is asked as one that could not be read.
         known = NewsStatus.BROKEN if status is NewsStatus.NOT_YET else status
-        return super()._wait_after(source, known, failures)
+        return WAITS_S.get(status) or super()._wait_after(source, known, failures)
 
     def _kept(self, source: str, topic: str, answer: FactsAnswer) -> FactsAnswer:  # noqa: ARG002
-        seen = rounded_up(self._now())
+        moment = rounded_up(self._now())
         try:
             if answer.status in WORKING and topic == TICKERS:
-                return self._companies(answer, seen)
+                return self._keep_companies(answer, moment)
             ticker, _, what = topic.rpartition(" ")
             if answer.status is NewsStatus.AVAILABLE and what == FILINGS:
-                self._filings(ticker)
+                self._watch_figures(ticker)
             if answer.items:
-                self._store.store_facts(answer.items, seen)
+                self._store.store_facts(answer.items, moment)
         except Exception as error:  # noqa: BLE001 - the desk's own loop says why; the next try is soon
             logger.warning("filings cannot be stored (%s)", type(error).__name__)
             return without(NewsStatus.BROKEN, "what came could not be stored")
         return answer
 
-    def _companies(self, answer: FactsAnswer, seen: datetime) -> FactsAnswer:
+    def _keep_companies(self, answer: FactsAnswer, moment: datetime) -> FactsAnswer:
+        ciks = {ticker: self._edgar.cik(ticker) for ticker in sorted(self._tickers)}
         with self._lock:
-            known = [one for one in sorted(self._tickers) if self._edgar.cik(one)]
-            strangers = sorted(self._tickers - {*known})
-            self._watch((EDGAR, f"{one} {FILINGS}") for one in known)
-        self._keep(seen)
+            self._watch((EDGAR, f"{ticker} {FILINGS}") for ticker, cik in ciks.items() if cik)
+        numbers = {edgar_ticker(ticker): float(cik) for ticker, cik in ciks.items()}
+        numbers[MOMENT] = (moment - EPOCH).total_seconds()
+        self._store.store_fundamentals(KEPT, numbers, moment)
+        strangers = [ticker for ticker, cik in ciks.items() if not cik]
         detail = f"EDGAR knows no {', '.join(strangers)}" if strangers else ""
         return replace(answer, detail=detail)
 
-    def _filings(self, ticker: str) -> None:
+    def _watch_figures(self, ticker: str) -> None:
         """Ask for a company's figures: all at first, later where there is a new filing."""
         filed = self._edgar.filed(ticker)
         if filed is None:
             return
-        places: list[Place] = [(EDGAR, f"{ticker} {figure}") for figure in CHAINS]
+        places = [(EDGAR, f"{ticker} {figure}") for figure in CHAINS]
         with self._lock:
             self._watch(places)
             if filed.read - self._known.get(ticker, filed.read):
@@ -206,7 +193,3 @@ class FactsCollector(Poller[FactsAnswer]):
             if self._rounds.get(ticker, 0):
                 self._rounds[ticker] -= 1
                 self._hasten(places)
-
-
-def _of_figures(topic: str) -> bool:
-    return topic != TICKERS and not topic.endswith(f" {FILINGS}")

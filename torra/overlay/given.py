@@ -491,15 +491,12 @@ def _headline(
     except ValueError:
         return None
     item = reading.item_of(
+        # The host says that it is about the symbol.
+        {**words, "tickers": [symbol]},
         feed="host",
         topic="scorer",
-        headline=words.get("headline"),
         published=published,
-        summary=words.get("summary"),
-        url=words.get("url"),
-        # The host says that it is about the symbol.
-        tickers=[symbol],
-        source=reading.cleaned(words.get("source"), 40) or "host",
+        source=words.get("source"),
     )
     # What says that it was published long after now is told by nobody who has read it.
     if item is None or not in_time(item.seen(moment)):

@@ -37,7 +37,7 @@ NO_ANSWER: Final = frozenset(("timeout", "late"))
 
 LONGEST_REPLY: Final = 65_536
 """Characters above which a reply is garbage, and the most that a journal keeps of one
-(agents.debate.replies.MAX_REPLY_CHARS, a test compares).
+(agents.debate.door.MAX_REPLY_CHARS, a test compares).
 """
 
 

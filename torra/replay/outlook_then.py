@@ -126,7 +126,8 @@ class PointInTimeData:
 
         files = {} if self.filed is None else {profile.news.file: _Filed(self.filed)}
         collector = Collector(
-            _Sources({}, files),
+            {},
+            files,
             _Tables(self.stored or (), self.figures),
             now=System().now,
             monotonic=System().monotonic,
@@ -417,12 +418,6 @@ def _flow_of_desk(home: Path, instance: Instance, begin: datetime, end: datetime
 
 
 # --- what the collector is handed -----------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class _Sources:
-    vendors: Mapping[str, Any]
-    files: Mapping[str, Any]
 
 
 class _Filed:

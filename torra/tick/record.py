@@ -22,9 +22,9 @@ import pandas as pd
 from agent_framework import Deliberation
 from agents.contracts import VECTORS, Feature
 from agents.debate.deliberation import OUTAGE
+from agents.registry import wording
 from ath_calculator import Records, RecordScore
 from instance_database import ConsensusResult, TickKey
-from scoring_rubric import FIRM_VERSION, RUBRIC_VERSION, SWARM_VERSION
 from technical_calculator import c_versions
 from torra.clock import iso
 from torra.config import Instance, Profile
@@ -240,8 +240,7 @@ def build(result: TickResult, profile: Profile, provider: str) -> dict[str, Any]
         },
         "versions": {
             **versions(),
-            **({"firm": FIRM_VERSION} if profile.agents.row().ahead else {}),
-            **({"swarm": SWARM_VERSION} if profile.agents.row().weighs else {}),
+            "rubric": wording(profile.agents),
             **plugins.versions(_named(inputs.instance, profile)),
         },
         "bars": describe(inputs.view, inputs.revision),
@@ -428,7 +427,7 @@ def _named(instance: Instance, profile: Profile) -> tuple[str, ...]:
 def versions() -> dict[str, str]:
     """Return the versions of everything that can change a score."""
     found = {"python": platform.python_version(), "sqlite": sqlite3.sqlite_version}
-    found |= {"rubric": RUBRIC_VERSION, RULES_NAME: str(RULES_VERSION)}
+    found |= {RULES_NAME: str(RULES_VERSION)}
     for package in RECORDED_PACKAGES:
         try:
             found[package] = version(package)

@@ -2,7 +2,7 @@
 
 This is the one place where a word is explained. The page Help lists it, labels of other pages open
 their entry from here, and the features of the evidence come from their own table
-(agents.feature_words), which is not written down a second time. A line has the subject first and
+(agents.features), which is not written down a second time. A line has the subject first and
 one idea; `exact` is what the code does, and stands behind "How this is computed" wherever it is
 shown. Pure values and functions; a word without an entry raises KeyError, so that a page that
 promises an explanation has one.
@@ -18,7 +18,7 @@ from typing import Final
 
 from agent_config import LEANING_SHARE, NONE_COST, OPPOSITION_COST, REGIME_BUDGET
 from agents.contracts import ADJUSTMENT_BOUND, BLEND_WEIGHT
-from agents.feature_words import FEATURES, label_of, meaning_of
+from agents.features import FEATURES, label_of, meaning_of
 
 NOT_A_SLUG: Final = re.compile(r"[^a-z0-9]+")
 

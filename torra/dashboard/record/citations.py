@@ -27,7 +27,7 @@ from agents.contracts import (
 from agents.debate import board as boards
 from agents.debate.deliberation import Consulted
 from agents.evidence import grounded
-from agents.feature_words import FEATURES, meaning_of, name_of
+from agents.features import FEATURES, meaning_of, name_of
 from agents.registry import AGENTS, SCORER, TRADER
 from scoring_rubric import shown_features
 from torra.dashboard.record.rows import Chip, Voice
@@ -185,7 +185,7 @@ def shown_to(name: str, features: Mapping[str, Feature]) -> dict[str, Feature]:
     if role is None:
         return {}
     context = DebateContext("", "", "", "", {}, features=features, nonce=NONCE)
-    shown = shown_features(context, None if role is SCORER else role)
+    shown = shown_features(context, role)
     # these are among the features for the page; only the gate, or the trader, was given them
     others = {"gate", ORDER} - {{GATE: "gate", TRADER.role.id: ORDER}.get(name, "")}
     return {k: v for k, v in shown.items() if v.block not in others}

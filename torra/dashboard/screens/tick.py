@@ -18,7 +18,7 @@ from typing import Any, Final
 from flask import Response, abort, redirect, url_for
 from flask.typing import ResponseReturnValue
 
-from agents.feature_words import name_of
+from agents.features import name_of
 from torra import clock
 from torra.config import Profile
 from torra.dashboard.cells import price_lines

@@ -1,9 +1,9 @@
 """Why and why not: what speaks for a proposed order and what against it.
 
 A point stands where the evidence put it when the report was read (`agents.arguments`), whoever
-made it. An agent that leans to a side without a point there, as in a report of the shape before, is
-heard with its claim. The gate has a place where it cuts, and the parts of the four L1 scores speak
-last. Each fact counts once on each side.
+made it. An agent that leans to a side without a point there is heard with its claim. The gate has a
+place where it cuts, and the parts of the four L1 scores speak last. Each fact counts once on each
+side.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from typing import Final
 
 from agents.contracts import WINNERS, AgentReport, Point
 from agents.debate.panel import DIRECTIONS
-from agents.feature_words import name_of
-from agents.sayings import SAYINGS
+from agents.features import name_of
+from agents.phrases import PHRASES
 from torra.dashboard.record import arithmetic
 from torra.dashboard.record.thesis import objection
 from torra.exhibits import figures
@@ -44,8 +44,8 @@ LONGEST: Final = 140
 NO_SIDE: Final = "No side: "
 """How the words of a judge begin that takes none, where the page has said so already."""
 
-UNSIDED: Final = ("misplaced", "old_shape")
-"""Flags of reports that made points which stand on no side."""
+UNSIDED: Final = "misplaced"
+"""Flag of a report that made points which are on no side."""
 
 NO_CUT: Final = 0.995
 """Multiplier from which the gate's cut shows in no decimal."""
@@ -165,7 +165,7 @@ def _of(report: AgentReport, towards: int, push: float) -> Sequence[SidePoint]:
     who = short_name(report.agent_id)
     given = (*report.points_for, *report.points_against)
     points = [point for point in given if towards and point.side == towards and point.says]
-    unsided = any(flag in report.flags for flag in UNSIDED)
+    unsided = UNSIDED in report.flags
     if not points and unsided and push * towards > 0.0 and statement(report):
         return [SidePoint(who, first_sentence(statement(report), LONGEST))]
     return [_bullet(who, point) for point in points]
@@ -187,9 +187,9 @@ def _parts(record: TickRecord, towards: int) -> Iterator[SidePoint]:
     ]
     for strength, part in sorted(found, key=lambda one: -one[0]):
         name, value = f"{PART}{part.name}", part.value or 0.0
-        saying = SAYINGS.get((name,))
+        saying = PHRASES.get((name,))
         if strength > 0.0 and abs(value) >= LEAST_PART and saying is not None:
-            text = capital(plain(saying.told((value,), towards)))
+            text = capital(plain(saying.text((value,), towards)))
             yield SidePoint(BARS, f"{text}.", name, name_of(name))
 
 

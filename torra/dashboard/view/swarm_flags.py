@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, NamedTuple
 
-from agents.feature_words import label_of
+from agents.features import label_of
 from torra.words.ticks import FLAGS
 
 SILENT: Final = "silent:"

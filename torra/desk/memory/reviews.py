@@ -34,8 +34,8 @@ from agents.contracts import (
 )
 from agents.debate import replies
 from agents.debate.asking import AgentCall, call_record
-from agents.debate.reply_shapes import schema
 from agents.registry import REVIEWER
+from agents.texts import door
 from instance_database import Database
 from scoring_rubric import build_review_prompt
 from torra.clock import Clock, iso, token
@@ -240,7 +240,7 @@ class _Review:
             model=settings.model(REVIEWER.id, REVIEWER.tier),
             system=prompt.system,
             user=prompt.user,
-            schema=schema(prompt.shape),
+            schema=replies.schema(prompt.shape),
             features=about.features,
             reports=(),
             scores={},
@@ -283,7 +283,7 @@ class _Review:
 
     def _words(self, completion: Completion, request: Request) -> LessonText:
         """Return what may stand of an answer; raises ModelUnavailable for garbage."""
-        setup, outcome, rule = replies.review(replies.answered(completion, request, request.symbol))
+        setup, outcome, rule = replies.review(door.answered(completion, request, request.symbol))
         author = f"{completion.provider}:{completion.model}"[:100]
         told = LessonText(setup, outcome, rule, author, self._clock.now())
         words = checked(told, self._lesson.facts)

@@ -26,7 +26,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from agent_config import EXPERTS
-from agents.arguments import CLAIM_WORDS, way
+from agents.arguments import CLAIM_WORDS, net_side
 from agents.contracts import (
     ADJUSTMENT_BOUND,
     ANOMALIES,
@@ -39,7 +39,7 @@ from agents.contracts import (
     ModelUnavailable,
     Request,
 )
-from agents.evidence import number
+from agents.features import Features, number
 from agents.swarm.anomalies import PATTERN, ROWS, patterns, shown_by
 from torra.providers.rules.argument import (
     Argument,
@@ -65,7 +65,6 @@ from torra.providers.rules.rule import (
     ADX,
     CLOSE,
     REGIME,
-    Features,
     Signal,
     mean_lean,
     side_of,
@@ -134,7 +133,7 @@ def analyst(request: Request) -> Reply:
         for score in (score_of(request, vector),)
     }
     view = View(request, signals, 0.0 if overlay else None)
-    argument = argue(view, moves, way(moves, role.focus)) if moves else NOTHING
+    argument = argue(view, moves, net_side(moves, role.focus)) if moves else NOTHING
     reply = _report(view, argument, moves, _agreement(view))
     if role.id in EXPERTS:
         return reply | _finding(view, reply)
@@ -281,7 +280,7 @@ def _finding(view: View, reply: Reply) -> Reply:
         if seat == "microstructure" and shown_by("fragile", features):
             reply["confidence"] = "low"
         lean = side_of(mean_lean(next(iter(view.signals.values()))), LEANS)
-        side = way(reply["adjustments"], request.role.focus) or lean
+        side = net_side(reply["adjustments"], request.role.focus) or lean
         shown = {name: shown_by(name, features) for name in ROWS if name in ANOMALIES[seat]}
         odd = next((name for name in shown if shown[name]), NO_ANOMALY)
         cited = {citation["id"] for citation in reply["evidence"]}

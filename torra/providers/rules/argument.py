@@ -1,6 +1,6 @@
 """What the rules say for their numbers: a claim, points for it, what they grant, what would end it.
 
-Every sentence is made from `agents.sayings` alone. A point for a report leans to the report's own
+Every sentence is made from `agents.phrases` alone. A point for a report leans to the report's own
 side, by its signal, and one against it leans the other way; what leans to neither is counted and
 not said. An analyst that finds a score too high while no signal leans down points at the score
 itself. An advocate without a case says so. A falsifier lies on the path of price and does not hold
@@ -17,13 +17,12 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from operator import itemgetter
 from typing import Any, Final, Literal, NamedTuple
 
-from agents.arguments import AGAINST, CLAIM_WORDS, FALSIFIERS, FOR, format_price, standing
+from agents.arguments import AGAINST, CLAIM_WORDS, FALSIFIERS, FOR, format_price, pending_falsifiers
 from agents.contracts import SIDES, VECTORS, Falsifier, Request
-from agents.evidence import number
-from agents.feature_words import sides
-from agents.sayings import SAYINGS, Phrase
+from agents.features import Features, number, sides
+from agents.phrases import PHRASES, Phrase
 from torra.providers.rules.peer_reports import analysts, push
-from torra.providers.rules.rule import CLOSE, Features, Signal, Signals, side_of
+from torra.providers.rules.rule import CLOSE, Signal, Signals, side_of
 
 AHEAD: Final = 12
 """Bars within which a falsifier may come true."""
@@ -154,7 +153,7 @@ def top_points(view: View, side: int, most: int) -> list[RuleArgument]:
 def of_scores(request: Request, moves: Mapping[str, float], side: int) -> list[RuleArgument]:
     """Return the score that is furthest from its readings as the one point."""
     vector = max(moves, key=lambda name: side * moves[name])
-    return [_of_score(request, vector, side, SAYINGS[f"scores.{vector}",])]
+    return [_of_score(request, vector, side, PHRASES[f"scores.{vector}",])]
 
 
 def of_far_score(request: Request, side: int) -> RuleArgument:
@@ -218,7 +217,7 @@ def falsifiers(features: Features, side: int, points: Iterable[RuleArgument]) ->
     lines.sort(key=lambda line: abs(line[0] - close))
     way: Literal["above", "below"] = "below" if side > 0 else "above"
     ends: dict[str, Falsifier] = {}
-    for end in standing((Falsifier(way, *line, AHEAD) for line in lines), side, features):
+    for end in pending_falsifiers((Falsifier(way, *line, AHEAD) for line in lines), side, features):
         # two names of one price are one falsifier
         ends.setdefault(format_price(end.level, features), end)
     return list(ends.values())[:FALSIFIERS]
@@ -296,7 +295,7 @@ def _point(signal: Signal, side: int, features: Features) -> RuleArgument:
     fades = signal.fades and bool(phrase.faded)
     about = reads[phrase.about(*signal.values)] if phrase.about else signal.main
     leaning = (name for name in (about, signal.main, *reads) if side in sides(name, features))
-    half = phrase.told(signal.values, side, fades=fades)
+    half = phrase.text(signal.values, side, fades=fades)
     return RuleArgument(signal, next(leaning, signal.main), half, phrase.reason(side, fades=fades))
 
 

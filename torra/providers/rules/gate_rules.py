@@ -26,7 +26,8 @@ from agents.contracts import (
     GateReason,
     Request,
 )
-from agents.evidence import number, trust
+from agents.evidence import trust
+from agents.features import number
 from torra.providers.rules.argument import capital
 from torra.providers.rules.peer_reports import opinions
 from torra.providers.rules.replies import DECIMALS, Reply, cite, late_factor

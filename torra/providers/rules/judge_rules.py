@@ -31,7 +31,8 @@ from typing import Final
 from agent_config import EXPERTS, JUDGE_ID
 from agents.arguments import AGAINST, FOR
 from agents.contracts import ADJUSTMENT_BOUND, WINNERS, Request
-from agents.evidence import SCORES, number
+from agents.evidence import SCORES
+from agents.features import number
 from torra.providers.rules.argument import (
     WAY,
     Argument,

@@ -24,7 +24,7 @@ from agent_config import UNGROUNDED_WEIGHT
 from agents.arguments import AGAINST, FOR
 from agents.contracts import RESEARCHER_BOUND, SIDES, VECTORS, AgentReport, Request
 from agents.evidence import SCORES, trust
-from agents.feature_words import sides
+from agents.features import sides
 from torra.providers.rules.argument import (
     WAY,
     Argument,

@@ -12,7 +12,8 @@ from typing import Final
 
 from agent_config import GATE_ID, MANAGER_ID, READER_ID, TRADER_ID
 from agents.contracts import ADJUSTMENT_BOUND, SIDES, VECTORS, AgentReport, Request
-from agents.evidence import number, trust
+from agents.evidence import trust
+from agents.features import number
 from torra.providers.rules.rule import side_of, word
 
 UNSCORED: Final = {MANAGER_ID, READER_ID, GATE_ID, TRADER_ID}

@@ -18,14 +18,13 @@ from typing import Final
 from agent_config import REGIME_BUDGET, GateSettings
 from agents.arguments import AGAINST, FOR
 from agents.contracts import NO_ANOMALY, Request
-from agents.evidence import number
+from agents.features import Features, number
 from agents.swarm.anomalies import BOS, TRIAGE
 from torra.providers.rules.argument import Argument, View, capital, top_points
 from torra.providers.rules.replies import BIAS, Reply, argued, cite, level
 from torra.providers.rules.rule import (
     ADX,
     REGIME,
-    Features,
     left_of,
     mean_lean,
     ramp,

@@ -12,9 +12,9 @@ from typing import Any, Final
 
 from agent_config import EXPERTS
 from agents.contracts import VECTORS, Horizon, Request
-from agents.evidence import number
+from agents.features import Features, number
 from torra.providers.rules.argument import Argument, capital
-from torra.providers.rules.rule import Features, trend_of, word
+from torra.providers.rules.rule import trend_of, word
 
 HORIZONS: Final[Mapping[str, Horizon]] = {
     "fundamental": "days",

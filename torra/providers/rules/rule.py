@@ -16,9 +16,8 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
-from agents.contracts import Feature
-from agents.evidence import number
-from agents.sayings import Phrase
+from agents.features import Features, number
+from agents.phrases import Phrase
 
 RANGE_ADX: Final = 20.0
 TREND_ADX: Final = 30.0
@@ -34,8 +33,6 @@ TREND_IN: Final = {"trend_up": 1.0, "trend_down": 1.0, "range": 0.0, "quiet": 0.
 
 UNSAID: Final = Phrase("", "", lambda *_: math.inf, "")
 """The words of what is counted and never said: no number is clear enough for them."""
-
-Features = Mapping[str, Feature]
 
 
 class Signal(NamedTuple):

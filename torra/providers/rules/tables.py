@@ -27,14 +27,12 @@ from typing import Final
 
 from agent_config import EXPERTS
 from agents.contracts import VECTORS, Feature
-from agents.evidence import number
-from agents.feature_words import COMPANION
-from agents.sayings import SAYINGS, Phrase
+from agents.features import COMPANION, Features, number
+from agents.phrases import PHRASES, Phrase
 from torra.evidence.outside_readings import FIT_R2
 from torra.providers.rules.rule import (
     ADX,
     UNSAID,
-    Features,
     Rule,
     Signals,
     ramp,
@@ -134,11 +132,11 @@ def _tables() -> dict[str, dict[str, list[Rule]]]:
                 float(row["range"]),
                 bool(row["sparse"]),
                 word if name == "heading" else number,
-                SAYINGS.get(reads, UNSAID),
+                PHRASES.get(reads, UNSAID),
             )
             if row["component"]:
                 own = (f"component.{row['component']}",)
-                instead = rule._replace(reads=own, lean=float, phrase=SAYINGS[own])
+                instead = rule._replace(reads=own, lean=float, phrase=PHRASES[own])
                 rule = rule._replace(component=instead)
             for seat in row["seats"].split():
                 tables[seat][row["vector"]].append(rule)

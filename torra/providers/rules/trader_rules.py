@@ -20,7 +20,7 @@ from typing import Final
 from agent_config import MANAGER_ID
 from agents.arguments import AGAINST, CLAIM_WORDS, FOR
 from agents.contracts import VECTORS, WINNERS, GateReason, Request
-from agents.evidence import number
+from agents.features import number
 from torra.providers.rules.argument import WAY, Argument, View, falsifiers, risks, top_points
 from torra.providers.rules.peer_reports import sided
 from torra.providers.rules.replies import Reply, argued, cite, level

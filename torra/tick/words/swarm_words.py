@@ -15,7 +15,7 @@ from agent_config import EXPERTS, REGIME_BUDGET
 from agents.contracts import AgentReport
 from agents.debate.expected_value import ExpectedValue
 from agents.debate.panel import DIRECTIONS
-from agents.feature_words import name_of
+from agents.features import name_of
 from torra.tick.tick_record import (
     BoardRecord,
     ConflictRecord,

@@ -1,0 +1,265 @@
+"""The registry of features: what each is called, its unit and decimals, and which way it leans.
+
+`features.csv` has a row a feature, and everything that names a feature reads it from here. A new
+feature is one row, and a value under its id in a block of torra.evidence. The half-sentences that
+may be made of it are rows of `phrases`. The columns:
+
+    feature         the id; a `*` stands for what a user, a host or a source names
+    unit, decimals  no decimals: it is not rounded, or, of the unit price, as the symbol is quoted
+    name            what a sentence calls it; {} is what the `*` stands for; none: the id
+    high, low       what a high and a low value mean
+    side            which way a value leans: a key of `LEANS`; none: it has no side
+    label           a short name for a chart, where the name is too long beside a line
+
+Pure values and functions. A feature without a row may stand on either side.
+"""
+
+from __future__ import annotations
+
+import csv
+import math
+from collections.abc import Callable, Mapping
+from functools import lru_cache
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from .contracts import Feature
+
+UP: Final = 1
+DOWN: Final = -1
+EITHER: Final = (UP, DOWN)
+NEAR_ATR: Final = 1.0
+"""ATR up to which a support or a resistance is near: then it stands on its own side alone."""
+
+PAIRS: Final = (
+    ("technical.tenkan", "technical.kijun"),
+    ("technical.ema20", "technical.sma50"),
+    ("technical.ema20", "technical.sma200"),
+    ("technical.sma20", "technical.sma50"),
+    ("technical.sma50", "technical.sma200"),
+    ("technical.span_a", "technical.span_b"),
+    ("technical.swing_high", "technical.prev_swing_high"),
+    ("technical.swing_low", "technical.prev_swing_low"),
+    ("technical.macd", "technical.macd_signal"),
+)
+"""Features that are also held against each other: the first above the second leans up."""
+
+WORD_SIDES: Final[Mapping[str, int]] = {
+    **dict.fromkeys(("rising", "BULLISH", "STRONG_BULLISH", "trend_up"), UP),
+    **dict.fromkeys(("falling", "BEARISH", "STRONG_BEARISH", "trend_down"), DOWN),
+}
+"""Words of the evidence that lean; all others have no side."""
+
+COMPANION: Final = "companion."
+PRICE: Final = "price"
+"""The unit of what has as many decimals as the symbol's prices."""
+
+Features = Mapping[str, Feature]
+
+
+class Lean(NamedTuple):
+    """Which way a value leans: +1, -1, 0 for neither, None where it cannot be decided.
+
+    A `falling` feature leans down where it is high.
+    """
+
+    side: Callable[[float, Features], int | None]
+    falling: bool = False
+
+
+class FeatureRow(NamedTuple):
+    """A row of the registry; `name` is "" where the id is the name, `lean` None without a side."""
+
+    unit: str
+    decimals: int | None
+    name: str
+    high: str
+    low: str
+    lean: Lean | None
+    label: str
+
+
+def number(features: Features, name: str) -> float | None:
+    """Return a feature's value as a finite number; None when it is absent or no number."""
+    feature = features.get(name)
+    value = None if feature is None else feature.value
+    if type(value) is float:  # nearly every one
+        return value if math.isfinite(value) else None
+    # A bool would pass for 0 or 1.
+    if isinstance(value, bool | str) or value is None:
+        return None
+    try:
+        real = float(value)
+    except OverflowError:  # an integer that no float can hold
+        return None
+    return real if math.isfinite(real) else None
+
+
+def _sign(value: float) -> int:
+    return (value > 0.0) - (value < 0.0)
+
+
+def _from(middle: float, way: int = UP) -> Lean:
+    return Lean(lambda value, _: way * _sign(value - middle), way == DOWN)
+
+
+def _over(rival: str, way: int = UP) -> Lean:
+    """Return the lean of a number that leans its way while it is above another feature."""
+
+    def side(value: float, features: Features) -> int | None:
+        other = number(features, rival)
+        return None if other is None else way * _sign(value - other)
+
+    return Lean(side, way == DOWN)
+
+
+def _wick(rival: str, way: int) -> Lean:
+    """Return the lean of a wick: its way while it is the longer of the two."""
+
+    def side(value: float, features: Features) -> int:
+        return way if value > 0.0 and value >= (number(features, rival) or 0.0) else 0
+
+    return Lean(side, way == DOWN)
+
+
+def _near(way: int) -> Lean:
+    return Lean(lambda value, _: way if value <= NEAR_ATR else None, way == UP)
+
+
+def _real_yield(value: float, features: Features) -> int | None:
+    """Return the side of a change of the real yield: against gold, while its own fit holds."""
+    relation = features.get("macro.real_yield_relation")
+    return -_sign(value) if relation is not None and relation.value == "holds" else None
+
+
+def _trades(value: float, features: Features) -> int | None:
+    """Return the side of a result of trades: their own side if they won."""
+    side = features.get("lessons.side")
+    way = {"LONG": UP, "SHORT": DOWN}.get(str(side.value)) if side is not None else None
+    return None if way is None else way * _sign(value)
+
+
+ANY: Final = Lean(lambda *_: None)
+"""The sense of the value is not known here: it may stand on either side, even without a value."""
+
+BOTH: Final = Lean(lambda *_: None)
+"""A value of either side, as strength is followed in a trend and faded in a range."""
+
+LEANS: Final[Mapping[str, Lean | None]] = {
+    "": None,
+    "any": ANY,
+    "both": BOTH,
+    "up": _from(0.0),
+    "up from 0.5": _from(0.5),
+    "up from 4.5": _from(4.5),
+    "down": _from(0.0, DOWN),
+    "down from 50": _from(50.0, DOWN),
+    "level": _over("technical.close", DOWN),
+    "floor": _near(UP),
+    "ceiling": _near(DOWN),
+    "upper wick": _wick("technical.lower_wick", DOWN),
+    "lower wick": _wick("technical.upper_wick", UP),
+    "up over technical.minus_di": _over("technical.minus_di"),
+    "down over technical.plus_di": _over("technical.plus_di", DOWN),
+    "up over memory.next_bearish": _over("memory.next_bearish"),
+    "down over memory.next_bullish": _over("memory.next_bullish", DOWN),
+    "real yield": Lean(_real_yield, falling=True),
+    "of its trades": Lean(_trades),
+}
+"""The sides of the table; a level leans up while the close is above it."""
+
+
+def _read() -> dict[str, FeatureRow]:
+    with Path(__file__).with_name("features.csv").open(encoding="utf-8", newline="") as table:
+        rows = csv.reader(table)
+        next(rows)
+        return {
+            feature: FeatureRow(
+                unit, int(decimals) if decimals else None, name, high, low, LEANS[side], label
+            )
+            for feature, unit, decimals, name, high, low, side, label in rows
+        }
+
+
+ROWS: Final[Mapping[str, FeatureRow]] = _read()
+"""Every row by its id."""
+
+FEATURES: Final = {feature: row for feature, row in ROWS.items() if row.name and "*" not in feature}
+"""The rows that have a name for people and a fixed id."""
+
+COMPONENTS: Final = {
+    feature.partition(".")[2]: row.name
+    for feature, row in ROWS.items()
+    if feature.startswith("component.")
+}
+"""The parts of the four scores, by name; each lies between -1 and +1 and leans as its sign."""
+
+_FAMILIES: Final = [(feature.split("*"), row) for feature, row in ROWS.items() if "*" in feature]
+
+
+@lru_cache(maxsize=4096)
+def row_of(feature: str) -> FeatureRow | None:
+    """Return the row of a feature; None where there is none."""
+    if feature in ROWS:
+        return ROWS[feature]
+    for (begin, end), row in _FAMILIES:
+        if feature.startswith(begin) and feature.endswith(end):
+            own = feature[len(begin) : len(feature) - len(end)]
+            return row._replace(name=row.name.format(own))
+    return None
+
+
+def name_of(feature: str) -> str:
+    """Return the name of a feature for people; its id where the table has none."""
+    row = row_of(feature)
+    return (row and row.name) or feature
+
+
+def label_of(feature: str) -> str:
+    """Return the short name of a feature for a chart: its own, or its name without the article."""
+    row = row_of(feature)
+    return (row and row.label) or name_of(feature).removeprefix("the ")
+
+
+def meaning_of(feature: str) -> str:
+    """Return what a high and a low value of a feature mean; "" where it is a word, or unknown."""
+    row = row_of(feature)
+    return f"high: {row.high}; low: {row.low}" if row and row.name and row.high else ""
+
+
+def reading_of(feature: str, side: int) -> str:
+    """Return what a value that leans to a side means; "" where the table does not say."""
+    row = row_of(feature)
+    if row is None or not row.name or row.lean is None or row.lean is BOTH:
+        return ""
+    return row.high if (side > 0) is not row.lean.falling else row.low
+
+
+def sides(feature: str, features: Features) -> tuple[int, ...]:
+    """Return the sides for which a feature may be cited as a point; () when it has none.
+
+    A feature without a row may stand for either, and so may one that leans one way by itself and
+    the other way in its pair.
+    """
+    row = row_of(feature)
+    if row is None or row.lean is ANY:
+        return EITHER
+    here = features.get(feature)
+    value = None if here is None else here.value
+    if row.lean is None or value is None or isinstance(value, bool):
+        return ()
+    if row.lean is BOTH:
+        return EITHER
+    if isinstance(value, str):
+        lean: int | None = WORD_SIDES.get(value, 0)
+    else:
+        lean = 0 if number(features, feature) is None else row.lean.side(value, features)
+    if lean is None:
+        return EITHER
+    leans = {lean}
+    for pair in PAIRS:
+        if feature in pair:
+            first, second = (number(features, name) for name in pair)
+            if first is not None and second is not None:
+                leans.add(_sign(first - second))
+    return tuple(side for side in EITHER if side in leans)

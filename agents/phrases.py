@@ -1,0 +1,182 @@
+"""How readings of the evidence are put into words: a half-sentence with one number, and its reason.
+
+`phrases.csv` has a row for what one or several features together say. Only the bullish wording is
+written down: the bearish one is its mirror, word by word, so the mirrored market is described in
+mirrored words. What is not clear is not said. The columns are the fields of `Phrase`; `features`
+are the ids whose values are read, `number` is a key of `NUMBERS` and `about` one of `ABOUT`. A `*`
+makes a row for each feature of a family, with its name for {name}.
+
+Pure values and functions.
+"""
+
+from __future__ import annotations
+
+import csv
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, Final
+
+from .features import FEATURES, UP
+
+LIMITS: Final = {"middle": 0.0, "least": 0.0, "least_faded": 0.0, "most": 1e6}
+"""Numbers of a phrase whose row names none; from 1e6 on none is said: no market has it."""
+
+_PAIRS: Final = (
+    ("above", "below"), ("up", "down"), ("upwards", "downwards"), ("upward", "downward"),
+    ("rising", "falling"), ("rose", "fell"), ("buyers", "sellers"), ("high", "low"),
+    ("highs", "lows"), ("upper", "lower"), ("bullish", "bearish"), ("support", "resistance"),
+    ("floor", "ceiling"), ("strength", "weakness"), ("good", "bad"), ("+DI", "−DI"),
+    ("top", "bottom"), ("rise", "fall"),
+    ("a bull flag", "a bear flag"),
+    ("an inverse head and shoulders", "a head and shoulders"),
+    ("an ascending", "a descending"),
+)  # fmt: skip
+_MIRROR: Final = dict(_PAIRS) | {bear: bull for bull, bear in _PAIRS}
+_LONG: Final = "|".join(rf"\b{text}\b" for text in _MIRROR if " " in text)
+_WORD: Final = re.compile(rf"{_LONG}|[+−]?[A-Za-z]+")
+
+
+@lru_cache(maxsize=512)  # the table's own halves, over and over
+def mirrored(text: str) -> str:
+    """Return the words for the other side: above for below, buyers for sellers."""
+    return _WORD.sub(_swap, text)
+
+
+def _swap(match: re.Match[str]) -> str:
+    word = match[0]
+    if word in _MIRROR or not word[:1].isupper():
+        return _MIRROR.get(word, word)
+    # the first of a sentence
+    other = _MIRROR.get(word[:1].lower() + word[1:])
+    return word if other is None else other[:1].upper() + other[1:]
+
+
+@dataclass(frozen=True, slots=True)
+class Phrase:
+    """What features read, for the bullish side: a half-sentence with one number {n}, and why.
+
+    `number` makes the number of the values, `format` writes it. `faded` and `faded_why` argue for
+    lower prices from the same high value. `line` is the place, among the values, of the price that
+    would end it, and `line_name` its name. `about` returns the place of the feature that it is
+    about; without it that is the first that is not the close. A number is not clear that lies less
+    than `least` from its `middle` (`least_faded` where it is faded), that would be written as its
+    middle, or that reaches `most`. `begun` describes a shape that no close has completed: its last
+    value is 0.
+    """
+
+    half: str
+    why: str
+    number: Callable[..., float]
+    format: str
+    faded: str = ""
+    faded_why: str = ""
+    middle: float = 0.0
+    least: float = 0.0
+    least_faded: float = 0.0
+    most: float = LIMITS["most"]
+    about: Callable[..., int] | None = None
+    line: int | None = None
+    line_name: str = ""
+    begun: str = ""
+
+    def fits(self, values: tuple[Any, ...], *, fades: bool = False) -> bool:
+        """Return whether the number can be said: finite, not monstrous, and clear enough."""
+        number = self.number(*values)
+        least = self.least_faded if fades and self.faded else self.least
+        return abs(number) < self.most and abs(number - self.middle) >= max(
+            least, _visible_from(self.format)
+        )
+
+    def text(self, values: tuple[Any, ...], side: int, *, fades: bool = False) -> str:
+        """Return the half-sentence for a side; `fades`: the value itself leans the other way."""
+        half = self.begun if self.begun and not values[-1] else self.half
+        words = _for_side(self.faded if fades else half, side, fades=fades)
+        return words.replace("{n}", self.format.format(self.number(*values) + 0.0))
+
+    def reason(self, side: int, *, fades: bool = False) -> str:
+        """Return why it matters for the next bars."""
+        return _for_side(self.faded_why if fades else self.why, side, fades=fades)
+
+
+def _for_side(text: str, side: int, *, fades: bool) -> str:
+    # A high value that is faded argues for lower prices: that is how it is written down.
+    return mirrored(text) if (side == UP) is fades else text
+
+
+@lru_cache(maxsize=64)
+def _visible_from(form: str) -> float:
+    """Return the least number that a format does not write as 0."""
+    decimals, per_cent = re.search(r"\.(\d)", form), "%}" in form
+    places = (int(decimals[1]) if decimals else 0) + 2 * per_cent
+    return 0.5 * 10.0**-places
+
+
+def _in_atr(distance: float, atr: float) -> float:
+    return distance / atr if atr > 0.0 else 0.0
+
+
+def _outside(close: float, one: float, other: float, atr: float) -> float:
+    return _in_atr(max(close - max(one, other), min(one, other) - close, 0.0), atr)
+
+
+def _stretch(close: float, low: float, mid: float, high: float) -> float:
+    half = (high - low) / 2.0
+    return abs(close - mid) / half if half > 0.0 else 0.0
+
+
+NUMBERS: Final[Mapping[str, Callable[..., float]]] = {
+    "1": lambda *_: 1.0,
+    "2": lambda *_: 2.0,
+    "3": lambda *_: 3.0,
+    "itself": lambda value, *_: value,
+    "second": lambda _, value: value,
+    "size": lambda value, *_: abs(value),
+    "size of second": lambda _, value: abs(value),
+    "in ATR": lambda value, atr: _in_atr(abs(value), atr),
+    "gap in ATR": lambda one, other, atr: _in_atr(abs(one - other), atr),
+    "outside in ATR": _outside,
+    "difference": lambda *values: abs(values[-2] - values[-1]),
+    "difference in %": lambda one, other: 100.0 * abs(one - other),
+    "larger of two": max,
+    "larger share": lambda share, *_: max(share, 1.0 - share),
+    "stretch": _stretch,
+    "bars": lambda _low, _high, age: max(2.0, age + 1.0),
+}
+"""How the number of a half-sentence is made of the values read."""
+
+ABOUT: Final[Mapping[str, Callable[..., int] | None]] = {
+    "": None,
+    "larger": lambda one, other, *_: 0 if one >= other else 1,
+    "leader": lambda _, plus, minus: 1 if plus >= minus else 2,
+    "band": lambda close, _low, mid, _high: 3 if close > mid else 1,
+}
+"""The place of the feature that a half-sentence is about."""
+
+
+def _read() -> Iterator[tuple[tuple[str, ...], Phrase]]:
+    with Path(__file__).with_name("phrases.csv").open(encoding="utf-8", newline="") as table:
+        for row in csv.DictReader(table):
+            family, star, _ = row["features"].partition("*")
+            middle, least, least_faded, most = (
+                float(row[name] or default) for name, default in LIMITS.items()
+            )
+            phrase = Phrase(
+                row["half"], row["why"], NUMBERS[row["number"]], row["format"],
+                row["faded"], row["faded_why"], middle, least, least_faded, most,
+                ABOUT[row["about"]], int(row["line"]) if row["line"] else None, row["line_name"],
+                row["begun"],
+            )  # fmt: skip
+            if not star:
+                yield tuple(row["features"].split()), phrase
+                continue
+            for feature, words in FEATURES.items():
+                if feature.startswith(family):
+                    half = phrase.half.replace("{name}", words.name)
+                    yield (feature,), replace(phrase, half=half)
+
+
+PHRASES: Final[Mapping[tuple[str, ...], Phrase]] = dict(_read())
+"""What can be said of readings, by the features that they read."""
