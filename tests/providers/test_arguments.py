@@ -366,10 +366,19 @@ def test_the_mirror_of_the_mirror_is_the_text() -> None:
         ("technical.support_distance_atr", 5.0, (1, -1)), ("technical.bos", 0.0, ()),
         ("technical.volume_ratio", 3.0, ()), ("memory.trend_direction", "rising", (1,)),
         ("memory.position", "LONG", ()), ("host.own", 3.0, (1, -1)), ("news.score", None, ()),
+        ("technical.upper_wick", 0.1, ()), ("technical.lower_wick", 0.5, (1,)),
+        ("technical.swing_high", 105.0, (1, -1)), ("technical.span_a", 103.0, (1, -1)),
+        ("fundamentals.pe", 12.0, (1, -1)), ("news.item_score.1", -0.8, (-1,)),
+        ("news.item_age_h.1", 3.0, ()), ("technical.resistance_distance_atr", 6.0, (1, -1)),
     ],
 )  # fmt: skip
 def test_a_feature_may_be_cited_for_its_side(
     name: str, value: Any, allowed: tuple[int, ...]
 ) -> None:
-    features = {"technical.close": Feature("technical.close", 100.0), name: Feature(name, value)}
-    assert sides(name, features) == allowed
+    """A shorter wick, levels beside their like, headlines by their score, a far ceiling."""
+    beside = {
+        "technical.close": 100.0, "technical.upper_wick": 0.1, "technical.lower_wick": 0.5,
+        "technical.prev_swing_high": 103.0, "technical.span_b": 99.0, name: value,
+    }  # fmt: skip
+    features = {key: Feature(key, one) for key, one in beside.items()}
+    assert set(sides(name, features)) == set(allowed)

@@ -17,6 +17,7 @@ from agents.contracts import (
     ORDINALS,
     VECTORS,
     AgentReport,
+    Evidence,
     Feature,
     GateReason,
     ModelUnavailable,
@@ -166,6 +167,25 @@ def test_a_report_that_nobody_trusts_weighs_less() -> None:
 def test_a_researcher_grants_a_part_of_the_other_case() -> None:
     high, bear = named({"rsi14": 70.0}), opinion(BEAR, -0.15)
     assert -0.15 < moves(BULL, high, bear)["momentum"] < moves(BULL, high)["momentum"]
+
+
+@cases(
+    ("rsi", "says", "grants"),
+    [
+        (30.0, "Granted to the other side: RSI at 30 shows weakness.", True),
+        (45.0, "Weak on the other side: RSI at 45 shows weakness.", False),
+        (70.0, "Not so on the other side: RSI at 70 shows strength.", False),
+    ],
+)
+def test_a_researcher_answers_the_other_sides_strongest_point(
+    rsi: float, says: str, grants: bool
+) -> None:
+    bear = opinion(BEAR, -0.1, evidence=(Evidence("technical.rsi14", rsi),))
+    market = MARKET | named({"rsi14": rsi, "ema20": 98.0})
+    (answered,) = read(request(BULL, market, (bear,))).rebuttals
+    assert (answered.says, answered.grants) == (says, grants)
+    idle = replace(bear, adjustments=dict.fromkeys(VECTORS, 0.0))
+    assert read(request(BULL, market, (idle,))).rebuttals == (), "what it cites is not its own"
 
 
 @given(st.permutations(range(4)))

@@ -32,11 +32,9 @@ from agents.contracts import (
     ANOMALIES,
     EVENT_CLASSES,
     NO_ANOMALY,
-    ORDINALS,
     SCORE_DECIMALS,
     SIDES,
     VECTORS,
-    ModelUnavailable,
     Request,
 )
 from agents.features import Features, number
@@ -49,17 +47,17 @@ from torra.providers.rules.argument import (
     risks,
     score_of,
 )
-from torra.providers.rules.peer_reports import LESSON_MEAN, lessons, mean_asked
+from torra.providers.rules.peer_reports import LESSON_MEAN, case_of, lessons, mean_asked
 from torra.providers.rules.replies import (
     BIAS,
     DECIMALS,
     Reply,
+    citation,
     cite,
     focus_of,
     horizon,
     level,
     report,
-    value_of,
 )
 from torra.providers.rules.rule import (
     ADX,
@@ -70,7 +68,7 @@ from torra.providers.rules.rule import (
     side_of,
     tanh_of,
 )
-from torra.providers.rules.tables import common_signals, is_overlay, signals_for
+from torra.providers.rules.tables import TABLES, common_signals, signals_for
 
 FULL_WEIGHT: Final = 1.5
 """Summed weight of signals from which a vector is judged in full; with less, proportionally."""
@@ -125,7 +123,7 @@ CLEAR: Final = 0.05
 
 def analyst(request: Request) -> Reply:
     """Read the evidence in its regime and say how far it lies from each score."""
-    role, overlay = request.role, is_overlay(request.role.id)
+    role, overlay = request.role, "" in TABLES.get(request.role.id, ())
     signals = signals_for(role.id, request.features, focus_of(request))
     moves = {
         vector: round(role.bound * _gap(found, score, overlay=overlay), DECIMALS)
@@ -142,9 +140,7 @@ def analyst(request: Request) -> Reply:
 
 def researcher(request: Request) -> Reply:
     """Argue for higher or lower prices, by the seat's office, than the scores and reports say."""
-    side, firm = SIDES.get(request.role.id), _at_a_firm(request)
-    if side is None:
-        raise ModelUnavailable("error", f"the rules know no side for {request.role.id}")
+    side, firm = SIDES[request.role.id], _at_a_firm(request)
     known = common_signals(request.features)
     signals = {vector: known[vector] for vector in focus_of(request) if vector in known}
     view = View(request, signals, None)
@@ -163,14 +159,8 @@ def researcher(request: Request) -> Reply:
     ahead = {"risks": risks(view, argument, CASE_RISKS)} if firm else {}
     ends = {
         "rebuttals": [
-            {
-                "id": answer.id,
-                "value": value_of(request, answer.id),
-                "says": f"{answer.half}.",
-                "grants": answer.grants,
-            }
-            for answer in (argument.answer,)
-            if answer
+            citation(request, answer.id) | {"says": f"{answer.half}.", "grants": answer.grants}
+            for answer in argument.answers
         ],
         "falsifiers": [
             end._asdict() for end in falsifiers(request.features, side, argument.points_for)
@@ -228,12 +218,12 @@ def _case(view: View, vector: str, side: int) -> float:
 
 def _conceded(request: Request, vector: str, own: float, side: int) -> float:
     """Move a further round's word towards the other side's last one."""
-    for peer in request.reports:
-        other = peer.adjustments.get(vector)
-        if SIDES.get(peer.agent_id) == -side and other is not None:
-            granted = round(own + CONCESSION * (other - own), DECIMALS)
-            return granted if granted * side > 0.0 else 0.0
-    return own
+    rival = case_of(request, -side)
+    other = rival.adjustments.get(vector) if rival else None
+    if other is None:
+        return own
+    granted = round(own + CONCESSION * (other - own), DECIMALS)
+    return granted if granted * side > 0.0 else 0.0
 
 
 def _agreement(view: View) -> str:
@@ -311,13 +301,12 @@ def _pattern(features: Features, side: int) -> str:
 def _levels(features: Features) -> list[float]:
     """Return the prices of the nearest levels, nearest first."""
     close = number(features, CLOSE)
-    named = (
-        number(features, name) for name in sorted(features) if name.startswith("geometry.level.")
+    prices = dict.fromkeys(
+        price
+        for name in sorted(features)
+        if name.startswith("geometry.level.") and (price := number(features, name)) is not None
     )
-    prices = list(dict.fromkeys(price for price in named if price is not None))
-    if close is not None:
-        prices.sort(key=lambda price: abs(price - close))
-    return prices[:LEVELS]
+    return sorted(prices, key=lambda price: abs(price - close) if close else 0.0)[:LEVELS]
 
 
 def ordinals(features: Features) -> dict[str, int]:
@@ -336,7 +325,7 @@ def ordinals(features: Features) -> dict[str, int]:
     turn = _mean(scores[:half]) - _mean(scores[half:]) if half else 0.0
     classed = any(number(features, f"news.{name}_items") for name in EVENT_CLASSES[:-1])
     risky = [number(features, f"news.{name}_score") for name in RISKY]
-    found = {
+    return {
         "relevance": 2 if classed else int(bool(items or number(features, "news.items"))),
         "sentiment": side_of(tone, CLEAR),
         "price_impact": round(3 * tanh_of(tone, TONE)),
@@ -347,7 +336,6 @@ def ordinals(features: Features) -> dict[str, int]:
             2 * tanh_of(_mean([score for score in risky if score is not None]), TONE)
         ),
     }
-    return {name: found[name] for name in ORDINALS}
 
 
 def _mean(scores: Sequence[float]) -> float:

@@ -21,7 +21,7 @@ from agents.arguments import AGAINST, CLAIM_WORDS, FALSIFIERS, FOR, format_price
 from agents.contracts import SIDES, VECTORS, Falsifier, Request
 from agents.features import Features, number, sides
 from agents.phrases import PHRASES, Phrase
-from torra.providers.rules.peer_reports import analysts, push
+from torra.providers.rules.peer_reports import analysts, case_of, push
 from torra.providers.rules.rule import CLOSE, Signal, Signals, side_of
 
 AHEAD: Final = 12
@@ -69,7 +69,7 @@ class Argument(NamedTuple):
     claim: str
     points_for: Sequence[RuleArgument] = ()
     points_against: Sequence[RuleArgument] = ()
-    answer: RuleArgument | None = None
+    answers: Sequence[RuleArgument] = ()
 
     def reads(self) -> list[str]:
         """Return what else its points read, beside the feature that each of them cites."""
@@ -118,13 +118,13 @@ def argue(view: View, moves: Mapping[str, float], side: int, *, given_up: bool =
     points = top_points(view, side, FOR) or of_scores(request, moves, side)
     first = _first(view, points, moves, side)
     points = [*first[:1], *(point for point in points if point != first[0])][:FOR]
-    answer = _answer(view, side) if office else None
+    answers = _answers(view, side) if office else []
     # one more than is granted: the answer may take one of them
     against = top_points(view, -side, AGAINST + 1)
-    if answer:
-        against = [point for point in against if point.signal.reads != answer.signal.reads]
+    met = [answer.signal.reads for answer in answers]
+    against = [point for point in against if point.signal.reads not in met]
     claim = _counted(view, _claim(request, first, side), first[0])
-    return Argument(side, claim, points, against[:AGAINST], answer)
+    return Argument(side, claim, points, against[:AGAINST], answers)
 
 
 def top_points(view: View, side: int, most: int) -> list[RuleArgument]:
@@ -228,7 +228,7 @@ def risks(view: View, argument: Argument, most: int) -> list[str]:
     if not argument.points_for:
         return []
     side, features = argument.side, view.request.features
-    granted = {point.signal.reads for point in (*argument.points_against, argument.answer) if point}
+    granted = {point.signal.reads for point in (*argument.points_against, *argument.answers)}
     # what has gone furthest: one such sentence says it all
     far = max(
         (
@@ -378,17 +378,15 @@ def _backers(request: Request, side: int, *, alone: bool) -> str:
     return f"{text} {WAY[side]}" if count and (alone or most) else ""
 
 
-def _answer(view: View, side: int) -> RuleArgument | None:
-    """Return the answer to the other side's strongest point.
-
-    None where there is no case of the other side to be read yet.
-    """
-    # without a case, what the other side cites is not its own
-    cited = [
-        peer.evidence[0].id
-        for peer in view.request.reports
-        if SIDES.get(peer.agent_id) == -side and peer.evidence and any(peer.adjustments.values())
-    ]
+def _answers(view: View, side: int) -> list[RuleArgument]:
+    """Return the answer to the other side's strongest point, if its case can be read already."""
+    rival = case_of(view.request, -side)
+    # without a case, what it cites is not its own
+    cited = (
+        [item.id for item in rival.evidence[:1]]
+        if rival and any(rival.adjustments.values())
+        else []
+    )
     # what the point itself is about, before what it reads besides
     strongest = max(
         (s for s in view.all() if s.lean and {*s.reads}.intersection(cited) and s.can_be_said()),
@@ -396,10 +394,10 @@ def _answer(view: View, side: int) -> RuleArgument | None:
         default=None,
     )
     if strongest is None:
-        return None
+        return []
     own, lead = side_of(strongest.lean), "Not so on"
     grants = own != side and abs(strongest.lean) >= STRONG
     if own != side:
         lead = "Granted to" if grants else "Weak on"
     point = _point(strongest, own, view.request.features)
-    return point._replace(half=f"{lead} the other side: {point.half}", grants=grants)
+    return [point._replace(half=f"{lead} the other side: {point.half}", grants=grants)]

@@ -29,7 +29,7 @@ from agents.contracts import (
 from agents.evidence import trust
 from agents.features import number
 from torra.providers.rules.argument import capital
-from torra.providers.rules.peer_reports import opinions
+from torra.providers.rules.peer_reports import offices
 from torra.providers.rules.replies import DECIMALS, Reply, cite, late_factor
 from torra.providers.rules.rule import left_of, word
 
@@ -124,12 +124,10 @@ def _dispute(request: Request) -> RiskFactor | None:
 
 def _pull(request: Request, vector: str) -> float | None:
     """Return 0 (same way) to 1 (flatly against each other) for one vector; None if unknown."""
-    asked: dict[bool, list[float]] = {False: [], True: []}
-    for peer in opinions(request):
-        value = peer.adjustments.get(vector)
-        if value is not None:
-            asked[peer.agent_id in SIDES].append(value)
-    analysts, debate = asked[False], asked[True]
+    analysts, debate = (
+        [value for peer in peers if (value := peer.adjustments.get(vector)) is not None]
+        for peers in offices(request)
+    )
     # One advocate alone always leans to its side: there is no balance to compare with.
     if not analysts or len(debate) < len(SIDES):
         return None
@@ -145,15 +143,13 @@ def _weakness(request: Request) -> RiskFactor | None:
     """
     if not request.reports:
         return None
-    scored = opinions(request)
-    analysts = [trust(peer) for peer in scored if peer.agent_id not in SIDES]
-    surer = [trust(peer) for peer in scored if peer.agent_id in SIDES]
+    analysts, surer = ([trust(peer) for peer in peers] for peers in offices(request))
     voices = [sum(analysts) / len(analysts)] if analysts else []
     voices += [max(surer)] if surer else []
     mean = sum(voices) / len(voices) if voices else 0.0
     words = (
-        f"{len(scored)} of {len(request.reports)} reports scored, with a mean trust of {mean:.2f}, "
-        f"and size is cut below {TRUSTED:.2f}"
+        f"{len(analysts) + len(surer)} of {len(request.reports)} reports scored, with a mean trust "
+        f"of {mean:.2f}, and size is cut below {TRUSTED:.2f}"
     )
     return RiskFactor(GateReason.WEAK_CASE, left_of(mean, TRUSTED, TRUSTED / 2.0, 0.6), words)
 

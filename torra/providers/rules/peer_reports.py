@@ -29,9 +29,18 @@ def opinions(request: Request) -> list[AgentReport]:
     ]
 
 
+def offices(request: Request) -> tuple[list[AgentReport], list[AgentReport]]:
+    """Return those of the analysts, and those of the researchers."""
+    heard = opinions(request)
+    return (
+        [peer for peer in heard if peer.agent_id not in SIDES],
+        [peer for peer in heard if peer.agent_id in SIDES],
+    )
+
+
 def analysts(request: Request) -> list[AgentReport]:
     """Return those of the analysts."""
-    return [peer for peer in opinions(request) if peer.agent_id not in SIDES]
+    return offices(request)[0]
 
 
 def case_of(request: Request, side: int) -> AgentReport | None:

@@ -18,7 +18,7 @@ from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from typing import Any, Final
 
-from agents.contracts import Completion, Kind, ModelUnavailable, Request, synchronous
+from agents.contracts import SIDES, Completion, Kind, ModelUnavailable, Request, synchronous
 from agents.texts.lazy_text import lazy_text
 from torra.providers.rules.analyst_rules import analyst, researcher, scorer
 from torra.providers.rules.gate_rules import gate
@@ -42,10 +42,6 @@ SEATS: Final[Mapping[Kind, Callable[[Request], dict[str, Any]]]] = {
 """The function that answers for each kind of role."""
 
 
-def _stranger(request: Request) -> dict[str, Any]:
-    raise ModelUnavailable("error", f"the rules have no seat for a {request.role.kind}")
-
-
 class RulesProvider:
     """Reads the evidence by fixed rules."""
 
@@ -55,15 +51,16 @@ class RulesProvider:
     def submit(self, request: Request) -> Future[Completion]:
         """Return the finished answer to a request."""
         future: Future[Completion] = Future()
-        try:
-            reply = {"symbol": request.symbol, **SEATS.get(request.role.kind, _stranger)(request)}
-        except ModelUnavailable as error:
-            future.set_exception(error)
-        else:
-            # Written when somebody first reads it: the framework takes the object.
-            text = lazy_text(lambda: json.dumps(reply, allow_nan=False))
-            model = request.model or NAME
-            future.set_result(Completion(text, model, NAME, final=True, reply=reply))
+        role = request.role
+        if role.kind not in SEATS or (role.kind == "researcher" and role.id not in SIDES):
+            why = f"the rules have no seat for a {role.kind} {role.id}"
+            future.set_exception(ModelUnavailable("error", why))
+            return future
+        reply = {"symbol": request.symbol, **SEATS[role.kind](request)}
+        # Written when somebody first reads it: the framework takes the object.
+        text = lazy_text(lambda: json.dumps(reply, allow_nan=False))
+        model = request.model or NAME
+        future.set_result(Completion(text, model, NAME, final=True, reply=reply))
         return future
 
     def close(self) -> None:

@@ -69,12 +69,7 @@ def argued(request: Request, argument: Argument) -> Reply:
     """Return the claim and the points of a reply."""
     for_it, against = (
         [
-            {
-                "id": point.id,
-                "value": value_of(request, point.id),
-                "says": capital(point.half),
-                "why": point.why,
-            }
+            citation(request, point.id) | {"says": capital(point.half), "why": point.why}
             for point in points
         ]
         for points in (argument.points_for, argument.points_against)
@@ -86,16 +81,16 @@ def cite(request: Request, names: Iterable[str]) -> list[Reply]:
     """Return the citations of those features that are there, each with its value."""
     features = request.features
     return [
-        {"id": name, "value": value_of(request, name)}
+        citation(request, name)
         for name in names
         if number(features, name) is not None or word(features, name) is not None
     ]
 
 
-def value_of(request: Request, name: str) -> float | str | None:
-    """Return the value of a feature as it is cited; None without one."""
+def citation(request: Request, name: str) -> Reply:
+    """Return a feature as it is cited, with None for a value that is not there."""
     feature = request.features.get(name)
-    return None if feature is None else feature.value
+    return {"id": name, "value": feature and feature.value}
 
 
 def level(value: float, levels: Mapping[str, float]) -> str:
@@ -116,4 +111,6 @@ def horizon(request: Request) -> Horizon:
 def late_factor(features: Features) -> float:
     """Return what late hours leave of a size, 1 where it is not late or nothing is known."""
     day, session = (word(features, f"market.{name}") for name in ("day_of_week", "session"))
-    return LATE.get(f"{session}", LATE.get(f"{day} {session}", 1.0)) if day and session else 1.0
+    if not (day and session):
+        return 1.0
+    return LATE.get(session, LATE.get(f"{day} {session}", 1.0))

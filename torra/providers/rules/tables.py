@@ -149,11 +149,6 @@ TABLES: Final[Mapping[str, Mapping[str, Sequence[Rule]]]] = _tables()
 COMMON_RULES: Final = TABLES["all"]
 
 
-def is_overlay(seat: str) -> bool:
-    """Tell whether a seat's evidence lies over the scores and does not measure them."""
-    return "" in TABLES.get(seat, ())
-
-
 def signals_for(seat: str, features: Features, vectors: Sequence[str]) -> Signals:
     """Return what a seat reads of these vectors; an overlay says the same of each of them."""
     table, trend = TABLES.get(seat, {}), trend_of(features, by_name=seat in EXPERTS)
