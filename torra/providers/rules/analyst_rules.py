@@ -47,7 +47,13 @@ from torra.providers.rules.argument import (
     risks,
     score_of,
 )
-from torra.providers.rules.peer_reports import LESSON_MEAN, case_of, lessons, mean_asked
+from torra.providers.rules.peer_reports import (
+    LESSON_MEAN,
+    case_of,
+    lessons,
+    mean_adjustment,
+    weighed,
+)
 from torra.providers.rules.replies import (
     BIAS,
     DECIMALS,
@@ -126,8 +132,8 @@ def analyst(request: Request) -> Reply:
     role, overlay = request.role, "" in TABLES.get(request.role.id, ())
     signals = signals_for(role.id, request.features, focus_of(request))
     moves = {
-        vector: round(role.bound * _gap(found, score, overlay=overlay), DECIMALS)
-        for vector, found in signals.items()
+        vector: round(role.bound * _gap(leans, score, overlay=overlay), DECIMALS)
+        for vector, leans in signals.items()
         for score in (score_of(request, vector),)
     }
     view = View(request, signals, 0.0 if overlay else None)
@@ -144,13 +150,19 @@ def researcher(request: Request) -> Reply:
     known = common_signals(request.features)
     signals = {vector: known[vector] for vector in focus_of(request) if vector in known}
     view = View(request, signals, None)
-    cases = {vector: _case(view, vector, side) for vector in signals}
+    words, learnt = weighed(request), None if firm else lessons(request)
+    cases = {
+        vector: _case(view, vector, side, mean_adjustment(words, vector), learnt)
+        for vector in signals
+    }
     # never -0.0: bull and bear without a case say the same nothing
     own = {
         vector: side * round(request.role.bound * max(0.0, case), DECIMALS) + 0.0
         for vector, case in cases.items()
     }
-    moves = {vector: _conceded(request, vector, value, side) for vector, value in own.items()}
+    rival = case_of(request, -side)
+    other = rival.adjustments if rival else {}
+    moves = {vector: _conceded(value, other.get(vector), side) for vector, value in own.items()}
     argument = NOTHING
     if moves:
         argument = argue(view, moves, side, given_up=any(own.values()))
@@ -174,11 +186,11 @@ def scorer(request: Request) -> Reply:
     signals = signals_for(request.role.id, request.features, VECTORS)
     reply: Reply = {}
     for vector in VECTORS:
-        score, found = score_of(request, vector), signals.get(vector, ())
-        move = round(ADJUSTMENT_BOUND * _gap(found, score), DECIMALS)
+        score, leans = score_of(request, vector), signals.get(vector, ())
+        move = round(ADJUSTMENT_BOUND * _gap(leans, score), DECIMALS)
         note = "no evidence beyond the score"
-        if found:
-            view = View(request, {vector: found}, None)
+        if leans:
+            view = View(request, {vector: leans}, None)
             note = argue(view, {vector: move}, side_of(move)).claim
         moved = max(-1.0, min(1.0, score + move))
         reply[vector] = {"score": round(moved, SCORE_DECIMALS), "note": note}
@@ -199,14 +211,14 @@ def _gap(signals: Sequence[Signal], score: float, *, overlay: bool = False) -> f
     return max(low, min(high, mean - score)) * min(1.0, weight / FULL_WEIGHT)
 
 
-def _case(view: View, vector: str, side: int) -> float:
+def _case(
+    view: View, vector: str, side: int, adjustment: float | None, learnt: float | None
+) -> float:
     """Return the case for a side, less half of what speaks against it, in [-1, +1]."""
-    request = view.request
-    score, asked = score_of(request, vector), mean_asked(request, vector)
-    learnt = None if _at_a_firm(request) else lessons(request)
+    score = score_of(view.request, vector)
     gaps = [(signal.weight, side * (signal.lean - score)) for signal in view.signals[vector]]
-    if asked is not None:
-        gaps.append((REPORT_WEIGHT, side * asked / ADJUSTMENT_BOUND))
+    if adjustment is not None:
+        gaps.append((REPORT_WEIGHT, side * adjustment / ADJUSTMENT_BOUND))
     if learnt is not None:
         gaps.append((LESSON_WEIGHT, side * learnt))
     weight = sum(share for share, _ in gaps)
@@ -216,10 +228,8 @@ def _case(view: View, vector: str, side: int) -> float:
     return case * min(1.0, weight / FULL_WEIGHT)
 
 
-def _conceded(request: Request, vector: str, own: float, side: int) -> float:
+def _conceded(own: float, other: float | None, side: int) -> float:
     """Move a further round's word towards the other side's last one."""
-    rival = case_of(request, -side)
-    other = rival.adjustments.get(vector) if rival else None
     if other is None:
         return own
     granted = round(own + CONCESSION * (other - own), DECIMALS)

@@ -36,7 +36,7 @@ FAR: Final = (
     "the {vector} score stands as low as {n} already",
     "so much of the way down lies behind it",
 )
-APART: Final = (
+UNMOVED: Final = (
     "the {vector} score stands at {n} and does not back it",
     "so the chart has not turned",
 )
@@ -129,21 +129,19 @@ def argue(view: View, moves: Mapping[str, float], side: int, *, given_up: bool =
 
 def top_points(view: View, side: int, most: int) -> list[RuleArgument]:
     """Return the points for a side, those that pull hardest first, one for the same features."""
-    # Python sorts stably, backwards too: equal pulls keep their order.
-    pulls = sorted(
-        (
+    pulls: list[tuple[float, Signal]] = []
+    for vector, signals in view.signals.items():
+        base = score_of(view.request, vector) if view.base is None else view.base
+        pulls += [
             (side * signal.weight * (signal.lean - base), signal)
-            for vector, signals in view.signals.items()
-            for base in (score_of(view.request, vector) if view.base is None else view.base,)
             for signal in signals
             if side * signal.lean > 0.0
-        ),
-        key=itemgetter(0),
-        reverse=True,
-    )
+        ]
+    # Python sorts stably, backwards too: equal pulls keep their order.
+    pulls.sort(key=itemgetter(0), reverse=True)
     points: dict[tuple[str, ...], RuleArgument] = {}
     for _, signal in pulls:
-        if signal.reads not in points and signal.can_be_said():
+        if signal.reads not in points and signal.phrase.fits(signal.values, fades=signal.fades):
             points[signal.reads] = _point(signal, side, view.request.features)
             if len(points) == most:
                 break
@@ -159,7 +157,7 @@ def of_scores(request: Request, moves: Mapping[str, float], side: int) -> list[R
 def of_far_score(request: Request, side: int) -> RuleArgument:
     """Return the score that has gone furthest against a side, as what speaks for that side."""
     vector = min(VECTORS, key=lambda name: side * score_of(request, name))
-    half, why = FAR if side * score_of(request, vector) < 0.0 else APART
+    half, why = FAR if side * score_of(request, vector) < 0.0 else UNMOVED
     half = half.replace("{vector}", vector.replace("_", " "))
     return _of_score(request, vector, side, Phrase(half, why, float, "{:+.2f}"))
 
@@ -294,9 +292,11 @@ def _point(signal: Signal, side: int, features: Features) -> RuleArgument:
     phrase, reads = signal.phrase, signal.reads
     fades = signal.fades and bool(phrase.faded)
     about = reads[phrase.about(*signal.values)] if phrase.about else signal.main
-    leaning = (name for name in (about, signal.main, *reads) if side in sides(name, features))
+    for cited in (about, signal.main, *reads, signal.main):
+        if side in sides(cited, features):
+            break
     half = phrase.text(signal.values, side, fades=fades)
-    return RuleArgument(signal, next(leaning, signal.main), half, phrase.reason(side, fades=fades))
+    return RuleArgument(signal, cited, half, phrase.reason(side, fades=fades))
 
 
 def _counted(view: View, claim: str, point: RuleArgument) -> str:
@@ -319,11 +319,12 @@ def _first(
     Without any, one of each other subject: who reads only that one puts it in other words. Where
     one point fills the claim, the agent whose subject it is may claim the same: then the score.
     """
-    request, own = view.request, view.own()
+    request = view.request
     if request.role.id in SIDES:
         claimed = _claimed(request)
         # what an analyst has said already is no claim of its own
         return sorted(points, key=lambda point: point.id in claimed)
+    own = view.own()
     read = {vector: {signal.reads for signal in view.signals[vector]} for vector in view.signals}
     subjects = [[name for name in read if point.signal.reads in read[name]] for point in points]
     ours = [point for point, names in zip(points, subjects, strict=True) if own & {*names}]
@@ -389,7 +390,11 @@ def _answers(view: View, side: int) -> list[RuleArgument]:
     )
     # what the point itself is about, before what it reads besides
     strongest = max(
-        (s for s in view.all() if s.lean and {*s.reads}.intersection(cited) and s.can_be_said()),
+        (
+            s
+            for s in view.all()
+            if s.lean and {*s.reads}.intersection(cited) and s.phrase.fits(s.values, fades=s.fades)
+        ),
         key=lambda signal: (signal.main in cited, -side * signal.lean),
         default=None,
     )

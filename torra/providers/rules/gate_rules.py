@@ -29,7 +29,7 @@ from agents.contracts import (
 from agents.evidence import trust
 from agents.features import number
 from torra.providers.rules.argument import capital
-from torra.providers.rules.peer_reports import offices
+from torra.providers.rules.peer_reports import analysts, researchers
 from torra.providers.rules.replies import DECIMALS, Reply, cite, late_factor
 from torra.providers.rules.rule import left_of, word
 
@@ -124,14 +124,14 @@ def _dispute(request: Request) -> RiskFactor | None:
 
 def _pull(request: Request, vector: str) -> float | None:
     """Return 0 (same way) to 1 (flatly against each other) for one vector; None if unknown."""
-    analysts, debate = (
+    reports, debate = (
         [value for peer in peers if (value := peer.adjustments.get(vector)) is not None]
-        for peers in offices(request)
+        for peers in (analysts(request), researchers(request))
     )
     # One advocate alone always leans to its side: there is no balance to compare with.
-    if not analysts or len(debate) < len(SIDES):
+    if not reports or len(debate) < len(SIDES):
         return None
-    average = sum(analysts) / len(analysts) / ADJUSTMENT_BOUND
+    average = sum(reports) / len(reports) / ADJUSTMENT_BOUND
     shift = sum(debate) / len(debate) / RESEARCHER_BOUND
     return min(1.0, abs(average), abs(shift)) if average * shift < 0.0 else 0.0
 
@@ -143,12 +143,15 @@ def _weakness(request: Request) -> RiskFactor | None:
     """
     if not request.reports:
         return None
-    analysts, surer = ([trust(peer) for peer in peers] for peers in offices(request))
-    voices = [sum(analysts) / len(analysts)] if analysts else []
+    mean_of, surer = (
+        [trust(peer) for peer in analysts(request)],
+        [trust(peer) for peer in researchers(request)],
+    )
+    voices = [sum(mean_of) / len(mean_of)] if mean_of else []
     voices += [max(surer)] if surer else []
     mean = sum(voices) / len(voices) if voices else 0.0
     words = (
-        f"{len(analysts) + len(surer)} of {len(request.reports)} reports scored, with a mean trust "
+        f"{len(mean_of) + len(surer)} of {len(request.reports)} reports scored, with a mean trust "
         f"of {mean:.2f}, and size is cut below {TRUSTED:.2f}"
     )
     return RiskFactor(GateReason.WEAK_CASE, left_of(mean, TRUSTED, TRUSTED / 2.0, 0.6), words)

@@ -48,7 +48,7 @@ from torra.providers.rules.argument import (
     verb,
 )
 from torra.providers.rules.manager_rules import WINNER
-from torra.providers.rules.peer_reports import analysts, mean_asked, mean_push, push
+from torra.providers.rules.peer_reports import analysts, mean_adjustment, mean_push, push, weighed
 from torra.providers.rules.replies import DECIMALS, Reply, focus_of, horizon, level, report
 from torra.providers.rules.rule import (
     ADX,
@@ -89,12 +89,18 @@ BOARD: Final = (
 
 def judge(request: Request) -> Reply:
     """Return the decision: a side or none, its counter, what would prove it, and the chance."""
-    features = request.features
+    features, role = request.features, request.role
     view = View(request, common_signals(features))
     votes = [side_of(push(peer)) for peer in analysts(request)]
     lean, conflicts = mean_push(request), int(number(features, "board.conflicts") or 0.0)
     side = _side(view, votes, side_of(lean, TAKES))
-    moves = {vector: _move(request, vector, side) for vector in focus_of(request)}
+    words = weighed(request)
+    wanted = {vector: mean_adjustment(words, vector) or 0.0 for vector in focus_of(request)}
+    # what the experts ask for each score, towards the side alone
+    moves = {
+        vector: side * round(role.bound * max(0.0, side * value / ADJUSTMENT_BOUND), DECIMALS) + 0.0
+        for vector, value in wanted.items()
+    }
     sure = level(abs(lean) / (1.0 + conflicts), SURE) if side else "medium"
     argument = _argument(view, votes, lean, moves, side)
     counter = argument.points_against[0] if side else None
@@ -124,12 +130,6 @@ def _side(view: View, votes: list[int], side: int) -> int:
         or side * mean_lean(view.all()) <= -OPPOSED
     )
     return 0 if against else side
-
-
-def _move(request: Request, vector: str, side: int) -> float:
-    """Return the adjustment of a score: what the experts ask for it, towards the side alone."""
-    share = side * (mean_asked(request, vector) or 0.0) / ADJUSTMENT_BOUND
-    return side * round(request.role.bound * max(0.0, share), DECIMALS) + 0.0
 
 
 def _argument(

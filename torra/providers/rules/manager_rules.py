@@ -1,15 +1,15 @@
 """The rules in the research manager's seat: which case stands, and how much of each.
 
-    stands      of a case's citations that lean at all, the share that leans its way; a quarter less
+    weight      of a case's citations that lean at all, the share that leans its way; a quarter less
                 where no analyst that takes a side pushes its way, UNGROUNDED_WEIGHT of it where a
                 citation is not true; 0 without a case
-    strength    stands x trust x its mean adjustment, as a share of what a researcher may ask for
+    strength    weight x trust x its mean adjustment, as a share of what a researcher may ask for
     margin      strength of bull less bear + PUSH x the analysts' mean push by trust
                 + LESSONS x what similar trades came to
 
 LONG or SHORT is named where the margin reaches WINS, that side's case is the stronger one and the
 analysts do not pull the other way; else NONE, with the strongest point of each side (points for
-are LONG's, points against SHORT's) and the closes that would decide. A stand is the case's weight.
+are LONG's, points against SHORT's) and the closes that would decide.
 Swap bull and bear, and turn every sign, and every number is the same and the winner the other.
 
 Pure functions; nothing raises, and no prose is read.
@@ -48,7 +48,7 @@ LESSONS: Final = 0.25
 WINS: Final = 0.15
 """Margin from which a winner is named."""
 
-LEAST_APART: Final = 0.01
+CLEAR_LEAD: Final = 0.01
 """Difference of the two cases below which neither is the stronger one."""
 
 UNBACKED: Final = 0.75
@@ -73,25 +73,30 @@ def arbiter(request: Request) -> Reply:
     cases = {side: case_of(request, side) for side in CASES}
     cited = {side: [c.id for c in case.evidence] if case else [] for side, case in cases.items()}
     weights = {side: _weight(request, case, side) for side, case in cases.items()}
-    strength = {side: weights[side] * _asked(case, side) for side, case in cases.items()}
+    strength = {side: weights[side] * _share(case, side) for side, case in cases.items()}
     lead, pushed = strength[1] - strength[-1], mean_push(request)
     margin = lead + PUSH * pushed + LESSONS * (lessons(request) or 0.0)
     side = side_of(margin, WINS)
-    if side * lead < LEAST_APART or side * pushed < 0.0:
+    if side * lead < CLEAR_LEAD or side * pushed < 0.0:
         side = 0
-    said = _cases(strength, side or side_of(lead) or -1), _pushed(request, strength)
+    case_words = _cases(strength, side or side_of(lead) or -1)
+    push_words = _pushed(request, strength)
     case = cases[side] if side else None
     if case:
         points, against = (
             preferring(cited[way], top_points(view, way, FOR + AGAINST)) for way in (side, -side)
         )
         moves = {vector: case.adjustments.get(vector) or 0.0 for vector in VECTORS}
-        claim = f"{WINNER[side].capitalize()}: {''.join(said)}."
+        claim = f"{WINNER[side].capitalize()}: {case_words}{push_words}."
         points = points[:FOR] or of_scores(request, moves, side)
         argument = Argument(side, claim, points, against[:AGAINST])
     else:
         argument = undecided(
-            view, [*cited[1], *cited[-1]], f"a lead of {WINS:.2f}", f"No winner: {said[0]}", said[1]
+            view,
+            [*cited[1], *cited[-1]],
+            f"a lead of {WINS:.2f}",
+            f"No winner: {case_words}",
+            push_words,
         )
     names = (*cited[1][:CITED], *cited[-1][:CITED], ADX, REGIME, LESSON_MEAN, *SCORES.values())
     return {
@@ -125,7 +130,7 @@ def _weight(request: Request, case: AgentReport | None, side: int) -> float:
     return round(share, DECIMALS)
 
 
-def _asked(case: AgentReport | None, side: int) -> float:
+def _share(case: AgentReport | None, side: int) -> float:
     """Return what a case asks for by its trust, 0 to 1 of what a researcher may."""
     if case is None:
         return 0.0
@@ -139,7 +144,7 @@ def _cases(strength: Mapping[int, float], first: int) -> str:
     """Return what each case comes to, on the scale of the weights."""
     if not any(strength.values()):
         return f"neither of {len(CASES)} cases asks for more than the scores have"
-    if abs(strength[1] - strength[-1]) < LEAST_APART:
+    if abs(strength[1] - strength[-1]) < CLEAR_LEAD:
         return f"the {len(CASES)} cases come out even"
     return (
         f"the {CASES[first]} case comes to {strength[first]:.2f} of 1, "

@@ -8,6 +8,7 @@ else's analysts is read as well. Pure functions; nothing raises.
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from agent_config import GATE_ID, MANAGER_ID, READER_ID, TRADER_ID
@@ -19,6 +20,9 @@ from torra.providers.rules.rule import side_of, word
 UNSCORED: Final = {MANAGER_ID, READER_ID, GATE_ID, TRADER_ID}
 """Who reports and moves no score."""
 
+Words = Sequence[tuple[float, Mapping[str, float | None]]]
+"""The trust in each report, and its adjustments."""
+
 LESSON_MEAN: Final = "lessons.mean_r"
 
 
@@ -29,18 +33,14 @@ def opinions(request: Request) -> list[AgentReport]:
     ]
 
 
-def offices(request: Request) -> tuple[list[AgentReport], list[AgentReport]]:
-    """Return those of the analysts, and those of the researchers."""
-    heard = opinions(request)
-    return (
-        [peer for peer in heard if peer.agent_id not in SIDES],
-        [peer for peer in heard if peer.agent_id in SIDES],
-    )
-
-
 def analysts(request: Request) -> list[AgentReport]:
     """Return those of the analysts."""
-    return offices(request)[0]
+    return [peer for peer in opinions(request) if peer.agent_id not in SIDES]
+
+
+def researchers(request: Request) -> list[AgentReport]:
+    """Return those of the researchers."""
+    return [peer for peer in opinions(request) if peer.agent_id in SIDES]
 
 
 def case_of(request: Request, side: int) -> AgentReport | None:
@@ -61,14 +61,15 @@ def mean_push(request: Request) -> float:
     return math.fsum(shares) / len(shares) if shares else 0.0
 
 
-def mean_asked(request: Request, vector: str) -> float | None:
-    """Return the analysts' mean adjustment of a vector by trust; None when none scored it."""
-    asked = [
-        trust(peer) * value
-        for peer in analysts(request)
-        if (value := peer.adjustments.get(vector)) is not None
-    ]
-    return sum(asked) / len(asked) if asked else None
+def weighed(request: Request) -> Words:
+    """Return the trust in each analyst, and what it asks for."""
+    return [(trust(peer), peer.adjustments) for peer in analysts(request)]
+
+
+def mean_adjustment(words: Words, vector: str) -> float | None:
+    """Return the mean adjustment of a vector by trust; None when nobody scored it."""
+    moved = [share * value for share, moves in words if (value := moves.get(vector)) is not None]
+    return sum(moved) / len(moved) if moved else None
 
 
 def sided(request: Request) -> list[int]:

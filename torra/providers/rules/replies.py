@@ -81,9 +81,10 @@ def cite(request: Request, names: Iterable[str]) -> list[Reply]:
     """Return the citations of those features that are there, each with its value."""
     features = request.features
     return [
-        citation(request, name)
+        {"id": name, "value": feature.value}
         for name in names
-        if number(features, name) is not None or word(features, name) is not None
+        if (feature := features.get(name))
+        and (isinstance(feature.value, str) or number(features, name) is not None)
     ]
 
 

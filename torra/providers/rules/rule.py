@@ -31,7 +31,7 @@ REGIME: Final = "market.regime"
 TREND_IN: Final = {"trend_up": 1.0, "trend_down": 1.0, "range": 0.0, "quiet": 0.0}
 """How much of a trend a regime is; a volatile one is half of it, as without a name."""
 
-UNSAID: Final = Phrase("", "", lambda *_: math.inf, "")
+NO_WORDS: Final = Phrase("", "", lambda *_: math.inf, "")
 """The words of what is counted and never said: no number is clear enough for them."""
 
 
@@ -49,10 +49,6 @@ class Signal(NamedTuple):
     def main(self) -> str:
         """The feature that it is about: what price, which all are measured by, is held against."""
         return self.reads[self.reads[0] == CLOSE]
-
-    def can_be_said(self) -> bool:
-        """Tell whether its number is clear enough for a sentence."""
-        return self.phrase.fits(self.values, fades=self.fades)
 
 
 Signals = Mapping[str, Sequence[Signal]]
@@ -78,20 +74,21 @@ class Rule(NamedTuple):
 
     def read(self, features: Features, trend: float) -> Signal | None:
         """Return what this row says, or None when it has nothing to go on."""
-        weight = self.range + (self.trend - self.range) * trend
+        reads, lean_of, in_trend, in_range, sparse, value, phrase, component = self
+        weight = in_range + (in_trend - in_range) * trend
         if weight == 0.0:
             return None
-        value = self.value
-        values = tuple([value(features, name) for name in self.reads])
+        values = tuple([value(features, name) for name in reads])
         if None in values:
-            return self.component.read(features, trend) if self.component else None
-        lean = self.lean(*values)
+            return component.read(features, trend) if component else None
+        lean = lean_of(*values)
         if not -1.0 <= lean <= 1.0:
             lean = max(-1.0, min(1.0, lean))
-        if lean == 0.0 and self.sparse:
+        if lean == 0.0 and sparse:
             return None
-        fades = weight < 0.0
-        return Signal(self.reads, values, -lean if fades else lean, abs(weight), fades, self.phrase)
+        if weight < 0.0:
+            return Signal(reads, values, -lean, -weight, True, phrase)
+        return Signal(reads, values, lean, weight, False, phrase)
 
 
 def read(rules: Iterable[Rule], features: Features, trend: float) -> list[Signal]:

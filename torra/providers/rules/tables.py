@@ -21,9 +21,9 @@ import math
 import operator
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import lru_cache, partial
+from functools import lru_cache
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from agent_config import EXPERTS
 from agents.contracts import VECTORS, Feature
@@ -32,7 +32,7 @@ from agents.phrases import PHRASES, Phrase
 from torra.evidence.outside_readings import FIT_R2
 from torra.providers.rules.rule import (
     ADX,
-    UNSAID,
+    NO_WORDS,
     Rule,
     Signals,
     ramp,
@@ -88,16 +88,16 @@ def _companion(change: float, together: float, ranked: float) -> float:
     return together * stretch if change * stretch > 0.0 else 0.0
 
 
-LEANS: Final[Mapping[str, Callable[..., float]]] = {
+LEANS: Final[Mapping[str, Callable[..., Any]]] = {
     "value": lambda value, *_: value,
     "heading": lambda heading: {"rising": 1.0, "falling": -1.0}.get(heading, 0.0),
     "difference": operator.sub,
-    "linear": lambda middle, unit, value: (value - middle) / unit,
-    "above": lambda middle, unit, value: math.tanh((value - middle) / unit),
-    "gap": lambda unit, value, other: math.tanh((value - other) / unit),
-    "in_atr": lambda width, value, atr: tanh_of(value, width * atr),
-    "distance": lambda width, price, other, atr: tanh_of(price - other, width * atr),
-    "near": lambda way, unit, distance: way * math.exp(-max(distance, 0.0) / unit),
+    "linear": lambda middle, unit: lambda value: (value - middle) / unit,
+    "above": lambda middle, unit: lambda value: math.tanh((value - middle) / unit),
+    "gap": lambda unit: lambda value, other: math.tanh((value - other) / unit),
+    "in_atr": lambda width: lambda value, atr: tanh_of(value, width * atr),
+    "distance": lambda width: lambda price, other, atr: tanh_of(price - other, width * atr),
+    "near": lambda way, unit: lambda distance: way * math.exp(-max(distance, 0.0) / unit),
     "in_range": lambda drift, low, high: tanh_of(drift, (high - low) / 2.0),
     "in_band": lambda close, low, mid, high: tanh_of(close - mid, (high - low) / 2.0),
     "outside": _outside,
@@ -111,9 +111,9 @@ LEANS: Final[Mapping[str, Callable[..., float]]] = {
     "on_spread": lambda body, rank: math.tanh(body) * (1.0 - ramp(rank, *DEAR)),
     "slope": lambda slope, r2: tanh_of(slope, 0.05) * r2,
     "place": lambda place, r2: (2.0 * place - 1.0) * math.sqrt(max(r2, 0.0)),
-    "pattern": lambda side, there, done: side * there * (1.0 if done else BEGUN),
+    "pattern": lambda side: lambda there, done: side * there * (1.0 if done else BEGUN),
 }
-"""How the values that are read lean; a row's own numbers come before them."""
+"""How the values that are read lean; a row's own numbers make the lean of some."""
 
 
 # --- the tables -----------------------------------------------------------------------------------
@@ -127,12 +127,12 @@ def _tables() -> dict[str, dict[str, list[Rule]]]:
             reads = tuple(row["features"].split())
             rule = Rule(
                 reads,
-                partial(LEANS[name], *map(float, fixed)) if fixed else LEANS[name],
+                LEANS[name](*map(float, fixed)) if fixed else LEANS[name],
                 float(row["trend"]),
                 float(row["range"]),
                 bool(row["sparse"]),
                 word if name == "heading" else number,
-                PHRASES.get(reads, UNSAID),
+                PHRASES.get(reads, NO_WORDS),
             )
             if row["component"]:
                 own = (f"component.{row['component']}",)
@@ -156,11 +156,11 @@ def signals_for(seat: str, features: Features, vectors: Sequence[str]) -> Signal
         companions = companion_rules(features) if seat == "macro" else ()
         overlay = read((*table[""], *companions), features, trend)
         return dict.fromkeys(vectors, overlay) if overlay else {}
-    found = {
+    by_vector = {
         vector: read((*COMMON_RULES[vector], *table.get(vector, ())), features, trend)
         for vector in vectors
     }
-    return {vector: signals for vector, signals in found.items() if signals}
+    return {vector: signals for vector, signals in by_vector.items() if signals}
 
 
 def companion_rules(features: Features) -> Iterator[Rule]:
