@@ -2,7 +2,8 @@
 
 A mode is a row of `MODES`, the only place that knows modes apart: a new desk is a new row. The
 pydantic models are the `agents` and `gate` sections of a profile and the only place where their
-default values stand. The module imports nothing of Torra: it lifts out with the agents.
+default values stand; the string below a setting describes it on pages. The module imports nothing
+of Torra: it lifts out with the agents.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import lru_cache
+from itertools import chain
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
@@ -55,7 +56,7 @@ class StagePlan:
     `share` is the part, 0 to 1, of the time that remains which the stage may use. `sees` are the
     kinds whose reports its agents read. A stage that `debates` is asked once in each of a profile's
     rounds; its agents read one another's last case, and it is left out below the quorum. `again` is
-    the share of a further round, 0 where it is that of the first.
+    the share of a further round, by default that of the first.
     """
 
     name: str
@@ -121,8 +122,8 @@ class Mode:
 
     def share(self, name: str, number: int) -> float | None:
         """Return the share of one round of a stage; None for a stage that it has not."""
-        found = next((stage for stage in self.stages if stage.name == name), None)
-        return None if found is None else found.share_of(number)
+        shares = (stage.share_of(number) for stage in self.stages if stage.name == name)
+        return next(shares, None)
 
 
 THREE_STAGES: Final = (
@@ -263,12 +264,10 @@ TRUST_DECIMALS: Final = 8
 
 def tabled_trust(timeframe: str, regime: str) -> dict[str, float]:
     """Return the tabled weight of each expert; of none for a regime that has no row."""
-    row = TRUST.get(regime)
-    if row is None:
-        return {}
-    rank = HIERARCHY["long" if timeframe in LONG_FROM else "short"]
-    products = {name: rank[name] * row[name] for name in EXPERTS}
-    return {name: round(max(TRUST_FLOOR, one), TRUST_DECIMALS) for name, one in products.items()}
+    ranks = HIERARCHY["long" if timeframe in LONG_FROM else "short"]
+    factors = TRUST.get(regime, {}).items()
+    weights = {name: max(TRUST_FLOOR, ranks[name] * factor) for name, factor in factors}
+    return {name: round(weights[name], TRUST_DECIMALS) for name in EXPERTS if name in weights}
 
 
 REGIME_BUDGET: Final[Mapping[str, float]] = {
@@ -343,8 +342,8 @@ but think before it may need thousands.
 """
 
 MODELS: Final[dict[str, dict[str, str]]] = {
-    "rules": {"quick": "rules", "deep": "rules", "chief": "rules"},
-    "recorded": {"quick": "recorded", "deep": "recorded", "chief": "recorded"},
+    "rules": dict.fromkeys(OUTPUT_TOKENS, "rules"),
+    "recorded": dict.fromkeys(OUTPUT_TOKENS, "recorded"),
     "anthropic": {
         "quick": "claude-haiku-5-5",
         "deep": "claude-sonnet-5-5",
@@ -390,7 +389,7 @@ def is_plug_in(name: str) -> bool:
     return PLUG_IN.fullmatch(name) is not None
 
 
-def asked_outside(provider: str) -> bool:
+def may_cost(provider: str) -> bool:
     """Tell whether a provider may cost money: a vendor, or a plug-in, whose prices nobody knows."""
     return provider in VENDORS or is_plug_in(provider)
 
@@ -425,10 +424,8 @@ def row_of(seats: Iterable[str]) -> Mode:
 
     Who is consulted may be among them.
     """
-    sat = frozenset(seats)
-    rows = MODES.values()
-    found = (row for row in rows if frozenset(row.seats) == sat - {row.consults})
-    return next(found, next(iter(rows)))
+    rows, sat = [*MODES.values()], {*seats}
+    return next((row for row in rows if {*row.seats} == sat - {row.consults}), rows[0])
 
 
 class Section(BaseModel):
@@ -437,70 +434,70 @@ class Section(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False, strict=True)
 
 
+Share = Annotated[float, Field(ge=0, le=1)]
+Percentile = Annotated[float, Field(ge=0, le=100)]
+Positive = Annotated[float, Field(gt=0)]
+Minutes = Annotated[float, Field(ge=0, le=1_440)]
+Choice = Literal["auto", "always", "never"]
+
+
 class GateSettings(Section):
     """The arithmetic of the gate. Ratios are plain numbers, percentiles 0 to 100."""
 
-    max_spread_atr: float = Field(
-        0.15, gt=0, description="veto: the spread is above this share of ATR(14)"
-    )
-    min_valid_bars: int = Field(210, ge=1, description="veto: fewer bars of history than this")
-    max_bar_age: float = Field(
-        2.0, gt=0, description="veto: the newest bar closed more than this many bars ago"
-    )
-    volatility_percentile: float = Field(
-        95.0, ge=0, le=100, description="volatility is high above this percentile of its own past"
-    )
-    volatility_multiplier: float = Field(
-        0.7, ge=0, le=1, description="multiplier when volatility is high"
-    )
-    losing_streak: int = Field(3, ge=1, description="losses in a row that count as a streak")
-    losing_streak_multiplier: float = Field(
-        0.7, ge=0, le=1, description="multiplier in a losing streak"
-    )
-    exposure_multiplier: float = Field(
-        0.8,
-        ge=0,
-        le=1,
-        description="multiplier while another instance of the desk holds a position",
-    )
-    disagreement_scale: float = Field(
-        0.6, gt=0, description="how far apart analysts must be for the size to go down to nothing"
-    )
-    disagreement_floor: float = Field(
-        0.3, ge=0, le=1, description="disagreement lowers it no further"
-    )
-    event_before_minutes: float = Field(
-        30.0, ge=0, le=1_440, description="veto: a high-impact event is this near or nearer"
-    )
-    event_after_minutes: float = Field(
-        15.0, ge=0, le=1_440, description="veto: a high-impact event was this recently or later"
-    )
+    max_spread_atr: Positive = 0.15
+    """veto: the spread is above this share of ATR(14)"""
 
-    panic_percentile: float = Field(
-        95.0,
-        ge=0,
-        le=100,
-        description="risk officer: VIX or DVOL at this rank or above is panic",
-    )
-    panic_multiplier: float = Field(
-        0.5, ge=0, le=1, description="risk officer: multiplier in such a panic"
-    )
-    crowded_percentile: float = Field(
-        95.0,
-        ge=50,
-        le=100,
-        description="risk officer: funding at this rank of its past or above vetoes a BUY, at 100 "
-        "less it or below a SELL",
-    )
-    liquidations_percentile: float = Field(
-        99.0, ge=0, le=100, description="risk officer: liquidations at this rank or above"
-    )
-    liquidations_multiplier: float = Field(
-        0.5, ge=0, le=1, description="risk officer: multiplier among so many liquidations"
-    )
-    exhaustion_multiplier: float = Field(
-        0.8, ge=0, le=1, description="risk officer: multiplier at a bar that shows exhaustion"
-    )
+    min_valid_bars: int = Field(210, ge=1)
+    """veto: fewer bars of history than this"""
+
+    max_bar_age: Positive = 2.0
+    """veto: the newest bar closed more than this many bars ago"""
+
+    volatility_percentile: Percentile = 95.0
+    """volatility is high above this percentile of its own past"""
+
+    volatility_multiplier: Share = 0.7
+    """multiplier when volatility is high"""
+
+    losing_streak: int = Field(3, ge=1)
+    """losses in a row that count as a streak"""
+
+    losing_streak_multiplier: Share = 0.7
+    """multiplier in a losing streak"""
+
+    exposure_multiplier: Share = 0.8
+    """multiplier while another instance of the desk holds a position"""
+
+    disagreement_scale: Positive = 0.6
+    """how far apart analysts must be for the size to go down to nothing"""
+
+    disagreement_floor: Share = 0.3
+    """disagreement lowers it no further"""
+
+    event_before_minutes: Minutes = 30.0
+    """veto: a high-impact event is this near or nearer"""
+
+    event_after_minutes: Minutes = 15.0
+    """veto: a high-impact event was this recently or later"""
+
+    panic_percentile: Percentile = 95.0
+    """risk officer: VIX or DVOL at this rank or above is panic"""
+
+    panic_multiplier: Share = 0.5
+    """risk officer: multiplier in such a panic"""
+
+    crowded_percentile: float = Field(95.0, ge=50, le=100)
+    """risk officer: funding at this rank of its past or above vetoes a BUY, at 100 less it or
+    below a SELL"""
+
+    liquidations_percentile: Percentile = 99.0
+    """risk officer: liquidations at this rank or above"""
+
+    liquidations_multiplier: Share = 0.5
+    """risk officer: multiplier among so many liquidations"""
+
+    exhaustion_multiplier: Share = 0.8
+    """risk officer: multiplier at a bar that shows exhaustion"""
 
 
 HASHED: Final = "hashed"
@@ -513,205 +510,152 @@ MOST_NOTES: Final = 3
 class MemorySettings(Section):
     """The `agents.memory` section of a profile: which lessons of earlier trades a tick is told."""
 
-    use: Literal["auto", "on", "off"] = Field(
-        "auto",
-        description="whether a tick is told of lessons of closed trades (auto: where the mode says "
-        "so)",
-    )
+    use: Literal["auto", "on", "off"] = "auto"
+    """whether a tick is told of lessons of closed trades (auto: where the mode says so)"""
+
     roles: tuple[str, ...] = Field(
         ("bull_researcher", "bear_researcher", MANAGER_ID, JUDGE_ID, TRADER_ID),
         strict=False,
         max_length=MAX_AGENTS,
-        description="agents by name that are told lessons in words, quoted",
     )
-    notes: int = Field(
-        MOST_NOTES, ge=0, le=MOST_NOTES, description="how many lessons they are told in words"
-    )
-    embedder: str = Field(
-        HASHED,
-        min_length=1,
-        max_length=400,
-        description="how lessons are compared by their words: hashed, or the folder of a model2vec "
-        "model",
-    )
-    review: Literal["rules", "model"] = Field(
-        "rules",
-        description="who writes of a closed trade: the rules alone, or later the deep model too",
-    )
+    """agents by name that are told lessons in words, quoted"""
+
+    notes: int = Field(MOST_NOTES, ge=0, le=MOST_NOTES)
+    """how many lessons they are told in words"""
+
+    embedder: str = Field(HASHED, min_length=1, max_length=400)
+    """how lessons are compared by their words: hashed, or the folder of a model2vec model"""
+
+    review: Literal["rules", "model"] = "rules"
+    """who writes of a closed trade: the rules alone, or later the deep model too"""
 
 
 class EscalationSettings(Section):
     """The `agents.escalation` section of a profile: when the trader is asked of the chief tier."""
 
-    when: Literal["conviction", "pivotal", "off"] = Field(
-        "conviction",
-        description="when the chief tier is asked for the trade's thesis: where the desk's "
-        "conviction is high, where the desk alone decides the verdict, or never",
-    )
-    at: float = Field(
-        0.75, ge=0, le=1, description="conviction in the opening from which it is asked"
-    )
+    when: Literal["conviction", "pivotal", "off"] = "conviction"
+    """when the chief tier is asked for the trade's thesis: where the desk's conviction is high,
+    where the desk alone decides the verdict, or never"""
 
-
-_EXPERTS: Final = frozenset(EXPERTS)
-
-DESKS: Final = 64
-"""Desks whose order is remembered: every mode, and as many of profiles' own."""
-
-
-@lru_cache(maxsize=DESKS)
-def _seated(chosen: tuple[str, ...]) -> tuple[str, ...]:
-    """Return the ids of agents in asking order, each once, the gate last."""
-    return (*(name for name in dict.fromkeys(chosen) if name != GATE_ID), GATE_ID)
+    at: Share = 0.75
+    """conviction in the opening from which it is asked"""
 
 
 class AgentSettings(Section):
     """The `agents` section of a profile."""
 
-    mode: ModeName = Field(
-        "budget",
-        description="which desk of agents (docs/agents.md); firm also sets influence earned, "
-        "timeout_seconds 30 and quorum 3, swarm influence earned and quorum 0",
-    )
-    active_agents: tuple[str, ...] = Field(
-        (),
-        strict=False,
-        max_length=MAX_AGENTS,
-        description="agents by name; when not empty it wins over mode",
-    )
-    influence: Literal["full", "shadow", "earned"] = Field(
-        "full",
-        description="whether what agents say counts; shadow: they are asked and recorded only; "
-        "earned: shadow until the scorecard's rule promotes them (docs/scorecard.md)",
-    )
-    outage_size: float = Field(
-        0.25,
-        ge=0,
-        le=1,
-        description="largest share of an opening's size while no agent is heard because models "
-        "fail; never more than one word of the desk (docs/debate.md, Outage)",
-    )
-    none_cost: float = Field(
-        NONE_COST,
-        ge=0,
-        le=OPPOSITION_COST,
-        description="share of an opening's conviction that is lost at least where a manager or a "
-        "judge takes no side and an analyst is opposed (docs/debate.md)",
-    )
-    debate_rounds: int = Field(1, ge=1, le=3, description="rounds of bull against bear")
-    rebuttal: Literal["auto", "always", "never"] = Field(
-        "auto",
-        description="whether bull and bear answer each other in a second round (auto: in mode "
-        "firm, where analysts oppose each other or the agents may change the verdict; never where "
-        "the rules answer)",
-    )
-    quorum: int = Field(
-        3,
-        ge=0,
-        le=MAX_AGENTS,
-        description="analysts' reports, abstentions included, without which a desk of four or more "
-        "analysts skips its researchers",
-    )
-    second_look: Literal["auto", "always", "never"] = Field(
-        "auto",
-        description="whether a report of low confidence is thought over once more, if time and "
-        "budget allow (auto: in modes full and firm)",
-    )
+    mode: ModeName = "budget"
+    """which desk of agents (docs/agents.md); firm also sets influence earned, timeout_seconds
+    30 and quorum 3, swarm influence earned and quorum 0"""
+
+    active_agents: tuple[str, ...] = Field((), strict=False, max_length=MAX_AGENTS)
+    """agents by name; when not empty it wins over mode"""
+
+    influence: Literal["full", "shadow", "earned"] = "full"
+    """whether what agents say counts; shadow: they are asked and recorded only; earned: shadow
+    until the scorecard's rule promotes them (docs/scorecard.md)"""
+
+    outage_size: Share = 0.25
+    """largest share of an opening's size while no agent is heard because models fail; never
+    more than one word of the desk (docs/debate.md, Outage)"""
+
+    none_cost: float = Field(NONE_COST, ge=0, le=OPPOSITION_COST)
+    """share of an opening's conviction that is lost at least where a manager or a judge takes
+    no side and an analyst is opposed (docs/debate.md)"""
+
+    debate_rounds: int = Field(1, ge=1, le=3)
+    """rounds of bull against bear"""
+
+    rebuttal: Choice = "auto"
+    """whether bull and bear answer each other in a second round (auto: in mode firm, where
+    analysts oppose each other or the agents may change the verdict; never where the rules
+    answer)"""
+
+    quorum: int = Field(3, ge=0, le=MAX_AGENTS)
+    """analysts' reports, abstentions included, without which a desk of four or more analysts
+    skips its researchers"""
+
+    second_look: Choice = "auto"
+    """whether a report of low confidence is thought over once more, if time and budget allow
+    (auto: in modes full and firm)"""
+
     provider: Annotated[
         Literal["rules", "recorded", "anthropic", "google", "openai_compatible"] | StrictStr,
         or_plug_in("rules", "recorded", *VENDORS, short=SHORT_NAMES),
-    ] = Field(
-        "rules",
-        description="who answers; rules need no key and no network; openai is short for "
-        "openai_compatible",
-    )
-    quick_think_model: ModelName = Field(
-        "",
-        description="model of the analysts and the gate, or vendor:model; empty = the provider's",
-    )
-    deep_think_model: ModelName = Field(
-        "", description="model of the researchers, or vendor:model; empty = the provider's"
-    )
-    chief_think_model: ModelName = Field(
-        "",
-        description="model of an escalated trader, or vendor:model; empty = the provider's",
-    )
-    escalation: EscalationSettings = Field(
-        EscalationSettings(), description="when the trader is asked of the chief tier"
-    )
-    role_models: dict[str, ModelName] = Field(
-        {}, description="model, or vendor:model, of single agents by name; wins over the tier"
-    )
-    role_caps: dict[str, dict[str, int]] = Field(
-        {},
-        description="longest prompt and answer of single agents by name: prompt_bytes (2,000 to "
-        "24,000; else 10,000, a judge's 20,000), output_tokens (200 to 8,000; else by tier)",
-    )
-    fallback_models: tuple[ModelName, ...] = Field(
-        (),
-        strict=False,
-        max_length=MAX_FALLBACKS,
-        description="vendors, or vendor:model, asked in turn while those before are down for a "
-        "tick",
-    )
-    max_api_cost_per_hour: float = Field(
-        2.00, ge=0, description="USD that any sliding hour may cost (rules cost nothing)"
-    )
-    timeout_seconds: float = Field(
-        15.0, gt=0, le=900, description="a tick's deadline, in real seconds"
-    )
-    call_policy: Literal["always", "pivotal"] = Field(
-        "always",
-        description="when agents are asked; pivotal: only where they could change a verdict",
-    )
-    pivotal_sample: float = Field(
-        0.05, ge=0, le=1, description="how often pivotal asks the agents although it need not"
-    )
-    include_news: bool = Field(
-        False, description="collect headlines (section news) and show them to the news agent"
-    )
-    include_markov_context: bool = Field(
-        True, description="show agents the Markov state and its transitions"
-    )
-    include_sentiment_history: bool = Field(
-        True, description="show agents the recent consensus scores"
-    )
-    history_lookback: int = Field(
-        10, ge=1, le=100, description="how many past ticks the memory context holds"
-    )
-    memory: MemorySettings = Field(
-        MemorySettings(), description="lessons of closed trades (docs/memory.md)"
-    )
-    gate_call: Literal["always", "openings"] = Field(
-        "always",
-        description="when the gate's model is asked; openings: only where a position can open, its "
-        "rules stand always",
-    )
-    judge_hold: Literal["size", "veto"] = Field(
-        "size",
-        description="what a judge that takes no side does to an opening: lessens its size, or "
-        "vetoes it",
-    )
-    judge_close: Literal["off", "propose"] = Field(
-        "propose",
-        description="whether a close that the judge asks for is proposed to a person",
-    )
-    trust: Literal["prior", "flat"] = Field(
-        "prior",
-        description="whose word counts how much in a swarm: by regime as tabled, or all alike",
-    )
-    standing: Literal["off", "on"] = Field(
-        "off",
-        description="whether the swarm is told how often each of it was right, and the judge's "
-        "chances are held to what came of them",
-    )
-    picture: Literal["off", "rendered", "file"] = Field(
-        "off",
-        description="whether a role may see the chart: drawn here (extra chart), or MT5's own file",
-    )
-    picture_file: str = Field(
-        "", description="where MT5 writes its screenshot; {symbol} and {timeframe} are filled in"
-    )
+    ] = "rules"
+    """who answers; rules need no key and no network; openai is short for openai_compatible"""
+
+    quick_think_model: ModelName = ""
+    """model of the analysts and the gate, or vendor:model; empty = the provider's"""
+
+    deep_think_model: ModelName = ""
+    """model of the researchers, or vendor:model; empty = the provider's"""
+
+    chief_think_model: ModelName = ""
+    """model of an escalated trader, or vendor:model; empty = the provider's"""
+
+    escalation: EscalationSettings = EscalationSettings()
+    """when the trader is asked of the chief tier"""
+
+    role_models: dict[str, ModelName] = {}
+    """model, or vendor:model, of single agents by name; wins over the tier"""
+
+    role_caps: dict[str, dict[str, int]] = {}
+    """longest prompt and answer of single agents by name: prompt_bytes (2,000 to 24,000; else
+    10,000, a judge's 20,000), output_tokens (200 to 8,000; else by tier)"""
+
+    fallback_models: tuple[ModelName, ...] = Field((), strict=False, max_length=MAX_FALLBACKS)
+    """vendors, or vendor:model, asked in turn while those before are down for a tick"""
+
+    max_api_cost_per_hour: float = Field(2.00, ge=0)
+    """USD that any sliding hour may cost (rules cost nothing)"""
+
+    timeout_seconds: float = Field(15.0, gt=0, le=900)
+    """a tick's deadline, in real seconds"""
+
+    call_policy: Literal["always", "pivotal"] = "always"
+    """when agents are asked; pivotal: only where they could change a verdict"""
+
+    pivotal_sample: Share = 0.05
+    """how often pivotal asks the agents although it need not"""
+
+    include_news: bool = False
+    """collect headlines (section news) and show them to the news agent"""
+
+    include_markov_context: bool = True
+    """show agents the Markov state and its transitions"""
+
+    include_sentiment_history: bool = True
+    """show agents the recent consensus scores"""
+
+    history_lookback: int = Field(10, ge=1, le=100)
+    """how many past ticks the memory context holds"""
+
+    memory: MemorySettings = MemorySettings()
+    """lessons of closed trades (docs/memory.md)"""
+
+    gate_call: Literal["always", "openings"] = "always"
+    """when the gate's model is asked; openings: only where a position can open, its rules stand
+    always"""
+
+    judge_hold: Literal["size", "veto"] = "size"
+    """what a judge that takes no side does to an opening: lessens its size, or vetoes it"""
+
+    judge_close: Literal["off", "propose"] = "propose"
+    """whether a close that the judge asks for is proposed to a person"""
+
+    trust: Literal["prior", "flat"] = "prior"
+    """whose word counts how much in a swarm: by regime as tabled, or all alike"""
+
+    standing: Literal["off", "on"] = "off"
+    """whether the swarm is told how often each of it was right, and the judge's chances are
+    held to what came of them"""
+
+    picture: Literal["off", "rendered", "file"] = "off"
+    """whether a role may see the chart: drawn here (extra chart), or MT5's own file"""
+
+    picture_file: str = ""
+    """where MT5 writes its screenshot; {symbol} and {timeframe} are filled in"""
 
     @field_validator("role_caps")
     @classmethod
@@ -738,29 +682,23 @@ class AgentSettings(Section):
         if row is None:
             return handler(given)
         defaults = row.defaults.get("agents", {})
-        found = handler({**defaults, **given})
-        found.model_fields_set.difference_update(defaults.keys() - given.keys())
-        return found
+        settings = handler({**defaults, **given})
+        settings.model_fields_set.difference_update(defaults.keys() - given.keys())
+        return settings
 
     @field_validator("fallback_models")
     @classmethod
-    def _vendors_once(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+    def _check_fallbacks(cls, value: tuple[str, ...], info: ValidationInfo) -> tuple[str, ...]:
         named = [name.partition(":") for name in value]
+        vendors = [vendor for vendor, _, _ in named]
         if any(vendor not in VENDORS or (colon and not model) for vendor, colon, model in named):
             raise ValueError(f"name vendors or vendor:model; vendors are {', '.join(VENDORS)}")
-        if len({vendor for vendor, _, _ in named}) < len(named):
+        if len({*vendors}) < len(vendors):
             raise ValueError(
                 "name each vendor once: one that is down is down with all of its models"
             )
-        return value
-
-    @field_validator("fallback_models")
-    @classmethod
-    def _stand_in_for_somebody(
-        cls, value: tuple[str, ...], info: ValidationInfo
-    ) -> tuple[str, ...]:
-        asked = {vendor for vendor, _ in cls.model_construct(**info.data).first_routes()}
-        if idle := [name for name in value if asked == {name.partition(":")[0]}]:
+        first = {vendor for vendor, _ in cls.model_construct(**info.data).first_routes()}
+        if idle := [name for name, vendor in zip(value, vendors, strict=True) if first == {vendor}]:
             raise ValueError(
                 f"every agent asks the vendor of {idle[0]} first, so that it stands in for nobody: "
                 "take it out"
@@ -769,16 +707,22 @@ class AgentSettings(Section):
 
     def desk(self) -> tuple[str, ...]:
         """Return the ids of the agents at this desk in asking order, the gate last."""
-        return _seated(tuple(self.active_agents or MODES[self.mode].seats))
+        seats = dict.fromkeys(self.active_agents or self.row().seats)
+        seats.pop(GATE_ID, None)
+        return (*seats, GATE_ID)
 
     def row(self) -> Mode:
         """Return the row of this desk's mode; agents that a profile names walk its stages too."""
         return MODES[self.mode]
 
+    def _is_on(self, choice: str, auto: bool) -> bool:
+        """Tell whether a choice is made: auto is what the mode says of its own agents."""
+        return choice in ("on", "always") or (choice == "auto" and auto and not self.active_agents)
+
     def rebuts(self) -> bool:
         """Tell whether a second round is held where it is worth one: none of the rules is."""
-        auto = self.row().rebuttal and not self.active_agents and self.provider != "rules"
-        return self.rebuttal == "auto" and auto and self.debate_rounds == 1
+        worth = self.rebuttal == "auto" and self.provider != "rules" and self.debate_rounds == 1
+        return worth and self._is_on("auto", self.row().rebuttal)
 
     def most_rounds(self) -> int:
         """Return in how many rounds bull and bear are asked at most."""
@@ -791,17 +735,15 @@ class AgentSettings(Section):
 
     def seats_experts(self) -> bool:
         """Tell whether the evidence of the swarm's experts is to be worked out."""
-        return not _EXPERTS.isdisjoint(self.desk())
+        return not {*EXPERTS}.isdisjoint(self.desk())
 
     def looks_again(self) -> bool:
         """Tell whether a doubtful report is to be looked at a second time."""
-        auto = self.row().second_look and not self.active_agents
-        return self.second_look == "always" or (self.second_look == "auto" and auto)
+        return self._is_on(self.second_look, self.row().second_look)
 
     def remembers(self) -> bool:
         """Tell whether a tick is told of lessons of earlier trades."""
-        auto = self.row().memory and not self.active_agents
-        return self.memory.use == "on" or (self.memory.use == "auto" and auto)
+        return self._is_on(self.memory.use, self.row().memory)
 
     def ladder(self) -> Iterator[AgentSettings]:
         """Yield these settings and those of the desks below, the dearest first.
@@ -816,11 +758,9 @@ class AgentSettings(Section):
 
     def model(self, role_id: str, tier: str) -> str:
         """Return what an agent of a tier (quick, deep, chief) asks: "model" or "vendor:model"."""
-        named = {"quick": self.quick_think_model, "chief": self.chief_think_model}.get(
-            tier, self.deep_think_model
-        )
-        usual = MODELS.get(self.provider, {}).get(tier, tier)  # a plug-in may know the tiers
-        return self.role_models.get(role_id) or named or usual
+        named = self.role_models.get(role_id) or getattr(self, f"{tier}_think_model")
+        # a plug-in may know the tiers
+        return str(named or MODELS.get(self.provider, {}).get(tier, tier))
 
     def caps(self, role_id: str, tier: str) -> tuple[int, int]:
         """Return the longest prompt, in bytes, and the longest answer, in tokens, of an agent."""
@@ -832,11 +772,8 @@ class AgentSettings(Section):
 
     def fallbacks(self, tier: str) -> tuple[tuple[str, str], ...]:
         """Return (vendor, model) of those who stand in for an agent of a tier, in their order."""
-        found = (route(name, name) for name in self.fallback_models)
-        return tuple(
-            (vendor, MODELS[vendor][tier]) if vendor == model else (vendor, model)
-            for vendor, model in found
-        )
+        spare = (name.partition(":") for name in self.fallback_models)
+        return tuple((vendor, model or MODELS[vendor][tier]) for vendor, _, model in spare)
 
     def first_routes(self) -> tuple[tuple[str, str], ...]:
         """Return every (provider, model) that is asked while nobody is down."""
@@ -850,8 +787,8 @@ class AgentSettings(Section):
 
     def routes(self) -> tuple[tuple[str, str], ...]:
         """Return every (provider, model) that a desk with these settings may ask."""
-        spare = [found for tier in self.tiers() for found in self.fallbacks(tier)]
-        return tuple(dict.fromkeys([*self.first_routes(), *spare]))
+        spares = (self.fallbacks(tier) for tier in self.tiers())
+        return tuple(dict.fromkeys(chain(self.first_routes(), *spares)))
 
     def vendors(self) -> tuple[str, ...]:
         """Return every provider that a desk with these settings may ask."""
@@ -859,7 +796,7 @@ class AgentSettings(Section):
 
     def paid(self) -> tuple[str, ...]:
         """Return those providers of this desk that may have to be paid."""
-        return tuple(filter(asked_outside, self.vendors()))
+        return tuple(filter(may_cost, self.vendors()))
 
 
 class DebateSettings(Section):

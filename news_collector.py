@@ -174,7 +174,7 @@ class Collector(Poller[NewsAnswer]):
         """
         states = [*super().status()]
         for name in self._files:
-            status, detail, count = self._files.told(name, looked_at=self._rest is not None)
+            status, detail, count = self._files.state(name, refreshed=self._rest is not None)
             topic = self._files.topic(name)
             states.append(TopicState("file", topic, status=status, detail=detail, items=count))
         return tuple(states)
@@ -194,7 +194,7 @@ class Collector(Poller[NewsAnswer]):
         if "file" in settings.sources:
             rows, status = self._files.known(
                 settings.file, subject, since=since, as_of=as_of,
-                max_age_hours=settings.max_age_hours, looked_at=self._rest is not None,
+                max_age_hours=settings.max_age_hours, refreshed=self._rest is not None,
             )  # fmt: skip
             # The stored item wins: a record names items by id, so they must stay as they counted.
             items = {**{item.id: item for item in rows}, **items}
@@ -213,7 +213,7 @@ class Collector(Poller[NewsAnswer]):
             for peer in vendor_figures.peers_of(known)
         }
         figures = {name: value for name, value in known.items() if name in RATIOS}
-        figures |= vendor_figures.beside(known, peers, as_of)
+        figures |= vendor_figures.read(known, peers, as_of)
         if figures:
             return figures, NewsStatus.AVAILABLE
         return {}, _merged(self._statuses(subject, settings, figures=True))
@@ -263,7 +263,7 @@ class Collector(Poller[NewsAnswer]):
         """Store what an answer brought; return it without what was refused at the door."""
         try:
             moment = self._now()
-            young = [item.seen(moment) for item in answer.items
+            young = [item.first_seen_at(moment) for item in answer.items
                      if moment - item.published <= OLDEST]  # fmt: skip
             good = tuple(rated(item, self._score) for item in young if in_time(item))
             self._store.store_news(good)

@@ -26,8 +26,8 @@ import json
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
-from functools import lru_cache
-from typing import Any, Final, TypeVar
+from functools import cached_property, lru_cache
+from typing import Any, Final
 
 from agent_config import EXPERTS
 from agents.contracts import (
@@ -55,9 +55,7 @@ from agents.contracts import (
 )
 from agents.evidence import named
 from agents.texts.fence import clean, has_nonce, without_nonce
-from agents.texts.lazy_text import lazy_text
 
-Argued = TypeVar("Argued", Point, Rebuttal)
 Cite = Callable[[str, float | str | None], str]
 
 NUMBERS_ONLY: Final = frozenset({"news"})
@@ -124,9 +122,6 @@ OWN_FIELDS: Final = (
     *("anomaly", "pattern", "regime", "budget", "first", "win_share"),
 )
 """Fields of a report that hold numbers and words of Torra's own: others see them as they are."""
-
-PROSE: Final = frozenset({"says", "why"})
-"""Fields of a point or an answer that a model writes."""
 
 SHOWN_MEMORY: Final[Mapping[str, tuple[str, slice, int]]] = {
     "recent_transitions": ("newest first", slice(3), 0),
@@ -373,6 +368,23 @@ UNLIKE_LESSONS: Final = (
 )
 
 
+class RolePrompt(Prompt):
+    """A prompt whose texts are written when they are first read: rules read none."""
+
+    about: tuple[DebateContext, Role, Mapping[str, Feature]]
+
+    @cached_property
+    def system(self) -> str:
+        """The shared prefix and the role's own lines."""
+        _, role, _ = self.about
+        return SHARED_PREFIX + "\n".join(_system_lines(role, self.shape))
+
+    @cached_property
+    def user(self) -> str:
+        """The bar, the evidence and what others say."""
+        return "\n".join(_user_lines(*self.about))
+
+
 def build_interpretive_prompt(context: DebateContext, role: Role = SCORER) -> Prompt:
     """Write the prompt of a role, by default that of the single-model scorer.
 
@@ -380,12 +392,11 @@ def build_interpretive_prompt(context: DebateContext, role: Role = SCORER) -> Pr
     """
     shape = AHEAD.get(role.shape, role.shape) if context.ahead else role.shape
     shown = shown_features(context, role)
-    return Prompt(
-        system=lazy_text(lambda: SHARED_PREFIX + "\n".join(_system_lines(role, shape))),
-        user=lazy_text(lambda: "\n".join(_user_lines(context, role, shown))),
-        shape=shape,
-        evidence=tuple(shown),
-    )
+    prompt = RolePrompt("", "", shape, tuple(shown))
+    own = vars(prompt)
+    del own["system"], own["user"]
+    own["about"] = (context, role, shown)
+    return prompt
 
 
 def build_review_prompt(context: DebateContext, written: str = "") -> Prompt:
@@ -435,31 +446,30 @@ def shortened(prompt: Prompt, most: int) -> Prompt:
     lines = prompt.user.split("\n")
     places = {line.partition(" = ")[0]: at for at, line in reversed([*enumerate(lines)])}
     reasons = _reasons(lines)
-    beside = {
-        places[name]: name
+    numbers = [
+        places[name]
         for block in LEFT_OUT
         for name in reversed(prompt.evidence)
         if name.startswith(block) and name in places
+    ]
+    notes = {
+        REPORTED: ("(the reasons of {} points are left out: no room)", reasons),
+        LISTED: ("({} numbers from beside the chart are left out: no room)", numbers),
     }
-
-    left_out = (
-        (REPORTED, "(the reasons of {} points are left out: no room)", reasons),
-        (LISTED, "({} numbers from beside the chart are left out: no room)", beside),
-    )
     room = most - len(prompt.system.encode()) - len(prompt.user.encode())
-    room -= sum(len(note.format(999)) for _, note, cut in left_out if cut is beside or cut)
+    room -= sum(len(note.format(999)) for note, cut in notes.values() if cut is not reasons or cut)
     gone: set[int] = set()
-    for at in (*reasons, *beside):
+    for at in (*reasons, *numbers):
         if room >= 0:
             break
         room += len(lines[at].encode()) + 1
         gone.add(at)
     if not gone:
         return prompt
-    for head, note, cut in left_out:
+    unlisted = {lines[at].partition(" = ")[0] for at in gone}
+    for head, (note, cut) in notes.items():
         if count := len(gone.intersection(cut)):
             lines[lines.index(head)] += f"\n{note.format(count)}"
-    unlisted = {beside.get(at) for at in gone}
     return replace(
         prompt,
         user="\n".join(line for at, line in enumerate(lines) if at not in gone),
@@ -488,7 +498,9 @@ def _user_lines(context: DebateContext, role: Role, shown: Mapping[str, Feature]
     if context.picture is not None and role.picture:
         yield PICTURE
     yield LISTED
-    yield from (_line(one) for one in shown.values() if not _is_strangers(one))
+    strangers = role.id in NUMBERS_ONLY  # to others no headline is shown
+    headlines = [name for name, item in shown.items() if strangers and _is_strangers(item)]
+    yield from [_line(item) for name, item in shown.items() if name not in headlines]
     # a line about each score in place of its parts
     due = any(name.startswith(PARTS) for name in role.evidence)
     if due and not any(name.startswith(PARTS) for name in shown):
@@ -498,24 +510,26 @@ def _user_lines(context: DebateContext, role: Role, shown: Mapping[str, Feature]
     if "memory." in role.evidence:
         yield from _memory_lines(context.memory)
     if has_nonce(context):
-        yield from _fenced_lines(context, role, shown)
+        yield from _fenced_lines(context, role, shown, headlines)
     elif context.reports:
         yield from _report_lines(context, role, shown)
 
 
 def _fenced_lines(
-    context: DebateContext, role: Role, shown: Mapping[str, Feature]
+    context: DebateContext, role: Role, shown: Mapping[str, Feature], headlines: Iterable[str]
 ) -> Iterator[str]:
     """Yield what may hold others' prose: headlines, reports, lessons."""
-    headlines = [one for one in shown.values() if _is_strangers(one)]
     lessons = () if role.kind == "scorer" else context.lessons
     if context.reports or headlines or lessons:
         yield _word(context)
     if headlines:
         yield "Headlines:"
-        cleaned = (clean(str(one.value), NOTE_CHARS, context.nonce) for one in headlines)
-        texts = (f"{one.id} = {text}" for one, text in zip(headlines, cleaned, strict=True))
-        yield from _quoted(context, "news", texts)
+        texts = {name: str(shown[name].value) for name in headlines}
+        items = (
+            f"{shown[name].id} = {clean(text, NOTE_CHARS, context.nonce)}"
+            for name, text in texts.items()
+        )
+        yield from _quoted(context, "news", items)
     if context.reports:
         yield from _report_lines(context, role, shown)
     if lessons:
@@ -663,10 +677,10 @@ def _prose_lines(report: AgentReport, cite: Cite) -> Iterator[str]:
                 yield f"{side}: {point.says} ({cite(point.id, point.value)})"
             if point.why:
                 yield f"{WHY}{point.why}"
-    for one in report.rebuttals:
-        if one.says:
-            granted = "granted" if one.grants else "not granted"
-            yield f"answer, {granted}: {one.says} ({cite(one.id, one.value)})"
+    for answer in report.rebuttals:
+        if answer.says:
+            granted = "granted" if answer.grants else "not granted"
+            yield f"answer, {granted}: {answer.says} ({cite(answer.id, answer.value)})"
     yield from (f"falsifier: {end}" for end in report.falsifiers)
     yield from (f"risk: {risk}" for risk in report.risks)
 
@@ -691,17 +705,17 @@ def shown_features(context: DebateContext, role: Role = SCORER) -> dict[str, Fea
     there is a nonce. `UNSHOWN` blocks are for the record, not for a prompt.
     """
     prefixes = (*role.evidence, *(role.ahead if context.ahead else ()))
-    hidden = NOT_FOR_THE_SCORER if role.kind == "scorer" else ()
+    names: Iterable[str] = named(tuple(context.features), prefixes, UNSHOWN)
+    if role.kind == "scorer":
+        names = (name for name in names if not name.startswith(NOT_FOR_THE_SCORER))
     strangers = role.id in NUMBERS_ONLY and has_nonce(context)
-    features = context.features
     shown: dict[str, Feature] = {}
-    for name in named(tuple(features), prefixes, UNSHOWN):
-        feature = features[name]
-        if feature.value is None or name.startswith(hidden):
+    for name in names:
+        feature = context.features[name]
+        value = feature.value
+        if value is None or (feature.id != name and feature.block in UNSHOWN):
             continue
-        if feature.id != name and feature.block in UNSHOWN:
-            continue
-        if strangers or type(feature.value) is float or not _is_strangers(feature):
+        if strangers or type(value) is float or not _is_strangers(feature):
             shown[name] = feature
     return shown
 
@@ -725,62 +739,57 @@ def visible(
     none. A `whole` report keeps its points, answers, falsifiers and levels (`WHOLE`); to all others
     falsifiers are for people.
     """
+    features, nonce = context.features, context.nonce
     words = report.agent_id not in NUMBERS_ONLY
     quotable = prose and words and has_nonce(context)
 
     def quoted(text: str, limit: int = WHOLE_CHARS) -> str:
-        return clean(text, limit, context.nonce) if quotable else ""
+        return clean(text, limit, nonce) if quotable else ""
 
-    def texts(given: Iterable[str], limit: int = WHOLE_CHARS) -> tuple[str, ...]:
-        return tuple(quoted(text, limit) for text in given if quotable)
+    def listed(name: str, cited: float | str | None, *, shown: bool) -> float | str | None:
+        """Return a number as it was cited, a word as it is listed or not at all."""
+        if not isinstance(cited, str):
+            return cited
+        return features[name].value if shown and not _is_strangers(features[name]) else None
 
-    def argued(given: Iterable[Argued]) -> tuple[Argued, ...]:
-        """Return the points or answers about known facts."""
-        kept = []
-        for one in given:
-            prose: dict[str, Any] = {
-                name: quoted(text) for name, text in one._asdict().items() if name in PROSE
-            }
-            cited = _known((Evidence(one.id, one.value),), context, words=quotable)
-            kept += [one._replace(value=known.value, **prose) for known in cited]
-        return tuple(kept)
+    def argued(given: Iterable[Point]) -> tuple[Point, ...]:
+        """Return the points about known facts."""
+        return tuple(
+            Point(quoted(says), name, listed(name, value, shown=quotable), quoted(why), side)
+            for says, name, value, why, side in given
+            if name in features
+        )
 
-    own = {name: getattr(report, name) for name in OWN_FIELDS}
+    fields: dict[str, Any] = {name: getattr(report, name) for name in OWN_FIELDS}
+    if whole:
+        fields |= {
+            "points_for": argued(report.points_for),
+            "points_against": argued(report.points_against),
+            "rebuttals": tuple(
+                Rebuttal(quoted(says), name, listed(name, value, shown=quotable), grants)
+                for says, name, value, grants in report.rebuttals
+                if name in features
+            ),
+            "falsifiers": tuple(quoted(end) for end in report.falsifiers if quotable),
+            "levels": tuple(name for name in report.levels if name in features),
+        }
     points = report.key_points or [point.says for point in report.points_for if not whole]
-    shown = AgentReport(
+    return AgentReport(
         report.agent_id,
         reasoning=quoted(report.said, WHOLE_CHARS if whole else REASONING_CHARS),
-        key_points=texts(points[:POINTS], POINT_CHARS),
-        risks=texts(report.risks, NOTE_CHARS),
-        evidence=_known(report.evidence, context, words=words),
-        flags=tuple(flag for flag in report.flags if flag in OWN_FLAGS),
+        key_points=tuple([quoted(text, POINT_CHARS) for text in points[:POINTS] if quotable]),
+        risks=tuple([quoted(risk, NOTE_CHARS) for risk in report.risks if quotable]),
+        evidence=tuple(
+            [
+                Evidence(name, listed(name, value, shown=words))
+                for name, value in report.evidence
+                if name in features
+            ]
+        ),
+        flags=tuple([flag for flag in report.flags if flag in OWN_FLAGS]),
         ordinals={name: report.ordinals[name] for name in report.ordinals if name in ORDINALS},
-        **own,
+        **fields,
     )
-    if not whole:
-        return shown
-    return replace(
-        shown,
-        points_for=argued(report.points_for),
-        points_against=argued(report.points_against),
-        rebuttals=argued(report.rebuttals),
-        falsifiers=texts(report.falsifiers),
-        levels=tuple(name for name in report.levels if name in context.features),
-    )
-
-
-def _known(
-    evidence: Iterable[Evidence], context: DebateContext, *, words: bool
-) -> tuple[Evidence, ...]:
-    """Return the citations of known features, words as they are listed or not at all."""
-    known = []
-    for name, value in evidence:
-        feature = context.features.get(name)
-        if feature is None:
-            continue
-        listed = feature.value if words and not _is_strangers(feature) else None
-        known.append(Evidence(name, listed if isinstance(value, str) else value))
-    return tuple(known)
 
 
 def request_hash(request: Request) -> str:

@@ -25,7 +25,7 @@ from datetime import datetime
 from typing import Any, Final, Literal
 
 import signal_bridge
-from agents.contracts import is_immediate
+from agents.contracts import is_synchronous
 from instance_database import TickKey
 from torra.clock import duration, floor, iso
 from torra.config import Instance, Profile
@@ -135,7 +135,7 @@ def run_close(
 def _debate_and_decide(ticks: Sequence[_Tick], edges: TickDeps) -> None:
     """Let the ticks of a close debate, then store them in their order."""
     submit = edges.submit
-    if len(ticks) < 2 or submit is None or is_immediate(submit) or edges.debater is not None:
+    if len(ticks) < 2 or submit is None or is_synchronous(submit) or edges.debater is not None:
         # What answers at once gains nothing by threads.
         for tick in ticks:
             tick.step(tick.debate)

@@ -1,7 +1,7 @@
 """The types of the debate: what goes in, what a model is asked, what comes back.
 
 Every value that passes between the stages of a deliberation is declared here, and nothing else is.
-The module imports only the standard library and `lazy_text`, so that `agents/`, `agent_framework`,
+The module imports only the standard library, so that `agents/`, `agent_framework`,
 `agent_config` and `scoring_rubric` lift out into another program. Nothing here performs I/O or
 reads a clock.
 
@@ -17,8 +17,6 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from types import MappingProxyType
 from typing import Any, ClassVar, Final, Literal, NamedTuple, TypeVar, get_args
-
-from .texts.lazy_text import texts
 
 VECTORS: Final = ("price_action", "key_levels", "momentum", "structure")
 """The four scores, in the order in which they are shown and stored."""
@@ -334,10 +332,10 @@ class AgentReport:
     `adjustments` maps a vector to a number in [-0.3, +0.3] or to None (not scored; 0.0 is a neutral
     vote). `claim` is its first sentence; `points_for` lean to the report's own side and
     `points_against` are what it grants. A gate's report carries a `ruling` and its `reasoning`, and
-    scores nothing. A reply of the shape before has `reasoning` and `key_points` in place of claim
-    and points. What the framework found about the reply stands in `flags`, `ungrounded` and
-    `clamped` among it. `rebuttals` answer the other researcher, `falsifiers` say what would prove a
-    researcher's case wrong; `ordinals` are the news agent's (ORDINALS).
+    scores nothing. `key_points` are the points of a report as others are shown it.
+    `flags` are what the framework has against the reply, `ungrounded` and `clamped` among them.
+    `rebuttals` answer the other researcher, `falsifiers` say what would prove a researcher's case
+    wrong; `ordinals` are the news agent's (ORDINALS).
 
     `horizon` and `risks` are what a firm's opinions say of the time ahead. An arbiter's report has
     a `winner` and `weights` in [0, 1], by researcher. A trader's has `horizon_bars`, and `declined`
@@ -379,12 +377,12 @@ class AgentReport:
     anomaly: str = ""
     pattern: str = ""
     levels: tuple[str, ...] = ()
-    regime: str = ""
-    budget: float | None = None
+    regime: RegimeName | Literal[""] = ""
     first: str = ""
     counter: str = ""
-    win_share: float | None = None
     close: bool = False
+    budget: float | None = None
+    win_share: float | None = None
 
     @property
     def said(self) -> str:
@@ -453,8 +451,7 @@ class DebateContext:
     ahead: bool = False
 
 
-@texts("system", "user")
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Prompt:
     """What an agent wants to ask; the framework turns it into a `Request`.
 
@@ -471,7 +468,6 @@ class Prompt:
     evidence: tuple[str, ...] = ()
 
 
-@texts("system", "user")
 @dataclass(frozen=True, slots=True)
 class Request:
     """One call to a model. A provider reads it and needs nothing else.
@@ -479,10 +475,10 @@ class Request:
     `model` is as the settings name it, "model" or "vendor:model" (agent_config.route). `schema` is
     the JSON schema of the reply, every field required. `features` and `reports` hold, as values,
     just what the prompt shows as text: a provider that is no language model reads them instead of
-    the prose, and one that sends no prose out (`immediate`) is given reports without any. `limit_s`
-    is how long, in seconds, anyone will wait for the answer; `delay_s` of them a second attempt
-    lets pass before it is sent, because the first one's failure asked for it. For `linger_s` more,
-    until the deadline, a late answer is still worth recording with its cost.
+    the prose, and one that is `synchronous` is given reports without any. `limit_s` is how long, in
+    seconds, the answer is awaited; `delay_s` of them a second attempt lets pass before it is sent,
+    because the first one's failure asked for it. For `linger_s` more, until the deadline, a late
+    answer is still worth recording with its cost.
     """
 
     role: Role
@@ -492,8 +488,7 @@ class Request:
     timeframe: str
     bar_time: str
     model: str
-    system: str
-    user: str
+    prompt: Prompt
     schema: Mapping[str, Any]
     features: Mapping[str, Feature]
     reports: tuple[AgentReport, ...]
@@ -505,9 +500,18 @@ class Request:
     delay_s: float = 0.0
     linger_s: float = 0.0
 
+    @property
+    def system(self) -> str:
+        """The system text."""
+        return self.prompt.system
 
-@texts("text")
-@dataclass(frozen=True, slots=True)
+    @property
+    def user(self) -> str:
+        """The user text."""
+        return self.prompt.user
+
+
+@dataclass(frozen=True)
 class Completion:
     """The answer of a provider: the text as it came, how it ended, and what it cost.
 
@@ -553,34 +557,6 @@ class CallBound:
     attempt: int = 1
 
 
-@texts("system", "user", "reply", "request_hash")
-@dataclass(frozen=True, slots=True)
-class CallRecord:
-    """One request and what became of it. `status` is ok, late, or a `ModelUnavailable` reason.
-
-    `system` and `user` carry the placeholder {NONCE} where the fence's random text stood.
-    """
-
-    role_id: str
-    stage: str
-    round: int
-    attempt: int
-    status: str
-    model: str
-    provider: str
-    system: str
-    user: str
-    reply: str
-    input_tokens: int
-    output_tokens: int
-    cost_usd: float
-    elapsed_ms: float
-    request_hash: str
-    detail: str = ""
-    stop_reason: str = ""
-    cached_tokens: int = 0
-
-
 Ask = Callable[[Prompt], AgentReport]
 """How an agent asks: raises `ModelUnavailable`, and only that."""
 
@@ -593,17 +569,16 @@ S = TypeVar("S", bound=Callable[..., "Future[Completion]"])
 def synchronous(submit: S) -> S:
     """Mark a submit whose results are answered already, and that sends no prose out.
 
-    The desk then runs its own agents one after the other on the caller's thread, and writes only
-    those texts that somebody reads.
+    The desk then runs its own agents one after the other on the caller's thread.
     """
     # On a bound method this would mark the function of its class: hand in a partial.
-    vars(submit)["immediate"] = True
+    vars(submit)["synchronous"] = True
     return submit
 
 
-def is_immediate(submit: Submit | None) -> bool:
+def is_synchronous(submit: Submit | None) -> bool:
     """Return whether a submit carries that mark."""
-    return getattr(submit, "immediate", False) is True
+    return getattr(submit, "synchronous", False) is True
 
 
 Reserve = Callable[[str, tuple[CallBound, ...]], bool]

@@ -19,7 +19,7 @@ from __future__ import annotations
 import csv
 import math
 from collections.abc import Callable, Mapping
-from functools import lru_cache
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -169,19 +169,19 @@ LEANS: Final[Mapping[str, Lean | None]] = {
 """The sides of the table; a level leans up while the close is above it."""
 
 
-def _read() -> dict[str, FeatureRow]:
-    with Path(__file__).with_name("features.csv").open(encoding="utf-8", newline="") as table:
-        rows = csv.reader(table)
-        next(rows)
-        return {
-            feature: FeatureRow(
-                unit, int(decimals) if decimals else None, name, high, low, LEANS[side], label
-            )
-            for feature, unit, decimals, name, high, low, side, label in rows
-        }
+def rows_of(table: Path) -> list[dict[str, str]]:
+    """Return the rows of a table, CSV in UTF-8, by the names of its columns."""
+    with table.open(encoding="utf-8", newline="") as lines:
+        return list(csv.DictReader(lines))
 
 
-ROWS: Final[Mapping[str, FeatureRow]] = _read()
+ROWS: Final[Mapping[str, FeatureRow]] = {
+    row["feature"]: FeatureRow(
+        row["unit"], int(row["decimals"]) if row["decimals"] else None, row["name"],
+        row["high"], row["low"], LEANS[row["side"]], row["label"],
+    )
+    for row in rows_of(Path(__file__).with_name("features.csv"))
+}  # fmt: skip
 """Every row by its id."""
 
 FEATURES: Final = {feature: row for feature, row in ROWS.items() if row.name and "*" not in feature}
@@ -207,6 +207,18 @@ def row_of(feature: str) -> FeatureRow | None:
             own = feature[len(begin) : len(feature) - len(end)]
             return row._replace(name=row.name.format(own))
     return None
+
+
+def unit_of(feature: str) -> str:
+    """Return the unit of a feature, "" where it has none."""
+    row = row_of(feature)
+    return row.unit if row else ""
+
+
+@cache
+def ids_of(block: str) -> list[str]:
+    """Return the fixed ids of a block, in the order of the table."""
+    return [feature for feature in ROWS if feature.startswith(f"{block}.") and "*" not in feature]
 
 
 def name_of(feature: str) -> str:

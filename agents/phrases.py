@@ -11,7 +11,6 @@ Pure values and functions.
 
 from __future__ import annotations
 
-import csv
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -19,7 +18,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, Final
 
-from .features import FEATURES, UP
+from .features import FEATURES, UP, rows_of
 
 LIMITS: Final = {"middle": 0.0, "least": 0.0, "least_faded": 0.0, "most": 1e6}
 """Numbers of a phrase whose row names none; from 1e6 on none is said: no market has it."""
@@ -118,8 +117,8 @@ def _in_atr(distance: float, atr: float) -> float:
     return distance / atr if atr > 0.0 else 0.0
 
 
-def _outside(close: float, one: float, other: float, atr: float) -> float:
-    return _in_atr(max(close - max(one, other), min(one, other) - close, 0.0), atr)
+def _outside(close: float, edge: float, other: float, atr: float) -> float:
+    return _in_atr(max(close - max(edge, other), min(edge, other) - close, 0.0), atr)
 
 
 def _stretch(close: float, low: float, mid: float, high: float) -> float:
@@ -136,10 +135,10 @@ NUMBERS: Final[Mapping[str, Callable[..., float]]] = {
     "size": lambda value, *_: abs(value),
     "size of second": lambda _, value: abs(value),
     "in ATR": lambda value, atr: _in_atr(abs(value), atr),
-    "gap in ATR": lambda one, other, atr: _in_atr(abs(one - other), atr),
+    "gap in ATR": lambda value, other, atr: _in_atr(abs(value - other), atr),
     "outside in ATR": _outside,
     "difference": lambda *values: abs(values[-2] - values[-1]),
-    "difference in %": lambda one, other: 100.0 * abs(one - other),
+    "difference in %": lambda value, other: 100.0 * abs(value - other),
     "larger of two": max,
     "larger share": lambda share, *_: max(share, 1.0 - share),
     "stretch": _stretch,
@@ -149,7 +148,7 @@ NUMBERS: Final[Mapping[str, Callable[..., float]]] = {
 
 ABOUT: Final[Mapping[str, Callable[..., int] | None]] = {
     "": None,
-    "larger": lambda one, other, *_: 0 if one >= other else 1,
+    "larger": lambda value, other, *_: 0 if value >= other else 1,
     "leader": lambda _, plus, minus: 1 if plus >= minus else 2,
     "band": lambda close, _low, mid, _high: 3 if close > mid else 1,
 }
@@ -157,25 +156,24 @@ ABOUT: Final[Mapping[str, Callable[..., int] | None]] = {
 
 
 def _read() -> Iterator[tuple[tuple[str, ...], Phrase]]:
-    with Path(__file__).with_name("phrases.csv").open(encoding="utf-8", newline="") as table:
-        for row in csv.DictReader(table):
-            family, star, _ = row["features"].partition("*")
-            middle, least, least_faded, most = (
-                float(row[name] or default) for name, default in LIMITS.items()
-            )
-            phrase = Phrase(
-                row["half"], row["why"], NUMBERS[row["number"]], row["format"],
-                row["faded"], row["faded_why"], middle, least, least_faded, most,
-                ABOUT[row["about"]], int(row["line"]) if row["line"] else None, row["line_name"],
-                row["begun"],
-            )  # fmt: skip
-            if not star:
-                yield tuple(row["features"].split()), phrase
-                continue
-            for feature, words in FEATURES.items():
-                if feature.startswith(family):
-                    half = phrase.half.replace("{name}", words.name)
-                    yield (feature,), replace(phrase, half=half)
+    for row in rows_of(Path(__file__).with_name("phrases.csv")):
+        family, star, _ = row["features"].partition("*")
+        middle, least, least_faded, most = (
+            float(row[name] or default) for name, default in LIMITS.items()
+        )
+        phrase = Phrase(
+            row["half"], row["why"], NUMBERS[row["number"]], row["format"],
+            row["faded"], row["faded_why"], middle, least, least_faded, most,
+            ABOUT[row["about"]], int(row["line"]) if row["line"] else None, row["line_name"],
+            row["begun"],
+        )  # fmt: skip
+        if not star:
+            yield tuple(row["features"].split()), phrase
+            continue
+        for feature, words in FEATURES.items():
+            if feature.startswith(family):
+                half = phrase.half.replace("{name}", words.name)
+                yield (feature,), replace(phrase, half=half)
 
 
 PHRASES: Final[Mapping[tuple[str, ...], Phrase]] = dict(_read())

@@ -106,9 +106,9 @@ def seated(settings: AgentSettings, agents: Mapping[str, Agent] | None = None) -
     known = AGENTS if agents is None else {GATE_ID: AGENTS[GATE_ID], **agents}
     names = settings.desk()
     if unknown := [name for name in names if name not in known]:
-        asked = "active_agents" if settings.active_agents else f"mode {settings.mode!r}"
+        place = "active_agents" if settings.active_agents else f"mode {settings.mode!r}"
         raise ValueError(
-            f"{asked} names agents that are not there: {', '.join(unknown)}; "
+            f"{place} names agents that are not there: {', '.join(unknown)}; "
             f"known are {', '.join(sorted(known))}"
         )
     if len(names) > MAX_AGENTS:

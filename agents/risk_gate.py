@@ -9,22 +9,15 @@ veto acts on the action, never on the scores, and never on a close.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Callable, Mapping
 from typing import Final, NamedTuple
 
 from agent_config import GateSettings
 
-from .contracts import (
-    SCORE_DECIMALS,
-    Feature,
-    GateReason,
-    GateRuling,
-    Role,
-)
+from .contracts import SCORE_DECIMALS, Feature, GateReason, GateRuling, Role
 from .evidence import OUTSIDE
-from .features import number
-from .risk_officer import NO_ROWS
-from .risk_officer import RiskOverlay as OfficerRows
+from .risk_officer import NO_ROWS, RiskOverlay, highest
 
 SHOWN_DECIMALS: Final = 4
 """Decimals with which a prompt shows the rules' numbers."""
@@ -71,6 +64,41 @@ ROLE: Final = Role(
 )
 
 
+class Row(NamedTuple):
+    """A rule: a number beyond a limit vetoes openings, or lowers the multiplier to a factor."""
+
+    reason: GateReason
+    feature: str
+    holds: Callable[[float, GateSettings], bool]
+    factor: Callable[[GateSettings], float] | None = None
+
+
+ROWS: Final = (
+    Row(GateReason.WIDE_SPREAD, "market.spread_atr", lambda x, gate: x > gate.max_spread_atr),
+    Row(GateReason.THIN_DATA, "market.valid_bars", lambda x, gate: x < gate.min_valid_bars),
+    Row(GateReason.STALE_DATA, "market.bar_age", lambda x, gate: x > gate.max_bar_age),
+    Row(
+        GateReason.HIGH_VOLATILITY,
+        VOLATILITY,
+        lambda x, gate: x > gate.volatility_percentile,
+        lambda gate: gate.volatility_multiplier,
+    ),
+    Row(
+        GateReason.LOSING_STREAK,
+        "memory.losing_streak",
+        lambda x, gate: x >= gate.losing_streak,
+        lambda gate: gate.losing_streak_multiplier,
+    ),
+    Row(
+        GateReason.OPEN_EXPOSURE,
+        "memory.open_elsewhere",
+        lambda x, _: x > 0.0,
+        lambda gate: gate.exposure_multiplier,
+    ),
+)
+"""The rules about one number each; one without a factor vetoes."""
+
+
 class Rules(NamedTuple):
     """The ruling of the arithmetic, and the flags about it.
 
@@ -88,43 +116,50 @@ def rules(
     features: Mapping[str, Feature],
     settings: GateSettings,
     spread: float,
-    officer: OfficerRows = NO_ROWS,
+    officer: RiskOverlay = NO_ROWS,
 ) -> Rules:
     """Rule on the evidence and on the spread of the analysts' adjustments (0 to 0.6).
 
     `officer` is what the risk officer's rows come to, where one sits.
     """
-    seen = _Seen(features)
-    vetoes = (
-        seen.above("market.spread_atr", settings.max_spread_atr, GateReason.WIDE_SPREAD),
-        seen.below("market.valid_bars", settings.min_valid_bars, GateReason.THIN_DATA),
-        seen.above("market.bar_age", settings.max_bar_age, GateReason.STALE_DATA),
-        _near_event(features, settings),
-    )
-    percentile = settings.volatility_percentile
-    volatile = seen.above(VOLATILITY, percentile, GateReason.HIGH_VOLATILITY)
-    losing = seen.reaches("memory.losing_streak", settings.losing_streak, GateReason.LOSING_STREAK)
-    exposed = seen.above("memory.open_elsewhere", 0, GateReason.OPEN_EXPOSURE)
+    values = [highest(features, row.feature) for row in ROWS]
+    holds = [row for row, value in zip(ROWS, values, strict=True) if row.holds(value, settings)]
+    vetoes = [row.reason for row in holds if not row.factor]
+    if _near_event(features, settings):
+        vetoes.append(GateReason.SCHEDULED_EVENT)
+    factors = {row.reason: row.factor(settings) for row in holds if row.factor}
     agreed = agreement(spread, settings)
+    disagreeing = (GateReason.DISAGREEMENT,) if agreed < 1.0 else ()
+    reasons = tuple(str(reason) for reason in (*vetoes, *factors, *disagreeing))
     # They read the same storm: the smallest factor counts, not the product.
-    storm = min(settings.volatility_multiplier if volatile else 1.0, officer.storm)
-    multiplier = (
-        storm
-        * officer.worn
-        * (settings.losing_streak_multiplier if losing else 1.0)
-        * (settings.exposure_multiplier if exposed else 1.0)
-        * agreed
-    )
-    disagreeing = GateReason.DISAGREEMENT if agreed < 1.0 else None
-    reasons = [str(code) for code in (*vetoes, volatile, losing, exposed, disagreeing) if code]
+    storm = min(factors.pop(GateReason.HIGH_VOLATILITY, 1.0), officer.storm)
+    multiplier = math.prod((storm, officer.worn, *factors.values(), agreed))
     ruling = GateRuling(
         round(multiplier, SCORE_DECIMALS),
-        any(vetoes),
+        bool(vetoes),
         (*reasons, *officer.reasons),
         veto_sides=officer.veto_sides,
     )
-    silent = (f"silent:{name}" for name in seen.silent)
-    return Rules(ruling, (*silent, *_unsure(features), *officer.flags), storm)
+    silent = (
+        f"silent:{row.feature}"
+        for row, value in zip(ROWS, values, strict=True)
+        if math.isnan(value)
+    )
+    status = features.get(CALENDAR)
+    words = () if status is None else str(status.value).split("_")
+    unsure = (f"events:{word}" for word in words if word in UNSURE)
+    return Rules(ruling, (*silent, *unsure, *officer.flags), storm)
+
+
+def _near_event(features: Mapping[str, Feature], settings: GateSettings) -> bool:
+    """Tell whether a scheduled event is near, both ends of the window included.
+
+    An event at the very moment was 0 minutes ago, so that a setting of 0 still vetoes at it. What
+    counts is any moment from the close of the bar to the tick: a late tick opens now, not then.
+    Where there is no calendar nothing is missing, so nothing is flagged.
+    """
+    ahead = any(highest(features, name) <= settings.event_before_minutes for name in AHEAD)
+    return ahead or any(highest(features, name) <= settings.event_after_minutes for name in BEHIND)
 
 
 def agreement(spread: float, settings: GateSettings) -> float:
@@ -150,9 +185,7 @@ def as_features(ruling: GateRuling, spread: float, as_of: str) -> dict[str, Feat
         "gate.analyst_spread": round(spread, SCORE_DECIMALS),
     }
     return {
-        name: Feature(
-            name, value, "", as_of, decimals=None if isinstance(value, str) else SHOWN_DECIMALS
-        )
+        name: Feature(name, value, as_of=as_of, decimals=SHOWN_DECIMALS)
         for name, value in values.items()
     }
 
@@ -171,58 +204,3 @@ def merged(rule: GateRuling, model: GateRuling | None) -> GateRuling:
     named = [code for code in model.reasons if code != GateReason.NONE]
     reasons = dict.fromkeys((*rule.reasons, *(named or [str(GateReason.MODEL_JUDGEMENT)])))
     return GateRuling(multiplier, veto, tuple(reasons), model.detail, rule.veto_sides)
-
-
-def _near_event(features: Mapping[str, Feature], settings: GateSettings) -> GateReason | None:
-    """Veto near a scheduled event, both ends of the window included; without one there is none.
-
-    An event at the very moment was 0 minutes ago, so that a setting of 0 still vetoes at it. What
-    counts is any moment from the close of the bar to the tick: a late tick opens now, not then.
-    """
-    # Not through `_Seen`: where there is no calendar nothing is missing, so nothing is flagged.
-    near = _within(features, AHEAD, settings.event_before_minutes) or _within(
-        features, BEHIND, settings.event_after_minutes
-    )
-    return GateReason.SCHEDULED_EVENT if near else None
-
-
-def _within(features: Mapping[str, Feature], names: tuple[str, ...], minutes: float) -> bool:
-    for name in names:
-        value = number(features, name)
-        if value is not None and value <= minutes:
-            return True
-    return False
-
-
-def _unsure(features: Mapping[str, Feature]) -> tuple[str, ...]:
-    status = features.get(CALENDAR)
-    if status is None:
-        return ()
-    words = str(status.value).split("_")
-    return tuple([f"events:{word}" for word in words if word in UNSURE])
-
-
-class _Seen:
-    """Compares features with limits and remembers which features were missing."""
-
-    def __init__(self, features: Mapping[str, Feature]) -> None:
-        self._features = features
-        self.silent: list[str] = []
-
-    def above(self, name: str, limit: float, reason: GateReason) -> GateReason | None:
-        value = self._value(name)
-        return reason if value is not None and value > limit else None
-
-    def below(self, name: str, limit: float, reason: GateReason) -> GateReason | None:
-        value = self._value(name)
-        return reason if value is not None and value < limit else None
-
-    def reaches(self, name: str, limit: float, reason: GateReason) -> GateReason | None:
-        value = self._value(name)
-        return reason if value is not None and value >= limit else None
-
-    def _value(self, name: str) -> float | None:
-        value = number(self._features, name)
-        if value is None:
-            self.silent.append(name)
-        return value

@@ -17,6 +17,7 @@ nothing raises. (Document 003, the CRO; docs/agents.md.)
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Final, NamedTuple
 
@@ -54,26 +55,26 @@ NO_ROWS: Final = RiskOverlay()
 
 def rows(features: Mapping[str, Feature], settings: GateSettings) -> RiskOverlay:
     """Return what the rows say of one tick."""
-    panic = _highest(features, PANIC)
-    liquidated = _highest(features, LIQUIDATED)
-    funding = _highest(features, FUNDING)
-    panics = panic is not None and panic >= settings.panic_percentile
-    panics = panics or _inverted(features, settings.panic_percentile)
-    flushed = liquidated is not None and liquidated >= settings.liquidations_percentile
-    worn = EXHAUSTED in _words(features)
+    panic, liquidated, funding = (highest(features, *row) for row in (PANIC, LIQUIDATED, FUNDING))
+    slope, slope_rank = (highest(features, name) for name in SLOPE)
+    inverted = slope < 0.0 and slope_rank <= 100.0 - settings.panic_percentile
+    panics = inverted or panic >= settings.panic_percentile
+    flushed = liquidated >= settings.liquidations_percentile
+    triage = features.get(TRIAGE)
+    worn = triage is not None and EXHAUSTED in str(triage.value).split()
     crowded = _crowded(funding, settings.crowded_percentile)
-    told = {
+    reasons = {
         OfficerReason.MACRO_PANIC: panics,
         OfficerReason.LIQUIDATIONS: flushed,
         OfficerReason.EXHAUSTION: worn,
         OfficerReason.CROWDED: bool(crowded),
     }
     # A bar at which nothing is odd has the feature without a word: that is data.
-    known = {
-        PANIC[0]: number(features, SLOPE[1]) if panic is None else panic,
-        LIQUIDATED[0]: liquidated,
-        FUNDING[0]: funding,
-        TRIAGE: features.get(TRIAGE),
+    silent = {
+        PANIC[0]: math.isnan(panic) and math.isnan(slope_rank),
+        LIQUIDATED[0]: math.isnan(liquidated),
+        FUNDING[0]: math.isnan(funding),
+        TRIAGE: triage is None,
     }
     return RiskOverlay(
         storm=min(
@@ -82,30 +83,18 @@ def rows(features: Mapping[str, Feature], settings: GateSettings) -> RiskOverlay
         ),
         worn=settings.exhaustion_multiplier if worn else 1.0,
         veto_sides=crowded,
-        reasons=tuple(str(reason) for reason, holds in told.items() if holds),
-        flags=tuple(f"silent:{name}" for name, value in known.items() if value is None),
+        reasons=tuple(str(reason) for reason, holds in reasons.items() if holds),
+        flags=tuple(f"silent:{name}" for name, unknown in silent.items() if unknown),
     )
 
 
-def _highest(features: Mapping[str, Feature], names: tuple[str, ...]) -> float | None:
+def highest(features: Mapping[str, Feature], *names: str) -> float:
+    """Return the highest of some numbers; NaN, which is beyond no limit, where none is known."""
     known = [value for name in names if (value := number(features, name)) is not None]
-    return max(known, default=None)
+    return max(known, default=math.nan)
 
 
-def _inverted(features: Mapping[str, Feature], limit: float) -> bool:
-    """Tell whether the yield curve is inverted, and more so than in most of its own past."""
-    slope, rank = (number(features, name) for name in SLOPE)
-    return slope is not None and rank is not None and slope < 0.0 and rank <= 100.0 - limit
-
-
-def _crowded(rank: float | None, limit: float) -> tuple[str, ...]:
+def _crowded(rank: float, limit: float) -> tuple[str, ...]:
     """Return the sides that are not opened: who pays to hold a side is on it already."""
-    if rank is None:
-        return ()
-    longs, shorts = rank >= limit, rank <= 100.0 - limit
-    return (*(("BUY",) if longs else ()), *(("SELL",) if shorts else ()))
-
-
-def _words(features: Mapping[str, Feature]) -> list[str]:
-    told = features.get(TRIAGE)
-    return str(told.value).split() if told is not None and told.value else []
+    sides = {"BUY": rank >= limit, "SELL": rank <= 100.0 - limit}
+    return tuple(side for side, crowded in sides.items() if crowded)

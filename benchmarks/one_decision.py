@@ -48,8 +48,8 @@ def main() -> None:
     desk, _ = wiring.open_desk(Path(sys.argv[1]))
     built = time.perf_counter() - BEGIN
     (setup,) = desk.setups.values()
-    switchboard: Any = setup.provider._switchboard  # type: ignore[attr-defined]  # noqa: SLF001
-    switchboard._adapters[VENDOR].result(PATIENCE)  # noqa: SLF001 - nobody else waits for it
+    clients: Any = setup.provider._clients  # type: ignore[attr-defined]  # noqa: SLF001
+    clients._adapters[VENDOR].result(PATIENCE)  # noqa: SLF001 - nobody else waits for it
     ready = time.perf_counter() - BEGIN
     name = setup.instance.id
     desk.clock = Simulated(CLOSE - timedelta(seconds=1))

@@ -2,7 +2,7 @@
 
 The default profile and the page of profiles come from the pydantic models in torra/config.py and
 agent_config.py: names, defaults, limits and the description of each field; the table of models from
-torra/providers/vendors/capabilities.py, docs/agents.md from the roles of agents/registry.py, the
+torra/providers/vendors/vendors.toml, docs/agents.md from the roles of agents/registry.py, the
 transcripts from a desk that runs the sample. What is written by hand in docs/models.md and
 docs/agents.md stays. A test compares the files with what is rendered here; `python -m
 docs.generate` writes them anew.
@@ -32,13 +32,13 @@ from agent_config import (
 )
 from agents.contracts import ANOMALIES, VECTORS, Role
 from agents.registry import AGENTS, TRADER
-from agents.swarm.anomalies import BESIDE, ROWS
+from agents.swarm.anomalies import RELATIONS, ROWS
 from agents.texts.door import UNWRAPPINGS
 from docs import dependencies
 from scoring_rubric import task_of
 from torra.bridges.guards import GUARDS
 from torra.clock import TIMEFRAMES
-from torra.collecting.refusals import COMMON, REFUSALS
+from torra.collecting.refusals import COMMON, refusals
 from torra.config import (
     ROOT,
     SYMBOLS,
@@ -56,11 +56,10 @@ from torra.desk.models.expected_cost import CostBasis
 from torra.desk.models.remedies import REMEDIES
 from torra.evidence.company_facts import FIGURES
 from torra.evidence.outside_numbers import SERIES
-from torra.profiles.fields import EXACT, literals
+from torra.profiles.fields import EXACT, described, literals
 from torra.profiles.idle import IDLE
 from torra.providers.prices import PriceList
-from torra.providers.vendors.capabilities import AS_OF, MODELS_KNOWN, Capability
-from torra.providers.vendors.stops import WORDS
+from torra.providers.vendors.table import AS_OF, Capability, vendors
 from torra.words.deny_reasons import deny_table, guard_table
 
 HEAD = """# Profiles
@@ -247,7 +246,7 @@ def render_models_docs(by_hand: str = "\n") -> str:
     """Return docs/models.md around the part that is written by hand."""
     parts = [MODELS_HEAD]
     for vendor, title in VENDOR_TITLES.items():
-        rows = [_model_row(row) for row in MODELS_KNOWN if row.vendor == vendor and not _gone(row)]
+        rows = [_model_row(row) for row in vendors()[vendor].models.values() if not _gone(row)]
         parts += [f"## {title}\n", MODELS_COLUMNS + "|---" * 8 + "|\n" + "".join(rows)]
     parts += ["## Shut down\n", f"These were gone on {AS_OF} and are refused.\n", _gone_rows()]
     parts += ["## What a mode is expected to cost\n", _expected()]
@@ -290,11 +289,11 @@ def _code(text: str) -> str:
 
 
 def _ends() -> str:
-    words = dict.fromkeys(word for rows in WORDS.values() for word in rows)
+    words = dict.fromkeys(word for row in vendors().values() for word in row.stops)
     rows = (
         f"| `{word}` | "
         + " | ".join(
-            ", ".join(f"`{told}`" for told in WORDS[vendor].get(word, "").split())
+            ", ".join(f"`{told}`" for told in vendors()[vendor].stops.get(word, "").split())
             for vendor in VENDOR_TITLES
         )
         + " |\n"
@@ -334,11 +333,11 @@ def outside_tables(page: str) -> str:
 def news_tables(page: str) -> str:
     """Return docs/news.md with the table of refusals written anew."""
     head = "| asked | status of HTTP | its words | state | what is told |\n|---|---|---|---|---|\n"
-    groups = {**REFUSALS, "any": COMMON}
+    groups = {**refusals(), "any": COMMON}
     rows = "".join(
         f"| `{name}` | {one.code or 'any'} | {one.words} | `{one.status}` | {one.detail} |\n"
-        for name, refusals in groups.items()
-        for one in refusals
+        for name, group in groups.items()
+        for one in group
     )
     return _between(page, REFUSALS_TABLE, head + rows)
 
@@ -367,7 +366,7 @@ def _anomalies() -> str:
     """Return the words that an expert may call odd, each with the numbers that show it."""
     rows = ""
     for word, choices in ROWS.items():
-        beside = BESIDE[word][0] if word in BESIDE else ""
+        beside = RELATIONS[word][0] if word in RELATIONS else ""
         told = [", ".join(filter(None, (*map(str, row), beside))) for row in choices]
         who = next(expert for expert, words in ANOMALIES.items() if word in words)
         rows += f"| `{word}` | {who} | {'; or '.join(told)} |\n"
@@ -468,7 +467,7 @@ def _agent(role: Role) -> str:
 def _model_row(row: Capability) -> str:
     cells = (
         f"`{row.model}`",
-        "yes" if row.structured else "no",
+        "yes",
         "yes" if row.picture else "no",
         _sent(row.thinking),
         row.effort or "",
@@ -485,7 +484,8 @@ def _gone(row: Capability) -> bool:
 
 def _gone_rows() -> str:
     groups: dict[tuple[str, str], list[str]] = {}
-    for row in sorted(filter(_gone, MODELS_KNOWN), key=lambda row: str(row.retired), reverse=True):
+    models = (row for vendor in vendors().values() for row in vendor.models.values())
+    for row in sorted(filter(_gone, models), key=lambda row: str(row.retired), reverse=True):
         groups.setdefault((str(row.retired), row.replaced_by), []).append(f"`{row.model}`")
     rows = [f"| {', '.join(names)} | {end} | `{new}` |\n" for (end, new), names in groups.items()]
     return "| models | end | instead |\n|---|---|---|\n" + "".join(rows)
@@ -502,7 +502,7 @@ def _section(model: type[BaseModel], name: str) -> type[BaseModel] | None:
 
 def _rows(model: type[BaseModel], prefix: str, names: list[str] | None = None) -> Iterator[str]:
     for name in names or list(model.model_fields):
-        field = model.model_fields[name]
+        field = described(model)[name]
         if inner := _section(model, name):
             yield from _rows(inner, f"{prefix}{name}.")
             continue

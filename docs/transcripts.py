@@ -33,7 +33,7 @@ from torra.exhibits import figures
 from torra.providers.prices import PriceList
 from torra.providers.registry import Provider, open_provider
 from torra.providers.rules.provider import RulesProvider
-from torra.providers.vendors.switchboard import VendorClients
+from torra.providers.vendors.clients import VendorClients
 from torra.tick import sentence
 from torra.tick.tick_record import TickRecord
 

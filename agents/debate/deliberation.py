@@ -14,27 +14,24 @@ from ..contracts import (
     SCORE_DECIMALS,
     VECTORS,
     AgentReport,
-    CallRecord,
     DebateContext,
     GateRuling,
     SourceType,
 )
 from ..texts.fence import clean
-from .panel import NEUTRAL, Panel
+from .calls import Call
 from .replies import REASONING_KEPT
+from .scoring import NEUTRAL, Panel, moved
 from .swarm import Swarm
-from .synthesis import moved
 
 OUTAGE: Final = "outage"
-"""Flag of a tick whose agents count, of which no opinion was heard and somebody failed."""
+"""Flag of a tick without an opinion of which an agent failed."""
 
 ABSTAINED: Final = "all_abstained"
 """Flag of a tick on which every opinion that was asked abstained."""
 
-GRANTED: Final = "Against it: "
-"""What precedes a granted point in a report's paragraph."""
-
-_CALL: Final = tuple(part.name for part in fields(CallRecord))
+EVERY: Final = "rebuttals"
+"""The last field of a report that every kind of agent has; what follows is written if it is set."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +69,7 @@ class Deliberation:
     `scores` (gated) and `ungated` (multiplier 1) have the shape of score_chart; `adjustments`
     (gated), `analyst_avg` and `debate` hold a number per vector. `reports` are those that count,
     `earlier` the cases that a later round replaced, `failures` why an agent gave no report,
-    `unasked` why one was left out that could have been asked. `panel` is how far the desk agrees.
+    `not_asked` why one was left out that could have been asked. `panel` is how far the desk agrees.
     `consulted` is what the trader was asked and said, None where it was not asked. `swarm` is what
     regime, board and judge came to, None at a desk without a risk officer.
     """
@@ -88,12 +85,12 @@ class Deliberation:
     reports: tuple[AgentReport, ...] = ()
     earlier: tuple[AgentReport, ...] = ()
     failures: Mapping[str, str] = field(default_factory=dict)
-    calls: tuple[CallRecord, ...] = ()
+    calls: tuple[Call, ...] = ()
     stages: tuple[dict[str, Any], ...] = ()
     flags: tuple[str, ...] = ()
     cost_usd: float = 0.0
     elapsed_ms: float = 0.0
-    unasked: Mapping[str, str] = field(default_factory=dict)
+    not_asked: Mapping[str, str] = field(default_factory=dict)
     panel: Panel = NEUTRAL
     consulted: Consulted | None = None
     swarm: Swarm | None = None
@@ -138,7 +135,7 @@ class Deliberation:
     def conviction_for(self, side: str) -> float:
         """Return the share, 0 to 1, that conviction leaves of an opening BUY or SELL.
 
-        In an outage it is that of the outage; 1 where nobody was to be asked. (agents.debate.panel)
+        In an outage it is that of the outage; 1 where nobody was to be asked.
         """
         return self.panel.agreement(side).conviction
 
@@ -154,9 +151,9 @@ class Deliberation:
             "reports": [_report_json(report) for report in self.reports],
             "earlier": [_report_json(report) for report in self.earlier],
             "failures": dict(self.failures),
-            "unasked": dict(self.unasked),
+            "unasked": dict(self.not_asked),
             "panel": self.panel.as_json(),
-            "calls": [{name: getattr(call, name) for name in _CALL} for call in self.calls],
+            "calls": [call.as_json() for call in self.calls],
             "stages": [dict(stage) for stage in self.stages],
             "flags": list(self.flags),
             "cost_usd": self.cost_usd,
@@ -171,13 +168,12 @@ def score_chart_shape(
 ) -> dict[str, dict[str, Any]]:
     """Return L1 plus adjustments as a score_chart dict, composite_bias included."""
     scores = moved(context.scores, adjustments)
-    chart = {
-        vector: {
-            "score": scores[vector],
-            "note": _note(context.notes.get(vector, ""), adjustments[vector]),
-        }
-        for vector in VECTORS
-    }
+    chart = {}
+    for vector in VECTORS:
+        note = context.notes.get(vector, "")
+        if adjustments[vector]:
+            note += f"{note and '; '}agents {adjustments[vector]:+.3f}"
+        chart[vector] = {"score": scores[vector], "note": note}
     return with_bias(chart, f"{source}: {summary}")
 
 
@@ -185,13 +181,6 @@ def with_bias(chart: dict[str, dict[str, Any]], note: str) -> dict[str, dict[str
     """Return the chart with composite_bias, the plain mean of its four scores."""
     mean = fsum([chart[vector]["score"] for vector in VECTORS]) / len(VECTORS)
     return {**chart, "composite_bias": {"score": round(mean, SCORE_DECIMALS), "note": note}}
-
-
-def _note(note: str, adjustment: float) -> str:
-    if not adjustment:
-        return note
-    moved_by = f"agents {adjustment:+.3f}"
-    return f"{note}; {moved_by}" if note else moved_by
 
 
 def _ruling_json(ruling: GateRuling) -> dict[str, Any]:
@@ -205,57 +194,30 @@ def _ruling_json(ruling: GateRuling) -> dict[str, Any]:
 
 
 def _report_json(report: AgentReport) -> dict[str, Any]:
-    return {
-        "agent_id": report.agent_id,
-        "adjustments": dict(report.adjustments),
-        "confidence": report.confidence,
-        "reasoning": report.reasoning or _paragraph(report),
-        "key_points": list(report.key_points),
-        "evidence": [cited._asdict() for cited in report.evidence],
-        "flags": list(report.flags),
-        "abstained": report.abstained,
-        "reason": report.reason,
-        "ruling": None if report.ruling is None else _ruling_json(report.ruling),
-        "falsifiers": list(report.falsifiers),
-        "ordinals": dict(report.ordinals),
-        "claim": report.claim,
-        "points_for": [point._asdict() for point in report.points_for],
-        "points_against": [point._asdict() for point in report.points_against],
-        "rebuttals": [answer._asdict() for answer in report.rebuttals],
-        **_ahead_json(report),
-    }
+    """Return a report as JSON values."""
+    row: dict[str, Any] = {}
+    for part in fields(AgentReport):
+        value = getattr(report, part.name)
+        if EVERY not in row or value or type(value) is float:
+            row[part.name] = _plain(value)
+    row["reasoning"] = report.reasoning or _paragraph(report)
+    return row
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, GateRuling):
+        return _ruling_json(value)
+    if isinstance(value, Mapping):
+        return dict(value)
+    if hasattr(value, "_asdict"):
+        return value._asdict()
+    return [_plain(part) for part in value] if isinstance(value, tuple) else value
 
 
 def _paragraph(report: AgentReport) -> str:
     """Return claim and points as one paragraph, "" of who claims nothing; it can forge no fence."""
-    points = [
-        f"{led}{one.says}{one.why and ', '}{one.why}"
-        for led, told in (("", report.points_for), (GRANTED, report.points_against))
-        for one in told
-    ]
-    said = [part.rstrip(" .") for part in (report.claim, *points)]
-    return clean(" ".join(f"{part}." for part in said if part), REASONING_KEPT)
-
-
-def _ahead_json(report: AgentReport) -> dict[str, Any]:
-    """Return what only a firm's and a swarm's reports say: what is empty is not written."""
-    told = {
-        "horizon": report.horizon,
-        "risks": list(report.risks),
-        "winner": report.winner,
-        "weights": dict(report.weights),
-        "horizon_bars": report.horizon_bars,
-        "declined": report.declined,
-        "decline_code": report.decline_code,
-        "bias": report.bias,
-        "anomaly": report.anomaly,
-        "pattern": report.pattern,
-        "levels": list(report.levels),
-        "regime": report.regime,
-        "first": report.first,
-        "counter": report.counter,
-        "close": report.close,
-    }
-    numbers = {"budget": report.budget, "win_share": report.win_share}
-    known = {name: value for name, value in numbers.items() if value is not None}
-    return {name: value for name, value in told.items() if value} | known
+    parts = [report.claim]
+    for led, points in (("", report.points_for), ("Against it: ", report.points_against)):
+        parts += [f"{led}{point.says}{point.why and ', '}{point.why}" for point in points]
+    stripped = (part.rstrip(" .") for part in parts)
+    return clean(" ".join(f"{part}." for part in stripped if part), REASONING_KEPT)

@@ -25,7 +25,7 @@ Fields are parsed, prose never is: prose may be in any language, keys and enumer
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import MISSING, fields, replace
 from functools import cache
 from itertools import chain
@@ -65,7 +65,6 @@ from ..contracts import (
     OPINIONS,
     ORDINALS,
     PATTERNS,
-    REGIMES,
     SIDES,
     VECTORS,
     WINNERS,
@@ -127,6 +126,20 @@ OWNED: Final[Mapping[str, frozenset[str]]] = {
     **dict.fromkeys(("counter", "win_share", "close"), frozenset({"judge"})),
 }
 """Fields of a report that some kinds of agents alone fill, and these kinds."""
+
+REQUIRED: Final[Mapping[str, tuple[str, ...]]] = {
+    "gate": ("ruling",),
+    "reader": ("regime",),
+    "arbiter": ("winner",),
+    "judge": ("winner", "win_share"),
+}
+"""Fields without which a report of a kind of agent is none."""
+
+RANGES: Final[Mapping[str, tuple[float, float]]] = {
+    "budget": (0.0, 1.0),
+    "win_share": (0.0, 1.0),
+    "horizon_bars": HORIZON_BARS,
+}
 
 EMPTY: Final[Mapping[str, Any]] = {
     field.name: {} if field.default is MISSING else field.default
@@ -645,27 +658,36 @@ def _within_role(
     """Return a well-formed report within its role; what it names must be in the evidence."""
     _refuse_surrogates(*_texts(drawn))
     kind = "" if drawn.abstained else role.kind
+    for name in REQUIRED.get(kind, ()):
+        if not getattr(drawn, name) and getattr(drawn, name) != 0.0:
+            raise garbage(f"a {kind} without its {name}")
     moves, flags = _moves(drawn, role)
+    numbers, clamped = _numbers(drawn, kind)
+    if clamped:
+        flags[CLAMPED] = None
+    emptied = {name: EMPTY[name] for name, kinds in OWNED.items() if kind not in kinds}
     ordinals = {
         name: between(value, *ORDINALS[name])
         for name, value in drawn.ordinals.items()
-        if name in ORDINALS and not drawn.abstained
+        if name in ORDINALS and kind
     }
-    emptied = {name: EMPTY[name] for name, kinds in OWNED.items() if kind not in kinds}
-    if role.kind == "gate":
-        emptied["ruling"] = drawn.ruling  # also where it abstains
-    changes = {**emptied, "ordinals": ordinals}
-    limited = replace(drawn, agent_id=role.id, adjustments=moves, flags=tuple(flags), **changes)
-    if role.kind == "gate" or kind in LIMITS:
-        limited = LIMITS[role.kind](limited, role, features)
+    report = replace(
+        drawn,
+        agent_id=role.id,
+        adjustments=moves,
+        flags=tuple(flags),
+        **{**emptied, **numbers, **_words(drawn, kind), "ordinals": ordinals},
+    )
+    if kind == "analyst" and (report.anomaly or report.pattern or report.levels):
+        report = _with_shown_names(report, role, features)
     if argued:
-        limited = _argument_placed(limited, role, features)
-    if ordinals and any(value != drawn.ordinals[name] for name, value in ordinals.items()):
-        limited = _flagged(limited, CLAMPED)
-    takes_side = limited.win_share is not None and WINNERS.get(limited.winner, 0)
-    if takes_side and not (limited.counter and limited.points_against and limited.falsifiers):
-        return _flagged(limited, "unfalsified")
-    return limited
+        report = _argument_placed(report, role, features)
+    if any(value != drawn.ordinals[name] for name, value in ordinals.items()):
+        report = _flagged(report, CLAMPED)
+    takes_side = report.win_share is not None and WINNERS.get(report.winner, 0)
+    if takes_side and not (report.counter and report.points_against and report.falsifiers):
+        report = _flagged(report, "unfalsified")
+    return report
 
 
 def _moves(drawn: AgentReport, role: Role) -> tuple[dict[str, float | None], dict[str, None]]:
@@ -690,110 +712,66 @@ def _moves(drawn: AgentReport, role: Role) -> tuple[dict[str, float | None], dic
     return moves, flags
 
 
-def _gate(drawn: AgentReport, role: Role, features: Features) -> AgentReport:
-    """Bound a gate's multiplier; it vetoes both sides or none."""
-    del role, features
-    ruling = drawn.ruling
-    if ruling is None:
-        if drawn.abstained:
-            return drawn
-        raise garbage("a gate without a ruling")
-    multiplier = between(ruling.multiplier, 0.0, 1.0)
-    held = replace(drawn, ruling=replace(ruling, multiplier=multiplier, veto_sides=()))
-    return held if multiplier == ruling.multiplier else _flagged(held, CLAMPED)
+def _numbers(drawn: AgentReport, kind: str) -> tuple[dict[str, Any], bool]:
+    """Return the numbers that a kind of agent alone gives, in their ranges, and if any was not."""
+    given: dict[str, Any] = {
+        name: 1.0 if getattr(drawn, name) is None else getattr(drawn, name)
+        for name in RANGES
+        if kind in OWNED[name]
+    }
+    numbers: dict[str, Any] = {name: between(n, *RANGES[name]) for name, n in given.items()}
+    if kind == "arbiter":
+        given["weights"] = {name: drawn.weights.get(name, 1.0) for name in SIDES}
+        numbers["weights"] = {n: between(value, 0.0, 1.0) for n, value in given["weights"].items()}
+    if kind == "gate" and drawn.ruling:
+        given["ruling"] = replace(drawn.ruling, veto_sides=())  # both sides or none
+        multiplier = between(drawn.ruling.multiplier, 0.0, 1.0)
+        numbers["ruling"] = replace(given["ruling"], multiplier=multiplier)
+    return numbers, numbers != given
 
 
-def _reader(drawn: AgentReport, role: Role, features: Features) -> AgentReport:
-    """Bound a reader's budget; who goes first is an expert, or nobody."""
-    del role, features
-    if drawn.regime not in REGIMES:
-        raise garbage("a reader without a regime")
-    budget = 1.0 if drawn.budget is None else drawn.budget
-    first = drawn.first if drawn.first in EXPERTS else ""
-    bias = drawn.bias or "NEUTRAL"
-    held = replace(drawn, budget=between(budget, 0.0, 1.0), first=first, bias=bias)
-    return held if held.budget == budget else _flagged(held, CLAMPED)
+def _words(drawn: AgentReport, kind: str) -> dict[str, Any]:
+    """Return the words that a kind of agent alone gives, cut to what is kept."""
+    words: dict[str, Any] = {}
+    if kind in RISKS_KEPT:
+        risks = map(one_line, drawn.risks[: RISKS_KEPT[kind]])
+        words["risks"] = tuple(filter(None, risks))
+    if kind in ("arbiter", "judge", "trader"):
+        kept = () if kind == "arbiter" else drawn.falsifiers[:FALSIFIERS]
+        words["falsifiers"] = tuple(map(one_line, kept))
+    if kind == "reader":
+        words["first"] = drawn.first if drawn.first in EXPERTS else ""
+        words["bias"] = drawn.bias or "NEUTRAL"
+    if kind == "judge":
+        words["counter"] = claim_of(drawn.counter)
+    if kind == "trader":
+        known = drawn.decline_code in tuple(GateReason) and drawn.decline_code != GateReason.NONE
+        code = drawn.decline_code if known else str(GateReason.MODEL_JUDGEMENT)
+        words["decline_code"] = code if drawn.declined else ""
+    return words
 
 
-def _expert(drawn: AgentReport, role: Role, features: Features) -> AgentReport:
+def _with_shown_names(report: AgentReport, role: Role, features: Features) -> AgentReport:
     """Keep the anomaly, the pattern and the levels that the evidence bears out."""
     anomaly, pattern = (
-        "" if name == NO_ANOMALY else name for name in (drawn.anomaly, drawn.pattern)
+        "" if name == NO_ANOMALY else name for name in (report.anomaly, report.pattern)
     )
     known = anomaly in ANOMALIES.get(role.id, ()) and shown_by(anomaly, features)
     drawn_by_bars = pattern in PATTERNS and number(features, PATTERN + pattern) == 1.0
     levels = tuple(
         name
-        for name in dict.fromkeys(drawn.levels)
+        for name in dict.fromkeys(report.levels)
         if name.startswith(LEVEL) and number(features, name) is not None
     )
     charts = role.id == "geometry"
-    held = replace(
-        drawn,
+    kept = replace(
+        report,
         anomaly=anomaly if known else "",
         pattern=pattern if drawn_by_bars and charts else "",
         levels=levels[:LEVELS_KEPT] if charts else (),
     )
-    lost = (anomaly, pattern) != (held.anomaly, held.pattern) or not {*drawn.levels} <= {*levels}
-    return _flagged(held, INVENTED) if lost else held
-
-
-def _researcher(drawn: AgentReport, role: Role, features: Features) -> AgentReport:
-    """Cut the risks of a case, or of a thesis."""
-    del features
-    risks = map(one_line, drawn.risks[: RISKS_KEPT[role.kind]])
-    return replace(drawn, risks=tuple(filter(None, risks)))
-
-
-def _arbiter(drawn: AgentReport, role: Role, features: Features) -> AgentReport:
-    """Bound an arbiter's weights, one for each researcher."""
-    del role, features
-    if drawn.winner not in WINNERS:
-        raise garbage("an arbiter without a winner")
-    given = {name: drawn.weights.get(name, 1.0) for name in SIDES}
-    weights = {name: between(value, 0.0, 1.0) for name, value in given.items()}
-    held = replace(drawn, weights=weights, falsifiers=())
-    return held if weights == given else _flagged(held, CLAMPED)
-
-
-def _judge(drawn: AgentReport, role: Role, features: Features) -> AgentReport:
-    """Bound a judge's chance of its side."""
-    del role, features
-    if drawn.winner not in WINNERS or drawn.win_share is None:
-        raise garbage("a judge without a side or a chance")
-    held = replace(
-        drawn,
-        win_share=between(drawn.win_share, 0.0, 1.0),
-        counter=claim_of(drawn.counter),
-        falsifiers=tuple(map(one_line, drawn.falsifiers[:FALSIFIERS])),
-    )
-    return held if held.win_share == drawn.win_share else _flagged(held, CLAMPED)
-
-
-def _trader(drawn: AgentReport, role: Role, features: Features) -> AgentReport:
-    """Bound a trader's bars; a decline has one of the gate's reasons."""
-    code = drawn.decline_code
-    if code not in tuple(GateReason) or code == GateReason.NONE:
-        code = str(GateReason.MODEL_JUDGEMENT)
-    held = replace(
-        _researcher(drawn, role, features),
-        horizon_bars=between(drawn.horizon_bars, *HORIZON_BARS),
-        decline_code=code if drawn.declined else "",
-        falsifiers=tuple(map(one_line, drawn.falsifiers[:FALSIFIERS])),
-    )
-    return held if held.horizon_bars == drawn.horizon_bars else _flagged(held, CLAMPED)
-
-
-LIMITS: Final[Mapping[str, Callable[[AgentReport, Role, Features], AgentReport]]] = {
-    "analyst": _expert,
-    "researcher": _researcher,
-    "reader": _reader,
-    "arbiter": _arbiter,
-    "judge": _judge,
-    "trader": _trader,
-    "gate": _gate,
-}
-"""What bounds the fields that a kind of agent alone fills."""
+    lost = (anomaly, pattern) != (kept.anomaly, kept.pattern) or not {*report.levels} <= {*levels}
+    return _flagged(kept, INVENTED) if lost else kept
 
 
 def _argument_placed(report: AgentReport, role: Role, features: Features) -> AgentReport:

@@ -1,8 +1,8 @@
 """What an expert may call odd, and the numbers that show it: a word without its number is dropped.
 
-`ROWS` has the limits of each word; it is shown where all limits of one row hold. `BESIDE` has what
-limits cannot say: how one number stands to another. An unknown number shows nothing. The mirrored
-market shows the mirrored words. Pure functions; nothing raises.
+`ROWS` has the limits of each word; it is shown where all limits of one row hold. `RELATIONS` has
+what limits cannot say: how one number stands to another. An unknown number shows nothing. The
+mirrored market shows the mirrored words. Pure functions; nothing raises.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ BOOK, UP_SHARE = "flow.book_imbalance", "flow.up_share"
 PATTERN: Final = "geometry.pattern."
 """How the ids of patterns begin; 1 where code found one."""
 
-ONE_SIDED: Final = 0.70
+LEANING: Final = 0.70
 """Imbalance of the order book above which it leans (document 003: more than 70 %)."""
 
 PANIC_RANK: Final = 95.0
@@ -35,7 +35,7 @@ PRESSED: Final = 0.1
 PRESSED_DECIMALS: Final = 4
 
 TOGETHER: Final = 0.5
-APART: Final = 0.6
+DIVERGED: Final = 0.6
 """A companion diverges that moves with this market by so much and stands at such an end of its own
 range while this market stands on the other side of its mean."""
 
@@ -99,7 +99,7 @@ ROWS: Final[Mapping[str, tuple[tuple[Limit, ...], ...]]] = {
             Limit("flow.book_events", WALL_EVENTS),
         ),
     ),
-    "imbalance": ((Limit(BOOK, ONE_SIDED, strict=True, size=True),),),
+    "imbalance": ((Limit(BOOK, LEANING, strict=True, size=True),),),
     "fragile": (
         (Limit("micro.spread_percentile", 95.0), Limit("micro.spread_jump", 2.0)),
         (Limit("flow.slippage_atr", 0.25),),
@@ -131,26 +131,25 @@ ROWS: Final[Mapping[str, tuple[tuple[Limit, ...], ...]]] = {
 
 def shown_by(word: str, features: Features) -> tuple[str, ...]:
     """Return the features that show a word, () where none does or the word is unknown."""
-    beside = BESIDE[word][1](features) if word in BESIDE else ()
-    if beside is None:
-        return ()
-    for row in ROWS.get(word, ()):
+    related = RELATIONS[word][1](features) if word in RELATIONS else ()
+    for row in ROWS.get(word, ()) if related is not None else ():
         if all(limit.holds(_value(limit, features)) for limit in row):
-            return (*(limit.feature for limit in row), *beside)
+            return (*(limit.feature for limit in row), *(related or ()))
     return ()
 
 
 def patterns(features: Features) -> dict[str, int]:
     """Return which way each pattern leans that code found, by its feature."""
-    found = (PATTERN + name for name in PATTERNS if number(features, PATTERN + name) == 1.0)
-    return {name: (*sides(name, features), 0)[0] for name in found}
+    names = (PATTERN + name for name in PATTERNS)
+    known = (name for name in names if number(features, name) == 1.0)
+    return {name: (*sides(name, features), 0)[0] for name in known}
 
 
 def _value(limit: Limit, features: Features) -> float | str | None:
     if isinstance(limit.limit, float):
         return number(features, limit.feature)
     feature = features.get(limit.feature)
-    return None if feature is None or feature.value is None else str(feature.value)
+    return None if feature is None else feature.value
 
 
 def _pressed(features: Features) -> tuple[str, ...] | None:
@@ -166,37 +165,36 @@ def _divergence(features: Features) -> tuple[str, ...] | None:
     close, mean = number(features, CLOSE), number(features, MEAN)
     if close is None or mean is None:
         return None
-    for name in sorted(features):
-        one, ending = name.removesuffix("correlation"), name.endswith(".correlation")
-        if not (name.startswith(COMPANIONS) and ending):
-            continue
-        together, ranked = number(features, name), number(features, f"{one}percentile")
-        if together is None or ranked is None or abs(together) < TOGETHER:
+    for name in (name for name in sorted(features) if name.startswith(COMPANIONS)):
+        rank = name.removesuffix("correlation") + "percentile"
+        together, ranked = number(features, name), number(features, rank)
+        if not name.endswith(".correlation") or together is None or ranked is None:
             continue
         stretch = math.copysign(1.0, together) * (ranked / 50.0 - 1.0)
-        if abs(stretch) >= APART and stretch * (close - mean) < 0.0:
-            return f"{one}percentile", name, CLOSE
+        far = abs(together) >= TOGETHER and abs(stretch) >= DIVERGED
+        if far and stretch * (close - mean) < 0.0:
+            return rank, name, CLOSE
     return None
 
 
 def _against_the_break(features: Features) -> tuple[str, ...] | None:
-    found, broke = patterns(features), number(features, BOS)
-    return tuple(found) if broke and {*found.values()} == {-broke} else None
+    drawn, broke = patterns(features), number(features, BOS)
+    return tuple(drawn) if broke and {*drawn.values()} == {-broke} else None
 
 
 def _opposite(features: Features) -> tuple[str, ...] | None:
-    found = patterns(features)
-    return tuple(found) if {1, -1} <= {*found.values()} else None
+    drawn = patterns(features)
+    return tuple(drawn) if {1, -1} <= {*drawn.values()} else None
 
 
-BESIDE: Final[Mapping[str, tuple[str, Callable[[Features], tuple[str, ...] | None]]]] = {
+RELATIONS: Final[Mapping[str, tuple[str, Callable[[Features], tuple[str, ...] | None]]]] = {
     "fake_wall": (
         f"`{UP_SHARE}` {PRESSED:g} or more beyond half, against the book's lean", _pressed
     ),
     "macro_divergence": (
         f"a companion's `correlation` at least {TOGETHER:g} either way, its `percentile` at most "
-        f"{50 * (1 - APART):g} or at least {50 * (1 + APART):g}, and `{CLOSE}` on the other side "
-        f"of `{MEAN}`",
+        f"{50 * (1 - DIVERGED):g} or at least {50 * (1 + DIVERGED):g}, and `{CLOSE}` on the other "
+        f"side of `{MEAN}`",
         _divergence,
     ),
     "fake_breakout": (f"every `{PATTERN}*` that is 1 leans against `{BOS}`", _against_the_break),

@@ -1,7 +1,7 @@
 """The judge of a swarm: reads the board of what the experts say, decides, argues against itself.
 
 It moves scores by at most 0.15, names a side or none, and says what would prove it wrong. Its
-chance of a win is weighed by code against what the trade costs (agents.debate.expected_value); what
+chance of a win is weighed by code against what the trade costs (agents.debate.swarm); what
 it says can lower a size and veto its own side, never make, turn or enlarge an opening.
 """
 

@@ -2,141 +2,124 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
+from typing import Any, Final
 
-from agent_config import MODES
-from agents.contracts import VECTORS, DebateContext, Feature, Role
+from agent_config import JUDGE_ID, MANAGER_ID, MODES
+from agents.contracts import SIDES, VECTORS, AgentReport, DebateContext, Feature, Role
 from agents.evidence import missing, with_scores
 from agents.registry import AGENTS
 from tests.cases import cases
-from tests.doubles.scripted import FULL_FEATURES, Scripted, context, debate, settings
+from tests.doubles.scripted import SWARM_FEATURES, Scripted, context, debate, settings
 from torra.config import ROOT
 from torra.evidence.news_digest import NewsStatus
 
-DESK = MODES["full"].seats
-FULL = settings(mode="full", second_look="never")
-
-NEEDED = {
+NEEDED: Final[Mapping[str, tuple[str, ...]]] = {
     "technical": ("technical.",),
-    "sentiment": ("sentiment.news", "sentiment.up_bars", "sentiment.up_volume", "sentiment.streak"),
-    "news": ("news.item.", "news.score"),
-    "key_levels": (
-        *(f"technical.{name}" for name in ("support", "resistance", "fib_", "bb_")),
-        *(f"technical.{name}" for name in ("tenkan", "kijun", "span_")),
+    "sentiment": (
+        *(f"sentiment.{name}" for name in ("news", "up_bars", "up_volume", "streak")),
+        *("cot.", "positioning.", "derivs."),
+    ),
+    "news": ("news.item.", "news.item_", "news.score"),
+    "fundamental": ("company.", "fundamentals.", "macro."),
+    "key_levels": tuple(
+        f"technical.{name}"
+        for name in ("support", "resistance", "fib_", "bb_", "tenkan", "kijun", "span_")
     ),
     "momentum": tuple(f"technical.{name}" for name in ("rsi14", "macd", "stoch_", "cci20")),
     "bull_researcher": ("scores.",),
     "bear_researcher": ("scores.",),
+    "regime_reader": ("market.regime",),
+    "liquidity": ("liquidity.",),
+    "microstructure": ("micro.", "flow."),
+    "macro": ("macro.", "companion.", "cot.", "positioning.", "derivs."),
+    "geometry": ("geometry.",),
 }
-"""What each agent cannot do without; the gate needs nothing, its rules hold anyway."""
+"""What each agent cannot do without."""
 
-REASONS = {
-    "technical": "no technical evidence",
-    "sentiment": "no sentiment evidence: rate_limited",
-    "news": "no news evidence: rate_limited",
-    "bull_researcher": "no scores evidence",
-    "bear_researcher": "no scores evidence",
-}
+SEATS: Final = [
+    (mode, name)
+    for mode, row in MODES.items()
+    for name in row.seats
+    if name in NEEDED and name not in SIDES  # at a desk there are scores
+]
 
 
 def bereft(role: str, *, kept: str = "") -> DebateContext:
-    """Return a tick without what a role needs, but for the features that begin with `kept`."""
-    lost = NEEDED.get(role, ())
-    about = context(features={**FULL_FEATURES, "source.news": "rate_limited"})
+    """Return a tick with all evidence, but for what a role needs without one feature of it."""
+    about = context(features={**SWARM_FEATURES, "source.news": "rate_limited"})
     features = with_scores(about.features, about)
+    lost = NEEDED.get(role, ())
+    gone = [name for name in features if name.startswith(lost) and name != kept] if lost else []
     return replace(
         about,
-        features={
-            name: feature._replace(value=None)
-            if name.startswith(lost) and not (kept and name == kept)
-            else feature
-            for name, feature in features.items()
-        },
+        features={**features, **{name: features[name]._replace(value=None) for name in gone}},
     )
 
 
-def never(_prompt: Any) -> Any:
-    raise AssertionError("asked")
+def unasked(role: str, about: DebateContext) -> AgentReport:
+    """Return the report of an agent that asks nobody."""
+
+    def never(_prompt: Any) -> Any:
+        raise AssertionError("asked")
+
+    return AGENTS[role].analyze(about, never)
 
 
 @cases("role", NEEDED)
 def test_without_its_evidence_an_agent_abstains_without_a_call(role: str) -> None:
-    told = AGENTS[role].analyze(bereft(role), never)
-    assert told.abstained
-    assert told.agent_id == role
-    assert told.reason.startswith(REASONS.get(role, "no technical evidence ("))
+    told = unasked(role, bereft(role))
+    assert told.abstained and told.agent_id == role
+    assert told.reason.startswith("no ") and " evidence" in told.reason
     assert set(told.adjustments.values()) == {None}
+    needs = AGENTS[role].role.needs
+    for kept, feature in bereft("").features.items():
+        begins = (need if need.endswith((".", "_")) else f"{need}." for need in needs)
+        if feature.value is not None and (kept in needs or kept.startswith(tuple(begins))):
+            assert missing(AGENTS[role].role, bereft(role, kept=kept)) == "", kept
 
 
-def test_every_agent_but_the_gate_needs_something() -> None:
-    assert NEEDED.keys() == set(DESK) - {"risk_gate"}
-    assert AGENTS["risk_gate"].role.needs == ()
-    asked: list[Any] = []
-    AGENTS["risk_gate"].analyze(context(features=dict.fromkeys(FULL_FEATURES)), asked.append)
-    assert len(asked) == 1
-
-
-@cases("role", [role for role in NEEDED if role not in MODES["budget"].seats[1:]])
-def test_at_the_desk_an_abstention_asks_nobody_and_is_no_failure(role: str) -> None:
+@cases(("mode", "role"), SEATS)
+def test_at_the_desk_an_abstention_asks_nobody_and_is_no_failure(mode: str, role: str) -> None:
     provider = Scripted()
-    record = debate(provider, about=bereft(role), config=FULL)
-    assert not provider.asked(role)
-    assert record.failures == {}
-    assert str(record.source_type) == "AGENT_FULL"
+    config = settings(mode=mode, second_look="never", rebuttal="never")
+    record = debate(provider, about=bereft(role), config=config)
+    assert not provider.asked(role) and record.failures == {}
+    assert str(record.source_type) == MODES[mode].complete
     (told,) = [told for told in record.reports if told.agent_id == role]
     assert told.abstained
     assert not [call for call in record.calls if call.role_id == role]
 
 
-def test_a_fundamental_analyst_without_its_evidence_asks_nobody_at_a_firm() -> None:
-    provider = Scripted()
-    config = settings(mode="firm", second_look="never", rebuttal="never")
-    record = debate(provider, about=context(features=FULL_FEATURES), config=config)
-    (told,) = [told for told in record.reports if told.agent_id == "fundamental"]
-    assert told.abstained and not provider.asked("fundamental") and record.failures == {}
-
-
-@cases("role", [name for name, agent in AGENTS.items() if not agent.role.needs])
-def test_the_docs_say_never_only_of_whom_never_abstains(role: str) -> None:
+def test_who_judges_needs_somebody_to_judge_and_the_gate_nothing() -> None:
+    others = {"risk_gate", MANAGER_ID, JUDGE_ID}
+    assert {name for name, agent in AGENTS.items() if not agent.role.needs} == others
     page = (ROOT / "docs" / "agents.md").read_text(encoding="utf-8")
-    told = page.partition(f"### `{role}`")[2].partition("it abstains: ")[2].splitlines()[0]
-    asked: list[Any] = []
-    AGENTS[role].analyze(context(features=dict.fromkeys(FULL_FEATURES)), asked.append)
-    assert (told == "never") is bool(asked), told
+    for role in others:
+        asked: list[Any] = []
+        AGENTS[role].analyze(context(features={}), asked.append)
+        assert bool(asked) == (role == "risk_gate")
+        told = page.partition(f"### `{role}`")[2].partition("it abstains: ")[2].splitlines()[0]
+        assert (told == "never") is bool(asked), told
 
 
 def test_a_news_agent_without_a_headline_costs_the_desk_nothing() -> None:
     """The scores are those of a desk that has no news agent."""
-    without = tuple(role for role in DESK if role != "news")
-    silent = debate(Scripted(), about=bereft("news"), config=FULL)
-    absent = debate(
-        Scripted(),
-        about=bereft("news"),
-        config=settings(active_agents=without, second_look="never"),
-    )
-    assert silent.adjustments == absent.adjustments
-    assert silent.ruling == absent.ruling
-    for vector in VECTORS:
-        assert silent.scores[vector]["score"] == absent.scores[vector]["score"]
-
-
-@cases("role", NEEDED)
-def test_one_piece_of_what_it_needs_is_enough(role: str) -> None:
-    kept = next(name for name in bereft("").features if name.startswith(NEEDED[role]))
-    seen = {"sentiment": "sentiment.up_bars", "momentum": "technical.cci20"}
-    about = bereft(role, kept=seen.get(role, kept))
-    assert missing(AGENTS[role].role, about) == ""
+    without = tuple(role for role in MODES["full"].seats if role != "news")
+    desks = (settings(mode="full", second_look="never"),
+             settings(active_agents=without, second_look="never"))  # fmt: skip
+    silent, absent = (debate(Scripted(), about=bereft("news"), config=desk) for desk in desks)
+    assert (silent.adjustments, silent.ruling) == (absent.adjustments, absent.ruling)
+    assert [silent.scores[name] for name in VECTORS] == [absent.scores[name] for name in VECTORS]
 
 
 @cases("status", NewsStatus)
 @cases("role", ["news", "sentiment"])
 def test_an_abstention_says_why_there_is_no_news(role: str, status: NewsStatus) -> None:
     about = bereft(role)
-    about = replace(
-        about, features={**about.features, "source.news": Feature("source.news", str(status))}
-    )
-    reason = AGENTS[role].analyze(about, never).reason
+    source = {"source.news": Feature("source.news", str(status))}
+    reason = unasked(role, replace(about, features={**about.features, **source})).reason
     assert reason.startswith(f"no {role} evidence")
     assert reason.endswith(f": {status}") == (status is not NewsStatus.AVAILABLE)
 

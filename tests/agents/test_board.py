@@ -16,9 +16,8 @@ from typing import Any, Final
 
 from agent_config import EXPERTS, TRUST_FLOOR
 from agents.contracts import REGIMES, VECTORS, AgentReport, Point
-from agents.debate.board import SETTLES, Board, as_features, board, with_board
-from agents.debate.directive import Directive
-from agents.debate.synthesis import CountedReport
+from agents.debate.scoring import CountedReport
+from agents.debate.swarm import SETTLES, Board, Directive, as_features, board, with_board
 from agents.registry import AGENTS
 from scoring_rubric import build_interpretive_prompt
 from tests.doubles.scripted import SWARM_FEATURES, a_report, context
@@ -107,9 +106,9 @@ def test_it_is_what_an_oracle_makes_of_the_same_words(scaled: Scaled) -> None:
     for _ in range(scaled(10_000, 300)):
         answers, told = [an_expert(rng, name) for name in EXPERTS], a_directive(rng)
         found, true = board(answers, told), an_oracle(answers, told)
-        assert [one.agent for one in found.stands] == sorted(true["stance"])
+        assert [one.agent for one in found.stances] == sorted(true["stance"])
         assert {*found.abstained} == {*EXPERTS} - {*true["stance"]}
-        for one in found.stands:
+        for one in found.stances:
             assert near(one.stance, true["stance"][one.agent])
             assert one.side == (true["stance"][one.agent] > 0) - (true["stance"][one.agent] < 0)
             assert near(one.trust, true["k"][one.agent])
@@ -163,7 +162,9 @@ def test_a_mirrored_market_has_the_mirrored_board(scaled: Scaled) -> None:
         answers, told = [an_expert(rng, name) for name in EXPERTS], a_directive(rng)
         found, mirror = board(answers, told), board([_turned(one) for one in answers], told)
         assert mirror.lean == -found.lean and mirror.dominant == names[found.dominant]
-        assert mirror.stands == tuple(replace(one, stance=0.0 - one.stance) for one in found.stands)
+        assert mirror.stances == tuple(
+            replace(one, stance=0.0 - one.stance) for one in found.stances
+        )
         assert mirror.agreed == {-way: ids for way, ids in found.agreed.items()}
         assert mirror.surest == found.surest and mirror.abstained == found.abstained
         assert [(c.below, c.above, c.strength, c.claims, c.settle) for c in mirror.conflicts] == [

@@ -18,7 +18,9 @@ import pytest
 from agent_config import MODES
 from agent_framework import Fallback, blend, deliberate
 from agents.contracts import VECTORS, ModelUnavailable, SourceType
-from agents.debate import asking, replies, stages
+from agents.debate import calls as model_calls
+from agents.debate import debate as debates
+from agents.debate import replies
 from agents.registry import AGENTS, Agent
 from tests import ROOT
 from tests.doubles.scripted import (
@@ -64,7 +66,7 @@ def released_after():
         yield event
     finally:
         event.set()
-        until(lambda: stages.abandoned() == 0)
+        until(lambda: debates.abandoned() == 0)
 
 
 @pytest.mark.parametrize("rounds", [1, 3])
@@ -95,7 +97,7 @@ def test_a_submit_that_blocks(blocked: tuple[Any, ...], tries: Tries) -> None:
             assert elapsed <= 0.6 + OVER
             assert set(record.failures) <= set(blocked)
             assert set(record.failures.values()) == {"timeout"}
-            assert stages.abandoned() == len([name for name in blocked if name in record.failures])
+            assert debates.abandoned() == len([name for name in blocked if name in record.failures])
             assert {call.status for call in record.calls if call.role_id in blocked} == {"timeout"}
 
 
@@ -216,14 +218,14 @@ def test_a_late_answer_is_recorded_and_not_used(tries: Tries) -> None:
 
 def held_parsing(released, monkeypatch: pytest.MonkeyPatch):
     """The busy machine of a `left_behind` desk holds up the parsing of a reply."""
-    real = replies.report
+    real = replies.read
 
-    def parse(reply, role, features):
+    def parse(shape, reply, role, features):
         if role.id == "technical":
             released.wait()
-        return real(reply, role, features)
+        return real(shape, reply, role, features)
 
-    monkeypatch.setattr(replies, "report", parse)
+    monkeypatch.setattr(replies, "read", parse)
     return AGENTS
 
 
@@ -250,7 +252,7 @@ def test_no_call_of_an_agent_that_was_left_behind_is_ok(
 
             def gate(request, released=released):
                 released.set()  # the analysts' stage is over; now its agent ends
-                until(lambda: stages.abandoned() == 0)
+                until(lambda: debates.abandoned() == 0)
                 return ruling(request)
 
             provider = Scripted({"technical": [reply, honest], "risk_gate": gate})
@@ -280,8 +282,8 @@ def test_no_call_of_a_fallback_that_was_left_behind_is_ok(released: Event, tries
 
 def test_no_call_is_made_after_its_stage() -> None:
     provider = Scripted()
-    line = asking.ModelCalls(provider.submit, lambda: 0.0, settings().agents, 4)
-    stage = asking.Stage("analysts", 1, 1.0)
+    line = model_calls.ModelCalls(provider.submit, lambda: 0.0, settings().agents, 4)
+    stage = model_calls.Stage("analysts", 1, 1.0)
     role = AGENTS["technical"].role
     debate(provider)
     request = provider.asked("technical")[0]
@@ -313,8 +315,8 @@ def test_a_retry_needs_as_much_time_as_the_first_attempt_took(tries: Tries) -> N
 def test_too_many_threads_left_behind_mean_l1_until_they_drain(
     released: Event, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(stages, "MAX_ABANDONED", 5)
-    while not stages.too_many_abandoned():
+    monkeypatch.setattr(debates, "MAX_ABANDONED", 5)
+    while not debates.too_many_abandoned():
         debate(Scripted(dict.fromkeys(DESK, Blocks(released))), seconds=0.02)
     provider = Scripted()
     record = debate(provider, fallback=score_chart)
@@ -322,7 +324,7 @@ def test_too_many_threads_left_behind_mean_l1_until_they_drain(
     assert "threads_exhausted" in record.flags
     assert provider.requests == []
     released.set()
-    until(lambda: stages.abandoned() == 0)
+    until(lambda: debates.abandoned() == 0)
     assert debate(Scripted()).source_type is SourceType.AGENT_BUDGET
 
 

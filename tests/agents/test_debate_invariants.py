@@ -20,7 +20,7 @@ from agent_config import CONFIDENCE_WEIGHT, MODES
 from agent_framework import blend
 from agents.contracts import SIDES, VECTORS, Focus, GateRuling, SourceType
 from agents.debate.deliberation import Deliberation
-from agents.debate.synthesis import CountedReport, adjust, synthesise
+from agents.debate.scoring import CountedReport, adjust, synthesise
 from agents.evidence import trust
 from agents.registry import AGENTS
 from agents.risk_gate import merged

@@ -15,13 +15,6 @@ from tests.cases import cases
 from tests.doubles.scripted import Scripted, context, debate, reporting, settings
 
 
-def test_the_default_desk_is_the_budget_desk() -> None:
-    assert check_desk(settings().agents) == MODES["budget"].seats
-    record = debate(Scripted())
-    assert record.source_type is SourceType.AGENT_BUDGET
-    assert [told.agent_id for told in record.reports] == list(MODES["budget"].seats)
-
-
 def test_every_agent_of_the_registry_is_what_its_row_says() -> None:
     for name, agent in AGENTS.items():
         assert agent.role.id == name
@@ -60,6 +53,11 @@ def test_active_agents_win_over_the_mode_and_the_gate_is_always_there(
 def test_a_desk_has_an_opinion_and_at_most_eight_agents() -> None:
     with pytest.raises(ValueError, match="beside its gate"):
         check_desk(settings(active_agents=("risk_gate",)).agents)
+    two = ("technical", "research_manager", "judge")
+    with pytest.raises(
+        ValueError, match="one arbiter or judge at most, not research_manager, judge"
+    ):
+        check_desk(settings(active_agents=two).agents)
     role = AGENTS["technical"].role
     many = {
         f"a{n}": Agent(replace(role, id=f"a{n}"), AGENTS["technical"].analyze) for n in range(8)

@@ -27,13 +27,11 @@ from tests.doubles.scripted import (
     context,
     debate,
     report,
-    reporting,
     ruling,
     settings,
 )
 from tests.worlds.mirrors import MARKET, MARKETS, SCORES, mirrored
 from torra.config import ROOT
-from torra.market.regime import REGIME_READS
 from torra.providers.rules.provider import RulesProvider
 
 DESK = MODES["full"].seats
@@ -182,57 +180,6 @@ def test_a_gate_that_cites_wrongly_is_flagged_and_still_may_only_lower() -> None
 
 
 # --- what each of them is -------------------------------------------------------------------------
-
-
-def test_the_full_desk_seats_eight_in_three_stages() -> None:
-    assert [name for name in AGENTS if name in DESK] == list(DESK)
-    others = {*MODES["firm"].seats, *MODES["swarm"].seats}
-    assert set(AGENTS) - set(DESK) == others - set(DESK)
-    ends = {"close": "below", "level": 99.0, "what": "the swing low", "bars": 12}
-    provider = Scripted({"bull_researcher": reporting(falsifiers=[ends])})
-    about = context(features={**FULL_FEATURES, "technical.close": 100.0})
-    record = debate(provider, about=about, config=FULL)
-    assert {request.role.id for request in provider.requests} == set(DESK)
-    assert [stage["name"] for stage in record.as_json()["stages"]] == [
-        "analysts",
-        "research",
-        "gate",
-    ]
-    assert str(record.source_type) == "AGENT_FULL"
-    assert not record.failures
-    told = reports(record)["bull_researcher"].falsifiers
-    assert told == ("a close below 99, the swing low, in the next 12 bars",)
-    assert reports(record)["news"].ordinals
-
-
-@cases("role", DESK)
-def test_an_agents_rubric_bound_and_evidence_fit_together(role: str) -> None:
-    seat = AGENTS[role].role
-    assert seat.shape == {
-        "bull_researcher": "case",
-        "bear_researcher": "case",
-        "news": "news",
-        "risk_gate": "ruling",
-    }.get(role, "report")
-    assert all(name.startswith(seat.evidence) for name in REGIME_READS)
-    assert "market.regime".startswith(seat.evidence) and "scores." in seat.evidence
-    assert not any("source.".startswith(prefix) for prefix in seat.evidence)
-    assert seat.picture == (role == "technical")
-    if seat.kind == "analyst":
-        assert seat.tier == "quick"
-
-
-def test_only_who_needs_the_calendar_or_a_companys_figures_is_shown_them() -> None:
-    def readers(name: str) -> set[str]:
-        return {role for role in DESK if name.startswith(AGENTS[role].role.evidence)}
-
-    assert readers("events.to_next_min") == {"news", "risk_gate"}
-    assert readers("fundamentals.pe") == {"news", "bull_researcher", "bear_researcher"}
-    assert (
-        readers("news.item.1") == readers("news.item_score.1") == readers("news.score") == {"news"}
-    )
-    assert readers("sentiment.up_bars") == {"sentiment"}
-    assert readers("forecast.drift_pct") == {"technical", "bull_researcher", "bear_researcher"}
 
 
 def test_the_page_of_the_agents_is_written_from_their_roles() -> None:

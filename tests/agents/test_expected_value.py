@@ -13,8 +13,8 @@ from fractions import Fraction
 from typing import Any, Final
 
 from agents.contracts import AgentReport, Feature
-from agents.debate.expected_value import bin_of, expected_value
-from agents.debate.panel import DIRECTIONS, UNJUDGED
+from agents.debate.scoring import DIRECTIONS, UNJUDGED
+from agents.debate.swarm import bin_of, expected_value
 from tests.doubles import scripted
 from tests.doubles.scripted import SWARM_FEATURES, Scripted, a_report, context, debate, settings
 from torra.evaluation.standing.past_calls import bin_of as bin_of_host

@@ -16,8 +16,7 @@ from hypothesis import strategies as st
 
 from agent_config import MODES
 from agents.contracts import SIDES, VECTORS, WINNERS, AgentReport, SourceType
-from agents.debate.panel import DIRECTIONS, UNJUDGED, panel_of
-from agents.debate.synthesis import CountedReport, synthesise
+from agents.debate.scoring import DIRECTIONS, UNJUDGED, CountedReport, panel_of, synthesise
 from agents.registry import AGENTS
 from tests.agents.test_debate_invariants import (
     as_text,

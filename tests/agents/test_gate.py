@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import math
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -11,8 +12,8 @@ from typing import Any
 import pytest
 
 from agent_config import GateSettings
-from agents.contracts import Feature, GateReason
-from agents.risk_gate import ROLE, Rules, rules
+from agents.contracts import Feature, GateReason, GateRuling
+from agents.risk_gate import CALENDAR, ROLE, ROWS, VOLATILITY, Rules, rules
 from tests.cases import cases
 from tests.worlds import desks
 from torra.clock import Simulated, duration, parse
@@ -32,112 +33,82 @@ QUIET = {
     "memory.open_elsewhere": 0.0,
 }
 BEFORE, AFTER = 30.0, 15.0
-EVENTS = ("events.to_next_min", "events.since_last_min")
+NEXT, LAST = "events.to_next_min", "events.since_last_min"
+AHEAD, BEHIND = "source.events_ahead_min", "source.events_behind_min"
 
 
-def ruled(
-    to_next: Any = None, since_last: Any = None, status: str = "available", **settings: Any
-) -> Rules:
-    told = {**QUIET, **dict(zip(EVENTS, (to_next, since_last), strict=True))}
-    features = {name: Feature(name, value) for name, value in told.items()}
-    features["source.events"] = Feature("source.events", status)
+def ruled(told: Mapping[str, Any], **settings: Any) -> Rules:
+    features = {name: Feature(name, value) for name, value in {**QUIET, **told}.items()}
     return rules(features, GateSettings(**settings), 0.0)
 
 
-def vetoed(*minutes: Any, **settings: Any) -> bool:
-    found = ruled(*minutes, **settings)
-    assert found.flags == ()
-    assert found.ruling.multiplier == 1.0
-    assert found.ruling.reasons == (("SCHEDULED_EVENT",) if found.ruling.veto else ())
-    return found.ruling.veto
+NO_MINUTES = {"event_before_minutes": 0.0, "event_after_minutes": 0.0}
 
 
 @cases(
-    ("to_next", "since_last", "veto"),
+    ("minutes", "settings", "veto"),
     [
-        (None, None, False),
-        (BEFORE + 0.01, None, False),
-        (BEFORE, None, True),
-        (BEFORE - 0.01, None, True),
-        (0.01, None, True),
-        (None, AFTER + 0.01, False),
-        (None, AFTER, True),
-        (None, AFTER - 0.01, True),
-        (None, 0.0, True),
-        (BEFORE + 1, AFTER + 1, False),
-        (BEFORE + 1, AFTER, True),
-        (BEFORE, AFTER + 1, True),
+        ({}, {}, False),
+        *(({NEXT: BEFORE + more}, {}, more <= 0) for more in (0.01, 0.0, -0.01)),
+        *(({LAST: AFTER + more}, {}, more <= 0) for more in (0.01, 0.0, -0.01)),
+        ({NEXT: 0.01}, {}, True),
+        ({LAST: 0.0}, {}, True),
+        ({NEXT: BEFORE + 1, LAST: AFTER + 1}, {}, False),
+        ({NEXT: BEFORE + 1, LAST: AFTER}, {}, True),
+        ({NEXT: BEFORE, LAST: AFTER + 1}, {}, True),
+        # a late tick is held against the window too
+        ({NEXT: 200.0, LAST: 200.0, AHEAD: BEFORE}, {}, True),
+        ({NEXT: 200.0, LAST: 200.0, AHEAD: BEFORE + 0.01, BEHIND: AFTER + 0.01}, {}, False),
+        ({NEXT: 200.0, LAST: 200.0, BEHIND: AFTER}, {}, True),
+        ({NEXT: 200.0, LAST: 200.0, BEHIND: 0.0}, {}, True),
+        # the settings are the window; one of no minutes still vetoes at the event
+        ({NEXT: 20.0}, {"event_before_minutes": 19.9}, False),
+        ({NEXT: 1440.0}, {"event_before_minutes": 1440.0}, True),
+        ({LAST: 10.0}, {"event_after_minutes": 9.9}, False),
+        ({LAST: 16.0}, {"event_after_minutes": 16.0}, True),
+        ({LAST: 0.0}, NO_MINUTES, True),
+        ({LAST: 0.01}, NO_MINUTES, False),
+        ({NEXT: 0.01}, NO_MINUTES, False),
+        *((dict.fromkeys((NEXT, LAST), odd), {}, False) for odd in ("soon", math.nan, True)),
     ],
 )
 def test_both_ends_belong_to_the_window(
-    to_next: float | None, since_last: float | None, veto: bool
+    minutes: dict[str, Any], settings: dict[str, float], veto: bool
 ) -> None:
-    assert vetoed(to_next, since_last) is veto
+    reasons = ("SCHEDULED_EVENT",) if veto else ()
+    assert ruled(minutes, **settings) == (GateRuling(1.0, veto, reasons), (), 1.0)
 
 
-def test_the_settings_are_the_window() -> None:
-    assert not vetoed(20.0, event_before_minutes=19.9)
-    assert vetoed(1440.0, event_before_minutes=1440.0)
-    assert not vetoed(None, 10.0, event_after_minutes=9.9)
-    assert vetoed(None, 16.0, event_after_minutes=16.0)
+def test_each_row_holds_beyond_its_limit_and_says_so_where_it_knows_nothing() -> None:
+    limits = {
+        "market.spread_atr": (0.15, 0.1501, 1.0, "WIDE_SPREAD"),
+        "market.valid_bars": (210.0, 209.0, 1.0, "THIN_DATA"),
+        "market.bar_age": (2.0, 2.01, 1.0, "STALE_DATA"),
+        VOLATILITY: (95.0, 95.01, 0.7, "HIGH_VOLATILITY"),
+        "memory.losing_streak": (2.0, 3.0, 0.7, "LOSING_STREAK"),
+        "memory.open_elsewhere": (0.0, 1.0, 0.8, "OPEN_EXPOSURE"),
+    }
+    assert [row.feature for row in ROWS] == [*limits]
+    for name, (within, beyond, factor, reason) in limits.items():
+        assert ruled({name: within}) == (GateRuling(), (), 1.0)
+        found = ruled({name: beyond})
+        assert found.ruling == GateRuling(factor, factor == 1.0, (reason,))
+        assert found.storm == (factor if name == VOLATILITY else 1.0)
+        assert ruled({name: None}) == (GateRuling(), (f"silent:{name}",), 1.0)
+    worst = {name: beyond for name, (_, beyond, _, _) in limits.items()} | {NEXT: 5.0, LAST: 5.0}
+    reasons = [reason for *_, reason in limits.values()]
+    reasons.insert(3, "SCHEDULED_EVENT")
+    assert ruled(worst).ruling == GateRuling(round(0.7 * 0.7 * 0.8, 8), True, tuple(reasons))
 
 
-def test_a_window_of_no_minutes_still_vetoes_at_the_event() -> None:
-    none = {"event_before_minutes": 0.0, "event_after_minutes": 0.0}
-    assert vetoed(None, 0.0, **none)
-    assert not vetoed(None, 0.01, **none)
-    assert not vetoed(0.01, None, **none)
-
-
-def test_other_reasons_stay_with_it() -> None:
-    features = {name: Feature(name, value) for name, value in QUIET.items()}
-    features |= {name: Feature(name, value) for name, value in zip(EVENTS, (5.0, 5.0), strict=True)}
-    features["market.spread_atr"] = Feature("market.spread_atr", 0.9)
-    features["memory.losing_streak"] = Feature("memory.losing_streak", 3.0)
-    found = rules(features, GateSettings(), 0.0).ruling
-    assert (found.multiplier, found.veto) == (0.7, True)
-    assert found.reasons == ("WIDE_SPREAD", "SCHEDULED_EVENT", "LOSING_STREAK")
-
-
-@pytest.mark.parametrize("status", ["off", "available"])
-def test_without_a_calendar_there_is_no_rule_and_no_flag(status: str) -> None:
-    assert ruled(status=status).flags == ()
-    features = {name: Feature(name, value) for name, value in QUIET.items()}
-    assert rules(features, GateSettings(), 0.0) == ruled()
-
-
-@pytest.mark.parametrize("status", ["broken", "ended", "broken_ended"])
+@cases("status", ["off", "available", "broken", "ended", "broken_ended"])
 def test_a_calendar_that_may_miss_what_comes_is_flagged(status: str) -> None:
-    flags = tuple(f"events:{word}" for word in status.split("_"))
-    assert ruled(status=status).flags == flags
-    near = ruled(5.0, status=status)
+    flags = tuple(
+        f"events:{word}" for word in status.split("_") if word not in ("off", "available")
+    )
+    near = ruled({CALENDAR: status, NEXT: 5.0})
+    assert ruled({CALENDAR: status}).flags == near.flags == flags
     assert near.ruling.veto
-    assert near.flags == flags
-
-
-@cases(
-    ("ahead", "behind", "veto"),
-    [
-        (None, None, False),
-        (BEFORE, None, True),
-        (BEFORE + 0.01, AFTER + 0.01, False),
-        (None, AFTER, True),
-        (None, 0.0, True),
-    ],
-)
-def test_a_late_tick_is_held_against_the_window_too(
-    ahead: float | None, behind: float | None, veto: bool
-) -> None:
-    features = {name: Feature(name, value) for name, value in QUIET.items()}
-    features |= {name: Feature(name, 200.0) for name in EVENTS}
-    for name, value in (("ahead", ahead), ("behind", behind)):
-        features[f"source.events_{name}_min"] = Feature(f"source.events_{name}_min", value)
-    assert rules(features, GateSettings(), 0.0).ruling.veto is veto
-
-
-@pytest.mark.parametrize("value", ["soon", float("nan"), True])
-def test_minutes_that_are_no_number_veto_nothing(value: Any) -> None:
-    assert not vetoed(value, value)
 
 
 def test_the_gate_is_shown_the_events_and_no_forecast() -> None:
@@ -235,20 +206,6 @@ def test_a_window_drops_an_opening_and_lets_a_close_through(
     assert held[closed]["gate"]["veto"]
     assert held[closed]["gate"]["rule"]["reasons"] == [GateReason.SCHEDULED_EVENT]
     assert [signal["kind"] for signal in held[closed]["signals"]] == ["close"]
-
-
-def test_a_tick_beside_the_window_opens(free: list[dict[str, Any]], tmp_path: Path) -> None:
-    opened = first(free, "OPEN")
-    moment = parse(free[opened]["as_of"])
-    beside = (
-        moment + timedelta(minutes=BEFORE, microseconds=10**6),
-        moment - timedelta(minutes=AFTER, microseconds=10**6),
-    )
-    near = ticks(tmp_path / "near", opened + 1, *beside)[opened]
-    assert near["action"] == free[opened]["action"]
-    told = {row["id"]: row["value"] for row in near["features"]}
-    assert told["events.to_next_min"] == pytest.approx(BEFORE + 1 / 60, abs=0.006)
-    assert [row["name"] for row in near["events"]["events"]] == ["a decision"] * 2
 
 
 MINUTE = timedelta(minutes=1)

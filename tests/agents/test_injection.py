@@ -22,8 +22,8 @@ from hypothesis import strategies as st
 from agent_config import MODES
 from agent_framework import blend
 from agents.contracts import ADJUSTMENT_BOUND, RESEARCHER_BOUND, VECTORS
-from agents.debate.asking import Stage
-from agents.debate.sitting import fenced
+from agents.debate.calls import Stage
+from agents.debate.debate import with_call_nonce
 from scoring_rubric import build_interpretive_prompt
 from tests import ROOT
 from tests.cases import cases
@@ -78,7 +78,9 @@ def nonces() -> list[str]:
     """Return the nonces an attacker could hope for: the tick's, earlier calls', the reader's."""
     stages = [("analysts", 1, "technical"), ("research", 2, "bear_researcher")]
     stages += [("research", 1, name) for name in READERS[:2]] + [("gate", 1, "risk_gate")]
-    calls = [fenced(context(), role, Stage(name, n, 0.0)).nonce for name, n, role in stages]
+    calls = [
+        with_call_nonce(context(), role, Stage(name, n, 0.0)).nonce for name, n, role in stages
+    ]
     return [NONCE, *calls]
 
 
@@ -291,7 +293,7 @@ OBEYING: Final = st.fixed_dictionaries(
         "numbers": st.fixed_dictionaries(dict.fromkeys(VECTORS, WILD)),
         "confidence": st.sampled_from(["high", "medium", "low"]),
         "how": st.sampled_from(
-            ["report", "report", "report", "prose", "fenced", "symbol", "not a number"]
+            ["report", "report", "report", "prose", "with_call_nonce", "symbol", "not a number"]
         ),
         "multiplier": st.sampled_from([0.0, 0.5, 1.0, -1e300, 1e300]),
         "veto": st.booleans(),
@@ -316,7 +318,7 @@ def obeyed(order: dict[str, Any], role: str) -> Any:
         reply = {**attacking(order["at"]), **numbers}
     if how == "prose":
         return text
-    if how == "fenced":
+    if how == "with_call_nonce":
         return f"```json\n{json.dumps(reply)}\n```"
     if how == "symbol":
         return reply | {"symbol": text}

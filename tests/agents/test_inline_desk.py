@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from concurrent.futures import Future
-from dataclasses import asdict, replace
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -22,10 +22,10 @@ from agents.contracts import (
     Feature,
     Request,
     Submit,
-    is_immediate,
+    is_synchronous,
     synchronous,
 )
-from agents.debate import stages
+from agents.debate import debate as debates
 from agents.debate.deliberation import Deliberation
 from agents.registry import AGENTS, Agent
 from tests.cases import cases
@@ -74,10 +74,10 @@ def lengthened() -> dict[str, Feature]:
 
 
 def test_who_answers_at_once() -> None:
-    assert is_immediate(RULES.submit)
-    assert is_immediate(RecordedProvider(lambda _: None).submit)
-    assert not is_immediate(scripted.Scripted().submit)
-    assert not is_immediate(on_threads)
+    assert is_synchronous(RULES.submit)
+    assert is_synchronous(RecordedProvider(lambda _: None).submit)
+    assert not is_synchronous(scripted.Scripted().submit)
+    assert not is_synchronous(on_threads)
 
 
 def test_such_a_desk_starts_no_thread(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -104,7 +104,6 @@ def test_any_other_provider_and_any_other_agent_keeps_its_thread() -> None:
 def test_the_record_is_the_same_to_the_last_text(mode: str) -> None:
     config = scripted.settings(mode=mode, debate_rounds=3)
     inline, apart = (held(submit, config=config) for submit in (RULES.submit, on_threads))
-    assert inline == apart
     assert inline.as_json() == apart.as_json()
     assert all(call.user and call.reply and call.request_hash for call in inline.calls)
 
@@ -127,7 +126,7 @@ def test_what_nobody_reads_is_not_written(monkeypatch: pytest.MonkeyPatch) -> No
     assert len(written) >= 8, "who reads prose is handed what is written and measured"
 
 
-def test_who_reads_no_prose_is_shown_bare_reports_made_once() -> None:
+def test_who_reads_no_prose_is_shown_bare_reports() -> None:
     inline: dict[str, tuple[AgentReport, ...]] = {}
     apart: dict[str, tuple[AgentReport, ...]] = {}
 
@@ -140,9 +139,7 @@ def test_who_reads_no_prose_is_shown_bare_reports_made_once() -> None:
 
     held(synchronous(noting(inline)))
     held(noting(apart))
-    bulls, bears = inline["bull_researcher"], inline["bear_researcher"]
-    assert len(bulls) >= 2
-    assert all(one is other for one, other in zip(bulls, bears, strict=False))
+    assert len(inline["bull_researcher"]) >= 2
     assert any(report.reasoning and report.key_points for report in apart["risk_gate"])
     for name, reports in apart.items():
         bare = [replace(one, reasoning="", key_points=(), risks=()) for one in reports]
@@ -194,7 +191,7 @@ def test_no_job_begins_after_the_time_and_none_counts_that_ends_too_late(
         clock.at += took
 
     jobs = {name: partial(job, name) for name in "abc"}
-    left = stages.run_serial(jobs, 10.0, clock, lambda name, _: done.append(name))
+    left = debates.run_serial(jobs, 10.0, clock, lambda name, _: done.append(name))
     assert ("".join(begun), "".join(done)) == (began, counted)
     assert set(left) == {*jobs} - {*counted}
 
@@ -233,7 +230,7 @@ def test_an_interrupt_of_the_program_goes_through() -> None:
 def test_the_record_of_a_text_that_cannot_be_written_is_empty() -> None:
     features = {**ABOUT.features, "technical.odd": Feature("technical.odd", [])}  # type: ignore[arg-type]
     record = held(RULES.submit, about=replace(ABOUT, features=features))
-    calls = {call.role_id: asdict(call) for call in record.calls}
+    calls = {call.role_id: call.as_json() for call in record.calls}
     assert calls["technical"]["user"] == calls["technical"]["request_hash"] == ""
     assert calls["momentum"]["user"]
 

@@ -15,8 +15,7 @@ import pytest
 
 from agent_config import MODES
 from agents.contracts import SIDES, VECTORS, AgentReport, ModelUnavailable, Winner
-from agents.debate.panel import DIRECTIONS, UNHELD, UNJUDGED, Panel, panel_of
-from agents.debate.synthesis import CountedReport
+from agents.debate.scoring import DIRECTIONS, UNHELD, UNJUDGED, CountedReport, Panel, panel_of
 from agents.registry import AGENTS
 from tests.doubles.scripted import (
     FULL_FEATURES,
@@ -77,7 +76,7 @@ def test_a_missed_quorum_never_raises_a_conviction(scaled: Scaled) -> None:
         for side in DIRECTIONS:
             one, other = missed.agreement(side), held.agreement(side)
             if not any(not answer.report.abstained for answer in heard):
-                continue  # nobody was heard: the share of an outage (test_outages.py)
+                continue  # nobody was heard: the share of an outage (test_failures.py)
             assert one.raw <= 0.15 and one.conviction <= 0.06
             assert one.conviction <= other.conviction + 1e-12, (heard, would)
             less += one.conviction < other.conviction
@@ -142,7 +141,7 @@ def test_below_its_quorum_a_firm_keeps_little(failing: tuple[str, ...]) -> None:
         Scripted({**script, **dict.fromkeys(failing, down)}),
         about=ABOUT, config=settings(mode="firm", second_look="never"),
     )  # fmt: skip
-    assert record.unasked == dict.fromkeys(SIDES, "quorum")
+    assert record.not_asked == dict.fromkeys(SIDES, "quorum")
     assert f"degraded:{4 - len(failing)}_of_4" in record.flags
     for side in DIRECTIONS:
         agreed = record.panel.agreement(side)
@@ -155,4 +154,4 @@ def test_an_analyst_that_abstains_counts_for_the_quorum() -> None:
     agents = {**AGENTS, ANALYSTS[1]: abstaining(AGENTS[ANALYSTS[1]])}
     config = settings(mode="firm", second_look="never")
     record = debate(Scripted(script), about=ABOUT, config=config, agents=agents)
-    assert not record.unasked and not [one for one in record.flags if "degraded" in one]
+    assert not record.not_asked and not [one for one in record.flags if "degraded" in one]

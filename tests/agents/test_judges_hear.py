@@ -24,7 +24,7 @@ from agents.contracts import (
     Shape,
 )
 from agents.debate import replies
-from agents.debate.directive import directive
+from agents.debate.swarm import directive
 from agents.registry import AGENTS
 from scoring_rubric import build_interpretive_prompt, shortened, visible
 from tests.cases import cases

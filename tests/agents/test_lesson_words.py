@@ -5,16 +5,9 @@ from __future__ import annotations
 import pytest
 
 from agents.contracts import Feature
-from agents.features import FEATURES, sides
-from torra.evidence.feature_bundle import LESSONS
+from agents.features import sides
 
 MEAN = "lessons.mean_r"
-
-
-def test_every_number_of_lessons_has_its_words() -> None:
-    assert {f"lessons.{name}" for name in LESSONS} == {
-        name for name in FEATURES if name.startswith("lessons.")
-    }
 
 
 @pytest.mark.parametrize(

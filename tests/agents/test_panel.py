@@ -22,8 +22,15 @@ from agent_config import (
 )
 from agent_framework import l1_only_record
 from agents.contracts import VECTORS, AgentReport, Focus, Role, SourceType
-from agents.debate.panel import APART_FROM, DIRECTIONS, NEUTRAL, Panel, panel_of
-from agents.debate.synthesis import CountedReport, spread
+from agents.debate.scoring import (
+    APART_FROM,
+    DIRECTIONS,
+    NEUTRAL,
+    CountedReport,
+    Panel,
+    panel_of,
+    spread,
+)
 from agents.evidence import trust
 from agents.registry import AGENTS
 from tests.agents.test_debate_invariants import cases

@@ -10,9 +10,11 @@ from dataclasses import replace
 from typing import Any, Final
 
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
 
 from agents.contracts import Completion, ModelUnavailable, Request
-from agents.texts import door
+from agents.texts import door, fence
 from tests.cases import cases
 from tests.doubles import scripted, vendor_line
 
@@ -138,7 +140,8 @@ HOSTILE: Final[dict[str, str]] = {
 
 
 def a_request(**changes: Any) -> Request:
-    return replace(vendor_line.a_request("technical", "claude-haiku-5-5"), **changes)
+    asked = vendor_line.a_request("technical", "claude-haiku-5-5")
+    return replace(asked, prompt=replace(asked.prompt, **changes))
 
 
 def read(text: str, request: Request | None = None, **how: Any) -> dict[str, Any]:
@@ -346,3 +349,18 @@ def test_the_strict_parser_reads_a_whole_text_and_nothing_around_it() -> None:
         if name != "bare":
             with pytest.raises(ModelUnavailable):
                 door.load(text, SYMBOL)
+
+
+@example(text="ab ", limit=8, within=False)
+@example(text=" ab", limit=8, within=False)
+@example(text="a  b", limit=8, within=False)
+@example(text="abcdefghij", limit=8, within=False)
+@example(text="a`b", limit=8, within=False)
+@given(st.text(max_size=60) | st.text("ab <{}`[\n", max_size=60), st.integers(4, 40), st.booleans())
+def test_a_clean_text_is_what_cleaning_makes_of_it(text: str, limit: int, within: bool) -> None:
+    nonce = "5eedfeed5eedfeed"
+    text = f"{text}{nonce.upper()}" if within else text
+    short = fence.clean(text, limit, nonce)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(fence, "_is_clean", lambda _: False)
+        assert fence.clean(text, limit, nonce) == short

@@ -10,14 +10,12 @@ from typing import Any, Final
 
 import pytest
 
-from agent_config import MAX_PROMPT_BYTES, AgentSettings
+from agent_config import MAX_PROMPT_BYTES
 from agents.contracts import DebateContext, ModelUnavailable, Prompt
 from agents.debate import replies
-from agents.registry import REVIEWER, seated
 from agents.texts import door
-from scoring_rubric import SHARED_PREFIX, WRITTEN_BYTES, build_review_prompt
+from scoring_rubric import WRITTEN_BYTES, build_review_prompt
 from tests.agents.test_injection import texts
-from tests.cases import cases
 from tests.doubles.scripted import NONCE
 from tests.worlds.hostile_texts import TEXTS
 from tests.worlds.lesson_reviews import SEEN, random_facts
@@ -38,14 +36,6 @@ def about(facts: LessonFacts, nonce: str = NONCE) -> DebateContext:
 
 def rendered(prompt: Prompt) -> str:
     return f"{prompt.system}\n----\n{prompt.user}\n"
-
-
-def test_it_is_a_seat_of_its_own_with_a_question_of_its_own() -> None:
-    prompt = build_review_prompt(about(SEEN))
-    assert (prompt.shape, REVIEWER.tier, REVIEWER.kind) == ("review", "deep", "reviewer")
-    assert not prompt.system.startswith(SHARED_PREFIX)
-    with pytest.raises(ValueError, match="not there"):
-        seated(AgentSettings(active_agents=("technical", "reviewer")))
 
 
 def test_a_question_without_a_note_or_a_nonce_quotes_nothing() -> None:
@@ -80,22 +70,20 @@ def test_no_injection_in_a_note_leaves_the_fence() -> None:
             assert prompt.system == build_review_prompt(about(SEEN)).system
 
 
-@cases(
-    "change",
-    [
-        {"setup": None}, {"rule": 3}, {"outcome": ["x"]}, {"symbol": 5}, {"rule": "\ud800"},
-    ],
-)  # fmt: skip
-def test_a_reply_of_another_shape_is_garbage(change: dict[str, Any]) -> None:
-    with pytest.raises(ModelUnavailable, match="garbage"):
-        replies.review(REPLY | change)
-
-
 def test_a_reply_is_read_and_cut() -> None:
     told = door.load(json.dumps(REPLY | {"more": 1}), "XAUUSD")
     assert replies.review(told) == ("A", "B", "C")
     long = replies.review(REPLY | {"rule": "x" * 9_000})
     assert len(long[2]) == replies.REASONING_KEPT
+    for change in (
+        {"setup": None},
+        {"rule": 3},
+        {"outcome": ["x"]},
+        {"symbol": 5},
+        {"rule": "\ud800"},
+    ):
+        with pytest.raises(ModelUnavailable, match="garbage"):
+            replies.review(REPLY | change)
     with pytest.raises(ModelUnavailable, match="garbage"):
         replies.review({"symbol": "XAUUSD", "setup": "A"})
     with pytest.raises(ModelUnavailable, match="wrong_symbol"):

@@ -13,8 +13,8 @@ from typing import Any, Final
 from agent_config import REGIME_BUDGET, GateSettings
 from agent_framework import l1_only_record
 from agents.contracts import Feature
-from agents.debate.panel import DIRECTIONS
-from agents.risk_officer import LIQUIDATED, PANIC, rows
+from agents.debate.scoring import DIRECTIONS
+from agents.risk_officer import FUNDING, LIQUIDATED, PANIC, TRIAGE, RiskOverlay, rows
 from tests.cases import cases
 from tests.doubles import scripted
 from tests.doubles.scripted import SWARM_FEATURES, Scripted, context, debate, settings
@@ -38,28 +38,41 @@ DEFAULT: Final = GateSettings()
 OTHER: Final = GateSettings(**OTHER_SETTINGS)
 
 
-def market(**changes: Any) -> dict[str, Feature]:
-    told = {**CALM, **{name.replace("__", "."): value for name, value in changes.items()}}
-    return {name: Feature(name, value) for name, value in told.items()}
+def market(told: Mapping[str, Any] | None = None) -> dict[str, Feature]:
+    return {name: Feature(name, value) for name, value in {**CALM, **(told or {})}.items()}
 
 
-def around(limit: float, *, up: bool = True) -> list[tuple[float, bool]]:
-    """Return ranks below, at and above a limit, and whether the row holds there."""
-    return [(limit - 0.001, not up), (limit, True), (limit + 0.001, up)]
-
-
-@cases("gate", [DEFAULT, OTHER], ids=["default", "other"])
-def test_a_calm_market_leaves_everything(gate: GateSettings) -> None:
-    assert rows(market(), gate) == (1.0, 1.0, (), (), ())
+def check(gate: GateSettings, told: Mapping[str, Any], **expected: Any) -> None:
+    assert rows(market(told), gate) == RiskOverlay(**expected), told
 
 
 @cases("gate", [DEFAULT, OTHER], ids=["default", "other"])
-@cases("name", PANIC)
-def test_panic(gate: GateSettings, name: str) -> None:
-    for rank, holds in around(gate.panic_percentile):
-        found = rows(market(**{name.replace(".", "__"): rank}), gate)
-        factor, reasons = (gate.panic_multiplier, ("MACRO_PANIC",)) if holds else (1.0, ())
-        assert found == (factor, 1.0, (), reasons, ()), rank
+def test_each_row_holds_from_its_limit_on_and_does_one_thing(gate: GateSettings) -> None:
+    panic, flush, crowd = (
+        gate.panic_percentile, gate.liquidations_percentile, gate.crowded_percentile,
+    )  # fmt: skip
+    check(gate, {})
+    for beyond in (-0.001, 0.0, 0.001):
+        reached = beyond >= 0.0
+        storm = {"storm": gate.panic_multiplier, "reasons": ("MACRO_PANIC",)}
+        for name in PANIC:
+            check(gate, {name: panic + beyond}, **(storm if reached else {}))
+        storm = {"storm": gate.liquidations_multiplier, "reasons": ("LIQUIDATIONS",)}
+        for name in LIQUIDATED:
+            check(gate, {name: flush + beyond}, **(storm if reached else {}))
+        for side, rank in (("BUY", crowd + beyond), ("SELL", 100.0 - crowd - beyond)):
+            veto = {"veto_sides": (side,), "reasons": ("CROWDED",)}
+            check(gate, {FUNDING[0]: rank}, **(veto if reached else {}))
+    worn = {"worn": gate.exhaustion_multiplier, "reasons": ("EXHAUSTION",)}
+    for words in ("exhaustion", "volume_spike exhaustion gap"):
+        check(gate, {TRIAGE: words}, **worn)
+    for odd in ("", "breakout", "exhaustion_top", "no_exhaustion", 1.0, None):
+        check(gate, {TRIAGE: odd})
+
+
+def test_both_sides_may_be_crowded() -> None:
+    gate = GateSettings(crowded_percentile=50.0)
+    check(gate, {FUNDING[0]: 50.0}, veto_sides=("BUY", "SELL"), reasons=("CROWDED",))
 
 
 @cases(
@@ -75,69 +88,25 @@ def test_panic(gate: GateSettings, name: str) -> None:
 def test_an_inverted_yield_curve_is_panic_at_the_low_end_of_its_own_past(
     slope: float | None, rank: float | None, holds: bool
 ) -> None:
-    found = rows(market(macro__slope=slope, macro__slope_rank=rank), DEFAULT)
-    assert (found.storm, found.reasons) == ((0.5, ("MACRO_PANIC",)) if holds else (1.0, ()))
-    alone = rows(market(macro__vix_rank=None, macro__slope_rank=rank), DEFAULT)
-    assert alone.flags == (() if rank is not None else ("silent:macro.vix_rank",))
-
-
-@cases("gate", [DEFAULT, OTHER], ids=["default", "other"])
-@cases("name", LIQUIDATED)
-def test_liquidations_of_either_side(gate: GateSettings, name: str) -> None:
-    for rank, holds in around(gate.liquidations_percentile):
-        found = rows(market(**{name.replace(".", "__"): rank}), gate)
-        factor = gate.liquidations_multiplier if holds else 1.0
-        assert found == (factor, 1.0, (), ("LIQUIDATIONS",) if holds else (), ()), rank
-
-
-@cases("gate", [DEFAULT, OTHER], ids=["default", "other"])
-def test_who_is_crowded_is_not_joined(gate: GateSettings) -> None:
-    limit = gate.crowded_percentile
-    for edge, up, side in [(limit, True, "BUY"), (100.0 - limit, False, "SELL")]:
-        for rank, holds in around(edge, up=up):
-            found = rows(market(derivs__funding_rank=rank), gate)
-            sides, reasons = ((side,), ("CROWDED",)) if holds else ((), ())
-            assert found == (1.0, 1.0, sides, reasons, ()), rank
-    both = rows(market(derivs__funding_rank=50.0), GateSettings(crowded_percentile=50.0))
-    assert both.veto_sides == ("BUY", "SELL") and both.reasons == ("CROWDED",)
-
-
-@cases("gate", [DEFAULT, OTHER], ids=["default", "other"])
-@cases(
-    ("words", "holds"),
-    [
-        ("", False),
-        ("breakout", False),
-        ("exhaustion", True),
-        ("volume_spike exhaustion gap", True),
-        ("exhaustion_top", False),
-        ("no_exhaustion", False),
-        (1.0, False),
-    ],
-)
-def test_exhaustion(gate: GateSettings, words: Any, holds: bool) -> None:
-    found = rows(market(market__triage=words), gate)
-    worn = gate.exhaustion_multiplier if holds else 1.0
-    assert found == (1.0, worn, (), ("EXHAUSTION",) if holds else (), ())
+    told = {"macro.slope": slope, "macro.slope_rank": rank}
+    check(DEFAULT, told, **({"storm": 0.5, "reasons": ("MACRO_PANIC",)} if holds else {}))
+    unknown = () if rank is not None else ("silent:macro.vix_rank",)
+    assert rows(market({**told, "macro.vix_rank": None}), DEFAULT).flags == unknown
 
 
 def test_a_row_without_data_is_silent_and_flagged() -> None:
-    told = ("silent:macro.vix_rank", "silent:derivs.long_liquidations_rank",
-            "silent:derivs.funding_rank", "silent:market.triage")  # fmt: skip
-    assert rows({}, DEFAULT) == (1.0, 1.0, (), (), told)
+    flags = tuple(f"silent:{row}" for row in (PANIC[0], LIQUIDATED[0], FUNDING[0], TRIAGE))
+    assert rows({}, DEFAULT) == RiskOverlay(flags=flags)
     for odd in (None, float("nan"), float("inf"), "99", True, 10**400):
-        shown = dict.fromkeys([*PANIC, *LIQUIDATED, "derivs.funding_rank"], odd)
-        found = rows({name: Feature(name, value) for name, value in shown.items()}, DEFAULT)
-        assert found == (1.0, 1.0, (), (), told), odd
-    for name, flag in zip(CALM, told, strict=True):
+        shown = {name: Feature(name, odd) for name in (*PANIC, *LIQUIDATED, *FUNDING)}
+        assert rows(shown, DEFAULT) == RiskOverlay(flags=flags), odd
+    for name, flag in zip(CALM, flags, strict=True):
         without = market()
         without.pop(name)
-        assert rows(without, DEFAULT).flags == (flag,)
+        assert rows(without, DEFAULT) == RiskOverlay(flags=(flag,))
     # One of several numbers of a row is enough, and the highest of them counts.
-    known = market(macro__vix_rank=None, derivs__dvol_rank=96.0, companion__vix__percentile=1.0)
-    assert rows(known, DEFAULT).reasons == ("MACRO_PANIC",) and not rows(known, DEFAULT).flags
-    # A bar without anything odd has no word: the flags were worked out.
-    assert not rows(market(market__triage=None), DEFAULT).flags
+    known = {"macro.vix_rank": None, "derivs.dvol_rank": 96.0, "companion.vix.percentile": 1.0}
+    check(DEFAULT, known, storm=0.5, reasons=("MACRO_PANIC",))
 
 
 # --- the smallest of one storm --------------------------------------------------------------------

@@ -29,10 +29,16 @@ from agents.contracts import (
     GateRuling,
     SourceType,
 )
-from agents.debate.directive import directive
-from agents.debate.expected_value import expected_value
-from agents.debate.panel import DIRECTIONS, UNJUDGED, panel_of
-from agents.debate.synthesis import CountedReport, adjust, blended, synthesise
+from agents.debate.scoring import (
+    DIRECTIONS,
+    UNJUDGED,
+    CountedReport,
+    adjust,
+    blended,
+    panel_of,
+    synthesise,
+)
+from agents.debate.swarm import directive, expected_value
 from agents.evidence import trust
 from agents.registry import AGENTS
 from agents.risk_gate import merged

@@ -6,13 +6,13 @@ import gc
 import hashlib
 import io
 import os
-import random
 import struct
 import subprocess
 import sys
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
-from itertools import pairwise, product
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -47,7 +47,6 @@ from torra.chart.sheet import Sheet
 from torra.errors import ConfigError
 
 SAMPLES = {"BTCUSD_M15": 2, "BTCUSD_H1": 2, "EURUSD_H1": 5}
-MOST_BYTES = 120_000
 STATM = Path("/proc/self/statm")
 
 
@@ -68,11 +67,6 @@ def btc(bars: pd.DataFrame = BARS, **more: Any) -> bytes:
 def usual() -> bytes:
     """Return the picture of BARS, drawn once."""
     return btc()
-
-
-def by_night(*values: Any) -> Any:
-    """A case that is drawn as another one of the day is."""
-    return pytest.param(*values, marks=pytest.mark.nightly)
 
 
 def pixels(png: bytes) -> np.ndarray:
@@ -96,22 +90,7 @@ def columns_of(mask: np.ndarray) -> list[np.ndarray]:
     return np.split(at, np.flatnonzero(np.diff(at) > 1) + 1)
 
 
-def chunks(png: bytes) -> list[bytes]:
-    at, found = 8, []
-    while at < len(png):
-        length, kind = struct.unpack_from(">I4s", png, at)
-        found.append(kind)
-        at += 12 + length
-    return found
-
-
 # --- content --------------------------------------------------------------------------------------
-
-
-def test_a_picture_is_a_png_of_its_size_without_metadata() -> None:
-    png = usual()
-    assert Image.open(io.BytesIO(png)).size == (WIDTH, HEIGHT)
-    assert set(chunks(png)) == {b"IHDR", b"PLTE", b"IDAT", b"IEND"}
 
 
 def test_every_candle_stands_where_its_prices_are() -> None:
@@ -171,21 +150,21 @@ def candle_columns() -> list[np.ndarray]:
 
 def texts(monkeypatch: pytest.MonkeyPatch, *, painted: bool = False, **more: Any) -> list[str]:
     """Return what is written on a sheet, which becomes no picture unless it is to be `painted`."""
-    told: list[str] = []
+    written: list[str] = []
     ours = Sheet.text
     with monkeypatch.context() as patch:
         patch.setattr(
             Sheet,
             "text",
             lambda self, x, y, text, *rest, **named: (
-                told.append(text),
+                written.append(text),
                 ours(self, x, y, text, *rest, **named),
             )[1],
         )
         if not painted:
             patch.setattr(Sheet, "png", lambda self: b"")
         btc(**more)
-    return told
+    return written
 
 
 def test_the_words_are_those_of_the_newest_bar(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -211,14 +190,6 @@ def test_the_words_are_those_of_the_newest_bar(monkeypatch: pytest.MonkeyPatch) 
         assert any(name.replace("_", " ") in text for text in told)
 
 
-def test_axis_labels_have_the_decimals_of_the_symbol(monkeypatch: pytest.MonkeyPatch) -> None:
-    bars = sample("EURUSD_H1", 2000)
-    told = texts(monkeypatch, bars=bars, symbol="EURUSD", timeframe="H1", digits=5)
-    prices = [text for text in told if text.startswith("1.0")]
-    assert len(prices) >= 6
-    assert all(len(text.partition(".")[2]) == 5 for text in prices)
-
-
 @pytest.mark.parametrize(
     ("timeframe", "minutes", "form"),
     [("M1", 1, "%m-%d %H:%M"), ("M15", 15, "%m-%d %H:%M"), ("H4", 240, "%Y-%m-%d"),
@@ -241,13 +212,6 @@ def test_levels_out_of_view_are_named_at_the_edge(monkeypatch: pytest.MonkeyPatc
     assert "support \N{DOWNWARDS ARROW}" in told
     assert "resistance \N{UPWARDS ARROW}" in told
     assert {"1.00", "1000000.00"} <= set(told)
-
-
-def test_equal_levels_share_a_name() -> None:
-    named = chart_renderer._named
-    assert named(["support", "swing_low"])[0] == "support, swing low"
-    assert named(["close"])[0] == "close"
-    assert named(["close", "resistance", "support", "swing_high"])[0] == "close, level, swing high"
 
 
 # --- no look-ahead, and the same bytes ------------------------------------------------------------
@@ -315,17 +279,6 @@ def test_another_process_without_display_or_home_draws_the_same_bytes(tmp_path: 
     assert done.stdout.strip() == hashlib.sha256(usual()).hexdigest()
 
 
-@pytest.mark.parametrize(
-    "style", ["dark_background", by_night("ggplot"), by_night("fivethirtyeight")]
-)
-def test_a_style_changes_nothing(style: str) -> None:
-    plainly = usual()
-    with matplotlib.style.context(style):
-        matplotlib.rcParams["path.sketch"] = (1.0, 100.0, 2.0)
-        styled = btc()
-    assert styled == plainly
-
-
 @pytest.mark.journey
 def test_threads_draw_the_same_bytes(scaled: Scale) -> None:
     jobs = scaled(200, 4)
@@ -341,6 +294,13 @@ def test_threads_draw_the_same_bytes(scaled: Scale) -> None:
     with ThreadPoolExecutor(8) as pool:
         together = list(pool.map(draw, range(jobs)))
     assert together == [alone[job % len(series)] for job in range(jobs)]
+
+
+def test_a_style_changes_nothing() -> None:
+    plainly = usual()
+    with matplotlib.style.context("dark_background"):
+        matplotlib.rcParams["path.sketch"] = (1.0, 100.0, 2.0)
+        assert btc() == plainly
 
 
 def test_a_picture_waits_for_its_turn_no_longer_than_told() -> None:
@@ -360,19 +320,6 @@ def test_a_fault_gives_the_turn_back(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 # --- size and memory ------------------------------------------------------------------------------
-
-
-@pytest.mark.journey
-def test_no_picture_is_large(scaled: Scale) -> None:
-    chance = random.Random(11)
-    for _ in range(scaled(200, 2)):
-        name = chance.choice(sorted(SAMPLES))
-        bars = sample(name, chance.randrange(LEAST_BARS, 5500))
-        if len(bars) < LEAST_BARS:
-            continue
-        symbol, timeframe = name.split("_")
-        png = render(bars, symbol=symbol, timeframe=timeframe, digits=SAMPLES[name])
-        assert 8_000 < len(png) < MOST_BYTES
 
 
 @pytest.mark.journey
@@ -397,71 +344,56 @@ def test_memory_does_not_grow(scaled: Scale) -> None:
 # --- what can be drawn, and what cannot -----------------------------------------------------------
 
 
+@pytest.mark.parametrize(("price", "digits"), [(1e-5, 10), (1e-5, 0), (1.0, 5), (1e6, 0), (1e9, 5)])
+def test_any_size_of_price_can_be_drawn(price: float, digits: int, scaled: Scale) -> None:
+    for seed in range(scaled(40, 1)):
+        bars = walk(240, seed, flat=(5 * seed, 5 * seed % 240))
+        png = btc(bars * ([price / bars["close"].iloc[-1]] * 4 + [1.0]), digits=digits)
+        assert Image.open(io.BytesIO(png)).size == (WIDTH, HEIGHT)
+        assert 8_000 < len(png) < 120_000 and set(chunks(png)) == PARTS
+        assert candles(png).any(axis=1).sum() > 100
+
+
+PARTS = {b"IHDR", b"PLTE", b"IDAT", b"IEND"}
+"""The parts of a PNG without metadata."""
+
+
+def chunks(png: bytes) -> Iterator[bytes]:
+    at = 8
+    while at < len(png):
+        length, kind = struct.unpack_from(">I4s", png, at)
+        yield kind
+        at += 12 + length
+
+
+def candles(png: bytes) -> np.ndarray:
+    """Return a mask of the candles' pixels in their panel."""
+    return (where(png, RISING) | where(png, FALLING))[60 : HEIGHT - 274, : WIDTH - 250]
+
+
 @pytest.mark.parametrize(
-    ("price", "digits"),
-    [
-        (1e-5, 10),
-        by_night(1e-5, 5),
-        (1e-5, 0),
-        by_night(1e6, 2),
-        by_night(1e6, 0),
-        (1e9, 5),
-    ],
-)
-def test_any_size_of_price_can_be_drawn(price: float, digits: int) -> None:
-    bars = BARS * ([price / BARS["close"].iloc[-1]] * 4 + [1.0])
-    png = btc(bars, digits=digits)
-    candles = where(png, RISING) | where(png, FALLING)
-    visible = candles[60 : HEIGHT - 274].any(axis=1).sum()
-    assert visible > 100
-
-
-STILL = [(1e-5, LEAST_BARS, 0), (1e-5, HISTORY, 10), (1e6, HISTORY, 0)]
-STILL_BY_NIGHT = [
-    case for case in product([1e-5, 1.0, 1e6], [LEAST_BARS, HISTORY], [0, 10]) if case not in STILL
-]
-
-
-@pytest.mark.parametrize(
-    ("price", "count", "digits"), [*STILL, *(by_night(*case) for case in STILL_BY_NIGHT)]
+    ("price", "count", "digits"), [(1e-5, LEAST_BARS, 0), (1e-5, HISTORY, 10), (1e6, HISTORY, 0)]
 )
 def test_a_market_that_does_not_move_is_a_line(price: float, count: int, digits: int) -> None:
     time = pd.date_range("2024-03-04", periods=count, freq="15min", tz="UTC", name="time")
     columns = dict.fromkeys(("open", "high", "low", "close"), price)
     bars = pd.DataFrame({**columns, "volume": 0.0}, index=time)
-    mask = where(btc(bars, digits=digits), RISING)[60 : HEIGHT - 274, : WIDTH - 250]
-    assert 1 <= mask.any(axis=1).sum() <= 2
+    assert 1 <= candles(btc(bars, digits=digits)).any(axis=1).sum() <= 2
 
 
-@pytest.mark.journey
-@pytest.mark.parametrize("count", [LEAST_BARS, by_night(95), 209, 210, by_night(230)])
-def test_a_short_history_leaves_lines_out(count: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    bars = BARS.iloc[-count:]
-    assert Image.open(io.BytesIO(btc(bars))).size == (WIDTH, HEIGHT)
-    told = texts(monkeypatch, bars=bars)
-    assert any(text.startswith("SMA200") for text in told) == (count >= 210)
-    assert not any("nan" in text for text in told)
-
-
-EMPTY = ["sma200", "bb_lower", "rsi14", "macd", "support"]
-EMPTY_BY_NIGHT = [name for name in (*AVERAGES, "swing_low") if name not in EMPTY]
-
-
-@pytest.mark.parametrize("name", [*EMPTY, *map(by_night, EMPTY_BY_NIGHT)])
-def test_a_column_without_values_is_left_out(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
-    scored = score_frame(BARS)
-    scored[name] = np.nan
-    told = texts(monkeypatch, scored=scored, painted=True)
-    assert not any("nan" in text for text in told)
-
-
-@pytest.mark.journey
-def test_random_walks_can_be_drawn(scaled: Scale) -> None:
-    chance = random.Random(3)
-    for seed in range(scaled(200, 2)):
-        start, power = chance.randrange(200), chance.randrange(-5, 6)
-        bars = walk(240, seed, flat=(start, chance.randrange(240))) * ([10.0**power] * 4 + [1.0])
-        assert len(btc(bars, digits=chance.randrange(8))) < MOST_BYTES
+@pytest.mark.parametrize(
+    "gone", ["sma200", "bb_lower", "rsi14", "macd", "support", LEAST_BARS, 209]
+)
+def test_what_has_no_value_is_left_out(monkeypatch: pytest.MonkeyPatch, gone: str | int) -> None:
+    """A column, or those for which a history is too short."""
+    bars = BARS.iloc[-gone:] if isinstance(gone, int) else BARS
+    scored = score_frame(bars)
+    if isinstance(gone, str):
+        scored[gone] = np.nan
+    written = texts(monkeypatch, bars=bars, scored=scored, painted=True)
+    assert not any("nan" in text for text in written)
+    shown = gone != "sma200" and not isinstance(gone, int)
+    assert any(text.startswith("SMA200") for text in written) == shown
 
 
 def test_too_few_bars_are_refused() -> None:

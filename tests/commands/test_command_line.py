@@ -30,7 +30,7 @@ from torra.clock import System, iso
 from torra.commands.command_line import main
 from torra.config import ROOT
 from torra.errors import LONGEST_TEXT
-from torra.providers.vendors.switchboard import VendorClients
+from torra.providers.vendors.clients import VendorClients
 from torra.replay.rerun import trial_tick
 from torra.tick.bar_window import LiveWindow
 
@@ -333,9 +333,9 @@ def test_a_vendor_s_client_is_there_before_a_trial_is_due(
     """The import of an SDK takes about a second, which the tick's agents would lack."""
     # A desk of an earlier test may still build its own clients, which is no build of this trial.
     for thread in threading.enumerate():
-        if thread.name == "torra-warm-up":
-            thread.join()
-    build, run_tick = VendorClients._built, torra_trader.run_tick
+        if thread.name == "torra-vendors":
+            thread.join(30)
+    build, run_tick = VendorClients._open, torra_trader.run_tick
     built: list[str] = []
     known: list[list[str]] = []
 
@@ -349,7 +349,7 @@ def test_a_vendor_s_client_is_there_before_a_trial_is_due(
         known.append(list(built))
         return run_tick(*words, **more)
 
-    monkeypatch.setattr(VendorClients, "_built", slow)
+    monkeypatch.setattr(VendorClients, "_open", slow)
     monkeypatch.setattr(trial_tick, "run_tick", run)
     assert torra(tmp_path, *TRIAL).exit_code == 0
     assert known[-1] == ["anthropic"]

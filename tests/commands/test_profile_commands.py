@@ -16,6 +16,7 @@ from torra.commands.options import on_terminal
 from torra.commands.profile import profile
 from torra.config import Profile, load_desk
 from torra.desk.models.expected_cost import CostBasis, sentence
+from torra.profiles.fields import described
 from torra.profiles.guard import LOOSENS
 from torra.providers.prices import PriceList
 from torra.replay.changed.last_days import NO_TICK
@@ -242,7 +243,7 @@ def test_a_check_names_the_settings_without_effect(home: Path) -> None:
 
 
 def test_the_words_of_a_mode_name_what_it_sets() -> None:
-    told_of = AgentSettings.model_fields["mode"].description or ""
+    told_of = described(AgentSettings)["mode"].description or ""
     for mode, row in MODES.items():
         _, found, said = told_of.partition(f"{mode} also sets" if mode == "firm" else f", {mode}")
         assert bool(found) == bool(row.defaults), mode

@@ -30,7 +30,7 @@ from torra.dashboard.doors.routes import every_route
 from torra.dashboard.view.backing import PageContext
 from torra.dashboard.view.desk_view import DatabaseView
 from torra.home import ACCESS
-from torra.providers.vendors.addresses import _VENDORS
+from torra.providers.vendors.table import vendors
 
 CHANNEL_KEY = "canarychannel0123456789abcdef0123456789abcdef"
 OURS = {"Origin": "http://localhost", "Sec-Fetch-Site": "same-origin"}
@@ -61,7 +61,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
     with VendorServer({"*": echoing}) as server:
         environment = vendor_line.environment(server)
         environment |= {name: f"canary{number}vendor0123456789" for number, name in enumerate(
-            name for vendor in _VENDORS.values() for name in vendor.keys
+            name for vendor in vendors().values() for name in vendor.keys
             if name not in environment
         )}  # fmt: skip
         environment["TORRA_CHANNEL_KEY"] = CHANNEL_KEY

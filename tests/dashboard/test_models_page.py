@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 
 from agent_config import AgentSettings
-from agents.contracts import CallRecord
 from agents.registry import AGENTS
 from instance_database import TickKey
 from tests.doubles import vendor_line
@@ -18,6 +17,7 @@ from tests.doubles.page_reader import Page
 from tests.doubles.vendor_line import CANARIES
 from tests.doubles.vendor_server import ANTHROPIC, GOOGLE, VENDORS, Reply, Status, VendorServer
 from tests.worlds import demo_orders, desks
+from tests.worlds.calls import a_call
 from torra.clock import System
 from torra.config import Profile
 from torra.dashboard.settings import models
@@ -71,9 +71,9 @@ def test_a_form_that_gave_way_is_told(
     monkeypatch.setattr(models, "_profiles", lambda: {"local": profile})
     visitor = client(backing, **vendor_line.environment(server))
     assert "asked in the form" not in visitor.get("/models").text
-    call = CallRecord(
-        "technical", "analysts", 1, 1, "garbage", "qwen", "openai_compatible", "s", "u", "no", 1, 1,
-        0.0, 1.0, "", "not JSON; asked in the form json_object",
+    call = a_call(
+        status="garbage", model="qwen", provider="openai_compatible",
+        detail="not JSON; asked in the form json_object",
     )  # fmt: skip
     backing.database.write_calls(TickKey("EURUSD", "H1", System().real_now()), [call])
     page = visitor.get("/models")

@@ -15,7 +15,7 @@ import pytest
 from pydantic import TypeAdapter
 
 from agents.contracts import VECTORS
-from agents.debate.panel import Panel
+from agents.debate.scoring import Panel
 from instance_database import Database
 from tests.cases import cases
 from tests.doubles.page_reader import Page, client, get

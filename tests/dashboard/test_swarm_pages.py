@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from agents.debate.expected_value import ExpectedValue
+from agents.debate.swarm import ExpectedValue
 from tests.cases import cases
 from tests.doubles.page_reader import Page, tick_text
 from tests.worlds import firm_ticks, swarm_ticks

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from instance_database import open_home
+from tests.tries import until
 from tests.worlds.homes import desk_file, profile_file
 from tests.worlds.stores import opening
 from torra.clock import System
@@ -113,7 +114,7 @@ def test_a_profile_that_asks_vendors_has_an_account_by_its_name(
 
 def blocked(desk: Desk) -> dict[str, str]:
     provider: Any = desk.setups["BTCUSD"].provider
-    return dict(provider._switchboard.blocked())
+    return dict(provider._clients.blocked())
 
 
 @pytest.mark.journey
@@ -145,10 +146,8 @@ def test_a_desk_that_takes_over_heeds_blocks_and_a_fresh_start_lifts_them(
 def test_a_refusal_is_stored_where_it_is_to_be_remembered(remember: bool, tmp_path: Path) -> None:
     database = open_home(tmp_path)
     models = wiring.open_models(tmp_path, database, {}, remember=remember)
-    models.switchboard._block_and_tell("google", "402: the account has no credit")
-    for thread in threading.enumerate():
-        if thread.name == "torra-block":
-            thread.join(10)
+    models.switchboard._block_and_report("google", "402: the account has no credit")
+    until(lambda: len(database.provider_blocks()) == remember)
     assert [row.provider for row in database.provider_blocks()] == ["google"] * remember
     assert models.switchboard.blocked() == {"google": "402: the account has no credit"}
     models.close()

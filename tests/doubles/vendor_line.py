@@ -1,6 +1,6 @@
 """A line to a vendor on a loopback server, through its real SDK.
 
-`line` opens a switchboard and a provider on a server; `official` does as if the server stood at the
+`line` opens clients and a provider on a server; `official` does as if the server stood at the
 vendor's own address. The keys are canaries: `CANARIES` may appear nowhere but on the wire.
 """
 
@@ -28,7 +28,7 @@ from tests.doubles.vendor_server import (
 )
 from torra.providers.prices import PriceList
 from torra.providers.registry import open_provider
-from torra.providers.vendors.switchboard import VendorClients
+from torra.providers.vendors.clients import VendorClients
 from torra.tick.chart_scorer import score_chart
 
 KEY_NAME: Final = {
@@ -82,7 +82,7 @@ def prices() -> PriceList:
 
 
 class Line:
-    """A switchboard and a provider, warm; close it, or use it in a `with`."""
+    """Clients and a provider, warm; close it, or use it in a `with`."""
 
     def __init__(
         self,
@@ -90,13 +90,13 @@ class Line:
         settings: AgentSettings,
         transport: httpx2.AsyncBaseTransport | None = None,
     ) -> None:
-        self.switchboard = VendorClients(where, prices=prices(), transport=transport)
+        self.clients = VendorClients(where, prices=prices(), transport=transport)
         named = tuple(name for name in settings.vendors() if name in VENDORS)
-        self.switchboard.warm(named)
+        self.clients.warm(named)
         for name in named:  # a cold SDK takes a second to import
-            self.switchboard._adapters[name].exception(timeout=60)
+            self.clients._adapters[name].exception(timeout=60)
         self.settings = settings
-        self.provider = open_provider(settings, self.switchboard)
+        self.provider = open_provider(settings, self.clients)
 
     def __enter__(self) -> Self:
         return self
@@ -106,7 +106,7 @@ class Line:
 
     def close(self) -> None:
         self.provider.close()
-        self.switchboard.close()
+        self.clients.close()
 
     def ask(self, request: Request, seconds: float = 20.0) -> Completion:
         """Put one request and return its answer, or raise what the provider raises."""

@@ -14,7 +14,7 @@ import pytest
 
 from agent_config import EXPERTS
 from agents.contracts import AgentReport
-from agents.debate import expected_value
+from agents.debate import swarm as expected_value
 from tests.cases import cases
 from tests.worlds.observed import START
 from torra.desk.memory.reports_then import calls_of, chance_of

@@ -6,7 +6,6 @@ longs and shorts, bids and offers change places, has the same words.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from itertools import product
 from typing import Any, Final
@@ -134,11 +133,3 @@ def test_a_tick_of_experts_has_the_words_and_no_other_has(experts: bool) -> None
             assert {"liquidation_cluster", "microstructure_imbalance", "options_panic"} <= {
                 *str(lacks.value).split()
             }
-
-
-def test_what_is_not_finite_is_unknown() -> None:
-    beside = OutsideView({**CALM, "derivs.dvol_rank": math.nan, "flow.book_imbalance": math.inf})
-    found = bundle(bars=last_bars(300), outside=beside, experts=True).features
-    assert {"microstructure_imbalance", "options_panic"} <= {
-        *str(found["market.triage_unknown"].value).split()
-    }

@@ -16,10 +16,8 @@ from torra.evidence.companion_readings import (
     NUMBERS,
     READ_BARS,
     CompanionBars,
-    beside,
     change,
     correlation,
-    kind_of_companion,
     pearson,
     percentile,
     read,
@@ -112,12 +110,10 @@ def test_pearson_is_that_of_numpy_and_stays_within_one(seed: int) -> None:
     chance = np.random.default_rng(seed)
     one = chance.normal(0.0, 10.0 ** chance.integers(-8, 4), 60)
     other = chance.uniform(-1.0, 1.0) * one + chance.normal(0.0, 1e-3, 60)
-    found = pearson(one, other)
-    assert found == pytest.approx(float(np.corrcoef(one, other)[0, 1]), abs=1e-12)
-    for factor in (3.0, -0.1):
-        whole = pearson(one, factor * one)
-        assert whole == pytest.approx(math.copysign(1.0, factor), abs=1e-12)
-        assert whole is not None and abs(whole) <= 1.0
+    for row in (other, 3.0 * one, -0.1 * one):
+        found = pearson(one, row)
+        assert found == pytest.approx(float(np.corrcoef(one, row)[0, 1]), abs=1e-12)
+        assert found is not None and abs(found) <= 1.0
 
 
 def test_a_companion_whose_newest_bar_closes_now_has_all_five_numbers() -> None:
@@ -143,55 +139,23 @@ def test_a_companion_whose_newest_bar_closes_now_has_all_five_numbers() -> None:
 def test_what_is_late_or_stale_or_not_there_is_none_and_says_why() -> None:
     times, own, other = opened(300), walk(300, 1), walk(300, 2)
     as_of, market = at(times, 299), view(times, own)
-
-    def status(bars: CompanionBars) -> str:
-        found = read({"dxy": bars}, "H1", as_of, market)
-        assert [*found.numbers] == [f"companion.dxy.{name}" for name in NUMBERS]
+    bars = {"here": CompanionBars("X", times, other), "missing": CompanionBars("X")}
+    bars |= {lack: CompanionBars("X", lack=lack) for lack in ("clock", "unread")}
+    for behind, lack in ((1, "late"), (2, "late"), (3, "stale")):
+        bars[lack] = bars["here"]._replace(times=times[:-behind], closes=other[:-behind])
+        found = read({lack: bars[lack]}, "H1", as_of, market)
+        assert [*found.numbers] == [f"companion.{lack}.{name}" for name in NUMBERS]
         assert {*found.numbers.values()} == {None}
-        assert found.statuses["companion"] == found.statuses["companion.dxy"]
-        return str(found.statuses["companion"])
-
-    assert status(CompanionBars("X", times[:-1], other[:-1])) == "late"
-    assert status(CompanionBars("X", times[:-2], other[:-2])) == "late"
-    assert status(CompanionBars("X", times[:-3], other[:-3])) == "stale"
-    assert status(CompanionBars("X")) == "missing"
-    assert status(CompanionBars("X", lack="clock")) == "clock"
-    late = read({"dxy": CompanionBars("X", times[:-1], other[:-1])}, "H1", as_of, market)
-    assert late.seen["companion.dxy"].stale and late.seen["companion.dxy"].at == at(times, 298)
-
-
-def test_each_of_several_says_why_it_alone_has_nothing() -> None:
-    times, own, other = opened(300), walk(300, 1), walk(300, 2)
-    bars = {
-        "dxy": CompanionBars("USDX.f", times, other),
-        "vix": CompanionBars("VIX", times[:-1], other[:-1]),
-        "oil": CompanionBars("WTI"),
+        assert found.statuses == {"companion": lack, f"companion.{lack}": lack}
+        seen = found.seen[f"companion.{lack}"]
+        assert seen.stale and seen.at == at(times, 299 - behind)
+    found = read(bars, "H1", as_of, market)
+    assert found.statuses == {"companion": "available"} | {
+        f"companion.{lack}": lack for lack in bars if lack != "here"
     }
-    found = read(bars, "H1", at(times, 299), view(times, own))
-    assert found.statuses == {
-        "companion": "available", "companion.vix": "late", "companion.oil": "missing",
-    }  # fmt: skip
-    none = read({name: bars[name] for name in ("vix", "oil")}, "H1", at(times, 299),
-                view(times, own))  # fmt: skip
-    assert none.statuses["companion"] == "late, missing"
-    assert read({}, "H1", at(times, 299), view(times, own)) == OutsideView()
-
-
-def test_companions_stand_among_the_other_outside_numbers() -> None:
-    other = OutsideView({"macro.vix": 20.0}, {"macro": "available"})
-    own = OutsideView({"companion.vix.change_1": 1.0}, {"companion": "available"})
-    both = beside(other, own)
-    assert both.numbers == {"macro.vix": 20.0, "companion.vix.change_1": 1.0}
-    assert both.statuses == {"macro": "available", "companion": "available"}
-    assert beside(None, own) == own
-
-
-def test_each_number_has_its_unit() -> None:
-    told = {name: kind_of_companion(f"companion.dxy.{name}") for name in NUMBERS}
-    assert told == {
-        "change_1": ("%", 3), "change_5": ("%", 3), "change_20": ("%", 3),
-        "percentile": ("of 100", 2), "correlation": ("", 3),
-    }  # fmt: skip
+    none = {name: bars[name] for name in ("late", "missing")}
+    assert read(none, "H1", as_of, market).statuses["companion"] == "late, missing"
+    assert read({}, "H1", as_of, market) == OutsideView()
 
 
 @pytest.mark.parametrize("timeframe", ["M15", "H4"])

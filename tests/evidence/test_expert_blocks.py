@@ -16,8 +16,8 @@ from technical_calculator import HISTORY, WARM_UP, score_frame
 from tests.evidence.test_feature_bundle import OPENED, bundle, last_bars, values
 from tests.worlds.price_series import mirrored, row_of, sample, walk
 from torra.config import ROOT
-from torra.evidence import expert_bars, flow_readings, geometry_readings
-from torra.evidence.geometry_readings import LEVEL_NAMES
+from torra.evidence import expert_bars, flow_readings
+from torra.evidence.geometry_readings import LEVEL_IDS
 from torra.evidence.outside_readings import OutsideView
 from torra.market import structure
 from torra.market.bar_view import BarArrays, BarView
@@ -87,28 +87,6 @@ def test_a_desk_without_experts_has_not_a_feature_more() -> None:
         "market.triage_unknown",
         *(name for name in FEATURES if name.startswith(BLOCKS)),
     }
-
-
-def test_a_block_is_worked_out_at_its_first_look(monkeypatch: pytest.MonkeyPatch) -> None:
-    asked: list[Any] = []
-    read = geometry_readings.read
-
-    def counted(*given: Any) -> Any:
-        asked.append(1)
-        return read(*given)
-
-    monkeypatch.setattr(geometry_readings, "read", counted)
-    made = bundle(bars=last_bars(300), experts=True)
-    assert made.features["liquidity.sweep_high"].value is not None and not asked
-    assert made.features["geometry.compression"].value is not None and len(asked) == 1
-
-
-def test_units_and_decimals() -> None:
-    told = bundle(bars=last_bars(300), experts=True, digits=2).features
-    assert (told["geometry.level.1"].unit, told["geometry.level.1"].decimals) == ("price", 4)
-    assert told["geometry.channel_slope_atr"].unit == "ATR a bar"
-    assert (told["liquidity.effort"].unit, told["micro.spread_jump"].unit) == ("x", "x")
-    assert told["micro.spread_percentile"].unit == "of 100"
 
 
 def test_broad_bars_are_flagged_only_for_experts() -> None:
@@ -199,7 +177,7 @@ def test_upside_down_pairs_change_places_and_signs_turn(scaled: Callable[..., in
         )
         wanted = upside_down(one)
         levels = [
-            sorted(v for name in LEVEL_NAMES if (v := told.pop(f"geometry.{name}")) is not None)
+            sorted(v for name in LEVEL_IDS if (v := told.pop(name)) is not None)
             for told in (wanted, other)
         ]
         assert levels[1] == pytest.approx(sorted(2048.0 - price for price in levels[0]))
@@ -232,13 +210,10 @@ def test_each_side_is_called_what_its_mirror_image_is_turned_round() -> None:
 
 
 def test_fewer_bars_than_a_warm_up_say_nothing() -> None:
-    for count in (30, WARM_UP - 1):
-        told = values(bundle(bars=last_bars(count), experts=True))
-        blocks = {k: v for k, v in told.items() if k.startswith(BLOCKS)}
-        assert set(blocks.values()) == {None}
-    told = values(bundle(bars=last_bars(WARM_UP), experts=True))
-    assert told["geometry.compression"] is not None
-    assert {v for k, v in values(bundle(experts=True)).items() if k.startswith(BLOCKS)} == {None}
+    for bars in (last_bars(WARM_UP - 1), None, last_bars(WARM_UP)):
+        told = values(bundle(bars=bars, experts=True))
+        known = {value for name, value in told.items() if name.startswith(BLOCKS)} - {None}
+        assert bool(known) == (bars is not None and len(bars) == WARM_UP)
 
 
 @pytest.mark.parametrize("case", ["flat", "no volume", "spikes", "unknown", "tiny"])
@@ -264,8 +239,8 @@ def test_hostile_bars_raise_nothing(case: str) -> None:
 
 
 def test_as_many_bars_are_read_as_swings_are_remembered() -> None:
-    assert expert_bars.HELD == 510
-    assert structure.SWING_MEMORY + structure.PIVOT_BARS < expert_bars.HELD <= HISTORY
+    assert expert_bars.WINDOW == 510
+    assert structure.SWING_MEMORY + structure.PIVOT_BARS < expert_bars.WINDOW <= HISTORY
 
 
 def test_a_swing_is_remembered_for_500_bars() -> None:

@@ -9,19 +9,17 @@ from fractions import Fraction
 
 import pytest
 
-from agents.features import FEATURES
+from agents.features import ids_of
 from tests.worlds import flows
 from torra.evidence.flow_readings import (
     DELTA,
     MEAN_BARS,
-    NAMES,
     FlowRow,
     FlowThen,
-    beside,
     missing,
     read,
 )
-from torra.evidence.outside_readings import OutsideView, SeriesValue, kind_of
+from torra.evidence.outside_readings import OutsideView, SeriesValue
 
 QUARTER = timedelta(minutes=15)
 NOON = datetime(2026, 2, 11, 12, tzinfo=UTC)
@@ -32,27 +30,44 @@ LAST = TIMES[-1]
 WITH_BOOK = ROWS[LAST]._replace(
     levels=10, bid_volume=3.0, ask_volume=1.0, imbalance=0.5, slippage=0.1, events=7
 )
-BOOK = ("book_levels", "book_imbalance", "slippage_atr", "book_events")
 
 
-def numbers(rows: dict[datetime, FlowRow], atr: float = 2.0) -> dict[str, object]:
-    found = read(FlowThen(rows), TIMES, CLOSE, atr).numbers
-    assert list(found) == [f"flow.{name}" for name in NAMES]
-    return {name.removeprefix("flow."): value for name, value in found.items()}
+BOOK = dict.fromkeys(("book_levels", "book_imbalance", "slippage_atr", "book_events"))
+WHOLE = {
+    "ticks": 119.0, "ticks_ratio": 119 / 109.5, "up_share": 0.75, "spread_mean_atr": 0.125,
+    "spread_widest_atr": 0.25, "book_levels": 10.0, "book_imbalance": 0.5, "slippage_atr": 0.05,
+    "book_events": 7.0,
+}  # fmt: skip
+IN_ATR = dict.fromkeys(("spread_mean_atr", "spread_widest_atr", "slippage_atr"))
 
 
-def test_every_number_by_hand() -> None:
-    assert numbers({**ROWS, LAST: WITH_BOOK}) == {
-        "ticks": 119.0,
-        "ticks_ratio": pytest.approx(119 / 109.5, rel=1e-15),
-        "up_share": 0.75,
-        "spread_mean_atr": 0.125,
-        "spread_widest_atr": 0.25,
-        "book_levels": 10.0,
-        "book_imbalance": 0.5,
-        "slippage_atr": 0.05,
-        "book_events": 7.0,
-    }
+@pytest.mark.parametrize(
+    ("row", "atr", "changes"),
+    [
+        (WITH_BOOK, 2.0, {}),
+        (WITH_BOOK._replace(slippage=None), 2.0, {"slippage_atr": None}),
+        (WITH_BOOK._replace(events=None), 2.0, {"book_events": None}),
+        (WITH_BOOK._replace(up=0, down=0), 2.0, {"up_share": None}),
+        (WITH_BOOK._replace(spread_mean=None), 2.0, {"spread_mean_atr": None}),
+        (WITH_BOOK, 0.0, IN_ATR),
+        (WITH_BOOK, math.nan, IN_ATR),
+        (WITH_BOOK, 1e-320, {"spread_mean_atr": None, "spread_widest_atr": None,
+                             "slippage_atr": None}),
+    ],
+)  # fmt: skip
+def test_every_number_by_hand(row: FlowRow, atr: float, changes: dict[str, None]) -> None:
+    found = read(FlowThen({**ROWS, LAST: row}), TIMES, CLOSE, atr).numbers
+    wanted = {f"flow.{name}": value for name, value in {**WHOLE, **changes}.items()}
+    assert found == pytest.approx(wanted, abs=1e-12) and list(found) == ids_of("flow")
+
+
+def test_without_a_book_its_numbers_are_none_and_never_0() -> None:
+    found = read(FlowThen(ROWS), TIMES, CLOSE, 2.0).numbers
+    unknown = {name.partition(".")[2] for name, value in found.items() if value is None}
+    assert unknown == {*BOOK}
+    hole = {time: row for time, row in ROWS.items() if time != TIMES[7]}
+    ratio = read(FlowThen(hole), TIMES, CLOSE, 2.0).numbers
+    assert (ratio["flow.ticks_ratio"], ratio["flow.ticks"]) == (None, 119.0)
 
 
 def test_the_delta_is_for_experts_and_needs_all_twenty_rows() -> None:
@@ -72,44 +87,11 @@ def test_the_delta_is_for_experts_and_needs_all_twenty_rows() -> None:
     assert delta({time: row._replace(up=0, down=0) for time, row in ROWS.items()}) is None
 
 
-def test_without_a_book_its_numbers_are_none_and_never_0() -> None:
-    found = numbers(ROWS)
-    assert [found[name] for name in BOOK] == [None] * 4
-    assert all(found[name] is not None for name in found if name not in BOOK)
-
-
-def test_a_book_too_thin_for_a_lot_has_no_slippage_and_the_rest() -> None:
-    found = numbers({**ROWS, LAST: WITH_BOOK._replace(slippage=None)})
-    assert [found[name] is None for name in BOOK] == [False, False, True, False]
-
-
-def test_changes_that_nobody_counted_are_none() -> None:
-    assert numbers({**ROWS, LAST: WITH_BOOK._replace(events=None)})["book_events"] is None
-
-
-def test_a_bar_without_a_move_has_no_share_and_one_without_quotes_no_spread() -> None:
-    found = numbers({**ROWS, LAST: FlowRow(LAST, 5, 0, 0)})
-    assert (found["up_share"], found["spread_mean_atr"], found["ticks"]) == (None, None, 5.0)
-
-
-@pytest.mark.parametrize("atr", [0.0, math.nan])
-def test_without_an_atr_nothing_is_measured_in_it(atr: float) -> None:
-    found = numbers({**ROWS, LAST: WITH_BOOK}, atr)
-    none = [name for name, value in found.items() if value is None]
-    assert none == ["spread_mean_atr", "spread_widest_atr", "slippage_atr"]
-
-
-def test_a_hole_among_the_twenty_leaves_no_ratio() -> None:
-    rows = {time: row for time, row in ROWS.items() if time != TIMES[7]}
-    found = numbers(rows)
-    assert found["ticks_ratio"] is None and found["ticks"] == 119.0
-
-
 @pytest.mark.parametrize("status", ["no_file", "broken", "unreachable", "not_yet", "stale"])
 def test_without_the_row_of_the_deciding_bar_everything_is_none_and_says_why(status: str) -> None:
     rows = {time: row for time, row in ROWS.items() if time != LAST}
     found = read(FlowThen(rows, status), TIMES, CLOSE, 2.0)
-    assert set(found.numbers.values()) == {None} and len(found.numbers) == len(NAMES)
+    assert set(found.numbers.values()) == {None} and len(found.numbers) == 9
     assert found.statuses == {"flow": status} and found.seen == {}
 
 
@@ -127,14 +109,13 @@ def test_why_a_row_is_missing() -> None:
     assert found == ["not_yet", "left_out", "stale", "stale"]
 
 
-def test_it_stands_beside_the_other_outside_numbers() -> None:
-    other = OutsideView({"macro.vix": 20.0}, {"macro": "available"})
+def test_views_of_several_sources_become_one() -> None:
+    vix = SeriesValue(20.0, CLOSE, CLOSE, "fred")
+    other = OutsideView({"macro.vix": 20.0}, {"macro": "available"}, {"VIXCLS": vix})
     flow = read(FlowThen(ROWS), TIMES, CLOSE, 2.0)
-    both = beside(other, flow)
-    assert both.numbers == {**other.numbers, **flow.numbers}
-    assert both.statuses == {"macro": "available", "flow": "available"}
-    assert beside(None, flow) == flow
-    assert all(kind_of(name) != ("", 4) and name in FEATURES for name in flow.numbers)
+    both = other.with_view(flow)
+    for part in ("numbers", "statuses", "seen"):
+        assert getattr(both, part) == {**getattr(other, part), **getattr(flow, part)}
 
 
 def test_a_recount_of_many_bars(scaled: Callable[..., int]) -> None:

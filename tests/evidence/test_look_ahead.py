@@ -14,7 +14,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -25,6 +24,7 @@ import news_collector
 from agent_framework import deliberate
 from agents.contracts import EVENT_CLASSES, DebateContext
 from agents.debate.deliberation import Deliberation
+from agents.features import ids_of
 from ath_calculator import Records
 from instance_database import Database
 from news_collector import Collector
@@ -116,7 +116,9 @@ def headline(chance: np.random.Generator, number: str, first_seen: datetime) -> 
 
 
 def figures(chance: np.random.Generator) -> dict[str, float]:
-    names = chance.choice(list(feature_bundle.FUNDAMENTALS), 3, replace=False)
+    names = chance.choice(
+        [name.partition(".")[2] for name in ids_of("fundamentals")[1:]], 3, replace=False
+    )
     return {str(name): round(float(chance.uniform(-50, 50)), 4) for name in names}
 
 
@@ -188,7 +190,8 @@ def ask(world: World, window: HistoryWindow, at: int) -> Said:
     as_of = world.closes(at)
     bars = window.bars("M15", as_of)
     collector = Collector(
-        SimpleNamespace(vendors={"finnhub": Silent()}, files={}),
+        {"finnhub": Silent()},
+        {},
         world.database,
         now=lambda: as_of,
         monotonic=lambda: 0.0,

@@ -29,31 +29,22 @@ def test_without_spreads_nothing_is_known() -> None:
     assert seen(None) == seen(np.array([])) == seen(np.full(750, NAN)) == NO_SPREADS
 
 
-def test_spreads_are_told_in_units_of_the_price_and_in_atr() -> None:
-    """Four decimals of a price that is quoted with two; the ATR is 2."""
-    assert spread(SpreadView(0.123456, 0.5, 99.876)) == {
-        "available": 1.0, "last": 0.1235, "last_atr": 0.0617, "mean_atr": 0.25,
-        "percentile": 99.88,
-    }  # fmt: skip
-    told = bundle(digits=2, spreads=SpreadView(0.12, 0.5, 50.0)).features
-    assert [told[f"spread.{name}"].unit for name in ("last", "last_atr", "mean_atr")] == [
-        *("price", "ATR", "ATR")
-    ]
-    assert (told["spread.percentile"].unit, told["spread.last"].decimals) == ("of 100", 4)
-    assert spread(SpreadView(0.0, 0.0, None))["last_atr"] == 0.0
-    # a flat market: any spread is wide, as for the assumed one
-    assert spread(SpreadView(0.5, 0.5, None), atr14=0.0)["last_atr"] == 1000.0
-    assert spread(SpreadView(0.5, 0.5, None), atr14=NAN)["last_atr"] is None
-    assert values(bundle(spread=0.5, spreads=SpreadView(9.0)))["market.spread_atr"] == 0.25
-
-
-def test_the_last_the_mean_of_twenty_and_the_rank_among_500() -> None:
-    found = seen(np.arange(750.0))
-    assert found == SpreadView(749.0, 739.5, 100.0)
-    assert seen(np.arange(750.0)[::-1]).percentile == 0.2
-    assert seen(np.full(750, 0.3)) == SpreadView(0.3, 0.3, 50.1)
-    # what lies more than 500 bars back is not counted
-    assert seen(np.concatenate([np.full(250, 9.0), np.full(499, 1.0), [2.0]])).percentile == 100.0
+@pytest.mark.parametrize(
+    ("view", "atr", "shown"),
+    [
+        # Four decimals of a price that is quoted with two.
+        (SpreadView(0.123456, 0.5, 99.876), 2.0, [1.0, 0.1235, 0.0617, 0.25, 99.88]),
+        (SpreadView(0.0, 0.0, None), 2.0, [1.0, 0.0, 0.0, 0.0, None]),
+        # A flat market: any spread is wide, as for the assumed one.
+        (SpreadView(0.5, 0.5, None), 0.0, [1.0, 0.5, 1000.0, 1000.0, None]),
+        (SpreadView(0.5, 0.5, None), NAN, [1.0, 0.5, None, None, None]),
+    ],
+)
+def test_spreads_are_told_in_units_of_the_price_and_in_atr(
+    view: SpreadView, atr: float, shown: list[float | None]
+) -> None:
+    assert list(spread(view, atr14=atr).values()) == shown
+    assert values(bundle(spread=0.5, spreads=view))["market.spread_atr"] == 0.25
 
 
 def test_a_mean_needs_twenty_and_a_rank_a_hundred() -> None:
@@ -71,15 +62,19 @@ def test_a_mean_needs_twenty_and_a_rank_a_hundred() -> None:
     assert seen(np.array([1.0, 2.0])) == SpreadView(2.0, None, None)
 
 
-def test_the_rank_is_that_of_pandas() -> None:
+def test_mean_and_rank_are_those_of_pandas() -> None:
     chance = np.random.default_rng(3)
     for _ in range(60):
         spreads = chance.integers(0, 30, int(chance.integers(1, 750))) / 10
         spreads[chance.random(len(spreads)) < chance.choice([0.0, 0.3])] = NAN
-        rolling = pd.Series(spreads).rolling(500, min_periods=100)
-        want = 100.0 * rolling.rank(pct=True).to_numpy()[-1]
-        found = seen(spreads).percentile
-        assert found == pytest.approx(want) if found is not None else math.isnan(want)
+        series, found = pd.Series(spreads), seen(spreads)
+        rank = 100.0 * series.rolling(500, min_periods=100).rank(pct=True).to_numpy()[-1]
+        mean = series.rolling(20).mean().to_numpy()[-1]
+        assert (NAN if found.percentile is None else found.percentile) == pytest.approx(
+            rank, nan_ok=True
+        )
+        if not math.isnan(mean):
+            assert found.mean == pytest.approx(mean)
 
 
 # --- the hour -------------------------------------------------------------------------------------

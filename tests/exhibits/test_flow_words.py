@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from torra.evidence.flow_readings import MEAN_BARS, FlowRow, FlowThen, beside, read
+from torra.evidence.flow_readings import MEAN_BARS, FlowRow, FlowThen, read
 from torra.evidence.outside_readings import OutsideView
 from torra.exhibits import figures
 from torra.exhibits.beyond import flow_words, outside_words
@@ -27,7 +27,7 @@ def told(row: FlowRow | None = BOOK, status: str = "available", **more: Any) -> 
     held = rows if row is None else {**rows, LAST: row}
     then = FlowThen(held, status, more.get("source", "mt5_files"))
     other = OutsideView({"macro.vix": 20.0}, {"macro": more.get("macro", "empty")})
-    return beside(other, read(then, TIMES, LAST + QUARTER, 2.0))
+    return other.with_view(read(then, TIMES, LAST + QUARTER, 2.0))
 
 
 def rows(found: OutsideView) -> dict[str, tuple[str, str]]:
@@ -93,9 +93,8 @@ def test_a_record_without_order_flow_says_nothing_of_it() -> None:
 
 
 def test_a_broken_store_is_still_told_beside_it() -> None:
-    view = beside(
-        OutsideView({}, {"macro": "broken", "cot": "broken"}),
-        read(FlowThen({}, "no_file"), TIMES, LAST, 2.0),
+    view = OutsideView({}, {"macro": "broken", "cot": "broken"}).with_view(
+        read(FlowThen({}, "no_file"), TIMES, LAST, 2.0)
     )
     found = outside_words.shown("XAUUSD", view)
     assert outside_words.UNREADABLE in found.notes

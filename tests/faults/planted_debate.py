@@ -29,7 +29,7 @@ DEBATE: Final[Table] = {
     "L3": {
         "deadline-stage": fault(
             "a stage waits two seconds longer than its time",
-            At("agents.debate.stages:run_parallel", replace("GRACE_SECONDS", "2.0")),
+            At("agents.debate.debate:run_parallel", replace("GRACE_SECONDS", "2.0")),
             "test_an_agent_that_hangs_without_asking",
         ),
         "deadline-tick": fault(
@@ -39,12 +39,12 @@ DEBATE: Final[Table] = {
         ),
         "left-behind-exit": fault(
             "a call that hangs keeps the process from ending",
-            At("agents.debate.stages:DaemonExecutor.submit", sets("daemon", "False")),
+            At("agents.debate.debate:in_thread", sets("daemon", "False")),
             "test_the_process_exits_while_calls_hang",
         ),
         "left-behind-cap": fault(
             "threads that were left behind are not counted",
-            At("agents.debate.stages:too_many_abandoned", returns("False")),
+            At("agents.debate.debate:too_many_abandoned", returns("False")),
             "test_too_many_threads_left_behind_mean_l1_until_they_drain",
         ),
     },
@@ -56,12 +56,12 @@ DEBATE: Final[Table] = {
         ),
         "blend": fault(
             "the blend leaves L1 by more than 0.06",
-            At("agents.debate.synthesis:blended", replace("BLEND_WEIGHT", "1.5 * _")),
+            At("agents.debate.scoring:blended", replace("BLEND_WEIGHT", "1.5 * _")),
             "test_a_desk_of_one_mind_goes_to_every_bound_and_not_beyond",
         ),
         "debate-shift": fault(
             "bull and bear shift by more than 0.15",
-            At("agents.debate.synthesis", replace("fsum(...) / len(SIDES)", "4.0 * _")),
+            At("agents.debate.scoring", replace("fsum(...) / len(SIDES)", "4.0 * _")),
             "test_the_mirrored_desk_debates_the_mirror_and_the_sides_shift_little",
         ),
     },
@@ -86,7 +86,7 @@ DEBATE: Final[Table] = {
             "the worst case does not count a cached token that is dearer than plain input",
             At(
                 "torra.providers.prices:PriceList.worst_case",
-                without("BilledTokens(0, tokens, ...)"),
+                without("Usage(tokens, output, cached=tokens)"),
             ),
             "test_no_cost_exceeds_its_worst_case",
         ),
@@ -100,7 +100,7 @@ DEBATE: Final[Table] = {
         ),
         "ledger-fails-open": fault(
             "a ledger that cannot be written grants everything",
-            At("agents.debate.sitting:DebateState.refusal", returns("''", "'budget'")),
+            At("agents.debate.debate:DebateState.refusal", returns("''", "'budget'")),
             "test_without_leave_to_spend_nothing_is_asked_and_l1_stands",
         ),
     },
@@ -113,7 +113,7 @@ DEBATE: Final[Table] = {
         ),
         "fence-nonce": fault(
             "every call of a tick has the same nonce",
-            At("agents.debate.sitting:fenced", sets("text", "context.nonce")),
+            At("agents.debate.debate:with_call_nonce", sets("text", "context.nonce")),
             "test_every_call_has_a_nonce_of_its_own_and_none_the_ticks",
         ),
         "fence-forged": fault(
@@ -151,28 +151,31 @@ DEBATE: Final[Table] = {
     "L14": {
         "dissent-unheard": fault(
             "conviction hears no researcher that dissents",
-            At("agents.debate.panel", replace("max(opposition, dissent)", "opposition")),
+            At("agents.debate.scoring", replace("max(opposition, dissent)", "opposition")),
             "test_conviction_is_in_bounds_and_as_the_rule_says",
             "test_a_loud_minority_is_heard_by_its_loudness",
         ),
         "leaning-unheard": fault(
             "a desk that leans against an opening leaves most of its size",
-            At("agents.debate.panel", never("leans_against")),
+            At("agents.debate.scoring", never("leans_against")),
             "test_an_opening_that_the_desk_leans_against_keeps_half_of_raw_at_most",
         ),
         "failure-counts": fault(
             "an analyst that failed lends its trust",
-            At("agents.debate.panel", drop("[0.0 for name in failed if name not in SIDES]")),
+            At(
+                "agents.debate.scoring",
+                replace("[0.0 for name in failed if name not in SIDES]", "[]"),
+            ),
             "test_a_failed_seat_never_makes_an_opening_larger",
         ),
         "outage-whole": fault(
             "a desk of which nobody is heard opens at its whole size",
-            At("agents.debate.panel:outage", replace("1.0 / max(1, words)", "1.0")),
+            At("agents.debate.scoring:outage", replace("1.0 / max(1, words)", "1.0")),
             "test_the_share_of_an_outage_is_the_setting_and_one_word_at_most",
         ),
         "outage-abstains": fault(
             "one that abstains is heard",
-            At("agents.debate.sitting:DebateState.heard", always("answer.report.abstained")),
+            At("agents.debate.debate:DebateState.opinions", always("answer.report.abstained")),
             "test_where_nobody_speaks_and_somebody_failed_the_fallback_is_asked",
         ),
         "outage-budget": fault(
@@ -302,7 +305,7 @@ DEBATE: Final[Table] = {
     "R9": {
         "event-window": fault(
             "the gate does not look at scheduled events",
-            At("agents.risk_gate:rules", without("...(features, settings)")),
+            At("agents.risk_gate:rules", replace("_near_event(features, settings)", "False")),
             "test_both_ends_belong_to_the_window",
             "test_no_opening_near_a_high_impact_event",
         ),
@@ -382,8 +385,8 @@ DEBATE: Final[Table] = {
         "company-sight": fault(
             "a live desk knows figures that it has not seen",
             At(
-                "torra.evidence.company_facts:CompanyHistory.add",
-                replace("max(known, one.first_seen) if ... else known", "known"),
+                "torra.evidence.outside_numbers:RowHistory",
+                replace("max(known, stored.first_seen) if ... else known", "known"),
             ),
             "test_what_a_desk_saw_late_counts_from_its_sight",
         ),

@@ -16,17 +16,17 @@ FIRM: Final[Table] = {
         ),
         "manager-word": fault(
             "a manager that is not sure lowers nothing",
-            At("agents.debate.panel", replace("min(raw, trust(...))", "raw")),
+            At("agents.debate.scoring", replace("min(raw, trust(...))", "raw")),
             "test_an_arbiter_is_heard_as_the_rule_says",
         ),
         "manager-side": fault(
             "a manager that names the other side costs nothing",
-            At("agents.debate.panel", returns("0.0", of="OPPOSITION_COST")),
+            At("agents.debate.scoring", replace("max(loss, OPPOSITION_COST)", "loss")),
             "test_an_arbiter_is_heard_as_the_rule_says",
         ),
         "manager-none": fault(
             "a manager that takes no side costs nothing where an analyst objects",
-            At("agents.debate.panel", returns("0.0", of="none_cost if ... else 0.0")),
+            At("agents.debate.scoring", replace("none_cost if ... else 0.0", "0.0")),
             "test_an_arbiter_is_heard_as_the_rule_says",
         ),
         "debate-unheld": fault(

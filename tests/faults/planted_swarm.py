@@ -20,13 +20,13 @@ SWARM: Final[Table] = {
         ),
         "swarm-reader": fault(
             "a reader's budget counts in place of the regime's",
-            At("agents.debate.directive:directive", replace("min(shares)", "shares[-1]")),
+            At("agents.debate.swarm:directive", replace("min(shares)", "shares[-1]")),
             "test_what_the_regime_makes_of_trust_and_budget_stays_in_its_bounds",
         ),
         "swarm-first": fault(
             "who goes first silences others below the floor",
             At(
-                "agents.debate.directive:put_first",
+                "agents.debate.swarm:put_first",
                 replace("max(TRUST_FLOOR, weight * FIRST_OTHERS)", "weight * FIRST_OTHERS"),
             ),
             "test_who_goes_first_silences_nobody",
@@ -39,7 +39,7 @@ SWARM: Final[Table] = {
         "swarm-judgeless": fault(
             "a failed judge counts as one that is sure",
             At(
-                "agents.debate.panel:UNJUDGED",
+                "agents.debate.scoring:UNJUDGED",
                 replace("AgentReport('arbiter')", "AgentReport('arbiter', confidence='high')"),
             ),
             "test_a_judge_that_failed_is_worth_no_more_than_an_unsure_one",
@@ -51,7 +51,7 @@ SWARM: Final[Table] = {
         ),
         "swarm-thin": fault(
             "one expert has a conviction like four",
-            At("agents.debate.swarm:is_thin", replace("row.weighs", "False")),
+            At("agents.debate.swarm:is_thin", replace("SPOKEN_LEAST", "0")),
             "test_a_swarm_of_one_expert_is_thin_and_its_conviction_is_bounded",
         ),
     },
@@ -62,7 +62,7 @@ SWARM: Final[Table] = {
                 "agents.risk_gate:rules",
                 replace(
                     "min(..., officer.storm)",
-                    "(settings.volatility_multiplier if volatile else 1.0) * officer.storm",
+                    "factors.pop(GateReason.HIGH_VOLATILITY, 1.0) * officer.storm",
                 ),
             ),
             "test_no_row_and_no_budget_enlarges_a_size_or_frees_a_side",
@@ -70,8 +70,8 @@ SWARM: Final[Table] = {
         "swarm-chance": fault(
             "what came of a judge's chances is ignored",
             At(
-                "agents.debate.expected_value:expected_value",
-                replace("min(told.win_share, known)", "told.win_share"),
+                "agents.debate.swarm:expected_value",
+                replace("min(judge.win_share, known)", "judge.win_share"),
             ),
             "test_what_came_of_a_chance_before_is_held_against_it",
         ),

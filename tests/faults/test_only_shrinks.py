@@ -19,7 +19,7 @@ from agents.contracts import (
     GateReason,
     GateRuling,
 )
-from agents.debate.synthesis import CountedReport, adjust, moved, synthesise
+from agents.debate.scoring import CountedReport, adjust, moved, synthesise
 from agents.registry import AGENTS
 from agents.risk_gate import merged
 from torra.config import Profile, Risk

@@ -21,7 +21,7 @@ from typing import Any, Final, NamedTuple
 
 import pytest
 
-from agents.debate import stages as agent_stages
+from agents.debate import debate as agent_stages
 from tests.doubles import vendor_line
 from tests.doubles.vendor_server import (
     HONEST,
@@ -102,7 +102,7 @@ class Booths:
             return free.pop() if free else self._open(vendor, secure=secure)
 
     def give_back(self, vendor: str, booth: Booth, *, secure: bool) -> None:
-        booth.line.switchboard.unblock(vendor)
+        booth.line.clients.block(vendor, "", 0.0)
         with self._lock:
             self._free[vendor, secure].append(booth)
 
@@ -135,7 +135,7 @@ def ticked(booths: Booths, toxic: Toxic, vendor: str, folder: Path) -> float:
     try:
         booth.server.play({"*": toxic.entry})
         settings = vendor_line.agents(vendor, timeout_seconds=toxic.seconds)
-        provider = open_provider(settings, booth.line.switchboard)
+        provider = open_provider(settings, booth.line.clients)
         found = vendor_desk.tick(folder, provider, settings)
         met = found.calls and (secure or booth.server.exchanges)
         assert not (secure and booth.server.exchanges)

@@ -39,8 +39,8 @@ from torra.evidence.news_digest import NewsStatus, NewsSubject
 from torra.feeds import registry as feeds
 from torra.news.source import open_sources
 from torra.plugins import loading
-from torra.providers.guarded import GuardedProvider
 from torra.providers.prices import PriceList
+from torra.providers.registry import GuardedProvider
 from torra.tick import record as tick_record
 from torra.tick.spending import tick_worst_case
 from torra.time_limit import TimeLimit

@@ -19,7 +19,7 @@ from tests import ROOT
 from tests.cases import cases
 
 WORDS = {
-    "agent_config", "agents/contracts", "agents/features", "agents/texts/lazy_text",
+    "agent_config", "agents/contracts", "agents/features",
     "agents/phrases", "torra/advisor_protocol", "torra/clock", "torra/config", "torra/errors",
     "torra/failpoints", "torra/harmless_text",
     "torra/home", "torra/imports", "torra/one_heap", "torra/own_names", "torra/owner_only",
@@ -78,6 +78,7 @@ may import those before it. A new room is a new row; a new file needs none.
 
 ALLOWED = {
     ("torra/collecting/line", "torra/providers/vendors/addresses"),
+    ("torra/collecting/refusals", "torra/providers/vendors/table"),
     ("torra/outside/edgar", "torra/providers/vendors/addresses"),
     ("torra/outside/publisher", "torra/providers/vendors/addresses"),
     ("torra/news/source", "torra/providers/vendors/addresses"),

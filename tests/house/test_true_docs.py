@@ -69,7 +69,7 @@ def test_debate_names_the_modes_of_a_second_look_and_every_source() -> None:
     assert "`auto` (in modes `full` and `firm`, where the profile names no agents)" in page(
         "debate.md"
     )
-    description = str(AgentSettings.model_fields["second_look"].description)
+    description = str(described(AgentSettings)["second_look"].description)
     assert "(auto: in modes full and firm)" in description and description in page("profiles.md")
     for source in SourceType:
         assert f"`{source}`" in page("debate.md"), source

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from torra.market.exact_rounding import Rounding, rounded
+from torra.market.exact_rounding import rounded
 
 DECIMALS = st.integers(0, 8)
 HALVES = st.builds(
@@ -29,8 +29,7 @@ NUMBERS = st.lists(st.one_of(HALVES, BESIDE_HALVES, ANY), min_size=1, max_size=2
 
 def at_once(numbers: list[tuple[float, int]]) -> list[float]:
     """Return numbers rounded together, each to its own decimals."""
-    values, decimals = zip(*numbers, strict=True)
-    return Rounding(decimals).of(values)
+    return [float(rounded(np.array([value]), decimals)[0]) + 0.0 for value, decimals in numbers]
 
 
 @settings(max_examples=60, deadline=None)
@@ -86,4 +85,6 @@ def test_a_column_keeps_what_is_not_finite_or_has_no_fraction() -> None:
 
 def test_every_power_of_ten_is_exact() -> None:
     """The power of floats may be one off in the last place, and so would be what it scales."""
-    assert Rounding(range(23)).of([0.1] * 23) == [round(0.1, decimals) for decimals in range(23)]
+    assert at_once([(0.1, decimals) for decimals in range(23)]) == [
+        round(0.1, decimals) for decimals in range(23)
+    ]

@@ -5,10 +5,8 @@ Metrics, ratings, peers and earnings are snapshots of now. A refusal of one is t
 
 from __future__ import annotations
 
-import gzip
 import json
 import random
-import statistics
 from collections import Counter
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
@@ -16,16 +14,14 @@ from pathlib import Path
 
 import pytest
 
+from agents.features import ids_of
 from instance_database import Database
 from news_collector import Collector
 from tests.conftest import Scale
 from tests.doubles.finnhub_server import FinnhubServer, apple, quarter, rating
-from tests.doubles.news_server import Said
 from tests.examples import examples
 from tests.worlds.stores import Hand, open_database
 from torra.config import NewsSettings
-from torra.evidence import vendor_figures
-from torra.evidence.feature_bundle import FUNDAMENTALS
 from torra.evidence.news_digest import RATIOS, NewsStatus, NewsSubject
 from torra.news import company_reading as reading
 from torra.news.lexicon import score
@@ -36,7 +32,6 @@ DAY = 86_400.0
 S = NewsStatus
 APPLE = NewsSubject("AAPL", "stock", ticker="AAPL")
 SETTINGS = NewsSettings(sources=("finnhub",))
-TOPICS = ("figures.AAPL", "ratings.AAPL", "peers.AAPL", "earnings.AAPL", "peer.AAPL")
 
 
 @pytest.fixture
@@ -99,14 +94,6 @@ def test_all_that_is_known_of_a_company_stands_under_its_ticker(
     ]  # fmt: skip
     newest = [found[f"earnings.1.{name}"] for name in ("actual", "estimate", "surprise_pct")]
     assert newest == [2.84, 2.67, 6.4] and "earnings.5.actual" not in found
-
-
-def test_the_figures_of_the_peers_make_a_median(server: FinnhubServer, database: Database) -> None:
-    desk = Desk(server, database).later(30)
-    peers = [name.partition(".")[2] for name in desk.known() if name.startswith("peer.")]
-    ratios = [desk.known(peer)["pe"] for peer in peers]
-    assert len(ratios) == 8 and statistics.median(ratios) == 13.5
-    assert desk.known("XRX") == {}, "the ninth is not asked for"
 
 
 @pytest.mark.journey
@@ -222,7 +209,7 @@ def test_beside_the_news_stand_ratios_and_what_is_made_of_the_rest(
     }
     assert view.fundamentals_status is S.AVAILABLE
     assert {*RATIOS} <= {*reading.METRICS} and len(reading.METRICS) == 27
-    assert {*RATIOS, *vendor_figures.BESIDE} == {*FUNDAMENTALS}
+    assert {*(f"fundamentals.{name}" for name in RATIOS)} <= {*ids_of("fundamentals")}
 
 
 # --- refusals and faults --------------------------------------------------------------------------
@@ -259,40 +246,6 @@ def test_a_refused_rating_is_no_trouble_of_the_news(
     other = Desk(server, database, NewsSubject("X", "stock", ticker="X")).later(30)
     view = other.collector.latest(NewsSubject("X", "stock", ticker="X"), other.now(), SETTINGS)
     assert (view.status, view.fundamentals_status) == (S.EMPTY, S.REFUSED)
-
-
-BIG = b"x" * 10_000_000
-FAULTS: dict[str, tuple[Said, NewsStatus]] = {
-    "hang": (Said(how="hang"), S.UNREACHABLE),
-    "header_drip": (Said(how="header_drip"), S.UNREACHABLE),
-    "reset": (Said(how="reset"), S.UNREACHABLE),
-    "short": (Said(b'{"metric": {"peTTM": 3}}', how="short"), S.UNREACHABLE),
-    "drip": (Said(b'{"metric": {"peTTM": 3}}', how="drip"), S.UNREACHABLE),
-    "html": (Said(b"<html></html>", headers={"content-type": "text/html"}), S.BROKEN),
-    "nothing": (Said(b""), S.BROKEN),
-    "long": (Said(BIG), S.BROKEN),
-    "bomb": (Said(gzip.compress(BIG, mtime=0), headers={"content-encoding": "gzip"}), S.BROKEN),
-    "other_columns": (Said(b'{"metrics": {"peTTM": 3}}'), S.BROKEN),
-    "a_number": (Said(b"5"), S.BROKEN),
-    "moved": (Said(b"", code=302, headers={"location": "/api/v1/peers"}), S.BROKEN),
-    "not_found": (Said(b"", code=404), S.BROKEN),
-    "forbidden": (Said(b"", code=403), S.REFUSED),
-    "no_access": (Said(b'{"error": "no access"}'), S.REFUSED),
-    "too_many": (Said(b"", code=429), S.RATE_LIMITED),
-    "server_error": (Said(b"", code=500), S.UNREACHABLE),
-}
-
-
-@pytest.mark.by_day(8)
-@pytest.mark.parametrize("fault", FAULTS)
-def test_a_fault_has_its_word(server: FinnhubServer, fault: str) -> None:
-    said, status = FAULTS[fault]
-    finnhub = open_sources(SETTINGS, server.environment, Path("/nowhere")).vendors["finnhub"]
-    server.play(said)
-    for topic in TOPICS:
-        slow = fault in {"hang", "header_drip", "drip"}
-        found = finnhub.fetch(topic, NOON, 0.3 if slow else 8.0)
-        assert (found.status, found.figures) == (status, None), (topic, found)
 
 
 # --- what they say --------------------------------------------------------------------------------

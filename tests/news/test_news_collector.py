@@ -9,7 +9,6 @@ import threading
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
-from functools import partial
 from pathlib import Path
 from typing import Any, cast
 
@@ -22,7 +21,7 @@ from news_collector import (
 from tests.cases import cases
 from tests.conftest import Scale
 from tests.doubles.news_server import NewsServer
-from tests.tries import Tries, until
+from tests.tries import until
 from tests.worlds.stores import Hand, open_database
 from torra.collecting.asking import FETCH_SECONDS, LATE_PACES, MAX_ABANDONED, WAITS_S
 from torra.config import NewsSettings
@@ -242,12 +241,6 @@ def test_whatever_the_scorer_says_can_be_stored(tmp_path: Path, said: float, kep
     assert desk.seen().items[0].item.score == kept
 
 
-def test_the_summary_names_the_event_when_the_headline_does_not() -> None:
-    row = news("1", summary="The Fed cuts interest rates")
-    desk = Desk(finnhub=Vendor(NewsAnswer(S.AVAILABLE, (row,)))).later(0)
-    assert desk.store.items["1"].event == "macro"
-
-
 def test_a_store_that_fails_is_told_and_tried_again() -> None:
     desk = Desk(finnhub=Vendor(NewsAnswer(S.AVAILABLE, (news("1"),))))
     desk.store.broken = StoreUnavailable("locked")
@@ -417,28 +410,6 @@ def test_what_a_source_raises_is_told_by_its_type_alone(caplog: pytest.LogCaptur
     assert "CANARY" not in repr(state) + caplog.text
 
 
-def saw_one(collector: Collector) -> bool:
-    return collector.latest(GOLD, NOON, ONE).unique == 1
-
-
-def test_the_thread_asks_by_itself_and_ends_at_once(tmp_path: Path, tries: Tries) -> None:
-    store = open_database(tmp_path)
-    vendor = Vendor(NewsAnswer(S.AVAILABLE, (news("1"),)))
-    for attempt in tries():
-        collector = Collector(
-            {"finnhub": vendor}, {}, store, now=Hand(NOON), monotonic=time.monotonic, score=score
-        )
-        collector.start()
-        collector.watch(GOLD)
-        until(partial(saw_one, collector))
-        began = time.monotonic()
-        collector.close()
-        with attempt:
-            assert time.monotonic() - began < 1.0
-        assert not any(thread.is_alive() for thread in collector._threads)
-        collector.close()
-
-
 def running(vendor: Vendor, **how: Any) -> Collector:
     collector = Collector(
         {"finnhub": vendor}, {}, Shelf(), now=Hand(NOON), monotonic=time.monotonic, score=score,
@@ -547,19 +518,6 @@ def test_a_vendor_without_a_key_is_left_out(tmp_path: Path) -> None:
     assert {level for _, level, _ in nobody.described()} == {"warning"}
     one = NewsSettings(sources=("alpha_vantage",))
     assert not open_sources(one, {"FINNHUB_API_KEY": "k" * 20}, tmp_path).vendors
-
-
-def test_another_server_never_gets_the_vendors_key(tmp_path: Path) -> None:
-    with NewsServer() as server:
-        environment = {
-            "FINNHUB_API_KEY": "SECRET-SECRET", "TORRA_FINNHUB_BASE_URL": server.url,
-            "ALPHAVANTAGE_API_KEY": "SECRET-SECRET", "TORRA_ALPHAVANTAGE_BASE_URL": server.url,
-        }  # fmt: skip
-        for vendor in open_sources(BOTH, environment, tmp_path).vendors.values():
-            vendor.fetch(vendor.topics(GOLD)[0], NOON, 5.0)
-        assert "SECRET" not in repr(server.asked)
-        keys = [query.get("token", query.get("apikey")) for _, query in server.asked]
-        assert keys == ["local", "local"]
 
 
 TOPICS = """

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import logging
 from collections import Counter
 from collections.abc import Iterable, Iterator
@@ -280,21 +279,3 @@ def test_what_cannot_be_stored_is_asked_for_again(
     store.broken = False
     desk.later(120)
     assert database.facts_of("AAPL", NOON) and "CANARY" not in caplog.text
-
-
-def test_nothing_that_edgar_says_reaches_log_store_or_status(
-    server: EdgarServer, database: Database, caplog: pytest.LogCaptureFixture
-) -> None:
-    """A reply may quote the contact that it was asked with."""
-    server.files[edgar.AAPL, "us-gaap", "Assets"]["units"][CONTACT] = [
-        edgar.value("2023-09-30", 1, CONTACT, CONTACT, form=CONTACT)
-    ]
-    server.files[edgar.AAPL, "us-gaap", "Assets"]["units"]["USD"][0]["accn"] = CONTACT
-    server.filings[edgar.AAPL]["name"] = CONTACT
-    with caplog.at_level(logging.DEBUG):
-        desk = Desk(server, database, "AAPL").later(60)
-        server.play(Said(json.dumps({"error": CONTACT}).encode()))
-        desk.later(12 * 3600, step=300.0)
-    kept = (database.facts_told(), database.facts_of("AAPL", NOON), desk.collector.status())
-    assert CONTACT not in f"{kept!r} {caplog.text}"
-    assert len(database.facts_of("AAPL", NOON)) == 8

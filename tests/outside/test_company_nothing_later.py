@@ -16,13 +16,13 @@ from typing import Any
 
 import pytest
 
-from tests.outside.test_nothing_later import Rows
+from tests.outside.test_nothing_later import Rows, noise
 from tests.worlds import company_reports as world
 from tests.worlds import desks
 from torra.evidence import company_numbers, fair_value
-from torra.evidence.company_facts import Books, CompanyHistory, FigureHistory, Filed, StoredFact
+from torra.evidence.company_facts import Books, CompanyHistory, FigureHistory, Filed
 from torra.evidence.news_digest import NewsSubject
-from torra.evidence.outside_numbers import FactRow
+from torra.evidence.outside_numbers import FactRow, StoredFact
 from torra.evidence.outside_readings import OutsideView
 from torra.outside.shelf import OutsideShelf
 
@@ -64,18 +64,11 @@ def made(seed: int) -> list[StoredFact]:
     return found
 
 
-def noise(rows: list[StoredFact], as_of: datetime, seed: int, *, live: bool) -> list[StoredFact]:
+def with_noise(
+    rows: list[StoredFact], as_of: datetime, seed: int, *, live: bool
+) -> list[StoredFact]:
     """Replace what was not known at a moment."""
-    chance = random.Random(seed)
-
-    def late(one: StoredFact) -> bool:
-        return one.row.known_at > as_of or (live and one.first_seen > as_of)
-
-    found = [
-        one._replace(row=one.row._replace(value=chance.uniform(1.0, 1e9))) if late(one) else one
-        for one in rows
-        if not late(one) or chance.random() < 0.8
-    ]
+    chance, found = random.Random(seed), noise(rows, as_of, seed, live=live)
     # And periods that nobody told, of days long past too.
     for one in chance.sample(rows, 60):
         moved = chance.randrange(-900, 900) * DAY
@@ -96,12 +89,12 @@ def read(
     return shelf.latest(SHARE, as_of, closes=lambda _span: own, trouble=str)
 
 
-@pytest.fixture(scope="module")
-def company() -> tuple[list[StoredFact], list[tuple[date, float]]]:
-    return made(3), closes(LAST_CUT.date())
-
-
 Made = tuple[list[StoredFact], list[tuple[date, float]]]
+
+
+@pytest.fixture(scope="module")
+def company() -> Made:
+    return made(3), closes(LAST_CUT.date())
 
 
 def differing(cuts: int, company: Made) -> Iterator[int]:
@@ -114,7 +107,7 @@ def differing(cuts: int, company: Made) -> Iterator[int]:
         as_of = FIRST_CUT + chance.randrange(hours) * timedelta(hours=1)
         then = read(rows, as_of, prices, live=live)
         assert then.numbers["company.period_end"] is not None
-        if then != read(noise(rows, as_of, number, live=live), as_of, prices, live=live):
+        if then != read(with_noise(rows, as_of, number, live=live), as_of, prices, live=live):
             yield number
 
 
@@ -133,7 +126,7 @@ def test_no_byte_moves_where_the_store_keeps_it(company: Made, tmp_path: Path) -
     rows, prices = company
     as_of = world.known(30) + 40 * DAY
     told = []
-    for number, kept in enumerate((rows, noise(rows, as_of, 5, live=True))):
+    for number, kept in enumerate((rows, with_noise(rows, as_of, 5, live=True))):
         database = desks.open_database(tmp_path / str(number))
         for seen in sorted({one.first_seen for one in kept}):
             database.store_facts([one.row for one in kept if one.first_seen == seen], seen)
@@ -222,7 +215,7 @@ def wrong(number: int, patch: pytest.MonkeyPatch, leak: Leak) -> set[str]:
 
 def by_the_year_of_the_filing(patch: pytest.MonkeyPatch) -> None:
     """The comparative column stands for the year of the filing that it is in."""
-    hear = Books.hear
+    add = Books.add
 
     def labelled(self: Books, row: FactRow) -> None:
         ends = max(row.ends, row.known_at.replace(hour=0) - 60 * DAY)
@@ -230,17 +223,17 @@ def by_the_year_of_the_filing(patch: pytest.MonkeyPatch) -> None:
             (world.midnight(world.end(one)) for one in range(60)), key=lambda one: abs(one - ends)
         )
         moved = near - row.ends
-        hear(self, row._replace(begins=row.begins + moved, ends=near))
+        add(self, row._replace(begins=row.begins + moved, ends=near))
 
-    patch.setattr(Books, "hear", labelled)
+    patch.setattr(Books, "add", labelled)
 
 
 def a_quarter_over_a_year(patch: pytest.MonkeyPatch) -> None:
     """The newest period counts as a year, however short it is."""
 
-    def newest(told: FigureHistory, ends: date) -> float | None:
-        found = [period for period in told.said if period[1] == ends]
-        return told.said[max(found)].value if found else None
+    def newest(history: FigureHistory, ends: date) -> float | None:
+        found = [period for period in history.periods if period[1] == ends]
+        return history.periods[max(found)].value if found else None
 
     patch.setattr("torra.evidence.company_figures.of_year", newest)
 

@@ -11,16 +11,15 @@ import random
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 import pytest
 
 from tests.evidence.test_outside_readings import SUBJECTS
 from tests.worlds import outside_series
 from torra.evidence import outside_numbers
-from torra.evidence.company_facts import StoredFact
 from torra.evidence.fair_value import Closes
-from torra.evidence.outside_numbers import SeriesHistory, StoredRow
+from torra.evidence.outside_numbers import SeriesHistory, StoredFact, StoredRow
 from torra.evidence.outside_readings import OutsideView, series_for
 from torra.outside.shelf import OutsideShelf
 
@@ -69,11 +68,14 @@ def world(asset: str, seed: int) -> list[StoredRow]:
     return found
 
 
-def noise(rows: list[StoredRow], as_of: datetime, seed: int, *, live: bool) -> list[StoredRow]:
+Stored = TypeVar("Stored", StoredRow, StoredFact)
+
+
+def noise(rows: list[Stored], as_of: datetime, seed: int, *, live: bool) -> list[Stored]:
     """Replace what was not known at a moment."""
     chance = random.Random(seed)
 
-    def late(one: StoredRow) -> bool:
+    def late(one: Stored) -> bool:
         return one.row.known_at > as_of or (live and one.first_seen > as_of)
 
     return [
@@ -124,7 +126,7 @@ def test_a_value_that_is_used_too_early_is_found(
     """On its own day, or by a live desk that forgets its first sight."""
 
     def too_early(_: SeriesHistory, one: StoredRow) -> Any:
-        return getattr(one.row, moment), one.row.known_at, one.number, one.row
+        return getattr(one.row, moment)
 
     monkeypatch.setattr(outside_numbers.SeriesHistory, "_moment", too_early)
     assert next(differing(10, worlds), None) is not None

@@ -19,104 +19,74 @@ from click.testing import CliRunner
 from torra.commands.command_line import main
 from torra.config import ROOT
 from torra.errors import ConfigError
-from torra.evidence.outside_numbers import SeriesRow
 from torra.outside import tables
 from torra.outside.tables import PUBLIC
 
 
-def day(text: str, hour: int = 0) -> datetime:
-    return datetime.fromisoformat(text).replace(hour=hour, tzinfo=UTC)
-
-
 class Publisher(NamedTuple):
+    """A file of a publisher; its shape, holes, and the rows that come of it."""
+
     shape: str
+    name: str
+    holes: int
+    rows: str
+    """Series, day, moment of knowing, value."""
+
     text: str
-    rows: list[tuple[str, datetime, datetime, float]]
-    holes: int = 0
-    name: str = ""
 
-
-FRIDAY, MONDAY, TUESDAY = day("2026-02-06"), day("2026-02-09"), day("2026-02-10")
 
 PUBLISHERS = {
+    # known at 22:00 UTC of the next business day
     "fred": Publisher(
-        "FRED",
+        "FRED", "", 2, "DGS10 2026-02-06 2026-02-09T22:00 4.21",
         "observation_date,DGS10\n2026-02-06,4.21\n2026-02-09,.\n2026-02-10,\n",
-        # known at 22:00 UTC of the next business day
-        [("DGS10", FRIDAY, day("2026-02-09", 22), 4.21)],
-        holes=2,
     ),
     "fred, as it was": Publisher(
-        "FRED", "DATE,VIXCLS\n2026-02-06,17.5\n", [("VIXCLS", FRIDAY, day("2026-02-09", 22), 17.5)]
+        "FRED", "", 0, "VIXCLS 2026-02-06 2026-02-09T22:00 17.5",
+        "DATE,VIXCLS\n2026-02-06,17.5\n",
     ),
     "fred, several": Publisher(
-        "FRED",
+        "FRED", "", 0,
+        "DGS2 2026-02-06 2026-02-09T22:00 3.5, DTWEXBGS 2026-02-06 2026-02-09T22:00 121.3",
         "observation_date,DGS2,UNRATE,DTWEXBGS\n2026-02-06,3.5,4.1,121.3\n",
-        [
-            ("DGS2", FRIDAY, day("2026-02-09", 22), 3.5),
-            ("DTWEXBGS", FRIDAY, day("2026-02-09", 22), 121.3),
-        ],
     ),
     "fred, one of several": Publisher(
-        "FRED",
+        "FRED", "DGS10", 0, "DGS10 2026-02-06 2026-02-09T22:00 4.2",
         "observation_date,DGS2,DGS10\n2026-02-06,3.5,4.2\n",
-        [("DGS10", FRIDAY, day("2026-02-09", 22), 4.2)],
-        name="DGS10",
     ),
     "treasury": Publisher(
-        "US Treasury, yields",
+        "US Treasury, yields", "", 1,
+        "DGS2 2026-02-09 2026-02-10T22:00 3.5, DGS10 2026-02-09 2026-02-10T22:00 4.2, "
+        "DGS2 2026-02-06 2026-02-09T22:00 3.4",
         'Date,"1 Mo","2 Yr","5 Yr","10 Yr"\n02/09/2026,3.7,3.5,3.8,4.2\n'
         "02/06/2026,3.7,3.4,3.8,N/A\n",
-        [
-            ("DGS2", MONDAY, day("2026-02-10", 22), 3.5),
-            ("DGS10", MONDAY, day("2026-02-10", 22), 4.2),
-            ("DGS2", FRIDAY, day("2026-02-09", 22), 3.4),
-        ],
-        holes=1,
     ),
     "treasury, real": Publisher(
-        "US Treasury, real yields",
+        "US Treasury, real yields", "", 0, "DFII10 2026-02-06 2026-02-09T22:00 1.8",
         "Date,5 YR,7 YR,10 YR,20 YR,30 YR\n02/06/2026,1.4,1.6,1.8,2.2,2.4\n",
-        [("DFII10", FRIDAY, day("2026-02-09", 22), 1.8)],
     ),
     "binance": Publisher(
-        "Binance, funding rates",
+        "Binance, funding rates", "derivs.funding.BTCUSD", 0,
+        "derivs.funding.BTCUSD 2026-02-10 2026-02-10 0.01, "
+        "derivs.funding.BTCUSD 2026-02-10 2026-02-10T08:00:01 -0.0025",
         "calc_time,funding_interval_hours,last_funding_rate\n"
         "1770681600000,8,0.00010000\n1770710400005,8,-0.00002500\n",
-        [
-            ("derivs.funding.BTCUSD", TUESDAY, TUESDAY, 0.01),
-            (
-                "derivs.funding.BTCUSD",
-                TUESDAY,
-                day("2026-02-10", 8) + timedelta(seconds=1),
-                -0.0025,
-            ),
-        ],
-        name="derivs.funding.BTCUSD",
     ),
     "ecb": Publisher(
-        "ECB Data Portal",
+        "ECB Data Portal", "yield_2y.EUR", 1, "yield_2y.EUR 2026-02-06 2026-02-09T22:00 2.15",
         "KEY,FREQ,TIME_PERIOD,OBS_VALUE,OBS_STATUS,TITLE\n"
         'YC.B.U2,B,2026-02-06,2.15,A,"Yield curve, 2 years"\nYC.B.U2,B,2026-02-09,NaN,M,x\n',
-        [("yield_2y.EUR", FRIDAY, day("2026-02-09", 22), 2.15)],
-        holes=1,
-        name="yield_2y.EUR",
     ),
     "yahoo": Publisher(
-        "a day and its close",
+        "a day and its close", "VIXCLS", 1, "VIXCLS 2026-02-06 2026-02-09T22:00 17.5",
         "Date,Open,High,Low,Close,Adj Close,Volume\n2026-02-06,17,18,16,17.5,17.5,0\n"
         "2026-02-09,null,null,null,null,null,null\n",
-        [("VIXCLS", FRIDAY, day("2026-02-09", 22), 17.5)],
-        holes=1,
-        name="VIXCLS",
     ),
     "cboe": Publisher(
-        "a day and its close",
+        "a day and its close", "VIXCLS", 0, "VIXCLS 2026-02-06 2026-02-09T22:00 17.5",
         "DATE,OPEN,HIGH,LOW,CLOSE\n02/06/2026,17.0,18.0,16.0,17.5\n",
-        [("VIXCLS", FRIDAY, day("2026-02-09", 22), 17.5)],
-        name="VIXCLS",
     ),
-}
+}  # fmt: skip
 
 
 def write(folder: Path, text: str) -> Path:
@@ -130,13 +100,22 @@ def test_each_publisher_is_read_by_its_columns(tmp_path: Path, name: str) -> Non
     publisher = PUBLISHERS[name]
     found = tables.read(write(tmp_path, publisher.text), publisher.name)
     assert (found.shape, found.holes, found.faults) == (publisher.shape, publisher.holes, ())
-    assert list(found.rows) == [SeriesRow(*row, "download.csv") for row in publisher.rows]
+    assert [
+        f"{row.name} {row.at:%Y-%m-%d} {row.known_at.isoformat()} {row.value:g} {row.source}"
+        for row in found.rows
+    ] == [
+        f"{name} {at} {datetime.fromisoformat(known).replace(tzinfo=UTC).isoformat()} {value} "
+        "download.csv"
+        for name, at, known, value in (row.split() for row in publisher.rows.split(","))
+    ]
 
 
 def test_every_shape_has_its_sample_and_its_line_on_the_page() -> None:
-    assert {publisher.shape for publisher in PUBLISHERS.values()} == {one.name for one in PUBLIC}
+    assert {publisher.shape for publisher in PUBLISHERS.values()} == {
+        shape["name"] for shape in PUBLIC
+    }
     page = (ROOT / "docs" / "outside.md").read_text(encoding="utf-8")
-    assert not [shape.name for shape in PUBLIC if f"| {shape.name} |" not in page]
+    assert not [shape for shape in PUBLIC if f"| {shape['name']} |" not in page]
 
 
 @pytest.mark.parametrize("hole", ["", ".", "-", "NaN", "null", "ND", "NA", "N/A", "#N/A", " . "])

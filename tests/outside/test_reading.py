@@ -51,21 +51,20 @@ def test_a_table_is_read_by_its_names() -> None:
     assert turned.items == old.items == found.items
 
 
-@pytest.mark.parametrize(
-    "head",
-    [
-        "",
-        "observation_date",
-        "observation_date,DGS2",
-        "observation_date,DGS10,DGS2",
-        "day,DGS10",
-        "DGS10,DGS10",
-        "observation_date;DGS10",
-        "<!DOCTYPE html><html>",
-        '{"error": "no"}',
-        '"observation_date,DGS10',
-    ],
-)
+HEADS = """
+observation_date
+observation_date,DGS2
+observation_date,DGS10,DGS2
+day,DGS10
+DGS10,DGS10
+observation_date;DGS10
+<!DOCTYPE html><html>
+{"error": "no"}
+"observation_date,DGS10
+"""
+
+
+@pytest.mark.parametrize("head", HEADS.split("\n"))
 def test_what_is_not_two_columns_is_refused(head: str) -> None:
     with pytest.raises(SourceError) as refused:
         of_fred("2026-02-05,4.21", head=head)
@@ -78,25 +77,26 @@ def test_another_encoding_is_refused() -> None:
         fred.read("DGS10", "observation_date,DGS10\n".encode("utf-16"), NOW)
 
 
-@pytest.mark.parametrize(
-    ("line", "reason"),
-    [
-        ("2026-02-06", "not two columns"),
-        ("2026-02-06,4.2,1", "not two columns"),
-        ('2026-02-06,"4.2', "not two columns"),
-        ("2026-02-30,4.2", "'2026-02-30' is no day"),
-        ("06/02/2026,4.2", "'06/02/2026' is no day"),
-        ("0000-01-01,4.2", "'0000-01-01' is no day"),
-        ("\u0662026-02-06,4.2", "is no day"),
-        ("2026-02-06,nan", "'nan' is no value"),
-        ("2026-02-06,1e5", "'1e5' is no value"),
-        ("2026-02-06,4,2", "not two columns"),
-        ("2026-02-06,#N/A", "'#N/A' is no value"),
-        ("2026-02-06," + "9" * 400, "is no value"),
-        ("2026-02-05,4.22", "2026-02-05 was told before, with another value"),
-    ],
-)
-def test_a_line_that_cannot_be_read_is_told_with_its_number(line: str, reason: str) -> None:
+WRONG_LINES = f"""
+2026-02-06 | not two columns
+2026-02-06,4.2,1 | not two columns
+2026-02-06,"4.2 | not two columns
+2026-02-06,4,2 | not two columns
+2026-02-30,4.2 | '2026-02-30' is no day
+06/02/2026,4.2 | '06/02/2026' is no day
+0000-01-01,4.2 | '0000-01-01' is no day
+\u0662026-02-06,4.2 | is no day
+2026-02-06,nan | 'nan' is no value
+2026-02-06,1e5 | '1e5' is no value
+2026-02-06,#N/A | '#N/A' is no value
+2026-02-06,{"9" * 400} | is no value
+2026-02-05,4.22 | 2026-02-05 was told before, with another value
+"""
+
+
+@pytest.mark.parametrize("row", WRONG_LINES.strip().split("\n"))
+def test_a_line_that_cannot_be_read_is_told_with_its_number(row: str) -> None:
+    line, reason = row.split(" | ")
     found = of_fred("2026-02-05,4.21", line, "2026-02-10,4.3")
     assert found.reasons[0].startswith("line 3: ") and reason in found.reasons[0]
     assert found.items[-1].value == 4.3 and found.dropped >= 1

@@ -29,28 +29,22 @@ def utc(text: str) -> datetime:
     return datetime.fromisoformat(text).replace(tzinfo=UTC)
 
 
-@pytest.mark.parametrize(
-    ("year", "kept"),
-    [
-        (
-            2020,
-            "01-01 01-20 02-17 05-25 07-03 09-07 10-12 11-11 11-26 12-25",
-        ),
-        (
-            2021,  # Juneteenth is new; two Januaries begin here
-            "01-01 01-18 02-15 05-31 06-18 07-05 09-06 10-11 11-11 11-25 12-24 12-31",
-        ),
-        (2022, "01-17 02-21 05-30 06-20 07-04 09-05 10-10 11-11 11-24 12-26"),
-        (2023, "01-02 01-16 02-20 05-29 06-19 07-04 09-04 10-09 11-10 11-23 12-25"),
-        (2026, "01-01 01-19 02-16 05-25 06-19 07-03 09-07 10-12 11-11 11-26 12-25"),
-    ],
-)
-def test_federal_holidays_are_kept_on_these_days(year: int, kept: str) -> None:
-    weekdays = (
-        one for number in range(366) if (one := day(f"{year}-01-01") + number * DAY).weekday() < 5
-    )
-    free = [one for one in weekdays if one.year == year and not is_business_day(one)]
-    assert free == [day(f"{year}-{one}") for one in kept.split()]
+KEPT = """
+2020 01-01 01-20 02-17 05-25 07-03 09-07 10-12 11-11 11-26 12-25
+2021 01-01 01-18 02-15 05-31 06-18 07-05 09-06 10-11 11-11 11-25 12-24 12-31
+2022 01-17 02-21 05-30 06-20 07-04 09-05 10-10 11-11 11-24 12-26
+2023 01-02 01-16 02-20 05-29 06-19 07-04 09-04 10-09 11-10 11-23 12-25
+2026 01-01 01-19 02-16 05-25 06-19 07-03 09-07 10-12 11-11 11-26 12-25
+"""
+"""Holidays by year; in 2021 Juneteenth is new, and two Januaries begin."""
+
+
+@pytest.mark.parametrize("line", KEPT.strip().split("\n"))
+def test_federal_holidays_are_kept_on_these_days(line: str) -> None:
+    year, *kept = line.split()
+    days = [day(f"{year}-01-01") + number * DAY for number in range(365)]
+    free = [one for one in days if one.weekday() < 5 and not is_business_day(one)]
+    assert free == [day(f"{year}-{one}") for one in kept]
 
 
 def test_business_days_are_counted_over_weekends_and_holidays() -> None:
@@ -64,33 +58,26 @@ def test_business_days_are_counted_over_weekends_and_holidays() -> None:
 # --- FRED -----------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("about", "known"),
-    [
-        ("2026-11-24", "2026-11-25 22:00"),
-        ("2026-11-25", "2026-11-27 22:00"),  # Thanksgiving
-        ("2026-11-27", "2026-11-30 22:00"),
-        ("2026-07-02", "2026-07-06 22:00"),
-        ("2021-12-30", "2022-01-03 22:00"),  # New Year's Day is kept on the 31st
-    ],
-)
-def test_a_days_yield_is_known_on_the_next_business_day(about: str, known: str) -> None:
-    for name in ("DGS2", "DGS10", "DFII10", "T10YIE", "VIXCLS"):
-        assert fred_known_at(name, day(about)) == utc(known)
+KNOWN = """
+DGS10 2026-11-24 2026-11-25
+DGS2 2026-11-25 2026-11-27       Thanksgiving
+DFII10 2026-11-27 2026-11-30
+T10YIE 2026-07-02 2026-07-06
+VIXCLS 2021-12-30 2022-01-03     New Year's Day is kept on the 31st
+DTWEXBGS 2026-11-16 2026-11-23   a Monday
+DTWEXBGS 2026-11-20 2026-11-23
+DTWEXBGS 2026-11-22 2026-11-23
+DTWEXBGS 2026-10-09 2026-10-13   Columbus Day
+DTWEXBGS 2026-05-18 2026-05-26   Memorial Day
+"""
 
 
-@pytest.mark.parametrize(
-    ("about", "known"),
-    [
-        ("2026-11-16", "2026-11-23 22:00"),  # a Monday
-        ("2026-11-20", "2026-11-23 22:00"),
-        ("2026-11-22", "2026-11-23 22:00"),
-        ("2026-10-09", "2026-10-13 22:00"),  # Columbus Day
-        ("2026-05-18", "2026-05-26 22:00"),  # Memorial Day
-    ],
-)
-def test_the_dollar_index_is_known_on_the_monday_after(about: str, known: str) -> None:
-    assert fred_known_at("DTWEXBGS", day(about)) == utc(known)
+@pytest.mark.parametrize("line", KNOWN.strip().split("\n"))
+def test_a_day_is_known_on_the_next_business_day_and_the_dollar_on_the_monday_after(
+    line: str,
+) -> None:
+    name, about, known, *_ = line.split()
+    assert fred_known_at(name, day(about)) == utc(f"{known} 22:00")
 
 
 def test_nothing_is_known_before_its_day_is_over() -> None:
@@ -120,31 +107,28 @@ def test_the_rule_is_the_cftcs_schedule_of_a_whole_year() -> None:
     assert [moment.date() for moment in known if moment is not None] == told
 
 
-@pytest.mark.parametrize(
-    ("about", "known"),
-    [
-        ("2026-11-17", "2026-11-20 20:30"),  # winter
-        ("2026-09-22", "2026-09-25 19:30"),  # summer
-        ("2026-03-03", "2026-03-06 20:30"),  # the Friday before clocks change
-        ("2026-03-10", "2026-03-13 19:30"),
-        ("2026-10-27", "2026-10-30 19:30"),
-        ("2026-11-03", "2026-11-06 20:30"),
-        # The exceptions of the CFTC's schedule of 2026.
-        ("2025-12-30", "2026-01-05 20:30"),
-        ("2026-06-16", "2026-06-22 19:30"),
-        ("2026-06-30", "2026-07-06 19:30"),
-        ("2026-11-10", "2026-11-16 20:30"),
-        ("2026-11-24", "2026-11-30 20:30"),
-        ("2026-12-22", "2026-12-28 20:30"),
-        # Monday is no day between.
-        ("2026-09-08", "2026-09-11 19:30"),
-        # A new holiday of the same week, and Monday's count.
-        ("2021-06-15", "2021-06-21 19:30"),
-        ("2023-07-03", "2023-07-07 19:30"),
-    ],
-)
-def test_a_tuesday_is_known_on_the_third_business_day_in_new_york(about: str, known: str) -> None:
-    assert cot_known_at(day(about)) == utc(known)
+TUESDAYS = """
+2026-11-17 2026-11-20 20:30   winter
+2026-09-22 2026-09-25 19:30   summer
+2026-03-03 2026-03-06 20:30   the Friday before clocks change
+2026-03-10 2026-03-13 19:30
+2026-10-27 2026-10-30 19:30
+2026-11-03 2026-11-06 20:30
+2025-12-30 2026-01-05 20:30   exceptions of the CFTC's schedule of 2026
+2026-06-16 2026-06-22 19:30
+2026-06-30 2026-07-06 19:30
+2026-11-10 2026-11-16 20:30
+2026-11-24 2026-11-30 20:30
+2026-12-22 2026-12-28 20:30
+2026-09-08 2026-09-11 19:30   Monday is no day between
+2021-06-15 2021-06-21 19:30   a new holiday of the same week
+2023-07-03 2023-07-07 19:30   Monday's count
+"""
+
+
+@pytest.mark.parametrize("line", TUESDAYS.strip().split("\n"))
+def test_a_tuesday_is_known_on_the_third_business_day_in_new_york(line: str) -> None:
+    assert cot_known_at(day(line[:10])) == utc(line[11:27])
 
 
 @pytest.mark.parametrize(

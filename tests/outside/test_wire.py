@@ -135,10 +135,6 @@ WHOLE = {
     "fred": b"observation_date,DGS10\n2026-02-05,4.21\n2026-02-06,4.25\n",
     "cftc": json.dumps([week("gold", "2026-01-27"), week("gold", "2026-02-03")]).encode(),
 }
-OTHER_COLUMNS = {
-    "fred": WHOLE["fred"].replace(b"DGS10", b"value"),
-    "cftc": WHOLE["cftc"].replace(b"m_money_positions_long_all", b"managed_money_long"),
-}
 FAULTS: dict[str, tuple[Said, NewsStatus]] = {
     **news_server.FAULTS,
     "html": (Said(HTML, headers={"content-type": "text/html"}), S.BROKEN),
@@ -173,19 +169,6 @@ def test_a_reply_that_is_not_whole_is_no_answer(
     found = ask(server.play(Said(WHOLE[source], how=how)), source, seconds)
     assert (found.status, found.items) == (S.UNREACHABLE, ())
     assert ask(server.play(Said(WHOLE[source])), source).status is S.AVAILABLE
-
-
-@pytest.mark.parametrize("source", TOPICS)
-def test_other_columns_are_refused(server: OutsideServer, source: str) -> None:
-    found = ask(server.play(Said(OTHER_COLUMNS[source])), source)
-    assert (found.status, found.items) == (S.BROKEN, ()) and found.detail
-
-
-@pytest.mark.parametrize(
-    ("source", "body"), [("fred", b"observation_date,DGS10\n"), ("cftc", b"[]")]
-)
-def test_an_answer_without_a_row_is_empty(server: OutsideServer, source: str, body: bytes) -> None:
-    assert ask(server.play(Said(body)), source).status is S.EMPTY
 
 
 def test_no_proxy_is_used(server: OutsideServer, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,4 +1,4 @@
-"""Switchboards end with the file that opened them."""
+"""Benches end with the file that opened them."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.doubles.switchboards import close_all
+from tests.doubles.vendor_bench import close_all
 
 
 @pytest.fixture(scope="module", autouse=True)

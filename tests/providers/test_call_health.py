@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
-
 from agent_config import AgentSettings
+from tests.cases import cases
 from tests.doubles.vendor_line import agents
 from tests.doubles.vendor_server import ANTHROPIC, GOOGLE, OPENAI
 from torra.providers.call_health import IN_A_ROW, NEWEST, ModelHealth, health
-from torra.providers.vendors.capabilities import FORM_IN_USE
+from torra.providers.vendors.table import FORM_IN_USE
 
 HAIKU = "claude-haiku-5-5"
 
@@ -31,31 +30,29 @@ def quick(calls: list[dict[str, Any]], settings: AgentSettings | None = None) ->
     return health([settings or agents(ANTHROPIC)], lambda _: calls)[0]
 
 
-@pytest.mark.parametrize(
-    ("status", "detail", "usable", "unusable", "failed"),
+@cases(
+    ("status", "detail", "count"),
     [
-        ("ok", "", 1, 0, {}),
-        ("ok", "google: 503", 1, 0, {}),
-        ("refused", "the trader abstains", 1, 0, {}),
-        ("garbage", "JSONDecodeError", 0, 1, {}),
-        ("garbage", "length", 0, 1, {}),
-        ("refused", "refusal", 0, 1, {}),
-        ("wrong_symbol", "XAUUSD", 0, 1, {}),
-        ("error", "401", 0, 0, {"error": 1}),
-        ("timeout", "", 0, 0, {"timeout": 1}),
-        ("late", "", 0, 0, {"late": 1}),
-        ("blocked", "401: the key was refused", 0, 0, {"blocked": 1}),
+        ("ok", "", "usable"),
+        ("ok", "google: 503", "usable"),
+        ("refused", "the trader abstains", "usable"),
+        ("garbage", "JSONDecodeError", "unusable"),
+        ("garbage", "length", "unusable"),
+        ("refused", "refusal", "unusable"),
+        ("wrong_symbol", "XAUUSD", "unusable"),
+        ("error", "401", "failed"),
+        ("timeout", "", "failed"),
+        ("late", "", "failed"),
+        ("blocked", "401: the key was refused", "failed"),
     ],
 )
-def test_each_status_counts_as_what_it_is(
-    status: str, detail: str, usable: int, unusable: int, failed: dict[str, int]
-) -> None:
-    found = quick([row(status, detail=detail)])
-    assert (found.usable, found.unusable, found.failed) == (usable, unusable, failed)
-    assert found.calls == usable + unusable + sum(failed.values())
+def test_each_status_counts_as_what_it_is(status: str, detail: str, count: str) -> None:
+    row_of = quick([row(status, detail=detail)])
+    assert (row_of.usable, row_of.unusable) == (count == "usable", count == "unusable")
+    assert row_of.failed == ({status: 1} if count == "failed" else {}) and row_of.calls == 1
 
 
-@pytest.mark.parametrize(
+@cases(
     ("word", "failing", "well"),
     [
         ("", False, False),
@@ -104,7 +101,7 @@ def test_the_cause_is_the_newest_call_with_the_commonest_trouble() -> None:
 MIXED = agents(ANTHROPIC, role_models={"momentum": f"{GOOGLE}:gemini-3.8-flash"})
 
 
-@pytest.mark.parametrize(
+@cases(
     ("provider", "model", "whose"),
     [
         ("", HAIKU, f"{ANTHROPIC} {HAIKU}"),
@@ -123,7 +120,7 @@ def test_a_call_belongs_to_the_model_that_was_asked(provider: str, model: str, w
     assert {name for name, count in told.items() if count} == ({whose} if whose else set())
 
 
-@pytest.mark.parametrize("told", ["sell now", "json_object and more", ""])
+@cases("told", ["sell now", "json_object and more", ""])
 def test_a_strangers_word_is_no_form(told: str) -> None:
     assert quick([row("wrong_symbol", detail=f"{FORM_IN_USE}{told}")]).form == ""
     assert quick([row("garbage", detail=f"not JSON; {FORM_IN_USE}prompt")]).form == "prompt"

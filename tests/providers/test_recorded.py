@@ -8,14 +8,15 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from agents.contracts import Completion, DebateContext, ModelUnavailable, Request
-from agents.debate import replies, stages
+from agents.contracts import Completion, DebateContext, ModelUnavailable, Prompt, Request
+from agents.debate import debate as debates
+from agents.debate import replies
 from agents.debate.deliberation import Deliberation
 from agents.texts import door
 from agents.texts.fence import NONCE_PLACEHOLDER
@@ -81,39 +82,33 @@ def failure(answers: RecordedProvider, request: Request) -> ModelUnavailable:
 
 
 def test_an_answer_comes_back_as_it_was_and_costs_nothing() -> None:
-    request = a_request()
-    answers = provider(row_of(request))
-    found = answers.submit(request).result(timeout=0)
-    expected = Completion(
-        json.dumps(report(request)),
-        "claude-haiku-5-5",
-        "anthropic",
-        900,
-        90,
-        0.0,
-        "end",
-        300,
-        final=True,
-    )
-    assert found == expected
-    assert (answers.answered, answers.misses) == (1, {})
-
-
-def test_another_nonce_is_the_same_request() -> None:
+    """Under another nonce, of another model and within other limits, too."""
     request = a_request("bull_researcher")
     assert request.nonce in request.user
-    other = "0123456789abcdef01234567"
-    asked = replace(request, nonce=other, user=request.user.replace(request.nonce, other))
+    nonce = "0123456789abcdef01234567"
+    other = replace(
+        request,
+        nonce=nonce,
+        prompt=replace(request.prompt, user=request.user.replace(request.nonce, nonce)),
+        model="m",
+        limit_s=1.0,
+        max_output_tokens=1,
+    )
+    # The placeholder is what a reply is stored with.
     reply = json.dumps(report(request, reasoning=f"As {NONCE_PLACEHOLDER} says."))
-    found = provider(row_of(request, reply=reply)).submit(asked).result(timeout=0)
-    assert found.text == reply, "the placeholder is what a reply is stored with"
+    answers = provider(row_of(request, reply=reply))
+    for asked in (request, other):
+        assert answers.submit(asked).result(timeout=0) == Completion(
+            reply, "claude-haiku-5-5", "anthropic", 900, 90, 0.0, "end", 300, final=True
+        )
+    assert (answers.answered, answers.misses) == (2, {})
 
 
 @cases(
     "changes",
     [
-        {"system": "Another system text."},
-        {"user": "Another prompt."},
+        {"prompt": Prompt("Another system text.", "", "report")},
+        {"prompt": Prompt("", "Another prompt.", "report")},
         {"schema": {}},
         {"symbol": "EURUSD"},
         {"bar_time": "2021-12-01T11:00:00Z"},
@@ -121,31 +116,20 @@ def test_another_nonce_is_the_same_request() -> None:
         {"round": 2},
         {"attempt": 2},
         {"picture": b"png"},
+        None,
     ],
-    ids=lambda changes: next(iter(changes)),
 )
-def test_another_request_is_a_miss(changes: dict[str, Any]) -> None:
+def test_another_request_is_a_miss(changes: dict[str, Any] | None) -> None:
+    """Of the last one no row is known."""
     request = a_request()
-    answers = RecordedProvider(lambda _: row_of(request))
-    error = failure(answers, replace(request, **changes))
+    answers = RecordedProvider(lambda _: None if changes is None else row_of(request))
+    error = failure(answers, replace(request, **(changes or {})))
     assert (error.reason, error.again, error.billed) == ("miss", None, False)
-    assert (answers.answered, answers.misses) == (0, {"other request": 1})
+    reason = "no row" if changes is None else "other request"
+    assert (answers.answered, answers.misses) == (0, {reason: 1})
 
 
-@pytest.mark.parametrize("changes", [{"model": "m"}, {"limit_s": 1.0}, {"max_output_tokens": 1}])
-def test_who_answers_and_how_long_is_no_part_of_a_request(changes: dict[str, Any]) -> None:
-    request = a_request()
-    assert provider(row_of(request)).submit(replace(request, **changes)).result(timeout=0)
-
-
-def test_what_no_row_knows_is_a_miss() -> None:
-    answers = provider()
-    assert failure(answers, a_request()).reason == "miss"
-    assert failure(answers, a_request("risk_gate")).reason == "miss"
-    assert answers.misses == {"no row": 2}
-
-
-NOTHING = {"reply": "", "stop_reason": "", "provider": ""}
+NOTHING = {"reply": "", "stop_reason": "", "provider": "", "detail": "429"}
 
 
 @cases(
@@ -165,46 +149,30 @@ NOTHING = {"reply": "", "stop_reason": "", "provider": ""}
 @cases("repeated", [False, True])
 def test_a_failure_is_the_same_failure(status: str, reason: str, repeated: bool) -> None:
     request = a_request()
-    failed = row_of(request, status=status, detail="429", **NOTHING)
-    later = replace(request, attempt=2)
-    error = failure(provider(failed, *([row_of(later)] if repeated else [])), request)
+    later = [row_of(replace(request, attempt=2))] if repeated else []
+    answers = provider(row_of(request, status=status, **NOTHING), *later)
+    error = failure(answers, request)
     assert (error.reason, error.detail) == (reason, "429")
     assert error.again == (0.0 if repeated and reason != "timeout" else None)
-
-
-def test_a_late_answer_is_not_used() -> None:
-    request = a_request()
-    answers = provider(row_of(request, status="late"))
-    assert failure(answers, request).reason == "timeout"
     assert answers.answered == 1, "it is known, not missed"
 
 
-def test_garbage_comes_back_as_it_came() -> None:
+def test_what_was_of_no_use_comes_back_as_it_came() -> None:
+    """What is stored of a reply that was too long is cut and may be whole without its end."""
     request = a_request()
+    again = row_of(replace(request, attempt=2))
     garbage = row_of(request, status="garbage", reply="}{", detail="JSONDecodeError")
-    found = provider(garbage, row_of(replace(request, attempt=2))).submit(request).result(timeout=0)
-    assert found.text == "}{"
+    assert provider(garbage, again).submit(request).result(timeout=0).text == "}{"
+    error = failure(provider(garbage), request)  # it was not asked again then
+    assert (error.reason, error.again) == ("garbage", None)
     refused = row_of(request, status="refused", reply="I cannot", stop_reason="refusal")
     assert provider(refused).submit(request).result(timeout=0).stop_reason == "refusal"
-
-
-def test_garbage_that_was_not_asked_again_is_not_asked_again() -> None:
-    request = a_request()
-    garbage = row_of(request, status="garbage", reply="}{", detail="JSONDecodeError")
-    error = failure(provider(garbage), request)
-    assert (error.reason, error.again) == ("garbage", None)
-
-
-def test_a_reply_that_was_too_long_still_is() -> None:
-    """What is stored of it is cut and may be whole without its end."""
     assert LONGEST_REPLY == door.MAX_REPLY_CHARS
-    request = a_request()
     kept = json.dumps(report(request)).ljust(LONGEST_REPLY - 17)
     assert door.load(kept, request.symbol)
-    rows = row_of(request, status="garbage", reply=kept), row_of(replace(request, attempt=2))
-    found = provider(*rows).submit(request).result(timeout=0)
+    cut = provider(row_of(request, status="garbage", reply=kept), again)
     with pytest.raises(ModelUnavailable, match="garbage"):
-        door.load(found.text, request.symbol)
+        door.load(cut.submit(request).result(timeout=0).text, request.symbol)
 
 
 def test_a_request_that_was_not_made_is_refused_and_no_miss() -> None:
@@ -223,6 +191,17 @@ def stored(database: Database, about: DebateContext, told: Deliberation) -> None
     with database.transaction():
         stores.save(database, close, deliberation=spoken(told), instance="gold")
         database.write_calls(stores.key_of(close, instance="gold"), told.calls)
+
+
+def again(
+    database: Database, about: DebateContext, first: Deliberation
+) -> tuple[RecordedProvider, Deliberation]:
+    """Store a debate and hold it again from its journal, which knows every request."""
+    stored(database, about, first)
+    answers = RecordedProvider(journal_history(database, "gold"))
+    second = debate(answers, about=about)
+    assert not answers.misses
+    return answers, second
 
 
 def at_noon() -> DebateContext:
@@ -268,10 +247,7 @@ def test_a_stage_without_leave_to_spend_asks_nobody_again(database: Database, st
     about = at_noon()
     names = ("analysts", "research", "fallback") if stage == "fallback" else (stage,)
     first = debate(Moody(), about=about, reserve=lambda name, _: name not in names)
-    stored(database, about, first)
-    answers = RecordedProvider(journal_history(database, "gold"))
-    second = debate(answers, about=about)
-    assert not answers.misses
+    answers, second = again(database, about, first)
     assert answers.answered == len(first.calls)
     assert outcome(second) == outcome(first)
 
@@ -281,29 +257,26 @@ def test_an_agent_that_was_left_behind_is_again(
 ) -> None:
     """Its answer came in time and was parsed too late: it was not heard then, nor is it now."""
     over = threading.Event()
-    real = replies.report
+    real = replies.read
 
-    def parse(reply: Any, role: Any, features: Any) -> Any:
+    def read(shape: Any, reply: Any, role: Any, features: Any) -> Any:
         if role.id == "technical":
             over.wait()
-        return real(reply, role, features)
+        return real(shape, reply, role, features)
 
     def gate(request: Request) -> dict[str, Any]:
         over.set()
         until = time.monotonic() + 5.0
-        while stages.abandoned() and time.monotonic() < until:
+        while debates.abandoned() and time.monotonic() < until:
             time.sleep(0.005)
         return ruling(request)
 
     about = at_noon()
     with monkeypatch.context() as patch:
-        patch.setattr(replies, "report", parse)
+        patch.setattr(replies, "read", read)
         first = debate(Scripted({"risk_gate": gate}), seconds=1.0, about=about)
-    assert first.failures == {"technical": "timeout"} and not stages.abandoned()
-    stored(database, about, first)
-    answers = RecordedProvider(journal_history(database, "gold"))
-    second = debate(answers, about=about)
-    assert not answers.misses
+    assert first.failures == {"technical": "timeout"} and not debates.abandoned()
+    _, second = again(database, about, first)
     assert left_flags(outcome(second)) == left_flags(outcome(first))
 
 
@@ -314,23 +287,11 @@ def left_flags(told: dict[str, Any]) -> dict[str, Any]:
 
 def test_an_attempt_for_which_there_was_no_time_is_not_made(database: Database) -> None:
     about = at_noon()
-
-    class Tired(Moody):
-        def submit(self, request: Request) -> Future[Completion]:
-            future: Future[Completion] = Future()
-            if request.role.id == "technical":
-                future.set_result(said("}{"))
-            else:
-                future.set_result(said(valid(request, random.Random(2))))
-            return future
-
-    first = debate(Tired(), about=about)
+    first = debate(Scripted({"technical": "}{"}), about=about)
     calls = tuple(c for c in first.calls if (c.role_id, c.attempt) != ("technical", 2))
     assert len(calls) == len(first.calls) - 1
-    stored(database, about, replace(first, calls=calls))
-    answers = RecordedProvider(journal_history(database, "gold"))
-    second = debate(answers, about=about)
-    assert not answers.misses and outcome(second) == outcome(first)
+    _, second = again(database, about, replace(first, calls=calls))
+    assert outcome(second) == outcome(first)
     assert [c.attempt for c in second.calls if c.role_id == "technical"] == [1]
 
 
@@ -346,7 +307,7 @@ def test_a_stored_call_is_found_by_its_place(database: Database) -> None:
     assert found is not None
     for call in told.calls:
         row = found.calls[call.role_id, call.round, call.attempt]
-        kept = {name: value for name, value in asdict(call).items() if name in row}
+        kept = {name: value for name, value in call.as_json().items() if name in row}
         assert {name: row[name] for name in kept} == kept
         assert {"stop_reason", "cached_tokens", "reply", "user"} <= kept.keys()
     assert ("technical", 9, 1) not in found.calls

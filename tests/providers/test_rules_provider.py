@@ -21,6 +21,7 @@ from agents.contracts import (
     Feature,
     GateReason,
     ModelUnavailable,
+    Prompt,
 )
 from agents.debate import replies
 from technical_calculator import COMPONENTS
@@ -43,7 +44,7 @@ from torra.profiles.fields import literals
 from torra.providers.registry import PROVIDERS, open_provider
 from torra.providers.rules import rule
 from torra.providers.rules.analyst_rules import ordinals
-from torra.providers.rules.tables import COMMON_RULES, TABLES
+from torra.providers.rules.tables import COMMON_RULES, TABLES, common_signals, signals_for
 
 HERE = Path(__file__).parent
 BULL, BEAR = "bull_researcher", "bear_researcher"
@@ -291,6 +292,17 @@ def test_a_case_says_what_would_end_it() -> None:
     assert not [text for text in far if "50-bar" in text]
 
 
+def test_the_same_features_are_read_once_and_others_anew() -> None:
+    features = request("technical", SWARM).features
+    first = common_signals(features)
+    assert common_signals(dict(features)) is first
+    for name in ("technical.rsi14", rule.ADX):
+        changed = {**features, name: features[name]._replace(value=12.5)}
+        other = common_signals(changed)
+        assert other == signals_for("", changed, VECTORS) != first
+        first = other
+
+
 # --- missing and strange evidence -----------------------------------------------------------------
 
 
@@ -520,7 +532,9 @@ def test_the_same_question_gets_the_same_answer_and_costs_nothing() -> None:
     assert one == other
     assert (one.provider, one.model, one.stop_reason) == ("rules", "rules", "end")
     assert one.cost_usd == one.input_tokens == one.output_tokens == 0
-    loud = replace(asked, system="Say BUY.", user="rsi14 = 99. Adjust everything by +0.3.")
+    loud = replace(
+        asked, prompt=Prompt("Say BUY.", "rsi14 = 99. Adjust everything by +0.3.", "report")
+    )
     assert answer(loud) == answer(asked), "prose is not read"
 
 

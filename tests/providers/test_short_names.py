@@ -27,17 +27,8 @@ def torra(home: Path, *words: str) -> Result:
     return CliRunner().invoke(main, ["--home", str(home), *words], catch_exceptions=False)
 
 
-def put(home: Path, **agents: Any) -> None:
-    (home / "profiles").mkdir()
-    (home / "profiles" / "mine.json").write_text(json.dumps({"agents": agents}))
-
-
-def test_a_short_name_is_one_vendor_and_no_other_name() -> None:
-    assert set(SHORT_NAMES.values()) <= set(VENDORS) and not SHORT_NAMES.keys() & set(VENDORS)
-
-
-@pytest.mark.parametrize(
-    ("given", "found"),
+@cases(
+    ("given", "full"),
     [
         (SHORT, FULL),
         (FULL, FULL),
@@ -48,11 +39,12 @@ def test_a_short_name_is_one_vendor_and_no_other_name() -> None:
         ("", ""),
     ],
 )
-def test_only_a_whole_word_before_the_colon_is_written_out(given: str, found: str) -> None:
-    assert full_name(given) == found
+def test_only_a_whole_word_before_the_colon_is_written_out(given: str, full: str) -> None:
+    assert full_name(given) == full
+    assert set(SHORT_NAMES.values()) <= set(VENDORS) and not SHORT_NAMES.keys() & set(VENDORS)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("field", "short", "full"),
     [
         ("provider", SHORT, FULL),
@@ -69,32 +61,38 @@ def test_every_setting_that_names_a_provider_takes_it(field: str, short: Any, fu
     assert settings == AgentSettings(**{field: full})
 
 
-def test_a_vendor_under_both_names_is_one_vendor() -> None:
-    with pytest.raises(ValidationError, match="name each vendor once"):
-        AgentSettings(fallback_models=(SHORT, f"{FULL}:m"))
+@cases(
+    ("settings", "trouble"),
+    [
+        ({"fallback_models": (SHORT, f"{FULL}:m")}, "name each vendor once"),
+        *(
+            ({"provider": wrong}, "'google', 'openai_compatible' or the PACKAGE")
+            for wrong in ("open_ai", 5, None)
+        ),
+    ],
+)
+def test_a_vendor_under_both_names_is_one_and_what_is_none_is_refused(
+    settings: dict[str, Any], trouble: str
+) -> None:
+    with pytest.raises(ValidationError, match=trouble):
+        AgentSettings(**settings)
 
 
-def test_what_is_no_provider_is_refused_as_ever() -> None:
-    wrongs: tuple[Any, ...] = ("open_ai", 5, [], None)
-    for wrong in wrongs:
-        with pytest.raises(ValidationError, match="'google', 'openai_compatible' or the PACKAGE"):
-            AgentSettings(provider=wrong)
-
-
-def test_profile_files_and_profile_set_take_it(tmp_path: Path) -> None:
-    put(tmp_path, provider=SHORT)
+def test_files_and_commands_take_it(tmp_path: Path) -> None:
+    mine = tmp_path / "profiles" / "mine.json"
+    mine.parent.mkdir()
+    mine.write_text(json.dumps({"agents": {"provider": SHORT}}))
     assert load_profile("mine", tmp_path).agents.provider == FULL
+    overlay = Overlay(tmp_path, profile="mine")
+    assert overlay.health()["provider"] == FULL
+    overlay.close()
     done = torra(tmp_path, "profile", "set", "default", "agents.provider", SHORT, "--yes")
     assert done.exit_code == 0, done.output
     shown = json.loads(torra(tmp_path, "profile", "show", "default", "--json").stdout)
     assert shown["values"]["agents"]["provider"] == FULL
-
-
-def test_an_overlay_takes_it(tmp_path: Path) -> None:
-    put(tmp_path, provider=SHORT)
-    overlay = Overlay(tmp_path, profile="mine")
-    assert overlay.health()["provider"] == FULL
-    overlay.close()
+    price = PriceList({"openai:my-model": {"input": 1.0, "output": 2.0}})
+    row = price.per_million(FULL, "my-model")
+    assert row is not None and (row.input, row.output) == (1.0, 2.0)
 
 
 def test_init_takes_it(tmp_path: Path) -> None:
@@ -105,13 +103,6 @@ def test_init_takes_it(tmp_path: Path) -> None:
     assert written["agents"] == {"provider": FULL}
     wrong = torra(tmp_path, "init", *flags, "--force", "--provider", "gpt")
     assert wrong.exit_code == 2 and "'gpt' is none of rules, anthropic, google" in wrong.stderr
-
-
-def test_a_price_list_takes_it() -> None:
-    price = {"input": 1.0, "output": 2.0}
-    prices = PriceList({"openai:my-model": price})
-    found = prices.per_million(FULL, "my-model")
-    assert found is not None and (found.input, found.output) == (1.0, 2.0)
 
 
 @cases(
@@ -128,10 +119,11 @@ def test_every_command_takes_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...]
 ) -> None:
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
-    said = [torra(tmp_path, *(word.format(name) for word in words)) for name in (SHORT, FULL)]
-    assert said[0].exit_code == said[1].exit_code == 2
-    assert said[0].stderr == said[1].stderr
-    assert "set OPENAI_API_KEY" in said[0].stderr
+    short, full = (
+        torra(tmp_path, *(word.format(name) for word in words)) for name in (SHORT, FULL)
+    )
+    assert short.exit_code == full.exit_code == 2
+    assert short.stderr == full.stderr and "set OPENAI_API_KEY" in short.stderr
 
 
 def test_the_page_of_models_takes_it(tmp_path: Path) -> None:

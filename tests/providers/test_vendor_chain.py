@@ -19,14 +19,14 @@ from agent_config import MODELS, AgentSettings
 from agents.contracts import Completion, ModelUnavailable
 from agents.registry import AGENTS, REVIEWER, SCORER
 from tests.cases import cases
-from tests.doubles.switchboards import (
+from tests.doubles.vendor_bench import (
     VENDORS,
     Bench,
     a_request,
     bench,
+    failing,
     good,
     vendor_of,
-    warm,
 )
 
 KINDS: Final[dict[str, Any]] = {
@@ -78,26 +78,15 @@ class World:
         return httpx2.Response(how)
 
 
-def failing(how: Any, *vendors: str) -> Any:
-    """Return a world in which these vendors answer with a status, or as a function has it."""
-
-    def answer(request: httpx2.Request) -> Any:
-        if vendor_of(request) not in vendors:
-            return good(request)
-        return how() if callable(how) else httpx2.Response(how)
-
-    return answer
-
-
-def stage(way: Bench, provider: Any, model: str = HAIKU, **changes: Any) -> tuple[Any, list[str]]:
-    """Ask as an agent does in one stage; return what came of it, and whom it asked."""
+def stage(way: Bench, provider: Any, model: str = HAIKU, **changes: Any) -> tuple[str, list[str]]:
+    """Ask as an agent does in one stage; return who answered, "" for nobody, and who was asked."""
     before = len(way.sent)
     for attempt in range(1, TRIES + 1):
-        found = provider.submit(a_request(model, attempt=attempt, **changes))
-        error = found.exception(timeout=30)
+        future = provider.submit(a_request(model, attempt=attempt, **changes))
+        error = future.exception(timeout=30)
         if error is None or error.again != 0.0:
             break
-    return error or found.result(), way.asked()[before:]
+    return "" if error else future.result().provider, way.asked()[before:]
 
 
 def chained(way: Bench, vendors: Sequence[str]) -> Any:
@@ -116,39 +105,29 @@ def test_a_vendor_down_in_each_stage_is_followed_by_the_next_one_which_answers_o
 ) -> None:
     for chain in some(scaled):
         first, second, third = chain.vendors
-        world = World(chain)
+        world, model = World(chain), MODELS[first]["quick"]
         with bench(world.answer) as way:
-            provider, model = chained(way, chain.vendors), MODELS[first]["quick"]
-            world.down = {first}
-            found, asked = stage(way, provider, model)
-            assert (asked, found.provider) == ([first, second], second), chain
-            world.down = {first, second}
-            found, asked = stage(way, provider, model)
-            assert (asked, found.provider) == ([second, third], third), chain
+            provider = chained(way, chain.vendors)
+            for down, asked, vendor in (
+                ({first}, [first, second], second),
+                ({first, second}, [second, third], third),
+            ):
+                world.down = down
+                assert stage(way, provider, model) == (vendor, asked), chain
             world.down = {*chain.vendors}
-            found, asked = stage(way, provider, model)
-            assert isinstance(found, ModelUnavailable), chain
+            _, asked = stage(way, provider, model)
             assert asked[0] == third and len(asked) <= TRIES, chain
             world.down = {second}
-            found, asked = stage(way, provider, model, bar_time="the next tick")
-            if first not in way.switchboard.blocked():
-                assert (asked, found.provider) == ([first], first), chain
-
-
-def test_two_vendors_down_at_once_leave_the_third_which_answers_in_the_same_stage(
-    scaled: Callable[..., int],
-) -> None:
-    for chain in some(scaled):
-        world = World(chain, *chain.vendors[:2])
+            reached = stage(way, provider, model, bar_time="the next tick")
+            assert reached == (first, [first]) or first in way.clients.blocked(), chain
+        world = World(chain, first, second)
         with bench(world.answer) as way:
-            provider, model = chained(way, chain.vendors), MODELS[chain.vendors[0]]["quick"]
-            found, asked = stage(way, provider, model)
+            provider = chained(way, chain.vendors)
+            answered = (third, [first, second, third])
             if chain.kinds[:2] == (BILLED, BILLED):  # as many as there are reservations
-                assert isinstance(found, ModelUnavailable) and asked == [*chain.vendors[:2]]
-            else:
-                assert (asked, found.provider) == ([*chain.vendors], chain.vendors[2]), chain
-            found, asked = stage(way, provider, model)
-            assert (asked, found.provider) == ([chain.vendors[2]], chain.vendors[2]), chain
+                answered = ("", [first, second])
+            assert stage(way, provider, model) == answered, chain
+            assert stage(way, provider, model) == (third, [third]), chain
 
 
 def test_a_request_is_billed_once_at_most_and_asks_nobody_twice(
@@ -172,14 +151,13 @@ async def hanging() -> httpx2.Response:
 
 def test_a_stage_lost_to_a_time_out_is_lost_and_the_next_begins_at_the_vendor_after() -> None:
     with bench(failing(hanging, "anthropic", "google")) as way:
-        warm(way.switchboard)
+        way.warm()
         provider = chained(way, VENDORS)
-        for vendor in ("anthropic", "google"):
-            found, asked = stage(way, provider, limit_s=0.15)
-            assert (found.reason, found.again, asked) == ("timeout", None, [vendor])
-            assert found.billed
-        found, asked = stage(way, provider)
-        assert (found.provider, asked) == ("openai_compatible", ["openai_compatible"])
+        for number, vendor in enumerate(("anthropic", "google"), 1):
+            error = provider.submit(a_request(HAIKU, limit_s=0.15)).exception(30)
+            assert (error.reason, error.again, error.billed) == ("timeout", None, True)
+            assert way.asked()[-1] == vendor and len(way.sent) == number
+        assert stage(way, provider) == ("openai_compatible", ["openai_compatible"])
 
 
 async def refusing() -> httpx2.Response:
@@ -189,7 +167,7 @@ async def refusing() -> httpx2.Response:
 
 def test_a_request_does_not_go_on_where_less_time_is_left_than_the_failure_took() -> None:
     with bench(failing(refusing, "anthropic")) as way:
-        warm(way.switchboard)
+        way.warm()
         error = chained(way, VENDORS).submit(a_request(HAIKU, limit_s=0.5)).exception(5)
         assert isinstance(error, ModelUnavailable) and error.detail == "429"
         assert way.asked() == ["anthropic"]
@@ -200,13 +178,13 @@ def test_the_pause_that_one_vendor_asked_for_is_not_waited_for_at_the_next(
 ) -> None:
     with bench(failing(429, "anthropic")) as way:
         waited: list[float] = []
-        asking = way.switchboard.ask
+        asking = way.clients.ask
 
         def ask(vendor: str, model: str, request: Any, until: float) -> Any:
             waited.append(request.delay_s)
             return asking(vendor, model, request, until)
 
-        monkeypatch.setattr(way.switchboard, "ask", ask)
+        monkeypatch.setattr(way.clients, "ask", ask)
         found = chained(way, VENDORS).submit(a_request(HAIKU, delay_s=0.01)).result(timeout=30)
         assert (found.provider, waited) == ("google", [0.01, 0.0])
 
@@ -230,10 +208,9 @@ def test_each_role_begins_at_its_own_vendor_whatever_the_order_of_the_chain() ->
         provider = way.provider(
             "openai_compatible", role_models={"news": "google:g"}, fallback_models=chain
         )
-        found, asked = stage(way, provider, "google:g", role=AGENTS["news"].role)
-        assert (asked, found.provider) == (["google", "anthropic"], "anthropic")
-        _, asked = stage(way, provider, "gpt-6-luna")
-        assert asked == ["openai_compatible"]
+        news = stage(way, provider, "google:g", role=AGENTS["news"].role)
+        assert news == ("anthropic", ["google", "anthropic"])
+        assert stage(way, provider, "gpt-6-luna")[1] == ["openai_compatible"]
 
 
 @cases(

@@ -303,7 +303,7 @@ def early_numbers(patch: pytest.MonkeyPatch) -> None:
     """Let a number be known when its day begins."""
 
     def at_once(_: SeriesHistory, one: StoredRow) -> Any:
-        return one.row.at, one.row.known_at, one.number, one.row
+        return one.row.at
 
     patch.setattr(SeriesHistory, "_moment", at_once)
 

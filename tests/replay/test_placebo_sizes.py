@@ -11,7 +11,7 @@ import pytest
 from agent_config import DebateSettings
 from agent_framework import Deliberation
 from agents.contracts import VECTORS, DebateContext, Feature
-from agents.debate.synthesis import CountedReport
+from agents.debate.scoring import CountedReport
 from agents.registry import AGENTS
 from tests.worlds.observed import deliberated, plain_tick, quiet_ticks, random_report
 from torra.clock import iso

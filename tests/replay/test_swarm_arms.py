@@ -26,7 +26,7 @@ from torra.evaluation.observations import (
 )
 from torra.evaluation.recomposition import BrainNumbers, Changes, recompose
 from torra.evaluation.wording import arm_called, the_arm
-from torra.evidence.expert_bars import HELD
+from torra.evidence.expert_bars import WINDOW
 from torra.evidence.feature_bundle import Bundle, LazyFeatures, build
 from torra.market import regime as market_regime
 from torra.replay import arms, scorecard, voices
@@ -203,13 +203,13 @@ def paired(
 
 def test_earlier_evidence_is_of_the_same_hour_and_shares_no_bar(history: History) -> None:
     window = HistoryWindow(history.frames)
-    lot = ShiftedEvidence(window, 2, 7)
+    lot = ShiftedEvidence(window, 7)
     times = [one.to_pydatetime() for one in window.times["M15"]]
     drawn = []
-    for at in range(HELD - 20, len(times), 97):
+    for at in range(WINDOW - 20, len(times), 97):
         key = TickKey("BTCUSD", "M15", times[at])
         found = lot.earlier(key)
-        far = times[max(WARM_UP, at - FURTHEST) : max(0, at - HELD + 1)]
+        far = times[max(WARM_UP, at - FURTHEST) : max(0, at - WINDOW + 1)]
         alike = [one for one in far if one.time() == times[at].time()]
         assert (found in alike) if alike else found is None
         drawn.append(found and times[at] - found)
@@ -221,8 +221,8 @@ def test_where_no_earlier_day_lies_far_enough_its_experts_have_nothing_to_read(
 ) -> None:
     window = HistoryWindow(history.frames)
     times = [one.to_pydatetime() for one in window.times["M15"]]
-    lot = ShiftedEvidence(window, 2, 7)
-    at = HELD - 20
+    lot = ShiftedEvidence(window, 7)
+    at = WINDOW - 20
     as_of = times[at] + timedelta(minutes=15)
     bars = window.bars("M15", as_of)
     own = build(
@@ -240,7 +240,7 @@ def test_where_no_earlier_day_lies_far_enough_its_experts_have_nothing_to_read(
 def test_a_placebo_of_the_evidence_draws_by_its_seed_alone(history: History) -> None:
     window = HistoryWindow(history.frames)
     keys = [TickKey("BTCUSD", "M15", one.to_pydatetime()) for one in window.times["M15"][-40:]]
-    one, same, other = (ShiftedEvidence(window, 2, seed) for seed in (7, 7, 8))
+    one, same, other = (ShiftedEvidence(window, seed) for seed in (7, 7, 8))
     assert [one.earlier(key) for key in keys] == [same.earlier(key) for key in keys]
     assert [one.earlier(key) for key in keys] != [other.earlier(key) for key in keys]
     plan = plan_of(history)
@@ -267,7 +267,7 @@ def test_no_bar_of_the_tick_or_later_reaches_that_evidence(history: History) -> 
     key = TickKey("BTCUSD", "M15", frame.index[-1].to_pydatetime())
     other = frame.copy()
     # Of what the experts read at the tick itself nothing is as it was.
-    other.loc[other.index[-HELD] :, ["open", "high", "low", "close", "volume"]] *= 1.5
+    other.loc[other.index[-WINDOW] :, ["open", "high", "low", "close", "volume"]] *= 1.5
     found = [read(HistoryWindow({"M15": bars}), key) for bars in (frame, other)]
     assert found[0] == found[1] and sum(value is not None for value in found[0].values()) > 20
 
@@ -275,9 +275,9 @@ def test_no_bar_of_the_tick_or_later_reaches_that_evidence(history: History) -> 
 def read(window: HistoryWindow, key: TickKey) -> dict[str, float | str | None]:
     """Return what a placebo's experts read of a tick."""
     row = window.l1_row("M15", key.close_time, window.bars("M15", key.close_time))
-    features = LazyFeatures(dict, "", lambda _: None)
-    bundle = Bundle("BTCUSD", "M15", {}, {}, features, market_regime.read(row), {})
-    told = ShiftedEvidence(window, 2, 7)(key, bundle, None).features
+    features = LazyFeatures(dict, "", 4)
+    bundle = Bundle("BTCUSD", "M15", {}, features, market_regime.read(row), {})
+    told = ShiftedEvidence(window, 7)(key, bundle, None).features
     return {name: one.value for name, one in told.items()}
 
 

@@ -16,10 +16,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import instance_database
-from agents.contracts import VECTORS, CallRecord
+from agents.contracts import VECTORS
 from ath_calculator import Records
 from instance_database import Database
 from tests.examples import examples
+from tests.worlds.calls import a_call
 from tests.worlds.legacy_database import build
 from tests.worlds.price_series import times_of
 from tests.worlds.stores import (
@@ -425,11 +426,9 @@ def test_the_records_are_those_of_a_plain_search(
 # --- reading --------------------------------------------------------------------------------------
 
 
-def call(role: str, attempt: int = 1, cost: float = 0.01) -> CallRecord:
-    return CallRecord(
-        role, "analysts", 1, attempt, "ok", "rules", "rules", "system", "user", "reply", 10, 5,
-        cost, 1.5, "abc",
-    )  # fmt: skip
+def call(role: str, attempt: int = 1, cost: float = 0.01) -> Any:
+    texts = {"system": "system", "user": "user", "reply": "reply", "request_hash": "abc"}
+    return a_call(role_id=role, attempt=attempt, cost_usd=cost, model="rules", **texts)
 
 
 def test_a_tick_reads_back_whole(database: Database) -> None:

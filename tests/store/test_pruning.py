@@ -7,7 +7,6 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
-from dataclasses import replace
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -16,11 +15,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agents.contracts import CallRecord, Completion, Request
+from agents.contracts import Completion, Request
 from instance_database import Database
 from tests.doubles.visitors import open_app
 from tests.tries import Tries
-from tests.worlds import desks, stores
+from tests.worlds import calls, desks, stores
 from torra.clock import duration, iso
 from torra.config import (
     LONGEST_NEWS_HOURS,
@@ -42,22 +41,20 @@ KEPT = ("ticks", "sentiment", "chains", "journal", "ledger", "bars", "signals")
 ROLES = ("technical", "bull_researcher", "bear_researcher", "risk_gate")
 
 
-def call(role: str = "technical", **changes: Any) -> CallRecord:
-    given = CallRecord(
-        role, "analysts", 1, 1, "ok", "haiku", "anthropic", f"You are {role}.", "user", "reply",
-        10, 5, 0.01, 1.5, f"hash of {role}", stop_reason="end", cached_tokens=3,
-    )  # fmt: skip
-    return replace(given, **changes)
+def call(role: str = "technical", **changes: Any) -> Any:
+    texts = {"system": f"You are {role}.", "user": "user", "reply": "reply"}
+    more = {"request_hash": f"hash of {role}", "stop_reason": "end", "cached_tokens": 3}
+    return calls.a_call(**{"role_id": role, **texts, **more, **changes})
 
 
-def a_tick(database: Database, number: int, *calls: CallRecord) -> str:
+def a_tick(database: Database, number: int, *made: Any) -> str:
     """Store a tick with its calls as they are stored now; return its key."""
     close = stores.NOON + number * STEP
     key = stores.key_of(close)
     with database.transaction():
         stores.save(database, close, deliberation={"reports": [{"agent_id": "technical"}]})
-        database.write_journal(key, {"as_of": iso(close), "calls": len(calls)})
-        database.write_calls(key, calls or tuple(call(role) for role in ROLES))
+        database.write_journal(key, {"as_of": iso(close), "calls": len(made)})
+        database.write_calls(key, made or tuple(call(role) for role in ROLES))
     return key.text
 
 
@@ -162,7 +159,7 @@ def test_batches_end_where_one_sweep_does(
 )
 def test_a_late_answer_finds_its_own_call_only(database: Database, changes: Any) -> None:
     a_tick(database, 0, call(status="timeout", reply=""), call("risk_gate"))
-    answer = replace(call(status="late", reply="mine"), **changes)
+    answer = call(**{"status": "late", "reply": "mine", **changes})
     assert not database.record_late(stores.key_of(stores.NOON), answer)
     assert not database.record_late(stores.key_of(stores.NOON + STEP), call(status="late"))
     assert "mine" not in {

@@ -32,6 +32,7 @@ from agents.contracts import (
     Completion,
     GateRuling,
     ModelUnavailable,
+    Prompt,
     Request,
     Role,
     SourceType,
@@ -49,7 +50,7 @@ from torra.desk.memory.reviews import (
     open_purse,
 )
 from torra.errors import StoreUnavailable
-from torra.providers.prices import CHAT_TOKENS, OUTPUT_ALLOWANCE, SCHEMA_TOKENS, PriceList
+from torra.providers.prices import CHAT_TOKENS, OUTPUT_ALLOWANCE, SCHEMA_TOKENS, PriceList, Usage
 from torra.tick.spending import HOUR, LINGER, LateRows, SpendingAccount, worst_case
 
 START: Final = datetime(2026, 3, 2, 9, tzinfo=UTC)
@@ -379,18 +380,19 @@ class Tick:
             return self.world.chance.choice(spares)
         return vendor, model
 
-    def _usage(self, vendor: str, model: str, output: int) -> tuple[float, dict[str, int]]:
+    def _usage(self, vendor: str, model: str, output: int) -> tuple[float, Usage]:
         chance = self.world.chance
         full = chance.random() < 0.5
         most = BYTES + SCHEMA_TOKENS + CHAT_TOKENS
         tokens = most if full else chance.randint(1, most)
-        usage = {
-            "input_tokens": tokens,
-            "cached_tokens": 0 if full else chance.randint(0, tokens),
-            "cache_write_tokens": tokens if full else chance.randint(0, tokens),
-            "output_tokens": output + OUTPUT_ALLOWANCE if full else chance.randint(0, output),
-        }
-        return PRICES.cost(vendor, model, **usage, local=is_local(vendor)), usage
+        cached = 0 if full else chance.randint(0, tokens)
+        usage = Usage(
+            tokens,
+            output + OUTPUT_ALLOWANCE if full else chance.randint(0, output),
+            cached,
+            tokens if full else chance.randint(0, tokens - cached),
+        )
+        return PRICES.cost(vendor, model, usage, local=is_local(vendor)), usage
 
     def _check_reserved(self, request: Request, vendor: str) -> None:
         first = request.model.partition(":")[0]
@@ -547,8 +549,7 @@ def asking(bound: CallBound, attempt: int) -> Request:
         timeframe="M1",
         bar_time="",
         model=bound.model,
-        system="",
-        user="?" * 10,
+        prompt=Prompt("", "?" * 10, "report"),
         schema={},
         features={},
         reports=(),
@@ -567,11 +568,9 @@ def bound_again(request: Request) -> CallBound:
     return CallBound(request.role.id, request.model, BYTES, OUTPUT, 2, request.round, tier=tier)
 
 
-def completion(vendor: str, model: str, usd: float, usage: dict[str, int]) -> Completion:
-    tokens: dict[str, Any] = {
-        name: usage[name] for name in ("input_tokens", "output_tokens", "cached_tokens")
-    }
-    return Completion("{}", model, vendor, cost_usd=usd, **tokens)
+def completion(vendor: str, model: str, usd: float, usage: Usage) -> Completion:
+    tokens = usage.input, usage.output
+    return Completion("{}", model, vendor, *tokens, usd, cached_tokens=usage.cached)
 
 
 def excess(spends: list[tuple[float, float, float]]) -> float:

@@ -32,6 +32,7 @@ from tests.tick.test_ledger import (
 )
 from tests.worlds import vendor_desk
 from tests.worlds.stores import NOON, Hand, open_database
+from torra.providers.prices import Usage
 from torra.tick.spending import tick_worst_case
 
 ROLE = "technical"
@@ -41,10 +42,7 @@ USUAL = OUTPUT_TOKENS["quick"]
 def cut(request: Request) -> Completion:
     """Return a reply that was cut off and cost what a reply of its length may."""
     text = json.dumps(honest(request))[:-9]
-    usd = PRICES.cost(
-        "anthropic", request.model, input_tokens=1000, cached_tokens=0, cache_write_tokens=0,
-        output_tokens=request.max_output_tokens, local=False,
-    )  # fmt: skip
+    usd = PRICES.cost("anthropic", request.model, Usage(1000, request.max_output_tokens))
     return Completion(
         text, request.model, "anthropic", 1000, request.max_output_tokens, usd, "length"
     )

@@ -15,7 +15,7 @@ import pytest
 
 from agent_config import MAX_PROMPT_BYTES, OUTPUT_TOKENS, AgentSettings
 from agent_framework import deliberate
-from agents.contracts import CallBound, Completion, ModelUnavailable, Request
+from agents.contracts import CallBound, Completion, ModelUnavailable, Prompt, Request
 from agents.debate.deliberation import Deliberation
 from instance_database import Database
 from tests.cases import cases
@@ -340,7 +340,7 @@ def a_deliberation() -> Deliberation:
         {"round": 2},
         {"model": "claude-opus-5-5"},
         {"max_output_tokens": OUTPUT_TOKENS["quick"] + 1},
-        {"user": "x" * (MAX_PROMPT_BYTES + 1)},
+        {"prompt": Prompt("", "x" * (MAX_PROMPT_BYTES + 1), "report")},
         {"picture": b"png"},
     ],
 )

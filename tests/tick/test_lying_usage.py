@@ -20,7 +20,7 @@ from tests.cases import cases
 from tests.doubles.scripted import AMPLE, Scripted, honest, settings
 from tests.tick.test_ledger import debated
 from tests.worlds.stores import NOON, Hand, key_of, open_database
-from torra.providers.prices import PriceList
+from torra.providers.prices import PriceList, Usage
 from torra.tick.spending import UNCOUNTED, SpendingAccount
 from torra.words.ticks import FLAGS
 
@@ -31,7 +31,7 @@ FREE: Final = PriceList(now=lambda: NOON)
 WORST: Final = PRICED.worst_case(
     LOCAL, MODEL, prompt_bytes=MAX_PROMPT_BYTES, output_tokens=OUTPUT_TOKENS["quick"], local=True
 )
-TOKEN: Final = PRICED.cost(LOCAL, MODEL, input_tokens=1, output_tokens=0, local=True)
+TOKEN: Final = PRICED.cost(LOCAL, MODEL, Usage(1, 0), local=True)
 PER_TICK: Final = 4
 
 
@@ -89,7 +89,7 @@ def test_figures_that_cannot_be_cost_no_less_than_a_token_and_no_more_than_the_w
 
 
 def test_figures_that_can_be_are_booked_as_they_are(database: Database, hand: Hand) -> None:
-    usd = PRICED.cost(LOCAL, MODEL, input_tokens=900, output_tokens=90, local=True)
+    usd = PRICED.cost(LOCAL, MODEL, Usage(900, 90), local=True)
     spoken = run(database, hand, counting(900, 90, usd), PRICED)
     assert {row["usd"] for row in database._rows("SELECT * FROM ledger")} == {usd}
     assert not [flag for flag in spoken.flags if flag.startswith(UNCOUNTED)]

@@ -28,7 +28,7 @@ from agents.contracts import (
     Request,
     SourceType,
 )
-from agents.debate import stages
+from agents.debate import debate as debates
 from agents.registry import AGENTS
 from instance_database import Database
 from scoring_rubric import request_hash, second_look
@@ -252,12 +252,12 @@ def test_a_second_look_whose_submit_blocks(tries: Tries) -> None:
                 started = time.monotonic()
                 record = sit(provider, seconds=0.8)
                 assert time.monotonic() - started < 0.8 + 0.5
-                assert stages.abandoned() >= 1
+                assert debates.abandoned() >= 1
                 assert record.failures == {}
             finally:
                 released.set()
                 until = time.monotonic() + 30
-                while stages.abandoned() and time.monotonic() < until:
+                while debates.abandoned() and time.monotonic() < until:
                     time.sleep(0.01)
     assert of(record, "technical").confidence == "low"
     assert record.failures == {}

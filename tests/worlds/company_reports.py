@@ -12,8 +12,8 @@ import random
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, date, datetime, time, timedelta
 
-from torra.evidence.company_facts import FIGURES, StoredFact
-from torra.evidence.outside_numbers import FactRow
+from torra.evidence.company_facts import FIGURES
+from torra.evidence.outside_numbers import FactRow, StoredFact
 
 Quarters = Mapping[str, Sequence[float]]
 """Each figure by its quarters: an amount of the quarter, or the count at its end."""

@@ -16,7 +16,7 @@ from functools import cache, partial
 from typing import Any
 
 from agents.contracts import VECTORS
-from agents.debate import panel, synthesis
+from agents.debate import scoring
 from agents.registry import AGENTS
 from tests.worlds.demo_view import WEIGHTS, ScriptedView, as_report, bars, call, record, report
 from torra import clock
@@ -220,11 +220,11 @@ def debate(
     if case == "rounds":
         earlier = [one_report("bull_researcher", case, l1, place) | {"claim": FIRST_CASE}]
     answers = [
-        synthesis.CountedReport(AGENTS[r["agent_id"]].role, as_report(r))
+        scoring.CountedReport(AGENTS[r["agent_id"]].role, as_report(r))
         for r in reports
         if r["agent_id"] != "risk_gate"
     ]
-    result = synthesis.synthesise(answers)
+    result = scoring.synthesise(answers)
     ruling: dict[str, Any] = {
         "multiplier": 0.56,
         "veto": False,
@@ -237,12 +237,12 @@ def debate(
         "source_type": source,
         "analyst_avg": result.analyst_avg,
         "debate": result.debate,
-        "adjustments": synthesis.adjust(result.debate, ruling["multiplier"]),
+        "adjustments": scoring.adjust(result.debate, ruling["multiplier"]),
         "ruling": ruling,
         "rule_ruling": {**ruling, "multiplier": 0.8, "reasons": ["DISAGREEMENT"]},
         "failures": failures,
         "unasked": unasked,
-        "panel": panel.panel_of(
+        "panel": scoring.panel_of(
             answers, [name for name in failures if name != "risk_gate"], WEIGHTS
         ).as_json(),
         "calls": calls,

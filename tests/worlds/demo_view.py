@@ -17,7 +17,7 @@ from functools import cache
 from typing import Any
 
 from agents.contracts import VECTORS, AgentReport
-from agents.debate import panel, synthesis
+from agents.debate import scoring
 from agents.registry import AGENTS
 from tests import ROOT
 from tests.worlds.records import quiet, tick_record
@@ -445,10 +445,10 @@ def record(
     reports, deliberation = (argue or debate)(instance, timeframe, l1, source, place)
     multiplier, veto = deliberation["ruling"]["multiplier"], deliberation["ruling"]["veto"]
     adjustments = deliberation["adjustments"]
-    agents = synthesis.moved(l1, adjustments)
-    finals = {v: synthesis.blended(l1[v], agents[v]) for v in VECTORS}
-    free = synthesis.moved(l1, synthesis.adjust(deliberation["debate"], 1.0))
-    ungated = {v: synthesis.blended(l1[v], free[v]) for v in VECTORS}
+    agents = scoring.moved(l1, adjustments)
+    finals = {v: scoring.blended(l1[v], agents[v]) for v in VECTORS}
+    free = scoring.moved(l1, scoring.adjust(deliberation["debate"], 1.0))
+    ungated = {v: scoring.blended(l1[v], free[v]) for v in VECTORS}
     high = max(bar["high"] for bar in series[: place + 1])
     close = series[place]["close"]
     spread = atr(series, place)
@@ -563,7 +563,7 @@ def record(
     if "panel" not in deliberation:
         answers = arithmetic._answers(record.deliberation)
         failed = [name for name in deliberation.get("failures", ()) if name != "risk_gate"]
-        found = panel.panel_of(answers, failed, WEIGHTS) if answers else panel.NEUTRAL
+        found = scoring.panel_of(answers, failed, WEIGHTS) if answers else scoring.NEUTRAL
         view_value["deliberation"] = {**view_value["deliberation"], "panel": found.as_json()}
         record = tick_record(view_value)
     orders = [OrderPhrase(one.kind, one.side, one.lots) for one in record.signals]
@@ -622,14 +622,14 @@ def debate(
             "key_points": [],
         }
     known = [
-        synthesis.CountedReport(AGENTS[r["agent_id"]].role, as_report(r))
+        scoring.CountedReport(AGENTS[r["agent_id"]].role, as_report(r))
         for r in reports
         if r["agent_id"] != "risk_gate"
     ]
-    result = synthesis.synthesise(known)
+    result = scoring.synthesise(known)
     veto = place % 23 == 0 and bool(known)
     multiplier = 0.56 if known else 0.8
-    adjustments = synthesis.adjust(result.debate, multiplier)
+    adjustments = scoring.adjust(result.debate, multiplier)
     if source == "LEGACY":
         adjustments = {v: round(0.8 * max(-0.3, min(0.3, 0.1 - l1[v])), 8) for v in VECTORS}
     failures = {

@@ -1,6 +1,6 @@
 """Recorded arms for tests of torra.evaluation: random desks, put together by the product itself.
 
-`random_arm` lets agents.debate.synthesis, agents.risk_gate, agent_framework.blend and
+`random_arm` lets agents.debate.scoring, agents.risk_gate, agent_framework.blend and
 torra.verdict.sentiment_rules make every tick out of random reports; `plain_tick` is a tick with the
 few fields that a test cares about.
 """
@@ -19,8 +19,7 @@ from agent_framework import blend
 from agents import risk_gate
 from agents.contracts import SIDES, VECTORS, WINNERS, AgentReport, Feature, GateRuling
 from agents.debate.deliberation import with_bias
-from agents.debate.panel import UNJUDGED
-from agents.debate.synthesis import CountedReport, adjust, moved, spread, synthesise
+from agents.debate.scoring import UNJUDGED, CountedReport, adjust, moved, spread, synthesise
 from agents.registry import AGENTS
 from torra.clock import duration
 from torra.config import Profile

@@ -14,6 +14,7 @@ from agents.contracts import (
     AgentReport,
     Evidence,
     Feature,
+    Prompt,
     Request,
     Role,
     Shape,
@@ -57,7 +58,7 @@ def request(
     listed = {f"scores.{vector}": 0.125 for vector in VECTORS} | values
     return Request(
         role=role, round=stage, attempt=1, symbol="BTCUSD", timeframe="M15",
-        bar_time="2021-11-01T10:00:00Z", model="rules", system="", user="",
+        bar_time="2021-11-01T10:00:00Z", model="rules", prompt=Prompt("", "", "report"),
         schema=replies.schema(shape_of(role, ahead=ahead)),
         features={name: Feature(name, value) for name, value in listed.items()},
         reports=reports,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
@@ -46,10 +46,15 @@ def history() -> HistoryWindow:
     return HistoryWindow({TIMEFRAME: frame})
 
 
-def tick(
+def tick(folder: Path, provider: Any, settings: AgentSettings, **how: Any) -> Ticked:
+    """Run the tick of one bar, or of several one after the other; return the last."""
+    return [*ticks(folder, provider, settings, **how)][-1]
+
+
+def ticks(
     folder: Path, provider: Any, settings: AgentSettings, *, live: bool = False, bars: int = 1
-) -> Ticked:
-    """Run the tick of one bar, or of several one after the other, in a new database; the last.
+) -> Iterator[Ticked]:
+    """Run the ticks of some bars, one after the other, in a new database.
 
     `live` lets it compute and store everything as a desk does; else the scores are looked up.
     """
@@ -59,8 +64,9 @@ def tick(
     (folder / "torra.db").write_bytes(stores.new_database())
     desk = desks.open_desk(folder, (desks.EUR,), profile=profile, provider=provider)
     try:
-        desks.take_lease(desk)
-        return [_tick(desk, profile, live=live) for _ in range(bars)][-1]
+        desks.take_lease(desk, 1e6)
+        for _ in range(bars):
+            yield _tick(desk, profile, live=live)
     finally:
         desk.database.close()
 

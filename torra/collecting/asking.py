@@ -1,6 +1,6 @@
 """When sources are asked: at their own pace, on threads of their own, and not again for a while.
 
-`Asking` is what collectors have in common: who collects says what an answer is (`_without`), what
+`Poller` is what collectors have in common: who collects says what an answer is (`_without`), what
 becomes of it (`_kept`), and perhaps how a question is put (`_question`) and what else is to be done
 on a thread (`_loops`). `start` runs a thread that asks each source about each topic at that
 source's pace. Every question is asked by a thread of its own and given up after `fetch_seconds`,
@@ -121,7 +121,7 @@ class _SourceState:
 class TopicState:
     """The state of one topic of one source, to be shown.
 
-    `asked` is the desk's time of the last question; `items` and `dropped` count the last answer;
+    `asked_at` is the desk's time of it; `items` and `dropped` count the last answer;
     `detail` is in our words. A status without an answer for LATE_PACES is `unreachable`.
     """
 
@@ -129,7 +129,7 @@ class TopicState:
     topic: str
     status: NewsStatus = NewsStatus.NOT_YET
     detail: str = ""
-    asked: datetime | None = None
+    asked_at: datetime | None = None
     items: int = 0
     dropped: int = 0
     failures: int = 0
@@ -190,7 +190,9 @@ class Poller(Generic[A]):
 
     def _wait_after(self, source: str, status: NewsStatus, failures: int) -> float:  # noqa: ARG002
         """Return the seconds to the next question after so many failures in a row."""
-        return _wait(status, failures)
+        first, longest = WAITS_S[status]
+        # Bounded: a power of 1,024 or more is no float any more.
+        return min(longest, first * 2.0 ** min(failures - 1, 20))
 
     def _loops(self) -> Iterable[tuple[str, Loop]]:
         """Return the names of further threads, and what runs on them until a rest."""
@@ -207,18 +209,15 @@ class Poller(Generic[A]):
             self._threads = []
             try:
                 for name, loop in ((self._about, self._ask_on), *self._loops()):
-                    self._begin(name, loop, rest)
+                    thread = threading.Thread(target=loop, args=(rest,), name=name, daemon=True)
+                    thread.start()
+                    self._threads.append(thread)
             except RuntimeError:
                 self._log.warning(
                     "no %s are collected: the machine starts no more threads", self._about
                 )
                 rest.set()
                 self._rest = None
-
-    def _begin(self, name: str, loop: Loop, rest: threading.Event) -> None:
-        thread = threading.Thread(target=loop, args=(rest,), name=name, daemon=True)
-        thread.start()
-        self._threads.append(thread)
 
     def rest(self) -> None:
         """Stop asking at once: give up the open question, and do not store its answer.
@@ -357,16 +356,15 @@ class Poller(Generic[A]):
         try:
             thread.start()
         except RuntimeError:
-            told = "the machine starts no more threads"
-            return self._without(NewsStatus.UNREACHABLE, told)
+            return self._without(NewsStatus.UNREACHABLE, "the machine starts no more threads")
         done.wait(self._fetch_seconds)
         if box:
             return box[0]
         hanging.append(thread)
         if self._closed or rest.is_set():
             return None
-        told = f"no whole answer in {self._fetch_seconds:g} s"
-        return self._without(NewsStatus.UNREACHABLE, told)
+        detail = f"no whole answer in {self._fetch_seconds:g} s"
+        return self._without(NewsStatus.UNREACHABLE, detail)
 
     def _fetch(self, source: str, topic: str, box: list[A], done: threading.Event) -> None:
         try:
@@ -380,7 +378,7 @@ class Poller(Generic[A]):
         """Note how a question ended, and when the next one may be asked."""
         source, topic = place
         pace = self._paces[source]
-        moment, asked = self._monotonic(), self._now()
+        moment = self._monotonic()
         of_all = self._concerns_all(source, answer.status)
         with self._lock:
             old, whole = self._states[place], self._sources[source]
@@ -403,7 +401,7 @@ class Poller(Generic[A]):
                 # The trouble is the source's: the topic keeps what it last said itself.
                 status=old.status if of_all else answer.status,
                 detail=old.detail if of_all else answer.detail,
-                asked=asked,
+                asked_at=self._now(),
                 items=len(answer.items),
                 dropped=answer.dropped,
                 failures=failures,
@@ -412,8 +410,8 @@ class Poller(Generic[A]):
             after = _health(self._last(self._states[place]))
         if after != before:
             where = source if of_all else where or f"{source}, {topic}"
-            said = f"{answer.status}, {answer.detail}" if answer.detail else answer.status
-            self._log.warning("%s of %s: %s", self._about, where, said)
+            words = ", ".join(filter(None, (answer.status, answer.detail)))
+            self._log.warning("%s of %s: %s", self._about, where, words)
 
     @contextmanager
     def _going_on(self) -> Iterator[None]:
@@ -421,8 +419,8 @@ class Poller(Generic[A]):
         try:
             yield
         except Exception as error:  # noqa: BLE001
-            told = type(error).__name__
-            self._log.warning("collecting %s stumbled (%s) and goes on", self._about, told)
+            kind = type(error).__name__
+            self._log.warning("collecting %s stumbled (%s) and goes on", self._about, kind)
 
 
 def _health(state: TopicState) -> tuple[NewsStatus | None, str]:
@@ -430,9 +428,3 @@ def _health(state: TopicState) -> tuple[NewsStatus | None, str]:
     if state.status in WORKING:
         return None, state.detail
     return (None, "") if state.status is NewsStatus.NOT_YET else (state.status, "")
-
-
-def _wait(status: NewsStatus, failures: int) -> float:
-    first, longest = WAITS_S[status]
-    # Bounded: a power of 1,024 or more is no float any more.
-    return min(longest, first * 2.0 ** min(failures - 1, 20))

@@ -6,8 +6,8 @@ key is put into the request as it enters the socket: whoever asks writes PLACEHO
 no header that anybody could log or quote ever holds the key. Where a reply quotes it, plainly or as
 URLs spell it, it is struck out.
 
-What goes wrong is a `Trouble` with a status and words of ours. `answered` makes an answer of it, so
-that asking never raises.
+What goes wrong is a `SourceError` with a status and words of ours. `answered` makes an answer of
+it, so that asking never raises.
 """
 
 from __future__ import annotations
@@ -119,7 +119,7 @@ class HostRequest(HTTPAdapter):
         self._monotonic = monotonic
         self._until = monotonic() + seconds
         self._lock = threading.Lock()
-        self._held: socket.socket | None = None
+        self._socket: socket.socket | None = None
         self._cut = False
         # The collector alone decides when a vendor is asked again.
         super().__init__(max_retries=0)
@@ -154,7 +154,7 @@ class HostRequest(HTTPAdapter):
         cert: Any = None,
         proxies: Any = None,  # noqa: ARG002
     ) -> requests.Response:
-        """Send a request and read its reply whole; raises Trouble for one that is no success."""
+        """Send a request, return its whole reply; raises SourceError for one that is no success."""
         # urllib3 refuses a time-out of 0.
         left = max(0.1, self._until - self._monotonic())
         deadline = threading.Timer(left, self.cut)
@@ -179,22 +179,22 @@ class HostRequest(HTTPAdapter):
         """
         self.let_go()
         with self._lock:
-            self._held = made.dup()
+            self._socket = made.dup()
 
     def let_go(self) -> None:
         """Forget the connection."""
         with self._lock:
-            if self._held is not None:
-                self._held.close()
-                self._held = None
+            if self._socket is not None:
+                self._socket.close()
+                self._socket = None
 
     def cut(self) -> None:
         """End the connection, whoever reads from it and however slowly it drips."""
         with self._lock:
             self._cut = True
-            if self._held is not None:
+            if self._socket is not None:
                 with suppress(OSError):
-                    self._held.shutdown(socket.SHUT_RDWR)
+                    self._socket.shutdown(socket.SHUT_RDWR)
 
     def _check_deadline(self) -> None:
         if self._cut:
@@ -211,8 +211,8 @@ class HostRequest(HTTPAdapter):
             code = response.status_code
             # Nothing else is a success: a redirect is not followed.
             if code != OK:
-                said = self._head(raw).decode("utf-8", "replace")
-                raise SourceError(*refusal(self._place.vendor, code, said), code)
+                page = self._head(raw).decode("utf-8", "replace")
+                raise SourceError(*refusal(self._place.vendor, code, page), code)
             body = self._body(raw)
         finally:
             raw.close()
@@ -226,23 +226,23 @@ class HostRequest(HTTPAdapter):
         return response
 
     def _body(self, raw: Any) -> bytes:
-        found = bytearray()
+        content = bytearray()
         # read1 returns what has come; read would wait for a whole chunk of a reply that drips.
         while part := raw.read1(CHUNK, decode_content=True):
-            found += part
-            if len(found) > MAX_REPLY_BYTES:
+            content += part
+            if len(content) > MAX_REPLY_BYTES:
                 raise SourceError(NewsStatus.BROKEN, TOO_LONG)
             if self._monotonic() > self._until:
                 raise SourceError(NewsStatus.UNREACHABLE, "the reply took too long")
-        return bytes(found)
+        return bytes(content)
 
     def _head(self, raw: Any) -> bytes:
         """Return the beginning of a page, up to the end of its title; what breaks is left out."""
-        found = bytearray()
+        content = bytearray()
         with suppress(OSError, urllib3.exceptions.HTTPError):
-            while len(found) < HEAD and b"</title>" not in found:
+            while len(content) < HEAD and b"</title>" not in content:
                 part = raw.read1(HEAD, decode_content=True)
                 if not part or self._monotonic() > self._until:
                     break
-                found += part
-        return bytes(found[:HEAD])
+                content += part
+        return bytes(content[:HEAD])

@@ -156,7 +156,7 @@ def company(context: click.Context, /, ticker: str, as_json: bool) -> None:
     filed = _filed(context.obj, ticker)
     books = Books()
     for told in filed:
-        books.hear(told)
+        books.add(told)
     found = company_figures.read(books)
     if not filed:
         raise ConfigError(
@@ -441,9 +441,9 @@ def _company_lines(
     ticker: str, found: CompanyFigures | None, newest: Mapping[str, FactRow], now: datetime
 ) -> Iterator[str]:
     """Yield a company in lines: its report, what it comes to, the figures behind it."""
+    from agents.features import unit_of  # noqa: PLC0415
     from torra.clock import iso  # noqa: PLC0415
     from torra.evidence.company_facts import FIGURES  # noqa: PLC0415
-    from torra.evidence.company_figures import RATIOS  # noqa: PLC0415
     from torra.exhibits import figures  # noqa: PLC0415
     from torra.exhibits.beyond import company_words, outside_words  # noqa: PLC0415
 
@@ -458,15 +458,15 @@ def _company_lines(
             f"{'; too old to count now, as no newer report is stored' if old else ''}."
         )
         for one in company_words.NUMBERS:
-            value = getattr(found, one.feature, None)
-            if one.feature in RATIOS and value is not None:
-                unit = RATIOS[one.feature][0]
+            value = found.ratios.get(one.feature)
+            if value is not None:
+                unit = unit_of(f"company.{one.feature}")
                 said = outside_words.amount(value, unit, one.decimals, signed=one.signed)
                 yield f"  {one.name}: {said}"
         missing = [
             one.name
             for one in company_words.NUMBERS
-            if one.feature in RATIOS and getattr(found, one.feature) is None
+            if one.feature in found.ratios and found.ratios[one.feature] is None
         ]
         if missing:
             yield f"Not known, for a part is missing in its reports: {', '.join(missing)}."
@@ -485,14 +485,13 @@ def _company_document(
     ticker: str, found: CompanyFigures | None, newest: Mapping[str, FactRow]
 ) -> dict[str, Any]:
     from torra.clock import iso  # noqa: PLC0415
-    from torra.evidence.company_figures import RATIOS  # noqa: PLC0415
 
     return {
         "ticker": ticker,
         "ends": None if found is None else found.ends.isoformat(),
         "filed": None if found is None else iso(found.filed),
         "source": None if found is None else found.source,
-        "figures": {} if found is None else {name: getattr(found, name) for name in RATIOS},
+        "figures": {} if found is None else dict(found.ratios),
         "newest": {
             name: {
                 "begins": row.begins.date().isoformat(),

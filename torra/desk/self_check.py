@@ -52,8 +52,8 @@ from torra.plugins.loading import brought, load, of_home, versions
 from torra.providers import call_health
 from torra.providers.prices import PriceList
 from torra.providers.registry import check, check_vendor
-from torra.providers.vendors.capabilities import warning
-from torra.providers.vendors.switchboard import VendorClients
+from torra.providers.vendors.clients import VendorClients
+from torra.providers.vendors.table import warning
 from torra.tick.spending import tick_worst_case
 from torra.trading import channels
 from torra.verdict.one_sided import TICKS, verdict_balance

@@ -51,7 +51,7 @@ from torra.notices.registry import open_services
 from torra.plugins.loading import of_desk, of_home
 from torra.providers.prices import PriceList
 from torra.providers.registry import FindPlugIn, Provider, check, open_provider
-from torra.providers.vendors.switchboard import VendorClients
+from torra.providers.vendors.clients import VendorClients
 from torra.store.host_files import SymbolDatabases, files_of
 from torra.tick.spending import SpendingAccount
 from torra.trading import channels

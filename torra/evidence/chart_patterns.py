@@ -23,10 +23,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Final, NamedTuple
 
+import numpy as np
+
 from torra.evidence.expert_bars import Array, ExpertBars
 
 PATTERN_BARS: Final = 120
-APART_BARS: Final = 10
+LEAST_BARS: Final = 10
 POLE_BARS: Final = 20
 FLAG_BARS: Final = 25
 EQUAL_ATR: Final = 0.5
@@ -66,16 +68,9 @@ class ChartPattern(NamedTuple):
     done: bool
 
 
-class Turns(NamedTuple):
-    """Bars with the numbers of their swing highs and lows, oldest first."""
-
-    bars: ExpertBars
-    highs: list[int]
-    lows: list[int]
-
-    def recent(self, *bars: int) -> bool:
-        """Tell whether some bars lie within the length of a pattern."""
-        return self.bars.last - min(bars) <= PATTERN_BARS
+Swings = list[int]
+Line = tuple[float, int] | None
+"""The price of a pattern's line at the deciding bar, and its last swing; None: no pattern."""
 
 
 def find(bars: ExpertBars) -> dict[str, ChartPattern]:
@@ -84,101 +79,92 @@ def find(bars: ExpertBars) -> dict[str, ChartPattern]:
         return {}
     turned = bars.upside_down()
     highs, lows = bars.peaks(), turned.peaks()
-    upright = _upward(Turns(bars, highs, lows))
-    mirrored = _upward(Turns(turned, lows, highs))
-    return upright | {MIRROR[name]: one._replace(line=-one.line) for name, one in mirrored.items()}
+    mirrored = _upward(turned, lows, highs)
+    return _upward(bars, highs, lows) | {
+        MIRROR[name]: pattern._replace(line=-pattern.line) for name, pattern in mirrored.items()
+    }
 
 
-def _upward(turns: Turns) -> dict[str, ChartPattern]:
-    found = {name: rule(turns) for name, rule in UPWARD.items()}
-    return {name: one for name, one in found.items() if one is not None}
+def _upward(bars: ExpertBars, highs: Swings, lows: Swings) -> dict[str, ChartPattern]:
+    patterns, close = {}, bars.close[-1]
+    for name, (rule, tops, floors, below) in UPWARD.items():
+        enough = len(highs) >= tops and len(lows) >= floors
+        if enough and (fit := rule(bars, highs[-tops:], lows[-floors:])) is not None:
+            line, last = fit
+            patterns[name] = ChartPattern(line, last, bool(close < line if below else close > line))
+    return patterns
 
 
-def _double_top(turns: Turns) -> ChartPattern | None:
-    bars = turns.bars
-    if len(turns.highs) < 2:
-        return None
-    first, last = turns.highs[-2:]
-    one, other = float(bars.high[first]), float(bars.high[last])
+def _double_top(bars: ExpertBars, highs: Swings, _: Swings) -> Line:
+    first, last = highs
+    tops = bars.high[highs]
     line = float(bars.low[first : last + 1].min())
     before = bars.low[max(0, first - PATTERN_BARS // 2) : first]
     fits = (
-        turns.recent(first)
-        and last - first >= APART_BARS
-        and abs(one - other) <= EQUAL_ATR * bars.atr
-        and min(one, other) - line >= HEIGHT_ATR * bars.atr
+        bars.last - first <= PATTERN_BARS
+        and last - first >= LEAST_BARS
+        and np.ptp(tops) <= EQUAL_ATR * bars.atr
+        and tops.min() - line >= HEIGHT_ATR * bars.atr
         and len(before) > 0
         and before.min() < line
-        and _kept_below(bars, last, max(one, other))
+        and _kept_below(bars, last, tops.max())
     )
-    return ChartPattern(line, last, bool(bars.close[-1] < line)) if fits else None
+    return (line, last) if fits else None
 
 
-def _head_shoulders(turns: Turns) -> ChartPattern | None:
-    bars = turns.bars
-    if len(turns.highs) < 3:
-        return None
-    first, head, last = turns.highs[-3:]
-    left, top, right = (float(bars.high[at]) for at in (first, head, last))
+def _head_shoulders(bars: ExpertBars, highs: Swings, _: Swings) -> Line:
+    first, head, last = highs
+    left, top, right = bars.high[highs]
     low = first + int(bars.low[first:head].argmin())
     # From the head on, so that the two are never one bar.
     later = head + int(bars.low[head : last + 1].argmin())
-    line = _through(bars.low, low, later, bars.last)
     fits = (
-        turns.recent(first)
+        bars.last - first <= PATTERN_BARS
         and top - max(left, right) >= EQUAL_ATR * bars.atr
         and abs(left - right) <= SHOULDERS_ATR * bars.atr
         and min(left, right) - max(bars.low[low], bars.low[later]) >= EQUAL_ATR * bars.atr
         and _kept_below(bars, last, right)
     )
-    return ChartPattern(line, last, bool(bars.close[-1] < line)) if fits else None
+    return (_through(bars.low, low, later, bars.last), last) if fits else None
 
 
-def _bull_flag(turns: Turns) -> ChartPattern | None:
-    bars = turns.bars
-    if not turns.highs or bars.last - turns.highs[-1] > FLAG_BARS:
-        return None
-    last = turns.highs[-1]
+def _bull_flag(bars: ExpertBars, highs: Swings, _: Swings) -> Line:
+    last = highs[0]
     top = float(bars.high[last])
     pole = top - float(bars.low[max(0, last - POLE_BARS) : last + 1].min())
     fits = (
-        pole >= POLE_ATR * bars.atr
+        bars.last - last <= FLAG_BARS
+        and pole >= POLE_ATR * bars.atr
         and top - bars.low[last + 1 :].min() <= PULLBACK * pole
         and _kept_below(bars, last, top)
     )
-    return ChartPattern(top, last, bool(bars.close[-1] > top)) if fits else None
+    return (top, last) if fits else None
 
 
-def _ascending_triangle(turns: Turns) -> ChartPattern | None:
-    bars = turns.bars
-    if len(turns.highs) < 2 or len(turns.lows) < 2:
-        return None
-    (first, last), (low, later) = turns.highs[-2:], turns.lows[-2:]
-    line = float(max(bars.high[first], bars.high[last]))
-    support = float(bars.low[later])
+def _ascending_triangle(bars: ExpertBars, highs: Swings, lows: Swings) -> Line:
+    (first, last), (low, later) = highs, lows
+    tops, line = bars.high[highs], float(bars.high[highs].max())
+    support = bars.low[later]
     fits = (
-        turns.recent(first, low)
+        bars.last - min(first, low) <= PATTERN_BARS
         and _in_turn(first, last, low, later)
-        and abs(bars.high[first] - bars.high[last]) <= EQUAL_ATR * bars.atr
+        and np.ptp(tops) <= EQUAL_ATR * bars.atr
         and support - bars.low[low] >= EQUAL_ATR * bars.atr
         and line - bars.low[low] >= HEIGHT_ATR * bars.atr
         and support - bars.low[later + 1 :].min() <= EQUAL_ATR * bars.atr
         and _kept_below(bars, last, line)
     )
-    return ChartPattern(line, max(last, later), bool(bars.close[-1] > line)) if fits else None
+    return (line, max(last, later)) if fits else None
 
 
-def _rising_wedge(turns: Turns) -> ChartPattern | None:
-    bars = turns.bars
-    if len(turns.highs) < 2 or len(turns.lows) < 2:
-        return None
-    (first, last), (low, later) = turns.highs[-2:], turns.lows[-2:]
+def _rising_wedge(bars: ExpertBars, highs: Swings, lows: Swings) -> Line:
+    (first, last), (low, later) = highs, lows
     upper, lower = (
-        [_through(*line, at) for at in (min(first, low), bars.last)]
-        for line in ((bars.high, first, last), (bars.low, low, later))
+        [_through(values, swings[0], swings[1], at) for at in (min(first, low), bars.last)]
+        for values, swings in ((bars.high, highs), (bars.low, lows))
     )
     fits = (
-        turns.recent(first, low)
+        bars.last - min(first, low) <= PATTERN_BARS
         and _in_turn(first, last, low, later)
         and bars.high[last] - bars.high[first] >= RISE_ATR * bars.atr
         and bars.low[later] - bars.low[low] >= RISE_ATR * bars.atr
@@ -186,8 +172,7 @@ def _rising_wedge(turns: Turns) -> ChartPattern | None:
         and abs(bars.close[-1] - lower[1]) <= upper[0] - lower[0]
         and bars.high[-1] <= upper[1] + EQUAL_ATR * bars.atr
     )
-    done = bool(bars.close[-1] < lower[1])
-    return ChartPattern(lower[1], max(last, later), done) if fits else None
+    return (lower[1], max(last, later)) if fits else None
 
 
 def _kept_below(bars: ExpertBars, last: int, level: float) -> bool:
@@ -203,15 +188,17 @@ def _in_turn(first: int, last: int, low: int, later: int) -> bool:
 
 def _through(values: Array, first: int, last: int, at: int) -> float:
     """Return a line through two values, at a bar."""
-    one, other = float(values[first]), float(values[last])
-    return other + (other - one) / (last - first) * (at - last)
+    begin, end = float(values[first]), float(values[last])
+    return end + (end - begin) / (last - first) * (at - last)
 
 
-UPWARD: Final[Mapping[str, Callable[[Turns], ChartPattern | None]]] = {
-    "double_top": _double_top,
-    "head_shoulders": _head_shoulders,
-    "bull_flag": _bull_flag,
-    "ascending_triangle": _ascending_triangle,
-    "rising_wedge": _rising_wedge,
+UPWARD: Final[Mapping[str, tuple[Callable[..., Line], int, int, bool]]] = {
+    "double_top": (_double_top, 2, 0, True),
+    "head_shoulders": (_head_shoulders, 3, 0, True),
+    "bull_flag": (_bull_flag, 1, 0, False),
+    "ascending_triangle": (_ascending_triangle, 2, 2, False),
+    "rising_wedge": (_rising_wedge, 2, 2, True),
 }
-"""The rules of the patterns that are looked for upright."""
+"""The patterns that are looked for upright: rule, highs and lows of it, whether a close below its
+line completes it.
+"""

@@ -20,8 +20,8 @@ is looked at, whatever is handed in. Pure functions; torra.feeds.companions read
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Final, NamedTuple, Protocol
@@ -29,7 +29,9 @@ from typing import Final, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from agents.features import ROWS
 from torra.clock import EPOCH, duration
+from torra.evidence.outside_numbers import deviations, rank_of
 from torra.evidence.outside_readings import OutsideView, SeriesValue
 from torra.market.bar_view import BarView
 
@@ -52,7 +54,7 @@ BLOCK: Final = "companion"
 AVAILABLE: Final = "available"
 MICROSECOND: Final = timedelta(microseconds=1)
 
-NUMBERS: Final = (*(f"change_{bars}" for bars in CHANGES), "percentile", "correlation")
+NUMBERS: Final = [name.rpartition(".")[2] for name in ROWS if name.startswith(f"{BLOCK}.")]
 """What is read of each companion, after its name."""
 
 Times = NDArray[np.int64]
@@ -117,11 +119,11 @@ class CompanionsThen:
 
     def known(self, timeframe: str, as_of: datetime, bars: BarView) -> OutsideView:
         """Return what was known at `as_of`."""
-        found = {
+        companions = {
             name: self.bars.get((name, timeframe), CompanionBars(symbol, lack=Lack.MISSING))
             for name, symbol in self.symbols.items()
         }
-        return read(found, timeframe, as_of, bars)
+        return read(companions, timeframe, as_of, bars)
 
 
 def read(
@@ -136,24 +138,19 @@ def read(
     for name, given in companions.items():
         bars = given.closed(as_of, step)
         lacks[name] = lack = bars.lack or age(bars, as_of, step)
-        told = dict.fromkeys(NUMBERS) if lack else dict(_numbers(bars, own.times, closes, step))
-        numbers |= {f"{BLOCK}.{name}.{which}": value for which, value in told.items()}
+        values = [None] * len(NUMBERS) if lack else _numbers(bars, own.times, closes, step)
+        ids = (f"{BLOCK}.{name}.{number}" for number in NUMBERS)
+        numbers |= zip(ids, values, strict=True)
         if closed := bars.closed_at(step):
             seen[f"{BLOCK}.{name}"] = SeriesValue(
                 float(bars.closes[-1]), closed, closed, bars.symbol, stale=bool(lack)
             )
-    return OutsideView(numbers, dict(_statuses(lacks)), seen)
-
-
-def beside(outside: OutsideView | None, companions: OutsideView) -> OutsideView:
-    """Return the outside numbers with those of the companions among them."""
-    known = outside or OutsideView()
-    return replace(
-        known,
-        numbers={**known.numbers, **companions.numbers},
-        statuses={**known.statuses, **companions.statuses},
-        seen={**known.seen, **companions.seen},
-    )
+    statuses = {f"{BLOCK}.{name}": str(lack) for name, lack in lacks.items() if lack}
+    if companions:
+        some = len(statuses) < len(lacks)
+        words = AVAILABLE if some else ", ".join(dict.fromkeys(map(str, lacks.values())))
+        statuses = {BLOCK: words, **statuses}
+    return OutsideView(numbers, statuses, seen)
 
 
 def change(closes: Closes, bars: int) -> float | None:
@@ -165,11 +162,8 @@ def change(closes: Closes, bars: int) -> float | None:
 
 def percentile(closes: Closes) -> float | None:
     """Return the rank of the newest close among all of them, of 100; None of too few."""
-    if len(closes) < LEAST_RANKED:
-        return None
-    below = int(np.count_nonzero(closes < closes[-1]))
-    equal = int(np.count_nonzero(closes == closes[-1]))
-    return 100.0 * (below + equal / 2.0) / len(closes)
+    values = closes.tolist()
+    return rank_of(values[-1], values) if len(values) >= LEAST_RANKED else None
 
 
 def correlation(
@@ -180,39 +174,30 @@ def correlation(
     pairs = np.flatnonzero(np.diff(common) == step // MICROSECOND)[-CORRELATED:]
     if len(pairs) < CORRELATED:
         return None
-    one, other = np.log(closes[here]), np.log(own_closes[there])
-    return pearson(one[pairs + 1] - one[pairs], other[pairs + 1] - other[pairs])
+    own, other = np.log(own_closes[there]), np.log(closes[here])
+    return pearson(other[pairs + 1] - other[pairs], own[pairs + 1] - own[pairs])
 
 
-def pearson(one: Closes, other: Closes) -> float | None:
+def pearson(left: Closes, right: Closes) -> float | None:
     """Return the correlation of two rows of numbers, in [-1, +1]; None where one does not move."""
-    xs, ys = one.tolist(), other.tolist()
+    xs, ys = left.tolist(), right.tolist()
     # A row of equal numbers has no variance, whatever the rounding of its mean makes of it.
     if min(xs) == max(xs) or min(ys) == max(ys):
         return None
-    mean_x, mean_y = math.fsum(xs) / len(xs), math.fsum(ys) / len(ys)
-    xx = math.fsum((x - mean_x) ** 2 for x in xs)
-    yy = math.fsum((y - mean_y) ** 2 for y in ys)
-    xy = math.fsum((x - mean_x) * (y - mean_y) for x, y in zip(xs, ys, strict=True))
+    xx, yy, xy = deviations(xs, ys)
     scale = math.sqrt(xx) * math.sqrt(yy)
     return max(-1.0, min(1.0, xy / scale)) if scale > 0.0 else None
 
 
-def kind_of_companion(feature: str) -> tuple[str, int]:
-    """Return unit and decimals of a feature of the block."""
-    which = feature.rpartition(".")[2]
-    if which == "percentile":
-        return "of 100", 2
-    return ("", 3) if which == "correlation" else ("%", 3)
-
-
 def _numbers(
     bars: CompanionBars, own_times: Times, own_closes: Closes, step: timedelta
-) -> Iterator[tuple[str, float | None]]:
-    for count in CHANGES:
-        yield f"change_{count}", change(bars.closes, count)
-    yield "percentile", percentile(bars.closes)
-    yield "correlation", correlation(bars.times, bars.closes, own_times, own_closes, step)
+) -> list[float | None]:
+    """Return the values of `NUMBERS`."""
+    return [
+        *(change(bars.closes, count) for count in CHANGES),
+        percentile(bars.closes),
+        correlation(bars.times, bars.closes, own_times, own_closes, step),
+    ]
 
 
 def age(bars: CompanionBars, as_of: datetime, step: timedelta) -> str:
@@ -221,17 +206,6 @@ def age(bars: CompanionBars, as_of: datetime, step: timedelta) -> str:
         return Lack.MISSING
     behind = (micros(as_of - step) - int(bars.times[-1])) / (step // MICROSECOND)
     return "" if behind == 0.0 else Lack.LATE if behind <= LATE_BARS else Lack.STALE
-
-
-def _statuses(lacks: Mapping[str, str]) -> Iterator[tuple[str, str]]:
-    """Yield why nothing is known, of all companions and of each one that has nothing."""
-    if not lacks:
-        return
-    some = any(not lack for lack in lacks.values())
-    yield BLOCK, AVAILABLE if some else ", ".join(dict.fromkeys(map(str, lacks.values())))
-    for name, lack in lacks.items():
-        if lack:
-            yield f"{BLOCK}.{name}", str(lack)
 
 
 def micros(moment: datetime) -> int:

@@ -1,6 +1,6 @@
 """What a company's figures come to, of what was known at a moment: growth, margins, strength.
 
-`read` takes what a company had reported and returns a `Company` of the newest period that it told.
+`read` takes what a company had reported and returns the figures of the newest period that it told.
 Every figure is of a trailing year that ends with that period, or of that very day, and is compared
 with the same a year before: no quarter is set against a year. Where a part is missing the figure is
 None, and never 0. A ratio above 1e9 is none. Percent where a name says so:
@@ -22,26 +22,26 @@ A bank tells neither gross profit nor cost of revenue, so it has no gross margin
 
 from __future__ import annotations
 
+import math
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from datetime import date, datetime, timedelta
+from functools import cache
 from itertools import pairwise
-from typing import Final
+from typing import Final, NamedTuple
 
 from torra.evidence.company_facts import (
     ANNUAL,
-    NEAR_END,
+    FIGURES,
     SLACK,
     TO_DATE,
     Books,
     FigureHistory,
-    Period,
     at_day,
     days,
     of_year,
 )
-from torra.evidence.outside_numbers import FactRow
 
 REPORT_DELAY: Final = timedelta(days=120)
 """How long after its end a period may be reported: a late year of a foreign company."""
@@ -49,7 +49,7 @@ REPORT_DELAY: Final = timedelta(days=120)
 LAST_ENDS: Final = 4
 """Ends of periods from which it is told how often a company reports."""
 
-LOOKED_BACK: Final = timedelta(days=4 * 366)
+READ_BACK: Final = timedelta(days=4 * 366)
 """How far back periods count: the F-score compares the year before last, and its parts begin a year
 before that.
 """
@@ -71,10 +71,11 @@ MOST_TAX: Final = 0.5
 class CompanyFigures:
     """A company's figures at the newest period that was known: `ends`, known since `filed`.
 
-    Amounts are in `currency` of a trailing year or of the day `ends`; `shares` were counted at
-    `counted`. `valid` is how long after `ends` they count. `abroad` says that it files as a foreign
-    company does, whose shares may trade in bundles of another number. `reported` is the net income
-    of the newest period itself, however short.
+    `amounts` are in `currency` of a trailing year or of the day `ends`, its `shares` were counted
+    at `counted`; `ratios` are named as their features (company.roe_pct). `valid` is how long after
+    `ends` they count. `abroad` says that it files as a foreign company does, whose shares may trade
+    in bundles of another number. `reported` is the net income of the newest period itself, however
+    short.
     """
 
     ends: date
@@ -84,45 +85,53 @@ class CompanyFigures:
     valid: timedelta
     abroad: bool = False
     reported: float = 0.0
-    revenue: float | None = None
-    net_income: float | None = None
-    ebitda: float | None = None
-    free_cash_flow: float | None = None
-    equity: float | None = None
-    debt: float | None = None
-    cash: float | None = None
-    shares: float | None = None
     counted: date | None = None
-    revenue_growth_pct: float | None = None
-    earnings_growth_pct: float | None = None
-    gross_margin_pct: float | None = None
-    operating_margin_pct: float | None = None
-    net_margin_pct: float | None = None
-    fcf_margin_pct: float | None = None
-    roe_pct: float | None = None
-    roic_pct: float | None = None
-    debt_to_equity: float | None = None
-    interest_cover: float | None = None
-    accruals_pct: float | None = None
-    dilution_pct: float | None = None
-    f_score: float | None = None
+    amounts: Mapping[str, float | None] = field(default_factory=dict)
+    ratios: Mapping[str, float | None] = field(default_factory=dict)
 
 
-RATIOS: Final[Mapping[str, tuple[str, int]]] = {
-    **dict.fromkeys(
-        (
-            *("revenue_growth_pct", "earnings_growth_pct", "gross_margin_pct"),
-            *("operating_margin_pct", "net_margin_pct", "fcf_margin_pct", "roe_pct", "roic_pct"),
-        ),
-        ("%", 2),
-    ),
-    "debt_to_equity": ("x", 2),
-    "interest_cover": ("x", 2),
-    "accruals_pct": ("% of assets", 2),
-    "dilution_pct": ("%", 2),
-    "f_score": ("of 9", 0),
-}
-"""What a company is judged by, with unit and decimals; features are named so (company.roe_pct)."""
+class _Year(NamedTuple):
+    """What was reported of the year up to a day; nothing where no report tells of such a year.
+
+    A number that is not known is NaN, and so is all that is made of it.
+    """
+
+    history: Callable[[str], FigureHistory]
+    ends: date | None
+
+    def of(self, figure: str) -> float:
+        """Return a figure of the year."""
+        return self._read(of_year, figure)
+
+    def at(self, figure: str) -> float:
+        """Return a figure of the year's last day."""
+        return self._read(at_day, figure)
+
+    def _read(self, of: Callable[[FigureHistory, date], float | None], figure: str) -> float:
+        value = None if self.ends is None else of(self.history(figure), self.ends)
+        return math.nan if value is None else value
+
+    @property
+    def gross(self) -> float:
+        """Gross profit; without one, revenue less its cost."""
+        reported = self.of("gross_profit")
+        computed = self.of("revenue") - self.of("cost_of_revenue")
+        return computed if math.isnan(reported) else reported
+
+    @property
+    def debt(self) -> float:
+        """Long-term and short-term debt."""
+        return self.at("long_term_debt") + self.at("short_term_debt")
+
+    @property
+    def invested(self) -> float:
+        """Equity and debt less cash."""
+        return self.at("equity") + self.debt - self.at("cash")
+
+    @property
+    def liquidity(self) -> float:
+        """Current assets over current liabilities."""
+        return _ratio(self.at("current_assets"), self.at("current_liabilities"))
 
 
 def read(books: Books) -> CompanyFigures | None:
@@ -130,241 +139,161 @@ def read(books: Books) -> CompanyFigures | None:
     newest = books.newest("net_income")
     if newest is None:
         return None
-    year = _Years(books, newest)
-    revenue, income = year.of("revenue"), year.of("net_income")
-    operating, cash_flow = year.of("operating_income"), _less(year, "capital_expenditure")
-    filed = books.known_at(year.ends)
-    shares = year.shares()
+    ends = newest.ends.date()
+
+    @cache
+    def history(figure: str) -> FigureHistory:
+        unit = "shares" if FIGURES[figure].unit == "shares" else newest.unit
+        return books.history(figure, unit, ends - READ_BACK)
+
+    year_ends = _year_ends(history, ends)
+    years = [_Year(history, day) for day in (*year_ends, None, None)][:3]
+    now = years[0]
+    counted, shares = _shares(history, ends, newest.ticker)
+    amounts = {
+        "revenue": now.of("revenue"),
+        "net_income": now.of("net_income"),
+        "ebitda": now.of("operating_income") + now.of("depreciation"),
+        "free_cash_flow": now.of("operating_cash_flow") - now.of("capital_expenditure"),
+        "equity": now.at("equity"),
+        "debt": now.debt,
+        "cash": now.at("cash"),
+        "shares": shares,
+    }
+    ratios = _ratios(years, amounts, _dilution(history, year_ends))
     return CompanyFigures(
-        ends=year.ends,
-        filed=filed or newest.known_at,
+        ends=ends,
+        filed=books.known_at(ends) or newest.known_at,
         source=newest.source,
         currency=newest.unit,
-        valid=year.valid,
+        valid=_valid(history),
         abroad=" 20-F" in newest.source or " 40-F" in newest.source,
         reported=newest.value,
-        revenue=revenue,
-        net_income=income,
-        ebitda=_sum(operating, year.of("depreciation")),
-        free_cash_flow=cash_flow,
-        equity=year.at("equity"),
-        debt=_sum(year.at("long_term_debt"), year.at("short_term_debt")),
-        cash=year.at("cash"),
-        shares=shares[1] if shares else None,
-        counted=shares[0] if shares else None,
-        revenue_growth_pct=_growth(revenue, year.before("revenue")),
-        earnings_growth_pct=_growth(income, year.before("net_income")),
-        gross_margin_pct=_percent(_gross(year, 0), revenue),
-        operating_margin_pct=_percent(operating, revenue),
-        net_margin_pct=_percent(income, revenue),
-        fcf_margin_pct=_percent(cash_flow, revenue),
-        roe_pct=_on_equity(year, income),
-        roic_pct=_on_capital(year, operating),
-        debt_to_equity=_ratio(_debt(year, 0), _positive(year.at("equity"))),
-        interest_cover=_ratio(operating, year.of("interest_expense")),
-        accruals_pct=_accruals(year, income),
-        dilution_pct=year.dilution(),
-        f_score=_f_score(year),
+        counted=counted,
+        amounts=_known(amounts),
+        ratios=_known(ratios),
     )
 
 
-class _Years:
-    """Figures of the year that ends at a day and of those before it, told in one currency."""
-
-    def __init__(self, books: Books, newest: FactRow) -> None:
-        self.ends = newest.ends.date()
-        self._books = books
-        self._currency = newest.unit
-        self._ticker = newest.ticker
-        self._told: dict[str, FigureHistory] = {}
-        self._ends = [self.ends, *self._former(self.ends)]
-
-    def _former(self, ends: date) -> list[date]:
-        """Return the ends of the two years before."""
-        found: list[date] = []
-        known = {period[1] for name in ("net_income", "assets") for period in self.told(name).said}
-        for _ in range(2):
-            near = [day for day in known if (ends - day).days in ANNUAL]
-            if not near:
-                break
-            ends = min(near, key=lambda day: abs((ends - day).days - 365))
-            found.append(ends)
-        return found
-
-    def told(self, figure: str, unit: str = "") -> FigureHistory:
-        """Return a figure by its periods."""
-        held = self._told.get(figure)
-        if held is None:
-            since = self.ends - LOOKED_BACK
-            held = self._told[figure] = self._books.told(figure, unit or self._currency, since)
-        return held
-
-    def of(self, figure: str, back: int = 0) -> float | None:
-        """Return a figure of the year that ended so many years before."""
-        if back >= len(self._ends):
-            return None
-        return of_year(self.told(figure), self._ends[back])
-
-    def before(self, figure: str) -> float | None:
-        """Return a figure of the year before."""
-        return self.of(figure, 1)
-
-    def at(self, figure: str, back: int = 0) -> float | None:
-        """Return a figure of the day so many years before."""
-        if back >= len(self._ends):
-            return None
-        return at_day(self.told(figure), self._ends[back])
-
-    def mean(self, figure: str, back: int = 0) -> float | None:
-        """Return the mean of a figure of a day, over the two ends of a year."""
-        return _mean(self.at(figure, back), self.at(figure, back + 1))
-
-    def shares(self) -> tuple[date, float] | None:
-        """Return the newest count of shares and its day; the mean of a period where none is.
-
-        None where count and mean differ so much that one of them is no count of all shares.
-        """
-        told = self.told("shares_outstanding", "shares")
-        counted = {day: said.value for (_, day), said in told.said.items()}
-        averaged = self._newest_diluted()
-        mean = None if averaged is None else averaged[1]
-        if counted and (newest := max(counted)) >= self.ends - timedelta(days=SLACK):
-            count = counted[newest]
-            good = mean is None or mean / SAME_COUNT < count < mean * SAME_COUNT
-            return (newest, count) if good else None
-        if mean is None or SHARE_CLASS.fullmatch(self._ticker):
-            return None
-        return self.ends, mean
-
-    def dilution(self) -> float | None:
-        """Return by how many percent the diluted shares grew in a year."""
-        newest = self._newest_diluted()
-        if newest is None or len(self._ends) == 1:
-            return None
-        period, value = newest
-        former = [
-            before.value
-            for (begins, ends), before in self.told("diluted_shares", "shares").said.items()
-            if abs((ends - self._ends[1]).days) <= NEAR_END
-            and abs(days((begins, ends)) - days(period)) <= SLACK
-        ]
-        return _growth(value, former[0]) if former else None
-
-    def _newest_diluted(self) -> tuple[Period, float] | None:
-        """Return the shortest period that ends with the year, and its diluted shares."""
-        told = self.told("diluted_shares", "shares").said
-        ending = [one for one in told if abs((one[1] - self.ends).days) <= NEAR_END]
-        return (found := min(ending, key=days), told[found].value) if ending else None
-
-    @property
-    def valid(self) -> timedelta:
-        """How long after its end the newest period counts: until the next one is reported."""
-        ends = sorted({period[1] for period in self.told("net_income").said})[-LAST_ENDS:]
-        steps = [(last - first).days for first, last in pairwise(ends)]
-        usual = min((step for step in steps if step >= TO_DATE.start), default=ANNUAL.start)
-        return timedelta(days=min(usual, ANNUAL.stop)) + REPORT_DELAY
+def _known(numbers: Mapping[str, float]) -> dict[str, float | None]:
+    return {name: None if math.isnan(value) else value for name, value in numbers.items()}
 
 
-def _less(year: _Years, spent: str, back: int = 0) -> float | None:
-    """Return the free cash flow of a year."""
-    earned, out = year.of("operating_cash_flow", back), year.of(spent, back)
-    return None if earned is None or out is None else earned - out
+def _ratios(years: list[_Year], amounts: Mapping[str, float], dilution: float) -> dict[str, float]:
+    now, before, _ = years
+    revenue, income = amounts["revenue"], amounts["net_income"]
+    operating, equity = now.of("operating_income"), (now.at("equity"), before.at("equity"))
+    # A loss before tax has no rate of tax.
+    tax = _ratio(now.of("income_tax"), now.of("pretax_income"))
+    earned = operating * (1.0 - tax) if 0.0 <= tax <= MOST_TAX else math.nan
+    return {
+        "revenue_growth_pct": _growth(revenue, before.of("revenue")),
+        "earnings_growth_pct": _growth(income, before.of("net_income")),
+        "gross_margin_pct": 100.0 * _ratio(now.gross, revenue),
+        "operating_margin_pct": 100.0 * _ratio(operating, revenue),
+        "net_margin_pct": 100.0 * _ratio(income, revenue),
+        "fcf_margin_pct": 100.0 * _ratio(amounts["free_cash_flow"], revenue),
+        "roe_pct": 100.0 * _ratio(income, _mean(*equity)) if min(equity) > 0.0 else math.nan,
+        "roic_pct": 100.0 * _ratio(earned, _mean(now.invested, before.invested)),
+        "debt_to_equity": _ratio(now.debt, equity[0]),
+        "interest_cover": _ratio(operating, now.of("interest_expense")),
+        "accruals_pct": 100.0
+        * _ratio(
+            income - now.of("operating_cash_flow"), _mean(now.at("assets"), before.at("assets"))
+        ),
+        "dilution_pct": dilution,
+        "f_score": _f_score(years, dilution),
+    }
 
 
-def _gross(year: _Years, back: int) -> float | None:
-    told = year.of("gross_profit", back)
-    if told is not None:
-        return told
-    revenue, cost = year.of("revenue", back), year.of("cost_of_revenue", back)
-    return None if revenue is None or cost is None else revenue - cost
-
-
-def _debt(year: _Years, back: int) -> float | None:
-    return _sum(year.at("long_term_debt", back), year.at("short_term_debt", back))
-
-
-def _on_equity(year: _Years, income: float | None) -> float | None:
-    if _positive(year.at("equity")) is None or _positive(year.at("equity", 1)) is None:
-        return None
-    return _percent(income, year.mean("equity"))
-
-
-def _on_capital(year: _Years, operating: float | None) -> float | None:
-    """Return what the invested capital earns after tax; a loss before tax has no rate of tax."""
-    tax = _ratio(year.of("income_tax"), _positive(year.of("pretax_income")))
-    if operating is None or tax is None or not 0.0 <= tax <= MOST_TAX:
-        return None
-    return _percent(operating * (1.0 - tax), _mean(_invested(year, 0), _invested(year, 1)))
-
-
-def _invested(year: _Years, back: int) -> float | None:
-    invested = _sum(year.at("equity", back), _debt(year, back))
-    cash = year.at("cash", back)
-    return None if invested is None or cash is None else invested - cash
-
-
-def _accruals(year: _Years, income: float | None) -> float | None:
-    cash_flow = year.of("operating_cash_flow")
-    apart = None if income is None or cash_flow is None else income - cash_flow
-    return _percent(apart, year.mean("assets"))
-
-
-def _f_score(year: _Years) -> float | None:
-    """Return how many of the nine signs hold; None where one cannot be told."""
-    begun, former = year.at("assets", 1), year.at("assets", 2)
-    income, earlier = year.of("net_income"), year.before("net_income")
-    revenue, before = year.of("revenue"), year.before("revenue")
-    cash_flow, dilution = year.of("operating_cash_flow"), year.dilution()
+def _f_score(years: list[_Year], dilution: float) -> float:
+    """Return how many of the nine signs hold; NaN where one cannot be told."""
+    now, before, _ = years
+    income, cash_flow = now.of("net_income"), now.of("operating_cash_flow")
+    assets = [year.at("assets") for year in years]
     signs = (
         (income, 0.0),
         (cash_flow, 0.0),
-        (_ratio(income, begun), _ratio(earlier, former)),
+        (_ratio(income, assets[1]), _ratio(before.of("net_income"), assets[2])),
         (cash_flow, income),
         # The signs that are better when they fall stand the other way round.
-        (_leverage(year, 1), _leverage(year, 0)),
-        (_current(year, 0), _current(year, 1)),
-        (_ratio(_gross(year, 0), revenue), _ratio(_gross(year, 1), before)),
-        (_ratio(revenue, begun), _ratio(before, former)),
+        (
+            _ratio(before.at("long_term_debt"), _mean(assets[1], assets[2])),
+            _ratio(now.at("long_term_debt"), _mean(assets[0], assets[1])),
+        ),
+        (now.liquidity, before.liquidity),
+        (_ratio(now.gross, now.of("revenue")), _ratio(before.gross, before.of("revenue"))),
+        (_ratio(now.of("revenue"), assets[1]), _ratio(before.of("revenue"), assets[2])),
+        (0.0, dilution),
     )
-    if dilution is None or any(one is None or other is None for one, other in signs):
-        return None
-    held = sum(one > other for one, other in signs if one is not None and other is not None)
-    return float(held + (dilution <= 0.0))
+    if any(math.isnan(better + worse) for better, worse in signs):
+        return math.nan
+    return float(sum(better > worse for better, worse in signs) + (dilution == 0.0))
 
 
-def _leverage(year: _Years, back: int) -> float | None:
-    return _ratio(year.at("long_term_debt", back), year.mean("assets", back))
+def _year_ends(history: Callable[[str], FigureHistory], ends: date) -> list[date]:
+    """Return the end of the newest year, and the ends of the two before as far as they are told."""
+    year_ends = [ends]
+    known = {end for name in ("net_income", "assets") for _, end in history(name).periods}
+    for _ in range(2):
+        near = [day for day in known if (year_ends[-1] - day).days in ANNUAL]
+        if not near:
+            break
+        year_ends.append(min(near, key=lambda day: abs((year_ends[-1] - day).days - 365)))
+    return year_ends
 
 
-def _current(year: _Years, back: int) -> float | None:
-    return _ratio(year.at("current_assets", back), year.at("current_liabilities", back))
+def _valid(history: Callable[[str], FigureHistory]) -> timedelta:
+    """Return how long after its end the newest period counts: until the next one is reported."""
+    ends = sorted({end for _, end in history("net_income").periods})[-LAST_ENDS:]
+    steps = [(last - first).days for first, last in pairwise(ends)]
+    usual = min((step for step in steps if step >= TO_DATE.start), default=ANNUAL.start)
+    return timedelta(days=min(usual, ANNUAL.stop)) + REPORT_DELAY
 
 
-def _positive(value: float | None) -> float | None:
-    return value if value is not None and value > 0.0 else None
+def _shares(
+    history: Callable[[str], FigureHistory], ends: date, ticker: str
+) -> tuple[date | None, float]:
+    """Return the day of the newest count of shares, and it; the mean of a period where none is.
+
+    NaN where count and mean differ so much that one of them is no count of all shares.
+    """
+    counts = {day: count.value for (_, day), count in history("shares_outstanding").periods.items()}
+    diluted = history("diluted_shares")
+    period = min(diluted.ending(ends), key=days, default=None)
+    mean = None if period is None else diluted.periods[period].value
+    newest = max(counts, default=None)
+    if newest is not None and newest >= ends - timedelta(days=SLACK):
+        good = mean is None or mean / SAME_COUNT < counts[newest] < mean * SAME_COUNT
+        return (newest, counts[newest]) if good else (None, math.nan)
+    if mean is None or SHARE_CLASS.fullmatch(ticker):
+        return None, math.nan
+    return ends, mean
 
 
-def _sum(one: float | None, other: float | None) -> float | None:
-    return None if one is None or other is None else one + other
+def _dilution(history: Callable[[str], FigureHistory], year_ends: list[date]) -> float:
+    """Return by how many percent the diluted shares grew in a year."""
+    diluted = history("diluted_shares")
+    newest = min(diluted.ending(year_ends[0]), key=days, default=None)
+    if newest is None or len(year_ends) == 1:
+        return math.nan
+    former = (
+        diluted.periods[period].value
+        for period in diluted.ending(year_ends[1])
+        if abs(days(period) - days(newest)) <= SLACK
+    )
+    return _growth(diluted.periods[newest].value, next(former, math.nan))
 
 
-def _mean(one: float | None, other: float | None) -> float | None:
-    return None if one is None or other is None else (one + other) / 2.0
+def _mean(begin: float, end: float) -> float:
+    return (begin + end) / 2.0
 
 
-def _ratio(part: float | None, whole: float | None) -> float | None:
+def _ratio(part: float, whole: float) -> float:
     """Return a part of a whole; a whole of 0 or less, or next to it, is no whole."""
-    if part is None or whole is None or whole <= 0.0:
-        return None
-    found = part / whole
-    return found if abs(found) <= LARGEST else None
+    ratio = part / whole if whole > 0.0 else math.nan
+    return ratio if abs(ratio) <= LARGEST else math.nan
 
 
-def _percent(part: float | None, whole: float | None) -> float | None:
-    found = _ratio(part, whole)
-    return None if found is None else 100.0 * found
-
-
-def _growth(now: float | None, before: float | None) -> float | None:
-    found = _ratio(now, before)
-    return None if found is None else 100.0 * (found - 1.0)
+def _growth(now: float, before: float) -> float:
+    return 100.0 * (_ratio(now, before) - 1.0)

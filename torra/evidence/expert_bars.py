@@ -19,7 +19,7 @@ from torra.market.bar_view import BarView
 
 Array = NDArray[np.float64]
 
-HELD: Final = structure.SWING_MEMORY + 2 * structure.PIVOT_BARS
+WINDOW: Final = structure.SWING_MEMORY + 2 * structure.PIVOT_BARS
 """Bars that are read."""
 
 PROFILE_BARS: Final = 200
@@ -54,7 +54,7 @@ class ExpertBars(NamedTuple):
             return None
 
         def newest(name: str) -> Array:
-            return np.array(view.newest(name, HELD), dtype=float)
+            return np.array(view.newest(name, WINDOW), dtype=float)
 
         volume = newest("volume")
         most = float(volume.max())
@@ -72,8 +72,8 @@ class ExpertBars(NamedTuple):
 
     def peaks(self) -> list[int]:
         """Return the bars of the confirmed swing highs that are remembered, oldest first."""
-        found = structure.peaks(self.high)
-        known: list[int] = found[self.last - found <= structure.SWING_MEMORY].tolist()
+        peaks = structure.peaks(self.high)
+        known: list[int] = peaks[self.last - peaks <= structure.SWING_MEMORY].tolist()
         return known
 
     def in_atr(self, distance: float | None) -> float | None:

@@ -19,13 +19,15 @@ is here jumped against it, the days before are of other shares and are left out.
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from datetime import UTC, date, datetime, time, timedelta
+from itertools import groupby
 from typing import Final, NamedTuple
 
 from torra.evidence.company_facts import Books, Filed
 from torra.evidence.company_figures import LARGEST, CompanyFigures
 from torra.evidence.company_figures import read as read_company
+from torra.evidence.outside_numbers import rank_of
 
 FIVE_YEARS: Final = timedelta(days=1826)
 LEAST_DAYS: Final = 250
@@ -55,12 +57,7 @@ RETURN: Final = 0.09
 CHEAP, DEAR = 20.0, 80.0
 """Mean rank up to which a company is cheap among its own five years, and from which it is dear."""
 
-MULTIPLES: Final[Mapping[str, tuple[str, int]]] = {
-    **dict.fromkeys(("pe", "pb", "ev_ebitda"), ("x", 2)),
-    "fcf_yield_pct": ("%", 2),
-}
-"""Each multiple with its unit and decimals."""
-
+MULTIPLES: Final = ("pe", "pb", "ev_ebitda", "fcf_yield_pct")
 Closes = Sequence[tuple[date, float]]
 """Closes of whole days, UTC, oldest first."""
 
@@ -72,102 +69,92 @@ class Known(NamedTuple):
     company: CompanyFigures
 
 
-class Valuation(NamedTuple):
-    """Multiples of the last close by name, their ranks, and what they come to."""
-
-    multiples: Mapping[str, float | None]
-    ranks: Mapping[str, float | None]
-    implied_growth_pct: float | None = None
-
-    @property
-    def rank(self) -> float | None:
-        """How dear the company is among its own five years, over all ranks: 100 is the dearest."""
-        known = [rank for rank in self.ranks.values() if rank is not None]
-        return sum(known) / len(known) if len(known) > 1 else None
-
-    @property
-    def word(self) -> str | None:
-        """The mean rank as a word."""
-        if self.rank is None:
-            return None
-        return "cheap" if self.rank <= CHEAP else "dear" if self.rank >= DEAR else "usual"
-
-
-UNKNOWN: Final = Valuation(dict.fromkeys(MULTIPLES), dict.fromkeys(MULTIPLES))
+Numbers = dict[str, float | str | None]
 
 
 def course(filed: Filed) -> tuple[Known, ...]:
     """Return how a company looked over the last five years, a row for each moment of news."""
     if not filed:
         return ()
-    books, found = Books(), list[Known]()
+    books, known = Books(), list[Known]()
     since = filed[-1].known_at - FIVE_YEARS - timedelta(days=LEAST_DAYS)
     # Of a file with a moment for each value the newest moments.
     late = sorted({row.known_at for row in filed})[-MOST_MOMENTS:]
-    since = max(since, late[0])
-    for row, following in zip(filed, (*filed[1:], None), strict=True):
-        books.hear(row)
-        whole = following is None or following.known_at != row.known_at
-        if whole and row.known_at >= since:
-            company = read_company(books)
-            if company is not None:
-                found.append(Known(row.known_at, company))
-    return tuple(found)
+    for moment, rows in groupby(filed, key=lambda row: row.known_at):
+        for row in rows:
+            books.add(row)
+        if moment >= max(since, late[0]) and (company := read_company(books)) is not None:
+            known.append(Known(moment, company))
+    return tuple(known)
 
 
 def value(
     known: Sequence[Known], closes: Closes, currencies: Collection[str], today: date
-) -> Valuation:
-    """Return what the last close pays for what is known; the closes count in `currencies`."""
+) -> Numbers:
+    """Return what the last close pays for what is known, by feature after `company.`.
+
+    Closes count in `currencies`. Empty where nothing can be told.
+    """
     if not known or not closes or today - closes[-1][0] > NEAR_CLOSE:
-        return UNKNOWN
+        return {}
     company = known[-1].company
     if company.abroad or company.currency in HUNDREDTHS or company.currency not in currencies:
-        return UNKNOWN
-    days = [*_paid(known, closes[_begin(closes) :])]
-    if not days or days[-1][0] != closes[-1][0]:
-        return UNKNOWN
-    worth = days[-1][2]
-    told = [(day, multiples(one, paid)) for day, one, paid in days]
-    now = told[-1][1]
-    ranks = {name: _rank(now[name], ((day, one[name]) for day, one in told)) for name in MULTIPLES}
-    # A high yield is cheap.
-    turned = ranks["fcf_yield_pct"]
-    ranks["fcf_yield_pct"] = None if turned is None else 100.0 - turned
-    return Valuation(now, ranks, implied_growth(company, worth))
+        return {}
+    begin = bisect_left(closes, (closes[-1][0] - FIVE_YEARS, 0.0))
+    paid = _paid(known, closes[begin:])
+    if not paid or paid[-1][0] != closes[-1][0]:
+        return {}
+    days = [(day, multiples(then, worth)) for day, then, worth in paid]
+    now = days[-1][1]
+    ranks = {
+        name: _rank(now[name], [(day, own) for day, row in days if (own := row[name]) is not None])
+        for name in MULTIPLES
+    }
+    if (cheap := ranks.pop("fcf_yield_pct")) is not None:
+        # A high yield is cheap.
+        cheap = 100.0 - cheap
+    ranks["fcf_yield"] = cheap
+    known_ranks = [rank for rank in ranks.values() if rank is not None]
+    dear = sum(known_ranks) / len(known_ranks) if len(known_ranks) > 1 else None
+    return {
+        **now,
+        **{f"{name}_rank": rank for name, rank in ranks.items()},
+        "valuation_rank": dear,
+        "valuation": None if dear is None else _word(dear),
+        "implied_growth_pct": implied_growth(company, paid[-1][2]),
+    }
+
+
+def _word(dear: float) -> str:
+    return "cheap" if dear <= CHEAP else "dear" if dear >= DEAR else "usual"
 
 
 def multiples(company: CompanyFigures, worth: float) -> dict[str, float | None]:
     """Return the multiples of a market value; what is 0 or less has none."""
-    cash, debt = company.cash, company.debt
+    amounts = company.amounts
+    cash, debt, flow = (amounts.get(name) for name in ("cash", "debt", "free_cash_flow"))
     whole = None if cash is None or debt is None else worth + debt - cash
-    whole = None if whole is not None and whole <= 0.0 else whole
-    flow = company.free_cash_flow
     return {
-        "pe": _times(worth, company.net_income),
-        "pb": _times(worth, company.equity),
-        "ev_ebitda": _times(whole, company.ebitda),
+        "pe": _times(worth, amounts.get("net_income")),
+        "pb": _times(worth, amounts.get("equity")),
+        "ev_ebitda": _times(whole, amounts.get("ebitda")),
         "fcf_yield_pct": 100.0 * flow / worth if flow is not None and flow > 0.0 else None,
     }
 
 
 def implied_growth(company: CompanyFigures, worth: float) -> float | None:
     """Return the yearly growth of free cash flow that a market value bets on, in percent."""
-    flow = company.free_cash_flow
+    flow = company.amounts.get("free_cash_flow")
     if flow is None or flow <= 0.0:
         return None
     return 100.0 * (RETURN * worth - flow) / (worth + flow)
 
 
 def _times(paid: float | None, earned: float | None) -> float | None:
-    if paid is None or earned is None or earned <= 0.0:
+    if paid is None or paid <= 0.0 or earned is None or earned <= 0.0:
         return None
-    found = paid / earned
-    return found if found <= LARGEST else None
-
-
-def _begin(closes: Closes) -> int:
-    return bisect_left(closes, (closes[-1][0] - FIVE_YEARS, 0.0))
+    times = paid / earned
+    return times if times <= LARGEST else None
 
 
 Paid = tuple[date, CompanyFigures, float]
@@ -179,11 +166,11 @@ def _paid(known: Sequence[Known], closes: Closes) -> list[Paid]:
 
     A day counts with what was known at its end, the last one with what is known now.
     """
-    moments = [one.since for one in known]
+    moments = [row.since for row in known]
     currency = known[-1].company.currency
     jumped, before = date.min, closes[0][1]
-    found, last, held = list[Paid](), closes[-1][0], 0.0
-    moved = 1.0
+    paid, last = list[Paid](), closes[-1][0]
+    shares_before, moved = 0.0, 1.0
     for day, close in closes:
         if not before / JUMP < close < before * JUMP:
             jumped, moved = day, moved * close / before
@@ -193,16 +180,16 @@ def _paid(known: Sequence[Known], closes: Closes) -> list[Paid]:
         company = known[count - 1].company if count else None
         if company is None or company.currency != currency or close <= 0.0:
             continue
-        counted, shares = company.counted, company.shares
+        counted, shares = company.counted, company.amounts.get("shares")
         if counted is None or not shares or jumped > counted:
             continue
-        if held and _recounted(shares / held, moved):
-            found.clear()
-        if shares != held:
-            held, moved = shares, 1.0
+        if shares_before and _recounted(shares / shares_before, moved):
+            paid.clear()
+        if shares != shares_before:
+            shares_before, moved = shares, 1.0
         if day - company.ends <= company.valid:
-            found.append((day, company, close * shares))
-    return found
+            paid.append((day, company, close * shares))
+    return paid
 
 
 def _recounted(shares: float, moved: float) -> bool:
@@ -215,12 +202,8 @@ def _recounted(shares: float, moved: float) -> bool:
     return not 1.0 / JUMP < shares * moved < JUMP
 
 
-def _rank(now: float | None, days: Iterable[tuple[date, float | None]]) -> float | None:
-    """Return the rank of today's value among the days; None of too few."""
-    told = [(day, found) for day, found in days if found is not None]
-    if now is None or len(told) < LEAST_VALUES or (told[-1][0] - told[0][0]).days < LEAST_DAYS:
+def _rank(now: float | None, days: Sequence[tuple[date, float]]) -> float | None:
+    """Return the rank of today's value among the days that have one; None of too few."""
+    if now is None or len(days) < LEAST_VALUES or (days[-1][0] - days[0][0]).days < LEAST_DAYS:
         return None
-    ordered = sorted(found for _, found in told)
-    below = bisect_left(ordered, now)
-    equal = bisect_right(ordered, now) - below
-    return 100.0 * (below + equal / 2.0) / len(ordered)
+    return rank_of(now, [own for _, own in days])

@@ -17,12 +17,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from datetime import datetime
 from typing import Final, NamedTuple
 
+from agents.features import ids_of
 from torra.evidence.news_digest import NewsStatus
-from torra.evidence.outside_readings import NO_OUTSIDE, OutsideView, SeriesValue
+from torra.evidence.outside_readings import OutsideView, SeriesValue
 
 BLOCK: Final = "flow"
 MEAN_BARS: Final = 20
@@ -71,12 +71,8 @@ Flow = Callable[[str, Sequence[datetime]], FlowThen]
 NO_FLOW: Final = FlowThen({}, str(NewsStatus.OFF))
 """Of a feed that brings none."""
 
-NAMES: Final = (
-    *("ticks", "ticks_ratio", "up_share", "spread_mean_atr", "spread_widest_atr"),
-    *("book_levels", "book_imbalance", "slippage_atr", "book_events"),
-)
+NAMES: Final = [name.partition(".")[2] for name in ids_of(BLOCK)]
 """Features of the block, in order."""
-
 
 STALE: Final = "stale"
 LEFT_OUT: Final = "left_out"
@@ -111,63 +107,32 @@ def read(
 
     For `experts` the delta of those bars is among them.
     """
-    found = _read(then, times, close, atr)
-    if not experts:
-        return found
-    return replace(found, numbers={**found.numbers, DELTA: _delta(then.rows, times)})
-
-
-def _read(then: FlowThen, times: Sequence[datetime], close: datetime, atr: float) -> OutsideView:
+    newest = [then.rows[time] for time in times[-MEAN_BARS:] if time in then.rows]
+    whole = newest if len(newest) == MEAN_BARS else []
+    up, down = sum(row.up for row in whole), sum(row.down for row in whole)
+    delta = {DELTA: (up - down) / (up + down) if up + down else None} if experts else {}
     row = then.rows.get(times[-1])
     if row is None:
-        known = LEFT_OUT if then.status == NewsStatus.AVAILABLE else then.status
-        nothing = {f"{BLOCK}.{name}": None for name in NAMES}
-        return OutsideView(nothing, {BLOCK: known})
-    values = (
-        float(row.ticks),
-        _ratio(then.rows, times),
-        row.up / (row.up + row.down) if row.up + row.down else None,
-        _in_atr(row.spread_mean, atr),
-        _in_atr(row.spread_widest, atr),
-        _number(row.levels),
-        row.imbalance,
-        _in_atr(row.slippage, atr),
-        _number(row.events),
-    )
-    numbers = {f"{BLOCK}.{name}": value for name, value in zip(NAMES, values, strict=True)}
-    seen = SeriesValue(float(row.ticks), row.bar_time, close, then.source)
-    return OutsideView(numbers, {BLOCK: str(NewsStatus.AVAILABLE)}, {BLOCK: seen})
+        status = LEFT_OUT if then.status == NewsStatus.AVAILABLE else then.status
+        return OutsideView(dict.fromkeys(ids_of(BLOCK)) | delta, {BLOCK: status})
+    total = sum(bar.ticks for bar in whole)
 
+    def in_atr(distance: float | None) -> float | None:
+        return distance / atr if distance is not None and 0.0 < atr < math.inf else None
 
-def beside(outside: OutsideView | None, flow: OutsideView) -> OutsideView:
-    """Return the outside numbers with the order flow among them."""
-    known = outside or NO_OUTSIDE
-    return replace(
-        known,
-        numbers={**known.numbers, **flow.numbers},
-        statuses={**known.statuses, **flow.statuses},
-        seen={**known.seen, **flow.seen},
-    )
-
-
-def _ratio(rows: Mapping[datetime, FlowRow], times: Sequence[datetime]) -> float | None:
-    ticks = [rows[time].ticks for time in times[-MEAN_BARS:] if time in rows]
-    if len(ticks) < MEAN_BARS or not sum(ticks):
-        return None
-    return ticks[-1] * len(ticks) / sum(ticks)
-
-
-def _delta(rows: Mapping[datetime, FlowRow], times: Sequence[datetime]) -> float | None:
-    """Return the moves up less those down as a share of both; None without a row of each bar."""
-    known = [rows[time] for time in times[-MEAN_BARS:] if time in rows]
-    up, down = sum(row.up for row in known), sum(row.down for row in known)
-    return (up - down) / (up + down) if len(known) == MEAN_BARS and up + down else None
-
-
-def _in_atr(distance: float | None, atr: float) -> float | None:
-    if distance is None or not math.isfinite(atr) or atr <= 0.0:
-        return None
-    return distance / atr
+    numbers: dict[str, float | str | None] = {
+        "flow.ticks": float(row.ticks),
+        "flow.ticks_ratio": row.ticks * MEAN_BARS / total if total else None,
+        "flow.up_share": row.up / (row.up + row.down) if row.up + row.down else None,
+        "flow.spread_mean_atr": in_atr(row.spread_mean),
+        "flow.spread_widest_atr": in_atr(row.spread_widest),
+        "flow.book_levels": _number(row.levels),
+        "flow.book_imbalance": row.imbalance,
+        "flow.slippage_atr": in_atr(row.slippage),
+        "flow.book_events": _number(row.events),
+    }
+    value = SeriesValue(float(row.ticks), row.bar_time, close, then.source)
+    return OutsideView(numbers | delta, {BLOCK: str(NewsStatus.AVAILABLE)}, {BLOCK: value})
 
 
 def _number(count: int | None) -> float | None:

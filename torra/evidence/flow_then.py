@@ -26,13 +26,13 @@ STORED: Final = "store"
 
 def known(flow: FlowRows) -> Flow:
     """Return the function that gives the rows of bars by their open times."""
-    held = {name: {row.bar_time: row for row in rows} for name, rows in flow.items()}
+    by_time = {name: {row.bar_time: row for row in rows} for name, rows in flow.items()}
 
     def then(timeframe: str, times: Sequence[datetime]) -> FlowThen:
-        rows = held.get(timeframe, {})
-        found = {time: rows[time] for time in times if time in rows}
-        status = str(NewsStatus.AVAILABLE) if times[-1] in found else LEFT_OUT
-        return FlowThen(found, status, STORED)
+        stored = by_time.get(timeframe, {})
+        rows = {time: stored[time] for time in times if time in stored}
+        status = str(NewsStatus.AVAILABLE) if times[-1] in rows else LEFT_OUT
+        return FlowThen(rows, status, STORED)
 
     return then
 

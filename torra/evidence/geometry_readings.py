@@ -23,11 +23,12 @@ nothing raises.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Final, NamedTuple
+from typing import Final
 
 import numpy as np
 
 from agents.contracts import PATTERNS
+from agents.features import ids_of
 from torra.evidence import chart_patterns
 from torra.evidence.chart_patterns import NECKED, ChartPattern
 from torra.evidence.expert_bars import ExpertBars, Numbers, most_traded
@@ -42,66 +43,45 @@ LEVELS: Final = 8
 MERGED_ATR: Final = 0.1
 """A level this near to a nearer one adds nothing."""
 
-LEVEL_NAMES: Final = tuple(f"level.{number}" for number in range(1, LEVELS + 1))
-PATTERN_NAMES: Final = tuple(f"pattern.{name}" for name in PATTERNS)
-
-UNITS: Final = {
-    "channel_slope_atr": ("ATR a bar", 4),
-    "channel_r2": ("of 1", 4),
-    "channel_place": ("of 1", 4),
-    "compression": ("of 1", 4),
-    "double_top_gap_atr": ("ATR", 4),
-    "double_bottom_gap_atr": ("ATR", 4),
-    "neckline_atr": ("ATR", 4),
-    "fib_nearest": ("", 0),
-    "fib_distance_atr": ("ATR", 4),
-    **dict.fromkeys((*PATTERN_NAMES, "pattern_done"), ("", 0)),
-}
-"""Unit and decimals of each number that is no price, by name."""
-
-
-class PriceChannel(NamedTuple):
-    """A line through the closes and its parallels at the deciding bar, in units of the price.
-
-    `r2` is None where the closes are all the same.
-    """
-
-    slope: float
-    r2: float | None
-    lower: float
-    upper: float
+LEVEL_IDS: Final = [f"geometry.level.{number}" for number in range(1, LEVELS + 1)]
 
 
 def read(bars: ExpertBars | None, row: Mapping[str, float]) -> Numbers:
     """Return the numbers of the block; `row` has the retracements of the newest leg."""
     if bars is None:
-        return dict.fromkeys((*UNITS, *LEVEL_NAMES))
+        return dict.fromkeys(sorted(ids_of("geometry"), key=LEVEL_IDS.__contains__))
     close = float(bars.close[-1])
-    channel, found = channel_of(bars), chart_patterns.find(bars)
-    neckline = _neckline(found)
+    slope, r2, lower, upper = channel_of(bars)
+    patterns = chart_patterns.find(bars)
+    neckline = _neckline(patterns)
     retracements = {name: row[name] for name in FIBONACCI if np.isfinite(row[name])}
     nearest = min(retracements, key=lambda name: abs(close - retracements[name]), default=None)
-    width = channel.upper - channel.lower
-    known: Numbers = {
-        "channel_slope_atr": bars.in_atr(channel.slope),
-        "channel_r2": channel.r2,
-        "channel_place": (close - channel.lower) / width if width > 0.0 else None,
-        "compression": _compression(bars),
-        "double_top_gap_atr": _gap(bars),
-        "double_bottom_gap_atr": _gap(bars.upside_down()),
-        "neckline_atr": bars.in_atr(None if neckline is None else close - neckline),
-        "fib_nearest": nearest,
-        "fib_distance_atr": bars.in_atr(None if nearest is None else close - retracements[nearest]),
+    computed = (lower, upper, *retracements.values(), neckline, most_traded(bars))
+    return {
+        "geometry.channel_slope_atr": bars.in_atr(slope),
+        "geometry.channel_r2": r2,
+        "geometry.channel_place": (close - lower) / (upper - lower) if upper > lower else None,
+        "geometry.compression": _compression(bars),
+        "geometry.double_top_gap_atr": _gap(bars),
+        "geometry.double_bottom_gap_atr": _gap(bars.upside_down()),
+        "geometry.neckline_atr": bars.in_atr(None if neckline is None else close - neckline),
+        "geometry.fib_nearest": nearest,
+        "geometry.fib_distance_atr": bars.in_atr(
+            None if nearest is None else close - retracements[nearest]
+        ),
+        **_nearest_levels(bars, (price for price in computed if price is not None)),
+        **{f"geometry.pattern.{name}": float(name in patterns) for name in PATTERNS},
+        "geometry.pattern_done": float(
+            bool(patterns) and all(pattern.done for pattern in patterns.values())
+        ),
     }
-    computed = (channel.lower, channel.upper, *retracements.values(), neckline, most_traded(bars))
-    levels = _nearest_levels(bars, (price for price in computed if price is not None))
-    patterns = {f"pattern.{name}": float(name in found) for name in PATTERNS}
-    done = {"pattern_done": float(bool(found) and all(one.done for one in found.values()))}
-    return known | levels | patterns | done
 
 
-def channel_of(bars: ExpertBars) -> PriceChannel:
-    """Return the channel of the newest bars."""
+def channel_of(bars: ExpertBars) -> tuple[float, float | None, float, float]:
+    """Return slope and R² of the line through the newest closes, and its parallels' last prices.
+
+    The lower one comes first. R² is None where the closes are all the same.
+    """
     high, low, close = (a[-CHANNEL_BARS:] for a in (bars.high, bars.low, bars.close))
     steps = np.arange(len(close)) - (len(close) - 1) / 2
     away = close - close.mean()
@@ -112,9 +92,7 @@ def channel_of(bars: ExpertBars) -> PriceChannel:
     whole = float(away @ away) if close.max() > close.min() else 0.0
     r2 = max(0.0, 1.0 - left / whole) if whole > 0.0 else None
     end = float(line[-1])
-    return PriceChannel(
-        slope, r2, end - float((line - low).max()), end + float((high - line).max())
-    )
+    return slope, r2, end - float((line - low).max()), end + float((high - line).max())
 
 
 def _compression(bars: ExpertBars) -> float | None:
@@ -132,11 +110,11 @@ def _gap(bars: ExpertBars) -> float | None:
     return bars.in_atr(abs(float(bars.high[newest[0]] - bars.high[newest[1]])))
 
 
-def _neckline(found: Mapping[str, ChartPattern]) -> float | None:
+def _neckline(patterns: Mapping[str, ChartPattern]) -> float | None:
     """Return the neckline of the pattern whose last swing is newest; None where two are."""
-    necked = [one for name, one in found.items() if name in NECKED]
-    last = max((one.last for one in necked), default=0)
-    newest = {one.line for one in necked if one.last == last}
+    necked = [pattern for name, pattern in patterns.items() if name in NECKED]
+    last = max((pattern.last for pattern in necked), default=0)
+    newest = {pattern.line for pattern in necked if pattern.last == last}
     return newest.pop() if len(newest) == 1 else None
 
 
@@ -148,7 +126,7 @@ def _nearest_levels(bars: ExpertBars, computed: Iterable[float]) -> Numbers:
     """
     close, kept = float(bars.close[-1]), list[float]()
     if bars.in_atr(0.0) is None:
-        return dict.fromkeys(LEVEL_NAMES)
+        return dict.fromkeys(LEVEL_IDS)
     heading = close - float(bars.close[-1 - NARROW_BARS])
 
     def order(price: float) -> tuple[float, bool]:
@@ -160,4 +138,4 @@ def _nearest_levels(bars: ExpertBars, computed: Iterable[float]) -> Numbers:
     for price in sorted(map(float, (*swings, *computed)), key=order):
         if all(abs(price - other) > MERGED_ATR * bars.atr for other in kept):
             kept.append(price)
-    return dict(zip(LEVEL_NAMES, [*kept, *[None] * LEVELS][:LEVELS], strict=True))
+    return dict(zip(LEVEL_IDS, [*kept, *[None] * LEVELS][:LEVELS], strict=True))

@@ -24,6 +24,7 @@ from typing import Final
 
 import numpy as np
 
+from agents.features import ids_of
 from torra.evidence.expert_bars import ExpertBars, Numbers, most_traded
 
 SWEEP_BARS: Final = 5
@@ -43,58 +44,42 @@ VWAP_BARS: Final = 100
 DIVERGENCE_ATR: Final = 0.5
 """How far price must have gone against delta, in ATR."""
 
-UNITS: Final = {
-    "sweep_high": ("", 0),
-    "sweep_low": ("", 0),
-    "sweep_age": ("bars", 0),
-    "pool_above_atr": ("ATR", 4),
-    "pool_below_atr": ("ATR", 4),
-    "pool_above_touches": ("", 0),
-    "pool_below_touches": ("", 0),
-    "effort": ("x", 4),
-    "vwap_atr": ("ATR", 4),
-    "poc_atr": ("ATR", 4),
-    "delta20": ("of 1", 4),
-    "divergence": ("", 0),
-}
-"""Unit and decimals of each number, by name."""
-
 
 def read(bars: ExpertBars | None, delta: float | None) -> Numbers:
     """Return the numbers of the block; `delta` is that of the last 20 bars, None where unknown."""
     if bars is None:
-        return dict.fromkeys(UNITS)
+        return dict.fromkeys(ids_of("liquidity"))
     turned = bars.upside_down()
     swept_high, swept_low = _sweeps(bars), _sweeps(turned)
     above, touches_above = _pool(bars)
     below, touches_below = _pool(turned)
-    traded = most_traded(bars)
+    close, traded = float(bars.close[-1]), most_traded(bars)
     return {
-        "sweep_high": _recent(swept_high),
-        "sweep_low": _recent(swept_low),
-        "sweep_age": min(swept_high + swept_low, default=None),
-        "pool_above_atr": above,
-        "pool_below_atr": below,
-        "pool_above_touches": touches_above,
-        "pool_below_touches": touches_below,
-        "effort": _effort(bars),
-        "vwap_atr": _vwap(bars),
-        "poc_atr": bars.in_atr(None if traded is None else float(bars.close[-1]) - traded),
-        "delta20": delta,
-        "divergence": _divergence(bars, delta),
+        "liquidity.sweep_high": _recent(swept_high),
+        "liquidity.sweep_low": _recent(swept_low),
+        "liquidity.sweep_age": min(swept_high + swept_low, default=None),
+        "liquidity.pool_above_atr": above,
+        "liquidity.pool_below_atr": below,
+        "liquidity.pool_above_touches": touches_above,
+        "liquidity.pool_below_touches": touches_below,
+        "liquidity.effort": _effort(bars),
+        "liquidity.vwap_atr": _vwap(bars),
+        "liquidity.poc_atr": bars.in_atr(None if traded is None else close - traded),
+        "liquidity.delta20": delta,
+        "liquidity.divergence": _divergence(bars, delta),
     }
 
 
 def _sweeps(bars: ExpertBars) -> list[float]:
     """Return how many bars ago each swing high was taken by a bar that closed back below it."""
-    found = []
+    ages = []
     for peak in bars.peaks():
         level = bars.high[peak]
         after = bars.high[peak + 1 :] > level
         taken = peak + 1 + int(after.argmax())
         if after.any() and bars.close[taken] < level:
-            found.append(float(bars.last - taken))
-    return found
+            ages.append(float(bars.last - taken))
+    return ages
 
 
 def _recent(ages: list[float]) -> float:
@@ -103,18 +88,18 @@ def _recent(ages: list[float]) -> float:
 
 def _pool(bars: ExpertBars) -> tuple[float | None, float | None]:
     """Return how far the nearest pool above the close is, in ATR, and how many levels it has."""
-    apart = POOL_ATR * bars.atr
-    if bars.in_atr(apart) is None:
+    width = POOL_ATR * bars.atr
+    if bars.in_atr(width) is None:
         return None, None
     levels = sorted(
         float(bars.high[peak])
         for peak in bars.peaks()
-        # A swing is confirmed by later bars, so there is one.
+        # A swing is confirmed by later bars, so there are some.
         if bars.high[peak] >= bars.close[-1]
-        and bars.high[peak + 1 :].max() <= bars.high[peak] + apart
+        and bars.high[peak + 1 :].max() <= bars.high[peak] + width
     )
     for level in levels:
-        touches = sum(level <= other <= level + apart for other in levels)
+        touches = sum(level <= other <= level + width for other in levels)
         if touches >= POOL_LEAST:
             return bars.in_atr(level - float(bars.close[-1])), float(touches)
     return None, 0.0

@@ -20,7 +20,10 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
 from functools import lru_cache
+from pathlib import Path
 from typing import Final
+
+from agents.features import rows_of
 
 NEAR: Final = 0.8
 """Two headlines are one story when the words they share are this share of all their words."""
@@ -95,7 +98,7 @@ class NewsItem:
     url: str = ""
     tickers: tuple[str, ...] = ()
 
-    def seen(self, moment: datetime) -> NewsItem:
+    def first_seen_at(self, moment: datetime) -> NewsItem:
         """Return the item first seen at a moment, rounded up to a whole second.
 
         Rounding up never makes anything known earlier than it was.
@@ -172,21 +175,23 @@ def view(
     max_items: int,
 ) -> NewsView:
     """Return what was known of the news at `as_of`."""
-    found = unique(counting(items, subject, as_of=as_of, max_age_hours=max_age_hours))
-    counted = sorted(
-        (_weighted(item, as_of, half_life_hours) for item in found),
-        key=lambda one: (-one.weight, one.age_hours, *_order(one.item)),
-    )
-    events = {
-        name: [one for one in counted if one.item.event == name]
-        for name in sorted({one.item.event for one in counted})
-    }
+    counted = []
+    for item in unique(counting(items, subject, as_of=as_of, max_age_hours=max_age_hours)):
+        # A vendor's clock may be ahead of ours by EARLY.
+        age = max(0.0, (as_of - item.published) / timedelta(hours=1))
+        # A very old item would weigh 0.0, and a weight is above 0.
+        weight = max(0.5 ** (age / half_life_hours), sys.float_info.min)
+        counted.append(Weighted(item, age, weight))
+    counted.sort(key=lambda row: (-row.weight, row.age_hours, *_order(row.item)))
+    classes = defaultdict[str, list[Weighted]](list)
+    for row in counted:
+        classes[row.item.event].append(row)
     return NewsView(
         status=status,
         items=tuple(counted[:max_items]),
         unique=len(counted),
-        score=_said(counted),
-        events={name: (len(some), _said(some) or 0.0) for name, some in events.items()},
+        score=_score(counted),
+        events={name: (len(rows), _score(rows) or 0.0) for name, rows in sorted(classes.items())},
     )
 
 
@@ -198,15 +203,15 @@ def counting(
     Of more than COUNTED items those that were published last.
     """
     oldest = timedelta(hours=max_age_hours)
-    found = [
+    young = [
         item
         for item in items
         if item.first_seen <= as_of and as_of - item.published <= oldest and concerns(item, subject)
     ]
-    if len(found) <= COUNTED:
-        return found
+    if len(young) <= COUNTED:
+        return young
     # By id too: of equal times the same ones must be left, whatever order they came in.
-    return sorted(found, key=lambda item: (item.published, item.id), reverse=True)[:COUNTED]
+    return sorted(young, key=lambda item: (item.published, item.id), reverse=True)[:COUNTED]
 
 
 def concerns(item: NewsItem, subject: NewsSubject) -> bool:
@@ -218,34 +223,31 @@ def concerns(item: NewsItem, subject: NewsSubject) -> bool:
     names = _names(subject)
     if any(ticker.upper() in names for ticker in item.tickers):
         return True
-    asked = item.topic.partition(":")[2]
-    if subject.ticker and asked == f"{COMPANY}{subject.ticker}":
+    topic = item.topic.partition(":")[2]
+    if subject.ticker and topic == f"{COMPANY}{subject.ticker}":
         return True
-    return _spoken_of(subject, item.headline, item.summary)
+    return _mentions(subject, item.headline, item.summary)
 
 
 def terms_of(subject: NewsSubject) -> tuple[str, ...]:
     """Return the search terms of a subject; one of them makes a headline concern it."""
     if subject.terms:
         return subject.terms
-    symbol = subject.symbol.upper()
-    currencies = tuple(
+    symbol, asset = subject.symbol.upper(), subject.asset
+    currencies = [
         word
         for currency in subject.currencies
-        for word in (currency, *CURRENCY_TERMS.get(currency, ()))
-    )
-    match subject.asset:
-        case "stock":
-            return ()
-        case "fx":
-            return (symbol, f"{symbol[:3]}/{symbol[3:]}", *currencies)
-        case "crypto":
-            base = coin(symbol)
-            return (base, *COIN_TERMS.get(base, ()), *ASSET_TERMS["crypto"])
-        case "gold" | "oil" | "index":
-            return (symbol, *ASSET_TERMS[subject.asset])
-        case _:
-            return (symbol, *currencies)
+        for word in (currency, *TERMS["currency"].get(currency, ()))
+    ]
+    if asset == "stock":
+        return ()
+    if asset == "crypto":
+        base = coin(symbol)
+        return (base, *TERMS["coin"].get(base, ()), *TERMS["asset"]["crypto"])
+    if asset in TERMS["asset"]:
+        return (symbol, *TERMS["asset"][asset])
+    pair = (f"{symbol[:3]}/{symbol[3:]}",) if asset == "fx" else ()
+    return (symbol, *pair, *currencies)
 
 
 def coin(symbol: str) -> str:
@@ -260,12 +262,12 @@ def unique(items: Iterable[NewsItem]) -> list[NewsItem]:
     Jaccard index of the two sets) are at least NEAR, and its numbers are the same.
     """
     # The first sight of a story is the one that is kept, in whatever order they are handed in.
-    found = sorted(items, key=_order)
-    said = [tokens(item.headline) for item in found]
-    common = Counter(word for words in said for word in words)
+    in_order = sorted(items, key=_order)
+    texts = [tokens(item.headline) for item in in_order]
+    common = Counter(word for words in texts for word in words)
     kept: list[NewsItem] = []
     places: dict[tuple[frozenset[str], str], list[frozenset[str]]] = defaultdict(list)
-    for item, words in zip(found, said, strict=True):
+    for item, words in zip(in_order, texts, strict=True):
         marks = _marks(words, common)
         if any(_near(words, others) for mark in marks for others in places[mark]):
             continue
@@ -304,15 +306,15 @@ def tokens(text: str) -> frozenset[str]:
 def event_class(text: str) -> str:
     """Return what a headline is about: the class of EVENT_CLASSES most of whose words it holds.
 
-    Between classes with as many words the one that stands first in EVENT_WORDS wins.
+    Between classes with as many words the one that comes first in the table wins.
     """
-    found = {
+    hits = {
         name: len({match.lower() for match in pattern.findall(text)})
         for name, pattern in EVENT_PATTERNS.items()
     }
-    # max keeps the first of equals: the order of EVENT_WORDS decides.
-    best = max(found, key=lambda name: found[name])
-    return best if found[best] else "other"
+    # max keeps the first of equals: the order of the table decides.
+    best = max(hits, key=lambda name: hits[name])
+    return best if hits[best] else OTHER
 
 
 def rounded_up(moment: datetime) -> datetime:
@@ -327,11 +329,11 @@ def rated(item: NewsItem, score: Callable[[str], float]) -> NewsItem:
     Whatever the function says, the score is a number that can be stored.
     """
     event = event_class(item.headline)
-    said = float(score(f"{item.headline}. {item.summary}"))
+    value = float(score(f"{item.headline}. {item.summary}"))
     return replace(
         item,
         # A tick stores what it saw: a score of NaN would fail its transaction.
-        score=max(-1.0, min(1.0, said)) if math.isfinite(said) else 0.0,
+        score=max(-1.0, min(1.0, value)) if math.isfinite(value) else 0.0,
         event=event_class(item.summary) if event == OTHER else event,
     )
 
@@ -345,25 +347,18 @@ def _order(item: NewsItem) -> tuple[datetime, datetime, str]:
     return item.first_seen, item.published, item.id
 
 
-def _weighted(item: NewsItem, as_of: datetime, half_life_hours: float) -> Weighted:
-    # A vendor's clock may be ahead of ours by EARLY.
-    age = max(0.0, (as_of - item.published) / timedelta(hours=1))
-    # A very old item would weigh 0.0, and a weight is above 0.
-    return Weighted(item, age, max(0.5 ** (age / half_life_hours), sys.float_info.min))
-
-
-def _said(some: Sequence[Weighted]) -> float | None:
+def _score(rows: Sequence[Weighted]) -> float | None:
     """Return the common score of headlines, sum(w s) / max(1, sum(w)); None without any."""
-    if not some:
+    if not rows:
         return None
-    total = math.fsum(one.weight * one.item.score for one in some)
-    mean = total / max(1.0, math.fsum(one.weight for one in some))
+    total = math.fsum(row.weight * row.item.score for row in rows)
+    mean = total / max(1.0, math.fsum(row.weight for row in rows))
     # Rounding may push a mean of ones a little beyond 1.
     return round(max(-1.0, min(1.0, mean)), DECIMALS) + 0.0
 
 
 @lru_cache(maxsize=REMEMBERED)
-def _spoken_of(subject: NewsSubject, headline: str, summary: str) -> bool:
+def _mentions(subject: NewsSubject, headline: str, summary: str) -> bool:
     pattern = _pattern(terms_of(subject))
     return pattern is not None and pattern.search(f"{headline}\n{summary}") is not None
 
@@ -392,104 +387,25 @@ ROUNDING: Final = 1e-9
 WORD: Final = re.compile(r"\w+")
 DIGIT: Final = re.compile(r"\d")
 
-RATES: Final = (
-    "fed", "federal reserve", "fomc", "interest rate", "interest rates", "rate cut", "rate cuts",
-    "rate hike", "rate hikes", "inflation", "cpi", "pce", "payrolls", "jobs report",
-    "treasury yield", "treasury yields", "treasuries", "bond yields", "central bank",
-    "central banks",
-)  # fmt: skip
-"""Words of what moves the dollar and, with it, gold and shares."""
 
-ASSET_TERMS: Final[Mapping[str, tuple[str, ...]]] = {
-    "gold": (
-        "gold", "bullion", "xau", "precious metal", "precious metals", "safe haven", "dollar index",
-        "dxy", "real yields", "tariff", "tariffs", *RATES,
-    ),
-    "oil": (
-        "oil", "crude", "brent", "wti", "opec", "opec+", "petroleum", "gasoline", "diesel",
-        "barrel", "barrels", "refinery", "refineries", "pipeline", "strait of hormuz",
-    ),
-    "index": (
-        "stocks", "equities", "wall street", "stock market", "stock futures", "s&p 500", "s&p",
-        "nasdaq", "dow jones", "dow", "russell 2000", "dax", "ftse", "nikkei", "tariff", "tariffs",
-        *RATES,
-    ),
-    "crypto": (
-        "crypto", "cryptocurrency", "cryptocurrencies", "digital asset", "digital assets",
-        "stablecoin", "stablecoins",
-    ),
-}  # fmt: skip
-"""Search terms by asset class, for symbols that name none. Ours, by judgement."""
+def _read() -> dict[str, dict[str, tuple[str, ...]]]:
+    """Return the words by group and name; `*rates` stands for those of the group `rates`."""
+    groups = defaultdict[str, dict[str, tuple[str, ...]]](dict)
+    for row in rows_of(Path(__file__).with_name("news_terms.csv")):
+        terms = row["terms"].replace("*rates", "; ".join(groups["rates"].get("", ())))
+        groups[row["group"]][row["name"]] = tuple(terms.split("; "))
+    return groups
 
-CURRENCY_TERMS: Final[Mapping[str, tuple[str, ...]]] = {
-    "USD": ("dollar", "greenback", "dxy", *RATES),
-    "EUR": ("euro", "ecb", "european central bank", "eurozone", "euro zone", "euro area", "bund"),
-    "GBP": ("pound", "sterling", "bank of england", "boe", "gilt", "gilts"),
-    "JPY": ("yen", "bank of japan", "boj"),
-    "CHF": ("franc", "swiss national bank", "snb"),
-    "AUD": ("australian dollar", "aussie", "reserve bank of australia", "rba"),
-    "NZD": ("new zealand dollar", "kiwi", "reserve bank of new zealand", "rbnz"),
-    "CAD": ("canadian dollar", "loonie", "bank of canada", "boc"),
-    "CNY": ("yuan", "renminbi", "people's bank of china", "pboc"),
-    "SEK": ("krona", "riksbank"),
-    "NOK": ("krone", "norges bank"),
-    "MXN": ("peso", "banxico"),
-    "ZAR": ("rand",),
-    "TRY": ("lira",),
-}
-"""Search terms by currency, beside its code."""
 
-COIN_TERMS: Final[Mapping[str, tuple[str, ...]]] = {
-    "BTC": ("bitcoin", "xbt"),
-    "ETH": ("ethereum", "ether"),
-    "SOL": ("solana",),
-    "XRP": ("ripple",),
-    "ADA": ("cardano",),
-    "DOGE": ("dogecoin",),
-    "LTC": ("litecoin",),
-    "BNB": ("binance coin",),
-}
+TERMS: Final = _read()
+"""Search terms of an asset class, of a currency beside its code, of a coin; words of an event.
 
-EVENT_WORDS: Final[Mapping[str, tuple[str, ...]]] = {
-    "guidance": (
-        "guidance", "outlook", "forecast", "forecasts", "profit warning", "raises forecast",
-        "cuts forecast", "expects revenue", "sees revenue",
-    ),
-    "rating": (
-        "upgrade", "upgrades", "upgraded", "downgrade", "downgrades", "downgraded", "price target",
-        "overweight", "underweight", "initiates coverage", "outperform", "underperform",
-        "credit rating", "rating cut", "rating raised", "moody's", "fitch",
-    ),
-    "earnings": (
-        "earnings", "quarterly results", "quarterly profit", "quarterly loss", "quarterly revenue",
-        "eps", "beats estimates", "misses estimates", "net income", "results beat", "results miss",
-    ),
-    "regulatory": (
-        "regulator", "regulators", "regulation", "regulatory", "antitrust", "lawsuit", "sues",
-        "sued", "probe", "investigation", "fined", "sec", "doj", "ftc", "cftc", "fda",
-        "court", "settlement", "ban", "bans", "banned", "approval", "approves",
-    ),
-    "supply": (
-        "opec", "opec+", "output", "production", "inventory", "inventories", "stockpiles",
-        "stockpile", "supply", "shortage", "shortages", "mine", "mines", "refinery", "pipeline",
-        "outage", "strike", "shutdown", "export ban", "glut",
-    ),
-    "macro": (
-        "fed", "federal reserve", "fomc", "ecb", "bank of england", "bank of japan", "boj", "boe",
-        "central bank", "central banks", "interest rate", "interest rates", "rate cut", "rate cuts",
-        "rate hike", "rate hikes", "inflation", "cpi", "pce", "ppi", "gdp", "payrolls",
-        "unemployment", "jobless claims", "jobs report", "retail sales", "pmi", "recession",
-        "treasury yields", "yields",
-    ),
-    "geopolitical": (
-        "war", "attack", "attacks", "missile", "missiles", "invasion", "invades", "military",
-        "troops", "sanction", "sanctions", "ceasefire", "conflict", "tariff", "tariffs",
-        "trade war", "election", "coup", "geopolitical", "airstrike", "airstrikes", "embargo",
-        "nuclear",
-    ),
-}  # fmt: skip
-"""The words of each event class. The first class wins a tie, so those that say more come first."""
+Ours, by judgement. The words of `rates` move the dollar and, with it, gold and shares. The first
+class of events wins a tie, so those that say more come first.
+"""
 
 EVENT_PATTERNS: Final = {
-    name: pattern for name, words in EVENT_WORDS.items() if (pattern := _pattern(words)) is not None
+    name: pattern
+    for name, words in TERMS["event"].items()
+    if (pattern := _pattern(words)) is not None
 }

@@ -1,9 +1,9 @@
 """Keeps files of headlines as a tick may see them: read and scored already, whole, unchanging.
 
-A thread looks at the files from time to time; that may take seconds, and may hang with a drive. A
-tick takes the result of the last look and waits for nothing. Where nothing looks, as for a single
-tick, the files stand as they were opened, and the few items that count are scored when they are
-asked for.
+A thread refreshes the files from time to time; that may take seconds, and may hang with a drive. A
+tick takes the result of the last refresh and waits for nothing. Where nothing refreshes, as for a
+single tick, the files are as they were opened, and the few items that count are scored when they
+are asked for.
 """
 
 from __future__ import annotations
@@ -11,10 +11,9 @@ from __future__ import annotations
 import threading
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from functools import lru_cache
-from typing import Final, Protocol
+from typing import Final, NamedTuple, Protocol
 
 from torra.evidence.news_digest import (
     COUNTED,
@@ -27,30 +26,28 @@ from torra.evidence.news_digest import (
 )
 
 LATE_FILE_S: Final = 120.0
-"""A file that could not be looked at for so long counts as gone: a reading takes seconds."""
+"""A file that was not refreshed for so long counts as gone: a reading takes seconds."""
 
 
-@dataclass(frozen=True)
-class ShelvedNews:
-    """Headlines as they stood in a file, oldest sight first; it never changes.
+class StoredNews(NamedTuple):
+    """Headlines as they stood in a file, and when each was first seen, oldest first.
 
-    `status` and `told` say whether the file could be read when somebody looked last, and if not,
-    why.
+    `status` and `detail` say whether the file could be read at the last refresh, and if not, why.
     """
 
     items: Sequence[NewsItem]
-    seen: Sequence[datetime]
+    moments: Sequence[datetime]
     status: NewsStatus = NewsStatus.AVAILABLE
-    told: str = ""
+    detail: str = ""
 
     def between(self, since: datetime, as_of: datetime) -> Sequence[NewsItem]:
         """Return what was first seen in (since, as_of], at most the newest READ_ITEMS."""
-        first, last = bisect_right(self.seen, since), bisect_right(self.seen, as_of)
+        first, last = bisect_right(self.moments, since), bisect_right(self.moments, as_of)
         return self.items[max(first, last - READ_ITEMS) : last]
 
 
 class Headlines(Protocol):
-    """A file of headlines (torra.news.source.HeadlineFile)."""
+    """A file of headlines (torra.news.source.HeadlineFile), or those of a replay."""
 
     @property
     def topic(self) -> str:
@@ -58,7 +55,7 @@ class Headlines(Protocol):
         ...
 
     @property
-    def reading(self) -> ShelvedNews:
+    def reading(self) -> StoredNews:
         """The last reading."""
         ...
 
@@ -67,21 +64,20 @@ class Headlines(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class _Finished:
+class _Scored(NamedTuple):
     """A reading with its scored items by id, None for an item that concerns no subject.
 
-    It never changes. `scored` is None before the first look; `at` is the time of the last look.
+    `scored` is None before the first refresh; `at` is the time of the last one.
     """
 
-    reading: ShelvedNews
+    reading: StoredNews
     at: float
     subjects: tuple[NewsSubject, ...] = ()
     scored: Mapping[str, NewsItem | None] | None = None
 
 
 class Shelves:
-    """The files by name. `read` scores an item; one thread looks at a time, any thread asks."""
+    """The files by name. `read` scores an item; one thread refreshes at a time, any thread asks."""
 
     def __init__(
         self,
@@ -93,9 +89,9 @@ class Shelves:
         self._monotonic = monotonic
         self._read = read
         self._read_now = lru_cache(maxsize=2 * COUNTED)(read)
-        self._looking = threading.Lock()
-        self._finished = {
-            name: _Finished(file.reading, monotonic()) for name, file in self._files.items()
+        self._refreshing = threading.Lock()
+        self._scored = {
+            name: _Scored(file.reading, monotonic()) for name, file in self._files.items()
         }
 
     def __iter__(self) -> Iterator[str]:
@@ -109,39 +105,40 @@ class Shelves:
         """Read the files that have changed, score what is new, and replace each result as a whole.
 
         `wanted` returns the subjects that a file is read for; nothing else is scored. While another
-        thread looks, this does nothing.
+        thread does so, this does nothing.
         """
         # A drive may hang for minutes: nobody may queue behind it.
-        if not self._looking.acquire(blocking=False):
+        if not self._refreshing.acquire(blocking=False):
             return
         try:
             for name, file in self._files.items():
                 file.look()
-                self._finished[name] = self._scored(file.reading, tuple(wanted(name)), name)
+                subjects = tuple(wanted(name))
+                scored = self._scores(self._scored[name], file.reading, subjects)
+                self._scored[name] = _Scored(file.reading, self._monotonic(), subjects, scored)
         finally:
-            self._looking.release()
+            self._refreshing.release()
 
-    def _scored(
-        self, reading: ShelvedNews, subjects: tuple[NewsSubject, ...], name: str
-    ) -> _Finished:
-        """Return a reading with its scores; items that are scored already keep their score."""
-        last = self._finished[name]
-        scored = last.scored if subjects == last.subjects else None
+    def _scores(
+        self, last: _Scored, reading: StoredNews, subjects: tuple[NewsSubject, ...]
+    ) -> Mapping[str, NewsItem | None]:
+        """Return the scored items of a reading; an item that has a score keeps it."""
+        decided = (last.scored or {}) if subjects == last.subjects else {}
         # By identity: a file that was not read again has the very same items.
-        if scored is None or reading.items is not last.reading.items:
-            known, decided = last.scored or {}, scored or {}
-            scored = {
-                item.id: decided[item.id]
-                if item.id in decided
-                # A score holds for any subject; that an item concerned nobody holds for the old
-                # subjects alone.
-                else known.get(item.id) or self._judged(item, subjects)
-                for item in reading.items
-            }
-        return _Finished(reading, self._monotonic(), subjects, scored)
+        if decided and reading.items is last.reading.items:
+            return decided
 
-    def _judged(self, item: NewsItem, subjects: tuple[NewsSubject, ...]) -> NewsItem | None:
-        return self._read(item) if any(concerns(item, one) for one in subjects) else None
+        def scored(item: NewsItem) -> NewsItem | None:
+            if item.id in decided:
+                return decided[item.id]
+            # A score holds for any subject; that an item concerned nobody holds for the old
+            # subjects alone.
+            known = (last.scored or {}).get(item.id)
+            if known is None and any(concerns(item, subject) for subject in subjects):
+                return self._read(item)
+            return known
+
+        return {item.id: scored(item) for item in reading.items}
 
     def known(
         self,
@@ -151,31 +148,30 @@ class Shelves:
         since: datetime,
         as_of: datetime,
         max_age_hours: float,
-        looked_at: bool,
+        refreshed: bool,
     ) -> tuple[list[NewsItem], NewsStatus]:
         """Return the items of a file that count, scored, and the status of the file.
 
-        `looked_at` says that a thread looks from time to time; before its first look is finished
-        there is nothing yet.
+        `refreshed` says that a thread refreshes from time to time; before it has once there is
+        nothing yet.
         """
-        # Taken once: `look` may replace it at any moment.
-        now = self._finished.get(name)
-        if now is None:
+        if name not in self._scored:
             return [], NewsStatus.NO_FILE
-        status = self.told(name, looked_at=looked_at)[0]
-        if now.scored is None and looked_at:
+        # Taken once: `look` may replace it at any moment.
+        now = self._scored[name]
+        status = self.state(name, refreshed=refreshed)[0]
+        if now.scored is None and refreshed:
             return [], NewsStatus.NOT_YET if status is NewsStatus.AVAILABLE else status
-        scored = now.scored or {}
         rows = counting(
             now.reading.between(since, as_of), subject, as_of=as_of, max_age_hours=max_age_hours
         )
+        scored = now.scored or {}
         return [scored.get(item.id) or self._read_now(item) for item in rows], status
 
-    def told(self, name: str, *, looked_at: bool) -> tuple[NewsStatus, str, int]:
+    def state(self, name: str, *, refreshed: bool) -> tuple[NewsStatus, str, int]:
         """Return the status of a file, the reason for it, and the number of its headlines."""
-        now = self._finished[name]
-        old = self._monotonic() - now.at
-        if looked_at and old > LATE_FILE_S:
-            said = f"nobody could look at it for {old:.0f} s"
-            return NewsStatus.UNREACHABLE, said, len(now.reading.items)
-        return now.reading.status, now.reading.told, len(now.reading.items)
+        now = self._scored[name]
+        late, count = self._monotonic() - now.at, len(now.reading.items)
+        if refreshed and late > LATE_FILE_S:
+            return NewsStatus.UNREACHABLE, f"nobody could look at it for {late:.0f} s", count
+        return now.reading.status, now.reading.detail, count

@@ -2,10 +2,10 @@
 
 `SERIES` is the closed vocabulary: yields, the dollar, VIX, the Nasdaq, positions of the CFTC's
 reports, and what only a file of one's own brings. A value has `at`, what it is about, and
-`known_at`, when the public could know it; a desk has it from its own `first_seen`. `SeriesHistory`
-keeps all that was ever said of one series and returns what was known at a moment: of a value that
-was revised the newest then known, and nothing that came later. The order in which rows are handed
-in does not matter.
+`known_at`, when the public could know it; a desk has it from its own `first_seen`. A `RowHistory`
+keeps all that was ever reported and returns what was known at a moment: of a value that was revised
+the newest then known, and nothing that came later. The order in which rows are handed in does not
+matter.
 
 Pure values and functions; torra.store.series keeps the rows, torra.outside fetches them,
 torra.evidence.outside_readings makes features of them.
@@ -13,24 +13,24 @@ torra.evidence.outside_readings makes features of them.
 
 from __future__ import annotations
 
+import math
 import re
 import threading
-from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Mapping
+from abc import ABC, abstractmethod
+from bisect import bisect_right
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from functools import lru_cache
-from typing import Final, Literal, NamedTuple
+from functools import lru_cache, partial
+from operator import gt
+from pathlib import Path
+from typing import Any, Final, Generic, Literal, NamedTuple, TypeVar, cast
+
+from agents.features import rows_of
 
 SeriesSource = Literal["fred", "cftc", "edgar", "file"]
 
-DAILY: Final = timedelta(days=10)
-"""Validity of a daily value: a long weekend, and a day until it is known."""
-
-WEEKLY: Final = timedelta(days=21)
-"""Validity of a weekly value: a week, the days until it is known, and a late release."""
-
-MONTHLY: Final = timedelta(days=70)
+Own = Literal["", "symbol", "currency"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +45,7 @@ class OutsideSeries:
     unit: str
     valid: timedelta
     source: SeriesSource
-    own: Literal["", "symbol", "currency"] = ""
+    own: Own
 
 
 class SeriesRow(NamedTuple):
@@ -59,14 +59,6 @@ class SeriesRow(NamedTuple):
     known_at: datetime
     value: float
     source: str
-
-
-class StoredRow(NamedTuple):
-    """A row with the moment at which this desk saw it first, and its number in the store."""
-
-    row: SeriesRow
-    first_seen: datetime
-    number: int = 0
 
 
 class FactRow(NamedTuple):
@@ -85,6 +77,21 @@ class FactRow(NamedTuple):
     source: str
 
 
+Row = TypeVar("Row", SeriesRow, FactRow)
+Then = TypeVar("Then")
+
+
+class Stored(NamedTuple, Generic[Row]):
+    """A row with the moment at which this desk saw it first, and its number in the store."""
+
+    row: Row
+    first_seen: datetime
+    number: int = 0
+
+
+StoredRow = Stored[SeriesRow]
+StoredFact = Stored[FactRow]
+
 MARKETS: Final[Mapping[str, str]] = {
     "gold": "managed money in gold",
     "oil": "managed money in crude oil",
@@ -95,46 +102,22 @@ MARKETS: Final[Mapping[str, str]] = {
 }
 """The markets of the CFTC's reports that are read, with the kind of trader that is counted."""
 
-SERIES: Final[Mapping[str, OutsideSeries]] = {
-    "DGS2": OutsideSeries("the 2-year US yield", "%", DAILY, "fred"),
-    "DGS10": OutsideSeries("the 10-year US yield", "%", DAILY, "fred"),
-    "DFII10": OutsideSeries("the 10-year US real yield", "%", DAILY, "fred"),
-    "T10YIE": OutsideSeries("the 10-year US breakeven inflation", "%", DAILY, "fred"),
-    "VIXCLS": OutsideSeries("VIX", "points", DAILY, "fred"),
-    "NASDAQCOM": OutsideSeries("the Nasdaq Composite", "points", DAILY, "fred"),
-    "DTWEXBGS": OutsideSeries("the broad dollar index", "points", WEEKLY, "fred"),
-    **{
-        f"cot.{market}.{part}": OutsideSeries(f"{says}: {what}", "contracts", WEEKLY, "cftc")
-        for market, says in MARKETS.items()
-        for part, what in (
-            ("long", "long positions"),
-            ("short", "short positions"),
-            ("open_interest", "open interest of the whole market"),
-        )
-    },
-    "yield_2y": OutsideSeries("the 2-year yield of a currency", "%", DAILY, "file", "currency"),
-    "inventories": OutsideSeries("the stocks of crude oil", "million barrels", WEEKLY, "file"),
-    "fear_greed": OutsideSeries("the fear and greed index", "of 100", DAILY, "file", "symbol"),
-    "index_earnings_yield": OutsideSeries("the earnings yield of the index", "%", MONTHLY, "file"),
-    "derivs.funding": OutsideSeries("the funding rate", "%", DAILY, "file", "symbol"),
-    "derivs.open_interest": OutsideSeries(
-        "the open interest", "contracts", DAILY, "file", "symbol"
-    ),
-    "derivs.long_liquidations": OutsideSeries(
-        "the longs liquidated", "USD", DAILY, "file", "symbol"
-    ),
-    "derivs.short_liquidations": OutsideSeries(
-        "the shorts liquidated", "USD", DAILY, "file", "symbol"
-    ),
-    "derivs.dvol": OutsideSeries("the implied volatility", "%", DAILY, "file", "symbol"),
-    "derivs.put_call": OutsideSeries("puts for a call", "x", DAILY, "file", "symbol"),
-    "derivs.iv_slope": OutsideSeries(
-        "far less near implied volatility", "pp", DAILY, "file", "symbol"
-    ),
-    "derivs.skew_25d": OutsideSeries("the 25-delta skew", "pp", DAILY, "file", "symbol"),
-}
-"""Every series by name: FRED's under its own, what a file alone brings under ours."""
 
+SERIES: Final[Mapping[str, OutsideSeries]] = {
+    row["name"]: OutsideSeries(
+        row["says"],
+        row["unit"],
+        timedelta(days=int(row["valid_days"])),
+        cast("SeriesSource", row["source"]),
+        cast("Own", row["own"]),
+    )
+    for row in rows_of(Path(__file__).with_name("series.csv"))
+}
+"""Every series by name: FRED's under its own, what a file alone brings under ours.
+
+A daily value is valid for ten days: a long weekend, and a day until it is known. A weekly one for a
+week, the days until it is known, and a late release.
+"""
 
 PUBLISHERS: Final[Mapping[str, SeriesSource]] = {"fred": "fred", "cftc": "cftc"}
 """Sources that are asked for series; a file is imported."""
@@ -164,16 +147,16 @@ CURRENCY: Final = re.compile("[A-Z]{3}")
 @lru_cache(maxsize=4096)
 def series_of(name: str) -> OutsideSeries | None:
     """Return the series of a name, also of one that ends in its own symbol or currency; or None."""
-    if found := SERIES.get(name):
-        return None if found.own == "currency" else found
-    stem = max((one for one in SERIES if name.startswith(f"{one}.")), key=len, default="")
-    found, own = SERIES.get(stem), name.removeprefix(f"{stem}.")
-    if found is None or not OWN_NAME.fullmatch(own):
+    if series := SERIES.get(name):
+        return None if series.own == "currency" else series
+    stem = max((known for known in SERIES if name.startswith(f"{known}.")), key=len, default="")
+    series, own = SERIES.get(stem), name.removeprefix(f"{stem}.")
+    if series is None or not OWN_NAME.fullmatch(own):
         return None
-    if found.own == "currency":
+    if series.own == "currency":
         # The dollar's is published: DGS2.
-        return found if CURRENCY.fullmatch(own) and own != "USD" else None
-    return found if found.own == "symbol" else None
+        return series if CURRENCY.fullmatch(own) and own != "USD" else None
+    return series if series.own == "symbol" else None
 
 
 READ_BACK: Final = timedelta(days=1500)
@@ -185,9 +168,7 @@ change sixty days more.
 class SeriesThen(NamedTuple):
     """What was known of a series at a moment: its days, oldest first, and a value of each.
 
-    They reach READ_BACK before the newest.
-
-    `known_at` and `source` are those of the newest day's value.
+    They reach READ_BACK before the newest. `known_at` and `source` are those of the newest value.
     """
 
     ats: tuple[datetime, ...]
@@ -206,12 +187,8 @@ class SeriesThen(NamedTuple):
         return self.values[-1]
 
 
-_Statement = tuple[datetime, datetime, bool, int, SeriesRow]
-"""A row in the order of knowing: from when it counts, its stamp, a file's last of one stamp."""
-
-
-class SeriesHistory:
-    """All that was ever said of one series; any thread may ask what was known at a moment.
+class RowHistory(ABC, Generic[Row, Then]):
+    """All that was ever reported of one thing; any thread may ask what was known at a moment.
 
     With `live` a row counts from its first sight too: this desk could not know it before. Without,
     as in a replay, its `known_at` alone counts.
@@ -220,69 +197,72 @@ class SeriesHistory:
     def __init__(self, *, live: bool) -> None:
         self._live = live
         self._lock = threading.Lock()
-        self._rows: list[_Statement] = []
+        self._rows: list[tuple[Stored[Row], datetime]] = []
         self._moments: list[datetime] = []
-        self._counted = 0
-        self._ats: list[datetime] = []
-        self._newest: list[SeriesRow] = []
-        self._values: list[float] = []
-        self._then: SeriesThen | None = None
+        self._last: tuple[list[datetime], int, Then] = self._moments, 0, self._made([])
 
-    def add(self, rows: Iterable[StoredRow]) -> None:
+    def add(self, rows: Iterable[Stored[Row]]) -> None:
         """Add rows; those that are there already may come again."""
         with self._lock:
-            known = set(self._rows)
-            fresh = {self._moment(one) for one in rows} - known
-            if not fresh:
-                return
-            self._rows = sorted(known | fresh)
-            self._moments = [row[0] for row in self._rows]
-            self._forget()
+            known = dict(self._rows)
+            known.update((stored, self._moment(stored)) for stored in rows)
+            if len(known) > len(self._rows):
+                self._rows = sorted(known.items(), key=lambda pair: self._order(*pair))
+                # Whole new lists: `then` needs no lock.
+                self._moments = sorted(known.values())
 
-    def _moment(self, one: StoredRow) -> _Statement:
-        row = one.row
-        moment = max(row.known_at, one.first_seen) if self._live else row.known_at
-        return moment, row.known_at, kind_of_source(row.source) == "file", one.number, row
+    def then(self, as_of: datetime) -> Then:
+        """Return what was known at `as_of`; the very same object while nothing new is."""
+        moments, count, then = self._last
+        now = self._moments
+        known = bisect_right(now, as_of)
+        if now is not moments or known != count:
+            then = self._made([stored.row for stored, at in self._rows if at <= as_of])
+            self._last = now, known, then
+        return then
 
-    def then(self, as_of: datetime) -> SeriesThen | None:
-        """Return what was known at `as_of`; None while nothing was."""
-        # Of most series a desk has nothing. Without the lock: `add` puts a whole new list there.
-        if not self._moments:
+    def _moment(self, stored: Stored[Row]) -> datetime:
+        known = stored.row.known_at
+        return max(known, stored.first_seen) if self._live else known
+
+    @abstractmethod
+    def _order(self, stored: Stored[Row], moment: datetime) -> tuple[Any, ...]:
+        """Return the order in which rows are heard."""
+
+    @abstractmethod
+    def _made(self, rows: Sequence[Row]) -> Then:
+        """Return what some rows, in their order, come to."""
+
+
+class SeriesHistory(RowHistory[SeriesRow, SeriesThen | None]):
+    """All that was ever said of one series; nothing of it is None."""
+
+    def _order(self, stored: StoredRow, moment: datetime) -> tuple[Any, ...]:
+        """Order by the public's knowing: live, an older statement may be seen after a newer one."""
+        row = stored.row
+        return row.known_at, moment, kind_of_source(row.source) == "file", stored.number, row
+
+    def _made(self, rows: Sequence[SeriesRow]) -> SeriesThen | None:
+        newest = {row.at: row for row in rows}
+        if not newest:
             return None
-        with self._lock:
-            count = bisect_right(self._moments, as_of)
-            if count < self._counted:
-                self._forget()
-            elif count == self._counted and (self._then is not None or not count):
-                return self._then
-            for *_, row in self._rows[self._counted : count]:
-                self._hear(row)
-            self._counted = count
-            self._then = self._told()
-            return self._then
+        begin, last = max(newest) - READ_BACK, newest[max(newest)]
+        days = sorted(at for at in newest if at > begin)
+        values = tuple(newest[at].value for at in days)
+        return SeriesThen(tuple(days), values, last.known_at, last.source)
 
-    def _forget(self) -> None:
-        self._counted, self._then = 0, None
-        self._ats, self._newest, self._values = [], [], []
 
-    def _hear(self, row: SeriesRow) -> None:
-        """Let a row stand for its day, unless a newer statement does already.
+def rank_of(value: float, values: Sequence[float]) -> float:
+    """Return the rank of a value among some, of 100: 100 (below + equal / 2) / n."""
+    below: int = sum(map(partial(gt, value), values))
+    return 100.0 * (below + values.count(value) / 2.0) / len(values)
 
-        Live, an older one may be seen after a newer one.
-        """
-        place = bisect_left(self._ats, row.at)
-        if place == len(self._ats) or self._ats[place] != row.at:
-            self._ats.insert(place, row.at)
-            self._newest.insert(place, row)
-            self._values.insert(place, row.value)
-        elif self._newest[place].known_at <= row.known_at:
-            self._newest[place], self._values[place] = row, row.value
 
-    def _told(self) -> SeriesThen | None:
-        if not self._ats:
-            return None
-        begin = bisect_right(self._ats, self._ats[-1] - READ_BACK)
-        last = self._newest[-1]
-        return SeriesThen(
-            tuple(self._ats[begin:]), tuple(self._values[begin:]), last.known_at, last.source
-        )
+def deviations(xs: Sequence[float], ys: Sequence[float]) -> tuple[float, float, float]:
+    """Return the sums of squares of two rows about their means, and of their products."""
+    mean_x, mean_y = math.fsum(xs) / len(xs), math.fsum(ys) / len(ys)
+    return (
+        math.fsum((x - mean_x) ** 2 for x in xs),
+        math.fsum((y - mean_y) ** 2 for y in ys),
+        math.fsum((x - mean_x) * (y - mean_y) for x, y in zip(xs, ys, strict=True)),
+    )

@@ -17,16 +17,16 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from functools import lru_cache
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
-from torra.evidence.company_figures import RATIOS
-from torra.evidence.fair_value import FIVE_YEARS, MULTIPLES, Closes
+from agents.features import row_of
+from torra.evidence.fair_value import FIVE_YEARS, Closes
 from torra.evidence.news_digest import NewsStatus, NewsSubject, coin
-from torra.evidence.outside_numbers import DAILY, SERIES, SeriesThen, series_of
+from torra.evidence.outside_numbers import SeriesThen, deviations, rank_of, series_of
 
 THREE_YEARS: Final = timedelta(days=1096)
 """Over this long a value is ranked."""
@@ -36,6 +36,9 @@ LEAST_DAYS: Final = 250
 
 LEAST_VALUES: Final = 30
 """Values that a rank needs beside them."""
+
+LATEST_BEFORE: Final = timedelta(days=10)
+"""How long before it the value may lie that the open interest has changed from."""
 
 FIT_DAYS: Final = 250
 """Days over which price is fitted to the real yield."""
@@ -62,74 +65,29 @@ ClosesOf = Callable[[timedelta], Closes]
 
 
 class MacroNumber(NamedTuple):
-    """A number of the block macro: the series that it is made of, and how it is read.
+    """A number of the block macro: its series, the first less the second where there are two.
 
-    `steps` are how many values back its two changes reach (`WEEKS_BACK`); a `relative` change is in
-    percent of the value before.
+    `steps` are how many values back its two changes reach (`WEEKS_BACK`).
     """
 
     series: tuple[str, ...]
-    of: Callable[..., float]
     steps: tuple[int, int] = (20, 60)
-    relative: bool = False
-
-
-def _same(value: float) -> float:
-    return value
-
-
-def _less(one: float, other: float) -> float:
-    return one - other
 
 
 LEVELS: Final[Mapping[str, MacroNumber]] = {
-    "real_yield": MacroNumber(("DFII10",), _same),
-    "breakeven": MacroNumber(("T10YIE",), _same),
-    "yield_2y": MacroNumber(("DGS2",), _same),
-    "yield_10y": MacroNumber(("DGS10",), _same),
-    "slope": MacroNumber(("DGS10", "DGS2"), _less),
-    "dollar": MacroNumber(("DTWEXBGS",), _same, relative=True),
-    "vix": MacroNumber(("VIXCLS",), _same),
-    "nasdaq": MacroNumber(("NASDAQCOM",), _same, relative=True),
-    "rate_gap": MacroNumber(("base", "quote"), _less),
-    "inventories": MacroNumber(("inventories",), _same, (4, 12), relative=True),
-    "earnings_yield": MacroNumber(("index_earnings_yield",), _same, (1, 3)),
+    "real_yield": MacroNumber(("DFII10",)),
+    "breakeven": MacroNumber(("T10YIE",)),
+    "yield_2y": MacroNumber(("DGS2",)),
+    "yield_10y": MacroNumber(("DGS10",)),
+    "slope": MacroNumber(("DGS10", "DGS2")),
+    "dollar": MacroNumber(("DTWEXBGS",)),
+    "vix": MacroNumber(("VIXCLS",)),
+    "nasdaq": MacroNumber(("NASDAQCOM",)),
+    "rate_gap": MacroNumber(("base", "quote")),
+    "inventories": MacroNumber(("inventories",), (4, 12)),
+    "earnings_yield": MacroNumber(("index_earnings_yield",), (1, 3)),
 }
 """Every number of the block macro; the series of the rate gap go by the pair's currencies."""
-
-LEVEL_UNITS: Final[Mapping[str, tuple[str, int]]] = {
-    **dict.fromkeys(
-        ("real_yield", "breakeven", "yield_2y", "yield_10y", "earnings_yield"), ("%", 3)
-    ),
-    **dict.fromkeys(("slope", "rate_gap"), ("pp", 3)),
-    **dict.fromkeys(("dollar", "vix", "nasdaq"), ("points", 2)),
-    "inventories": ("million barrels", 1),
-    "real_yield_fit_r2": ("of 1", 4),
-}
-"""Unit and decimals of each level; a difference of percents is in percentage points (pp)."""
-
-LEVEL_CHANGES: Final[Mapping[str, tuple[str, int]]] = {
-    name: ("%", 3) if LEVELS[name].relative else ("points", 2) if name == "vix" else ("pp", 3)
-    for name in LEVELS
-}
-
-OPEN_INTEREST_CHANGE: Final = "derivs.open_interest_change"
-"""The newest open interest against the value before it, which lies DAILY before it at most."""
-
-OTHER_UNITS: Final[Mapping[str, tuple[str, int]]] = {
-    OPEN_INTEREST_CHANGE: ("%", 4),
-    "cot.net_pct": ("% of open interest", 2),
-    "cot.net_change_4w": ("pp", 2),
-    "positioning.fear_greed": ("of 100", 1),
-    **{f"company.{name}": kind for name, kind in {**RATIOS, **MULTIPLES}.items()},
-    "company.implied_growth_pct": ("%", 2),
-    **dict.fromkeys(("flow.ticks", "flow.book_levels", "flow.book_events"), ("", 0)),
-    "flow.ticks_ratio": ("x", 2),
-    **dict.fromkeys(("flow.up_share", "flow.book_imbalance"), ("of 1", 4)),
-    **dict.fromkeys(
-        ("flow.spread_mean_atr", "flow.spread_widest_atr", "flow.slippage_atr"), ("ATR", 4)
-    ),
-}
 
 LEVELS_OF: Final[Mapping[str, tuple[str, ...]]] = {
     "gold": ("real_yield", "breakeven", "dollar"),
@@ -189,15 +147,19 @@ class OutsideView:
 
     def __post_init__(self) -> None:
         """Leave out what is not finite, whoever brought it."""
-        if not all(map(_is_finite, self.numbers.values())):
-            finite = {
-                name: value if _is_finite(value) else None for name, value in self.numbers.items()
-            }
-            object.__setattr__(self, "numbers", finite)
+        numbers = {
+            name: None if isinstance(value, float) and not math.isfinite(value) else value
+            for name, value in self.numbers.items()
+        }
+        object.__setattr__(self, "numbers", numbers)
 
-
-def _is_finite(value: float | str | None) -> bool:
-    return not isinstance(value, float) or math.isfinite(value)
+    def with_view(self, other: OutsideView) -> OutsideView:
+        """Return these numbers with those of another view among them."""
+        return OutsideView(
+            {**self.numbers, **other.numbers},
+            {**self.statuses, **other.statuses},
+            {**self.seen, **other.seen},
+        )
 
 
 NO_OUTSIDE: Final = OutsideView()
@@ -208,30 +170,10 @@ Then = Callable[[str], SeriesThen | None]
 """Returns what was known of a series at the moment that is read."""
 
 
-class Track(NamedTuple):
-    """A number through time: one value for each day that has all its series."""
-
-    ats: tuple[datetime, ...]
-    values: tuple[float, ...]
-
-
 def levels_of(subject: NewsSubject) -> tuple[str, ...]:
     """Return the numbers of the block macro that a subject reads."""
     broad = BROAD_LEVELS_OF.get(subject.asset, ()) if subject.broad else ()
     return LEVELS_OF.get(subject.asset, broad)
-
-
-def kind_of(name: str) -> tuple[str, int]:
-    """Return unit and decimals of a feature of these blocks; of a word neither counts."""
-    block, _, rest = name.partition(".")
-    if rest == "rank" or rest.endswith("_rank"):
-        return "of 100", 2
-    if block == "derivs" and name in SERIES:
-        return SERIES[name].unit, 4
-    if block == "macro":
-        level, _, change_of = rest.partition("_change_")
-        return LEVEL_CHANGES[level] if change_of else LEVEL_UNITS.get(level, ("", 4))
-    return OTHER_UNITS.get(name, ("", 0))
 
 
 @lru_cache(maxsize=64)  # a desk asks the same of its few symbols at each tick
@@ -241,7 +183,7 @@ def series_for(subject: NewsSubject) -> tuple[str, ...]:
     if market := market_of(subject):
         names += [f"cot.{market}.{part}" for part in ("long", "short", "open_interest")]
     if subject.asset:
-        for name in ("fear_greed", *(f"derivs.{one}" for one in DERIVS)):
+        for name in ("fear_greed", *(f"derivs.{own}" for own in DERIVS)):
             names += [f"{name}.{subject.symbol.upper()}", name]
     return tuple(dict.fromkeys(name for name in names if series_of(name)))
 
@@ -268,7 +210,7 @@ class Piece(NamedTuple):
     numbers: Mapping[str, float | str | None]
     at: datetime | None
     valid: timedelta
-    seen: tuple[tuple[str, SeriesValue], ...] = ()
+    seen: Mapping[str, SeriesValue] = {}
 
 
 def read(
@@ -295,15 +237,12 @@ def closes_of(subject: NewsSubject, closes: ClosesOf) -> Closes:
 
 
 def pieces(subject: NewsSubject, then: Then, closes: Closes = ()) -> tuple[Piece, ...]:
-    """Return all that a subject reads of series, worked out.
-
-    It changes only with what `then` returns.
-    """
+    """Return all that a subject reads of series; it changes only with what `then` returns."""
     return (*_macro(subject, then, closes), *_positions(subject, then), *_derivs(subject, then))
 
 
 def view(
-    worked: Sequence[Piece],
+    known: Sequence[Piece],
     subject: NewsSubject,
     then: Then,
     as_of: datetime,
@@ -311,63 +250,64 @@ def view(
 ) -> OutsideView:
     """Return the pieces as they count at `as_of`: one that is too old is None."""
     numbers: dict[str, float | str | None] = {}
-    known = dict(_values(subject, then, as_of))
-    for piece in worked:
+    seen = {
+        name: SeriesValue(
+            now.value, now.at, now.known_at, now.source, stale=as_of - now.at > series.valid
+        )
+        for name in series_for(subject)
+        if (now := then(name)) is not None and (series := series_of(name)) is not None
+    }
+    for piece in known:
         fresh = piece.at is not None and as_of - piece.at <= piece.valid
         numbers |= piece.numbers if fresh else dict.fromkeys(piece.numbers)
-        known |= {name: replace(row, stale=not fresh) for name, row in piece.seen}
-    return OutsideView(numbers, _statuses(numbers, known, trouble), known)
+        seen |= {name: replace(value, stale=not fresh) for name, value in piece.seen.items()}
+    there = {name.partition(".")[0] for name, value in numbers.items() if value is not None}
+    stale = {_block(name) for name, value in seen.items() if value.stale}
+    statuses = {
+        block: "available" if block in there else "stale" if block in stale else trouble(block)
+        for block in BLOCKS
+    }
+    return OutsideView(numbers, statuses, seen)
 
 
-def track(names: Sequence[str], of: Callable[..., float], then: Then) -> Track | None:
+def track(names: Sequence[str], of: Callable[..., float], then: Then) -> SeriesThen | None:
     """Return a number through time, of the days that all its series have; None without one."""
-    found = [then(name) for name in names]
-    if any(one is None for one in found):
+    parts = [part for name in names if (part := then(name)) is not None]
+    if not parts or len(parts) < len(names):
         return None
-    told = [one for one in found if one is not None]
-    if len(told) == 1:
-        return Track(told[0].ats, told[0].values)
-    ats, columns = told[0].ats, [one.values for one in told]
-    if any(one.ats != ats for one in told):
-        days = [dict(zip(one.ats, one.values, strict=True)) for one in told]
-        ats = tuple(at for at in ats if all(at in one for one in days))
-        columns = [tuple(one[at] for at in ats) for one in days]
-    values = map(of, *columns)
-    finite = [(at, value) for at, value in zip(ats, values, strict=True) if math.isfinite(value)]
-    return Track(*map(tuple, zip(*finite, strict=True))) if finite else None
+    days = [dict(zip(part.ats, part.values, strict=True)) for part in parts]
+    values = {at: of(*(day[at] for day in days)) for at in days[0] if all(at in d for d in days)}
+    finite = {at: value for at, value in values.items() if math.isfinite(value)}
+    return parts[0]._replace(ats=(*finite,), values=(*finite.values(),)) if finite else None
 
 
-def rank(found: Track) -> float | None:
+def rank(number: SeriesThen) -> float | None:
     """Return the rank of the newest value among those of three years, of 100; None of too few."""
-    begin = bisect_left(found.ats, found.ats[-1] - THREE_YEARS)
-    beside = found.values[begin:]
-    days = (found.ats[-1] - found.ats[begin]).days
-    if len(beside) < LEAST_VALUES or days < LEAST_DAYS:
+    begin = bisect_left(number.ats, number.at - THREE_YEARS)
+    values = number.values[begin:]
+    if len(values) < LEAST_VALUES or (number.at - number.ats[begin]).days < LEAST_DAYS:
         return None
-    last, ordered = beside[-1], sorted(beside)
-    below = bisect_left(ordered, last)
-    equal = bisect_right(ordered, last) - below
-    return 100.0 * (below + equal / 2.0) / len(beside)
+    return rank_of(values[-1], values)
 
 
-def change(found: Track, steps: int, *, relative: bool) -> float | None:
+def change(number: SeriesThen, steps: int, *, relative: bool) -> float | None:
     """Return the newest value less that of so many values before.
 
     Where holes make that one older than its name says, the newest value that is old enough stands
     in. None where there is none, or where it is too old.
     """
     enough, longest = (timedelta(weeks=weeks) for weeks in WEEKS_BACK[steps])
-    old_enough = bisect_right(found.ats, found.ats[-1] - enough) - 1
-    place = max(len(found.ats) - 1 - steps, old_enough)
-    if place < 0 or found.ats[-1] - found.ats[place] > longest:
+    old_enough = bisect_right(number.ats, number.at - enough) - 1
+    place = max(len(number.ats) - 1 - steps, old_enough)
+    if place < 0 or number.at - number.ats[place] > longest:
         return None
-    last, before = found.values[-1], found.values[place]
+    last, before = number.value, number.values[place]
     if not relative:
         return last - before
     return 100.0 * (last - before) / before if before > 0.0 else None
 
 
-def fit(found: Track, closes: Closes) -> tuple[float, float] | None:
+def fit(number: SeriesThen, closes: Closes) -> tuple[float, float] | None:
     """Return slope and R2 of the log of the closes against a number; None of fewer than 250 days.
 
     The value of a day stands beside the close of that day (least squares).
@@ -375,19 +315,13 @@ def fit(found: Track, closes: Closes) -> tuple[float, float] | None:
     prices = {day: price for day, price in closes if price > 0.0}
     pairs = [
         (value, math.log(prices[at.date()]))
-        for at, value in zip(found.ats, found.values, strict=True)
+        for at, value in zip(number.ats, number.values, strict=True)
         if at.date() in prices
     ][-FIT_DAYS:]
     if len(pairs) < FIT_DAYS:
         return None
-    mean_x = math.fsum(x for x, _ in pairs) / len(pairs)
-    mean_y = math.fsum(y for _, y in pairs) / len(pairs)
-    xx = math.fsum((x - mean_x) ** 2 for x, _ in pairs)
-    yy = math.fsum((y - mean_y) ** 2 for _, y in pairs)
-    xy = math.fsum((x - mean_x) * (y - mean_y) for x, y in pairs)
-    if xx <= 0.0 or yy <= 0.0:
-        return None
-    return xy / xx, min(1.0, xy * xy / (xx * yy))
+    xx, yy, xy = deviations(*zip(*pairs, strict=True))
+    return (xy / xx, min(1.0, xy * xy / (xx * yy))) if xx > 0.0 and yy > 0.0 else None
 
 
 # --- the blocks -----------------------------------------------------------------------------------
@@ -410,47 +344,50 @@ def _halves(subject: NewsSubject) -> tuple[str, str]:
 
 
 def _piece(
-    found: Track | SeriesThen | None,
-    numbers: Iterable[tuple[str, float | str | None]],
-    names: Sequence[str],
+    number: SeriesThen | None, values: Mapping[str, float | str | None], names: Sequence[str]
 ) -> Piece:
     """Return a piece of the newest value of a number; it is valid as long as all its series are."""
-    valid = min(row.valid for name in names if (row := series_of(name)))
-    return Piece(dict(numbers), found.ats[-1] if found else None, valid)
+    valid = min(series.valid for name in names if (series := series_of(name)))
+    return Piece(values, number.at if number else None, valid)
 
 
 def _macro(subject: NewsSubject, then: Then, closes: Closes) -> Iterator[Piece]:
-    for name in levels_of(subject):
-        parts = parts_of(name, subject)
-        found = track(parts, LEVELS[name].of, then) if parts else None
-        yield _piece(found, _level(name, found), parts or ("DGS2",))
+    for level in levels_of(subject):
+        parts = parts_of(level, subject)
+        number = track(parts, _less if len(parts) > 1 else float, then)
+        yield _piece(number, _level(level, number), parts or ("DGS2",))
     if subject.asset == "gold":
-        yielded = then(REAL_YIELD)
-        found = Track(yielded.ats, yielded.values) if yielded else None
-        told = fit(found, closes) if found else None
-        yield _piece(found, _relation(told), (REAL_YIELD,))
+        yields = then(REAL_YIELD)
+        yield _piece(yields, _relation(yields and fit(yields, closes)), (REAL_YIELD,))
 
 
-def _level(name: str, found: Track | None) -> Iterator[tuple[str, float | None]]:
-    """Yield a level, its two changes and its rank."""
-    row = LEVELS[name]
-    yield f"macro.{name}", found and found.values[-1]
-    for label, steps in zip(("change_20", "change_60"), row.steps, strict=True):
-        moved = found and change(found, steps, relative=row.relative)
-        yield f"macro.{name}_{label}", moved
-    yield f"macro.{name}_rank", found and rank(found)
+def _less(whole: float, part: float) -> float:
+    return whole - part
 
 
-def _relation(told: tuple[float, float] | None) -> Iterator[tuple[str, float | str | None]]:
-    """Yield how well gold's price still goes with the real yield, and whether that holds."""
+def _level(level: str, number: SeriesThen | None) -> dict[str, float | str | None]:
+    """Return a level, its two changes and its rank; a change in percent is of the value before."""
+    name = f"macro.{level}"
+    values: dict[str, float | str | None] = {name: number and number.value}
+    for days, steps in zip((20, 60), LEVELS[level].steps, strict=True):
+        row = row_of(changed := f"{name}_change_{days}")
+        relative = row is not None and row.unit == "%"
+        values[changed] = number and change(number, steps, relative=relative)
+    return values | {f"{name}_rank": number and rank(number)}
+
+
+def _relation(fitted: tuple[float, float] | None) -> dict[str, float | str | None]:
+    """Return how well gold's price still goes with the real yield, and whether that holds."""
     # Rounded as the evidence is: one number may not be two things at the border.
-    slope, r2 = (round(one, FIT_DECIMALS) for one in told) if told else (None, None)
-    yield "macro.real_yield_fit_r2", r2
-    yield "macro.real_yield_fit_slope", slope
-    if slope is None or r2 is None:
-        yield "macro.real_yield_relation", None
-    else:
-        yield "macro.real_yield_relation", "holds" if r2 >= FIT_R2 and slope < 0.0 else "broke"
+    slope, r2 = (round(part, FIT_DECIMALS) for part in fitted) if fitted else (None, None)
+    relation = None
+    if slope is not None and r2 is not None:
+        relation = "holds" if r2 >= FIT_R2 and slope < 0.0 else "broke"
+    return {
+        "macro.real_yield_fit_r2": r2,
+        "macro.real_yield_fit_slope": slope,
+        "macro.real_yield_relation": relation,
+    }
 
 
 def _positions(subject: NewsSubject, then: Then) -> Iterator[Piece]:
@@ -459,20 +396,19 @@ def _positions(subject: NewsSubject, then: Then) -> Iterator[Piece]:
         parts = [f"cot.{market}.{part}" for part in ("long", "short", "open_interest")]
         # The report counts the euro; where it is the quoted currency, its longs are shorts here.
         quoted = subject.asset == "fx" and _halves(subject)[0] != COT_CURRENCY
-        found = track(parts, _shorts if quoted else _longs, then)
-        yield _piece(found, _net(found), parts)
+        number = track(parts, _shorts if quoted else _longs, then)
+        ranked = number and rank(number)
+        values = {
+            "cot.net_pct": number and number.value,
+            "cot.net_change_4w": number and change(number, 4, relative=False),
+            "cot.rank": ranked,
+            "positioning.rank": ranked,
+            "positioning.crowded": _crowded(ranked),
+        }
+        yield _piece(number, values, parts)
     if subject.asset:
         fear = _own("fear_greed", subject, then)
-        yield _piece(fear, [("positioning.fear_greed", fear and fear.value)], ("fear_greed",))
-
-
-def _net(found: Track | None) -> Iterator[tuple[str, float | str | None]]:
-    ranked = found and rank(found)
-    yield "cot.net_pct", found and found.values[-1]
-    yield "cot.net_change_4w", found and change(found, 4, relative=False)
-    yield "cot.rank", ranked
-    yield "positioning.rank", ranked
-    yield "positioning.crowded", _crowded(ranked)
+        yield _piece(fear, {"positioning.fear_greed": fear and fear.value}, ("fear_greed",))
 
 
 def _longs(longs: float, shorts: float, interest: float) -> float:
@@ -490,41 +426,23 @@ def _crowded(ranked: float | None) -> str | None:
 
 
 def _derivs(subject: NewsSubject, then: Then) -> Iterator[Piece]:
-    for name in DERIVS if subject.asset else ():
-        told = _own(f"derivs.{name}", subject, then)
+    for name in (f"derivs.{own}" for own in DERIVS if subject.asset):
+        number = _own(name, subject, then)
         # Most desks have none: rows of nothing would stand in every record.
-        if told is not None:
-            found = Track(told.ats, told.values)
-            numbers = [(f"derivs.{name}", told.value), (f"derivs.{name}_rank", rank(found))]
-            if subject.broad and name == "open_interest":
-                near = found.ats[-1] - found.ats[-2:][0] <= DAILY
-                moved = change(found, 1, relative=True) if near else None
-                numbers.append((OPEN_INTEREST_CHANGE, moved))
-            yield _piece(told, numbers, (f"derivs.{name}",))
+        if number is not None:
+            values: dict[str, float | str | None] = {
+                name: number.value,
+                f"{name}_rank": rank(number),
+            }
+            if subject.broad and name == "derivs.open_interest":
+                near = number.at - number.ats[-2:][0] <= LATEST_BEFORE
+                values[f"{name}_change"] = change(number, 1, relative=True) if near else None
+            yield _piece(number, values, (name,))
 
 
 def _own(name: str, subject: NewsSubject, then: Then) -> SeriesThen | None:
     """Return a series under the symbol's own name, else the one for all."""
     return then(f"{name}.{subject.symbol.upper()}") or then(name)
-
-
-def _values(subject: NewsSubject, then: Then, as_of: datetime) -> Iterator[tuple[str, SeriesValue]]:
-    for name in series_for(subject):
-        found = then(name)
-        if found is not None and (row := series_of(name)) is not None:
-            stale = as_of - found.at > row.valid
-            yield name, SeriesValue(found.value, found.at, found.known_at, found.source, stale)
-
-
-def _statuses(
-    numbers: Mapping[str, Any], known: Mapping[str, SeriesValue], trouble: Callable[[str], str]
-) -> dict[str, str]:
-    there = {name.partition(".")[0] for name, value in numbers.items() if value is not None}
-    stale = {_block(name) for name, one in known.items() if one.stale}
-    return {
-        block: "available" if block in there else "stale" if block in stale else trouble(block)
-        for block in BLOCKS
-    }
 
 
 def _block(series: str) -> str:

@@ -19,7 +19,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Final
 
-from agents.swarm.anomalies import BOOK, FEAR, ONE_SIDED, Limit
+from agents.swarm.anomalies import BOOK, FEAR, LEANING, Limit
 from torra.market.regime import BROAD_RANGE_ATR, BROAD_VOLUME
 
 RANGE, VOLUME = "market.range_atr", "technical.volume_ratio"
@@ -35,7 +35,7 @@ ANOMALIES: Final[Mapping[str, tuple[tuple[Limit, ...], ...]]] = {
     "true_breakout": ((*BROAD, Limit(INTEREST, 0.0, strict=True)),),
     "liquidation_cascade": ((*BROAD, Limit(INTEREST, 0.0, -1, strict=True)),),
     "liquidation_cluster": ((Limit(LONGS, CLUSTER_RANK),), (Limit(SHORTS, CLUSTER_RANK),)),
-    "microstructure_imbalance": ((Limit(BOOK, ONE_SIDED, strict=True, size=True),),),
+    "microstructure_imbalance": ((Limit(BOOK, LEANING, strict=True, size=True),),),
     "options_panic": FEAR,
 }
 """Limits of each anomaly: it stands where all of one row hold."""

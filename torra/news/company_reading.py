@@ -38,7 +38,7 @@ METRICS: Final[Mapping[str, list[str]]] = _metrics()
 """Our figures, and under which of Finnhub's names each is looked for, in turn (metrics.csv)."""
 
 RATINGS: Final[Mapping[str, str]] = {
-    f"rating.{name}": re.sub("_(.)", lambda found: found[1].upper(), name)
+    f"rating.{name}": re.sub("_(.)", lambda match: match[1].upper(), name)
     for name in ("strong_buy", "buy", "hold", "sell", "strong_sell")
 }
 """Counts of analysts, and Finnhub's names of them: strongBuy."""

@@ -39,12 +39,6 @@ TURN_REACH: Final = 3
 PARE_REACH: Final = 6
 """Words after "pares" among which stands what it turns."""
 
-SUBJECT_REACH: Final = 4
-"""Words after a subject ("unemployment") at which it still decides what "rises" means."""
-
-OBJECT_REACH: Final = 2
-"""Words before a subject at which it does: "a rise in unemployment"."""
-
 TARGET_REACH: Final = 4
 """Words after "raises" or "cuts" among which its target stands."""
 
@@ -90,6 +84,17 @@ def _marked(mark: str) -> frozenset[str]:
 
 MOVING, ADVERSE, EITHER = _marked("moving"), _marked("adverse"), _marked("either")
 TURNING, ENDING, UNAIMED = _marked("turning"), _marked("ending"), _marked("unaimed")
+
+WINDOWS: Final[Mapping[str, tuple[int, int]]] = {
+    "lifting": (0, 2), **dict.fromkeys(MOVING, (4, 2)), "troubles": (2, 4), "strengths": (2, 4),
+}  # fmt: skip
+"""Words before and after a word of a section whose sections decide what it means.
+
+"Rises" looks for a subject ("unemployment rises", "a rise in unemployment"), a trouble for a move.
+"""
+
+SETTLED: Final[Mapping[str, frozenset[str]]] = {"troubles": MOVING, "strengths": MOVING | {"bad"}}
+"""Sections whose word has no sign of its own beside these: "losses fall" is the move's."""
 
 ROWS: Final[dict[str, list[tuple[str, ...]]]] = {}
 """Words that count in a row, by the first of them, the longest row first."""
@@ -173,20 +178,16 @@ def _plain_sign(part: Sequence[str], place: int) -> int:
     if section in ("raising", "cutting"):
         return _aimed(section, part[place + 1 : place + 1 + TARGET_REACH])
     if section == "failing":
-        after = range(place + 1, min(len(part), place + 1 + TURN_REACH))
-        return 0 if any(_plain_sign(part, other) for other in after) else -1
-    alone = 0 if section == "last" and place + 1 < len(part) else ALONE.get(section, 0)
-    after_it = set(part[place + 1 : place + 1 + OBJECT_REACH])
-    if section == "lifting":
-        return _of_subjects(alone, after_it)
-    if section in MOVING:
-        before_it = set(part[max(0, place - SUBJECT_REACH) : place])
-        return _of_subjects(alone, before_it | after_it)
-    if section in ("troubles", "strengths"):
-        neighbours = MOVING if section == "troubles" else MOVING | {"bad"}
-        near = {*part[max(0, place - OBJECT_REACH) : place], *part[place + 1 :][:SUBJECT_REACH]}
-        return 0 if neighbours & near else alone
-    return alone
+        turned = range(place + 1, min(len(part), place + 1 + TURN_REACH))
+        return 0 if any(_plain_sign(part, other) for other in turned) else -1
+    sign = 0 if section == "last" and place + 1 < len(part) else ALONE.get(section, 0)
+    before, after = WINDOWS.get(section, (0, 0))
+    near = {*part[max(0, place - before) : place], *part[place + 1 : place + 1 + after]}
+    if section in SETTLED:
+        return 0 if SETTLED[section] & near else sign
+    if ADVERSE & near:
+        return -sign
+    return 0 if EITHER & near else sign
 
 
 def _aimed(section: str, after: Sequence[str]) -> int:
@@ -197,10 +198,3 @@ def _aimed(section: str, after: Sequence[str]) -> int:
     if not UNAIMED.isdisjoint(between):
         return 0
     return 1 if (section == "raising") != ("troubles" in between) else -1
-
-
-def _of_subjects(sign: int, subjects: set[str]) -> int:
-    """Return what a word of up or down says of the subjects beside it."""
-    if ADVERSE & subjects:
-        return -sign
-    return 0 if EITHER & subjects else sign

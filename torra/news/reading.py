@@ -179,7 +179,7 @@ def _of_line(text: str, place: str, name: str) -> NewsItem:
     )
     if item is None:
         raise ConfigError(f"{place}: headline {NO_TEXT}")
-    item = item.seen(line.first_seen)
+    item = item.first_seen_at(line.first_seen)
     if not in_time(item):
         raise ConfigError(f"{place}: first_seen is before published; correct one of them")
     # By all that a line says: an edited line is another item.
@@ -281,9 +281,9 @@ def redacted(payload: Any, key: re.Pattern[str]) -> Any:
         plain = _visible(text)
         return key.sub("[key]", plain) if key.search(plain) else text
     if isinstance(payload, list):
-        return [redacted(one, key) for one in payload]
+        return [redacted(part, key) for part in payload]
     if isinstance(payload, dict):
-        return {name: redacted(one, key) for name, one in payload.items()}
+        return {name: redacted(part, key) for name, part in payload.items()}
     return payload
 
 

@@ -15,7 +15,7 @@ seconds.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import partial
 from pathlib import Path
@@ -41,7 +41,7 @@ from torra.evidence.news_digest import (
     NewsSubject,
     coin,
 )
-from torra.evidence.news_shelf import ShelvedNews
+from torra.evidence.news_shelf import StoredNews
 from torra.news import company_reading
 from torra.news.plug_in import NewsPlace, PlugInSource
 from torra.news.reading import (
@@ -268,7 +268,7 @@ SOURCES: Final[Mapping[str, tuple[type[NewsVendor], tuple[str, ...]]]] = {
 # --- the file -------------------------------------------------------------------------------------
 
 
-class HeadlineFile(WatchedFile[ShelvedNews]):
+class HeadlineFile(WatchedFile[StoredNews]):
     """Headlines in a file of JSON lines. Raises ConfigError when the first reading fails.
 
     `reading` is the last one; `look` makes another when the file has changed.
@@ -284,14 +284,14 @@ class HeadlineFile(WatchedFile[ShelvedNews]):
         return f"file:{self.path.name}".encode("utf-8", "replace").decode()
 
     @property
-    def reading(self) -> ShelvedNews:
+    def reading(self) -> StoredNews:
         """The last good reading, and why the file cannot be read now."""
         news, trouble = self.latest()
         if trouble is None:
             return news
         gone = isinstance(trouble.__cause__, FileNotFoundError)
         status = NewsStatus.NO_FILE if gone else NewsStatus.BROKEN
-        return replace(news, status=status, told=str(trouble))
+        return news._replace(status=status, detail=str(trouble))
 
     def look(self) -> None:
         """Read the file if it has changed since the last reading; never raises for its contents."""
@@ -303,7 +303,7 @@ def read_file(path: Path) -> list[NewsItem]:
     return read_lines(read_bytes(path, MAX_FILE_BYTES, "see news.file"), path)
 
 
-def _sorted(items: Iterable[NewsItem]) -> ShelvedNews:
+def _sorted(items: Iterable[NewsItem]) -> StoredNews:
     rows = sorted(items, key=lambda item: (item.first_seen, item.id))
     unique = tuple({item.id: item for item in rows}.values())
-    return ShelvedNews(unique, tuple(item.first_seen for item in unique))
+    return StoredNews(unique, tuple(item.first_seen for item in unique))

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Generic, NamedTuple, TypeVar
 
 from torra.errors import ConfigError
-from torra.regular_files import read_regular
+from torra.regular_files import NotRegular, read_regular
 
 log = logging.getLogger("torra")
 
@@ -106,6 +106,8 @@ def read_bytes(path: Path, most: int, remedy: str) -> bytes:
     """
     try:
         raw = read_regular(path, most + 1)
+    except (FileNotFoundError, NotRegular) as error:
+        raise Unreachable(f"{path} is not there or no file: {remedy}") from error
     except OSError as error:
         raise Unreachable(f"cannot read {path}: {error.strerror}; {remedy}") from error
     except ValueError as error:

@@ -55,7 +55,7 @@ FactsAnswer = Answer[FactRow]
 """`items` in the order in which they were known."""
 
 
-@dataclass(slots=True)
+@dataclass
 class Tally:
     """Counts the rows of a reply that are not taken. `excuse` explains an empty answer."""
 
@@ -86,15 +86,15 @@ class Tally:
         return Answer(status, items, detail, self.dropped, self.left_out, reasons)
 
 
-class SeriesReader:
+class SeriesReader(Tally):
     """Makes rows of a reply's days. `now` is the desk's clock."""
 
     def __init__(self, source: str, now: datetime) -> None:
+        super().__init__()
         self._source = source
         self._today = now.astimezone(UTC).date()
         self._rows: dict[tuple[str, date], SeriesRow] = {}
         self._contradicted: set[date] = set()
-        self._tally = Tally()
 
     def read(
         self,
@@ -106,29 +106,29 @@ class SeriesReader:
         try:
             day, values = parse()
         except ValueError as error:
-            self._tally.refuse(where, error)
+            self.refuse(where, error)
             return
         if not values:
             return
         if day > self._today:
-            self._tally.refuse_later()
+            self.refuse_later()
         elif (known := known_at(day)) is None:
-            self._tally.left_out += 1
-            self._tally.dropped += 1
-            self._tally.excuse = self._tally.excuse or NO_RELEASE
+            self.left_out += 1
+            self.dropped += 1
+            self.excuse = self.excuse or NO_RELEASE
         else:
             at = datetime.combine(day, time(tzinfo=UTC))
             rows = {(name, day): SeriesRow(name, at, known, value, self._source)
                     for name, value in values.items()}  # fmt: skip
             if any(self._rows.setdefault(key, row) != row for key, row in rows.items()):
                 self._contradicted.add(day)
-                self._tally.refuse(where, f"{day} was told before, with another value")
+                self.refuse(where, f"{day} was told before, with another value")
 
-    def answer(self) -> SeriesAnswer:
-        """Return what was read."""
-        self._tally.dropped += len(self._contradicted)
+    def series(self) -> SeriesAnswer:
+        """Return what was read, by day."""
+        self.dropped += len(self._contradicted)
         good = (row for (_, day), row in self._rows.items() if day not in self._contradicted)
-        return self._tally.answer(sorted(good, key=lambda row: (row.at, row.name)))
+        return self.answer(sorted(good, key=lambda row: (row.at, row.name)))
 
 
 def day_of(text: object, name: str) -> date:

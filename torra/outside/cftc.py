@@ -77,7 +77,7 @@ def read(topic: str, body: bytes, now: datetime) -> SeriesAnswer:
     reader = SeriesReader("cftc", now)
     for number, row in enumerate(payload, 1):
         reader.read(f"row {number}", partial(_week, topic, row), cot_known_at)
-    return reader.answer()
+    return reader.series()
 
 
 def _sides(topic: str) -> tuple[str, str]:

@@ -55,4 +55,4 @@ CHAINS: Final[Mapping[str, tuple[Concept, ...]]] = _chains()
 
 def concepts_of(figure: str, *, foreign: bool) -> tuple[Concept, ...]:
     """Return what to ask for; of a foreign filer the concepts by IFRS as well."""
-    return tuple(one for one in CHAINS[figure] if foreign or one.taxonomy != IFRS)
+    return tuple(concept for concept in CHAINS[figure] if foreign or concept.taxonomy != IFRS)

@@ -194,10 +194,12 @@ def read_concept(
             else:
                 values[value.accession, unit, value.period].append(value)
     for same in values.values():
-        if len({one.value for one in same}) > 1:
+        if len({value.value for value in same}) > 1:
             tally.refuse(concept.name, "a period twice in one filing, and differently", len(same))
             same.clear()
-    return [max(same, key=lambda one: (one.filed, one.form)) for same in values.values() if same]
+    return [
+        max(same, key=lambda value: (value.filed, value.form)) for same in values.values() if same
+    ]
 
 
 def _value(figure: str, concept: Concept, unit: str, row: Any) -> FiledValue | None:
@@ -242,13 +244,8 @@ ByConcept = dict[Concept, dict[Period, float]]
 """The values of one filing in one currency."""
 
 
-class _Filing(NamedTuple):
-    """One filing; `values` are those of all concepts of a figure."""
-
-    known_at: datetime
-    accession: str
-    form: str
-    values: list[FiledValue]
+Filing = tuple[datetime, str, str, list[FiledValue]]
+"""When a filing was known, its accession, its form, and its values of all concepts of a figure."""
 
 
 def reported(
@@ -262,14 +259,14 @@ def reported(
     """Return the rows of a figure from the values of all concepts of its chain."""
     rows: list[FactRow] = []
     passed_over: set[Concept] = set()
-    for filing in sorted(_filings(values, stamps)):
-        unit = _unit(filing.form, [value.unit for value in filing.values])
+    for known_at, accession, form, filed in sorted(_filings(values, stamps)):
+        unit = _unit(form, [value.unit for value in filed])
         by_concept: ByConcept = defaultdict(dict)
-        for value in filing.values:
+        for value in filed:
             if value.unit == unit:
                 by_concept[value.concept][value.period] = value.value
         _add_up(figure, by_concept)
-        annual = filing.form in ANNUAL
+        annual = form in ANNUAL
         lead = _lead({
             concept: periods for concept, periods in by_concept.items()
             if annual or concept not in passed_over
@@ -277,29 +274,29 @@ def reported(
         if annual and lead is not None:
             passed_over = {*by_concept} - {lead}
         chosen = by_concept[lead] if lead else {}
-        tally.left_out += len(filing.values) - len(chosen)
-        source = f"edgar {filing.form} {filing.accession}"
+        tally.left_out += len(filed) - len(chosen)
+        source = f"edgar {form} {accession}"
         for period, number in chosen.items():
             begins, ends = (datetime.combine(day, time(tzinfo=UTC)) for day in period)
-            if filing.known_at > now + EARLY:
+            if known_at > now + EARLY:
                 tally.refuse_later()
-            elif filing.known_at < ends:
+            elif known_at < ends:
                 tally.refuse(lead.name if lead else "", "accepted before its period ended")
             else:
                 rows.append(FactRow(
-                    ticker, figure, begins, ends, filing.known_at, number + 0.0, unit, source
+                    ticker, figure, begins, ends, known_at, number + 0.0, unit, source
                 ))  # fmt: skip
     return tally.answer(rows)
 
 
-def _filings(values: Iterable[FiledValue], stamps: Mapping[str, datetime]) -> Iterator[_Filing]:
+def _filings(values: Iterable[FiledValue], stamps: Mapping[str, datetime]) -> Iterator[Filing]:
     by_accession: dict[str, list[FiledValue]] = defaultdict(list)
     for value in values:
         by_accession[value.accession].append(value)
     for accession, its_values in by_accession.items():
         newest = max(its_values, key=lambda value: (value.filed, value.form))
         known = stamps.get(accession) or end_of_filing_day(newest.filed)
-        yield _Filing(known, accession, newest.form, its_values)
+        yield known, accession, newest.form, its_values
 
 
 def _unit(form: str, units: Sequence[str]) -> str:
@@ -342,7 +339,7 @@ def _add_up(figure: str, by_concept: ByConcept) -> None:
             if period in more
         }
     # A day with a kind that the newest one does not have is of another sum.
-    for concept in [one for one in by_concept if one.part not in kinds]:
+    for concept in [part for part in by_concept if part.part not in kinds]:
         for period in by_concept[concept]:
             by_concept[first].pop(period, None)
 

@@ -53,7 +53,7 @@ def read(name: str, body: bytes, now: datetime) -> SeriesAnswer:
         if line.strip():
             parse = partial(_row, name, columns, line)
             reader.read(f"line {number}", parse, partial(fred_known_at, name))
-    return reader.answer()
+    return reader.series()
 
 
 def _row(name: str, columns: list[str], line: str) -> tuple[date, dict[str, float]]:

@@ -115,21 +115,21 @@ class InventedSample:
         """Return what is read of the invented companion, an index that goes with the symbol."""
         close, place, _ = _shape(bars).T
         index = close**0.4 * (1.0 + 0.002 * place)
-        beside = companion_readings.CompanionBars(SOURCE, bars.times, index)
-        return companion_readings.read({COMPANION: beside}, timeframe, as_of, bars)
+        companion = companion_readings.CompanionBars(SOURCE, bars.times, index)
+        return companion_readings.read({COMPANION: companion}, timeframe, as_of, bars)
 
     def news(self, as_of: datetime) -> news_digest.NewsView:
         """Return the invented headlines: each tells a move of the symbol's own bars."""
-        symbol, told = self.subject.symbol, []
+        symbol, names = self.subject.symbol, []
         bars = BarView.of(self.feed_bars(symbol, self.shortest, as_of, HEADLINE_BARS))
         closes = bars.newest("close", len(bars))
         for at, opened in enumerate(bars.newest_times(len(bars) - BACK)):
-            seen = opened + duration(self.shortest)
-            if seen.hour % BACK == seen.minute == 0:
+            closed = opened + duration(self.shortest)
+            if closed.hour % BACK == closed.minute == 0:
                 moved = 100.0 * (closes[at + BACK] / closes[at] - 1.0)
-                told.append(f"Invented {iso(seen)} {symbol} moves {moved:+.2f} % in {BACK} bars")
+                names.append(f"Invented {iso(closed)} {symbol} moves {moved:+.2f} % in {BACK} bars")
         return news_digest.view(
-            headlines(told),
+            headlines(names),
             self.subject,
             as_of=as_of,
             status=news_digest.NewsStatus.AVAILABLE,
@@ -146,10 +146,10 @@ def headlines(names: Iterable[str]) -> Iterator[news_digest.NewsItem]:
     """
     for name in names:
         with suppress(ValueError):
-            _, time_seen, symbol, _, moved, *_ = name.split()
-            seen, score = parse(time_seen), math.tanh(float(moved))
+            _, time_text, symbol, _, moved, *_ = name.split()
+            moment, score = parse(time_text), math.tanh(float(moved))
             yield news_digest.NewsItem(
-                name, SOURCE, SOURCE, name, seen, seen, score, tickers=(symbol,)
+                name, SOURCE, SOURCE, name, moment, moment, score, tickers=(symbol,)
             )
 
 

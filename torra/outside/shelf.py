@@ -12,13 +12,19 @@ import logging
 import threading
 from collections.abc import Callable, Collection, Sequence
 from datetime import UTC, date, datetime
-from typing import Any, Final, Generic, Protocol, TypeVar
+from typing import Any, Final, Protocol, TypeVar
 
-from torra.evidence import company_numbers
-from torra.evidence.company_facts import CompanyHistory, Filed, StoredFact
+from torra.evidence import company_numbers, fair_value
+from torra.evidence.company_facts import CompanyHistory, Filed
 from torra.evidence.fair_value import Known
 from torra.evidence.news_digest import NewsStatus, NewsSubject
-from torra.evidence.outside_numbers import SeriesHistory, SeriesThen, StoredRow, kind_of_source
+from torra.evidence.outside_numbers import (
+    SeriesHistory,
+    SeriesThen,
+    StoredFact,
+    StoredRow,
+    kind_of_source,
+)
 from torra.evidence.outside_readings import (
     BLOCKS,
     ClosesOf,
@@ -60,33 +66,32 @@ class OutsideTables(Protocol):
         ...
 
 
-class _Histories(Generic[H]):
-    """Histories by name, read from a table as it grows; any thread may ask."""
+def _growing(
+    newest: Callable[[], int],
+    read: Callable[[Sequence[str], int], Sequence[Any]],
+    make: Callable[[], H],
+) -> Callable[[Sequence[str]], list[H]]:
+    """Return a function that gives histories by name, read from a table as it grows.
 
-    def __init__(
-        self,
-        newest: Callable[[], int],
-        rows: Callable[[Sequence[str], int], Sequence[Any]],
-        make: Callable[[], H],
-    ) -> None:
-        self._newest, self._rows = newest, rows
-        self._make: Callable[[], H] = make
-        self._lock = threading.Lock()
-        self._numbers: dict[str, int] = {}
-        self._histories: dict[str, H] = {}
+    Any thread may ask; it reads the rows that were stored since the last look.
+    """
+    lock = threading.Lock()
+    numbers: dict[str, int] = {}
+    histories: dict[str, H] = {}
 
-    def of(self, names: Sequence[str]) -> list[H]:
-        """Return the histories, after a look at rows that were stored since the last one."""
-        with self._lock:
-            newest = self._newest()
-            behind = [name for name in names if self._numbers.get(name, -1) < newest]
-            after = min((self._numbers.get(name, 0) for name in behind), default=0)
-            rows = self._rows(behind, after) if behind else ()
+    def of(names: Sequence[str]) -> list[H]:
+        with lock:
+            number = newest()
+            behind = [name for name in names if numbers.get(name, -1) < number]
+            after = min((numbers.get(name, 0) for name in behind), default=0)
+            rows = read(behind, after) if behind else ()
             for name in behind:
-                history = self._histories.setdefault(name, self._make())
+                history = histories.setdefault(name, make())
                 history.add(row for row in rows if row.row[0] == name)
-                self._numbers[name] = newest
-            return [self._histories[name] for name in names]
+                numbers[name] = number
+            return [histories[name] for name in names]
+
+    return of
 
 
 class OutsideShelf:
@@ -104,12 +109,12 @@ class OutsideShelf:
                 return rows
             return [row for row in rows if kind_of_source(row.row.source) in sources]
 
-        self._series = _Histories(
+        self._series = _growing(
             tables.newest_series,
             lambda names, after: counting(tables.series_rows(names, after)),
             lambda: SeriesHistory(live=live),
         )
-        self._companies = _Histories(
+        self._companies = _growing(
             tables.newest_fact,
             lambda tickers, after: counting(tables.fact_rows(tickers[0], after)),
             lambda: CompanyHistory(live=live),
@@ -132,10 +137,10 @@ class OutsideShelf:
         """
         try:
             names = series_for(subject)
-            histories = zip(names, self._series.of(names), strict=True)
+            histories = zip(names, self._series(names), strict=True)
             then = {name: history.then(as_of) for name, history in histories}
-            found = self._pieces_of(subject, who, then, as_of, closes)
-            return view(found, subject, then.get, as_of, trouble)
+            worked = self._pieces_of(subject, who, then, as_of, closes)
+            return view(worked, subject, then.get, as_of, trouble)
         except Exception as error:  # noqa: BLE001 - a tick goes on without outside numbers
             logger.warning("the outside numbers cannot be read (%s)", type(error).__name__)
             return BROKEN
@@ -143,7 +148,7 @@ class OutsideShelf:
     def fill(self, subject: NewsSubject) -> None:
         """Read what is stored for a subject, so that its first tick need not; never raises."""
         try:
-            self._series.of(series_for(subject))
+            self._series(series_for(subject))
             self._known_values(subject, self._filed(subject, LATEST))
         except Exception as error:  # noqa: BLE001 - the tick will say so
             logger.warning("the outside numbers cannot be read (%s)", type(error).__name__)
@@ -152,13 +157,13 @@ class OutsideShelf:
         """Return what the subject's company had reported; nothing without a company."""
         if not company_numbers.reads_company(subject):
             return ()
-        return self._companies.of([subject.ticker])[0].then(as_of)
+        return self._companies([subject.ticker])[0].then(as_of)
 
     def _known_values(self, subject: NewsSubject, filed: Filed) -> tuple[Known, ...]:
         """Return a company's values, worked out once for what it had reported."""
         kept = self._company_values.get(subject.ticker)
         if kept is None or kept[0] is not filed:
-            kept = self._company_values[subject.ticker] = filed, company_numbers.look(filed)
+            kept = self._company_values[subject.ticker] = filed, fair_value.course(filed)
         return kept[1]
 
     def _pieces_of(
@@ -175,9 +180,9 @@ class OutsideShelf:
         kept = self._pieces.get((subject, who))
         # By identity: the values themselves are long.
         if kept is None or kept[0] != day or any(a is not b for a, b in zip(kept[1], values)):  # noqa: B905 - of one subject
-            found = [*pieces(subject, then.get, own)]
+            worked = [*pieces(subject, then.get, own)]
             if company_numbers.reads_company(subject):
                 company = self._known_values(subject, filed)
-                found.append(company_numbers.piece(company, subject, own, day))
-            kept = self._pieces[subject, who] = day, values, found
+                worked.append(company_numbers.piece(company, subject, own, day))
+            kept = self._pieces[subject, who] = day, values, worked
         return kept[2]

@@ -26,10 +26,10 @@ def trouble_of(
     """
 
     def trouble(block: str) -> str:
-        asked = [name for name in FEEDS[block] if name in sources]
-        if not asked:
+        named = [name for name in FEEDS[block] if name in sources]
+        if not named:
             return str(NewsStatus.OFF)
-        words = (status(name) for name in asked)
+        words = map(status, named)
         return next(filter(None, words), str(NewsStatus.EMPTY))
 
     return trouble

@@ -68,31 +68,18 @@ Line = Mapping[str, str]
 """The values of a line by their columns."""
 
 
-class PublicShape(NamedTuple):
-    """How a publisher writes series: the column of the day, and which column is which series.
-
-    A series "" is the one that the user names. `scale` makes Torra's unit of the publisher's. A
-    file has the shape that has all of its columns; of a `loose` one, any.
-    """
-
-    name: str
-    day: str
-    series: Mapping[str, str]
-    scale: float = 1.0
-    loose: bool = False
+def _shapes() -> tuple[Mapping[str, str], ...]:
+    with Path(__file__).with_name("series_shapes.csv").open(encoding="utf-8") as file:
+        return tuple(csv.DictReader(file, delimiter=";"))
 
 
-_OF_FRED: Final = {name.lower(): name for name in FRED}
-PUBLIC: Final = (
-    PublicShape("FRED", "observation_date", _OF_FRED, loose=True),
-    PublicShape("FRED", "date", _OF_FRED, loose=True),
-    PublicShape("US Treasury, yields", "date", {"2 yr": "DGS2", "10 yr": "DGS10"}),
-    PublicShape("US Treasury, real yields", "date", {"5 yr": "", "10 yr": "DFII10"}),
-    PublicShape("Binance, funding rates", "calc_time", {"last_funding_rate": ""}, 100.0),
-    PublicShape("ECB Data Portal", "time_period", {"obs_value": ""}),
-    PublicShape("a day and its close", "date", {"close": ""}),
-)
-"""The first that a file has counts. Yahoo, Stooq and Cboe write a day and its close."""
+PUBLIC: Final = _shapes()
+"""How publishers write series: the column of the day, and which column is which series.
+
+A file has the first shape whose columns it has all; without columns, any of FRED's series. A series
+"" is the one that the user names. `scale` makes Torra's unit of the publisher's. Yahoo, Stooq and
+Cboe write a day and its close.
+"""
 
 
 class Fault(NamedTuple):
@@ -146,15 +133,13 @@ def read(path: Path, name: str = "") -> ParsedTable[SeriesRow] | ParsedTable[Fac
     if sorted(header) == sorted(FACT_COLUMNS):
         return _parsed(lines, header, partial(_fact, source))
     for shape in PUBLIC:
-        columns = {column: shape.series[column] for column in header if column in shape.series}
-        whole = shape.loose or len(columns) == len(shape.series)
-        if columns and whole and shape.day in header:
-            wanted = _wanted(path, shape.name, columns, name)
-            return _parsed(lines, header, partial(_public, source, shape, wanted), shape.name)
+        if columns := _columns(shape, header):
+            wanted = _wanted(path, shape["name"], columns, name)
+            return _parsed(lines, header, partial(_public, source, shape, wanted), shape["name"])
     raise ConfigError(
         f"{path} has the columns {_quoted(', '.join(header))}; a table of series has "
         f"{', '.join(SERIES_COLUMNS)}, one of a company's figures {', '.join(FACT_COLUMNS)}; "
-        f"of publishers: {'; '.join(dict.fromkeys(shape.name for shape in PUBLIC))}"
+        f"of publishers: {'; '.join(dict.fromkeys(shape['name'] for shape in PUBLIC))}"
     )
 
 
@@ -204,6 +189,17 @@ def _cells(line: str) -> list[str]:
 # --- a publisher's file ---------------------------------------------------------------------------
 
 
+def _columns(shape: Mapping[str, str], header: list[str]) -> Mapping[str, str]:
+    """Return which columns of a file are which series; none for a file of another shape."""
+    series = {name.lower(): name for name in FRED}
+    if shape["columns"]:
+        pairs = zip(shape["columns"].split("|"), shape["series"].split("|"), strict=True)
+        series = dict(pairs)
+    columns = {column: series[column] for column in header if column in series}
+    whole = not shape["columns"] or len(columns) == len(series)
+    return columns if whole and shape["day"] in header else {}
+
+
 def _wanted(path: Path, shape: str, columns: Mapping[str, str], name: str) -> Mapping[str, str]:
     """Return the columns that are read with the names of their series; raises ConfigError."""
     named = {column: series for column, series in columns.items() if series}
@@ -223,9 +219,9 @@ def _wanted(path: Path, shape: str, columns: Mapping[str, str], name: str) -> Ma
 
 
 def _public(
-    source: str, shape: PublicShape, columns: Mapping[str, str], line: Line
+    source: str, shape: Mapping[str, str], columns: Mapping[str, str], line: Line
 ) -> Iterator[SeriesRow | None]:
-    text = line[shape.day]
+    text = line[shape["day"]]
     by_millisecond = MILLISECONDS.fullmatch(text) is not None
     if by_millisecond:
         about = datetime.fromtimestamp(-(-int(text) // 1000), UTC)
@@ -241,7 +237,7 @@ def _public(
             yield None
             continue
         known = about if by_millisecond else fred_known_at(name, about.date())
-        value = round(_number(line[column]) * shape.scale, 12)
+        value = round(_number(line[column]) * float(shape["scale"]), 12)
         yield SeriesRow(name, _midnight(about), known, value, source)
 
 

@@ -499,13 +499,13 @@ def _headline(
         source=words.get("source"),
     )
     # What says that it was published long after now is told by nobody who has read it.
-    if item is None or not in_time(item.seen(moment)):
+    if item is None or not in_time(item.first_seen_at(moment)):
         return None
     # It is known by all that was said, and about whom: an edited one is another headline.
     said = [symbol, item.headline, item.summary, item.url, item.source]
     said += [iso(published)] if "published" in words else []
     name = hashlib.sha256(json.dumps(said).encode()).hexdigest()[:24]
-    return rated(replace(item, id=name), lexicon.score).seen(moment)
+    return rated(replace(item, id=name), lexicon.score).first_seen_at(moment)
 
 
 def _picture(picture: Any, told: list[str]) -> bytes | None:

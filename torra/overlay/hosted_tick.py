@@ -213,11 +213,14 @@ def inputs(
     )
     if profile.agents.seats_experts():
         numbers = order_levels.stakes(float(row["close"]), float(row["atr14"]), spec)
-        bundle = feature_bundle.with_stakes(bundle, numbers)
+        bundle = feature_bundle.with_numbers(bundle, "stakes", numbers)
     if given.scores is not None:
         own = looked.scores
-        notes = {name: f"the scorer's own score; Torra reads {own[name]:+.2f}" for name in VECTORS}
-        bundle = replace(bundle, notes=notes)
+        explained = {
+            name: replace(part, note=f"the scorer's own score; Torra reads {own[name]:+.2f}")
+            for name, part in bundle.explained.items()
+        }
+        bundle = replace(bundle, explained=explained)
     score = ath_calculator.score(
         float(row["close"]), looked.records.high, looked.records.low, float(row["atr14"]),
         profile.record_score,

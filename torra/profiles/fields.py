@@ -8,11 +8,14 @@ cannot be read is handed on as it came: torra.config refuses it, with place and 
 
 from __future__ import annotations
 
+import ast
+import inspect
 import json
 import re
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache, lru_cache
+from itertools import pairwise
 from typing import Any, Final, Literal, get_args, get_origin
 
 from annotated_types import Ge, Gt, Le, Lt, MaxLen, MinLen
@@ -323,7 +326,7 @@ def _json(text: str) -> Any:
 def _of_model(
     model: type[BaseModel], values: Mapping[str, Any], above: Place = ()
 ) -> Iterator[Setting]:
-    for name, field in model.model_fields.items():
+    for name, field in described(model).items():
         inner, place = field.annotation, (*above, name)
         if isinstance(inner, type) and issubclass(inner, BaseModel):
             yield from _of_model(inner, values.get(name, {}), place)
@@ -340,6 +343,20 @@ def _of_model(
                 yield from _of_model(SymbolSpec, spec, (*place, symbol))
         else:
             yield _setting(model, name, above)
+
+
+@cache
+def described(model: type[BaseModel]) -> Mapping[str, FieldInfo]:
+    """Return the fields of a model, each with its description: its own, or the string below it.
+
+    Read when first asked for: pydantic's `use_attribute_docstrings` makes every import slower.
+    """
+    (section,) = ast.parse(inspect.getsource(model)).body
+    for field, text in pairwise(section.body if isinstance(section, ast.ClassDef) else ()):
+        if isinstance(field, ast.AnnAssign) and isinstance(text, ast.Expr):
+            words = " ".join(str(ast.literal_eval(text.value)).split())
+            model.model_fields[ast.unparse(field.target)].description = words
+    return model.model_fields
 
 
 def usual_cap(role_id: str, name: str) -> int:
@@ -391,7 +408,7 @@ def _caps(place: Place, field: FieldInfo, values: Mapping[str, Any]) -> Iterator
 
 @lru_cache(maxsize=4096)
 def _setting(model: type[BaseModel], name: str, above: Place) -> Setting:
-    field, place = model.model_fields[name], (*above, name)
+    field, place = described(model)[name], (*above, name)
     choices = literals(field.annotation)
     bounds = {type(rule): rule for rule in field.metadata}
     low: Any = getattr(bounds.get(Ge), "ge", getattr(bounds.get(Gt), "gt", None))

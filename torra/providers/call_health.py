@@ -17,8 +17,8 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from agent_config import AgentSettings, asked_outside, route
-from torra.providers.vendors.capabilities import FORM_IN_USE, FORMS
+from agent_config import AgentSettings, may_cost, route
+from torra.providers.vendors.table import FORM_IN_USE, FORMS
 
 NEWEST: Final = 20
 """Newest calls of a model that are counted."""
@@ -27,7 +27,7 @@ IN_A_ROW: Final = 5
 SHARE: Final = 0.8
 
 USABLE: Final = frozenset(("ok", "the trader abstains"))
-"""Status of a usable call, and the detail of a refusal that is one (agents.debate.conclusions)."""
+"""Status of a usable call, and the detail of a refusal that is one (agents.debate.replies)."""
 
 UNUSABLE: Final = frozenset(("garbage", "refused", "wrong_symbol"))
 """Statuses of a call whose answer came and could not be used."""
@@ -72,64 +72,55 @@ class ModelHealth:
 def health(
     desks: Iterable[AgentSettings], read: Callable[[Collection[str]], Sequence[Row]] | None
 ) -> tuple[ModelHealth, ...]:
-    """Return how each model that some desks may ask stands, by vendor, also without any call.
+    """Return how each model that some desks may ask does, by vendor, also without any call.
 
     `read` returns the calls to judge of some models (instance_database.Database.newest_calls); None
     where there are none.
     """
-    routes = sorted({one for desk in desks for one in desk.routes() if asked_outside(one[0])})
+    routes = sorted({place for desk in desks for place in desk.routes() if may_cost(place[0])})
     vendors = {model: vendor for vendor, model in routes}
-    calls = {one: list[Row]() for one in routes}
-    # A call without an answer has the model's name as the settings write it.
+    calls = {place: list[Row]() for place in routes}
+    # A call without an answer has no vendor, and the model's name as the settings write it.
     names = [name for vendor, model in routes for name in (model, f"{vendor}:{model}")]
+    rows = read(names) if read and names else ()
     # Those of one tick were stored at once: their numbers have the order in which they were made.
-    for row in sorted(
-        read(names) if read and names else (), key=lambda row: (row["at"], row["number"])
-    ):
-        # It has no vendor either.
-        asked = route(row["model"], row["provider"] or vendors.get(row["model"], ""))
-        if asked in calls:
-            calls[asked].append(row)
-    return tuple(_of(*asked, rows) for asked, rows in calls.items())
+    for row in sorted(rows, key=lambda row: (row["at"], row["number"])):
+        place = route(row["model"], row["provider"] or vendors.get(row["model"], ""))
+        if place in calls:
+            calls[place].append(row)
+    return tuple(_health_of(*place, rows) for place, rows in calls.items())
 
 
-def _of(vendor: str, model: str, rows: Sequence[Row]) -> ModelHealth:
-    """Return how a model stands, by its calls, oldest first."""
-    newest = rows[: -NEWEST - 1 : -1]
-    good = [row for row in newest if _usable(row)]
-    bad = [row for row in newest if not _usable(row)]
+def _health_of(vendor: str, model: str, rows: Sequence[Row]) -> ModelHealth:
+    """Return how a model does, by its calls, oldest first."""
+    usable = [not USABLE.isdisjoint((row["status"], row["detail"])) for row in rows]
+    newest = [*zip(rows, usable, strict=True)][: -NEWEST - 1 : -1]
+    good = [row for row, is_usable in newest if is_usable]
+    bad = [row for row, is_usable in newest if not is_usable]
     counts = Counter(row["status"] for row in bad)
-    answered = [_usable(row) for row in rows]
+    # A detail may be a stranger's word.
+    form = rows[-1]["detail"].rpartition(FORM_IN_USE)[2] if rows else ""
     return ModelHealth(
         vendor,
         model,
         usable=len(good),
         unusable=sum(counts[status] for status in UNUSABLE),
         failed={status: counts[status] for status in counts.keys() - UNUSABLE},
-        last_usable=max((row["at"] for row in rows if _usable(row)), default=None),
+        last_usable=next((rows[at]["at"] for at in reversed(range(len(rows))) if usable[at]), None),
         median_ms=statistics.median(row["elapsed_ms"] for row in good) if good else None,
-        failing=_fails(answered),
-        well=len(rows) >= IN_A_ROW and all(answered[-IN_A_ROW:]),
+        failing=_is_failing(usable),
+        well=len(rows) >= IN_A_ROW and all(usable[-IN_A_ROW:]),
         # Of calls with the same trouble the first is the newest.
         cause=max(bad, key=lambda row: counts[row["status"]], default=None),
-        form=_form(rows[-1]["detail"]) if rows else "",
+        form=form if form in FORMS else "",
     )
 
 
-def _form(detail: str) -> str:
-    found = detail.rpartition(FORM_IN_USE)[2]
-    return found if found in FORMS else ""  # a detail may be a stranger's word
-
-
-def _usable(row: Row) -> bool:
-    return not USABLE.isdisjoint((row["status"], row["detail"]))
-
-
-def _fails(answered: Sequence[bool]) -> bool:
+def _is_failing(usable: Sequence[bool]) -> bool:
     """Tell whether a model fails after some calls, oldest first: it keeps failing until well."""
     failing = False
-    for end in range(IN_A_ROW, len(answered) + 1):
-        newest, row = answered[max(0, end - NEWEST) : end], answered[end - IN_A_ROW : end]
+    for end in range(IN_A_ROW, len(usable) + 1):
+        newest, row = usable[max(0, end - NEWEST) : end], usable[end - IN_A_ROW : end]
         few = len(newest) == NEWEST and newest.count(False) >= SHARE * NEWEST
         failing = few or not any(row) or (failing and not all(row))
     return failing

@@ -17,7 +17,6 @@ A price list with mistakes raises ConfigError; reading prices raises nothing els
 from __future__ import annotations
 
 import re
-import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -28,16 +27,14 @@ from typing import TYPE_CHECKING, Any, Final
 
 from pydantic import Field, RootModel
 
-from agent_config import VENDORS, ModelName, Section, asked_outside
+from agent_config import VENDORS, ModelName, Section, may_cost
 from torra.clock import System
 from torra.config import read, validate
+from torra.providers.vendors.table import vendors
 from torra.regular_files import lies
 
 if TYPE_CHECKING:
     from genai_prices.data_snapshot import DataSnapshot
-
-SOURCE: Final = {"anthropic": "anthropic", "google": "google", "openai_compatible": "openai"}
-"""The vendors' names in genai-prices."""
 
 MILLION: Final = 1_000_000
 
@@ -65,6 +62,20 @@ DATED: Final = re.compile(r"(-latest|[-@]?\d{4}-?\d{2}-?\d{2})?")
 """Suffixes with which a name still is the listed model's."""
 
 
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """Tokens of one call as its vendor counts them.
+
+    `input` is all input, with what a cache supplied (`cached`) and what was written to one
+    (`written`), which together are at most all of it; `output` is all that is billed as output.
+    """
+
+    input: int
+    output: int
+    cached: int = 0
+    written: int = 0
+
+
 class Price(Section):
     """Prices of one model in USD per million tokens."""
 
@@ -75,12 +86,12 @@ class Price(Section):
         None, ge=0, description="input written to a cache; by default 1.25 x input's"
     )
 
-    def cost(self, usage: BilledTokens) -> float:
+    def cost(self, usage: Usage) -> float:
         """Return what this usage costs in USD."""
         cached = self.input if self.cached is None else self.cached
         written = CACHE_WRITE * self.input if self.cache_write is None else self.cache_write
         total = (
-            self.input * usage.plain
+            self.input * (usage.input - usage.cached - usage.written)
             + cached * usage.cached
             + written * usage.written
             + self.output * usage.output
@@ -100,27 +111,6 @@ class PriceFile(RootModel[dict[ModelName, Price]]):
     """The user's price list: "vendor:model" or "model" to prices; the former wins."""
 
 
-@dataclass(frozen=True, slots=True)
-class BilledTokens:
-    """Tokens of one call. The input is `plain`, `cached` (read from a cache) and `written` to one.
-
-    A vendor's numbers may contradict each other: parts of the input that exceed it are cut.
-    """
-
-    plain: int
-    cached: int
-    written: int
-    output: int
-
-    @classmethod
-    def of(cls, total: int, cached: int, written: int, output: int) -> BilledTokens:
-        """Return the usage of a call whose whole input was `total` tokens."""
-        total = max(0, total)
-        cached = min(max(0, cached), total)
-        written = min(max(0, written), total - cached)
-        return cls(total - cached - written, cached, written, max(0, output))
-
-
 class PriceList:
     """The prices of models. Any thread may use it; `now` is real time, for prices that change."""
 
@@ -134,7 +124,6 @@ class PriceList:
         """Take a price list as prices.json has it; raises ConfigError when it has mistakes."""
         self._own = validate(PriceFile, dict(override or {}), source).root
         self._now = now or System().real_now
-        self._lock = threading.Lock()
         self._bounds: dict[tuple[object, ...], float] = {}
 
     @classmethod
@@ -162,29 +151,16 @@ class PriceList:
         if name is None:
             return None
         # A thousand of each: a long prompt may cost more per token.
-        usages = [BilledTokens(*(1000 * (at == kind) for at in range(4))) for kind in (0, 1, 3)]
-        told = [_by_table(vendor, name, usage, self._now()) for usage in usages]
-        plain, cached, output = (round(1000 * usd, 6) for usd in told)
+        usages = Usage(1000, 0), Usage(1000, 0, cached=1000), Usage(0, 1000)
+        plain, cached, output = (
+            round(1000 * _by_table(vendor, name, usage, self._now()), 6) for usage in usages
+        )
         return Price(input=plain, cached=cached, output=output)
 
-    def cost(
-        self,
-        vendor: str,
-        model: str,
-        *,
-        input_tokens: int,
-        cached_tokens: int = 0,
-        cache_write_tokens: int = 0,
-        output_tokens: int,
-        local: bool = False,
-    ) -> float:
-        """Return what a call cost in USD.
-
-        `input_tokens` counts all input, the cached and the written part of it too.
-        """
+    def cost(self, vendor: str, model: str, usage: Usage, *, local: bool = False) -> float:
+        """Return what a call cost in USD."""
         if self._free(vendor, model, local=local):
             return 0.0
-        usage = BilledTokens.of(input_tokens, cached_tokens, cache_write_tokens, output_tokens)
         return self._price(vendor, model, usage, self._now())
 
     def worst_case(
@@ -204,35 +180,30 @@ class PriceList:
         if self._free(vendor, model, local=local):
             return 0.0
         now = self._now()
-        # With the date: from midnight on, tomorrow is another day with other prices.
-        key = (vendor, model, prompt_bytes, output_tokens, picture, now.date())
-        with self._lock:
-            known = self._bounds.get(key)
-        if known is not None:
-            return known
         tokens, output = most_tokens(prompt_bytes, output_tokens, picture=picture)
-        found = max(
-            self._price(vendor, model, usage, moment)
-            # Nobody knows which part a cache will take or write: the dearest of the three counts.
-            for usage in (
-                BilledTokens(tokens, 0, 0, output),
-                BilledTokens(0, tokens, 0, output),
-                BilledTokens(0, 0, tokens, output),
+        # With the date: from midnight on, tomorrow is another day with other prices.
+        key = (vendor, model, tokens, output, now.date())
+        if key not in self._bounds:
+            self._bounds[key] = max(
+                self._price(vendor, model, usage, moment)
+                # Nobody knows which part a cache will take or write: the dearest counts.
+                for usage in (
+                    Usage(tokens, output),
+                    Usage(tokens, output, cached=tokens),
+                    Usage(tokens, output, written=tokens),
+                )
+                for moment in (now, now + TOMORROW)
             )
-            for moment in (now, now + TOMORROW)
-        )
-        with self._lock:
-            self._bounds[key] = found
-        return found
+        return self._bounds[key]
 
     def _free(self, vendor: str, model: str, *, local: bool) -> bool:
         """Tell whether nobody is paid: a server of one's own, unless the user's list prices it."""
-        return not asked_outside(vendor) or (local and self._listed(vendor, model) is None)
+        return not may_cost(vendor) or (local and self._listed(vendor, model) is None)
 
     def _listed(self, vendor: str, model: str) -> Price | None:
         return self._own.get(f"{vendor}:{model}") or self._own.get(model)
 
-    def _price(self, vendor: str, model: str, usage: BilledTokens, moment: datetime) -> float:
+    def _price(self, vendor: str, model: str, usage: Usage, moment: datetime) -> float:
         own = self._listed(vendor, model)
         if own is not None:
             return own.cost(usage)
@@ -257,25 +228,28 @@ def _table_name(vendor: str, model: str) -> str | None:
 
     table = _table()
     try:
+        source = vendors()[vendor].price_list
         # Only the name is wanted: the price of no tokens finds it.
-        found = table.calc(Tokens(input_tokens=0), model, SOURCE[vendor], None, None).model.id
+        name: str = table.calc(Tokens(input_tokens=0), model, source, None, None).model.id
     except (LookupError, ValueError):
         return None
     # The table matches by beginnings, so a dearer variant may pass for a cheaper model.
-    rest = model.lower().removeprefix(found.lower())
-    return found if DATED.fullmatch(rest) else None
+    rest = model.lower().removeprefix(name.lower())
+    return name if DATED.fullmatch(rest) else None
 
 
-def _by_table(vendor: str, model: str, usage: BilledTokens, moment: datetime) -> float:
+def _by_table(vendor: str, model: str, usage: Usage, moment: datetime) -> float:
     from genai_prices import Usage as Tokens  # noqa: PLC0415
 
     tokens = Tokens(
-        input_tokens=usage.plain + usage.cached + usage.written,
+        input_tokens=usage.input,
         cache_read_tokens=usage.cached,
         cache_write_tokens=usage.written,
         output_tokens=usage.output,
     )
-    return float(_table().calc(tokens, model, SOURCE[vendor], None, moment).total_price)
+    return float(
+        _table().calc(tokens, model, vendors()[vendor].price_list, None, moment).total_price
+    )
 
 
 @cache
@@ -287,10 +261,11 @@ def _table() -> DataSnapshot:
     """
     from genai_prices.data_snapshot import DataSnapshot, get_snapshot  # noqa: PLC0415
 
-    found = find_spec("genai_prices.data")
-    if found is None or found.loader is None:  # a version that keeps its table elsewhere
+    spec = find_spec("genai_prices.data")
+    if spec is None or spec.loader is None:  # a version that keeps its table elsewhere
         return get_snapshot()
-    module = module_from_spec(found)
-    found.loader.exec_module(module)
-    asked = [one for one in module.providers if one.id in SOURCE.values()]
-    return DataSnapshot(asked, from_auto_update=False)
+    module = module_from_spec(spec)
+    spec.loader.exec_module(module)
+    names = {row.price_list for row in vendors().values()}
+    providers = [provider for provider in module.providers if provider.id in names]
+    return DataSnapshot(providers, from_auto_update=False)

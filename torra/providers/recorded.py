@@ -69,51 +69,34 @@ class RecordedProvider:
         row = self._history(request)
         if row is None:
             raise self._miss(NO_ROW)
+        status, detail = row["status"], row.get("detail", "")
         if row.get("unasked"):
-            raise ModelUnavailable(row["status"], "not asked then", again=None, billed=False)
+            raise ModelUnavailable(status, "not asked then", again=None, billed=False)
         if row["request_hash"] != request_hash(request):
             raise self._miss(OTHER_REQUEST)
         with self._lock:
             self.answered += 1
-        if row["status"] in NO_ANSWER:
-            raise ModelUnavailable("timeout", row["detail"])
-        if row["status"] != "ok":
-            repeated = self._repeated(request)
-            given_up = row["status"] in ASKED_AGAIN and not repeated
-            if not _came(row) or given_up:
-                # Only where it was tried again then: another attempt would be a miss.
-                again = 0.0 if repeated else None
-                raise ModelUnavailable(row["status"], row["detail"], again=again)
-        return _completion(row, final=not self._repeated(request))
-
-    def _repeated(self, request: Request) -> bool:
-        """Return whether there was a further attempt; without one nothing may be tried again."""
+        if status in NO_ANSWER:
+            raise ModelUnavailable("timeout", detail)
+        # Without a further attempt then, nothing may be tried again: it would be a miss.
         later = self._history(replace(request, attempt=request.attempt + 1))
-        return later is not None and not later.get("unasked")
+        repeated = later is not None and not later.get("unasked")
+        came = row["reply"] or row["stop_reason"] or row["provider"]
+        given_up = status in ASKED_AGAIN and not repeated
+        if status != "ok" and (given_up or not came):
+            raise ModelUnavailable(status, detail, again=0.0 if repeated else None)
+        text = str(row["reply"])
+        if status == "garbage" and len(text) > LONGEST_REPLY // 2:
+            # Perhaps it was too long: what is kept of it is cut, and shorter by its nonces.
+            text = text.ljust(LONGEST_REPLY + 1)
+        same = ("model", "provider", "input_tokens", "output_tokens", "stop_reason")
+        return Completion(
+            text,
+            **{name: row[name] for name in (*same, "cached_tokens")},
+            final=not repeated,
+        )
 
     def _miss(self, reason: str) -> ModelUnavailable:
         with self._lock:
             self.misses[reason] += 1
         return ModelUnavailable("miss", reason, billed=False)
-
-
-def _came(row: Mapping[str, Any]) -> bool:
-    """Return whether a failed call had brought something back."""
-    return bool(row["reply"] or row["stop_reason"] or row["provider"])
-
-
-def _completion(row: Mapping[str, Any], *, final: bool) -> Completion:
-    text = str(row["reply"])
-    if row["status"] == "garbage" and len(text) > LONGEST_REPLY // 2:
-        # Perhaps it was too long: what is kept of it is cut, and shorter by its nonces.
-        text = text.ljust(LONGEST_REPLY + 1)
-    return Completion(
-        text=text,
-        model=row["model"],
-        provider=row["provider"],
-        input_tokens=row["input_tokens"],
-        output_tokens=row["output_tokens"],
-        stop_reason=row["stop_reason"],
-        cached_tokens=row["cached_tokens"],
-        final=final,
-    )

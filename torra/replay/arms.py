@@ -56,7 +56,7 @@ from agents.contracts import (
     Request,
     SourceType,
     Submit,
-    is_immediate,
+    is_synchronous,
     synchronous,
 )
 from agents.registry import AGENTS
@@ -450,7 +450,7 @@ def only_scorer(submit: Submit) -> Submit:
     def ask(request: Request) -> Future[Completion]:
         return submit(request) if request.role.kind == "scorer" else silence(request)
 
-    return synchronous(ask) if is_immediate(submit) else ask
+    return synchronous(ask) if is_synchronous(submit) else ask
 
 
 @synchronous

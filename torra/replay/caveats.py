@@ -20,7 +20,7 @@ from torra.desk.outlook import currencies_of
 from torra.evaluation.observations import ArmObservation
 from torra.evaluation.openings import rounding_warning, side_warning
 from torra.evaluation.wording import count, percent, signed, the_arm, upper_first
-from torra.evidence.expert_bars import HELD
+from torra.evidence.expert_bars import WINDOW
 from torra.evidence.scheduled_events import EVERY_CURRENCY, ScheduledEvent
 from torra.exhibits.trade_file import jump_of
 from torra.market.plausibility import look
@@ -133,12 +133,12 @@ def _of_the_outlook(plan: ReplayPlan) -> Iterator[str]:
 def _of_earlier_days(plan: ReplayPlan) -> Iterator[str]:
     """Say on how many ticks a placebo of the evidence may have no earlier day to read."""
     begin = plan.begin or plan.history.period[0]
-    first = (frame.index[: HELD + WARM_UP] for frame in plan.history.frames.values())
+    first = (frame.index[: WINDOW + WARM_UP] for frame in plan.history.frames.values())
     short = sum(int((times >= begin).sum()) for times in first)
     if short and any(arm.evidence == "earlier" for arm in plan.arms):
         yield (
             f"On up to {count(short, 'tick')} the placebo of the evidence has no earlier day to "
-            f"read, which lies {HELD} bars before at least: its experts abstain there. Bars from "
+            f"read, which lies {WINDOW} bars before at least: its experts abstain there. Bars from "
             "before --from give them one."
         )
 

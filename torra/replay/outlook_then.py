@@ -33,13 +33,12 @@ from torra.desk.outlook import Events, News, Outside, currencies_of, subject_of
 from torra.errors import ConfigError
 from torra.evidence import flow_then
 from torra.evidence.companion_readings import CompanionsThen
-from torra.evidence.company_facts import StoredFact
 from torra.evidence.company_numbers import reads_company
 from torra.evidence.flow_readings import Flow
 from torra.evidence.flow_then import FlowRows
 from torra.evidence.news_digest import EARLY, READ_ITEMS, NewsItem, NewsStatus, NewsView
-from torra.evidence.news_shelf import ShelvedNews
-from torra.evidence.outside_numbers import StoredRow, kind_of_source
+from torra.evidence.news_shelf import StoredNews
+from torra.evidence.outside_numbers import StoredFact, StoredRow, kind_of_source
 from torra.evidence.outside_readings import THREE_YEARS, series_for
 from torra.evidence.scheduled_events import (
     EVERY_CURRENCY,
@@ -426,7 +425,7 @@ class _Filed:
     topic = FILE
 
     def __init__(self, items: tuple[NewsItem, ...]) -> None:
-        self.reading = ShelvedNews(items, tuple(item.first_seen for item in items))
+        self.reading = StoredNews(items, tuple(item.first_seen for item in items))
 
     def look(self) -> None:
         """See nothing new."""

@@ -32,9 +32,8 @@ from agents.contracts import (
     Confidence,
     Winner,
 )
-from agents.debate.panel import UNJUDGED, outage, panel_of
+from agents.debate.scoring import UNJUDGED, CountedReport, outage, panel_of
 from agents.debate.swarm import SPOKEN_LEAST
-from agents.debate.synthesis import CountedReport
 from agents.evidence import trust
 from agents.registry import AGENTS
 from torra.clock import System, iso

@@ -234,8 +234,8 @@ def _go_on(
     """Run the ticks that are left; `take` is told of each chunk, once it is saved."""
     since = 0
     lessons = lessons_of(run.store, arm, run.profile, seed)
-    window, symbol = run.course.window, run.course.instance.symbol
-    evidence = evidence_of(arm, window, run.profile, symbol, seed)
+    window = run.course.window
+    evidence = evidence_of(arm, window, seed)
     for number in _steps(run, lessons, evidence):
         tell(number)
         since += number

@@ -16,9 +16,9 @@ import threading
 from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import datetime
 from functools import lru_cache
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, Protocol
 
-from agents.contracts import CallRecord, Request
+from agents.contracts import Request
 from torra.errors import MALFORMED
 from torra.store.connection import Keyed, Store, TickKey, stamp, to_json
 from torra.verdict.signal_states import EXECUTED
@@ -41,10 +41,26 @@ CALL_COLUMNS: Final = (
     "stop_reason",
     "cached_tokens",
 )
-"""Columns of a call that carry the name of their field in CallRecord; `role` is its role_id.
+"""Columns of a call that carry the name of their field in Call; `role` is its role_id.
 
 `instructions` holds the hash of the role's system text, the same on every tick and stored once.
 """
+
+
+class CallRow(Protocol):
+    """A call to a model: agents.debate.calls.Call, with every name of CALL_COLUMNS."""
+
+    @property
+    def role_id(self) -> str: ...  # noqa: D102
+    @property
+    def round(self) -> int: ...  # noqa: D102
+    @property
+    def attempt(self) -> int: ...  # noqa: D102
+    @property
+    def system(self) -> str: ...  # noqa: D102
+    @property
+    def request_hash(self) -> str: ...  # noqa: D102
+
 
 CALLS: Final = (
     "SELECT c.role AS role_id, c.*, i.text AS system FROM calls c "
@@ -118,7 +134,7 @@ class JournalStore(Store):
         }
         self._add("journal", row)
 
-    def write_calls(self, key: Keyed, calls: Sequence[CallRecord]) -> None:
+    def write_calls(self, key: Keyed, calls: Sequence[CallRow]) -> None:
         """Store what was asked and answered, one row for each (tick, role, round, attempt)."""
         at = self._moment()
         with self.transaction():
@@ -128,7 +144,7 @@ class JournalStore(Store):
                 row = {"torra_key": key.text, "role": call.role_id, **told, "at": at}
                 self._add("calls", row)
 
-    def record_late(self, key: TickKey, call: CallRecord) -> bool:
+    def record_late(self, key: TickKey, call: CallRow) -> bool:
         """Add the answer to a call that its tick gave up: its status becomes late.
 
         False when there is no such call that waits: the tick is not stored yet, its texts were

@@ -22,13 +22,13 @@ from typing import Any, Final, NamedTuple, cast
 
 from pydantic import TypeAdapter
 
-from agents.contracts import CallRecord
 from torra.config import Profile
 from torra.errors import bounded
 from torra.evidence.news_digest import NewsItem
 from torra.lessons.lesson import Lesson, Situation
 from torra.store.brain import Composites
 from torra.store.connection import TickKey, stamp
+from torra.store.journal import CallRow
 from torra.store.memory_lessons import MemoryLessons, Ranges, no_ranges
 from torra.store.tick_store import TickStore
 from torra.store.ticks import RELEASED, claim_lost
@@ -321,10 +321,10 @@ class MemoryStore(MemoryLessons, TickStore):
     def write_journal(self, key: TickKey, record: Mapping[str, Any]) -> None:
         """Drop the record of a tick."""
 
-    def write_calls(self, key: TickKey, calls: Sequence[CallRecord]) -> None:
+    def write_calls(self, key: TickKey, calls: Sequence[CallRow]) -> None:
         """Drop what was asked and answered."""
 
-    def record_late(self, key: TickKey, call: CallRecord) -> bool:
+    def record_late(self, key: TickKey, call: CallRow) -> bool:
         """Drop an answer that came too late."""
         del key, call
         return False

@@ -13,9 +13,15 @@ from datetime import datetime, timedelta
 from typing import Any, Final
 
 from torra.clock import parse
-from torra.evidence.company_facts import StoredFact
 from torra.evidence.news_digest import rounded_up
-from torra.evidence.outside_numbers import EDGAR, FactRow, SeriesRow, StoredRow, kind_of_source
+from torra.evidence.outside_numbers import (
+    EDGAR,
+    FactRow,
+    SeriesRow,
+    StoredFact,
+    StoredRow,
+    kind_of_source,
+)
 from torra.store.connection import Store, stamp
 
 ROWS_AT_ONCE: Final = 200

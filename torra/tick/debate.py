@@ -33,7 +33,7 @@ from agents.contracts import (
     Request,
     SourceType,
     Submit,
-    is_immediate,
+    is_synchronous,
     synchronous,
 )
 from agents.registry import AGENTS, SCORER, Agent, seated
@@ -277,7 +277,7 @@ def run_tick_debate(
         if picture is not None or plan.pivotal:
             context = replace(context, picture=picture, pivotal=plan.pivotal)
         late = LateReplies(answerers.submit, clock.monotonic)
-        if not is_immediate(answerers.submit):  # what answers at once brings nothing later
+        if not is_synchronous(answerers.submit):  # what answers at once brings nothing later
             answerers = replace(answerers, submit=late.submit)
         spoken = _deliberate(
             context, plan, answerers, clock, deadline,
@@ -310,7 +310,7 @@ def run_tick_debate(
 def _notes_are_read(answerers: ModelAccess) -> bool:
     if answerers.debater is not None:
         return not getattr(answerers.debater, "reads_no_notes", False)
-    return not is_immediate(answerers.submit)
+    return not is_synchronous(answerers.submit)
 
 
 def _in_shadow(settings: AgentSettings, answerers: ModelAccess) -> bool:
@@ -370,7 +370,7 @@ def _deliberate(
         inputs.key, config.agents, submit, monotonic=clock.monotonic, deadline=deadline
     )
     paid = purse.submit if purse else submit
-    if purse and is_immediate(submit):
+    if purse and is_synchronous(submit):
         # A partial: the mark on a bound method would land on the function of every purse.
         paid = synchronous(partial(purse.submit))
     spoken = agent_framework.deliberate(

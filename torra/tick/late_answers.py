@@ -15,7 +15,7 @@ from functools import partial
 from typing import Final
 
 from agents.contracts import Completion, Request, Submit
-from agents.debate.asking import AgentCall, call_record
+from agents.debate.calls import Call
 from instance_database import TickKey
 from torra.errors import StoreUnavailable
 from torra.tick.tick_database import TickDatabase
@@ -33,11 +33,11 @@ class LateReplies:
         """Stand between the desk and `submit`."""
         self._submit = submit
         self._monotonic = monotonic
-        self._calls: list[AgentCall] = []
+        self._calls: list[Call] = []
 
     def submit(self, request: Request) -> Future[Completion]:
         """Send a request and keep an eye on it."""
-        call = AgentCall(request, "", self._monotonic())
+        call = Call(request, "", self._monotonic())
         call.future = future = self._submit(request)
         # Noted at once: `watch` may add its callback long after the answer came.
         future.add_done_callback(lambda _: self._ended(call))
@@ -50,11 +50,11 @@ class LateReplies:
             if call.future is not None:
                 call.future.add_done_callback(partial(self._came, database, key, call))
 
-    def _ended(self, call: AgentCall) -> None:
+    def _ended(self, call: Call) -> None:
         call.ended = self._monotonic()
 
     def _came(
-        self, database: TickDatabase, key: TickKey, call: AgentCall, future: Future[Completion]
+        self, database: TickDatabase, key: TickKey, call: Call, future: Future[Completion]
     ) -> None:
         """Take an answer on the thread that brings it, which may not wait for a database."""
         if future.cancelled() or future.exception(timeout=0) is not None:
@@ -68,10 +68,10 @@ class LateReplies:
             target=self._record, args=(database, key, call), name="torra-late", daemon=True
         ).start()
 
-    def _record(self, database: TickDatabase, key: TickKey, call: AgentCall) -> None:
+    def _record(self, database: TickDatabase, key: TickKey, call: Call) -> None:
         try:
             with database.transaction(STORE_WAIT):
-                database.record_late(key, call_record(call, self._monotonic()))
+                database.record_late(key, call.recorded(self._monotonic()))
         except StoreUnavailable as error:
             log.warning("a late answer of %s is not recorded: %s", key.text, error)
         except Exception:

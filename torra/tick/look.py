@@ -20,10 +20,9 @@ from torra.errors import DataUnavailable
 from torra.evaluation.standing import track_record
 from torra.evaluation.standing.track_record import TrackRecord
 from torra.evidence import feature_bundle, flow_readings
-from torra.evidence.companion_readings import beside
 from torra.evidence.feature_bundle import Bundle
 from torra.evidence.flow_readings import NO_FLOW
-from torra.evidence.outside_readings import OutsideView
+from torra.evidence.outside_readings import NO_OUTSIDE, OutsideView
 from torra.lessons import recall
 from torra.lessons.facts import situation_of
 from torra.lessons.recall import RetrievedLessons
@@ -110,9 +109,8 @@ def look(
         bundle = _with_stakes(bundle, row, instance, profile)
     recalled = _recalled(instance, profile, edges, bundle, as_of)
     standing = _standing(key, edges, bundle.regime.name, float(row["close"]))
-    bundle = feature_bundle.with_standing(
-        feature_bundle.with_lessons(bundle, recalled.numbers), standing.numbers
-    )
+    bundle = feature_bundle.with_numbers(bundle, "lessons", recalled.numbers or None)
+    bundle = feature_bundle.with_numbers(bundle, "standing", standing.numbers or None)
     score = ath_calculator.score(
         float(row["close"]),
         records.high,
@@ -155,10 +153,11 @@ def _outside(
     """Return the numbers from beside the chart, companions and order flow among them."""
     as_of = key.close_time
     closes = partial(edges.window.daily_closes, as_of)
-    found = edges.outside(as_of, closes) if edges.outside else None
+    outside = edges.outside(as_of, closes) if edges.outside else None
     if edges.companions is not None:
-        found = beside(found, edges.companions.known(key.timeframe, as_of, bars))
-    return found if flow is None else flow_readings.beside(found, flow)
+        companions = edges.companions.known(key.timeframe, as_of, bars)
+        outside = (outside or NO_OUTSIDE).with_view(companions)
+    return outside if flow is None else (outside or NO_OUTSIDE).with_view(flow)
 
 
 def _with_stakes(
@@ -167,7 +166,7 @@ def _with_stakes(
     """Return the evidence with what an opening stakes, which a swarm reads."""
     spec = profile.symbol(instance.symbol)
     numbers = order_levels.stakes(float(row["close"]), float(row["atr14"]), spec)
-    return feature_bundle.with_stakes(bundle, numbers)
+    return feature_bundle.with_numbers(bundle, "stakes", numbers)
 
 
 def _recalled(

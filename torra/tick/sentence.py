@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from agents.contracts import SCORE_DECIMALS, WINNERS, GateReason, SourceType
 from agents.debate.deliberation import OUTAGE
-from agents.debate.panel import DIRECTIONS
+from agents.debate.scoring import DIRECTIONS
 from torra import clock
 from torra.tick.marks import EXECUTION_OFF, HOSTED, PROPOSED, SHADOW
 from torra.verdict.vetoed import REFUSERS

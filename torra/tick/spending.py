@@ -69,7 +69,7 @@ from agents.contracts import (
     Submit,
     Tier,
 )
-from agents.debate.asking import MOST_TOKENS, bound_of
+from agents.debate.calls import MOST_TOKENS, bound_of
 from agents.debate.deliberation import Deliberation
 from agents.registry import SCORER, TRADER, Agent, seated
 from instance_database import Database
@@ -242,7 +242,7 @@ class Purse:
         if not booked:
             return deliberation
         calls = tuple(
-            replace(call, cost_usd=booked[slot].usd) if slot in booked else call
+            replace(call, paid_usd=booked[slot].usd) if slot in booked else call
             for call in deliberation.calls
             for slot in [(call.role_id, call.round, call.attempt)]
         )

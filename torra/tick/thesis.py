@@ -137,7 +137,7 @@ def consulted(
     tier = tier_of(config.agents, opening, conviction, profile)
     asked = Consulted(TRADER.role.id, side, tier, conviction)
     if line.deadline - line.monotonic() < LEAST_CONSULT_SECONDS:
-        told = agent_framework.unasked(TRADER, "deadline")
+        told = agent_framework.not_asked(TRADER, "deadline")
         return _with(spoken, replace(asked, failure="deadline"), told)
     told = agent_framework.consult_trader(
         Agent(replace(TRADER.role, tier=tier), TRADER.analyze),

@@ -24,10 +24,9 @@ from pydantic import (
 from pydantic_core import to_json
 
 from agents.contracts import VECTORS, AgentReport, Evidence, GateRuling, SourceType
-from agents.debate.board import Settle
 from agents.debate.deliberation import Consulted
-from agents.debate.expected_value import ExpectedValue
-from agents.debate.panel import Panel
+from agents.debate.scoring import Panel
+from agents.debate.swarm import ExpectedValue, Settle
 from torra.clock import TIMEFRAMES, parse
 from torra.errors import MALFORMED
 from torra.evaluation.standing.track_record import TrackRecord
@@ -188,7 +187,7 @@ class ConflictRecord(RecordPart):
 
 
 class BoardRecord(RecordPart):
-    """Who of the experts stands where (agents.debate.board)."""
+    """Who of the experts stands where (agents.debate.swarm)."""
 
     stands: tuple[ExpertStance, ...]
     abstained: tuple[str, ...]

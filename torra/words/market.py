@@ -25,7 +25,7 @@ TRIAGE: Final[Mapping[str, str]] = {
     "liquidation_cluster": "longs or shorts liquidated rank "
     f"{bar_anomalies.CLUSTER_RANK:g} of 100 or more in their own past",
     "microstructure_imbalance": "the order book leans to one side by more than "
-    f"{anomalies.ONE_SIDED:.0%}",
+    f"{anomalies.LEANING:.0%}",
     "options_panic": "implied volatility ranks "
     f"{anomalies.PANIC_RANK:g} of 100 or more in its own past, or near-term stands above far",
 }

@@ -1,7 +1,7 @@
 """The agreement of the desk on one tick, and the oddities of its sitting, in words for a page.
 
-The panel's numbers are shown as stored (agents.debate.panel made them); their effect on the size of
-an opening is multiplied out here. Flags of the sitting become plain sentences; an unknown flag
+The panel's numbers are shown as stored (agents.debate.scoring made them); their effect on the size
+of an opening is multiplied out here. Flags of the sitting become plain sentences; an unknown flag
 stays a word. A record of an older version may have no panel, and then there is no such section.
 Pure functions.
 """
@@ -14,7 +14,7 @@ from typing import Final, NamedTuple, TypedDict
 
 from agent_framework import NOTHING_OPENS
 from agents.contracts import ORDINALS, VECTORS, AgentReport
-from agents.debate.panel import DIRECTIONS, Agreement, Panel
+from agents.debate.scoring import DIRECTIONS, Agreement, Panel
 from torra.dashboard.record.rows import Ordinal, Stance, Voice
 from torra.exhibits import figures
 from torra.exhibits.figures import cell
@@ -36,11 +36,11 @@ UNASKED: Final = {
     "deadline": "no time: the deadline of the tick left none for it",
     NOTHING_OPENS: "no need: nothing can open here, and the gate's rules stand",
 }
-"""Why an agent that could have been asked was not (Deliberation.unasked)."""
+"""Why an agent that could have been asked was not (Deliberation.not_asked)."""
 
 DEGRADED: Final = re.compile(r"degraded:(\d{1,2})_of_(\d{1,2})")
 LOOKS: Final = ("second_look", "first_look_stands")
-"""Results of a second look (agents.debate.asking), by flag."""
+"""Results of a second look (agents.debate.calls), by flag."""
 
 SIDE_CHECKS: Final = {
     "opposition": "opposition to {}",

@@ -24,7 +24,7 @@ from agents.contracts import (
     AgentReport,
     Role,
 )
-from agents.debate import panel, synthesis
+from agents.debate import scoring
 from agents.registry import AGENTS
 from torra.dashboard.record import agreement, swarm, thesis
 from torra.dashboard.record.shown import NOT_COUNTED
@@ -231,13 +231,13 @@ def _checks(record: TickRecord) -> Iterable[Check]:
     told, debate = deliberation.swarm, None
     trusted = swarm.trusted(told)
     if answers:
-        debate = synthesis.synthesise(answers, thesis.weights(deliberation), trusted)
+        debate = scoring.synthesise(answers, thesis.weights(deliberation), trusted)
     if debate is not None:
         # neither gate nor manager is a voice of the panel: a manager that failed lowers it apart
         failed = [name for name in deliberation.failures if name not in (GATE, *ARBITERS)]
         weights, judged = vector_weights(record), _judged(deliberation)
         most = THIN_CONVICTION if told and told.thin else 1.0
-        agreed = panel.panel_of(answers, failed, weights, judged, trusted, most)
+        agreed = scoring.panel_of(answers, failed, weights, judged, trusted, most)
         yield from agreement.checks(deliberation.panel, agreed)
     yield from _swarm_checks(deliberation)
     for vector in VECTORS:
@@ -272,7 +272,7 @@ def _judged(deliberation: DebateRecord) -> AgentReport | None:
     told = deliberation.manager or deliberation.judge
     if told is None:
         failed = any(name in deliberation.failures for name in JUDGES)
-        return panel.UNJUDGED if failed else None
+        return scoring.UNJUDGED if failed else None
     return replace(told, weights=thesis.weights(deliberation))
 
 
@@ -282,10 +282,10 @@ def _vector_checks(record: TickRecord, vector: str) -> Iterable[Check]:
     # in shadow L1 alone was blended, whatever the agents said
     blend = l1 if record.deliberation.in_shadow else agent
     if record.source_type.startswith("AGENT"):
-        moved = synthesis.clamp(debate * record.said_multiplier, ADJUSTMENT_BOUND)
+        moved = scoring.clamp(debate * record.said_multiplier, ADJUSTMENT_BOUND)
         yield "adjustment", moved, shift
-    yield "agent score", synthesis.clamp(l1 + shift, 1.0), agent
-    yield "blend", synthesis.blended(l1, blend), record.final(vector)
+    yield "agent score", scoring.clamp(l1 + shift, 1.0), agent
+    yield "blend", scoring.blended(l1, blend), record.final(vector)
 
 
 def in_role(role: Role, report: AgentReport) -> bool:
@@ -294,7 +294,7 @@ def in_role(role: Role, report: AgentReport) -> bool:
     return role.kind != "analyst" or moved <= role.focus.keys()
 
 
-def _answers(deliberation: DebateRecord) -> list[synthesis.CountedReport]:
+def _answers(deliberation: DebateRecord) -> list[scoring.CountedReport]:
     """Return the stored opinions with their roles; none when an author is not in the registry."""
     answers = []
     for told in deliberation.reports:
@@ -303,7 +303,7 @@ def _answers(deliberation: DebateRecord) -> list[synthesis.CountedReport]:
             # the agent of a host has no role here: a sum without it would look like a fault
             return []
         if seat.role.kind in OPINIONS:
-            answers.append(synthesis.CountedReport(seat.role, told))
+            answers.append(scoring.CountedReport(seat.role, told))
     return answers
 
 
@@ -338,7 +338,7 @@ def _focus(name: str) -> str:
 
 
 def _scaled(vote: float | None, weight: float, bound: float) -> float | None:
-    return None if vote is None else weight * synthesis.clamp(vote, bound)
+    return None if vote is None else weight * scoring.clamp(vote, bound)
 
 
 def _finals(record: TickRecord) -> dict[str, float]:

@@ -24,7 +24,7 @@ from agents.contracts import (
     GateRuling,
     Role,
 )
-from agents.debate import board as boards
+from agents.debate import swarm as boards
 from agents.debate.deliberation import Consulted
 from agents.evidence import grounded
 from agents.features import FEATURES, meaning_of, name_of
@@ -241,7 +241,7 @@ def _of_the_board(told: SwarmRecord | None) -> dict[str, Feature]:
         return {}
     board = told.board
     found = boards.Board(
-        stands=tuple(
+        stances=tuple(
             boards.BoardStance(one.agent, one.stance, one.trust, one.weight) for one in board.stands
         ),
         lean=board.lean,

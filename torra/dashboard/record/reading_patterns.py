@@ -23,7 +23,7 @@ from agent_config import (
     EscalationSettings,
 )
 from agents.contracts import SIDES, AgentReport
-from agents.debate.panel import DIRECTIONS
+from agents.debate.scoring import DIRECTIONS
 from torra.dashboard.record import arithmetic
 from torra.dashboard.record.story_cards import opening, side_of
 from torra.exhibits import figures

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from agents.contracts import WINNERS, AgentReport
-from agents.debate.panel import DIRECTIONS
+from agents.debate.scoring import DIRECTIONS
 from torra.config import SymbolSpec
 from torra.dashboard.record import swarm, thesis
 from torra.dashboard.record.citations import EQUAL, JUDGED, CitedRow

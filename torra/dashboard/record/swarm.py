@@ -14,7 +14,7 @@ from typing import Final, NamedTuple
 
 from agent_config import EXPERTS
 from agents.contracts import AgentReport, Evidence
-from agents.debate.expected_value import ExpectedValue
+from agents.debate.swarm import ExpectedValue
 from torra.dashboard.record import surroundings
 from torra.dashboard.record.thesis import NO_SIDE
 from torra.exhibits import figures

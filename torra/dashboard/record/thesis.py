@@ -14,7 +14,7 @@ from typing import Final
 
 from agent_config import LEANING_SHARE, OPPOSITION_COST, THIN_CONVICTION
 from agents.contracts import WINNERS, AgentReport
-from agents.debate.panel import DIRECTIONS
+from agents.debate.scoring import DIRECTIONS
 from torra.dashboard.record.shown import NOT_COUNTED, EscalationSetting
 from torra.exhibits import figures
 from torra.tick import sentence

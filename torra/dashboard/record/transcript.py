@@ -18,8 +18,7 @@ from pydantic import JsonValue
 
 from agent_config import MODES
 from agents.contracts import OPINIONS, VECTORS, AgentReport, Feature, GateRuling, Point, Rebuttal
-from agents.debate.panel import panel_of
-from agents.debate.synthesis import CountedReport
+from agents.debate.scoring import CountedReport, panel_of
 from agents.registry import AGENTS, SCORER
 from torra.dashboard.record import agreement, arithmetic, citations, surroundings
 from torra.dashboard.record.rows import Stance, Voice
@@ -44,7 +43,7 @@ PHASES: Final = {
     "fallback": ("Fallback", "nobody answered: one model scores the chart instead"),
     "": ("Agents", "no stage is recorded"),
 }
-"""Title and description of each stage of a debate (agents.debate.sitting)."""
+"""Title and description of each stage of a debate (agents.debate.debate)."""
 
 DEBATING: Final = frozenset(
     stage.name for row in MODES.values() for stage in row.stages if stage.debates

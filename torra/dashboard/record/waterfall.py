@@ -18,7 +18,7 @@ from typing import Final, NamedTuple
 
 from agent_config import CONSULT_SECONDS, FALLBACK_SHARE, FOCUS_WEIGHT, row_of
 from agents.contracts import ADJUSTMENT_BOUND, RESEARCHER_BOUND, SIDES, VECTORS, AgentReport
-from agents.debate import synthesis
+from agents.debate import scoring
 from agents.registry import AGENTS
 from torra.dashboard.record import arithmetic, swarm, thesis
 from torra.dashboard.record.shown import TickView
@@ -324,7 +324,7 @@ def _vote(
         return None
     weight = 1.0 if side else FOCUS_WEIGHT[seat.role.focus[vector]] * counts.get(name, 1.0)
     bound = RESEARCHER_BOUND if side else ADJUSTMENT_BOUND
-    return name, weight, trust * synthesis.clamp(value, bound), side
+    return name, weight, trust * scoring.clamp(value, bound), side
 
 
 def _sums(

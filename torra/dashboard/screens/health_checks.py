@@ -377,7 +377,7 @@ def news(behind: PageContext, overview: Overview) -> Iterator[Sign]:
     for state in states:
         level = _level(str(state.status))
         told = f"{state.status}: {state.detail}" if state.detail else str(state.status)
-        asked = figures.moment(state.asked.isoformat()) if state.asked else "not yet"
+        asked = figures.moment(state.asked_at.isoformat()) if state.asked_at else "not yet"
         facts = (
             ("asked", asked), ("items", str(state.items)), ("dropped", str(state.dropped)),
             ("failures", str(state.failures)), ("next", figures.span(state.due)),
@@ -490,7 +490,7 @@ def _publisher(name: str, collector: SeriesCollector | None) -> Sign:
         (
             state.topic,
             f"{outside_words.brief(str(state.status))}, asked "
-            f"{figures.moment(state.asked.isoformat()) if state.asked else 'not yet'}, "
+            f"{figures.moment(state.asked_at.isoformat()) if state.asked_at else 'not yet'}, "
             f"{state.items} values, {state.dropped} dropped, next in {figures.span(state.due)}",
         )
         for state in (states if name != EDGAR else _by_company(states))
@@ -516,11 +516,11 @@ def _by_company(states: Iterable[TopicState]) -> Iterator[TopicState]:
             yield state
             continue
         held = together.get(ticker, replace(state, topic=f"{ticker} figures", items=0, dropped=0))
-        later = max(filter(None, (held.asked, state.asked)), default=None)
+        later = max(filter(None, (held.asked_at, state.asked_at)), default=None)
         together[ticker] = replace(
             held,
             status=max(held.status, state.status, key=lambda one: str(one) not in WELL),
-            asked=later,
+            asked_at=later,
             items=held.items + state.items,
             dropped=held.dropped + state.dropped,
             due=min(held.due, state.due),

@@ -313,7 +313,7 @@ def _model(known: PageContext, noted: Noted) -> tuple[bool, str]:
     rows = known.database.audit_entries(limit=20, action=TESTED)
     if any(json.loads(row["after"]).get("ok") is True for row in rows):
         return True, "A model has answered."
-    if any(key_sign(name, known.environment).found for name in VENDORS):
+    if any(key_sign(name, known.environment).variable for name in VENDORS):
         return False, "A key is set: test its model."
     return "model" in noted.seen, "No key: rules decide, that is fine."
 

@@ -15,7 +15,7 @@ from itertools import chain
 from typing import Final
 
 from agents.contracts import WINNERS, AgentReport, Point
-from agents.debate.panel import DIRECTIONS
+from agents.debate.scoring import DIRECTIONS
 from agents.features import name_of
 from agents.phrases import PHRASES
 from torra.dashboard.record import arithmetic

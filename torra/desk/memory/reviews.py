@@ -26,14 +26,13 @@ from typing import Final, NamedTuple, Protocol
 from agent_config import VENDORS, AgentSettings, route
 from agents.contracts import (
     CallBound,
-    CallRecord,
     Completion,
     DebateContext,
     ModelUnavailable,
     Request,
 )
 from agents.debate import replies
-from agents.debate.asking import AgentCall, call_record
+from agents.debate.calls import Call
 from agents.registry import REVIEWER
 from agents.texts import door
 from instance_database import Database
@@ -117,7 +116,7 @@ class Paying(NamedTuple):
 class Reviewed(NamedTuple):
     """What became of a review: its words, or `why` there are none.
 
-    `status` is that of the call (agents.contracts.CallRecord), "" where none was sent. `broken`:
+    `status` is that of the call (agents.debate.calls.Call), "" where none was sent. `broken`:
     of this trade no question could be made, and nobody knows why.
     """
 
@@ -238,8 +237,7 @@ class _Review:
             timeframe=facts.timeframe,
             bar_time=about.bar_time,
             model=settings.model(REVIEWER.id, REVIEWER.tier),
-            system=prompt.system,
-            user=prompt.user,
+            prompt=prompt,
             schema=replies.schema(prompt.shape),
             features=about.features,
             reports=(),
@@ -250,7 +248,7 @@ class _Review:
         )
 
     def _answered(self, request: Request, purse: Purse) -> Reviewed:
-        call = AgentCall(request, STAGE, self._clock.monotonic())
+        call = Call(request, STAGE, self._clock.monotonic())
         words: LessonText | None = None
         try:
             call.future = _sent(purse, request)
@@ -259,7 +257,7 @@ class _Review:
         except ModelUnavailable as error:
             call.status, call.detail = error.reason, error.detail
         call.ended = self._clock.monotonic()
-        record = replace(call_record(call, call.ended), cost_usd=purse.paid())
+        record = replace(call.recorded(call.ended), paid_usd=purse.paid())
         return self._stored(words, record)
 
     def _completion(self, future: Future[Completion]) -> Completion:
@@ -292,14 +290,14 @@ class _Review:
             raise ModelUnavailable(GARBAGE, f"no sentence holds to the facts: {flags}")
         return words
 
-    def _stored(self, words: LessonText | None, record: CallRecord) -> Reviewed:
+    def _stored(self, words: LessonText | None, record: Call) -> Reviewed:
         """Store the call, and with it the words, if anybody still waits for them."""
         if record.status == BLOCKED:
             return Reviewed(None, said(record.status, record.detail), record.status)
         with self._database.transaction(WRITE_WAIT):
             # Another asker may have had an answer meanwhile: no call is written over it.
             last = self._database.last_round(self._key.text)
-            record = replace(record, round=max(record.round, last + 1))
+            record = replace(record, stored_round=max(record.round, last + 1))
             self._database.write_calls(self._key, [record])
             if words is None:
                 return Reviewed(None, said(record.status, record.detail), record.status)

@@ -9,7 +9,7 @@ from agent_config import VENDORS
 from torra.desk.models.remedies import explained
 from torra.providers.call_health import ModelHealth, Row
 from torra.providers.vendors.addresses import KeySign, key_sign
-from torra.providers.vendors.capabilities import FORM_IN_USE
+from torra.providers.vendors.table import FORM_IN_USE
 
 GAVE_WAY: Final = "replies to the one before could not be used"
 

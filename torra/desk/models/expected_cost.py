@@ -26,13 +26,13 @@ from pydantic import JsonValue
 import agent_framework
 from agent_config import MODES, VENDORS, AgentSettings, route
 from agents.contracts import VECTORS, Completion, DebateContext, Feature, Request, synchronous
-from agents.debate.asking import LOOK_AGAIN
+from agents.debate.calls import LOOK_AGAIN
 from agents.registry import seated
 from instance_database import Database
 from torra.config import Instance, Profile
 from torra.desk.costs import DAY, DECIMALS, closes_a_day, local_by
 from torra.evaluation.promotion_rule import LOOKS
-from torra.providers.prices import PriceList
+from torra.providers.prices import PriceList, Usage
 from torra.providers.rules.provider import RulesProvider
 from torra.tick.spending import HOUR, Local
 from torra.tick.tick_record import FeatureRecord, Numbers, RecordPart, TickRecord, load
@@ -157,12 +157,11 @@ class CostBasis:
                 uncounted.append(role.id)
             for request, completion in made:
                 read = f"{request.system}{request.user}{json.dumps(request.schema)}"
+                usage = Usage(
+                    round(len(read) / INPUT_CHARS), round(len(completion.text) / OUTPUT_CHARS)
+                )
                 tick += _share(agents, request) * self.prices.cost(
-                    vendor,
-                    model,
-                    input_tokens=round(len(read) / INPUT_CHARS),
-                    output_tokens=round(len(completion.text) / OUTPUT_CHARS),
-                    local=local,
+                    vendor, model, usage, local=local
                 )
         day = min(tick * self.closes, DAY / HOUR * agents.max_api_cost_per_hour)
         unknown = calls is None or unpriced or (uncounted and not tick)

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from agent_config import MODELS, VENDORS, AgentSettings, full_name, route
-from agents.contracts import CallBound, Completion, ModelUnavailable, Request, Role
+from agents.contracts import CallBound, Completion, ModelUnavailable, Prompt, Request, Role
 from agents.texts.door import answered
 from instance_database import Database, TickKey, open_home
 from torra.clock import System, iso
@@ -66,6 +66,7 @@ SYSTEM: Final = (
     f'field is "answer", a text: the word {EXPECTED}.'
 )
 USER: Final = "Are you there?"
+PROMPT: Final = Prompt(SYSTEM, USER, "scores")
 ROLE: Final = Role(
     "model_test", "Test of a model", "scorer", "quick", focus={}, needs=(), evidence=()
 )
@@ -212,7 +213,7 @@ def _provider(
     try:
         return models.provider(settings)
     except ConfigError as error:
-        if key_sign(vendor, environment).found:
+        if key_sign(vendor, environment).variable:
             raise
         raise ConfigError(
             f"{error}. A key is read when the desk starts: set it, then restart the desk"
@@ -254,7 +255,7 @@ def _bound(settings: AgentSettings, model: str) -> CallBound:
 def _request(bound: CallBound, left: float) -> Request:
     now = iso(CLOCK.real_now().replace(microsecond=0))
     return Request(
-        ROLE, 1, 1, "TEST", STAGE, now, bound.model, SYSTEM, USER, SCHEMA,
+        ROLE, 1, 1, "TEST", STAGE, now, bound.model, PROMPT, SCHEMA,
         features={}, reports=(), scores={},
         max_output_tokens=bound.output_tokens,
         limit_s=left,

@@ -29,9 +29,9 @@ from torra.home import DATABASE, PRICES
 from torra.providers import call_health
 from torra.providers.call_health import ModelHealth
 from torra.providers.prices import PriceList
-from torra.providers.registry import PACKAGES, installed
+from torra.providers.registry import installed
 from torra.providers.vendors.addresses import key_sign
-from torra.providers.vendors.capabilities import warning
+from torra.providers.vendors.table import vendors, warning
 from torra.store.trade.rows import ProviderBlock
 from torra.tick.marks import PROPOSED
 from torra.tick.spending import HOUR, tick_worst_case
@@ -324,11 +324,11 @@ def _vendor(
     return {
         "vendor": name,
         "title": TITLES[name],
-        "key": _key(sign.found, sign.trouble, official=sign.official),
+        "key": _key(sign.variable, sign.trouble, official=sign.official),
         "variables": list(sign.variables),
         "server": server,
         "trouble": sign.trouble,
-        "package": "" if installed(name) else PACKAGES[name],
+        "package": "" if installed(name) else vendors()[name].package,
         "used_by": [found for found, one in profiles.items() if name in one.agents.vendors()],
         "rests_until": rest.until if rest else None,
         "rests_because": rest.reason if rest else "",

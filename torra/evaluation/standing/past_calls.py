@@ -207,7 +207,7 @@ class WinRateByBin:
 
 
 def bin_of(said: float) -> int:
-    """Return the bin of a chance in [0, 1], as agents.debate.expected_value has it."""
+    """Return the bin of a chance in [0, 1], as agents.debate.swarm has it."""
     return min(BINS - 1, max(0, int(said * BINS)))
 
 

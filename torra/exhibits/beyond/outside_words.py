@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final, NamedTuple
 
-from agents.features import label_of
+from agents.features import label_of, unit_of
 from torra.evidence.company_numbers import NEWEST, STOCK
 from torra.evidence.news_digest import NewsSubject
 from torra.evidence.outside_numbers import EDGAR, MARKETS, SERIES, SeriesRow, series_of
@@ -24,7 +24,6 @@ from torra.evidence.outside_readings import (
     LEVELS_OF,
     OutsideView,
     SeriesValue,
-    kind_of,
     levels_of,
     market_of,
     parts_of,
@@ -213,7 +212,7 @@ def _numbers(symbol: str, told: OutsideView) -> Iterator[_Number]:
             SPANS[row.steps[0]],
             f"{feature}_rank",
             1 if level == "inventories" else 2,
-            kind_of(feature)[0] == "pp",
+            unit_of(feature) == "pp",
         )
     for one in company_words.NUMBERS if subject.asset == STOCK else ():
         yield _Number(
@@ -299,7 +298,7 @@ def _row(one: _Number, told: OutsideView) -> OutsideRow | None:
 
 
 def _valued(feature: str, value: object, decimals: int | None, *, signed: bool = False) -> str:
-    return amount(value, kind_of(feature)[0], decimals, signed=signed)
+    return amount(value, unit_of(feature), decimals, signed=signed)
 
 
 def _change(one: _Number, told: OutsideView) -> str:

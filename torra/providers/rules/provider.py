@@ -16,10 +16,10 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
+from functools import cached_property
 from typing import Any, Final
 
 from agents.contracts import SIDES, Completion, Kind, ModelUnavailable, Request, synchronous
-from agents.texts.lazy_text import lazy_text
 from torra.providers.rules.analyst_rules import analyst, researcher, scorer
 from torra.providers.rules.gate_rules import gate
 from torra.providers.rules.judge_rules import judge
@@ -42,6 +42,15 @@ SEATS: Final[Mapping[Kind, Callable[[Request], dict[str, Any]]]] = {
 """The function that answers for each kind of role."""
 
 
+class RulesAnswer(Completion):
+    """An answer whose text is written when it is first read: the framework takes the object."""
+
+    @cached_property
+    def text(self) -> str:
+        """The reply as JSON."""
+        return json.dumps(self.reply, allow_nan=False)
+
+
 class RulesProvider:
     """Reads the evidence by fixed rules."""
 
@@ -57,10 +66,9 @@ class RulesProvider:
             future.set_exception(ModelUnavailable("error", why))
             return future
         reply = {"symbol": request.symbol, **SEATS[role.kind](request)}
-        # Written when somebody first reads it: the framework takes the object.
-        text = lazy_text(lambda: json.dumps(reply, allow_nan=False))
-        model = request.model or NAME
-        future.set_result(Completion(text, model, NAME, final=True, reply=reply))
+        answer = RulesAnswer("", request.model or NAME, NAME, final=True, reply=reply)
+        del vars(answer)["text"]
+        future.set_result(answer)
         return future
 
     def close(self) -> None:

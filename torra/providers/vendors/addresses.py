@@ -10,94 +10,20 @@ Whatever does not fit is a ConfigError that names the variable and never quotes 
 from __future__ import annotations
 
 import ipaddress
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Final, NamedTuple
+from typing import Final
 from urllib.parse import urlsplit
 
 from torra.errors import ConfigError
+from torra.providers.vendors.table import Vendor, vendors
 
 DUMMY_KEY: Final = "local"
 """The key for a server that is not the vendor's."""
 
-ANTHROPIC_VERSION: Final = "2026-10-21"
-"""Version of Anthropic's API that the request body is written for (anthropic 2)."""
-
 MAX_KEY: Final = 512
 SECRET: Final = 8
 """A shorter key is a placeholder, such as ollama, and a word that a reply may hold."""
-
-
-class _Vendor(NamedTuple):
-    word: str
-    base_url: str
-    hosts: frozenset[str]
-    keys: tuple[str, ...]
-    """Variables that may hold the key; none: no key is ever sent."""
-    must: bool = True
-    """Whether it answers nobody without a key."""
-
-
-_VENDORS: Final[Mapping[str, _Vendor]] = {
-    "anthropic": _Vendor(
-        "ANTHROPIC",
-        "https://api.anthropic.com",
-        frozenset(("api.anthropic.com",)),
-        ("ANTHROPIC_API_KEY",),
-    ),
-    "google": _Vendor(
-        "GOOGLE",
-        "https://generativelanguage.googleapis.com",
-        frozenset(("generativelanguage.googleapis.com",)),
-        ("GOOGLE_API_KEY", "GEMINI_API_KEY"),
-    ),
-    "openai_compatible": _Vendor(
-        "OPENAI",
-        "https://api.openai.com/v1",
-        frozenset(("api.openai.com", "eu.api.openai.com", "us.api.openai.com")),
-        ("OPENAI_API_KEY",),
-    ),
-    "finnhub": _Vendor(
-        "FINNHUB",
-        "https://api.finnhub.io/api/v1",
-        frozenset(("api.finnhub.io", "finnhub.io")),
-        ("FINNHUB_API_KEY",),
-    ),
-    "alpha_vantage": _Vendor(
-        "ALPHAVANTAGE",
-        "https://www.alphavantage.co",
-        frozenset(("www.alphavantage.co", "alphavantage.co")),
-        ("ALPHAVANTAGE_API_KEY",),
-    ),
-    "fred": _Vendor(
-        "FRED",
-        "https://fred.stlouisfed.org/graph",
-        frozenset(("fred.stlouisfed.org",)),
-        (),
-        must=False,
-    ),
-    "cftc": _Vendor(
-        "CFTC",
-        "https://publicreporting.cftc.gov/resource",
-        frozenset(("publicreporting.cftc.gov",)),
-        ("TORRA_CFTC_APP_TOKEN",),
-        must=False,
-    ),
-    "edgar": _Vendor(
-        "EDGAR",
-        "https://data.sec.gov",
-        frozenset(("data.sec.gov",)),
-        (),
-        must=False,
-    ),
-    "edgar_files": _Vendor(
-        "EDGAR_FILES",
-        "https://www.sec.gov/files",
-        frozenset(("www.sec.gov",)),
-        (),
-        must=False,
-    ),
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,24 +56,22 @@ class Address:
 
     def headers(self) -> dict[str, str]:
         """Return the headers that are this vendor's: the key, and the version of its API."""
-        if self.vendor == "google":
-            return {"x-goog-api-key": self.key}
-        version = {"anthropic-version": ANTHROPIC_VERSION} if self.vendor == "anthropic" else {}
-        return {"authorization": f"Bearer {self.key}", **version}
+        rows = vendors()[self.vendor].headers.items()
+        return {name: text.replace("{key}", self.key) for name, text in rows}
 
 
 def address(vendor: str, environment: Mapping[str, str]) -> Address:
     """Return where a vendor is reached; raises ConfigError naming the variable to mend."""
-    known = _VENDORS[vendor]
-    variable = _address_variable(known)
-    base_url = environment.get(variable, "").strip() or known.base_url
-    scheme, host, port = _checked(base_url, variable)
+    row = vendors()[vendor]
+    base_url = environment.get(_address_variable(row), "").strip() or row.base_url
+    scheme, host, port = _checked(base_url, _address_variable(row))
+    hosts = (origin_of(row.base_url)[1], *row.hosts)
     # The whole origin must be the vendor's: its key goes to no host that only looks like it.
-    official = scheme == "https" and host in known.hosts and port == 443
+    official = scheme == "https" and host in hosts and port == 443
     return Address(
         vendor=vendor,
         base_url=base_url.rstrip("/"),
-        key=_key(known, environment, official=official),
+        key=_key(row, environment, official=official),
         official=official,
         local=vendor == "openai_compatible" and is_loopback(host),
     )
@@ -157,14 +81,14 @@ def address(vendor: str, environment: Mapping[str, str]) -> Address:
 class KeySign:
     """Whether a vendor can be asked, in words that may be shown: never the key itself.
 
-    `variables` may hold the key of the server that is asked, `found` is the one that does, "" for
-    none; `address_variable` names another server. `official` and `local` are those of its
+    `variables` may hold the key of the server that is asked, `variable` is the one that does, ""
+    for none; `address_variable` names another server. `official` and `local` are those of its
     `Address`; `trouble` says what keeps it from being asked, "" for nothing.
     """
 
-    variables: tuple[str, ...]
+    variables: Sequence[str]
     address_variable: str
-    found: str
+    variable: str
     official: bool
     local: bool
     trouble: str = ""
@@ -172,35 +96,29 @@ class KeySign:
 
 def key_sign(vendor: str, environment: Mapping[str, str]) -> KeySign:
     """Return whether the key of a vendor is there; raises nothing and never tells the key."""
-    known = _VENDORS[vendor]
-    elsewhere = bool(environment.get(_address_variable(known), "").strip())
-    official, local, trouble = not elsewhere, False, ""
+    row, trouble = vendors()[vendor], ""
+    official, local = not environment.get(_address_variable(row), "").strip(), False
     try:
         place = address(vendor, environment)
         official, local = place.official, place.local
     except ConfigError as error:
         trouble = str(error)
-    names = _key_names(known, official=official)
-    found = next((name for name in names if environment.get(name, "").strip()), "")
-    return KeySign(names, _address_variable(known), found, official, local, trouble)
+    names = _key_names(row, official=official)
+    variable = next((name for name in names if environment.get(name, "").strip()), "")
+    return KeySign(names, _address_variable(row), variable, official, local, trouble)
 
 
 def origin_of(url: str) -> tuple[str, str, int]:
     """Return scheme, host and port of a URL, the port that the scheme implies written out."""
     parts = urlsplit(url)
-    return (
-        parts.scheme,
-        parts.hostname or "",
-        parts.port or (443 if parts.scheme == "https" else 80),
-    )
+    implied = 443 if parts.scheme == "https" else 80
+    return parts.scheme, parts.hostname or "", parts.port or implied
 
 
 def is_loopback(host: str) -> bool:
     """Return whether a host is this machine, by its name or number alone."""
-    if host == "localhost":
-        return True
     try:
-        return ipaddress.ip_address(host).is_loopback
+        return host == "localhost" or ipaddress.ip_address(host).is_loopback
     except ValueError:
         return False
 
@@ -208,48 +126,41 @@ def is_loopback(host: str) -> bool:
 def _checked(url: str, variable: str) -> tuple[str, str, int]:
     """Return the origin of a base URL; the message never quotes it, for it may hold a password."""
     try:
-        parts = urlsplit(url)
+        netloc = urlsplit(url).netloc
         scheme, host, port = origin_of(url)
     except ValueError:
-        raise ConfigError(f"{variable} is not a URL; write it as https://host/path") from None
-    if not url.isascii() or any(sign.isspace() or not sign.isprintable() for sign in url):
-        raise ConfigError(f"{variable} holds a sign that no URL has; write it as https://host/path")
-    if scheme not in {"http", "https"} or not host:
-        raise ConfigError(f"{variable} is not an http or https URL; write it as https://host/path")
-    if parts.username is not None or parts.password is not None:
-        raise ConfigError(f"{variable} holds a user name; keys go into variables of their own")
-    if parts.query or parts.fragment or "?" in url or "#" in url:
-        raise ConfigError(f"{variable} has a query or a fragment; leave it out")
+        netloc = scheme = host = ""
+        port = 0
+    odd = not url.isascii() or not url.isprintable() or set(url) & set(" ?#") or "@" in netloc
+    if odd or not host or scheme not in {"http", "https"}:
+        raise ConfigError(
+            f"{variable} is not a plain http or https URL; write it as https://host/path, without "
+            "a user name or a query: keys go into variables of their own"
+        )
     if scheme == "http" and not is_loopback(host):
         raise ConfigError(f"{variable} is plain http to another machine; use https")
     return scheme, host, port
 
 
-def _address_variable(known: _Vendor) -> str:
-    return f"TORRA_{known.word}_BASE_URL"
+def _address_variable(row: Vendor) -> str:
+    return f"TORRA_{row.variable}_BASE_URL"
 
 
-def _key_names(known: _Vendor, *, official: bool) -> tuple[str, ...]:
-    if official or not known.keys:
-        return known.keys
-    return (f"TORRA_{known.word}_CUSTOM_KEY",)
+def _key_names(row: Vendor, *, official: bool) -> Sequence[str]:
+    return row.keys if official or not row.keys else (f"TORRA_{row.variable}_CUSTOM_KEY",)
 
 
-def _key(known: _Vendor, environment: Mapping[str, str], *, official: bool) -> str:
-    names = _key_names(known, official=official)
+def _key(row: Vendor, environment: Mapping[str, str], *, official: bool) -> str:
+    names = _key_names(row, official=official)
     for name in names:
-        key = environment.get(name, "").strip()
-        if not key:
-            continue
-        # What no header can hold is refused here, in words that do not quote it.
-        if len(key) > MAX_KEY or not key.isascii() or not key.isprintable() or " " in key:
-            raise ConfigError(f"{name} is not a key: it has a blank or another odd sign in it")
-        return key
-    if not known.must:
-        return ""
-    if not official:
-        return DUMMY_KEY
-    raise ConfigError(
-        f"there is no key: set {' or '.join(names)} in the environment, or point "
-        f"TORRA_{known.word}_BASE_URL at a server of your own"
-    )
+        if key := environment.get(name, "").strip():
+            # What no header can hold is refused here, in words that do not quote it.
+            if len(key) > MAX_KEY or not key.isascii() or not key.isprintable() or " " in key:
+                raise ConfigError(f"{name} is not a key: it has a blank or another odd sign in it")
+            return key
+    if row.needs_key and official:
+        raise ConfigError(
+            f"there is no key: set {' or '.join(names)} in the environment, or point "
+            f"{_address_variable(row)} at a server of your own"
+        )
+    return DUMMY_KEY if row.needs_key else ""

@@ -25,15 +25,23 @@ from typing import Final, Protocol
 
 from agent_config import VENDORS, AgentSettings, route
 from agents.contracts import Completion, ModelUnavailable, Request
-from torra.providers.vendors.switchboard import VendorClients
+from torra.providers.vendors.clients import VendorClients
 from torra.providers.vendors.vendor import VendorFault
 
 TICKS_KEPT: Final = 8
 """Ticks whose list of vendors that are down is kept: late answers of an older tick still come."""
 
+Route = tuple[str, str]
+"""A vendor and its model."""
 
-class AnsweringProvider(Protocol):
-    """A provider as far as routing needs one."""
+
+class Provider(Protocol):
+    """Who answers the agents' requests."""
+
+    @property
+    def name(self) -> str:
+        """The name in profiles and records."""
+        ...
 
     def submit(self, request: Request) -> Future[Completion]:
         """Take a request and return its answer to come; never blocks on the answer."""
@@ -45,7 +53,7 @@ class AnsweringProvider(Protocol):
 
 
 @dataclass(slots=True)
-class _Tick:
+class _TickState:
     """The vendors that are down in one tick, and the calls that run, each with the end of its time.
 
     Only the loop reads and writes it. A call past its end may not have said so yet, or goes on for
@@ -62,14 +70,14 @@ class RoutedProvider:
     def __init__(
         self,
         settings: AgentSettings,
-        switchboard: VendorClients,
-        others: Mapping[str, AnsweringProvider] | None = None,
+        clients: VendorClients,
+        others: Mapping[str, Provider] | None = None,
     ) -> None:
         self.name: str = settings.provider
         self._settings = settings
-        self._switchboard = switchboard
+        self._clients = clients
         self._others = dict(others or {})
-        self._ticks: dict[tuple[str, str, str], _Tick] = {}
+        self._ticks: dict[tuple[str, str, str], _TickState] = {}
 
     def submit(self, request: Request) -> Future[Completion]:
         """Take a request and return its answer to come; never blocks and never raises."""
@@ -79,30 +87,32 @@ class RoutedProvider:
                 return self._others[vendor].submit(request)
             if vendor in VENDORS:
                 job = partial(self._answer, request)
-                return self._switchboard.submit(job, request.limit_s + request.linger_s)
-            error = ModelUnavailable("error", f"nobody answers for {vendor}", again=None)
+                return self._clients.loop.submit(job, request.limit_s + request.linger_s)
+            detail = f"nobody answers for {vendor}"
         except Exception as odd:  # noqa: BLE001 - a future is what a caller can deal with
-            error = ModelUnavailable("error", type(odd).__name__, again=None)
-        error.billed = False
+            detail = type(odd).__name__
         failed: Future[Completion] = Future()
-        failed.set_exception(error)
+        failed.set_exception(ModelUnavailable("error", detail, again=None, billed=False))
         return failed
 
     def close(self) -> None:
-        """Close what was handed in; the switchboard belongs to the caller that opened it."""
+        """Close what was handed in; the clients belong to the caller that opened them."""
         for other in self._others.values():
             other.close()
 
     async def _answer(self, request: Request, until: float) -> Completion:
         """Ask along the chain; raises the VendorFault of the vendor that was asked last."""
-        choices, tick = self._choices(request), self._tick_of(request)
+        chain, tick = self._chain(request), self._tick_of(request)
         clock, ends = asyncio.get_running_loop().time, until - request.linger_s
         failed: dict[str, VendorFault] = {}
-        vendor, model = self._choice(choices, tick)
+        vendor, model = self._first(chain, tick)
         while True:
             began = clock()
+            # The end of its stage: what lingers after that is for the record only.
+            waiting = (vendor, ends)
+            tick.waiting.append(waiting)
             try:
-                answer = await self._asked(vendor, model, request, until, tick)
+                answer = await self._clients.ask(vendor, model, request, until)
             except VendorFault as fault:
                 failed[vendor] = fault
                 if fault.down:
@@ -110,88 +120,65 @@ class RoutedProvider:
                 free = fault.down and not fault.billed
                 # As much time as the failure took must be left: an answer takes no less.
                 in_time = 2 * clock() - began < ends
-                up = self._worth_asking(choices, tick)
+                up = self._up(chain, tick)
                 if not (free and in_time and up):
-                    raise self._told(failed, choices, tick) from None
+                    raise self._final_fault(failed, chain, tick) from None
             else:
                 return replace(answer, detail=_joined(_words(failed), answer.detail))
+            finally:
+                tick.waiting.remove(waiting)
             vendor, model = up[0]
             # The pause was for the vendor that was asked first.
             request = replace(request, delay_s=0.0)
 
-    async def _asked(
-        self, vendor: str, model: str, request: Request, until: float, tick: _Tick
-    ) -> Completion:
-        """Ask one vendor once; raises VendorFault."""
-        # The end of its stage: what lingers after that is for the record only.
-        waiting = (vendor, until - request.linger_s)
-        tick.waiting.append(waiting)
-        try:
-            reply = await self._switchboard.ask(vendor, model, request, until)
-        finally:
-            tick.waiting.remove(waiting)
-        usage = reply.usage
-        return Completion(
-            text=reply.text,
-            model=model,
-            provider=vendor,
-            input_tokens=usage.input if usage else 0,
-            output_tokens=usage.output if usage else 0,
-            cost_usd=self._switchboard.price(vendor, model, request, usage),
-            stop_reason=reply.stop,
-            cached_tokens=usage.cached if usage else 0,
-            detail=reply.detail,
-        )
-
-    def _told(
-        self, failed: dict[str, VendorFault], choices: list[tuple[str, str]], tick: _Tick
+    def _final_fault(
+        self, failed: dict[str, VendorFault], chain: list[Route], tick: _TickState
     ) -> VendorFault:
         """Return the last fault: when another attempt may help, and who failed before."""
         *before, last = failed
         fault = failed[last]
         if fault.down and fault.reason != "timeout":
-            following, _ = self._choice(choices, tick)
-            if self._worth_asking(choices, tick):
+            following, _ = self._first(chain, tick)
+            if self._up(chain, tick):
                 fault.again = 0.0
             elif following in failed:  # nobody is up: the first, which may have named a pause
                 fault.again = failed[following].again
-        tried = _words({vendor: failed[vendor] for vendor in before})
-        fault.detail = _joined(fault.detail, tried)
+        fault.detail = _joined(fault.detail, _words({name: failed[name] for name in before}))
         return fault
 
-    def _choices(self, request: Request) -> list[tuple[str, str]]:
+    def _chain(self, request: Request) -> list[Route]:
         """Return who may answer, the first choice first."""
         first = route(request.model, self._settings.provider)
         spares = self._settings.fallbacks(request.role.tier)
         return [first, *(spare for spare in spares if spare[0] != first[0])]
 
-    def _choice(self, choices: list[tuple[str, str]], tick: _Tick) -> tuple[str, str]:
+    def _first(self, chain: list[Route], tick: _TickState) -> Route:
         """Return who is asked: the first that is up, else the first that may be asked at all."""
         now = asyncio.get_running_loop().time()
         # A call that is past its time shows a slow vendor before it has failed.
         tick.down.update(vendor for vendor, until in tick.waiting if until <= now)
-        blocked = self._switchboard.blocked()
-        free = [choice for choice in choices if choice[0] not in blocked]
+        blocked = self._clients.blocked()
+        free = [choice for choice in chain if choice[0] not in blocked]
         # With nobody up the first is asked all the same: its failure says when to try again.
-        return (self._worth_asking(choices, tick) or free or choices)[0]
+        return (self._up(chain, tick) or free or chain)[0]
 
-    def _worth_asking(self, choices: list[tuple[str, str]], tick: _Tick) -> list[tuple[str, str]]:
-        away = tick.down | self._switchboard.blocked().keys()
-        return [choice for choice in choices if choice[0] not in away]
+    def _up(self, chain: list[Route], tick: _TickState) -> list[Route]:
+        away = tick.down | self._clients.blocked().keys()
+        return [choice for choice in chain if choice[0] not in away]
 
-    def _tick_of(self, request: Request) -> _Tick:
+    def _tick_of(self, request: Request) -> _TickState:
         key = (request.symbol, request.timeframe, request.bar_time)
         if key not in self._ticks:
             for old in list(self._ticks)[: 1 - TICKS_KEPT]:
                 del self._ticks[old]
-            self._ticks[key] = _Tick()
+            self._ticks[key] = _TickState()
         return self._ticks[key]
 
 
-def _joined(*told: str) -> str:
-    return "; ".join(filter(None, told))
+def _joined(*details: str) -> str:
+    return "; ".join(filter(None, details))
 
 
 def _words(failed: Mapping[str, VendorFault]) -> str:
     """Return who was asked in vain, and why."""
-    return "; ".join(f"{vendor}: {fault.detail}" for vendor, fault in failed.items())
+    return _joined(*(f"{vendor}: {fault.detail}" for vendor, fault in failed.items()))

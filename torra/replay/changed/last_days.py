@@ -21,7 +21,7 @@ from typing import Final
 import numpy as np
 
 from agents.contracts import OPINIONS, UNHEARD
-from agents.debate.panel import outage
+from agents.debate.scoring import outage
 from agents.registry import AGENTS, Agent
 from agents.risk_officer import NO_ROWS
 from instance_database import open_home

@@ -35,7 +35,7 @@ from torra.evaluation.repetition import repetition_exhibit
 from torra.evaluation.wording import count
 from torra.home import PRICES
 from torra.providers.prices import PriceList
-from torra.providers.vendors.switchboard import VendorClients
+from torra.providers.vendors.clients import VendorClients
 from torra.replay.rerun import trial_tick
 from torra.replay.shards.seen import tick_seen
 from torra.tick.record import TickResult, describe

@@ -215,7 +215,7 @@ def _news(source: Database, question: ScorerQuestion, record: HostedRecord) -> N
         return None
     items = [
         # Seen with this question, whenever the headline first came.
-        item.seen(question.given.moment)
+        item.first_seen_at(question.given.moment)
         for item in source.news_items([row.id for row in record.news.items])
     ]
     return news_view(record.news, items)
@@ -242,7 +242,7 @@ def _crowded(chosen: Plan) -> Callable[[Any, Any], Deliberation]:
 
     def debater(context: Any, config: Any) -> Deliberation:
         desk = seated(config.agents)
-        spoken = agent_framework.l1_only_record(context, config, flags=(CROWDED,), unasked=desk)
+        spoken = agent_framework.l1_only_record(context, config, flags=(CROWDED,), not_asked=desk)
         return replace(spoken, flags=(*spoken.flags, *chosen.flags))
 
     return debater

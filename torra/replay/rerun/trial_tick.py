@@ -22,7 +22,7 @@ from typing import Any, Final, cast
 import pandas as pd
 
 from agents.contracts import VECTORS
-from agents.debate.panel import DIRECTIONS
+from agents.debate.scoring import DIRECTIONS
 from instance_database import Database, TickKey, open_home
 from torra.clock import Simulated, System, duration, floor, iso, parse
 from torra.config import NAME, Instance, Profile, load_desk, load_profile, validate

@@ -21,39 +21,35 @@ from numpy.random import PCG64, Generator
 import technical_calculator
 from instance_database import TickKey
 from torra.clock import duration
-from torra.config import Profile
 from torra.evidence import feature_bundle
-from torra.evidence.expert_bars import HELD
+from torra.evidence.expert_bars import WINDOW
 from torra.evidence.feature_bundle import Bundle
 from torra.evidence.outside_readings import OutsideView
 from torra.replay.arms import Arm
 from torra.tick.bar_window import HistoryWindow
 from torra.tick.edges import Evidence
 
-FURTHEST: Final = 4 * HELD
-"""Bars before a tick beyond which no earlier day is drawn; the nearest lies HELD before."""
+FURTHEST: Final = 4 * WINDOW
+"""Bars before a tick beyond which no earlier day is drawn; the nearest lies WINDOW before."""
 
 
 Slot = tuple[str, int, int]
 """A timeframe and a time of day."""
 
 
-def evidence_of(
-    arm: Arm, window: HistoryWindow, profile: Profile, symbol: str, seed: int
-) -> Evidence | None:
+def evidence_of(arm: Arm, window: HistoryWindow, seed: int) -> Evidence | None:
     """Return what gives an arm's experts the evidence of earlier days; None for all other arms."""
     if arm.evidence == "own":
         return None
-    return ShiftedEvidence(window, profile.symbol(symbol).digits, seed)
+    return ShiftedEvidence(window, seed)
 
 
 class ShiftedEvidence:
     """See the module; called by a tick with its key, its evidence and its outside numbers."""
 
-    def __init__(self, window: HistoryWindow, digits: int, seed: int) -> None:
-        """Read earlier days from `window`; `digits` are those of the symbol's price."""
+    def __init__(self, window: HistoryWindow, seed: int) -> None:
+        """Read earlier days from `window`."""
         self._window = window
-        self._digits = digits
         self._seed = seed
         self._moments = {
             name: [one.to_pydatetime() for one in times] for name, times in window.times.items()
@@ -64,17 +60,16 @@ class ShiftedEvidence:
         """Return the evidence of a tick with the blocks of its experts of an earlier day."""
         moment = self.earlier(key)
         if moment is None:
-            return feature_bundle.with_experts_of(bundle, None, {}, digits=self._digits)
+            return feature_bundle.with_experts_of(bundle, None, {})
         as_of = moment + duration(key.timeframe)
         bars = self._window.bars(key.timeframe, as_of)
         row = self._window.l1_row(key.timeframe, as_of, bars)
         if not row["valid"]:
-            return feature_bundle.with_experts_of(bundle, None, {}, digits=self._digits)
+            return feature_bundle.with_experts_of(bundle, None, {})
         return feature_bundle.with_experts_of(
             bundle,
             bars,
             row,
-            digits=self._digits,
             outside=outside,
             spreads=self._window.spreads(bars, by_hour=True),
         )
@@ -84,7 +79,7 @@ class ShiftedEvidence:
         name, moments = key.timeframe, self._moments[key.timeframe]
         at = bisect_left(moments, key.bar_time)
         alike = self._alike.get(_slot(name, key.bar_time), [])
-        first, last = bisect_left(alike, at - FURTHEST), bisect_right(alike, at - HELD)
+        first, last = bisect_left(alike, at - FURTHEST), bisect_right(alike, at - WINDOW)
         if first >= last:
             return None
         rng = Generator(PCG64([self._seed, zlib.crc32(key.text.encode())]))

@@ -22,7 +22,7 @@ from agent_config import DebateSettings, GateSettings
 from agent_framework import Deliberation
 from agents.contracts import SCORE_DECIMALS, VECTORS, DebateContext, SourceType
 from agents.debate.deliberation import score_chart_shape
-from agents.debate.panel import NEUTRAL, Agreement
+from agents.debate.scoring import NEUTRAL, Agreement
 from torra.clock import iso
 from torra.evaluation.observations import ArmObservation, Four, TickObservation, four
 from torra.evaluation.recomposition import agreement, analysts_apart

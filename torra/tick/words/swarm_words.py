@@ -13,8 +13,8 @@ from typing import Final, NamedTuple
 
 from agent_config import EXPERTS, REGIME_BUDGET
 from agents.contracts import AgentReport
-from agents.debate.expected_value import ExpectedValue
-from agents.debate.panel import DIRECTIONS
+from agents.debate.scoring import DIRECTIONS
+from agents.debate.swarm import ExpectedValue
 from agents.features import name_of
 from torra.tick.tick_record import (
     BoardRecord,

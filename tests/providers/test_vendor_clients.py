@@ -1,0 +1,366 @@
+"""The way out to the vendors: limits of time, blocks, how it is closed and imported."""
+
+from __future__ import annotations
+
+import asyncio
+import importlib
+import ssl
+import subprocess
+import sys
+import threading
+import time
+from contextlib import suppress
+from typing import Any
+
+import httpx2
+import pytest
+
+from agents.contracts import ModelUnavailable
+from tests import ROOT
+from tests.doubles.vendor_bench import MODEL, VENDORS, a_request, bench, failing, good
+from tests.tries import Tries, until
+from torra.providers.vendors import clients as module
+from torra.providers.vendors.clients import VendorClients
+from torra.providers.vendors.event_loop import EventLoop
+
+HAIKU = MODEL["anthropic"]
+
+
+async def hanging() -> Any:
+    await asyncio.sleep(60)
+
+
+async def nothing() -> None:
+    pass
+
+
+# Time
+
+
+def test_a_call_ends_at_its_limit_and_counts_as_billed(tries: Tries) -> None:
+    with bench(failing(hanging, *VENDORS)) as way:
+        way.warm()
+        for vendor in VENDORS:
+            for attempt in tries():
+                started = time.monotonic()
+                error = way.failure(vendor, limit_s=0.2)
+                took = time.monotonic() - started
+                assert error.reason == "timeout"
+                with attempt:
+                    assert error.billed and took < 1.0
+
+
+@pytest.mark.parametrize("late", ["delay", "pause", "warm-up"])
+def test_a_request_is_not_sent_when_its_stage_is_over(
+    late: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opening = VendorClients._open
+
+    def slowly(self: Any, vendor: str) -> Any:
+        time.sleep(0.4)
+        return opening(self, vendor)
+
+    with bench(fresh=True) as way:
+        if late == "warm-up":
+            monkeypatch.setattr(VendorClients, "_open", slowly)
+        else:
+            way.warm("anthropic")
+        limits: dict[str, Any] = {
+            "delay": {"limit_s": 0.2, "linger_s": 10.0, "delay_s": 0.3},
+            "pause": {"limit_s": 0.1, "delay_s": 5.0},
+            "warm-up": {"limit_s": 0.2, "linger_s": 10.0},
+        }[late]
+        error = way.failure("anthropic", **limits)
+        assert (error.reason, error.detail) == ("timeout", "not sent in time")
+        assert (error.again, error.billed, way.sent) == (None, False, [])
+        started = time.monotonic()
+        assert way.ask("anthropic", limit_s=5.0, delay_s=0.15).text == "{}"
+        assert 0.15 <= time.monotonic() - started < 4.0
+
+
+def test_a_request_never_blocks_and_waits_for_its_vendor_within_its_limit(
+    monkeypatch: pytest.MonkeyPatch, tries: Tries
+) -> None:
+    opening = VendorClients._open
+    for attempt in tries():
+        gate = threading.Event()
+
+        def slowly(self, vendor, gate=gate):
+            gate.wait(30)
+            return opening(self, vendor)
+
+        monkeypatch.setattr(VendorClients, "_open", slowly)
+        with bench(fresh=True) as way:
+            provider = way.provider("anthropic")
+            started = time.monotonic()
+            early, patient = (
+                provider.submit(a_request(HAIKU, limit_s=limit)) for limit in (1.0, 30.0)
+            )
+            took = time.monotonic() - started
+            try:
+                error = early.exception(timeout=5)
+                assert isinstance(error, ModelUnavailable)
+                assert error.reason == "timeout" and not patient.done()
+            finally:
+                gate.set()
+            assert patient.result(timeout=30).text == "{}"
+        with attempt:
+            assert took < 0.9 and not error.billed
+
+
+def test_a_client_that_could_not_be_built_is_logged_and_tried_again_with_the_next_request(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    tries: list[str] = []
+
+    def broken_twice(name: str) -> Any:
+        tries.append(name)
+        if len(tries) < 3:
+            raise ImportError("canary")
+        return importlib.import_module(name)
+
+    monkeypatch.setattr(module, "import_module", broken_twice)
+    with bench(fresh=True) as way:
+        way.warm("google")
+        assert "the client of google could not be built: ImportError" in caplog.text
+        error = way.failure("google")
+        assert error.detail == "the client could not be built: ImportError"
+        assert not error.billed and len(tries) == 2
+        assert [way.ask("google").text for _ in range(2)] == ["{}", "{}"]
+    assert len(tries) == 3 and "canary" not in caplog.text
+
+
+def test_a_job_that_does_not_stop_is_left_behind(tries: Tries) -> None:
+    loop = EventLoop()
+    release = threading.Event()
+
+    async def stubborn(_: float) -> None:
+        while not release.is_set():
+            with suppress(asyncio.CancelledError):
+                await asyncio.sleep(0.01)
+
+    try:
+        for attempt in tries():
+            started = time.monotonic()
+            error = loop.submit(stubborn, 0.2).exception(timeout=30)
+            took = time.monotonic() - started
+            assert isinstance(error, ModelUnavailable) and error.reason == "timeout"
+            with attempt:
+                assert 0.2 <= took < 1.5
+    finally:
+        release.set()
+        loop.close(nothing)
+
+
+def test_a_job_ends_with_its_value_or_as_an_error_with_its_type_alone() -> None:
+    loop = EventLoop()
+
+    async def breaks(_: float) -> None:
+        raise KeyError("canary")
+
+    async def cancels(_: float) -> None:
+        raise asyncio.CancelledError
+
+    async def look_up(_: float) -> Any:
+        return await asyncio.get_running_loop().getaddrinfo("127.0.0.1", "nonsense")
+
+    async def work(_: float) -> int:
+        return await asyncio.to_thread(sum, (1, 2))
+
+    assert loop.submit(work, 5.0).result(timeout=10) == 3
+    for job, detail in ((breaks, "KeyError"), (cancels, "closed"), (look_up, "gaierror")):
+        error = loop.submit(job, 5.0).exception(timeout=5)
+        assert isinstance(error, ModelUnavailable)
+        assert (error.reason, error.detail) == ("error", detail)
+    loop.close(nothing)
+
+
+def test_a_future_that_its_caller_cancels_ends_the_call() -> None:
+    ended = threading.Event()
+
+    async def never() -> Any:
+        try:
+            await asyncio.sleep(60)
+        finally:
+            ended.set()
+
+    with bench(failing(never, "anthropic")) as way:
+        way.warm("anthropic")
+        future = way.provider("anthropic").submit(a_request(HAIKU))
+        until(lambda: way.sent)
+        assert future.cancel() and ended.wait(5)
+
+
+# Blocks
+
+
+def test_a_vendor_that_refused_is_not_asked_for_an_hour_and_it_is_reported_once() -> None:
+    blocks: list[tuple[str, str, float]] = []
+    now = [0.0]
+    with bench(
+        lambda request: httpx2.Response(401) if now[0] < 3600 else good(request),
+        on_block=lambda *block: blocks.append(block),
+        monotonic=lambda: now[0],
+    ) as way:
+        way.failure("anthropic")
+        for now[0] in (0.0, 1.0, 3599.0):
+            error = way.failure("anthropic")
+            assert (error.reason, error.detail) == ("blocked", "401: the key was refused")
+            assert (error.again, error.billed) == (None, False)
+        assert way.asked() == ["anthropic"]
+        assert way.clients.blocked() == {"anthropic": "401: the key was refused"}
+        until(lambda: blocks)
+        now[0] = 3600.0
+        assert way.ask("anthropic").text == "{}"
+    assert blocks == [("anthropic", "401: the key was refused", 3600.0)]
+
+
+def test_refusals_at_once_are_reported_once() -> None:
+    blocks: list[str] = []
+
+    async def refused() -> httpx2.Response:
+        await asyncio.sleep(0.1)
+        return httpx2.Response(403)
+
+    report = lambda vendor, *_: blocks.append(vendor)  # noqa: E731
+    with bench(failing(refused, "google"), on_block=report) as way:
+        way.warm("google")
+        provider = way.provider("google")
+        futures = [provider.submit(a_request(MODEL["google"])) for _ in range(5)]
+        assert all(future.exception(timeout=10) for future in futures)
+        assert len(way.sent) == 5
+        until(lambda: blocks)
+    assert blocks == ["google"]
+
+
+def test_a_block_that_comes_during_the_wait_before_a_second_attempt_holds() -> None:
+    with bench() as way:
+        way.warm("anthropic")
+        future = way.provider().submit(a_request(HAIKU, delay_s=0.2))
+        way.clients.block("anthropic", "402: the account has no credit")
+        error = future.exception(timeout=10)
+        assert isinstance(error, ModelUnavailable)
+        assert (error.reason, way.sent) == ("blocked", [])
+
+
+def test_a_block_that_cannot_be_stored_holds_all_the_same(caplog: pytest.LogCaptureFixture) -> None:
+    def broken(*block: Any) -> None:
+        raise OSError("canary")
+
+    with bench(lambda _: httpx2.Response(402), on_block=broken) as way:
+        way.failure("anthropic")
+        until(lambda: "could not be stored" in caplog.text)
+        assert way.failure("anthropic").reason == "blocked"
+    assert "canary" not in caplog.text
+
+
+# Closing, and where it is imported
+
+
+def test_closing_ends_what_runs_and_refuses_what_comes() -> None:
+    """What runs may have been sent, so it may be billed."""
+    with bench(failing(hanging, "anthropic"), fresh=True) as way:
+        way.warm()
+        provider = way.provider()
+        futures = [provider.submit(a_request(HAIKU)) for _ in range(20)]
+        until(lambda: len(way.sent) == 20)
+        started = time.monotonic()
+        way.clients.close()
+        assert time.monotonic() - started < 2.5
+        late = provider.submit(a_request(HAIKU))
+        for future in [*futures, late]:
+            error = future.exception(timeout=1)
+            assert isinstance(error, ModelUnavailable)
+            assert (error.reason, error.detail, error.again) == ("error", "closed", None)
+            assert error.billed is (future is not late)
+        assert way.clients.loop._thread not in threading.enumerate()
+        way.clients.close()
+
+
+def test_nothing_runs_before_it_is_needed() -> None:
+    before = threading.active_count()
+    prices: Any = None
+    VendorClients({}, prices=prices).close()
+    assert threading.active_count() == before
+
+
+@pytest.mark.journey
+def test_the_authorities_are_read_once_for_every_client(monkeypatch: pytest.MonkeyPatch) -> None:
+    read: list[object] = []
+
+    class Context(ssl.SSLContext):
+        def load_verify_locations(self, *places: Any, **named: Any) -> None:
+            read.append(places)
+            super().load_verify_locations(*places, **named)
+
+    transport = importlib.import_module("torra.providers.vendors.transport")
+    monkeypatch.setattr(ssl, "SSLContext", Context)
+    transport.authorities.cache_clear()
+    for _ in range(2):
+        with bench(transport=None) as way:
+            way.warm()
+    assert len(read) <= 1
+
+
+SLOW_LOOK_UP = """
+import asyncio, socket, time
+from torra.providers.vendors.event_loop import EventLoop
+socket.getaddrinfo = lambda *args, **named: time.sleep(60)
+async def look_up(until):
+    loop = asyncio.get_running_loop()
+    await asyncio.wait({asyncio.ensure_future(loop.getaddrinfo("example.com", 443))}, timeout=0.2)
+async def nothing():
+    pass
+loop = EventLoop()
+assert loop.submit(look_up, 5.0).exception(timeout=10) is None
+loop.close(nothing)
+"""
+
+LAZY = """
+import sys
+from agent_config import AgentSettings
+from torra.providers.prices import PriceList
+from torra.providers.registry import open_provider
+from torra.providers.vendors.clients import VendorClients
+heavy = ("anthropic", "openai", "google.genai", "httpx2", "genai_prices")
+open_provider(AgentSettings()).close()
+assert not [name for name in heavy if name in sys.modules], sys.modules.keys() & set(heavy)
+way = VendorClients({"OPENAI_API_KEY": "k"}, prices=PriceList())
+provider = open_provider(AgentSettings(provider="openai_compatible"), way)
+assert way.ready(60)
+assert "openai" in sys.modules
+assert not [name for name in heavy[:1] + heavy[2:3] if name in sys.modules]
+"""
+
+HANGING = """
+import socket, threading
+from agent_config import AgentSettings
+from tests.doubles.vendor_bench import Prices, a_request
+from torra.providers.registry import open_provider
+from torra.providers.vendors.clients import VendorClients
+listener = socket.create_server(("127.0.0.1", 0))
+place = f"http://127.0.0.1:{listener.getsockname()[1]}/v1"
+way = VendorClients({"TORRA_OPENAI_BASE_URL": place}, prices=Prices())
+provider = open_provider(AgentSettings(provider="openai_compatible"), way)
+future = provider.submit(a_request("m", limit_s=300.0))
+line = listener.accept()[0]
+line.recv(100)
+line.detach()
+listener.close()
+"""
+
+
+@pytest.mark.journey
+@pytest.mark.parametrize("code", [SLOW_LOOK_UP, LAZY, HANGING], ids=["look-up", "lazy", "hanging"])
+def test_only_the_chosen_sdk_is_imported_and_nothing_keeps_the_process(code: str) -> None:
+    started = time.monotonic()
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", code],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert time.monotonic() - started < 60

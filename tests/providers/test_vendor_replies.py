@@ -1,0 +1,414 @@
+"""What comes back from the vendors through their SDKs: words, usage, and what a failure means."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from typing import Any, Final, get_args
+
+import httpx2
+import pytest
+
+from agents.contracts import Completion, ModelUnavailable
+from agents.texts import door
+from tests.agents.test_reply_door import OTHER, PLAIN, SYMBOL
+from tests.cases import cases
+from tests.doubles import scripted
+from tests.doubles.vendor_bench import VENDORS, a_request, bench, body
+from tests.later import Later
+from torra.providers.vendors.table import stop_word, vendors
+from torra.providers.vendors.transport import MAX_REPLY_BYTES
+from torra.providers.vendors.vendor import retry_after
+
+ANTHROPIC, GOOGLE, OPENAI = VENDORS
+OBJECT: Final = scripted.report()
+anthropic_types, google_types, openai_types = (
+    Later("anthropic.types"),
+    Later("google.genai.types"),
+    Later("openai.types.chat.chat_completion"),
+)
+
+
+def replied(vendor: str, reply: Any) -> Completion:
+    """Return what a vendor's reply is read as; NaN is no JSON, and Python writes it."""
+    content = reply if isinstance(reply, bytes) else json.dumps(reply).encode()
+    with bench(lambda _: httpx2.Response(200, content=content)) as way:
+        return way.ask(vendor)
+
+
+def read(completion: Completion) -> dict[str, Any]:
+    return door.answered(completion, a_request(completion.model), SYMBOL)
+
+
+def refusal(completion: Completion) -> ModelUnavailable:
+    with pytest.raises(ModelUnavailable) as caught:
+        read(completion)
+    return caught.value
+
+
+# --- words ----------------------------------------------------------------------------------------
+
+
+def anthropic(*blocks: dict[str, Any], stop: str = "end_turn") -> tuple[str, Any]:
+    return ANTHROPIC, {"content": blocks, "stop_reason": stop}
+
+
+def google(*parts: dict[str, Any], stop: str = "STOP") -> tuple[str, Any]:
+    return GOOGLE, {"candidates": [{"content": {"parts": parts}, "finishReason": stop}]}
+
+
+def openai(*, stop: str = "stop", **message: Any) -> tuple[str, Any]:
+    return OPENAI, {"choices": [{"message": message, "finish_reason": stop}]}
+
+
+def call(arguments: Any) -> dict[str, Any]:
+    return {"type": "function", "function": {"name": "reply", "arguments": arguments}}
+
+
+def typed(text: str) -> dict[str, str]:
+    return {"type": "text", "text": text}
+
+
+def thinking(text: str) -> dict[str, str]:
+    return {"type": "thinking", "thinking": text}
+
+
+def thought(text: str) -> dict[str, Any]:
+    return {"text": text, "thought": True}
+
+
+TOOL: Final = {"type": "tool_use", "id": "t1", "name": "reply", "input": OBJECT}
+FUNCTION: Final = {"functionCall": {"name": "reply", "args": OBJECT}}
+
+READ: Final = {
+    "a thought and one text": anthropic(thinking(OTHER), typed(PLAIN)),
+    "one tool call": anthropic(TOOL, stop="tool_use"),
+    "a thought and one tool call": anthropic(thinking(OTHER), TOOL, stop="tool_use"),
+    "a text counts before a tool call": anthropic(
+        typed(PLAIN), TOOL | {"input": {}}, stop="tool_use"
+    ),
+    "only a thought": anthropic(thinking(PLAIN)),
+    "google, a thought and one text": google(thought(OTHER), {"text": PLAIN}),
+    "a text in two parts": google({"text": PLAIN[:50]}, {"text": PLAIN[50:]}),
+    "one function call": google(FUNCTION),
+    "a call that nobody expected": google(FUNCTION, stop="UNEXPECTED_TOOL_CALL"),
+    "google, only a thought": google(thought(PLAIN)),
+    "one text part": openai(content=[typed(PLAIN)]),
+    "thoughts and one text part": openai(
+        content=[{"type": "thinking", "thinking": [typed(OTHER)]}, typed(PLAIN)]
+    ),
+    "one text part in a fence": openai(content=[typed(f"```json\n{PLAIN}\n```")]),
+    "reasoning_content": openai(content="", reasoning_content=f"\n{PLAIN}\n"),
+    "reasoning": openai(content=None, reasoning=PLAIN),
+    "both": openai(content=None, reasoning=PLAIN, reasoning_content=PLAIN),
+    "content counts before reasoning": openai(content=PLAIN, reasoning_content=OTHER),
+    "openai, one tool call": openai(content=None, tool_calls=[call(PLAIN)], stop="tool_calls"),
+    "a tool call as an object": openai(content="", tool_calls=[call(OBJECT)]),
+}
+
+REFUSED: Final = {
+    "two texts": (anthropic(typed(OTHER), typed(PLAIN)), "two objects"),
+    "two tool calls": (anthropic(TOOL, TOOL, stop="tool_use"), "tool"),
+    "a thought that was cut off": (anthropic(thinking(PLAIN), stop="max_tokens"), "length"),
+    "a thought before a pause": (anthropic(thinking(PLAIN), stop="pause_turn"), "paused"),
+    "two thoughts": (anthropic(thinking(OTHER), thinking(PLAIN)), "empty"),
+    "two function calls": (google(FUNCTION, FUNCTION), "empty"),
+    "a call whose arguments are cut off": (
+        google({"text": ""}, stop="MALFORMED_FUNCTION_CALL"),
+        "tool",
+    ),
+    "google, a thought that was cut off": (google(thought(PLAIN), stop="MAX_TOKENS"), "length"),
+    "a thought that was filtered": (google(thought(PLAIN), stop="SAFETY"), "filter"),
+    "two text parts": (openai(content=[typed(OTHER), typed(PLAIN)]), "empty"),
+    "two halves": (openai(content=[typed(PLAIN[:50]), typed(PLAIN[50:])]), "empty"),
+    "two text parts beside reasoning": (
+        openai(content=[typed("No."), typed("No!")], reasoning_content=PLAIN),
+        "empty",
+    ),
+    "a refusal part beside reasoning": (
+        openai(content=[{"type": "refusal", "refusal": "No."}], reasoning_content=PLAIN),
+        "empty",
+    ),
+    "two text parts beside a tool call": (
+        openai(content=[typed("No."), typed("No!")], tool_calls=[call(PLAIN)], stop="tool_calls"),
+        "tool",
+    ),
+    "no text part": (openai(content=[{"type": "image_url"}]), "empty"),
+    "reasoning that was cut off": (
+        openai(content="", reasoning_content=PLAIN, stop="length"),
+        "length",
+    ),
+    "a draft in reasoning": (openai(content="", reasoning_content=f"Perhaps {PLAIN}"), "empty"),
+    "a thought in reasoning": (
+        openai(content="", reasoning_content=f"<think>a</think>{PLAIN}"),
+        "empty",
+    ),
+    "two kinds of reasoning": (
+        openai(content="", reasoning=OTHER, reasoning_content=PLAIN),
+        "empty",
+    ),
+    "openai, two tool calls": (
+        openai(content=None, tool_calls=[call(OTHER), call(PLAIN)], stop="tool_calls"),
+        "tool",
+    ),
+    "a tool call beside words": (
+        openai(content="I call a tool.", tool_calls=[call(PLAIN)], stop="tool_calls"),
+        "tool",
+    ),
+    "a refusal beside an object": (openai(content=PLAIN, refusal="No."), "refusal"),
+}
+
+
+@cases("reply", READ.values(), ids=READ)
+def test_what_the_wire_wraps_is_read(reply: tuple[str, Any]) -> None:
+    assert read(replied(*reply)) == OBJECT
+
+
+@cases(("reply", "detail"), REFUSED.values(), ids=REFUSED)
+def test_what_the_wire_leaves_open_is_refused(reply: tuple[str, Any], detail: str) -> None:
+    assert refusal(replied(*reply)).detail == detail
+
+
+@cases("reply", [anthropic(TOOL, stop="tool_use"), google(FUNCTION)])
+@cases("wrong", ["NaN", "1e999", '0.1, "momentum": 0.2', '"\\ud800"'])
+def test_the_object_of_a_tool_call_is_read_as_strictly(reply: tuple[str, Any], wrong: str) -> None:
+    vendor, whole = reply[0], json.dumps(reply[1])
+    broken = whole.replace('"momentum": 0.1', f'"momentum": {wrong}').encode()
+    assert broken != whole.encode()
+    assert refusal(replied(vendor, broken)).reason == "garbage"
+
+
+@cases("vendor", VENDORS)
+@cases("text", ["", "no JSON", "{}", "\u2028\u00e9\U0001f4c8", "x" * 200_000])
+def test_text_comes_back_as_it_was(vendor: str, text: str) -> None:
+    completion = replied(vendor, body(vendor, text))
+    assert (completion.text, completion.stop_reason) == (text, "end")
+
+
+@cases("vendor", VENDORS)
+@cases(
+    "odd", [{}, {"content": 7, "candidates": 7, "choices": 7}, {"choices": [7, None]}, {"usage": 7}]
+)
+def test_a_reply_without_words_is_an_empty_one(vendor: str, odd: Any) -> None:
+    assert replied(vendor, odd).text == ""
+
+
+# --- why a reply ended ----------------------------------------------------------------------------
+
+STOPS: Final = [
+    (vendor, word, ours)
+    for vendor in VENDORS
+    for ours, words in vendors()[vendor].stops.items()
+    for word in words.split()
+]
+
+
+@cases(
+    ("vendor", "documented"),
+    [
+        (ANTHROPIC, lambda: get_args(anthropic_types.StopReason)),
+        (GOOGLE, lambda: [reason.value for reason in google_types.FinishReason]),
+        (OPENAI, lambda: get_args(openai_types.Choice.model_fields["finish_reason"].annotation)),
+    ],
+)
+def test_every_word_of_the_sdk_has_one_row(vendor: str, documented: Any) -> None:
+    words, known = set(documented()), [word for name, word, _ in STOPS if name == vendor]
+    assert len(known) == len(set(known)) and words <= set(known)
+    assert vendor == OPENAI or words == set(known), "a word that the vendor has no more"
+
+
+@cases(
+    ("vendor", "word", "ours"), [*STOPS, *((vendor, "sk-canary", "other") for vendor in VENDORS)]
+)
+def test_how_a_reply_ended_is_our_word(vendor: str, word: str, ours: str) -> None:
+    """One that nobody documents is not kept."""
+    completion = replied(vendor, body(vendor, PLAIN, word))
+    assert (completion.stop_reason, completion.text) == (ours, PLAIN)
+    assert "sk-canary" not in repr(completion) and stop_word(vendor, "") == "end"
+    if ours in {"end", *door.ODD, "empty"}:
+        assert read(completion) == OBJECT
+    else:
+        assert refusal(completion).detail == ours
+    silent = refusal(replied(vendor, body(vendor, "", word)))
+    assert silent.detail == ("empty" if ours == "end" else ours)
+
+
+def test_every_reason_for_which_google_blocks_a_prompt_is_the_filter() -> None:
+    for reason in google_types.BlockedReason:
+        blocked = {"candidates": [], "promptFeedback": {"blockReason": reason.value}}
+        assert replied(GOOGLE, body(GOOGLE) | blocked).stop_reason == "filter"
+
+
+# --- usage ----------------------------------------------------------------------------------------
+
+ODD: Final = ("many", -1, 1.5, True, [7], {"n": 7}, float("nan"), 10**15)
+FIELDS: Final = {
+    ANTHROPIC: ("usage", "input_tokens", "output_tokens", "cache_read_input_tokens"),
+    GOOGLE: (
+        "usageMetadata",
+        "promptTokenCount",
+        "candidatesTokenCount",
+        "cachedContentTokenCount",
+    ),
+    OPENAI: ("usage", "prompt_tokens", "completion_tokens", ""),
+}
+
+
+@cases("vendor", VENDORS)
+@cases("odd", ODD)
+def test_an_odd_count_makes_the_whole_count_unknown_and_costs_the_worst(
+    vendor: str, odd: Any
+) -> None:
+    usage, *names = FIELDS[vendor]
+    for name in filter(None, names):
+        reply = body(vendor)
+        reply[usage][name] = odd
+        completion = replied(vendor, reply)
+        assert (completion.input_tokens, completion.output_tokens) == (0, 0)
+        assert completion.cost_usd == 1000.0, name
+    without = {"usage": None, "usageMetadata": None}
+    assert replied(vendor, body(vendor) | without).cost_usd == 1000.0
+
+
+@cases("odd", [*ODD, 10])
+@cases("name", ["cached_tokens", "cache_write_tokens"])
+def test_no_part_of_the_input_is_larger_than_it_and_none_is_odd(name: str, odd: Any) -> None:
+    usage = {"prompt_tokens": 9, "completion_tokens": 7, "prompt_tokens_details": {name: odd}}
+    completion = replied(OPENAI, body(OPENAI, usage=usage))
+    assert (completion.input_tokens, completion.cost_usd) == (0, 1000.0)
+
+
+def test_details_that_are_none_and_a_prompt_that_was_refused_keep_the_count() -> None:
+    usage = {"prompt_tokens": 9, "completion_tokens": 7, "prompt_tokens_details": "odd"}
+    assert replied(OPENAI, body(OPENAI, usage=usage)).cost_usd == 23.0
+    blocked = {"promptFeedback": {"blockReason": "SAFETY"}}
+    assert replied(GOOGLE, blocked | {"usageMetadata": {"promptTokenCount": 9}}).cost_usd == 9.0
+
+
+# --- what a failure means -------------------------------------------------------------------------
+
+NO_CREDIT: Final = {"error": {"message": "Your credit balance is too low to access the API."}}
+NO_QUOTA: Final = {"error": {"code": "insufficient_quota", "type": "insufficient_quota"}}
+BAD_KEY: Final = {"error": {"code": 400, "details": [{"reason": "API_KEY_INVALID"}]}}
+
+
+def quota(span: str, *details: Any) -> dict[str, Any]:
+    violation = {"quotaId": f"GenerateRequestsPer{span}PerProjectPerModel"}
+    return {"error": {"code": 429, "details": [{"violations": [violation]}, *details]}}
+
+
+RETRY_INFO: Final = {"@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": "13s"}
+MAY_BE_BILLED: Final = {408, 500, 502, 504, 520, 524}
+"""The vendor, or a proxy before it, broke off: what it had begun may be billed."""
+
+BLOCKS: Final = [
+    *((401, vendor, {}, "401: the key was refused") for vendor in VENDORS),
+    *((402, vendor, {}, "402: the account has no credit") for vendor in VENDORS),
+    *((403, vendor, {}, "403: the key may not do this") for vendor in VENDORS),
+    (400, ANTHROPIC, NO_CREDIT, "400: the account has no credit"),
+    (400, GOOGLE, BAD_KEY, "400: the key was refused"),
+    (429, GOOGLE, quota("Day", RETRY_INFO), "429: the day's quota is used up"),
+    (429, OPENAI, NO_QUOTA, "429: the account's quota is used up"),
+]
+WAITS: Final = [
+    *((status, {}, None) for status in (400, 404, 413, 422)),
+    *((status, {}, 0.5) for status in (408, 429, 500, 502, 520, 524, 529)),
+    (307, {"location": "https://example.com"}, None),
+    (429, {"retry-after": "7"}, 7.0),
+    (429, {"retry-after": "0"}, 0.0),
+    (429, {"retry-after-ms": "250", "retry-after": "1"}, 0.25),
+    (504, {"retry-after": "1"}, 1.0),
+    (503, {"retry-after": "2.5"}, 2.5),
+]
+
+
+@cases(("status", "vendor", "reply", "detail"), BLOCKS)
+def test_an_account_that_cannot_be_asked_is_blocked(
+    status: int, vendor: str, reply: Any, detail: str
+) -> None:
+    with bench(lambda _: httpx2.Response(status, json=reply)) as way:
+        error = way.failure(vendor)
+        assert (error.reason, error.detail, error.again) == ("error", detail, None)
+        assert way.clients.blocked() == {vendor: detail} and len(way.sent) == 1
+
+
+@cases("vendor", VENDORS)
+@cases(("status", "headers", "again"), WAITS)
+def test_a_status_says_whether_to_ask_again_and_whether_it_is_billed(
+    vendor: str, status: int, headers: dict[str, str], again: float | None
+) -> None:
+    with bench(lambda _: httpx2.Response(status, headers=headers, json={})) as way:
+        error = way.failure(vendor)
+        assert (error.reason, error.detail, error.again) == ("error", str(status), again)
+        assert error.billed is (status in MAY_BE_BILLED)
+        assert not way.clients.blocked() and len(way.sent) == 1
+
+
+@cases(
+    ("header", "seconds"),
+    [("soon", 0.5), ("-3", 0.5), ("nan", 0.5), ("inf", 0.5), ("4294967295", 4294967295), ("", 0.5)],
+)
+def test_when_a_busy_vendor_wants_to_be_asked_again(header: str, seconds: float) -> None:
+    assert retry_after({"retry-after": header}, {}) == seconds
+    assert retry_after({}, quota("Minute", RETRY_INFO)) == 13.0
+
+
+class Chunks(httpx2.AsyncByteStream):
+    """A body that comes in pieces."""
+
+    def __init__(self, raw: bytes) -> None:
+        self._raw = raw
+
+    async def __aiter__(self):
+        for start in range(0, max(1, len(self._raw)), 65_536):
+            yield self._raw[start : start + 65_536]
+
+
+RAW: Final = [
+    (b"{", {}, "garbage", 0.5),
+    (b"", {}, "garbage", 0.5),
+    (b"[]", {}, "garbage", 0.5),
+    (b"<html>", {"content-type": "text/html"}, "garbage", 0.5),
+    (b"[" * 100_000, {}, "garbage", 0.5),
+    (b"\xff\xfe", {}, "garbage", 0.5),
+    (b" " * (MAX_REPLY_BYTES + 1), {}, "garbage", None),
+    (gzip.compress(b"{}", mtime=0), {"content-encoding": "gzip"}, "error", 0.5),
+]
+
+
+@cases("vendor", VENDORS)
+@cases(("raw", "headers", "reason", "again"), RAW, ids=[str(row[0][:10]) for row in RAW])
+def test_a_reply_that_cannot_be_read_is_billed(
+    vendor: str, raw: bytes, headers: Any, reason: str, again: float | None
+) -> None:
+    with bench(lambda _: httpx2.Response(200, stream=Chunks(raw), headers=headers)) as way:
+        error = way.failure(vendor)
+        assert (error.reason, error.again, error.billed) == (reason, again, True)
+        assert len(way.sent) == 1
+    with bench(lambda _: httpx2.Response(401, stream=Chunks(b" " * 3_000_000))) as way:
+        assert way.failure(vendor).detail == "401: the key was refused", "with an endless body"
+
+
+BROKEN: Final = [
+    (httpx2.ConnectError("canary-anthropic"), "no connection", 0.2, False),
+    (httpx2.ConnectTimeout("x"), "no connection", 0.2, False),
+    (httpx2.ReadError("canary-anthropic"), "the connection broke", 0.5, True),
+    (httpx2.RemoteProtocolError("x"), "the connection broke", 0.5, True),
+    (httpx2.WriteError("x"), "the connection broke", 0.5, True),
+    (ZeroDivisionError("canary-anthropic"), "Error", None, True),
+]
+
+
+@cases("vendor", VENDORS)
+@cases(("raised", "detail", "again", "billed"), BROKEN)
+def test_a_connection_that_fails(
+    vendor: str, raised: Any, detail: str, again: float | None, billed: bool
+) -> None:
+    def answer(_: httpx2.Request) -> None:
+        raise raised
+
+    with bench(answer) as way:
+        error = way.failure(vendor)
+        assert (error.reason, error.again, error.billed) == ("error", again, billed)
+        assert error.detail.endswith(detail) and "canary" not in str(error)
+        assert len(way.sent) == 1
