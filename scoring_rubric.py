@@ -407,7 +407,8 @@ def build_review_prompt(context: DebateContext, written: str = "") -> Prompt:
     """
     title, task, reply = _system_lines(REVIEWER, REVIEWER.shape)
     user = [_where(context), LISTED, *map(_line, context.features.values())]
-    if has_nonce(context) and (text := clean(written, WRITTEN_BYTES, context.nonce)):
+    text = clean(written, WRITTEN_BYTES, context.nonce)
+    if text and has_nonce(context):
         user += [_word(context), "What a person wrote to this trade, no fact of it:"]
         user += _quoted(context, "note", [text])
     return Prompt(

@@ -125,7 +125,8 @@ def rules(
     values = [highest(features, row.feature) for row in ROWS]
     holds = [row for row, value in zip(ROWS, values, strict=True) if row.holds(value, settings)]
     vetoes = [row.reason for row in holds if not row.factor]
-    if _near_event(features, settings):
+    near = _near_event(features, settings)
+    if near:
         vetoes.append(GateReason.SCHEDULED_EVENT)
     factors = {row.reason: row.factor(settings) for row in holds if row.factor}
     agreed = agreement(spread, settings)

@@ -56,14 +56,8 @@ def in_mode(agents: AgentSettings) -> agent_config.DebateSettings:
 # --- what a row says happens ----------------------------------------------------------------------
 
 
-def test_the_seats_of_a_row_sit(short: AgentSettings) -> None:
+def test_the_seats_of_a_row_are_asked_in_order_each_in_its_share(short: AgentSettings) -> None:
     assert check_desk(short) == SHORT.seats
-    record = debate(Scripted(), about=context(features=FULL_FEATURES), config=in_mode(short))
-    assert [told.agent_id for told in record.reports] == list(SHORT.seats)
-    assert record.source_type is SourceType(SHORT.complete)
-
-
-def test_the_stages_of_a_row_are_asked_in_order_each_in_its_share(short: AgentSettings) -> None:
     provider = Scripted()
     record = deliberate(
         context(features=FULL_FEATURES),
@@ -72,22 +66,18 @@ def test_the_stages_of_a_row_are_asked_in_order_each_in_its_share(short: AgentSe
         monotonic=lambda: 100.0,
         deadline=110.0,
     )
+    assert [told.agent_id for told in record.reports] == list(SHORT.seats)
+    assert record.source_type is SourceType(SHORT.complete)
     assert [(row["name"], sorted(row["agents"])) for row in record.stages] == [
         ("levels_and_momentum", ["key_levels", "momentum"]),
         ("gate", [GATE_ID]),
     ]
-    limits = {request.role.id: round(request.limit_s, 6) for request in provider.requests}
+    asked = {request.role.id: request for request in provider.requests}
+    limits = {name: round(request.limit_s, 6) for name, request in asked.items()}
     assert limits == {"key_levels": 3.0, "momentum": 3.0, GATE_ID: 9.0}
-
-
-def test_a_seat_sees_no_evidence_that_its_row_leaves_out(short: AgentSettings) -> None:
-    provider = Scripted()
-    debate(provider, about=context(features=FULL_FEATURES), config=in_mode(short))
-    seen = {request.role.id: set(request.features) for request in provider.requests}
-    assert {name for name in seen["momentum"] if not name.startswith("scores.")} == {
-        "technical.rsi14"
-    }
-    assert any(name.startswith("technical.") for name in seen["key_levels"]), "its role's own"
+    seen = [name for name in asked["momentum"].features if not name.startswith("scores.")]
+    assert seen == ["technical.rsi14"], "a row narrows what a seat sees"
+    assert any(name.startswith("technical.") for name in asked["key_levels"].features)
 
 
 @pytest.mark.parametrize("looks", [True, False])

@@ -304,7 +304,7 @@ DEBATE: Final[Table] = {
     "R9": {
         "event-window": fault(
             "the gate does not look at scheduled events",
-            At("agents.risk_gate:rules", replace("_near_event(features, settings)", "False")),
+            At("agents.risk_gate:rules", sets("near", "False")),
             "test_both_ends_belong_to_the_window",
             "test_no_opening_near_a_high_impact_event",
         ),

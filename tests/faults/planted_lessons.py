@@ -80,7 +80,7 @@ LESSONS: Final[Table] = {
         ),
         "review-note": fault(
             "a person's note enters the question as it is",
-            At("scoring_rubric:build_review_prompt", sets("told", "written")),
+            At("scoring_rubric:build_review_prompt", sets("text", "written")),
             "test_no_injection_in_a_note_leaves_the_fence",
         ),
         "ticks-first": fault(
