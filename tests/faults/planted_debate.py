@@ -370,7 +370,6 @@ DEBATE: Final[Table] = {
         "edgar-pace": fault(
             "EDGAR is asked without a pause",
             At("torra.outside.edgar:RequestSpacer.wait", never("left > 0.0")),
-            "test_no_second_of_a_minute_holds_more_than_eight_requests",
             "test_no_second_holds_more_than_eight_requests",
         ),
     },
