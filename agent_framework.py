@@ -415,7 +415,7 @@ def _contexts(
                 for id_, feature in context.features.items()
                 if id_.startswith(prefixes)
             }
-        contexts[name] = replace(context, **changes)
+        contexts[name] = replace(context, **changes) if changes else context
     return contexts
 
 

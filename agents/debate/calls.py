@@ -271,7 +271,7 @@ class ModelCalls:
             stage.closed = True
             kept = {name: stage.kept[name] for name in unheard if name in stage.kept}
             open_calls: dict[str, Call] = {}
-            for call in self.calls:
+            for call in self.calls if unheard else ():
                 here = (call.stage, call.round) == (stage.name, stage.round)
                 if here and call.role_id in unheard and (call.look or call.role_id not in kept):
                     open_calls[call.role_id] = call
@@ -298,7 +298,10 @@ class ModelCalls:
 
 
 class Conversation:
-    """One agent's questions in one stage; called with a prompt, it returns a checked report."""
+    """One agent's questions in one stage; called with a prompt, it returns a checked report.
+
+    `report` is the last one, within its role.
+    """
 
     def __init__(self, calls: ModelCalls, role: Role, context: DebateContext, stage: Stage) -> None:
         self._calls = calls
@@ -307,6 +310,7 @@ class Conversation:
         self._stage = stage
         self._attempts = 0
         self._prompt_bytes, self._output_tokens = calls.settings.caps(role.id, role.tier)
+        self.report: AgentReport | None = None
         self._final = False
         # A provider that reads no prose is sent none, but for the scorer of a host.
         self._unread = calls.synchronous and role.kind != "scorer"
@@ -364,7 +368,8 @@ class Conversation:
         context = self._context
         report = replies.read(prompt.shape, reply, self._role, context.features)
         if report.rebuttals and not any(r.agent_id in SIDES for r in context.reports):
-            return replace(report, rebuttals=())  # nobody has argued yet
+            report = replace(report, rebuttals=())  # nobody has argued yet
+        self.report = report
         return report
 
     def _enlarged(self) -> bool:

@@ -188,12 +188,15 @@ class DebateState:
 
     def _analyzed(self, seat: Agent, context: DebateContext, stage: Stage) -> AgentReport | str:
         """Return the report of one agent within its role, or why there is none."""
+        ask = Conversation(self.calls, seat.role, context, stage)
         try:
-            report = seat.analyze(context, Conversation(self.calls, seat.role, context, stage))
+            report = seat.analyze(context, ask)
         except ModelUnavailable as error:
             return reason_of(error)
         except Exception:  # noqa: BLE001 - an agent costs only itself
             return "error"
+        if report is ask.report and report:  # nearly every one: it is within its role
+            return report
         try:
             return replies.enforce_role(report, seat.role, context.features)
         except Exception:  # noqa: BLE001 - a handed-in agent may return anything

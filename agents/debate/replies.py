@@ -25,10 +25,9 @@ Fields are parsed, prose never is: prose may be in any language, keys and enumer
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import MISSING, fields, replace
 from functools import cache
-from itertools import chain
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final, Literal, TypeVar, cast, get_args
 
 from pydantic import (
@@ -150,10 +149,8 @@ EMPTY: Final[Mapping[str, Any]] = {
 ABSTENTIONS: Final[Mapping[str, str]] = {"judgement": "no verdict", "regime": "no reading"}
 """Reasons of an arbiter and a reader that abstain in replies without a place for one."""
 
-REPORT_TEXTS: Final = (
-    *("claim", "reasoning", "reason", "key_points", "flags", "falsifiers", "risks"),
-    *("counter", "anomaly", "pattern", "first", "levels"),
-)
+LINES: Final = ("claim", "reasoning", "reason", "counter", "anomaly", "pattern", "first")
+ROWS: Final = ("key_points", "flags", "falsifiers", "risks", "levels")
 """Fields of a report that hold texts of its agent, beside points and citations."""
 
 Features = Mapping[str, Feature]
@@ -268,11 +265,6 @@ class Argued(Reply):
         del features
         return {name: getattr(self, name) for name in type(self).model_fields if name in OWNED}
 
-    def facts(self) -> tuple[Evidence, ...]:
-        """Return the facts of points and citations."""
-        cited = (*self.points_for, *self.points_against, *self.evidence)
-        return tuple(citation.fact() for citation in cited)
-
     def report(self, role: Role, features: Features) -> AgentReport:
         """Return the report of the reply, within its role."""
         return self.argue(role, features, dict.fromkeys(VECTORS))
@@ -287,7 +279,11 @@ class Argued(Reply):
         cites: bool = True,
     ) -> AgentReport:
         """Return the report with the argument held to the evidence; one that `cites` has to."""
-        facts, own = self.facts(), self.own_fields(features)
+        own = self.own_fields(features)
+        points_for = tuple(point.point() for point in self.points_for)
+        points_against = tuple(point.point() for point in self.points_against)
+        argued = (Evidence(point.id, point.value) for point in (*points_for, *points_against))
+        facts = (*argued, *(citation.fact() for citation in self.evidence))
         # All citations are checked, before the record keeps only the first.
         if not (grounded(facts, features) and (facts or not cites)):
             flags = (*flags, UNGROUNDED)
@@ -298,8 +294,8 @@ class Argued(Reply):
             evidence=tuple(dict.fromkeys(facts))[:CITATIONS_KEPT],
             flags=(*flags, *own.pop("flags", ())),
             claim=self.claim,
-            points_for=tuple(point.point() for point in self.points_for),
-            points_against=tuple(point.point() for point in self.points_against),
+            points_for=points_for,
+            points_against=points_against,
             **own,
         )
         return _within_role(drawn, role, features, argued=True)
@@ -324,7 +320,8 @@ class ReportReply(Argued):
             scores = any(value is not None for value in self.adjustments.values())
             return self.argue(role, features, self.adjustments, flags, cites=scores)
         drawn = AgentReport.abstain(role.id, self.abstain_reason[:LINE_KEPT] or "no reason given")
-        evidence = tuple(dict.fromkeys(self.facts()))[:CITATIONS_KEPT]
+        cited = (*self.points_for, *self.points_against, *self.evidence)
+        evidence = tuple(dict.fromkeys(citation.fact() for citation in cited))[:CITATIONS_KEPT]
         drawn = replace(drawn, confidence=self.confidence, evidence=evidence, flags=flags)
         return _within_role(drawn, role, features)
 
@@ -665,29 +662,25 @@ def _within_role(
     numbers, clamped = _numbers(drawn, kind)
     if clamped:
         flags[CLAMPED] = None
-    emptied = {name: EMPTY[name] for name, kinds in OWNED.items() if kind not in kinds}
-    ordinals = {
-        name: between(value, *ORDINALS[name])
-        for name, value in drawn.ordinals.items()
-        if name in ORDINALS and kind
-    }
-    report = replace(
-        drawn,
-        agent_id=role.id,
-        adjustments=moves,
-        flags=tuple(flags),
-        **{**emptied, **numbers, **_words(drawn, kind), "ordinals": ordinals},
-    )
-    if kind == "analyst" and (report.anomaly or report.pattern or report.levels):
-        report = _with_shown_names(report, role, features)
+    changes: dict[str, Any] = {n: EMPTY[n] for n, kinds in OWNED.items() if kind not in kinds}
+    changes |= {"adjustments": moves, **numbers, **_words(drawn, kind)}
+    if kind == "analyst" and (drawn.anomaly or drawn.pattern or drawn.levels):
+        changes |= _shown_names(drawn, role, features, flags)
     if argued:
-        report = _argument_placed(report, role, features)
-    if any(value != drawn.ordinals[name] for name, value in ordinals.items()):
-        report = _flagged(report, CLAMPED)
-    takes_side = report.win_share is not None and WINNERS.get(report.winner, 0)
-    if takes_side and not (report.counter and report.points_against and report.falsifiers):
-        report = _flagged(report, "unfalsified")
-    return report
+        changes |= _argument(drawn, role, features, moves, flags)
+    if drawn.ordinals:
+        changes["ordinals"] = ordinals = {
+            name: between(value, *ORDINALS[name])
+            for name, value in drawn.ordinals.items()
+            if name in ORDINALS and kind
+        }
+        if any(value != drawn.ordinals[name] for name, value in ordinals.items()):
+            flags[CLAMPED] = None
+    if kind == "judge" and WINNERS[drawn.winner]:
+        against = changes.get("points_against", drawn.points_against)
+        if not (changes["counter"] and against and changes["falsifiers"]):
+            flags["unfalsified"] = None
+    return replace(drawn, agent_id=role.id, flags=tuple(flags), **changes)
 
 
 def _moves(drawn: AgentReport, role: Role) -> tuple[dict[str, float | None], dict[str, None]]:
@@ -751,54 +744,61 @@ def _words(drawn: AgentReport, kind: str) -> dict[str, Any]:
     return words
 
 
-def _with_shown_names(report: AgentReport, role: Role, features: Features) -> AgentReport:
-    """Keep the anomaly, the pattern and the levels that the evidence bears out."""
+def _shown_names(
+    drawn: AgentReport, role: Role, features: Features, flags: dict[str, None]
+) -> dict[str, Any]:
+    """Return the anomaly, the pattern and the levels that the evidence bears out."""
     anomaly, pattern = (
-        "" if name == NO_ANOMALY else name for name in (report.anomaly, report.pattern)
+        "" if name == NO_ANOMALY else name for name in (drawn.anomaly, drawn.pattern)
     )
     known = anomaly in ANOMALIES.get(role.id, ()) and shown_by(anomaly, features)
-    drawn_by_bars = pattern in PATTERNS and number(features, PATTERN + pattern) == 1.0
+    by_bars = pattern in PATTERNS and number(features, PATTERN + pattern) == 1.0
+    charts = role.id == "geometry"
     levels = tuple(
         name
-        for name in dict.fromkeys(report.levels)
+        for name in dict.fromkeys(drawn.levels)
         if name.startswith(LEVEL) and number(features, name) is not None
     )
-    charts = role.id == "geometry"
-    kept = replace(
-        report,
-        anomaly=anomaly if known else "",
-        pattern=pattern if drawn_by_bars and charts else "",
-        levels=levels[:LEVELS_KEPT] if charts else (),
-    )
-    lost = (anomaly, pattern) != (kept.anomaly, kept.pattern) or not {*report.levels} <= {*levels}
-    return _flagged(kept, INVENTED) if lost else kept
+    shown = (anomaly if known else "", pattern if by_bars and charts else "")
+    if (anomaly, pattern) != shown or not {*drawn.levels} <= {*levels}:
+        flags[INVENTED] = None
+    kept = levels[:LEVELS_KEPT] if charts else ()
+    return {"anomaly": shown[0], "pattern": shown[1], "levels": kept}
 
 
-def _argument_placed(report: AgentReport, role: Role, features: Features) -> AgentReport:
-    """Return a report with its claim cut, and its points on their own sides."""
-    side, claim = _side(report, role, features), claim_of(report.claim)
+def _argument(
+    drawn: AgentReport,
+    role: Role,
+    features: Features,
+    moves: Mapping[str, float | None],
+    flags: dict[str, None],
+) -> dict[str, Any]:
+    """Return the claim of a report, cut, and its points on their own sides."""
+    side, claim = _side(drawn, role, features, moves), claim_of(drawn.claim)
     given_for, given_against = (
         [point._replace(says=one_line(point.says), why=one_line(point.why)) for point in points]
-        for points in (report.points_for, report.points_against)
+        for points in (drawn.points_for, drawn.points_against)
     )
     points_for, points_against, misplaced = sort_points(side, given_for, given_against, features)
-    asks = any(report.adjustments.values()) or (side and role.kind not in OPINIONS)
-    numbered = not asks or any(map(str.isdigit, claim))
-    flags = (("misplaced",) if misplaced else (), () if numbered else ("no_number",))
+    if misplaced:
+        flags["misplaced"] = None
+    asks = any(moves.values()) or (side and role.kind not in OPINIONS)
+    if asks and not any(map(str.isdigit, claim)):
+        flags["no_number"] = None
     # What the argument rests on first, so that whoever quotes the first few quotes that.
     order = {point.id for point in (*points_for, *points_against)}
-    evidence = sorted(report.evidence, key=lambda cited: cited.id not in order)
-    report = replace(
-        report,
-        claim=claim,
-        points_for=points_for,
-        points_against=points_against,
-        evidence=tuple(evidence),
-    )
-    return _flagged(report, *chain(*flags))
+    evidence = tuple(sorted(drawn.evidence, key=lambda cited: cited.id not in order))
+    return {
+        "claim": claim,
+        "points_for": points_for,
+        "points_against": points_against,
+        "evidence": evidence,
+    }
 
 
-def _side(report: AgentReport, role: Role, features: Features) -> int:
+def _side(
+    report: AgentReport, role: Role, features: Features, moves: Mapping[str, float | None]
+) -> int:
     """Return the side that a report argues for: +1, -1, or 0 for none."""
     if role.kind == "arbiter" or (role.kind == "judge" and WINNERS.get(report.winner)):
         return WINNERS.get(report.winner, 0)
@@ -807,17 +807,13 @@ def _side(report: AgentReport, role: Role, features: Features) -> int:
     if role.kind == "trader":
         # Who declines argues against the opening that it was asked about.
         return _asked_side(features) * (-1 if report.declined else 1)
-    return report_side(role, report.adjustments)
+    return report_side(role, moves)
 
 
 def _asked_side(features: Features) -> int:
     """Return the side of the opening that a trader is asked about: +1, -1, or 0 for none."""
     order = features.get(ORDER_SIDE)
     return {"BUY": 1, "SELL": -1}.get(str(order.value), 0) if order else 0
-
-
-def _flagged(report: AgentReport, *flags: str) -> AgentReport:
-    return replace(report, flags=tuple(dict.fromkeys((*report.flags, *flags))))
 
 
 # --- words and numbers ----------------------------------------------------------------------------
@@ -862,13 +858,14 @@ def between(value: N, low: N, high: N) -> N:
     return max(low, min(high, value))
 
 
-def _texts(report: AgentReport) -> Iterator[str]:
-    """Yield every text of a report that an agent wrote."""
-    cited = (*report.points_for, *report.points_against, *report.rebuttals, *report.evidence)
-    yield from (part for row in cited for part in row if isinstance(part, str))
-    for name in REPORT_TEXTS:
-        text = getattr(report, name)
-        yield from (text,) if isinstance(text, str) else text
+def _texts(report: AgentReport) -> list[str]:
+    """Return every text of a report that an agent wrote."""
+    texts = [getattr(report, name) for name in LINES]
+    for name in ROWS:
+        texts += getattr(report, name)
+    for cited in (*report.points_for, *report.points_against, *report.rebuttals, *report.evidence):
+        texts += [part for part in cited if isinstance(part, str)]
+    return texts
 
 
 def _refuse_surrogates(*texts: str) -> None:

@@ -175,52 +175,6 @@ def test_bars_outside_their_range_are_clamped_and_flagged(given: float, kept: in
     assert ("clamped" in told.flags) == (kept != given)
 
 
-def each(role: Role, name: str, *values: Any) -> list[tuple[Role, dict[str, Any]]]:
-    return [(role, {name: value}) for value in values]
-
-
-TWO = {"bull_researcher": 0.5, "bear_researcher": 0.5}
-
-
-@cases(
-    ("role", "changes"),
-    [
-        *each(MANAGER, "weights", None, [], 1.0, {"bull_researcher": 1.0}),
-        *each(MANAGER, "weights", TWO | {"bull_researcher": None}, TWO | {"bull_researcher": "1"}),
-        *each(MANAGER, "weights", TWO | {"bear_researcher": True}, TWO | {"bear_researcher": []}),
-        *each(MANAGER, "weights", TWO | {"bear_researcher": 10**400}),
-        *each(MANAGER, "winner", "long", "BUY", "", None, 1, ["LONG"], "漲"),
-        *each(MANAGER, "horizon", "bars_8", "", None, 4),
-        *each(MANAGER, "confidence", "sure"),
-        *each(TRADER.role, "horizon_bars", 1.5, "8", None, True, [8]),
-        *each(TRADER.role, "reason_code", "none", "X" * 5_000, "", None, 1),
-        *each(TRADER.role, "decline", "false", 0, 1, None, "ja"),
-        *each(TRADER.role, "invalidation", None, ["x"], [{}], [END | {"bars": 1.5}]),
-        *each(TRADER.role, "risks", None, "rates", [1], [None]),
-        *each(TRADER.role, "confidence", "sure"),
-        *each(TECHNICAL, "horizon", "soon", None),
-        *each(NEWS, "horizon", "BARS_4"),
-        *each(BULL, "horizon", 1),
-        *each(BULL, "risks", "x", [1]),
-    ],
-)
-def test_what_does_not_fit_is_garbage(role: Role, changes: dict[str, Any]) -> None:
-    made = {MANAGER.id: judgement, TRADER.role.id: thesis}
-    whole = made[role.id]() if role.id in made else ahead(role)
-    read(role, whole)
-    assert refused(role, whole | changes) == "garbage"
-
-
-@cases("role", [MANAGER, TRADER.role, TECHNICAL, BULL, NEWS], ids=lambda role: role.id)
-def test_every_field_is_required_and_another_symbol_is_refused(role: Role) -> None:
-    made = {MANAGER.id: judgement, TRADER.role.id: thesis}
-    whole = made[role.id]() if role.id in made else ahead(role)
-    for name in whole:
-        missing = {key: value for key, value in whole.items() if key != name}
-        assert refused(role, missing) == "garbage"
-    assert refused(role, whole | {"symbol": "EURUSD"}) == "wrong_symbol"
-
-
 def test_a_judgement_without_a_true_citation_is_ungrounded() -> None:
     untrue: list[dict[str, Any]] = [
         {"points_for": [], "points_against": [], "evidence": []},

@@ -1,33 +1,57 @@
-"""What no debate can break: the bounds, the symmetry, the direction of trust and of the gate."""
+"""What no debate can break: bounds, hull, symmetry, order, and the direction of trust and gate.
+
+Each holds of every mode. A manager's weights, an expert's trust and a judge re-weigh and move
+scores inside the bounds; a gate, a veto and a decline only take away.
+"""
 
 from __future__ import annotations
 
 import itertools
 import json
 import math
+import random
 import struct
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import Any, Final, Literal, NamedTuple
 
 import pytest
 from hypothesis import HealthCheck, example, given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
-from agent_config import CONFIDENCE_WEIGHT, MODES
+from agent_config import CONFIDENCE_WEIGHT, EXPERTS, GATE_ID, MODES, TRUST_FLOOR
 from agent_framework import blend
-from agents.contracts import SIDES, VECTORS, Focus, GateRuling, SourceType
+from agents.contracts import (
+    OPINIONS,
+    REGIMES,
+    SIDES,
+    VECTORS,
+    WINNERS,
+    AgentReport,
+    GateRuling,
+    SourceType,
+    Winner,
+)
 from agents.debate.deliberation import Deliberation
-from agents.debate.scoring import CountedReport, adjust, synthesise
+from agents.debate.scoring import (
+    UNJUDGED,
+    CountedReport,
+    Synthesis,
+    adjust,
+    blended,
+    synthesise,
+)
 from agents.evidence import trust
 from agents.registry import AGENTS
 from agents.risk_gate import merged
+from tests.doubles import scripted
 from tests.doubles.scripted import (
     FULL_FEATURES,
     OWN_FIELDS,
     SWARM_FEATURES,
+    SWARM_FIELDS,
     Scripted,
     a_report,
     all_finite,
@@ -41,10 +65,22 @@ from tests.doubles.scripted import (
 )
 from torra.config import SentimentWeights, Thresholds
 from torra.tick.chart_scorer import score_chart
-from torra.verdict.sentiment_rules import composite, consensus, low_high, opening_stands, verdict
+from torra.verdict.risk_engine import HeldSide, intent
+from torra.verdict.sentiment_rules import SIDES as BOTH
+from torra.verdict.sentiment_rules import (
+    composite,
+    consensus,
+    low_high,
+    opening_stands,
+    release_latch,
+    verdict,
+    veto_latch,
+)
 
 Scaled = Callable[..., int]
 GRID = 10**8
+EVIDENCE: Final = {**FULL_FEATURES, **SWARM_FEATURES, "company.pe": 20.0}
+"""Evidence for every seat of every mode."""
 
 numbers = st.one_of(
     st.none(),
@@ -120,9 +156,58 @@ plain = st.builds(
     confidences,
 )
 mostly_good = st.one_of(*[plain.map(as_text)] * 4, reports.map(as_text), broken)
-opinions = st.one_of(reports.map(as_text), reports.map(as_text), broken)
 gates = st.one_of(rulings.map(as_text), rulings.map(as_text), broken)
 charts = st.one_of(st.none(), finite.map(lambda score: as_text(chart(score=score))), broken)
+judgements = st.builds(
+    lambda winner, bull, bear, confidence: scripted.judgement(
+        winner=winner, weights=dict(zip(SIDES, (bull, bear), strict=True)), confidence=confidence
+    ),
+    st.sampled_from([*WINNERS, "BOTH"]),
+    st.one_of(st.floats(-1, 3), st.sampled_from([1e300, -0.0, "1", None])),
+    st.floats(0, 1),
+    confidences,
+)
+shares = st.one_of(st.sampled_from([0.0, 0.25, 0.4, 0.5, 0.6, 0.7, 1.0]), st.floats(0, 1))
+decisions = st.builds(
+    lambda side, share, value, counter: scripted.decision(
+        side=side, win_share=share, value=value, counter=counter
+    ),
+    st.sampled_from([*WINNERS, "BOTH"]),
+    shares | st.sampled_from([9.0, -1e300, "0.6", None]),
+    st.floats(-1, 1),
+    st.sampled_from(["", "It may turn."]),
+)
+readings = st.builds(
+    lambda regime, budget, first: scripted.regime(regime=regime, budget_pct=budget, first=first),
+    st.sampled_from([*REGIMES, "bull"]),
+    st.one_of(*[st.floats(-50, 150)] * 3, st.sampled_from([1e300, None, "50"])),
+    st.sampled_from([*EXPERTS, "none", "judge", "risk_gate"]),
+)
+
+
+def with_findings(reply: Any) -> Any:
+    """Return a reply with what an expert says beside a report; what is no report stays as it is."""
+    try:
+        read = json.loads(reply)
+    except (TypeError, ValueError, RecursionError):
+        return reply
+    is_report = isinstance(read, dict) and "claim" in read
+    return as_text({**SWARM_FIELDS, **read}) if is_report else reply
+
+
+REPLIES: Final[Mapping[str, st.SearchStrategy[Any]]] = {
+    **dict.fromkeys(EXPERTS, mostly_good.map(with_findings)),
+    **{
+        name: st.one_of(some.map(as_text), some.map(as_text), broken)
+        for name, some in (
+            ("research_manager", judgements),
+            ("judge", decisions),
+            ("regime_reader", readings),
+        )
+    },
+    GATE_ID: gates,
+}
+"""What seats reply that give no report of an analyst or a researcher, and experts."""
 
 
 def bits(scores: Mapping[str, float]) -> bytes:
@@ -137,38 +222,48 @@ def cases(count: int) -> hypothesis_settings:
     )
 
 
-def test_no_reply_raises_or_leaves_the_bounds(scaled: Scaled) -> None:
-    seen: set[SourceType] = set()
-    moved: list[float] = []
+MET: Final[Mapping[str, set[str]]] = {
+    "budget": {"AGENT_PARTIAL", "L1_ONLY"},
+    "full": {"AGENT_PARTIAL", "degraded", "second_look", "first_look_stands", *SIDES},
+    "firm": {"AGENT_PARTIAL", *SIDES, "research_manager"},
+    "swarm": {"AGENT_PARTIAL", "regime_disputed", "judge", "regime_reader"},
+}
+"""Source types, flags and heard seats without which a mode's debates would prove little."""
 
-    @cases(scaled(10_000))
-    @given(scores_on_grid, opinions, opinions, opinions, gates, charts, st.integers(1, 2))
-    def check(
-        l1: Any, technical: Any, bull: Any, bear: Any, gate: Any, fallback: Any, rounds: int
-    ) -> None:
-        provider = Scripted(
-            {
-                "technical": technical,
-                "bull_researcher": bull,
-                "bear_researcher": bear,
-                "risk_gate": gate,
-                "chart_scorer": fallback,
-            }
-        )
+
+@pytest.mark.parametrize("mode", MODES)
+def test_no_reply_raises_or_leaves_the_bounds(mode: str, scaled: Scaled) -> None:
+    """Rounds, rebuttals, second looks, retries and quorum all at work, within the cap."""
+    met: set[str] = set()
+    script = {
+        name: st.tuples(reply, reply).map(list)
+        for name in MODES[mode].seats
+        for reply in (REPLIES.get(name, mostly_good | reports.map(as_text)),)
+    }
+    choices = {
+        "debate_rounds": st.integers(1, 3),
+        "rebuttal": st.sampled_from(["auto", "always", "never"]),
+        "gate_call": st.sampled_from(["always", "openings"]),
+        "judge_hold": st.sampled_from(["size", "veto"]),
+    }
+
+    @cases(scaled(10_000, 70))
+    @given(scores_on_grid, st.fixed_dictionaries(script), charts, st.fixed_dictionaries(choices))
+    def check(l1: Any, replies: Any, fallback: Any, chosen: Any) -> None:
+        provider = Scripted({**replies, "chart_scorer": fallback})
         record = debate(
             provider,
-            about=context(scores=l1),
-            config=settings(debate_rounds=rounds),
+            about=context(scores=l1, features=EVIDENCE),
+            config=settings(mode=mode, provider="anthropic", **chosen),
             fallback=None if fallback is None else score_chart,
         )
-        seen.add(record.source_type)
-        moved.extend(filter(None, record.adjustments.values()))
         holds(record, l1)
         assert len(provider.requests) == len(record.calls) <= 14
+        met.update(flag.partition(":")[0] for flag in record.flags)
+        met.update([str(record.source_type), *(report.agent_id for report in record.reports)])
 
     check()
-    assert {SourceType.AGENT_PARTIAL, SourceType.L1_ONLY} <= seen
-    assert moved
+    assert met >= MET[mode], MET[mode] - met
 
 
 @pytest.mark.parametrize("way", [1.0, -1.0], ids=["up", "down"])
@@ -206,6 +301,7 @@ def holds(record: Deliberation, l1: Mapping[str, float]) -> None:
         raw = record.panel.agreement(side).raw
         # an arbiter's or a judge's own word, 0.75 x 0.3, is not rounded
         assert 0.0 <= record.conviction_for(side) <= raw + 1e-12 and raw <= 1.0
+        assert 0.0 <= record.size_share(side) <= record.rule_ruling.multiplier
     if record.source_type is SourceType.L1_ONLY:
         chart_scores = {vector: record.scores[vector]["score"] for vector in VECTORS}
         final = blend(l1, record.scores)
@@ -214,51 +310,14 @@ def holds(record: Deliberation, l1: Mapping[str, float]) -> None:
     json.dumps(record.as_json(), allow_nan=False).encode()
 
 
-FULL = MODES["full"].seats
-
-
-def test_the_full_desk_keeps_the_bounds_too(scaled: Scaled) -> None:
-    """Rounds, second looks, retries and quorum all at work, within the cap."""
-    seen: set[SourceType] = set()
-    met = {"degraded": 0, "second_look": 0, "first_look_stands": 0, "answered": 0}
-
-    @cases(scaled(3_000, 70))
-    @given(
-        scores_on_grid,
-        st.tuples(*[st.tuples(mostly_good, mostly_good)] * (len(FULL) - 1)),
-        gates,
-        charts,
-        st.integers(1, 3),
-    )
-    def check(l1: Any, told: Any, gate: Any, fallback: Any, rounds: int) -> None:
-        script = {name: list(pair) for name, pair in zip(FULL, told, strict=False)}
-        provider = Scripted({**script, "risk_gate": gate, "chart_scorer": fallback})
-        record = debate(
-            provider,
-            about=context(scores=l1, features=FULL_FEATURES),
-            config=settings(mode="full", provider="anthropic", debate_rounds=rounds),
-            fallback=None if fallback is None else score_chart,
-        )
-        holds(record, l1)
-        assert len(provider.requests) == len(record.calls) <= 14
-        seen.add(record.source_type)
-        for name in met:
-            met[name] += any(flag.startswith(name) for flag in record.flags)
-        met["answered"] += any(report.agent_id in SIDES for report in record.reports)
-
-    check()
-    assert SourceType.AGENT_PARTIAL in seen
-    assert all(met.values()), met
-
-
-@pytest.mark.parametrize("mode", ["budget", "firm", "swarm"])
+@pytest.mark.parametrize("mode", MODES)
 def test_with_nobody_answering_any_l1_stands_bit_for_bit(mode: str, scaled: Scaled) -> None:
     @cases(scaled(10_000, 12))
     @example(dict.fromkeys(VECTORS, -0.0))
     @given(scores_on_grid)
     def check(l1: Any) -> None:
         provider = Scripted(dict.fromkeys(AGENTS, RuntimeError("down")))
-        about = context(scores=l1, features=SWARM_FEATURES)
+        about = context(scores=l1, features=EVIDENCE)
         record = debate(provider, about=about, config=settings(mode=mode))
         final = blend(l1, record.scores)
         assert record.source_type is SourceType.L1_ONLY
@@ -286,49 +345,165 @@ seats = st.builds(
 )
 
 
-def test_the_mirrored_desk_debates_the_mirror_and_the_sides_shift_little(scaled: Scaled) -> None:
-    def turned(said: dict[str, Any]) -> dict[str, Any]:
-        moves = {v: None if value is None else -value for v, value in said["adjustments"].items()}
-        return {**said, "adjustments": moves}
+class Desk(NamedTuple):
+    """Opinions of some seats, who judged them, and how much their words count."""
+
+    answers: list[CountedReport]
+    judged: AgentReport | None
+    trusted: Mapping[str, float]
+
+    @property
+    def weights(self) -> Mapping[str, float]:
+        """A manager's weights of both cases."""
+        return {} if self.judged is None else self.judged.weights
+
+    def debate(self, **changes: Any) -> Synthesis:
+        """Return what the desk comes to."""
+        return synthesise(
+            changes.get("answers", self.answers), changes.get("weights", self.weights), self.trusted
+        )
+
+
+trusts: st.SearchStrategy[dict[str, float]] = st.just({}) | st.fixed_dictionaries(
+    dict.fromkeys(EXPERTS, st.floats(TRUST_FLOOR, 1))
+)
+flags_of_a_judge = st.sampled_from(
+    [(), ("ungrounded",), ("unfalsified",), ("ungrounded", "unfalsified")]
+)
+case_weights = st.fixed_dictionaries(dict.fromkeys(SIDES, st.floats(0, 1)))
+
+
+@st.composite
+def judges(draw: st.DrawFn, name: str) -> AgentReport | None:
+    """A manager or a judge, of which one in four failed, abstained, or does not sit."""
+    if draw(st.integers(0, 3)) == 0:
+        return draw(st.sampled_from([None, UNJUDGED, AgentReport.abstain(name, "a test")]))
+    winner: Winner = draw(st.sampled_from([*WINNERS]))
+    report = a_report(name, **draw(seats) | {"abstained": False, "flags": draw(flags_of_a_judge)})
+    if name == "research_manager":
+        moves: Mapping[str, float | None] = dict.fromkeys(VECTORS)
+        return replace(report, winner=winner, adjustments=moves, weights=draw(case_weights))
+    moves = sided(report.adjustments, WINNERS[winner])
+    return replace(report, winner=winner, adjustments=moves, win_share=draw(shares))
+
+
+def sided(moves: Mapping[str, float | None], way: int) -> dict[str, float | None]:
+    """Return adjustments of which none is against a side; 0 is no side."""
+    return {v: a if a is None or not way else way * abs(a) for v, a in moves.items()}
+
+
+@st.composite
+def desks(draw: st.DrawFn, mode: str) -> Desk:
+    """The opinions of a desk of some mode, each of which may be missing."""
+    answers: list[CountedReport] = []
+    judged = None
+    for name in MODES[mode].seats:
+        role = AGENTS[name].role
+        if role.kind in ("arbiter", "judge"):
+            judged = draw(judges(name))
+            if role.kind == "judge" and judged and judged is not UNJUDGED:
+                answers.append(CountedReport(role, judged))
+        elif role.kind in OPINIONS and draw(st.integers(0, 7)):
+            report = a_report(name, **draw(seats))
+            moves = sided(report.adjustments, SIDES.get(name, 0))
+            if role.kind == "analyst":
+                moves = {v: a if v in role.focus else None for v, a in moves.items()}
+            answers.append(CountedReport(role, replace(report, adjustments=moves)))
+    return Desk(answers, judged, draw(trusts) if MODES[mode].weighs else {})
+
+
+OTHER: Final[Mapping[Winner | Literal[""], Winner | Literal[""]]] = {
+    "LONG": "SHORT",
+    "SHORT": "LONG",
+    "NONE": "NONE",
+    "": "",
+}
+RIVAL: Final = dict(zip(SIDES, reversed([*SIDES]), strict=True))
+
+
+def turned_report(report: AgentReport) -> AgentReport:
+    """Return what its seat, or its rival's, says of the mirrored market."""
+    moves = {v: None if a is None else -a for v, a in report.adjustments.items()}
+    weights = {RIVAL[name]: weight for name, weight in report.weights.items()}
+    return replace(
+        report, agent_id=RIVAL.get(report.agent_id, report.agent_id), adjustments=moves,
+        weights=weights, winner=OTHER[report.winner],
+    )  # fmt: skip
+
+
+def turned(desk: Desk) -> Desk:
+    """Return the desk of the mirrored market, in which bull and bear have changed places."""
+    reports = (turned_report(report) for _, report in desk.answers)
+    answers = [CountedReport(AGENTS[report.agent_id].role, report) for report in reports]
+    judged = desk.judged
+    if judged is not None and judged is not UNJUDGED:
+        judged = turned_report(judged)
+    return desk._replace(answers=answers, judged=judged)
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_a_desk_keeps_the_bounds_the_hull_the_mirror_and_the_order(
+    mode: str, scaled: Scaled
+) -> None:
+    met = dict.fromkeys(("shifted", "trusted", "weighed"), 0)
 
     @cases(scaled(10_000))
-    @given(seats, seats, seats)
-    def check(first: Any, second: Any, third: Any) -> None:
-        def desk(technical, bull, bear):
-            return answers(
-                {
-                    "technical": a_report(**technical),
-                    "bull_researcher": a_report("bull_researcher", **bull),
-                    "bear_researcher": a_report("bear_researcher", **bear),
-                }
-            )
-
-        expected = synthesise(desk(first, second, third))
-        mirrored = synthesise(desk(turned(first), turned(third), turned(second)))
+    @given(desks(mode), scores_on_grid, st.randoms(use_true_random=False))
+    def check(desk: Desk, l1: Any, dice: Any) -> None:
+        found = desk.debate()
+        analysts = [report for role, report in desk.answers if role.kind == "analyst"]
+        corners = [
+            desk.debate(weights=dict(zip(SIDES, pair, strict=True))).debate
+            for pair in itertools.product((0.0, 1.0), repeat=2)
+        ]
         for vector in VECTORS:
-            assert mirrored.debate[vector] == -expected.debate[vector]
-            assert mirrored.analyst_avg[vector] == -expected.analyst_avg[vector]
-            assert abs(expected.debate[vector] - expected.analyst_avg[vector]) <= 0.15 + 1e-12
-        for order in itertools.permutations(desk(first, second, third)):
-            assert synthesise(order) == expected
+            shift = found.debate[vector] - found.analyst_avg[vector]
+            assert abs(shift) <= 0.15 + 1e-12
+            met["shifted"] += bool(shift)
+            asked = [
+                trust(report) * value
+                for report in analysts
+                if not report.abstained and (value := report.adjustments[vector]) is not None
+            ] or [0.0]
+            assert min(asked) - 1e-12 <= found.analyst_avg[vector] <= max(asked) + 1e-12
+            values = [corner[vector] for corner in corners]
+            if desk.weights:
+                assert min(values) - 1e-12 <= found.debate[vector] <= max(values) + 1e-12
+        for vector, moved in adjust(found.debate, 1.0).items():
+            assert abs(moved) <= 0.3
+            score = max(-1.0, min(1.0, l1[vector] + moved))
+            assert abs(blended(l1[vector], score) - l1[vector]) <= 0.06 + 1e-9
+        mirror = turned(desk).debate()
+        for vector in VECTORS:
+            assert mirror.debate[vector] == -found.debate[vector]
+            assert mirror.analyst_avg[vector] == -found.analyst_avg[vector]
+        assert desk.debate(answers=dice.sample(desk.answers, len(desk.answers))) == found
+        met["trusted"] += desk._replace(trusted={}).debate() != found
+        met["weighed"] += desk.debate(weights={}) != found
 
     check()
+    assert met["shifted"]
+    assert bool(met["trusted"]) == MODES[mode].weighs
+    assert bool(met["weighed"]) == ("research_manager" in MODES[mode].seats)
 
 
-def test_the_order_of_the_desk_changes_nothing() -> None:
-    bull = reporting(value=0.12, confidence="medium")
-    bear = reporting(value=-0.31, reasoning="Lower highs.")
-
-    def scores(order):
-        provider = Scripted({"bull_researcher": bull, "bear_researcher": bear})
-        record = debate(provider, config=settings(active_agents=order))
-        return {vector: record.scores[vector]["score"] for vector in VECTORS}
-
-    desk = ("technical", "bull_researcher", "bear_researcher")
-    expected = scores(desk)
-    assert expected != dict(context().scores)
-    for order in itertools.permutations(desk):
-        assert scores(order) == expected
+@pytest.mark.parametrize("mode", MODES)
+def test_the_order_of_the_seats_changes_nothing(mode: str, scaled: Scaled) -> None:
+    seats = [name for name in MODES[mode].seats if name != GATE_ID]
+    script = {
+        name: reporting(value=round(0.07 * (number - 2), 2), confidence="medium")
+        for number, name in enumerate(seats)
+        if AGENTS[name].role.kind in ("analyst", "researcher")
+    }
+    dice, seen = random.Random(mode), set()
+    for _ in range(scaled(700, 8)):
+        config = settings(mode=mode, active_agents=dice.sample(seats, len(seats)))
+        record = debate(Scripted(script), about=context(features=EVIDENCE), config=config)
+        assert any(record.adjustments.values()) and not record.failures
+        parts = record.as_json()
+        names = ("debate", "adjustments", "ruling", "panel", *(["swarm"] if record.swarm else []))
+        seen.add(json.dumps({name: parts[name] for name in names}, sort_keys=True))
+    assert len(seen) == 1
 
 
 @pytest.mark.parametrize(("side", "way"), SIDES.items())
@@ -348,27 +523,6 @@ def test_a_researcher_argues_its_own_side_and_concedes_the_other(side: str, way:
     forged = debate(Scripted({side: reporting(value=0.1 * way, flags=["conceded"])}))
     (told,) = [one for one in forged.reports if one.agent_id == side]
     assert (told.flags, trust(told)) == ((), 1.0), "a model sets no flag of ours"
-
-
-def test_the_order_of_several_analysts_changes_nothing(scaled: Scaled) -> None:
-    focuses: tuple[Focus, ...] = ("primary", "secondary", "primary")
-    roles = [
-        replace(AGENTS["technical"].role, id=f"a{n}", focus=dict.fromkeys(VECTORS, focus))
-        for n, focus in enumerate(focuses)
-    ]
-
-    @cases(scaled(10_000))
-    @given(st.tuples(seats, seats, seats))
-    def check(told: Any) -> None:
-        desk = [
-            CountedReport(role, a_report(role.id, **one))
-            for role, one in zip(roles, told, strict=True)
-        ]
-        expected = synthesise(desk)
-        for order in itertools.permutations(desk):
-            assert synthesise(order) == expected
-
-    check()
 
 
 def test_trust_only_shrinks_at_a_desk_of_one_analyst(scaled: Scaled) -> None:
@@ -542,3 +696,67 @@ def opening(told: Mapping[str, Any], as_of: datetime) -> str:
     )
     said = verdict(final, THRESHOLDS)
     return said if opening_stands(said, low, high, THRESHOLDS) else "HOLD"
+
+
+# --- declines and latches -------------------------------------------------------------------------
+
+
+edges = st.builds(
+    lambda middle, off: round(middle + off, 8),
+    st.sampled_from((-0.4, -0.3, 0.0, 0.3, 0.4)),
+    st.floats(-0.06, 0.06),
+)
+outers = st.builds(lambda low, wide: (low, round(low + wide, 8)), edges, st.floats(0, 0.1))
+consensuses = st.tuples(outers, st.floats(0, 1))
+holdings = st.sampled_from(
+    [None, None, None, HeldSide("LONG", "FILLED"), HeldSide("SHORT", "CLOSING")]
+)
+vetoes = st.sampled_from([(), ("BUY",), ("SELL",), ("BUY", "SELL")])
+
+
+def openings(
+    told: Any, vetoed: tuple[str, ...], latched: Mapping[str, bool], held: HeldSide | None
+) -> tuple[set[str], dict[str, bool]]:
+    """Return the sides on which a tick opens, and the latch after it, as a tick decides it."""
+    (low, high), part = told
+    outer = (low, high)
+    said = verdict(low + part * (high - low), THRESHOLDS)
+    before = release_latch(latched, outer, THRESHOLDS)
+    legs = {
+        side: any(leg.kind == "open" for leg in intent(side, held, "reverse").legs) for side in BOTH
+    }
+    opens = (
+        said in legs
+        and legs[said]
+        and opening_stands(said, low, high, THRESHOLDS)
+        and said not in vetoed
+        and not before[said]
+    )
+    after = veto_latch(before, outer, THRESHOLDS, vetoes=vetoed, openings=legs)
+    return ({said} if opens else set()), after
+
+
+def test_a_veto_or_a_decline_denies_its_side_alone_at_once_and_later(scaled: Scaled) -> None:
+    """With the same scores and positions; on the ticks after it by the latch."""
+    met = {"denied at once": 0, "denied later": 0}
+
+    @cases(scaled(10_000, 400))
+    @given(
+        st.lists(st.tuples(consensuses, vetoes, holdings), min_size=2, max_size=4),
+        st.sampled_from(BOTH),
+    )
+    def check(ticks: Any, side: str) -> None:
+        (other,) = {*BOTH} - {side}
+        free = bound = dict.fromkeys(BOTH, False)
+        for number, (told, vetoed, held) in enumerate(ticks):
+            more = () if number else (side,)
+            without, free = openings(told, vetoed, free, held)
+            given_more, bound = openings(told, (*vetoed, *more), bound, held)
+            assert {other} & given_more == {other} & without
+            assert bound[other] == free[other] and bound[side] >= free[side]
+            assert given_more <= without and not {*more} & given_more
+            if given_more < without:
+                met["denied later" if number else "denied at once"] += 1
+
+    check()
+    assert all(met.values()), met

@@ -152,13 +152,12 @@ BARRED: Final = (
     "agents/debate/swarm.py",
     "technical_calculator.py",
     "ath_calculator.py",
-    "torra/providers/rules/caution.py",
+    "torra/providers/rules/gate_rules.py",
 )
 """The path of scores, risk and execution: nothing here speaks of a forecast, even in passing."""
 
 SHOWN_BY: Final = re.compile(
     r"torra/evidence/feature_bundle|agents/(evidence|features|phrases)\.py|agents/\w+_(agent|researcher)|scoring_rubric"
-    r"|torra/providers/rules/(readings|opinions|specialists)"
 )
 """Who may name a feature of the forecast: who makes it, and who shows it to agents or is one."""
 

@@ -31,11 +31,10 @@ from tests.cases import cases
 from tests.conftest import Scale
 from tests.doubles import scripted
 from tests.doubles.scripted import NONCE, Scripted, a_report, context, debate, settings
-from tests.providers import test_firm_rules as firm
-from tests.providers import test_swarm_rules as rules
 from tests.providers.test_arguments import listen
-from tests.providers.test_rules_provider import answer
-from tests.worlds.mirrors import MARKET, Values
+from tests.worlds import rule_seats
+from tests.worlds.mirrors import MARKET, SWARM, Values
+from tests.worlds.rule_seats import answer
 
 JUDGES: Final = {"firm": MANAGER_ID, "swarm": JUDGE_ID}
 HEARD: Final = {"firm": tuple(SIDES), "swarm": EXPERTS}
@@ -185,7 +184,7 @@ def test_a_pattern_has_its_own_name_and_is_made_once_a_close_completed_it(
     pattern: str, done: float
 ) -> None:
     known = {f"geometry.pattern.{pattern}": 1.0, "geometry.pattern_done": done}
-    asked = rules.request(rules.GEOMETRY, rules.SWARM | known)
+    asked = rule_seats.request("geometry", SWARM | known)
     report = read(asked, answer(asked))
     says = [point.says for point in report.points_for if point.id.endswith(f".{pattern}")]
     assert len(says) == 1 and check_pattern(asked, says[0]) == 1
@@ -197,7 +196,7 @@ def test_no_line_of_the_reader_names_a_share_above_the_budget_in_force(
     regime: str, percentile: float
 ) -> None:
     known: Values = {"market.regime": regime, "technical.volatility_percentile": percentile}
-    asked = rules.request(rules.READER, rules.SWARM | known)
+    asked = rule_seats.request(READER_ID, SWARM | known)
     report = read(asked, answer(asked))
     budget = directive(asked.features, "M15", report, "flat").budget
     assert budget <= REGIME_BUDGET[regime] and report.budget == budget
@@ -209,8 +208,8 @@ def test_a_manager_and_a_judge_without_a_side_name_both_and_the_mirror_exchanges
     for way in (1, -1):
         values = {"technical.close": 100.0 + way, "technical.ema20": 100.0}
         values |= {"technical.macd": -0.5 * way, "technical.sma50": 100.0}
-        asked = firm.request(firm.MANAGER, MARKET | values, firm.desk(0.1, -0.1))
-        judged = firm.read(asked)
+        asked = rule_seats.request(MANAGER_ID, MARKET | values, rule_seats.desk(0.1, -0.1))
+        judged = rule_seats.read(asked)
         assert (judged.winner, judged.flags) == ("NONE", ())
         assert [len(judged.points_for), len(judged.points_against)] == [1, 1]
         said.append((judged.points_for[0].id, judged.points_against[0].id))

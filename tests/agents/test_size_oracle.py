@@ -171,8 +171,12 @@ def answer(rng: random.Random, name: str, lean: int) -> Callable[[Any], dict[str
         took = {**sure, "side": rng.choice([*NAMED])}
         return lambda request: scripted.decision(request, **took)
     way = SIDES.get(name) or lean * rng.choice([1, 1, 1, -1, 0])
-    adjustments = {v: way * rng.choice([0.0, 0.04, 0.1, 0.25]) for v in VECTORS}
-    return lambda request: scripted.report(request, **sure, adjustments=adjustments)
+    amounts = (None, 0.0, 0.04, 0.25, round(rng.uniform(0.0, 0.3), 6))
+    said: dict[str, Any] = {v: rng.choice(amounts) for v in VECTORS}
+    moves = {v: None if a is None else way * a for v, a in said.items()}
+    false = {"evidence": [{"id": "x", "value": 1}], "points_for": []}
+    more = {**sure, "adjustments": moves, **(false if rng.random() < 0.2 else {})}
+    return lambda request: scripted.report(request, **more)
 
 
 def close_to(value: float) -> Any:
@@ -185,7 +189,6 @@ def close_to(value: float) -> Any:
 def test_a_size_is_the_product_of_the_docs(mode: str, scaled: Scaled, record_property: Any) -> None:
     rng, met = random.Random(mode), dict.fromkeys(("whole", "cut", "none"), 0)
     base = {**FULL_FEATURES, "company.pe": 20.0, **(SWARM_FEATURES if mode == "swarm" else {})}
-    weights = {"price_action": 0.25, "key_levels": 0.2, "momentum": 0.25, "structure": 0.2}
     for number in range(scaled(10_000, 60)):
         about = market(rng)
         config = scripted.settings(
@@ -193,7 +196,9 @@ def test_a_size_is_the_product_of_the_docs(mode: str, scaled: Scaled, record_pro
             second_look="never",
             none_cost=rng.choice([0.0, 0.3, 0.6]),
             outage_size=rng.choice([0.1, 0.25, 1.0]),
-        ).model_copy(update={"weights": weights})
+        ).model_copy(
+            update={"weights": {v: rng.choice([0.1, 0.25, rng.random()]) for v in VECTORS}}
+        )
         record = debate(
             Scripted(script(rng, mode)), about=context(features={**base, **about}), config=config
         )

@@ -5,10 +5,8 @@ What a host's desk makes of it, down the ladder and in shadow, is tried on real 
 
 from __future__ import annotations
 
-import threading
 import time
 from collections.abc import Mapping
-from concurrent.futures import Future
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
@@ -27,13 +25,12 @@ from agent_config import (
     DebateSettings,
 )
 from agent_framework import run_debate
-from agents.contracts import REGIMES, VECTORS, Completion, DebateContext, Request, SourceType
+from agents.contracts import REGIMES, VECTORS, DebateContext, SourceType
 from agents.debate.deliberation import Deliberation
 from tests.cases import cases
 from tests.doubles import scripted
 from tests.doubles.scripted import (
     FEATURES,
-    NEVER,
     SWARM_FEATURES,
     Scripted,
     context,
@@ -41,7 +38,6 @@ from tests.doubles.scripted import (
     reporting,
     settings,
 )
-from tests.tries import Tries
 from tests.worlds import desks, swarm_ticks
 from torra.config import Profile, validate
 from torra.providers.prices import PriceList
@@ -69,25 +65,6 @@ def deciding(**changes: Any) -> Any:
 # --- the order ------------------------------------------------------------------------------------
 
 
-class Together(Scripted):
-    """Answers nobody of the first stage before all of it are asked: who waits for another hangs."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.first = threading.Barrier(len(FIRST))
-
-    def submit(self, request: Request) -> Future[Completion]:
-        if request.role.id in FIRST:
-            self.first.wait(timeout=20)
-        return super().submit(request)
-
-
-def test_reader_and_experts_are_asked_at_once() -> None:
-    provider = Together()
-    record = debate(provider, about=about(), config=swarm())
-    assert not record.failures and len(provider.requests) == len(MODES["swarm"].seats)
-
-
 def test_experts_are_asked_whatever_the_regime_is() -> None:
     for regime in (*REGIMES, None):
         provider = Scripted()
@@ -96,17 +73,6 @@ def test_experts_are_asked_whatever_the_regime_is() -> None:
         # Without a regime there is nothing that the reader could read beside.
         assert asked == {*MODES["swarm"].seats} - ({READER_ID} if regime is None else set())
         assert not record.failures and not record.not_asked
-
-
-@cases("late", ["liquidity", READER_ID, JUDGE_ID, GATE_ID])
-def test_whoever_is_late_a_swarm_ends_at_its_deadline(late: str, tries: Tries) -> None:
-    for attempt in tries():
-        began = time.monotonic()
-        record = debate(Scripted({late: NEVER}), about=about(), config=swarm(), seconds=0.4)
-        took = time.monotonic() - began
-        assert late in record.failures
-        with attempt:
-            assert took <= 0.4 + 0.5
 
 
 # --- who sees what --------------------------------------------------------------------------------

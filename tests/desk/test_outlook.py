@@ -17,6 +17,7 @@ import torra.desk.outlook
 from tests.cases import cases
 from tests.tries import until
 from tests.worlds import desks
+from torra import regular_files
 from torra.clock import System, iso
 from torra.config import ROOT, Instance, Profile, validate
 from torra.desk.outlook import ContextFeeds, currencies_of, subject_of
@@ -294,7 +295,7 @@ def calendar_threads() -> list[threading.Thread]:
 def test_a_thread_reads_a_calendar_that_changes(
     tmp_path: Path, outlook: ContextFeeds, monkeypatch: Any
 ) -> None:
-    real = watched_file.read_regular
+    real = regular_files.read_regular
 
     def slowly(path: Path, limit: int) -> bytes:
         time.sleep(0.05)

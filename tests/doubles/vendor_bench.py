@@ -112,8 +112,8 @@ def a_request(model: str, **changes: Any) -> Request:
         "limit_s": 20.0,
     }
     texts = {"system": "You are an analyst.", "user": "What do you see?"}
-    asked = {name: changes.pop(name, text) for name, text in texts.items()}
-    values["prompt"] = Prompt(**asked, shape="report")
+    vendors = {name: changes.pop(name, text) for name, text in texts.items()}
+    values["prompt"] = Prompt(**vendors, shape="report")
     return Request(**(values | changes))
 
 
@@ -136,7 +136,7 @@ class Bench:
         self.clients.warm(vendors or VENDORS)
         assert self.clients.ready(60)
 
-    def asked(self) -> list[str]:
+    def vendors(self) -> list[str]:
         return [vendor_of(request) for request in self.sent]
 
     def bodies(self) -> list[dict[str, Any]]:

@@ -58,14 +58,14 @@ def knowing(*forms: str) -> Any:
 
 def environment(*servers: VendorServer, custom: bool = True, **more: str) -> dict[str, str]:
     """Return an environment whose vendors are all at these servers, one for each or one for all."""
-    found: dict[str, str] = {}
+    variables: dict[str, str] = {}
     for number, vendor in enumerate(VENDORS):
         server = servers[min(number, len(servers) - 1)]
-        found[KEY_NAME[vendor]] = REAL[vendor]
-        found[f"TORRA_{SHORT[vendor]}_BASE_URL"] = server.base(vendor)
+        variables[KEY_NAME[vendor]] = REAL[vendor]
+        variables[f"TORRA_{SHORT[vendor]}_BASE_URL"] = server.base(vendor)
         if custom:
-            found[f"TORRA_{SHORT[vendor]}_CUSTOM_KEY"] = CUSTOM[vendor]
-    return found | more
+            variables[f"TORRA_{SHORT[vendor]}_CUSTOM_KEY"] = CUSTOM[vendor]
+    return variables | more
 
 
 def agents(vendor: str, **changes: Any) -> AgentSettings:
@@ -76,9 +76,9 @@ def agents(vendor: str, **changes: Any) -> AgentSettings:
 @functools.cache
 def prices() -> PriceList:
     """Return the price list without anybody's own prices."""
-    found = PriceList()
-    found.warm()
-    return found
+    price_list = PriceList()
+    price_list.warm()
+    return price_list
 
 
 class Line:

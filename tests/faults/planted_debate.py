@@ -62,7 +62,7 @@ DEBATE: Final[Table] = {
         "debate-shift": fault(
             "bull and bear shift by more than 0.15",
             At("agents.debate.scoring", replace("fsum(...) / len(SIDES)", "4.0 * _")),
-            "test_the_mirrored_desk_debates_the_mirror_and_the_sides_shift_little",
+            "test_a_desk_keeps_the_bounds_the_hull_the_mirror_and_the_order",
         ),
     },
     "L5": {
@@ -152,13 +152,12 @@ DEBATE: Final[Table] = {
         "dissent-unheard": fault(
             "conviction hears no researcher that dissents",
             At("agents.debate.scoring", replace("max(opposition, dissent)", "opposition")),
-            "test_conviction_is_in_bounds_and_as_the_rule_says",
-            "test_a_loud_minority_is_heard_by_its_loudness",
+            "test_a_size_is_the_product_of_the_docs",
         ),
         "leaning-unheard": fault(
             "a desk that leans against an opening leaves most of its size",
             At("agents.debate.scoring", never("leans_against")),
-            "test_an_opening_that_the_desk_leans_against_keeps_half_of_raw_at_most",
+            "test_a_size_is_the_product_of_the_docs",
         ),
         "failure-counts": fault(
             "an analyst that failed lends its trust",

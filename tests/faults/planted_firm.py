@@ -17,22 +17,22 @@ FIRM: Final[Table] = {
         "manager-word": fault(
             "a manager that is not sure lowers nothing",
             At("agents.debate.scoring", replace("min(raw, trust(...))", "raw")),
-            "test_an_arbiter_is_heard_as_the_rule_says",
+            "test_a_size_is_the_product_of_the_docs",
         ),
         "manager-side": fault(
             "a manager that names the other side costs nothing",
             At("agents.debate.scoring", replace("max(loss, OPPOSITION_COST)", "loss")),
-            "test_an_arbiter_is_heard_as_the_rule_says",
+            "test_a_size_is_the_product_of_the_docs",
         ),
         "manager-none": fault(
             "a manager that takes no side costs nothing where an analyst objects",
             At("agents.debate.scoring", replace("none_cost if ... else 0.0", "0.0")),
-            "test_an_arbiter_is_heard_as_the_rule_says",
+            "test_a_size_is_the_product_of_the_docs",
         ),
         "debate-unheld": fault(
             "a debate that was not held is a manager's NONE",
             At("agent_framework", returns("replace(UNJUDGED, winner='NONE')", "UNHELD")),
-            "test_below_its_quorum_a_firm_keeps_little",
+            "test_a_size_is_the_product_of_the_docs",
         ),
         "trader-latch": fault(
             "a decline latches nothing",

@@ -56,7 +56,7 @@ JUMP: Final = 1e6
 PLACES: Final = 8
 """Attempts of a seat: two in each of up to four rounds."""
 
-AMPLE: Final = 120.0
+AMPLE: Final = 900.0
 PATIENCE: Final = (2.5, 10.0, 60.0)
 """Seconds of a debate in which somebody hangs, at each try."""
 

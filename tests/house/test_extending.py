@@ -22,19 +22,24 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from click.testing import CliRunner
 
+from agents import features
 from agents.contracts import ModelUnavailable, Request
+from agents.registry import AGENTS
 from instance_database import open_home
+from scoring_rubric import build_interpretive_prompt
 from tests.doubles.scripted import FULL_FEATURES, Scripted, context, debate, settings
+from tests.evidence.test_feature_bundle import bundle
 from tests.worlds.orders import Decided
 from torra.bridges.protocol import Health, Order, Recall
 from torra.commands.command_line import main
 from torra.config import ROOT, NewsSettings, Profile, load_desk
 from torra.errors import BridgeUnavailable
+from torra.evidence import feature_bundle
 from torra.evidence.news_digest import NewsStatus, NewsSubject
 from torra.feeds import registry as feeds
 from torra.news.source import open_sources
@@ -698,6 +703,7 @@ import json, sys
 from agents.registry import AGENTS
 assert "session" in AGENTS
 sys.path.insert(1, sys.argv[1])
+from tests.evidence.test_feature_bundle import bundle
 from tests.doubles.scripted import FULL_FEATURES, Scripted, context, debate, settings
 from tests.worlds.orders import Decided
 about = context(features=FULL_FEATURES)
@@ -733,6 +739,25 @@ def test_an_agent_is_one_file_and_one_row(tmp_path: Path) -> None:
     reports, source = json.loads(done.stdout)
     assert reports == ["technical", "session", "bull_researcher", "bear_researcher", "risk_gate"]
     assert source == "AGENT_CUSTOM"
+
+
+def test_a_feature_is_one_row_and_one_value(monkeypatch: pytest.MonkeyPatch) -> None:
+    words = ("of 100", 1, "the new reading", "much", "little", features.LEANS["up"], "")
+    row = features.FeatureRow(*words)
+    monkeypatch.setitem(cast("dict[str, Any]", features.ROWS), "forecast.new", row)
+    blocks = cast("dict[str, Any]", feature_bundle._BLOCKS)
+    monkeypatch.setitem(
+        blocks, "forecast", lambda _: {"forecast.new": 61.26, "forecast.low_pct": -1.0}
+    )
+    features.row_of.cache_clear()
+    made = bundle().features
+    new = made["forecast.new"]
+    assert (new.value, new.unit, new.decimals) == (61.3, "of 100", 1)
+    assert features.name_of("forecast.new") == "the new reading"
+    assert features.sides("forecast.new", made) == (1,)
+    about = replace(context(), features=dict(made))
+    prompt = build_interpretive_prompt(about, AGENTS["bull_researcher"].role)
+    assert "forecast.new = 61.3 of 100" in prompt.user
 
 
 def test_a_host_hands_an_agent_in(tmp_path: Path) -> None:

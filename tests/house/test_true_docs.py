@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
 
 import numpy as np
 import pytest
@@ -15,9 +14,7 @@ from agents.evidence import COMPANIONS, FLOW
 from agents.registry import AGENTS
 from torra.config import ROOT
 from torra.profiles.fields import described
-from torra.providers.rules.expert_readings import EXPERT_TABLES
-from torra.providers.rules.readings import READERS, ReadingRule
-from torra.providers.rules.specialists import TABLES
+from torra.providers.rules.tables import TABLES
 from torra.store.envelopes import PHASES
 from torra.tick.rules_version import RULES
 from torra.words.market import TRIAGE
@@ -33,9 +30,15 @@ def modes(which: str) -> list[str]:
     return [name for name, row in MODES.items() if getattr(row, which)]
 
 
-def reads(tables: Iterable[Iterable[ReadingRule]], family: str) -> bool:
-    """Return whether any row of these tables reads a feature of a family."""
-    return any(one.startswith(family) for table in tables for row in table for one in row.reads)
+def readers(family: str) -> list[str]:
+    """Return the seats of which a row of the rules reads a feature of a family."""
+    return [
+        seat
+        for seat, table in TABLES.items()
+        if any(
+            name.startswith(family) for rows in table.values() for row in rows for name in row.reads
+        )
+    ]
 
 
 def test_memory_names_the_modes_that_ask_for_lessons() -> None:
@@ -53,11 +56,9 @@ def test_outside_names_who_is_seated_and_who_reads() -> None:
     told = page("outside.md")
     assert [name for name, row in MODES.items() if "fundamental" in row.seats] == ["firm"]
     assert "Mode `firm` seats the fundamental analyst." in told
-    desk = (READERS, *TABLES.values())
-    assert not reads(desk, COMPANIONS) and not reads(desk, FLOW)
+    assert not readers(COMPANIONS)
     assert "Of the rules only that expert reads them" in told
-    flowing = [name for name, table in EXPERT_TABLES.items() if reads([table], FLOW)]
-    assert flowing == ["microstructure"]
+    assert readers(FLOW) == ["microstructure"]
     assert "of the rules' agents these two alone read it" in told
     shown = {name for name, one in AGENTS.items() for got in one.role.evidence if got == COMPANIONS}
     named = {"technical", "momentum", "fundamental", "bull_researcher", "bear_researcher", "macro"}

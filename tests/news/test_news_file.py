@@ -93,30 +93,33 @@ def test_times_are_utc_and_a_first_sight_is_rounded_up(tmp_path: Path) -> None:
     assert found.first_seen == NOON - timedelta(hours=1) + timedelta(seconds=1)
 
 
-@pytest.mark.parametrize(
-    ("line", "problem"),
-    [
-        ("{", "not JSON"),
-        ("[" * 100_000, "not JSON"),
-        ("[]", "not an object"),
-        ("null", "not an object"),
-        ({**GOOD, "headline": None}, "headline"),
-        ({**GOOD, "headline": " \u200b"}, "headline"),
-        ({"published": GOOD["published"]}, "headline"),
-        ({"headline": "x"}, "published is not a time"),
-        ({**GOOD, "published": 1770000000}, "published is not a time"),
-        ({**GOOD, "published": "2026-02-13"}, "published is not a time"),
-        ({**GOOD, "published": "1999-12-31T00:00:00Z"}, "published is not a time"),
-        ({**GOOD, "first_seen": None}, "first_seen is not a time"),
-        ({**GOOD, "first_seen": "2026-02-13T10:54:59Z"}, "first_seen is before published"),
-        ({**GOOD, "firstseen": "2026-02-13T11:00:00Z"}, "unknown key 'firstseen'"),
-        ({**GOOD, "summary": 5}, "summary is not text"),
-        ({**GOOD, "url": []}, "url is not text"),
-        ({**GOOD, "tickers": 5}, "tickers is no list"),
-        ({**GOOD, "symbols": [5]}, "symbols is no list"),
-    ],
-)
-def test_a_broken_line_is_refused_with_its_number(tmp_path: Path, line, problem: str) -> None:
+AT = '"published":"2026-02-13T11:00:00Z"'
+BROKEN_LINES = f"""
+{{ | not JSON
+{"[" * 100_000} | not JSON
+{{"headline":"x","headline":"y",{AT}}} | not JSON
+[] | not an object
+null | not an object
+{{"headline":null,{AT}}} | headline
+{{"headline":" \u200b",{AT}}} | headline
+{{{AT}}} | headline
+{{"headline":"x"}} | published is not a time
+{{"headline":"x","published":1770000000}} | published is not a time
+{{"headline":"x","published":"2026-02-13"}} | published is not a time
+{{"headline":"x","published":"1999-12-31T00:00:00Z"}} | published is not a time
+{{"headline":"x","first_seen":null,{AT}}} | first_seen is not a time
+{{"headline":"x","first_seen":"2026-02-13T10:54:59Z",{AT}}} | first_seen is before published
+{{"headline":"x","firstseen":"2026-02-13T11:00:00Z",{AT}}} | unknown key 'firstseen'
+{{"headline":"x","summary":5,{AT}}} | summary is not text
+{{"headline":"x","url":[],{AT}}} | url is not text
+{{"headline":"x","tickers":5,{AT}}} | tickers is no list
+{{"headline":"x","symbols":[5],{AT}}} | symbols is no list
+"""
+
+
+@pytest.mark.parametrize("row", BROKEN_LINES.strip().split("\n"))
+def test_a_broken_line_is_refused_with_its_number(tmp_path: Path, row: str) -> None:
+    line, problem = row.split(" | ")
     path = written(tmp_path / "news.jsonl", GOOD, line)
     with pytest.raises(ConfigError) as refused:
         open_sources(SETTINGS, {}, tmp_path)

@@ -128,7 +128,7 @@ def test_whoever_asks_waits_for_no_reading_that_hangs_at_a_dead_drive(
     file.refresh()
     write(path, "2")
     hangs, end = threading.Event(), threading.Event()
-    numbers.meanwhile = lambda: hangs.set() or end.wait(30)  # type: ignore[func-returns-value]
+    numbers.meanwhile = lambda: hangs.set() or end.wait(30)
     reader = threading.Thread(target=file.refresh)
     reader.start()
     assert hangs.wait(10) and file.latest().content == [1] and reader.is_alive()

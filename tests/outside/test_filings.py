@@ -381,7 +381,18 @@ def test_every_figure_has_a_chain_and_no_concept_twice() -> None:
 # --- what is refused ------------------------------------------------------------------------------
 
 GOOD = year("2021", 100, ONE)
-NO_NUMBERS = (None, "100", [], {}, True, float("nan"), float("inf"), -float("inf"), 10**400, 2e15)
+NO_NUMBERS: tuple[Any, ...] = (
+    None,
+    "100",
+    [],
+    {},
+    True,
+    float("nan"),
+    float("inf"),
+    -float("inf"),
+    10**400,
+    2e15,
+)
 ODD: Sequence[tuple[str, Row]] = (
     ("no accession", {"accn": "320193-22-1"}),
     ("no form", {"form": None}),
@@ -453,17 +464,18 @@ def test_reasons_are_bounded_and_never_quote_the_reply() -> None:
 LISTED = submissions(AAPL, (ONE, "10-K", "2022-02-10", "2022-02-10T16:00:00.000Z"))
 RECENT = LISTED["filings"]["recent"]
 STRANGE: tuple[Any, ...] = (None, [], "x", 5)
+OTHERS: tuple[Row, ...] = (
+    {"units": []}, {"tag": "Revenues"}, {"taxonomy": "dei"}, {"cik": 1}, {"cik": True},
+)  # fmt: skip
 
 
 @pytest.mark.parametrize(
     "payload",
     [
         *STRANGE,
-        *(edgar.aapl_assets() | change for change in (
-            {"units": []}, {"tag": "Revenues"}, {"taxonomy": "dei"}, {"cik": 1}, {"cik": True},
-        )),
+        *(edgar.aapl_assets() | change for change in OTHERS),
     ],
-)  # fmt: skip
+)
 def test_the_file_of_something_else_is_trouble(payload: Any) -> None:
     asked = Concept("us-gaap", "Assets")
     with pytest.raises(SourceError, match="no file of this concept and company") as trouble:

@@ -19,6 +19,7 @@ from click.testing import CliRunner
 from torra.commands.command_line import main
 from torra.config import ROOT
 from torra.errors import ConfigError
+from torra.evidence.outside_numbers import SeriesRow
 from torra.outside import tables
 from torra.outside.tables import PUBLIC
 
@@ -103,6 +104,7 @@ def test_each_publisher_is_read_by_its_columns(tmp_path: Path, name: str) -> Non
     assert [
         f"{row.name} {row.at:%Y-%m-%d} {row.known_at.isoformat()} {row.value:g} {row.source}"
         for row in found.rows
+        if isinstance(row, SeriesRow)
     ] == [
         f"{name} {at} {datetime.fromisoformat(known).replace(tzinfo=UTC).isoformat()} {value} "
         "download.csv"

@@ -150,27 +150,26 @@ def test_the_vocabulary_is_whole() -> None:
     assert {cftc.topic_of(name) for name in (*FRED, *CFTC)} == {*MARKETS, None}
 
 
-@pytest.mark.parametrize(
-    ("change", "reason"),
-    [
-        ({"cftc_contract_market_code": "084691"}, "cftc_contract_market_code is not 088691"),
-        ({"cftc_contract_market_code": None}, "cftc_contract_market_code is not 088691"),
-        ({"m_money_positions_long_all": None}, "m_money_positions_long_all is no count"),
-        ({"m_money_positions_short_all": "1.5"}, "m_money_positions_short_all is no count"),
-        ({"m_money_positions_short_all": "-4"}, "m_money_positions_short_all is no count"),
-        ({"open_interest_all": True}, "open_interest_all is no count"),
-        ({"open_interest_all": [1000]}, "open_interest_all is no count"),
-        ({"open_interest_all": "299"}, "more positions than open_interest_all"),
-        ({"report_date_as_yyyy_mm_dd": "2026-02-30T00:00:00.000"}, "is no day"),
-        ({"report_date_as_yyyy_mm_dd": "02/03/2026"}, "is no day"),
-        ({"report_date_as_yyyy_mm_dd": 20260203}, "is no day"),
-        ({"report_date_as_yyyy_mm_dd": "2026-01-27T00:00:00.000"}, "told before, with another"),
-    ],
-)
-def test_a_week_that_cannot_be_read_is_told_with_its_row(
-    change: dict[str, Any], reason: str
-) -> None:
-    bad = {**week("gold", "2026-02-03"), **change}
+WRONG_WEEKS = """
+cftc_contract_market_code "084691" cftc_contract_market_code is not 088691
+cftc_contract_market_code null cftc_contract_market_code is not 088691
+m_money_positions_long_all null m_money_positions_long_all is no count
+m_money_positions_short_all "1.5" m_money_positions_short_all is no count
+m_money_positions_short_all "-4" m_money_positions_short_all is no count
+open_interest_all true open_interest_all is no count
+open_interest_all [1000] open_interest_all is no count
+open_interest_all "299" more positions than open_interest_all
+report_date_as_yyyy_mm_dd "2026-02-30T00:00:00.000" is no day
+report_date_as_yyyy_mm_dd "02/03/2026" is no day
+report_date_as_yyyy_mm_dd 20260203 is no day
+report_date_as_yyyy_mm_dd "2026-01-27T00:00:00.000" told before, with another
+"""
+
+
+@pytest.mark.parametrize("line", WRONG_WEEKS.strip().split("\n"))
+def test_a_week_that_cannot_be_read_is_told_with_its_row(line: str) -> None:
+    column, value, reason = line.split(" ", 2)
+    bad = {**week("gold", "2026-02-03"), column: json.loads(value)}
     found = of_cftc(week("gold", "2026-01-27", long=301), bad, week("gold", "2026-01-20"))
     assert found.reasons[0].startswith("row 2: ") and reason in found.reasons[0]
     assert found.items[0].at == moment("2026-01-20") and found.status is S.AVAILABLE

@@ -194,34 +194,6 @@ def test_a_fact_of_two_sides_stands_where_it_is_put(said: Said, name: str, way: 
     assert [(point.id, point.side) for point in told.points_for] == [(name, way)]
 
 
-@cases(
-    ("name", "allowed"),
-    [
-        ("technical.upper_wick", set()),
-        ("technical.lower_wick", {1}),
-        ("technical.swing_high", {1, -1}),
-        ("technical.ema20", {1, -1}),
-        ("technical.span_a", {1, -1}),
-        ("fundamentals.pe", {1, -1}),
-        ("news.item_score.1", {-1}),
-        ("news.item_age_h.1", set()),
-        ("technical.support_distance_atr", {1}),
-        ("technical.resistance_distance_atr", {1, -1}),
-    ],
-)
-def test_a_fact_stands_where_the_table_says(name: str, allowed: set[int]) -> None:
-    """A shorter wick, levels beside their like, headlines by their score, a far ceiling."""
-    values: dict[str, float | str] = {
-        **VALUES, "technical.upper_wick": 0.1, "technical.lower_wick": 0.5,
-        "technical.swing_high": 105.0, "technical.prev_swing_high": 103.0,
-        "technical.ema20": 104.5, "technical.span_a": 103.0, "technical.span_b": 99.0,
-        "fundamentals.pe": 12.0, "news.item_score.1": -0.8, "news.item_age_h.1": 3.0,
-        "technical.support_distance_atr": 0.4, "technical.resistance_distance_atr": 6.0,
-    }  # fmt: skip
-    features = {key: Feature(key, value) for key, value in values.items()}
-    assert set(sides(name, features)) == allowed
-
-
 def test_a_report_without_a_side_keeps_its_points_where_they_were(said: Said) -> None:
     told = said(reply(value=0.0, claim="No side."))
     assert told.flags == ()

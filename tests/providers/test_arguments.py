@@ -5,28 +5,27 @@ from __future__ import annotations
 import re
 import tempfile
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from concurrent.futures import Future
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import settings as hypothesis_settings
 
 from agents.arguments import AGAINST, FALSIFIERS, FOR
 from agents.contracts import (
+    BIASES,
     SIDES,
-    VECTORS,
+    WINNERS,
+    AgentReport,
     Completion,
     Feature,
-    Prompt,
     Request,
-    Shape,
     synchronous,
 )
-from agents.debate import replies
+from agents.debate.replies import schema
 from agents.features import (
     COMPONENTS,
     EITHER,
@@ -37,22 +36,16 @@ from agents.features import (
     sides,
 )
 from agents.phrases import PHRASES, Phrase, mirrored
-from agents.registry import AGENTS
 from technical_calculator import COMPONENTS as PARTS
 from tests.cases import cases
 from tests.conftest import Scale
 from tests.worlds import desks
-from tests.worlds.mirrors import MARKETS
-from tests.worlds.mirrors import mirrored as upside_down
+from tests.worlds.mirrors import Values
+from tests.worlds.rule_seats import SEATS, answer, read
 from torra.config import Profile, validate
 from torra.providers.rules.provider import RulesProvider
-from torra.providers.rules.readings import READERS
-from torra.providers.rules.specialists import TABLES
+from torra.providers.rules.tables import TABLES
 
-Scaled = Callable[..., int]
-SHAPES: dict[str, Shape] = {
-    "bull_researcher": "case", "bear_researcher": "case", "news": "news",
-}  # fmt: skip
 LONGEST = 25
 """Words of a sentence."""
 
@@ -62,7 +55,6 @@ NOTHING = re.compile(r"(?<![\d.,])0(?:\.0+)?(?:%| (?:ATR|points|times|%))")
 """A distance or a share of nothing is no argument; the gate counts reports and minutes besides."""
 FAR = re.compile(r"(?:support|resistance) is ([\d.]+) ATR")
 RSI = re.compile(r"RSI at (\d+)")
-LINE = re.compile(r"a close (above|below) ([\d,.]+), .+, in the next 12 bars")
 
 
 class Listened:
@@ -101,10 +93,17 @@ def listen(mode: str, steps: int) -> Iterator[tuple[Request, dict[str, Any]]]:
         desk.close()
 
 
-def side_of(request: Request, reply: dict[str, Any]) -> int:
-    """Which way a report pushes, by its numbers; an advocate's side is its office."""
+def side_of(request: Request, reply: Mapping[str, Any]) -> int:
+    """Which way a reply argues, by its numbers and words of a kind; an advocate's is its office."""
     if request.role.id in SIDES:
         return SIDES[request.role.id]
+    if request.role.kind == "trader":
+        buys = reply["claim"].split(":")[0].lower().endswith("buy")
+        return 1 if buys is not reply["decline"] else -1
+    if request.role.kind in ("arbiter", "judge"):
+        return WINNERS[reply.get("winner") or reply["side"]]
+    if "adjustments" not in reply:
+        return BIASES[reply["bias"]]
     weight = {"primary": 1.0, "secondary": 0.5}
     push = sum(
         weight[request.role.focus[vector]] * value
@@ -140,48 +139,89 @@ def sentences() -> Mapping[str, list[tuple[str, ...]]]:
 
 
 @pytest.mark.journey
-@pytest.mark.parametrize("mode", ["budget", "full"])
+@pytest.mark.parametrize("mode", ["budget", "full", "firm", "swarm"])
 def test_what_is_said_on_the_shipped_sample(mode: str, scaled: Scale, record_property: Any) -> None:
     """Each claim has a side and a number, each point its author's side; no id or Greek."""
-    heard = listen(mode, scaled(5_000) if scaled.whole else 8)
     seen: Counter[str] = Counter()
     claims: dict[tuple[str, ...], dict[str, str]] = {}
-    for request, reply in heard:
+    for request, reply in listen(mode, scaled(5_000) if scaled.whole else 8):
         if request.role.kind == "gate":
             check_words(reply["reasoning"])
             continue
-        if reply["abstained"]:
-            continue
-        claim = reply["claim"]
-        check_claim(request, reply, claim)
-        check_points(request, reply, side_of(request, reply))
-        place: tuple[str, ...] = (request.symbol, request.timeframe, request.bar_time)
-        claims.setdefault(place, {})[request.role.id] = claim
-        seen[claim.split(":")[0]] += 1
+        report = check(request, reply)
+        if request.role.kind == "arbiter":
+            for side in ("BUY", "SELL"):
+                check_thesis(request, report, side)
+        if report.claim and request.role.kind != "trader":
+            place: tuple[str, ...] = (request.symbol, request.timeframe, request.bar_time)
+            claims.setdefault(place, {})[request.role.id] = report.claim
+            seen[report.claim.split(":")[0]] += 1
     for tick, said in claims.items():
         assert len(set(said.values())) == len(said), (tick, said)
-    assert min(seen["Up"], seen["Down"], seen["No case"]) > 0, seen
+    kinds = {"firm": ("Long", "Short", "No winner"), "swarm": ("No side", "Range")}
+    assert min(seen[head] for head in kinds.get(mode, ("Up", "Down", "No case"))[-2:]) > 0, seen
     record_property("seen", f"{len(claims)} ticks, {sum(seen.values())} reports: {dict(seen)}")
 
 
-def check_points(request: Request, reply: dict[str, Any], side: int) -> None:
-    """As they were said, and as any model's reply is read: nothing of them has to be mended."""
-    for field, way in (("points_for", side), ("points_against", -side)):
+def check_thesis(asked: Request, manager: AgentReport, side: str) -> None:
+    """Check what the trader says of an opening on this tick: nothing ends it beyond its stop."""
+    way, close, atr = (
+        (1 if side == "BUY" else -1),
+        *(float(asked.features[f"technical.{name}"].value or 0.0) for name in ("close", "atr14")),
+    )
+    given: Values = {"side": side, "stop": close - 1.5 * way * atr, "conviction": 0.5}
+    named = {f"order.{name}": Feature(f"order.{name}", value) for name, value in given.items()}
+    about = replace(
+        asked,
+        role=SEATS["trader"],
+        schema=schema("thesis"),
+        features={**asked.features, **named},
+        reports=(*asked.reports, manager),
+    )
+    reply = answer(about)
+    check(about, reply)
+    for end in reply["invalidation"]:
+        assert 0.0 < way * (close - end["level"]) < 1.5 * atr
+
+
+def check(request: Request, reply: dict[str, Any]) -> AgentReport:
+    """Check a reply: it is read as it was said, and nothing of it has to be mended."""
+    report = read(request, reply)
+    assert report.flags == (), (request.role.id, report.flags, reply)
+    if report.abstained:
+        return report
+    side = side_of(request, reply)
+    head = report.claim.split(":")[0]
+    moved = any(reply.get("adjustments", {"": 1}).values())
+    if request.role.kind == "researcher" and not moved:
+        assert head == "No case" and not reply["points_for"] and reply["confidence"] == "low"
+    elif request.role.kind in ("analyst", "researcher"):
+        assert head == {1: "Up", -1: "Down", 0: "No side"}[side]
+        assert bool(reply["points_for"]) is bool(side)
+    elif request.role.kind in ("arbiter", "judge"):
+        none = "No winner" if request.role.kind == "arbiter" else "No side"
+        assert head == {1: "Long", -1: "Short", 0: none}[side]
+    for field, way in (("points_for", side or 1), ("points_against", -(side or 1))):
         for point in reply[field]:
             check_point(request, point, way)
-    for answer in reply.get("rebuttals", ()):
-        check_words(answer["says"])
-        assert NUMBER.search(answer["says"]), answer
-    told = replies.read(
-        SHAPES.get(request.role.id, "report"), reply, request.role, request.features
+        assert [one.says for one in getattr(report, field)] == [one["says"] for one in reply[field]]
+    assert len(reply["points_for"]) <= FOR and len(reply["points_against"]) <= AGAINST
+    risks = reply.get("risks", ())
+    assert report.risks == tuple(risks) and all(
+        ids_of(risk) for risk in risks if "event" not in risk
     )
-    assert told.flags == ()
-    assert [point.says for point in told.points_for] == [p["says"] for p in reply["points_for"]]
-    assert {point.side for point in told.points_for} <= {side}
-    assert {point.side for point in told.points_against} <= {-side}
-    assert len(told.rebuttals) == len(reply.get("rebuttals", ()))
-    assert len(told.falsifiers) == len(reply.get("falsifiers", ()))
-    check_falsifiers(request, told.falsifiers)
+    counter = [reply["counter"]] if reply.get("counter") else []
+    answers = [one["says"] for one in reply.get("rebuttals", ())]
+    for text in (report.claim, *risks, *counter, *answers):
+        check_words(text)
+        assert NUMBER.search(text) and text.endswith("."), text
+    assert len(report.rebuttals) == len(answers)
+    ends = reply.get("falsifiers", reply.get("invalidation", ()))
+    assert len(report.falsifiers) == len(ends) <= FALSIFIERS
+    for text in report.falsifiers:
+        assert text.startswith(f"a close {'below' if side > 0 else 'above'} ")
+        check_words(text)
+    return report
 
 
 def check_words(text: str) -> None:
@@ -193,27 +233,15 @@ def check_words(text: str) -> None:
         assert len(sentence.split()) <= LONGEST, sentence
 
 
-def check_claim(request: Request, reply: dict[str, Any], claim: str) -> None:
-    check_words(claim)
-    assert NUMBER.search(claim), claim
-    head = claim.split(":", maxsplit=1)[0]
-    side = side_of(request, reply)
-    moved = any(reply["adjustments"].values())
-    if request.role.id in SIDES and not moved:
-        assert head == "No case" and not reply["points_for"] and reply["confidence"] == "low"
-    else:
-        assert head == {1: "Up", -1: "Down", 0: "No side"}[side], (claim, reply)
-        assert bool(reply["points_for"]) is bool(side)
-    assert len(reply["points_for"]) <= FOR
-    assert len(reply["points_against"]) <= AGAINST
-
-
 def check_point(request: Request, point: dict[str, Any], side: int) -> None:
     """By the table's own sign of the feature that the words are of, not by who made them."""
     text = sentence(point["says"], point["why"])
     check_words(text)
     assert NUMBER.search(text), text
     candidates = ids_of(text)
+    if not candidates and request.role.kind in ("arbiter", "judge"):
+        assert point["id"].startswith("scores."), "nothing else leans there"
+        return
     assert candidates, point
     assert any(point["id"] in reads for reads in candidates), point
     assert side in sides(point["id"], request.features), point
@@ -241,20 +269,6 @@ _ORDERED = [
     )
 ]  # fmt: skip
 """Readings whose side is which of two features is the larger."""
-
-
-def check_falsifiers(request: Request, told: Sequence[str]) -> None:
-    assert len(told) <= FALSIFIERS
-    for text in told:
-        found = LINE.fullmatch(text)
-        assert found, text
-        way, price = found.groups()
-        assert way == ("below" if SIDES[request.role.id] > 0 else "above")
-        close = request.features["technical.close"].value
-        assert isinstance(close, float)
-        beyond = (float(price.replace(",", "")) - close) * SIDES[request.role.id]
-        assert beyond <= 0.51 * 10.0 ** -len(price.partition(".")[2]), "it holds already"
-        check_words(text)
 
 
 # --- the table ------------------------------------------------------------------------------------
@@ -320,14 +334,14 @@ def test_a_reading_of_several_features_is_about_the_one_that_decides() -> None:
 
 
 def test_every_reading_of_the_rules_can_be_said() -> None:
-    readers = [reader for table in (READERS, *TABLES.values()) for reader in table]
+    readers = [rule for table in TABLES.values() for rules in table.values() for rule in rules]
     silent = {reader.reads for reader in readers if reader.reads not in PHRASES}
     assert silent == {("memory.trend_direction",)}, "its number is not known"
     faded = [reader for reader in readers if reader.range < 0.0]
     assert all(PHRASES[reader.reads].faded for reader in faded)
     for reader in readers:
         if reader.component:
-            assert (f"component.{reader.component}",) in PHRASES
+            assert reader.component.reads in PHRASES
 
 
 def test_no_word_of_the_table_is_a_code() -> None:
@@ -352,56 +366,19 @@ def test_the_mirror_of_the_mirror_is_the_text() -> None:
         ("technical.support_distance_atr", 5.0, (1, -1)), ("technical.bos", 0.0, ()),
         ("technical.volume_ratio", 3.0, ()), ("memory.trend_direction", "rising", (1,)),
         ("memory.position", "LONG", ()), ("host.own", 3.0, (1, -1)), ("news.score", None, ()),
+        ("technical.upper_wick", 0.1, ()), ("technical.lower_wick", 0.5, (1,)),
+        ("technical.swing_high", 105.0, (1, -1)), ("technical.span_a", 103.0, (1, -1)),
+        ("fundamentals.pe", 12.0, (1, -1)), ("news.item_score.1", -0.8, (-1,)),
+        ("news.item_age_h.1", 3.0, ()), ("technical.resistance_distance_atr", 6.0, (1, -1)),
     ],
 )  # fmt: skip
 def test_a_feature_may_be_cited_for_its_side(
     name: str, value: Any, allowed: tuple[int, ...]
 ) -> None:
-    features = {"technical.close": Feature("technical.close", 100.0), name: Feature(name, value)}
-    assert sides(name, features) == allowed
-
-
-# --- the mirrored market --------------------------------------------------------------------------
-
-
-def said(values: dict[str, Any], scores: float) -> list[tuple[str, dict[str, Any]]]:
-
-    features = {name: Feature(name, value) for name, value in values.items()}
-    found = []
-    for agent in AGENTS.values():
-        if agent.role.kind == "gate":
-            continue
-        request = Request(
-            role=agent.role, round=1, attempt=1, symbol="X", timeframe="H1", bar_time="",
-            model="", prompt=Prompt("", "", "report"), schema=replies.schema("report"),
-            features=features,
-            reports=(), scores=dict.fromkeys(VECTORS, scores), max_output_tokens=1, limit_s=1.0,
-        )  # fmt: skip
-        reply = RulesProvider().submit(request).result().reply
-        assert reply is not None
-        found.append((agent.role.id, reply))
-    return found
-
-
-@pytest.mark.journey
-@hypothesis_settings(deadline=None, max_examples=30)
-@given(MARKETS)
-def test_the_mirrored_market_is_told_in_mirrored_words(market: dict[str, Any]) -> None:
-    twins = {"bull_researcher": "bear_researcher", "bear_researcher": "bull_researcher"}
-    here, there = dict(said(market, 0.125)), dict(said(upside_down(market), -0.125))
-
-    def bare(text: str) -> str:
-        return re.sub(NUMBER, "#", text).replace("Up:", "Down:")
-
-    for role, reply in here.items():
-        twin = there[twins.get(role, role)]
-        fields = ["points_for", "points_against"]
-        # Of no side they are LONG's and SHORT's, which the mirror exchanges.
-        twins_of = fields[::-1] if "NONE" in (reply.get("winner"), reply.get("side")) else fields
-        for field, other_field in zip(fields, twins_of, strict=True):
-            for one, other in zip(reply[field], twin[other_field], strict=True):
-                for part in ("says", "why"):
-                    assert bare(mirrored(one[part])).lower() == bare(other[part]).lower()
-        for field, part in (("rebuttals", "says"), ("falsifiers", "close"), ("falsifiers", "what")):
-            for one, other in zip(reply.get(field, ()), twin.get(field, ()), strict=True):
-                assert bare(mirrored(one[part])) == bare(other[part])
+    """A shorter wick, levels beside their like, headlines by their score, a far ceiling."""
+    beside = {
+        "technical.close": 100.0, "technical.upper_wick": 0.1, "technical.lower_wick": 0.5,
+        "technical.prev_swing_high": 103.0, "technical.span_b": 99.0, name: value,
+    }  # fmt: skip
+    features = {key: Feature(key, one) for key, one in beside.items()}
+    assert set(sides(name, features)) == set(allowed)

@@ -17,8 +17,8 @@ HAIKU = "claude-haiku-5-5"
 def row(status: str, number: int = 0, **more: Any) -> dict[str, Any]:
     """Return a stored call of the quick model, a minute after the one before."""
     at = f"2026-02-13T{10 + number // 60}:{number % 60:02}:00Z"
-    told = {"provider": ANTHROPIC, "model": HAIKU, "detail": "", "elapsed_ms": 100.0 + number}
-    return {"number": number, "at": at, "status": status, **told, **more}
+    values = {"provider": ANTHROPIC, "model": HAIKU, "detail": "", "elapsed_ms": 100.0 + number}
+    return {"number": number, "at": at, "status": status, **values, **more}
 
 
 def rows(word: str) -> list[dict[str, Any]]:
@@ -73,21 +73,21 @@ def test_each_status_counts_as_what_it_is(status: str, detail: str, count: str) 
 def test_a_model_fails_from_five_in_a_row_or_four_of_five_and_until_five_are_usable(
     word: str, failing: bool, well: bool
 ) -> None:
-    found = quick(rows(word))
-    assert (found.failing, found.well) == (failing, well)
+    result = quick(rows(word))
+    assert (result.failing, result.well) == (failing, well)
 
 
 def test_the_newest_twenty_are_counted_in_whatever_order_they_come() -> None:
-    found = quick(rows("." * 7 + "x" * 18)[::-1])
-    assert (found.usable, found.unusable) == (2, 18)
-    assert found.last_usable == "2026-02-13T10:06:00Z"
-    assert found.median_ms == 105.5
+    result = quick(rows("." * 7 + "x" * 18)[::-1])
+    assert (result.usable, result.unusable) == (2, 18)
+    assert result.last_usable == "2026-02-13T10:06:00Z"
+    assert result.median_ms == 105.5
 
 
 def test_calls_of_one_second_stand_in_the_order_of_their_numbers() -> None:
     calls = rows("x" * IN_A_ROW + "." * IN_A_ROW)
-    for one in calls:
-        one["at"] = "2026-02-13T10:00:00Z"
+    for call in calls:
+        call["at"] = "2026-02-13T10:00:00Z"
     assert quick(calls[::-1]).well
 
 
@@ -116,21 +116,21 @@ MIXED = agents(ANTHROPIC, role_models={"momentum": f"{GOOGLE}:gemini-3.8-flash"}
 )
 def test_a_call_belongs_to_the_model_that_was_asked(provider: str, model: str, whose: str) -> None:
     calls = [row("error", provider=provider, model=model)]
-    told = {one.name: one.calls for one in health([MIXED], lambda _: calls)}
-    assert {name for name, count in told.items() if count} == ({whose} if whose else set())
+    counts = {each.name: each.calls for each in health([MIXED], lambda _: calls)}
+    assert {name for name, count in counts.items() if count} == ({whose} if whose else set())
 
 
-@cases("told", ["sell now", "json_object and more", ""])
-def test_a_strangers_word_is_no_form(told: str) -> None:
-    assert quick([row("wrong_symbol", detail=f"{FORM_IN_USE}{told}")]).form == ""
+@cases("word", ["sell now", "json_object and more", ""])
+def test_a_strangers_word_is_no_form(word: str) -> None:
+    assert quick([row("wrong_symbol", detail=f"{FORM_IN_USE}{word}")]).form == ""
     assert quick([row("garbage", detail=f"not JSON; {FORM_IN_USE}prompt")]).form == "prompt"
 
 
 def test_every_model_that_may_be_asked_has_its_row_and_a_desk_of_rules_reads_nothing() -> None:
     spare = agents(OPENAI, fallback_models=(f"{GOOGLE}:gemini-3.8-flash",))
-    told = health([agents(ANTHROPIC), spare, AgentSettings(provider="shop:talker")], None)
-    assert {ANTHROPIC, OPENAI, GOOGLE, "shop:talker"} == {one.vendor for one in told}
-    assert not any(one.calls or one.failing or one.well for one in told)
+    models = health([agents(ANTHROPIC), spare, AgentSettings(provider="shop:talker")], None)
+    assert {ANTHROPIC, OPENAI, GOOGLE, "shop:talker"} == {each.vendor for each in models}
+    assert not any(each.calls or each.failing or each.well for each in models)
 
     def never(_: object) -> list[dict[str, Any]]:
         raise AssertionError("read")

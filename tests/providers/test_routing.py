@@ -58,7 +58,7 @@ def test_a_model_goes_to_its_vendor_and_the_record_says_so(vendor: str) -> None:
         for provider, name, model in ((vendor, quick, quick), ("rules", f"{vendor}:{deep}", deep)):
             completion = ask(way.provider(provider), name)
             assert (completion.provider, completion.model) == (vendor, model)
-    assert way.asked() == [vendor, vendor]
+    assert way.vendors() == [vendor, vendor]
 
 
 def test_a_colon_in_a_local_model_s_name_is_no_vendor() -> None:
@@ -79,7 +79,7 @@ def test_a_desk_may_mix_vendors_and_the_rules() -> None:
             completion = ask(provider, settings.model(name, role.tier), role=role)
             assert completion.provider == vendor, completion
         provider.close()
-    assert way.asked() == ["anthropic", "google"]
+    assert way.vendors() == ["anthropic", "google"]
 
 
 def test_two_desks_share_the_clients_and_not_their_troubles() -> None:
@@ -89,7 +89,7 @@ def test_two_desks_share_the_clients_and_not_their_troubles() -> None:
         for _ in range(2):
             assert ask(first).provider == "google"
             assert ask(second).provider == "openai_compatible"
-    assert way.asked() == [
+    assert way.vendors() == [
         "anthropic", "google", "anthropic", "openai_compatible", "google", "openai_compatible",
     ]  # fmt: skip
 
@@ -134,7 +134,7 @@ def test_the_next_tick_tries_the_first_vendor_again() -> None:
         for number in range(30):
             ask(provider, bar_time=str(number))
         assert len(provider._ticks) <= 8, "only a few ticks are remembered"
-    assert way.asked()[:6] == [
+    assert way.vendors()[:6] == [
         "anthropic", "google", "anthropic", "anthropic", "anthropic", "google",
     ]  # fmt: skip
 
@@ -169,7 +169,7 @@ def test_a_failure_that_is_not_the_vendor_s_state_stays_with_it(how: Any, again:
         provider = way.provider("anthropic", **SPARE)
         first, _ = ask(provider), ask(provider)
         assert getattr(first, "again", "an answer") == again
-    assert way.asked() == ["anthropic", "anthropic"]
+    assert way.vendors() == ["anthropic", "anthropic"]
 
 
 def test_when_both_are_down_the_failure_says_when_to_ask_again_and_the_first_is_asked() -> None:
@@ -182,7 +182,7 @@ def test_when_both_are_down_the_failure_says_when_to_ask_again_and_the_first_is_
         failed = [ask(provider) for _ in range(2)]
     assert [error.again for error in failed] == [3.0, 3.0]
     assert [error.detail for error in failed] == ["429; anthropic: 503", "503"]
-    assert way.asked() == ["anthropic", "google", "anthropic"]
+    assert way.vendors() == ["anthropic", "google", "anthropic"]
 
 
 def test_a_blocked_vendor_is_passed_over_and_when_all_are_blocked_nobody_is_asked() -> None:
@@ -193,7 +193,7 @@ def test_a_blocked_vendor_is_passed_over_and_when_all_are_blocked_nobody_is_aske
         way.clients.block("google", "402: the account has no credit")
         error = ask(provider)
     assert (error.reason, error.again, error.billed) == ("blocked", None, False)
-    assert way.asked() == ["google"]
+    assert way.vendors() == ["google"]
 
 
 @pytest.mark.parametrize(("status", "again"), [(503, 0.5), (404, None)])
@@ -202,7 +202,7 @@ def test_without_a_fallback_a_vendor_s_failure_is_its_own(status: int, again: fl
     with bench(failing(status, "anthropic")) as way:
         provider = way.provider("anthropic")
         assert [ask(provider).again for _ in range(2)] == [again, again]
-    assert way.asked() == ["anthropic", "anthropic"]
+    assert way.vendors() == ["anthropic", "anthropic"]
 
 
 # Opening

@@ -2,301 +2,104 @@
 
 from __future__ import annotations
 
-import json
 import math
-import time
-from collections.abc import Callable, Mapping
 from dataclasses import replace
-from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import agent_framework
-from agent_config import MODES, OUTPUT_TOKENS, AgentSettings, DebateSettings
+from agent_config import AgentSettings, GateSettings
 from agents.contracts import (
+    EVENT_CLASSES,
     ORDINALS,
     VECTORS,
     AgentReport,
-    Confidence,
-    DebateContext,
+    Evidence,
     Feature,
     GateReason,
     ModelUnavailable,
     Prompt,
-    Request,
-    Role,
-    Shape,
 )
 from agents.debate import replies
-from agents.registry import AGENTS, SCORER
-from agents.texts import door
-from technical_calculator import COMPONENTS, score_frame
+from technical_calculator import COMPONENTS
 from tests.cases import cases
-from tests.doubles import scripted
 from tests.examples import examples
-from tests.worlds.mirrors import MARKET, MARKETS, SCORES, STEP, Values, mirrored
-from tests.worlds.price_series import row_of, sample
+from tests.worlds.mirrors import MARKET, MARKETS, SCORES, SWARM, Values, mirrored
+from tests.worlds.rule_seats import (
+    PROVIDER,
+    SEATS,
+    answer,
+    opinion,
+    pairs,
+    read,
+    reports_of,
+    request,
+    rows,
+)
 from torra.errors import ConfigError
-from torra.evidence.feature_bundle import build
 from torra.profiles.fields import literals
 from torra.providers.registry import PROVIDERS, open_provider
-from torra.providers.rules import readings
-from torra.providers.rules.provider import RulesProvider
-from torra.providers.rules.readings import ADX, READERS, common_readings, regime
-from torra.providers.rules.specialists import CLASSES, TABLES, ordinals
+from torra.providers.rules import rule
+from torra.providers.rules.analyst_rules import ordinals
+from torra.providers.rules.tables import COMMON_RULES, TABLES, common_signals, signals_for
 
-PROVIDER = RulesProvider()
-TECHNICAL, BULL, BEAR, GATE = (
-    AGENTS[name].role for name in ("technical", "bull_researcher", "bear_researcher", "risk_gate")
-)
-SENTIMENT, NEWS, LEVELS, MOMENTUM = (
-    AGENTS[name].role for name in ("sentiment", "news", "key_levels", "momentum")
-)
-SPECIALISTS = (SENTIMENT, NEWS, LEVELS, MOMENTUM)
-TREND, RANGE = 40.0, 15.0
+HERE = Path(__file__).parent
+BULL, BEAR = "bull_researcher", "bear_researcher"
+FLAT: Values = {f"scores.{vector}": 0.0 for vector in VECTORS}
+LIMIT = GateSettings().max_spread_atr
 
 
-def features(values: Mapping[str, float | str | None]) -> dict[str, Feature]:
-    return {name: Feature(name, value) for name, value in values.items()}
+def moves(seat: str, changes: Values, *reports: AgentReport) -> dict[str, float]:
+    """Return what a seat asks for in a market with these changes, 0 where it says nothing."""
+    report = read(request(seat, SWARM | FLAT | changes, reports))
+    return {vector: report.adjustments[vector] or 0.0 for vector in VECTORS}
 
 
-def request(
-    role: Role,
-    values: Mapping[str, float | str | None],
-    scores: Mapping[str, float] | None = None,
-    reports: tuple[AgentReport, ...] = (),
-    stage: int = 1,
-    schema: Mapping[str, Any] | None = None,
-) -> Request:
-    """Return a question; its scores are those of the values, 0 where none is there."""
-    return Request(
-        role=role,
-        round=stage,
-        attempt=1,
-        symbol="BTCUSD",
-        timeframe="M15",
-        bar_time="2021-11-01T10:00:00Z",
-        model="rules",
-        prompt=Prompt("", "", "report"),
-        schema=schema or {},
-        features=features(values),
-        reports=reports,
-        scores=scores
-        or {vector: float(values.get(f"scores.{vector}") or 0.0) for vector in VECTORS},
-        max_output_tokens=OUTPUT_TOKENS["quick"],
-        limit_s=5.0,
-    )
-
-
-def answer(asked: Request) -> dict[str, Any]:
-    future = PROVIDER.submit(asked)
-    assert future.done()
-    reply: dict[str, Any] = json.loads(future.result().text)
-    return reply
-
-
-def said(asked: Request) -> AgentReport:
-    """Return the answer as the framework reads it; anything malformed raises."""
-    text = PROVIDER.submit(asked).result().text
-    kinds: dict[str, Shape] = {"gate": "ruling", "researcher": "case"}
-    shape = kinds.get(asked.role.kind, "news" if asked.role.id == "news" else "report")
-    return replies.read(shape, door.load(text, asked.symbol), asked.role, asked.features)
-
-
-def adjustment(role: Role, vector: str, **changes: float | str | None) -> float:
-    value = said(request(role, MARKET | named(changes))).adjustments[vector]
-    assert value is not None
-    return value
-
-
-def named(changes: Mapping[str, float | str | None]) -> Values:
-    """Turn keyword names into feature ids: technical by default, others as block__name."""
-    return {
-        name.replace("__", ".") if "__" in name else f"technical.{name}": value
-        for name, value in changes.items()
-    }
-
-
-def report(agent: str, confidence: Confidence = "medium", **adjustments: float) -> AgentReport:
-    return AgentReport(agent, dict.fromkeys(VECTORS) | adjustments, confidence)
+def named(changes: dict[str, float]) -> Values:
+    return {f"technical.{name}": value for name, value in changes.items()}
 
 
 # --- which way the answer moves -------------------------------------------------------------------
 
-UP_IN_TREND: dict[str, dict[str, Any]] = {
-    "price_action": {
-        "close": (99.0, 101.0),
-        "body_atr": (-1.0, 1.0),
-        "engulfing": (-1.0, 1.0),
-        "hammer": (-1.0, 1.0),
-        "lower_wick": (0.1, 0.6),
-        "forecast__drift_pct": (-0.5, 0.5),
-    },
-    "key_levels": {
-        "close": (97.0, 103.0),
-        "tenkan": (99.0, 101.0),
-        "support_distance_atr": (2.0, 0.2),
-        "resistance_distance_atr": (0.2, 2.0),
-    },
-    "momentum": {
-        "plus_di": (15.0, 25.0),
-        "macd_hist": (-0.1, 0.1),
-        "macd": (-0.5, 0.5),
-        "rsi14": (40.0, 60.0),
-        "cci20": (-80.0, 80.0),
-        "memory__trend_direction": ("falling", "rising"),
-    },
-    "structure": {
-        "trend_state": (-1.0, 1.0),
-        "bos": (-1.0, 1.0),
-        "close": (98.0, 102.0),
-        "sma200": (101.0, 99.0),
-        "memory__next_bullish": (0.2, 0.6),
-    },
-}
-CASES = [
-    pytest.param(vector, name, *ends, id=f"{vector} {name}")
-    for vector, rows in UP_IN_TREND.items()
-    for name, ends in rows.items()
-]
 
-
-@cases("role", [TECHNICAL, BULL, BEAR], ids=lambda role: role.id)
-@cases(("vector", "name", "bearish", "bullish"), CASES)
-def test_in_a_trend_bullish_evidence_raises_every_word(
-    role: Role, vector: str, name: str, bearish: float, bullish: float
+@cases(("seats", "vectors", "adx", "bearish", "bullish"), rows(HERE / "bullish.csv"))
+def test_bullish_evidence_raises_every_word(
+    seats: str, vectors: str, adx: str, bearish: str, bullish: str
 ) -> None:
-    down = adjustment(role, vector, **{name: bearish})
-    up = adjustment(role, vector, **{name: bullish})
-    assert down < 0 < up or role.kind == "researcher"
-    assert down < up
+    """In a trend what follows it, in a range what is stretched the other way."""
+    regime: Values = {rule.ADX: float(adx), rule.REGIME: "trend_up" if adx == "40" else "range"}
+    for seat in seats.split():
+        down, up = (moves(seat, regime | pairs(cell)) for cell in (bearish, bullish))
+        for vector in vectors.split() or SEATS[seat].focus:
+            assert down[vector] < up[vector]
+            if SEATS[seat].kind != "researcher" and adx == "40":
+                assert down[vector] < 0.0 < up[vector]
 
 
-OWN_IN_TREND: dict[str, dict[str, dict[str, tuple[float, float]]]] = {
-    "sentiment": {
-        vector: {
-            "sentiment__news": (-0.3, 0.3),
-            "sentiment__up_bars": (0.4, 0.6),
-            "sentiment__up_volume": (0.4, 0.6),
-            "sentiment__streak": (-3.0, 3.0),
-            "cot__net_change_4w": (-4.0, 4.0),
-            "cot__rank": (20.0, 80.0),
-            "positioning__fear_greed": (20.0, 80.0),
-            "derivs__funding_rank": (20.0, 80.0),
-        }
-        for vector in VECTORS
-    },
-    "fundamental": {
-        vector: {
-            "macro__breakeven_change_20": (-0.2, 0.2),
-            "macro__dollar_change_20": (2.0, -2.0),
-            "macro__nasdaq_change_20": (-5.0, 5.0),
-            "macro__yield_10y_change_20": (0.3, -0.3),
-            "macro__vix_change_20": (5.0, -5.0),
-            "macro__rate_gap_change_20": (-0.2, 0.2),
-            "macro__inventories_change_20": (3.0, -3.0),
-            "fundamentals__revenue_growth_pct": (-20.0, 20.0),
-            "company__revenue_growth_pct": (-20.0, 20.0),
-            "company__f_score": (2.0, 8.0),
-            "company__accruals_pct": (10.0, -10.0),
-            "company__dilution_pct": (5.0, -5.0),
-            "company__valuation_rank": (90.0, 10.0),
-        }
-        for vector in VECTORS
-    },
-    "news": {
-        vector: {
-            "news__score": (-0.3, 0.3),
-            **{f"news__{name}_score": (-0.3, 0.3) for name in CLASSES},
-        }
-        for vector in VECTORS
-    },
-    "key_levels": {
-        "key_levels": {
-            **UP_IN_TREND["key_levels"],
-            "fib_500": (101.0, 99.0),
-        },
-        "structure": {"kijun": (101.0, 99.0), "close": (98.0, 102.0)},
-    },
-    "momentum": {
-        "momentum": {
-            **{name: ends for name, ends in UP_IN_TREND["momentum"].items() if "__" not in name},
-            "stoch_d": (60.0, 40.0),
-            "macd_signal": (0.3, -0.3),
-        },
-        "structure": {"plus_di": (15.0, 25.0), "macd": (-0.5, 0.5)},
-    },
-}
-OWN_CASES = [
-    pytest.param(AGENTS[role].role, vector, name, *ends, id=f"{role} {vector} {name}")
-    for role, vectors in OWN_IN_TREND.items()
-    for vector, rows in vectors.items()
-    for name, ends in rows.items()
-]
+def test_every_row_is_tried_above() -> None:
+    tried: dict[str, set[str]] = {}
+    for seats, _, _, *cells in rows(HERE / "bullish.csv"):
+        for seat in seats.split():
+            tried.setdefault("all" if seat == "technical" else seat, set()).update(
+                name for cell in cells for name in pairs(cell)
+            )
+    tried["all"] |= {"memory.trend_direction"}
+    for seat, table in TABLES.items():
+        known = tried["liquidity" if seat == "judge" else seat] | tried["all"]
+        if seat == "macro":
+            known |= tried["fundamental"] | tried["sentiment"]
+        for row in (row for rules in table.values() for row in rules):
+            assert known & set(row.reads), row
 
 
-@cases(("role", "vector", "name", "bearish", "bullish"), OWN_CASES)
-def test_a_specialist_hears_what_only_it_is_shown(
-    role: Role, vector: str, name: str, bearish: float, bullish: float
-) -> None:
-    down = adjustment(role, vector, **{name: bearish})
-    up = adjustment(role, vector, **{name: bullish})
-    assert down < 0 < up
-
-
-@pytest.mark.parametrize(
-    ("r2", "slope", "heard"), [(0.5, -0.1, True), (0.29, -0.1, False), (0.5, 0.1, False)]
-)
-def test_gold_hears_the_real_yield_while_its_fit_holds(
-    r2: float, slope: float, heard: bool
-) -> None:
-    role = AGENTS["fundamental"].role
-    fit = {"macro__real_yield_fit_r2": r2, "macro__real_yield_fit_slope": slope}
-    for change in (-0.3, 0.3):
-        report = said(request(role, MARKET | named({"macro__real_yield_change_20": change, **fit})))
-        assert report.abstained is not heard
-        if heard:
-            moved = report.adjustments["momentum"]
-            assert moved is not None
-            assert moved * change < 0.0
-
-
-def test_every_reader_is_tried_above() -> None:
-    for role, vectors in OWN_IN_TREND.items():
-        for vector, rows in vectors.items():
-            own = {name.split("__")[-1] for name in rows}
-            for reader in TABLES[role]:
-                if reader.vector == vector and reader not in READERS:
-                    reads = {name.split(".")[-1] for name in reader.reads}
-                    assert reads & (own | {"fib_382", "close", "real_yield_fit_r2"}), reader
-    tried = {
-        name.replace("__", ".").split(".")[-1] for rows in UP_IN_TREND.values() for name in rows
-    }
-    tried |= {"stoch_k", "volume_ratio"}
-    for reader in READERS:
-        assert {name.split(".")[-1] for name in reader.reads} & tried, reader
-
-
-@pytest.mark.parametrize(
-    ("vector", "name", "low", "high"),
-    [
-        ("momentum", "rsi14", 25.0, 75.0),
-        ("momentum", "stoch_k", 10.0, 90.0),
-        ("momentum", "cci20", -150.0, 150.0),
-        ("key_levels", "close", 98.2, 101.8),
-    ],
-)
-def test_in_a_range_extremes_are_faded(vector: str, name: str, low: float, high: float) -> None:
-    stretched = adjustment(TECHNICAL, vector, **{name: high, "adx14": RANGE})
-    washed_out = adjustment(TECHNICAL, vector, **{name: low, "adx14": RANGE})
-    assert stretched < washed_out
-    narrow = replace(TECHNICAL, focus={vector: "primary"})
-    high_up = request(narrow, MARKET | named({name: high, "adx14": RANGE}))
-    faded = answer(replace(high_up, scores=dict.fromkeys(VECTORS, 0.9)))["points_for"]
-    assert any("such stretches often snap back" in point["why"] for point in faded)
+def test_gold_hears_the_real_yield_while_its_fit_holds() -> None:
+    names = [f"macro.real_yield_{part}" for part in ("change_20", "fit_r2", "fit_slope")]
+    for values in ((0.3, 0.29, -0.1), (0.3, 0.5, 0.1)):
+        features = {name: Feature(name, value) for name, value in zip(names, values, strict=True)}
+        assert rule.read(TABLES["fundamental"][""], features, 1.0) == []
 
 
 @given(st.floats(30, 100), st.floats(30, 100), st.floats(1, 40), st.floats(0, 1))
@@ -304,113 +107,101 @@ def test_a_stronger_trend_speaks_louder_for_its_side(
     one: float, other: float, plus: float, share: float
 ) -> None:
     weak, strong = sorted((one, other))
-    minus = plus * share
+    for up, down, way in ((plus, plus * share, 1), (plus * share, plus, -1)):
+        less, more = (
+            way
+            * moves("technical", named({"adx14": adx, "plus_di": up, "minus_di": down}))["momentum"]
+            for adx in (weak, strong)
+        )
+        assert less <= more
+        if strong < 50 and strong - weak > 2 and share < 0.8:
+            assert less < more
 
-    def momentum(adx: float, up: float, down: float) -> float:
-        return adjustment(TECHNICAL, "momentum", adx14=adx, plus_di=up, minus_di=down)
 
-    assert momentum(weak, plus, minus) <= momentum(strong, plus, minus)
-    assert momentum(weak, minus, plus) >= momentum(strong, minus, plus)
-    if strong < 50 and strong - weak > 2 and share < 0.8:
-        assert momentum(weak, plus, minus) < momentum(strong, plus, minus)
-
-
-@given(st.floats(95, 105), st.floats(95, 105), st.sampled_from([TREND, 25.0, RANGE]))
+@given(st.floats(95, 105), st.floats(95, 105), st.sampled_from([40.0, 25.0, 15.0]))
 def test_the_further_price_is_above_its_average_the_better_for_bulls(
     one: float, other: float, adx: float
 ) -> None:
     near, far = sorted((one, other), reverse=True)
-    for role in (BULL, BEAR, TECHNICAL):
-        less = adjustment(role, "price_action", ema20=near, adx14=adx)
-        more = adjustment(role, "price_action", ema20=far, adx14=adx)
+    for seat in (BULL, BEAR, "technical"):
+        less, more = (
+            moves(seat, named({"ema20": mean, "adx14": adx}))["price_action"]
+            for mean in (near, far)
+        )
         assert less <= more
 
 
-def test_bull_and_bear_hear_the_same_news_differently() -> None:
-    up = MARKET | named({"close": 102.0})
-    bull, bear = (answer(request(role, up)) for role in (BULL, BEAR))
-    assert bull["adjustments"]["price_action"] > 0
-    assert bear["adjustments"]["price_action"] == 0, "no case: the bear votes 0"
-    assert bear["confidence"] == "low"
-
-
-@cases("role", [TECHNICAL, BULL], ids=lambda role: role.id)
+@cases("seat", ["technical", BULL])
 @cases("vector", VECTORS)
-def test_a_score_that_says_it_already_is_left_alone(vector: str, role: Role) -> None:
-    level = 0.4
-    values = {f"component.{name}": level for name in COMPONENTS[vector]} | {ADX: TREND}
-    told = request(role, values, dict.fromkeys(VECTORS, level))
-    assert said(told).adjustments[vector] == 0
-    modest = request(role, values, dict.fromkeys(VECTORS, 0.1))
-    assert said(modest).adjustments[vector] > 0
-    proud = request(role, values, dict.fromkeys(VECTORS, 0.9))
-    left = said(proud).adjustments[vector]
-    assert (left == 0) if role is BULL else (left < 0), "a bull has no case against its side"
+def test_a_score_that_says_it_already_is_left_alone(vector: str, seat: str) -> None:
+    values: Values = {rule.ADX: 40.0, **{f"component.{name}": 0.4 for name in COMPONENTS[vector]}}
+
+    def moved(score: float) -> float:
+        scores: Values = {f"scores.{name}": score for name in VECTORS}
+        return read(request(seat, values | scores)).adjustments[vector] or 0.0
+
+    assert moved(0.4) == 0 < moved(0.1)
+    assert (moved(0.9) == 0) if seat == BULL else (moved(0.9) < 0), "no case against its side"
 
 
 @given(st.floats(-0.3, 0.3), st.floats(-0.3, 0.3))
 def test_researchers_hear_the_analysts(one: float, other: float) -> None:
-    low, high = sorted((one, other))
-    for role in (BULL, BEAR):
-        heard = [
-            said(request(role, MARKET, reports=(report("technical", momentum=value),)))
-            for value in (low, high)
-        ]
-        less, more = (item.adjustments["momentum"] for item in heard)
-        assert less <= more
+    for seat in (BULL, BEAR):
+        less, more = (
+            moves(seat, {}, opinion("technical", value))["momentum"]
+            for value in sorted((one, other))
+        )
         # who has no case has none still
-        assert less < more or high - low < 0.01 or less == more == 0
+        assert less < more or abs(one - other) < 0.01 or less == more == 0
 
 
 def test_a_report_that_nobody_trusts_weighs_less() -> None:
-    def bull(confidence: Confidence, *flags: str) -> float:
-        analyst = replace(report("technical", confidence, momentum=0.3), flags=flags)
-        value = said(request(BULL, MARKET, reports=(analyst,))).adjustments["momentum"]
-        assert value is not None
-        return value
-
-    assert bull("high") > bull("medium") > bull("low") > bull("low", "ungrounded") > 0
+    said = [
+        moves(BULL, {}, opinion("technical", 0.3, confidence, flags=flags))["momentum"]
+        for confidence, flags in (
+            ("high", ()), ("medium", ()), ("low", ()), ("low", ("ungrounded",)),
+        )
+    ]  # fmt: skip
+    assert said == sorted(said, reverse=True) and len(set(said)) == 4 and said[-1] > 0.0
 
 
 def test_a_researcher_grants_a_part_of_the_other_case() -> None:
-    first = said(request(BULL, MARKET | named({"rsi14": 70.0}))).adjustments["momentum"]
-    bear = report("bear_researcher", momentum=-0.15)
-    second = said(request(BULL, MARKET | named({"rsi14": 70.0}), reports=(bear,), stage=2))
-    assert -0.15 < second.adjustments["momentum"] < first
+    high, bear = named({"rsi14": 70.0}), opinion(BEAR, -0.15)
+    assert -0.15 < moves(BULL, high, bear)["momentum"] < moves(BULL, high)["momentum"]
 
 
-def test_the_order_of_the_reports_changes_nothing() -> None:
-    reports = tuple(
-        report(name, momentum=value, structure=-value)
-        for name, value in (("technical", 0.1), ("sentiment", -0.2), ("bear_researcher", -0.1))
-    )
-    for role in (BULL, BEAR, GATE):
-        one, other = (
-            answer(request(role, MARKET, reports=told)) for told in (reports, reports[::-1])
-        )
-        assert one == other
-
-
-# --- mirror images --------------------------------------------------------------------------------
-
-
-@settings(deadline=None, max_examples=examples(50, 20))
-@given(MARKETS, SCORES, STEP)
-def test_the_desk_mirrors_a_mirrored_market(
-    market: Values, scores: dict[str, float], leaning: int
+@cases(
+    ("rsi", "says", "grants"),
+    [
+        (30.0, "Granted to the other side: RSI at 30 shows weakness.", True),
+        (45.0, "Weak on the other side: RSI at 45 shows weakness.", False),
+        (70.0, "Not so on the other side: RSI at 70 shows strength.", False),
+    ],
+)
+def test_a_researcher_answers_the_other_sides_strongest_point(
+    rsi: float, says: str, grants: bool
 ) -> None:
-    analyst = report("technical", momentum=leaning / 256, structure=-leaning / 512)
-    other = report("technical", momentum=-leaning / 256, structure=leaning / 512)
-    below = {vector: -score for vector, score in scores.items()}
-    for role, twin in ((TECHNICAL, TECHNICAL), (BULL, BEAR), (BEAR, BULL)):
-        here = said(request(role, market, scores, (analyst,)))
-        there = said(request(twin, mirrored(market), below, (other,)))
-        assert here.confidence == there.confidence
-        for vector in VECTORS:
-            assert here.adjustments[vector] == pytest.approx(
-                -there.adjustments[vector],
-                abs=1.5e-4,
-            )
+    bear = opinion(BEAR, -0.1, evidence=(Evidence("technical.rsi14", rsi),))
+    market = MARKET | named({"rsi14": rsi, "ema20": 98.0})
+    (answered,) = read(request(BULL, market, (bear,))).rebuttals
+    assert (answered.says, answered.grants) == (says, grants)
+    idle = replace(bear, adjustments=dict.fromkeys(VECTORS, 0.0))
+    assert read(request(BULL, market, (idle,))).rebuttals == (), "what it cites is not its own"
+
+
+@given(st.permutations(range(4)))
+def test_the_order_of_the_reports_changes_nothing(order: list[int]) -> None:
+    reports = (
+        opinion("technical", 0.1), opinion("sentiment", -0.2), opinion(BEAR, -0.1),
+        opinion(BULL, 0.1),
+    )  # fmt: skip
+    for seat in (BULL, BEAR, "risk_gate", "research_manager", "trader"):
+        asked = request(seat, MARKET, reports)
+        turned = replace(asked, reports=tuple(reports[place] for place in order))
+        assert answer(turned) == answer(asked)
+
+
+# --- sound answers --------------------------------------------------------------------------------
 
 
 @settings(deadline=None, max_examples=examples(50, 20))
@@ -419,42 +210,30 @@ def test_every_reply_is_sound_grounded_and_bounded(
     market: Values, scores: dict[str, float]
 ) -> None:
     listed = market | {f"scores.{vector}": score for vector, score in scores.items()}
-    for role in (TECHNICAL, BULL, BEAR, *SPECIALISTS):
-        told = said(request(role, listed, scores))
-        assert told.flags == ()
-        assert not told.abstained
-        assert {v for v in VECTORS if told.adjustments[v] is not None} == set(role.focus)
-        assert all(abs(told.adjustments[vector]) <= role.bound for vector in role.focus)
-        assert 0 < len(told.evidence) <= replies.CITATIONS_KEPT
-        assert len(told.points_for) <= 4 and len(told.points_against) <= 2
-        assert told.claim
-    shape = replies.scores(answer(request(SCORER, market, scores)))
-    assert all(abs(shape[vector] - scores[vector]) <= 0.3 + 1e-9 for vector in VECTORS)
-
-
-@settings(deadline=None, max_examples=examples(50, 20))
-@given(MARKETS)
-def test_the_bull_never_says_less_than_the_bear(market: Values) -> None:
-    bull = said(request(BULL, market))
-    bear = said(request(BEAR, market))
+    said: dict[str, AgentReport] = {}
+    for seat in ("technical", BULL, BEAR, "sentiment", "news", "key_levels", "momentum"):
+        report, role = said.setdefault(seat, read(request(seat, listed))), SEATS[seat]
+        assert report.flags == () and not report.abstained and report.claim
+        assert {v for v in VECTORS if report.adjustments[v] is not None} == set(role.focus)
+        assert all(abs(report.adjustments[vector] or 0.0) <= role.bound for vector in role.focus)
+        assert 0 < len(report.evidence) <= replies.CITATIONS_KEPT
     for vector in VECTORS:
-        assert bull.adjustments[vector] >= bear.adjustments[vector]
+        bull, bear = (said[seat].adjustments[vector] or 0.0 for seat in (BULL, BEAR))
+        assert bull >= bear
+    shape = replies.scores(answer(request("chart_scorer", listed)))
+    assert all(abs(shape[vector] - scores[vector]) <= 0.3 + 1e-9 for vector in VECTORS)
+    assert not answer(request("risk_gate", market, TRUSTED))["veto"], "one danger alone"
 
 
-# --- overlays, ordinals, falsifiers ---------------------------------------------------------------
-
-
-@given(st.floats(-1, 1), st.floats(-1, 1), st.sampled_from([SENTIMENT, NEWS]))
+@given(st.floats(-1, 1), st.floats(-1, 1), st.sampled_from(["sentiment", "news"]))
 def test_mood_and_news_move_a_score_towards_them_and_no_further(
-    tone: float, score: float, role: Role
+    tone: float, score: float, seat: str
 ) -> None:
-    values = MARKET | {"news.score": tone, "sentiment.news": tone}
-    told = said(request(role, values, dict.fromkeys(VECTORS, score)))
-    for value in told.adjustments.values():
-        assert value is not None
+    scores: Values = {f"scores.{vector}": score for vector in VECTORS}
+    for value in moves(seat, scores | {"news.score": tone, "sentiment.news": tone}).values():
         assert value * tone >= 0.0
         assert value * tone == 0.0 or abs(score + value) <= 1.0 or score * tone > 0.0
-        if tone * score > 0 and abs(score) >= abs(math.tanh(tone / 0.3)):
+        if tone == 0.0 or (tone * score > 0 and abs(score) >= abs(math.tanh(tone / 0.3))):
             assert value == 0.0
 
 
@@ -468,357 +247,301 @@ NEWSFLASH: Values = {
 }
 
 
-def test_news_without_a_tone_speaks_against_no_score() -> None:
-    for role in (SENTIMENT, NEWS):
-        told = said(request(role, MARKET, dict.fromkeys(VECTORS, 0.8)))
-        assert set(told.adjustments.values()) == {0.0}
-
-
 def test_ordinals_are_arithmetic_over_the_items() -> None:
-    good = ordinals(features(MARKET | NEWSFLASH))
-    assert good == {
-        "relevance": 2,
-        "sentiment": 1,
-        "price_impact": 2,
-        "trend": 1,
-        "investor_confidence": 1,
-        "risk_profile_change": -1,
-    }
-    bad = ordinals(features(mirrored(MARKET | NEWSFLASH)))
+    def of(values: Values) -> dict[str, int]:
+        return ordinals({name: Feature(name, value) for name, value in values.items()})
+
+    good = of(MARKET | NEWSFLASH)
+    assert list(good.items()) == list(zip(ORDINALS, (2, 1, 2, 1, 1, -1), strict=True))
+    bad = of(mirrored(MARKET | NEWSFLASH))
     assert bad == {name: -value for name, value in good.items()} | {"relevance": 2}
-    other = {f"news.{name}_items": None for name in CLASSES}
-    assert ordinals(features(MARKET | NEWSFLASH | other))["relevance"] == 1
-    assert ordinals({}) == dict.fromkeys(ORDINALS, 0)
+    other: Values = {f"news.{name}_items": None for name in EVENT_CLASSES[:-1]}
+    assert of(MARKET | NEWSFLASH | other)["relevance"] == 1
+    assert of({}) == dict.fromkeys(ORDINALS, 0)
 
 
 @settings(deadline=None, max_examples=examples(40, 20))
 @given(MARKETS)
 def test_ordinals_stay_in_their_ranges_and_turn_round(market: Values) -> None:
-    here, there = (ordinals(features(values)) for values in (market, mirrored(market)))
+    here, there = (answer(request("news", values)) for values in (market, mirrored(market)))
+    assert read(request("news", market)).flags == ()
     for name, (least, most) in ORDINALS.items():
-        assert type(here[name]) is int
-        assert least <= here[name] <= most
-        assert there[name] == (here[name] if name == "relevance" else -here[name])
-    told = said(request(NEWS, market))
-    assert told.ordinals == here
-    assert told.flags == ()
+        value, other = here["ordinals"][name], there["ordinals"][name]
+        assert least <= value <= most
+        assert other == (value if name == "relevance" else -value)
 
 
 BULL_RUN = {"close": 104.0, "sma50": 101.0, "ema20": 102.0, "macd_hist": 0.3, "rsi14": 65.0}
 
 
 def test_a_case_says_what_would_end_it() -> None:
-    bull = said(request(BULL, MARKET | named(BULL_RUN)))
-    given = answer(request(BULL, MARKET | named(BULL_RUN)))["falsifiers"]
-    assert len(bull.falsifiers) == len(given), "each of them stands as it was said"
-    line = "a close below 102, the 20-bar exponential mean, in the next 12 bars"
-    assert line in bull.falsifiers
-    assert 1 <= len(bull.falsifiers) <= 3
-    fallen = mirrored(MARKET | named(BULL_RUN))
-    bear = said(request(BEAR, fallen))
-    line = "a close above 98, the 20-bar exponential mean, in the next 12 bars"
-    assert line in bear.falsifiers
-    alone = {ADX: TREND, "technical.close": 104.0, "technical.atr14": 1.0, "technical.sma50": 101.0}
-    assert said(request(BULL, alone)).falsifiers == (
+    mean = ", the 20-bar exponential mean, in the next 12 bars"
+    ends = read(request(BULL, MARKET | named(BULL_RUN))).falsifiers
+    assert f"a close below 102{mean}" in ends and 1 <= len(ends) <= 3
+    fallen = read(request(BEAR, mirrored(MARKET | named(BULL_RUN))))
+    assert f"a close above 98{mean}" in fallen.falsifiers
+    alone: Values = {rule.ADX: 40.0, **named({"close": 104.0, "atr14": 1.0, "sma50": 101.0})}
+    assert read(request(BULL, alone)).falsifiers == (
         "a close below 103, one average range from here, in the next 12 bars",
         "a close below 101, the 50-bar mean, in the next 12 bars",
     )
-    assert said(request(BEAR, alone)).falsifiers == (), "no case, nothing to prove wrong"
-    small = {**alone, "technical.close": 0.00066653, "technical.atr14": 1e-6}
-    (line, *_) = said(request(BULL, {**small, "technical.sma50": 0.000664})).falsifiers
-    assert line.startswith("a close below 0.00066553, "), "not 0.00, which no close can be below"
-    far = {**alone, "technical.sma50": 90.0}
-    assert not [text for text in said(request(BULL, far)).falsifiers if "50-bar" in text]
+    assert read(request(BEAR, alone)).falsifiers == (), "no case, nothing to prove wrong"
+    small = alone | named({"close": 0.00066653, "atr14": 1e-6, "sma50": 0.000664})
+    assert read(request(BULL, small)).falsifiers[0].startswith("a close below 0.00066553, ")
+    far = read(request(BULL, alone | named({"sma50": 90.0}))).falsifiers
+    assert not [text for text in far if "50-bar" in text]
 
 
-def test_a_monstrous_number_is_counted_and_not_said() -> None:
-    for value in (1e300, 10**400, -(10**400), float("inf")):
-        features: Values = MARKET | {"technical.macd": value, "component.kl_cloud": value}
-        for role in (TECHNICAL, BULL, BEAR, *SPECIALISTS):
-            told = answer(request(role, features))
-            text = told["claim"] + json.dumps(told["points_for"] + told["points_against"])
-            assert " inf" not in text and "0000000 " not in text
+def test_the_same_features_are_read_once_and_others_anew() -> None:
+    features = request("technical", SWARM).features
+    first = common_signals(features)
+    assert common_signals(dict(features)) is first
+    for name in ("technical.rsi14", rule.ADX):
+        changed = {**features, name: features[name]._replace(value=12.5)}
+        other = common_signals(changed)
+        assert other == signals_for("", changed, VECTORS) != first
+        first = other
 
 
-# --- honesty --------------------------------------------------------------------------------------
+# --- missing and strange evidence -----------------------------------------------------------------
 
 
-# --- missing evidence -----------------------------------------------------------------------------
-
-
-def test_without_evidence_a_role_abstains() -> None:
-    for role in (TECHNICAL, BULL, BEAR):
-        for values in ({}, {"technical.fib_382": 1.0}, dict.fromkeys(MARKET)):
-            told = said(request(role, values))
-            assert told.abstained
-            assert "price_action" in told.reason
+@cases("seat", ["technical", BULL, BEAR, "liquidity", "microstructure", "macro", "geometry"])
+def test_without_evidence_a_role_abstains(seat: str) -> None:
+    markets: tuple[Values, ...] = (
+        {}, {"technical.fib_382": 1.0, rule.REGIME: "range"}, dict.fromkeys(MARKET),
+    )  # fmt: skip
+    for values in markets:
+        report = read(request(seat, values))
+        assert report.abstained and report.reason.startswith("no readable evidence about ")
+        assert next(iter(SEATS[seat].focus)) in report.reason
 
 
 def test_a_vector_without_evidence_is_not_scored() -> None:
-    told = said(request(TECHNICAL, {ADX: TREND, "technical.rsi14": 60.0}))
-    assert told.adjustments["momentum"] is not None
-    assert [v for v in VECTORS if told.adjustments[v] is None] == [
-        vector for vector in VECTORS if vector != "momentum"
-    ]
+    report = read(request("technical", {rule.ADX: 40.0, "technical.rsi14": 60.0}))
+    assert [name for name, value in report.adjustments.items() if value is not None] == ["momentum"]
 
 
 def test_components_stand_in_where_indicators_are_not_shown() -> None:
-    up = {"component.pa_trend": 0.8, "component.st_medium": 0.8, ADX: TREND}
-    told = said(request(BULL, up))
-    assert told.adjustments["price_action"] > 0
-    assert told.adjustments["structure"] > 0
-    assert {item.id for item in told.evidence} == set(up)
-    known = {name for names in COMPONENTS.values() for name in names}
-    assert {reader.component for reader in READERS} - {""} <= known
+    up: Values = {"component.pa_trend": 0.8, "component.st_medium": 0.8, rule.ADX: 40.0}
+    report = read(request(BULL, up))
+    assert min(report.adjustments[vector] or 0.0 for vector in ("price_action", "structure")) > 0
+    assert {item.id for item in report.evidence} == set(up)
+    known = {f"component.{name}" for names in COMPONENTS.values() for name in names}
+    parts = [row.component for rules in COMMON_RULES.values() for row in rules if row.component]
+    assert {name for part in parts for name in part.reads} <= known
 
 
-def test_without_adx_the_regime_is_undecided() -> None:
-    assert regime({}).trend == 0.5
-    values = {name: value for name, value in MARKET.items() if name != ADX}
-    listed = {f"scores.{vector}": 0.0 for vector in VECTORS}
-    told = said(request(TECHNICAL, values | listed | named({"rsi14": 80.0})))
-    assert ADX not in {cited.id for cited in told.evidence}
-    assert not told.flags
+def test_without_adx_the_regime_is_undecided_and_a_market_without_range_is_read() -> None:
+    assert rule.trend_of({}) == 0.5
+    still = read(
+        request("technical", MARKET | {rule.ADX: None} | named({"atr14": 0.0, "macd": 1.0}))
+    )
+    assert math.isfinite(still.adjustments["momentum"] or 0.0)
+    assert rule.ADX not in {cited.id for cited in still.evidence} and not still.flags
 
 
-@settings(max_examples=examples(150, 50), deadline=None)
-@given(
-    st.dictionaries(
-        st.sampled_from(sorted(MARKET)),
-        st.one_of(
-            st.none(),
-            st.text(max_size=5),
-            st.booleans(),
-            st.floats(),
-            st.integers(-(10**6), 10**6),
-            st.sampled_from([1e308, -1e308, 5e-324, 0.0]),
-        ),
-        max_size=40,
-    ),
-    st.dictionaries(st.sampled_from(VECTORS), st.floats()),
-    st.sampled_from([TECHNICAL, *SPECIALISTS, BULL, BEAR, GATE, SCORER]),
+STRANGE = st.one_of(
+    *(st.none(), st.text(max_size=5), st.booleans(), st.floats(), st.integers(-(10**6), 10**6)),
+    st.sampled_from([1e308, -1e308, 5e-324, 0.0, 10**400, "BUY", "SELL"]),
 )
-def test_no_evidence_breaks_the_reader(
-    strange: Values, scores: dict[str, float], role: Role
+REPORTS = st.lists(
+    st.builds(
+        opinion,
+        st.sampled_from([*SEATS, "stranger"]),
+        st.floats(-0.3, 0.3) | st.none(),
+        st.sampled_from(["high", "medium", "low"]),
+        winner=st.sampled_from(["LONG", "SHORT", "NONE", ""]),
+        abstained=st.booleans(),
+        flags=st.sampled_from([(), ("ungrounded",), ("conceded",)]),
+    ),
+    max_size=7,
+)
+
+
+@settings(max_examples=examples(300, 100), deadline=None)
+@given(
+    st.dictionaries(st.sampled_from([*sorted(SWARM), "order.side", "order.stop"]), STRANGE),
+    st.dictionaries(st.sampled_from(VECTORS), st.floats()),
+    REPORTS,
+    st.sampled_from(sorted(SEATS)),
+    st.booleans(),
+)
+def test_no_evidence_and_no_report_breaks_a_seat(
+    strange: Values, scores: dict[str, float], reports: list[AgentReport], seat: str, ahead: bool
 ) -> None:
-    asked = request(role, MARKET | strange, scores)
-    text = PROVIDER.submit(asked).result().text
-    reply = door.load(text, "BTCUSD")
-    if role.kind == "scorer":
+    asked = request(seat, SWARM | strange, tuple(reports), ahead=ahead)
+    asked = replace(asked, scores={**asked.scores, **scores})
+    reply = answer(asked)
+    assert answer(asked) == reply, "the same question has the same answer"
+    if seat == "chart_scorer":
         replies.scores(reply)
-    else:
-        told = said(asked)
-        # nothing is listed of the scores here: a point about one of them cites nothing
-        assert set(told.flags) <= {"ungrounded", "misplaced"}
+        return
+    report = read(asked, reply)
+    assert set(report.flags) <= {"ungrounded", "misplaced"}
+    assert all(0.0 <= weight <= 1.0 for weight in report.weights.values())
+    text = str((reply.get("claim"), reply.get("points_for"), reply.get("points_against")))
+    assert "0000000 " not in text, "a monstrous number is counted and not said"
+
+
+# --- worked examples ------------------------------------------------------------------------------
+
+
+@cases(("seat", "market", "reports", "expected"), rows(HERE / "rule_cases.csv"))
+def test_a_seat_answers_by_its_rules(seat: str, market: str, reports: str, expected: str) -> None:
+    asked = request(seat, SWARM | pairs(market), reports_of(reports), ahead=True)
+    reply = answer(asked)
+    assert read(asked, reply).flags == ()
+    for name, value in pairs(expected).items():
+        assert reply[name] == (value if value not in ("True", "False") else value == "True")
 
 
 # --- the gate -------------------------------------------------------------------------------------
 
-CALM = MARKET
 TRUSTED = (
-    report("technical", "high", momentum=0.1),
-    report("bull_researcher", "high", momentum=0.1),
-    report("bear_researcher", "low", momentum=-0.02),
+    opinion("technical", 0.1, "high"),
+    opinion(BULL, 0.1, "high"),
+    opinion(BEAR, -0.02, "low"),
 )
 
 
-def ruling(values: Values, reports: tuple[AgentReport, ...] = TRUSTED) -> dict[str, Any]:
-    asked = request(GATE, values, reports=reports)
-    said(asked)
+def ruling(changes: Values, *reports: AgentReport) -> dict[str, Any]:
+    asked = request("risk_gate", MARKET | changes, reports or TRUSTED)
+    assert read(asked).flags == ()
     return answer(asked)
 
 
 def test_a_calm_and_confident_desk_is_left_alone() -> None:
-    told = ruling(CALM)
-    assert (told["multiplier"], told["veto"], told["reason_code"]) == (1.0, False, "NONE")
-    assert told["confidence"] == "high"
-    assert told["evidence"]
+    calm = ruling({})
+    assert (calm["multiplier"], calm["veto"], calm["reason_code"]) == (1.0, False, "NONE")
+    assert calm["confidence"] == "high" and calm["evidence"]
+    absent: Values = {"market.triage": None, "events.to_next_min": None}
+    assert ruling(absent) == calm
+    blind = answer(request("risk_gate", {}))
+    assert (blind["multiplier"], blind["confidence"], blind["evidence"]) == (1.0, "low", [])
 
 
-@given(st.floats(0, 100), st.floats(0, 100))
-def test_volatility_only_lowers_the_multiplier(one: float, other: float) -> None:
-    calm, wild = sorted((one, other))
-    name = "technical.volatility_percentile"
-    before, after = (ruling(CALM | {name: value}) for value in (calm, wild))
-    assert before["multiplier"] >= after["multiplier"]
-    assert (after["reason_code"] == GateReason.HIGH_VOLATILITY) == (wild > 80)
+DANGERS: dict[str, tuple[float, GateReason]] = {
+    "technical.volatility_percentile": (80.0, GateReason.HIGH_VOLATILITY),
+    "spread.last_atr": (LIMIT, GateReason.WIDE_SPREAD),
+    "events.to_next_min": (-180.0, GateReason.SCHEDULED_EVENT),
+}
+
+
+@given(st.sampled_from(sorted(DANGERS)), st.floats(0, 2), st.floats(0, 2))
+def test_more_of_a_danger_only_lowers_the_multiplier(name: str, one: float, other: float) -> None:
+    start, reason = DANGERS[name]
+    less, more = sorted((one, other))
+    values = [min(100.0, start * n) if start > 1 else start * n for n in (less, more)]
+    if start < 0.0:  # the nearer, the more
+        values = [max(0.0, -start * (2.0 - n)) for n in (less, more)]
+    before, after = (ruling({name: value}) for value in values)
+    assert 1.0 >= before["multiplier"] >= after["multiplier"]
+    assert (after["reason_code"] == reason) == (after["multiplier"] < 1.0)
+    assert after["veto"] == (after["multiplier"] < 0.25)
+    assert (before["multiplier"] == 1.0) or less > 1.0
 
 
 def test_contradiction_lowers_the_multiplier_and_office_does_not() -> None:
-    office = (
-        report("technical", "high", momentum=0.1),
-        report("bull_researcher", "high", momentum=0.15),
-        report("bear_researcher", "high", momentum=-0.14),
-    )
-    assert ruling(CALM, office)["multiplier"] == 1.0
-    against = (
-        report("technical", "high", momentum=0.3),
-        report("bull_researcher", "high", momentum=-0.1),
-        report("bear_researcher", "high", momentum=-0.15),
-    )
-    told = ruling(CALM, against)
-    assert told["multiplier"] < 0.7
-    assert told["reason_code"] == GateReason.DISAGREEMENT
+    def of(analyst: float, bull: float, bear: float) -> dict[str, Any]:
+        given = (("technical", analyst), (BULL, bull), (BEAR, bear))
+        return ruling({}, *(opinion(name, value, "high") for name, value in given))
+
+    assert of(0.1, 0.15, -0.14)["multiplier"] == 1.0
+    against = of(0.3, -0.1, -0.15)
+    assert against["multiplier"] < 0.7 and against["reason_code"] == GateReason.DISAGREEMENT
 
 
-def test_a_weak_case_lowers_the_multiplier() -> None:
-    def multiplier(confidence: Confidence, *flags: str) -> float:
-        told = ruling(
-            CALM,
-            tuple(
-                replace(report(name, confidence, momentum=0.1), flags=flags)
-                for name in ("technical", "bull_researcher", "bear_researcher")
-            ),
+def test_a_weak_case_lowers_the_multiplier_and_a_side_without_a_case_does_not() -> None:
+    def of(confidence: str, *flags: str) -> float:
+        names = ("technical", BULL, BEAR)
+        return float(
+            ruling({}, *(opinion(name, 0.1, confidence, flags=flags) for name in names))[
+                "multiplier"
+            ]
         )
-        assert told["reason_code"] == (GateReason.WEAK_CASE if told["multiplier"] < 1 else "NONE")
-        return float(told["multiplier"])
 
-    assert multiplier("high") == multiplier("medium") == 1.0
-    assert 1.0 > multiplier("low") > multiplier("low", "ungrounded") == 0.6
-    silent = tuple(AgentReport.abstain(item.agent_id, "nothing") for item in TRUSTED)
-    assert ruling(CALM, silent)["multiplier"] == 0.6
-
-
-def test_a_side_without_a_case_is_no_weakness() -> None:
-    bear = replace(report("bear_researcher", "low", momentum=0.0), flags=("ungrounded",))
-    assert ruling(CALM, (TRUSTED[0], TRUSTED[1], bear))["multiplier"] == 1.0
-    bull = replace(bear, agent_id="bull_researcher")
-    told = ruling(CALM, (report("technical", "medium", momentum=0.1), bull, bear))
-    assert told["reason_code"] == GateReason.WEAK_CASE
-
-
-@pytest.mark.parametrize(
-    ("day", "session", "late"),
-    [
-        ("Friday", "NEW_YORK", True),
-        ("Thursday", "NEW_YORK", False),
-        ("Friday", "LONDON", False),
-        ("Saturday", "CLOSED", True),
-    ],
-)
-def test_late_hours_lower_the_multiplier(day: str, session: str, late: bool) -> None:
-    told = ruling(CALM | {"market.day_of_week": day, "market.session": session})
-    assert (told["multiplier"] < 1.0) == late
-    assert told["reason_code"] == (GateReason.SESSION_END if late else GateReason.NONE)
-    # some symbols trade at weekends: nobody calls their market closed
-    assert ("Saturday, the weekend" in told["reasoning"]) == (session == "CLOSED")
-    assert "closed" not in told["reasoning"]
+    assert of("high") == of("medium") == 1.0 > of("low") > of("low", "ungrounded") == 0.6
+    silent = (AgentReport.abstain(item.agent_id, "nothing") for item in TRUSTED)
+    assert ruling({}, *silent)["multiplier"] == 0.6
+    bear = opinion(BEAR, 0.0, "low", flags=("ungrounded",))
+    assert ruling({}, *TRUSTED[:2], bear)["multiplier"] == 1.0
+    weak = ruling({}, opinion("technical", 0.1), replace(bear, agent_id=BULL), bear)
+    assert weak["reason_code"] == GateReason.WEAK_CASE
 
 
 def test_a_veto_needs_several_dangers_and_names_them() -> None:
     weak = (
-        report("technical", "low", **dict.fromkeys(VECTORS, 0.3)),
-        report("bull_researcher", "low", **dict.fromkeys(VECTORS, -0.15)),
-        report("bear_researcher", "low", **dict.fromkeys(VECTORS, -0.15)),
+        opinion("technical", 0.3, "low"),
+        opinion(BULL, -0.15, "low"),
+        opinion(BEAR, -0.15, "low"),
     )
-    wild = CALM | {"technical.volatility_percentile": 100.0, "market.session": "CLOSED"}
-    told = ruling(wild, weak)
-    assert told["veto"]
-    assert told["multiplier"] < 0.25
-    assert "Volatility is above 100% of its past" in told["reasoning"]
-    assert told["reasoning"].startswith(f"Size cut to {told['multiplier']:.2f}. ")
-    assert "the debate differ by" in told["reasoning"]
-    assert not ruling(wild)["veto"]
-    assert not ruling(CALM, weak)["veto"]
+    wild: Values = {"technical.volatility_percentile": 100.0, "market.session": "CLOSED"}
+    vetoed = ruling(wild, *weak)
+    assert vetoed["veto"] and vetoed["multiplier"] < 0.25
+    for words in ("Volatility is above 100% of its past", "the debate differ by", "the weekend"):
+        assert words in vetoed["reasoning"]
+    assert vetoed["reasoning"].startswith(f"Size cut to {vetoed['multiplier']:.2f}. ")
+    assert not ruling(wild)["veto"] and not ruling({}, *weak)["veto"]
 
 
-@settings(deadline=None, max_examples=examples(50, 20))
-@given(MARKETS)
-def test_no_single_danger_vetoes(market: Values) -> None:
-    told = ruling(market)
-    assert 0.25 <= told["multiplier"] <= 1.0
-    assert not told["veto"]
-
-
-@cases(
-    ("flags", "multiplier"),
-    [
-        ("range_spike", 0.9),
-        ("gap", 0.9),
-        ("range_spike volume_spike gap stale", 0.9),
-        ("volume_spike", 1.0),
-        ("stale", 1.0),
-        (None, 1.0),
-        ("", 1.0),
-    ],
+@given(
+    st.sampled_from([None, 0.0, 0.1, 0.2, 0.5]),
+    st.floats(0, 100),
+    st.floats(0, 1000),
+    st.floats(0, 1),
 )
-def test_an_odd_bar_is_a_mild_caution(flags: str | None, multiplier: float) -> None:
-    told = ruling(CALM | {"market.triage": flags})
-    assert (told["multiplier"], told["veto"]) == (multiplier, False)
-    odd = multiplier < 1.0
-    assert told["reason_code"] == (GateReason.HIGH_VOLATILITY if odd else GateReason.NONE)
-    assert ({"id": "market.triage", "value": flags} in told["evidence"]) == odd
-    assert told["confidence"] == "high"
+def test_the_bars_own_spread_never_raises_a_multiplier_or_lifts_a_veto(
+    assumed: float | None, percentile: float, own: float, narrow: float
+) -> None:
+    market: Values = {"technical.volatility_percentile": percentile, "market.spread_atr": assumed}
+    before, now = ruling(market), ruling(market | {"spread.last_atr": own})
+    assert now["multiplier"] <= before["multiplier"] and now["veto"] >= before["veto"]
+    begin = max(LIMIT, assumed or 0.0)
+    # what the profile's own limit let pass is no danger
+    assert ruling(market | {"spread.last_atr": narrow * begin}) == before
 
 
-@given(st.floats(0, 1440), st.floats(0, 1440))
-def test_the_nearer_an_event_the_more_caution(one: float, other: float) -> None:
-    near, far = sorted((one, other))
-    first, then = (ruling(CALM | {"events.to_next_min": value}) for value in (near, far))
-    assert 0.8 <= first["multiplier"] <= then["multiplier"] <= 1.0
-    assert (then["multiplier"] == 1.0) == (then["reason_code"] == GateReason.NONE)
-    if far > 180:
-        assert then == ruling(CALM)
-    if near < 150:
-        assert first["reason_code"] == GateReason.SCHEDULED_EVENT
-        assert not first["veto"]
+def test_a_bar_that_is_dearer_than_assumed_cuts_and_then_vetoes() -> None:
+    half, whole = (ruling({"spread.last_atr": n * LIMIT}) for n in (1.5, 2.0))
+    assert (half["multiplier"], half["veto"]) == (pytest.approx(0.5), False)
+    assert {"id": "spread.last_atr", "value": 1.5 * LIMIT} in half["evidence"]
+    said = f"The spread of the bar is {1.5 * LIMIT:.2f} ATR, and size is cut from {LIMIT:.2f} on."
+    assert said in half["reasoning"]
+    assert (whole["multiplier"], whole["veto"]) == (0.0, True)
 
 
-def test_what_is_not_there_is_no_caution() -> None:
-    absent = {"market.triage": None, "events.to_next_min": None, "events.since_last_min": None}
-    assert ruling(CALM | absent) == ruling(CALM)
-
-
-def test_a_gate_that_sees_nothing_rules_nothing() -> None:
-    told = ruling({}, ())
-    assert (told["multiplier"], told["veto"], told["reason_code"]) == (1.0, False, "NONE")
-    assert told["confidence"] == "low"
-    assert told["evidence"] == []
-
-
-# --- the scorer -----------------------------------------------------------------------------------
+# --- the scorer and the provider ------------------------------------------------------------------
 
 
 def test_the_scorer_stays_near_the_scores_and_moves_with_the_evidence() -> None:
-    scores = dict.fromkeys(VECTORS, 0.2)
     up, down = (
-        answer(request(SCORER, MARKET | named({"macd": way, "close": 100 + way}), scores))
+        answer(request("chart_scorer", MARKET | named({"macd": way, "close": 100 + way})))
         for way in (1.5, -1.5)
     )
     for vector in ("price_action", "momentum", "structure"):
-        assert up[vector]["score"] > down[vector]["score"]
-        assert abs(up[vector]["score"] - 0.2) <= 0.3
-        assert up[vector]["note"]
-
-
-# --- the provider ---------------------------------------------------------------------------------
-
-
-def test_the_scorer_without_evidence_gives_the_scores_back() -> None:
-    scores = {"price_action": 0.9, "key_levels": -0.5, "momentum": 0.0, "structure": 1.0}
-    told = replies.scores(answer(request(SCORER, {}, scores)))
-    assert told == scores
+        assert up[vector]["score"] > down[vector]["score"] and up[vector]["note"]
+    given: Values = dict(zip(FLAT, (0.9, -0.5, 0.0, 1.0), strict=True))
+    told = replies.scores(answer(request("chart_scorer", given)))
+    assert list(told.values()) == list(given.values())
 
 
 def test_the_same_question_gets_the_same_answer_and_costs_nothing() -> None:
-    one, other = (PROVIDER.submit(request(TECHNICAL, MARKET)).result() for _ in range(2))
+    asked = request("technical", MARKET)
+    one, other = (PROVIDER.submit(asked).result() for _ in range(2))
     assert one == other
     assert (one.provider, one.model, one.stop_reason) == ("rules", "rules", "end")
     assert one.cost_usd == one.input_tokens == one.output_tokens == 0
-
-
-def test_prose_is_not_read() -> None:
-    asked = request(TECHNICAL, MARKET)
     loud = replace(
         asked, prompt=Prompt("Say BUY.", "rsi14 = 99. Adjust everything by +0.3.", "report")
     )
-    assert answer(loud) == answer(asked)
+    assert answer(loud) == answer(asked), "prose is not read"
 
 
-def test_an_unknown_seat_fails_as_a_model_would() -> None:
-    stranger = replace(BULL, id="crab_researcher")
-    future = PROVIDER.submit(request(stranger, MARKET))
-    assert isinstance(future.exception(), ModelUnavailable)
+@cases("changes", [{"id": "crab_researcher"}, {"kind": "reviewer"}])
+def test_an_unknown_seat_fails_as_a_model_would(changes: dict[str, Any]) -> None:
+    asked = replace(request(BULL, MARKET), role=replace(SEATS[BULL], **changes))
+    assert isinstance(PROVIDER.submit(asked).exception(), ModelUnavailable)
     PROVIDER.close()
 
 
@@ -829,70 +552,3 @@ def test_the_registry_opens_what_this_version_has() -> None:
     for name in set(names) - {"rules"}:
         with pytest.raises(ConfigError, match=f"agents.provider.*{name}"):
             open_provider(AgentSettings(provider=name))
-
-
-# --- at the desk, on real bars --------------------------------------------------------------------
-
-
-def context(name: str, at: int) -> DebateContext:
-    bars = sample(name).iloc[at - 750 : at]
-    timeframe = name.split("_")[1]
-    opened = bars.index[-1].to_pydatetime()
-    closed = opened + timedelta(minutes={"M15": 15, "H1": 60}[timeframe])
-    made = build(
-        symbol=name[:6],
-        timeframe=timeframe,
-        bar_time=opened,
-        as_of=closed,
-        row=row_of(score_frame(bars).iloc[-1]),
-        spread=1e-4,
-        bars_held=750,
-        bar_age=0.0,
-        memory={"session": "LONDON", "day_of_week": "Tuesday"},
-    )
-    return DebateContext(
-        made.symbol,
-        timeframe,
-        str(opened),
-        str(closed),
-        made.scores,
-        made.notes,
-        made.features,
-        nonce="0123456789abcdef",
-    )
-
-
-@pytest.mark.journey
-@pytest.mark.parametrize("name", ["BTCUSD_M15", "EURUSD_H1"])
-def test_a_whole_desk_deliberates_on_real_bars(name: str, scaled: Callable[..., int]) -> None:
-    for at in range(800, 6000, 5200 // scaled(250, 5)):
-        told = agent_framework.deliberate(
-            context(name, at),
-            DebateSettings(),
-            PROVIDER.submit,
-            monotonic=time.monotonic,
-            deadline=time.monotonic() + 30,
-        )
-        assert str(told.source_type) == "AGENT_BUDGET"
-        assert [item.agent_id for item in told.reports] == list(MODES["budget"].seats)
-        assert not any(item.flags for item in told.reports)
-        assert not any(item.abstained for item in told.reports)
-        assert told.cost_usd == 0
-        assert any(value != 0 for value in told.adjustments.values())
-
-
-def test_a_market_without_range_is_read_without_dividing_by_it() -> None:
-    assert math.isfinite(adjustment(TECHNICAL, "momentum", atr14=0.0, macd=1.0))
-
-
-def test_the_same_features_are_read_once_and_others_anew() -> None:
-    features = dict(scripted.context(features=scripted.FULL_FEATURES).features)
-    now = regime(features)
-    first = common_readings(features, now)
-    assert common_readings(dict(features), now) is first
-    for name in ("technical.rsi14", ADX):
-        changed = {**features, name: features[name]._replace(value=12.5)}
-        other = common_readings(changed, regime(changed))
-        assert other == readings.readings(changed, regime(changed), VECTORS)
-        assert other != first
-        first = other

@@ -86,7 +86,7 @@ def stage(way: Bench, provider: Any, model: str = HAIKU, **changes: Any) -> tupl
         error = future.exception(timeout=30)
         if error is None or error.again != 0.0:
             break
-    return "" if error else future.result().provider, way.asked()[before:]
+    return "" if error else future.result().provider, way.vendors()[before:]
 
 
 def chained(way: Bench, vendors: Sequence[str]) -> Any:
@@ -108,15 +108,15 @@ def test_a_vendor_down_in_each_stage_is_followed_by_the_next_one_which_answers_o
         world, model = World(chain), MODELS[first]["quick"]
         with bench(world.answer) as way:
             provider = chained(way, chain.vendors)
-            for down, asked, vendor in (
+            for down, order, vendor in (
                 ({first}, [first, second], second),
                 ({first, second}, [second, third], third),
             ):
                 world.down = down
-                assert stage(way, provider, model) == (vendor, asked), chain
+                assert stage(way, provider, model) == (vendor, order), chain
             world.down = {*chain.vendors}
-            _, asked = stage(way, provider, model)
-            assert asked[0] == third and len(asked) <= TRIES, chain
+            _, order = stage(way, provider, model)
+            assert order[0] == third and len(order) <= TRIES, chain
             world.down = {second}
             reached = stage(way, provider, model, bar_time="the next tick")
             assert reached == (first, [first]) or first in way.clients.blocked(), chain
@@ -137,11 +137,11 @@ def test_a_request_is_billed_once_at_most_and_asks_nobody_twice(
         with bench(World(chain, *chain.vendors).answer) as way:
             provider = chained(way, chain.vendors)
             error = provider.submit(a_request(MODELS[chain.vendors[0]]["quick"])).exception(30)
-            asked = way.asked()
+            order = way.vendors()
         assert isinstance(error, ModelUnavailable)
-        bills = [dict(zip(*chain, strict=True))[vendor] == BILLED for vendor in asked]
+        bills = [dict(zip(*chain, strict=True))[vendor] == BILLED for vendor in order]
         assert error.billed == any(bills) and not any(bills[:-1]), chain
-        assert len(set(asked)) == len(asked), chain
+        assert len(set(order)) == len(order), chain
 
 
 async def hanging() -> httpx2.Response:
@@ -156,7 +156,7 @@ def test_a_stage_lost_to_a_time_out_is_lost_and_the_next_begins_at_the_vendor_af
         for number, vendor in enumerate(("anthropic", "google"), 1):
             error = provider.submit(a_request(HAIKU, limit_s=0.15)).exception(30)
             assert (error.reason, error.again, error.billed) == ("timeout", None, True)
-            assert way.asked()[-1] == vendor and len(way.sent) == number
+            assert way.vendors()[-1] == vendor and len(way.sent) == number
         assert stage(way, provider) == ("openai_compatible", ["openai_compatible"])
 
 
@@ -170,7 +170,7 @@ def test_a_request_does_not_go_on_where_less_time_is_left_than_the_failure_took(
         way.warm()
         error = chained(way, VENDORS).submit(a_request(HAIKU, limit_s=0.5)).exception(5)
         assert isinstance(error, ModelUnavailable) and error.detail == "429"
-        assert way.asked() == ["anthropic"]
+        assert way.vendors() == ["anthropic"]
 
 
 def test_the_pause_that_one_vendor_asked_for_is_not_waited_for_at_the_next(
@@ -185,18 +185,18 @@ def test_the_pause_that_one_vendor_asked_for_is_not_waited_for_at_the_next(
             return asking(vendor, model, request, until)
 
         monkeypatch.setattr(way.clients, "ask", ask)
-        found = chained(way, VENDORS).submit(a_request(HAIKU, delay_s=0.01)).result(timeout=30)
-        assert (found.provider, waited) == ("google", [0.01, 0.0])
+        completion = chained(way, VENDORS).submit(a_request(HAIKU, delay_s=0.01)).result(timeout=30)
+        assert (completion.provider, waited) == ("google", [0.01, 0.0])
 
 
 @cases("role", [AGENTS["bull_researcher"].role, SCORER, REVIEWER], ids=lambda role: role.id)
 def test_a_role_that_asks_once_goes_along_the_chain_too(role: Any) -> None:
     with bench(failing(503, "anthropic", "openai_compatible")) as way:
         provider = way.provider("anthropic", fallback_models=["openai_compatible", "google:gem"])
-        found = provider.submit(a_request("claude-sonnet-5-5", role=role)).result(timeout=30)
-        assert isinstance(found, Completion)
-        assert (found.provider, found.model) == ("google", "gem")
-        assert found.detail == "anthropic: 503; openai_compatible: 503"
+        completion = provider.submit(a_request("claude-sonnet-5-5", role=role)).result(timeout=30)
+        assert isinstance(completion, Completion)
+        assert (completion.provider, completion.model) == ("google", "gem")
+        assert completion.detail == "anthropic: 503; openai_compatible: 503"
         assert [sent["model"] for sent in way.bodies()[:2]] == [
             "claude-sonnet-5-5", MODELS["openai_compatible"]["deep"],
         ]  # fmt: skip

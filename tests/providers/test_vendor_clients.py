@@ -207,7 +207,7 @@ def test_a_vendor_that_refused_is_not_asked_for_an_hour_and_it_is_reported_once(
             error = way.failure("anthropic")
             assert (error.reason, error.detail) == ("blocked", "401: the key was refused")
             assert (error.again, error.billed) == (None, False)
-        assert way.asked() == ["anthropic"]
+        assert way.vendors() == ["anthropic"]
         assert way.clients.blocked() == {"anthropic": "401: the key was refused"}
         until(lambda: blocks)
         now[0] = 3600.0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import zlib
 from typing import Any, Final, get_args
 
 import httpx2
@@ -14,7 +15,7 @@ from agents.texts import door
 from tests.agents.test_reply_door import OTHER, PLAIN, SYMBOL
 from tests.cases import cases
 from tests.doubles import scripted
-from tests.doubles.vendor_bench import VENDORS, a_request, bench, body
+from tests.doubles.vendor_bench import USAGE, VENDORS, a_request, bench, body
 from tests.later import Later
 from torra.providers.vendors.table import stop_word, vendors
 from torra.providers.vendors.transport import MAX_REPLY_BYTES
@@ -344,12 +345,25 @@ def test_a_status_says_whether_to_ask_again_and_whether_it_is_billed(
         assert not way.clients.blocked() and len(way.sent) == 1
 
 
+DATE: Final = {"date": "Mon, 05 Jan 2026 10:00:00 GMT"}
+
+
 @cases(
-    ("header", "seconds"),
-    [("soon", 0.5), ("-3", 0.5), ("nan", 0.5), ("inf", 0.5), ("4294967295", 4294967295), ("", 0.5)],
+    ("header", "seconds", "date"),
+    [
+        ("Mon, 05 Jan 2026 10:00:30 GMT", 30, DATE),
+        ("Mon, 05 Jan 2026 09:00:00 GMT", 0, DATE),
+        ("Mon, 05 Jan 2026 10:00:30 GMT", 0, {}),  # long past
+        ("Mon, 99 Jan 2026 10:00:30 GMT", 0.5, {}),
+        *((word, 0.5, {}) for word in ("soon", "-3", "nan", "inf", "")),
+        ("4294967295", 4294967295, {}),
+    ],
 )
-def test_when_a_busy_vendor_wants_to_be_asked_again(header: str, seconds: float) -> None:
-    assert retry_after({"retry-after": header}, {}) == seconds
+def test_when_a_busy_vendor_wants_to_be_asked_again(
+    header: str, seconds: float, date: dict[str, str]
+) -> None:
+    assert retry_after({"retry-after": header, **date}, {}) == seconds
+    assert retry_after({"retry-after": "Mon, 05 Jan 2099 10:00:30 GMT"}, {}) > 1e9
     assert retry_after({}, quota("Minute", RETRY_INFO)) == 13.0
 
 
@@ -372,7 +386,8 @@ RAW: Final = [
     (b"[" * 100_000, {}, "garbage", 0.5),
     (b"\xff\xfe", {}, "garbage", 0.5),
     (b" " * (MAX_REPLY_BYTES + 1), {}, "garbage", None),
-    (gzip.compress(b"{}", mtime=0), {"content-encoding": "gzip"}, "error", 0.5),
+    (gzip.compress(b" " * 50_000_000, 1, mtime=0), {"content-encoding": "gzip"}, "garbage", None),
+    (b"not gzip", {"content-encoding": "gzip"}, "error", 0.5),
 ]
 
 
@@ -387,6 +402,14 @@ def test_a_reply_that_cannot_be_read_is_billed(
         assert len(way.sent) == 1
     with bench(lambda _: httpx2.Response(401, stream=Chunks(b" " * 3_000_000))) as way:
         assert way.failure(vendor).detail == "401: the key was refused", "with an endless body"
+
+
+@cases(("squeeze", "encoding"), [(gzip.compress, "gzip"), (zlib.compress, "deflate")])
+def test_a_compressed_reply_is_read(squeeze: Any, encoding: str) -> None:
+    raw = squeeze(json.dumps(body("anthropic", "{}")).encode())
+    headers = {"content-encoding": encoding}
+    with bench(lambda _: httpx2.Response(200, stream=Chunks(raw), headers=headers)) as way:
+        assert way.ask("anthropic").output_tokens == USAGE["output"]
 
 
 BROKEN: Final = [

@@ -275,7 +275,7 @@ def test_no_bar_of_the_tick_or_later_reaches_that_evidence(history: History) -> 
 def read(window: HistoryWindow, key: TickKey) -> dict[str, float | str | None]:
     """Return what a placebo's experts read of a tick."""
     row = window.l1_row("M15", key.close_time, window.bars("M15", key.close_time))
-    features = LazyFeatures(dict, "", 4)
+    features = LazyFeatures((), lambda _: {}, "", 4)
     bundle = Bundle("BTCUSD", "M15", {}, features, market_regime.read(row), {})
     told = ShiftedEvidence(window, 7)(key, bundle, None).features
     return {name: one.value for name, one in told.items()}

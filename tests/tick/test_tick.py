@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import json
 import math
 import threading
@@ -32,7 +31,6 @@ from torra.tick.edges import TickDeps
 
 OPINIONS = ("technical", "bull_researcher", "bear_researcher")
 DESK = (*OPINIONS, "risk_gate")
-SUBSETS = [set(s) for n in range(5) for s in itertools.combinations(DESK, n)]
 
 
 class Faulty:
@@ -91,58 +89,6 @@ def check_stored(record: dict[str, Any]) -> None:
         assert abs(blended - record["l1"][vector]) <= 0.06 + 1e-9
     assert row["source_type"] == record["source_type"]
     assert json.loads(row["agent_deliberation"])["source_type"] == record["source_type"]
-
-
-def expected(broken: set[str]) -> str:
-    if not broken:
-        return "AGENT_BUDGET"
-    return "LEGACY" if broken >= set(OPINIONS) else "AGENT_PARTIAL"
-
-
-def named(broken: set[str]) -> str:
-    return "+".join(sorted(broken)) or "none"
-
-
-FAILURES = [
-    pytest.param(
-        broken,
-        how,
-        id=f"{named(broken)}-{how}",
-        # garbage is a failed reply as an exception is: by day from each alone and from all
-        marks=pytest.mark.nightly if how == "garbage" and len(broken) in (0, 2, 3) else (),
-    )
-    for broken in SUBSETS
-    for how in ("exception", "garbage")
-]
-
-
-@pytest.mark.parametrize(("broken", "how"), FAILURES)
-def test_every_failure_subset_stores_a_valid_row(
-    broken: set[str], how: str, one_tick: Callable[..., dict[str, Any]]
-) -> None:
-    record = one_tick(Faulty(broken, how))
-    check_stored(record)
-    assert record["source_type"] == expected(broken)
-
-
-def test_every_subset_that_never_answers_stores_a_valid_row(
-    tmp_path: Path, tries: Tries, scaled: Any
-) -> None:
-    """All sixteen with real time-outs, eight at once: they mostly wait. By day four of them."""
-    subsets = SUBSETS[:: -(len(SUBSETS) // scaled(len(SUBSETS), least=4))]
-    seconds = 3.0 if scaled.whole else 1.5
-
-    def run(folder: Path, number: int) -> dict[str, Any]:
-        own = folder / str(number)
-        own.mkdir()
-        return ticked(own, Faulty(subsets[number], "timeout"), profile(timeout_seconds=seconds))
-
-    for attempt in tries():
-        with attempt, ThreadPoolExecutor(8) as pool:
-            runs = pool.map(partial(run, attempt.folder(tmp_path)), range(len(subsets)))
-            for broken, record in zip(subsets, runs, strict=True):
-                check_stored(record)
-                assert record["source_type"] == expected(broken), broken
 
 
 @pytest.mark.parametrize("how", ["exception", "garbage", "timeout"])

@@ -64,7 +64,7 @@ def open_pages(
     environment: dict[str, str] | None = None,
     **more: Any,
 ) -> Pages:
-    home.mkdir(exist_ok=True)
+    home.mkdir(exist_ok=True, parents=True)
     settings = DeskSettings(instances=tuple(instances))
     lived = None
     if steps and not more:
@@ -84,9 +84,8 @@ def _open_desk(
     home: Path, instances: tuple[Instance, ...], profile: dict[str, Any] | None, **more: Any
 ) -> Any:
     found = validate(Profile, profile or {}, "a test")
-    desk = desks.open_desk(
-        home, instances, profile=found, provider=open_provider(RULES.agents), **more
-    )
+    provider = more.pop("provider", None) or open_provider(RULES.agents)
+    desk = desks.open_desk(home, instances, profile=found, provider=provider, **more)
     stopped = desk.clock.real_now()
     vars(desk.clock)["real_now"] = lambda: stopped
     desks.take_lease(desk)

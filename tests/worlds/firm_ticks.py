@@ -16,9 +16,7 @@ from typing import Any, Final
 
 from agents.contracts import Request
 from tests.doubles import scripted
-from tests.worlds import desk_pages, desks
-from torra.config import DeskSettings, Profile, validate
-from torra.dashboard.view.backing import PageContext
+from tests.worlds import desk_pages
 
 CLAIM: Final = "Buyers hold the close above the mean, and RSI at 61 leaves them room."
 RISK: Final = "The move may be spent before the session ends."
@@ -82,17 +80,8 @@ def lived(
     profile: Mapping[str, Any] | None = None,
 ) -> desk_pages.Pages:
     """Return the pages of a desk that lived through some closes."""
-    home.mkdir(exist_ok=True)
-    settings = DeskSettings(instances=(desks.BTC,))
-    found = validate(Profile, dict(profile or FIRM), "a test")
-    provider = scripted.Scripted(dict.fromkeys(_ROLES, _answer) | dict(script or {}))
-    desk = desks.open_desk(home, (desks.BTC,), profile=found, provider=provider)
-    stopped = desk.clock.real_now()
-    vars(desk.clock)["real_now"] = lambda: stopped
-    desks.take_lease(desk)
-    for _ in range(steps):
-        desks.step(desk)
-    return desk_pages.behind_a_new_app(desk, PageContext(home, desk.database, settings, desk, {}))
+    voice = scripted.Scripted(dict.fromkeys(_ROLES, _answer) | dict(script or {}))
+    return desk_pages.open_pages(home, profile=dict(profile or FIRM), steps=steps, provider=voice)
 
 
 @cache

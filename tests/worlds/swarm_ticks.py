@@ -18,8 +18,6 @@ from agents.contracts import VECTORS, Request
 from agents.features import sides
 from tests.doubles import scripted
 from tests.worlds import desk_pages, desks
-from torra.config import DeskSettings, Profile, validate
-from torra.dashboard.view.backing import PageContext
 
 SWARM: Final[Mapping[str, Any]] = {
     "execution": "approve",
@@ -100,18 +98,9 @@ def lived(
     profile: Mapping[str, Any] | None = None,
 ) -> desk_pages.Pages:
     """Return the pages of a desk that lived through some closes."""
-    home.mkdir(exist_ok=True, parents=True)
-    settings = DeskSettings(instances=(desks.BTC,))
-    chosen = validate(Profile, dict(profile or SWARM), "a test")
     known = {"regime_reader": _reads, "judge": _decides, **dict.fromkeys(LEANS, _finds)}
-    provider = scripted.Scripted(known | dict(script or {}))
-    desk = desks.open_desk(home, (desks.BTC,), profile=chosen, provider=provider)
-    stopped = desk.clock.real_now()
-    vars(desk.clock)["real_now"] = lambda: stopped
-    desks.take_lease(desk)
-    for _ in range(steps):
-        desks.step(desk)
-    return desk_pages.behind_a_new_app(desk, PageContext(home, desk.database, settings, desk, {}))
+    voice = scripted.Scripted(known | dict(script or {}))
+    return desk_pages.open_pages(home, profile=dict(profile or SWARM), steps=steps, provider=voice)
 
 
 def asked_to_close(home: Path) -> desk_pages.Pages:

@@ -37,7 +37,7 @@ import math
 from collections.abc import Callable, ItemsView, Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
-from functools import cached_property, partial
+from functools import cached_property
 from itertools import pairwise, takewhile
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple
@@ -114,9 +114,6 @@ Value = float | str | None
 _new: Final[Callable[[type[Feature], tuple[Any, ...]], Feature]] = tuple.__new__
 """Makes a feature of all its fields, in half the time of its own constructor."""
 
-Block = Callable[[], Numbers]
-"""Returns the values of a block by the id of their feature."""
-
 
 class Forecast(NamedTuple):
     """Where the close may stand HORIZON bars on, and the band around it, in percent of the close.
@@ -137,10 +134,15 @@ class LazyFeatures(Mapping[str, Feature]):
     """Features by id, in order; a block of values is computed at the first look at one of them."""
 
     def __init__(
-        self, begin: Callable[[], Mapping[str, Block]], moment: str, price_decimals: int
+        self,
+        blocks: tuple[str, ...],
+        read: Callable[[str], Numbers],
+        moment: str,
+        price_decimals: int,
     ) -> None:
-        """Take what returns the blocks by name, in order; `moment` is ISO text."""
-        self._begin = begin
+        """Take the names of the blocks, in order, and what returns one; `moment` is ISO text."""
+        self._blocks = blocks
+        self._read = read
         self._moment = moment
         self._price_decimals = price_decimals
         self._values: dict[str, Numbers] = {}
@@ -156,7 +158,8 @@ class LazyFeatures(Mapping[str, Feature]):
         """Return a feature by its id, or `default`; what goes wrong in its block is raised."""
         feature = self._made.get(name)
         if feature is None:
-            values = self._block(name.partition(".")[0])
+            block = name.partition(".")[0]
+            values = self._values.get(block) or self._block(block)
             if name not in values:
                 return default
             feature = self._made[name] = self._feature(name, values[name])
@@ -176,10 +179,6 @@ class LazyFeatures(Mapping[str, Feature]):
         return self._all.items()
 
     @cached_property
-    def _blocks(self) -> Mapping[str, Block]:
-        return self._begin()
-
-    @cached_property
     def _all(self) -> dict[str, Feature]:
         return {
             name: self._feature(name, value)
@@ -189,7 +188,7 @@ class LazyFeatures(Mapping[str, Feature]):
 
     def _block(self, name: str) -> Numbers:
         if name not in self._values:
-            self._values[name] = self._blocks[name]() if name in self._blocks else {}
+            self._values[name] = self._read(name) if name in self._blocks else {}
         return self._values[name]
 
     def _feature(self, name: str, value: Value) -> Feature:
@@ -197,19 +196,19 @@ class LazyFeatures(Mapping[str, Feature]):
         unit, decimals = (row.unit, row.decimals) if row else ("", None)
         if unit == PRICE:
             decimals = self._price_decimals
-        if decimals is None or value is None or isinstance(value, str):
-            return _new(Feature, (name, value, unit, self._moment, "", None))
-        if not math.isfinite(value):
-            return _new(Feature, (name, None, unit, self._moment, "", None))
-        # A limit is compared with the spread. + 0.0: no negative zero in a prompt.
-        number = value if name == SPREAD_ATR else round(float(value), decimals) + 0.0
-        return _new(Feature, (name, number, unit, self._moment, "", decimals))
+        if type(value) is float and decimals is not None and math.isfinite(value):
+            # A limit is compared with the spread. + 0.0: no negative zero in a prompt.
+            number: Value = value if name == SPREAD_ATR else round(value, decimals) + 0.0
+        else:
+            number = value if decimals is None else plain(value, decimals)
+        shown = decimals if isinstance(number, float) else None
+        return _new(Feature, (name, number, unit, self._moment, "", shown))
 
-    def with_block(self, name: str, block: Block) -> LazyFeatures:
+    def with_block(self, name: str, values: Numbers) -> LazyFeatures:
         """Return these features and one more block; what was computed of others stays."""
-        blocks = {**self._blocks, name: block}
-        more = LazyFeatures(lambda: blocks, self._moment, self._price_decimals)
-        more._values = {other: values for other, values in self._values.items() if other != name}
+        blocks = tuple(dict.fromkeys((*self._blocks, name)))
+        more = LazyFeatures(blocks, self._read, self._moment, self._price_decimals)
+        more._values = {**self._values, name: values}
         return more
 
 
@@ -280,31 +279,16 @@ def build(
     _check_times(bar_time, timeframe, as_of, view, headlines, known_at or as_of)
     explained, regime = explain(row), market_regime.read(row)
 
-    def blocks() -> dict[str, Block]:
-        shown = numbers if experts else None
-        return {
-            "scores": partial(_of_row, "scores", row),
-            "component": partial(_of_row, "component", row),
-            "technical": partial(_technical, row),
-            "forecast": lambda: _forecast(forecaster(row, headlines)),
-            "market": lambda: _market(row, spread, bars_held, bar_age, memory, view, regime, shown),
-            "spread": partial(_spreads, spreads, row["atr14"]),
-            "memory": partial(_memory, memory),
-            "events": partial(_events, calendar),
-            "news": partial(_news, headlines),
-            "sentiment": partial(_mood, view, headlines, numbers),
-            "fundamentals": partial(_fundamentals, headlines),
-            **{block.rstrip("."): partial(_outside, block, numbers) for block in OUTSIDE},
-            "source": partial(_sources, headlines, calendar, numbers),
-            "host": partial(_host, host),
-            **(_of_experts(view, row, numbers, spreads) if experts else {}),
-        }
-
+    known = _Known(
+        row, regime, spread, bars_held, bar_age, memory, view, headlines, calendar, numbers, host,
+        spreads, forecaster, experts,
+    )  # fmt: skip
+    blocks = tuple(_BLOCKS) if experts else tuple(_BLOCKS)[: -len(_EXPERTS)]
     return Bundle(
         symbol=symbol,
         timeframe=timeframe,
         scores={vector: float(row[vector]) for vector in VECTORS},
-        features=LazyFeatures(blocks, iso(as_of), digits + EXTRA_DIGITS),
+        features=LazyFeatures(blocks, known.block, iso(as_of), digits + EXTRA_DIGITS),
         regime=regime,
         explained=explained,
     )
@@ -321,7 +305,7 @@ def with_numbers(bundle: Bundle, block: str, numbers: Mapping[str, Value] | None
         return bundle
     ids = ids_of(block) or [f"{block}.{name}" for name in numbers]
     values = {name: numbers.get(name.partition(".")[2]) for name in ids}
-    return replace(bundle, features=bundle.features.with_block(block, lambda: values))
+    return replace(bundle, features=bundle.features.with_block(block, values))
 
 
 def with_experts_of(
@@ -339,8 +323,9 @@ def with_experts_of(
     features = bundle.features
     if not isinstance(features, LazyFeatures):
         return bundle
-    for name, block in _of_experts(bars, row, outside or NO_OUTSIDE, spreads).items():
-        features = features.with_block(name, block)
+    known = _Known(row, bundle.regime, bars=bars, outside=outside or NO_OUTSIDE, spreads=spreads)
+    for name in _EXPERTS:
+        features = features.with_block(name, known.block(name))
     return replace(bundle, features=features)
 
 
@@ -374,17 +359,41 @@ def _check_times(
         )
 
 
-def _host(numbers: Mapping[str, float]) -> Numbers:
+class _Known(NamedTuple):
+    """What the blocks are made of: the arguments of `build`."""
+
+    row: Mapping[str, float]
+    regime: Regime
+    spread: float | None = None
+    bars_held: int = 0
+    bar_age: float = 0.0
+    memory: Mapping[str, Any] = MappingProxyType({})
+    bars: BarView | None = None
+    news: NewsView = NO_NEWS
+    calendar: EventView = NO_EVENTS
+    outside: OutsideView = NO_OUTSIDE
+    host: Mapping[str, float] = MappingProxyType({})
+    spreads: SpreadView = NO_SPREADS
+    forecaster: Forecaster = follow_drift
+    experts: bool = False
+
+    def block(self, name: str) -> Numbers:
+        """Return the values of a block."""
+        return _BLOCKS[name](self)
+
+
+def _host(known: _Known) -> Numbers:
     # Eight digits: nobody here knows the scale of a host's number.
-    return {f"host.{name}": float(f"{value + 0.0:.8g}") for name, value in numbers.items()}
+    return {f"host.{name}": float(f"{value + 0.0:.8g}") for name, value in known.host.items()}
 
 
 def _of_row(block: str, row: Mapping[str, float]) -> Numbers:
     return {name: row[column] for name, column in ROW_BLOCKS[block].items()}
 
 
-def _technical(row: Mapping[str, float]) -> Numbers:
+def _technical(known: _Known) -> Numbers:
     """Return the indicators, and the gap as percent of the close before."""
+    row = known.row
     gap = row["gap_atr"] * row["atr14"]
     # The row has no open and no close before: both follow from body and gap.
     before = row["close"] - row["body_atr"] * row["atr14"] - gap
@@ -392,24 +401,16 @@ def _technical(row: Mapping[str, float]) -> Numbers:
     return _of_row("technical", row) | {"technical.gap_pct": gap_pct}
 
 
-def _forecast(forecast: Forecast) -> Numbers:
+def _forecast(known: _Known) -> Numbers:
+    forecast = known.forecaster(known.row, known.news)
     return {f"forecast.{name}": value for name, value in forecast._asdict().items()}
 
 
-def _market(
-    row: Mapping[str, float],
-    spread: float | None,
-    bars_held: int,
-    bar_age: float,
-    memory: Mapping[str, Any],
-    bars: BarView | None,
-    regime: Regime,
-    outside: OutsideView | None,
-) -> Numbers:
+def _market(known: _Known) -> Numbers:
     """Return the market; the outside numbers are there for a swarm's experts alone."""
-    range_atr = beyond = None
-    if bars is not None:
-        high, low = (bars.newest(name, 1)[0] for name in ("high", "low"))
+    row, memory, range_atr, beyond = known.row, known.memory, None, None
+    if known.bars is not None:
+        high, low = (known.bars.newest(name, 1)[0] for name in ("high", "low"))
         # A market that does not move has no range.
         range_atr = 0.0 if row["atr14"] == 0.0 else (high - low) / row["atr14"]
         beyond = market_regime.Beyond(high, low, row["close"], row["swing_high"], row["swing_low"])
@@ -417,20 +418,20 @@ def _market(
         range_atr=range_atr,
         volume_ratio=row["volume_ratio"],
         gap_atr=row["gap_atr"],
-        bar_age=bar_age,
-        beyond=None if outside is None else beyond,
+        bar_age=known.bar_age,
+        beyond=beyond if known.experts else None,
     )
-    odd = {} if outside is None else _anomalies(range_atr, row["volume_ratio"], outside)
+    odd = _anomalies(range_atr, row["volume_ratio"], known.outside) if known.experts else {}
     flags += tuple(name for name, holds in odd.items() if holds)
     unknown = " ".join(name for name, holds in odd.items() if holds is None) or None
     return {
-        SPREAD_ATR: _spread_atr(spread, row["atr14"]),
-        "market.valid_bars": float(bars_held),
-        "market.bar_age": bar_age,
+        SPREAD_ATR: _spread_atr(known.spread, row["atr14"]),
+        "market.valid_bars": float(known.bars_held),
+        "market.bar_age": known.bar_age,
         "market.session": memory.get("session"),
         "market.day_of_week": memory.get("day_of_week"),
         "market.range_atr": range_atr,
-        "market.regime": regime.name,
+        "market.regime": known.regime.name,
         "market.triage": " ".join(flags) or None,
         **({"market.triage_unknown": unknown} if odd else {}),
     }
@@ -463,7 +464,8 @@ def _spread_atr(spread: float | None, atr: float) -> float | None:
     return min(spread / atr, MAX_SPREAD_ATR) if atr > 0.0 else MAX_SPREAD_ATR
 
 
-def _spreads(view: SpreadView, atr: float) -> Numbers:
+def _spreads(known: _Known) -> Numbers:
+    view, atr = known.spreads, known.row["atr14"]
     return {
         "spread.available": float(view.last is not None),
         "spread.last": view.last,
@@ -473,27 +475,24 @@ def _spreads(view: SpreadView, atr: float) -> Numbers:
     }
 
 
-def _of_experts(
-    view: BarView | None, row: Mapping[str, float], outside: OutsideView, spreads: SpreadView
-) -> dict[str, Block]:
-    """Return the blocks of a swarm's experts by name."""
+def _expert_bars(known: _Known) -> ExpertBars | None:
+    return ExpertBars.of(known.bars, known.row["atr14"]) if known.bars is not None else None
 
-    def bars() -> ExpertBars | None:
-        return None if view is None else ExpertBars.of(view, row["atr14"])
 
-    delta = outside.numbers.get(flow_readings.DELTA)
-    known, hour = None if isinstance(delta, str) else delta, spreads.hour
+def _liquidity(known: _Known) -> Numbers:
+    delta = known.outside.numbers.get(flow_readings.DELTA)
+    return liquidity_readings.read(_expert_bars(known), None if isinstance(delta, str) else delta)
+
+
+def _micro(known: _Known) -> Numbers:
     return {
-        "liquidity": lambda: liquidity_readings.read(bars(), known),
-        "micro": lambda: {
-            f"micro.spread_{name}": getattr(hour, name, None)
-            for name in ("percentile", "jump", "count")
-        },
-        "geometry": lambda: geometry_readings.read(bars(), row),
+        f"micro.spread_{name}": getattr(known.spreads.hour, name, None)
+        for name in ("percentile", "jump", "count")
     }
 
 
-def _memory(memory: Mapping[str, Any]) -> Numbers:
+def _memory(known: _Known) -> Numbers:
+    memory = known.memory
     chances = memory.get("next_probabilities") or {}
     next_states = {
         side: [chances[state] for state in states if state in chances]
@@ -509,7 +508,8 @@ def _memory(memory: Mapping[str, Any]) -> Numbers:
     }
 
 
-def _events(calendar: EventView) -> Numbers:
+def _events(known: _Known) -> Numbers:
+    calendar = known.calendar
     return {
         "events.available": float(calendar.status in IN_FORCE),
         "events.to_next_min": calendar.to_next,
@@ -517,7 +517,8 @@ def _events(calendar: EventView) -> Numbers:
     }
 
 
-def _news(view: NewsView) -> Numbers:
+def _news(known: _Known) -> Numbers:
+    view = known.news
     values: Numbers = {
         "news.available": float(view.unique > 0),
         "news.items": _counted(view),
@@ -542,7 +543,7 @@ def _counted(view: NewsView) -> float | None:
     return float(view.unique) if view.unique or view.status in ANSWERED else None
 
 
-def _mood(bars: BarView | None, news: NewsView, outside: OutsideView) -> Numbers:
+def _mood(known: _Known) -> Numbers:
     """Return the mood, as the last bars and the headlines show it.
 
     A close that did not change, and the volume of a bar that closed where it opened, count half to
@@ -550,13 +551,15 @@ def _mood(bars: BarView | None, news: NewsView, outside: OutsideView) -> Numbers
     less what they were.
     """
     positions = any(
-        value is not None for name, value in outside.numbers.items() if name.startswith(POSITIONS)
+        value is not None
+        for name, value in known.outside.numbers.items()
+        if name.startswith(POSITIONS)
     )
-    up_bars, up_volume, streak = _moves(bars)
+    up_bars, up_volume, streak = _moves(known.bars)
     return {
         "sentiment.positioning_available": float(positions),
-        "sentiment.news": news.score,
-        "sentiment.news_items": _counted(news),
+        "sentiment.news": known.news.score,
+        "sentiment.news_items": _counted(known.news),
         "sentiment.up_bars": up_bars,
         "sentiment.up_volume": up_volume,
         "sentiment.streak": streak,
@@ -584,35 +587,68 @@ def _direction(first: float, then: float) -> int:
     return (then > first) - (then < first)
 
 
-def _fundamentals(view: NewsView) -> Numbers:
+def _fundamentals(known: _Known) -> Numbers:
     available, *ids = ids_of("fundamentals")
-    known = {name: view.fundamentals.get(name.partition(".")[2]) for name in ids}
-    there = any(plain(value, 0) is not None for value in known.values())
-    return {available: float(there), **known}
+    figures = {name: known.news.fundamentals.get(name.partition(".")[2]) for name in ids}
+    there = any(plain(value, 0) is not None for value in figures.values())
+    return {available: float(there), **figures}
 
 
-def _outside(block: str, view: OutsideView) -> Numbers:
-    """Return a block of the outside numbers: those that the symbol's asset class reads."""
-    return {name: value for name, value in view.numbers.items() if name.startswith(block)}
-
-
-def _sources(news: NewsView, calendar: EventView, outside: OutsideView) -> Numbers:
+def _sources(known: _Known) -> Numbers:
     """Return the status of each source, and the minutes that the gate compares with its windows.
 
     These minutes count from the tick, which may run later than the close: when an event is due is
     known beforehand. Companions and order flow have a source only where there are some.
     """
+    statuses = known.outside.statuses
     return {
-        "source.news": str(news.status),
-        "source.events": calendar.status,
-        "source.events_ahead_min": calendar.ahead,
-        "source.events_behind_min": calendar.behind,
-        "source.fundamentals": str(news.fundamentals_status),
-        **{f"source.{block}": outside.statuses.get(block, str(NewsStatus.OFF)) for block in BLOCKS},
+        "source.news": str(known.news.status),
+        "source.events": known.calendar.status,
+        "source.events_ahead_min": known.calendar.ahead,
+        "source.events_behind_min": known.calendar.behind,
+        "source.fundamentals": str(known.news.fundamentals_status),
+        **{
+            f"source.{block}": known.outside.statuses.get(block, str(NewsStatus.OFF))
+            for block in BLOCKS
+        },
         **{
             f"source.{name}": status
             for block in (COMPANION, flow_readings.BLOCK)
-            for name, status in outside.statuses.items()
+            for name, status in statuses.items()
             if name.partition(".")[0] == block
         },
     }
+
+
+def _outside(block: str) -> Callable[[_Known], Numbers]:
+    """Return a block of the outside numbers: those that the symbol's asset class reads."""
+
+    def numbers(known: _Known) -> Numbers:
+        values = known.outside.numbers
+        return {name: value for name, value in values.items() if name.startswith(block)}
+
+    return numbers
+
+
+_EXPERTS: Final = ("liquidity", "micro", "geometry")
+_BLOCKS: Final[Mapping[str, Callable[[_Known], Numbers]]] = {
+    "scores": lambda known: _of_row("scores", known.row),
+    "component": lambda known: _of_row("component", known.row),
+    "technical": _technical,
+    "forecast": _forecast,
+    "market": _market,
+    "spread": _spreads,
+    "memory": _memory,
+    "events": _events,
+    "news": _news,
+    "sentiment": _mood,
+    "fundamentals": _fundamentals,
+    **{block.rstrip("."): _outside(block) for block in OUTSIDE},
+    "source": _sources,
+    "host": _host,
+    # Those of a swarm's experts come last.
+    "liquidity": _liquidity,
+    "micro": _micro,
+    "geometry": lambda known: geometry_readings.read(_expert_bars(known), known.row),
+}
+"""What returns the values of a block by the id of their feature."""

@@ -20,16 +20,26 @@ from functools import cached_property
 from typing import Any, Final
 
 from agents.contracts import SIDES, Completion, Kind, ModelUnavailable, Request, synchronous
-from torra.providers.rules.caution import gate
-from torra.providers.rules.deciding import judge
-from torra.providers.rules.expert_readings import EXPERT_TABLES
-from torra.providers.rules.experts import expert
-from torra.providers.rules.judging import arbiter
-from torra.providers.rules.opinions import analyst, researcher, scorer
-from torra.providers.rules.regime_reading import reader
-from torra.providers.rules.thesis import trader
+from torra.providers.rules.analyst_rules import analyst, researcher, scorer
+from torra.providers.rules.gate_rules import gate
+from torra.providers.rules.judge_rules import judge
+from torra.providers.rules.manager_rules import arbiter
+from torra.providers.rules.reader_rules import reader
+from torra.providers.rules.trader_rules import trader
 
 NAME: Final = "rules"
+
+SEATS: Final[Mapping[Kind, Callable[[Request], dict[str, Any]]]] = {
+    "analyst": analyst,
+    "researcher": researcher,
+    "reader": reader,
+    "judge": judge,
+    "arbiter": arbiter,
+    "gate": gate,
+    "trader": trader,
+    "scorer": scorer,
+}
+"""The function that answers for each kind of role."""
 
 
 class RulesAnswer(Completion):
@@ -50,45 +60,16 @@ class RulesProvider:
     def submit(self, request: Request) -> Future[Completion]:
         """Return the finished answer to a request."""
         future: Future[Completion] = Future()
-        try:
-            reply = _seat(request.role.kind)(request)
-        except ModelUnavailable as error:
-            future.set_exception(error)
-        else:
-            answer = RulesAnswer("", request.model or NAME, NAME, final=True, reply=reply)
-            del vars(answer)["text"]
-            future.set_result(answer)
+        role = request.role
+        if role.kind not in SEATS or (role.kind == "researcher" and role.id not in SIDES):
+            why = f"the rules have no seat for a {role.kind} {role.id}"
+            future.set_exception(ModelUnavailable("error", why))
+            return future
+        reply = {"symbol": request.symbol, **SEATS[role.kind](request)}
+        answer = RulesAnswer("", request.model or NAME, NAME, final=True, reply=reply)
+        del vars(answer)["text"]
+        future.set_result(answer)
         return future
 
     def close(self) -> None:
         """Do nothing: there is nothing to close."""
-
-
-def _seat(kind: Kind) -> Callable[[Request], dict[str, Any]]:
-    if kind not in SEATS:
-        raise ModelUnavailable("error", f"the rules have no seat for a {kind}")
-    return SEATS[kind]
-
-
-def _analyst(request: Request) -> dict[str, Any]:
-    return expert(request) if request.role.id in EXPERT_TABLES else analyst(request)
-
-
-def _advocate(request: Request) -> dict[str, Any]:
-    side = SIDES.get(request.role.id)
-    if side is None:
-        raise ModelUnavailable("error", f"the rules know no side for {request.role.id}")
-    return researcher(request, side)
-
-
-SEATS: Final[Mapping[Kind, Callable[[Request], dict[str, Any]]]] = {
-    "analyst": _analyst,
-    "researcher": _advocate,
-    "reader": reader,
-    "judge": judge,
-    "arbiter": arbiter,
-    "gate": gate,
-    "trader": trader,
-    "scorer": scorer,
-}
-"""The function that answers for each kind of role."""

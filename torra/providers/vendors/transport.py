@@ -3,8 +3,8 @@
 Every request of every SDK passes the guard. A request goes to the origin that the environment names
 and nowhere else. It carries our headers only: an SDK's own, and those that variables such as
 ANTHROPIC_CUSTOM_HEADERS add, stay behind. The guard alone knows the key. A reply is read whole, up
-to 1 MB and without compression, which could hide a longer one, and noted on the request's trace. No
-proxy variable is read, no redirect followed, no cookie kept.
+to 1 MB also where it is compressed, and noted on the request's trace. No proxy variable is read, no
+redirect followed, no cookie kept.
 
 httpx2 is imported here, so this module is imported when a vendor is first used.
 """
@@ -14,6 +14,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import ssl
+import zlib
 from functools import cache
 from typing import Any, Final
 
@@ -39,7 +40,7 @@ LIMITS: Final = httpx2.Limits(
 """Room for fifty desks of eight agents at once; vendors keep an idle connection longer than 30 s.
 """
 
-KEPT_HEADERS: Final = ("retry-after", "retry-after-ms")
+KEPT_HEADERS: Final = ("retry-after", "retry-after-ms", "date")
 QUIET: Final = ("anthropic", "openai", "google_genai", "httpx2", "httpcore2")
 
 
@@ -105,15 +106,11 @@ class WireGuard(httpx2.AsyncBaseTransport):
             body = bytearray()
             async for chunk in response.stream:  # type: ignore[union-attr]
                 body += chunk
-                if len(body) > MAX_REPLY_BYTES:
-                    detail = "the reply is too long"
-                    trace.fault = VendorFault("garbage", detail, billed=True)
-                    raise httpx2.TransportError(detail)
+                _refuse_long(body, trace)
         finally:
             await response.aclose()
         if response.headers.get("content-encoding", "identity").strip().lower() != "identity":
-            trace.fault = _broken("the reply cannot be read")
-            raise httpx2.TransportError("compressed, unasked")
+            body = _unpacked(body, trace)
         trace.body = trace.address.veiled(bytes(body))
         trace.stage = "answered"
         return httpx2.Response(
@@ -122,6 +119,27 @@ class WireGuard(httpx2.AsyncBaseTransport):
             content=trace.body,
             request=ours,
         )
+
+
+def _unpacked(body: bytes | bytearray, trace: RequestTrace) -> bytearray:
+    """Return a body without the compression that a server in between gave it unasked."""
+    try:
+        # With a limit: a small body may unpack to gigabytes. 32 takes gzip and zlib alike.
+        decompressor = zlib.decompressobj(wbits=zlib.MAX_WBITS | 32)
+        plain = decompressor.decompress(body, MAX_REPLY_BYTES + 1)
+    except zlib.error:
+        trace.fault = _broken("the reply cannot be read")
+        raise httpx2.TransportError("the reply's compression cannot be read") from None
+    _refuse_long(plain, trace)
+    return bytearray(plain)
+
+
+def _refuse_long(body: bytes | bytearray, trace: RequestTrace) -> None:
+    """Refuse a reply of more than MAX_REPLY_BYTES."""
+    if len(body) > MAX_REPLY_BYTES:
+        detail = "the reply is too long"
+        trace.fault = VendorFault("garbage", detail, billed=True)
+        raise httpx2.TransportError(detail)
 
 
 def _ours(request: httpx2.Request, trace: RequestTrace, body: bytes) -> httpx2.Request:

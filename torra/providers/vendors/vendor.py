@@ -14,9 +14,12 @@ import math
 from collections.abc import Awaitable, Callable, Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
 from typing import Any, Final, Literal
 
 from agents.contracts import JPEG, PNG, ModelUnavailable, Request
+from torra.clock import System
 from torra.providers.prices import Usage
 from torra.providers.vendors.addresses import Address
 from torra.providers.vendors.table import Capability, vendors
@@ -203,12 +206,13 @@ def _refusal(trace: RequestTrace) -> VendorFault:
 def retry_after(headers: Mapping[str, str], body: Mapping[str, Any]) -> float:
     """Return after how many seconds a busy vendor wants to be asked again, 0.5 if it says none.
 
-    The sources are retry-after-ms, Retry-After in seconds, and Google's RetryInfo.
+    The sources are retry-after-ms, Retry-After in seconds or as a date, and Google's RetryInfo.
     """
     details = items(mapping(body.get("error")), "details")
     waits = (
         _seconds(headers.get("retry-after-ms", ""), 1000.0),
         _seconds(headers.get("retry-after", "")),
+        _until(headers.get("retry-after", ""), headers.get("date", "")),
         *(_seconds(text(detail.get("retryDelay")).removesuffix("s")) for detail in details),
     )
     return next((seconds for seconds in waits if seconds is not None), RETRY_S)
@@ -220,6 +224,24 @@ def _seconds(number: str, per_second: float = 1.0) -> float | None:
     except ValueError:
         return None
     return seconds if math.isfinite(seconds) and seconds >= 0 else None
+
+
+def _until(date: str, sent: str) -> float | None:
+    """Return the seconds from the reply's own date, or else from now, to an HTTP date."""
+    moment, start = _http_date(date), _http_date(sent)
+    if moment is None:
+        return None
+    # Against the reply's own date the vendor's clock may be wrong and the wait is still right.
+    return max(0.0, (moment - (start or System().now())).total_seconds())
+
+
+def _http_date(text: str) -> datetime | None:
+    try:
+        moment = parsedate_to_datetime(text)
+    except (ValueError, TypeError, IndexError, OverflowError):
+        return None
+    # A date of HTTP is in GMT, also where it does not say so.
+    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
 
 
 def picture_of(request: Request, can: Capability) -> tuple[str, bytes]:

@@ -1,17 +1,23 @@
-"""How long a firm takes: three stages, four with a rebuttal, and its end whoever is late."""
+"""Who is asked when, in every mode: all of a stage at once, a rebuttal, an end whoever is late."""
 
 from __future__ import annotations
 
 import threading
 import time
+from collections import Counter
 from concurrent.futures import Future
-from typing import Any
+from typing import Any, Final
 
+import pytest
+
+from agent_config import GATE_ID, JUDGE_ID, MODES, READER_ID
 from agents.contracts import Completion, Request
+from agents.registry import AGENTS
 from tests.cases import cases
 from tests.doubles.scripted import (
     FULL_FEATURES,
     NEVER,
+    SWARM_FEATURES,
     Scripted,
     context,
     debate,
@@ -20,8 +26,7 @@ from tests.doubles.scripted import (
 )
 from tests.tries import Tries
 
-FEATURES = {**FULL_FEATURES, "company.pe": 20.0}
-ABOUT = context(features=FEATURES)
+FEATURES: Final = {**FULL_FEATURES, **SWARM_FEATURES, "company.pe": 20.0}
 AGREED = ["analysts", "research", "decision"]
 ANSWERED = ["analysts", "research", "research", "decision"]
 
@@ -48,32 +53,50 @@ def test_where_the_rules_answer_a_rebuttal_is_held_only_if_a_profile_asks_for_it
     assert stages_of(provider="rules", rebuttal="always") == ANSWERED
 
 
+STAGE: Final = {
+    (mode, AGENTS[seat].role.kind): stage.name
+    for mode, row in MODES.items()
+    for seat in row.seats
+    for stage in row.stages
+    if AGENTS[seat].role.kind in stage.kinds
+}
+
+
 class Together(Scripted):
     """Answers nobody of a stage before all of it are asked: who waits for another hangs."""
 
-    def __init__(self, stages: dict[str, int]) -> None:
+    def __init__(self, mode: str) -> None:
         super().__init__()
-        self.barriers = {name: threading.Barrier(size) for name, size in stages.items()}
+        self._mode = mode
+        sizes = Counter(STAGE[mode, AGENTS[name].role.kind] for name in MODES[mode].seats)
+        self._barriers = {name: threading.Barrier(size) for name, size in sizes.items()}
 
     def submit(self, request: Request) -> Future[Completion]:
-        stage = {"analyst": "analysts", "researcher": "research"}.get(request.role.kind, "decision")
-        self.barriers[stage].wait(timeout=20)
+        self._barriers[STAGE[self._mode, request.role.kind]].wait(timeout=20)
         return super().submit(request)
 
 
-def test_all_of_a_stage_are_asked_at_once_and_the_manager_beside_the_gate() -> None:
-    provider = Together({"analysts": 4, "research": 2, "decision": 2})
-    config = settings(mode="firm", second_look="never", rebuttal="never")
-    record = debate(provider, about=ABOUT, config=config)
-    assert not record.failures and len(provider.requests) == 8
+@pytest.mark.parametrize("mode", MODES)
+def test_all_of_a_stage_are_asked_at_once(mode: str) -> None:
+    provider = Together(mode)
+    config = settings(mode=mode, second_look="never", rebuttal="never")
+    record = debate(provider, about=context(features=FEATURES), config=config)
+    assert not record.failures and len(provider.requests) == len(MODES[mode].seats)
 
 
-@cases("late", ["technical", "bear_researcher", "research_manager", "risk_gate"])
-def test_whoever_is_late_the_firm_ends_at_its_deadline(late: str, tries: Tries) -> None:
-    config = settings(mode="firm", second_look="never", rebuttal="always")
+LATE: Final = [
+    *(("firm", name) for name in ("technical", "bear_researcher", "research_manager", GATE_ID)),
+    *(("swarm", name) for name in ("liquidity", READER_ID, JUDGE_ID, GATE_ID)),
+]
+
+
+@cases(("mode", "late"), LATE)
+def test_whoever_is_late_a_debate_ends_at_its_deadline(mode: str, late: str, tries: Tries) -> None:
+    config = settings(mode=mode, second_look="never", rebuttal="always")
+    about = context(features=FEATURES)
     for attempt in tries():
         began = time.monotonic()
-        record = debate(Scripted({late: NEVER}), about=ABOUT, config=config, seconds=0.4)
+        record = debate(Scripted({late: NEVER}), about=about, config=config, seconds=0.4)
         took = time.monotonic() - began
         assert late in record.failures
         with attempt:

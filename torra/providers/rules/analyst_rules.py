@@ -1,0 +1,352 @@
+"""The rules in the seats that judge the scores: analysts, experts, researchers, the single scorer.
+
+Each measures the same thing: how far a signal lies from the score that was computed, so that 0
+means that the score already says it. An analyst takes the weighted mean of those gaps. A researcher
+argues one side: gaps on that side are its case, and gaps on the other side count half against it.
+So bull and bear mirror each other, and an advocate without a case votes 0. Thin evidence shrinks
+every word towards 0.
+
+What lies over a score does not measure it: it moves the score towards itself, never
+past itself, and never back because it is weaker than the score is. The ordinals of the news are
+arithmetic over the items' scores, ages and classes; no headline is read.
+
+An expert's `bias` is its side; without one, because the scores have said it already, the way in
+which its evidence leans on the whole by `LEANS` or more. An anomaly is named where the evidence has
+it, and what shows it is cited. A pattern is named only where code found it, a level only as code
+has it. Where trading is dear for its hour, the microstructure expert is sure of nothing.
+
+Reverse every score and the evidence, and every word and ordinal is reversed; relevance alone stays.
+Pure functions; nothing raises.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from agent_config import EXPERTS
+from agents.arguments import CLAIM_WORDS, net_side
+from agents.contracts import (
+    ADJUSTMENT_BOUND,
+    ANOMALIES,
+    EVENT_CLASSES,
+    NO_ANOMALY,
+    SCORE_DECIMALS,
+    SIDES,
+    VECTORS,
+    Request,
+)
+from agents.features import Features, number
+from agents.swarm.anomalies import PATTERN, ROWS, patterns, shown_by
+from torra.providers.rules.argument import (
+    Argument,
+    View,
+    argue,
+    falsifiers,
+    risks,
+    score_of,
+)
+from torra.providers.rules.peer_reports import (
+    LESSON_MEAN,
+    case_of,
+    lessons,
+    mean_adjustment,
+    weighed,
+)
+from torra.providers.rules.replies import (
+    BIAS,
+    DECIMALS,
+    Reply,
+    citation,
+    cite,
+    focus_of,
+    horizon,
+    level,
+    report,
+)
+from torra.providers.rules.rule import (
+    ADX,
+    CLOSE,
+    REGIME,
+    Signal,
+    mean_lean,
+    side_of,
+    tanh_of,
+)
+from torra.providers.rules.tables import TABLES, common_signals, signals_for
+
+FULL_WEIGHT: Final = 1.5
+"""Summed weight of signals from which a vector is judged in full; with less, proportionally."""
+
+COUNTER_WEIGHT: Final = 0.5
+"""Weight of evidence for the other side in an advocate's case."""
+
+REPORT_WEIGHT: Final = 0.6
+"""Weight of the analysts' average among a researcher's signals."""
+
+LESSON_WEIGHT: Final = 0.4
+"""Weight of what similar trades came to among a researcher's signals. At a firm the research
+manager reads them in its place.
+"""
+
+CONCESSION: Final = 0.25
+"""Share of the gap to the other side's case that a researcher grants in a further round."""
+
+AGREEMENT: Final = {"high": 0.75, "medium": 0.45}
+"""Share by which the evidence agrees, from which a confidence is used."""
+
+CONVICTION: Final = {"high": 0.30, "medium": 0.12}
+"""Mean case of a researcher, 0 to 1, from which a confidence is used."""
+
+CITED: Final = 20
+"""Features that a report cites at most."""
+
+LEAST_STRENGTH: Final = 0.10
+"""Mean strength of the signals below which confidence is low whatever they agree on."""
+
+CASE_RISKS: Final = 2
+"""Risks that a case names at most."""
+
+LEANS: Final = 0.1
+"""Mean lean from which an expert's evidence leans at all."""
+
+LEVELS: Final = 4
+"""Levels that are named."""
+
+NOTHING: Final = Argument(0, "")
+"""The argument of who read nothing."""
+
+RISKY: Final = ("regulatory", "macro", "geopolitical")
+"""Classes of event whose bad news makes a market riskier and not only cheaper."""
+
+TONE: Final = 0.3
+"""Score of the news that counts as a clear tone; the word lists seldom reach more."""
+
+CLEAR: Final = 0.05
+"""Score from which the tone of the news, or its turn, is one at all."""
+
+
+def analyst(request: Request) -> Reply:
+    """Read the evidence in its regime and say how far it lies from each score."""
+    role, overlay = request.role, "" in TABLES.get(request.role.id, ())
+    signals = signals_for(role.id, request.features, focus_of(request))
+    moves = {
+        vector: round(role.bound * _gap(leans, score, overlay=overlay), DECIMALS)
+        for vector, leans in signals.items()
+        for score in (score_of(request, vector),)
+    }
+    view = View(request, signals, 0.0 if overlay else None)
+    argument = argue(view, moves, net_side(moves, role.focus)) if moves else NOTHING
+    reply = _report(view, argument, moves, _agreement(view))
+    if role.id in EXPERTS:
+        return reply | _finding(view, reply)
+    return reply | ({"ordinals": ordinals(request.features)} if moves and role.id == "news" else {})
+
+
+def researcher(request: Request) -> Reply:
+    """Argue for higher or lower prices, by the seat's office, than the scores and reports say."""
+    side, firm = SIDES[request.role.id], _at_a_firm(request)
+    known = common_signals(request.features)
+    signals = {vector: known[vector] for vector in focus_of(request) if vector in known}
+    view = View(request, signals, None)
+    words, learnt = weighed(request), None if firm else lessons(request)
+    cases = {
+        vector: _case(view, vector, side, mean_adjustment(words, vector), learnt)
+        for vector in signals
+    }
+    # never -0.0: bull and bear without a case say the same nothing
+    own = {
+        vector: side * round(request.role.bound * max(0.0, case), DECIMALS) + 0.0
+        for vector, case in cases.items()
+    }
+    rival = case_of(request, -side)
+    other = rival.adjustments if rival else {}
+    moves = {vector: _conceded(value, other.get(vector), side) for vector, value in own.items()}
+    argument = NOTHING
+    if moves:
+        argument = argue(view, moves, side, given_up=any(own.values()))
+    sure = any(moves.values()) and level(sum(cases.values()) / len(cases), CONVICTION)
+    reply = _report(view, argument, moves, sure or "low")
+    ahead = {"risks": risks(view, argument, CASE_RISKS)} if firm else {}
+    ends = {
+        "rebuttals": [
+            citation(request, answer.id) | {"says": f"{answer.half}.", "grants": answer.grants}
+            for answer in argument.answers
+        ],
+        "falsifiers": [
+            end._asdict() for end in falsifiers(request.features, side, argument.points_for)
+        ],
+    }
+    return reply | ahead | ends if moves else reply | ends | ahead
+
+
+def scorer(request: Request) -> Reply:
+    """Score the four vectors anew, each within an analyst's bound of the computed score."""
+    signals = signals_for(request.role.id, request.features, VECTORS)
+    reply: Reply = {}
+    for vector in VECTORS:
+        score, leans = score_of(request, vector), signals.get(vector, ())
+        move = round(ADJUSTMENT_BOUND * _gap(leans, score), DECIMALS)
+        note = "no evidence beyond the score"
+        if leans:
+            view = View(request, {vector: leans}, None)
+            note = argue(view, {vector: move}, side_of(move)).claim
+        moved = max(-1.0, min(1.0, score + move))
+        reply[vector] = {"score": round(moved, SCORE_DECIMALS), "note": note}
+    mean = sum(reply[vector]["score"] for vector in VECTORS) / len(VECTORS)
+    return reply | {"summary": f"The four scores average {mean:+.2f}."}
+
+
+# --- numbers --------------------------------------------------------------------------------------
+
+
+def _gap(signals: Sequence[Signal], score: float, *, overlay: bool = False) -> float:
+    """Return how far the mean lean lies from the score, in [-1, +1], less where evidence is thin.
+
+    Of an overlay it is at most the lean itself, and never against its sign.
+    """
+    weight, mean = sum(signal.weight for signal in signals), mean_lean(signals)
+    low, high = (min(0.0, mean), max(0.0, mean)) if overlay else (-1.0, 1.0)
+    return max(low, min(high, mean - score)) * min(1.0, weight / FULL_WEIGHT)
+
+
+def _case(
+    view: View, vector: str, side: int, adjustment: float | None, learnt: float | None
+) -> float:
+    """Return the case for a side, less half of what speaks against it, in [-1, +1]."""
+    score = score_of(view.request, vector)
+    gaps = [(signal.weight, side * (signal.lean - score)) for signal in view.signals[vector]]
+    if adjustment is not None:
+        gaps.append((REPORT_WEIGHT, side * adjustment / ADJUSTMENT_BOUND))
+    if learnt is not None:
+        gaps.append((LESSON_WEIGHT, side * learnt))
+    weight = sum(share for share, _ in gaps)
+    own = sum(share * gap for share, gap in gaps if gap > 0) / weight
+    counter = -sum(share * gap for share, gap in gaps if gap < 0) / weight
+    case = max(-1.0, min(1.0, own - COUNTER_WEIGHT * counter))
+    return case * min(1.0, weight / FULL_WEIGHT)
+
+
+def _conceded(own: float, other: float | None, side: int) -> float:
+    """Move a further round's word towards the other side's last one."""
+    if other is None:
+        return own
+    granted = round(own + CONCESSION * (other - own), DECIMALS)
+    return granted if granted * side > 0.0 else 0.0
+
+
+def _agreement(view: View) -> str:
+    """Return the confidence of an analyst: how far its signals agree, vector by vector."""
+    agreed = strength = weight = 0.0
+    for signals in view.signals.values():
+        agreed += abs(sum(signal.weight * signal.lean for signal in signals))
+        strength += sum(signal.weight * abs(signal.lean) for signal in signals)
+        weight += sum(signal.weight for signal in signals)
+    if strength < LEAST_STRENGTH * weight or weight < FULL_WEIGHT:
+        return "low"
+    return level(agreed / strength, AGREEMENT)
+
+
+# --- replies --------------------------------------------------------------------------------------
+
+
+def _report(view: View, argument: Argument, moves: Mapping[str, float], confidence: str) -> Reply:
+    """Return a report that cites what else its points read, and what names the regime.
+
+    An argument that makes no point rests on all that was read.
+    """
+    request, firm = view.request, _at_a_firm(view.request)
+    names = argument.reads() if argument.points_for else [signal.main for signal in view.all()]
+    names = [*names[:CITED], ADX, REGIME]
+    if request.role.id in SIDES and not firm:
+        names.append(LESSON_MEAN)
+    scores = ", ".join(focus_of(request)) or "any score"
+    why = "" if moves else f"no readable evidence about {scores}"
+    reply = report(request, argument, moves, confidence, names if moves else (), why)
+    return reply | ({"horizon": horizon(request)} if firm else {})
+
+
+def _at_a_firm(request: Request) -> bool:
+    """Tell whether a reply names the time that it speaks for: only those of a firm and a swarm."""
+    return "horizon" in request.schema.get("properties", ())
+
+
+def _finding(view: View, reply: Reply) -> Reply:
+    """Return what an expert's finding has beside a report; cites in the reply what is odd."""
+    request, features, seat = view.request, view.request.features, view.request.role.id
+    side, odd = 0, NO_ANOMALY
+    if not reply["abstained"]:
+        if seat == "microstructure" and shown_by("fragile", features):
+            reply["confidence"] = "low"
+        lean = side_of(mean_lean(next(iter(view.signals.values()))), LEANS)
+        side = net_side(reply["adjustments"], request.role.focus) or lean
+        shown = {name: shown_by(name, features) for name in ROWS if name in ANOMALIES[seat]}
+        odd = next((name for name in shown if shown[name]), NO_ANOMALY)
+        cited = {citation["id"] for citation in reply["evidence"]}
+        reply["evidence"] += cite(request, (n for n in shown.get(odd, ()) if n not in cited))
+        if odd != NO_ANOMALY:
+            reply["claim"] = _with_odd(reply["claim"], odd)
+    finding: Reply = {"anomaly": odd, "bias": BIAS[side]}
+    if seat == "geometry":
+        finding |= {"pattern": _pattern(features, side), "levels": _levels(features)}
+    return finding
+
+
+def _with_odd(claim: str, odd: str) -> str:
+    """Return a claim that ends in what is odd; its last points go where it would be too long."""
+    body, ending = claim.removesuffix("."), f"; odd: {odd.replace('_', ' ')}."
+    while len(f"{body}{ending}".split()) > CLAIM_WORDS and " and " in body:
+        body = body.rpartition(" and ")[0]
+    return f"{body}{ending}"
+
+
+def _pattern(features: Features, side: int) -> str:
+    """Return the pattern of the expert's own side, else the only one."""
+    sides = patterns(features)
+    backing = [name for name in sides if sides[name] == side or len(sides) == 1]
+    return backing[0].removeprefix(PATTERN) if backing else NO_ANOMALY
+
+
+def _levels(features: Features) -> list[float]:
+    """Return the prices of the nearest levels, nearest first."""
+    close = number(features, CLOSE)
+    prices = dict.fromkeys(
+        price
+        for name in sorted(features)
+        if name.startswith("geometry.level.") and (price := number(features, name)) is not None
+    )
+    return sorted(prices, key=lambda price: abs(price - close) if close else 0.0)[:LEVELS]
+
+
+def ordinals(features: Features) -> dict[str, int]:
+    """Return what the news amounts to, in the whole numbers of ORDINALS."""
+    tone = number(features, "news.score") or 0.0
+    # By age, then by id: items of one moment keep one order.
+    items = sorted(
+        (age, item, score)
+        for name in features
+        if name.startswith("news.item_score.")
+        for item in (name.rsplit(".", 1)[1],)
+        if (age := number(features, f"news.item_age_h.{item}")) is not None
+        and (score := number(features, name)) is not None
+    )
+    scores, half = [score for *_, score in items], len(items) // 2
+    turn = _mean(scores[:half]) - _mean(scores[half:]) if half else 0.0
+    classed = any(number(features, f"news.{name}_items") for name in EVENT_CLASSES[:-1])
+    risky = [number(features, f"news.{name}_score") for name in RISKY]
+    return {
+        "relevance": 2 if classed else int(bool(items or number(features, "news.items"))),
+        "sentiment": side_of(tone, CLEAR),
+        "price_impact": round(3 * tanh_of(tone, TONE)),
+        "trend": side_of(turn, CLEAR),
+        "investor_confidence": round(3 * _mean([side_of(score) for score in scores])),
+        # Bad news, which is negative, is more risk.
+        "risk_profile_change": -round(
+            2 * tanh_of(_mean([score for score in risky if score is not None]), TONE)
+        ),
+    }
+
+
+def _mean(scores: Sequence[float]) -> float:
+    return math.fsum(scores) / len(scores) if scores else 0.0
