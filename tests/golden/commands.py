@@ -42,7 +42,7 @@ SAMPLE: Final = ROOT / "sample_data"
 MASKS: Final[Mapping[str, str]] = {
     r"\b(?!0{40})[0-9a-f]{64}\b": "<hash>",
     r"SHA-256 [0-9a-f]{16}": "SHA-256 <hash>",
-    r"\bsetting [0-9a-f]{16}": "setting <fingerprint>",
+    r"\b(setting(?:\": \"| ))[0-9a-f]{16}": r"\1<fingerprint>",
     r"(\bdesk-\d+-|\"desk\": \")[0-9a-f]{8}\b": r"\1<mark>",
     r"\bsound, \d+ kB": "sound, <n> kB",
     r"\d+ MB free": "<n> MB free",
