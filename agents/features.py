@@ -271,7 +271,7 @@ def sides(feature: str, features: Features) -> tuple[int, ...]:
     leans = {lean}
     for pair in PAIRS:
         if feature in pair:
-            first, second = (number(features, name) for name in pair)
+            first, second = number(features, pair[0]), number(features, pair[1])
             if first is not None and second is not None:
                 leans.add(_sign(first - second))
     return tuple(side for side in EITHER if side in leans)
