@@ -13,6 +13,7 @@ from agents.debate.replies import SHAPES
 from agents.evidence import COMPANIONS, FLOW
 from agents.registry import AGENTS
 from torra.config import ROOT
+from torra.profiles.fields import described
 from torra.providers.rules.tables import TABLES
 from torra.store.envelopes import PHASES
 from torra.tick.rules_version import RULES
