@@ -316,7 +316,7 @@ def _levels(features: Features) -> list[float]:
         for name in sorted(features)
         if name.startswith("geometry.level.") and (price := number(features, name)) is not None
     )
-    return sorted(prices, key=lambda price: abs(price - close) if close else 0.0)[:LEVELS]
+    return sorted(prices, key=lambda price: 0.0 if close is None else abs(price - close))[:LEVELS]
 
 
 def ordinals(features: Features) -> dict[str, int]:
