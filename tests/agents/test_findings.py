@@ -16,7 +16,7 @@ from copy import deepcopy
 from dataclasses import asdict, fields, replace
 from fractions import Fraction
 from itertools import product
-from typing import Any, Final, get_args
+from typing import Any, Final, cast, get_args
 
 from agent_config import CONFIDENCE_WEIGHT, EXPERTS, JUDGE_ID, READER_ID
 from agents.contracts import (
@@ -527,7 +527,7 @@ def a_strange_report(rng: random.Random, name: str) -> AgentReport:
         anomaly=rng.choice([*ALL_ANOMALIES, "none", "moon"]),
         pattern=rng.choice([*PATTERNS, "none", "moon"]),
         levels=rng.choice([(), ("geometry.level.1", "geometry.level.4", "technical.close")]),
-        regime=rng.choice([*REGIMES, *REGIMES, "bull"]),
+        regime=cast(Any, rng.choice([*REGIMES, *REGIMES, "bull"])),
         budget=rng.choice([None, 0.5, 3.0, -1.0, rng.choice(odd)]),
         first=rng.choice([*EXPERTS, "judge", ""]),
         counter=rng.choice(["", "It may\nturn."]),
