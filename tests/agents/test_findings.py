@@ -527,7 +527,7 @@ def a_strange_report(rng: random.Random, name: str) -> AgentReport:
         anomaly=rng.choice([*ALL_ANOMALIES, "none", "moon"]),
         pattern=rng.choice([*PATTERNS, "none", "moon"]),
         levels=rng.choice([(), ("geometry.level.1", "geometry.level.4", "technical.close")]),
-        regime=rng.choice(cast("Any", [*REGIMES, *REGIMES, "bull"])),
+        regime=cast(Any, rng.choice([*REGIMES, *REGIMES, "bull"])),
         budget=rng.choice([None, 0.5, 3.0, -1.0, rng.choice(odd)]),
         first=rng.choice([*EXPERTS, "judge", ""]),
         counter=rng.choice(["", "It may\nturn."]),

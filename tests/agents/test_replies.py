@@ -171,10 +171,9 @@ WHOLE: dict[str, dict[str, Any]] = {
     "thesis": scripted.thesis(invalidation=[FALSIFIER]),
     "regime": scripted.regime(),
     "decision": scripted.decision(falsifiers=[FALSIFIER]),
-    **{
-        shape: report(**scripted.SWARM_FIELDS, horizon="days")
-        for shape in ("finding", "geometry", "report_ahead")
-    },
+    **dict.fromkeys(
+        ("finding", "geometry", "report_ahead"), report(**scripted.SWARM_FIELDS, horizon="days")
+    ),
     "case_ahead": a_case(horizon="days", risks=["Rates may rise."]),
     "news_ahead": report(ordinals=OWN_FIELDS["ordinals"], horizon="days"),
 }
