@@ -11,13 +11,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Final, NamedTuple
 
 from agent_config import GateSettings
 
 from .contracts import SCORE_DECIMALS, Feature, GateReason, GateRuling, Role
 from .evidence import OUTSIDE
-from .risk_officer import NO_ROWS, RiskOverlay, highest
+from .features import number
+from .risk_officer import NO_ROWS, RiskOverlay
 
 SHOWN_DECIMALS: Final = 4
 """Decimals with which a prompt shows the rules' numbers."""
@@ -122,8 +124,8 @@ def rules(
 
     `officer` is what the risk officer's rows come to, where one sits.
     """
-    values = [highest(features, row.feature) for row in ROWS]
-    holds = [row for row, value in zip(ROWS, values, strict=True) if row.holds(value, settings)]
+    values = [(row, number(features, row.feature)) for row in ROWS]
+    holds = [row for row, value in values if value is not None and row.holds(value, settings)]
     vetoes = [row.reason for row in holds if not row.factor]
     near = _near_event(features, settings)
     if near:
@@ -141,11 +143,7 @@ def rules(
         (*reasons, *officer.reasons),
         veto_sides=officer.veto_sides,
     )
-    silent = (
-        f"silent:{row.feature}"
-        for row, value in zip(ROWS, values, strict=True)
-        if math.isnan(value)
-    )
+    silent = [f"silent:{row.feature}" for row, value in values if value is None]
     status = features.get(CALENDAR)
     words = () if status is None else str(status.value).split("_")
     unsure = (f"events:{word}" for word in words if word in UNSURE)
@@ -159,8 +157,12 @@ def _near_event(features: Mapping[str, Feature], settings: GateSettings) -> bool
     counts is any moment from the close of the bar to the tick: a late tick opens now, not then.
     Where there is no calendar nothing is missing, so nothing is flagged.
     """
-    ahead = any(highest(features, name) <= settings.event_before_minutes for name in AHEAD)
-    return ahead or any(highest(features, name) <= settings.event_after_minutes for name in BEHIND)
+    limits = (AHEAD, settings.event_before_minutes), (BEHIND, settings.event_after_minutes)
+    return any(
+        minutes is not None and minutes <= limit
+        for names, limit in limits
+        for minutes in map(partial(number, features), names)
+    )
 
 
 def agreement(spread: float, settings: GateSettings) -> float:

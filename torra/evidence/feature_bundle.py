@@ -37,7 +37,7 @@ import math
 from collections.abc import Callable, ItemsView, Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
-from functools import cached_property
+from functools import cached_property, lru_cache
 from itertools import pairwise, takewhile
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple
@@ -46,7 +46,7 @@ import pandas as pd
 
 from agents.contracts import EVENT_CLASSES, VECTORS, Feature
 from agents.evidence import OUTSIDE, POSITIONS
-from agents.features import PRICE, ROWS, ids_of, row_of
+from agents.features import PRICE, ids_of, row_of
 from technical_calculator import COMPONENTS, INDICATORS, VectorEvidence, explain
 from torra.clock import duration, iso
 from torra.evidence import flow_readings, geometry_readings, liquidity_readings
@@ -192,17 +192,14 @@ class LazyFeatures(Mapping[str, Feature]):
         return self._values[name]
 
     def _feature(self, name: str, value: Value) -> Feature:
-        row = ROWS.get(name) or row_of(name)
-        unit, decimals = (row.unit, row.decimals) if row else ("", None)
-        if unit == PRICE:
-            decimals = self._price_decimals
-        if type(value) is float and decimals is not None and math.isfinite(value):
+        unit, decimals = _unit_and_decimals(name, self._price_decimals)
+        if type(value) is not float or not math.isfinite(value):
+            value = value if decimals is None else plain(value, decimals)
+        elif decimals is not None and name != SPREAD_ATR:
             # A limit is compared with the spread. + 0.0: no negative zero in a prompt.
-            number: Value = value if name == SPREAD_ATR else round(value, decimals) + 0.0
-        else:
-            number = value if decimals is None else plain(value, decimals)
-        shown = decimals if isinstance(number, float) else None
-        return _new(Feature, (name, number, unit, self._moment, "", shown))
+            value = round(value, decimals) + 0.0
+        shown = decimals if isinstance(value, float) else None
+        return _new(Feature, (name, value, unit, self._moment, "", shown))
 
     def with_block(self, name: str, values: Numbers) -> LazyFeatures:
         """Return these features and one more block; what was computed of others stays."""
@@ -210,6 +207,14 @@ class LazyFeatures(Mapping[str, Feature]):
         more = LazyFeatures(blocks, self._read, self._moment, self._price_decimals)
         more._values = {**self._values, name: values}
         return more
+
+
+@lru_cache(maxsize=4096)
+def _unit_and_decimals(name: str, price_decimals: int) -> tuple[str, int | None]:
+    row = row_of(name)
+    if row is None:
+        return "", None
+    return row.unit, price_decimals if row.unit == PRICE else row.decimals
 
 
 @dataclass(frozen=True)
