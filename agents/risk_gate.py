@@ -66,7 +66,7 @@ ROLE: Final = Role(
 )
 
 
-class Row(NamedTuple):
+class GateRule(NamedTuple):
     """A rule: a number beyond a limit vetoes openings, or lowers the multiplier to a factor."""
 
     reason: GateReason
@@ -76,22 +76,22 @@ class Row(NamedTuple):
 
 
 ROWS: Final = (
-    Row(GateReason.WIDE_SPREAD, "market.spread_atr", lambda x, gate: x > gate.max_spread_atr),
-    Row(GateReason.THIN_DATA, "market.valid_bars", lambda x, gate: x < gate.min_valid_bars),
-    Row(GateReason.STALE_DATA, "market.bar_age", lambda x, gate: x > gate.max_bar_age),
-    Row(
+    GateRule(GateReason.WIDE_SPREAD, "market.spread_atr", lambda x, gate: x > gate.max_spread_atr),
+    GateRule(GateReason.THIN_DATA, "market.valid_bars", lambda x, gate: x < gate.min_valid_bars),
+    GateRule(GateReason.STALE_DATA, "market.bar_age", lambda x, gate: x > gate.max_bar_age),
+    GateRule(
         GateReason.HIGH_VOLATILITY,
         VOLATILITY,
         lambda x, gate: x > gate.volatility_percentile,
         lambda gate: gate.volatility_multiplier,
     ),
-    Row(
+    GateRule(
         GateReason.LOSING_STREAK,
         "memory.losing_streak",
         lambda x, gate: x >= gate.losing_streak,
         lambda gate: gate.losing_streak_multiplier,
     ),
-    Row(
+    GateRule(
         GateReason.OPEN_EXPOSURE,
         "memory.open_elsewhere",
         lambda x, _: x > 0.0,

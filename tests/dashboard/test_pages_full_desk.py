@@ -46,6 +46,7 @@ from torra.harmless_text import HOSTILE
 from torra.market.bar_anomalies import ANOMALIES
 from torra.market.regime import REGIME_READS, TRIAGE_FLAGS
 from torra.tick.record import _news
+from torra.tick.tick_record import DebateRecord
 from torra.words import market
 from torra.words.ticks import CALENDAR
 
@@ -392,8 +393,6 @@ def test_of_two_events_the_far_one_is_left_out() -> None:
 
 
 def test_the_made_up_desk_has_the_shape_of_a_real_one() -> None:
-    from agents.debate.deliberation import Deliberation  # noqa: PLC0415
-
     _, told = debate("whole", "BTCUSD", "M15", dict.fromkeys(VECTORS, 0.1), "AGENT_FULL", 99)
-    assert set(told) <= set(Deliberation.__dataclass_fields__)
+    assert set(told) <= set(DebateRecord.model_fields)
     assert set(told["panel"]) == set(Panel.__dataclass_fields__)

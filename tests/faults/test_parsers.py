@@ -61,7 +61,7 @@ from torra.news import company_reading, public_calendars
 from torra.news.event_file import read_events
 from torra.news.reading import listed, of_alpha_vantage, of_finnhub, read_lines
 from torra.outside import cftc, filings, fred, tables
-from torra.outside.answers import Tally
+from torra.outside.answers import RowTally
 from torra.outside.concepts import CHAINS
 from torra.providers.prices import PriceList
 from torra.replay.shards.checkpoints import read_arm
@@ -267,7 +267,7 @@ def outside(read: Callable[[bytes], Any]) -> Callable[[bytes, Path], object]:
 
 
 def revenue(raw: bytes) -> Any:
-    payload, tally = json.loads(raw), Tally()
+    payload, tally = json.loads(raw), RowTally()
     chain = {one.name: one for one in CHAINS["revenue"]}
     asked = next((chain[name] for name in chain if name.encode() in raw), CHAINS["revenue"][0])
     values = filings.read_concept("revenue", asked, edgar.PG, payload, tally)

@@ -119,7 +119,6 @@ def test_a_day_asks_two_rounds_and_an_hourly_look(server: EdgarServer, database:
     assert (FILINGS_S, FIGURES_S) == (3600.0, 12 * 3600.0)
 
 
-@pytest.mark.journey
 def test_no_second_holds_more_than_eight_requests(server: EdgarServer, database: Database) -> None:
     """Sixty seconds with five companies, from nothing."""
     for ticker, cik in edgar.CIKS.items():

@@ -18,7 +18,7 @@ from tests.doubles.edgar_payloads import AAPL, Row, concept, submissions, value
 from torra.collecting.line import SourceError
 from torra.evidence.company_facts import FIGURES, Books, at_day, of_year
 from torra.evidence.news_digest import NewsStatus
-from torra.outside.answers import ALL_LATER, MAX_REASONS, FactsAnswer, Tally
+from torra.outside.answers import ALL_LATER, MAX_REASONS, FactsAnswer, RowTally
 from torra.outside.concepts import CHAINS, Concept, concepts_of
 from torra.outside.filings import (
     FORMS,
@@ -50,7 +50,7 @@ def read(
     now: datetime = NOW,
 ) -> FactsAnswer:
     """Read the files of a figure as they come over the wire."""
-    tally, found = Tally(), list[FiledValue]()
+    tally, found = RowTally(), list[FiledValue]()
     chain = {one[:2]: one for one in CHAINS[figure]}
     for payload in json.loads(json.dumps(payloads)):
         asked = chain[payload["taxonomy"], payload["tag"]]
@@ -479,7 +479,7 @@ OTHERS: tuple[Row, ...] = (
 def test_the_file_of_something_else_is_trouble(payload: Any) -> None:
     asked = Concept("us-gaap", "Assets")
     with pytest.raises(SourceError, match="no file of this concept and company") as trouble:
-        read_concept("assets", asked, AAPL, payload, Tally())
+        read_concept("assets", asked, AAPL, payload, RowTally())
     assert trouble.value.status is S.BROKEN
 
 

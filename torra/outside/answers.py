@@ -56,7 +56,7 @@ FactsAnswer = Answer[FactRow]
 
 
 @dataclass
-class Tally:
+class RowTally:
     """Counts the rows of a reply that are not taken. `excuse` explains an empty answer."""
 
     dropped: int = 0
@@ -86,7 +86,7 @@ class Tally:
         return Answer(status, items, detail, self.dropped, self.left_out, reasons)
 
 
-class SeriesReader(Tally):
+class SeriesReader(RowTally):
     """Makes rows of a reply's days. `now` is the desk's clock."""
 
     def __init__(self, source: str, now: datetime) -> None:

@@ -27,7 +27,7 @@ from torra.clock import System
 from torra.collecting.line import PLACEHOLDER, TOO_LONG, HostRequest, SourceError, answered
 from torra.errors import ConfigError
 from torra.evidence.news_digest import NewsStatus
-from torra.outside.answers import FactsAnswer, Tally, without
+from torra.outside.answers import FactsAnswer, RowTally, without
 from torra.outside.concepts import concepts_of
 from torra.outside.filings import (
     FiledValue,
@@ -188,7 +188,7 @@ class Edgar:
         filed = self._filed.get(ticker)
         if filed is None:
             return without(NewsStatus.NOT_YET, "its filings are not known yet")
-        tally, values = Tally(), list[FiledValue]()
+        tally, values = RowTally(), list[FiledValue]()
         for concept in concepts_of(what, foreign=filed.foreign):
             path = f"api/xbrl/companyconcept/CIK{cik:010d}/{concept.taxonomy}/{concept.name}.json"
             try:

@@ -31,7 +31,7 @@ from torra.collecting.line import SourceError
 from torra.evidence.company_facts import FIGURES
 from torra.evidence.news_digest import NewsStatus
 from torra.evidence.outside_numbers import FactRow
-from torra.outside.answers import FIRST_DAY, LARGEST, LAST_DAY, FactsAnswer, Tally, day_of
+from torra.outside.answers import FIRST_DAY, LARGEST, LAST_DAY, FactsAnswer, RowTally, day_of
 from torra.outside.concepts import CHAINS, Concept
 from torra.outside.releases import NEW_YORK
 
@@ -166,7 +166,7 @@ def end_of_filing_day(filed: date) -> datetime:
 
 @_of_shape("file of this concept and company")
 def read_concept(
-    figure: str, concept: Concept, cik: int, payload: Any, tally: Tally
+    figure: str, concept: Concept, cik: int, payload: Any, tally: RowTally
 ) -> list[FiledValue]:
     """Return the values of a concept, each once; raises SourceError.
 
@@ -254,7 +254,7 @@ def reported(
     values: Iterable[FiledValue],
     stamps: Mapping[str, datetime],
     now: datetime,
-    tally: Tally,
+    tally: RowTally,
 ) -> FactsAnswer:
     """Return the rows of a figure from the values of all concepts of its chain."""
     rows: list[FactRow] = []

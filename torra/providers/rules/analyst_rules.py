@@ -41,7 +41,7 @@ from agents.features import Features, number
 from agents.swarm.anomalies import PATTERN, ROWS, patterns, shown_by
 from torra.providers.rules.argument import (
     Argument,
-    View,
+    ReaderView,
     argue,
     falsifiers,
     risks,
@@ -69,7 +69,7 @@ from torra.providers.rules.rule import (
     ADX,
     CLOSE,
     REGIME,
-    Signal,
+    RuleSignal,
     mean_lean,
     side_of,
     tanh_of,
@@ -136,7 +136,7 @@ def analyst(request: Request) -> Reply:
         for vector, leans in signals.items()
         for score in (score_of(request, vector),)
     }
-    view = View(request, signals, 0.0 if overlay else None)
+    view = ReaderView(request, signals, 0.0 if overlay else None)
     argument = argue(view, moves, net_side(moves, role.focus)) if moves else NOTHING
     reply = _report(view, argument, moves, _agreement(view))
     if role.id in EXPERTS:
@@ -149,7 +149,7 @@ def researcher(request: Request) -> Reply:
     side, firm = SIDES[request.role.id], _at_a_firm(request)
     known = common_signals(request.features)
     signals = {vector: known[vector] for vector in focus_of(request) if vector in known}
-    view = View(request, signals, None)
+    view = ReaderView(request, signals, None)
     words, learnt = weighed(request), None if firm else lessons(request)
     cases = {
         vector: _case(view, vector, side, mean_adjustment(words, vector), learnt)
@@ -190,7 +190,7 @@ def scorer(request: Request) -> Reply:
         move = round(ADJUSTMENT_BOUND * _gap(leans, score), DECIMALS)
         note = "no evidence beyond the score"
         if leans:
-            view = View(request, {vector: leans}, None)
+            view = ReaderView(request, {vector: leans}, None)
             note = argue(view, {vector: move}, side_of(move)).claim
         moved = max(-1.0, min(1.0, score + move))
         reply[vector] = {"score": round(moved, SCORE_DECIMALS), "note": note}
@@ -201,7 +201,7 @@ def scorer(request: Request) -> Reply:
 # --- numbers --------------------------------------------------------------------------------------
 
 
-def _gap(signals: Sequence[Signal], score: float, *, overlay: bool = False) -> float:
+def _gap(signals: Sequence[RuleSignal], score: float, *, overlay: bool = False) -> float:
     """Return how far the mean lean lies from the score, in [-1, +1], less where evidence is thin.
 
     Of an overlay it is at most the lean itself, and never against its sign.
@@ -212,7 +212,7 @@ def _gap(signals: Sequence[Signal], score: float, *, overlay: bool = False) -> f
 
 
 def _case(
-    view: View, vector: str, side: int, adjustment: float | None, learnt: float | None
+    view: ReaderView, vector: str, side: int, adjustment: float | None, learnt: float | None
 ) -> float:
     """Return the case for a side, less half of what speaks against it, in [-1, +1]."""
     score = score_of(view.request, vector)
@@ -236,7 +236,7 @@ def _conceded(own: float, other: float | None, side: int) -> float:
     return granted if granted * side > 0.0 else 0.0
 
 
-def _agreement(view: View) -> str:
+def _agreement(view: ReaderView) -> str:
     """Return the confidence of an analyst: how far its signals agree, vector by vector."""
     agreed = strength = weight = 0.0
     for signals in view.signals.values():
@@ -251,7 +251,9 @@ def _agreement(view: View) -> str:
 # --- replies --------------------------------------------------------------------------------------
 
 
-def _report(view: View, argument: Argument, moves: Mapping[str, float], confidence: str) -> Reply:
+def _report(
+    view: ReaderView, argument: Argument, moves: Mapping[str, float], confidence: str
+) -> Reply:
     """Return a report that cites what else its points read, and what names the regime.
 
     An argument that makes no point rests on all that was read.
@@ -272,7 +274,7 @@ def _at_a_firm(request: Request) -> bool:
     return "horizon" in request.schema.get("properties", ())
 
 
-def _finding(view: View, reply: Reply) -> Reply:
+def _finding(view: ReaderView, reply: Reply) -> Reply:
     """Return what an expert's finding has beside a report; cites in the reply what is odd."""
     request, features, seat = view.request, view.request.features, view.request.role.id
     side, odd = 0, NO_ANOMALY

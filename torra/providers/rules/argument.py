@@ -22,7 +22,7 @@ from agents.contracts import SIDES, VECTORS, Falsifier, Request
 from agents.features import Features, number, sides
 from agents.phrases import PHRASES, Phrase
 from torra.providers.rules.peer_reports import analysts, case_of, push
-from torra.providers.rules.rule import CLOSE, Signal, Signals, side_of
+from torra.providers.rules.rule import CLOSE, RuleSignal, Signals, side_of
 
 AHEAD: Final = 12
 """Bars within which a falsifier may come true."""
@@ -55,7 +55,7 @@ class RuleArgument(NamedTuple):
     `grants`: as an answer to the other side, whether it yields the point.
     """
 
-    signal: Signal
+    signal: RuleSignal
     id: str
     half: str
     why: str
@@ -79,7 +79,7 @@ class Argument(NamedTuple):
         return [name for name in names if name not in cited]
 
 
-class View(NamedTuple):
+class ReaderView(NamedTuple):
     """A request, and the signals that its seat reads in it.
 
     `base` is what the signals are measured from, None for the scores.
@@ -94,12 +94,14 @@ class View(NamedTuple):
         focus = self.request.role.focus
         return frozenset(vector for vector in focus if focus[vector] == "primary")
 
-    def all(self) -> list[Signal]:
+    def all(self) -> list[RuleSignal]:
         """Return the signals of every vector."""
         return [signal for signals in self.signals.values() for signal in signals]
 
 
-def argue(view: View, moves: Mapping[str, float], side: int, *, given_up: bool = False) -> Argument:
+def argue(
+    view: ReaderView, moves: Mapping[str, float], side: int, *, given_up: bool = False
+) -> Argument:
     """Return the argument of a report that pushes to a side (+1, -1, 0) with these adjustments.
 
     `given_up`: it has a case of its own and grants all of it to the other side.
@@ -127,9 +129,9 @@ def argue(view: View, moves: Mapping[str, float], side: int, *, given_up: bool =
     return Argument(side, claim, points, against[:AGAINST], answers)
 
 
-def top_points(view: View, side: int, most: int) -> list[RuleArgument]:
+def top_points(view: ReaderView, side: int, most: int) -> list[RuleArgument]:
     """Return the points for a side, those that pull hardest first, one for the same features."""
-    pulls: list[tuple[float, Signal]] = []
+    pulls: list[tuple[float, RuleSignal]] = []
     for vector, signals in view.signals.items():
         base = score_of(view.request, vector) if view.base is None else view.base
         pulls += [
@@ -164,7 +166,7 @@ def of_far_score(request: Request, side: int) -> RuleArgument:
 
 def _of_score(request: Request, vector: str, side: int, phrase: Phrase) -> RuleArgument:
     values = (score_of(request, vector),)
-    signal = Signal((f"scores.{vector}",), values, float(side), 1.0, False, phrase)
+    signal = RuleSignal((f"scores.{vector}",), values, float(side), 1.0, False, phrase)
     return _point(signal, side, request.features)
 
 
@@ -173,7 +175,7 @@ def preferring(cited: Collection[str], points: Iterable[RuleArgument]) -> list[R
     return sorted(points, key=lambda point: point.id not in cited)
 
 
-def undecided(view: View, cited: Collection[str], lead: str, *reasons: str) -> Argument:
+def undecided(view: ReaderView, cited: Collection[str], lead: str, *reasons: str) -> Argument:
     """Return why no side is taken, and the strongest point of each side.
 
     The claim says what would decide: a close past a level, else a lead. The last of the reasons are
@@ -221,7 +223,7 @@ def falsifiers(features: Features, side: int, points: Iterable[RuleArgument]) ->
     return list(ends.values())[:FALSIFIERS]
 
 
-def risks(view: View, argument: Argument, most: int) -> list[str]:
+def risks(view: ReaderView, argument: Argument, most: int) -> list[str]:
     """Return what may go wrong with an argument for a side, a sentence each; [] without a case."""
     if not argument.points_for:
         return []
@@ -269,7 +271,7 @@ def _readings(count: int) -> str:
     return "one reading" if count == 1 else f"{count} readings"
 
 
-def _no_case(view: View, office: int, *, given_up: bool) -> str:
+def _no_case(view: ReaderView, office: int, *, given_up: bool) -> str:
     """Return what an advocate that votes 0 says: how many ask for its side, and too softly."""
     asking = [
         office * (signal.lean - score_of(view.request, vector)) > 0.0
@@ -284,7 +286,7 @@ def _no_case(view: View, office: int, *, given_up: bool) -> str:
     return f"No case: {asks}, and {end}."
 
 
-def _point(signal: Signal, side: int, features: Features) -> RuleArgument:
+def _point(signal: RuleSignal, side: int, features: Features) -> RuleArgument:
     """Return a signal as a point of a side.
 
     It rests on the feature that it is about, if that leans so, else on the first that does.
@@ -299,7 +301,7 @@ def _point(signal: Signal, side: int, features: Features) -> RuleArgument:
     return RuleArgument(signal, cited, half, phrase.reason(side, fades=fades))
 
 
-def _counted(view: View, claim: str, point: RuleArgument) -> str:
+def _counted(view: ReaderView, claim: str, point: RuleArgument) -> str:
     """Return a claim about a score of another's subject with how many readings were held to it.
 
     The agent whose subject it is says the same without.
@@ -312,7 +314,7 @@ def _counted(view: View, claim: str, point: RuleArgument) -> str:
 
 
 def _first(
-    view: View, points: list[RuleArgument], moves: Mapping[str, float], side: int
+    view: ReaderView, points: list[RuleArgument], moves: Mapping[str, float], side: int
 ) -> list[RuleArgument]:
     """Return the points in the order for a claim: those of the role's own subject first.
 
@@ -379,7 +381,7 @@ def _backers(request: Request, side: int, *, alone: bool) -> str:
     return f"{text} {WAY[side]}" if count and (alone or most) else ""
 
 
-def _answers(view: View, side: int) -> list[RuleArgument]:
+def _answers(view: ReaderView, side: int) -> list[RuleArgument]:
     """Return the answer to the other side's strongest point, if its case can be read already."""
     rival = case_of(view.request, -side)
     # without a case, what it cites is not its own

@@ -36,7 +36,7 @@ from agents.features import number
 from torra.providers.rules.argument import (
     WAY,
     Argument,
-    View,
+    ReaderView,
     capital,
     falsifiers,
     fitting,
@@ -90,7 +90,7 @@ BOARD: Final = (
 def judge(request: Request) -> Reply:
     """Return the decision: a side or none, its counter, what would prove it, and the chance."""
     features, role = request.features, request.role
-    view = View(request, common_signals(features))
+    view = ReaderView(request, common_signals(features))
     votes = [side_of(push(peer)) for peer in analysts(request)]
     lean, conflicts = mean_push(request), int(number(features, "board.conflicts") or 0.0)
     side = _side(view, votes, side_of(lean, TAKES))
@@ -121,7 +121,7 @@ def judge(request: Request) -> Reply:
     }
 
 
-def _side(view: View, votes: list[int], side: int) -> int:
+def _side(view: ReaderView, votes: list[int], side: int) -> int:
     """Return the side to which the experts lean; 0 where votes, board or chart are against it."""
     dominant = word(view.request.features, "board.dominant") or ""
     against = (
@@ -133,7 +133,7 @@ def _side(view: View, votes: list[int], side: int) -> int:
 
 
 def _argument(
-    view: View, votes: list[int], lean: float, moves: Mapping[str, float], side: int
+    view: ReaderView, votes: list[int], lean: float, moves: Mapping[str, float], side: int
 ) -> Argument:
     """Return the argument for a side and the one against it; without a side the best of each."""
     request, count = view.request, len(votes)

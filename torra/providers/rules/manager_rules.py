@@ -28,7 +28,7 @@ from agents.features import sides
 from torra.providers.rules.argument import (
     WAY,
     Argument,
-    View,
+    ReaderView,
     of_scores,
     preferring,
     top_points,
@@ -69,7 +69,7 @@ CASES: Final = {1: "bull's", -1: "bear's"}
 
 def arbiter(request: Request) -> Reply:
     """Return the judgement: a winner or none, what each case weighs, and why."""
-    view = View(request, common_signals(request.features))
+    view = ReaderView(request, common_signals(request.features))
     cases = {side: case_of(request, side) for side in CASES}
     cited = {side: [c.id for c in case.evidence] if case else [] for side, case in cases.items()}
     weights = {side: _weight(request, case, side) for side, case in cases.items()}

@@ -20,7 +20,7 @@ from agents.arguments import AGAINST, FOR
 from agents.contracts import NO_ANOMALY, Request
 from agents.features import Features, number
 from agents.swarm.anomalies import BOS, TRIAGE
-from torra.providers.rules.argument import Argument, View, capital, top_points
+from torra.providers.rules.argument import Argument, ReaderView, capital, top_points
 from torra.providers.rules.replies import BIAS, Reply, argued, cite, level
 from torra.providers.rules.rule import (
     ADX,
@@ -75,7 +75,7 @@ def reader(request: Request) -> Reply:
     """Return the kind of market, the budget, who goes first, and which way it leans."""
     features = request.features
     regime, why, reads, confidence = _turned(features) or _as_code_says(features)
-    view = View(request, common_signals(features))
+    view = ReaderView(request, common_signals(features))
     bias = side_of(mean_lean(view.all()), LEANS)
     factors = _factors(features)
     code = word(features, REGIME) or ""

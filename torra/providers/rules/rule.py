@@ -35,7 +35,7 @@ NO_WORDS: Final = Phrase("", "", lambda *_: math.inf, "")
 """The words of what is counted and never said: no number is clear enough for them."""
 
 
-class Signal(NamedTuple):
+class RuleSignal(NamedTuple):
     """What one rule says now: what it read, a lean in [-1, +1] after any fading, and its weight."""
 
     reads: tuple[str, ...]
@@ -51,11 +51,11 @@ class Signal(NamedTuple):
         return self.reads[self.reads[0] == CLOSE]
 
 
-Signals = Mapping[str, Sequence[Signal]]
+Signals = Mapping[str, Sequence[RuleSignal]]
 """What can be read about each vector; a vector without evidence is left out."""
 
 
-class Rule(NamedTuple):
+class EvidenceRule(NamedTuple):
     """One row: what is read, how it leans, and its weight in a trend and in a range.
 
     A negative weight fades: the lean counts against itself. Where the features are not shown,
@@ -70,9 +70,9 @@ class Rule(NamedTuple):
     sparse: bool
     value: Callable[[Features, str], Any]
     phrase: Phrase
-    component: Rule | None = None
+    component: EvidenceRule | None = None
 
-    def read(self, features: Features, trend: float) -> Signal | None:
+    def read(self, features: Features, trend: float) -> RuleSignal | None:
         """Return what this row says, or None when it has nothing to go on."""
         reads, lean_of, in_trend, in_range, sparse, value, phrase, component = self
         weight = in_range + (in_trend - in_range) * trend
@@ -87,11 +87,11 @@ class Rule(NamedTuple):
         if lean == 0.0 and sparse:
             return None
         if weight < 0.0:
-            return Signal(reads, values, -lean, -weight, True, phrase)
-        return Signal(reads, values, lean, weight, False, phrase)
+            return RuleSignal(reads, values, -lean, -weight, True, phrase)
+        return RuleSignal(reads, values, lean, weight, False, phrase)
 
 
-def read(rules: Iterable[Rule], features: Features, trend: float) -> list[Signal]:
+def read(rules: Iterable[EvidenceRule], features: Features, trend: float) -> list[RuleSignal]:
     """Return what rules say now."""
     return [signal for rule in rules if (signal := rule.read(features, trend)) is not None]
 
@@ -107,7 +107,7 @@ def trend_of(features: Features, *, by_name: bool = False) -> float:
     return TREND_IN.get(word(features, REGIME) or "", 0.5) if by_name else 0.5
 
 
-def mean_lean(signals: Iterable[Signal]) -> float:
+def mean_lean(signals: Iterable[RuleSignal]) -> float:
     """Return the mean lean of signals by their weight, 0 without any."""
     lean = weight = 0.0
     for signal in signals:

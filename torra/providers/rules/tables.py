@@ -33,7 +33,7 @@ from torra.evidence.outside_readings import FIT_R2
 from torra.providers.rules.rule import (
     ADX,
     NO_WORDS,
-    Rule,
+    EvidenceRule,
     Signals,
     ramp,
     read,
@@ -119,13 +119,13 @@ LEANS: Final[Mapping[str, Callable[..., Any]]] = {
 # --- the tables -----------------------------------------------------------------------------------
 
 
-def _tables() -> dict[str, dict[str, list[Rule]]]:
-    tables: dict[str, dict[str, list[Rule]]] = defaultdict(lambda: defaultdict(list))
+def _tables() -> dict[str, dict[str, list[EvidenceRule]]]:
+    tables: dict[str, dict[str, list[EvidenceRule]]] = defaultdict(lambda: defaultdict(list))
     with Path(__file__).with_name("rules.csv").open(encoding="utf-8", newline="") as file:
         for row in csv.DictReader(file):
             name, *fixed = row["lean"].split()
             reads = tuple(row["features"].split())
-            rule = Rule(
+            rule = EvidenceRule(
                 reads,
                 LEANS[name](*map(float, fixed)) if fixed else LEANS[name],
                 float(row["trend"]),
@@ -143,7 +143,7 @@ def _tables() -> dict[str, dict[str, list[Rule]]]:
     return tables
 
 
-TABLES: Final[Mapping[str, Mapping[str, Sequence[Rule]]]] = _tables()
+TABLES: Final[Mapping[str, Mapping[str, Sequence[EvidenceRule]]]] = _tables()
 """The rules of each seat by vector; "" is the vector of what lies over every score."""
 
 COMMON_RULES: Final = TABLES["all"]
@@ -163,7 +163,7 @@ def signals_for(seat: str, features: Features, vectors: Sequence[str]) -> Signal
     return {vector: signals for vector, signals in by_vector.items() if signals}
 
 
-def companion_rules(features: Features) -> Iterator[Rule]:
+def companion_rules(features: Features) -> Iterator[EvidenceRule]:
     """Yield the rule of each companion that goes with this market or against it."""
     for name in features:
         if name.startswith(COMPANION) and name.endswith(".correlation"):
@@ -173,7 +173,7 @@ def companion_rules(features: Features) -> Iterator[Rule]:
 
 
 @lru_cache(maxsize=64)
-def _companion_rule(companion: str, *, with_it: bool) -> Rule:
+def _companion_rule(companion: str, *, with_it: bool) -> EvidenceRule:
     went, goes = ("rose", "with") if with_it else ("fell", "against")
     name = companion.removeprefix(COMPANION).strip(".").replace("_", " ")
     phrase = Phrase(
@@ -183,7 +183,7 @@ def _companion_rule(companion: str, *, with_it: bool) -> Rule:
         "{:.2f} %",
     )
     reads = tuple(companion + number for number in ("change_20", "correlation", "percentile"))
-    return Rule(reads, _companion, 0.5, 0.4, True, number, phrase)
+    return EvidenceRule(reads, _companion, 0.5, 0.4, True, number, phrase)
 
 
 # --- the common signals ---------------------------------------------------------------------------

@@ -21,7 +21,7 @@ from agent_config import MANAGER_ID
 from agents.arguments import AGAINST, CLAIM_WORDS, FOR
 from agents.contracts import VECTORS, WINNERS, GateReason, Request
 from agents.features import number
-from torra.providers.rules.argument import WAY, Argument, View, falsifiers, risks, top_points
+from torra.providers.rules.argument import WAY, Argument, ReaderView, falsifiers, risks, top_points
 from torra.providers.rules.peer_reports import sided
 from torra.providers.rules.replies import Reply, argued, cite, level
 from torra.providers.rules.rule import ADX, REGIME, word
@@ -59,7 +59,7 @@ def trader(request: Request) -> Reply:
     minutes = None if minutes is None or minutes < 0.0 else minutes
     reason = _declines(request, side, minutes)
     declines = reason is not GateReason.NONE
-    view, way = View(request, common_signals(features)), -side if declines else side
+    view, way = ReaderView(request, common_signals(features)), -side if declines else side
     argument = Argument(0, "No order is described, so there is nothing to argue for.")
     if side:
         points, against = top_points(view, way, FOR), top_points(view, -way, AGAINST)

@@ -16,7 +16,7 @@ from typing import Final
 from urllib.parse import urlsplit
 
 from torra.errors import ConfigError
-from torra.providers.vendors.table import Vendor, vendors
+from torra.providers.vendors.table import VendorRow, vendors
 
 DUMMY_KEY: Final = "local"
 """The key for a server that is not the vendor's."""
@@ -142,15 +142,15 @@ def _checked(url: str, variable: str) -> tuple[str, str, int]:
     return scheme, host, port
 
 
-def _address_variable(row: Vendor) -> str:
+def _address_variable(row: VendorRow) -> str:
     return f"TORRA_{row.variable}_BASE_URL"
 
 
-def _key_names(row: Vendor, *, official: bool) -> Sequence[str]:
+def _key_names(row: VendorRow, *, official: bool) -> Sequence[str]:
     return row.keys if official or not row.keys else (f"TORRA_{row.variable}_CUSTOM_KEY",)
 
 
-def _key(row: Vendor, environment: Mapping[str, str], *, official: bool) -> str:
+def _key(row: VendorRow, environment: Mapping[str, str], *, official: bool) -> str:
     names = _key_names(row, official=official)
     for name in names:
         if key := environment.get(name, "").strip():

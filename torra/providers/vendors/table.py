@@ -49,7 +49,7 @@ class Capability:
 
 
 @dataclass(frozen=True, slots=True)
-class Vendor:
+class VendorRow:
     """A vendor, or a publisher, of which the first six fields are enough.
 
     `variable` is its name in variables of the environment. `hosts` are its own beside that of
@@ -78,11 +78,11 @@ class Vendor:
 
 
 @cache
-def vendors() -> Mapping[str, Vendor]:
+def vendors() -> Mapping[str, VendorRow]:
     """Return every row by its name."""
     text = Path(__file__).with_name("vendors.toml").read_text(encoding="utf-8")
     rows = tomllib.loads(text).items()
-    return {name: Vendor(**(row | {"models": _models(name, row)})) for name, row in rows}
+    return {name: VendorRow(**(row | {"models": _models(name, row)})) for name, row in rows}
 
 
 def _models(vendor: str, row: Mapping[str, Any]) -> dict[str, Capability]:
