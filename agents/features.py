@@ -44,6 +44,10 @@ PAIRS: Final = (
 )
 """Features that are also held against each other: the first above the second leans up."""
 
+_PAIRS_OF: Final = {
+    feature: [pair for pair in PAIRS if feature in pair] for pair in PAIRS for feature in pair
+}
+
 WORD_SIDES: Final[Mapping[str, int]] = {
     **dict.fromkeys(("rising", "BULLISH", "STRONG_BULLISH", "trend_up"), UP),
     **dict.fromkeys(("falling", "BEARISH", "STRONG_BEARISH", "trend_down"), DOWN),
@@ -269,9 +273,8 @@ def sides(feature: str, features: Features) -> tuple[int, ...]:
     if lean is None:
         return EITHER
     leans = {lean}
-    for pair in PAIRS:
-        if feature in pair:
-            first, second = number(features, pair[0]), number(features, pair[1])
-            if first is not None and second is not None:
-                leans.add(_sign(first - second))
+    for high, low in _PAIRS_OF.get(feature, ()):
+        first, second = number(features, high), number(features, low)
+        if first is not None and second is not None:
+            leans.add(_sign(first - second))
     return tuple(side for side in EITHER if side in leans)
