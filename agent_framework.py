@@ -198,7 +198,8 @@ def deliberate(  # noqa: C901 - every step of a debate, top to bottom
     _check_scores(context)
     if too_many_abandoned():
         return l1_only_record(context, config, flags=("threads_exhausted",), not_asked=desk)
-    own = agents is None or agents is AGENTS  # an agent of another hand may hang
+    # An agent of another hand may hang, and may change the report that it was given.
+    own = all(AGENTS.get(seat.role.id) is seat for seat in desk)
     calls = ModelCalls(
         submit,
         monotonic,
@@ -208,7 +209,7 @@ def deliberate(  # noqa: C901 - every step of a debate, top to bottom
         reserve=reserve,
         synchronous=own and is_synchronous(submit),
     )
-    debate = DebateState(desk, calls, monotonic(), on_event, fallback is not None)
+    debate = DebateState(desk, calls, monotonic(), on_event, fallback is not None, own)
     context = as_configured(context, settings)
 
     for stage in row.opening:

@@ -9,6 +9,7 @@ turns it into its own configuration error.
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache, partial
@@ -31,7 +32,7 @@ from . import (
     technical_agent,
     trader_agent,
 )
-from .contracts import AgentReport, Analyze, Ask, DebateContext, Role
+from .contracts import SIDES, VECTORS, AgentReport, Analyze, Ask, DebateContext, Role
 from .evidence import missing
 from .swarm import (
     geometry_agent,
@@ -94,6 +95,8 @@ REVIEWER: Final = scoring_rubric.REVIEWER
 TRADER: Final = seat(trader_agent.ROLE)
 """Who is asked alone where an opening would stand; it has no seat at a desk."""
 
+NAME: Final = re.compile(r"[a-z][a-z0-9_]*")
+
 UNSEATED: Final = (SCORER, REVIEWER, TRADER.role)
 """Roles without a seat, which may have a model and caps of their own all the same."""
 
@@ -119,6 +122,11 @@ def seated(settings: AgentSettings, agents: Mapping[str, Agent] | None = None) -
     judges = [name for name, kind in kinds.items() if kind in ("arbiter", "judge")]
     if len(judges) > 1:
         raise ValueError(f"a desk has one arbiter or judge at most, not {', '.join(judges)}")
+    readers = [name for name, kind in kinds.items() if kind == "reader"]
+    if len(readers) > 1:
+        raise ValueError(f"a desk has one reader of the regime at most, not {', '.join(readers)}")
+    for name in names:
+        _check(name, known[name].role)
     turns = {kind for stage in settings.row().stages for kind in stage.kinds}
     if idle := [name for name, kind in kinds.items() if kind not in turns]:
         raise ValueError(f"{idle[0]!r} has no turn at the desk of mode {settings.mode!r}")
@@ -128,6 +136,17 @@ def seated(settings: AgentSettings, agents: Mapping[str, Agent] | None = None) -
             f"quorum {settings.quorum} can never be reached: the desk seats {analysts} analysts"
         )
     return tuple(known[name] for name in names)
+
+
+def _check(name: str, role: Role) -> None:
+    if role.id != name or not NAME.fullmatch(name):
+        raise ValueError(f"agent {name!r} has the role id {role.id!r}; use one lower-case name")
+    if role.kind in ("scorer", "trader") or (role.kind == "gate") != (name == GATE_ID):
+        raise ValueError(f"agent {name!r} cannot sit at a desk as {role.kind}")
+    if role.kind == "researcher" and name not in SIDES:
+        raise ValueError(f"{name!r} is no side of the debate; the sides are {', '.join(SIDES)}")
+    if unknown := [vector for vector in role.focus if vector not in VECTORS]:
+        raise ValueError(f"agent {name!r} may touch unknown vectors: {', '.join(unknown)}")
 
 
 def wording(settings: AgentSettings) -> str:

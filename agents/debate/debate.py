@@ -52,6 +52,7 @@ _left_behind: set[Future[Any]] = set()
 class DebateState:
     """What a debate knows while it lasts. Times are monotonic seconds.
 
+    `own` seats are the registry's: their reports are within their roles as they are asked for.
     `degraded` says how many analysts gave a report where that was too few, "" where it was not.
     """
 
@@ -60,6 +61,7 @@ class DebateState:
     began: float
     on_event: OnEvent | None = None
     keep_for_fallback: bool = False
+    own: bool = False
     answers: dict[str, CountedReport] = field(default_factory=dict)
     failures: dict[str, str] = field(default_factory=dict)
     earlier: list[AgentReport] = field(default_factory=list)
@@ -195,7 +197,7 @@ class DebateState:
             return reason_of(error)
         except Exception:  # noqa: BLE001 - an agent costs only itself
             return "error"
-        if report is ask.report and report:  # nearly every one: it is within its role
+        if self.own and report is ask.report and report:
             return report
         try:
             return replies.enforce_role(report, seat.role, context.features)

@@ -642,11 +642,23 @@ def enforce_role(report: object, role: Role, features: Features) -> AgentReport:
     Raises ModelUnavailable("garbage") for what is no report.
     """
     try:
-        drawn = _report_type().validate_python(report, strict=True)
-    except ValidationError:
-        raise garbage(f"{role.id} returned no report but {type(report).__name__}") from None
+        drawn = _report_type().validate_python(_frozen(report), strict=True)
+    except ValidationError as error:
+        place = ".".join(map(str, error.errors(include_input=False)[0]["loc"]))
+        detail = f"{role.id} returned no report but {type(report).__name__}"
+        raise garbage(f"{detail}: {place}" if place else detail) from None
     argues = drawn.points_for or drawn.points_against or drawn.claim
     return _within_role(drawn, role, features, argued=bool(argues) and not drawn.abstained)
+
+
+def _frozen(value: Any) -> Any:
+    """Return a value with tuples for lists and dicts for mappings, as a report is typed."""
+    if isinstance(value, AgentReport | GateRuling):
+        own = {item.name: _frozen(getattr(value, item.name)) for item in fields(value)}
+        return replace(value, **own)
+    if isinstance(value, Mapping):
+        return {name: _frozen(item) for name, item in value.items()}
+    return tuple(map(_frozen, value)) if isinstance(value, list) else value
 
 
 def _within_role(

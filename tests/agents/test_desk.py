@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
-from typing import Any
+from types import MappingProxyType
+from typing import Any, cast
 
 import pytest
 
 from agent_config import GATE_ID, MODES
 from agent_framework import check_desk
-from agents.contracts import VECTORS, SourceType
-from agents.registry import AGENTS, Agent
+from agents.contracts import (
+    VECTORS,
+    AgentReport,
+    Ask,
+    DebateContext,
+    GateRuling,
+    SourceType,
+)
+from agents.registry import AGENTS, Agent, seated
 from tests.cases import cases
 from tests.doubles.scripted import Scripted, context, debate, reporting, settings
 
@@ -64,6 +73,54 @@ def test_a_desk_has_an_opinion_and_at_most_eight_agents() -> None:
     }
     with pytest.raises(ValueError, match="at most 8 agents"):
         check_desk(settings(active_agents=tuple(many)).agents, many)
+
+
+@cases(
+    ("changes", "message"),
+    [
+        ({"id": "other"}, "role id 'other'"),
+        ({"kind": "gate"}, "cannot sit"),
+        ({"kind": "scorer"}, "cannot sit"),
+        ({"kind": "researcher"}, "no side"),
+        ({"focus": {"ath": "primary"}}, "unknown vectors: ath"),
+    ],
+)
+def test_a_seat_that_cannot_be_is_refused(changes: dict[str, Any], message: str) -> None:
+    agent = AGENTS["technical"]
+    odd = Agent(replace(agent.role, **changes), agent.analyze)
+    with pytest.raises(ValueError, match=message):
+        seated(settings(active_agents=("technical",)).agents, {"technical": odd})
+
+
+@pytest.mark.parametrize(("kind", "message"), [("reader", "one reader"), ("gate", "cannot sit")])
+def test_nobody_sits_beside_the_reader_and_the_gate(kind: Any, message: str) -> None:
+    own = next(seat for seat in AGENTS.values() if seat.role.kind == kind)
+    second = Agent(replace(own.role, id="second"), own.analyze)
+    desk = settings(mode="swarm", active_agents=("technical", own.role.id, "second")).agents
+    with pytest.raises(ValueError, match=message):
+        seated(desk, {**AGENTS, "second": second})
+
+
+@pytest.mark.parametrize("word", [5.0, math.nan])
+def test_an_agent_that_changes_the_report_it_was_given_stays_within_its_bound(word: float) -> None:
+    def changed(about: DebateContext, ask: Ask) -> AgentReport:
+        report = AGENTS["technical"].analyze(about, ask)
+        cast("dict[str, float]", report.adjustments)["momentum"] = word
+        return report
+
+    agents = {**AGENTS, "technical": replace(AGENTS["technical"], analyze=changed)}
+    record = debate(Scripted(), agents=agents, config=settings(active_agents=("technical",)))
+    assert all(abs(move) <= 0.3 for move in record.debate.values())
+    assert record.failures == ({"technical": "garbage"} if math.isnan(word) else {})
+
+
+def test_a_gate_of_another_hand_may_write_lists_and_views() -> None:
+    ruling = GateRuling(0.0, veto=True, reasons=cast("Any", ["MODEL_JUDGEMENT"]))
+    report = AgentReport(GATE_ID, MappingProxyType(dict.fromkeys(VECTORS)), ruling=ruling,
+                         reasoning="The book is empty.", flags=cast("Any", []))  # fmt: skip
+    gate = replace(AGENTS[GATE_ID], analyze=lambda _about, _ask: report)
+    record = debate(Scripted(), agents={**AGENTS, GATE_ID: gate})
+    assert record.ruling.veto and record.ruling.multiplier == 0.0 and not record.failures
 
 
 def test_a_host_may_bring_its_own_agent_and_gate() -> None:

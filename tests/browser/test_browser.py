@@ -25,7 +25,7 @@ REFRESH = 3_000
 
 
 class ChangingView(ScriptedView):
-    """Shows one state to the first question and another from then on."""
+    """Shows one state until the first page is there, and another from then on."""
 
     def __init__(self, first, later) -> None:
         super().__init__(first)
@@ -34,7 +34,7 @@ class ChangingView(ScriptedView):
 
     def desk(self):
         self.asked += 1
-        if self.asked > 1:
+        if self.asked > 2:  # the server was asked once before the page
             self.state = self.later
         return super().desk()
 

@@ -158,7 +158,7 @@ def _png_sides(data: bytes) -> tuple[int, int]:
     """Walk the chunks: IHDR first, pixels, IEND last, every checksum right, nothing behind."""
     at = len(PNG)
     kinds: list[bytes] = []
-    while b"IEND" not in kinds:
+    while not kinds or kinds[-1] != b"IEND":
         length, kind = struct.unpack_from(">I4s", data, at)
         (checksum,) = struct.unpack_from(">I", data, at + 8 + length)
         if zlib.crc32(data[at + 4 : at + 8 + length]) != checksum:

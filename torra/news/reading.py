@@ -134,6 +134,17 @@ def _moment(value: object) -> datetime:
 Moment = Annotated[datetime, BeforeValidator(_moment)]
 
 
+def _names(value: object) -> object:
+    """Refuse at once what is no list of names: a check of each entry could fill the memory."""
+    listed = value if isinstance(value, list) else [value]
+    if not all(isinstance(name, str) for name in listed):
+        raise ValueError("no list of names")
+    return value
+
+
+Names = Annotated[str | list[str], BeforeValidator(_names)]
+
+
 class HeadlineLine(BaseModel):
     """A line of a file of headlines; `symbols` is another name of `tickers`."""
 
@@ -145,8 +156,8 @@ class HeadlineLine(BaseModel):
     summary: str = ""
     url: str = ""
     source: str = ""
-    tickers: str | list[str] = []
-    symbols: str | list[str] = []
+    tickers: Names = []
+    symbols: Names = []
 
 
 NO_TEXT: Final = "is missing or is not text"
@@ -165,6 +176,9 @@ def _of_line(text: str, place: str, name: str) -> NewsItem:
         raise ConfigError(f"{place}: not JSON; write one object a line") from None
     if not isinstance(row, dict):
         raise ConfigError(f"{place}: not an object; write {{...}} in every line")
+    if unknown := [key for key in row if key not in HeadlineLine.model_fields]:
+        known = ", ".join(sorted(HeadlineLine.model_fields))
+        raise ConfigError(f"{place}: unknown key {unknown[0][:40]!r}; known: {known}")
     try:
         line = HeadlineLine.model_validate({"first_seen": row.get("published"), **row})
     except ValidationError as error:
@@ -192,8 +206,6 @@ def _problem(error: ValidationError) -> str:
     """Return the first problem of a line, in our words."""
     first = error.errors()[0]
     key = str(first["loc"][0])
-    if first["type"] == "extra_forbidden":
-        return f"unknown key {key[:40]!r}; known: {', '.join(sorted(HeadlineLine.model_fields))}"
     if key == "headline":
         return f"headline {NO_TEXT}"
     if key in {"published", "first_seen"}:

@@ -275,7 +275,7 @@ class HeadlineFile(WatchedFile[StoredNews]):
     """
 
     def __init__(self, path: Path) -> None:
-        super().__init__(path, lambda path: _sorted(read_file(path)))
+        super().__init__(path, lambda path: _sorted(read_file(path)), grows=True)
         self.refresh()
 
     @property

@@ -37,11 +37,15 @@ class FileReading(NamedTuple, Generic[T]):
 
 
 class WatchedFile(Generic[T]):
-    """A file and how it is read. Safe to share between threads."""
+    """A file and how it is read. Safe to share between threads.
 
-    def __init__(self, path: Path, read: Callable[[Path], T]) -> None:
+    `grows`: a line more is no half of a version, so what was read while somebody wrote is used.
+    """
+
+    def __init__(self, path: Path, read: Callable[[Path], T], *, grows: bool = False) -> None:
         self.path = path
         self._read = read
+        self._grows = grows
         self._lock = threading.Lock()
         self._signature: Signature | None = None
         self._reading: FileReading[T] | None = None
@@ -80,7 +84,7 @@ class WatchedFile(Generic[T]):
         if last is None:
             return reading
         # Somebody is writing: nothing is wrong yet, the next look reads it.
-        if not whole and not unreachable:
+        if not whole and not unreachable and (reading.trouble or not self._grows):
             return last
         if str(reading.trouble) != str(last.trouble):
             if reading.trouble is None:

@@ -219,7 +219,8 @@ def _value(figure: str, concept: Concept, unit: str, row: Any) -> FiledValue | N
         raise ValueError("shares that are none")
     ends, filed = day_of(row.get("end"), "end"), day_of(row.get("filed"), "filed")
     at_day = FIGURES[figure].over == "day"
-    begins = day_of(row.get("start", row["end"] if at_day else None), "start")
+    start = row.get("start")
+    begins = day_of(row["end"] if at_day and start is None else start, "start")
     if begins > ends:
         raise ValueError("it begins after it ends")
     if at_day and begins != ends:

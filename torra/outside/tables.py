@@ -21,7 +21,7 @@ import difflib
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime, time, timedelta
+from datetime import UTC, date, datetime, time, timedelta
 from functools import partial
 from pathlib import Path
 from typing import Final, Generic, NamedTuple
@@ -302,7 +302,8 @@ def _moment(column: str, text: str) -> tuple[datetime, bool]:
     """Return a moment in UTC and whether it is a day, whose midnight it is; raises ValueError."""
     is_day = len(text) <= len("2026-01-01")
     try:
-        moment = datetime.fromisoformat(text)
+        day = date.fromisoformat(text) if is_day else None
+        moment = datetime.combine(day, time.min) if day else datetime.fromisoformat(text)
     except ValueError as error:
         raise ValueError(
             f"{column} {_quoted(text)} is no time: write 2026-02-13 or 2026-02-13T21:00:00Z"
@@ -312,7 +313,8 @@ def _moment(column: str, text: str) -> tuple[datetime, bool]:
     if moment.tzinfo is None:
         raise ValueError(f"{column} {_quoted(text)} has no zone: add Z for UTC, or +01:00")
     # A year's room for the zone: at the ends of all time it has none.
-    if not FIRST_DAY.year <= moment.year <= LAST_DAY.year:
+    within = FIRST_DAY.year <= moment.year <= LAST_DAY.year
+    if not within or not FIRST_DAY <= moment.astimezone(UTC).date() <= LAST_DAY:
         raise ValueError(
             f"{column} {_quoted(text)} lies outside of {FIRST_DAY.year} to {LAST_DAY.year}"
         )

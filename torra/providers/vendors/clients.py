@@ -13,6 +13,7 @@ nothing but ModelUnavailable is raised by a request.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import threading
 from collections.abc import Callable, Iterable, Mapping
@@ -124,6 +125,10 @@ class VendorClients:
         with self._lock:
             self._blocks[vendor] = (reason, self._monotonic() + seconds)
 
+    def _refuse_blocked(self, vendor: str) -> None:
+        if reason := self.blocked().get(vendor):
+            raise VendorFault("blocked", reason, down=True)
+
     def close(self) -> None:
         """Cancel what runs and close every connection; waits a few seconds at most."""
         self.loop.close(self._hang_up)
@@ -133,6 +138,7 @@ class VendorClients:
     ) -> VendorReply:
         if request.delay_s > 0:  # inside the request's own limit: a pause makes no stage longer
             await asyncio.sleep(request.delay_s)
+        self._refuse_blocked(vendor)
         try:
             # Others wait for the same client: one request that is cancelled must not cancel it.
             adapter = await asyncio.shield(asyncio.wrap_future(self._adapter(vendor)))
@@ -140,8 +146,7 @@ class VendorClients:
             detail = f"the client could not be built: {type(error).__name__}"
             raise VendorFault("error", detail, down=True) from None
         # Here, for another request may have blocked it during the wait.
-        if reason := self.blocked().get(vendor):
-            raise VendorFault("blocked", reason, down=True)
+        self._refuse_blocked(vendor)
         if asyncio.get_running_loop().time() >= trace.until - request.linger_s:
             # Nobody waits for its answer any more.
             raise VendorFault("timeout", "not sent in time")
@@ -200,7 +205,8 @@ class VendorClients:
         with self._opening, importing():
             try:
                 # Before the SDKs: they take the memory that the rest of the table leaves.
-                self.prices.warm()
+                with contextlib.suppress(Exception):  # own prices and local models need none
+                    self.prices.warm()
                 from torra.providers.vendors import transport  # noqa: PLC0415 - httpx2 is heavy
 
                 if self._http is None:

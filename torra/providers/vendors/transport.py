@@ -109,7 +109,8 @@ class WireGuard(httpx2.AsyncBaseTransport):
                 _refuse_long(body, trace)
         finally:
             await response.aclose()
-        if response.headers.get("content-encoding", "identity").strip().lower() != "identity":
+        encoding = response.headers.get("content-encoding", "").strip().lower()
+        if encoding not in {"", "identity"}:
             body = _unpacked(body, trace)
         trace.body = trace.address.veiled(bytes(body))
         trace.stage = "answered"

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Awaitable, Callable, Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass, field
@@ -190,17 +191,34 @@ def _refusal(trace: RequestTrace) -> VendorFault:
 
     A server or a proxy that breaks off may have begun, and its work so far may be billed.
     """
-    status, text = trace.status, trace.body.decode("utf-8", "replace").lower()
+    status, body = trace.status, parsed(trace.body) or {}
+    codes = _codes(trace.address.vendor, body)
     broken = status == CUT_SHORT or (status >= 500 and status not in NOT_BEGUN)
     # Before busy: an account that is used up answers 429 too, and waiting does not help.
     for code, words, _, meaning in (*REFUSALS, *vendors()[trace.address.vendor].refusals):
-        if code in {0, status} and words in text:
+        if code in {0, status} and words in codes:
             detail = f"{status}: {meaning}"
             return VendorFault("error", detail, billed=broken, down=True, blocks=True)
     if broken or status in NOT_BEGUN:
-        again = retry_after(trace.headers, parsed(trace.body) or {})
+        again = retry_after(trace.headers, body)
         return VendorFault("error", str(status), again=again, billed=broken, down=True)
     return VendorFault("error", str(status), down=status == GONE)
+
+
+def _codes(vendor: str, body: Mapping[str, Any]) -> str:
+    """Return what a refusal names as its cause, in lower case.
+
+    No other field counts: a server may quote the prompt, in which strangers' headlines stand.
+    """
+    error = mapping(body.get("error"))
+    details = items(error, "details")
+    quotas = [quota for detail in details for quota in items(detail, "violations")]
+    values = [error.get("code"), error.get("type")]
+    values += [detail.get("reason") for detail in details]
+    values += [quota.get("quotaId") for quota in quotas]
+    if vendor == "anthropic":  # it has no code for an account without credit
+        values.append(error.get("message"))
+    return "\n".join(map(text, values)).lower()
 
 
 def retry_after(headers: Mapping[str, str], body: Mapping[str, Any]) -> float:
@@ -213,9 +231,13 @@ def retry_after(headers: Mapping[str, str], body: Mapping[str, Any]) -> float:
         _seconds(headers.get("retry-after-ms", ""), 1000.0),
         _seconds(headers.get("retry-after", "")),
         _until(headers.get("retry-after", ""), headers.get("date", "")),
-        *(_seconds(text(detail.get("retryDelay")).removesuffix("s")) for detail in details),
+        *(float(delay[1]) for detail in details if (delay := _delay(detail.get("retryDelay")))),
     )
     return next((seconds for seconds in waits if seconds is not None), RETRY_S)
+
+
+def _delay(value: object) -> re.Match[str] | None:
+    return re.fullmatch(r"(\d{1,9}(?:\.\d{1,9})?)s", text(value))
 
 
 def _seconds(number: str, per_second: float = 1.0) -> float | None:
