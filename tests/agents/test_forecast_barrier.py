@@ -15,9 +15,13 @@ from pathlib import Path
 from typing import Any, Final
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from agents.contracts import VECTORS, Request
+from agent_config import GateSettings
+from agents.contracts import VECTORS, Feature, Request
 from agents.registry import AGENTS
+from agents.risk_gate import rules
 from tests.cases import cases
 from tests.doubles import scripted
 from tests.worlds import desks
@@ -128,6 +132,17 @@ def test_agents_that_read_the_forecast_see_it(
     changed = ticks(tmp_path / "wild", None, "budget", 1)[0]
     assert changed["l1"] == true["l1"]
     assert changed["agents"] != true["agents"]
+
+
+values = st.sampled_from(WILD) | st.floats(-100, 100)
+
+
+@given(st.fixed_dictionaries(dict.fromkeys(FORECAST, values)), st.floats(0, 1))
+def test_the_rules_of_the_gate_do_not_know_it(forecast: dict[str, Any], spread: float) -> None:
+    known = {name: Feature(name, value) for name, value in scripted.FEATURES.items()}
+    foretold = {name: Feature(name, value) for name, value in forecast.items()}
+    settings = GateSettings()
+    assert rules({**known, **foretold}, settings, spread) == rules(known, settings, spread)
 
 
 # --- what the sources mention ---------------------------------------------------------------------

@@ -113,6 +113,16 @@ def test_what_changes_while_it_is_read_is_read_again(
     assert file.refresh() == ([3], None)
 
 
+def test_a_file_that_grows_is_used_while_somebody_writes(path: Path, numbers: Numbers) -> None:
+    file = WatchedFile(path, numbers, grows=True)
+    file.refresh()
+    write(path, "2")
+    numbers.meanwhile = lambda: write(path, "3")
+    assert file.refresh() == ([2], None)
+    numbers.meanwhile = lambda: None
+    assert file.refresh() == ([3], None)
+
+
 def test_a_first_reading_of_a_file_that_changes_is_taken_and_read_again(
     path: Path, numbers: Numbers, file: WatchedFile[list[int]]
 ) -> None:

@@ -333,6 +333,22 @@ def test_an_account_that_cannot_be_asked_is_blocked(
         assert way.clients.blocked() == {vendor: detail} and len(way.sent) == 1
 
 
+QUOTED: Final = [
+    (422, OPENAI, {"error": {"message": "your prompt: hit by insufficient_quota error"}}),
+    (404, OPENAI, "<html>insufficient_quota</html>"),
+    (400, ANTHROPIC, {"error": {"message": "no"}, "prompt": "usage limits raised by regulator"}),
+    (400, GOOGLE, {"error": {"message": "api_key_invalid, says the headline"}}),
+    (429, GOOGLE, {**quota("Minute", RETRY_INFO), "help": "limits#perday"}),
+]
+
+
+@cases(("status", "vendor", "reply"), QUOTED)
+def test_a_word_that_a_reply_quotes_blocks_nobody(status: int, vendor: str, reply: Any) -> None:
+    with bench(lambda _: httpx2.Response(status, json=reply)) as way:
+        assert way.failure(vendor).detail == str(status)
+        assert not way.clients.blocked()
+
+
 @cases("vendor", VENDORS)
 @cases(("status", "headers", "again"), WAITS)
 def test_a_status_says_whether_to_ask_again_and_whether_it_is_billed(
