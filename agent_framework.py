@@ -234,7 +234,7 @@ def deliberate(  # noqa: C901 - every step of a debate, top to bottom
             worth = swarm.worth if swarm else None
             rule = apply_judge_veto(rule, judge, worth, settings.judge_hold)
         ruling = _ask_gate(debate, settings, context, rule, analyst_range)
-        opinions, judged = debate.reported(*OPINIONS), _judged(debate)
+        opinions, judged = debate.reported(*OPINIONS), _judge_report(debate)
         synthesis = synthesise(opinions, judged.weights if judged else {}, regime.trusted)
         panel = panel_of(
             opinions,
@@ -454,7 +454,7 @@ def _why_short(debate: DebateState) -> str:
     return words.pop() if len(words) == 1 and words <= REFUSALS else QUORUM
 
 
-def _judged(debate: DebateState) -> AgentReport | None:
+def _judge_report(debate: DebateState) -> AgentReport | None:
     """Return the report of an arbiter or a judge, None where none sits.
 
     It is UNJUDGED where that failed, UNHELD where too few analysts gave a report for a debate.

@@ -147,7 +147,7 @@ class Collector(Poller[NewsAnswer]):
     def latest(self, subject: NewsSubject, as_of: datetime, settings: NewsSettings) -> NewsView:
         """Return what was known at `as_of`. Reads only; never raises."""
         try:
-            items, status = self._known_items(subject, as_of, settings)
+            items, status = self._items_and_status(subject, as_of, settings)
             news = view(
                 items,
                 subject,
@@ -157,7 +157,7 @@ class Collector(Poller[NewsAnswer]):
                 half_life_hours=settings.half_life_hours,
                 max_items=settings.max_items,
             )
-            figures, figures_status = self._known_figures(subject, as_of, settings)
+            figures, figures_status = self._figures_and_status(subject, as_of, settings)
         except Exception as error:  # noqa: BLE001 - a tick goes on without news
             logger.warning("the news cannot be read (%s)", type(error).__name__)
             return NewsView(NewsStatus.BROKEN)
@@ -181,7 +181,7 @@ class Collector(Poller[NewsAnswer]):
 
     # --- reading ----------------------------------------------------------------------------------
 
-    def _known_items(
+    def _items_and_status(
         self, subject: NewsSubject, as_of: datetime, settings: NewsSettings
     ) -> tuple[list[NewsItem], NewsStatus]:
         """Return the items that may count, and the status if none does."""
@@ -201,7 +201,7 @@ class Collector(Poller[NewsAnswer]):
             statuses.append(status)
         return [*items.values()], _merged(statuses)
 
-    def _known_figures(
+    def _figures_and_status(
         self, subject: NewsSubject, as_of: datetime, settings: NewsSettings
     ) -> tuple[dict[str, float], NewsStatus]:
         """Return a company's figures and why there are some, or none."""

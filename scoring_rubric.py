@@ -299,6 +299,11 @@ def task_of(role: Role) -> str:
     return _lines(" ".join(parts))
 
 
+def system_text(role: Role, shape: Shape) -> str:
+    """Return what a role is told before any evidence, for a reply of a shape."""
+    return SHARED_PREFIX + "\n".join(_system_lines(role, shape))
+
+
 def _system_lines(role: Role, shape: Shape) -> Iterator[str]:
     yield f"You are the {role.title} of a small trading desk."
     yield task_of(role)
@@ -377,7 +382,7 @@ class RolePrompt(Prompt):
     def system(self) -> str:
         """The shared prefix and the role's own lines."""
         _, role, _ = self.about
-        return SHARED_PREFIX + "\n".join(_system_lines(role, self.shape))
+        return system_text(role, self.shape)
 
     @cached_property
     def user(self) -> str:

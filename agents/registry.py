@@ -95,6 +95,9 @@ REVIEWER: Final = scoring_rubric.REVIEWER
 TRADER: Final = seat(trader_agent.ROLE)
 """Who is asked alone where an opening would stand; it has no seat at a desk."""
 
+RUBRIC: Final = Path(str(scoring_rubric.__file__)).read_text(encoding="utf-8")
+"""The source of the rubric as this process runs it, whatever is installed meanwhile."""
+
 NAME: Final = re.compile(r"[a-z][a-z0-9_]*")
 
 UNSEATED: Final = (SCORER, REVIEWER, TRADER.role)
@@ -152,16 +155,19 @@ def _check(name: str, role: Role) -> None:
 def wording(settings: AgentSettings) -> str:
     """Return twelve hexadecimal digits that change with the prompts of a desk; kept with a tick.
 
-    They change with any edit of scoring_rubric.py and of the files of those who are asked there.
+    They cover what every seat of the desk, and of the desks below it on its ladder, is told, and
+    scoring_rubric.py whole, which writes the evidence. An influence is earned under one wording.
     """
-    return _digest(frozenset((*settings.desk(), settings.consulted())))
+    names = {name for desk in settings.ladder() for name in (*desk.desk(), desk.consulted())}
+    return _digest(frozenset(names))
 
 
 @cache
 def _digest(names: frozenset[str]) -> str:
-    seats = [file for file in (*SEATS, trader_agent) if file.ROLE.id in names]
-    # as text, so that line ends of another system are no other wording
+    roles = [seat.role for seat in (*AGENTS.values(), TRADER) if seat.role.id in names]
     texts = [
-        Path(str(file.__file__)).read_text(encoding="utf-8") for file in (scoring_rubric, *seats)
+        scoring_rubric.system_text(role, shape)
+        for role in (*roles, SCORER)
+        for shape in dict.fromkeys((role.shape, scoring_rubric.AHEAD.get(role.shape, role.shape)))
     ]
-    return hashlib.sha256("\0".join(texts).encode()).hexdigest()[:12]
+    return hashlib.sha256("\0".join((RUBRIC, *texts)).encode()).hexdigest()[:12]

@@ -21,7 +21,7 @@ from ..contracts import (
 from ..texts.fence import clean
 from .calls import Call
 from .replies import REASONING_KEPT
-from .scoring import NEUTRAL, Panel, moved
+from .scoring import NEUTRAL, Panel, add_adjustments
 from .swarm import Swarm
 
 OUTAGE: Final = "outage"
@@ -167,7 +167,7 @@ def score_chart_shape(
     context: DebateContext, adjustments: Mapping[str, float], source: SourceType, summary: str
 ) -> dict[str, dict[str, Any]]:
     """Return L1 plus adjustments as a score_chart dict, composite_bias included."""
-    scores = moved(context.scores, adjustments)
+    scores = add_adjustments(context.scores, adjustments)
     chart = {}
     for vector in VECTORS:
         note = context.notes.get(vector, "")

@@ -397,7 +397,7 @@ class ThesisReply(Argued):
         """Return what ends the trade, what it risks, and why it is declined."""
         return {
             **super().own_fields(features),
-            "falsifiers": _pending(self.invalidation, _asked_side(features), features),
+            "falsifiers": _pending(self.invalidation, _order_side(features), features),
             "declined": self.decline,
             "decline_code": str(self.reason_code) if self.decline else "",
         }
@@ -818,11 +818,11 @@ def _side(
         return BIASES.get(report.bias, 0)
     if role.kind == "trader":
         # Who declines argues against the opening that it was asked about.
-        return _asked_side(features) * (-1 if report.declined else 1)
+        return _order_side(features) * (-1 if report.declined else 1)
     return report_side(role, moves)
 
 
-def _asked_side(features: Features) -> int:
+def _order_side(features: Features) -> int:
     """Return the side of the opening that a trader is asked about: +1, -1, or 0 for none."""
     order = features.get(ORDER_SIDE)
     return {"BUY": 1, "SELL": -1}.get(str(order.value), 0) if order else 0

@@ -215,7 +215,7 @@ def adjust(debate: Mapping[str, float], multiplier: float) -> dict[str, float]:
     }
 
 
-def moved(l1: Mapping[str, float], adjustments: Mapping[str, float]) -> dict[str, float]:
+def add_adjustments(l1: Mapping[str, float], adjustments: Mapping[str, float]) -> dict[str, float]:
     """Return L1 plus adjustment, within [-1, +1]; an adjustment of 0 leaves L1 bit for bit."""
     return {
         vector: round(clamp(l1[vector] + adjustments[vector], 1.0), SCORE_DECIMALS)

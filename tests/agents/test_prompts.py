@@ -13,7 +13,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from datetime import datetime
 from functools import cache
-from pathlib import Path
 from typing import Any, get_args
 
 import pytest
@@ -23,7 +22,7 @@ from hypothesis import strategies as st
 import scoring_rubric
 from agent_config import GATE_ID, JUDGE_ID, MAX_PROMPT_BYTES, MODES, PROMPT_BYTES, READER_ID
 from agent_framework import consult_trader
-from agents import registry, technical_agent, trader_agent
+from agents import registry
 from agents.contracts import (
     EVENT_CLASSES,
     OPINIONS,
@@ -45,7 +44,6 @@ from agents.evidence import grounded, with_scores
 from agents.features import FEATURES, PRICE, ROWS, ids_of
 from agents.registry import AGENTS, SCORER, TRADER, wording
 from agents.risk_gate import as_features, rules
-from agents.swarm import judge_agent
 from agents.texts.fence import NONCE_PLACEHOLDER, clean, without_nonce
 from scoring_rubric import (
     ASSET_NOTES,
@@ -365,31 +363,59 @@ def test_what_an_asset_is_like_is_told_to_all_but_the_gate() -> None:
 # --- the version of the wording --------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("file", "desks"),
-    [
-        (scoring_rubric, {*MODES}),
-        (technical_agent, {"budget", "full", "firm"}),
-        (trader_agent, {"firm"}),
-        (judge_agent, {"swarm"}),
-    ],
-)
-def test_any_edit_of_a_desks_files_is_another_wording(
-    file: Any, desks: set[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def wordings(text: str, ends: str) -> dict[str, str]:
-        copy.write_text(text, encoding="utf-8", newline=ends)
-        registry._digest.cache_clear()
-        return {mode: wording(settings(mode=mode).agents) for mode in MODES}
-
-    text, copy = Path(file.__file__).read_text(encoding="utf-8"), tmp_path / "edited.py"
-    before = wordings(text, "\n")
-    monkeypatch.setattr(file, "__file__", str(copy))
-    assert wordings(text, "\r\n") == before, "line ends of another system are no other wording"
-    after = wordings(text.replace("evidence", "Evidence", 1), "\n")
-    assert {mode for mode in MODES if after[mode] != before[mode]} == desks
-    assert len({*before.values()}) == len(MODES)
+def wordings() -> dict[str, str]:
     registry._digest.cache_clear()
+    return {mode: wording(settings(mode=mode).agents) for mode in MODES}
+
+
+@pytest.fixture
+def edits(monkeypatch: pytest.MonkeyPatch) -> Iterator[pytest.MonkeyPatch]:
+    """Patches of what prompts are made of, and no digest of them afterwards."""
+    yield monkeypatch
+    monkeypatch.undo()
+    registry._digest.cache_clear()
+
+
+@pytest.mark.parametrize("seat", [*AGENTS, TRADER.role.id])
+def test_another_task_of_a_seat_is_another_wording_of_every_desk_that_may_ask_it(
+    seat: str, edits: pytest.MonkeyPatch
+) -> None:
+    """A desk whose money is short asks a desk below it."""
+    asks = {
+        mode: {
+            name
+            for desk in settings(mode=mode).agents.ladder()
+            for name in (*desk.desk(), desk.consulted())
+        }
+        for mode in MODES
+    }
+    before = wordings()
+    other = TRADER if seat == TRADER.role.id else AGENTS[seat]
+    other = replace(other, role=replace(other.role, task="Read nothing."))
+    if seat == TRADER.role.id:
+        edits.setattr(registry, "TRADER", other)
+    else:
+        edits.setattr(registry, "AGENTS", {**AGENTS, seat: other})
+    after = wordings()
+    changed = {mode for mode in MODES if after[mode] != before[mode]}
+    assert changed == {mode for mode in MODES if seat in asks[mode]}
+
+
+def test_words_that_prompts_take_from_elsewhere_and_the_rubric_itself_are_covered(
+    edits: pytest.MonkeyPatch,
+) -> None:
+    before = wordings()
+    assert len({*before.values()}) == len(MODES)
+    replies = {
+        shape: text.replace("THIN_DATA", "FEW_BARS")
+        for shape, text in scoring_rubric.REPLIES.items()
+    }
+    edits.setattr(scoring_rubric, "REPLIES", replies)
+    worded = wordings()
+    edits.setattr(registry, "RUBRIC", f"{registry.RUBRIC}# another way to write evidence")
+    edited = wordings()
+    for mode in MODES:
+        assert len({before[mode], worded[mode], edited[mode]}) == 3
 
 
 # --- the size --------------------------------------------

@@ -19,7 +19,7 @@ from agents.contracts import (
     GateReason,
     GateRuling,
 )
-from agents.debate.scoring import CountedReport, adjust, moved, synthesise
+from agents.debate.scoring import CountedReport, add_adjustments, adjust, synthesise
 from agents.registry import AGENTS
 from agents.risk_gate import merged
 from torra.config import Profile, Risk
@@ -84,7 +84,7 @@ def test_no_desk_moves_a_score_past_its_bound(scaled: Any, record_property: Any)
         debated = synthesise(desk(chance))
         low, high = sorted((share(chance), share(chance)))
         weak, strong = adjust(debated.debate, low), adjust(debated.debate, high)
-        told = {v: {"score": s, "note": ""} for v, s in moved(l1, strong).items()}
+        told = {v: {"score": s, "note": ""} for v, s in add_adjustments(l1, strong).items()}
         final = blend(l1, {**told, "composite_bias": {"score": 0.0, "note": ""}})
         for vector in VECTORS:
             shift = abs(debated.debate[vector] - debated.analyst_avg[vector])

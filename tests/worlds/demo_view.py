@@ -445,9 +445,9 @@ def record(
     reports, deliberation = (argue or debate)(instance, timeframe, l1, source, place)
     multiplier, veto = deliberation["ruling"]["multiplier"], deliberation["ruling"]["veto"]
     adjustments = deliberation["adjustments"]
-    agents = scoring.moved(l1, adjustments)
+    agents = scoring.add_adjustments(l1, adjustments)
     finals = {v: scoring.blended(l1[v], agents[v]) for v in VECTORS}
-    free = scoring.moved(l1, scoring.adjust(deliberation["debate"], 1.0))
+    free = scoring.add_adjustments(l1, scoring.adjust(deliberation["debate"], 1.0))
     ungated = {v: scoring.blended(l1[v], free[v]) for v in VECTORS}
     high = max(bar["high"] for bar in series[: place + 1])
     close = series[place]["close"]

@@ -19,7 +19,14 @@ from agent_framework import blend
 from agents import risk_gate
 from agents.contracts import SIDES, VECTORS, WINNERS, AgentReport, Feature, GateRuling
 from agents.debate.deliberation import with_bias
-from agents.debate.scoring import UNJUDGED, CountedReport, adjust, moved, spread, synthesise
+from agents.debate.scoring import (
+    UNJUDGED,
+    CountedReport,
+    add_adjustments,
+    adjust,
+    spread,
+    synthesise,
+)
 from agents.registry import AGENTS
 from torra.clock import duration
 from torra.config import Profile
@@ -85,7 +92,7 @@ def deliberated(
     ruling = risk_gate.merged(rule, gate.report.ruling if asked and gate else None)
     adjusted = adjust(said.debate, ruling.multiplier)
     l1 = dict(zip(VECTORS, tick.l1, strict=True))
-    chart = {v: {"score": s, "note": ""} for v, s in moved(l1, adjusted).items()}
+    chart = {v: {"score": s, "note": ""} for v, s in add_adjustments(l1, adjusted).items()}
     blended = blend(l1, with_bias(chart, ""))
     beside = [found for found in (manager, gate) if heard and found]
     spoken = [found.report for found in (*heard.values(), *beside)]

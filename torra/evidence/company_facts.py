@@ -54,7 +54,7 @@ class CompanyHistory(RowHistory[FactRow, Filed]):
         row = stored.row
         return row.known_at, kind_of_source(row.source) == "file", stored.number
 
-    def _made(self, rows: Sequence[FactRow]) -> Filed:
+    def _snapshot(self, rows: Sequence[FactRow]) -> Filed:
         return tuple(rows)
 
 

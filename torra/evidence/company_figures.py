@@ -170,12 +170,12 @@ def read(books: Books) -> CompanyFigures | None:
         abroad=" 20-F" in newest.source or " 40-F" in newest.source,
         reported=newest.value,
         counted=counted,
-        amounts=_known(amounts),
-        ratios=_known(ratios),
+        amounts=_without_nan(amounts),
+        ratios=_without_nan(ratios),
     )
 
 
-def _known(numbers: Mapping[str, float]) -> dict[str, float | None]:
+def _without_nan(numbers: Mapping[str, float]) -> dict[str, float | None]:
     return {name: None if math.isnan(value) else value for name, value in numbers.items()}
 
 

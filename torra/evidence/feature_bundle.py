@@ -146,7 +146,7 @@ class LazyFeatures(Mapping[str, Feature]):
         self._moment = moment
         self._price_decimals = price_decimals
         self._values: dict[str, Numbers] = {}
-        self._made: dict[str, Feature] = {}
+        self._features: dict[str, Feature] = {}
 
     def __getitem__(self, name: str) -> Feature:
         feature: Feature | None = self.get(name)
@@ -156,13 +156,13 @@ class LazyFeatures(Mapping[str, Feature]):
 
     def get(self, name: str, default: Any = None) -> Any:
         """Return a feature by its id, or `default`; what goes wrong in its block is raised."""
-        feature = self._made.get(name)
+        feature = self._features.get(name)
         if feature is None:
             block = name.partition(".")[0]
             values = self._values.get(block) or self._block(block)
             if name not in values:
                 return default
-            feature = self._made[name] = self._feature(name, values[name])
+            feature = self._features[name] = self._feature(name, values[name])
         return feature
 
     def __iter__(self) -> Iterator[str]:
@@ -284,7 +284,7 @@ def build(
     _check_times(bar_time, timeframe, as_of, view, headlines, known_at or as_of)
     explained, regime = explain(row), market_regime.read(row)
 
-    known = _Known(
+    inputs = _BlockInputs(
         row, regime, spread, bars_held, bar_age, memory, view, headlines, calendar, numbers, host,
         spreads, forecaster, experts,
     )  # fmt: skip
@@ -293,7 +293,7 @@ def build(
         symbol=symbol,
         timeframe=timeframe,
         scores={vector: float(row[vector]) for vector in VECTORS},
-        features=LazyFeatures(blocks, known.block, iso(as_of), digits + EXTRA_DIGITS),
+        features=LazyFeatures(blocks, inputs.block, iso(as_of), digits + EXTRA_DIGITS),
         regime=regime,
         explained=explained,
     )
@@ -328,9 +328,11 @@ def with_experts_of(
     features = bundle.features
     if not isinstance(features, LazyFeatures):
         return bundle
-    known = _Known(row, bundle.regime, bars=bars, outside=outside or NO_OUTSIDE, spreads=spreads)
+    inputs = _BlockInputs(
+        row, bundle.regime, bars=bars, outside=outside or NO_OUTSIDE, spreads=spreads
+    )
     for name in _EXPERTS:
-        features = features.with_block(name, known.block(name))
+        features = features.with_block(name, inputs.block(name))
     return replace(bundle, features=features)
 
 
@@ -364,7 +366,7 @@ def _check_times(
         )
 
 
-class _Known(NamedTuple):
+class _BlockInputs(NamedTuple):
     """What the blocks are made of: the arguments of `build`."""
 
     row: Mapping[str, float]
@@ -387,18 +389,18 @@ class _Known(NamedTuple):
         return _BLOCKS[name](self)
 
 
-def _host(known: _Known) -> Numbers:
+def _host(inputs: _BlockInputs) -> Numbers:
     # Eight digits: nobody here knows the scale of a host's number.
-    return {f"host.{name}": float(f"{value + 0.0:.8g}") for name, value in known.host.items()}
+    return {f"host.{name}": float(f"{value + 0.0:.8g}") for name, value in inputs.host.items()}
 
 
 def _of_row(block: str, row: Mapping[str, float]) -> Numbers:
     return {name: row[column] for name, column in ROW_BLOCKS[block].items()}
 
 
-def _technical(known: _Known) -> Numbers:
+def _technical(inputs: _BlockInputs) -> Numbers:
     """Return the indicators, and the gap as percent of the close before."""
-    row = known.row
+    row = inputs.row
     gap = row["gap_atr"] * row["atr14"]
     # The row has no open and no close before: both follow from body and gap.
     before = row["close"] - row["body_atr"] * row["atr14"] - gap
@@ -406,16 +408,16 @@ def _technical(known: _Known) -> Numbers:
     return _of_row("technical", row) | {"technical.gap_pct": gap_pct}
 
 
-def _forecast(known: _Known) -> Numbers:
-    forecast = known.forecaster(known.row, known.news)
+def _forecast(inputs: _BlockInputs) -> Numbers:
+    forecast = inputs.forecaster(inputs.row, inputs.news)
     return {f"forecast.{name}": value for name, value in forecast._asdict().items()}
 
 
-def _market(known: _Known) -> Numbers:
+def _market(inputs: _BlockInputs) -> Numbers:
     """Return the market; the outside numbers are there for a swarm's experts alone."""
-    row, memory, range_atr, beyond = known.row, known.memory, None, None
-    if known.bars is not None:
-        high, low = (known.bars.newest(name, 1)[0] for name in ("high", "low"))
+    row, memory, range_atr, beyond = inputs.row, inputs.memory, None, None
+    if inputs.bars is not None:
+        high, low = (inputs.bars.newest(name, 1)[0] for name in ("high", "low"))
         # A market that does not move has no range.
         range_atr = 0.0 if row["atr14"] == 0.0 else (high - low) / row["atr14"]
         beyond = market_regime.Beyond(high, low, row["close"], row["swing_high"], row["swing_low"])
@@ -423,20 +425,20 @@ def _market(known: _Known) -> Numbers:
         range_atr=range_atr,
         volume_ratio=row["volume_ratio"],
         gap_atr=row["gap_atr"],
-        bar_age=known.bar_age,
-        beyond=beyond if known.experts else None,
+        bar_age=inputs.bar_age,
+        beyond=beyond if inputs.experts else None,
     )
-    odd = _anomalies(range_atr, row["volume_ratio"], known.outside) if known.experts else {}
+    odd = _anomalies(range_atr, row["volume_ratio"], inputs.outside) if inputs.experts else {}
     flags += tuple(name for name, holds in odd.items() if holds)
     unknown = " ".join(name for name, holds in odd.items() if holds is None) or None
     return {
-        SPREAD_ATR: _spread_atr(known.spread, row["atr14"]),
-        "market.valid_bars": float(known.bars_held),
-        "market.bar_age": known.bar_age,
+        SPREAD_ATR: _spread_atr(inputs.spread, row["atr14"]),
+        "market.valid_bars": float(inputs.bars_held),
+        "market.bar_age": inputs.bar_age,
         "market.session": memory.get("session"),
         "market.day_of_week": memory.get("day_of_week"),
         "market.range_atr": range_atr,
-        "market.regime": known.regime.name,
+        "market.regime": inputs.regime.name,
         "market.triage": " ".join(flags) or None,
         **({"market.triage_unknown": unknown} if odd else {}),
     }
@@ -469,8 +471,8 @@ def _spread_atr(spread: float | None, atr: float) -> float | None:
     return min(spread / atr, MAX_SPREAD_ATR) if atr > 0.0 else MAX_SPREAD_ATR
 
 
-def _spreads(known: _Known) -> Numbers:
-    view, atr = known.spreads, known.row["atr14"]
+def _spreads(inputs: _BlockInputs) -> Numbers:
+    view, atr = inputs.spreads, inputs.row["atr14"]
     return {
         "spread.available": float(view.last is not None),
         "spread.last": view.last,
@@ -480,24 +482,24 @@ def _spreads(known: _Known) -> Numbers:
     }
 
 
-def _expert_bars(known: _Known) -> ExpertBars | None:
-    return ExpertBars.of(known.bars, known.row["atr14"]) if known.bars is not None else None
+def _expert_bars(inputs: _BlockInputs) -> ExpertBars | None:
+    return ExpertBars.of(inputs.bars, inputs.row["atr14"]) if inputs.bars is not None else None
 
 
-def _liquidity(known: _Known) -> Numbers:
-    delta = known.outside.numbers.get(flow_readings.DELTA)
-    return liquidity_readings.read(_expert_bars(known), None if isinstance(delta, str) else delta)
+def _liquidity(inputs: _BlockInputs) -> Numbers:
+    delta = inputs.outside.numbers.get(flow_readings.DELTA)
+    return liquidity_readings.read(_expert_bars(inputs), None if isinstance(delta, str) else delta)
 
 
-def _micro(known: _Known) -> Numbers:
+def _micro(inputs: _BlockInputs) -> Numbers:
     return {
-        f"micro.spread_{name}": getattr(known.spreads.hour, name, None)
+        f"micro.spread_{name}": getattr(inputs.spreads.hour, name, None)
         for name in ("percentile", "jump", "count")
     }
 
 
-def _memory(known: _Known) -> Numbers:
-    memory = known.memory
+def _memory(inputs: _BlockInputs) -> Numbers:
+    memory = inputs.memory
     chances = memory.get("next_probabilities") or {}
     next_states = {
         side: [chances[state] for state in states if state in chances]
@@ -506,15 +508,15 @@ def _memory(known: _Known) -> Numbers:
     return {
         **{name: memory.get(key) for name, key in MEMORY_KEYS.items()},
         **{
-            f"memory.next_{side}": math.fsum(known) if known else None
-            for side, known in next_states.items()
+            f"memory.next_{side}": math.fsum(inputs) if inputs else None
+            for side, inputs in next_states.items()
         },
         "memory.consensus_last": (memory.get("sentiment_trend") or [None])[-1],
     }
 
 
-def _events(known: _Known) -> Numbers:
-    calendar = known.calendar
+def _events(inputs: _BlockInputs) -> Numbers:
+    calendar = inputs.calendar
     return {
         "events.available": float(calendar.status in IN_FORCE),
         "events.to_next_min": calendar.to_next,
@@ -522,8 +524,8 @@ def _events(known: _Known) -> Numbers:
     }
 
 
-def _news(known: _Known) -> Numbers:
-    view = known.news
+def _news(inputs: _BlockInputs) -> Numbers:
+    view = inputs.news
     values: Numbers = {
         "news.available": float(view.unique > 0),
         "news.items": _counted(view),
@@ -548,7 +550,7 @@ def _counted(view: NewsView) -> float | None:
     return float(view.unique) if view.unique or view.status in ANSWERED else None
 
 
-def _mood(known: _Known) -> Numbers:
+def _mood(inputs: _BlockInputs) -> Numbers:
     """Return the mood, as the last bars and the headlines show it.
 
     A close that did not change, and the volume of a bar that closed where it opened, count half to
@@ -557,14 +559,14 @@ def _mood(known: _Known) -> Numbers:
     """
     positions = any(
         value is not None
-        for name, value in known.outside.numbers.items()
+        for name, value in inputs.outside.numbers.items()
         if name.startswith(POSITIONS)
     )
-    up_bars, up_volume, streak = _moves(known.bars)
+    up_bars, up_volume, streak = _moves(inputs.bars)
     return {
         "sentiment.positioning_available": float(positions),
-        "sentiment.news": known.news.score,
-        "sentiment.news_items": _counted(known.news),
+        "sentiment.news": inputs.news.score,
+        "sentiment.news_items": _counted(inputs.news),
         "sentiment.up_bars": up_bars,
         "sentiment.up_volume": up_volume,
         "sentiment.streak": streak,
@@ -592,28 +594,28 @@ def _direction(first: float, then: float) -> int:
     return (then > first) - (then < first)
 
 
-def _fundamentals(known: _Known) -> Numbers:
+def _fundamentals(inputs: _BlockInputs) -> Numbers:
     available, *ids = ids_of("fundamentals")
-    figures = {name: known.news.fundamentals.get(name.partition(".")[2]) for name in ids}
+    figures = {name: inputs.news.fundamentals.get(name.partition(".")[2]) for name in ids}
     there = any(plain(value, 0) is not None for value in figures.values())
     return {available: float(there), **figures}
 
 
-def _sources(known: _Known) -> Numbers:
+def _sources(inputs: _BlockInputs) -> Numbers:
     """Return the status of each source, and the minutes that the gate compares with its windows.
 
     These minutes count from the tick, which may run later than the close: when an event is due is
     known beforehand. Companions and order flow have a source only where there are some.
     """
-    statuses = known.outside.statuses
+    statuses = inputs.outside.statuses
     return {
-        "source.news": str(known.news.status),
-        "source.events": known.calendar.status,
-        "source.events_ahead_min": known.calendar.ahead,
-        "source.events_behind_min": known.calendar.behind,
-        "source.fundamentals": str(known.news.fundamentals_status),
+        "source.news": str(inputs.news.status),
+        "source.events": inputs.calendar.status,
+        "source.events_ahead_min": inputs.calendar.ahead,
+        "source.events_behind_min": inputs.calendar.behind,
+        "source.fundamentals": str(inputs.news.fundamentals_status),
         **{
-            f"source.{block}": known.outside.statuses.get(block, str(NewsStatus.OFF))
+            f"source.{block}": inputs.outside.statuses.get(block, str(NewsStatus.OFF))
             for block in BLOCKS
         },
         **{
@@ -625,20 +627,20 @@ def _sources(known: _Known) -> Numbers:
     }
 
 
-def _outside(block: str) -> Callable[[_Known], Numbers]:
+def _outside(block: str) -> Callable[[_BlockInputs], Numbers]:
     """Return a block of the outside numbers: those that the symbol's asset class reads."""
 
-    def numbers(known: _Known) -> Numbers:
-        values = known.outside.numbers
+    def numbers(inputs: _BlockInputs) -> Numbers:
+        values = inputs.outside.numbers
         return {name: value for name, value in values.items() if name.startswith(block)}
 
     return numbers
 
 
 _EXPERTS: Final = ("liquidity", "micro", "geometry")
-_BLOCKS: Final[Mapping[str, Callable[[_Known], Numbers]]] = {
-    "scores": lambda known: _of_row("scores", known.row),
-    "component": lambda known: _of_row("component", known.row),
+_BLOCKS: Final[Mapping[str, Callable[[_BlockInputs], Numbers]]] = {
+    "scores": lambda inputs: _of_row("scores", inputs.row),
+    "component": lambda inputs: _of_row("component", inputs.row),
     "technical": _technical,
     "forecast": _forecast,
     "market": _market,
@@ -654,6 +656,6 @@ _BLOCKS: Final[Mapping[str, Callable[[_Known], Numbers]]] = {
     # Those of a swarm's experts come last.
     "liquidity": _liquidity,
     "micro": _micro,
-    "geometry": lambda known: geometry_readings.read(_expert_bars(known), known.row),
+    "geometry": lambda inputs: geometry_readings.read(_expert_bars(inputs), inputs.row),
 }
 """What returns the values of a block by the id of their feature."""

@@ -199,7 +199,7 @@ class RowHistory(ABC, Generic[Row, Then]):
         self._lock = threading.Lock()
         self._rows: list[tuple[Stored[Row], datetime]] = []
         self._moments: list[datetime] = []
-        self._last: tuple[list[datetime], int, Then] = self._moments, 0, self._made([])
+        self._last: tuple[list[datetime], int, Then] = self._moments, 0, self._snapshot([])
 
     def add(self, rows: Iterable[Stored[Row]]) -> None:
         """Add rows; those that are there already may come again."""
@@ -217,7 +217,7 @@ class RowHistory(ABC, Generic[Row, Then]):
         now = self._moments
         known = bisect_right(now, as_of)
         if now is not moments or known != count:
-            then = self._made([stored.row for stored, at in self._rows if at <= as_of])
+            then = self._snapshot([stored.row for stored, at in self._rows if at <= as_of])
             self._last = now, known, then
         return then
 
@@ -230,7 +230,7 @@ class RowHistory(ABC, Generic[Row, Then]):
         """Return the order in which rows are heard."""
 
     @abstractmethod
-    def _made(self, rows: Sequence[Row]) -> Then:
+    def _snapshot(self, rows: Sequence[Row]) -> Then:
         """Return what some rows, in their order, come to."""
 
 
@@ -242,7 +242,7 @@ class SeriesHistory(RowHistory[SeriesRow, SeriesThen | None]):
         row = stored.row
         return row.known_at, moment, kind_of_source(row.source) == "file", stored.number, row
 
-    def _made(self, rows: Sequence[SeriesRow]) -> SeriesThen | None:
+    def _snapshot(self, rows: Sequence[SeriesRow]) -> SeriesThen | None:
         newest = {row.at: row for row in rows}
         if not newest:
             return None

@@ -149,7 +149,7 @@ class OutsideShelf:
         """Read what is stored for a subject, so that its first tick need not; never raises."""
         try:
             self._series(series_for(subject))
-            self._known_values(subject, self._filed(subject, LATEST))
+            self._fair_values(subject, self._filed(subject, LATEST))
         except Exception as error:  # noqa: BLE001 - the tick will say so
             logger.warning("the outside numbers cannot be read (%s)", type(error).__name__)
 
@@ -159,7 +159,7 @@ class OutsideShelf:
             return ()
         return self._companies([subject.ticker])[0].then(as_of)
 
-    def _known_values(self, subject: NewsSubject, filed: Filed) -> tuple[Known, ...]:
+    def _fair_values(self, subject: NewsSubject, filed: Filed) -> tuple[Known, ...]:
         """Return a company's values, worked out once for what it had reported."""
         kept = self._company_values.get(subject.ticker)
         if kept is None or kept[0] is not filed:
@@ -182,7 +182,7 @@ class OutsideShelf:
         if kept is None or kept[0] != day or any(a is not b for a, b in zip(kept[1], values)):  # noqa: B905 - of one subject
             worked = [*pieces(subject, then.get, own)]
             if company_numbers.reads_company(subject):
-                company = self._known_values(subject, filed)
+                company = self._fair_values(subject, filed)
                 worked.append(company_numbers.piece(company, subject, own, day))
             kept = self._pieces[subject, who] = day, values, worked
         return kept[2]

@@ -224,7 +224,7 @@ def changes_shown(changes: Iterable[Change]) -> list[ChangeLine]:
     """Return changes as a page shows them, text only."""
     return [
         ChangeLine(
-            **asdict(_kept_change(change.name, change.before, change.after, change.way)),
+            **asdict(_change_row(change.name, change.before, change.after, change.way)),
             default=figures.sanitize(shown(change.default), LONGEST),
             way=change.way,
             guarded=change.guarded,
@@ -236,12 +236,12 @@ def changes_shown(changes: Iterable[Change]) -> list[ChangeLine]:
 def changes_kept(told: Iterable[Values]) -> list[KeptChange]:
     """Return the changes of an entry of the history as a page shows them."""
     return [
-        _kept_change(str(row.get("place", "")), row.get("before"), row.get("after"), row.get("way"))
+        _change_row(str(row.get("place", "")), row.get("before"), row.get("after"), row.get("way"))
         for row in told
     ]
 
 
-def _kept_change(name: str, before: JsonValue, after: JsonValue, way: object) -> KeptChange:
+def _change_row(name: str, before: JsonValue, after: JsonValue, way: object) -> KeptChange:
     glyph, words, tone = WAYS.get(str(way), WAYS[""])
     old, new = (figures.sanitize(shown(value), LONGEST) for value in (before, after))
     title = figures.sanitize(called(name), 120)

@@ -31,7 +31,7 @@ from agents.features import number
 from torra.providers.rules.argument import capital
 from torra.providers.rules.peer_reports import analysts, researchers
 from torra.providers.rules.replies import DECIMALS, Reply, cite, late_factor
-from torra.providers.rules.rule import left_of, word
+from torra.providers.rules.rule import linear_factor, word
 
 VETO_BELOW: Final = 0.25
 """Multiplier below which an opening is vetoed."""
@@ -103,7 +103,7 @@ def _volatility(request: Request) -> RiskFactor | None:
     rank = f"above {value:.0f}% of its past" if value >= 0.5 else "the lowest of its past"
     words = f"volatility is {rank}, and size is cut from {VOLATILE:.0f}% on"
     return RiskFactor(
-        GateReason.HIGH_VOLATILITY, left_of(value, VOLATILE, 100.0, 0.6), words, (name,)
+        GateReason.HIGH_VOLATILITY, linear_factor(value, VOLATILE, 100.0, 0.6), words, (name,)
     )
 
 
@@ -154,7 +154,7 @@ def _weakness(request: Request) -> RiskFactor | None:
         f"{len(mean_of) + len(surer)} of {len(request.reports)} reports scored, with a mean trust "
         f"of {mean:.2f}, and size is cut below {TRUSTED:.2f}"
     )
-    return RiskFactor(GateReason.WEAK_CASE, left_of(mean, TRUSTED, TRUSTED / 2.0, 0.6), words)
+    return RiskFactor(GateReason.WEAK_CASE, linear_factor(mean, TRUSTED, TRUSTED / 2.0, 0.6), words)
 
 
 def _lateness(request: Request) -> RiskFactor | None:
@@ -187,7 +187,9 @@ def _spread(request: Request) -> RiskFactor | None:
     if own is None or own <= begin:
         return None
     words = f"the spread of the bar is {own:.2f} ATR, and size is cut from {begin:.2f} on"
-    return RiskFactor(GateReason.WIDE_SPREAD, left_of(own, begin, 2.0 * begin, 0.0), words, (name,))
+    return RiskFactor(
+        GateReason.WIDE_SPREAD, linear_factor(own, begin, 2.0 * begin, 0.0), words, (name,)
+    )
 
 
 def _event(request: Request) -> RiskFactor | None:
@@ -196,7 +198,7 @@ def _event(request: Request) -> RiskFactor | None:
     minutes = number(request.features, name)
     if minutes is None or not 0.0 <= minutes < 180.0:
         return None
-    factor = left_of(minutes, 180.0, 30.0, 0.8)
+    factor = linear_factor(minutes, 180.0, 30.0, 0.8)
     words = f"a scheduled event in {minutes:.0f} minutes"
     return RiskFactor(GateReason.SCHEDULED_EVENT, factor, words, (name,))
 

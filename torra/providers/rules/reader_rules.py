@@ -25,7 +25,7 @@ from torra.providers.rules.replies import BIAS, Reply, argued, cite, level
 from torra.providers.rules.rule import (
     ADX,
     REGIME,
-    left_of,
+    linear_factor,
     mean_lean,
     ramp,
     side_of,
@@ -147,7 +147,7 @@ def _factors(features: Features) -> dict[str, float]:
     for name, danger in DANGERS.items():
         value = number(features, name)
         if value is not None and value >= 0.0:
-            factors[name] = left_of(value, *danger)
+            factors[name] = linear_factor(value, *danger)
     odd = [ODD[flag] for flag in _flags(features) if flag in ODD]
     factors[TRIAGE] = min(odd, default=1.0)
     return {name: factor for name, factor in factors.items() if factor < 1.0}

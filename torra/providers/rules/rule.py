@@ -138,6 +138,6 @@ def word(features: Features, name: str) -> str | None:
     return feature.value if feature and isinstance(feature.value, str) else None
 
 
-def left_of(value: float, start: float, end: float, least: float) -> float:
+def linear_factor(value: float, start: float, end: float, least: float) -> float:
     """Return the factor of a danger: 1 up to `start`, `least` from `end` on."""
     return 1.0 - (1.0 - least) * ramp(value, start, end)
