@@ -493,6 +493,13 @@ def pulled(**more: Any) -> str:
     return page_text(tick_record({**PULLED, "composites": of, **more}))
 
 
+def test_the_sentence_of_a_page_stays_as_it_is() -> None:
+    """Home keeps records with the sentence that their page has."""
+    for more in ({}, {"composite": 0.6, "consensus": 0.2}, {"consensus": 0.1}):
+        sentence = pulled(**more)
+        assert pulled(sentence=sentence, **more) == sentence
+
+
 def test_an_earlier_composite_against_this_bar_is_told() -> None:
     whole = (
         "Does nothing in BTCUSD on M15: x; H1 of 2021-10-27 05:00 UTC (−0.30) pulls the other way."

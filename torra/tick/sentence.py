@@ -139,7 +139,7 @@ class Finished:
 
 
 def page_text(record: TickRecord) -> str:
-    """Return the sentence of a record as a page says it now."""
+    """Return the sentence of a record as a page says it now; that of a page stays as it is."""
     return _with_others(_with_side(in_page_words(record.sentence), record), record)
 
 
@@ -257,7 +257,9 @@ def _with_others(said: str, record: TickRecord) -> str:
     if EARLIER in said:
         long = said.replace(EARLIER, f"the {name} agents' answers of {when}")
     elif (shown := _against(record, other[1])) and said.endswith("."):
-        long = f"{said[:-1]}; {name} of {when} ({shown}) pulls the other way."
+        note = f"; {name} of {when} ({shown}) pulls the other way."
+        # A record that is kept for a glance has the sentence of its page already.
+        long = said if said.endswith(note) else said[:-1] + note
     else:
         return said
     return long if len(long.split()) <= MOST_TOLD else said
