@@ -112,7 +112,7 @@ LARGEST: Final = 1e10
 OWN_FLAGS: Final = frozenset(
     {
         *("clamped", "ungrounded", "out_of_focus", "conceded"),
-        *("old_shape", "misplaced", "no_number", "repeated", "unfalsified", "invented"),
+        *("misplaced", "no_number", "repeated", "unfalsified", "invented"),
     }
 )
 """Flags that only the framework sets; a model's own flags are prose."""

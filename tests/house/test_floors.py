@@ -264,8 +264,8 @@ def test_a_circle_is_seen() -> None:
         ("torra/desk/wiring", "torra/trading/courier", True),
         ("torra/trading/courier", "torra/desk/wiring", False),
         ("torra/replay/runner", "torra/dashboard/app", False),
-        ("agents/debate/panel", "agent_config", True),
-        ("agents/debate/panel", "torra/errors", False),
+        ("agents/debate/scoring", "agent_config", True),
+        ("agents/debate/scoring", "torra/errors", False),
         ("torra/errors", "torra/market/regime", False),
     ],
 )

@@ -148,3 +148,14 @@ def test_the_table_beside_ta_lib_is_of_indicators_that_agree() -> None:
     section = section[: section.index("## Replays")]
     assert "**missed**" not in section and "| columns that both have | 23 |" in section
     assert 'make bench BENCH="--only indicators"' in section
+
+
+def test_every_file_that_the_docs_name_by_its_path_is_there() -> None:
+    pages = [*(ROOT / "docs").glob("*.md"), ROOT / "README.md", ROOT / "CONTRIBUTING.md"]
+    named = {
+        (page.name, path)
+        for page in pages
+        for path in re.findall(r"`((?:\w+/)+\w+\.py)`", page.read_text("utf-8"))
+    }
+    assert len(named) > 200
+    assert not [(name, path) for name, path in named if not (ROOT / path).exists()]
