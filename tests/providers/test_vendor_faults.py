@@ -370,7 +370,7 @@ def test_a_late_answer_is_paid_for_and_not_used(tmp_path: Path, tries: Tries) ->
             VendorServer(script) as server,
             vendor_line.line(server, vendor, timeout_seconds=2.4) as line,
         ):
-            return vendor_desk.tick(folder / vendor, line.provider, line.settings)
+            return vendor_desk.tick(folder / vendor, line.provider, line.settings, late=5.0)
 
     for attempt in tries():
         with ThreadPoolExecutor(len(VENDORS)) as pool:

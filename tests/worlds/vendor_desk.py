@@ -52,11 +52,18 @@ def tick(folder: Path, provider: Any, settings: AgentSettings, **how: Any) -> Ti
 
 
 def ticks(
-    folder: Path, provider: Any, settings: AgentSettings, *, live: bool = False, bars: int = 1
+    folder: Path,
+    provider: Any,
+    settings: AgentSettings,
+    *,
+    live: bool = False,
+    bars: int = 1,
+    late: float = 0.0,
 ) -> Iterator[Ticked]:
     """Run the ticks of some bars, one after the other, in a new database.
 
     `live` lets it compute and store everything as a desk does; else the scores are looked up.
+    Answers that are late may come for `late` seconds after the tick.
     """
     values = settings.model_dump()
     profile = validate(Profile, {"agents": values}, "a test")
@@ -66,12 +73,12 @@ def ticks(
     try:
         desks.take_lease(desk, 1e6)
         for _ in range(bars):
-            yield _tick(desk, profile, live=live)
+            yield _tick(desk, profile, live=live, late=late)
     finally:
         desk.database.close()
 
 
-def _tick(desk: Any, profile: Profile, *, live: bool) -> Ticked:
+def _tick(desk: Any, profile: Profile, *, live: bool, late: float) -> Ticked:
     setup = desk.setups["EURUSD"]
     window = LiveWindow(setup.instance, setup.feed, desk.database) if live else history()
     edges = TickDeps(
@@ -92,12 +99,15 @@ def _tick(desk: Any, profile: Profile, *, live: bool) -> Ticked:
     elapsed = time.monotonic() - began
     connection = desk.database.connection()
     (row,) = connection.query("select * from sentiment order by id desc limit 1")
-    calls = [
-        dict(call)
-        for call in connection.query(
-            "select * from calls where torra_key = ? order by rowid", [row["torra_key"]]
-        )
-    ]
+
+    def read_calls() -> list[dict[str, Any]]:
+        statement = "select * from calls where torra_key = ? order by rowid"
+        return [dict(call) for call in connection.query(statement, [row["torra_key"]])]
+
+    until = time.monotonic() + late
+    while any(call["status"] == "timeout" for call in read_calls()) and time.monotonic() < until:
+        time.sleep(0.02)
+    calls = read_calls()
     record = desk.database.latest_tick("EURUSD", TIMEFRAME)
     told = record["deliberation"]
     return Ticked(
