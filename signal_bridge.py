@@ -294,33 +294,29 @@ def send_pending(
     *,
     now: Callable[[], datetime],
     stopped: Stopped,
-    ours: Callable[[], bool] = lambda: True,
     health: Callable[[], Health] | None = None,
     instance: str | None = None,
 ) -> list[dict[str, Any]]:
     """Hand what may still be sent to a bridge; return those rows, oldest decision first.
 
     Nothing that touches the bridge happens inside a transaction, and every answer is booked in one
-    of its own. Two questions are asked again right before each submission: `stopped`, and `ours`,
-    whether this desk still holds the lease. Without the lease nothing is done at all. A signal that
-    has expired or was stopped is taken back as far as the bridge can; once the other side has it,
-    only its report decides. A signal that cannot be read, or of which no order can be made, stops
-    no other. `health` stands for the bridge's own.
+    of its own. Two questions are asked again right before each submission: `stopped`, and whether
+    this desk still has its lock; StoreUnavailable ends it when it has not. A signal that has
+    expired or was stopped is taken back as far as the bridge can; once the other side has it, only
+    its report decides. A signal that cannot be read, or of which no order can be made, stops no
+    other. `health` stands for the bridge's own.
     """
     sent = []
-    if not _made_ready(store, instance, now, stopped, ours):
-        return []
+    _make_ready(store, instance, now, stopped)
     # Sent signals are looked at too: a halt or an expiry still tries to recall them.
     rows = _rows(store, ("PENDING", "PUBLISHED", "CLAIMED"), instance)
     # Ask for health only when something waits: it reads files or calls the terminal.
     found = (health or bridge.health)() if any(row["state"] == "PENDING" for row in rows) else None
     for row in rows:
-        # Asked for each row: the lease may be lost between two of them.
-        if not ours():
-            break
+        store.require_desk()  # for each row: the lock may be lost between two of them
         with isolate_row_errors(store, row):
             # Before health: a bridge that is not well must not keep a stopped signal alive.
-            reason = _altered_now(store, row, ours) or stopped(row["kind"]) or _doomed(row)
+            reason = _altered_now(store, row) or stopped(row["kind"]) or _doomed(row)
             if reason is not None:
                 _take_back(store, bridge, row, "CANCELLED", reason.value)
             elif _unwanted(store, row):
@@ -329,41 +325,34 @@ def send_pending(
                 _take_back(store, bridge, row, "EXPIRED", DenyReason.SIGNAL_EXPIRED.value)
             elif row["state"] == "PENDING" and found is not None and not found.ok:
                 store.note_signal(row["sid"], f"{found.deny}: {found.detail}")
-            elif row["state"] == "PENDING" and _submit(store, bridge, order_of(row), stopped, ours):
+            elif row["state"] == "PENDING" and _submit(store, bridge, order_of(row), stopped):
                 sent.append({**row, "state": "PUBLISHED"})
     with store.transaction():
+        store.require_desk()
         _follow_closes(store, instance)
         _release_closes(store, instance, now(), stopped)
     return sent
 
 
-def _made_ready(
-    store: Outbox,
-    instance: str | None,
-    now: Callable[[], datetime],
-    stopped: Stopped,
-    ours: Callable[[], bool],
-) -> bool:
-    """Take what waits for another signal a step on; False, and nothing done, without the lease."""
+def _make_ready(
+    store: Outbox, instance: str | None, now: Callable[[], datetime], stopped: Stopped
+) -> None:
+    """Take what waits for another signal a step on."""
     with store.transaction():
-        # Asked inside: the desk may have stood still since it looked last.
-        if not ours():
-            return False
+        store.require_desk()
         set_aside(store, ("WAITING",), instance)
         _release_openings(store, instance, now(), stopped)
         _follow_closes(store, instance)
         _release_closes(store, instance, now(), stopped)
-        return True
 
 
-def doubt(store: Outbox, ours: Callable[[], bool], instance: str | None = None) -> None:
+def doubt(store: Outbox, instance: str | None = None) -> None:
     """Mark all waiting signals so that none goes out: the clock was set back and hides their age.
 
-    Does nothing when `ours` says that another desk holds the lease: the signals are that desk's.
+    Raises StoreUnavailable when this desk has lost its lock: the signals may be another desk's.
     """
     with store.transaction():
-        if not ours():
-            return
+        store.require_desk()
         for row in _rows(store, ("WAITING", "PENDING"), instance):
             store.note_signal(row["sid"], DenyReason.CLOCK_SKEW.value)
 
@@ -403,18 +392,17 @@ def _not_as_decided(store: Outbox, row: Mapping[str, Any]) -> DenyReason | None:
     return DenyReason.ORDER_ALTERED
 
 
-def _altered_now(
-    store: Outbox, row: Mapping[str, Any], ours: Callable[[], bool]
-) -> DenyReason | None:
-    """Judge a signal that waits for its bridge, in a transaction of the desk that holds the lease.
+def _altered_now(store: Outbox, row: Mapping[str, Any]) -> DenyReason | None:
+    """Judge a signal that waits for its bridge, in a transaction of the desk.
 
-    One that another desk, or a report, has moved since it was read is none of ours to judge.
+    One that a report or a person has moved since it was read is not judged.
     """
     if row["state"] != "PENDING":
         return None
     with store.transaction():
+        store.require_desk()
         now = store.signal(row["sid"])
-        if not ours() or (now is not None and now["state"] != "PENDING"):
+        if now is not None and now["state"] != "PENDING":
             return None
         return _not_as_decided(store, row)
 
@@ -451,11 +439,10 @@ def _rows(store: Outbox, states: Sequence[str], instance: str | None) -> list[di
     )
 
 
-def _submit(
-    store: Outbox, bridge: Bridge, order: Order, stopped: Stopped, ours: Callable[[], bool]
-) -> bool:
-    if stopped(order.kind) is not None or not ours() or _left_meanwhile(store, order):
+def _submit(store: Outbox, bridge: Bridge, order: Order, stopped: Stopped) -> bool:
+    if stopped(order.kind) is not None or _left_meanwhile(store, order):
         return False  # since the look at its row; the next turn takes it back
+    store.require_desk()
     try:
         bridge.submit(order)
     except BridgeUnavailable as error:
@@ -577,15 +564,11 @@ def _opening_under_way(store: Outbox, instance: str) -> bool:
 
 
 def take_reports(
-    store: Outbox,
-    bridge: Bridge,
-    ours: Callable[[], bool] = lambda: True,
-    *,
-    now: datetime | None = None,
+    store: Outbox, bridge: Bridge, *, now: datetime | None = None
 ) -> list[OrderReport]:
     """Book every report of a bridge, each in its own transaction, then settle it at the bridge.
 
-    Stops when `ours` says that another desk holds the lease: what is left is that desk's to book.
+    Raises StoreUnavailable when this desk has lost its lock: what is left is another's to book.
     `now` is real time, where it is known: a report from beyond it is odd.
     """
     taken: list[OrderReport] = []
@@ -593,8 +576,7 @@ def take_reports(
         failpoint("ack_read")
         booked = False
         with store.transaction():
-            if not ours():
-                return taken
+            store.require_desk()
             with isolate_row_errors(store, store.signal(report.sid) or {"sid": report.sid}):
                 apply_report(store, report, now=now)
                 booked = True

@@ -204,9 +204,7 @@ class _Tick:
                 do(*close)
             except DataUnavailable as why:
                 with self._edges.write(self._deadline):
-                    self._edges.database.skip_tick(
-                        self.key, why.reason, why.detail, self._edges.epoch
-                    )
+                    self._edges.database.skip_tick(self.key, why.reason, why.detail)
                 self._finish(TickOutcome(self.key, "skipped", reason=why.reason, detail=why.detail))
         except Exception as error:  # noqa: BLE001 - the outcome carries it to whoever asked
             self.fail(error)
@@ -216,7 +214,7 @@ class _Tick:
         if self.outcome is not None:
             return
         if self._claimed:
-            _release(self._edges.database, self.key, self._edges.epoch)
+            _release(self._edges.database, self.key)
         self._finish(TickOutcome(self.key, "failed", error=error))
 
     def _finish(self, outcome: TickOutcome) -> None:
@@ -243,11 +241,11 @@ class _Tick:
     def claim(self) -> None:
         """Claim it, in a transaction of its own.
 
-        A kill from here on leaves a claim that the next desk can take over.
+        A kill from here on leaves a claim that the next start releases.
         """
         edges = self._edges
         with edges.write(self._deadline):
-            self._claimed = edges.database.claim_tick(self.key, edges.epoch)
+            self._claimed = edges.database.claim_tick(self.key)
         if not self._claimed:
             self._finish(TickOutcome(self.key, "taken", reason="claimed"))
             return
@@ -357,16 +355,16 @@ def _tell(edges: TickDeps, key: TickKey, kind: str, told: Mapping[str, Any]) -> 
 def _fault(error: BaseException) -> dict[str, Any]:
     """Return the event of a tick that raised: the kind of its error, never its text."""
     if isinstance(error, StoreUnavailable):
-        told = "The database could not be used, or the tick is another desk's by now."
+        told = "The database could not be used, or this desk has lost the lock of its home."
         return {"code": "store", "message": told, "recoverable": True}
     # The text of an error may hold an address or a key, and this goes to the pages.
     told = f"The tick failed ({type(error).__name__}); the log says why."
     return {"code": "failed", "message": told, "recoverable": True}
 
 
-def _release(database: TickDatabase, key: TickKey, epoch: int) -> None:
+def _release(database: TickDatabase, key: TickKey) -> None:
     try:
         with database.transaction(LEAST_WAIT):
-            database.release_claim(key, epoch)
+            database.release_claim(key)
     except StoreUnavailable:
         return  # the claim stays; the desk owes it a row and writes it on its next wake

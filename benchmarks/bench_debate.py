@@ -157,7 +157,7 @@ def desk_of(
         )
         for name, setup in desk.setups.items()
     }
-    desks.take_lease(desk)
+    desks.open_for_work(desk)
     settle()  # as `torra run` does
     try:
         yield desk

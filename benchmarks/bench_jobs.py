@@ -59,7 +59,7 @@ def measure(trial: bool) -> dict[str, float]:
 @contextmanager
 def _desk(folder: Path) -> Iterator[Any]:
     desk = desks.open_desk(folder)
-    desks.take_lease(desk)
+    desks.open_for_work(desk)
     desk.wake("BTCUSD")
     for _ in range(WARM):
         desks.step(desk)
@@ -76,7 +76,7 @@ def _job(desk: Any, home: Path) -> Iterator[int]:
     row, _ = desk.database.queue_job(
         "replay", "k", title=asked.title, parameters=json.dumps(asked.parameters), asked_by="bench"
     )
-    worker = Worker(desk.database, home, job_kinds.KINDS, lambda: desk.epoch, bounds=STANDS)
+    worker = Worker(desk.database, home, job_kinds.KINDS, bounds=STANDS)
     worker.start()
     try:
         until(lambda: desk.database.job(row["id"])["stage"] == "runs the ticks", 60.0)

@@ -28,8 +28,8 @@ def measure(trial: bool) -> dict[str, float]:
     ticks = TRIAL_TICKS if trial else TICKS
     spent: dict[str, list[float]] = {"desk_ms": [], "hosted_ms": [], "again_ms": []}
     with tempfile.TemporaryDirectory() as folder:
-        desk = desks.open_desk(Path(folder) / "desk", lease_seconds=36_000.0)
-        desks.take_lease(desk)
+        desk = desks.open_desk(Path(folder) / "desk")
+        desks.open_for_work(desk)
         overlay = scorers.overlay(Path(folder), strict=True)
         bars = desks.sample().bars("BTCUSD", "M15", desks.START + timedelta(days=40), None)
         first = len(bars[bars.index <= desks.START])

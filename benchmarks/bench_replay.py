@@ -109,7 +109,6 @@ def prepared(arm: Arm, ticks: int) -> Iterator[tuple[TickDeps, Profile, Sequence
             voice.submit if arm.desk else None,
             voice.name,
             Simulated(desks.START),
-            1,
             outside=beside if arm.beside else None,
             recording=arm.stored,
         )

@@ -98,9 +98,9 @@ def measure(trial: bool) -> dict[str, float]:
     """Return medians in milliseconds."""
     with tempfile.TemporaryDirectory() as folder:
         desk = desks.open_desk(Path(folder))
-        desks.take_lease(desk)
+        desks.open_for_work(desk)
         desk.events = EventStream(desk.database)
-        desk.events.take_over()
+        desk.events.start()
         for _ in range(TICKS):
             desks.step(desk)
         settings = DeskSettings(instances=(desks.BTC,))

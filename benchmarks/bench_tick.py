@@ -24,7 +24,7 @@ def measure(trial: bool) -> dict[str, float]:
     ticks = TRIAL_TICKS if trial else TICKS
     with tempfile.TemporaryDirectory() as folder:
         desk = desks.open_desk(Path(folder))
-        desks.take_lease(desk)
+        desks.open_for_work(desk)
         desk.wake("BTCUSD")
         for _ in range(WARM):
             desks.step(desk)

@@ -83,7 +83,7 @@ def run(folder: Path, options: argparse.Namespace) -> dict[str, Any]:
         events=outlook.events(instance, profile),
     )
     desk = Desk(database, [setup], lambda stood: Simulated(stood or end))
-    desk.epoch = database.acquire_lease(desk.owner, 36_000.0)
+    desk.active = True
     begin = time.perf_counter()
     # a shut market has no bars: ask for more of them than there are ticks, count what was stored
     steps = frame.index[-min(options.ticks, len(frame)) :]

@@ -30,7 +30,7 @@ def render() -> str:
         profile = Profile(agents=AgentSettings(mode="swarm"))
         desk = desks.open_desk(Path(folder), profile=profile)
         try:
-            desks.take_lease(desk)
+            desks.open_for_work(desk)
             for _ in range(CLOSES):
                 desks.step(desk)
             record = desk.database.latest_tick("BTCUSD", "M15") or {}

@@ -173,14 +173,13 @@ def records(
             (desks.EUR, desks.BTC),
             profile=profile,
             provider=provider,
-            lease_seconds=1e6,
         )
         outlook = ContextFeeds(home, desk.database, {}, [profile], now=desk.clock.now)
         desk.roster.setups = {
             name: replace(setup, events=outlook.events(setup.instance, profile))
             for name, setup in desk.setups.items()
         }
-        desks.take_lease(desk, 1e6)
+        desks.open_for_work(desk)
         wanted = {
             tick.key: TickKey(tick.instance, tick.timeframe, parse(tick.bar_time)) for tick in ticks
         }

@@ -38,6 +38,9 @@ ACCESS: Final = "access.json"
 ACCESS_LOCK: Final = "access.lock"
 """Held while the tokens are read, changed and written; always empty."""
 
+DESK_LOCK: Final = "desk.lock"
+"""Held by the desk that works on the home (torra.desk_lock); always empty, never in a backup."""
+
 PAGES: Final = "pages.json"
 """Where the pages are served, put down by a desk that serves them."""
 
@@ -81,7 +84,7 @@ LOST: Final = "is gone or empty, and there was one"
 KEPT: Final = frozenset(
     (
         *(DATABASE, *(DATABASE + end for end in SIDE_FILES), DESK, DESK_BEFORE, FIRST_RUN, PRICES),
-        *(ACCESS, ACCESS_LOCK, PAGES, INIT_NOTE, LIVED),
+        *(ACCESS, ACCESS_LOCK, DESK_LOCK, PAGES, INIT_NOTE, LIVED),
     )
 )
 """Files that lie in a home itself."""

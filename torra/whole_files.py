@@ -80,13 +80,16 @@ def alone(lock: Path, *, mode: int = ANYBODY, patience: float = PATIENCE) -> Ite
         yield
 
 
-def locked(file: IO[Any]) -> bool:
-    """Lock an open file until it is closed; False when it is held already. Raises OSError."""
+def locked(file: IO[Any], *, shared: bool = False) -> bool:
+    """Lock an open file until it is closed; False when it is held already. Raises OSError.
+
+    Any number may share a lock, where the system has such locks.
+    """
     try:
         if sys.platform == "win32":
             msvcrt.locking(file.fileno(), msvcrt.LK_NBLCK, 1)
         else:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            fcntl.flock(file, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)
     # A lock that is held: Windows says PermissionError, other systems BlockingIOError.
     except (BlockingIOError, PermissionError):
         return False

@@ -81,7 +81,7 @@ def ticks(
     profile = validate(Profile, words, "a test")
     provider = None if script is None else scripted.Scripted(script)
     desk = desks.open_desk(folder, (desks.EUR,), profile=profile, provider=provider)
-    desks.take_lease(desk)
+    desks.open_for_work(desk)
     records: list[Mapping[str, Any]] = []
     for _ in range(steps or STEPS[mode]):
         desks.step(desk)

@@ -153,7 +153,7 @@ def desk_among(folder: Path, events: Iterable[datetime]) -> Desk:
     desk.roster.setups = {name: looking}
     settings = profile()
     desk.database.apply_profile("EURUSD", settings.model_dump_json(), settings.digest())
-    desks.take_lease(desk)
+    desks.open_for_work(desk)
     return desk
 
 

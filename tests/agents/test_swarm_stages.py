@@ -269,7 +269,7 @@ def newest(folder: Path, profile: Profile, *, paid: bool = False) -> TickDebate:
     desk: Any = desks.open_desk(folder, provider=Scripted(script), profile=profile)
     if paid:
         desks.charge(desk, PRICES, lambda: desks.START)
-    desks.take_lease(desk)
+    desks.open_for_work(desk)
     desks.clock_of(desk).set(desks.START + desks.QUARTER)
     (outcome,) = (one for one in desk.wake("BTCUSD") if one.key.timeframe == "M15")
     desk.database.close()

@@ -32,6 +32,7 @@ from torra.backup import restore as backup_restore
 from torra.clock import System
 from torra.commands.command_line import main
 from torra.desk import start_check
+from torra.desk_lock import DeskLock, is_locked
 from torra.errors import ConfigError, TorraError
 from torra.home import BACKUP_NAME, HALT
 from torra.store import connection as store_connection
@@ -308,7 +309,7 @@ def test_a_restore_asks_first_and_a_no_changes_nothing(
 def test_after_a_restore_the_desk_is_whole_halted_and_on_record(home: Path, kept: Path) -> None:
     now = ticks(home / "torra.db")
     with closing(stores.open_database(home, System().real_now)) as database:
-        database.acquire_lease("a desk that was killed", 0.0)
+        database.begin_run("run 77", 77)
     document = told("restore", kept, "--yes", home=home)
     assert (now, ticks(home / "torra.db")) == (4, 3)
     assert ticks(Path(document["replaced"]) / "torra.db") == 4
@@ -319,20 +320,10 @@ def test_after_a_restore_the_desk_is_whole_halted_and_on_record(home: Path, kept
     with closing(stores.open_database(home, System().real_now)) as database:
         assert database.audit_entries(limit=1)[0]["action"] == "restore"
         assert database.broken_entry() is None
-        assert database.acquire_lease("another", 6.0) is not None
         names = database.connection().table_names()
     assert backup_store.FACTS not in names and backup_store.FILES not in names
     assert torra("resume", home=home).exit_code == 0
     assert state(home)[0] == "ACTIVE" and not (home / HALT).exists()
-
-
-def test_a_backup_of_a_desk_at_work_can_be_started_at_once(home: Path, tmp_path: Path) -> None:
-    with closing(stores.open_database(home, System().real_now)) as database:
-        database.acquire_lease("a desk", 30.0)
-        kept = told("backup", home=home)["path"]
-    told("restore", kept, "--yes", home=tmp_path / "new")
-    with closing(stores.open_database(tmp_path / "new", System().real_now)) as database:
-        assert database.acquire_lease("another", 6.0) is not None
 
 
 def killed_at_work(home: Path, target: Path) -> Path:
@@ -496,11 +487,27 @@ def test_the_database_itself_is_no_backup(home: Path) -> None:
 
 
 def test_a_desk_at_work_is_not_pulled_from_under(home: Path, kept: Path) -> None:
-    with closing(stores.open_database(home, System().real_now)) as database:
-        database.acquire_lease("a desk", 60.0)
-        before = everything(home)
-        assert "a desk works on" in refused("restore", kept, "--yes", home=home)
-        assert everything(home) == before
+    lock = DeskLock(home)
+    assert lock.acquire()
+    before = everything(home)
+    assert "a desk works on" in refused("restore", kept, "--yes", home=home)
+    assert everything(home) == before
+    lock.release()
+
+
+def test_no_desk_starts_while_a_restore_is_under_way(
+    home: Path, kept: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    held: list[bool] = []
+    set_aside = backup_restore._set_aside
+
+    def looked(*words: Any) -> None:
+        held.append(is_locked(home))
+        set_aside(*words)
+
+    monkeypatch.setattr(backup_restore, "_set_aside", looked)
+    told("restore", kept, "--yes", home=home)
+    assert held == [True] and not is_locked(home)
 
 
 HOLDER = """

@@ -64,7 +64,7 @@ TAMPERINGS = (
     Tampering("bars", trigger("bars", "UPDATE bars SET close = close * 2"), "refused"),
     Tampering("chains", trigger("chains", "UPDATE chains SET composite = 1"), "refused"),
     Tampering("ledger", trigger("ledger", "DELETE FROM ledger"), "refused"),
-    Tampering("lease", trigger("lease", "UPDATE lease SET epoch = epoch + 1"), "refused"),
+    Tampering("run", trigger("desk_run", "UPDATE desk_run SET process = 0"), "refused"),
     Tampering("proposals", trigger("proposals", "SELECT 1", when="AFTER DELETE"), "refused"),
     Tampering("config", trigger("trading_config", "UPDATE trading_config SET profile = ''"),
               "refused"),
@@ -90,7 +90,8 @@ TAMPERINGS = (
     Tampering("default-authority", rewrite("signals", "authority TEXT NOT NULL DEFAULT ''",
               "authority TEXT NOT NULL DEFAULT 'tick'"), "refused"),
     Tampering("check", rewrite("signals", "CHECK (lots > 0)", ""), "refused"),
-    Tampering("check-state", rewrite("ticks", "'claimed', 'done'", "'done', 'claimed'"), "refused"),
+    Tampering("check-state", rewrite("ticks", "'claimed', 'released'", "'released', 'claimed'"),
+              "refused"),
     Tampering("table-as-view", "ALTER TABLE latches RENAME TO old_latches; "
               "CREATE VIEW latches AS SELECT * FROM old_latches", "refused", "gone"),
     # A host's own

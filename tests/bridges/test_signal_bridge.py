@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
 from copy import deepcopy
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -21,7 +21,7 @@ from tests.doubles.scripted_bridge import ScriptedBridge
 from tests.worlds.orders import Decided
 from torra.bridges.paper import EventKind, PaperEvent
 from torra.bridges.protocol import Order
-from torra.errors import BridgeUnavailable
+from torra.errors import BridgeUnavailable, StoreUnavailable
 from torra.verdict import order_seal
 from torra.verdict.outbox import Outbox
 from torra.verdict.risk_engine import DenyReason, Levels, SignalDraft
@@ -45,6 +45,11 @@ class Memory(Outbox):
         self.alarms: dict[str, tuple[str, str]] = {}
         self.reduced: list[str] = []
         self.halted: list[str] = []
+        self.fence: Callable[[], bool] = lambda: True
+
+    def require_desk(self) -> None:
+        if not self.fence():
+            raise StoreUnavailable("lost")
 
     @contextmanager
     def transaction(self, wait_seconds: float | None = None) -> Iterator[None]:
@@ -341,9 +346,9 @@ def test_a_halt_between_the_look_and_the_submission_stops_it() -> None:
     assert len(wire.sent) == 1
 
 
-@pytest.mark.parametrize("what", ["halt", "lease"])
+@pytest.mark.parametrize("what", ["halt", "lock"])
 def test_what_comes_while_an_order_is_made_ready_stops_it(what: str) -> None:
-    """Halt and lease are asked after everything else that can take its time."""
+    """Halt and lock are asked after everything else that can take its time."""
     store, wire, ready = Memory(), ScriptedBridge(), []
     (row,) = write(store, OPEN)
 
@@ -351,11 +356,12 @@ def test_what_comes_while_an_order_is_made_ready_stops_it(what: str) -> None:
         ready.append(row["sid"])
         return order(row)
 
-    signal_bridge.send_pending(
-        store, wire, made_ready, now=lambda: T,
-        stopped=stopped_by(ready if what == "halt" else ""),
-        ours=lambda: what == "halt" or not ready,
-    )  # fmt: skip
+    store.fence = lambda: what == "halt" or not ready
+    with nullcontext() if what == "halt" else pytest.raises(StoreUnavailable):
+        signal_bridge.send_pending(
+            store, wire, made_ready, now=lambda: T,
+            stopped=stopped_by(ready if what == "halt" else ""),
+        )  # fmt: skip
     assert ready == [row["sid"]]
     assert wire.sent == []
     assert store.rows[row["sid"]]["state"] == "PENDING"
@@ -381,11 +387,13 @@ def test_reducing_takes_every_opening_back_and_lets_closes_go(start: str, paper:
     assert store.rows[close["sid"]]["state"] == "PUBLISHED"
 
 
-def test_a_desk_without_its_lease_touches_nothing() -> None:
+def test_a_desk_without_its_lock_touches_nothing() -> None:
     store, wire = Memory(), ScriptedBridge()
     write(store, OPEN)
-    assert send(store, wire, ours=lambda: False) == []
-    assert send(store, wire, ours=lambda: False, now=T + LIFE, halted="x") == []
+    store.fence = lambda: False
+    for now, halted in ((T, ""), (T + LIFE, "x")):
+        with pytest.raises(StoreUnavailable):
+            send(store, wire, now=now, halted=halted)
     assert (wire.sent, wire.recalled) == ([], [])
     assert store.states() == {"open BUY": "PENDING"}
 

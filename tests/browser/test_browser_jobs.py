@@ -53,7 +53,7 @@ def test_a_replay_is_asked_for_watched_and_cancelled(
         page.click("text=Start the replay")
         expect(page.locator("[data-part=going]")).to_contain_text("2021-11-22 to 2021-11-24")
         expect(fault).to_be_hidden()
-        assert database.begin_job(3, "queued", 1)
+        assert database.begin_job(3, "queued")
         database.note_progress(3, "runs the ticks", 60, 240)
         page.evaluate(CHANGED)
         state = page.locator("[data-live='job.3.stage']")

@@ -68,7 +68,7 @@ def allow(visit: Visit, site: Site) -> None:
 def pages(tmp_path: Path) -> Iterator[Pages]:
     found = open_pages(tmp_path)
     events = EventStream(found.database)
-    events.take_over()
+    events.start()
     yield replace(found, backing=replace(found.backing, events=events))
     events.close()
     found.database.close()

@@ -58,7 +58,7 @@ def served(home: Path, tried: tuple[Instance, ...] = ()) -> Iterator[tuple[Pages
             pages.database.store_bars(item.id, name, bars)
     backing = pages.backing
     view = DatabaseView(backing.database, backing.settings, backing.desk)
-    worker = Worker(pages.database, backing.home, KINDS, lambda: pages.desk.epoch)
+    worker = Worker(pages.database, backing.home, KINDS)
     worker.start()
     with Site(create_app(view, access=ACCESS, backing=backing)) as site:
         yield pages, site

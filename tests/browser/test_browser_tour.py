@@ -132,7 +132,7 @@ def test_nothing_is_wrong_in_any_palette(
 
 @pytest.mark.journey
 @pytest.mark.parametrize(
-    "state", ["demo", "empty", "stale", "halted", "standby", "reducing", "blocked", "broken"]
+    "state", ["demo", "empty", "stale", "halted", "stopped", "reducing", "blocked", "broken"]
 )
 def test_nothing_is_wrong_in_any_state(
     browser: Browser, cookies: list[dict[str, Any]], scaled: Scale, state: str

@@ -57,7 +57,7 @@ def test_tick_of_a_swarm_tells_regime_trust_and_judge_in_words_and_as_json(tmp_p
 
 def test_tick_changes_nothing_and_can_be_repeated(tmp_path: Path) -> None:
     desk = desks.open_desk(tmp_path)
-    desks.take_lease(desk)
+    desks.open_for_work(desk)
     setup = desk.setups["BTCUSD"]
     LiveWindow(setup.instance, setup.feed, desk.database).fill(desk.clock.now())
     desk.wake("BTCUSD")
@@ -218,7 +218,7 @@ def test_help_imports_nothing_heavy() -> None:
 
 def test_a_home_can_be_moved(tmp_path: Path) -> None:
     desk = desks.open_desk(tmp_path / "one")
-    desks.take_lease(desk)
+    desks.open_for_work(desk)
     desk.wake("BTCUSD")
     desk.database.close()
     shutil.move(tmp_path / "one", tmp_path / "two")

@@ -124,7 +124,7 @@ def test_companions_are_told_with_what_the_newest_tick_had_of_them(home: Path) -
         desk.roster.setups = {
             name: replace(setup, companions=reader) for name, setup in desk.setups.items()
         }
-        desks.take_lease(desk)
+        desks.open_for_work(desk)
         for _ in range(4):
             desks.step(desk)
     desk.close()

@@ -70,7 +70,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
         with vendor_line.Line(environment, profile.agents) as line:
             aloud()
             desk = desks.open_desk(home, (desks.EUR,), profile=profile, provider=line.provider)
-            desks.take_lease(desk)
+            desks.open_for_work(desk)
             for _ in range(2):
                 desks.step(desk)
             sent = json.dumps([exchange.headers for exchange in server.exchanges])

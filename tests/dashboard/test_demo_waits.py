@@ -18,6 +18,7 @@ from torra.config import DeskSettings, Instance, Profile, Thresholds
 from torra.dashboard.trade import approvals
 from torra.dashboard.view.backing import PageContext
 from torra.dashboard.view.looking_desk import LookingDesk
+from torra.desk_lock import DeskLock
 from torra.store.trade.rows import SignalRow
 
 AT = datetime(2021, 11, 8, 3, 7, tzinfo=UTC)
@@ -90,7 +91,7 @@ def test_a_demo_proposes_once_a_stream_while_its_bars_go_on_closing(tmp_path: Pa
     desk = desks.open_desk(
         tmp_path, profile=profile, make_clock=lambda stood: Fast(stood or desks.START)
     )
-    desks.take_lease(desk)
+    desks.open_for_work(desk)
     begun = desk.clock.now()
     while not (waiting := desk.database.waiting()):
         desks.step(desk)
@@ -107,8 +108,9 @@ def test_a_demo_proposes_once_a_stream_while_its_bars_go_on_closing(tmp_path: Pa
 
 def test_who_only_looks_has_the_desks_clock_at_its_pace(tmp_path: Path) -> None:
     with closing(stores.open_database(tmp_path, System().real_now)) as database:
-        epoch = database.acquire_lease("me", 600.0)
-        assert epoch is not None
-        database.renew_lease("me", epoch, 600.0, AT)
+        lock = DeskLock(tmp_path)
+        assert lock.acquire()
+        database.begin_run("run 77", 77)
+        database.show_life(AT)
         clock = LookingDesk(tmp_path, DeskSettings(instances=(desks.BTC,)), database).clock
         assert clock.rate == 180.0 and abs(clock.now() - AT) < timedelta(minutes=1)

@@ -43,12 +43,12 @@ def overview(view: DatabaseView) -> Sequence[Any]:
 def desk(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Desk]:
     """A desk after some closes, with one skipped tick at the end of BTCUSD M15."""
     made = desks.open_desk(tmp_path_factory.mktemp("desk"), SETTINGS.instances)
-    desks.take_lease(made)
+    desks.open_for_work(made)
     for _ in range(STEPS):
         moment = desks.step(made)
     key = TickKey("BTCUSD", "M15", moment)
-    assert made.database.claim_tick(key, made.epoch)
-    assert made.database.skip_tick(key, "stale", "the newest bar is old", made.epoch)
+    assert made.database.claim_tick(key)
+    assert made.database.skip_tick(key, "stale", "the newest bar is old")
     yield made
     made.close()
 
@@ -68,11 +68,11 @@ def test_the_strip_tells_desk_time_role_and_cost(view: DatabaseView, desk: Desk)
     assert strip.now == iso(desk.clock.now())
     assert (strip.role, strip.trading_state) == ("ACTIVE", "ACTIVE")
     assert (strip.cost_hour, strip.ceiling) == (0.0, 2.0)
-    epoch, desk.epoch = desk.epoch, None
+    desk.active = False
     try:
-        assert view.desk().role == "STANDBY"
+        assert view.desk().role == "STOPPED"
     finally:
-        desk.epoch = epoch
+        desk.active = True
 
 
 def test_the_overview_has_every_stream_with_its_newest_tick(view: DatabaseView, desk: Desk) -> None:
@@ -155,7 +155,7 @@ def test_pages_write_nothing(client: FlaskClient, desk: Desk) -> None:
             desk.database.signals(limit=1000),
             desk.database.tick_states("BTCUSD", "M15", 1000),
             desk.database.trading_states(1000),
-            desk.database.lease()["renewed_at"],
+            (desk.database.desk_run() or {})["seen_at"],
         ]
 
     before = contents()
@@ -183,7 +183,7 @@ def test_neighbours(wanted: str, found: tuple[Any, ...]) -> None:
 def quick(tmp_path: Path) -> Iterator[Desk]:
     """A desk of its own with a few ticks, to be changed by the test."""
     made = desks.open_desk(tmp_path, SETTINGS.instances)
-    desks.take_lease(made)
+    desks.open_for_work(made)
     for _ in range(4):
         desks.step(made)
     yield made
@@ -276,7 +276,7 @@ def test_a_close_leads_to_the_trade_that_it_ended(quick: Desk) -> None:
 
 def skip(desk, bar_time, reason="no_bar") -> None:
     key = TickKey("BTCUSD", "M15", bar_time)
-    assert desk.database.skip_tick(key, reason, "told", desk.epoch)
+    assert desk.database.skip_tick(key, reason, "told")
 
 
 def test_a_stream_without_bars_is_quiet_until_something_else_happens(quick: Desk) -> None:

@@ -28,7 +28,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, Any
     desk = desks.open_desk(folder / "home", (desks.BTC, desks.EUR))
     files = SymbolDatabases({"BTCUSD": file}, desk.database, System().real_now)
     files.check()
-    desks.take_lease(desk)
+    desks.open_for_work(desk)
     for _ in range(STEPS):
         desks.step(desk)
     desk.database.set_trading_state("REDUCING", "a person asked for it")
@@ -92,7 +92,7 @@ def test_a_desk_that_stands_shows_the_time_at_which_it_stopped(
     app: Flask, place: tuple[Path, dict[str, Any]], reader: dict[str, str]
 ) -> None:
     desk = app.test_client().get("/torra/api/v1/overview", headers=reader).json["desk"]
-    assert desk["role"] == "STANDBY"
+    assert desk["role"] == "STOPPED"
     assert desk["now"] == place[1]["as_of"]
     assert desk["demo"] is True
 

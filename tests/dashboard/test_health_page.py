@@ -188,48 +188,50 @@ def test_a_part_that_is_well_is_one_line(pages: Pages) -> None:
 # --- scheduler ------------------------------------------------------------------------------------
 
 
-def lease(found: Any, **changes: Any) -> Any:
-    row = found.database.lease()
-    return SimpleNamespace(
-        desk=found.backing.desk, now=found.backing.now,
-        database=SimpleNamespace(lease=lambda: {**row, **changes}),
+def run(found: Any, locked: bool = True, **changes: Any) -> Any:
+    row = {**found.database.desk_run(), **changes}
+    store = SimpleNamespace(desk_run=lambda: row, desk_runs=lambda: locked)
+    return SimpleNamespace(desk=found.backing.desk, now=found.backing.now, database=store)
+
+
+def test_whether_a_desk_works(pages: Pages) -> None:
+    seen = parse(pages.database.desk_run()["seen_at"])
+
+    def told(after: float, locked: bool = True, **changes: Any) -> tuple[str, str, str]:
+        moment = seen + timedelta(seconds=after)
+        sign = next(iter(health_checks.scheduler(run(pages, locked, **changes), moment)))
+        return sign.level, sign.detail, sign.remedy
+
+    assert told(1.0) == ("ok", f"process {os.getpid()} works, seen 1 s ago", "")
+    level, detail, _ = told(11.0, process=77)
+    assert level == "alert" and "the desk of process 77 has shown no life for 11 s" in detail
+    start = "start the desk: torra run"
+    level, detail, remedy = told(1.0, locked=False, process=77)
+    assert (level, remedy) == ("alert", start) and "that of process 77 was killed" in detail
+    level, detail, remedy = told(1.0, locked=False, process=0)
+    assert (level, remedy) == ("alert", start) and "the last one ended" in detail
+    nobody: Any = SimpleNamespace(
+        database=SimpleNamespace(desk_run=lambda: None), desk=pages.desk,
+        now=pages.backing.now, settings=pages.backing.settings,
     )  # fmt: skip
-
-
-def test_who_holds_the_lease(pages: Pages) -> None:
-    real = pages.desk.clock.real_now()
-
-    def told(**changes):
-        return next(iter(health_checks.scheduler(lease(pages, **changes), real)))
-
-    assert (told().level, told().detail[:12]) == ("ok", "this process")
-    other = told(epoch=77)
-    assert other.level == "note" and "another process works, epoch 77" in other.detail
-    assert told(expires_at="2020-01-01T00:00:00Z").level == "alert"
-    assert told(owner="").remedy == "start the desk: torra run"
-    nobody: Any = SimpleNamespace(database=SimpleNamespace(lease=lambda: None), desk=pages.desk)
-    nobody.now, nobody.settings = pages.backing.now, pages.backing.settings
-    assert next(iter(health_checks.scheduler(nobody, real))).level == "warn"
+    assert next(iter(health_checks.scheduler(nobody, seen))).level == "warn"
     nobody.settings = SimpleNamespace(instances=())
-    found = next(iter(health_checks.scheduler(nobody, real)))
+    found = next(iter(health_checks.scheduler(nobody, seen)))
     assert (found.level, found.remedy) == ("ok", "") and "other scorers ask" in found.detail
 
 
 def test_a_clock_that_was_set_back_is_told(pages: Pages) -> None:
     real = pages.desk.clock.real_now()
     far = (real + HOUR).isoformat()
-    later = (real + 2 * HOUR).isoformat()
-    found = list(health_checks.scheduler(lease(pages, renewed_at=far, expires_at=later), real))
+    found = list(health_checks.scheduler(run(pages, seen_at=far), real))
     assert [one.level for one in found if one.name == "clock"] == ["warn"]
 
 
 def test_wakes_are_told_by_a_desk_that_tells_them(pages: Pages) -> None:
     real = pages.desk.clock.real_now()
-    behind = lease(pages)
+    behind = run(pages)
     timers = {"BTCUSD": (real + timedelta(seconds=61), real), "EURUSD": (None, None)}
-    behind.desk = SimpleNamespace(
-        timers=lambda: timers, active=True, epoch=pages.desk.epoch, settling=True
-    )
+    behind.desk = SimpleNamespace(timers=lambda: timers, active=True, settling=True)
     found = {one.name: one for one in health_checks.scheduler(behind, real)}
     assert found["wakes BTCUSD"].detail.startswith("next in 1:01")
     assert (found["wakes EURUSD"].level, found["clock"].level) == ("alert", "warn")

@@ -31,7 +31,7 @@ HOUR = timedelta(hours=1)
 @pytest.fixture
 def backing(tmp_path: Path) -> Iterator[PageContext]:
     desk = desks.open_desk(tmp_path, (desks.BTC,), profile=REMEMBERS)
-    desks.take_lease(desk)
+    desks.open_for_work(desk)
     yield PageContext(tmp_path, desk.database, DeskSettings(instances=(desks.BTC,)), desk, {})
     desk.close()
 

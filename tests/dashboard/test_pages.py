@@ -110,7 +110,7 @@ def test_anybody_gets_the_icon_and_it_is_sent_once() -> None:
 
 @pytest.mark.journey
 @pytest.mark.parametrize(
-    "state", ["demo", "live", "empty", "stale", "halted", "standby", "full", "desk"]
+    "state", ["demo", "live", "empty", "stale", "halted", "stopped", "full", "desk"]
 )
 @pytest.mark.parametrize(
     ("address", "api"),
@@ -151,7 +151,7 @@ def test_a_page_can_be_frozen_and_their_state_is_announced() -> None:
     ("state", "banner"),
     [
         ("demo", "banner.demo"),
-        ("standby", "banner.standby"),
+        ("stopped", "banner.stopped"),
         ("reducing", "banner.reducing"),
         ("halted", "banner.halted"),
         ("blocked", "banner.blocked"),

@@ -83,7 +83,7 @@ def ran(home: Path) -> Iterator[Desk]:
     """A desk after some closes."""
     (home / "desk.json").write_text(SETTINGS.model_dump_json())
     made = desks.open_desk(home, SETTINGS.instances)
-    desks.take_lease(made)
+    desks.open_for_work(made)
     made.roster.refit = ProfileReload(
         lambda setup, profile: replace(
             setup, profile=profile, provider=open_provider(profile.agents)
@@ -451,14 +451,13 @@ def test_an_administrators_guarded_change_that_tightens_goes_along(
     assert desk.setups["BTCUSD"].profile.risk.max_positions == 1
 
 
-def test_a_desk_that_stands_by_takes_nothing_and_says_so(
+def test_a_desk_that_lost_its_lock_takes_nothing_and_says_so(
     client: FlaskClient, desk: Desk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(desk, "epoch", None)
+    monkeypatch.setattr(desk.database, "fence", lambda: False)
     answer = save(client, {"sentiment_weights.momentum": 0.7})
-    assert (answer.json["status"], "when this desk takes over" in answer.json["reason"]) == (
-        "accepted", True,
-    )  # fmt: skip
+    assert answer.json["status"] == "accepted"
+    assert "at the next start of the desk: this desk has lost the lock" in answer.json["reason"]
     assert desk.setups["BTCUSD"].profile.sentiment_weights.momentum == 0.25
 
 

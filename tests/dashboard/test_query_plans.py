@@ -31,7 +31,7 @@ BOUNDED = {
     "bridges": "one row for each channel",
     "degradation_levels": "one row for each profile",
     "notice_services": "one row for each way out",
-    "lease": "one row",
+    "desk_run": "one row",
     "jobs": "200 that have ended, and 20 that go on",
     "latches": "two rows for each instance",
     "trade_tags": "what a person wrote by hand to trades",

@@ -21,7 +21,7 @@ SETTINGS = DeskSettings(instances=(desks.BTC,))
 @pytest.fixture
 def desk(tmp_path: Path) -> Iterator[Desk]:
     made = desks.open_desk(tmp_path, SETTINGS.instances)
-    desks.take_lease(made)
+    desks.open_for_work(made)
     for _ in range(6):
         desks.step(made)
     yield made

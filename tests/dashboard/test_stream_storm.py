@@ -79,7 +79,7 @@ class Mortal:
 
     def revive(self) -> None:
         self.now = EventStream(self.database, gather=self.chance.choice((0.0, 0.005)))
-        self.now.take_over()
+        self.now.start()
         self.every.append(self.now)
         self.left = self.chance.choice((self.chance.randrange(1, 40), 60, 80))
 
@@ -193,7 +193,7 @@ def stormy(
     """Yield a desk whose agents and ticks fail, and whose event stream dies now and then."""
     chance = random.Random(6)
     desk = desks.open_desk(tmp_path, (desks.BTC,), provider=Erring(chance))
-    desks.take_lease(desk)
+    desks.open_for_work(desk)
     decide = decision.decide
 
     def erring(*given: Any, **more: Any) -> Any:

@@ -478,7 +478,7 @@ def test_a_quiet_stream_notices_within_a_second(database: Database) -> None:
     assert clock.moment == 3.0
     assert seqs(body) == [1]
     events = EventStream(database, owner="we", gather=0.0)  # not another desk's stream
-    events.take_over()
+    events.start()
     waits: list[float] = []
     events.wait = lambda written, seconds: waits.append(seconds)  # type: ignore[method-assign]
     followed(database, clock, events=events, still_in=lambda: len(waits) < 2)

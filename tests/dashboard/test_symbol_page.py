@@ -177,14 +177,14 @@ def test_an_empty_symbol_says_what_it_waits_for() -> None:
             DeskStatus(role="ACTIVE"),
             "store",
         ),
-        "standby": first_tick([StreamStatus()], DeskStatus(role="STANDBY"), "store"),
+        "stopped": first_tick([StreamStatus()], DeskStatus(role="STOPPED"), "store"),
         "feed": first_tick([StreamStatus()], DeskStatus(), "mt5_files"),
     }
     assert len(set(told.values())) == 5
     assert "torra import" in told["bars"]
     assert "close of the next bar" in told["close"]
     assert "the newest bar closed 515 d 0 h ago" in told["old"]
-    assert "stands by" in told["standby"]
+    assert "torra run" in told["stopped"]
     assert "Health" in told["feed"]
     assert all(text.startswith("No tick yet") for text in told.values())
 

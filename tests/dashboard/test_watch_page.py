@@ -244,7 +244,7 @@ def test_strangers_words_are_cleaned_and_odd_events_passed_over() -> None:
 def desk(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Desk]:
     made = desks.open_desk(tmp_path_factory.mktemp("desk"), (desks.BTC,))
     made.events = EventStream(made.database, gather=0.0)
-    desks.take_lease(made)
+    desks.open_for_work(made)
     yield made
     made.events.close()
     made.close()
@@ -489,7 +489,7 @@ def test_a_debate_is_watched_live(tmp_path: Path, scaled: Scale) -> None:
     profile = Profile.model_validate({"agents": {"timeout_seconds": 60.0}})
     desk = desks.open_desk(tmp_path, (desks.BTC,), profile=profile, provider=held)
     desk.events = EventStream(desk.database, gather=0.0)
-    desks.take_lease(desk)
+    desks.open_for_work(desk)
     work = threading.Thread(target=desks.step, args=(desk,), daemon=True)
     try:
         with (

@@ -216,7 +216,7 @@ def test_no_bullet_of_the_rules_stands_on_the_wrong_side(
     settings = {"agents": {"mode": mode, "debate_rounds": 2}, "thresholds": LOW}
     profile = validate(Profile, settings, "a test")
     desk = desks.open_desk(tmp_path, (desks.BTC, desks.EUR), profile=profile)
-    desks.take_lease(desk)
+    desks.open_for_work(desk)
     wanted, seen = scaled(5_000, least=6), Counter[str]()
     while seen["proposals"] < wanted:
         closed = desks.step(desk)

@@ -12,12 +12,10 @@ import pytest
 
 from tests.cases import cases
 from tests.worlds import desks
-from tests.worlds.homes import profile_file
 from torra.config import DeskSettings, Profile
 from torra.desk import adoption, wiring
 from torra.desk.adoption import fixed
 from torra.desk.bar_closes import next_close
-from torra.desk.outlook import ContextFeeds
 from torra.desk.roster import InstanceRuntime, ProfileReload
 from torra.desk.schedule import Desk
 from torra.desk.wiring import with_models
@@ -74,12 +72,13 @@ def test_another_profile_touches_nobody(desk: Desk) -> None:
     assert in_use(desk) == {Profile().digest()}
 
 
-def test_a_desk_that_stands_by_applies_nothing(desk: Desk) -> None:
-    epoch, desk.epoch = desk.epoch, None
-    desk.adopt(NAME, CAREFUL)
-    assert desk.database.applied_profile("BTCUSD") is None
-    assert in_use(desk) == {CAREFUL.digest()}
-    desk.epoch = epoch
+def test_a_desk_that_lost_its_lock_applies_nothing(desk: Desk) -> None:
+    desk.lock.path.unlink()
+    with pytest.raises(StoreUnavailable, match="lost the lock"):
+        desk.adopt(NAME, CAREFUL)
+    assert in_use(desk) == {Profile().digest()}
+    assert desk.database.applied_profile("BTCUSD")["digest"] == Profile().digest()
+    assert desk.lock.restore()
 
 
 def test_an_adoption_waits_for_the_tick_that_runs(
@@ -218,7 +217,7 @@ def test_a_database_that_fails_at_the_second_instance_changes_neither(
     with pytest.raises(StoreUnavailable):
         desk.adopt(NAME, CAREFUL)
     assert in_use(desk) == {Profile().digest()}
-    assert desk.database.applied_profile("BTCUSD") is None
+    assert desk.database.applied_profile("BTCUSD")["digest"] == Profile().digest()
     assert desk.roster.wished == {}
     assert not any(setup.lock.locked() for setup in desk.setups.values())
 
@@ -325,140 +324,10 @@ def test_a_position_that_the_running_tick_opens_keeps_the_conditions(
     assert "while BTCUSD holds a position" in desk.database.alarms()[0].detail
 
 
-# --- take-over ------------------------------------------------------------------------------------
-
-TIGHT = changed(risk={"risk_per_trade_pct": 0.1}, execution="off")
-
-
-def taking_over(tmp_path: Path, read, fitting=fit, *, applied=TIGHT):
-    """A desk that stood by while another one adopted TIGHT gains the lease."""
-    first = desks.leading_desk(tmp_path, (desks.BTC,), seconds=60.0)
-    second = desks.open_desk(tmp_path, (desks.BTC,))
-    told = []
-    second.roster.refit = ProfileReload(
-        fitting, lambda setup: told.append(setup.profile.digest()), read
-    )
-    second._running = True
-    vars(second)["_begin"] = lambda: None
-    second._hold_lease()
-    assert not second.active
-    if applied:
-        first.roster.refit = ProfileReload(fit)
-        first.adopt(NAME, applied)
-    first.close()
-    second._hold_lease()
-    assert second.active
-    return second, told
-
-
-def refuses(*_: object, **__: object) -> None:
-    raise ConfigError("it is broken")
-
-
-def breaks(*_: object) -> None:
-    raise RuntimeError("anything")
-
-
-@pytest.mark.parametrize("saved", [TIGHT, CAREFUL], ids=["adopted", "for the next start"])
-def test_a_take_over_goes_by_the_files(tmp_path: Path, saved: Profile) -> None:
-    desk, told = taking_over(tmp_path, lambda _: saved)
-    assert digests(desk) == {"BTCUSD": saved.digest()}
-    assert told == [saved.digest()]
-    assert desk.database.applied_profile("BTCUSD")["digest"] == saved.digest()
-    assert desk.database.alarms() == []
-    assert desk.kill_switch.engaged() == ""
-    desk.close()
-
-
-@pytest.mark.parametrize("read", [refuses, breaks, None], ids=["broken", "else", "no files"])
-def test_a_file_that_cannot_be_read_leaves_what_was_applied_last(tmp_path: Path, read: Any) -> None:
-    desk, told = taking_over(tmp_path, read)
-    assert digests(desk) == {"BTCUSD": TIGHT.digest()}
-    assert told == [TIGHT.digest()]
-    assert desk.kill_switch.engaged() == ""
-    details = [row.detail for row in desk.database.alarms()]
-    assert [text.split(". ")[0] for text in details] == (
-        ["BTCUSD goes on with the profile that ran last"] if read else []
-    )
-    desk.close()
-
-
-@pytest.mark.parametrize("why", ["cannot be opened here", "another version", "never applied"])
-def test_a_desk_without_a_profile_that_can_be_used_halts(
-    tmp_path: Path, why: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    rows = {"another version": {"profile": '{"gone": 1}', "digest": "x"}, "never applied": None}
-    if why in rows:
-        monkeypatch.setattr("instance_database.Database.applied_profile", lambda *_: rows[why])
-    fitting = refuses if why == "cannot be opened here" else fit
-    desk, told = taking_over(tmp_path, refuses, fitting)
-    assert told == []
-    assert desk.kill_switch.engaged() == "halted"
-    assert desk.database.trading_states(1)[0].reason.startswith("BTCUSD has no profile")
-    assert desk.database.alarms()[0].detail.startswith("BTCUSD has no profile to go on with")
-    desk.close()
-
-
-def test_what_ran_last_stays_the_last_applied_when_a_desk_halts(tmp_path: Path) -> None:
-    desk, _ = taking_over(tmp_path, lambda _: CAREFUL, refuses)
-    assert desk.database.trading_state() == "HALTED"
-    assert desk.database.applied_profile("BTCUSD")["digest"] == TIGHT.digest()
-    desk.close()
-
-
-def test_a_take_over_forgets_wishes_of_before(desk: Desk) -> None:
-    desk.roster.wished["BTCUSD"] = fit(desk.setups["BTCUSD"], CAREFUL)
-    desk.roster.refit = ProfileReload(fit, read=lambda _: TIGHT)
-    adoption.take_over(desk.roster, pytest.fail)
-    adoption._swap(desk.roster, desk.roster.refit, "BTCUSD")
-    assert in_use(desk) == {TIGHT.digest()}
-
-
-HOME_NEWS = {
-    "agents": {"include_news": True},
-    "news": {"sources": ["file"], "file": "news.jsonl"},
-    "risk": {"max_positions": 1},
-}
-
-
-def at_home(tmp_path: Path):
-    """A desk as `torra run` opens it, and a profile that its home got afterwards."""
+def at_home(tmp_path: Path) -> Desk:
+    """Return a desk as `torra run` opens it."""
     (tmp_path / "desk.json").write_text(DeskSettings(instances=(desks.BTC,)).model_dump_json())
-    desk, _ = wiring.open_desk(tmp_path)
-    profile_file(tmp_path, HOME_NEWS)
-    return desk
-
-
-def test_a_take_over_opens_what_waits_for_a_start(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    desk = at_home(tmp_path)
-    (tmp_path / "news.jsonl").write_text("")
-    before = desk.roster.outlook
-    adoption.take_over(desk.roster, pytest.fail)
-    setup = desk.setups["BTCUSD"]
-    assert (setup.profile.risk.max_positions, setup.news is None) == (1, False)
-    assert desk.roster.outlook is not before
-    assert desk.roster.outlook.collector is not None
-    rested = []
-    monkeypatch.setattr(ContextFeeds, "rest", lambda outlook: rested.append(id(outlook)))
-    desk._at_stand_by()
-    assert rested == [id(desk.roster.outlook)]
-    desk.close()
-
-
-def test_a_take_over_that_cannot_open_headlines_keeps_what_ran_last(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    desk = at_home(tmp_path)
-    desk.database.apply_profile("BTCUSD", CAREFUL.model_dump_json(), CAREFUL.digest())
-    before = desk.roster.outlook
-    monkeypatch.setattr(wiring, "ContextFeeds", refuses)
-    adoption.take_over(desk.roster, pytest.fail)
-    assert digests(desk) == {"BTCUSD": CAREFUL.digest()}
-    assert desk.roster.outlook is before
-    assert "headlines and events: it is broken" in desk.database.alarms()[0].detail
-    desk.close()
+    return wiring.open_desk(tmp_path)[0]
 
 
 def test_a_profile_that_does_not_fit_the_instance_is_not_taken(tmp_path: Path) -> None:

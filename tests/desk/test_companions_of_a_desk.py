@@ -86,7 +86,7 @@ def desk_of(
     desk.roster.setups = {
         name: replace(setup, companions=reader) for name, setup in desk.setups.items()
     }
-    desks.take_lease(desk)
+    desks.open_for_work(desk)
     return desk
 
 
@@ -318,7 +318,7 @@ def test_nothing_ticks_and_nothing_trades_for_a_companion(tmp_path: Path) -> Non
     with closing(desk.setups["BTCUSD"].companions) as reader:
         assert reader is not None
         reader._afterwards = 0.0
-        desks.take_lease(desk)
+        desks.open_for_work(desk)
         desk.clock = Simulated(desks.START)
         lived(desk, 4)
         stream = settings.instances[0].companion_stream("EURUSD")
@@ -328,7 +328,7 @@ def test_nothing_ticks_and_nothing_trades_for_a_companion(tmp_path: Path) -> Non
     naming = {
         table for table in tables for row in ask(f"SELECT * FROM {table}") if "EURUSD" in str(row)
     }
-    assert naming == {"bars", "record_highs", "record_lows", "journal"}
+    assert naming == {"bars", "record_highs", "record_lows", "journal", "trading_config"}
     assert {row[0] for row in ask("SELECT instance FROM ticks")} == {"BTCUSD"}
     assert [*desk.setups] == ["BTCUSD"]
     assert not NAME.fullmatch(stream), "no instance can be called so"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 import time
 from collections import Counter
@@ -17,13 +18,13 @@ from instance_database import TickKey
 from tests.tries import Tries
 from tests.worlds import desks
 from tests.worlds.homes import profile_file
-from tests.worlds.stores import opening
 from torra.clock import Simulated, System, iso, parse
 from torra.desk import wiring
 from torra.desk.roster import InstanceRuntime
 from torra.desk.schedule import Desk
 from torra.desk.watches import SETTLING_SECONDS
-from torra.errors import DataUnavailable, StoreUnavailable
+from torra.desk_lock import is_locked
+from torra.errors import ConfigError, DataUnavailable, StoreUnavailable
 from torra.feeds.frame import FrameFeed
 from torra.tick import record as tick_record
 from torra.tick.bar_window import HistoryWindow, LiveWindow
@@ -37,57 +38,9 @@ def states(desk: Any, instance: str, timeframe: str) -> dict[str, str]:
     return {row["bar_time"]: row["state"] for row in found}
 
 
-def test_a_desk_whose_lease_was_taken_over_writes_nothing(tmp_path: Path) -> None:
-    old = desks.leading_desk(tmp_path, seconds=0.001)
-    new = desks.open_desk(tmp_path)
-    time.sleep(0.01)
-    desks.take_lease(new)
-    assert new.epoch == (old.epoch or 0) + 1
-    old.wake("BTCUSD")
-    assert desks.rows(old, "select * from ticks") == []
-    assert desks.rows(old, "select * from sentiment") == []
-    assert {item.state for item in new.wake("BTCUSD")} == {"done"}
-
-
-def test_a_clock_that_is_set_back_casts_doubt_on_the_orders_of_the_one_who_works(
-    tmp_path: Path,
-) -> None:
-    """A desk that thaws after another took over may not cancel that one's orders."""
-    clock = Jumpy(desks.START)
-    old, new = (desks.open_desk(tmp_path, make_clock=lambda _: clock) for _ in range(2))
-    desks.take_lease(old, seconds=0.001)
-    old.wake("BTCUSD")
-    time.sleep(0.01)
-    desks.take_lease(new)
-    new.wake("BTCUSD")
-    new.database.enqueue_signal(opening())
-    clock.moment -= timedelta(minutes=5)
-    for desk, detail in ((old, ""), (new, "CLOCK_SKEW")):
-        desk.wake("BTCUSD")
-        (row,) = desks.rows(desk, "select * from signals where sid = 'T1'")
-        assert row["detail"] == detail
-
-
-def test_a_lease_lost_in_the_middle_of_a_tick_keeps_nothing_of_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    desk = desks.leading_desk(tmp_path, (desks.EUR,), seconds=0.001)
-    build = tick_record.build
-
-    def stolen(*told: Any) -> Any:
-        row = "update lease set epoch = epoch + 1"
-        desk.database.connection().conn.execute(row)
-        return build(*told)
-
-    monkeypatch.setattr(tick_record, "build", stolen)
-    (outcome,) = desk.wake("EURUSD")
-    assert outcome.reason == "error" and "epoch" in outcome.detail
-    assert desks.rows(desk, "select * from sentiment") == []
-
-
 def test_a_desk_whose_database_was_deleted_halts_at_its_next_look(euro_desk: Desk) -> None:
     euro_desk.database.path.unlink()
-    euro_desk._hold_lease()
+    euro_desk.keep()
     assert "deleted, moved or replaced" in euro_desk.kill_switch.engaged()
     assert all(path.exists() for path in euro_desk.kill_switch._files.values())
     assert not euro_desk.database.path.exists()
@@ -104,12 +57,11 @@ def test_a_desk_that_closes_lets_no_wake_hang(tmp_path: Path) -> None:
 def test_a_failing_instance_does_not_give_back_the_claims_of_another(tmp_path: Path) -> None:
     desk = desks.leading_desk(tmp_path, (desks.BTC, desks.EUR))
     key = TickKey("BTCUSD", "M15", desks.START)
-    assert desk.epoch is not None
-    desk.database.claim_tick(key, desk.epoch)
+    desk.database.claim_tick(key)
     desk._owed[key] = ("error", "it failed before and runs again now")
     desk.wake("EURUSD")
-    (row,) = desks.rows(desk, "select epoch from ticks where instance = 'BTCUSD'")
-    assert row["epoch"] == desk.epoch
+    (row,) = desks.rows(desk, "select state from ticks where instance = 'BTCUSD'")
+    assert row["state"] == "claimed"
 
 
 def test_a_close_that_could_not_be_claimed_is_not_passed_over(euro_desk: Desk) -> None:
@@ -117,19 +69,18 @@ def test_a_close_that_could_not_be_claimed_is_not_passed_over(euro_desk: Desk) -
     claim = type(euro_desk.database).claim_tick
     lost = desks.START
 
-    def locked(self: Any, key: TickKey, epoch: int) -> bool:
+    def locked(self: Any, key: TickKey) -> bool:
         if key.bar_time == lost and euro_desk.clock.now() < lost + 2 * H1:
             raise StoreUnavailable("locked")
-        return claim(self, key, epoch)
+        return claim(self, key)
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(type(euro_desk.database), "claim_tick", locked)
         desks.step(euro_desk)
         # another close is done first, as by a desk that had the lock in between
         later = TickKey("EURUSD", "H1", lost + H1)
-        assert euro_desk.epoch is not None
         desks.clock_of(euro_desk).set(lost + 2 * H1)
-        euro_desk.database.skip_tick(later, "test", "", euro_desk.epoch)
+        euro_desk.database.skip_tick(later, "test", "")
     euro_desk.wake("EURUSD")
     assert states(euro_desk, "EURUSD", "H1")[iso(lost)] == "done"
 
@@ -262,15 +213,16 @@ def test_the_paper_bridge_lives_through_no_bar_that_the_door_refuses(tmp_path: P
     assert [bar.time for bar in lived] == [bars.index[-2].to_pydatetime()]
 
 
-def test_a_desk_that_stands_by_changes_no_setting(tmp_path: Path) -> None:
+def test_a_desk_that_is_refused_changes_no_setting(tmp_path: Path) -> None:
     first, _ = wiring.open_desk(tmp_path)
-    assert first.open()
+    first.open()
     applied = first.database.applied_profile("BTCUSD")
     profile_file(tmp_path, {"symbols": {"BTCUSD": {"contract_size": 7.0}}})
     second, _ = wiring.open_desk(tmp_path)
-    assert not second.open()
+    with pytest.raises(ConfigError, match=rf"another desk \(process {os.getpid()}, since"):
+        second.open()
     assert first.database.applied_profile("BTCUSD") == applied
-    assert second.close()
+    assert second.close() and is_locked(tmp_path)
     assert first.close()
 
 
@@ -327,20 +279,18 @@ def test_one_bad_old_bar_neither_stops_a_stream_nor_freezes_the_paper_bridge(
     assert len(path) == len(bars) - 41 - 1
 
 
-def test_after_a_clock_correction_the_lease_and_the_timers_go_on(
-    tmp_path: Path, tries: Tries
-) -> None:
+def test_after_a_clock_correction_desk_and_timers_go_on(tmp_path: Path, tries: Tries) -> None:
     for attempt in tries():
-        lease, active = after_two_corrections(attempt.folder(tmp_path))
+        active = after_two_corrections(attempt.folder(tmp_path))
         with attempt:
-            assert lease is not None and lease["alive"] and active
+            assert active
 
 
-def after_two_corrections(folder: Path) -> tuple[dict[str, Any] | None, bool]:
-    """Set a desk's clock forth and back; return its lease, and whether it goes by it."""
+def after_two_corrections(folder: Path) -> bool:
+    """Set a desk's clock forth and back; return whether it works."""
     clock = Jumpy(desks.START)
-    desk = desks.open_desk(folder, (desks.EUR,), make_clock=lambda _: clock, lease_seconds=0.3)
-    assert desk.open()
+    desk = desks.open_desk(folder, (desks.EUR,), make_clock=lambda _: clock)
+    desk.open()
     desk.start()
     try:
         time.sleep(0.3)
@@ -348,7 +298,7 @@ def after_two_corrections(folder: Path) -> tuple[dict[str, Any] | None, bool]:
         time.sleep(0.4)
         clock.moment = desks.START + timedelta(seconds=1)
         time.sleep(0.5)
-        found = desk.database.lease(), desk.active
+        found = desk.active
         job = desk._timers.job("bars EURUSD")
         assert job is not None
         assert job.next_run_time - System().now() <= H1 + timedelta(seconds=1)

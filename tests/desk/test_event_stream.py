@@ -90,7 +90,7 @@ def changes(database: Database) -> list[dict[str, Any]]:
 def desk(tmp_path: Path) -> Iterator[Desk]:
     desk = desks.open_desk(tmp_path / "desk", (desks.BTC,))
     desk.events = EventStream(desk.database, gather=0.0)
-    desks.take_lease(desk)
+    desks.open_for_work(desk)
     yield desk
     desk.events.close()
     desk.close()
@@ -414,7 +414,7 @@ def test_the_next_desk_ends_what_a_killed_one_left_open(opened: Open, database: 
     settled(killed)
     after.on_event("tick_start", {**START, "torra_key": "mine"})
     settled(after)
-    after.take_over()
+    after.start()
     while not any(row["ended"] for row in database.streams(KEY)):
         after.wait(after.written, 0.05)
     assert after.active
@@ -426,7 +426,7 @@ def test_the_next_desk_ends_what_a_killed_one_left_open(opened: Open, database: 
     settled(killed)
     assert [kinds(stream) for stream in told(database)] == [["tick_start", "error"]]
     assert [kinds(stream) for stream in told(database, "mine")] == [["tick_start"]]
-    after.rest()
+    after.close()
     assert not after.active
 
 
@@ -439,7 +439,7 @@ def test_closing_writes_what_waits_and_ends_what_runs(opened: Open, database: Da
     assert events.closed
     events.on_event("tick_start", {**START, "torra_key": "late"})
     events.changed("state")
-    events.take_over()
+    events.start()
     events.close()
     assert kinds(told(database)[0]) == ["tick_start", "error"]
     assert kinds(told(database, "done")[0]) == ["tick_start", "decision"]
@@ -461,7 +461,7 @@ def test_changes_by_others_are_seen_and_told(opened: Open, database: Database) -
     heard: list[str] = []
     events = opened(monotonic=lambda: float(next(moments)))
     events.listen(lambda change: heard.append(change["what"]))
-    events.take_over()
+    events.start()
     database.set_trading_state("HALTED", "by a person")
     events.changed("proposals", instance="BTCUSD")
     while "proposals" not in heard:
@@ -521,7 +521,7 @@ def test_the_desk_of_a_home_has_its_stream(tmp_path: Path) -> None:
     assert desk.events.closed
     one_off = desks.open_desk(tmp_path / "one")
     assert one_off.events is None
-    desks.take_lease(one_off)
+    desks.open_for_work(one_off)
     assert (
         one_off._edges(
             one_off.setups["BTCUSD"],

@@ -106,7 +106,7 @@ def test_a_seat_counts_once_the_newest_tick_has_evidence_for_it(tmp_path: Path) 
     try:
         read = CostBasis.of(desk.database, [desks.BTC], prices(), {})
         assert read.tick == shipped_tick() and read.closes == 120
-        desks.take_lease(desk)
+        desks.open_for_work(desk)
         desks.step(desk)
         newest = CostBasis.of(desk.database, [desks.EUR, desks.BTC], prices(), {}).tick
         assert newest.bar_time == "2021-11-10T10:00:00Z"

@@ -53,10 +53,8 @@ def hanging() -> Iterator[Hanging]:
 
 def lived(folder: Path, feed: Any) -> list[dict[str, Any]]:
     """Return the records of a desk's ticks."""
-    desk = desks.open_desk(
-        folder, (desks.BTC,), profile=journals.a_profile(), feed=feed, lease_seconds=36_000.0
-    )
-    desk._hold_lease()
+    desk = desks.open_desk(folder, (desks.BTC,), profile=journals.a_profile(), feed=feed)
+    desks.open_for_work(desk)
     desks.step(desk, 6)
     with closing(desk.database):
         keys = desk.database.journalled(desks.BTC.id)
@@ -165,7 +163,7 @@ def test_a_desk_asks_once_before_its_first_tick(tmp_path: Path) -> None:
         tmp_path, (desks.BTC,), feed=Noting(), at_start=lambda: seen.append("start")
     )
     desk._set_timers = no_timer  # type: ignore[method-assign]
-    desk._hold_lease()
+    desks.open_for_work(desk)
     desk.start()
     hour = timedelta(hours=1)
     assert seen == ["start", ("H1", [desks.START - hour]), "timers"]

@@ -58,6 +58,7 @@ class Asking:
             desks.step(self.desk)
             self.clock.pass_by(timedelta(seconds=SLOWLY))
             self.watcher.look()
+            self.desk.database.show_life(None)
 
     def command(self, *words: str) -> Any:
         return CliRunner().invoke(main, ["--home", str(self.home), *words], env=self.environment)
@@ -162,17 +163,9 @@ def test_what_a_person_tries_is_no_call_of_the_desk(name: str, asking: Asking) -
     assert asking.desk.database.newest_calls(["claude-haiku-5-5", "claude-sonnet-5-5"]) == []
 
 
-def test_a_start_begins_the_judging_anew_and_a_takeover_does_not(tmp_path: Path) -> None:
+def test_a_start_begins_the_judging_anew(tmp_path: Path) -> None:
     desk = desks.open_desk(tmp_path)
     assert desk.database.notice_cursor("calls") is None
-    desk._try_lease()
-    assert desk.epoch is not None
+    desks.open_for_work(desk)
     assert desk.database.notice_cursor("calls") is not None
     desk.close()
-    heir = desks.open_desk(tmp_path)
-    heir.database.set_notice_cursor("calls", "before")
-    heir._running = True
-    heir._try_lease()
-    assert heir.epoch is not None
-    assert heir.database.notice_cursor("calls") == "before"
-    heir.close()

@@ -73,7 +73,7 @@ def desk_with(folder: Path, settings: Profile) -> Desk:
         for name, setup in desk.setups.items()
     }
     desk.outlook = outlook  # type: ignore[attr-defined]
-    desks.take_lease(desk)
+    desks.open_for_work(desk)
     return desk
 
 
@@ -137,7 +137,7 @@ def test_a_profile_that_wants_no_news_opens_nothing(tmp_path: Path) -> None:
     assert outlook.events(desks.BTC, settings) is None
     outlook.start()
     outlook.close()
-    desks.take_lease(desk)
+    desks.open_for_work(desk)
     desks.step(desk)
     assert desks.newest(desk)["news"] is None and desks.newest(desk)["events"] is None
     assert report(desks.newest(desk), "news")["reason"] == "no news evidence: off"
@@ -309,9 +309,6 @@ def test_a_thread_reads_a_calendar_that_changes(
     assert next_in(outlook) == 20.0, "a start waits for the first look"
     write_events(tmp_path, 7.0, 30.0, 400.0)
     until(lambda: next_in(outlook) == 7.0)
-    outlook.rest()
-    write_events(tmp_path, 9.0, 400.0)
-    until(lambda: next_in(outlook) == 9.0)
     outlook.close()
     assert calendar_threads() == []
     outlook.start()
@@ -358,15 +355,12 @@ def test_a_dead_drive_holds_up_neither_start_nor_close(
     until(lambda: not calendar_threads())
 
 
-def test_a_desk_that_stands_by_asks_nobody(outlook: ContextFeeds) -> None:
-    outlook.start()
-    outlook.rest()
+def test_a_desk_that_is_closed_asks_nobody(outlook: ContextFeeds) -> None:
     outlook.start()
     outlook.close()
-    outlook.rest()
     outlook.start()
     assert isinstance(outlook.collector, Counted)
-    assert outlook.collector.told == ["start", "rest", "start", "close"]
+    assert outlook.collector.told == ["start", "close"]
 
 
 @cases(

@@ -126,7 +126,7 @@ def test_the_filings_of_a_symbols_company_are_collected(opened: Opened, database
         outlook.outside(PAIR, company("edgar"))
         outlook.start()
         until(lambda: len(database.facts_of("AAPL", datetime.now(UTC))) >= 4)
-        outlook.rest()
+        outlook.close()
         assert {one["user-agent"] for one in server.headers} == {f"Torra {CONTACT}"}
 
 

@@ -17,11 +17,11 @@ import pytest
 from agent_config import AgentSettings, MemorySettings
 from agents.contracts import ModelUnavailable
 from tests.desk.test_wiring import home as desk_home
-from tests.desk.test_wiring import lose_the_lease
 from tests.doubles.scripted import NEVER, Blocks, Raises
 from tests.doubles.vendor_line import CANARIES, environment
 from tests.doubles.vendor_server import HONEST, VENDORS, Hang, Reply, Status, VendorServer
 from tests.tries import Tries, until
+from tests.worlds import desks
 from tests.worlds.homes import profile_file
 from tests.worlds.reviews import ASKS, COST, KEPT, MODEL, PRICES, SAID, Answers, Home, answer
 from tests.worlds.stores import NOON
@@ -320,12 +320,12 @@ def test_calls_are_thirty_seconds_apart_and_the_oldest_trade_comes_first(make: A
     assert asked == ["review|" + name * 12 for name in "abc"]
 
 
-def test_only_a_desk_that_holds_the_lease_asks(make: Any) -> None:
+def test_only_a_desk_that_has_its_lock_asks(make: Any) -> None:
     home = make()
     home.close_trade()
-    home.leases = lambda: False
+    home.database.fence = lambda: False
     assert turn(home) is None and not home.answers.requests
-    home.leases = lambda: True
+    home.database.fence = lambda: True
     assert turn(home).words
 
 
@@ -390,7 +390,7 @@ def test_the_thread_outlives_whatever_fails(make: Any, monkeypatch: pytest.Monke
             raise fails.pop()
         return True
 
-    home.leases = fail
+    home.database.fence = fail
     home.reviewer.start()
     home.hand.pass_by(SPACING)
 
@@ -404,26 +404,22 @@ def test_the_thread_outlives_whatever_fails(make: Any, monkeypatch: pytest.Monke
 # --- in a desk ------------------------------------------------------------------------------------
 
 
-def test_it_works_with_the_lease_and_rests_without_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_it_begins_and_rests_with_its_desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     told: list[str] = []
     for name in ("start", "rest"):
         monkeypatch.setattr(Reviewer, name, lambda _, name=name: told.append(name))
     desk, _ = wiring.open_desk(desk_home(tmp_path, {}))
-    desk._hold_lease()
+    desks.open_for_work(desk)
     desk.start()
-    lose_the_lease(desk)
-    assert told == ["start", "rest"]
     desk.close()
-    assert told == ["start", "rest", "rest"]
+    assert told == ["start", "rest"]
 
 
 def test_what_closes_in_a_desk_wakes_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     woken = threading.Event()
     monkeypatch.setattr(Reviewer, "wake", lambda _: woken.set())
     desk, _ = wiring.open_desk(desk_home(tmp_path, {}))
-    desk._hold_lease()
+    desks.open_for_work(desk)
     desk.start()
     try:
         woken.clear()

@@ -310,14 +310,14 @@ def test_while_the_database_cannot_be_read_agents_are_in_shadow(database: Databa
     assert mine.promoted("default", EARNED), "it is asked again"
 
 
-def test_the_desk_looks_every_hour_and_not_while_it_stands_by(tmp_path: Path) -> None:
+def test_the_desk_looks_every_hour_and_not_when_its_lock_is_lost(tmp_path: Path) -> None:
     desk = desks.open_desk(tmp_path)
     desk.open()
     try:
         job = desk._timers.job("agents")
         assert job.func == desk.look_at_agents
         assert job.trigger.interval == schedule.LOOK_EVERY
-        desk.epoch = None
+        desk.active = False
         desk.promotions.subjects = lambda: 1 / 0  # type: ignore[assignment,return-value]
         assert desk.look_at_agents() == 0
     finally:
@@ -336,8 +336,8 @@ def test_instances_of_one_profile_are_one_subject_and_two_settings_two() -> None
 
 
 def test_a_stored_tick_is_observed_as_the_tick_that_ran(tmp_path: Path) -> None:
-    desk = desks.open_desk(tmp_path, profile=trading("full"), lease_seconds=36_000.0)
-    desk._hold_lease()
+    desk = desks.open_desk(tmp_path, profile=trading("full"))
+    desks.open_for_work(desk)
     outcomes = desk.wake("BTCUSD")
     desks.clock_of(desk).set(desk.clock.now() + desks.QUARTER)
     outcomes += desk.wake("BTCUSD")
@@ -423,8 +423,7 @@ def test_a_scorecard_of_agents_in_shadow_says_so_and_not_how_it_is_computed(home
 @pytest.mark.journey
 def test_a_scorecard_begins_with_money(tmp_path: Path, scaled: Scale) -> None:
     desk = run(tmp_path, RulesProvider(), "full", 60 if scaled.whole else 40)
-    desk.database.release_lease(desk.owner, desk.epoch)
-    desk.database.close()
+    desk.close()
     desk_file(profile_file(tmp_path, trading("full")), INSTANCE)
     said = " ".join(called(standing_commands.scorecard, tmp_path, "btcusd").split())
     assert re.search(

@@ -36,14 +36,12 @@ OPEN = 4
 
 def live(folder: Path, instance: Instance, profile: Profile, first: int, bars: int) -> None:
     """Let an instance live through so many bars of a profile, from bar `first` of the story on."""
-    desk = desks.open_desk(
-        folder, (instance,), profile=profile, provider=RulesProvider(), lease_seconds=36_000.0
-    )
+    desk = desks.open_desk(folder, (instance,), profile=profile, provider=RulesProvider())
     begin = desks.START + first * desks.QUARTER
     end = begin + bars * desks.QUARTER
     moved: Any = desk.clock
     moved.set(end)
-    desk._hold_lease()
+    desks.open_for_work(desk)
     setup = desk.setups[instance.id]
     frames = {name: setup.feed.bars("BTCUSD", name, end, None) for name in instance.timeframes}
     LiveWindow(instance, setup.feed, desk.database).fill(end)
@@ -53,9 +51,7 @@ def live(folder: Path, instance: Instance, profile: Profile, first: int, bars: i
         key = TickKey(instance.id, name, bar_time)
         (outcome,) = desk._run(setup, {key: clock.monotonic()}, edges)
         assert outcome.state == "done"
-    assert desk.epoch is not None
-    desk.database.release_lease(desk.owner, desk.epoch)
-    desk.database.close()
+    desk.close()
 
 
 @pytest.fixture(scope="module")

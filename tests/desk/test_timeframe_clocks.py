@@ -82,9 +82,9 @@ def test_nothing_of_the_future_is_looked_at(desk: Desk) -> None:
     assert desk.look_at_clocks() == 0
 
 
-def test_a_desk_that_stands_by_looks_at_nothing(desk: Desk) -> None:
+def test_a_desk_that_lost_its_lock_looks_at_nothing(desk: Desk) -> None:
     hold(desk, later(HOURS, -3))
-    desk.epoch = None
+    desk.active = False
     assert desk.look_at_clocks() == 0
     assert alarms(desk) == []
 
@@ -98,13 +98,12 @@ def test_a_database_that_fails_stops_no_desk(desk: Desk, monkeypatch: pytest.Mon
 
 
 def test_the_look_comes_once_a_day(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
-    desk.epoch = None
     set_: dict[str, tuple[Any, timedelta]] = {}
     monkeypatch.setattr(
         Timers, "every", lambda _, name, work, period, first: set_.update({name: (work, period)})
     )
     monkeypatch.setattr(Timers, "start", lambda _: None)
-    monkeypatch.setattr(Desk, "_keep_lease", lambda _: None)
+    monkeypatch.setattr(Desk, "_keep_on", lambda _: None)
     desk.open()
     work, period = set_["clocks"]
     assert (work, period) == (desk.look_at_clocks, timedelta(days=1))

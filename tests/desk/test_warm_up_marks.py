@@ -30,8 +30,8 @@ TRADING = validate(
 def desk(tmp_path_factory: pytest.TempPathFactory) -> Desk:
     """Return a desk that was warmed up and then ran for two hours."""
     folder = tmp_path_factory.mktemp("warm")
-    found = desks.open_desk(folder, profile=TRADING, lease_seconds=36_000.0)
-    found._hold_lease()
+    found = desks.open_desk(folder, profile=TRADING)
+    desks.open_for_work(found)
     list(found.warm_up(desks.START, bars=48))
     clock = desks.clock_of(found)
     for _ in range(8):

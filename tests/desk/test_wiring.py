@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -11,6 +10,7 @@ import pytest
 
 from instance_database import open_home
 from tests.tries import until
+from tests.worlds import desks
 from tests.worlds.homes import desk_file, profile_file
 from tests.worlds.stores import opening
 from torra.clock import System
@@ -117,29 +117,16 @@ def blocked(desk: Desk) -> dict[str, str]:
     return dict(provider._clients.blocked())
 
 
-@pytest.mark.journey
-def test_a_desk_that_takes_over_heeds_blocks_and_a_fresh_start_lifts_them(
+def test_a_start_lifts_what_kept_a_vendor_from_being_asked(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("ANTHROPIC_API_KEY", "k" * 20)
     desk, _ = wiring.open_desk(home(tmp_path, {"agents": {"provider": "anthropic"}}))
-    standby, _ = wiring.open_desk(tmp_path)
     until = desk.clock.real_now() + timedelta(hours=1)
-    try:
-        desk.database.block_provider("anthropic", "401: the key was refused", until)
-        desk._hold_lease()
-        assert desk.active and not blocked(desk)
-        assert desk.database.provider_blocks() == []
-        standby._running = True
-        desk.database.block_provider("anthropic", "401: the key was refused", until)
-        desk.close()
-        standby._hold_lease()
-        assert standby.active
-        assert blocked(standby) == {"anthropic": "401: the key was refused"}
-        assert len(standby.database.provider_blocks()) == 1
-    finally:
-        desk.close()
-        standby.close()
+    desk.database.block_provider("anthropic", "401: the key was refused", until)
+    desks.open_for_work(desk)
+    assert not blocked(desk) and desk.database.provider_blocks() == []
+    assert desk.close()
 
 
 @pytest.mark.parametrize("remember", [True, False])
@@ -164,66 +151,15 @@ def test_a_block_that_is_heeded_ends_when_it_was_to_end(tmp_path: Path) -> None:
     models.close()
 
 
-def told_desk(folder: Path, *, started: bool) -> tuple[Desk, list[str]]:
-    """Return a desk that works, and what its outlook is told from now on."""
-    told: list[str] = []
-    desk, _ = wiring.open_desk(home(folder, {}))
-    desk._at_start = lambda: told.append("start")
-    desk._at_stand_by = lambda: told.append("rest")
-    desk._hold_lease()
-    assert desk.active
-    if started:
-        desk.start()
-    return desk, told
-
-
-def lose_the_lease(desk: Desk) -> None:
-    desk.database._change("UPDATE lease SET owner = 'another', epoch = epoch + 1")
-    desk._hold_lease()
-    assert not desk.active
-
-
-def test_a_desk_that_loses_the_lease_rests_and_begins_again_at_a_take_over(tmp_path: Path) -> None:
-    desk, told = told_desk(tmp_path, started=True)
-    try:
-        lose_the_lease(desk)
-        desk._hold_lease()
-        assert told == ["start", "rest"]
-        desk.database._change("UPDATE lease SET expires_at = '2020-01-01T00:00:00Z'")
-        desk._hold_lease()
-        assert desk.active and told == ["start", "rest", "start"]
-    finally:
-        desk.close()
-
-
 def test_the_outlook_is_what_a_desk_tells(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     told: list[str] = []
-    for name in ("start", "rest", "close"):
+    for name in ("start", "close"):
         monkeypatch.setattr(ContextFeeds, name, lambda _, name=name: told.append(name))
     desk, _ = wiring.open_desk(home(tmp_path, {}))
-    desk._hold_lease()
+    desks.open_for_work(desk)
     desk.start()
-    lose_the_lease(desk)
     desk.close()
-    assert told == ["start", "rest", "close"]
-
-
-def test_a_desk_begins_once_though_two_threads_come(tmp_path: Path) -> None:
-    """The one that starts it, and the one that has just gained the lease for it."""
-    desk, told = told_desk(tmp_path, started=False)
-    try:
-        desk._running = True
-        both = [threading.Thread(target=desk._begin) for _ in range(4)]
-        for thread in both:
-            thread.start()
-        for thread in both:
-            thread.join()
-        assert told == ["start"]
-        lose_the_lease(desk)
-        desk._begin()
-        assert told == ["start", "rest"], "who stands by does not begin"
-    finally:
-        desk.close()
+    assert told == ["start", "close"]
 
 
 BTC: dict[str, Any] = {"symbol": "BTCUSD"}

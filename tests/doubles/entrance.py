@@ -93,7 +93,7 @@ class Place:
         self.clock = Moved()
         self.access = make_access(self.clock)
         self.desk = desks.open_desk(home)
-        desks.take_lease(self.desk)
+        desks.open_for_work(self.desk)
         close = desks.step(self.desk)
         self.app = desk_app(self.desk, home, self.access)
         self.reached: list[str] = []

@@ -33,7 +33,6 @@ from tests.faults.desk_world import (
     EURO,
     GOLD,
     INSTANCES,
-    LEASE,
     MOODS,
     PROFILES,
     Life,
@@ -44,6 +43,7 @@ from tests.worlds.channels import KEY
 from torra.clock import floor
 from torra.errors import ConfigError, TorraError
 from torra.failpoints import POINTS
+from torra.home import DESK_LOCK
 from torra.tick import approval
 from torra.trading import by_hand, settlement
 from torra.trading.kill_switch import KillSwitch
@@ -118,9 +118,6 @@ class DeskMachine(RuleBasedStateMachine):
         close = floor(world.clock.now(), "M15") + QUARTER
         left = (close - world.clock.now()).total_seconds()
         if left > 3.0:
-            while left > LEASE:
-                world.pass_time(LEASE - 1.0)
-                left -= LEASE - 1.0
             world.pass_time(left - 2.0)
             left = 2.0
         if self.life is not None:
@@ -181,10 +178,10 @@ class DeskMachine(RuleBasedStateMachine):
     # --- lives ------------------------------------------------------------------------------------
 
     def start(self) -> None:
-        """Start a desk; it stands by for as long as another's lease runs."""
+        """Start a desk; it is refused while one that is frozen has the lock."""
         self.note("starts")
-        if self.world.start() and self.life is not None and self.life.desk.epoch is None:
-            self.note("starts standing by")
+        if not self.world.start() and self.world.frozen:
+            self.note("is refused")
         self.witness.look()
 
     @precondition(lambda self: self.life is not None)
@@ -223,11 +220,12 @@ class DeskMachine(RuleBasedStateMachine):
     @precondition(lambda self: self.life is not None and not self.world.frozen)
     @rule(late=st.booleans(), bars=BARS)
     def freezes(self, late: bool, bars: int) -> None:
-        """Let the process stand still; `late`: until another has surely taken over."""
+        """Let the process stand still; `late`: somebody deletes its lock, and another one works."""
         self.note("freezes")
         self.world.freeze()
         if late:
-            self.world.pass_time(LEASE + 5.0)
+            (self.world.folder / DESK_LOCK).unlink()
+            self.world.pass_time(5.0)
             self.start()
         self.goes_on(bars)
 
@@ -238,11 +236,10 @@ class DeskMachine(RuleBasedStateMachine):
         if first:
             self.come_to_close()
         frozen = self.world.frozen[0]
-        lease = self.world.rows("SELECT epoch FROM lease")
-        overtaken = bool(lease) and lease[0][0] != frozen.desk.epoch
+        overtaken = not frozen.desk.lock.held() and not frozen.desk._alone_since()
         before = self.witness.dump() if overtaken else {}
         out = self.world.published()
-        acts: list[Callable[[], Any]] = [frozen.turn, frozen.keep_lease, frozen.turn]
+        acts: list[Callable[[], Any]] = [frozen.turn, frozen.keep, frozen.turn]
         for act in (lambda: frozen.wake(NAMES), *acts):
             if not frozen.doom.dead:
                 act()
@@ -250,8 +247,8 @@ class DeskMachine(RuleBasedStateMachine):
         if overtaken:
             after = self.witness.dump()
             changed = [name for name in before if before[name] != after[name]]
-            assert not changed, f"a desk whose lease is another's wrote {changed}"
-            assert self.world.published() == out, "a desk whose lease is another's sent something"
+            assert not changed, f"a desk whose lock is another's wrote {changed}"
+            assert self.world.published() == out, "a desk whose lock is another's sent something"
         if not frozen.doom.dead:
             frozen.stop()
         self.witness.look()
@@ -528,8 +525,6 @@ class DeskMachine(RuleBasedStateMachine):
         self.rest(1)
         if self.life is None:
             self.start()
-        for _ in range(3):  # a lease that a killed desk left has to run out
-            self.round(LEASE / 2)
         self.rest(3)
         assert self.life is not None and self.life.desk.active, "no desk works any more"
         self.come_to_close()

@@ -37,9 +37,6 @@ from torra.trading.courier import Courier, RoutedInstance
 from torra.trading.kill_switch import KillSwitch
 from torra_trader import TickOutcome
 
-LEASE = 330.0
-"""Seconds that a lease lasts: longer than any step between two renewals, shorter than a bar."""
-
 GOLD = Instance(symbol="XAUUSD", broker_symbol="XAUUSD.m", feed="store", bridge="torra_files")
 EURO = Instance(
     symbol="EURUSD", broker_symbol="EURUSD.m", timeframes=("M15",), feed="store",
@@ -192,13 +189,13 @@ class World:
             self.ea.quote(item.broker_name, bid, round(bid + spec.spread, spec.digits), now)
 
     def pass_time(self, seconds: float) -> None:
-        """Let time pass for everybody; the desk keeps its lease."""
+        """Let time pass for everybody; the desk shows life."""
         self.clock.pass_by(seconds)
         self.latest = max(self.latest, self.clock.now())
         self.quote()
         self.advise()
         if self.life is not None:
-            self.life.keep_lease()
+            self.life.keep()
 
     # --- lives ------------------------------------------------------------------------------------
 
@@ -217,6 +214,7 @@ class World:
             self.frozen.remove(life)
         if life.database is not None:
             life.database.doom = None
+            life.desk.lock.release()
             life.database.close()  # the observer keeps the log from being folded in
 
     def freeze(self) -> None:
@@ -291,7 +289,7 @@ class Life:
         return True
 
     def begin(self) -> None:
-        """Open everything as torra.desk.wiring does, and try for the lease."""
+        """Open everything as torra.desk.wiring does, and take the lock."""
         world = self.world
         self.database = open_mortal(world.folder / "torra.db", world.clock.now, self.doom)
         self.switch = KillSwitch(world.files, self.database)
@@ -305,7 +303,6 @@ class Life:
             self._bridges,
             self.switch,
             lambda: world.clock,
-            lambda: self.desk.holds_lease(),  # noqa: PLW0108 - the desk is not there yet
         )
         self.desk = Desk(
             self.database,
@@ -313,15 +310,17 @@ class Life:
             lambda _: world.clock,
             route=self.courier,
             kill_switch=self.switch,
-            lease_seconds=LEASE,
             at_close=self.courier.close,
         )
         self.desk.roster.refit = ProfileReload(
             lambda old, new: replace(old, profile=new),
             lambda setup: self.courier.adopt(setup.instance.id, setup.profile),
-            read=lambda _: PROFILES[world.saved],
         )
-        self._lease()
+        if not self.desk.lock.acquire(0.0):
+            raise Crash("refused")  # as `torra run` ends it
+        self.desk._take_up()
+        self.courier.open()
+        self._walking = True
 
     def _bridges(self) -> dict[str, TorraFiles]:
         bridge = TorraFiles(
@@ -336,17 +335,15 @@ class Life:
 
     # --- what a process does by itself ------------------------------------------------------------
 
-    def keep_lease(self) -> bool:
-        return self.do(self._lease)
+    def keep(self) -> bool:
+        """Let the thread look after the desk that shows its life; one that lost its lock ends."""
+        return self.do(self._keep)
 
-    def _lease(self) -> None:
-        """Do what the thread does that keeps the lease, and what follows when it changes."""
-        self.desk._hold_lease()
-        if self.desk.active and not self._walking:
-            self.courier.open()
-        elif self._walking and not self.desk.active:
+    def _keep(self) -> None:
+        self.desk.keep()
+        if self._walking and not self.desk.active:
             self.courier.rest()
-        self._walking = self.desk.active
+            self._walking = False
 
     def turn(self) -> bool:
         """Let the courier walk once."""

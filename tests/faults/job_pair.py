@@ -1,6 +1,6 @@
 """A desk and the process of its job, of which one or both are killed once or twice at any moment.
 
-A process holds the lease and works on jobs, as a desk does. After the kills a healthy one finishes.
+A process has the lock and works on jobs, as a desk does. After the kills a healthy one finishes.
 Then every job has its end, no work was begun more often than a job may be tried, none ran beside
 itself, and what is done was done to its end (promise D14).
 """
@@ -21,21 +21,17 @@ from tests.worlds.jobs import FINAL, Office, alive, desk_process
 from torra.jobs import states
 from torra.jobs.process import Bounds
 
-LEASE = 0.5
-"""Seconds of a lease here: a killed desk is followed soon."""
-
 RETRY = 0.8
 
 PATIENCE = 60.0
 """Seconds in which a job must have come to its end: on a busy machine, too, a lost one is lost."""
 
 BOUNDS = Bounds(patience=0.4)
-"""The order of a real desk, in little: a child gives up before the lease does, and a job is tried
-again later than both."""
+"""The order of a real desk, in little: a child gives up before its job is tried again."""
 
 
 def start(home: Path, bounds: Bounds = BOUNDS) -> int:
-    return desk_process(home, lease_seconds=LEASE, retry_seconds=RETRY, bounds=bounds)
+    return desk_process(home, retry_seconds=RETRY, bounds=bounds)
 
 
 def kill(pid: int) -> None:

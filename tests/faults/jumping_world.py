@@ -25,7 +25,7 @@ from torra.desk.schedule import Desk
 from torra.desk.timers import Timers
 from torra.providers.registry import open_provider
 
-LEASE_SECONDS = 240.0
+LIFE_SECONDS = 80.0
 """Long, so that a simulated day has fewer renewals; the desk looks at itself every third of it."""
 
 OPEN_HANDED = {
@@ -125,17 +125,17 @@ def open_desk(folder: Path, world: World, hook: Callable[[], None]) -> Desk:
     feed = TruthfulFeed(world, hook)
     setup = InstanceRuntime(desks.BTC, profile, feed, provider, threading.Lock())
     database = stores.open_database(folder, now=world.now)
-    desk = Desk(database, [setup], lambda _: world, lease_seconds=LEASE_SECONDS)
+    desk = Desk(database, [setup], lambda _: world, life_seconds=LIFE_SECONDS)
     desk._timers = HandTimers(world)
     return desk
 
 
 def live(desk: Desk, world: World, seconds: float) -> None:
-    """Let the desk's two threads, the lease's and the timers', have their turns."""
+    """Let the desk's two threads, that of life and the timers', have their turns."""
     timers: Any = desk._timers
     end = world.elapsed + seconds
     while world.elapsed < end:
-        turn = math.floor(world.elapsed / (LEASE_SECONDS / 3) + 1) * LEASE_SECONDS / 3
+        turn = math.floor(world.elapsed / (LIFE_SECONDS) + 1) * LIFE_SECONDS
         world.elapsed = max(world.elapsed, min(turn, timers.alarm, end))
         if world.elapsed >= timers.alarm:
             timers.fire()

@@ -177,7 +177,7 @@ class DeskWorld:
         After `spare` closes the process dies at `point`, if it comes there.
         """
         desk = self.open(folder)
-        desks.take_lease(desk, seconds=0.001)
+        desks.open_for_work(desk)
         for turn in count():
             if point and turn >= spare:
                 os.environ[VARIABLE] = point
@@ -260,11 +260,12 @@ def lessons_of_trades(folder: Path) -> Counter[str]:
 
 
 PASSING: Final[Mapping[str, tuple[str, ...]]] = {
-    "": ("at", "epoch", "elapsed_ms", "applied_at"),
+    "": ("at", "elapsed_ms", "applied_at"),
     "calls": ("user", "request_hash"),
+    "notice_cursors": ("place",),
 }
-"""Columns that differ between two lives that did the same: moments of real time, time taken, whose
-lease it was; prompts have a nonce. "" stands for every table.
+"""Columns that differ between two lives that did the same: moments of real time and time taken;
+prompts have a nonce. "" stands for every table.
 """
 
 JSON_COLUMNS: Final = ("record", "agent_deliberation")
@@ -282,8 +283,8 @@ had come last when it decided, and the numbers are those of a life.
 
 Tables = Mapping[str, list[tuple[Any, ...]]]
 
-UNCOMPARED: Final = ("lease", "ledger", "degradation_levels")
-"""Whose turn it is; and what dying cost, which a life without deaths has not spent."""
+UNCOMPARED: Final = ("desk_run", "ledger", "degradation_levels")
+"""Signs of life; and what dying cost, which a life without deaths has not spent."""
 
 
 def tables(folder: Path) -> Tables:

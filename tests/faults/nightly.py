@@ -4,7 +4,7 @@
     python -m tests.faults.nightly prove                 every test at its nightly count
     python -m tests.faults.nightly prove orders          some parts
     python -m tests.faults.nightly prove D1 test_x.py    a part of one: promises, files of tests
-    python -m tests.faults.nightly mutants epoch hmac    ... planted faults
+    python -m tests.faults.nightly mutants fence hmac    ... planted faults
     python -m tests.faults.nightly orders 20             all tests in so many random orders
     python -m tests.faults.nightly orders 7-20           ... where the sixth was the last
     python -m tests.faults.nightly soak --hours 24       a day of a whole desk

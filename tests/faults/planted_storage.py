@@ -1,4 +1,4 @@
-"""Planted faults of what is kept: database, lease and claims, files in transit, backups."""
+"""Planted faults of what is kept: database, lock and claims, files in transit, backups."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ STORAGE: Final[Table] = {
         ),
         "claim-lost": fault(
             "who has lost its claim stores the tick all the same",
-            At("torra.store.ticks:ClaimStore.finish_tick", never("changed")),
+            At("torra.store.ticks:ClaimStore.finish_tick", never("not ...")),
             "test_who_lost_the_claim_stores_nothing",
         ),
         "name-once": fault(
@@ -271,8 +271,9 @@ STORAGE: Final[Table] = {
             "test_what_is_no_whole_backup_is_refused_and_changes_nothing[a-log]",
         ),
         "restore-not-under-a-desk": fault(
-            "a restore does not look at the lease",
-            At("torra.backup.restore:alone", drop("...(database)")),
+            "a restore does not ask whether a desk works",
+            At("torra.backup.restore:plan", never("is_locked(home)")),
+            At("torra.backup.restore:carry_out", never("not lock.acquire()")),
             "test_a_desk_at_work_is_not_pulled_from_under",
         ),
         "restore-log-aside": fault(
@@ -309,7 +310,7 @@ STORAGE: Final[Table] = {
             "a desk claims a tick that it is working on",
             At(
                 "torra.store.ticks:ClaimStore.claim_tick",
-                replace("... >= epoch", "row['epoch'] > epoch"),
+                never("... not in (None, 'released')"),
             ),
             "test_a_tick_is_claimed_once",
             "test_of_threads_that_want_a_tick_one_gets_it",
@@ -334,61 +335,73 @@ STORAGE: Final[Table] = {
     },
     "T5": {
         "kept-out-told": fault(
-            "a desk that a paused one keeps out says only that the database is locked",
+            "a desk that a paused program keeps out says only that the database is locked",
             Seam("torra.desk.watches:LockWatch.locked", "skips('')"),
-            "test_a_desk_that_stands_by_says_who_keeps_it_out_and_what_to_do",
-            "test_the_page_of_health_says_it_too",
+            "test_a_desk_says_that_another_program_keeps_it_from_storing",
         ),
-        "lease-exclusive": fault(
-            "a second desk gets the lease too",
-            At("torra.store.ticks:ClaimStore.acquire_lease", never("... != owner")),
-            "test_the_first_owner_holds_it_and_the_second_does_not",
+        "lock-exclusive": fault(
+            "a second desk gets the lock too",
+            Seam("torra.whole_files:locked", "skips(True)"),
+            "test_the_first_holds_it_and_the_second_does_not",
             "test_two_never_hold_it_at_once",
         ),
-        "lease-runs-out": fault(
-            "the lease of a dead desk never ends",
+        "lock-inherited": fault(
+            "a child of the desk keeps its lock",
             At(
-                "torra.store.ticks:lives",
-                replace("... < ... <= ...", "expires <= renewed + longest"),
+                "torra.desk_lock:DeskLock",
+                replace("locked(file)", "os.set_inheritable(file.fileno(), True) or locked(file)"),
             ),
-            "test_a_lease_that_ran_out_is_taken_over",
+            "test_no_child_keeps_the_lock_of_a_desk_that_was_killed[program]",
         ),
-        "epoch": fault(
-            "a new holder works under the epoch of the one before",
-            At(
-                "torra.store.ticks:ClaimStore.acquire_lease",
-                sets("epoch", "int(row['epoch']) if row else 1"),
-            ),
-            "test_releasing_frees_it_and_the_epoch_grows",
-            "test_the_same_owner_coming_back_late_is_a_new_holder",
-            "test_a_storm_of_restarts_loses_no_close_and_never_goes_back",
+        "claims-of-the-dead": fault(
+            "a start leaves the claims of a dead desk",
+            At("torra.store.ticks:ClaimStore.begin_run", drop("release_claims()")),
+            "test_a_start_releases_the_claims_of_the_dead",
+            "test_what_is_due_after_work",
         ),
     },
     "T6": {
+        "lock-held-always": fault(
+            "a desk believes in its lock for ever",
+            Seam("torra.desk_lock:DeskLock.held", "skips(True)"),
+            "test_a_lock_whose_file_is_gone_is_taken_again_unless_another_has_it[deleted]",
+            "test_a_tick_that_another_desk_has_run_meanwhile_is_told_so_and_writes_nothing[look]",
+        ),
+        "lock-restored-unlocked": fault(
+            "a file in the place of the lock is taken without locking it",
+            At("torra.desk_lock:DeskLock", replace("locked(file)", "True")),
+            "test_two_never_hold_it_at_once",
+            "test_a_lock_whose_file_is_gone_is_taken_again_unless_another_has_it[deleted]",
+        ),
+        "lock-restored-late": fault(
+            "a desk goes on though another one worked meanwhile",
+            At("torra.desk.schedule:Desk", replace("run['run'] == self.run", "True")),
+            "test_a_desk_that_another_one_followed_rests_and_says_why[ended]",
+        ),
         "fence": fault(
-            "a desk whose lease was taken over still writes",
-            At("torra.store.ticks:ClaimStore.require_lease", never("row")),
-            "test_a_desk_whose_lease_was_taken_over_writes_nothing",
+            "a desk that has lost its lock still writes",
+            At("torra.store.ticks:ClaimStore.require_desk", never("not ...")),
+            "test_a_desk_that_lost_its_lock_writes_nothing",
         ),
         "claim-first": fault(
             "a tick looks at its claim when it has written everything else",
             At("torra.tick.decision:decide", drop("require_claim(...)")),
-            "test_a_tick_that_another_desk_has_run_meanwhile_is_told_the_lease_and_writes_nothing",
+            "test_a_tick_that_another_desk_has_run_meanwhile_is_told_so_and_writes_nothing",
         ),
         "claim-before-bars": fault(
             "a tick whose feed took long stores its bars before it looks at its claim",
             At("torra.tick.look:look", drop("require_claim(...)")),
-            At("torra.tick.edges:TickDeps.publish", drop("require_lease(...)")),
-            "test_a_tick_that_another_desk_has_run_meanwhile_is_told_the_lease_and_writes_nothing",
+            At("torra.tick.edges:TickDeps.publish", drop("require_desk()")),
+            "test_a_tick_that_another_desk_has_run_meanwhile_is_told_so_and_writes_nothing",
         ),
         "courier-fenced": fault(
-            "a courier asks for the lease at the beginning of its turn alone",
-            At("torra.trading.courier:Courier", drop("StoreUnavailable(...)")),
+            "a courier asks for the lock at the beginning of its turn alone",
+            At("torra.trading.courier:Courier", drop("require_desk()")),
             "test_a_courier_that_stood_still_in_its_turn_writes_nothing",
         ),
         "fence-doubt": fault(
-            "a desk whose lease was taken over doubts the orders of the one that works",
-            At("signal_bridge:doubt", never("ours()")),
+            "a desk that has lost its lock doubts the orders of the one that works",
+            At("signal_bridge:doubt", drop("require_desk()")),
             "test_a_clock_that_is_set_back_casts_doubt_on_the_orders_of_the_one_who_works",
         ),
     },
@@ -484,9 +497,8 @@ STORAGE: Final[Table] = {
         ),
         "start-halts": fault(
             "what a start found halts nothing",
-            At("torra.commands.run:run", drop("fault(...)")),
+            At("torra.commands.run", drop("fault(...)")),
             "test_a_desk_that_must_not_trade_starts_halted_until_a_person_resumes",
-            "test_a_desk_that_stands_by_at_first_is_halted_too",
         ),
     },
     "R8": {
@@ -505,9 +517,9 @@ STORAGE: Final[Table] = {
     },
     "D14": {
         "job-fence": fault(
-            "a worker whose desk was deposed writes all the same",
-            At("torra.jobs.worker:Worker", drop("StoreUnavailable(...)")),
-            "test_what_is_decided_in_the_turn_in_which_the_lease_is_lost_is_not_written",
+            "a worker whose desk has lost its lock writes all the same",
+            At("torra.jobs.worker:Worker", drop("require_desk()")),
+            "test_what_is_decided_in_the_turn_in_which_the_lock_is_lost_is_not_written",
         ),
         "job-lifeline": fault(
             "a job's process does not notice the end of its pipe",

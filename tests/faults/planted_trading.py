@@ -10,6 +10,9 @@ from tests.faults.planting import Seam, Table, fault
 WITHOUT: Final = "gives(lambda reasons: (reason for reason in reasons if not ({})))"
 """A wrapper that leaves out the reasons of which a condition holds."""
 
+UNFENCED: Final = "lambda store: setattr(store, 'fence', lambda: True) or store"
+"""Takes its fence from a store: whoever has it may write."""
+
 TRADING: Final[Table] = {
     "D4": {
         "booked-before-settled": fault(
@@ -29,16 +32,16 @@ TRADING: Final[Table] = {
         ),
     },
     "T5": {
-        "desk-lease-sends": fault(
-            "a desk without the lease sends",
-            Seam("signal_bridge:send_pending", "passes(ours=lambda _: lambda: True)"),
-            "test_a_desk_without_its_lease_touches_nothing",
+        "desk-lock-sends": fault(
+            "a desk without its lock sends",
+            Seam("signal_bridge:send_pending", f"passes(store={UNFENCED})"),
+            "test_a_desk_without_its_lock_touches_nothing",
         ),
-        "courier-lease": fault(
-            "the courier of a desk without the lease goes on",
+        "courier-lock": fault(
+            "the courier of a desk without its lock goes on",
             # All of its looks: each of them alone has another one behind it.
-            Seam("torra.trading.courier:Courier", "passes(ours=lambda _: lambda: True)"),
-            "test_without_the_lease_nothing_is_touched",
+            Seam("torra.trading.courier:Courier", f"passes(database={UNFENCED})"),
+            "test_without_the_lock_nothing_is_touched",
         ),
     },
     "R1": {
@@ -133,7 +136,7 @@ TRADING: Final[Table] = {
             "test_taking_the_file_away_does_not_resume",
         ),
         "halt-at-submission": fault(
-            "HALT and lease are not asked again right before a signal goes out",
+            "HALT and lock are not asked again right before a signal goes out",
             At("signal_bridge", never("stopped(...)")),
             "test_what_comes_while_an_order_is_made_ready_stops_it",
         ),

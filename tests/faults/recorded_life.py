@@ -131,6 +131,6 @@ def open_desk(home: Path) -> Any:
     desk = desks.open_desk(
         home, profile=profile, make_clock=lambda stood: Simulated(stood or BEGIN)
     )
-    desks.take_lease(desk, seconds=0.001)  # whoever comes next need not wait for it
+    desks.open_for_work(desk)  # whoever comes next need not wait for it
     desk.wake("BTCUSD")
     return desk

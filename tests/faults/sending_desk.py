@@ -69,7 +69,7 @@ class SendingDesk:
             make_clock=lambda _: self.clock,
         )
         self.database = self.desk.database
-        desks.take_lease(self.desk)
+        desks.open_for_work(self.desk)
         self.ea = new_advisor(self.folder, broker=home.with_name(f"{home.name}.broker"))
         self.ea.symbol("BTCUSD", **MARKET)
         self.live()
@@ -155,11 +155,8 @@ def prepare(home: Path) -> None:
 
 
 def _keep(desk: SendingDesk, before: Path) -> None:
-    """Copy the home with all of its log in the main file, and its lease given back."""
+    """Copy the home with all of its log in the main file."""
     shutil.rmtree(before, ignore_errors=True)
-    owner, epoch = desk.desk.owner, desk.desk.epoch or 0
-    desk.database.renew_lease(owner, epoch, 3600.0, desk.clock.now())
-    desk.database.release_lease(owner, epoch)
+    desk.database.show_life(desk.clock.now())
     desk.rows("PRAGMA wal_checkpoint(TRUNCATE)")
     shutil.copytree(desk.home, before)
-    desks.take_lease(desk.desk)

@@ -92,7 +92,7 @@ def desk(tmp_path: Path) -> Iterator[Any]:
     agents = {"active_agents": [name for name in MODES["full"].seats if name != "news"]}
     profile = validate(Profile, {"agents": agents}, "a test")
     opened = desks.open_desk(tmp_path, (BTC,), profile=profile, provider=AllFail(20211110))
-    desks.take_lease(opened, 1e9)
+    desks.open_for_work(opened)
     yield opened
     opened.database.close()
 

@@ -86,7 +86,7 @@ def open_desk(folder: Path, seconds: float, execution: str = "off") -> Desk:
     """Return a desk whose ticks may take so long, with one tick behind it."""
     settings = profile(timeout_seconds=seconds).model_copy(update={"execution": execution})
     desk = desks.open_desk(folder, (desks.EUR,), profile=settings)
-    desks.take_lease(desk)
+    desks.open_for_work(desk)
     (outcome,) = desk.wake("EURUSD")
     assert outcome.state == "done"
     return desk
@@ -229,7 +229,7 @@ def test_ticks_that_a_lock_made_too_old_are_rows_with_a_reason(
     desk.close()
 
 
-def test_a_desk_that_starts_on_a_locked_database_waits_its_turn(
+def test_a_desk_that_starts_on_a_locked_database_says_who_keeps_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     hasty = partial(stores.open_database, now=System().real_now, busy_seconds=0.1)
@@ -237,13 +237,10 @@ def test_a_desk_that_starts_on_a_locked_database_waits_its_turn(
     desks.open_database(tmp_path).close()
     with locked(tmp_path / "torra.db"):
         desk = desks.open_desk(tmp_path, (desks.EUR,))
-        desk._hold_lease()
-        assert not desk.active
         with pytest.raises(StoreUnavailable, match="another program is writing to it"):
-            desk.database.acquire_lease(desk.owner, 6.0)
+            desk.open()
         assert desk.wake("EURUSD") == []
-    desk._hold_lease()
-    assert desk.active
+    desks.open_for_work(desk)
     assert [outcome.state for outcome in desk.wake("EURUSD")] == ["done"]
     desk.close()
 

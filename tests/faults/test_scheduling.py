@@ -69,16 +69,16 @@ class SlowTicks:
             self.most = max(self.most, self.now.total())
         try:
             keys = [TickKey(instance.id, bar.timeframe, bar.bar_time) for bar in bars]
-            return [self._ticked(key, edges.epoch) for key in keys]
+            return [self._ticked(key) for key in keys]
         finally:
             with self._lock:
                 self.now[instance.id] -= 1
 
-    def _ticked(self, key: TickKey, epoch: int) -> TickOutcome:
-        if not self.desk.database.claim_tick(key, epoch):
+    def _ticked(self, key: TickKey) -> TickOutcome:
+        if not self.desk.database.claim_tick(key):
             return TickOutcome(key, "taken")
         time.sleep(self.seconds)
-        self.desk.database.finish_tick(key, epoch)
+        self.desk.database.finish_tick(key)
         return TickOutcome(key, "done")
 
 
@@ -93,9 +93,7 @@ def test_fifty_instances_due_at_once_all_run_on_four_threads(
     several = [
         Instance(symbol="BTCUSD", name=f"I{n}", timeframes=("M15",)) for n in range(INSTANCES)
     ]
-    desk = desks.open_desk(
-        tmp_path, several, make_clock=lambda _: Scaled(desks.START, rate), lease_seconds=60.0
-    )
+    desk = desks.open_desk(tmp_path, several, make_clock=lambda _: Scaled(desks.START, rate))
     events: list[Any] = []
     desk._timers._scheduler.add_listener(events.append, EVENT_JOB_MISSED)
     ticks = SlowTicks(desk, seconds)
@@ -153,7 +151,7 @@ def test_after_a_tick_that_lasted_its_own_wake_runs_what_is_worth_it(
     """(T2) Closes up to two bars old are run, oldest first; older ones get a row that says why."""
     feed, instance = Slow(minutes), Instance(symbol="BTCUSD", timeframes=("M15",))
     desk = feed.desk = desks.open_desk(tmp_path, [instance], feed=feed)
-    desks.take_lease(desk)
+    desks.open_for_work(desk)
     outcomes = desk.wake("BTCUSD")
     assert " ".join(one.state for one in outcomes[1:]) == following
     assert {one.reason for one in outcomes if one.state == "skipped"} <= {"missed"}
@@ -168,7 +166,7 @@ def test_wakes_that_pile_up_behind_a_tick_run_nothing_twice(
 ) -> None:
     """(T2) Eight wakes while a tick lasts: no two at once, and one row for each close."""
     desk = desks.open_desk(tmp_path)
-    desks.take_lease(desk)
+    desks.open_for_work(desk)
     ticks = SlowTicks(desk, 0.05)
     monkeypatch.setattr(schedule, "run_close", ticks)
     with ThreadPoolExecutor(8) as pool:
@@ -201,14 +199,14 @@ def test_after_sixty_days_the_rows_come_in_parts_and_the_feed_is_asked_once(
             return super().bars(*words)
 
     desk = desks.open_desk(tmp_path, feed=Counting({desks.START + 96 * desks.QUARTER}))
-    desks.take_lease(desk, seconds=1e8)
+    desks.open_for_work(desk)
     owed = away(desk)
     parts: list[int] = []
     skip = type(desk.database).skip_ticks
 
-    def counted(self: Any, reasons: Any, epoch: int) -> int:
+    def counted(self: Any, reasons: Any) -> int:
         parts.append(len(reasons))
-        return skip(self, reasons, epoch)
+        return skip(self, reasons)
 
     monkeypatch.setattr(type(desk.database), "skip_ticks", counted)
     asked.clear()
@@ -231,14 +229,14 @@ def test_rows_that_could_not_be_written_are_owed_still(
 ) -> None:
     """(T2) A lock in the middle of the parts: what is written stands, the rest comes next time."""
     desk = desks.open_desk(tmp_path)
-    desks.take_lease(desk, seconds=1e8)
+    desks.open_for_work(desk)
     owed = away(desk, days=14)
     skip, calls = type(desk.database).skip_ticks, iter(range(9))
 
-    def locked(self: Any, reasons: Any, epoch: int) -> int:
+    def locked(self: Any, reasons: Any) -> int:
         if next(calls) == 1:
             raise StoreUnavailable("locked")
-        return skip(self, reasons, epoch)
+        return skip(self, reasons)
 
     with monkeypatch.context() as patch, caplog.at_level(logging.CRITICAL):
         patch.setattr(type(desk.database), "skip_ticks", locked)
@@ -250,17 +248,16 @@ def test_rows_that_could_not_be_written_are_owed_still(
     desk.database.close()
 
 
-def test_a_desk_that_loses_its_lease_writes_no_more_of_them(tmp_path: Path) -> None:
+def test_a_desk_that_loses_its_lock_writes_no_more_of_them(tmp_path: Path) -> None:
     """(T5) Neither between two parts nor, behind the fence, inside one."""
     desk = desks.open_desk(tmp_path)
-    desks.take_lease(desk, seconds=1e8)
+    desks.open_for_work(desk)
     keys = [TickKey("BTCUSD", "M15", desks.START + n * desks.QUARTER) for n in range(1200)]
     turns = iter((True, False))
     some = partial(write_off.mark_missed, desk.database, desks.BTC, desks.sample(), keys)
-    assert desk.epoch is not None
-    written = some(desk.epoch, known={}, goes_on=lambda: next(turns))
+    written = some(known={}, goes_on=lambda: next(turns))
     assert len(written) == write_off.ROWS == len(rows(desk, "select 1 from ticks"))
-    desk.database._change("UPDATE lease SET epoch = epoch + 1")
-    with pytest.raises(StoreUnavailable, match="epoch"):
-        some(desk.epoch, known={})
+    desk.lock.release()
+    with pytest.raises(StoreUnavailable, match="lost the lock"):
+        some(known={})
     desk.database.close()

@@ -30,7 +30,6 @@ from tests.backup.test_backup import everything, furnish, garble, state, ticks
 from tests.faults.cut_off import died_at, until_whole
 from tests.worlds import large_database, stores
 from tests.worlds.second_step import of_before, second_step
-from torra.clock import System
 from torra.commands import run as running
 from torra.commands.command_line import main
 from torra.config import ROOT
@@ -273,7 +272,7 @@ def test_a_clock_that_cannot_be_right_halts(name: str, home: Path) -> None:
     now, renewed, wrong = CLOCKS[name]
     if renewed is not None:
         with closing(stores.open_database(home, lambda: renewed)) as database:
-            database.acquire_lease("a desk", 6.0)
+            database.begin_run("run 77", 77)
     found = start_check.of_clock(home / "torra.db", now)
     assert bool(found) is wrong
     assert all("timedatectl set-ntp true" in item.remedy for item in found)
@@ -352,30 +351,6 @@ def test_a_desk_that_was_halted_before_says_so_at_its_start(
     assert "restored from a backup. It goes on after: torra --home" in said[-1]
     assert type_it(said[-1].partition("after: ")[2]).exit_code == 0
     assert state(home)[0] == "ACTIVE"
-
-
-def test_a_desk_that_stands_by_at_first_is_halted_too(
-    home: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """After a kill the lease lives on for seconds: that is how most desks start again."""
-    said: list[str] = []
-
-    def reached(desk: Any) -> NoReturn:
-        said.append(desk.kill_switch.engaged())
-        assert not desk.active
-        raise Stop
-
-    with closing(stores.open_database(home, System().real_now)) as database:
-        database.acquire_lease("the desk that was killed", 6.0)
-    monkeypatch.setattr(signal, "signal", lambda *_: None)
-    monkeypatch.setattr(Desk, "start", reached)
-    little = start_check.StartupProblem("little room", "make room")
-    monkeypatch.setattr(start_check, "of_disk", lambda _: [little])
-    with pytest.raises(Stop):
-        running.run(home, running.PagesAddress("127.0.0.1", 0), pages=False, say=said.append)
-    assert said[0].startswith("Trading is HALTED: start: little room")
-    assert said[1] == running.STANDING_BY and said[2], "nothing would go out"
-    assert state(home)[0] == "HALTED" and (home / HALT).exists()
 
 
 def test_doctor_names_the_same_commands_and_halts_nothing(home: Path) -> None:

@@ -38,7 +38,7 @@ LIVES = 80
 
 MUST_MEET = (
     "clock jumps back", "clock jumps on", "profile changes", "stops politely", "killed at rest",
-    "freezes", "thaws, overtaken", "starts standing by", "resumed", "database", "disk",
+    "freezes", "thaws, overtaken", "is refused", "resumed", "database", "disk",
     "a hand closes", "a hand opens as the desk", "strangers found", "feed stalls",
     "approval APPROVED", "books held together", "compared twice", "open CLOSED", "close FILLED",
     *(f"vendor: {mood}" for mood in MOODS), *(f"broker: {fault}" for fault in BROKER),

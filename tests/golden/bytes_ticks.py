@@ -138,7 +138,7 @@ def _lived(home: Path, case: Case, voice: Any) -> dict[str, Any]:
 
     profile = validate(Profile, dict(case.profile), "a golden")
     desk = desks.open_desk(home, case.instances, profile=profile, provider=voice)
-    desks.take_lease(desk)
+    desks.open_for_work(desk)
     with patch.object(Database, "save_sentiment", noted):
         for _ in range(case.closes):
             desks.step(desk)

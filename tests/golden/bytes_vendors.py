@@ -101,7 +101,7 @@ def _short(home: Path) -> dict[str, Any]:
         home, (quarters,), profile=lives.profile(CEILING, "full"), provider=voice
     )
     desks.charge(desk, vendor_line.prices(), System().real_now, "default")
-    desks.take_lease(desk)
+    desks.open_for_work(desk)
     for _ in range(6):
         desks.step(desk)
     desk.close()

@@ -147,7 +147,7 @@ def block(number: int) -> Iterator[Any]:
     with tempfile.TemporaryDirectory() as folder, frozen():
         home = Path(folder)
         desk = _desk(home, world, profile, begin, chance)
-        desks.take_lease(desk, 1e6)
+        desks.open_for_work(desk)
         desks.step(desk, CLOSES)
         desk.close()
         yield from _artefacts(home, f"{mode} {world} {iso(begin)}")
@@ -188,7 +188,6 @@ def _desk(home: Path, world: str, profile: Profile, begin: datetime, chance: ran
         provider=provider,
         feed=feed,
         make_clock=lambda stood: Simulated(stood or begin),
-        lease_seconds=1e6,
     )
     if world in ("stored", "threads"):
         _know(home, desk, profile, begin)

@@ -47,13 +47,13 @@ from torra.dashboard.view.backing import PageContext
 from torra.dashboard.view.desk_view import DatabaseView
 from torra.dashboard.view.looking_desk import look_at
 from torra.desk.event_stream import EventStream
+from torra.desk_lock import DeskLock
 from torra.exhibits import report, trade_file
 
 BOTH: Final = (desks.BTC, desks.EUR)
 CLOSES: Final = 8
 """Closes of 15 minutes that the demo lived through."""
 
-LEASE: Final = 3600.0
 """Seconds for which a desk of a state works."""
 
 
@@ -78,7 +78,10 @@ def demo(home: Path, end: ExitStack) -> Flask:
     (home / "desk.json").write_text(json.dumps(settings))
     known, database, desk = look_at(home)
     end.callback(database.close)
-    assert database.acquire_lease("the demo", LEASE)
+    lock = DeskLock(home)
+    assert lock.acquire()
+    end.callback(lock.release)
+    database.begin_run("run 77", 77)
     return _app(PageContext(home, database, known, desk, {}))
 
 
@@ -94,7 +97,7 @@ def empty(home: Path, end: ExitStack) -> Flask:
 
 def halted(home: Path, end: ExitStack) -> Flask:
     """A desk that a person has halted from a page."""
-    app = _of_pages(desk_pages.open_pages(home, BOTH, steps=2, lease_seconds=6.0), end)
+    app = _of_pages(desk_pages.open_pages(home, BOTH, steps=2), end)
     body = {"reason": "a person looks at it"}
     halt = app.test_client().post("/api/v1/halt", json=body, headers=bearer("admin"))
     assert halt.status_code == 200, halt.text
@@ -110,7 +113,7 @@ def degraded(home: Path, end: ExitStack) -> Flask:
     )  # fmt: skip
     end.callback(desk.close)
     desk.events = EventStream(desk.database, gather=0.0)
-    desks.take_lease(desk)
+    desks.open_for_work(desk)
     for _ in range(3):
         last = desks.step(desk)
     desk.events.close(within=60.0)
@@ -158,7 +161,7 @@ def live(home: Path, end: ExitStack) -> Flask:
     way = Channel(folder=str(market.stage.folder), account=1001, live=True)
     settings = DeskSettings(instances=(EUR,), channels={"main": way})
     setups = {EUR.id: SimpleNamespace(instance=EUR, profile=Profile())}
-    desk = SimpleNamespace(clock=market.clock, setups=setups, active=True, epoch=1)
+    desk = SimpleNamespace(clock=market.clock, setups=setups, active=True)
     return _app(PageContext(home, market.database, settings, desk, ENVIRONMENT))
 
 
@@ -197,7 +200,7 @@ def damaged(home: Path, end: ExitStack) -> Flask:
 
 def lost(home: Path, end: ExitStack) -> Flask:
     """A database that cannot be read any more."""
-    app = _of_pages(desk_pages.open_pages(home, steps=1, lease_seconds=6.0), end)
+    app = _of_pages(desk_pages.open_pages(home, steps=1), end)
     end.close()
     return app
 

@@ -122,7 +122,7 @@ def _pay(home: Path) -> None:
     profile = Profile().with_agents(provider="anthropic", max_api_cost_per_hour=0.3)
     desk = desks.open_desk(home, profile=profile, provider=journals.Moody())
     desks.charge(desk, prices(), desk.clock.real_now, "default")
-    desks.take_lease(desk)
+    desks.open_for_work(desk)
     for _ in range(4):
         desks.step(desk)
     desk.close()

@@ -36,8 +36,6 @@ def idle(unasked: Pages) -> Pages:
 
 @pytest.fixture
 def worker(pages: Pages) -> Iterator[Worker]:
-    found = Worker(
-        pages.database, pages.backing.home, KINDS, lambda: pages.desk.epoch, retry_seconds=0.2
-    )
+    found = Worker(pages.database, pages.backing.home, KINDS, retry_seconds=0.2)
     yield found
     found.rest()

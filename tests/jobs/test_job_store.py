@@ -37,7 +37,7 @@ def test_two_threads_that_ask_for_the_same_get_one_job(database: Database) -> No
 def test_the_same_request_is_that_job_while_it_goes_on(database: Database, state: str) -> None:
     number = queued(database)
     if state != "queued":
-        assert database.begin_job(number, "queued", 1)
+        assert database.begin_job(number, "queued")
     if state == "retrying":
         assert database.lay_job_back(number, "later")
     assert queued(database) == number
@@ -47,7 +47,7 @@ def test_the_same_request_is_that_job_while_it_goes_on(database: Database, state
 @pytest.mark.parametrize("state", ["done", "error", "cancelled"])
 def test_one_that_has_ended_may_be_asked_for_again(database: Database, state: str) -> None:
     number = queued(database)
-    database.begin_job(number, "queued", 1)
+    database.begin_job(number, "queued")
     assert database.end_job(number, "running", state, "It ended.")
     assert queued(database) != number
 
@@ -55,7 +55,7 @@ def test_one_that_has_ended_may_be_asked_for_again(database: Database, state: st
 def test_only_the_first_of_two_changes_counts(database: Database) -> None:
     number = queued(database)
     assert database.end_job(number, "queued", "cancelled", "by a person")
-    assert not database.begin_job(number, "queued", 1)
+    assert not database.begin_job(number, "queued")
     assert not database.end_job(number, "queued", "done", "too late")
     assert not database.ask_to_cancel(number)
     row = database.job(number)
@@ -74,7 +74,7 @@ def test_the_newest_of_those_that_ended_are_kept(database: Database) -> None:
     waits = queued(database, "waits")
     for number in range(KEPT + 5):
         ended = queued(database, f"k{number}")
-        database.begin_job(ended, "queued", 1)
+        database.begin_job(ended, "queued")
         database.end_job(ended, "running", "done", "It ended.")
     found = database.jobs()
     assert len(found) == KEPT + 1
@@ -86,11 +86,11 @@ def test_every_change_beats_in_the_pulse(database: Database) -> None:
     beats = [database.pulse()["jobs"]]
     number = queued(database)
     for change in (
-        lambda: database.begin_job(number, "queued", 1),
+        lambda: database.begin_job(number, "queued"),
         lambda: database.note_progress(number, "reads", 1, 2),
         lambda: database.ask_to_cancel(number),
         lambda: database.lay_job_back(number, "later"),
-        lambda: database.begin_job(number, "retrying", 2),
+        lambda: database.begin_job(number, "retrying"),
         lambda: database.end_job(number, "running", "done", "It ended."),
     ):
         change()

@@ -253,7 +253,7 @@ def test_the_scope_read_sees_and_may_not_start(pages: Pages) -> None:
 
 def test_progress_moves_in_the_cells(pages: Pages) -> None:
     ask(pages, **DAY)
-    pages.database.begin_job(1, "queued", 1)
+    pages.database.begin_job(1, "queued")
     pages.database.note_progress(1, "runs the ticks", 30, 120)
     cells = pages.json("/api/v1/replays")["cells"]
     assert cells["job.1.stage"]["text"] == "runs the ticks, 30 of 120 (25 %)"
@@ -263,7 +263,7 @@ def test_progress_moves_in_the_cells(pages: Pages) -> None:
 
 def test_without_a_desk_that_runs_the_page_says_what_waits(pages: Pages) -> None:
     assert "No desk runs" not in ask(pages, **DAY)["reason"]
-    pages.database.release_lease(pages.desk.owner, pages.desk.epoch)
+    pages.desk.lock.release()
     assert "No desk runs." in pages.text("/jobs") and "No desk runs." in pages.text("/replays")
     assert ask(pages, **DAY)["reason"].endswith("What waits begins when one does: torra run.")
     assert pages.json("/api/v1/jobs")["desk_runs"] is False

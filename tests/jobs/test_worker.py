@@ -207,22 +207,22 @@ def test_what_cannot_be_read_is_an_error_and_the_next_job_is_done(
     assert office.turn_until(second)["state"] == "done"
 
 
-def test_a_worker_without_the_lease_begins_nothing(office: Office) -> None:
+def test_a_worker_without_the_lock_begins_nothing(office: Office) -> None:
     number = office.ask("a")
-    office.epoch = None
+    office.works = False
     office.worker.turn()
     assert office.row(number)["state"] == "queued" and office.worker.child is None
 
 
-def test_a_worker_that_lost_the_lease_ends_its_child_and_writes_nothing(office: Office) -> None:
+def test_a_worker_that_lost_the_lock_ends_its_child_and_writes_nothing(office: Office) -> None:
     number = office.ask("a", steps=100_000, seconds=0.1)
     before = office.turn_until_begun(number)
     child = office.worker.child
-    office.epoch = None
+    office.works = False
     office.worker.turn()
     assert child is not None and not alive(child) and office.worker.child is None
     assert {**office.row(number), "done": 0} == {**before, "done": 0}
-    office.epoch = 2  # the next desk
+    office.works = True
     row = office.turn_until(number, "retrying")
     assert row["says"] == "The desk that ran it is gone; it is tried again."
 
@@ -232,20 +232,20 @@ def test_one_that_was_cancelled_while_its_desk_died_is_not_tried_again(office: O
     office.turn_until_begun(number)
     cancel(office, number)
     assert asking.shown(office.row(number))["stops"]
-    office.epoch = None
+    office.works = False
     office.worker.turn()
-    office.epoch = 2  # the next desk
+    office.works = True
     row = office.turn_until(number)
     assert (row["state"], len(notes(office.home, "a", "begin"))) == ("cancelled", 1)
 
 
-def test_what_is_decided_in_the_turn_in_which_the_lease_is_lost_is_not_written(
+def test_what_is_decided_in_the_turn_in_which_the_lock_is_lost_is_not_written(
     office: Office, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The worker stood still between its look at the lease and its write."""
+    """The worker stood still between its look at the lock and its write."""
     number = office.ask("a")
-    seen = [1]
-    monkeypatch.setattr(office.worker, "_epoch", lambda: seen.pop() if seen else 2)
+    looks = iter([True])
+    monkeypatch.setattr(office.database, "fence", lambda: next(looks, False))
     office.worker.turn()
     assert office.row(number)["state"] == "queued"
 

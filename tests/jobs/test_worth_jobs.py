@@ -107,7 +107,7 @@ def test_it_is_asked_for_when_the_desk_has_grown_and_is_one_job(
         ticks[0] = count
         newest = database.jobs()[0]
         if newest["state"] == "queued":
-            assert database.begin_job(newest["id"], "queued", 1)
+            assert database.begin_job(newest["id"], "queued")
             assert database.end_job(newest["id"], "running", "done", f"said {newest['id']}")
         assert number() == jobs, count
     assert database.newest_says("worth") == "said 3"
@@ -121,7 +121,7 @@ def test_a_full_queue_is_no_fault_and_a_person_comes_first(
     monkeypatch.setattr(worth, "_ticks", lambda _database: 100)
     worth.keep_up(database)
     mine, _ = database.queue_job("replay", "k", title="", parameters="{}", asked_by="a person")
-    worker = Worker(database, Path("/nowhere"), {}, lambda: 1)
+    worker = Worker(database, Path("/nowhere"), {})
     following = worker._next()
     assert following is not None and following["id"] == mine["id"]
     for number in range(18):
@@ -143,7 +143,7 @@ def test_home_and_the_changed_page_tell_the_newest_answer(tmp_path: Path) -> Non
     with closing(database):
         assert "Worth" not in client.get("/").get_data(as_text=True)
         row, _ = database.queue_job("worth", "k", title="", parameters="{}", asked_by="the desk")
-        database.begin_job(row["id"], "queued", 1)
+        database.begin_job(row["id"], "queued")
         says = "The agents cost 12.40 USD beside the bars alone, 95 % −30.00 to +5.00."
         database.end_job(row["id"], "running", "done", f"{says} And more.")
         told = client.get("/").get_data(as_text=True)

@@ -54,7 +54,7 @@ def desk(tmp_path_factory: pytest.TempPathFactory, scaled: Scale) -> Any:
     found = desks.open_desk(
         tmp_path_factory.mktemp("line"), profile=validate(Profile, values, "a test")
     )
-    found._hold_lease()
+    desks.open_for_work(found)
     for _ in range(scaled(48, least=28)):
         moment = next_close(found.clock.now(), ["M15"])
         # A second late, as a desk always is: what looks at its very close is the warm-up.

@@ -75,7 +75,6 @@ def notices_of(desk: Desk, *services: Any, opened: Any = None) -> DeskNotices:
         lambda: desks.profiles(desk),
         lambda: desk.clock,
         opened or (lambda: services),
-        desk.holds_lease,
     )
 
 

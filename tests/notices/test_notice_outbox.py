@@ -241,20 +241,20 @@ def test_what_waits_for_a_service_that_is_gone_waits_no_more(tmp_path: Path) -> 
     assert (row["state"], row["detail"]) == ("dropped", "this service is not set any more")
 
 
-def test_a_desk_that_was_deposed_writes_and_sends_nothing(desk: ToldDesk, pager: Pager) -> None:
+def test_a_desk_that_lost_its_lock_writes_and_sends_nothing(desk: ToldDesk, pager: Pager) -> None:
     fill(desk.database)
     desk.look()
     asked = iter([True, False, False])
-    desk.senders[0]._ours = lambda: next(asked)
+    desk.database.fence = lambda: next(asked)
     with pytest.raises(StoreUnavailable):
         desk.senders[0].turn()
     assert pager.tries == 0 and desk.states() == {"fill:T1": "waiting"}
     end(desk.database)
     answers = iter([True, False])
-    desk.watcher._ours = lambda: next(answers)
+    desk.database.fence = lambda: next(answers)
     with pytest.raises(StoreUnavailable):
         desk.watcher.look()
-    desk.watcher._ours = lambda: True
+    desk.database.fence = lambda: True
     assert len(desk.look()) == 1
 
 

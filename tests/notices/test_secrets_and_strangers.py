@@ -76,7 +76,7 @@ def test_an_address_is_in_no_log_page_database_document_or_list_of_processes(
         monkeypatch.setenv(VARIABLE, secret)
         desk, settings = wiring.open_desk(home)
         try:
-            assert desk.open()
+            desk.open()
             desk.start()
             until_watched(desk)
             desk.database.halt("by a person")

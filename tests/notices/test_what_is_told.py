@@ -182,8 +182,8 @@ def skip(desk: ToldDesk, reason: str, first: int, last: int, instance: str = "EU
         close = NOON + timedelta(minutes=15 * number)
         bar = close - timedelta(minutes=15)
         desk.sql(
-            "INSERT INTO ticks (instance, timeframe, bar_time, close_time, state, epoch, "
-            "reason, detail, at) VALUES (?, 'M15', ?, ?, 'skipped', 1, ?, '', '')",
+            "INSERT INTO ticks (instance, timeframe, bar_time, close_time, state, reason, "
+            " detail, at) VALUES (?, 'M15', ?, ?, 'skipped', ?, '', '')",
             (instance, *(f"{one:%Y-%m-%dT%H:%M:%SZ}" for one in (bar, close)), reason),
         )
 
@@ -306,7 +306,7 @@ def test_a_demo_says_so(tmp_path: Path) -> None:
     assert desk.look() == ["DEMO EURUSD: bought 0.20 lots at 1.18340"]
 
 
-def test_a_desk_without_the_lease_tells_nothing(desk: ToldDesk) -> None:
+def test_a_desk_without_its_lock_tells_nothing(desk: ToldDesk) -> None:
     fill(desk.database)
     desk.ours = False
     assert desk.look() == []

@@ -127,7 +127,7 @@ def test_the_standing_of_a_desks_agents_knows_no_hosted_tick(tmp_path: Path) -> 
 
 def test_the_home_in_which_the_demo_ran_is_refused(tmp_path: Path) -> None:
     with closing(scorers.stored(tmp_path)) as database:
-        database.acquire_lease("demo", 60.0)
+        database.begin_run("run 77", 77)
     overlay = scorers.overlay(tmp_path)
     answer = scorers.asked(overlay, scores=scorers.L1)
     assert scorers.numbers(answer.chart) == scorers.L1 and "home of the demo" in answer.why

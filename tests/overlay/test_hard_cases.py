@@ -302,4 +302,4 @@ def test_the_demo_does_not_take_the_home_of_a_scorer(tmp_path: Path) -> None:
     result = CliRunner().invoke(main, ["--home", str(tmp_path / "home"), "run", "--no-pages"])
     assert result.exit_code == 2, result.output
     assert "home of another program's scorer" in result.stderr
-    assert scorers.count(tmp_path, "lease") == 0
+    assert scorers.count(tmp_path, "desk_run") == 0

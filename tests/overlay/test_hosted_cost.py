@@ -102,7 +102,7 @@ def test_a_scorer_and_a_running_desk_keep_one_ceiling(
                 )
                 for name, setup in desk.setups.items()
             }
-            desks.take_lease(desk, 36_000.0)
+            desks.open_for_work(desk)
             now = System().real_now()
             for size in range(300, 300 + turns):
                 asked = scorers.asked(overlay, scorers.bars(size), scores=scorers.L1)

@@ -24,6 +24,7 @@ from tests.doubles.scripted import Scripted
 from tests.tries import Tries, until
 from tests.worlds import scorers
 from tests.worlds.second_step import second_step
+from torra.desk_lock import DeskLock
 from torra.errors import ConfigError
 from torra.overlay import Overlay
 from torra.overlay.workers import MOST, Workers
@@ -226,16 +227,15 @@ def test_an_older_database_is_not_migrated_under_a_desk_that_works(tmp_path: Pat
     path.parent.mkdir()
     desk = '{"instances": [{"symbol": "BTCUSD", "feed": "store"}]}'
     (path.parent / "desk.json").write_text(desk)
-    with closing(scorers.stored(tmp_path)) as database:
-        database.acquire_lease("desk", 600.0)
+    scorers.stored(tmp_path).close()
+    lock = DeskLock(path.parent)
+    assert lock.acquire()
     before = path.read_bytes()
     with second_step():
         answer = scorers.asked(scorers.overlay(tmp_path), scores=scorers.L1)
         assert "a desk of an older version works on" in answer.why
         assert path.read_bytes() == before
-        with closing(sqlite3.connect(path)) as plain:
-            plain.execute("UPDATE lease SET owner = ''")
-            plain.commit()
+        lock.release()
         assert scorers.asked(scorers.overlay(tmp_path), scores=scorers.L1).debated
         with closing(scorers.stored(tmp_path)) as database:
             assert migrations.schema(database.connection()) == 2

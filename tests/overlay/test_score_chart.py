@@ -248,7 +248,7 @@ def test_a_hosted_stream_never_trades(tmp_path: Path) -> None:
         assert (answer.record["action"], answer.record["reason"]) == ("HOLD", "HOSTED")
         assert answer.record["signals"] == [] and answer.record["verdict"] == "BUY"
         assert answer.record["sentence"].startswith("Reads a buy in BTCUSD on M15, and your scorer")
-    for table in ("signals", "ticks", "proposals", "latches", "lease", "paper_cursor"):
+    for table in ("signals", "ticks", "proposals", "latches", "desk_run", "paper_cursor"):
         assert scorers.count(tmp_path, table) == 0
 
 

@@ -85,7 +85,7 @@ def listen(mode: str, steps: int) -> Iterator[tuple[Request, dict[str, Any]]]:
         desk = desks.open_desk(
             Path(folder), (desks.BTC, desks.EUR), profile=profile, provider=provider
         )
-        desks.take_lease(desk)
+        desks.open_for_work(desk)
         for _ in range(steps):
             desks.step(desk)
             yield from provider.heard
@@ -281,7 +281,7 @@ def test_every_feature_of_a_bundle_has_its_words() -> None:
     assert not strangers
     with tempfile.TemporaryDirectory() as folder:
         desk = desks.open_desk(Path(folder), (desks.EUR,))
-        desks.take_lease(desk)
+        desks.open_for_work(desk)
         desks.step(desk)
         tick = desk.database.latest_tick("EURUSD", "H1")
         desk.close()

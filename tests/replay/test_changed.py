@@ -100,9 +100,8 @@ def shrunk(tmp_path_factory: pytest.TempPathFactory, closes: int) -> Iterator[De
         (desks.BTC,),
         profile=SMALLER,
         provider=RulesProvider(),
-        lease_seconds=36_000.0,
     )
-    desk._hold_lease()
+    desks.open_for_work(desk)
     lived_on(desk, closes)
     with closing(desk.database):
         yield desk
@@ -270,9 +269,8 @@ def test_an_order_that_a_person_was_asked_about_counts_as_wanted(
         (desks.BTC,),
         profile=asking,
         provider=VOICES["wild"](),
-        lease_seconds=36_000.0,
     )
-    desk._hold_lease()
+    desks.open_for_work(desk)
     go_on(desk, 60)
     with closing(desk.database):
         wanted = 0

@@ -64,9 +64,8 @@ def lived(folder: Path, closes: int, profile: Profile) -> Desk:
         (desks.BTC,),
         profile=profile,
         provider=scripted.Scripted(dict.fromkeys(SEATS, abstention)),
-        lease_seconds=36_000.0,
     )
-    desk._hold_lease()
+    desks.open_for_work(desk)
     go_on(desk, closes)
     return desk
 

@@ -7,8 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from tests.worlds.stores import open_database
-from torra.clock import System
 from torra.replay.shards import cores
 from torra.replay.shards.cores import Ahead
 
@@ -33,26 +31,9 @@ def test_beside_a_desk_one_is_left_and_a_number_that_is_named_holds(
 ) -> None:
     monkeypatch.setattr(cores, "usable", lambda: usable)
     assert cores.cores(tmp_path, None) == cores.Cores(alone)
-    monkeypatch.setattr(cores, "desk_runs", lambda _: True)
+    monkeypatch.setattr(cores, "is_locked", lambda _: True)
     assert cores.cores(tmp_path, None) == cores.Cores(beside, beside=True)
     assert cores.cores(tmp_path, 5) == cores.Cores(5, beside=True, named=True)
-
-
-def test_a_desk_runs_while_its_lease_does(tmp_path: Path) -> None:
-    assert not cores.desk_runs(tmp_path)
-    assert list(tmp_path.iterdir()) == []
-    database = open_database(tmp_path, System().real_now)
-    assert not cores.desk_runs(tmp_path), "no desk has ever run"
-    epoch = database.acquire_lease("a desk", 60.0)
-    assert epoch is not None and cores.desk_runs(tmp_path)
-    database.release_lease("a desk", epoch)
-    assert not cores.desk_runs(tmp_path)
-    database.close()
-
-
-def test_a_file_that_is_no_database_has_no_desk(tmp_path: Path) -> None:
-    (tmp_path / "torra.db").write_bytes(b"this is no database" * 99)
-    assert not cores.desk_runs(tmp_path)
 
 
 def test_what_takes_longest_begins_first_and_bounds_the_whole() -> None:

@@ -40,10 +40,8 @@ class Seen(Flowing):
 def lived(folder: Path, mode: str, closes: int) -> Database:
     agents = {"mode": mode, "provider": "rules"}
     profile = journals.a_profile(agents=agents)
-    desk = desks.open_desk(
-        folder, (desks.BTC,), profile=profile, feed=Seen(), lease_seconds=36_000.0
-    )
-    desk._hold_lease()
+    desk = desks.open_desk(folder, (desks.BTC,), profile=profile, feed=Seen())
+    desks.open_for_work(desk)
     for _ in range(closes):
         desks.step(desk)
     return desk.database

@@ -198,13 +198,13 @@ def test_what_a_fault_parted_from_its_close_runs_again_the_same(
     parted: set[str] = set()
     finish = Database.finish_tick
 
-    def fails_once(database: Database, key: TickKey, epoch: int) -> None:
+    def fails_once(database: Database, key: TickKey) -> None:
         if key.timeframe == "M15" and key.text not in parted:
             elder = TickKey(key.instance, "H1", key.close_time - duration("H1"))
             if key.timeframe in database.record(elder.text).get("together", ()):
                 parted.add(key.text)
                 raise RuntimeError("as good as a death")
-        finish(database, key, epoch)
+        finish(database, key)
 
     with monkeypatch.context() as patched:
         patched.setattr(Database, "finish_tick", fails_once)

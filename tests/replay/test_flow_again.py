@@ -32,8 +32,8 @@ def live(
     folder: Path, feed: Any, closes: int, profile: Any = PROFILE
 ) -> tuple[Database, list[dict[str, Any]]]:
     """Run a desk from close to close; return its store and the records of its ticks."""
-    desk = desks.open_desk(folder, (desks.BTC,), profile=profile, feed=feed, lease_seconds=36_000.0)
-    desk._hold_lease()
+    desk = desks.open_desk(folder, (desks.BTC,), profile=profile, feed=feed)
+    desks.open_for_work(desk)
     for _ in range(closes):
         desks.step(desk)
     keys = desk.database.journalled(desks.BTC.id)

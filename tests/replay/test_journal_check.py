@@ -27,6 +27,7 @@ from torra.chart import renderer
 from torra.clock import iso, parse
 from torra.commands.command_line import main
 from torra.config import Instance
+from torra.home import DESK_LOCK
 from torra.replay.rerun import journal_check
 from torra.replay.rerun.inputs_then import LEFT
 from torra.tick import record as tick_record
@@ -133,7 +134,7 @@ def test_the_desk_lived_through_much(days: Path) -> None:
     assert some("SELECT 1 FROM ticks WHERE reason = 'missed'"), "a desk that was off"
     assert some("SELECT 1 FROM bars WHERE revision > 0"), "a bar that was corrected"
     assert some("SELECT 1 FROM pictures"), "a chart"
-    assert some("SELECT 1 FROM lease WHERE epoch > 1"), "a second start"
+    assert some("SELECT 1 FROM desk_run"), "a second start"
     assert some("SELECT 1 FROM trading_config GROUP BY instance HAVING count(*) > 1")
     for what in (
         "$.news.items[0]", "$.events.to_next", "$.before.path[0]",
@@ -197,7 +198,7 @@ def test_a_home_that_cannot_be_written_is_checked(small: Path, tmp_path: Path) -
         assert torra(home).exit_code == 0
     finally:
         home.chmod(0o755)
-    assert [path.name for path in home.iterdir()] == ["torra.db"]
+    assert {path.name for path in home.iterdir()} == {"torra.db", DESK_LOCK}
 
 
 def test_a_desk_may_be_at_work_beside_it(small: Path, tmp_path: Path) -> None:
@@ -497,7 +498,7 @@ def test_ticks_of_a_bridge_to_a_broker_are_the_same(
     desk = desks.open_desk(
         tmp_path, (instance,), profile=profile, provider=scripted.Scripted()
     )  # fmt: skip
-    desks.take_lease(desk)
+    desks.open_for_work(desk)
     desk.database.apply_profile("BTCUSD", profile.model_dump_json(), profile.digest())
     edges = desk._edges
     broker = Broker(desk.database, desk.clock)

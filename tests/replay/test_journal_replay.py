@@ -423,7 +423,7 @@ def test_what_a_hand_did_in_the_middle_of_a_tick_is_done_again(tmp_path: Path) -
     agents = Leaving()
     near = journals.a_profile(thresholds={"buy": 0.02, "sell": 0.02})
     desk = desks.open_desk(tmp_path / "lived", profile=near, provider=agents)
-    desk._hold_lease()
+    desks.open_for_work(desk)
     reach = hand_on(desk.database, [desks.BTC], desk.clock.now)
     agents.leave = lambda: hand_close.close_position(reach, "BTCUSD", SOMEBODY)
     rows: list[dict[str, Any]] = []
@@ -519,7 +519,7 @@ def once_and_again(
     desk = desks.open_desk(
         folder / "live", (desks.EUR,), profile=profile, provider=scripted.Scripted()
     )
-    desks.take_lease(desk)
+    desks.open_for_work(desk)
     desk.database.apply_profile("EURUSD", profile.model_dump_json(), profile.digest())
     edges = desk._edges
     monkeypatch.setattr(
@@ -568,7 +568,7 @@ def test_a_replay_shows_the_picture_of_then(
     folder.mkdir()
     profile = validate(Profile, {"agents": {"picture": "rendered"}}, "a test")
     desk = desks.open_desk(folder, profile=profile, provider=voice)
-    desks.take_lease(desk)
+    desks.open_for_work(desk)
     desk.database.apply_profile("BTCUSD", profile.model_dump_json(), profile.digest())
     for _ in range(3):
         desks.step(desk)

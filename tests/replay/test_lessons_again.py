@@ -38,10 +38,8 @@ def lived(
     """The file of a desk with so many ticks that were told of lessons."""
     folder = tmp_path_factory.mktemp("remembers")
     wanted = scaled(500, 40)
-    desk = desks.open_desk(
-        folder, journals.BOTH, profile=remembering(), provider=journals.Moody(), lease_seconds=1e9
-    )
-    desks.take_lease(desk, 1e9)
+    desk = desks.open_desk(folder, journals.BOTH, profile=remembering(), provider=journals.Moody())
+    desks.open_for_work(desk)
     for name, setup in desk.setups.items():
         desk.database.apply_profile(name, setup.profile.model_dump_json(), setup.profile.digest())
     while told(desk.database) < wanted:

@@ -94,7 +94,7 @@ def lived_through(
 ) -> list[TickOutcome]:
     """Let a desk live through so many closes; it knows the bars before as a replay does."""
     desk = desks.open_desk(folder, profile=profile, make_clock=lambda at: FrozenClock(at or BEGIN))
-    desks.take_lease(desk, 1e9)
+    desks.open_for_work(desk)
     for name, frame in history.frames.items():
         with desk.database.transaction():
             known = frame[frame.index <= BEGIN - duration(name)]

@@ -36,7 +36,7 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
         profile=remembering.profile(agents=PATIENT),
         make_clock=lambda at: FrozenClock(at or desks.START),
     )
-    desks.take_lease(desk, 1e9)
+    desks.open_for_work(desk)
     for number in range(1, CLOSES + 1):
         desks.clock_of(desk).set(desks.START + number * desks.QUARTER + SECOND)
         desk.wake("BTCUSD")

@@ -112,9 +112,7 @@ def lived(
     values["agents"]["influence"] = "full"
     profile = validate(Profile, values, "a test")
     write_outlook(home)
-    desk = desks.open_desk(
-        home, profile=profile, provider=scripted.Distant(), lease_seconds=36_000.0
-    )
+    desk = desks.open_desk(home, profile=profile, provider=scripted.Distant())
     outlook = ContextFeeds(home, desk.database, {}, [profile], now=desk.clock.now)
     desk.roster.setups = {
         name: dataclasses.replace(
@@ -124,7 +122,7 @@ def lived(
         )
         for name, setup in desk.setups.items()
     }
-    desks.take_lease(desk, 36_000.0)
+    desks.open_for_work(desk)
     desks.clock_of(desk).set(BEGIN)
     for name, frame in history.frames.items():
         known = frame[frame.index <= BEGIN - duration(name)]

@@ -18,6 +18,7 @@ from instance_database import open_home
 from tests.cases import cases
 from torra.commands.command_line import main
 from torra.config import ROOT
+from torra.desk_lock import DeskLock
 from torra.errors import ConfigError
 from torra.exhibits.documents import Document
 from torra.jobs import priority
@@ -189,8 +190,8 @@ def test_beside_a_desk_a_replay_leaves_it_a_processor_and_goes_behind_it(
     monkeypatch.setattr(reporting, "run_beside", stopped)
     words = ("replay", "BTCUSD", *ALL, "--arms", "l1,analysts,outage")
     assert " desk " not in torra(tmp_path, *words).stderr
-    with closing(open_home(tmp_path)) as database:
-        database.acquire_lease("a desk", 60.0)
+    lock = DeskLock(tmp_path)
+    assert lock.acquire()
     told = torra(tmp_path, *words)
     line = "a desk runs in this home: the replay takes 2 processors, at the lowest priority\n"
     assert told.stderr.startswith(line)

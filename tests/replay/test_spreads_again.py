@@ -51,10 +51,8 @@ class Quoted:
 
 def live(folder: Path, feed: Any = None) -> Database:
     """Run a desk of the rules provider from close to close."""
-    desk = desks.open_desk(
-        folder, (desks.BTC,), profile=journals.a_profile(), feed=feed, lease_seconds=36_000.0
-    )
-    desk._hold_lease()
+    desk = desks.open_desk(folder, (desks.BTC,), profile=journals.a_profile(), feed=feed)
+    desks.open_for_work(desk)
     for _ in range(CLOSES):
         desks.step(desk)
     return desk.database

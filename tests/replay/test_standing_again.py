@@ -36,10 +36,8 @@ def lived(tmp_path_factory: pytest.TempPathFactory) -> Path:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(past_calls, "LEAST", 3)
         patch.setattr(past_calls, "BARS", {"bars_4": 2, "bars_16": 3})
-        desk = desks.open_desk(
-            folder, profile=swarm_calls.profile(), provider=rules, lease_seconds=1e9
-        )
-        desks.take_lease(desk, 1e9)
+        desk = desks.open_desk(folder, profile=swarm_calls.profile(), provider=rules)
+        desks.open_for_work(desk)
         settings = swarm_calls.profile()
         desk.database.apply_profile(BTC, settings.model_dump_json(), settings.digest())
         for number in range(STEPS):

@@ -28,7 +28,7 @@ def test_each_verdict_is_neither_rare_nor_common(
 ) -> None:
     bars = scaled(ALL_BARS)
     desk = desks.open_desk(tmp_path, (instance,))
-    desks.take_lease(desk)
+    desks.open_for_work(desk)
     _, end = desks.sample().period()
     ran = sum(1 for _ in desk.warm_up(end, bars))
     sql = "select verdict, count(*) as n from chains group by verdict"

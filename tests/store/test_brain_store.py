@@ -292,11 +292,11 @@ def test_a_rewound_copy_knows_what_was_known_then(database: Database, tmp_path: 
             for timeframe in ("H1", "M15") if number % 4 == 0 else ("M15",):
                 key = key_of(moment, timeframe)
                 one.store_bars("BTCUSD", "M15", frame([100.0 + number], moment - STEP))
-                assert one.claim_tick(key, 1)
+                assert one.claim_tick(key)
                 with one.transaction():
                     save(one, moment, number / 20, timeframe=timeframe)
                     one.write_journal(key, {"action": "HOLD"})
-                    one.finish_tick(key, 1)
+                    one.finish_tick(key)
             if number == 3:
                 fill(one, "T1", moment, opened=moment + STEP)
             if number == 6:
@@ -512,9 +512,8 @@ def test_no_read_of_a_tick_walks_through_a_table(tmp_path: Path) -> None:
 
 def run_a_tick(database: Database) -> None:
     key = key_of(NOON)
-    epoch = database.acquire_lease("a", 6.0) or 0
-    database.due("BTCUSD", "M15", upto=NOON, epoch=epoch, start=NOON - STEP)
-    database.claim_tick(key, epoch)
+    database.due("BTCUSD", "M15", upto=NOON, start=NOON - STEP)
+    database.claim_tick(key)
     database.store_bars("BTCUSD", "M15", frame([100.0, 101.0], NOON - 2 * STEP))
     database.load_bars("BTCUSD", "M15", as_of=NOON, limit=750)
     database.records("BTCUSD", "M15", as_of=NOON)
@@ -533,9 +532,9 @@ def run_a_tick(database: Database) -> None:
             database.set_latch("BTCUSD", "BUY", held)
         database.write_journal(key, {"action": "HOLD"})
         database.write_calls(key, (call("technical"),))
-        database.finish_tick(key, epoch)
+        database.finish_tick(key)
     database.move_signal("C1", "PUBLISHED")
-    database.renew_lease("a", epoch, 6.0, NOON)
+    database.show_life(NOON)
 
 
 def test_changed_verdicts_are_counted_by_stream_and_by_instance(database: Database) -> None:

@@ -1,10 +1,11 @@
-"""A tick is run by one desk, once; what a dead desk left is taken over; no close is forgotten."""
+"""A tick is run once; what a dead desk left is released by the next; no close is forgotten."""
 
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -15,16 +16,17 @@ from hypothesis import strategies as st
 from instance_database import Database, TickKey
 from tests.conftest import Scale
 from tests.worlds.stores import NOON, Hand, count, forked, key_of, open_database, save
+from torra.clock import iso
 from torra.errors import StoreUnavailable
 
 STEP = timedelta(minutes=15)
 KEY = key_of(NOON)
 
 
-def state_of(database: Database, key: TickKey = KEY) -> tuple[str, int] | None:
+def state_of(database: Database, key: TickKey = KEY) -> str | None:
     for row in database.tick_states(key.instance, key.timeframe):
         if row["bar_time"] == key.text.rsplit("|", 1)[1]:
-            return row["state"], row["epoch"]
+            return str(row["state"])
     return None
 
 
@@ -33,84 +35,127 @@ def test_the_key_reads_as_the_tables_hold_it() -> None:
 
 
 def test_a_tick_is_claimed_once(database: Database) -> None:
-    assert database.claim_tick(KEY, 1) is True
-    assert database.claim_tick(KEY, 1) is False
-    assert database.claim_tick(key_of(NOON, "H1"), 1) is True
-    assert database.claim_tick(key_of(NOON, instance="EURUSD"), 1) is True
+    assert database.claim_tick(KEY) is True
+    assert database.claim_tick(KEY) is False
+    assert database.claim_tick(key_of(NOON, "H1")) is True
+    assert database.claim_tick(key_of(NOON, instance="EURUSD")) is True
 
 
 def test_a_done_tick_stays_done(database: Database) -> None:
-    database.claim_tick(KEY, 1)
-    database.finish_tick(KEY, 1)
-    assert database.claim_tick(KEY, 2) is False
-    assert database.skip_tick(KEY, "missed", "", 2) is False
-    database.release_claim(KEY, 1)
-    assert state_of(database) == ("done", 1)
+    database.claim_tick(KEY)
+    database.finish_tick(KEY)
+    assert database.claim_tick(KEY) is False
+    assert database.skip_tick(KEY, "missed", "") is False
+    database.release_claim(KEY)
+    assert state_of(database) == "done"
 
 
-def test_the_claim_of_a_dead_desk_is_taken_over(database: Database) -> None:
-    database.claim_tick(KEY, 1)
-    assert database.unfinished("BTCUSD", "M15", 1) == []
-    assert database.unfinished("BTCUSD", "M15", 2) == [KEY.bar_time]
-    assert database.claim_tick(KEY, 2) is True
-    assert database.claim_tick(KEY, 1) is False, "an earlier desk gets nothing back"
-    assert state_of(database) == ("claimed", 2)
+def test_a_start_releases_the_claims_of_the_dead(database: Database) -> None:
+    done, later = key_of(NOON + STEP), key_of(NOON + 2 * STEP)
+    for key in (KEY, done, later):
+        database.claim_tick(key)
+    database.finish_tick(done)
+    assert database.newest_claim("BTCUSD", "M15") == later.bar_time
+    database.begin_run("run 77", 77)
+    assert [state_of(database, key) for key in (KEY, done, later)] == [
+        "released",
+        "done",
+        "released",
+    ]
+    assert database.newest_claim("BTCUSD", "M15") == done.bar_time, "nobody works on the others"
+    assert database.claim_tick(KEY) is True
 
 
 def test_who_lost_the_claim_stores_nothing(database: Database) -> None:
-    database.claim_tick(KEY, 1)
-    database.claim_tick(KEY, 2)
+    database.claim_tick(KEY)
+    database.begin_run("run 77", 77)
     with pytest.raises(StoreUnavailable, match="claim lost"):
-        store(database, 1)
+        store(database)
     assert count(database, "sentiment") == count(database, "chains") == 0
-    database.finish_tick(KEY, 2)
+    database.claim_tick(KEY)
+    database.finish_tick(KEY)
     with pytest.raises(StoreUnavailable, match="claim lost"):
-        database.finish_tick(KEY, 2)
+        database.finish_tick(KEY)
 
 
-def store(database: Database, epoch: int) -> None:
+def store(database: Database) -> None:
     with database.transaction():
         save(database, NOON)
-        database.finish_tick(KEY, epoch)
+        database.finish_tick(KEY)
+
+
+WRITES: dict[str, Callable[[Database], object]] = {
+    "claim": lambda database: database.claim_tick(key_of(NOON + STEP)),
+    "release": lambda database: database.release_claim(KEY),
+    "skip": lambda database: database.skip_tick(KEY, "missed", ""),
+    "require": lambda database: database.require_claim(KEY),
+    "finish": store,
+    "begin": lambda database: database.begin_run("run 78", 78),
+    "life": lambda database: database.show_life(NOON),
+    "end": lambda database: database.end_run(),
+}
+
+
+@pytest.mark.parametrize("write", WRITES)
+def test_a_desk_that_lost_its_lock_writes_nothing(database: Database, write: str) -> None:
+    database.begin_run("run 77", 77)
+    database.claim_tick(KEY)
+    before = database.tick_states("BTCUSD", "M15"), database.desk_run()
+    database.fence = lambda: False
+    with pytest.raises(StoreUnavailable, match="lost the lock"):
+        WRITES[write](database)
+    assert (database.tick_states("BTCUSD", "M15"), database.desk_run()) == before
+    assert count(database, "sentiment") == 0
 
 
 def test_a_tick_that_raises_gives_its_claim_back(database: Database) -> None:
-    database.claim_tick(KEY, 1)
-    database.release_claim(KEY, 7)
-    assert state_of(database) == ("claimed", 1), "only the holder can"
-    database.release_claim(KEY, 1)
+    database.claim_tick(KEY)
+    database.release_claim(KEY)
+    assert state_of(database) == "released"
     assert database.newest_claim("BTCUSD", "M15") is None
-    assert database.claim_tick(KEY, 1) is True, "the same desk may try again"
+    assert database.claim_tick(KEY) is True, "the desk may try again"
+
+
+def test_the_desk_time_goes_on_where_it_stood(database: Database, hand: Hand) -> None:
+    stood = datetime(2021, 11, 10, 10, 7, tzinfo=UTC)
+    assert database.desk_run() is None
+    assert database.desk_time() is None
+    database.begin_run("run 77", 77)
+    assert database.desk_time() is None
+    database.show_life(stood)
+    hand.pass_by(2.0)
+    database.show_life(None)
+    assert database.desk_run() == {
+        "run": "run 77",
+        "process": 77,
+        "started_at": iso(NOON),
+        "seen_at": iso(NOON + timedelta(seconds=2)),
+        "desk_time": iso(stood),
+    }
+    database.claim_tick(key_of(stood.replace(minute=0)))
+    assert database.desk_time() == stood
+    database.claim_tick(key_of(stood.replace(minute=15)))
+    assert database.desk_time() == stood.replace(minute=15), "never before a tick already begun"
+    database.end_run()
+    assert (database.desk_run() or {})["process"] == 0
+    database.begin_run("run 78", 78)
+    assert database.desk_time() == stood.replace(minute=15)
 
 
 def test_a_skip_is_recorded_once(database: Database) -> None:
-    assert database.skip_tick(KEY, "missed", "came too late", 1) is True
-    assert database.skip_tick(KEY, "missed", "again", 1) is False
-    assert database.claim_tick(KEY, 2) is False
+    assert database.skip_tick(KEY, "missed", "came too late") is True
+    assert database.skip_tick(KEY, "missed", "again") is False
+    assert database.claim_tick(KEY) is False
     (row,) = database.tick_states("BTCUSD", "M15")
     assert (row["state"], row["reason"], row["detail"]) == ("skipped", "missed", "came too late")
     own = key_of(NOON + STEP)
-    database.claim_tick(own, 1)
-    assert database.skip_tick(own, "stale", "", 1) is True, "a tick may skip what it claimed"
-    taken = key_of(NOON + 2 * STEP)
-    database.claim_tick(taken, 3)
-    assert database.skip_tick(taken, "missed", "", 2) is False, "a later desk is at it"
+    database.claim_tick(own)
+    assert database.skip_tick(own, "stale", "") is True, "a tick may skip what it claimed"
 
 
-def test_the_newest_claim_counts_living_desks_only(database: Database) -> None:
-    epoch = database.acquire_lease("a", 6.0) or 0
-    database.claim_tick(KEY, epoch)
-    database.finish_tick(KEY, epoch)
-    later = key_of(NOON + STEP)
-    database.claim_tick(later, epoch)
-    assert database.newest_claim("BTCUSD", "M15") == later.bar_time
-    database.release_lease("a", epoch)
-    assert database.newest_claim("BTCUSD", "M15") == KEY.bar_time
-
-
-def due(database: Database, upto: datetime, epoch: int = 1, start: datetime = NOON) -> list[int]:
+def due(database: Database, upto: datetime, start: datetime = NOON) -> list[int]:
     """Bar numbers: 0 is the bar that opens at noon."""
-    found = database.due("BTCUSD", "M15", upto=upto, epoch=epoch, start=start)
+    found = database.due("BTCUSD", "M15", upto=upto, start=start)
     return [(bar_time - NOON) // STEP for bar_time in found]
 
 
@@ -123,18 +168,18 @@ def test_what_is_due_when_nothing_was_done(database: Database) -> None:
 def test_what_is_due_after_work(database: Database) -> None:
     keys = [key_of(NOON + number * STEP) for number in range(1, 6)]
     for key in keys[:2]:
-        database.claim_tick(key, 1)
-    database.finish_tick(keys[1], 1)
+        database.claim_tick(key)
+    database.finish_tick(keys[1])
     upto = NOON + 4 * STEP
-    assert due(database, upto) == [2, 3], "bar 0 is being worked on by this desk"
-    assert due(database, upto, epoch=2) == [0, 2, 3], "bar 0 was left by the desk before"
-    database.release_claim(keys[0], 1)
+    assert due(database, upto) == [2, 3], "bar 0 is being worked on"
+    database.release_claim(keys[0])
     assert due(database, upto) == [0, 2, 3]
-    database.skip_tick(keys[0], "error", "", 1)
-    database.claim_tick(keys[2], 2)
-    assert due(database, upto, epoch=2) == [3]
-    assert due(database, upto, epoch=3) == [2, 3]
-    assert due(database, upto, start=NOON + 3 * STEP) == [3], "start counts before the first only"
+    database.skip_tick(keys[0], "error", "")
+    database.claim_tick(keys[2])
+    assert due(database, upto) == [3]
+    database.begin_run("run 77", 77)
+    assert due(database, upto) == [2, 3], "bar 2 was left by the desk before"
+    assert due(database, upto, start=NOON + 3 * STEP) == [2, 3], "start counts before the first"
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
@@ -145,8 +190,8 @@ def test_of_processes_that_want_a_tick_one_gets_it(tmp_path: Path, scaled: Scale
     def wins(number: int) -> bool:
         database = open_database(tmp_path)
         for tick in range(ticks):
-            if database.claim_tick(key_of(NOON + tick * STEP), 1):
-                database.skip_tick(key_of(NOON + tick * STEP), f"by {number}", "", 1)
+            if database.claim_tick(key_of(NOON + tick * STEP)):
+                database.skip_tick(key_of(NOON + tick * STEP), f"by {number}", "")
         return True
 
     forked(wins, 2)
@@ -158,7 +203,7 @@ def test_of_processes_that_want_a_tick_one_gets_it(tmp_path: Path, scaled: Scale
 
 def test_of_threads_that_want_a_tick_one_gets_it(database: Database) -> None:
     with ThreadPoolExecutor(8) as pool:
-        won = list(pool.map(lambda _: database.claim_tick(KEY, 1), range(40)))
+        won = list(pool.map(lambda _: database.claim_tick(KEY), range(40)))
     assert won.count(True) == 1
 
 
@@ -177,24 +222,22 @@ def test_no_close_is_ever_forgotten(
     now = Hand()
     database = open_database(tmp_path_factory.mktemp("claims"), now)
     clock = NOON
-    epoch = 1
     done: list[datetime] = []
 
     def desk(word: str, most: int) -> None:
-        nonlocal epoch
-        owed = database.due("BTCUSD", "M15", upto=clock, epoch=epoch, start=NOON)
+        owed = database.due("BTCUSD", "M15", upto=clock, start=NOON)
         for bar_time in owed[:most]:
             key = TickKey("BTCUSD", "M15", bar_time)
-            assert database.claim_tick(key, epoch), "what is due can be claimed"
+            assert database.claim_tick(key), "what is due can be claimed"
             if word == "die":
-                epoch += 1
+                database.release_claims()  # as the next start does
                 return
             if word == "raise":
-                database.release_claim(key, epoch)
+                database.release_claim(key)
             elif word == "skip":
-                database.skip_tick(key, "stale", "", epoch)
+                database.skip_tick(key, "stale", "")
             else:
-                database.finish_tick(key, epoch)
+                database.finish_tick(key)
                 done.append(bar_time)
 
     for word, number in lives:
@@ -207,4 +250,4 @@ def test_no_close_is_ever_forgotten(
     assert len(rows) == (clock - NOON) // STEP
     assert {row["state"] for row in rows} <= {"done", "skipped"}
     assert len(done) == len(set(done))
-    assert database.due("BTCUSD", "M15", upto=clock, epoch=epoch, start=NOON) == []
+    assert database.due("BTCUSD", "M15", upto=clock, start=NOON) == []

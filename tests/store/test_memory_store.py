@@ -73,7 +73,7 @@ def live(
     for key in ticks:
         store = between(store)
         clock.set(key.bar_time + duration(key.timeframe))
-        told = TickDeps(store, window(), voice.submit if asked else None, voice.name, clock, 1)
+        told = TickDeps(store, window(), voice.submit if asked else None, voice.name, clock)
         outcomes.append(
             run_tick(
                 desks.BTC, key.timeframe, key.bar_time, clock.monotonic(),
@@ -187,8 +187,8 @@ def test_a_tick_that_fails_leaves_the_store_as_it_was(monkeypatch: pytest.Monkey
     finish = MemoryStore.finish_tick
     failing = iter(range(len(ticks) * 2))
 
-    def fail(self: MemoryStore, key: TickKey, epoch: int) -> None:
-        finish(self, key, epoch)
+    def fail(self: MemoryStore, key: TickKey) -> None:
+        finish(self, key)
         if next(failing) % 2 == 0:
             raise StoreUnavailable("the disk is full")
 
@@ -205,7 +205,7 @@ def test_a_tick_that_fails_leaves_the_store_as_it_was(monkeypatch: pytest.Monkey
         assert {n: after[n] for n in after if n not in apart} == {
             n: standing[n] for n in standing if n not in apart
         }
-        (again,) = live(store, profile, [key], epoch=2).outcomes
+        (again,) = live(store, profile, [key]).outcomes
         assert again.result is not None and whole.outcomes[number].result is not None
         assert again.result.saved == whole.outcomes[number].result.saved, key
     assert store.take_trades() == whole.store.take_trades()
@@ -369,21 +369,22 @@ def test_a_claim_is_taken_once() -> None:
     store = MemoryStore()
     ticks = [TickKey(BTC, "M15", stores.NOON + n * desks.QUARTER) for n in range(3 * CLAIMS)]
     for key in ticks:
-        assert store.claim_tick(key, 1) and not store.claim_tick(key, 1)
-        store.finish_tick(key, 1)
-        assert not store.claim_tick(key, 2)
-    assert not store.claim_tick(ticks[0], 2), "too old to be known, so it counts as done"
+        assert store.claim_tick(key) and not store.claim_tick(key)
+        store.finish_tick(key)
+        assert not store.claim_tick(key)
+    assert not store.claim_tick(ticks[0]), "too old to be known, so it counts as done"
     ((stream, claims),) = store.as_json()["claims"]
     assert stream == [BTC, "M15"] and len(claims) <= 2 * CLAIMS
     late = ticks[-1]._replace(bar_time=ticks[-1].bar_time + desks.QUARTER)
-    assert store.skip_tick(late, "no_bar", "there is none", 1) and not store.claim_tick(late, 1)
-    assert store.as_json()["claims"][0][1][stamp(late.bar_time)][2] == "no_bar"
+    assert store.skip_tick(late, "no_bar", "there is none") and not store.claim_tick(late)
+    assert store.as_json()["claims"][0][1][stamp(late.bar_time)][1] == "no_bar"
     given_back = late._replace(timeframe="H1")
-    assert store.claim_tick(given_back, 3)
-    store.release_claim(given_back, 3)
-    assert store.claim_tick(given_back, 1)
+    assert store.claim_tick(given_back)
+    store.release_claim(given_back)
+    assert store.claim_tick(given_back)
+    store.release_claim(given_back)
     with pytest.raises(StoreUnavailable, match="claim lost"):
-        store.finish_tick(given_back, 3)
+        store.finish_tick(given_back)
 
 
 def test_a_state_of_another_version_is_refused() -> None:

@@ -30,7 +30,8 @@ from torra.store.schema import SCHEMA
 
 TABLES = {
     "sentiment", "chains", "journal", "instructions", "calls", "ticks", "bars", "record_highs",
-    "signals", "signal_events", "latches", "paper_cursor", "lease", "desk_state", "trading_config",
+    "signals", "signal_events", "latches", "paper_cursor", "desk_run", "desk_state",
+    "trading_config",
 }  # fmt: skip
 
 

@@ -198,7 +198,7 @@ def old_texts(database: Database, ticks: int) -> None:
 def test_a_desk_prunes_while_it_holds_the_lease(desk: schedule.Desk) -> None:
     old_texts(desk.database, 5)
     assert desk.prune() == 0, "it stands by"
-    desks.take_lease(desk)
+    desks.open_for_work(desk)
     desk.wake("EURUSD")
     today = len(texts(desk.database)) - 5
     assert today == 1
@@ -213,7 +213,7 @@ def test_a_desk_prunes_while_it_holds_the_lease(desk: schedule.Desk) -> None:
 def test_a_desk_keeps_texts_as_long_as_it_is_told(tmp_path: Path) -> None:
     desk = desks.open_desk(tmp_path, (desks.EUR,))
     desk._keep_calls = DAY
-    desks.take_lease(desk)
+    desks.open_for_work(desk)
     now = desk.clock.real_now()
     old_texts(desk.database, 3)
     for number, age in enumerate((timedelta(hours=23), timedelta(hours=25), 2 * DAY)):
@@ -240,7 +240,7 @@ def test_a_headline_that_may_still_count_stays(
 ) -> None:
     """However short the texts of calls are kept."""
     desk._keep_calls = days * DAY
-    desks.take_lease(desk)
+    desks.open_for_work(desk)
     now = desk.clock.real_now().replace(microsecond=0)
     longest = Profile.model_fields["news"].default.model_copy(
         update={"max_age_hours": float(LONGEST_NEWS_HOURS)}
@@ -268,7 +268,7 @@ def test_the_setting_reaches_the_desk(tmp_path: Path) -> None:
 
 
 def test_pruning_ends_after_its_second(desk: schedule.Desk, monkeypatch: Any) -> None:
-    desks.take_lease(desk)
+    desks.open_for_work(desk)
     moments = iter([0.0, 0.1, 0.5, 0.99, 1.0, 1.1, 1.2])
     monkeypatch.setattr(desk.clock, "monotonic", lambda: next(moments))
     batches: list[int] = []
@@ -285,7 +285,7 @@ def test_pruning_ends_after_its_second(desk: schedule.Desk, monkeypatch: Any) ->
 def test_a_database_that_fails_is_logged(
     desk: schedule.Desk, monkeypatch: Any, caplog: Any
 ) -> None:
-    desks.take_lease(desk)
+    desks.open_for_work(desk)
 
     def prune(before: datetime, *, limit: int) -> int:
         raise StoreUnavailable("the disk is full")

@@ -12,7 +12,7 @@ import pytest
 from torra.clock import iso, parse
 from torra.store.stored_times import unreadable
 
-TABLE = "CREATE TABLE lease (renewed_at TEXT)"
+TABLE = "CREATE TABLE desk_run (seen_at TEXT)"
 
 WRITTEN = (
     "2021-11-30T20:00:00Z",
@@ -30,9 +30,9 @@ def database() -> Iterator[sqlite3.Connection]:
 
 
 def found(database: sqlite3.Connection, text: str) -> list[str]:
-    database.execute("DELETE FROM lease")
-    database.execute("INSERT INTO lease VALUES (?)", (text,))
-    return list(unreadable(database, ["lease"]))
+    database.execute("DELETE FROM desk_run")
+    database.execute("INSERT INTO desk_run VALUES (?)", (text,))
+    return list(unreadable(database, ["desk_run"]))
 
 
 def turned(text: str) -> Iterator[str]:
@@ -71,7 +71,7 @@ def test_no_bit_that_turned_leaves_a_text_that_cannot_be_read(
 )
 def test_a_text_that_is_no_time_is_named(text: str, database: sqlite3.Connection) -> None:
     said = found(database, text)
-    assert said == [f"lease.renewed_at holds {text.encode()!r}, which is no time"]
+    assert said == [f"desk_run.seen_at holds {text.encode()!r}, which is no time"]
 
 
 def test_what_a_desk_writes_is_a_time(database: sqlite3.Connection) -> None:
@@ -81,5 +81,5 @@ def test_what_a_desk_writes_is_a_time(database: sqlite3.Connection) -> None:
         *(first + timedelta(days=97 * n, seconds=86_399 * n, microseconds=n) for n in range(7_000)),
     ]
     rows = [(iso(moment),) for moment in moments]
-    database.executemany("INSERT INTO lease VALUES (?)", [*rows, ("",), (None,)])
-    assert not list(unreadable(database, ["lease"]))
+    database.executemany("INSERT INTO desk_run VALUES (?)", [*rows, ("",), (None,)])
+    assert not list(unreadable(database, ["desk_run"]))

@@ -27,7 +27,6 @@ from torra.config import Instance, Profile, validate
 from torra.desk.schedule import Desk
 from torra.providers.prices import PriceList
 from torra.providers.rules.provider import RulesProvider
-from torra.store.ticks import RELEASED
 from torra.tick import debate, decision
 from torra.tick import record as tick_record
 from torra.tick.spending import tick_worst_case
@@ -273,7 +272,7 @@ def test_a_crash_between_two_commits_changes_nothing_that_the_second_debates_on(
         patch.setattr(torra_trader, "decide", dies)
         with pytest.raises(Killed):
             first.wake("BTCUSD")
-    first.database.release_lease(first.owner, first.epoch)
+    desks.crash(first)
     second = open_desk("crashed", profile=profile)
     (outcome,) = second.wake("BTCUSD")
     assert (outcome.key.timeframe, outcome.state) == ("M15", "done")
@@ -402,8 +401,8 @@ def test_an_interrupt_gives_every_claim_back_that_is_not_done(
         patch.setattr(torra_trader, "decide", interrupted)
         with pytest.raises(KeyboardInterrupt):
             desk.wake("BTCUSD")
-    rows = desks.rows(desk, "select * from ticks where state = 'claimed'")
-    assert {row["epoch"] for row in rows} == {RELEASED}
+    assert desks.rows(desk, "select * from ticks where state = 'released'")
+    assert desks.rows(desk, "select * from ticks where state = 'claimed'") == []
     assert {one.state for one in desk.wake("BTCUSD")} == {"done"}
     assert len(desks.rows(desk, "select * from sentiment")) == 2
 

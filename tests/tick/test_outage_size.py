@@ -59,7 +59,7 @@ def run(tmp_path: Path) -> Run:
         opened.append(desk)
         if paid:
             desks.charge(desk, PriceList(PRICES), System().real_now)
-        desks.take_lease(desk)
+        desks.open_for_work(desk)
         desks.step(desk)
         (key,) = desk.database.journalled("BTCUSD")
         record = desk.database.told_tick(key)

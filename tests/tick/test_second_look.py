@@ -432,7 +432,7 @@ def test_a_second_look_is_paid_out_of_its_stages_reservation(tmp_path: Path, los
     )
     try:
         desks.charge(desk, PriceList(PRICES), System().real_now)
-        desks.take_lease(desk)
+        desks.open_for_work(desk)
         desks.step(desk)
         record = desk.database.latest_tick("EURUSD", "H1")
         rows = desk.database.ledger_rows(System().real_now() - HOUR)
@@ -479,9 +479,8 @@ def test_a_replay_looks_again_where_the_desk_did_and_nowhere_else(
         tmp_path / "then",
         profile=journals.a_profile(agents=values),
         provider=voice(),
-        lease_seconds=36_000.0,
     )
-    desk._hold_lease()
+    desks.open_for_work(desk)
     desks.step(desk, scaled(200, 2))
     source, into = desk.database, desks.open_database(tmp_path / "again")
     found = list(replay(source, into, desks.BTC.id))

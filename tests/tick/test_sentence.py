@@ -392,10 +392,9 @@ def lived(folder: Path, provider: Any, bars: int, **profile: Any) -> list[dict[s
         (desks.BTC,),
         profile=journals.a_profile(**values),
         provider=provider,
-        lease_seconds=36_000.0,
     )
     with closing(desk.database):
-        desk._hold_lease()
+        desks.open_for_work(desk)
         go_on(desk, bars)
         return records(desk)
 

@@ -85,13 +85,11 @@ def run(
     folder: Path, provider: Any, influence: str, steps: int, *, mode: str = "budget", **edges: Any
 ) -> Desk:
     profile = trading(influence, mode)
-    desk = desks.open_desk(
-        folder, (desks.BTC,), profile=profile, provider=provider, lease_seconds=36_000.0
-    )
+    desk = desks.open_desk(folder, (desks.BTC,), profile=profile, provider=provider)
     if edges:
         plain = desk._edges
         desk._edges = lambda *how: replace(plain(*how), **edges)  # type: ignore[method-assign]
-    desk._hold_lease()
+    desks.open_for_work(desk)
     go_on(desk, steps)
     return desk
 

@@ -82,7 +82,6 @@ def firm_desk(
 ) -> Desk:
     return desks.leading_desk(
         folder, (instance,), profile=profile or firm(), provider=provider,
-        lease_seconds=36_000, seconds=36_000.0,
     )  # fmt: skip
 
 
@@ -171,8 +170,8 @@ def test_what_a_death_parts_from_its_close_foresees_as_its_close_did(
         foreseen[key] = company(database, key, *told)
         return foreseen[key]
 
-    def finished(database: Database, key: TickKey, epoch: int) -> None:
-        finish(database, key, epoch)
+    def finished(database: Database, key: TickKey) -> None:
+        finish(database, key)
         done.append(key)
         for other, then in foreseen.items():
             if other in done or other.close_time != key.close_time:
@@ -198,8 +197,8 @@ def test_what_ended_while_the_desk_was_down_is_held_no_more(
     looked: list[tuple[Any, Any]] = []
     finish = Database.finish_tick
 
-    def finished(database: Database, key: TickKey, epoch: int) -> None:
-        finish(database, key, epoch)
+    def finished(database: Database, key: TickKey) -> None:
+        finish(database, key)
         position = database.position(key.instance)
         quiet = position is not None and not database.record(key.text)["signals"]
         if key.timeframe != "H1" or not quiet or position.state != "FILLED":

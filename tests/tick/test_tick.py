@@ -134,7 +134,7 @@ def direct(desk: Any) -> Callable[[], Any]:
     setup = desk.setups["EURUSD"]
     window = LiveWindow(setup.instance, setup.feed, desk.database)
     provider = setup.provider
-    edges = TickDeps(desk.database, window, provider.submit, provider.name, desk.clock, desk.epoch)
+    edges = TickDeps(desk.database, window, provider.submit, provider.name, desk.clock)
 
     def run() -> Any:
         return torra_trader.run_tick(

@@ -71,7 +71,7 @@ def paid_desk(tmp_path: Path) -> Iterator[Callable[..., Any]]:
         desk: Any = desks.open_desk(tmp_path, provider=voice, profile=profile(**agents))
         desk.ahead = Ahead()
         desks.charge(desk, PriceList(PRICES), desk.ahead.now)
-        desks.take_lease(desk)
+        desks.open_for_work(desk)
         made.append(desk)
         return desk, voice
 

@@ -10,7 +10,6 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from tests.worlds import desks
 from tests.worlds.channels import ENVIRONMENT, KEY, NOW, Stage
 from tests.worlds.stores import open_database
 from torra.bridges.protocol import QUOTE_SECONDS
@@ -107,14 +106,3 @@ def test_one_channel_has_one_bridge(stage: Stage) -> None:
     other = EUR.model_copy(update={"name": "E2", "bridge": "mt5_direct"})
     with pytest.raises(ConfigError, match="channel main is used as torra_files and as mt5_direct"):
         channels.check(settings_of(stage, EUR, other), ENVIRONMENT)
-
-
-def test_a_desk_that_slept_through_a_take_over_no_longer_holds_the_lease(tmp_path: Path) -> None:
-    first, second = desks.open_desk(tmp_path), desks.open_desk(tmp_path)
-    assert not first.holds_lease(), "before it has ever had it"
-    desks.take_lease(first, seconds=0.0)
-    assert first.holds_lease(), "run out, but nobody has taken it"
-    desks.take_lease(second)
-    assert first.epoch is not None, "it does not know yet"
-    assert not first.holds_lease()
-    assert second.holds_lease()

@@ -64,6 +64,8 @@ class World:
 
     def __init__(self, folder: Path) -> None:
         self.database = open_database(folder)
+        self.ours = True
+        self.database.fence = lambda: self.ours
         self.clock = Walking()
         self.bridge = ScriptedBridge()
         self.bridge.told_books = self.books()
@@ -77,9 +79,7 @@ class World:
             lambda: {"main": self.bridge},
             self.switch,
             lambda: self.clock,
-            lambda: self.ours,
         )
-        self.ours = True
         self.courier.open()
 
     def books(self, *held: BrokerPosition, deals: tuple[BrokerDeal, ...] = ()) -> BrokerBooks:
@@ -258,7 +258,7 @@ def test_books_of_another_time_are_no_comparison(seconds: int, world: World) -> 
     assert world.bridge.sent == []
 
 
-def test_without_the_lease_nothing_is_touched(world: World) -> None:
+def test_without_the_lock_nothing_is_touched(world: World) -> None:
     world.queue()
     world.queue_on_paper()
     world.turn()

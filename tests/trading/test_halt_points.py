@@ -67,7 +67,7 @@ class Trading:
             make_clock=lambda stood: Simulated(stood or TRADING),
         )  # fmt: skip
         found.append(self.desk)
-        desks.take_lease(self.desk)
+        desks.open_for_work(self.desk)
         now = self.desk.clock.real_now()
         self.bridge.told_books = BrokerBooks((), (), now, now)
         self.courier.turn()
@@ -90,11 +90,9 @@ def prepared(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for _ in range(60):
         shutil.rmtree(before, ignore_errors=True)
         desk = trading.desk
-        desk.database.renew_lease(desk.owner, desk.epoch or 0, 3600.0, desk.clock.now())
-        desk.database.release_lease(desk.owner, desk.epoch or 0)
+        desk.database.show_life(desk.clock.now())
         desk.database.connection().execute("PRAGMA wal_checkpoint(TRUNCATE)")
         shutil.copytree(folder, before)
-        desks.take_lease(desk)
         trading.step()
         if trading.bridge.sent:
             break

@@ -63,7 +63,7 @@ def first(folder: Path, provider: Any, action: str, **sections: Any) -> dict[str
     """Return the record of the first tick with such an action, with every signal's lots by sid."""
     profile = validate(Profile, {**EAGER, **sections}, "a test")
     desk = desks.open_desk(folder, profile=profile, provider=provider)
-    desks.take_lease(desk)
+    desks.open_for_work(desk)
     try:
         for _ in range(60):
             desks.step(desk)

@@ -106,7 +106,7 @@ def whole(steps: tuple[int, int, int], spec: Mapping[str, Any]) -> Fraction:
 def records(folder: Path, profile: Profile) -> Iterator[dict[str, Any]]:
     """Yield the stored ticks of a desk that trades often."""
     desk = desks.open_desk(folder, (desks.BTC, desks.EUR), profile=profile, provider=Steady())
-    desks.take_lease(desk)
+    desks.open_for_work(desk)
     for _ in range(CLOSES):
         desks.step(desk)
     for instance in desk.setups:

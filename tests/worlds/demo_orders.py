@@ -101,7 +101,7 @@ def build(folder: Path, *, clock: Any = None) -> PageContext:
     desk = desks.open_desk(
         folder, known.instances, profile=PROFILE, make_clock=lambda _stood: moment
     )
-    desk.epoch = 1  # it works, so the pages say; nothing wakes it
+    desk.active = True  # it works, so the pages say; nothing wakes it
     return PageContext(folder, desk.database, known, desk, {})
 
 
@@ -157,7 +157,7 @@ def _ask_for_jobs(database: Any) -> None:
             "replay", key, title=f"BTCUSD M15, H1, {days}",
             parameters=f'{{"symbol":"BTCUSD","bars":"store","name":"{key}"}}', asked_by="a person",
         )  # fmt: skip
-        database.begin_job(row["id"], "queued", 1)
+        database.begin_job(row["id"], "queued")
         database.note_progress(row["id"], "runs the ticks", 1860, 3720)
         if key == "first":
             says = "No arm shows an edge. There is no trade, which is too few."
@@ -172,7 +172,7 @@ def _ran() -> bytes:
             Path(folder), (desks.BTC, desks.EUR), profile=PROFILE,
             make_clock=lambda _: Simulated(START),
         )  # fmt: skip
-        desks.take_lease(desk)
+        desks.open_for_work(desk)
         for _ in range(STEPS):
             now = desks.step(desk)
             _decide(desk.database, now)

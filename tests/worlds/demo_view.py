@@ -90,7 +90,7 @@ FAILS = "anthropic claude-haiku-5-5: 0 of its newest 20 calls usable: the reply 
 class ScriptedView:
     """A desk in one state.
 
-    live, demo, empty, stale, weekend, halted, reducing, standby, blocked, unheard (its models
+    live, demo, empty, stale, weekend, halted, reducing, stopped, blocked, unheard (its models
     fail), broken, failing; busy: proposals wait, an alarm stands and debates run; many: as many
     symbols as INSTANCES.
     """
@@ -113,7 +113,7 @@ class ScriptedView:
             "rate": clock.SAMPLE_RATE if self.state == "demo" else None,
             "now": clock.iso(NOW),
             "real_now": "2026-11-21T21:00:00Z",
-            "role": "STANDBY" if self.state == "standby" else "ACTIVE",
+            "role": "STOPPED" if self.state == "stopped" else "ACTIVE",
             "trading_state": trading,
             "trading_reason": "a person asked for it" if trading != "ACTIVE" else "",
             "version": "0.1.0",

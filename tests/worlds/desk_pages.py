@@ -88,19 +88,19 @@ def _open_desk(
     desk = desks.open_desk(home, instances, profile=found, provider=provider, **more)
     stopped = desk.clock.real_now()
     vars(desk.clock)["real_now"] = lambda: stopped
-    desks.take_lease(desk)
+    desks.open_for_work(desk)
     return desk
 
 
 @cache
 def _lived(instances: tuple[Instance, ...], profile: str, steps: int) -> tuple[bytes, datetime]:
-    """Return the database after some closes, with nobody's lease, and where the clock stood."""
+    """Return the database after some closes, of no run, and where the clock stood."""
     with tempfile.TemporaryDirectory() as folder:
         desk = _open_desk(Path(folder), instances, json.loads(profile))
         for _ in range(steps):
             moment = desks.step(desk)
         with desk.database.transaction():
-            desk.database.connection().execute("DELETE FROM lease")
+            desk.database.connection().execute("DELETE FROM desk_run")
         path = Path(folder) / "copy.db"
         desk.database.copy(Path(folder) / "torra.db", path)
         desk.close()

@@ -42,7 +42,6 @@ def open_desk(
     provider: Any = None,
     feed: Any = None,
     make_clock: Callable[[datetime | None], Any] | None = None,
-    lease_seconds: float = 6.0,
     **more: Any,
 ) -> Desk:
     """Return a desk on the sample whose clock stands still until the test steps it."""
@@ -58,7 +57,6 @@ def open_desk(
         open_database(folder),
         setups,
         make_clock or (lambda stood: Simulated(stood or START)),
-        lease_seconds=lease_seconds,
         **more,
     )
 
@@ -96,9 +94,14 @@ class WithHalfHours(Holed):
         return aggregate(frame, "M15", "M30").tail(limit or len(frame))
 
 
-def take_lease(desk: Desk, seconds: float = 3600.0) -> None:
-    desk.epoch = desk.database.acquire_lease(desk.owner, seconds)
-    assert desk.epoch is not None
+def open_for_work(desk: Desk) -> None:
+    """Let a desk work without the threads of its own: it takes its home's lock."""
+    desk._take_up()
+
+
+def crash(desk: Desk) -> None:
+    """Take a desk's lock from it, as the end of its process does; the object lives on."""
+    desk.lock.release()
 
 
 def eager_profile(agents: dict[str, Any], /, **changes: Any) -> Profile:
@@ -112,10 +115,10 @@ def eager_profile(agents: dict[str, Any], /, **changes: Any) -> Profile:
     return validate(Profile, values, "a test")
 
 
-def leading_desk(folder: Path, *words: Any, seconds: float = 3600.0, **more: Any) -> Desk:
-    """Return a desk as `open_desk` does, which has the lease."""
+def leading_desk(folder: Path, *words: Any, **more: Any) -> Desk:
+    """Return a desk as `open_desk` does, which works."""
     desk = open_desk(folder, *words, **more)
-    take_lease(desk, seconds)
+    open_for_work(desk)
     return desk
 
 

@@ -92,7 +92,7 @@ class Home:
         self.desk = desks.open_desk(
             folder, self.settings.instances, profile=validate(Profile, PROFILE, "a test")
         )
-        desks.take_lease(self.desk)
+        desks.open_for_work(self.desk)
         for _ in range(len(CASES) + 1):
             desks.step(self.desk)
         self.database = self.desk.database
@@ -162,7 +162,7 @@ class Home:
                 "replay", state, title="a word", parameters='{"bars": "a word"}', asked_by="a word"
             )
             if state != "queued":
-                self.database.begin_job(row["id"], "queued", 1)
+                self.database.begin_job(row["id"], "queued")
                 self.database.note_progress(row["id"], "a word", 1, 2)
             if state == "done":
                 self.database.end_job(row["id"], "running", "done", "a word", "a-word")
@@ -223,9 +223,7 @@ class Filled:
     """The pages of a filled home."""
 
     def __init__(self, home: Home, folder: Path, database: Database) -> None:
-        desk = SimpleNamespace(
-            clock=home.desk.clock, setups=home.desk.setups, active=True, epoch=home.desk.epoch
-        )
+        desk = SimpleNamespace(clock=home.desk.clock, setups=home.desk.setups, active=True)
         self.database = database
         self.backing = PageContext(folder, database, home.settings, desk, {})
         view = DatabaseView(database, home.settings, desk)

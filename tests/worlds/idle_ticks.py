@@ -152,7 +152,7 @@ def _edges(
     )
     chances: Any = SimpleNamespace(win_shares=lambda _: {"win_share_4": 0.2})
     return TickDeps(
-        store, remembering.window(), voice.submit, agents.provider, clock, 1,
+        store, remembering.window(), voice.submit, agents.provider, clock,
         promoted=lambda: promoted,
         evidence=_with_evidence,
         events=_events if profile.events.calendar else None,

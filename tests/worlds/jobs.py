@@ -1,4 +1,4 @@
-"""A desk's worker without its desk: a database with a lease, jobs, and processes that hold both."""
+"""A desk's worker without its desk: a database with jobs, and processes that work on both."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from tests.doubles.job_works import SCRIPTED
 from tests.tries import until
 from tests.worlds.stores import open_database
 from torra.clock import System
+from torra.desk_lock import DeskLock
 from torra.jobs import asking
 from torra.jobs.child import _work
 from torra.jobs.kinds import JobKind, by_name, parameters_of
@@ -28,19 +29,19 @@ FINAL = ("done", "error", "cancelled")
 
 
 class Office:
-    """A home with a database, a lease that a test may take away, and a worker that a test turns."""
+    """A home with a database, a lock that a test may take away, and a worker that a test turns."""
 
     def __init__(self, home: Path, *, retry_seconds: float = RETRY, bounds: Bounds = QUICK) -> None:
         home.mkdir(exist_ok=True)
         self.home = home
         self.database: Database = open_database(home, System().real_now)
-        self.epoch: int | None = 1
+        self.works = True
+        self.database.fence = lambda: self.works
         self.told: list[dict[str, str]] = []
         self.worker = Worker(
             self.database,
             home,
             KINDS,
-            lambda: self.epoch,
             tell=lambda **told: self.told.append(told),
             bounds=bounds,
             retry_seconds=retry_seconds,
@@ -80,7 +81,7 @@ class Office:
         return self.row(number)
 
     def close(self) -> None:
-        self.epoch = None
+        self.works = False
         self.worker.turn()
         self.worker.rest()
         self.database.close()
@@ -90,7 +91,7 @@ def done_here(database: Database, home: Path, kind: JobKind, number: int) -> str
     """Do a queued job as its process would, but in this one; return what it says."""
     row = database.job(number)
     asked = parameters_of(row) if row is not None else None
-    assert asked is not None and database.begin_job(number, "queued", 1)
+    assert asked is not None and database.begin_job(number, "queued")
     result = _work(kind.work)(home, asked, lambda stage, done=0, total=0: None)
     assert database.end_job(number, "running", "done", result.says, result.made)
     return result.says
@@ -108,32 +109,25 @@ def alive(pid: int) -> bool:
     return state not in ("Z", "X")
 
 
-def desk_process(home: Path, *, lease_seconds: float, retry_seconds: float, bounds: Bounds) -> int:
-    """Start a process that holds the lease and works on jobs, as a desk does; return its id."""
+def desk_process(home: Path, *, retry_seconds: float, bounds: Bounds) -> int:
+    """Start a process that has the home's lock and works on jobs, as a desk does; return its id."""
     pid = os.fork()
     if pid:
         return pid
     try:
-        _live(home, lease_seconds, retry_seconds, bounds)
+        _live(home, retry_seconds, bounds)
     finally:
         os._exit(3)
 
 
-def _live(home: Path, lease_seconds: float, retry_seconds: float, bounds: Bounds) -> None:
+def _live(home: Path, retry_seconds: float, bounds: Bounds) -> None:
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    lock = DeskLock(home)
+    while not lock.acquire():
+        pass
     database = open_database(home, System().real_now)
-    owner = f"desk {os.getpid()}"
-    held: int | None = None
-
-    def epoch() -> int | None:
-        row = database.lease()
-        return held if row is not None and row["epoch"] == held else None
-
-    worker = Worker(database, home, KINDS, epoch, bounds=bounds, retry_seconds=retry_seconds)
+    database.fence = lock.held
+    worker = Worker(database, home, KINDS, bounds=bounds, retry_seconds=retry_seconds)
     while True:
-        if held is None:
-            held = database.acquire_lease(owner, lease_seconds)
-        elif not database.renew_lease(owner, held, lease_seconds):
-            held = None
         worker.turn()
         time.sleep(0.02)

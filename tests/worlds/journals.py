@@ -201,10 +201,8 @@ def live(
     profiles = [a_profile(**changes) for changes in parts]
     done = steps = 0
     for number, profile in enumerate(profiles):
-        desk = desks.open_desk(
-            folder, BOTH, profile=profile, provider=voice, feed=feed, lease_seconds=36_000.0
-        )
-        desk._hold_lease()
+        desk = desks.open_desk(folder, BOTH, profile=profile, provider=voice, feed=feed)
+        desks.open_for_work(desk)
         person = Impatient(desk)
         if not plain:
             voice.clock, voice.person = desk.clock, person

@@ -220,10 +220,10 @@ def _tick(
     back = slot // 4 if timeframe == "H1" else slot
     price = _bar(rows, one, place, timeframe, bar_time, back, close_time)
     if back and (back + 7 * place) % SKIPPED == 0:
-        told = ("skipped", 1, "missed", "the desk came too late for this bar")
+        told = ("skipped", "missed", "the desk came too late for this bar")
         rows.add(TICKS, one.id, timeframe, bar_time, close_time, *told, close_time)
         return
-    rows.add(TICKS, one.id, timeframe, bar_time, close_time, "done", 1, "", "", close_time)
+    rows.add(TICKS, one.id, timeframe, bar_time, close_time, "done", "", "", close_time)
     key, number = f"{one.id}|{timeframe}|{bar_time}", next(numbers)
     if back < TOLD:
         _told(rows, key, one, timeframe, bar_time, close_time, back, number, price)
@@ -293,7 +293,7 @@ def templates() -> dict[str, list[Template]]:
     """Return ticks of a real desk of eight, by timeframe, newest first."""
     with tempfile.TemporaryDirectory() as folder:
         desk = desks.open_desk(Path(folder), profile=profile())
-        desks.take_lease(desk)
+        desks.open_for_work(desk)
         for _ in range(STEPS):
             desks.step(desk)
         found = {name: _ticks_of(desk.database, name) for name in TIMEFRAMES}

@@ -88,7 +88,7 @@ def bill(folder: Path, vendor: str, mode: str, ticks: int, **agents: Any) -> tup
         profile = Profile().with_agents(mode=mode, provider=vendor, **agents)
         desk = desks.open_desk(folder, profile=profile, provider=asked)
         try:
-            desks.take_lease(desk)
+            desks.open_for_work(desk)
             _run(desk, profile, ticks)
             rows = desk.database.ledger_rows(System().real_now() - timedelta(hours=2))
         finally:
@@ -104,7 +104,7 @@ def _run(desk: Any, profile: Profile, ticks: int) -> None:
         desk.database, prices(), "default", lambda _: False, System().real_now
     )
     edges = TickDeps(
-        desk.database, window, setup.provider.submit, setup.provider.name, desk.clock, desk.epoch,
+        desk.database, window, setup.provider.submit, setup.provider.name, desk.clock,
         account=account,
     )  # fmt: skip
     for _ in range(ticks):

@@ -73,7 +73,7 @@ def run(
 ) -> list[TickOutcome]:
     """Run ticks with the rules; real time stands still, so that no recall is late."""
     voice, clock, outcomes = RulesProvider(), FrozenClock(desks.START), []
-    told = TickDeps(store, window(), voice.submit, voice.name, clock, 1, lessons=recall)
+    told = TickDeps(store, window(), voice.submit, voice.name, clock, lessons=recall)
     for key in ticks:
         clock.set(key.bar_time + duration(key.timeframe))
         outcomes.append(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from dataclasses import replace
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -98,14 +97,12 @@ class Home:
         self.database: Database = open_database(folder, self.hand)
         self.answers = answers
         self.agents = agents
-        self.leases: Callable[[], bool] = lambda: True
         instance = Instance(name="gold", symbol="XAUUSD", profile="mine")
         self.reviewer = Reviewer(
             self.database,
             answers,
             lambda: [(instance, Profile(agents=self.agents))],
             lambda: self.clock,
-            lambda: self.leases(),  # noqa: PLW0108 - a test replaces it
         )
 
     @property

@@ -110,7 +110,7 @@ def judged_headlines() -> list[tuple[str, int]]:
 
 def _ran(folder: Path, profile: Profile, voice: Any, closes: int) -> Iterator[tuple[str, Any]]:
     desk = desks.open_desk(folder, (desks.BTC, desks.EUR), profile=profile, provider=voice)
-    desks.take_lease(desk)
+    desks.open_for_work(desk)
     for _ in range(closes):
         desks.step(desk)
     database = desk.database

@@ -100,7 +100,7 @@ def live(home: Path, closes: int) -> None:
         if first:
             profiles[BUDGET.id] = _profile(LATER)
         desk = _desk(home, profiles, feed, voice)
-        desk._hold_lease()
+        desks.open_for_work(desk)
         if not first:
             _know_from_outside(desk)
             list(desk.warm_up(desks.START, WARM_UP))
@@ -188,7 +188,6 @@ def _desk(
         desks.open_database(home),
         setups,
         lambda stood: Simulated(stood or desks.START),
-        lease_seconds=36_000.0,
         at_close=reader.close,
     )
     outlook = ContextFeeds(home, desk.database, {}, list(profiles.values()), now=desk.clock.now)

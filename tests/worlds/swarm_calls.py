@@ -67,7 +67,7 @@ def run(
 ) -> list[TickOutcome]:
     """Run ticks of BTCUSD, a second past their close; `name` is the provider's."""
     clock, outcomes = FrozenClock(desks.START), []
-    told = TickDeps(store, remembering.window(), None, name, clock, 1, standing=past)
+    told = TickDeps(store, remembering.window(), None, name, clock, standing=past)
     told = replace(told, **{"debater": debater(), **edges})
     for key in ticks:
         clock.set(key.bar_time + duration(key.timeframe) + late)

@@ -83,6 +83,7 @@ class ToldDesk:
         self.database = stores.open_database(folder, now=self.clock.now)
         self.services = list(services)
         self.ours = True
+        self.database.fence = lambda: self.ours
         self.instances, self.profile = list(instances), profile or Profile()
         self.watcher = Watcher(
             self.database,
@@ -90,7 +91,6 @@ class ToldDesk:
             lambda: [(item, self.profile) for item in self.instances],
             lambda: self.clock,
             lambda: [one.name for one in self.services],
-            lambda: self.ours,
         )
         self.senders = [self.sender(one) for one in self.services]
 
@@ -100,9 +100,7 @@ class ToldDesk:
             self.database.connection().conn.execute(statement, values)
 
     def sender(self, service: Any, **how: Any) -> Sender:
-        return Sender(
-            self.database, service, self.settings, self.clock.now, lambda: self.ours, **how
-        )
+        return Sender(self.database, service, self.settings, self.clock.now, **how)
 
     def look(self) -> list[str]:
         """Look once; return the titles of what is new, oldest first."""

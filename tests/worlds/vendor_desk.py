@@ -71,7 +71,7 @@ def ticks(
     (folder / "torra.db").write_bytes(stores.new_database())
     desk = desks.open_desk(folder, (desks.EUR,), profile=profile, provider=provider)
     try:
-        desks.take_lease(desk, 1e6)
+        desks.open_for_work(desk)
         for _ in range(bars):
             yield _tick(desk, profile, live=live, late=late)
     finally:
@@ -87,7 +87,6 @@ def _tick(desk: Any, profile: Profile, *, live: bool, late: float) -> Ticked:
         setup.provider.submit,
         setup.provider.name,
         desk.clock,
-        desk.epoch,
     )
     if desk.database.latest_tick("EURUSD", TIMEFRAME):
         desk.clock.set(desk.clock.now() + duration(TIMEFRAME))

@@ -26,6 +26,7 @@ from torra.home import (
     BACKUP_FOLDER,
     DATABASE,
     DESK,
+    DESK_LOCK,
     HALT,
     INIT_NOTE,
     LIVED,
@@ -54,7 +55,7 @@ PATTERNS: Final = (
 NAMED: Final = (("events", "calendar"), ("news", "file"))
 """Where a profile names another file of the home."""
 
-OWN: Final = (ACCESS, ACCESS_LOCK, BACKUP_FOLDER, MARK, INIT_NOTE, LIVED, PAGES)
+OWN: Final = (ACCESS, ACCESS_LOCK, BACKUP_FOLDER, DESK_LOCK, INIT_NOTE, LIVED, MARK, PAGES)
 """Names that Torra alone writes in a home; a profile can bring none of them, nor any name that
 begins as the database's."""
 

@@ -2,9 +2,10 @@
 
 `plan` reads everything through and changes nothing; `carry_out` does what was planned. The database
 that is there is never deleted: it goes into a folder beside the backups, with its log. No restore
-happens under a program that has the database open. Settings that are there stay, unless their
-return is asked for; what was handed to a market stays remembered in any case. Afterwards trading is
-HALTED and only a person resumes, because the broker may know of orders that the backup does not.
+happens under a desk, or under a program that has the database open. Settings that are there stay,
+unless their return is asked for; what was handed to a market stays remembered in any case.
+Afterwards trading is HALTED and only a person resumes, because the broker may know of orders that
+the backup does not.
 
 A restore that was cut off at any point leaves a mark, with which no desk starts
 (torra.desk.start_check says what to type); the same command again ends it. A mistake raises
@@ -41,13 +42,12 @@ from torra.backup.copies import (
     reader,
 )
 from torra.backup.files import MARK, compare, place_of
-from torra.clock import System, parse
 from torra.config import load_desk
+from torra.desk_lock import DeskLock, is_locked
 from torra.errors import MALFORMED, ConfigError, TorraError
 from torra.home import BACKUP_FOLDER, DATABASE, HALT, SIDE_FILES, backups
 from torra.regular_files import lies
 from torra.store.connection import BUSY_SECONDS, connect_guest, connect_reader, copy, stamp
-from torra.store.ticks import lives
 from torra.trading.by_hand import COMMAND_LINE, files_to_halt
 from torra.trading.kill_switch import put_down
 from torra.verdict.signal_states import HELD, UNDER_WAY
@@ -164,6 +164,8 @@ def plan(home: Path, path: Path | None, now: datetime, *, settings: bool = False
     database = home / DATABASE
     if path is not None and path.exists() and database.exists() and path.samefile(database):
         raise ConfigError(f"{path} is the desk's database itself; name a backup")
+    if is_locked(home):
+        raise _desk_works(home)
     backup = _sound(home, path) if path is not None else None
     with alone(database):
         present = _present(database, backup)
@@ -216,11 +218,10 @@ def alone(database: Path) -> Iterator[None]:
     if not database.exists():
         yield
         return
-    _refuse_lease(database)
     with _held(database) as held:
         if not held:
             raise ConfigError(
-                f"a program has {database} open, a desk that runs or stands by, or a viewer: end "
+                f"a program has {database} open, such as a viewer: end "
                 "it first (Ctrl-C where it runs), then type this again; nothing was changed"
             )
         yield
@@ -259,22 +260,11 @@ def _locked(handle: int) -> bool:
     return True
 
 
-def _refuse_lease(database: Path) -> None:
-    now = System().real_now()
-    for row in _rows(database, "SELECT owner, expires_at, renewed_at FROM lease") or ():
-        if _lives(row, now):
-            left = (parse(row["expires_at"]) - now).total_seconds()
-            raise ConfigError(
-                f"a desk works on {database}: end it first (Ctrl-C where it runs), then type this "
-                f"again; after a kill its lease runs out in {left:.0f} s. Nothing was changed"
-            )
-
-
-def _lives(row: Mapping[str, Any], now: datetime) -> bool:
-    try:
-        return lives(row, now)
-    except MALFORMED:  # damaged: whoever works on it has it open
-        return False
+def _desk_works(home: Path) -> ConfigError:
+    return ConfigError(
+        f"a desk works on {home}: end it first (Ctrl-C where it runs), then type this again; "
+        "nothing was changed"
+    )
 
 
 def _present(database: Path, backup: Backup | None) -> Present:
@@ -334,8 +324,11 @@ def carry_out(planned: RestorePlan) -> dict[str, Any]:
     home = planned.home
     database, staged = home / DATABASE, home / STAGED
     begun = False
+    lock = DeskLock(home)
     try:
         owner_only.make_folder(home)
+        if not lock.acquire():
+            raise _desk_works(home)
         if planned.backup is not None:
             _stage(planned.backup.path, staged)
         with alone(database):
@@ -365,6 +358,7 @@ def carry_out(planned: RestorePlan) -> dict[str, Any]:
     finally:
         with suppress(OSError):
             staged.unlink(missing_ok=True)
+        lock.release()
     return {**planned.as_dict(), "trading_state": "HALTED", "not_halted": not_halted}
 
 
@@ -423,15 +417,11 @@ def _put(path: Path, content: bytes) -> None:
 
 
 def _halt(planned: RestorePlan) -> None:
-    """Halt the desk in its new database, with an entry in its log; no lease outlives a restore."""
+    """Halt the desk in its new database, with an entry in its log."""
     # anew: with --empty there is no database, and that is what was asked for.
     with closing(open_home(planned.home, anew=True)) as store, store.transaction():
         before = store.trading_state()
         store.set_trading_state("HALTED", _reason(planned))
-        lease = store.lease()
-        if lease is not None:
-            # The backup was made at work: its desk still holds the lease in it.
-            store.release_lease(lease["owner"], lease["epoch"])
         store.audit(
             actor=COMMAND_LINE.actor,
             action="restore",

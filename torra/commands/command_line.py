@@ -175,15 +175,16 @@ def main(context: click.Context, home: Path) -> None:
 @click.option("--allow-remote", is_flag=True, help="Serve other machines too: docs/security.md.")
 @click.option("--trusted-host", "names", multiple=True, help="A name that the pages are opened by.")
 @click.option("--prefix", default="", help="Path below which a proxy shows the pages: /torra.")
+@click.option("--wait", is_flag=True, help="Wait for the end of another desk on the home.")
 @click.pass_obj
 @plainly
-def run(home: Path, /, no_pages: bool, names: tuple[str, ...], **address: Any) -> None:
+def run(home: Path, /, no_pages: bool, wait: bool, names: tuple[str, ...], **address: Any) -> None:
     """Start the desk: schedule, bridge and dashboard."""
     with importing():
         from torra.commands import run as running  # noqa: PLC0415
 
     where = running.PagesAddress(names=names, **address)
-    running.run(home, where, pages=not no_pages, say=say)
+    running.run(home, where, pages=not no_pages, say=say, wait=wait)
 
 
 @main.command()

@@ -317,10 +317,10 @@ def sweep(
 
 def _let_a_desk_go_first(home: Path) -> None:
     """Take the lowest place at the processors where a desk runs in the same home."""
+    from torra.desk_lock import is_locked  # noqa: PLC0415
     from torra.jobs.priority import step_back  # noqa: PLC0415
-    from torra.replay.shards.cores import desk_runs  # noqa: PLC0415
 
-    if desk_runs(home):
+    if is_locked(home):
         step_back()
 
 

@@ -1,10 +1,11 @@
 """`torra run`: warm the database, start the desk, serve its pages until a person ends it.
 
 torra.desk.start_check comes first: it refuses the start, or halts the desk, where that must not
-trade. The port is opened before the lease and before anything long, so that a taken port ends in a
-single line. SIGTERM and Ctrl-C end the same way: the timers stop, a running tick has a second to
-finish, the lease is given back. A crash needs no other path: the next start picks up where the
-database stands.
+trade. Before that the home's lock is taken: a second desk is refused before it changes anything, or
+waits for the lock where it was told to. The port is opened before anything long, so that a taken
+one ends in a single line. SIGTERM and Ctrl-C end the same way: the timers stop, a running tick has
+a second to finish, the lock is released. A crash needs no other path: the next start picks up where
+the database stands.
 """
 
 from __future__ import annotations
@@ -30,7 +31,8 @@ from torra.dashboard.doors.access import Access
 from torra.dashboard.view.backing import PageContext
 from torra.dashboard.view.desk_view import DatabaseView
 from torra.desk import start_check, wiring
-from torra.desk.schedule import Desk
+from torra.desk.schedule import Desk, refusal
+from torra.desk_lock import DeskLock
 from torra.errors import ConfigError
 from torra.feeds.protocol import stream_state
 from torra.home import DATABASE
@@ -39,12 +41,13 @@ from torra.one_heap import limit_malloc_arenas
 from torra.replay import uploads
 from torra.replay.job_kinds import KINDS
 
-STANDING_BY: Final = (
-    "Another desk holds the lease of this database, or was killed a moment ago: this one stands by "
-    "and takes over when the lease runs out."
-)
 ENDING: Final = "Ctrl-C ends it."
 
+WAIT_EVERY: Final = 0.5
+"""Seconds between two tries for the lock of another desk."""
+
+LOST: Final = 2
+"""Exit code of a desk that lost its lock, as of every refusal."""
 
 LOOK_EVERY: Final = 0.2
 """Seconds between two looks of the main thread at whether it was told to end."""
@@ -67,10 +70,10 @@ class Stop:
         """Note the request to end; usable as a signal handler."""
         self.told = True
 
-    def wait(self) -> None:
-        """Return when the program was told to end."""
+    def wait(self, also: Callable[[], object] = lambda: False) -> None:
+        """Return when the program was told to end, or when `also` is true."""
         clock = System()
-        while not self.told:
+        while not (self.told or also()):
             clock.sleep(LOOK_EVERY)
 
 
@@ -86,32 +89,76 @@ class PagesAddress:
     """Path below which a proxy shows the pages, such as /torra."""
 
 
-def run(home: Path, address: PagesAddress, *, pages: bool, say: Callable[[str], None]) -> None:
-    """Run the desk of a home until it is told to stop; raises ConfigError."""
+def run(
+    home: Path,
+    address: PagesAddress,
+    *,
+    pages: bool,
+    say: Callable[[str], None],
+    wait: bool = False,
+) -> None:
+    """Run the desk of a home until it is told to stop; raises ConfigError.
+
+    `wait`: while another desk works there, wait for its end instead of a refusal.
+    """
     terminal.keep_a_log()
     limit_malloc_arenas()
     stop = Stop()
-    # Before anything long: a start, too, must end in order and give back the lease.
+    # Before anything long: a start, too, must end in order.
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, stop.tell)
+    lock = DeskLock(home)
+    try:
+        if _locked(lock, home, say, stop, wait=wait):
+            _run(home, address, lock, stop, pages=pages, say=say)
+    finally:
+        lock.release()
+
+
+def _locked(
+    lock: DeskLock, home: Path, say: Callable[[str], None], stop: Stop, *, wait: bool
+) -> bool:
+    """Take the lock of a home before anything is read or changed there; False where told to end.
+
+    A home that is not there yet is made by what follows, and its lock taken when the desk opens.
+    """
+    if not home.is_dir() or lock.acquire():
+        return True
+    if not wait:
+        raise ConfigError(refusal(home))
+    say(f"Another desk works on {home.absolute()}: this one waits for its end. {ENDING}")
+    while not stop.told:
+        if lock.acquire(0.0):
+            return True
+        System().sleep(WAIT_EVERY)
+    return False
+
+
+def _run(
+    home: Path,
+    address: PagesAddress,
+    lock: DeskLock,
+    stop: Stop,
+    *,
+    pages: bool,
+    say: Callable[[str], None],
+) -> None:
     told: list[str] = []
     if pages:
         _begin(home, address, say)
     halted = start_check.check(home, told.append)
-    desk, settings = wiring.open_desk(home, KINDS)
+    desk, settings = wiring.open_desk(home, KINDS, lock)
     # A folder that was there before the first start is a desk's home only since the line above.
     told += start_check.of_rights(home)
     with suppress(ConfigError):  # without the folder a desk runs all the same; its page says so
         uploads.folder_of(home)
     try:
         listener, shown = _listen(desk, settings, home, address) if pages else (None, "")
-        if halted:  # also where the desk stands by at first: it may have the lease a moment later
+        desk.open()
+        if halted:
             desk.kill_switch.fault(halted)
             say(f"Trading is HALTED: {halted}")
-        if desk.open():
-            warm_up(desk, say, stop)
-        else:
-            say(STANDING_BY)
+        warm_up(desk, say, stop)
         if stop.told:
             return
         desk.start()
@@ -123,13 +170,15 @@ def run(home: Path, address: PagesAddress, *, pages: bool, say: Callable[[str], 
         if listener:
             threading.Thread(target=listener.run, name="pages", daemon=True).start()
             say(f"The pages: {shown}")
-        state = "is running" if desk.active else "stands by"
-        say(f"The desk {state} on {home.absolute()}. {ENDING}")
-        stop.wait()
+        say(f"The desk is running on {home.absolute()}. {ENDING}")
+        stop.wait(lambda: desk.lost)
         say("Stopping.")
     finally:
         if not desk.close():
-            os._exit(0)  # a tick still waits for somebody: the next start takes its claim over
+            # A tick still waits for somebody: the next start releases its claim.
+            os._exit(LOST if desk.lost else 0)
+    if desk.lost:
+        raise ConfigError(desk.lost)
 
 
 def _begin(home: Path, address: PagesAddress, say: Callable[[str], None]) -> None:

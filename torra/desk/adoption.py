@@ -1,31 +1,24 @@
-"""Adoption of profiles: while the desk runs, between two ticks; at a take-over, before the first.
+"""Adoption of profiles while the desk runs, between two ticks.
 
-While the desk runs, `adopt` first opens provider, account and whatever else hangs on a profile.
+`adopt` first opens provider, account and whatever else hangs on a profile.
 What cannot be opened, or cannot change while the desk runs, raises ConfigError and the old profile
 stays. Then it swaps every instance of the profile under the instance's own lock, which a tick holds
 from its first step to its last, so no tick sees two profiles. All instances that are free within
 PATIENCE are swapped in one transaction, or none of them. For an instance whose tick takes longer a
 thread waits; the newest wish wins, and a swap that fails then raises an alarm.
-
-A desk that gains the lease (`take_over`) reads the files again, as a start would: what it knows may
-be days old. A profile that cannot be read or opened is replaced by the one that the database says
-was applied last. Where that cannot be used either, trading halts, because nobody may run with older
-limits unawares.
 """
 
 from __future__ import annotations
 
-import json
 import logging
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
 from typing import Final
 
+from instance_database import Database
 from torra.clock import real_sleep
-from torra.config import Instance, Profile, validate
-from torra.desk.outlook import ContextFeeds
+from torra.config import Instance, Profile
 from torra.desk.roster import InstanceRegistry, InstanceRuntime, ProfileReload
 from torra.errors import ConfigError, StoreUnavailable
 
@@ -47,9 +40,6 @@ ALARM_SECONDS: Final = 5.0
 
 
 log = logging.getLogger("torra")
-
-
-# --- while the desk runs --------------------------------------------------------------------------
 
 
 def adopt(roster: InstanceRegistry, profile_name: str, profile: Profile) -> None:
@@ -152,13 +142,13 @@ def _commit(
     names = [setup.instance.id for setup in setups]
     with roster.swapping:
         changed = [item for item in setups if item is not roster.setups[item.instance.id]]
-        # A desk that stands by writes nothing; it puts its profiles on record when it takes over.
-        if changed and roster.active():
+        if changed:
             with roster.database.transaction():
+                roster.database.require_desk()
                 for setup in changed:  # a tick may have opened a position meanwhile
                     before = roster.setups[setup.instance.id]
                     _refuse_under_a_position(roster, before, setup.profile)
-                    _put_on_record(roster, setup)
+                    put_on_record(roster.database, setup)
         for name in names:  # an older wish
             roster.wished.pop(name, None)
         roster.setups = {**roster.setups, **dict(zip(names, setups, strict=True))}
@@ -166,11 +156,11 @@ def _commit(
         refit.tell(setup)
 
 
-def _put_on_record(roster: InstanceRegistry, setup: InstanceRuntime) -> None:
+def put_on_record(database: Database, setup: InstanceRuntime) -> None:
     """Store the profile with which an instance runs from now on, and end its alarm."""
     name, profile = setup.instance.id, setup.profile
-    roster.database.apply_profile(name, profile.model_dump_json(), profile.digest())
-    roster.database.end_alarm(alarm_key(name))
+    database.apply_profile(name, profile.model_dump_json(), profile.digest())
+    database.end_alarm(alarm_key(name))
 
 
 def alarm_key(instance: str) -> str:
@@ -220,165 +210,3 @@ def _raise_alarm(roster: InstanceRegistry, name: str, told: str) -> None:
             real_sleep(ALARM_SECONDS)
         else:
             return
-
-
-# --- at a take-over -------------------------------------------------------------------------------
-
-
-@dataclass(slots=True)
-class Reread:
-    """The setups with which a desk that gains the lease goes on.
-
-    `older` says of instances why they run with what was applied last and not with the file. `lost`
-    says why of those that have neither; they keep what they have while trading is halted.
-    """
-
-    setups: dict[str, InstanceRuntime]
-    older: dict[str, str] = field(default_factory=dict)
-    lost: dict[str, str] = field(default_factory=dict)
-    outlook: ContextFeeds | None = None
-
-
-def take_over(roster: InstanceRegistry, halt: Callable[[str], None]) -> None:
-    """Read the profiles again, as a start would, and put on record what runs from now on.
-
-    Called before a desk that gains the lease runs its first tick. `halt` is called with the reason
-    when an instance has no profile that can be used. Raises StoreUnavailable, and then nothing has
-    changed.
-    """
-    refit = roster.refit
-    with roster.adopting:
-        found = Reread(dict(roster.setups))
-        if refit is not None:
-            _reread(roster, refit, found)
-        # Recorded before anything is swapped: a database that fails leaves the desk as it was.
-        with roster.database.transaction():
-            for name, setup in found.setups.items():
-                if name not in found.lost:
-                    _put_on_record(roster, setup)
-                if said := found.older.get(name) or found.lost.get(name):
-                    log.error("%s", said)
-                    roster.database.raise_alarm(alarm_key(name), ALARM, said)
-        with roster.swapping:
-            before, roster.setups = roster.setups, found.setups
-            roster.wished.clear()
-        if found.outlook is not None:
-            old, roster.outlook = roster.outlook, found.outlook
-            if old is not None:
-                # After the swap: until then ticks may ask the old one.
-                old.close()
-        for name, setup in found.setups.items():
-            if refit is not None and setup is not before[name]:
-                refit.tell(setup)
-        # Last, when every other instance has what it can have: a halt stops them all.
-        if found.lost:
-            halt("; ".join(found.lost.values()))
-
-
-def _reread(roster: InstanceRegistry, refit: ProfileReload, found: Reread) -> None:
-    groups: dict[str, list[InstanceRuntime]] = {}
-    for setup in roster.setups.values():
-        groups.setdefault(setup.instance.profile, []).append(setup)
-    for profile_name, setups in groups.items():
-        try:
-            fitted = _from_file(roster, refit, profile_name, setups)
-            found.setups.update({item.instance.id: item for item in fitted})
-        except StoreUnavailable:
-            raise
-        except Exception as error:  # whatever it is, the lease must be kept by somebody
-            log.exception("profile %s at the take-over", profile_name)
-            for setup in setups:
-                why = f"profile {profile_name}: {error}"
-                _fall_back(roster, refit, found, setup, why, watched=True)
-    _watch(roster, refit, found)
-
-
-def _from_file(
-    roster: InstanceRegistry, refit: ProfileReload, name: str, setups: Iterable[InstanceRuntime]
-) -> list[InstanceRuntime]:
-    if refit.read is None:
-        return [_from_database(roster, refit, setup) for setup in setups]
-    profile = refit.read(name)
-    return [_fitted(refit, setup, profile) for setup in setups]
-
-
-def _from_database(
-    roster: InstanceRegistry, refit: ProfileReload, setup: InstanceRuntime
-) -> InstanceRuntime:
-    row = roster.database.applied_profile(setup.instance.id)
-    if row is None:
-        if refit.read is None:
-            return setup
-        raise ConfigError("no profile was applied before")
-    profile = validate(Profile, json.loads(row["profile"]), "the applied profile")
-    return _fitted(refit, setup, profile)
-
-
-def _fall_back(
-    roster: InstanceRegistry,
-    refit: ProfileReload,
-    found: Reread,
-    setup: InstanceRuntime,
-    why: str,
-    *,
-    watched: bool,
-) -> None:
-    """Replace an instance's profile by what was applied last; it is lost where that cannot be used.
-
-    Unless `watched`, headlines and events stay as they are.
-    """
-    name = setup.instance.id
-    # It may be the second fall, over headlines or events: its reason replaces the first.
-    found.older.pop(name, None)
-    try:
-        older = _from_database(roster, refit, setup)
-        if not watched:
-            _refuse_what_is_fixed(setup, older.profile)
-    except StoreUnavailable:
-        raise
-    except Exception as error:
-        log.exception("the profile of %s that was applied last", name)
-        found.setups[name] = setup
-        found.lost[name] = (
-            f"{name} has no profile to go on with. {why}. What ran last cannot be used either: "
-            f"{error}. Mend the file, let the desk take it on the page of the profile, then resume"
-        )
-    else:
-        found.setups[name] = older
-        found.older[name] = f"{name} goes on with the profile that ran last. {why}"
-
-
-def _watch(roster: InstanceRegistry, refit: ProfileReload, found: Reread) -> None:
-    """Open headlines and events anew where a profile changes what is watched."""
-    changed = [
-        name for name, setup in found.setups.items()
-        if fixed(roster.setups[name].profile, setup.profile, [setup.instance])
-    ]  # fmt: skip
-    if not changed or refit.watch is None:
-        return
-    try:
-        outlook = refit.watch([setup.profile for setup in found.setups.values()])
-        watched = _watched(outlook, found.setups)
-    except StoreUnavailable:
-        raise
-    except Exception as error:
-        log.exception("headlines and events at the take-over")
-        for name in changed:
-            why = f"headlines and events: {error}"
-            _fall_back(roster, refit, found, roster.setups[name], why, watched=False)
-    else:
-        found.setups, found.outlook = watched, outlook
-
-
-def _watched(
-    outlook: ContextFeeds, setups: Mapping[str, InstanceRuntime]
-) -> dict[str, InstanceRuntime]:
-    return {
-        name: replace(
-            setup,
-            news=outlook.news(setup.instance, setup.profile),
-            events=outlook.events(setup.instance, setup.profile),
-            outside=outlook.outside(setup.instance, setup.profile),
-        )
-        for name, setup in setups.items()
-    }

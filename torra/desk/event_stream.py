@@ -4,7 +4,7 @@ The desk hands `on_event` to its ticks as their listener. It runs on the threads
 only shapes an event and puts it into a bounded queue. One thread of its own writes the queue in
 short transactions and wakes the followers. Each attempt at a tick has its own stream, numbered from
 1 without a gap; its last event, the only terminal one, is `decision` or `error`. A stream whose
-desk was killed gets its `error` from the next desk (`take_over`). The stream `desk` says what
+desk was killed gets its `error` from the next desk (`start`). The stream `desk` says what
 changed, so that pages need not poll; for that the writer also looks, once a second, for what others
 changed.
 
@@ -199,18 +199,14 @@ class EventStream:
         """
         self._listeners.append(listener)
 
-    def take_over(self) -> None:
-        """Set to work with the lease: end what other desks left open, look for changes."""
+    def start(self) -> None:
+        """Set to work: end what earlier desks left open, look for changes."""
         with self._heard:
             if not self.closed:
                 self._active = self._orphans = True
                 # The first look only remembers: against nothing, everything would have changed.
                 self._pulse = {}
                 self._start_writer()
-
-    def rest(self) -> None:
-        """Stand by without the lease."""
-        self._active = False
 
     def close(self, within: float = CLOSE_SECONDS) -> None:
         """Write what waits, for `within` seconds at most, and end; those who follow are woken.

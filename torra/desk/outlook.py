@@ -154,7 +154,7 @@ class ContextFeeds:
         return "" if collector is None else collector.trouble(source)
 
     def start(self) -> None:
-        """Begin, or begin again, to collect headlines and to look after the calendars."""
+        """Begin to collect headlines and to look after the calendars."""
         with self._lock:
             if self._ended.is_set():
                 return
@@ -166,13 +166,6 @@ class ContextFeeds:
         if self._thread is not None:
             # Outside the lock: a drive that hangs may not keep `close` waiting.
             self._looked.wait(FIRST_SECONDS)
-
-    def rest(self) -> None:
-        """Ask no vendor until the next start: this desk stands by. Calendars are still read."""
-        with self._lock:
-            if not self._ended.is_set():
-                for collector in self._collectors():
-                    collector.rest()
 
     def close(self) -> None:
         """Stop collector and thread for good."""

@@ -8,14 +8,13 @@ its roster; torra.desk.adoption changes it. Nothing here opens, runs or decides 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
 from instance_database import Database
 from torra.config import Instance, Profile
-from torra.desk.outlook import ContextFeeds
 from torra.evidence.news_digest import NewsView
 from torra.evidence.outside_readings import ClosesOf, OutsideView
 from torra.evidence.scheduled_events import EventView
@@ -45,15 +44,11 @@ class InstanceRuntime:
 class ProfileReload:
     """The functions with which a desk opens another profile for a setup and announces it.
 
-    `fit` raises ConfigError when something cannot be opened; `tell` must not fail. `read` returns a
-    profile by its name as a start would; `watch` opens the headlines and events of all profiles;
-    both raise ConfigError. A desk without `read` uses what was applied last.
+    `fit` raises ConfigError when something cannot be opened; `tell` must not fail.
     """
 
     fit: Callable[[InstanceRuntime, Profile], InstanceRuntime]
     tell: Callable[[InstanceRuntime], None] = lambda _: None
-    read: Callable[[str], Profile] | None = None
-    watch: Callable[[Iterable[Profile]], ContextFeeds] | None = None
 
 
 @dataclass(slots=True)
@@ -62,16 +57,14 @@ class InstanceRegistry:
 
     `setups` is replaced as a whole, under `swapping`, and never changed in place, so a reader that
     holds the mapping keeps one moment of it. `wished` are setups that wait for a running tick to
-    end. `adopting` lets one adoption or take-over through at a time. `active` says whether the desk
-    holds the lease, `monotonic` is the desk's clock, in seconds.
+    end. `adopting` lets one adoption through at a time. `monotonic` is the desk's clock, in
+    seconds.
     """
 
     database: Database
     setups: Mapping[str, InstanceRuntime]
-    active: Callable[[], bool]
     monotonic: Callable[[], float]
     refit: ProfileReload | None = None
-    outlook: ContextFeeds | None = None
     wished: dict[str, InstanceRuntime] = field(default_factory=dict)
     adopting: threading.Lock = field(default_factory=threading.Lock)
     swapping: Any = field(default_factory=threading.RLock)

@@ -1,26 +1,31 @@
-"""The desk's schedule: the lease, the wakes at each bar's close, the catch-up and the warm-up.
+"""The desk's schedule: the lock, the wakes at each bar's close, the catch-up and the warm-up.
 
-One desk works on a database at a time; a second one stands by and takes over when the lease runs
-out. A wake lists every close that has neither a finished nor a skipped tick and runs them oldest
-first, the longer timeframe first where two close together. Closes more than two bars old get a row
-`skipped(missed)`. At its end a wake looks for closes that came meanwhile. So it does not matter
-whether a wake comes late, comes twice or is replaced by another. A tick that raises is tried again
-at the next wake until it is too old. The timers live in real time; the desk's clock says when, in
-real time, a bar closes.
+One desk works on a home at a time (torra.desk_lock); a second one is refused. A wake lists every
+close that has neither a finished nor a skipped tick and runs them oldest first, the longer
+timeframe first where two close together. Closes more than two bars old get a row `skipped(missed)`.
+At its end a wake looks for closes that came meanwhile. So it does not matter whether a wake comes
+late, comes twice or is replaced by another. A tick that raises is tried again at the next wake
+until it is too old. The timers live in real time; the desk's clock says when, in real time, a bar
+closes.
 
-One thread keeps the lease by monotonic time. It also sets the timers anew when the clock has
-jumped, and wakes an instance itself whose wake did not come.
+One thread shows by monotonic time that the desk lives, and sees that its lock is still its own: a
+desk that has lost it to another one ends. It also sets the timers anew when the clock has jumped,
+and wakes an instance itself whose wake did not come.
 """
 
 from __future__ import annotations
 
 import logging
+import os
+import sqlite3
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing
 from dataclasses import replace
 from datetime import datetime, timedelta
 from functools import partial
 from itertools import groupby
+from pathlib import Path
 from typing import Final
 
 import signal_bridge
@@ -39,18 +44,17 @@ from torra.desk.timers import Timers
 from torra.desk.warm_up import WARM_UP_BARS, WarmUp, plan
 from torra.desk.watches import CLOCK_TOLERANCE, TIMER_TOLERANCE, ClockWatch, LockWatch
 from torra.desk.write_off import NO_BAR, Reason, mark_missed, missing_bar_reason
-from torra.errors import StoreBroken, StoreUnavailable
-from torra.store.connection import LOCKED
+from torra.desk_lock import DeskLock
+from torra.errors import ConfigError, StoreBroken, StoreUnavailable
+from torra.home import DATABASE
+from torra.store.connection import LOCKED, connect_reader
 from torra.tick.bar_window import LiveWindow, Window
 from torra.tick.edges import MarketRoute, TickDeps
 from torra.trading.kill_switch import KillSwitch
 from torra_trader import ClosedBar, TickOutcome, run_close
 
-LEASE_SECONDS: Final = 6.0
-"""A desk that has not renewed its lease for this long has lost it (real seconds).
-
-Renewals, and the tries of a desk that stands by, come three times as often.
-"""
+LIFE_SECONDS: Final = 2.0
+"""Real seconds between two signs of life, and between two looks at the lock."""
 
 BAR_GRACE: Final = timedelta(seconds=20)
 """Desk time that a tick waits for its closed bar to arrive."""
@@ -106,7 +110,11 @@ log = logging.getLogger("torra")
 
 
 class Desk:
-    """All instances of one process: gains the lease, wakes at closes, runs what is due."""
+    """All instances of one process: takes the lock, wakes at closes, runs what is due.
+
+    `lock` is the lock of the database's home, which may be held already. `lost` says why the desk
+    had to give up its work, "" while it need not.
+    """
 
     def __init__(
         self,
@@ -115,34 +123,30 @@ class Desk:
         make_clock: Callable[[datetime | None], Clock],
         *,
         events: EventStream | None = None,
-        lease_seconds: float = LEASE_SECONDS,
+        lock: DeskLock | None = None,
+        life_seconds: float = LIFE_SECONDS,
         route: MarketRoute | None = None,
         kill_switch: KillSwitch | None = None,
         at_close: Callable[[], None] = lambda: None,
-        at_takeover: Callable[[], None] = lambda: None,
         at_start: Callable[[], None] = lambda: None,
-        at_stand_by: Callable[[], None] = lambda: None,
         keep_calls: timedelta = KEEP_CALLS,
         lessons: DeskLessons | None = None,
     ) -> None:
         self._keep_calls = keep_calls
-        self._lease_seconds = lease_seconds
+        self._life_seconds = life_seconds
         self._route = route
         self.kill_switch = kill_switch or KillSwitch({}, database)
         self._at_close = at_close
-        self._at_takeover = at_takeover
         self._at_start = at_start
-        self._at_stand_by = at_stand_by
-        self._turning = threading.Lock()
-        self._begun: int | None = None
-        self.owner = token(8)
-        self.epoch: int | None = None
+        self.lock = lock or DeskLock(database.path.parent)
+        self.active = False
+        self.lost = ""
+        self.run = ""
         self.clock = make_clock(database.desk_time())
         self._make_clock = make_clock
         self.roster = InstanceRegistry(
             database,
             {item.instance.id: item for item in setups},
-            active=lambda: self.active,
             monotonic=lambda: self.clock.monotonic(),  # noqa: PLW0108 - the clock may be replaced
         )
         self.events = events
@@ -154,7 +158,7 @@ class Desk:
         self._closing = False
         self._ended = threading.Event()
         self._clocks = ClockWatch()
-        self._lock_watch = LockWatch(lease_seconds)
+        self._lock_watch = LockWatch(3 * life_seconds)
         self._woken: dict[str, datetime] = {}
         self._timers = Timers(len(self.setups) + 2)
 
@@ -168,42 +172,48 @@ class Desk:
         """The instances as they stand now, by name."""
         return self.roster.setups
 
-    @property
-    def active(self) -> bool:
-        """Whether this desk holds the lease."""
-        return self.epoch is not None
-
-    def holds_lease(self) -> bool:
-        """Return whether the database says so now: one that slept for long may not know yet."""
-        epoch, row = self.epoch, self.database.lease()
-        return epoch is not None and row is not None and row["epoch"] == epoch
-
     # --- life -------------------------------------------------------------------------------------
 
-    def open(self) -> bool:
-        """Try for the lease and keep trying from now on; return whether this desk works now."""
-        self.owner = token(8)  # here, because a process may have been forked since
-        self._hold_lease()
-        threading.Thread(target=self._keep_lease, name="lease", daemon=True).start()
+    def open(self) -> None:
+        """Take the lock and what the desk before left behind; raises ConfigError where it is held.
+
+        From now on this desk shows that it lives.
+        """
+        self._take_up()
+        threading.Thread(target=self._keep_on, name="life", daemon=True).start()
         now = self.clock.real_now()
         self._timers.every("prune", self.prune, PRUNE_EVERY, now + PRUNE_FIRST)
         self._timers.every("agents", self.look_at_agents, LOOK_EVERY, now + LOOK_FIRST)
         self._timers.every("clocks", self.look_at_clocks, CLOCKS_EVERY, now + CLOCKS_FIRST)
         self._timers.start()
-        return self.active
+
+    def _take_up(self) -> None:
+        if not self.lock.acquire():
+            raise ConfigError(refusal(self.database.path.parent))
+        self.database.fence = self.lock.held
+        self.run = token(8)
+        with self.database.transaction():
+            self.database.begin_run(self.run, os.getpid())
+            # Whoever starts a desk has looked after its keys.
+            self.database.clear_blocks()
+            self.database.begin_calls()
+            for setup in self.setups.values():
+                adoption.put_on_record(self.database, setup)
+        self.active = True
 
     def start(self) -> None:
         """Start the clock where the desk stood and wake at every close from now on."""
-        self._restart_clock()
+        self.clock = self._make_clock(self.database.desk_time())
         self._running = True
-        if self.active:
-            self._begin()
+        self._at_start()
+        self._ask_for_flow()
+        self._set_timers()
 
     def close(self, within: float = CLOSING_SECONDS) -> bool:
-        """Stop the timers and give the lease back; return whether every tick had ended in time.
+        """Stop the timers and release the lock; return whether every tick had ended in time.
 
-        A tick that runs on is left behind with its claim and the lease, as by a crash: the next
-        desk takes both over.
+        A tick that runs on is left behind with its claim, as by a crash, and the lock is kept until
+        the process ends.
         """
         self._closing = True
         self._ended.set()
@@ -212,29 +222,31 @@ class Desk:
         for setup in self.setups.values():
             left = max(0.0, end - self.clock.monotonic())
             if not setup.lock.acquire(timeout=left):
-                # The lease is kept too: the next desk waits it out and fences the running tick.
                 return False
             setup.lock.release()  # from here on a wake sees that the desk is closing
         self._at_close()
-        if self.epoch is not None:
-            epoch, self.epoch = self.epoch, None
-            self.database.release_lease(self.owner, epoch)
+        if self.active:
+            self.active = False
+            self._try_to_tell(self.database.end_run)
         self.database.close()
+        # Last: the next desk may begin at once.
+        self.lock.release()
         return True
 
-    def _keep_lease(self) -> None:
-        """Renew or try for the lease by monotonic time, whatever fails."""
-        while not self._ended.wait(self._lease_seconds / 3):
+    def _keep_on(self) -> None:
+        """Show life and look after the desk by monotonic time, whatever fails."""
+        while not self._ended.wait(self._life_seconds):
             try:
                 self.keep()
             except Exception:
                 log.exception("the desk is looked after again in a moment")
 
     def keep(self) -> None:
-        """Renew the lease or try for it, then see that every instance is woken in time."""
-        # First: nothing below may run on a desk that has lost it.
-        self._hold_lease()
-        if not (self._running and self.active):
+        """See that the lock is ours, show life, and see that every instance is woken in time."""
+        if self._closing or not self._keep_lock():
+            return
+        self._try_to_tell(lambda: self.database.show_life(self._desk_time()))
+        if not self._running:
             return
         if abs(self._jump(None)) > TIMER_TOLERANCE:
             self._set_timers()
@@ -245,87 +257,61 @@ class Desk:
             if job_id(name) in overdue and not setup.lock.locked():  # else it is at work
                 self._rouse(name)
 
+    def _keep_lock(self) -> bool:
+        """Return whether this desk still has its lock; one that lost it to another rests."""
+        if not self.active:
+            return False
+        if self.lock.held():
+            return True
+        try:
+            restored = self.lock.restore(self._alone_since)
+        except (ConfigError, StoreUnavailable) as error:  # a share that is away: nothing is written
+            log.error("the lock of the desk: %s", error)
+            return False
+        if restored:
+            log.warning("%s was deleted or replaced: it is locked anew", self.lock.path)
+            return True
+        self.active = False
+        self._timers.clear(map(job_id, self.setups))
+        whose = _of_whom(self.database.path)
+        self.lost = f"{self.lock.path} was deleted, and another desk{whose} took up the work"
+        log.error("this desk ends: %s", self.lost)
+        return False
+
+    def _alone_since(self) -> bool:
+        """Return whether no other desk has begun since this one did."""
+        run = self.database.desk_run()
+        return run is not None and run["run"] == self.run
+
     def _rouse(self, name: str) -> None:
         """Wake an instance whose timer did not fire, and set that timer anew."""
         log.warning("%s was not woken in time: it is now", name)
         self._set_timer(name)
         threading.Thread(target=self.wake, args=[name], name=f"rouse {name}", daemon=True).start()
 
-    def _hold_lease(self) -> None:
-        if self._closing:
-            return
+    def _desk_time(self) -> datetime | None:
+        return self.clock.now() if self._running else None
+
+    def _try_to_tell(self, sign: Callable[[], None]) -> None:
+        """Give a sign of life, and say it when the database's lock does not go away."""
         begun = self.clock.monotonic()
         try:
-            if self.epoch is None:
-                self._try_lease()
-            elif not self.database.renew_lease(
-                self.owner,
-                self.epoch,
-                self._lease_seconds,
-                self.clock.now() if self._running else None,
-            ):
-                log.warning("the lease is lost: this desk stands by")
-                self._stand_by()
+            sign()
         except StoreUnavailable as error:
             self._halt_if_broken(error)
-            log.error("lease: %s", error)
+            log.error("a sign of life: %s", error)
             if LOCKED in str(error):
-                self._kept_out(begun)
+                told = self._lock_watch.locked(begun, self.clock.monotonic())
+                if told:
+                    log.error("%s", told)
         else:
             if told := self._lock_watch.free(self.clock.monotonic()):
                 log.warning("%s", told)
-
-    def _kept_out(self, begun: float) -> None:
-        """Say it when the lock that this desk has met does not go away."""
-        try:
-            row = self.database.lease()  # reading waits for nobody
-        except StoreUnavailable:
-            row = None
-        others = self.epoch is None and row is not None and row["owner"] not in ("", self.owner)
-        told = self._lock_watch.locked(begun, self.clock.monotonic(), other_desk=others)
-        if told:
-            log.error("%s", told)
 
     @property
     def held_up(self) -> str:
         """Why this desk cannot write, for a person; "" when it can, as far as it knows."""
         return self._lock_watch.words
-
-    def _try_lease(self) -> None:
-        epoch = self.database.acquire_lease(self.owner, self._lease_seconds)
-        if epoch is None:
-            return
-        if self._running:
-            log.warning("the lease is ours, epoch %s: this desk takes over", epoch)
-            self._at_takeover()
-            self._restart_clock()
-        else:
-            # Whoever starts a desk has looked after its keys.
-            self.database.clear_blocks()
-            self.database.begin_calls()
-        # Before the epoch is set, for that lets ticks run: none may see the old profiles.
-        adoption.take_over(self.roster, self.kill_switch.fault)
-        self.epoch = epoch
-        if self._running:
-            self._begin()
-
-    def _begin(self) -> None:
-        """Set to work, once for each time that the lease is gained.
-
-        The thread that starts the desk and the one that keeps the lease may both come.
-        """
-        with self._turning:
-            if self.epoch is None or self._begun == self.epoch:
-                return
-            self._begun = self.epoch
-            try:
-                self._at_start()
-                self._ask_for_flow()
-                self._set_timers()
-            except BaseException:
-                self.database.release_lease(self.owner, self.epoch)  # another may fare better
-                self._rest()
-                raise
 
     def _ask_for_flow(self) -> None:
         """Let feeds begin to read order flow: a terminal's first answer may take long."""
@@ -336,24 +322,9 @@ class Desk:
                 newest = floor(self.clock.now(), longest) - duration(longest)
                 window.begin_flow(longest, [newest])
 
-    def _stand_by(self) -> None:
-        with self._turning:
-            self._rest()
-
-    def _rest(self) -> None:
-        self.epoch = self._begun = None
-        self._timers.clear(map(job_id, self.setups))
-        self._at_stand_by()
-
     def adopt(self, profile_name: str, profile: Profile) -> None:
         """Let a profile's instances go on with it, each between two ticks; raises ConfigError."""
         adoption.adopt(self.roster, profile_name, profile)
-
-    def _restart_clock(self) -> None:
-        self.clock = self._make_clock(self.database.desk_time())
-        if self.clock.accelerated:
-            self._clocks.forget()  # it goes on where the desk stood, whatever the time was here
-        self._woken.clear()
 
     def _set_timers(self) -> None:
         for name in self.setups:
@@ -369,8 +340,8 @@ class Desk:
     def prune(self) -> int:
         """Remove old calls, headlines, streams and ledger rows, for a second at most.
 
-        Returns how many rows of calls, pictures, headlines and streams went. Does nothing on a desk
-        that stands by; a database that fails is logged.
+        Returns how many rows of calls, pictures, headlines and streams went. A database that fails
+        is logged.
         """
         end, gone = self.clock.monotonic() + PRUNE_SECONDS, 0
         now = self.clock.real_now()
@@ -391,7 +362,7 @@ class Desk:
     def look_at_agents(self) -> int:
         """Let the promotion rule look at agents that have to earn their influence.
 
-        Returns how many looks were taken; none on a desk that stands by. Nothing here can fail.
+        Returns how many looks were taken. Nothing here can fail.
         """
         if not self.active or self._closing:
             return 0
@@ -400,8 +371,7 @@ class Desk:
     def look_at_clocks(self) -> int:
         """Look whether the timeframes of each instance are of one clock (desk.timeframe_clocks).
 
-        Returns how many instances are shifted; none on a desk that stands by. A database that fails
-        is logged.
+        Returns how many instances are shifted. A database that fails is logged.
         """
         if not self.active or self._closing:
             return 0
@@ -429,17 +399,17 @@ class Desk:
                 began = self.clock.now()
                 outcomes += self._round(name)
                 again = next_close(began, self.setups[name].instance.timeframes)
-                more = self.epoch is not None and not self._closing and again <= self.clock.now()
+                more = self.active and not self._closing and again <= self.clock.now()
             left = (self.clock.real_time_of(again) - self.clock.real_now()).total_seconds()
-            if self.epoch is not None:
+            if self.active:
                 self._timers.expect(job_id(name), self.clock.monotonic() + max(0.0, left))
         return outcomes
 
     def _round(self, name: str) -> list[TickOutcome]:
         """Run what is due now; the caller holds the instance's lock."""
         outcomes: list[TickOutcome] = []
-        setup, epoch = self.setups[name], self.epoch  # here: an adoption may have changed it
-        if epoch is None or self._closing:
+        setup = self.setups[name]  # here: an adoption may have changed it
+        if not self.active or self._closing:
             return outcomes
         window = LiveWindow(setup.instance, setup.feed, self.database)
         edges = self._edges(setup, window)
@@ -449,14 +419,14 @@ class Desk:
             if self._clock_jumped(name):
                 return outcomes
             # Before `_due`: a claim that was not released would hide its close.
-            self._pay_debts(name, epoch)
+            self._pay_debts(name)
             # Before the ticks: what waits is sent, or taken back by a halt, before more is decided.
             edges.publish(setup.instance)
-            due = self._due(setup, epoch)
+            due = self._due(setup)
             # Only once the closes are known: after a failed look the next wake is still the first.
             before, self._woken[name] = self._woken.get(name), self.clock.now()
             old = {key: None for key in due if self._too_old(key)}
-            outcomes.extend(self._pass_over(setup, [*old], epoch))
+            outcomes.extend(self._pass_over(setup, [*old]))
             fresh = [key for key in due if key not in old]
             for _, close in groupby(fresh, key=lambda key: key.close_time):
                 outcomes += self._close(setup, [*close], edges, before)
@@ -474,13 +444,13 @@ class Desk:
         return True
 
     def _jump(self, instance: str | None) -> timedelta:
-        """Return by how much the clock jumped since an instance, or the lease, looked last.
+        """Return by how much the clock jumped since an instance, or all of them, looked last.
 
         When it was set back, nothing of the instance, or of all, goes out that was decided before.
         """
-        jump = self._clocks.jump(instance or "the lease", self.clock)
+        jump = self._clocks.jump(instance or "all", self.clock)
         if jump < -CLOCK_TOLERANCE:
-            signal_bridge.doubt(self.database, self.holds_lease, instance)
+            signal_bridge.doubt(self.database, instance)
         return jump
 
     def timers(self) -> dict[str, tuple[datetime | None, datetime | None]]:
@@ -493,7 +463,7 @@ class Desk:
         """Whether the clock jumped not long ago: it may be corrected, so nothing is written off."""
         return self._clocks.settling(self.clock)
 
-    def _due(self, setup: InstanceRuntime, epoch: int) -> list[TickKey]:
+    def _due(self, setup: InstanceRuntime) -> list[TickKey]:
         now = self.clock.now()
         name = setup.instance.id
         # `start`: a stream without any tick begins with its newest close, not with all its history.
@@ -501,7 +471,7 @@ class Desk:
             TickKey(name, timeframe, bar_time)
             for timeframe in setup.instance.timeframes
             for bar_time in self.database.due(
-                name, timeframe, upto=now, epoch=epoch, start=now - duration(timeframe)
+                name, timeframe, upto=now, start=now - duration(timeframe)
             )
         ]
         return sorted(keys, key=running_order)
@@ -510,9 +480,7 @@ class Desk:
         step = duration(key.timeframe)
         return self.clock.now() - (key.bar_time + step) > OLDEST_BARS * step
 
-    def _pass_over(
-        self, setup: InstanceRuntime, keys: Sequence[TickKey], epoch: int
-    ) -> list[TickOutcome]:
+    def _pass_over(self, setup: InstanceRuntime, keys: Sequence[TickKey]) -> list[TickOutcome]:
         """Give closes that are too old their rows, unless the clock may be wrong."""
         # A clock that is ahead makes every close look too old, and a row cannot be taken back.
         if self.settling:
@@ -520,8 +488,8 @@ class Desk:
             return [TickOutcome(key, "late", reason="clock", detail=told) for key in keys]
         known = {key: self._owed.pop(key) for key in keys if key in self._owed}
         done = mark_missed(
-            self.database, setup.instance, setup.feed, keys, epoch,
-            known=known, goes_on=lambda: self.epoch == epoch and not self._closing,
+            self.database, setup.instance, setup.feed, keys,
+            known=known, goes_on=lambda: self.active and not self._closing,
         )  # fmt: skip
         return [
             TickOutcome(key, "skipped", reason=why, detail=what)
@@ -544,7 +512,7 @@ class Desk:
         waiting, due = list(keys), dict[TickKey, float]()
         for turn in range(LOOKS_FOR_A_BAR):  # no more: the clock may be set back meanwhile
             old = [key for key in waiting if self._too_old(key)]  # by now: ticks took their time
-            outcomes += self._pass_over(setup, old, edges.epoch) if old else []
+            outcomes += self._pass_over(setup, old) if old else []
             waiting = [key for key in waiting if key not in old]
             came = [
                 key
@@ -596,7 +564,7 @@ class Desk:
             self._owed.pop(key, None)
             return outcome
         self._halt_if_broken(error)
-        # A database that was locked, or a lease that is another's, is no defect: a line will do.
+        # A database that was locked, or a lock that was lost, is no defect: a line will do.
         trace = None if isinstance(error, StoreUnavailable) else error
         log.error("%s failed: %s", key.text, error, exc_info=trace)
         # The reason of its row, should every later try fail as well.
@@ -634,23 +602,20 @@ class Desk:
         real = self.clock.real_time_of(moment)
         self._timers.bring_forward(job_id(name), real, self.clock.real_now())
 
-    def _pay_debts(self, name: str, epoch: int) -> None:
+    def _pay_debts(self, name: str) -> None:
         """Give back an instance's claims that could not even be released when a tick failed."""
         for key in [key for key in self._owed if key.instance == name]:
-            self.database.release_claim(key, epoch)
+            self.database.release_claim(key)
 
     def _edges(
         self, setup: InstanceRuntime, window: Window, clock: Clock | None = None
     ) -> TickDeps:
-        if self.epoch is None:
-            raise StoreUnavailable("this desk does not hold the lease")
         edges = TickDeps(
             database=self.database,
             window=window,
             submit=setup.provider.submit,
             provider=setup.provider.name,
             clock=clock or self.clock,
-            epoch=self.epoch,
             on_event=self.events.on_event if self.events else None,
             account=setup.account,
             news=setup.news,
@@ -692,8 +657,7 @@ class Desk:
             todo, key=lambda item: (item[0].close_time, item[0].instance)
         ):
             if not self.active:
-                log.warning("the lease was lost during warm-up: this desk stands by")
-                return
+                return  # it has lost its lock
             clock.set(moment)
             ticks = [*close]
             self._warm(ticks[0][1], [key for key, _ in ticks], clock)
@@ -722,6 +686,23 @@ class Desk:
             bars = [ClosedBar(key.timeframe, key.bar_time, due, profile) for key in keys]
             for outcome in run_close(setup.instance, bars, edges=edges):
                 self._taken_in(setup, outcome)
+
+
+def refusal(home: Path) -> str:
+    """Return why a desk may not work on a home: another one does."""
+    return (
+        f"another desk{_of_whom(home / DATABASE)} works on {home.absolute()}: end it, or start "
+        "this one with `torra run --wait`"
+    )
+
+
+def _of_whom(database: Path) -> str:
+    try:
+        with closing(connect_reader(database)) as db:
+            found = db.execute("SELECT process, started_at FROM desk_run").fetchone()
+    except sqlite3.DatabaseError:  # made just now, or of an older program
+        return ""
+    return f" (process {found[0]}, since {found[1]})" if found and found[0] else ""
 
 
 def job_id(instance: str) -> str:

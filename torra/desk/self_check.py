@@ -25,14 +25,14 @@ from agents.registry import AGENTS
 from instance_database import Database, open_home
 from torra import owner_only
 from torra.backup.restore import command
-from torra.clock import System, duration, floor, iso, parse
+from torra.clock import System, duration, floor, iso
 from torra.config import ROOT, DeskSettings, Instance, Profile, load_desk, load_profile
 from torra.desk import start_check, timeframe_clocks, wiring
 from torra.desk.memory import reviews, shelves
 from torra.desk.models import call_words
 from torra.desk.models.embedders import open_embedder
 from torra.desk.outlook import subject_of
-from torra.desk.watches import BY_A_DESK
+from torra.desk.watches import desk_sign
 from torra.errors import ConfigError, DataUnavailable, TorraError
 from torra.evaluation.wording import count
 from torra.evidence import flow_readings
@@ -82,9 +82,6 @@ IMPLAUSIBLE: Final = (
 )
 
 COMPANION: Final = "docs/outside.md says what a companion needs of its feed"
-
-LOCK_PATIENCE: Final = 1.0
-"""Seconds that a look waits for the lock of a database whose lease has run out."""
 
 RECORD_AGE: Final = timedelta(days=365)
 """The records of a shorter history are told: a market's true high may lie before it."""
@@ -590,8 +587,8 @@ def _database(place: HomeContext) -> Iterator[CheckResult]:
             yield CheckResult("database", "ok", told)
         for trouble in start_check.of_orders(path):
             yield CheckResult("orders", "error", trouble.what, trouble.remedy)
-        if lease := _lease(database):
-            yield lease
+        if desk := _desk(database):
+            yield desk
         yield _trading(database.trading_state(), home)
         yield from _blocks(database)
         yield from _models(place, database)
@@ -606,25 +603,19 @@ def _database(place: HomeContext) -> Iterator[CheckResult]:
         database.close()
 
 
-def _lease(database: Database) -> CheckResult | None:
-    """Check that a desk which holds the lease also keeps it; None before the first desk."""
-    lease = database.lease()
-    if lease is None:
+def _desk(database: Database) -> CheckResult | None:
+    """Check that a desk which has the home's lock also lives; None before the first desk."""
+    run = database.desk_run()
+    if run is None:
         return None
-    epoch = f"epoch {lease['epoch']}"
-    if not lease["owner"] or lease["alive"]:
-        return CheckResult("lease", "ok", f"{epoch}, expires {lease['expires_at']}")
-    late = System().real_now() - parse(lease["renewed_at"])
-    # Tried only now: a desk that keeps its lease is not made to wait for this look.
-    if database.is_locked(LOCK_PATIENCE):
-        told = BY_A_DESK.format(seconds=round(late.total_seconds()))
-        return CheckResult("lease", "error", f"{epoch}: {told}", HELD_UP)
-    return CheckResult(
-        "lease",
-        "warning",
-        f"{epoch} ran out at {lease['expires_at']} and was not given back: its desk was killed",
-        f"the next desk goes on from there: {command(database.path.parent, 'run')}",
-    )
+    now = System().real_now()
+    state, told = desk_sign(run, locked=database.desk_runs(), now=now)
+    if state == "silent":
+        return CheckResult("desk", "error", told, HELD_UP)
+    if state == "killed":
+        remedy = f"the next desk goes on from there: {command(database.path.parent, 'run')}"
+        return CheckResult("desk", "warning", told, remedy)
+    return CheckResult("desk", "ok", told)
 
 
 def _streams(home: Path, database: Database) -> Iterator[CheckResult]:

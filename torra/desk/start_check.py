@@ -55,7 +55,7 @@ EARLIEST: Final = parse("2026-01-01")
 """No Torra existed before this: a clock that shows an earlier time was never set."""
 
 MONEY: Final = (
-    "signals", "signal_events", "proposals", "latches", "desk_state", "lease", "trading_config",
+    "signals", "signal_events", "proposals", "latches", "desk_state", "desk_run", "trading_config",
     "ledger", "alarms", "bridges", "paper_cursor", "win_rates", "audit",
 )  # fmt: skip
 """Tables whose indexes are compared with their rows too: small, and orders depend on them."""
@@ -248,7 +248,7 @@ def _last_sign(database: Path) -> datetime | None:
         return None
     try:
         with closing(connect_reader(database)) as db:
-            row = db.execute("SELECT renewed_at FROM lease").fetchone()
+            row = db.execute("SELECT seen_at FROM desk_run").fetchone()
     except sqlite3.DatabaseError:  # before its first desk it has no such table
         return None
     return parse(row[0]) if row else None

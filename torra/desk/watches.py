@@ -6,19 +6,20 @@ parted since the same caller asked last. After a jump the clock may be corrected
 while nothing that depends on it is final (`settling`).
 
 A program that is paused inside a transaction (Ctrl-Z, a debugger, a suspended machine) holds the
-database's lock for as long as it is paused. Nobody can take it from outside: a desk that stands by
-cannot take over, and one that works cannot store. Only a person can end that, so LockWatch says it:
-once the lock has lasted longer than a lease, and then once a minute. It touches no database.
+database's lock for as long as it is paused. Nobody can take it from outside, and the desk cannot
+store. Only a person can end that, so LockWatch says it: once the lock has lasted for some seconds,
+and then once a minute. It touches no database.
 """
 
 from __future__ import annotations
 
 import logging
 import math
+from collections.abc import Mapping
 from datetime import datetime, timedelta
-from typing import Final
+from typing import Any, Final
 
-from torra.clock import Clock
+from torra.clock import Clock, parse
 
 SETTLING_SECONDS: Final = 600.0
 """Real seconds after a jump of the clock during which no bar is written off as missed."""
@@ -35,11 +36,20 @@ TIMER_TOLERANCE: Final = timedelta(seconds=1)
 TOLD_EVERY: Final = 60.0
 """Real seconds between two lines about the same lock."""
 
-BY_A_DESK: Final = (
-    "another desk holds the database for {seconds} s and does nothing: it may be paused (Ctrl-Z, a "
-    "debugger, a suspended machine). End it or let it go on, and one of the two desks works. No "
-    "order can be doubled meanwhile"
-)
+SILENT_SECONDS: Final = 10.0
+"""Real seconds without a sign of life after which a desk that has its lock is called silent."""
+
+DESK_SIGNS: Final = {
+    "works": "process {process} works, seen {seconds} s ago",
+    "silent": (
+        "the desk of process {process} has shown no life for {seconds} s: it may be paused (Ctrl-Z,"
+        " a debugger, a suspended machine), or another program holds its database. End it or let "
+        "it go on; no other desk can work meanwhile"
+    ),
+    "ended": "no desk runs: the last one ended at {seen_at}",
+    "killed": "no desk runs: that of process {process} was killed after {seen_at}",
+}
+"""What is said of the newest desk, by how it is."""
 BY_A_PROGRAM: Final = (
     "another program holds the database for {seconds} s: nothing can be stored. It may be paused "
     "(Ctrl-Z, a debugger): end it or let it go on"
@@ -47,6 +57,19 @@ BY_A_PROGRAM: Final = (
 FREE: Final = "the database is free again after {seconds} s"
 
 log = logging.getLogger("torra")
+
+
+def desk_sign(run: Mapping[str, Any], *, locked: bool, now: datetime) -> tuple[str, str]:
+    """Return how the newest desk is (a key of DESK_SIGNS), and that in words.
+
+    `run` is the row of its signs of life, `locked` whether its home's lock is held.
+    """
+    seconds = max(0, round((now - parse(run["seen_at"])).total_seconds()))
+    if locked:
+        state = "silent" if seconds > SILENT_SECONDS else "works"
+    else:
+        state = "killed" if run["process"] else "ended"
+    return state, DESK_SIGNS[state].format(seconds=seconds, **run)
 
 
 class ClockWatch:
@@ -76,10 +99,6 @@ class ClockWatch:
         """Return whether the clock jumped not long ago."""
         return clock.monotonic() - self._jumped < SETTLING_SECONDS
 
-    def forget(self) -> None:
-        """Begin anew: the desk has another clock."""
-        self._seen.clear()
-
 
 class LockWatch:
     """What a desk knows of a lock that does not go away; times are monotonic seconds."""
@@ -92,16 +111,12 @@ class LockWatch:
         self.words = ""
         """What is to be said of the lock now, "" while there is none worth a word."""
 
-    def locked(self, begun: float, now: float, *, other_desk: bool) -> str:
-        """Note a try, begun at a moment, that met a lock; return what to say now, "" for nothing.
-
-        `other_desk` is whether the lease is another desk's.
-        """
+    def locked(self, begun: float, now: float) -> str:
+        """Note a try, begun at a moment, that met a lock; return what to say, "" for nothing."""
         self._since = begun if self._since is None else self._since
         if now - self._since <= self._limit:
             return ""
-        words = BY_A_DESK if other_desk else BY_A_PROGRAM
-        self.words = words.format(seconds=round(now - self._since))
+        self.words = BY_A_PROGRAM.format(seconds=round(now - self._since))
         if self._told is not None and now - self._told < TOLD_EVERY:
             return ""
         self._told = now

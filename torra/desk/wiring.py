@@ -39,6 +39,7 @@ from torra.config import (
 from torra.desk.models.embedders import open_embedder
 from torra.desk.outlook import ContextFeeds, currencies_of
 from torra.desk.roster import InstanceRuntime, ProfileReload
+from torra.desk_lock import DeskLock
 from torra.errors import ConfigError
 from torra.feeds.companions import PATIENCE, REST, CompanionReader
 from torra.feeds.protocol import Feed
@@ -138,11 +139,14 @@ def check_models(
 
 
 def open_desk(
-    folder: Path, kinds: Mapping[str, JobKind] = MappingProxyType({})
+    folder: Path,
+    kinds: Mapping[str, JobKind] = MappingProxyType({}),
+    lock: DeskLock | None = None,
 ) -> tuple[Desk, DeskSettings]:
     """Return the desk of a home, not started; raises ConfigError.
 
-    `kinds` are the jobs that it can do (torra.jobs.kinds), by their names. What a desk alone has is
+    `kinds` are the jobs that it can do (torra.jobs.kinds), by their names. `lock` is the home's
+    lock, where this process has taken it already. What a desk alone has is
     imported here: a trial tick is wired by this module, too, and has none of it.
     """
     with importing():
@@ -159,7 +163,7 @@ def open_desk(
     }
     database = open_home(folder)
     try:
-        _refuse_to_take_over(folder, database)
+        _refuse_a_demo(folder, database)
     except ConfigError:
         database.close()
         raise
@@ -167,20 +171,14 @@ def open_desk(
     found: list[Desk] = []
 
     def now() -> datetime:
-        # The desk's clock is another one after a take-over; before it stands there is none.
+        # The desk's clock is another one after its start; before it stands there is none.
         return found[0].clock.now() if found else System().now()
-
-    def watch(wanted: Iterable[Profile]) -> ContextFeeds:
-        return ContextFeeds(folder, database, dict(os.environ), wanted, now=now)
-
-    def outlook_now() -> ContextFeeds:
-        return found[0].roster.outlook or outlook  # it may be another one after a take-over, too
 
     def watched() -> list[tuple[Instance, Profile]]:
         return [(one.instance, one.profile) for one in found[0].setups.values()]
 
     try:
-        outlook = watch(profiles.values())
+        outlook = ContextFeeds(folder, database, dict(os.environ), profiles.values(), now=now)
         models = open_models(folder, database)
         setups = _setups(folder, settings, profiles, database, models, outlook)
         make_clock = clock_maker(setup.feed for setup in setups)
@@ -193,14 +191,12 @@ def open_desk(
             partial(channels.open_bridges, folder, settings, dict(os.environ)),
             kill_switch,
             lambda: found[0].clock,
-            lambda: found[0].holds_lease(),  # noqa: PLW0108 - the desk is not there yet
         )
         events = EventStream(database)
         worker = Worker(
             database,
             folder,
             kinds,
-            lambda: _epoch_of(found[0]),
             tell=partial(events.changed, "jobs"),
         )
         host_files = SymbolDatabases(
@@ -216,21 +212,15 @@ def open_desk(
             watched,
             lambda: found[0].clock,
             partial(open_notices, folder, settings, dict(os.environ)),
-            lambda: found[0].holds_lease(),  # noqa: PLW0108 - the desk is not there yet
             settings.paper_currency,
         )
-        reviewer = Reviewer(
-            database,
-            models,
-            watched,
-            lambda: found[0].clock,
-            lambda: found[0].holds_lease(),  # noqa: PLW0108 - the desk is not there yet
-        )
+        reviewer = Reviewer(database, models, watched, lambda: found[0].clock)
         events.listen(lambda _: reviewer.wake())
         desk = Desk(
             database,
             setups,
             make_clock,
+            lock=lock,
             events=events,
             route=courier,
             kill_switch=kill_switch,
@@ -240,42 +230,27 @@ def open_desk(
                 reviewer.rest,
                 notices.close,
                 courier.close,
-                lambda: outlook_now().close(),
+                outlook.close,
                 *(one.companions.close for one in setups if one.companions),
                 models.close,
                 host_files.rest,
                 events.close,
             ),
-            at_takeover=models.apply_blocks,
             at_start=partial(
                 _each,
-                events.take_over,
+                events.start,
                 lambda: _prepare_memory(found[0]),
                 host_files.start,
-                lambda: outlook_now().start(),
+                outlook.start,
                 courier.start,
                 notices.start,
                 reviewer.start,
                 worker.start,
             ),
-            at_stand_by=partial(
-                _each,
-                worker.rest,
-                reviewer.rest,
-                events.rest,
-                host_files.rest,
-                notices.rest,
-                courier.rest,
-                lambda: outlook_now().rest(),
-            ),
             keep_calls=timedelta(days=settings.keep_calls_days),
         )
-        desk.roster.outlook = outlook
         desk.roster.refit = ProfileReload(
-            partial(_fit, with_models(models)),
-            partial(_tell, courier),
-            read=partial(load_profile, folder=folder),
-            watch=watch,
+            partial(_fit, with_models(models)), partial(_tell, courier)
         )
         found.append(desk)
     except BaseException:
@@ -292,13 +267,7 @@ def open_notices(
     return open_services(place, of_desk(settings, "notices"))
 
 
-def _epoch_of(desk: Desk) -> int | None:
-    """Return the epoch under which a desk works; None where the database says that it does not."""
-    epoch = desk.epoch
-    return epoch if desk.holds_lease() else None
-
-
-def _refuse_to_take_over(folder: Path, database: Database) -> None:
+def _refuse_a_demo(folder: Path, database: Database) -> None:
     """Raise ConfigError for the demo in the home of another program's scorer."""
     if not has_desk(folder) and database.hosted_streams():
         raise ConfigError(

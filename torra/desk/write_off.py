@@ -47,7 +47,6 @@ def mark_missed(
     instance: Instance,
     feed: Feed,
     keys: Sequence[TickKey],
-    epoch: int,
     *,
     known: Mapping[TickKey, Reason],
     goes_on: Callable[[], bool] = lambda: True,
@@ -63,7 +62,7 @@ def mark_missed(
         if not goes_on():
             break
         part = {key: reasons[key] for key in keys[start : start + ROWS]}
-        database.skip_ticks(part, epoch)
+        database.skip_ticks(part)
         done.update(part)
     return done
 

@@ -91,15 +91,9 @@ def stops(row: Mapping[str, Any]) -> bool:
     return bool(row["cancel"]) and row["state"] not in states.FINAL
 
 
-def works(database: Database) -> bool:
-    """Return whether a desk runs that could do jobs."""
-    lease = database.lease()
-    return bool(lease and lease["alive"] and lease["owner"])
-
-
 def document(database: Database, limit: int = SHOWN) -> dict[str, Any]:
     """Return the newest jobs, newest first, and whether a desk runs."""
-    return {"desk_runs": works(database), "jobs": [shown(row) for row in database.jobs(limit)]}
+    return {"desk_runs": database.desk_runs(), "jobs": [shown(row) for row in database.jobs(limit)]}
 
 
 # --- from the command line ------------------------------------------------------------------------
@@ -119,7 +113,7 @@ def cancelled(home: Path, number: int) -> dict[str, Any]:
         raise ConfigError(f"there is no job {number}: no desk has run in {home} yet")
     with open_desk(home) as database, refusals(database, "cancel job", str(number)):
         done = cancel(database, number, COMMAND_LINE).document
-        return {**done, "desk_runs": works(database)}
+        return {**done, "desk_runs": database.desk_runs()}
 
 
 def table(told: Mapping[str, Any]) -> str:

@@ -28,8 +28,8 @@ MEMORY_BYTES: Final = 2 * 2**30
 """Memory that a child may take for its data (RLIMIT_DATA)."""
 
 PATIENCE_SECONDS: Final = 4.0
-"""Silence after which a child ends itself: a desk that was stopped loses its lease after 6 s, less
-the 2 s between two renewals, and then another one may run the job."""
+"""Silence after which a child ends itself, whatever became of its desk: shorter than the wait of
+the next desk before it tries the job again (torra.jobs.worker)."""
 
 LONGEST_LINE: Final = 8192
 """Bytes of one word of a child."""

@@ -1,9 +1,9 @@
 """The worker of a desk: it runs the jobs that were asked for, one after the other.
 
-It walks four times a second beside the courier, on the desk that holds the lease. Each turn it
+It walks four times a second beside the courier. Each turn it
 looks after the job that runs, or begins the oldest one that is due. The work is done in a process
-of its own (torra.jobs.process), which dies with its desk. Every change of a job is one transaction,
-fenced by the lease: a worker whose desk was deposed writes nothing and ends its process.
+of its own (torra.jobs.process), which dies with its desk. Every change of a job is one transaction
+of the desk: a worker whose desk has lost its lock writes nothing and ends its process.
 
 A job that another desk left running is tried again, at most ATTEMPTS times altogether, and no
 sooner than the process of that desk can be gone: no job runs twice at the same time. Nothing that
@@ -60,7 +60,6 @@ class _Run:
     """The job that runs in this desk's process, and what is known of it (monotonic seconds)."""
 
     number: int
-    epoch: int
     attempt: int
     process: JobProcess
     last: ChildMessage | None = None
@@ -73,7 +72,6 @@ class _Run:
 class Worker:
     """Runs the jobs of one desk.
 
-    `epoch` returns the epoch under which this desk works now, as the database has it, else None.
     `tell` hears of every change, as text by name.
     """
 
@@ -82,7 +80,6 @@ class Worker:
         database: Database,
         home: Path,
         kinds: Mapping[str, JobKind],
-        epoch: Callable[[], int | None],
         *,
         tell: Callable[..., None] = lambda **_: None,
         bounds: Bounds | None = None,
@@ -91,7 +88,6 @@ class Worker:
         self._database = database
         self._home = home
         self._kinds = kinds
-        self._epoch = epoch
         self._tell = tell
         self._bounds = bounds or Bounds()
         self._retry_seconds = retry_seconds
@@ -116,7 +112,7 @@ class Worker:
     def rest(self) -> None:
         """Stop walking and end the process of the job that runs.
 
-        Where this desk still holds the lease the job is laid back, and this attempt does not count.
+        Where this desk still has its lock the job is laid back, and this attempt does not count.
         """
         self._ended.set()
         thread, self._thread = self._thread, None
@@ -138,19 +134,17 @@ class Worker:
     # --- a turn -----------------------------------------------------------------------------------
 
     def turn(self) -> None:
-        """Do everything once; never raises. Without the lease only the process is ended."""
+        """Do everything once; never raises. Without the desk's lock only the process is ended."""
         self._try(self._turn)
 
     def _turn(self) -> None:
-        epoch = self._epoch()
-        if self._run is not None and self._run.epoch != epoch:
+        if not self._database.fence():
             self._let_go()
-        if epoch is None:
             return
-        self._take_over(epoch)
+        self._take_up_left()
         if self._run is None:
             self._keep_up()
-            self._begin(epoch)
+            self._begin()
         else:
             self._look(self._run)
 
@@ -172,42 +166,42 @@ class Worker:
         except Exception:
             log.exception("jobs: the next turn tries again")
 
-    def _take_over(self, epoch: int) -> None:
+    def _take_up_left(self) -> None:
         """Lay back, or end, the jobs that run as the database says, but not in this process."""
         for row in self._database.jobs_in("running"):
             if self._run is None or self._run.number != row["id"]:
-                with self._fenced(epoch):
+                with self._fenced():
                     self._failed(row["id"], row["attempt"], LEFT)
 
-    def _begin(self, epoch: int) -> None:
+    def _begin(self) -> None:
         row = self._next()
         if row is None:
             return
         number, attempt = int(row["id"]), int(row["attempt"]) + 1
-        with self._fenced(epoch):
+        with self._fenced():
             states.check_transition(row["state"], "running")
-            if not self._database.begin_job(number, row["state"], epoch):
+            if not self._database.begin_job(number, row["state"]):
                 return  # it was cancelled at this moment
         self._say(number, "running")
         self._due.pop(number, None)
         kind = self._kinds.get(row["kind"])
         if kind is None:
-            with self._fenced(epoch):
+            with self._fenced():
                 told = f"This program knows no job of the kind {row['kind']}."
                 self._end(number, "error", told)
             return
         parameters = parameters_of(row)
         if parameters is None:
-            with self._fenced(epoch):
+            with self._fenced():
                 self._end(number, "error", "What it was asked for with cannot be read.")
             return
         try:
             process = JobProcess(self._home, kind.work, parameters, self._bounds)
         except OSError as error:
-            with self._fenced(epoch):
+            with self._fenced():
                 self._failed(number, attempt, f"No process could be started: {error}")
             return
-        self._run = _Run(number, epoch, attempt, process)
+        self._run = _Run(number, attempt, process)
 
     def _next(self) -> dict[str, Any] | None:
         """Return the oldest job that is due; what the desk itself asked for comes last."""
@@ -252,7 +246,7 @@ class Worker:
             return
         if word.stage == run.noted_stage and now - run.noted < NOTE_SECONDS:
             return
-        with self._fenced(run.epoch):
+        with self._fenced():
             self._database.note_progress(run.number, word.stage, word.done, word.total)
         run.noted_stage, run.noted, run.progress = word.stage, now, None
         self._say(
@@ -263,7 +257,7 @@ class Worker:
         """Write how a process ended that is gone."""
         run.process.kill(0.0)  # closes its pipes
         word = run.last
-        with self._fenced(run.epoch):
+        with self._fenced():
             row = self._database.job(run.number)
             if word is not None and word.says is not None:
                 self._end(run.number, "done", word.says, word.made)
@@ -312,7 +306,7 @@ class Worker:
         if run is None:
             return
         try:
-            if self._epoch() == run.epoch:
+            if self._database.fence():
                 run.process.stop()
                 if run.process.wait(STOP_SECONDS):
                     self._look_a_last_time(run)
@@ -331,7 +325,7 @@ class Worker:
             self._laid_back(run)
 
     def _laid_back(self, run: _Run) -> None:
-        with self._fenced(run.epoch):
+        with self._fenced():
             row = self._database.job(run.number)
             if row is not None and row["cancel"]:
                 self._end(run.number, "cancelled", CANCELLED)
@@ -340,14 +334,10 @@ class Worker:
                 self._say(run.number, "retrying")
 
     @contextmanager
-    def _fenced(self, epoch: int) -> Iterator[None]:
-        """Begin a transaction of the desk that holds the lease; raises StoreUnavailable.
-
-        Asked inside: a worker that stood still since its turn began may have been deposed.
-        """
+    def _fenced(self) -> Iterator[None]:
+        """Begin a transaction of the desk; raises StoreUnavailable without its lock."""
         with self._database.transaction():
-            if self._epoch() != epoch:
-                raise StoreUnavailable("another desk holds the lease by now: nothing is written")
+            self._database.require_desk()
             yield
 
 

@@ -1,4 +1,4 @@
-"""The notices of a desk that runs: they begin with the lease, rest without it, and end with it.
+"""The notices of a desk that runs: they begin and end with its work.
 
 Services are opened at each start, so a changed environment counts after a restart. One that cannot
 be opened keeps no desk from running: notices are then listed and shown on pages, the log has the
@@ -43,20 +43,18 @@ class DeskNotices:
         setups: Callable[[], Setups],
         clock: Callable[[], Clock],
         open_services: Callable[[], Sequence[NoticeService]],
-        ours: Callable[[], bool] = lambda: True,
         paper_currency: str = "",
     ) -> None:
-        """Tell of a desk; `setups` and `clock` are those of now, `ours` asks the lease."""
+        """Tell of a desk; `setups` and `clock` are those of now."""
         self._database = database
         self._settings = settings
         self._clock = clock
         self._open = open_services
-        self._ours = ours
         self._senders: list[Sender] = []
         self._ended = threading.Event()
         self._thread: threading.Thread | None = None
         self._complained = False
-        self.watcher = Watcher(database, settings, setups, clock, self._names, ours, paper_currency)
+        self.watcher = Watcher(database, settings, setups, clock, self._names, paper_currency)
 
     def start(self) -> None:
         """Look and send from now on, in threads of their own."""
@@ -69,7 +67,7 @@ class DeskNotices:
         self._thread.start()
 
     def rest(self) -> None:
-        """Stop: another desk holds the lease, or this one closes."""
+        """Stop: this desk closes."""
         self._ended.set()
         thread, self._thread = self._thread, None
         if thread is not None and thread is not threading.current_thread():
@@ -92,7 +90,7 @@ class DeskNotices:
             self._try(self.watcher.look)
 
     def _begin(self, ended: threading.Event) -> bool:
-        """Open the services, here and not where the lease is waited for; False when ended."""
+        """Open the services, here and not where a start waits for it; False when ended."""
         services: Sequence[NoticeService] = ()
         try:
             services = self._open()
@@ -100,10 +98,7 @@ class DeskNotices:
             log.error("notices are not sent: %s", error)
         except Exception as error:  # noqa: BLE001 - a plug-in may raise anything
             log.error("notices are not sent: %s", type(error).__name__)
-        senders = [
-            Sender(self._database, one, self._settings, self._real_now, self._ours)
-            for one in services
-        ]
+        senders = [Sender(self._database, one, self._settings, self._real_now) for one in services]
         names = [sender.name for sender in senders]
         while not self._try(lambda: self._database.keep_services(names)):
             if ended.wait(LOOK_SECONDS):

@@ -6,8 +6,8 @@ anything else for an hour; then one line in the log says so. In the quiet hours 
 A notice is marked before it is handed over, so a desk that dies meanwhile tells no trade twice; an
 alarm is told again, because twice is better than never.
 
-Only the desk that holds the lease sends. The log and the database hear a service's name and words
-of ours, never an address, and of an unexpected exception only its type.
+Only the desk that has its home's lock sends. The log and the database hear a service's name and
+words of ours, never an address, and of an unexpected exception only its type.
 """
 
 from __future__ import annotations
@@ -57,18 +57,16 @@ class Sender:
         service: NoticeService,
         settings: NoticeSettings,
         now: Callable[[], datetime],
-        ours: Callable[[], bool],
         *,
         seconds: float = LIMIT_SECONDS,
         idle: float = IDLE_SECONDS,
     ) -> None:
-        """Send over `service`; `now` is real time, `ours` asks the lease."""
+        """Send over `service`; `now` is real time."""
         self.name = service.name
         self._database = database
         self._service = service
         self._settings = settings
         self._now = now
-        self._ours = ours
         self._limit = TimeLimit(self.name, seconds)
         self._idle = idle
         self._ended = threading.Event()
@@ -102,7 +100,7 @@ class Sender:
         if self._owed is not None:
             self._owe(self._owed)
         now = self._now()
-        if (self._rest_until is not None and now < self._rest_until) or not self._ours():
+        if (self._rest_until is not None and now < self._rest_until) or not self._database.fence():
             return False
         row = self._database.due_notice(self.name, now)
         if row is None:
@@ -168,10 +166,8 @@ class Sender:
         detail: str,
         next_try: datetime | None = None,
     ) -> None:
-        # A desk that was deposed while a service hung may not write over what the other one did.
         with self._database.transaction(PATIENCE_SECONDS):
-            if not self._ours():
-                raise StoreUnavailable("another desk holds the lease by now: nothing is marked")
+            self._database.require_desk()  # it may have been lost while a service hung
             self._database.mark_notice(
                 row["id"], self.name, state, tries=tries, detail=detail, next_try=next_try
             )

@@ -5,8 +5,8 @@ the ledger, and which closes brought no bar. It keeps where it stood in the data
 transaction that writes the notices, so a restart tells nothing twice and forgets nothing. The first
 look ever begins at now: what is past is not told, what stands (alarms, proposals) is.
 
-Trades of the warm-up are never told. Only the desk that holds the lease looks; one that was deposed
-writes nothing. A database that fails raises StoreUnavailable, and the next look tries again.
+Trades of the warm-up are never told. Only the desk that has its home's lock looks and writes. A
+database that fails raises StoreUnavailable, and the next look tries again.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from agents.debate.deliberation import OUTAGE
 from instance_database import Database
 from torra.clock import Clock, duration, floor, iso, parse
 from torra.config import NOTICE_LEVELS, Instance, NoticeSettings, Profile, SymbolSpec
-from torra.errors import ConfigError, StoreUnavailable
+from torra.errors import ConfigError
 from torra.market.closed_hours import SILENT_BARS, closed_at_most
 from torra.money.open_positions import PAPER
 from torra.notices.protocol import Level, Notice
@@ -108,24 +108,22 @@ class Watcher:
         setups: Callable[[], Setups],
         clock: Callable[[], Clock],
         services: Callable[[], Sequence[str]],
-        ours: Callable[[], bool] = lambda: True,
         paper_currency: str = "",
     ) -> None:
-        """Watch a desk; `services` are the names of who brings notices, `ours` asks the lease."""
+        """Watch a desk; `services` are the names of who brings notices."""
         self._paper = paper_currency
         self._database = database
         self._settings = settings
         self._setups = setups
         self._clock = clock
         self._services = services
-        self._ours = ours
         self._slowly = float("-inf")
         self._seen: datetime | None = None
         self._awake: datetime | None = None
 
     def look(self) -> int:
         """Look once; return how many notices were written. Raises StoreUnavailable."""
-        if not self._ours():
+        if not self._database.fence():
             return 0
         clock = self._clock()
         look = WatchResult(clock.now(), clock.real_now())
@@ -157,9 +155,7 @@ class Watcher:
             return 0
         count = 0
         with self._database.transaction(PATIENCE_SECONDS):
-            # Asked inside: a desk that stood still since it looked may have been deposed.
-            if not self._ours():
-                raise StoreUnavailable("another desk holds the lease by now: nothing is told")
+            self._database.require_desk()
             for notice in look.found:
                 count += self._add(notice)
             for service in self._services():

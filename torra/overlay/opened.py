@@ -14,8 +14,9 @@ from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from torra.clock import System, iso
+from torra.clock import System
 from torra.config import OutsideSettings, Profile, has_desk
+from torra.desk_lock import is_locked
 from torra.errors import ConfigError, StoreUnavailable
 from torra.evidence.scheduled_events import EventView
 from torra.home import DATABASE
@@ -95,7 +96,7 @@ class OverlayRuntime:
         _refuse_to_migrate(self._home / DATABASE)
         database = open_home(self._home)
         try:
-            if not has_desk(self._home) and database.lease() is not None:
+            if not has_desk(self._home) and database.desk_run() is not None:
                 raise ConfigError(f"{self._home} {DEMO}")  # noqa: TRY301 - it is closed below
             leave_sign(self._home)
             self._models = open_models(self._home, database)
@@ -181,12 +182,10 @@ def _refuse_to_migrate(path: Path) -> None:
         return
     try:
         with closing(connect_reader(path)) as db:
-            if not 0 < migrations.schema(db) < migrations.NEWEST:
-                return
-            row = db.execute("SELECT owner, expires_at FROM lease WHERE id = 1").fetchone()
+            older = 0 < migrations.schema(db) < migrations.NEWEST
     except (sqlite3.Error, ConfigError):
         return  # what is wrong with it is told by opening it
-    if row and row[0] and row[1] > iso(System().real_now()):
+    if older and is_locked(path.parent):
         raise ConfigError(
             f"a desk of an older version works on {path}: restart it with this version first"
         )

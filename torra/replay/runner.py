@@ -53,10 +53,6 @@ from torra.tick.debate import Debater, Payer
 from torra.tick.edges import Evidence, TickDeps
 from torra_trader import ClosedBar, run_close
 
-EPOCH: Final = 1
-"""The desk's epoch in a replay; no other desk contests it."""
-
-
 REAL: Final = System()
 """The clock by which a tick's own time is measured."""
 
@@ -303,7 +299,6 @@ def _steps(run: _Run, lessons: Recall | None, evidence: Evidence | None) -> Iter
         run.voice.submit,
         run.voice.provider,
         clock,
-        EPOCH,
         account=run.voice.account,
         news=course.outlook.news_of(course.instance, run.profile),
         events=course.outlook.events_of(course.instance, run.profile),

@@ -220,7 +220,8 @@ class HistoryStore(Store):
 
     def beside(self, instance: str, timeframe: str, bar_time: str) -> tuple[str | None, str | None]:
         """Return the bar times of the finished or skipped ticks before and after a bar."""
-        table, place, value, which = "ticks", "bar_time", bar_time, "AND state <> 'claimed' "
+        table, place, value = "ticks", "bar_time", bar_time
+        which = "AND state IN ('done', 'skipped') "
         if is_hosted(instance):  # has no row in `ticks`: nobody owes it anything
             table, place, which = "chains", "close_time", ""
             value = stamp(parse(bar_time) + duration(timeframe))

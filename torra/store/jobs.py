@@ -49,7 +49,7 @@ class JobStore(Store):
                 "jobs",
                 {
                     "kind": kind, "key": key, "title": title, "parameters": parameters,
-                    "asked_by": asked_by, "state": "queued", "attempt": 0, "epoch": 0, "cancel": 0,
+                    "asked_by": asked_by, "state": "queued", "attempt": 0, "cancel": 0,
                     "stage": "", "done": 0, "total": 0, "says": "", "made": "",
                     "queued_at": self._moment(), "revision": self._job_revision(),
                 },
@@ -83,12 +83,12 @@ class JobStore(Store):
         found = self.newest_job(kind, "done")
         return str(found["says"]) if found else ""
 
-    def begin_job(self, number: int, was: str, epoch: int) -> bool:
+    def begin_job(self, number: int, was: str) -> bool:
         """Begin a job's next attempt; False when it is not in the state `was` any more."""
         with self.transaction():
             row = self.job(number)
             return row is not None and self._alter(
-                number, was, state="running", attempt=row["attempt"] + 1, epoch=epoch,
+                number, was, state="running", attempt=row["attempt"] + 1,
                 stage="", done=0, total=0, says="", started_at=row["started_at"] or self._moment(),
             )  # fmt: skip
 

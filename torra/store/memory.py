@@ -9,7 +9,7 @@ database's own code (torra.store.brain, torra.store.trade.positions, torra.verdi
 A transaction that raises leaves no trace, as in the database. A broken score, a wrong step and a
 second opening raise ValueError. Ticks of one stream come in the order of their closes. What no
 later tick can ask for is forgotten, so a long replay needs no more memory than a short one.
-`as_json` and `of` carry the whole state through a checkpoint unchanged. There is no lease, no clock
+`as_json` and `of` carry the whole state through a checkpoint unchanged. There is no lock, no clock
 and no disk.
 """
 
@@ -31,7 +31,7 @@ from torra.store.connection import TickKey, stamp
 from torra.store.journal import CallRow
 from torra.store.memory_lessons import MemoryLessons, Ranges, no_ranges
 from torra.store.tick_store import TickStore
-from torra.store.ticks import RELEASED, claim_lost
+from torra.store.ticks import claim_lost
 from torra.store.trade.memory_signals import Row, Stream
 from torra.verdict import sentiment_rules
 from torra.verdict.risk_engine import TradingState
@@ -44,11 +44,13 @@ from torra.verdict.sentiment_rules import (
 )
 from torra.verdict.vetoed import VetoedOpening
 
-VERSION: Final = 4
+VERSION: Final = 5
 """Of the JSON state; another one is refused."""
 
 CLAIMS: Final = 500
 """Newest claims of a stream that are kept; an older tick counts as done."""
+
+UNFINISHED: Final = ("claimed", "released")
 
 
 class ScoredTick(NamedTuple):
@@ -109,8 +111,8 @@ class MemoryStore(MemoryLessons, TickStore):
 
     # --- claims ---------------------------------------------------------------------------------
 
-    def claim_tick(self, key: TickKey, epoch: int) -> bool:
-        """Claim a tick for this desk: True when it had no claim, or an earlier epoch's.
+    def claim_tick(self, key: TickKey) -> bool:
+        """Claim a tick: True when it had no claim, or one that was released.
 
         False when it is done, skipped, being worked on, or older than any that is kept.
         """
@@ -119,51 +121,49 @@ class MemoryStore(MemoryLessons, TickStore):
         # Its row was forgotten: it was done or skipped, and must not run twice.
         if row is None and at <= self._forgotten.get(key[:2], ""):
             return False
-        if row is not None and (row[0] != "claimed" or row[1] >= epoch):
+        if row is not None and row[0] != "released":
             return False
-        self._put(claims, at, ["claimed", epoch, "", ""])
+        self._put(claims, at, ["claimed", "", ""])
         # Only at twice the bound, so that sorting is rare.
         if len(claims) > 2 * CLAIMS:
             self._forget_claims(key[:2])
         return True
 
-    def release_claim(self, key: TickKey, epoch: int) -> None:
-        """Give a claim of ours back; without effect when it is not ours or the tick is finished."""
+    def release_claim(self, key: TickKey) -> None:
+        """Give a claim back; without effect when there is none or the tick is finished."""
         claims, at = self._stream_claims(key)
-        if claims.get(at, [])[:2] == ["claimed", epoch]:
-            self._put(claims, at, ["claimed", RELEASED, "", ""])
+        if claims.get(at, [""])[0] == "claimed":
+            self._put(claims, at, ["released", "", ""])
 
-    def skip_tick(self, key: TickKey, reason: str, detail: str, epoch: int) -> bool:
-        """Record why a tick is not run; False when it is done, skipped or a later epoch's."""
+    def skip_tick(self, key: TickKey, reason: str, detail: str) -> bool:
+        """Record why a tick is not run; False when it is done or skipped."""
         claims, at = self._stream_claims(key)
-        row = claims.get(at)
-        if row is not None and (row[0] != "claimed" or row[1] > epoch):
+        if claims.get(at, ["released"])[0] not in UNFINISHED:
             return False
-        self._put(claims, at, ["skipped", epoch, reason, bounded(detail)])
+        self._put(claims, at, ["skipped", reason, bounded(detail)])
         return True
 
-    def require_lease(self, epoch: int) -> None:
+    def require_desk(self) -> None:
         """Do nothing: no other desk contests a store in memory."""
 
-    def require_claim(self, key: TickKey, epoch: int) -> None:
-        """Raise StoreUnavailable unless the claim is ours."""
+    def require_claim(self, key: TickKey) -> None:
+        """Raise StoreUnavailable unless the tick is claimed."""
         claims, at = self._stream_claims(key)
-        if claims.get(at, [])[:2] != ["claimed", epoch]:
-            raise claim_lost(key, epoch)
+        if claims.get(at, [""])[0] != "claimed":
+            raise claim_lost(key)
 
-    def finish_tick(self, key: TickKey, epoch: int) -> None:
-        """Set our claim done; StoreUnavailable when it is not ours any more."""
+    def finish_tick(self, key: TickKey) -> None:
+        """Set a claim done; StoreUnavailable when there is none."""
+        self.require_claim(key)
         claims, at = self._stream_claims(key)
-        if claims.get(at, [])[:2] != ["claimed", epoch]:
-            raise claim_lost(key, epoch)
-        self._put(claims, at, ["done", epoch, "", ""])
+        self._put(claims, at, ["done", "", ""])
 
     def _stream_claims(self, key: TickKey) -> tuple[dict[str, list[Any]], str]:
         return self._claims.setdefault(key[:2], {}), stamp(key.bar_time)
 
     def _forget_claims(self, stream: Stream) -> None:
         claims = self._claims[stream]
-        old = sorted(at for at, row in claims.items() if row[0] != "claimed")[:-CLAIMS]
+        old = sorted(at for at, row in claims.items() if row[0] not in UNFINISHED)[:-CLAIMS]
         if not old:
             return
         # The transaction may still raise: then they are put back.

@@ -144,17 +144,19 @@ CREATE INDEX pictures_at ON pictures (at);
 CREATE TABLE ticks (
     instance TEXT NOT NULL, timeframe TEXT NOT NULL, bar_time TEXT NOT NULL,
     close_time TEXT NOT NULL,
-    state TEXT NOT NULL CHECK (state IN ('claimed', 'done', 'skipped')),
-    epoch INTEGER NOT NULL, reason TEXT NOT NULL, detail TEXT NOT NULL, at TEXT NOT NULL,
+    state TEXT NOT NULL CHECK (state IN ('claimed', 'released', 'done', 'skipped')),
+    reason TEXT NOT NULL, detail TEXT NOT NULL, at TEXT NOT NULL,
     PRIMARY KEY (instance, timeframe, bar_time)
 ) WITHOUT ROWID;
 CREATE INDEX ticks_close ON ticks (close_time);
-CREATE INDEX ticks_claimed ON ticks (instance, timeframe, bar_time, epoch) WHERE state = 'claimed';
+CREATE INDEX ticks_claimed ON ticks (instance, timeframe, bar_time, state)
+    WHERE state IN ('claimed', 'released');
 
-CREATE TABLE lease (
+-- The newest desk's signs of life; they decide nothing (torra.desk_lock does).
+CREATE TABLE desk_run (
     id INTEGER PRIMARY KEY CHECK (id = 1),
-    owner TEXT NOT NULL, epoch INTEGER NOT NULL,
-    expires_at TEXT NOT NULL, renewed_at TEXT NOT NULL, desk_time TEXT
+    run TEXT NOT NULL, process INTEGER NOT NULL,
+    started_at TEXT NOT NULL, seen_at TEXT NOT NULL, desk_time TEXT
 );
 
 CREATE TABLE desk_state (
@@ -560,7 +562,7 @@ CREATE TABLE jobs (
     asked_by TEXT NOT NULL,
     state TEXT NOT NULL
         CHECK (state IN ('queued', 'running', 'retrying', 'done', 'error', 'cancelled')),
-    attempt INTEGER NOT NULL, epoch INTEGER NOT NULL,
+    attempt INTEGER NOT NULL,
     cancel INTEGER NOT NULL CHECK (cancel IN (0, 1)),
     stage TEXT NOT NULL, done INTEGER NOT NULL, total INTEGER NOT NULL,
     says TEXT NOT NULL, made TEXT NOT NULL,

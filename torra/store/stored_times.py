@@ -18,8 +18,8 @@ from typing import Final
 TIMES: Final = frozenset(
     {
         "applied_at", "at", "bar_time", "close_time", "closed_at", "created_at", "decided_at",
-        "desk_time", "ended_at", "expires", "expires_at", "missed_at", "opened_at",
-        "reconciled_at", "renewed_at", "until",
+        "desk_time", "ended_at", "expires", "missed_at", "opened_at", "reconciled_at", "seen_at",
+        "started_at", "until",
     }
 )  # fmt: skip
 """Columns that hold a time as torra.clock.iso writes it, or nothing."""

@@ -1,10 +1,10 @@
-"""Stores who works on the desk and which tick is whose: lease, claims, trading state, profiles.
+"""Stores which tick is whose, and what a desk is: claims, signs of life, trading state, profiles.
 
-The lease gives one desk at a time the right to work. Its epoch grows with every new holder and is
-written into every claim. So a claim that an earlier desk left unfinished differs from one that a
-living desk works on. A tick has at most one row: claimed, then done or skipped. Of two processes
-that want the same tick one gets it. The lease runs on real time (`now` of the store), the bars'
-times on the desk's.
+A tick has at most one row: claimed, then done or skipped; released where the desk that claimed it
+gave it back, or died. Of two threads that want the same tick one gets it. One desk at a time works
+on a home, which is the lock's part (torra.desk_lock): `require_desk` asks it inside a transaction,
+so that a desk that has lost it writes nothing. The signs of life run on real time (`now` of the
+store), the bars' times on the desk's.
 
 Every failure raises StoreUnavailable and leaves no trace. torra.desk.schedule decides when to
 claim, to wait or to give up.
@@ -12,27 +12,19 @@ claim, to wait or to give up.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import datetime, timedelta
 from typing import Any, Final, cast
 
 from torra.clock import closes, duration, iso, parse
+from torra.desk_lock import is_locked
 from torra.errors import StoreUnavailable, bounded
 from torra.store.connection import Store, TickKey, stamp
 from torra.store.trade.rows import TradingStateRow
 from torra.verdict.risk_engine import TradingState
 
-RELEASED: Final = -1
-"""Epoch of a claim that its tick gave back: earlier than every desk's, so any desk may take it."""
-
 CLOCK_SET_BACK: Final = timedelta(seconds=60)
-"""A lease renewed this far in the future was renewed under a clock that has been corrected."""
-
-LONGEST_LEASE: Final = timedelta(hours=12)
-"""The longest lease ever given; a row with a longer one is damaged, and no desk holds it."""
-
-MUCH_LONGER: Final = 10
-"""A lease of another desk that is so many times as long as one's own is damaged too."""
+"""A sign of life this far in the future was given under a clock that has been corrected."""
 
 LOOK_BACK: Final = 3_000
 """How many bars before the newest finished tick are looked through for closes without a row: two
@@ -42,172 +34,155 @@ its sleep have their rows.
 
 
 class ClaimStore(Store):
-    """Lease, claims, the desk's trading state and its profiles."""
+    """Claims, the desk's signs of life and its lock, its trading state and its profiles."""
 
-    # --- the lease ------------------------------------------------------------------------------
+    fence: Callable[[], bool] = staticmethod(lambda: True)
+    """Whether this process may write as the desk: its lock's `held`, where it runs a desk."""
 
-    def acquire_lease(self, owner: str, ttl_seconds: float) -> int | None:
-        """Take the lease for `owner` if it is free, run out or already theirs.
+    # --- the desk's process ---------------------------------------------------------------------
 
-        Returns its epoch, or None while another owner holds it.
+    def require_desk(self) -> None:
+        """Raise StoreUnavailable when this desk does not hold its home's lock any more.
+
+        Called first in a transaction: a desk may have stood still since it looked last.
         """
-        # A damaged end far in the future would keep every desk out until then.
-        longest = max(timedelta(seconds=ttl_seconds) * MUCH_LONGER, CLOCK_SET_BACK)
-        with self.transaction():
-            row = self._row("SELECT * FROM lease WHERE id = 1")
-            held = row is not None and lives(row, self._now(), min(longest, LONGEST_LEASE))
-            if row and held:
-                if row["owner"] != owner:
-                    return None
-                self._write_lease(owner, row["epoch"], ttl_seconds, row["desk_time"])
-                return int(row["epoch"])
-            epoch = int(row["epoch"]) + 1 if row else 1
-            # The new holder goes on where the clock of the last one stood.
-            self._write_lease(owner, epoch, ttl_seconds, row["desk_time"] if row else None)
-            return epoch
+        if not self.fence():
+            raise StoreUnavailable("this desk has lost the lock of its home: nothing is written")
 
-    def renew_lease(
-        self, owner: str, epoch: int, ttl_seconds: float, desk_time: datetime | None = None
-    ) -> bool:
-        """Keep the lease for `ttl_seconds` from now; False when it is no longer this owner's.
+    def desk_runs(self) -> bool:
+        """Return whether a desk, of any process, works on this database's home now."""
+        return is_locked(self.path.parent)
 
-        `desk_time` is stored with it: where the desk's clock stands.
+    def begin_run(self, run: str, process: int) -> None:
+        """Note that a desk begins to work in a process, and release the claims of the one before.
+
+        `run` is its name alone. Where the clock of the one before stood is kept.
         """
         with self.transaction():
-            row = self._row("SELECT * FROM lease WHERE id = 1")
-            if row is None or (row["owner"], row["epoch"]) != (owner, epoch):
-                return False
-            # Late is lost: another desk may already believe that the lease is free.
-            if not self._alive(row):
-                return False
-            told = iso(desk_time) if desk_time else row["desk_time"]
-            self._write_lease(owner, epoch, ttl_seconds, told)
-            return True
+            self.require_desk()
+            self._change(
+                "INSERT INTO desk_run (id, run, process, started_at, seen_at) "
+                "VALUES (1, ?, ?, ?, ?) "
+                "ON CONFLICT (id) DO UPDATE SET run = excluded.run, process = excluded.process, "
+                "started_at = excluded.started_at, seen_at = excluded.seen_at",
+                run, process, iso(self._now()), iso(self._now()),
+            )  # fmt: skip
+            self.release_claims()
 
-    def release_lease(self, owner: str, epoch: int) -> None:
-        """Give the lease back, if it is this owner's; the epoch stays on record."""
-        # Not deleted: without the row the same epoch would be given twice.
-        sql = "UPDATE lease SET owner = '', expires_at = renewed_at WHERE owner = ? AND epoch = ?"
-        self._change(sql, owner, epoch)
+    def show_life(self, desk_time: datetime | None) -> None:
+        """Give a sign of life, and note where the desk's clock stands, where it runs."""
+        with self.transaction():
+            self.require_desk()
+            self._change(
+                "UPDATE desk_run SET seen_at = ?, desk_time = coalesce(?, desk_time) WHERE id = 1",
+                iso(self._now()), iso(desk_time) if desk_time else None,
+            )  # fmt: skip
 
-    def lease(self) -> dict[str, Any] | None:
-        """Return owner, epoch, expires_at, renewed_at, desk_time, alive; None before the first."""
-        row = self._row(
-            "SELECT owner, epoch, expires_at, renewed_at, desk_time FROM lease WHERE id = 1"
+    def end_run(self) -> None:
+        """Note that the desk ends in order."""
+        with self.transaction():
+            self.require_desk()
+            sql = "UPDATE desk_run SET process = 0, seen_at = ? WHERE id = 1"
+            self._change(sql, iso(self._now()))
+
+    def desk_run(self) -> dict[str, Any] | None:
+        """Return run, process (0 once it ended in order), started_at, seen_at and desk_time.
+
+        None before the first desk.
+        """
+        return self._row(
+            "SELECT run, process, started_at, seen_at, desk_time FROM desk_run WHERE id = 1"
         )
-        return None if row is None else {**row, "alive": self._alive(row)}
 
     def desk_time(self) -> datetime | None:
-        """Return where the desk's clock goes on: at the last renewal's time, or a later close."""
-        row = self.lease()
+        """Return where the desk's clock goes on: at its last sign of life, or a later close."""
+        run = self.desk_run()
         newest = self._row("SELECT max(close_time) AS close_time FROM ticks")
-        told = [row["desk_time"] if row else None, newest["close_time"] if newest else None]
-        # A kill may come between a tick and the next renewal: the later of both counts.
+        told = [run["desk_time"] if run else None, newest["close_time"] if newest else None]
+        # A kill may come between a tick and the next sign: the later of both counts.
         return max((parse(text) for text in told if text), default=None)
-
-    def _alive(self, row: dict[str, Any]) -> bool:
-        return lives(row, self._now())
-
-    def _write_lease(self, owner: str, epoch: int, ttl: float, desk_time: str | None) -> None:
-        now = self._now()
-        self._change(
-            "INSERT OR REPLACE INTO lease (id, owner, epoch, expires_at, renewed_at, desk_time) "
-            "VALUES (1, ?, ?, ?, ?, ?)",
-            owner, epoch, iso(now + timedelta(seconds=ttl)), iso(now), desk_time,
-        )  # fmt: skip
 
     # --- claims ---------------------------------------------------------------------------------
 
-    def claim_tick(self, key: TickKey, epoch: int) -> bool:
-        """Claim a tick for this desk: True when it had no claim, or an earlier epoch's.
+    def claim_tick(self, key: TickKey) -> bool:
+        """Claim a tick for this desk: True when it had no claim, or one that was released.
 
-        False when it is done, skipped, or being worked on, be it by this very desk.
+        False when it is done, skipped or being worked on.
         """
         with self.transaction():
-            # Inside the transaction: the lease cannot be taken over between this look and the
-            # write.
-            self.require_lease(epoch)
-            row = self._claim(key)
-            if row is not None and (row["state"] != "claimed" or row["epoch"] >= epoch):
+            self.require_desk()
+            if self._tick_state(key) not in (None, "released"):
                 return False
-            self._write_claim(key, epoch)
+            self._change(
+                "INSERT OR REPLACE INTO ticks (instance, timeframe, bar_time, close_time, state, "
+                "reason, detail, at) VALUES (?, ?, ?, ?, 'claimed', '', '', ?)",
+                key.instance, key.timeframe, stamp(key.bar_time),
+                stamp(key.close_time), self._moment(),
+            )  # fmt: skip
             return True
 
-    def require_lease(self, epoch: int) -> None:
-        """Raise StoreUnavailable when another desk has taken the lease over.
+    def release_claim(self, key: TickKey) -> None:
+        """Give a claim back; without effect when there is none or the tick is finished."""
+        with self.transaction():
+            self.require_desk()
+            self._leave_claim(key, "released")
 
-        Called first in a transaction: a desk may have stood still since it looked last, and inside
-        the lease cannot be taken over any more.
-        """
-        row = self._row("SELECT epoch FROM lease WHERE id = 1")
-        if row is not None and row["epoch"] > epoch:
-            raise StoreUnavailable(f"the lease is epoch {row['epoch']}'s, not epoch {epoch}'s")
-
-    def release_claim(self, key: TickKey, epoch: int) -> None:
-        """Give a claim of ours back; without effect when it is not ours or the tick is finished."""
+    def release_claims(self) -> None:
+        """Release every claim: those of a desk that is dead, at the start of the next."""
+        # Both conditions: the first is that of the index which has no other tick.
         self._change(
-            "UPDATE ticks SET epoch = ?, at = ? WHERE instance = ? AND timeframe = ? "
-            "AND bar_time = ? AND state = 'claimed' AND epoch = ?",
-            RELEASED, self._moment(), key.instance, key.timeframe, stamp(key.bar_time), epoch,
-        )  # fmt: skip
+            "UPDATE ticks SET state = 'released' "
+            "WHERE state IN ('claimed', 'released') AND state = 'claimed'"
+        )
 
-    def skip_tick(self, key: TickKey, reason: str, detail: str, epoch: int) -> bool:
-        """Record why a tick is not run; False when it is done, skipped or a later epoch's."""
-        return self.skip_ticks({key: (reason, detail)}, epoch) == 1
+    def skip_tick(self, key: TickKey, reason: str, detail: str) -> bool:
+        """Record why a tick is not run; False when it is done or skipped."""
+        return self.skip_ticks({key: (reason, detail)}) == 1
 
-    def skip_ticks(self, reasons: Mapping[TickKey, tuple[str, str]], epoch: int) -> int:
+    def skip_ticks(self, reasons: Mapping[TickKey, tuple[str, str]]) -> int:
         """Record why ticks are not run (a word and a sentence each); return how many got a row.
 
-        All of it is one transaction. What is done, skipped or a later epoch's stays as it is.
+        All of it is one transaction. What is done or skipped stays as it is.
         """
         with self.transaction():
-            self.require_lease(epoch)
-            return sum(self._skip(key, epoch, *told) for key, told in reasons.items())
+            self.require_desk()
+            return sum(self._skip(key, *told) for key, told in reasons.items())
 
-    def _skip(self, key: TickKey, epoch: int, reason: str, detail: str) -> int:
+    def _skip(self, key: TickKey, reason: str, detail: str) -> int:
         return self._change(
-            "INSERT INTO ticks (instance, timeframe, bar_time, close_time, state, epoch, reason, "
-            "detail, at) VALUES (?, ?, ?, ?, 'skipped', ?, ?, ?, ?) "
+            "INSERT INTO ticks (instance, timeframe, bar_time, close_time, state, reason, "
+            "detail, at) VALUES (?, ?, ?, ?, 'skipped', ?, ?, ?) "
             "ON CONFLICT (instance, timeframe, bar_time) DO UPDATE SET state = excluded.state, "
-            "epoch = excluded.epoch, reason = excluded.reason, detail = excluded.detail, "
-            "at = excluded.at WHERE ticks.state = 'claimed' AND ticks.epoch <= excluded.epoch",
+            "reason = excluded.reason, detail = excluded.detail, "
+            "at = excluded.at WHERE ticks.state IN ('claimed', 'released')",
             key.instance, key.timeframe, stamp(key.bar_time),
-            stamp(key.close_time), epoch, reason, bounded(detail), self._moment(),
+            stamp(key.close_time), reason, bounded(detail), self._moment(),
         )  # fmt: skip
 
-    def require_claim(self, key: TickKey, epoch: int) -> None:
-        """Raise StoreUnavailable unless lease and claim are ours, before anything is written.
+    def require_claim(self, key: TickKey) -> None:
+        """Raise StoreUnavailable unless lock and claim are ours, before anything is written."""
+        self.require_desk()
+        if self._tick_state(key) != "claimed":
+            raise claim_lost(key)
 
-        Without this look a desk that was deposed would meet the rows of the one that ran the tick.
-        """
-        self.require_lease(epoch)
-        if self._claim(key) != {"state": "claimed", "epoch": epoch}:
-            raise claim_lost(key, epoch)
-
-    def finish_tick(self, key: TickKey, epoch: int) -> None:
+    def finish_tick(self, key: TickKey) -> None:
         """Set our claim done, inside the transaction that stores the tick.
 
-        Raises StoreUnavailable when the claim or the lease is not ours any more: then nothing of
-        it is kept.
+        Raises StoreUnavailable when claim or lock are not ours any more: then nothing of it is
+        kept.
         """
-        self.require_lease(epoch)
-        changed = self._change(
-            "UPDATE ticks SET state = 'done', at = ? WHERE instance = ? AND timeframe = ? "
-            "AND bar_time = ? AND state = 'claimed' AND epoch = ?",
-            self._moment(), key.instance, key.timeframe, stamp(key.bar_time), epoch,
-        )  # fmt: skip
-        if not changed:
-            raise claim_lost(key, epoch)
+        self.require_desk()
+        if not self._leave_claim(key, "done"):
+            raise claim_lost(key)
 
     def due(
-        self, instance: str, timeframe: str, *, upto: datetime, epoch: int, start: datetime
+        self, instance: str, timeframe: str, *, upto: datetime, start: datetime
     ) -> list[datetime]:
-        """Return the bar times that a desk of this epoch still owes a row, oldest first.
+        """Return the bar times that the desk still owes a row, oldest first.
 
         These are the closes up to `upto` since the stream's newest finished tick (since `start`
         while there is none), the closes of the bars just before it that have no row at all, and
-        every earlier one whose claim was left or given back. What this desk is working on is not
-        listed.
+        every earlier one whose claim was released. What the desk is working on is not listed.
         """
         step = duration(timeframe)
         newest = self._newest_finished(instance, timeframe, upto)
@@ -215,11 +190,11 @@ class ClaimStore(Store):
         owed = {close - step for close in closes(timeframe, after, upto)}
         if newest is not None:
             owed |= self._holes(instance, timeframe, newest)
-        for bar_time, holder in self._claims(instance, timeframe):
-            if holder < epoch and bar_time + step <= upto:
+        for bar_time, state in self._unfinished(instance, timeframe):
+            if state == "released" and bar_time + step <= upto:
                 owed.add(bar_time)
             else:
-                # This desk works on it, or it closes later than `upto`.
+                # The desk works on it, or it closes later than `upto`.
                 owed.discard(bar_time)
         return sorted(owed)
 
@@ -241,39 +216,43 @@ class ClaimStore(Store):
         return {close - step for close in closes(timeframe, first, newest)} - there
 
     def newest_claim(self, instance: str, timeframe: str) -> datetime | None:
-        """Return the newest bar time that is done, skipped or being worked on by a living desk."""
-        row = self.lease()
-        living = row["epoch"] if row and row["alive"] else None
-        found = [time for time, epoch in self._claims(instance, timeframe) if epoch == living]
+        """Return the newest bar time that is done, skipped or being worked on."""
+        claims = self._unfinished(instance, timeframe)
+        found = [bar_time for bar_time, state in claims if state == "claimed"]
         finished = self._newest_finished(instance, timeframe)
         return max([*found, *([finished] if finished else [])], default=None)
 
-    def unfinished(self, instance: str, timeframe: str, epoch: int) -> list[datetime]:
-        """Return the bar times that an earlier epoch claimed, or gave back, and did not finish."""
-        claims = self._claims(instance, timeframe)
-        return [bar_time for bar_time, holder in claims if holder < epoch]
-
     def tick_states(self, instance: str, timeframe: str, limit: int = 100) -> list[dict[str, Any]]:
-        """Return the newest ticks' bar_time, close_time, state, epoch, reason, detail and at."""
+        """Return the newest ticks' bar_time, close_time, state, reason, detail and at."""
         return self._rows(
-            "SELECT bar_time, close_time, state, epoch, reason, detail, at FROM ticks "
+            "SELECT bar_time, close_time, state, reason, detail, at FROM ticks "
             "WHERE instance = ? AND timeframe = ? ORDER BY bar_time DESC LIMIT ?",
             instance, timeframe, limit,
         )  # fmt: skip
 
-    def _claim(self, key: TickKey) -> dict[str, Any] | None:
-        return self._row(
-            "SELECT state, epoch FROM ticks WHERE instance = ? AND timeframe = ? AND bar_time = ?",
+    def _tick_state(self, key: TickKey) -> str | None:
+        row = self._row(
+            "SELECT state FROM ticks WHERE instance = ? AND timeframe = ? AND bar_time = ?",
             key.instance, key.timeframe, stamp(key.bar_time),
         )  # fmt: skip
+        return row["state"] if row else None
 
-    def _claims(self, instance: str, timeframe: str) -> list[tuple[datetime, int]]:
-        rows = self._rows(
-            "SELECT bar_time, epoch FROM ticks WHERE instance = ? AND timeframe = ? "
-            "AND state = 'claimed' ORDER BY bar_time",
+    def _leave_claim(self, key: TickKey, state: str) -> int:
+        """Turn a claim into another state; return how many there were."""
+        return self._change(
+            "UPDATE ticks SET state = ?, at = ? WHERE instance = ? AND timeframe = ? "
+            "AND bar_time = ? AND state = 'claimed'",
+            state, self._moment(), key.instance, key.timeframe, stamp(key.bar_time),
+        )  # fmt: skip
+
+    def _unfinished(self, instance: str, timeframe: str) -> list[tuple[datetime, str]]:
+        """Return bar time and state of what is claimed or released, oldest first."""
+        rows = self._tuples(
+            "SELECT bar_time, state FROM ticks WHERE instance = ? AND timeframe = ? "
+            "AND state IN ('claimed', 'released') ORDER BY bar_time",
             instance, timeframe,
         )  # fmt: skip
-        return [(parse(row["bar_time"]), int(row["epoch"])) for row in rows]
+        return [(parse(bar_time), state) for bar_time, state in rows]
 
     def _newest_finished(
         self, instance: str, timeframe: str, upto: datetime | None = None
@@ -283,18 +262,10 @@ class ClaimStore(Store):
         last = "~" if upto is None else stamp(upto - duration(timeframe))
         row = self._row(
             "SELECT bar_time FROM ticks WHERE instance = ? AND timeframe = ? "
-            "AND state <> 'claimed' AND bar_time <= ? ORDER BY bar_time DESC LIMIT 1",
+            "AND state IN ('done', 'skipped') AND bar_time <= ? ORDER BY bar_time DESC LIMIT 1",
             instance, timeframe, last,
         )  # fmt: skip
         return parse(row["bar_time"]) if row else None
-
-    def _write_claim(self, key: TickKey, epoch: int) -> None:
-        self._change(
-            "INSERT OR REPLACE INTO ticks (instance, timeframe, bar_time, close_time, state, "
-            "epoch, reason, detail, at) VALUES (?, ?, ?, ?, 'claimed', ?, '', '', ?)",
-            key.instance, key.timeframe, stamp(key.bar_time),
-            stamp(key.close_time), epoch, self._moment(),
-        )  # fmt: skip
 
     # --- the desk -------------------------------------------------------------------------------
 
@@ -339,16 +310,6 @@ class ClaimStore(Store):
         )  # fmt: skip
 
 
-def claim_lost(key: TickKey, epoch: int) -> StoreUnavailable:
-    """Return what a tick raises whose claim another desk has taken over."""
-    return StoreUnavailable(f"claim lost: {key.text} is not epoch {epoch}'s any more")
-
-
-def lives(row: Mapping[str, Any], now: datetime, longest: timedelta = LONGEST_LEASE) -> bool:
-    """Return whether the holder of a lease still has it (owner, expires_at, renewed_at).
-
-    A lease that would last longer than `longest` is damaged: nobody waits for its end.
-    """
-    renewed, expires = parse(row["renewed_at"]), parse(row["expires_at"])
-    ahead = renewed > now + CLOCK_SET_BACK  # by a clock that was wrong then
-    return bool(row["owner"]) and now < expires <= renewed + longest and not ahead
+def claim_lost(key: TickKey) -> StoreUnavailable:
+    """Return what a tick raises whose claim is not there any more."""
+    return StoreUnavailable(f"claim lost: {key.text} is not claimed any more")

@@ -56,8 +56,8 @@ def decide(
     database, instance, key = edges.database, inputs.instance, inputs.key
     figures = edges.route.figures(instance.id) if edges.route else {}  # files, and no lock held
     with edges.write(deadline):
-        # First: a desk that stood still may have been deposed, and its tick run by another one.
-        database.require_claim(key, edges.epoch)
+        # First: a desk whose lock was deleted may find its tick run by another one.
+        database.require_claim(key)
         if stored and edges.recorded:
             looked = {"path": inputs.before["path"], "looked": inputs.before["signal_event"]}
             inputs = replace(inputs, before={**database.standing(instance.id), **looked})
@@ -117,7 +117,7 @@ def decide(
         database.write_calls(key, debated.deliberation.calls)
         if debated.picture is not None:
             database.store_picture(debated.picture)
-        database.finish_tick(key, edges.epoch)
+        database.finish_tick(key)
         # Inside the transaction: the next one of the close may begin as soon as this one ends.
         stored.add(key)
         failpoint("finished")

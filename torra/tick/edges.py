@@ -93,7 +93,6 @@ class TickDeps:
     submit: Submit | None
     provider: str
     clock: Clock
-    epoch: int
     on_event: Callable[[str, dict[str, Any]], None] | None = None
     account: Payer | None = None
     picture: Callable[[], bytes | None] | None = None
@@ -151,7 +150,7 @@ class TickDeps:
         if not signal_bridge.waits(self.database, instance.id):
             return
         with self.database.transaction():
-            self.database.require_lease(self.epoch)
+            self.database.require_desk()
             state = self.trading_state()
             signal_bridge.publish_pending(
                 self.database,

@@ -65,8 +65,8 @@ def look(
     # Before the paper bridge moves: a replay starts from this and lives through the same bars.
     before = edges.database.standing(instance.id) if edges.recorded else {}
     with edges.write(deadline):
-        # First: the feed may have taken so long that another desk has taken the tick over.
-        edges.database.require_claim(key, edges.epoch)
+        # First: the feed may have taken so long that the desk has lost its lock meanwhile.
+        edges.database.require_claim(key)
         edges.window.keep(key.timeframe, bars)
         if edges.route is None:
             edges.publish(instance)  # a halt since the last tick takes back what waits for a fill

@@ -4,11 +4,10 @@ Each turn it looks at the kill switch, books what the bridges report, compares t
 may be sent, and lets proposals expire. Ticks send for themselves too, at once. One lock for each
 bridge keeps the two apart.
 
-The bridges are opened anew whenever the desk sets to work, so that they know what another desk has
-done meanwhile. They are let go when it stands by; without the lease nothing is touched. A bridge
-whose books were not compared since then is sent nothing: start-up is recovery. Nothing that fails
-here ends the courier: it is logged, the signal waits, and the next turn tries again. A database
-that is broken halts the desk.
+The bridges are opened when the desk sets to work. Without the desk's lock nothing is touched. A
+bridge whose books were not compared since then is sent nothing: start-up is recovery. Nothing that
+fails here ends the courier: it is logged, the signal waits, and the next turn tries again. A
+database that is broken halts the desk.
 """
 
 from __future__ import annotations
@@ -116,13 +115,11 @@ class Courier:
         open_bridges: Callable[[], Mapping[str, Bridge]],
         kill_switch: KillSwitch,
         clock: Callable[[], Clock],
-        ours: Callable[[], bool] = lambda: True,
     ) -> None:
         self._database = database
         self._addressees = {item.instance.id: item for item in addressees}
         self._open_bridges = open_bridges
         self._lines: dict[str, BridgeSession] = {}
-        self._ours = ours
         self._kill_switch = kill_switch
         self._clock = clock
         self._looked_at_hands = -math.inf
@@ -152,7 +149,7 @@ class Courier:
         self._lines = {name: BridgeSession(bridge) for name, bridge in self._open_bridges().items()}
 
     def rest(self) -> None:
-        """Stop walking and let the bridges go: another desk holds the lease, or this one closes."""
+        """Stop walking and let the bridges go."""
         self._ended.set()
         thread, self._thread = self._thread, None
         # A thread cannot join itself.
@@ -173,11 +170,11 @@ class Courier:
     # --- a turn -----------------------------------------------------------------------------------
 
     def turn(self) -> None:
-        """Do everything once; never raises. Without the lease it does nothing."""
+        """Do everything once; never raises. Without the desk's lock it does nothing."""
         self._try("the turn", self._turn)
 
     def _turn(self) -> None:
-        if not self._ours():
+        if not self._database.fence():
             return
         self._try("kill switch", self._kill_switch.keep)
         for name, line in list(self._lines.items()):
@@ -189,14 +186,14 @@ class Courier:
     def send(self, instance: str) -> None:
         """Send what an instance has to send now; its tick calls this. May raise."""
         line = self._line(instance)
-        if line is not None and self._ours():
+        if line is not None and self._database.fence():
             with line.lock:
                 self._send(line, instance)
 
     def settle(self, instance: str) -> None:
         """Book what has been reported for an instance; its tick calls this. May raise."""
         line = self._line(instance)
-        if line is not None and self._ours():
+        if line is not None and self._database.fence():
             with line.lock:
                 self._take(line)
 
@@ -264,7 +261,7 @@ class Courier:
 
     def _take(self, line: BridgeSession) -> bool:
         now = self._clock().real_now()
-        return bool(signal_bridge.take_reports(self._database, line.bridge, self._ours, now=now))
+        return bool(signal_bridge.take_reports(self._database, line.bridge, now=now))
 
     def _compare(self, line: BridgeSession, name: str) -> None:
         from torra.trading import settlement  # noqa: PLC0415 - a desk on paper has nothing to settle
@@ -296,7 +293,6 @@ class Courier:
             self._order,
             now=self._clock().now,
             stopped=self._stopped,
-            ours=self._ours,
             health=partial(_health, line),
             instance=instance,
         )
@@ -389,14 +385,12 @@ class Courier:
 
     @contextmanager
     def _fenced(self) -> Iterator[None]:
-        """Begin a transaction of the desk that holds the lease; raises StoreUnavailable.
+        """Begin a transaction of the desk; raises StoreUnavailable without its lock.
 
-        Asked inside: a courier that stood still since its turn began may have been deposed, and
-        what it has read may be old.
+        Asked inside: a courier may have stood still since its turn began.
         """
         with self._database.transaction():
-            if not self._ours():
-                raise StoreUnavailable("another desk holds the lease by now: nothing is written")
+            self._database.require_desk()
             yield
 
     def _on(self, channel: str | None) -> list[RoutedInstance]:

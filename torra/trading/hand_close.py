@@ -144,7 +144,7 @@ def move_stop(
         names = ("sid", "instance", "stop", "expires")
         document = {**{name: row[name] for name in names}, "opening": held.signal_id}
         return CommandResult(
-            {**document, "from": held.stop, "desk_runs": _runs(reach)},
+            {**document, "from": held.stop, "desk_runs": reach.database.desk_runs()},
             {"stop": held.stop},
             {"stop": price, "signal": row["sid"]},
         )
@@ -344,16 +344,10 @@ def _done(reach: CommandContext, found: Iterable[CloseResult]) -> CommandResult:
     refused = "; ".join(one["why"] for one in positions if one["step"] == "REFUSED")
     document = {
         "positions": positions,
-        "desk_runs": _runs(reach),
+        "desk_runs": reach.database.desk_runs(),
         "trading": reach.database.trading_state(),
     }
     return CommandResult(document, {}, after, refused)
-
-
-def _runs(reach: CommandContext) -> bool:
-    """Return whether a desk is at work on this database."""
-    lease = reach.database.lease()
-    return bool(lease and lease["alive"])
 
 
 def _movable_position(reach: CommandContext, opening: Mapping[str, Any]) -> Position:

@@ -26,6 +26,10 @@ class Outbox(ABC):
         """Begin a transaction, waiting so long for another writer, or join the open one."""
 
     @abstractmethod
+    def require_desk(self) -> None:
+        """Raise StoreUnavailable unless this process may write as the desk (torra.desk_lock)."""
+
+    @abstractmethod
     def enqueue_signal(self, row: Mapping[str, Any]) -> bool:
         """Write a new signal; False when its id is there already."""
 

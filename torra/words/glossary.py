@@ -453,12 +453,6 @@ DESK: Final = (
     ),
     Entry("Shadow", "Agents are asked and recorded, and nothing they say counts."),
     Entry(
-        "Standby",
-        "Another process runs this desk; this one only shows it.",
-        "The other holds the lease of the database, which this one takes when it runs out.",
-        "word-standby",
-    ),
-    Entry(
         "Job",
         "Work that takes minutes, such as a replay, done beside the desk one after the other.",
         "The same request is one job while it waits or runs. A job whose desk or process has gone "

@@ -80,7 +80,7 @@ BADGES: Final[Mapping[str, Badge]] = {
     "ACTIVE": Badge("●", "ACTIVE", "note"),
     "REDUCING": Badge("◐", "REDUCING", "warn"),
     "HALTED": Badge("⊘", "HALTED", "alert"),
-    "STANDBY": Badge("○", "STANDBY", "warn"),
+    "STOPPED": Badge("○", "STOPPED", "warn"),
     "VETO": Badge("⊘", "VETO", "alert"),
     "DECLINED": Badge("⊘", "DECLINED", "alert"),
     "DEGRADED": Badge("◍", "DEGRADED", "warn"),
@@ -336,7 +336,7 @@ MEASURED: Final[Mapping[str, tuple[str, str]]] = {
 
 ROLES: Final[Mapping[str, str]] = {
     "ACTIVE": "runs the ticks",
-    "STANDBY": "stands by",
+    "STOPPED": "does not run",
     "HOSTED": "your scorer",
 }
 """What a desk's role means: the word ACTIVE alone reads like the trading state beside it."""

@@ -350,11 +350,8 @@ FEEDS: Final = {
 
 def first_tick(streams: Sequence[StreamStatus], desk: DeskStatus, feed: str | None = None) -> str:
     """Return why no tick has run yet, and what the first one needs."""
-    if desk.role == "STANDBY":
-        return (
-            "No tick yet: this desk stands by. The one that holds the lease runs them, "
-            "or this one when the lease runs out."
-        )
+    if desk.role == "STOPPED":
+        return "No tick yet: no desk works on this home. Start one: torra run."
     if damaged := [stream for stream in streams if stream.damaged]:
         return (
             f"The record of the newest tick is damaged: {figures.sanitize(damaged[0].damaged)}. "

@@ -102,7 +102,7 @@ def strip(desk: DeskStatus) -> Cells:
             )
         ),
         "banner.demo": showing(desk.demo),
-        "banner.standby": showing(desk.role == "STANDBY"),
+        "banner.stopped": showing(desk.role == "STOPPED"),
         "banner.reducing": showing(trading == "REDUCING"),
         "banner.halted": showing(trading == "HALTED"),
         "banner.failing": showing(desk.failing),

@@ -36,6 +36,7 @@ from torra.desk.models import call_words
 from torra.desk.outlook import subject_of
 from torra.desk.promotion import EARNED, PromotionSubject, next_look, standing_of
 from torra.desk.self_check import HELD_UP, UNSENT, CheckResult
+from torra.desk.watches import desk_sign
 from torra.errors import ConfigError, SchemaMismatch
 from torra.evidence.company_facts import ANNUAL, FIGURES
 from torra.evidence.company_figures import REPORT_DELAY
@@ -67,7 +68,7 @@ LEVELS: Final = ("alert", "warn", "unknown", "note", "ok")
 """Levels of a sign, the worst first."""
 
 SKEW: Final = timedelta(seconds=30)
-"""A lease renewed this far in the future was renewed by another clock than this one."""
+"""A sign of life this far in the future was given by another clock than this one."""
 
 OLD_NOTE: Final = timedelta(minutes=3)
 """A bridge's state is stored every minute (trading.courier); an older one is of a dead desk."""
@@ -216,15 +217,15 @@ def swarms(behind: PageContext, kept: LruCache[Flagged]) -> Iterator[Sign]:
 
 
 def scheduler(behind: PageContext, now: datetime) -> Iterator[Sign]:
-    """Yield the lease and its holder, the state of the clocks, and each instance's next wake."""
-    lease = behind.database.lease()
-    yield _lease(behind, lease, now)
-    ahead = parse(lease["renewed_at"]) - now if lease else timedelta()
+    """Yield the desk and its process, the state of the clocks, and each instance's next wake."""
+    run = behind.database.desk_run()
+    yield _desk(behind, run, now)
+    ahead = parse(run["seen_at"]) - now if run else timedelta()
     # a desk that only looks has no timers and cannot be settling
     jumped = bool(getattr(behind.desk, "settling", False))
-    # real clocks only move on: a renewal ahead of now means that one of the two was set
+    # real clocks only move on: a sign ahead of now means that one of the two was set
     if ahead > SKEW:
-        told = f"the lease was renewed {figures.span(ahead.total_seconds())} in the future"
+        told = f"the desk was seen {figures.span(ahead.total_seconds())} in the future"
         yield Sign(
             "clock", "warn", told, "set the clock of this machine, then start the desk again"
         )
@@ -237,26 +238,19 @@ def scheduler(behind: PageContext, now: datetime) -> Iterator[Sign]:
     yield from _wakes(behind, now)
 
 
-def _lease(behind: PageContext, lease: Mapping[str, Any] | None, now: datetime) -> Sign:
+def _desk(behind: PageContext, run: Mapping[str, Any] | None, now: datetime) -> Sign:
     start = "start the desk: torra run"
-    if lease is None:
-        if behind.settings.instances:
-            level, told = "warn", "no desk has worked on this database yet"
-        else:
-            level, told, start = "ok", "no desk runs here: other scorers ask, and decide", ""
-        return Sign("lease", level, told, start)
-    epoch = f"epoch {lease['epoch']}"
-    # a desk that only looks tries for no lease
+    if run is None and behind.settings.instances:
+        return Sign("desk", "warn", "no desk has worked on this database yet", start)
+    if run is None:
+        return Sign("desk", "ok", "no desk runs here: other scorers ask, and decide")
+    # a desk that only looks writes nothing of its own
     if held_up := getattr(behind.desk, "held_up", ""):
-        return Sign("lease", "alert", held_up, HELD_UP)
-    since = f"renewed {figures.span((now - parse(lease['renewed_at'])).total_seconds())} ago"
-    if not lease["owner"]:
-        return Sign("lease", "alert", f"given back ({epoch}): no desk runs", start)
-    if parse(lease["expires_at"]) <= now:
-        return Sign("lease", "alert", f"run out ({epoch}, {since}): no desk runs", start)
-    if getattr(behind.desk, "epoch", None) == lease["epoch"]:
-        return Sign("lease", "ok", f"this process works, {epoch}, {since}")
-    return Sign("lease", "note", f"another process works, {epoch}, {since}; this one looks on")
+        return Sign("desk", "alert", held_up, HELD_UP)
+    state, told = desk_sign(run, locked=behind.database.desk_runs(), now=now)
+    if state == "works":
+        return Sign("desk", "ok", told)
+    return Sign("desk", "alert", told, HELD_UP if state == "silent" else start)
 
 
 def _wakes(behind: PageContext, now: datetime) -> Iterator[Sign]:
@@ -265,12 +259,8 @@ def _wakes(behind: PageContext, now: datetime) -> Iterator[Sign]:
     for name, (following, last) in (tell() if callable(tell) else {}).items():
         before = f"last {figures.moment(last.isoformat(), seconds=True)}" if last else "never yet"
         if following is None:
-            # a desk that stands by sets no timers: only an active one must have them
-            stands = behind.desk.active
-            yield Sign(
-                f"wakes {name}", "alert" if stands else "note", f"no timer is set; {before}",
-                "start the desk again: torra run" if stands else "",
-            )  # fmt: skip
+            remedy = "start the desk again: torra run"
+            yield Sign(f"wakes {name}", "alert", f"no timer is set; {before}", remedy)
             continue
         wait = figures.countdown((following - now).total_seconds())
         yield Sign(f"wakes {name}", "ok", f"next in {wait} real time; {before} (desk time)")

@@ -80,9 +80,7 @@ class JobsShown(NamedTuple):
 
 def shown(rows: Sequence[Row]) -> JobsShown:
     """Return jobs as a page shows them."""
-    from torra.jobs import asking  # noqa: PLC0415  a page alone must not load the desk
-
-    works = asking.works(backing().database)
+    works = backing().database.desk_runs()
     cells = {name: cell for row in rows for name, cell in _cells(row).items()}
     version = " ".join(f"{row['id']}:{row['state']}:{row['cancel']}" for row in rows)
     waits = any(row["state"] not in states.FINAL for row in rows)
@@ -170,7 +168,7 @@ def start_replay() -> ResponseReturnValue:
             if field not in REQUEST:
                 raise
             return CommandOutcome("failed", f"{field}: {why}", more={"field": field})
-        return queued(done, works=asking.works(known.database))
+        return queued(done, works=known.database.desk_runs())
 
     return command("job", "replay", run, back=url_for(".replays"))
 
@@ -184,7 +182,7 @@ def cancel(number: str) -> ResponseReturnValue:
     def run() -> CommandOutcome:
         database = backing().database
         done = asking.cancel(database, wanted, person())
-        told = asking.cancelled_line({**done.document, "desk_runs": asking.works(database)})
+        told = asking.cancelled_line({**done.document, "desk_runs": database.desk_runs()})
         return CommandOutcome(
             "accepted" if done.document["stops"] else "done",
             told,
@@ -225,7 +223,7 @@ def _document(rows: Sequence[Row]) -> dict[str, Any]:
     from torra.jobs import asking  # noqa: PLC0415
 
     return {
-        "desk_runs": asking.works(backing().database),
+        "desk_runs": backing().database.desk_runs(),
         "jobs": [asking.shown(row) for row in rows],
     }
 

@@ -3,8 +3,8 @@
 A save changes a file, and the desk takes the whole file. The file may differ from the running
 profile by more than was saved: by somebody else's change for the next start. So both are compared,
 and nothing is handed over that this visitor may not change. The audit entry says what ran and what
-the file says instead. A desk that cannot take the file, or stands by, goes on as it is, and the
-answer says when the file takes effect.
+the file says instead. A desk that cannot take the file goes on as it is, and the answer says when
+the file takes effect.
 """
 
 from __future__ import annotations
@@ -77,21 +77,13 @@ def apply_profile(known: PageContext, shelf: ProfileBook, name: str, may: May) -
         gaps = {user: found for user in users if (found := gap(known, user, newest))}
         if known.adopt is None:
             return Adopted("accepted", f"{LATER}.", gaps)
-        if stop := _stopped(known, gaps, may):
+        if stop := _withheld(gaps, may):
             return Adopted("accepted", stop, gaps)
         try:
             known.adopt(name, newest)
         except (ConfigError, StoreUnavailable) as error:
             return Adopted("accepted", f"{LATER}: {error}", gaps)
         return _taken(known, users, newest, gaps)
-
-
-def _stopped(known: PageContext, gaps: Mapping[str, Sequence[Change]], may: May) -> str:
-    """Return why the desk does not take the file now; "" if it does."""
-    if not known.desk.active:
-        later = "when this desk takes over, or at the next start of the one that works"
-        return f"It takes effect {later}."
-    return _withheld(gaps, may)
 
 
 def _taken(

@@ -196,8 +196,8 @@ def _start_watch(known: PageContext, practice: Practice) -> None:
 def _watch(known: PageContext, practice: Practice) -> None:
     """End a practice with the first decision of a person, or after its time.
 
-    Tries until every profile is back, or until the desk works no more: one that takes over reads
-    the files anew.
+    Tries until every profile is back, or until the desk works no more: the next one reads the files
+    anew.
     """
     said = ""
     while going(known) is practice:

@@ -52,7 +52,7 @@ def start(name: str, base: Values) -> ResponseReturnValue:
             asked["days"] = _days(said["days"])
         known = backing()
         done = asking.ask(known.database, known.home, SETTINGS, asked, person())
-        return jobs.queued(done, works=asking.works(known.database))
+        return jobs.queued(done, works=known.database.desk_runs())
 
     back = f"{url_for('torra_agents.profile', name=name)}#tried"
     return command("job", KIND, run, back=back)

@@ -23,7 +23,7 @@ class DeskStatus:
     """The state of the desk.
 
     `rate` is how many times faster than real time it lives, None in real time. `role` is ACTIVE,
-    STANDBY, or HOSTED where there are the streams of other scorers alone. `cost_hour` and `ceiling`
+    STOPPED, or HOSTED where there are the streams of other scorers alone. `cost_hour` and `ceiling`
     are USD, `failing` has a line for each model whose calls fail. `waiting_by` is how many
     proposals wait for a person, by instance.
     """

@@ -113,7 +113,7 @@ class RunningDesk(Protocol):
 
     @property
     def clock(self) -> clocks.Clock:
-        """The desk's clock; a desk that takes over goes on with another one."""
+        """The desk's clock; a start goes on with another one."""
         ...
 
     @property
@@ -123,7 +123,7 @@ class RunningDesk(Protocol):
 
     @property
     def active(self) -> bool:
-        """Whether this process holds the lease."""
+        """Whether a desk works: that of this process, or, for one that looks, any."""
         ...
 
 
@@ -142,7 +142,7 @@ class DatabaseView:
 
     @property
     def _clock(self) -> clocks.Clock:
-        return self._desk.clock  # a desk that takes over goes on with another clock
+        return self._desk.clock  # a start goes on with another clock
 
     def _profile(self, one: Instance) -> Profile:
         if is_hosted(one.id):
@@ -185,7 +185,7 @@ class DatabaseView:
     def _role(self) -> str:
         if self._desk.active:
             return "ACTIVE"
-        return "STANDBY" if self._settings.instances else "HOSTED"
+        return "STOPPED" if self._settings.instances else "HOSTED"
 
     def overview(self) -> Overview:
         """Return every instance with its streams."""

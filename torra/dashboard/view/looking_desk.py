@@ -1,9 +1,9 @@
 """A desk that only looks: the source of the pages in a host's process, where no desk runs.
 
 It reads from a home what the desk's own process stored: the profiles that were applied last, the
-lease, and the desk's clock. It starts nothing and claims nothing, and writes only what a person
-orders on a page. While a desk works, this clock runs at the desk's pace. While none does, time
-stands still where the last one stopped, and the pages say that nothing runs.
+desk's signs of life, and its clock. It starts nothing and claims nothing, and writes only what a
+person orders on a page. While a desk works, this clock runs at the desk's pace. While none does,
+time stands still where the last one stopped, and the pages say that nothing runs.
 """
 
 from __future__ import annotations
@@ -54,9 +54,8 @@ class LookingDesk:
 
     @property
     def active(self) -> bool:
-        """Whether some desk holds the lease now."""
-        row = self._database.lease()
-        return bool(row and row["alive"])
+        """Whether some desk works on the home now."""
+        return self._database.desk_runs()
 
     @property
     def clock(self) -> Clock:
@@ -64,14 +63,14 @@ class LookingDesk:
         # only the sample has a clock of its own; every other desk lives in real time
         if not self._sample:
             return self._system
-        stood, row = self._database.desk_time(), self._database.lease()
+        stood, run = self._database.desk_time(), self._database.desk_run()
         if stood is None:
             return self._system
-        if not row or not row["alive"] or row["desk_time"] is None:
+        if run is None or run["desk_time"] is None or not self.active:
             return _Stopped(stood)
-        # its last renewal, carried on at the pace of the sample
-        since = self._system.real_now() - parse(row["renewed_at"])
-        return Scaled(parse(row["desk_time"]) + since * SAMPLE_RATE, SAMPLE_RATE)
+        # its last sign of life, carried on at the pace of the sample
+        since = self._system.real_now() - parse(run["seen_at"])
+        return Scaled(parse(run["desk_time"]) + since * SAMPLE_RATE, SAMPLE_RATE)
 
     @property
     def setups(self) -> Mapping[str, ReadOnlyDesk]:
@@ -115,7 +114,7 @@ def look_at(home: Path) -> tuple[DeskSettings, Database, LookingDesk]:
         )
     settings = load_desk(home)
     database = open_home(home)
-    if not has_desk(home) and (ours or database.hosted_streams()) and not database.lease():
+    if not has_desk(home) and (ours or database.hosted_streams()) and not database.desk_run():
         # Without a desk.json a desk would be the demo's, and none has run here.
         settings = settings.model_copy(update={"instances": ()})
     return settings, database, LookingDesk(home, settings, database)

@@ -1,6 +1,6 @@
 """The desk's reviewer: the thread that has closed trades reviewed.
 
-It sets to work with the lease and rests without it. It looks for trades that ended within a day and
+It works where the desk has its lock. It looks for trades that ended within a day and
 sends one call in SPACING seconds at most. One call is under way at a time, on the vendors' loop and
 with a provider of its own, so a vendor that hangs holds this thread alone: no worker, no list of
 vendors that are down, and no connection that a tick could be short of. Nothing here raises into the
@@ -64,11 +64,10 @@ class Reviewer:
         vendors: Vendors,
         watched: Callable[[], Iterable[tuple[Instance, Profile]]],
         clock: Callable[[], Clock],
-        ours: Callable[[], bool],
     ) -> None:
-        """Begin at rest; `watched` and `clock` are those of now, `ours` asks the lease."""
+        """Begin at rest; `watched` and `clock` are those of now."""
         self._database, self._vendors = database, vendors
-        self._watched, self._clock, self._ours = watched, clock, ours
+        self._watched, self._clock = watched, clock
         self._roused, self._ended = threading.Event(), threading.Event()
         self._thread: threading.Thread | None = None
         self._next = 0.0
@@ -91,7 +90,7 @@ class Reviewer:
         self._roused.set()
 
     def rest(self) -> None:
-        """Stop: another desk holds the lease, or this one closes; a call is left behind."""
+        """Stop: this desk closes; a call is left behind."""
         self._ended.set()
         self._roused.set()
         thread, self._thread = self._thread, None
@@ -127,7 +126,7 @@ class Reviewer:
         for lesson, paying in self._due(asking):
             if paying.name in passed:
                 continue
-            if not self._ours():
+            if not self._database.fence():
                 break
             found = review_now(lesson, paying, asking)
             self._tell(lesson, found)

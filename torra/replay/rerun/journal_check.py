@@ -49,6 +49,7 @@ WHY_LEFT: Final = {
     "not_run": "run again they ended as no tick",
     "unrecorded": "done without a record",
     "claimed": "under way",
+    "released": "given back before their end",
     "skipped": "skipped then: there is nothing to run again",
 }
 """Why ticks were not run again."""

@@ -223,7 +223,6 @@ def _again(
     since = record.before.signal_event
     steps = source.signal_steps(instance.id, since, after.event) if after else []
     past.enter(source, record, clock, steps, inputs.stored_at)
-    held = past.lease()
     silent = nobody_asked(record, told)
     edges = TickDeps(
         database=past,
@@ -231,7 +230,6 @@ def _again(
         submit=None if silent else provider.submit,
         provider=provider.name,
         clock=clock,
-        epoch=held["epoch"] + 1 if held else 1,
         account=ThenPayer(told),
         picture=lambda: source.picture(record.picture) if record.picture else None,
         news=news_of_then(source, record),

@@ -248,7 +248,6 @@ class _World:
             rules.submit,
             rules.name,
             clock,
-            1,
             outside=self.outlook.outside_of(instance, profile),
             lessons=self.recall,
             companions=self.outlook.companions_of(),

@@ -204,8 +204,6 @@ def _tick(
     database.rewind(instance.id, as_of, timeframe)
     window = LiveWindow(instance, feed, database)
     window.fill(as_of)
-    held = database.lease()
-    epoch = held["epoch"] + 1 if held else 1  # in the copy no desk lives
     past = ExpertsPast(database)
     past.prepare([(instance, profile, voice.name, feed)], as_of, within=COUNTING)
     edges = TickDeps(
@@ -214,7 +212,6 @@ def _tick(
         voice.submit,
         voice.name,
         clock,
-        epoch,
         account=account,
         news=outlook.news(instance, profile),
         events=outlook.events(instance, profile),

@@ -10,19 +10,14 @@ The arm that takes longest begins first (`Ahead`), so that no processor is left 
 from __future__ import annotations
 
 import os
-import sqlite3
 from collections.abc import Mapping
-from contextlib import closing, suppress
+from contextlib import suppress
 from dataclasses import dataclass, field
 from math import ceil
 from pathlib import Path
 from typing import Final
 
-from torra.clock import System
-from torra.errors import MALFORMED, TorraError
-from torra.home import DATABASE
-from torra.store.connection import connect_reader
-from torra.store.ticks import lives
+from torra.desk_lock import is_locked
 
 CGROUP: Final = Path("/sys/fs/cgroup/cpu.max")
 """What a container may use: microseconds of processor time, and of what period, or "max"."""
@@ -76,7 +71,7 @@ class Ahead:
 
 def cores(home: Path, asked: int | None) -> Cores:
     """Return how many processes work for a home; `asked` is the number that a person named."""
-    beside = desk_runs(home)
+    beside = is_locked(home)
     return Cores(asked or max(1, usable() - beside), beside, asked is not None)
 
 
@@ -89,15 +84,3 @@ def usable() -> int:
         most, period = CGROUP.read_text(encoding="ascii").split()
         found = min(found, ceil(int(most) / int(period)))
     return max(1, found)
-
-
-def desk_runs(home: Path) -> bool:
-    """Return whether a desk holds the lease of a home; changes nothing, and makes no database."""
-    if not (home / DATABASE).is_file():
-        return False
-    # A database that cannot be read has no desk that works on it.
-    with suppress(sqlite3.Error, TorraError, *MALFORMED):
-        with closing(connect_reader(home / DATABASE)) as db:
-            found = list(db.query("SELECT owner, renewed_at, expires_at FROM lease WHERE id = 1"))
-        return any(lives(row, System().real_now()) for row in found)
-    return False
