@@ -27,7 +27,6 @@ from torra.home import (
     DATABASE,
     DESK,
     HALT,
-    INIT_NOTE,
     LIVED,
     PAGES,
     PRICES,
@@ -54,7 +53,7 @@ PATTERNS: Final = (
 NAMED: Final = (("events", "calendar"), ("news", "file"))
 """Where a profile names another file of the home."""
 
-OWN: Final = (ACCESS, ACCESS_LOCK, BACKUP_FOLDER, MARK, INIT_NOTE, LIVED, PAGES)
+OWN: Final = (ACCESS, ACCESS_LOCK, BACKUP_FOLDER, MARK, LIVED, PAGES)
 """Names that Torra alone writes in a home; a profile can bring none of them, nor any name that
 begins as the database's."""
 
