@@ -42,7 +42,7 @@ mirrored panel. (docs/debate.md, "Disagreement and conviction".)
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, fields, is_dataclass, replace
 from math import floor, fsum
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple
@@ -143,20 +143,6 @@ class Panel:
         """Return how far the desk agrees with a BUY or SELL; in full with anything else."""
         return {"BUY": self.buy, "SELL": self.sell}.get(side, IN_FULL)
 
-    def as_json(self) -> dict[str, Any]:
-        """Return the panel as JSON values."""
-        return {
-            "spread": dict(self.spread),
-            "pushes": dict(self.pushes),
-            "push": self.push,
-            "sided": self.sided,
-            "abstained": self.abstained,
-            "buy": asdict(self.buy),
-            "sell": asdict(self.sell),
-            "disagreements": list(self.disagreements),
-            "falsifiers": {name: list(ends) for name, ends in self.falsifiers.items()},
-        }
-
 
 NEUTRAL: Final = Panel(MappingProxyType(dict.fromkeys(VECTORS, 0.0)))
 """The panel of a tick on which nobody was to be asked, or everybody who was asked abstained."""
@@ -169,6 +155,17 @@ UNHELD: Final = AgentReport("arbiter", flags=("unheld",))
 
 UNHELD_RAW: Final = CONFIDENCE_WEIGHT["low"] * UNGROUNDED_WEIGHT
 """Most of raw where no debate was held: what the weakest word of an arbiter weighs."""
+
+
+def plain(value: Any) -> Any:
+    """Return a value as JSON has it: rows by their fields, tuples as lists."""
+    if hasattr(value, "_asdict"):
+        value = value._asdict()
+    elif is_dataclass(value):
+        value = {part.name: getattr(value, part.name) for part in fields(value)}
+    if isinstance(value, Mapping):
+        return {name: plain(item) for name, item in value.items()}
+    return [plain(item) for item in value] if isinstance(value, tuple | list) else value
 
 
 # --- scores ---------------------------------------------------------------------------------------

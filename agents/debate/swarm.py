@@ -30,10 +30,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from itertools import combinations
 from math import fsum
-from typing import Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from agent_config import (
     FIRST_OTHERS,
@@ -54,11 +54,14 @@ from ..contracts import (
     Feature,
     GateRuling,
     OfficerReason,
+    Role,
 )
 from ..evidence import trust
 from ..features import number
-from .debate import DebateState
-from .scoring import APART_FROM, CountedReport
+from .scoring import APART_FROM, CountedReport, plain
+
+if TYPE_CHECKING:
+    from .debate import DebateState
 
 REGIME: Final = "market.regime"
 
@@ -74,7 +77,6 @@ CLAIMED: Final = 2
 LEAN_DECIMALS: Final = 4
 """Decimals with which the judge is shown the lean."""
 
-NAMES: Final[Mapping[int, str]] = {1: "LONG", -1: "SHORT", 0: "NONE"}
 ORDERS: Final[Mapping[str, str]] = {"LONG": "BUY", "SHORT": "SELL"}
 
 BINS: Final = 10
@@ -131,31 +133,22 @@ class Directive:
 
 
 @dataclass(frozen=True, slots=True)
-class BoardStance:
-    """One expert on the board: its stance in [-0.3, +0.3], its trust, its weight here.
-
-    `anomaly` is what it calls odd, "" for nothing.
-    """
+class ExpertStance:
+    """Where an expert stands: its stance in [-0.3, +0.3], its side, its trust, its weight here."""
 
     agent: str
     stance: float
+    side: str
     trust: float
     weight: float
-    cites: tuple[Evidence, ...] = ()
-    anomaly: str = ""
-
-    @property
-    def side(self) -> int:
-        """+1 for higher prices, -1 for lower ones, 0 for neither."""
-        return _sign(self.stance)
 
 
 @dataclass(frozen=True, slots=True)
 class Conflict:
-    """Two experts that lean opposite ways, the one for higher prices first."""
+    """Two experts that lean opposite ways, with the first facts that each cites."""
 
-    above: str
-    below: str
+    long: str
+    short: str
     strength: float
     claims: Mapping[str, tuple[Evidence, ...]]
     settle: Settle
@@ -165,62 +158,21 @@ class Conflict:
 class Board:
     """What the experts say, side by side.
 
-    `lean` is the weighed sum of the stances, `agreed` the ids of facts by side that two or more
-    experts of it cite, `surest` the expert whose leaning word weighs most, "" for none.
+    `lean` is the weighed sum of the stances and `dominant` its side, `surest` the expert whose
+    leaning word weighs most, "" for none. `key_uncertainty` is what would settle the strongest
+    conflict, "" where no two experts conflict; `agreed` holds, by side, the ids of facts that two
+    or more experts of it cite.
     """
 
-    stances: tuple[BoardStance, ...] = ()
-    abstained: tuple[str, ...] = ()
-    lean: float = 0.0
-    agreed: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
-    conflicts: tuple[Conflict, ...] = ()
-    surest: str = ""
-    note: str = ""
-
-    @property
-    def dominant(self) -> str:
-        """LONG, SHORT or NONE."""
-        return NAMES[_sign(self.lean)]
-
-    @property
-    def key_uncertainty(self) -> str:
-        """What would settle the strongest conflict; "" where no two experts conflict."""
-        return self.conflicts[0].settle.says if self.conflicts else ""
-
-    def as_json(self) -> dict[str, Any]:
-        """Return the board as JSON values."""
-        return {
-            "stands": [
-                {
-                    "agent": row.agent,
-                    "stance": row.stance,
-                    "side": NAMES[row.side],
-                    "trust": row.trust,
-                    "weight": row.weight,
-                }
-                for row in self.stances
-            ],
-            "abstained": list(self.abstained),
-            "lean": self.lean,
-            "dominant": self.dominant,
-            "surest": self.surest,
-            "note": self.note,
-            "key_uncertainty": self.key_uncertainty,
-            "agreed": {NAMES[side]: list(ids) for side, ids in self.agreed.items() if ids},
-            "conflicts": [
-                {
-                    "long": row.above,
-                    "short": row.below,
-                    "strength": row.strength,
-                    "claims": {
-                        name: [cited._asdict() for cited in cites]
-                        for name, cites in row.claims.items()
-                    },
-                    "settle": row.settle._asdict(),
-                }
-                for row in self.conflicts
-            ],
-        }
+    stands: tuple[ExpertStance, ...]
+    abstained: tuple[str, ...]
+    lean: float
+    dominant: str
+    surest: str
+    note: str
+    key_uncertainty: str
+    agreed: Mapping[str, tuple[str, ...]]
+    conflicts: tuple[Conflict, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -241,7 +193,7 @@ class ExpectedValue:
     vetoes: str = ""
 
 
-EMPTY_BOARD: Final = Board()
+EMPTY_BOARD: Final = Board((), (), 0.0, "NONE", "", "", "", {}, ())
 
 
 @dataclass(frozen=True, slots=True)
@@ -282,8 +234,8 @@ class Swarm:
             "trust": dict(regime.trusted),
             "budget": self.budget,
             "storm": self.storm,
-            "board": self.board.as_json(),
-            "judgement": None if self.worth is None else asdict(self.worth),
+            "board": plain(self.board),
+            "judgement": plain(self.worth),
             "thin": self.thin,
         }
 
@@ -409,58 +361,73 @@ def bin_of(chance: float) -> int:
 def board(answers: Iterable[CountedReport], regime: Directive) -> Board:
     """Return the board of the experts that gave a report, under the directive of the regime."""
     reported = sorted(answers, key=lambda answer: answer.role.id)
-    stances = tuple(
-        _stance(answer, regime.trusted.get(answer.role.id, 1.0))
-        for answer in reported
-        if not answer.report.abstained
+    opinions = [answer for answer in reported if not answer.report.abstained]
+    stands = [_stance(*answer, regime.trusted.get(answer.role.id, 1.0)) for answer in opinions]
+    conflicts = _conflicts(stands, opinions)
+    words = {row.agent: row.weight * row.trust for row in stands}
+    lean = round(fsum(words[row.agent] * row.stance for row in stands), SCORE_DECIMALS) + 0.0
+    # By what its word weighs, then how far it leans, then by name; unrounded, 0.4 x 0.75 would
+    # weigh more than 0.3 x 1.
+    surest = min(
+        (
+            (-round(words[row.agent], SCORE_DECIMALS), -abs(row.stance), row.agent)
+            for row in stands
+            if row.stance
+        ),
+        default=("",),
+    )[-1]
+    cited = Counter(
+        (row.side, name)
+        for row, answer in zip(stands, opinions, strict=True)
+        for name in {point.id for point in answer.report.points_for}
     )
+    agreed = {
+        side: tuple(sorted(name for at, name in cited if at == side and cited[at, name] > 1))
+        for side in ORDERS
+    }
     disputed = f"{regime.regime}_disputed_{regime.reader}"
     return Board(
-        stances,
-        tuple(answer.role.id for answer in reported if answer.report.abstained),
-        round(fsum(s.weight * s.trust * s.stance for s in stances), SCORE_DECIMALS) + 0.0,
-        {side: _agreed(stances, side) for side in (1, -1)},
-        _conflicts(stances),
-        # By what its word weighs, then how far it leans, then by name; unrounded, 0.4 x 0.75 would
-        # weigh more than 0.3 x 1.
-        min(
-            (
-                (-round(s.weight * s.trust, SCORE_DECIMALS), -abs(s.stance), s.agent)
-                for s in stances
-                if s.side
-            ),
-            default=("",),
-        )[-1],
-        disputed if regime.disputed else regime.regime,
+        stands=tuple(stands),
+        abstained=tuple(a.role.id for a in reported if a.report.abstained),
+        lean=lean,
+        dominant=_side(lean),
+        surest=str(surest),
+        note=disputed if regime.disputed else regime.regime,
+        key_uncertainty=conflicts[0].settle.says if conflicts else "",
+        agreed={side: ids for side, ids in agreed.items() if ids},
+        conflicts=conflicts,
     )
 
 
-def with_board(context: DebateContext, made: Board) -> DebateContext:
-    """Return the context with the board among its evidence."""
-    features = {**context.features, **as_features(made, context.as_of)}
-    return replace(context, features=features)
+def with_board(
+    context: DebateContext, answers: Sequence[CountedReport], regime: Directive
+) -> DebateContext:
+    """Return the context with the board of the experts' reports among its evidence."""
+    odd = [f"{role.id}:{report.anomaly}" for role, report in answers if report.anomaly]
+    shown = as_features(board(answers, regime), context.as_of, " ".join(odd))
+    return replace(context, features={**context.features, **shown})
 
 
-def as_features(made: Board, as_of: str) -> dict[str, Feature]:
-    """Return the board as evidence for the judge."""
-    sides = Counter(row.side for row in made.stances)
+def as_features(made: Board, as_of: str, anomalies: str = "") -> dict[str, Feature]:
+    """Return the board as evidence for the judge; `anomalies` is what experts call odd."""
+    sides = Counter(row.side for row in made.stands)
     values: dict[str, float | str] = {
         # as it is shown: cited from the prompt, a small one would else be off by more than 1 %
         "lean": round(made.lean, LEAN_DECIMALS) + 0.0,
         "dominant": made.dominant,
         "surest": made.surest or "none",
-        "long": float(sides[1]),
-        "short": float(sides[-1]),
-        "neutral": float(sides[0]),
-        "agreed_long": float(len(made.agreed.get(1, ()))),
-        "agreed_short": float(len(made.agreed.get(-1, ()))),
+        "long": float(sides["LONG"]),
+        "short": float(sides["SHORT"]),
+        "neutral": float(sides["NONE"]),
+        "agreed_long": float(len(made.agreed.get("LONG", ()))),
+        "agreed_short": float(len(made.agreed.get("SHORT", ()))),
         "conflicts": float(len(made.conflicts)),
         "regime_note": made.note or "unknown",
     }
-    if odd := [f"{row.agent}:{row.anomaly}" for row in made.stances if row.anomaly]:
-        values["anomalies"] = " ".join(odd)
+    if anomalies:
+        values["anomalies"] = anomalies
     for place, row in enumerate(made.conflicts, start=1):
-        values[f"conflict_{place}"] = f"{row.above}:{row.below}"
+        values[f"conflict_{place}"] = f"{row.long}:{row.short}"
         values[f"settle_{place}"] = row.settle.feature
     features = {}
     for name, value in values.items():
@@ -469,8 +436,7 @@ def as_features(made: Board, as_of: str) -> dict[str, Feature]:
     return features
 
 
-def _stance(answer: CountedReport, weight: float) -> BoardStance:
-    role, report = answer
+def _stance(role: Role, report: AgentReport, weight: float) -> ExpertStance:
     scored = [
         (FOCUS_WEIGHT[role.focus[vector]], value)
         for vector, value in report.adjustments.items()
@@ -479,32 +445,27 @@ def _stance(answer: CountedReport, weight: float) -> BoardStance:
     whole = fsum(focus for focus, _ in scored)
     stance = fsum(focus * value for focus, value in scored) / whole if scored else 0.0
     stance, lent = round(stance, SCORE_DECIMALS) + 0.0, round(trust(report), SCORE_DECIMALS)
-    cites = tuple(Evidence(point.id, point.value) for point in report.points_for)
-    return BoardStance(role.id, stance, lent, weight, cites, report.anomaly)
+    return ExpertStance(role.id, stance, _side(stance), lent, weight)
 
 
-def _agreed(stances: Sequence[BoardStance], side: int) -> tuple[str, ...]:
-    cited = Counter(
-        name for row in stances if row.side == side for name in {cite.id for cite in row.cites}
-    )
-    return tuple(sorted(name for name, times in cited.items() if times > 1))
-
-
-def _conflicts(stances: Sequence[BoardStance]) -> tuple[Conflict, ...]:
+def _conflicts(
+    stands: Iterable[ExpertStance], opinions: Iterable[CountedReport]
+) -> tuple[Conflict, ...]:
+    points = {role.id: report.points_for[:CLAIMED] for role, report in opinions}
     conflicts = []
-    for pair in combinations((row for row in stances if abs(row.stance) >= APART_FROM), 2):
+    for pair in combinations((row for row in stands if abs(row.stance) >= APART_FROM), 2):
         above, below = sorted(pair, key=lambda row: -row.stance)
         if above.side == below.side:
             continue
         strength = above.trust * below.trust * (above.stance - below.stance)
-        claims = {row.agent: row.cites[:CLAIMED] for row in (above, below)}
-        settle = SETTLES.get(frozenset(claims), ANY)
-        conflicts.append(
-            Conflict(above.agent, below.agent, round(strength, SCORE_DECIMALS), claims, settle)
-        )
+        names = (above.agent, below.agent)
+        claims = {name: tuple(Evidence(p.id, p.value) for p in points[name]) for name in names}
+        settle = SETTLES.get(frozenset(names), ANY)
+        conflicts.append(Conflict(*names, round(strength, SCORE_DECIMALS), claims, settle))
     conflicts.sort(key=lambda row: (-row.strength, *sorted(row.claims)))
     return tuple(conflicts[:CONFLICTS])
 
 
-def _sign(value: float) -> int:
-    return (value > 0.0) - (value < 0.0)
+def _side(value: float) -> str:
+    """Return LONG, SHORT or NONE."""
+    return "LONG" if value > 0.0 else "SHORT" if value < 0.0 else "NONE"

@@ -17,8 +17,7 @@ import pytest
 
 from agent_config import MODES
 from agent_framework import Fallback, blend, deliberate
-from agents.contracts import VECTORS, ModelUnavailable, SourceType
-from agents.debate import calls as model_calls
+from agents.contracts import VECTORS, ModelUnavailable, Prompt, SourceType
 from agents.debate import debate as debates
 from agents.debate import replies
 from agents.registry import AGENTS, Agent
@@ -280,20 +279,20 @@ def test_no_call_of_a_fallback_that_was_left_behind_is_ok(released: Event, tries
     assert record.calls[-1].status == "late"
 
 
-def test_no_call_is_made_after_its_stage() -> None:
-    provider = Scripted()
-    line = model_calls.ModelCalls(provider.submit, lambda: 0.0, settings().agents, 4)
-    stage = model_calls.Stage("analysts", 1, 1.0)
-    role = AGENTS["technical"].role
-    debate(provider)
-    request = provider.asked("technical")[0]
-    call = line.open(request, stage)
-    line.close(stage, [role.id])
-    line.settle(call, stage, "ok", "")
-    assert call.status == "timeout"
-    with pytest.raises(ModelUnavailable, match="deadline"):
-        line.open(request, stage)
-    assert line.calls == [call]
+def test_no_call_counts_after_its_stage() -> None:
+    provider, role, stage = Scripted(), AGENTS["technical"].role, debates.Stage("analysts", 1, 1.0)
+
+    def submit(request):
+        stage.closed = True
+        return provider.submit(request)
+
+    state = debates.DebateState((), settings().agents, submit, lambda: 0.0, 1.0, 0.0)
+    ask, prompt = debates.Conversation(state, role, context(), stage), Prompt("", "", "report")
+    for reason, asked in (("timeout", 1), ("deadline", 1)):
+        with pytest.raises(ModelUnavailable, match=reason):
+            ask.once(prompt, lambda reply, _: reply)
+        assert len(provider.requests) == len(state.calls) == asked
+    assert state.calls[0].status == "timeout"
 
 
 def test_a_retry_needs_as_much_time_as_the_first_attempt_took(tries: Tries) -> None:

@@ -72,7 +72,7 @@ def test_experts_are_asked_whatever_the_regime_is() -> None:
         asked = {request.role.id for request in provider.requests}
         # Without a regime there is nothing that the reader could read beside.
         assert asked == {*MODES["swarm"].seats} - ({READER_ID} if regime is None else set())
-        assert not record.failures and not record.not_asked
+        assert not record.failures and not record.unasked
 
 
 # --- who sees what --------------------------------------------------------------------------------
@@ -100,7 +100,7 @@ def test_where_nothing_can_open_the_gate_is_not_asked_and_its_rules_stand(pivota
         record = debate(provider, about=told, config=swarm(gate_call="openings"))
         assert len(provider.asked(GATE_ID)) == pivotal
         assert record.source_type == SourceType.AGENT_SWARM
-        assert not record.failures and not record.not_asked
+        assert not record.failures and not record.unasked
         assert record.veto == bool(features)
         assert record.ruling.veto_sides == (("BUY",) if features else ())
         rules = record.rule_ruling
@@ -292,7 +292,7 @@ def test_a_swarm_that_steps_down_keeps_its_officer_and_the_budget_of_the_regime(
     said = held.deliberation
     assert str(said.source_type) == MODES[mode].complete and f"ladder:{mode}" in said.flags
     assert "silent:derivs.funding_rank" in said.flags, "the officer looked"
-    assert said.swarm is not None and said.swarm.worth is None and said.swarm.board.stances == ()
+    assert said.swarm is not None and said.swarm.worth is None and said.swarm.board.stands == ()
     told = said.swarm.directive
     assert told.budget == REGIME_BUDGET[told.regime] < 1.0 and told.reader == ""
     assert said.size_share("BUY") <= told.budget

@@ -100,7 +100,7 @@ DEBATE: Final[Table] = {
         ),
         "ledger-fails-open": fault(
             "a ledger that cannot be written grants everything",
-            At("agents.debate.debate:DebateState.refusal", returns("''", "'budget'")),
+            At("agents.debate.debate:DebateState._refusal", returns("''", "'budget'")),
             "test_without_leave_to_spend_nothing_is_asked_and_l1_stands",
         ),
     },
