@@ -65,7 +65,6 @@ from agents.debate.debate import (
     Conversation,
     DebateState,
     OnEvent,
-    Stage,
     summary,
     too_many_abandoned,
 )
@@ -76,6 +75,7 @@ from agents.debate.scoring import (
     NO_MOVE,
     UNHELD,
     UNJUDGED,
+    CountedReport,
     Synthesis,
     adjust,
     blended,
@@ -172,7 +172,7 @@ def run_debate(
     return {name: dict(entry) for name, entry in deliberation.scores.items()}
 
 
-def deliberate(  # noqa: C901 - every step of a debate, top to bottom
+def deliberate(
     context: DebateContext,
     config: DebateSettings,
     submit: Submit,
@@ -218,13 +218,11 @@ def deliberate(  # noqa: C901 - every step of a debate, top to bottom
         _ask_opening(debate, stage, context, config)
 
     analyst_range = spread(debate.reported("analyst"))
-    regime, swarm = UNDIRECTED, None
+    regime = UNDIRECTED
     if row.weighs or config.has_officer():
         regime = regime_directive(context, config, debate.report_of("reader"))
-    if config.has_officer():
-        rules, swarm = risk_rules(config, context, analyst_range, regime, debate)
-    else:
-        rules = risk_gate.rules(context.features, config.gate, analyst_range)
+    answers = debate.reported(*OPINIONS)
+    rules, swarm = _rules(config, context, analyst_range, regime, answers)
     debate.flags += rules.flags
     ruling = rule = rules.ruling
     source, synthesis, panel = SourceType.L1_ONLY, NO_MOVE, NEUTRAL
@@ -236,15 +234,15 @@ def deliberate(  # noqa: C901 - every step of a debate, top to bottom
             worth = swarm.worth if swarm else None
             rule = apply_judge_veto(rule, judge, worth, settings.judge_hold)
         ruling = _ask_gate(debate, settings, context, rule, analyst_range)
-        opinions, judged = debate.reported(*OPINIONS), _judge_report(debate)
-        synthesis = synthesise(opinions, judged.weights if judged else {}, regime.trusted)
+        judged = _judge_report(debate)
+        synthesis = synthesise(answers, judged.weights if judged else {}, regime.trusted)
         panel = panel_of(
-            opinions,
+            answers,
             (*failed, *SIDES) if judged is UNHELD else failed,
             config.weights,
             judged,
             regime.trusted,
-            THIN_CONVICTION if row.weighs and is_thin(debate) else 1.0,
+            THIN_CONVICTION if row.weighs and is_thin(answers) else 1.0,
             settings.none_cost,
         )
         source = SourceType(row.complete)
@@ -274,11 +272,7 @@ def l1_only_record(
     `not_asked` are the seats that should have been asked and could not: it is an outage then.
     """
     _check_scores(context)
-    swarm: Swarm | None = None
-    if config.has_officer():
-        rules, swarm = risk_rules(config, context, 0.0, regime_directive(context, config, None))
-    else:
-        rules = risk_gate.rules(context.features, config.gate, 0.0)
+    rules, swarm = _rules(config, context, 0.0)
     scores = score_chart_shape(context, NO_MOVE.debate, source_type, _summary(0, 0, rules.ruling))
     return Deliberation(
         source_type=source_type,
@@ -336,6 +330,20 @@ def as_configured(context: DebateContext, settings: AgentSettings) -> DebateCont
     return replace(context, features=features, memory=memory, picture=picture, ahead=ahead)
 
 
+def _rules(
+    config: DebateSettings,
+    context: DebateContext,
+    analyst_range: float,
+    regime: Directive | None = None,
+    answers: Sequence[CountedReport] | None = None,
+) -> tuple[risk_gate.Rules, Swarm | None]:
+    """Return the rules of the gate, with a risk officer's rows where one sits."""
+    if not config.has_officer():
+        return risk_gate.rules(context.features, config.gate, analyst_range), None
+    regime = regime or regime_directive(context, config, None)
+    return risk_rules(config, context, analyst_range, regime, answers)
+
+
 # --- the stages -----------------------------------------------------------------------------------
 
 
@@ -343,24 +351,21 @@ def _ask_opening(
     debate: DebateState, stage: StagePlan, context: DebateContext, config: DebateSettings
 ) -> None:
     """Ask a stage before the last; researchers debate only where enough analysts gave a report."""
-    names = [seat.role.id for seat in debate.seats(*stage.kinds)]
-    analysts = debate.reported("analyst")
-    if stage.debates:
-        seats = len(debate.seats("analyst"))
-        if has_quorum(len(analysts), seats, config.agents.quorum):
-            _debate_rounds(debate, stage, context, config)
-            return
+    analysts, seats = debate.reported("analyst"), len(debate.seats("analyst"))
+    quorate = has_quorum(len(analysts), seats, config.agents.quorum)
+    if stage.debates and not quorate:
         debate.degraded = f"{len(analysts)} of {seats} analysts"
         debate.flags.append(f"degraded:{len(analysts)}_of_{seats}")
+    if (stage.debates and not quorate) or ("judge" in stage.kinds and not analysts):
+        names = [seat.role.id for seat in debate.seats(*stage.kinds)]
         debate.leave_out(stage.name, names, _why_short(debate))
-        return
-    if "judge" in stage.kinds:
-        if not analysts:  # nothing to judge
-            debate.leave_out(stage.name, names, _why_short(debate))
-            return
-        regime = regime_directive(context, config, debate.report_of("reader"))
-        context = with_board(context, analysts, regime)
-    debate.ask(stage, 1, _contexts(debate, stage, context))
+    elif stage.debates:
+        _debate_rounds(debate, stage, context, config)
+    else:
+        if "judge" in stage.kinds:
+            regime = regime_directive(context, config, debate.report_of("reader"))
+            context = with_board(context, analysts, regime)
+        debate.ask(stage, 1, _contexts(debate, stage, context))
 
 
 def _debate_rounds(
@@ -437,8 +442,7 @@ def _ask_gate(
     closing = settings.row().closing
     contexts = _contexts(debate, closing, context)
     if settings.gate_call == "openings" and not context.pivotal:
-        now = debate.monotonic()
-        debate.note(Stage(closing.name, 1, now), now, "skipped", {GATE_ID: NOTHING_OPENS})
+        debate.skip(closing.name, {GATE_ID: NOTHING_OPENS})
         del contexts[GATE_ID]
         debate.ask(closing, 1, contexts)
         return rule

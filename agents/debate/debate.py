@@ -31,7 +31,7 @@ from __future__ import annotations
 
 import hashlib
 import threading
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -58,7 +58,7 @@ from ..registry import Agent
 from ..texts.door import about, answered
 from ..texts.fence import has_nonce
 from . import replies
-from .deliberation import DETAIL_KEPT, Call, short
+from .deliberation import DETAIL_KEPT, Call, records, short
 from .scoring import CountedReport
 
 OnEvent = Callable[[str, dict[str, Any]], None]
@@ -174,7 +174,7 @@ class DebateState:
         until = started + plan.share_of(number) * (self.deadline - started)
         stage = Stage(plan.name, number, min(until, self.deadline - kept))
         seats = {seat.role.id: seat for seat in self.desk if seat.role.id in contexts}
-        refused = self._refusal(stage, seats)
+        refused = self.refusal(stage, seats)
         outcome: dict[str, AgentReport | str] = dict.fromkeys(seats, refused or "timeout")
         if not refused:
             self._run(seats, contexts, stage, outcome)
@@ -189,14 +189,17 @@ class DebateState:
         status = "ok" if good == len(outcome) else "partial" if good else "failed"
         self.note(stage, started, status, words)
 
-    def leave_out(self, name: str, role_ids: Sequence[str], reason: str) -> None:
+    def leave_out(self, name: str, role_ids: Iterable[str], reason: str) -> None:
         """Ask nobody in a stage, for a reason that is no failure; the record says which."""
-        if not role_ids:
-            return
-        now = self.monotonic()
         words = dict.fromkeys(role_ids, reason)
         self.unasked |= words
-        self.note(Stage(name, 1, now), now, "skipped", words)
+        self.skip(name, words)
+
+    def skip(self, name: str, words: Mapping[str, str]) -> None:
+        """Enter a stage into the record in which nobody was to be asked, with the reasons."""
+        if words:
+            now = self.monotonic()
+            self.note(Stage(name, 1, now), now, "skipped", words)
 
     def note(self, stage: Stage, started: float, status: str, agents: Mapping[str, str]) -> None:
         """Enter a stage into the record."""
@@ -225,11 +228,9 @@ class DebateState:
         """Return what is known of every request by now, in a stable order."""
         with self.lock:
             calls = list(self.calls)
-        now, stages = self.monotonic(), list(dict.fromkeys(call.stage for call in calls))
-        calls.sort(key=lambda c: (stages.index(c.stage), c.round, c.role_id, c.attempt))
-        return tuple(call.recorded(now) for call in calls)
+        return records(calls, self.monotonic())
 
-    def _refusal(self, stage: Stage, seats: Mapping[str, Agent]) -> str:
+    def refusal(self, stage: Stage, seats: Mapping[str, Agent]) -> str:
         """Return why a stage makes no call, "" when it may: no time, or no leave to spend."""
         if self.monotonic() >= stage.until:
             return "deadline"
@@ -512,7 +513,7 @@ class Conversation:
         with debate.lock:
             if self._stage.closed:
                 raise ModelUnavailable("deadline", "no time is left")
-            repeats = sum(call.attempt > 1 for call in debate.calls)
+            repeats = sum(call.request.attempt > 1 for call in debate.calls)
             spent = request.attempt > 1 and repeats >= MAX_REQUESTS - debate.planned
             if len(debate.calls) >= MAX_REQUESTS or spent:
                 raise ModelUnavailable("budget", f"more than {MAX_REQUESTS} requests a tick")

@@ -7,7 +7,7 @@ recorded and not used. Values only: nothing here asks, waits or fails.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
@@ -342,6 +342,13 @@ def _paragraph(report: AgentReport) -> str:
         parts += [f"{led}{point.says}{point.why and ', '}{point.why}" for point in points]
     stripped = (part.rstrip(" .") for part in parts)
     return clean(" ".join(f"{part}." for part in stripped if part), REASONING_KEPT)
+
+
+def records(calls: Sequence[Call], now: float) -> tuple[Call, ...]:
+    """Return what is known of every request at `now`, in a stable order."""
+    stages = list(dict.fromkeys(call.stage for call in calls))
+    ordered = sorted(calls, key=lambda c: (stages.index(c.stage), c.round, c.role_id, c.attempt))
+    return tuple(call.recorded(now) for call in ordered)
 
 
 def short(value: object) -> str:

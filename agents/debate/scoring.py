@@ -182,12 +182,16 @@ def synthesise(
     `trusted` says how much the focus of an analyst counts, in (0, 1], 1 for who is not named.
     """
     opinions = [answer for answer in answers if not answer.report.abstained]
+    lent = {role.id: trust(report) for role, report in opinions}
     average, debate = {}, {}
     for vector in VECTORS:
-        average[vector] = _average(_of(opinions, "analyst", vector), vector, trusted)
+        scored = _of(opinions, "analyst", vector)
+        focus = [FOCUS_WEIGHT[role.focus[vector]] * trusted.get(role.id, 1.0) for role, _ in scored]
+        words = (f * lent[role.id] * a for f, (role, a) in zip(focus, scored, strict=True))
+        average[vector] = fsum(words) / fsum(focus) if scored else 0.0
         sides = {
-            role.id: trust(report) * clamp(value, RESEARCHER_BOUND)
-            for role, report, value in _of(opinions, "researcher", vector)
+            role.id: lent[role.id] * clamp(value, RESEARCHER_BOUND)
+            for role, value in _of(opinions, "researcher", vector)
         }
         shift = 0.0
         # One side alone would push every score its own way.
@@ -197,8 +201,8 @@ def synthesise(
         elif len(opinions) == 1:
             shift = fsum(sides.values())
         judged = fsum(
-            trust(report) * clamp(value, RESEARCHER_BOUND)
-            for _, report, value in _of(opinions, "judge", vector)
+            lent[role.id] * clamp(value, RESEARCHER_BOUND)
+            for role, value in _of(opinions, "judge", vector)
         )
         debate[vector] = average[vector] + (shift + judged)
     return Synthesis(average, debate)
@@ -240,31 +244,19 @@ def clamp(value: float, bound: float) -> float:
     return max(-bound, min(bound, value))
 
 
-def _of(
-    answers: Iterable[CountedReport], kind: str, vector: str
-) -> list[tuple[Role, AgentReport, float]]:
+def _of(answers: Iterable[CountedReport], kind: str, vector: str) -> list[tuple[Role, float]]:
     """Return who of a kind scored a vector, and how."""
     return [
-        (role, report, value)
+        (role, value)
         for role, report in answers
         if role.kind == kind and (value := report.adjustments.get(vector)) is not None
     ]
 
 
-def _average(
-    scored: Sequence[tuple[Role, AgentReport, float]], vector: str, trusted: Mapping[str, float]
-) -> float:
-    weights = [
-        FOCUS_WEIGHT[role.focus[vector]] * trusted.get(role.id, 1.0) for role, _, _ in scored
-    ]
-    words = (f * trust(report) * a for f, (_, report, a) in zip(weights, scored, strict=True))
-    return fsum(words) / fsum(weights) if scored else 0.0
-
-
 def _ranges(answers: Iterable[CountedReport], kind: str) -> dict[str, float]:
     """Return, per vector, the range of the adjustments of a kind; abstainers are left out."""
     opinions = [answer for answer in answers if not answer.report.abstained]
-    values = {vector: [a for _, _, a in _of(opinions, kind, vector)] for vector in VECTORS}
+    values = {vector: [a for _, a in _of(opinions, kind, vector)] for vector in VECTORS}
     return {vector: max(row) - min(row) if row else 0.0 for vector, row in values.items()}
 
 
@@ -427,7 +419,7 @@ def _disagreements(opinions: Sequence[CountedReport]) -> Iterator[str]:
     """Yield, per vector, the two analysts furthest apart, then bull against bear where widest."""
     widest = max(VECTORS, key=_ranges(opinions, "researcher").__getitem__)
     for kind, vector in (*(("analyst", vector) for vector in VECTORS), ("researcher", widest)):
-        scored = [(value, role.id) for role, _, value in _of(opinions, kind, vector)]
+        scored = [(value, role.id) for role, value in _of(opinions, kind, vector)]
         if not scored:
             continue
         low, below = min(scored)

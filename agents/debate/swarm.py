@@ -33,7 +33,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import combinations
 from math import fsum
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from agent_config import (
     FIRST_OTHERS,
@@ -46,7 +46,6 @@ from agent_config import (
 
 from .. import risk_gate, risk_officer
 from ..contracts import (
-    OPINIONS,
     SCORE_DECIMALS,
     AgentReport,
     DebateContext,
@@ -59,9 +58,6 @@ from ..contracts import (
 from ..evidence import trust
 from ..features import number
 from .scoring import APART_FROM, CountedReport, plain
-
-if TYPE_CHECKING:
-    from .debate import DebateState
 
 REGIME: Final = "market.regime"
 
@@ -116,20 +112,21 @@ ANY: Final = Settle("technical.bos", "a close beyond the last swing")
 class Directive:
     """Whose word counts how much, and the share of an opening's size that the regime leaves.
 
-    `regime` is the code's word, `reader` the reader's, "" where it gave none; `trusted` holds a
-    weight in (0, 1] by expert, of none where all count alike. `budget` lies in [0, 1].
+    `code` is the code's word for the regime, `reader` the reader's, "" where it gave none;
+    `trusted` holds a weight in (0, 1] by expert, of none where all count alike. `budget` lies in
+    [0, 1].
     """
 
-    regime: str = ""
+    code: str = ""
     reader: str = ""
-    first: str = ""
     budget: float = 1.0
+    first: str = ""
     trusted: Mapping[str, float] = field(default_factory=dict)
 
     @property
     def disputed(self) -> bool:
         """Whether the reader names another regime than the code."""
-        return bool(self.reader) and self.reader != self.regime
+        return bool(self.reader) and self.reader != self.code
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,16 +219,11 @@ class Swarm:
 
     def as_json(self) -> dict[str, Any]:
         """Return it as JSON values."""
-        regime = self.directive
+        regime = plain(self.directive)
+        trust = regime.pop("trusted")
         return {
-            "regime": {
-                "code": regime.regime,
-                "reader": regime.reader,
-                "budget": regime.budget,
-                "first": regime.first,
-                "disputed": regime.disputed,
-            },
-            "trust": dict(regime.trusted),
+            "regime": {**regime, "disputed": self.directive.disputed},
+            "trust": trust,
             "budget": self.budget,
             "storm": self.storm,
             "board": plain(self.board),
@@ -267,7 +259,7 @@ def directive(
         own = 1.0 if reader.budget is None else reader.budget
         shares += [REGIME_BUDGET.get(named, 1.0), own]
     weights = {} if trust == "flat" else put_first(tabled_trust(timeframe, regime), first)
-    return Directive(regime, named, first, round(min(shares), SCORE_DECIMALS), weights)
+    return Directive(regime, named, round(min(shares), SCORE_DECIMALS), first, weights)
 
 
 def put_first(weights: Mapping[str, float], first: str) -> dict[str, float]:
@@ -290,11 +282,12 @@ def risk_rules(
     context: DebateContext,
     analyst_range: float,
     regime: Directive,
-    debate: DebateState | None = None,
+    answers: Sequence[CountedReport] | None = None,
 ) -> tuple[risk_gate.Rules, Swarm]:
     """Return the gate's rules with the risk officer's rows, and what the swarm amounts to.
 
-    The officer stays while a cheaper desk is asked, and where nobody is.
+    The officer stays while a cheaper desk is asked, and where nobody is: `answers` is None then,
+    else what experts and judge reported.
     """
     rows = risk_officer.rows(context.features, config.gate)
     rules = risk_gate.rules(context.features, config.gate, analyst_range, rows)
@@ -302,20 +295,20 @@ def risk_rules(
     budgeted = rows._replace(storm=min(rows.storm, regime.budget))
     most = risk_gate.rules(context.features, config.gate, analyst_range, budgeted)
     swarm = Swarm(regime, rules.storm, most.ruling.multiplier)
-    if debate is None or not config.agents.row().weighs:
+    if answers is None or not config.agents.row().weighs:
         return rules, swarm
-    thin = is_thin(debate)
-    debate.flags += ["thin_swarm"] if thin else []
-    debate.flags += ["regime_disputed"] if regime.disputed else []
-    worth = expected_value(debate.report_of("judge"), context.features)
-    return rules, replace(
-        swarm, board=board(debate.reported("analyst"), regime), worth=worth, thin=thin
-    )
+    experts = [answer for answer in answers if answer.role.kind == "analyst"]
+    judge = next((a.report for a in answers if a.role.kind == "judge"), None)
+    worth, thin = expected_value(judge, context.features), is_thin(answers)
+    flags = [("thin_swarm", thin), ("regime_disputed", regime.disputed)]
+    rules = rules._replace(flags=(*(flag for flag, holds in flags if holds), *rules.flags))
+    return rules, replace(swarm, board=board(experts, regime), worth=worth, thin=thin)
 
 
-def is_thin(debate: DebateState) -> bool:
+def is_thin(answers: Iterable[CountedReport]) -> bool:
     """Tell whether too few experts had an opinion; where nobody had one there is no swarm."""
-    return len(debate.opinions("analyst")) < SPOKEN_LEAST and bool(debate.opinions(*OPINIONS))
+    kinds = [answer.role.kind for answer in answers if not answer.report.abstained]
+    return bool(kinds) and kinds.count("analyst") < SPOKEN_LEAST
 
 
 def apply_judge_veto(
@@ -385,14 +378,14 @@ def board(answers: Iterable[CountedReport], regime: Directive) -> Board:
         side: tuple(sorted(name for at, name in cited if at == side and cited[at, name] > 1))
         for side in ORDERS
     }
-    disputed = f"{regime.regime}_disputed_{regime.reader}"
+    disputed = f"{regime.code}_disputed_{regime.reader}"
     return Board(
         stands=tuple(stands),
         abstained=tuple(a.role.id for a in reported if a.report.abstained),
         lean=lean,
         dominant=_side(lean),
         surest=str(surest),
-        note=disputed if regime.disputed else regime.regime,
+        note=disputed if regime.disputed else regime.code,
         key_uncertainty=conflicts[0].settle.says if conflicts else "",
         agreed={side: ids for side, ids in agreed.items() if ids},
         conflicts=conflicts,

@@ -157,7 +157,7 @@ def test_the_order_of_the_experts_changes_nothing(scaled: Scaled) -> None:
     for _ in range(scaled(1_000, 60)):
         answers, told = [an_expert(rng, name) for name in EXPERTS], a_directive(rng)
         shuffled = rng.sample(answers, 4)
-        turned = Directive(told.regime, told.reader, trusted=dict([*told.trusted.items()][::-1]))
+        turned = Directive(told.code, told.reader, trusted=dict([*told.trusted.items()][::-1]))
         assert repr(board(shuffled, turned)) == repr(board(answers, told))
 
 

@@ -28,7 +28,6 @@ from tests.doubles.scripted import (
     Scripted,
     Slow,
     a_report,
-    chart,
     context,
     debate,
     honest,
@@ -115,15 +114,6 @@ def test_an_agent_that_hangs_without_asking(released: Event, tries: Tries) -> No
             assert record.source_type is SourceType.AGENT_PARTIAL
 
 
-def test_a_fallback_that_hangs(released: Event, tries: Tries) -> None:
-    down = Scripted(dict.fromkeys(DESK, RuntimeError()))
-    for attempt in tries():
-        with attempt:
-            record, elapsed = took(down, 0.4, fallback=lambda _c, _a: released.wait() and chart())
-            assert elapsed <= 0.4 + OVER
-            assert "fallback_failed:timeout" in record.flags
-
-
 @pytest.mark.parametrize("seconds", [0.0, -5.0])
 def test_a_deadline_that_has_passed_makes_no_call(seconds: float, tries: Tries) -> None:
     provider = Scripted()
@@ -155,15 +145,6 @@ def test_after_every_stage_a_valid_result_stands(
         blend(context().scores, record.scores)
         with attempt:
             assert (str(record.source_type), round(record.adjustments["momentum"], 6)) == heard
-
-
-def test_time_is_kept_for_the_fallback_while_nobody_has_answered(tries: Tries) -> None:
-    script = dict.fromkeys(DESK, NEVER) | {"chart_scorer": Slow(0.03, chart(score=0.5))}
-    for attempt in tries():
-        with attempt:
-            record, elapsed = took(Scripted(script), 0.8, fallback=score_chart)
-            assert record.source_type is SourceType.LEGACY
-            assert elapsed <= 0.8 + OVER
 
 
 @pytest.mark.parametrize(("fallback", "kept"), [(None, 0.0), (score_chart, 2.0)])
@@ -273,7 +254,8 @@ def test_no_call_of_a_fallback_that_was_left_behind_is_ok(released: Event, tries
     down = Scripted(dict.fromkeys(DESK, RuntimeError()))
     for attempt in tries():
         with attempt:
-            record, _ = took(down, 0.4, fallback=fallback)
+            record, elapsed = took(down, 0.4, fallback=fallback)
+            assert elapsed <= 0.4 + OVER
             assert "fallback_failed:timeout" in record.flags
             assert record.calls[-1].role_id == "chart_scorer"
     assert record.calls[-1].status == "late"
@@ -325,18 +307,6 @@ def test_too_many_threads_left_behind_mean_l1_until_they_drain(
     released.set()
     until(lambda: debates.abandoned() == 0)
     assert debate(Scripted()).source_type is SourceType.AGENT_BUDGET
-
-
-def test_agents_of_a_stage_run_at_once() -> None:
-    """Two researchers that each wait for the other have both started."""
-    barrier = threading.Barrier(2, timeout=5)
-
-    def meet(request):
-        barrier.wait()
-        return honest(request)
-
-    script = {"bull_researcher": meet, "bear_researcher": meet}
-    assert debate(Scripted(script)).source_type is SourceType.AGENT_BUDGET
 
 
 HANGING_HOST = """

@@ -240,14 +240,6 @@ def test_a_call_that_hangs_counts_as_any_time_out(mode: str, scaled: Scaled) -> 
         check(record, told, "timeout", provider.requests)
 
 
-def test_the_subsets_are_all_of_them() -> None:
-    for mode in MODES:
-        every = subsets(mode)
-        assert len(set(every)) == 2 ** len(MODES[mode].seats)
-        sources = {expect(mode, part, frozenset(), fallback=False).source for part in every}
-        assert sources == {str(MODES[mode].complete), "AGENT_PARTIAL", "L1_ONLY"}
-
-
 # --- outages --------------------------------------------------------------------------------------
 
 
