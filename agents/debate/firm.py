@@ -15,8 +15,8 @@ from agent_config import DebateSettings, StagePlan
 
 from ..contracts import AgentReport, DebateContext, Reserve, Submit, is_synchronous
 from ..registry import TRADER, Agent
-from .calls import Call, ModelCalls
 from .debate import DebateState, OnEvent, too_many_abandoned
+from .deliberation import Call
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,10 +56,18 @@ def consult_trader(
     if too_many_abandoned():
         return not_asked(seat, "threads_exhausted", stage)
     own = is_synchronous(submit) and seat.analyze is TRADER.analyze
-    calls = ModelCalls(
-        submit, monotonic, config.agents, 1, deadline, reserve=reserve, synchronous=own
+    debate = DebateState(
+        (seat,),
+        config.agents,
+        submit,
+        monotonic,
+        deadline,
+        monotonic(),
+        reserve=reserve,
+        on_event=on_event,
+        own=own,
+        synchronous=own,
     )
-    debate = DebateState((seat,), calls, monotonic(), on_event)
     name = seat.role.id
     if context.lessons and name not in config.agents.memory.roles:
         context = replace(context, lessons=())
@@ -67,7 +75,7 @@ def consult_trader(
     return TraderReview(
         debate.report_of(seat.role.kind),
         debate.failures.get(name, ""),
-        calls.records(),
+        debate.records(),
         tuple(debate.stages),
-        (*debate.flags, *calls.flags()),
+        (*debate.flags, *debate.call_flags()),
     )

@@ -6,13 +6,11 @@ import json
 from collections.abc import Callable
 from typing import Any, Final
 
-import pytest
-
 from agent_config import CAPS, OUTPUT_TOKENS
 from agents.contracts import CallBound, Completion, ModelUnavailable, Request
 from agents.debate.deliberation import Deliberation
 from tests.cases import cases
-from tests.doubles.scripted import Scripted, Slow, debate, honest, settings
+from tests.doubles.scripted import Scripted, debate, honest, settings
 
 ROLE: Final = "technical"
 MOST: Final = CAPS["output_tokens"][1]
@@ -111,31 +109,7 @@ def test_where_nothing_is_reserved_it_is_asked_again() -> None:
     assert told(provider).failures == {} and len(limits(provider)) == 2
 
 
-def test_with_too_little_time_it_is_not_asked_again() -> None:
-    provider, grants = Scripted({ROLE: [Slow(0.5, cut), honest]}), Grants()
-    record = told(provider, grants, seconds=1.6)
-    assert len(limits(provider)) == 1 and grants.asked == []
-    assert record.failures[ROLE] == "garbage"
-
-
-@pytest.mark.parametrize("stop", ["context", "refusal", "filter"])
-def test_another_end_is_not_asked_again(stop: str) -> None:
-    provider, grants = Scripted({ROLE: [Completion("", "m", stop_reason=stop), honest]}), Grants()
-    assert told(provider, grants).failures[ROLE] == "refused"
-    assert len(limits(provider)) == 1 and grants.asked == []
-
-
 def test_another_failure_is_asked_again_with_the_same_output() -> None:
     provider, grants = Scripted({ROLE: ["no JSON", honest]}), Grants()
     assert told(provider, grants).failures == {}
     assert limits(provider) == [OUTPUT_TOKENS["quick"]] * 2 and grants.asked == []
-
-
-def test_every_agent_of_a_stage_has_leave_of_its_own() -> None:
-    roles = ("bull_researcher", "bear_researcher")
-    provider, grants = Scripted({role: [cut, honest] for role in roles}), Grants()
-    assert told(provider, grants).failures == {}
-    assert sorted(bound.role_id for _, bound in grants.asked) == sorted(roles)
-    for role in roles:
-        first, second = limits(provider, role)
-        assert second == 2 * first

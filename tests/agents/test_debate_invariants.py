@@ -559,47 +559,6 @@ def test_trust_only_shrinks_at_a_desk_of_one_analyst(scaled: Scaled) -> None:
     check()
 
 
-@pytest.mark.parametrize("agent", ["technical", "bull_researcher"])
-@pytest.mark.parametrize(
-    "changes",
-    [
-        {"confidence": "low"},
-        {"evidence": [], "points_for": []},
-        {"evidence": [{"id": "x", "value": 1}]},
-        {"points_for": [{"id": "x", "value": 1, "says": "x stands at 1", "why": ""}]},
-    ],
-)
-def test_a_doubtful_report_moves_less_through_the_whole_desk(
-    agent: str, changes: dict[str, Any]
-) -> None:
-    """Also when it is the only opinion that answers."""
-    others = {name: RuntimeError() for name in AGENTS if name not in (agent, "risk_gate")}
-
-    def moved(**more):
-        record = debate(Scripted({**others, agent: reporting(value=0.1, **more)}))
-        return record.adjustments["momentum"]
-
-    assert 0 < moved(**changes) < moved()
-
-
-def test_the_gate_is_monotone(scaled: Scaled) -> None:
-    @cases(scaled(10_000))
-    @given(
-        st.fixed_dictionaries(dict.fromkeys(VECTORS, st.floats(-0.45, 0.45))),
-        st.floats(0, 1),
-        st.floats(0, 1),
-    )
-    def check(debated: Any, one: float, other: float) -> None:
-        low, high = sorted((one, other))
-        weak, strong = adjust(debated, low), adjust(debated, high)
-        for vector in VECTORS:
-            assert abs(weak[vector]) <= abs(strong[vector])
-            assert weak[vector] * strong[vector] >= 0
-            assert strong[vector] * debated[vector] >= 0
-
-    check()
-
-
 def test_a_model_never_loosens_the_rules(scaled: Scaled) -> None:
     rulings_of_both = st.builds(GateRuling, st.floats(0, 1), st.booleans(), st.just(("NONE",)))
 

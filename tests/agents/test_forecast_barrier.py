@@ -15,13 +15,10 @@ from pathlib import Path
 from typing import Any, Final
 
 import pytest
-from hypothesis import given
 from hypothesis import strategies as st
 
-from agent_config import GateSettings
-from agents.contracts import VECTORS, Feature, Request
+from agents.contracts import VECTORS, Request
 from agents.registry import AGENTS
-from agents.risk_gate import rules
 from tests.cases import cases
 from tests.doubles import scripted
 from tests.worlds import desks
@@ -135,14 +132,6 @@ def test_agents_that_read_the_forecast_see_it(
 
 
 values = st.sampled_from(WILD) | st.floats(-100, 100)
-
-
-@given(st.fixed_dictionaries(dict.fromkeys(FORECAST, values)), st.floats(0, 1))
-def test_the_rules_of_the_gate_do_not_know_it(forecast: dict[str, Any], spread: float) -> None:
-    known = {name: Feature(name, value) for name, value in scripted.FEATURES.items()}
-    foretold = {name: Feature(name, value) for name, value in forecast.items()}
-    settings = GateSettings()
-    assert rules({**known, **foretold}, settings, spread) == rules(known, settings, spread)
 
 
 # --- what the sources mention ---------------------------------------------------------------------

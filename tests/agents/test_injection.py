@@ -22,8 +22,7 @@ from hypothesis import strategies as st
 from agent_config import MODES
 from agent_framework import blend
 from agents.contracts import ADJUSTMENT_BOUND, RESEARCHER_BOUND, VECTORS
-from agents.debate.calls import Stage
-from agents.debate.debate import with_call_nonce
+from agents.debate.debate import Stage, with_call_nonce
 from scoring_rubric import build_interpretive_prompt
 from tests import ROOT
 from tests.cases import cases

@@ -126,26 +126,6 @@ def test_what_nobody_reads_is_not_written(monkeypatch: pytest.MonkeyPatch) -> No
     assert len(written) >= 8, "who reads prose is handed what is written and measured"
 
 
-def test_who_reads_no_prose_is_shown_bare_reports() -> None:
-    inline: dict[str, tuple[AgentReport, ...]] = {}
-    apart: dict[str, tuple[AgentReport, ...]] = {}
-
-    def noting(seen: dict[str, tuple[AgentReport, ...]]) -> Submit:
-        def submit(request: Request) -> Future[Completion]:
-            seen[request.role.id] = request.reports
-            return RULES.submit(request)
-
-        return submit
-
-    held(synchronous(noting(inline)))
-    held(noting(apart))
-    assert len(inline["bull_researcher"]) >= 2
-    assert any(report.reasoning and report.key_points for report in apart["risk_gate"])
-    for name, reports in apart.items():
-        bare = [replace(one, reasoning="", key_points=(), risks=()) for one in reports]
-        assert list(inline[name]) == bare, name
-
-
 def test_a_prompt_that_nobody_is_sent_may_be_of_any_length() -> None:
     about = replace(ABOUT, features=lengthened())
     record = held(RULES.submit, about=about)
@@ -194,28 +174,6 @@ def test_no_job_begins_after_the_time_and_none_counts_that_ends_too_late(
     left = debates.run_serial(jobs, 10.0, clock, lambda name, _: done.append(name))
     assert ("".join(begun), "".join(done)) == (began, counted)
     assert set(left) == {*jobs} - {*counted}
-
-
-def test_an_agent_that_fails_costs_only_itself(monkeypatch: pytest.MonkeyPatch) -> None:
-    def broken(_context: DebateContext, _ask: Ask) -> AgentReport:
-        raise RecursionError("deep")
-
-    monkeypatch.setitem(AGENTS, "technical", Agent(AGENTS["technical"].role, broken))
-    heard: list[str] = []
-    record = held(RULES.submit, on_event=lambda kind, told: heard.append(f"{kind} {told}"))
-    assert record.failures == {"technical": "error"}
-    assert {report.agent_id for report in record.reports} == set(FULL.agents.desk()) - {"technical"}
-    assert any("agent_error" in told and "technical" in told for told in heard)
-
-
-def test_a_submit_that_raises_costs_only_its_agent() -> None:
-    @synchronous
-    def odd(request: Request) -> Future[Completion]:
-        if request.role.id == "momentum":
-            raise SystemExit
-        return RULES.submit(request)
-
-    assert held(odd).failures == {"momentum": "error"}
 
 
 def test_an_interrupt_of_the_program_goes_through() -> None:

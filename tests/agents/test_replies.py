@@ -23,7 +23,6 @@ from agents.contracts import (
     AgentReport,
     Evidence,
     Feature,
-    GateReason,
     GateRuling,
     ModelUnavailable,
     Point,
@@ -39,7 +38,7 @@ from agents.texts import door
 from scoring_rubric import OWN_FLAGS
 from tests.cases import cases
 from tests.doubles import scripted
-from tests.doubles.scripted import FEATURES, OWN_FIELDS, Scripted, a_report, chart, debate, ruling
+from tests.doubles.scripted import FEATURES, OWN_FIELDS, Scripted, a_report, debate, ruling
 
 TECHNICAL = AGENTS["technical"].role
 BULL = AGENTS["bull_researcher"].role
@@ -118,42 +117,6 @@ def test_what_is_no_finite_number_is_garbage_not_a_vote(text: str) -> None:
     assert refusal(with_number(text)) == "garbage"
     case = json.dumps(a_case()).replace(NUMBER, f'"price_action": {text}')
     assert refusal(case.replace("price_action", "momentum"), BULL) == "garbage"
-
-
-@cases(
-    "text",
-    [
-        *(
-            "",
-            " ",
-            "null",
-            "0.1",
-            "[]",
-            '"text"',
-            "Hold.",
-            "{",
-            VALID[:-1],
-            VALID[: len(VALID) // 2],
-        ),
-        *(
-            f"```json\n{VALID}\n```",
-            f"Sure: {VALID}",
-            VALID + VALID,
-            "\ufeff" + VALID,
-            f"[{VALID}]",
-        ),
-        *("[" * 60_000, '{"a":' * 15_000, VALID.replace("Momentum", "\\ud800")),
-        *(VALID.replace("Momentum", "\ud800"), VALID.replace("RSI", "\\uDFFF")),
-        VALID.replace('"confidence"', '"symbol": "XAUUSD", "confidence"'),
-        VALID.replace(NUMBER, f"{NUMBER}, {NUMBER}"),
-        VALID.replace("Momentum", "M" * 70_000),
-        "{" + " " * 65_536 + VALID[1:],
-        VALID.replace("agree", "agree\n\x00"),
-    ],
-    ids=lambda text: repr(text[:24]),
-)
-def test_what_is_not_exactly_one_json_object_is_garbage(text: str) -> None:
-    assert refusal(text) == "garbage"
 
 
 @cases("value", [None, 3, b"{}", ["{}"], {"text": "{}"}])
@@ -247,13 +210,9 @@ def test_an_ordinal_out_of_its_range_is_clamped_and_flagged(name: str) -> None:
         assert "clamped" in told.flags
 
 
-def test_the_news_has_all_six_ordinals_or_none() -> None:
-    assert refusal(report(), NEWS) == "garbage"
-    for name in ORDINALS:
-        assert refusal(report(ordinals=without(OWN_FIELDS["ordinals"], name)), NEWS) == "garbage"
+def test_ordinals_are_whole_numbers_of_the_news_alone() -> None:
     whole = read(news(trend=1.0), NEWS).ordinals
-    assert whole == OWN_FIELDS["ordinals"]
-    assert type(whole["trend"]) is int
+    assert whole == OWN_FIELDS["ordinals"] and type(whole["trend"]) is int
     assert read(news() | {"abstained": True}, NEWS).ordinals == {}
     assert read(report(ordinals={"trend": 1})).ordinals == {}
 
@@ -362,11 +321,6 @@ def test_prose_is_kept_short_and_whole_replies_stay_in_the_call_record() -> None
     assert len(record.calls[0].reply) > 30_000
 
 
-def test_holding_a_report_twice_changes_nothing() -> None:
-    once = replies.enforce_role(a_report(value=0.9), TECHNICAL, FOUND)
-    assert replies.enforce_role(once, TECHNICAL, FOUND) == once
-
-
 @pytest.mark.parametrize("number", [0, -0.0, 0.2])
 def test_a_number_within_its_role_is_a_float_with_its_sign(number: float) -> None:
     drawn = replace(a_report(), adjustments=dict.fromkeys(TECHNICAL.focus, number))
@@ -431,7 +385,8 @@ def test_only_the_gate_rules() -> None:
     assert record.failures == {}
 
 
-def test_the_reply_schemas_suit_every_vendor() -> None:
+@cases("shape", get_args(Shape))
+def test_the_reply_schemas_are_the_models_and_suit_every_vendor(shape: Shape) -> None:
     """Every field required, no free keys, no empty type, and no bounds left to the server."""
 
     def walk(schema: Mapping[str, Any]) -> None:
@@ -445,43 +400,22 @@ def test_the_reply_schemas_suit_every_vendor() -> None:
         if "items" in schema:
             walk(schema["items"])
 
-    for shape, valid in (
-        ("report", report()),
-        ("case", a_case()),
-        ("news", news()),
-        ("ruling", ruling()),
-        ("scores", chart()),
-    ):
-        drawn = replies.schema(shape)
-        walk(drawn)
-        assert sorted(drawn["properties"]) == sorted(valid)
-        assert json.loads(json.dumps(drawn)) == drawn
-    assert replies.schema("ruling")["properties"]["reason_code"]["enum"] == list(GateReason)
-
-
-def test_the_schemas_are_made_from_the_models() -> None:
-    models = replies.SHAPES
-    drawn = {shape: replies.schema(shape) for shape in models}
-    for shape, model in models.items():
-        assert list(drawn[shape]["properties"]) == list(model.model_fields)
-        assert model.model_config["strict"] and model.model_config["frozen"]
-        assert not model.model_config["allow_inf_nan"]
-    assert models.keys() == set(get_args(Shape))
-    assert tuple(drawn["report"]["properties"]["adjustments"]["properties"]) == VECTORS
-    assert tuple(drawn["news"]["properties"]["ordinals"]["properties"]) == tuple(ORDINALS)
-    assert set(VECTORS) <= set(replies.ScoresReply.model_fields)
+    drawn, model = replies.schema(shape), replies.SHAPES[shape]
+    walk(drawn)
+    assert json.loads(json.dumps(drawn)) == drawn
+    assert list(drawn["properties"]) == list(model.model_fields)
+    assert model.model_config["strict"] and model.model_config["frozen"]
+    assert not model.model_config["allow_inf_nan"]
 
 
 @pytest.mark.parametrize(
-    ("language", "changes"),
+    "changes",
     [
-        ("de", {"claim": "Schwung und Trend stimmen überein, RSI 61."}),
-        ("zh", {"claim": "动量与趋势一致,RSI 61。", "flags": ["成交量低"]}),
-        ("ar", {"claim": "الزخم والاتجاه متفقان ٦١", "abstain_reason": "لا"}),
-        ("ru", {"claim": "Импульс и тренд согласны, RSI 61", "points_for": [RUSSIAN] * 3}),
+        {"claim": "动量与趋势一致,RSI 61。", "flags": ["成交量低"]},
+        {"claim": "Импульс и тренд согласны, RSI 61", "points_for": [RUSSIAN] * 3},
     ],
 )
-def test_prose_in_another_language_is_prose(language: str, changes: dict[str, Any]) -> None:
+def test_prose_in_another_language_is_prose(changes: dict[str, Any]) -> None:
     told = read(report(**changes))
     assert told.claim == changes["claim"]
     assert told.flags == tuple(changes.get("flags", ()))

@@ -12,7 +12,6 @@ DEBATE: Final[Table] = {
         "reply-nan": fault(
             "a reply may hold NaN and infinity",
             At("agents.debate.replies:Reply", sets("allow_inf_nan", "True")),
-            At("agents.debate.replies:Keys", sets("allow_inf_nan", "True")),
             At("agents.contracts:CHECKED", replace("False", "True")),
             At("agents.texts.door", without("parse_float"), without("parse_constant")),
             "test_what_is_no_finite_number_is_garbage_not_a_vote",

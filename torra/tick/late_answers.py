@@ -15,7 +15,7 @@ from functools import partial
 from typing import Final
 
 from agents.contracts import Completion, Request, Submit
-from agents.debate.calls import Call
+from agents.debate.deliberation import Call
 from instance_database import TickKey
 from torra.errors import StoreUnavailable
 from torra.tick.tick_database import TickDatabase
