@@ -385,7 +385,7 @@ class AgentReport:
     win_share: float | None = None
 
     @property
-    def said(self) -> str:
+    def main_claim(self) -> str:
         """Its claim, or the reasoning of a report that has none."""
         return self.claim or self.reasoning
 

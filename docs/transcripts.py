@@ -236,7 +236,7 @@ def _report(title: str, report: AgentReport) -> Iterator[str]:
         return
     flags = "".join(f", flagged `{figures.sanitize(flag, 40)}`" for flag in report.flags)
     numbers = f"{moves}; " if moves else ""
-    said = _plain(report.said) or "*no claim*"
+    said = _plain(report.main_claim) or "*no claim*"
     yield f"**The {title}** ({numbers}{report.confidence} confidence{flags}):\n{said}\n"
     lines = [
         *(f"Why: {_point(point)}" for point in report.points_for),

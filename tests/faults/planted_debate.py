@@ -124,7 +124,7 @@ DEBATE: Final[Table] = {
         ),
         "fence-brackets": fault(
             "a text may carry the brackets of a fence",
-            At("agents.texts.fence", replace("dict.fromkeys(..., '(')", "{}")),
+            At("agents.texts.fence", replace("str.maketrans(..., ...)", "{}")),
             "test_what_looks_like_a_fence_is_written_in_brackets",
         ),
         "fence-without-nonce": fault(
