@@ -212,7 +212,7 @@ def deliberate(  # noqa: C901 - every step of a debate, top to bottom
     debate = DebateState(desk, calls, monotonic(), on_event, fallback is not None, own)
     context = as_configured(context, settings)
 
-    for stage in row.opening:
+    for stage in row.stages[:-1]:
         _ask_opening(debate, stage, context, config)
 
     analyst_range = spread(debate.reported("analyst"))
@@ -432,7 +432,7 @@ def _ask_gate(
     The gate also sees what the rules have set; the other agents of its stage do not. Where nothing
     can open, and the settings say so, its model is not asked and the rules count.
     """
-    closing = settings.row().closing
+    closing = settings.row().stages[-1]
     contexts = _contexts(debate, closing, context)
     if settings.gate_call == "openings" and not context.pivotal:
         now = debate.calls.monotonic()

@@ -24,7 +24,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from functools import cached_property, lru_cache
@@ -159,7 +159,6 @@ SCORER: Final = Role(
     """,
     shape="scores",
     focus=dict.fromkeys(VECTORS, "primary"),
-    needs=(),
     # All there is. Notes in place of the parts of a score and the memory go to who names them.
     evidence=("", "component.", "memory."),
     picture=True,
@@ -182,8 +181,6 @@ REVIEWER: Final = Role(
         look at, not what to do.
     """,
     shape="review",
-    focus={},
-    needs=(),
     evidence=("lesson.",),
 )
 """Who writes of a closed trade, beside the ticks; it has no seat at a desk either."""
@@ -373,6 +370,8 @@ REPORTED: Final = "Reports of other agents:"
 WHY: Final = "  why: "
 OPENED: Final = "<<<QUOTE "
 UNSCORED: Final = "no score"
+REASON: Final = -1
+"""Reasons of points leave a prompt that is too long before any block of LEFT_OUT."""
 LESSONS: Final = (
     "Lessons of earlier trades in a like market: what came of them, no promise for this one."
 )
@@ -461,30 +460,28 @@ def shortened(prompt: Prompt, most: int) -> Prompt:
         for place, block in enumerate(LEFT_OUT)
         if name.startswith(block)
     }
-    reasons: list[tuple[int, int]] = []
-    numbers: list[tuple[int, int]] = []
+    cuts: list[tuple[int, int, int]] = []
     point = 0
     for at, line in enumerate(lines):
         # cleaned prose begins with neither: a stranger's line is no reason and opens no fence
         point = 0 if line.startswith(OPENED) else point + 1
         if line.startswith(WHY):
-            reasons.append((-point, -at))
+            cuts.append((REASON, -point, -at))
         elif (name := line.partition(" = ")[0]) in blocks:
-            numbers.append((blocks.pop(name), -at))
-    notes = [(LISTED, "({} numbers from beside the chart are left out: no room)", numbers)]
-    if reasons:
-        notes.append((REPORTED, "(the reasons of {} points are left out: no room)", reasons))
+            cuts.append((blocks.pop(name), 0, -at))
+    notes = {LISTED: "({} numbers from beside the chart are left out: no room)"}
+    if any(kind == REASON for kind, *_ in cuts):
+        notes[REPORTED] = "(the reasons of {} points are left out: no room)"
     room = most - len(f"{prompt.system}{prompt.user}".encode())
-    room -= sum(len(note.format(999)) for _, note, _ in notes)
-    gone: set[int] = set()
-    for _, at in (*sorted(reasons), *sorted(numbers)):
+    room -= sum(len(note.format(999)) for note in notes.values())
+    gone: dict[int, str] = {}
+    for kind, _, at in sorted(cuts):
         if room < 0:
             room += len(lines[-at].encode()) + 1
-            gone.add(-at)
+            gone[-at] = REPORTED if kind == REASON else LISTED
     names = {lines[at].partition(" = ")[0] for at in gone}
-    for head, note, places in notes:
-        if count := sum(-at in gone for _, at in places):
-            lines[lines.index(head)] += f"\n{note.format(count)}"
+    for head, count in Counter(gone.values()).items():
+        lines[lines.index(head)] += f"\n{notes[head].format(count)}"
     return replace(
         prompt,
         user="\n".join(line for at, line in enumerate(lines) if at not in gone),

@@ -199,14 +199,9 @@ class SourceType(StrEnum):
     LEGACY = "LEGACY"
     L1_ONLY = "L1_ONLY"
 
-    @property
-    def heard(self) -> bool:
-        """Whether an opinion was heard: the report of one of OPINIONS that did not abstain."""
-        return self not in UNHEARD
-
 
 UNHEARD: Final = frozenset((SourceType.LEGACY, SourceType.L1_ONLY, SourceType.AGENT_SKIPPED))
-"""Sources of a tick on which no opinion was heard, as words too."""
+"""Sources of a tick without an opinion, the report of one of OPINIONS that did not abstain."""
 
 
 class GateReason(StrEnum):
@@ -409,10 +404,10 @@ class Role:
     id: str
     title: str
     kind: Kind
-    tier: Tier
-    focus: Mapping[str, Focus]
-    needs: tuple[str, ...]
-    evidence: tuple[str, ...]
+    tier: Tier = "quick"
+    focus: Mapping[str, Focus] = field(default_factory=dict)
+    needs: tuple[str, ...] = ()
+    evidence: tuple[str, ...] = ()
     ahead: tuple[str, ...] = ()
     task: str = ""
     shape: Shape = "report"

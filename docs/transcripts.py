@@ -296,11 +296,11 @@ def _small_model() -> Iterator[tuple[Asked, AgentSettings]]:
         timeout_seconds=TIMEOUT_S,
     )
     with local_model.LocalModel() as running:
-        switchboard = VendorClients({"TORRA_OPENAI_BASE_URL": running.base_url}, prices=PriceList())
+        clients = VendorClients({"TORRA_OPENAI_BASE_URL": running.base_url}, prices=PriceList())
         try:
-            yield Asked(open_provider(settings, switchboard)), settings
+            yield Asked(open_provider(settings, clients)), settings
         finally:
-            switchboard.close()
+            clients.close()
 
 
 def record_replies(when: str, say: Callable[[str], object] = sys.stderr.write) -> None:

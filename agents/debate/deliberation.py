@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from ..contracts import (
     SCORE_DECIMALS,
+    UNHEARD,
     VECTORS,
     AgentReport,
     DebateContext,
@@ -98,7 +99,7 @@ class Deliberation:
     @property
     def heard(self) -> bool:
         """Whether an opinion was heard."""
-        return self.source_type.heard
+        return self.source_type not in UNHEARD
 
     @property
     def outage(self) -> bool:

@@ -14,7 +14,7 @@ import pytest
 from pydantic import ValidationError
 
 import agent_config
-from agent_config import GATE_ID, MODES, VENDORS, AgentSettings, Mode, StagePlan, row_of
+from agent_config import GATE_ID, MODES, VENDORS, AgentSettings, Mode, StagePlan
 from agent_framework import check_desk, deliberate
 from agents.contracts import SourceType
 from agents.registry import AGENTS
@@ -129,11 +129,10 @@ def test_every_row_can_be_seated_and_walked() -> None:
         asked = [kind for stage in row.stages for kind in stage.kinds]
         assert {AGENTS[seat].role.kind for seat in row.seats} == set(asked)
         assert len(asked) == len(set(asked)), "a seat has one turn"
-        assert row.closing.kinds[-1] == "gate"
+        assert row.stages[-1].kinds[-1] == "gate"
         assert row.below in {"", *MODES}
         assert all(0.0 < stage.share < 1.0 for stage in row.stages)
         assert SourceType(row.complete)
-        assert row_of(reversed(row.seats)) is row
         assert next(each.mode for each in agents.ladder()) == name
 
 
