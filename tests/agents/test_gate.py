@@ -13,7 +13,7 @@ import pytest
 
 from agent_config import GateSettings
 from agents.contracts import Feature, GateReason, GateRuling
-from agents.risk_gate import CALENDAR, ROLE, ROWS, VOLATILITY, Rules, rules
+from agents.risk_gate import CALENDAR, ROWS, VOLATILITY, Rules, rules
 from tests.cases import cases
 from tests.worlds import desks
 from torra.clock import Simulated, duration, parse
@@ -109,12 +109,6 @@ def test_a_calendar_that_may_miss_what_comes_is_flagged(status: str) -> None:
     near = ruled({CALENDAR: status, NEXT: 5.0})
     assert ruled({CALENDAR: status}).flags == near.flags == flags
     assert near.ruling.veto
-
-
-def test_the_gate_is_shown_the_events_and_no_forecast() -> None:
-    shown = ("events.", "technical.plus_di", "technical.minus_di", "market.")
-    assert set(shown) <= set(ROLE.evidence)
-    assert not any("forecast" in prefix for prefix in ROLE.evidence)
 
 
 # --- a tick ---------------------------------------------------------------------------------------
