@@ -101,10 +101,9 @@ def check_mirrored(values: dict[str, Any], scores: dict[str, float]) -> None:
             assert value is None or value == -(other or 0.0), (role, vector)
         for name, ordinal in told.ordinals.items():
             assert turned.ordinals[name] == (ordinal if name == "relevance" else -ordinal)
-    assert reports(here)["risk_gate"].ruling.multiplier == pytest.approx(
-        reports(there)["risk_gate"].ruling.multiplier
-    )
-    assert reports(here)["risk_gate"].ruling.veto == reports(there)["risk_gate"].ruling.veto
+    rulings = [reports(record)["risk_gate"].ruling for record in (here, there)]
+    assert rulings[0].multiplier == pytest.approx(rulings[1].multiplier)
+    assert rulings[0].veto == rulings[1].veto
     for vector in VECTORS:
         assert here.adjustments[vector] == pytest.approx(-there.adjustments[vector], abs=1e-9)
 
@@ -165,18 +164,17 @@ def test_a_value_that_is_not_in_the_bundle_moves_the_score_less(role: str, cited
 
 
 def test_a_gate_that_cites_wrongly_is_flagged_and_still_may_only_lower() -> None:
-    seen = context(features=FULL_FEATURES)
-
-    def judged(cited: Any) -> Deliberation:
+    moves = {}
+    for rsi, flags in ((27.5, ()), (9.9, ("ungrounded",))):
+        cited = [{"id": "technical.adx14", "value": rsi}]
         entry = ruling(multiplier=0.5, reason_code="WEAK_CASE", evidence=cited)
-        return debate(Scripted({"risk_gate": entry}), about=seen, config=FULL)
-
-    honest = judged([{"id": "technical.adx14", "value": 27.5}])
-    invented = judged([{"id": "technical.adx14", "value": 9.9}])
-    assert reports(honest)["risk_gate"].flags == ()
-    assert reports(invented)["risk_gate"].flags == ("ungrounded",)
-    for vector in VECTORS:
-        assert abs(invented.adjustments[vector]) <= abs(honest.adjustments[vector])
+        record = debate(
+            Scripted({"risk_gate": entry}), about=context(features=FULL_FEATURES), config=FULL
+        )
+        assert reports(record)["risk_gate"].flags == flags
+        moves[flags] = [abs(move) for move in record.adjustments.values()]
+    honest, invented = moves.values()
+    assert all(less <= more for less, more in zip(invented, honest, strict=True))
 
 
 # --- what each of them is -------------------------------------------------------------------------

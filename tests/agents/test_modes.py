@@ -116,12 +116,6 @@ def test_the_worst_case_of_a_row_is_that_of_its_seats(short: AgentSettings) -> N
     assert tick_worst_case(prices, asked, lambda _: False) == two > one > 0.0
 
 
-def test_an_agent_without_a_turn_in_the_row_cannot_sit(short: AgentSettings) -> None:
-    sides = short.model_copy(update={"active_agents": ("technical", "bull_researcher")})
-    with pytest.raises(ValueError, match=r"'bull_researcher' has no turn .* mode 'short'"):
-        check_desk(sides)
-
-
 def test_every_row_can_be_seated_and_walked() -> None:
     for name, row in MODES.items():
         agents = AgentSettings(mode=name)
