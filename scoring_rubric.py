@@ -84,7 +84,13 @@ ITEM_TEXT: Final = "news.item."
 """How the ids of the parts of a score, and of headlines, begin."""
 
 NOT_FOR_THE_SCORER: Final = (
-    *("lessons.", "news.item", "liquidity.", "micro.", "geometry.", "board.", "stakes."),
+    "lessons.",
+    "news.item",
+    "liquidity.",
+    "micro.",
+    "geometry.",
+    "board.",
+    "stakes.",
     "standing.",
 )
 """How the ids begin that whoever scores a chart alone is not shown."""
@@ -113,15 +119,33 @@ LARGEST: Final = 1e10
 
 OWN_FLAGS: Final = frozenset(
     {
-        *("clamped", "ungrounded", "out_of_focus", "conceded"),
-        *("misplaced", "no_number", "repeated", "unfalsified", "invented"),
+        "clamped",
+        "ungrounded",
+        "out_of_focus",
+        "conceded",
+        "misplaced",
+        "no_number",
+        "repeated",
+        "unfalsified",
+        "invented",
     }
 )
 """Flags that only the framework sets; a model's own flags are prose."""
 
 OWN_FIELDS: Final = (
-    *("adjustments", "confidence", "abstained", "horizon", "winner", "weights", "bias"),
-    *("anomaly", "pattern", "regime", "budget", "first", "win_share"),
+    "adjustments",
+    "confidence",
+    "abstained",
+    "horizon",
+    "winner",
+    "weights",
+    "bias",
+    "anomaly",
+    "pattern",
+    "regime",
+    "budget",
+    "first",
+    "win_share",
 )
 """Fields of a report that hold numbers and words of Torra's own: others see them as they are."""
 
@@ -143,8 +167,14 @@ form of an entry, by default each value behind its key. The single values are fe
 """
 
 LEFT_OUT: Final = (
-    *("derivs.", "positioning.", "cot.", "flow.", "spread."),
-    *("companion.", "macro.", "company."),
+    "derivs.",
+    "positioning.",
+    "cot.",
+    "flow.",
+    "spread.",
+    "companion.",
+    "macro.",
+    "company.",
 )
 """Blocks of which a prompt that is too long lists less, in this order."""
 
@@ -677,15 +707,13 @@ def shown_features(context: DebateContext, role: Role = SCORER) -> dict[str, Fea
     there is a nonce. `UNSHOWN` blocks are for the record, not for a prompt.
     """
     prefixes = (*role.evidence, *(role.ahead if context.ahead else ()))
-    names: Iterable[str] = named(tuple(context.features), prefixes, UNSHOWN)
-    if role.kind == "scorer":
-        names = (name for name in names if not name.startswith(NOT_FOR_THE_SCORER))
+    hidden = NOT_FOR_THE_SCORER if role.kind == "scorer" else ()
     strangers = role.id in NUMBERS_ONLY and has_nonce(context)
     shown: dict[str, Feature] = {}
-    for name in names:
+    for name in named(tuple(context.features), prefixes, UNSHOWN):
         feature = context.features[name]
         value = feature.value
-        if value is None or (feature.id != name and feature.block in UNSHOWN):
+        if value is None or (hidden and name.startswith(hidden)):
             continue
         if strangers or type(value) is float or not _is_strangers(feature):
             shown[name] = feature

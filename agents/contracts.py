@@ -179,11 +179,9 @@ class ModelUnavailable(Exception):
         billed: bool = True,
     ) -> None:
         super().__init__(f"{reason}: {detail}" if detail else reason)
-        self.reason = reason
-        self.detail = detail
+        self.reason, self.detail, self.billed = reason, detail, billed
         at_once = 0.0 if reason in ASKED_AGAIN else None
         self.again = at_once if again == "default" else again
-        self.billed = billed
 
 
 class SourceType(StrEnum):

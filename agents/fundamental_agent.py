@@ -21,7 +21,12 @@ ROLE = Role(
     focus=dict.fromkeys(VECTORS, "secondary"),
     needs=("company.", *FUNDAMENTALS, *VENDOR_FIGURES, "macro."),
     evidence=(
-        *("scores.", "company.", *FUNDAMENTALS, *VENDOR_FIGURES, "macro.", COMPANIONS),
+        "scores.",
+        "company.",
+        *FUNDAMENTALS,
+        *VENDOR_FIGURES,
+        "macro.",
+        COMPANIONS,
         *MARKET_EVIDENCE,
     ),
 )

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from functools import partial
 from operator import ge, gt, lt
 from typing import Final, NamedTuple
@@ -185,13 +186,11 @@ def as_features(ruling: GateRuling, spread: float, as_of: str) -> dict[str, Feat
     values: dict[str, float | str] = {
         "gate.multiplier": ruling.multiplier,
         "gate.veto": float(ruling.veto),
-        "gate.reasons": " ".join(ruling.reasons) or str(GateReason.NONE),
+        "gate.reasons": " ".join(ruling.reasons) or GateReason.NONE.value,
         "gate.analyst_spread": round(spread, SCORE_DECIMALS),
     }
-    return {
-        name: Feature(name, value, as_of=as_of, decimals=SHOWN_DECIMALS)
-        for name, value in values.items()
-    }
+    rows = (Feature(*row, as_of=as_of, decimals=SHOWN_DECIMALS) for row in values.items())
+    return {feature.id: feature for feature in rows}
 
 
 def merged(rule: GateRuling, model: GateRuling | None) -> GateRuling:
@@ -201,10 +200,10 @@ def merged(rule: GateRuling, model: GateRuling | None) -> GateRuling:
     """
     if model is None:
         return rule
-    multiplier = min(rule.multiplier, model.multiplier)
     veto = rule.veto or model.veto
-    if (multiplier, veto) == (rule.multiplier, rule.veto):
+    stricter = replace(rule, multiplier=min(rule.multiplier, model.multiplier), veto=veto)
+    if stricter == rule:
         return rule
     named = [code for code in model.reasons if code != GateReason.NONE]
     reasons = dict.fromkeys((*rule.reasons, *(named or [str(GateReason.MODEL_JUDGEMENT)])))
-    return GateRuling(multiplier, veto, tuple(reasons), model.detail, rule.veto_sides)
+    return replace(stricter, reasons=tuple(reasons), detail=model.detail)

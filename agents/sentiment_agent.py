@@ -24,8 +24,14 @@ ROLE = Role(
         *POSITIONS,
     ),
     evidence=(
-        *("scores.", "sentiment.", *POSITIONS, "macro.vix_rank", FLOW, "memory."),
-        *("technical.volume_ratio", *MARKET_EVIDENCE),
+        "scores.",
+        "sentiment.",
+        *POSITIONS,
+        "macro.vix_rank",
+        FLOW,
+        "memory.",
+        "technical.volume_ratio",
+        *MARKET_EVIDENCE,
     ),
     ahead=("macro.",),
 )

@@ -21,10 +21,15 @@ ROLE = Role(
     focus={"price_action": "secondary", "key_levels": "secondary", "structure": "primary"},
     needs=("geometry.channel_r2", "geometry.compression"),
     evidence=(
-        *("scores.", "geometry."),
-        *("technical.close", "technical.atr14", "technical.trend_state", "technical.bos"),
+        "scores.",
+        "geometry.",
+        "technical.close",
+        "technical.atr14",
+        "technical.trend_state",
+        "technical.bos",
         *SURROUNDINGS,
-        *("standing.geometry_", "host."),
+        "standing.geometry_",
+        "host.",
     ),
     picture=True,
 )

@@ -21,9 +21,15 @@ ROLE = Role(
     focus={"momentum": "secondary", "structure": "primary"},
     needs=("macro.", COMPANIONS, *POSITIONS),
     evidence=(
-        *("scores.", "macro.", COMPANIONS, *POSITIONS),
-        *("technical.close", "technical.sma50", "technical.sma200"),
+        "scores.",
+        "macro.",
+        COMPANIONS,
+        *POSITIONS,
+        "technical.close",
+        "technical.sma50",
+        "technical.sma200",
         *MARKET_EVIDENCE,
-        *("standing.macro_", "host."),
+        "standing.macro_",
+        "host.",
     ),
 )

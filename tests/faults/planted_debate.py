@@ -297,7 +297,7 @@ DEBATE: Final[Table] = {
     "R3": {
         "gate-multiplier": fault(
             "the gate's model may raise the multiplier of the rules",
-            At("agents.risk_gate:merged", sets("multiplier", "model.multiplier")),
+            At("agents.risk_gate:merged", replace("min(...)", "model.multiplier")),
             "test_a_model_never_loosens_the_rules",
         ),
     },
