@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import settings as hypothesis_settings
 
 from agent_config import MODES, UNGROUNDED_WEIGHT
@@ -108,23 +108,23 @@ def check_mirrored(values: dict[str, Any], scores: dict[str, float]) -> None:
         assert here.adjustments[vector] == pytest.approx(-there.adjustments[vector], abs=1e-9)
 
 
-def test_evidence_turned_round_turns_round_what_every_agent_says() -> None:
-    """With the scores turned too, so that up is down; the gate, which has no side, rules alike."""
-    check_mirrored(BULLISH, dict.fromkeys(VECTORS, 0.125))
-    told = reports(by_rules(BULLISH, dict.fromkeys(VECTORS, 0.125)))
-    fallen = reports(by_rules(mirrored(BULLISH), dict.fromkeys(VECTORS, -0.125)))
+@pytest.mark.parametrize("way", [1, -1])
+def test_evidence_turned_round_turns_round_what_every_agent_says(way: int) -> None:
+    """With the scores turned too, so that up is down."""
+    values = BULLISH if way > 0 else mirrored(BULLISH)
+    spoken = reports(by_rules(values, dict.fromkeys(VECTORS, way * 0.125)))
     for role in VOICES:
-        up = sum(value or 0.0 for value in told[role].adjustments.values())
-        down = sum(value or 0.0 for value in fallen[role].adjustments.values())
-        assert up > 0.01 or (SIDES.get(role) == -1 and up <= 0.0), role
-        assert down < -0.01 or (SIDES.get(role) == 1 and down >= 0.0), role
+        move = way * sum(value or 0.0 for value in spoken[role].adjustments.values())
+        assert move > 0.01 or (SIDES.get(role) == -way and move <= 0.0), role
 
 
+@example(BULLISH, dict.fromkeys(VECTORS, 0.125))
 @hypothesis_settings(deadline=None, max_examples=25)
 @given(MARKETS, SCORES)
 def test_any_market_turned_round_turns_the_desk(
     market: dict[str, Any], scores: dict[str, float]
 ) -> None:
+    """Up is down, and the gate, which has no side, rules alike."""
     check_mirrored({**BULLISH, **market}, scores)
 
 
@@ -152,15 +152,12 @@ def test_a_value_that_is_not_in_the_bundle_moves_the_score_less(role: str, cited
         return debate(provider, about=seen, config=alone)
 
     honest, invented = moved(), moved(evidence=cited, points_for=[])
-    assert reports(honest)[role].flags == reports(invented)[role].flags[:-1] or (
-        "ungrounded" not in reports(honest)[role].flags
-    )
+    assert "ungrounded" not in reports(honest)[role].flags
     assert "ungrounded" in reports(invented)[role].flags
     for vector in AGENTS[role].role.focus:
-        assert honest.adjustments[vector] * way > 0.0
-        assert invented.adjustments[vector] == pytest.approx(
-            UNGROUNDED_WEIGHT * honest.adjustments[vector]
-        )
+        move = honest.adjustments[vector]
+        assert move * way > 0.0
+        assert invented.adjustments[vector] == pytest.approx(UNGROUNDED_WEIGHT * move)
 
 
 def test_a_gate_that_cites_wrongly_is_flagged_and_still_may_only_lower() -> None:

@@ -191,30 +191,23 @@ def test_a_news_agent_of_attacks_leaves_the_other_prompts_as_they_were(
 ) -> None:
     """Headlines and the news agent's report are attacks; the seven others read the same bytes."""
 
-    def run(news: dict[str, Any], headline: str) -> dict[tuple[str, int], Any]:
+    def run(news: dict[str, Any], headline: str, cited: str) -> dict[tuple[str, int], Any]:
         items = {f"news.item.{n}": headline for n in (1, 2)}
+        evidence = [*news["evidence"], {"id": "news.item.1", "value": cited}]
         about = context(features={**FULL_FEATURES, **items})
-        return asked({"news": news}, about=about, config=FULL_DESK)
+        return asked({"news": news | {"evidence": evidence}}, about=about, config=FULL_DESK)
 
-    def told(**changes: Any) -> dict[str, Any]:
-        cited = [{"id": "news.item.1", "value": "?"}]
-        return report(**{**changes, "evidence": [*changes.get("evidence", []), *cited]})
-
-    calm = run(
-        told(evidence=[{"id": "x", "value": "y"}, {"id": "technical.rsi14", "value": "z"}]), ""
-    )
+    known = [{"id": "x", "value": "y"}, {"id": "technical.rsi14", "value": "z"}]
+    calm = run(report(evidence=known), "", "?")
     assert {role for role, _ in calm} == set(MODES["full"].seats)
     assert len(calm) == 10
     for at in some(scaled):
         headline = forgeries(at)[0] + TEXTS[at]
-        loud = attacking(at)
-        cited = [*loud["evidence"], {"id": "news.item.1", "value": headline}]
-        attacked = run(loud | {"evidence": cited}, headline)
+        attacked = run(attacking(at), headline, headline)
         for call, request in attacked.items():
             if call[0] == "news":
                 outside, quotes = split(request.user, request.nonce)
-                expected, _ = split(calm[call].user, calm[call].nonce)
-                assert outside == expected
+                assert outside == split(calm[call].user, calm[call].nonce)[0]
                 assert [len(lines) for lines in quotes] == [2]
             else:
                 assert (request.system, request.user) == (calm[call].system, calm[call].user)
@@ -245,7 +238,7 @@ OBEYING: Final = st.fixed_dictionaries(
         "numbers": st.fixed_dictionaries(dict.fromkeys(VECTORS, WILD)),
         "confidence": st.sampled_from(["high", "medium", "low"]),
         "how": st.sampled_from(
-            ["report", "report", "report", "prose", "with_call_nonce", "symbol", "not a number"]
+            ["report", "report", "report", "prose", "fence", "symbol", "not a number"]
         ),
         "multiplier": st.sampled_from([0.0, 0.5, 1.0, -1e300, 1e300]),
         "veto": st.booleans(),
@@ -257,26 +250,20 @@ def obeyed(order: dict[str, Any], role: str) -> Any:
     """Return the reply of a model that does what an attack asks for, in one way or another."""
     text, how = TEXTS[order["at"]], order["how"]
     if role == "risk_gate":
-        reply = ruling(
-            multiplier=order["multiplier"],
-            veto=order["veto"],
-            reasoning=text,
-            confidence=order["confidence"],
-        )
+        words = {name: order[name] for name in ("multiplier", "veto", "confidence")}
+        reply = ruling(reasoning=text, **words)
     elif role == "chart_scorer":
         reply = chart(score=order["numbers"]["momentum"] or 0.0)
     else:
         numbers = {"adjustments": order["numbers"], "confidence": order["confidence"]}
         reply = {**attacking(order["at"]), **numbers}
-    if how == "prose":
-        return text
-    if how == "with_call_nonce":
-        return f"```json\n{json.dumps(reply)}\n```"
-    if how == "symbol":
-        return reply | {"symbol": text}
-    if how == "not a number":
-        return json.dumps(reply).replace("0.1", "NaN").replace("1.0", "1e999")
-    return reply
+    wrapped = {
+        "prose": text,
+        "fence": f"```json\n{json.dumps(reply)}\n```",
+        "symbol": reply | {"symbol": text},
+        "not a number": json.dumps(reply).replace("0.1", "NaN").replace("1.0", "1e999"),
+    }
+    return wrapped.get(how, reply)
 
 
 def test_an_agent_that_obeys_moves_no_score_further_than_any_other(
