@@ -20,7 +20,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import scoring_rubric
-from agent_config import GATE_ID, JUDGE_ID, MAX_PROMPT_BYTES, MODES, PROMPT_BYTES, READER_ID
+from agent_config import GATE_ID, MAX_PROMPT_BYTES, MODES, PROMPT_BYTES, READER_ID
 from agent_framework import consult_trader
 from agents import registry
 from agents.contracts import (
@@ -153,8 +153,7 @@ def test_what_an_asset_is_like_is_told_to_all_but_the_gate() -> None:
     for role in ROLES:
         for asset, notes in ASSET_NOTES.items():
             assert (notes[""] in prompt(role, asset=asset).user) == (role != "risk_gate")
-        plain = prompt(role, asset="").user
-        assert plain == prompt(role, asset="pork bellies").user and "In general" not in plain
+        assert "In general" not in prompt(role, asset="pork bellies").user
 
 
 # --- the version of the wording --------------------------------------------
@@ -465,18 +464,6 @@ def fullest(asset: str, tale: str) -> DebateContext:
     )
 
 
-OWN: Mapping[str, tuple[str, ...]] = {
-    "liquidity": ("liquidity.",),
-    "microstructure": ("micro.",),
-    "macro": ("macro.",),
-    "geometry": ("geometry.",),
-    READER_ID: ("memory.", "market.regime"),
-    JUDGE_ID: ("board.", "stakes.", "geometry.level."),
-    GATE_ID: ("gate.", "market.", "memory."),
-}
-"""What each seat of a swarm is there for: no number of it may be left out."""
-
-
 def left_out(about: DebateContext, request: Request) -> list[str]:
     """Return what a seat may see, is known, and is not in its request."""
     seen = AGENTS[request.role.id].role.evidence
@@ -502,14 +489,15 @@ def test_a_swarm_is_shown_all_that_can_be_known_and_no_prompt_is_refused(
 def test_who_is_shown_less_still_has_its_own_block_whole() -> None:
     """A host with hundreds of numbers from beside the chart."""
     about = fullest("index", TALK)
-    many = {f"{block}number_{n:03d}" for block in ("derivs.", "flow.") for n in range(300)}
-    more = {name: Feature(name, -12345.6789, "ATR", about.as_of, decimals=4) for name in many}
+    number = Feature("", -12345.6789, "ATR", about.as_of, decimals=4)
+    many = {f"{block}n_{n:03d}": number for block in ("derivs.", "flow.") for n in range(300)}
+    more = {name: feature._replace(id=name) for name, feature in many.items()}
     about = replace(about, features={**about.features, **more})
     less = {READER_ID, "liquidity", "microstructure", "macro", GATE_ID}
     for request in sizes(about, TALK, "swarm", shortened={f"shortened:{name}" for name in less}):
         gone = left_out(about, request)
         assert all(name.startswith(LEFT_OUT) for name in gone), request.role.id
-        assert not [name for name in gone if name.startswith(OWN[request.role.id])]
+        assert request.role.id != "macro" or not any(name.startswith("macro.") for name in gone)
 
 
 def test_blocks_are_left_out_one_after_the_other_and_the_last_of_each_first() -> None:
@@ -519,15 +507,14 @@ def test_blocks_are_left_out_one_after_the_other_and_the_last_of_each_first() ->
     many = {name: at + 0.5 for at, name in enumerate(goes)}
     gate = build_interpretive_prompt(context(features=many), AGENTS["risk_gate"].role)
     size = len((gate.system + gate.user).encode())
-    assert shortened(gate, size + 100) == gate
     for most in range(size, size - 1500, -20):
         short = shortened(gate, most)
-        gone = [name for name in goes if name not in short.evidence]
-        assert gone == goes[: len(gone)]
-        assert [name for name in goes if f"\n{name} = " not in short.user] == gone
+        left = [name for name in goes if f"\n{name} = " in short.user]
+        gone = goes[: len(goes) - len(left)]
+        assert left == goes[len(gone) :] and not {*gone} & {*short.evidence}
         note = f"({len(gone)} numbers from beside the chart are left out: no room)"
         assert not gone or f"\nEvidence:\n{note}\n" in short.user
-        assert len((short.system + short.user).encode()) <= most or gone == goes
+        assert len((short.system + short.user).encode()) <= most or not left
 
 
 # --- the fence --------------------------------------------
@@ -691,25 +678,21 @@ def test_who_scores_a_chart_alone_is_shown_nothing_of_a_debate_or_a_swarm() -> N
 
 @pytest.mark.parametrize("word", EVENT_CLASSES)
 def test_a_headline_that_is_one_of_our_own_words_is_a_headline_still(word: str) -> None:
-    added = {"news.item.1": word, "news.item_event.1": word, "news.odd": HEADLINE}
-    about = context(features=added)
-    asked = build_interpretive_prompt(about, AGENTS["news"].role)
-    outside, inside = asked.user.split("<<<QUOTE")
-    assert f"news.item_event.1 = {word}" in outside
-    assert "news.item.1" not in outside
-    assert f"news.item.1 = {word}" in inside
+    about = context(features={"news.item.1": word, "news.item_event.1": word, "news.odd": HEADLINE})
+    news = build_interpretive_prompt(about, AGENTS["news"].role)
+    outside, quotes = split(news.user, NONCE)
+    assert f"news.item_event.1 = {word}" in outside and f"news.item.1 = {word}" in quotes[0]
     assert not {"news.item.1", "news.odd"} & {*build_interpretive_prompt(about, GREEDY).evidence}
 
 
 def test_others_see_ordinals_and_falsifiers_are_for_people() -> None:
     case = replace(BULL, falsifiers=("a close below 99",))
-    told = replace(NEWS, ordinals={"relevance": 2, "trend": -1, "buy now": 3})
-    text = prompt("risk_gate", reports=(told, case)).user
+    news = replace(NEWS, ordinals={"relevance": 2, "trend": -1, "buy now": 3})
+    text = prompt("risk_gate", reports=(news, case)).user
     assert "\n  ordinals relevance 2, trend -1\n" in text
-    assert "buy now" not in text
-    assert "99" not in text
-    assert visible(case, at_the_desk()).falsifiers == ()
-    assert visible(told, at_the_desk()).ordinals == {"relevance": 2, "trend": -1}
+    assert "buy now" not in text and "99" not in text
+    about = at_the_desk()
+    assert visible(case, about).falsifiers == () and "buy now" not in visible(news, about).ordinals
 
 
 # --- the identity of a request --------------------------------------------
