@@ -1,4 +1,4 @@
-"""The prompts of every mode on one tick with all evidence, as its desk hands it to each seat.
+"""The prompts of every mode on report tick with all evidence, as its desk hands it to each seat.
 
 `golden_files` are those that tests/golden/bytes_debates.py keeps.
 """
@@ -75,8 +75,8 @@ KINDS = {
 
 def at_the_desk(**changes: Any) -> DebateContext:
     known = {**FULL_FEATURES, "fundamentals.pe": 21.5, "fundamentals.revenue_growth_pct": -3.25}
-    told = {"asset": "gold", **changes, "features": known | changes.get("features", {})}
-    about = context(**told)
+    fields = {"asset": "gold", **changes, "features": known | changes.get("features", {})}
+    about = context(**fields)
     features = {
         name: feature._replace(unit=KINDS[name][0], decimals=KINDS[name][1])
         if name in KINDS and not isinstance(feature.value, str)
@@ -92,9 +92,9 @@ def before(role: str, about: DebateContext, reports: Any = None) -> DebateContex
         ruling = rules(about.features, settings().gate, 0.0).ruling
         added = as_features(ruling, 0.0, about.as_of)
         about = replace(about, features={**about.features, **added})
-    seen = {"bull_researcher": ANALYSTS, "bear_researcher": ANALYSTS, "chart_scorer": ()}
-    seen |= {"risk_gate": (*ANALYSTS, BEAR, BULL)}
-    return replace(about, reports=seen.get(role, ()) if reports is None else reports)
+    reports_of = {"bull_researcher": ANALYSTS, "bear_researcher": ANALYSTS, "chart_scorer": ()}
+    reports_of |= {"risk_gate": (*ANALYSTS, BEAR, BULL)}
+    return replace(about, reports=reports_of.get(role, ()) if reports is None else reports)
 
 
 def prompt(role: str, *, reports=None, **changes):
@@ -104,14 +104,14 @@ def prompt(role: str, *, reports=None, **changes):
 
 def rendered(role: str, about: DebateContext):
     """Return what an agent asks, None where it abstains, and what it reports."""
-    asked: list[Prompt] = []
+    prompts: list[Prompt] = []
 
     def ask(prompt):
-        asked.append(prompt)
+        prompts.append(prompt)
         return a_report(role)
 
-    told = AGENTS[role].analyze(before(role, about), ask)
-    return (asked[0] if asked else None), told
+    report = AGENTS[role].analyze(before(role, about), ask)
+    return (prompts[0] if prompts else None), report
 
 
 NO_NEWS = {
@@ -137,8 +137,8 @@ def variant(name: str) -> DebateContext:
 
 
 def golden(role: str, name: str) -> str:
-    asked, told = rendered(role, variant(name))
-    return whole(asked) if asked else f"{role} abstains: {told.reason}\n"
+    shown, report = rendered(role, variant(name))
+    return whole(shown) if shown else f"{role} abstains: {report.reason}\n"
 
 
 FIRM = (*MODES["firm"].seats, TRADER.role.id)
@@ -161,28 +161,28 @@ def at_the_firm(role: str, **changes: Any) -> DebateContext:
     about = replace(at_the_desk(picture=b"png", **changes), ahead=True)
     times: tuple[Horizon, ...] = ("bars_16", "session", "bars_4", "days")
     analysts = tuple(
-        one if one.abstained else replace(one, horizon=time)
-        for one, time in zip(ANALYSTS, times, strict=True)
+        report if report.abstained else replace(report, horizon=time)
+        for report, time in zip(ANALYSTS, times, strict=True)
     )
     judged = a_report(
         "research_manager", None, winner="LONG", horizon="bars_16",
         weights={"bull_researcher": 0.75, "bear_researcher": 0.5},
     )  # fmt: skip
     cases = tuple(
-        replace(one, horizon="bars_4", risks=("Rates may rise.",)) for one in (BEAR, BULL)
+        replace(report, horizon="bars_4", risks=("Rates may rise.",)) for report in (BEAR, BULL)
     )
-    quiet = tuple(replace(one, risks=()) for one in cases)
-    seen: dict[str, tuple[AgentReport, ...]] = {
+    quiet = tuple(replace(report, risks=()) for report in cases)
+    reports_of: dict[str, tuple[AgentReport, ...]] = {
         "research_manager": (*analysts, *cases),
         "risk_gate": (*analysts, *quiet),
         "trader": (*analysts, *cases, judged),
     }
     if role in SIDES:
-        seen[role] = (*analysts, *(one for one in quiet if one.agent_id != role))
+        reports_of[role] = (*analysts, *(report for report in quiet if report.agent_id != role))
     if role == "trader":
         order = {name: Feature(name, value) for name, value in ORDER.items()}
         about = replace(about, features={**about.features, **order})
-    return before(role, about, seen.get(role, ()))
+    return before(role, about, reports_of.get(role, ()))
 
 
 def firm_prompt(role: str, **changes: Any) -> Prompt:
@@ -194,7 +194,7 @@ SWARM = MODES["swarm"].seats
 
 
 @cache
-def asked_of_a_swarm() -> dict[str, Request]:
+def swarm_requests() -> dict[str, Request]:
     """Return what each seat of a swarm is asked on a tick with all evidence."""
     provider = Scripted()
     about = at_the_desk(features=SWARM_FEATURES, picture=b"png")
@@ -204,15 +204,16 @@ def asked_of_a_swarm() -> dict[str, Request]:
 
 def golden_files() -> dict[str, str]:
     """Return every golden file by its name."""
-    found = {
+    texts = {
         f"prompt_{role}_{name}.txt": golden(role, name)
         for role in MODES["full"].seats
         for name in VARIANTS
     }
-    found |= {f"prompt_firm_{role}.txt": whole(firm_prompt(role)) for role in FIRM}
-    found |= {f"prompt_swarm_{role}.txt": whole(asked_of_a_swarm()[role]) for role in SWARM}
-    return found | {"prompt_chart_scorer.txt": whole(prompt(SCORER.id))}
+    texts |= {f"prompt_firm_{role}.txt": whole(firm_prompt(role)) for role in FIRM}
+    texts |= {f"prompt_swarm_{role}.txt": whole(swarm_requests()[role]) for role in SWARM}
+    return texts | {"prompt_chart_scorer.txt": whole(prompt(SCORER.id))}
 
 
-def whole(asked) -> str:
-    return f"{asked.system}\n\n{asked.user}\n"
+def whole(prompt: Prompt | Request) -> str:
+    """Return both texts of a prompt."""
+    return f"{prompt.system}\n\n{prompt.user}\n"
