@@ -175,16 +175,6 @@ def test_nothing_of_an_attack_stands_outside_the_fence(scaled: Callable[..., int
     assert quoted > 0
 
 
-def test_an_abstention_is_told_without_its_reason(scaled: Callable[..., int]) -> None:
-    silent = {"abstained": True, "value": None}
-    calm = asked({"technical": harmless(**silent)})
-    for at in some(scaled, 4):
-        attacked = asked({"technical": attacking(at, **silent)})
-        for role in READERS:
-            assert attacked[role, 1].user == calm[role, 1].user
-            assert "technical: abstained" in attacked[role, 1].user
-
-
 @pytest.mark.journey
 def test_a_news_agent_of_attacks_leaves_the_other_prompts_as_they_were(
     scaled: Callable[..., int],

@@ -105,17 +105,6 @@ def test_the_ladder_goes_down_the_rows(
     assert [degradation_level.name for degradation_level in ladder(custom)] == ["custom", UNASKED]
 
 
-def test_the_worst_case_of_a_row_is_that_of_its_seats(short: AgentSettings) -> None:
-    """Two requests an analyst, and the dearer of gate and fallback."""
-    asked = short.model_copy(update={"provider": "anthropic"})
-    prices = PriceList()
-    two, one = (
-        tick_worst_case(prices, asked.model_copy(update={"active_agents": names}), lambda _: False)
-        for names in (("key_levels", "momentum"), ("key_levels",))
-    )
-    assert tick_worst_case(prices, asked, lambda _: False) == two > one > 0.0
-
-
 def test_every_row_can_be_seated_and_walked() -> None:
     for name, row in MODES.items():
         agents = AgentSettings(mode=name)

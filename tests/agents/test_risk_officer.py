@@ -155,12 +155,3 @@ def test_rows_veto_their_side_alone_and_nothing_of_the_other() -> None:
             assert record.ruling.reasons[0] == "CROWDED"
         assert lower.ruling.multiplier == 0.5
         assert whole.size_share(other) == calm.size_share(other)
-
-
-def test_without_a_risk_officer_no_row_counts() -> None:
-    storm = {**CALM, "macro.vix_rank": 99.0, "derivs.funding_rank": 99.0}
-    about = context(features={**SWARM_FEATURES, **storm, "market.triage": "exhaustion"})
-    for mode in ("budget", "full", "firm"):
-        record = l1_only_record(about, settings(mode=mode))
-        assert record.ruling.multiplier == 1.0 and not record.ruling.veto_sides
-        assert not record.ruling.reasons and record.swarm is None
