@@ -214,7 +214,7 @@ def deliberate(
     )
     context = as_configured(context, settings)
 
-    for stage in row.opening:
+    for stage in row.stages[:-1]:
         _ask_opening(debate, stage, context, config)
 
     analyst_range = spread(debate.reported("analyst"))
@@ -439,7 +439,7 @@ def _ask_gate(
     The gate also sees what the rules have set; the other agents of its stage do not. Where nothing
     can open, and the settings say so, its model is not asked and the rules count.
     """
-    closing = settings.row().closing
+    closing = settings.row().stages[-1]
     contexts = _contexts(debate, closing, context)
     if settings.gate_call == "openings" and not context.pivotal:
         debate.skip(closing.name, {GATE_ID: NOTHING_OPENS})

@@ -18,6 +18,7 @@ from scoring_rubric import request_hash
 
 from ..contracts import (
     SCORE_DECIMALS,
+    UNHEARD,
     VECTORS,
     AgentReport,
     Completion,
@@ -241,7 +242,7 @@ class Deliberation:
     @property
     def heard(self) -> bool:
         """Whether an opinion was heard."""
-        return self.source_type.heard
+        return self.source_type not in UNHEARD
 
     @property
     def outage(self) -> bool:

@@ -531,7 +531,7 @@ def test_ten_thousand_broken_replies_are_failures_or_reports(scaled: Callable[..
         assert all(isinstance(cited, Evidence) for cited in told.evidence)
         for name, ordinal in told.ordinals.items():
             assert ORDINALS[name][0] <= ordinal <= ORDINALS[name][1]
-        said = (told.said, *told.key_points, *told.points_for, *told.points_against)
+        said = (told.main_claim, *told.key_points, *told.points_for, *told.points_against)
         json.dumps((said, told.rebuttals), ensure_ascii=False).encode()
         assert len(told.claim.split()) <= CLAIM_WORDS
         check_sides(told, role)

@@ -123,7 +123,7 @@ DEBATE: Final[Table] = {
         ),
         "fence-brackets": fault(
             "a text may carry the brackets of a fence",
-            At("agents.texts.fence", replace("dict.fromkeys(..., '(')", "{}")),
+            At("agents.texts.fence", replace("str.maketrans(..., ...)", "{}")),
             "test_what_looks_like_a_fence_is_written_in_brackets",
         ),
         "fence-without-nonce": fault(
@@ -296,7 +296,7 @@ DEBATE: Final[Table] = {
     "R3": {
         "gate-multiplier": fault(
             "the gate's model may raise the multiplier of the rules",
-            At("agents.risk_gate:merged", sets("multiplier", "model.multiplier")),
+            At("agents.risk_gate:merged", replace("min(...)", "model.multiplier")),
             "test_a_model_never_loosens_the_rules",
         ),
     },

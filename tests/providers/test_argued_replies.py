@@ -140,7 +140,7 @@ def test_todays_shape_is_read_without_a_flag(said: Said) -> None:
     assert [(point.id, point.side) for point in told.points_for] == [("technical.macd", 1)]
     assert [(point.id, point.side) for point in told.points_against] == [("technical.minus_di", -1)]
     assert ids(told.evidence) == ["technical.macd", "technical.minus_di"]
-    assert told.said == told.claim
+    assert told.main_claim == told.claim
 
 
 # --- the sides ------------------------------------------------------------------------------------

@@ -251,7 +251,7 @@ def statement(report: AgentReport) -> str:
     """
     if "repeated" in report.flags and report.points_for:
         return report.points_for[0].says
-    return report.said
+    return report.main_claim
 
 
 class ComponentRecord(RecordPart):
