@@ -21,7 +21,7 @@ import math
 from collections.abc import Callable, Mapping
 from functools import cache, lru_cache
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from .contracts import Feature
 
@@ -54,7 +54,6 @@ WORD_SIDES: Final[Mapping[str, int]] = {
 }
 """Words of the evidence that lean; all others have no side."""
 
-COMPANION: Final = "companion."
 PRICE: Final = "price"
 """The unit of what has as many decimals as the symbol's prices."""
 
@@ -83,20 +82,37 @@ class FeatureRow(NamedTuple):
     label: str
 
 
+def finite(value: Any) -> float | None:
+    """Return a value as a finite number; None where it is none."""
+    if type(value) is not float:  # nearly every one is
+        # A bool would pass for 0 or 1.
+        if value is None or isinstance(value, bool | str):
+            return None
+        try:
+            value = float(value)
+        except OverflowError:  # an integer that no float can hold
+            return None
+    return value if math.isfinite(value) else None
+
+
 def number(features: Features, name: str) -> float | None:
     """Return a feature's value as a finite number; None when it is absent or no number."""
     feature = features.get(name)
-    value = None if feature is None else feature.value
-    if type(value) is float:  # nearly every one
-        return value if math.isfinite(value) else None
-    # A bool would pass for 0 or 1.
-    if isinstance(value, bool | str) or value is None:
-        return None
-    try:
-        real = float(value)
-    except OverflowError:  # an integer that no float can hold
-        return None
-    return real if math.isfinite(real) else None
+    return None if feature is None else finite(feature.value)
+
+
+def values_of(features: Features) -> tuple[dict[str, float], dict[str, str]]:
+    """Return the features that are finite numbers, and those that are words, by id."""
+    numbers, words = {}, {}
+    for name, feature in features.items():
+        value = feature.value
+        if type(value) is float and math.isfinite(value):  # nearly every one
+            numbers[name] = value
+        elif isinstance(value, str):
+            words[name] = value
+        elif (real := finite(value)) is not None:
+            numbers[name] = real
+    return numbers, words
 
 
 def _sign(value: float) -> int:
@@ -198,25 +214,32 @@ COMPONENTS: Final = {
 }
 """The parts of the four scores, by name; each lies between -1 and +1 and leans as its sign."""
 
-_FAMILIES: Final = [(feature.split("*"), row) for feature, row in ROWS.items() if "*" in feature]
+_FAMILIES: Final = [
+    (begin, end, row)
+    for feature, row in ROWS.items()
+    for begin, star, end in [feature.partition("*")]
+    if star
+]
+
+UNKNOWN: Final = FeatureRow("", None, "", "", "", ANY, "")
+"""What is known of a feature without a row."""
 
 
 @lru_cache(maxsize=4096)
-def row_of(feature: str) -> FeatureRow | None:
-    """Return the row of a feature; None where there is none."""
+def row_of(feature: str) -> FeatureRow:
+    """Return the row of a feature, UNKNOWN without one; a family's has the feature's own name."""
     if feature in ROWS:
         return ROWS[feature]
-    for (begin, end), row in _FAMILIES:
+    for begin, end, row in _FAMILIES:
         if feature.startswith(begin) and feature.endswith(end):
             own = feature[len(begin) : len(feature) - len(end)]
             return row._replace(name=row.name.format(own))
-    return None
+    return UNKNOWN
 
 
 def unit_of(feature: str) -> str:
     """Return the unit of a feature, "" where it has none."""
-    row = row_of(feature)
-    return row.unit if row else ""
+    return row_of(feature).unit
 
 
 @cache
@@ -227,26 +250,24 @@ def ids_of(block: str) -> list[str]:
 
 def name_of(feature: str) -> str:
     """Return the name of a feature for people; its id where the table has none."""
-    row = row_of(feature)
-    return (row and row.name) or feature
+    return row_of(feature).name or feature
 
 
 def label_of(feature: str) -> str:
     """Return the short name of a feature for a chart: its own, or its name without the article."""
-    row = row_of(feature)
-    return (row and row.label) or name_of(feature).removeprefix("the ")
+    return row_of(feature).label or name_of(feature).removeprefix("the ")
 
 
 def meaning_of(feature: str) -> str:
     """Return what a high and a low value of a feature mean; "" where it is a word, or unknown."""
     row = row_of(feature)
-    return f"high: {row.high}; low: {row.low}" if row and row.name and row.high else ""
+    return f"high: {row.high}; low: {row.low}" if row.name and row.high else ""
 
 
 def reading_of(feature: str, side: int) -> str:
     """Return what a value that leans to a side means; "" where the table does not say."""
     row = row_of(feature)
-    if row is None or not row.name or row.lean is None or row.lean is BOTH:
+    if not row.name or row.lean is None or row.lean is BOTH:
         return ""
     return row.high if (side > 0) is not row.lean.falling else row.low
 
@@ -257,24 +278,23 @@ def sides(feature: str, features: Features) -> tuple[int, ...]:
     A feature without a row may stand for either, and so may one that leans one way by itself and
     the other way in its pair.
     """
-    row = row_of(feature)
-    if row is None or row.lean is ANY:
+    lean, here = row_of(feature).lean, features.get(feature)
+    if lean is ANY:
         return EITHER
-    here = features.get(feature)
     value = None if here is None else here.value
-    if row.lean is None or value is None or isinstance(value, bool):
+    if lean is None or value is None or isinstance(value, bool):
         return ()
-    if row.lean is BOTH:
+    if lean is BOTH:
         return EITHER
     if isinstance(value, str):
-        lean: int | None = WORD_SIDES.get(value, 0)
+        side: int | None = WORD_SIDES.get(value, 0)
     else:
-        lean = 0 if number(features, feature) is None else row.lean.side(value, features)
-    if lean is None:
+        side = 0 if finite(value) is None else lean.side(value, features)
+    if side is None:
         return EITHER
-    leans = {lean}
+    leans = {side}
     for high, low in _PAIRS_OF.get(feature, ()):
         first, second = number(features, high), number(features, low)
         if first is not None and second is not None:
             leans.add(_sign(first - second))
-    return tuple(side for side in EITHER if side in leans)
+    return tuple(way for way in EITHER if way in leans)

@@ -13,15 +13,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, Final
+from typing import Final, NamedTuple
 
 from .features import FEATURES, UP, rows_of
 
-LIMITS: Final = {"middle": 0.0, "least": 0.0, "least_faded": 0.0, "most": 1e6}
-"""Numbers of a phrase whose row names none; from 1e6 on none is said: no market has it."""
+MOST: Final = 1e6
+"""From here on no number is said, where a row names none: no market has it."""
 
 _PAIRS: Final = (
     ("above", "below"), ("up", "down"), ("upwards", "downwards"), ("upward", "downward"),
@@ -53,8 +52,7 @@ def _swap(match: re.Match[str]) -> str:
     return word if other is None else other[:1].upper() + other[1:]
 
 
-@dataclass(frozen=True, slots=True)
-class Phrase:
+class Phrase(NamedTuple):
     """What features read, for the bullish side: a half-sentence with one number {n}, and why.
 
     `number` makes the number of the values, `format` writes it. `faded` and `faded_why` argue for
@@ -75,13 +73,13 @@ class Phrase:
     middle: float = 0.0
     least: float = 0.0
     least_faded: float = 0.0
-    most: float = LIMITS["most"]
+    most: float = MOST
     about: Callable[..., int] | None = None
     line: int | None = None
     line_name: str = ""
     begun: str = ""
 
-    def fits(self, values: tuple[Any, ...], *, fades: bool = False) -> bool:
+    def fits(self, values: tuple[float, ...], *, fades: bool = False) -> bool:
         """Return whether the number can be said: finite, not monstrous, and clear enough."""
         number = self.number(*values)
         least = self.least_faded if fades and self.faded else self.least
@@ -89,20 +87,22 @@ class Phrase:
             least, _visible_from(self.format)
         )
 
-    def text(self, values: tuple[Any, ...], side: int, *, fades: bool = False) -> str:
-        """Return the half-sentence for a side; `fades`: the value itself leans the other way."""
-        half = self.begun if self.begun and not values[-1] else self.half
-        words = _for_side(self.faded if fades else half, side, fades=fades)
-        return words.replace("{n}", self.format.format(self.number(*values) + 0.0))
+    def words(
+        self, values: tuple[float, ...], side: int, *, fades: bool = False
+    ) -> tuple[str, str]:
+        """Return the half-sentence for a side, and why it matters for the next bars.
 
-    def reason(self, side: int, *, fades: bool = False) -> str:
-        """Return why it matters for the next bars."""
-        return _for_side(self.faded_why if fades else self.why, side, fades=fades)
-
-
-def _for_side(text: str, side: int, *, fades: bool) -> str:
-    # A high value that is faded argues for lower prices: that is how it is written down.
-    return mirrored(text) if (side == UP) is fades else text
+        `fades`: the value itself leans the other way.
+        """
+        half, why = self.half, self.why
+        if fades:
+            half, why = self.faded, self.faded_why
+        elif self.begun and not values[-1]:
+            half = self.begun
+        # A high value that is faded argues for lower prices: that is how it is written down.
+        if (side == UP) is fades:
+            half, why = mirrored(half), mirrored(why)
+        return half.replace("{n}", self.format.format(self.number(*values) + 0.0)), why
 
 
 @lru_cache(maxsize=64)
@@ -158,12 +158,12 @@ ABOUT: Final[Mapping[str, Callable[..., int] | None]] = {
 def _read() -> Iterator[tuple[tuple[str, ...], Phrase]]:
     for row in rows_of(Path(__file__).with_name("phrases.csv")):
         family, star, _ = row["features"].partition("*")
-        middle, least, least_faded, most = (
-            float(row[name] or default) for name, default in LIMITS.items()
+        middle, least, least_faded = (
+            float(row[name] or 0.0) for name in ("middle", "least", "least_faded")
         )
         phrase = Phrase(
             row["half"], row["why"], NUMBERS[row["number"]], row["format"],
-            row["faded"], row["faded_why"], middle, least, least_faded, most,
+            row["faded"], row["faded_why"], middle, least, least_faded, float(row["most"] or MOST),
             ABOUT[row["about"]], int(row["line"]) if row["line"] else None, row["line_name"],
             row["begun"],
         )  # fmt: skip
@@ -172,8 +172,7 @@ def _read() -> Iterator[tuple[tuple[str, ...], Phrase]]:
             continue
         for feature, words in FEATURES.items():
             if feature.startswith(family):
-                half = phrase.half.replace("{name}", words.name)
-                yield (feature,), replace(phrase, half=half)
+                yield (feature,), phrase._replace(half=phrase.half.replace("{name}", words.name))
 
 
 PHRASES: Final[Mapping[tuple[str, ...], Phrase]] = dict(_read())

@@ -32,34 +32,37 @@ from agent_config import EXPERTS, JUDGE_ID
 from agents.arguments import AGAINST, FOR
 from agents.contracts import ADJUSTMENT_BOUND, WINNERS, Request
 from agents.evidence import SCORES
-from agents.features import number
 from torra.providers.rules.argument import (
+    DECIMALS,
     WAY,
+    WINNER,
     Argument,
-    ReaderView,
+    Reply,
     capital,
     falsifiers,
     fitting,
+    horizon,
+    level,
     of_far_score,
     of_scores,
     preferring,
+    report,
     top_points,
+    towards,
     undecided,
     verb,
 )
-from torra.providers.rules.manager_rules import WINNER
-from torra.providers.rules.peer_reports import analysts, mean_adjustment, mean_push, push, weighed
-from torra.providers.rules.replies import DECIMALS, Reply, focus_of, horizon, level, report
-from torra.providers.rules.rule import (
+from torra.providers.rules.engine import (
     ADX,
     REGIME,
+    TABLES,
+    SeatView,
+    focus_of,
     mean_lean,
     read,
     side_of,
-    trend_of,
-    word,
+    view_of,
 )
-from torra.providers.rules.tables import TABLES, common_signals
 
 TAKES: Final = 0.05
 """Lean from which a side is taken."""
@@ -89,70 +92,59 @@ BOARD: Final = (
 
 def judge(request: Request) -> Reply:
     """Return the decision: a side or none, its counter, what would prove it, and the chance."""
-    features, role = request.features, request.role
-    view = ReaderView(request, common_signals(features))
-    votes = [side_of(push(peer)) for peer in analysts(request)]
-    lean, conflicts = mean_push(request), int(number(features, "board.conflicts") or 0.0)
-    side = _side(view, votes, side_of(lean, TAKES))
-    words = weighed(request)
-    wanted = {vector: mean_adjustment(words, vector) or 0.0 for vector in focus_of(request)}
+    view = view_of(request)
+    numbers, words = view.numbers, view.words
+    votes = [side_of(peer.push) for peer in view.analysts]
+    lean, conflicts = view.mean_push(), int(numbers.get("board.conflicts", 0.0))
+    side = side_of(lean, TAKES)
+    if (
+        votes.count(side) <= votes.count(-side)
+        or WINNERS.get(words.get("board.dominant", ""), 0) == -side
+        or side * mean_lean(view.all()) <= -OPPOSED
+    ):
+        side = 0
     # what the experts ask for each score, towards the side alone
     moves = {
-        vector: side * round(role.bound * max(0.0, side * value / ADJUSTMENT_BOUND), DECIMALS) + 0.0
-        for vector, value in wanted.items()
+        vector: towards(view, side, side * (view.mean_adjustment(vector) or 0.0) / ADJUSTMENT_BOUND)
+        for vector in focus_of(view.role)
     }
     sure = level(abs(lean) / (1.0 + conflicts), SURE) if side else "medium"
+    sweeps = read(TABLES[JUDGE_ID][""], numbers, view.trend)
+    view = view._replace(signals={**view.signals, "": sweeps})
     argument = _argument(view, votes, lean, moves, side)
     counter = argument.points_against[0] if side else None
     balance = (votes.count(side) - votes.count(-side)) / max(len(votes), len(EXPERTS))
     edge = EDGE * max(0.0, balance - DISPUTE * conflicts) if side else 0.0
-    reward = max(0.0, number(features, "stakes.reward_r") or 0.0) or REWARD_R
-    position = WINNERS.get(word(features, "memory.position") or "", 0)
+    reward = max(0.0, numbers.get("stakes.reward_r", 0.0)) or REWARD_R
+    position = WINNERS.get(words.get("memory.position", ""), 0)
     names = dict.fromkeys((*argument.reads(), *BOARD, *SCORES.values(), ADX, REGIME))
-    ends = falsifiers(features, side, argument.points_for) if side else []
     return {
-        **report(request, argument, moves, sure, names),
+        **report(view, argument, moves, sure, names),
         "side": WINNER[side],
         "counter": fitting(capital(counter.half), f", {counter.why}") if counter else "",
-        "falsifiers": [end._asdict() for end in ends],
+        "falsifiers": falsifiers(view, side, argument.points_for) if side else [],
         "win_share": round(min(1.0, 1.0 / (1.0 + reward) + edge), DECIMALS),
         "close": side * position < 0 and sure == "high" and -side not in votes,
-        "horizon": horizon(request),
+        "horizon": horizon(view),
     }
 
 
-def _side(view: ReaderView, votes: list[int], side: int) -> int:
-    """Return the side to which the experts lean; 0 where votes, board or chart are against it."""
-    dominant = word(view.request.features, "board.dominant") or ""
-    against = (
-        votes.count(side) <= votes.count(-side)
-        or WINNERS.get(dominant, 0) == -side
-        or side * mean_lean(view.all()) <= -OPPOSED
-    )
-    return 0 if against else side
-
-
 def _argument(
-    view: ReaderView, votes: list[int], lean: float, moves: Mapping[str, float], side: int
+    view: SeatView, votes: list[int], lean: float, moves: Mapping[str, float], side: int
 ) -> Argument:
     """Return the argument for a side and the one against it; without a side the best of each."""
-    request, count = view.request, len(votes)
-    cited = {point.id for peer in analysts(request) for point in peer.points_for}
-    sweeps = read(TABLES[JUDGE_ID][""], request.features, trend_of(request.features))
-    view = view._replace(signals={**view.signals, "": sweeps})
+    cited = {point.id for peer in view.analysts for point in peer.report.points_for}
+    count, backing, up, down = len(votes), *(votes.count(way) for way in (side, 1, -1))
     if not side:
-        up, down, way = votes.count(1), votes.count(-1), 1 if lean > 0.0 else -1
         why = ", and the chart reads the other way"
         if abs(lean) < TAKES:
             why = ", too softly to count"
-        if votes.count(way) <= votes.count(-way):
+        if (up <= down) if lean > 0.0 else (down <= up):
             why = ""
         leans = f"No side: of {count} experts {up} {verb('lean', up)} up and {down} down"
         return undecided(view, cited, f"a lean of {TAKES:.2f}", leans, why)
-    points = top_points(view, side, FOR) or of_scores(request, moves, side)
-    points = preferring(cited, points)
-    against = top_points(view, -side, AGAINST) or [of_far_score(request, -side)]
-    backing = votes.count(side)
+    points = preferring(cited, top_points(view, side, FOR) or of_scores(view, moves, side))
+    against = top_points(view, -side, AGAINST) or [of_far_score(view, -side)]
     who = f"{backing} of {count} experts {verb('lean', backing)} {WAY[side]}"
     claim = fitting(f"{WINNER[side].capitalize()}: {who}", f", and {points[0].half}")
     return Argument(side, claim, points, against)

@@ -22,22 +22,24 @@ from typing import Final
 
 from agent_config import UNGROUNDED_WEIGHT
 from agents.arguments import AGAINST, FOR
-from agents.contracts import RESEARCHER_BOUND, SIDES, VECTORS, AgentReport, Request
-from agents.evidence import SCORES, trust
+from agents.contracts import RESEARCHER_BOUND, SIDES, VECTORS, Request
+from agents.evidence import SCORES
 from agents.features import sides
 from torra.providers.rules.argument import (
     WAY,
+    WINNER,
     Argument,
-    ReaderView,
+    Reply,
+    argued,
+    cite,
+    horizon,
+    level,
     of_scores,
     preferring,
     top_points,
     undecided,
 )
-from torra.providers.rules.peer_reports import LESSON_MEAN, case_of, lessons, mean_push, push, sided
-from torra.providers.rules.replies import Reply, argued, cite, horizon, level
-from torra.providers.rules.rule import ADX, REGIME, side_of
-from torra.providers.rules.tables import common_signals
+from torra.providers.rules.engine import ADX, LESSON_MEAN, REGIME, SeatView, side_of, view_of
 
 PUSH: Final = 1.0
 """Weight of the analysts' mean push beside the difference of the two cases."""
@@ -63,78 +65,74 @@ DECIMALS: Final = 2
 CITED: Final = 4
 """Citations of each case that a judgement names."""
 
-WINNER: Final = {1: "LONG", -1: "SHORT", 0: "NONE"}
 CASES: Final = {1: "bull's", -1: "bear's"}
 
 
 def arbiter(request: Request) -> Reply:
     """Return the judgement: a winner or none, what each case weighs, and why."""
-    view = ReaderView(request, common_signals(request.features))
-    cases = {side: case_of(request, side) for side in CASES}
-    cited = {side: [c.id for c in case.evidence] if case else [] for side, case in cases.items()}
-    weights = {side: _weight(request, case, side) for side, case in cases.items()}
-    strength = {side: weights[side] * _share(case, side) for side, case in cases.items()}
-    lead, pushed = strength[1] - strength[-1], mean_push(request)
-    margin = lead + PUSH * pushed + LESSONS * (lessons(request) or 0.0)
+    view = view_of(request)
+    cited = {
+        side: [item.id for item in view.cases[side].report.evidence] if side in view.cases else []
+        for side in CASES
+    }
+    weights = {side: _weight(view, side) for side in CASES}
+    strength = {side: weights[side] * _share(view, side) for side in CASES}
+    lead, pushed = strength[1] - strength[-1], view.mean_push()
+    margin = lead + PUSH * pushed + LESSONS * (view.lessons() or 0.0)
     side = side_of(margin, WINS)
     if side * lead < CLEAR_LEAD or side * pushed < 0.0:
         side = 0
     case_words = _cases(strength, side or side_of(lead) or -1)
-    push_words = _pushed(request, strength)
-    case = cases[side] if side else None
-    if case:
+    push_words = _pushed(view.sided()) if any(strength.values()) else ""
+    if side:
         points, against = (
             preferring(cited[way], top_points(view, way, FOR + AGAINST)) for way in (side, -side)
         )
-        moves = {vector: case.adjustments.get(vector) or 0.0 for vector in VECTORS}
+        case = view.cases[side].report.adjustments
+        points = points[:FOR] or of_scores(view, {v: case.get(v) or 0.0 for v in VECTORS}, side)
         claim = f"{WINNER[side].capitalize()}: {case_words}{push_words}."
-        points = points[:FOR] or of_scores(request, moves, side)
         argument = Argument(side, claim, points, against[:AGAINST])
     else:
-        argument = undecided(
-            view,
-            [*cited[1], *cited[-1]],
-            f"a lead of {WINS:.2f}",
-            f"No winner: {case_words}",
-            push_words,
-        )
+        both, lead_words = [*cited[1], *cited[-1]], f"a lead of {WINS:.2f}"
+        argument = undecided(view, both, lead_words, f"No winner: {case_words}", push_words)
     names = (*cited[1][:CITED], *cited[-1][:CITED], ADX, REGIME, LESSON_MEAN, *SCORES.values())
     return {
         "winner": WINNER[side],
-        **argued(request, argument),
+        **argued(view, argument),
         "weights": {name: weights[way] for name, way in SIDES.items()},
         "confidence": level(abs(margin), SURE) if side else "medium",
-        "evidence": cite(request, dict.fromkeys(names)),
-        "horizon": horizon(request),
+        "evidence": cite(view, dict.fromkeys(names)),
+        "horizon": horizon(view),
     }
 
 
-def _weight(request: Request, case: AgentReport | None, side: int) -> float:
+def _weight(view: SeatView, side: int) -> float:
     """Return how much of a case holds, 0 to 1."""
-    if case is None or not push(case):
+    case = view.cases.get(side)
+    if case is None or not case.push:
         return 0.0
     # The market and the lessons are cited by both sides and speak for neither.
     leans = [
         leaning
-        for citation in case.evidence
-        if citation.id in request.features
-        and not citation.id.startswith(("market.", "lessons."))
-        and (leaning := sides(citation.id, request.features))
+        for citation in case.report.evidence
+        if citation.id in view.features and not citation.id.startswith(("market.", "lessons."))
+        if (leaning := sides(citation.id, view.features))
     ]
     share = sum(side in leaning for leaning in leans) / len(leans) if leans else 1.0
-    takes = sided(request)
+    takes = view.sided()
     if takes and side not in takes:
         share *= UNBACKED
-    if "ungrounded" in case.flags:
+    if "ungrounded" in case.report.flags:
         share *= UNGROUNDED_WEIGHT
     return round(share, DECIMALS)
 
 
-def _share(case: AgentReport | None, side: int) -> float:
+def _share(view: SeatView, side: int) -> float:
     """Return what a case asks for by its trust, 0 to 1 of what a researcher may."""
+    case = view.cases.get(side)
     if case is None:
         return 0.0
-    return trust(case) * max(0.0, side * push(case)) / (RESEARCHER_BOUND * len(VECTORS))
+    return case.trust * max(0.0, side * case.push) / (RESEARCHER_BOUND * len(VECTORS))
 
 
 # --- words ----------------------------------------------------------------------------------------
@@ -152,14 +150,11 @@ def _cases(strength: Mapping[int, float], first: int) -> str:
     )
 
 
-def _pushed(request: Request, strength: Mapping[int, float]) -> str:
-    """Return how those analysts push that take a side, "" for none and without a case."""
-    takes = sided(request)
-    if not takes or not any(strength.values()):
-        return ""
+def _pushed(takes: list[int]) -> str:
+    """Return how those analysts push that take a side, "" for none."""
     way = side_of(sum(takes))
     if not way:
-        return f", and {len(takes)} analysts push both ways"
+        return f", and {len(takes)} analysts push both ways" if takes else ""
     who = f"{takes.count(way)} of {len(takes)} analysts push"
     if len(takes) == 1:
         who = "the one analyst that takes a side pushes"

@@ -15,17 +15,24 @@ functions; nothing raises.
 
 from __future__ import annotations
 
+import math
 from typing import Final
 
 from agent_config import MANAGER_ID
 from agents.arguments import AGAINST, CLAIM_WORDS, FOR
 from agents.contracts import VECTORS, WINNERS, GateReason, Request
-from agents.features import number
-from torra.providers.rules.argument import WAY, Argument, ReaderView, falsifiers, risks, top_points
-from torra.providers.rules.peer_reports import sided
-from torra.providers.rules.replies import Reply, argued, cite, level
-from torra.providers.rules.rule import ADX, REGIME, word
-from torra.providers.rules.tables import common_signals
+from torra.providers.rules.argument import (
+    WAY,
+    Argument,
+    Reply,
+    argued,
+    cite,
+    falsifiers,
+    level,
+    risks,
+    top_points,
+)
+from torra.providers.rules.engine import ADX, EVENT, REGIME, SeatView, view_of
 
 HOLDS: Final = {"trend_up": 32, "trend_down": 32, "range": 8, "quiet": 16, "volatile": 8}
 HOLDS_ELSE: Final = 16
@@ -53,63 +60,59 @@ BUYS: Final = {"BUY": 1, "SELL": -1}
 
 def trader(request: Request) -> Reply:
     """Return the thesis of the opening that the order describes, or why it is declined."""
-    features = request.features
-    name = word(features, "order.side") or ""
-    side, minutes = BUYS.get(name, 0), number(features, "events.to_next_min")
-    minutes = None if minutes is None or minutes < 0.0 else minutes
-    reason = _declines(request, side, minutes)
+    view = view_of(request)
+    name, numbers = view.words.get("order.side", ""), view.numbers
+    side, minutes = BUYS.get(name, 0), numbers.get(EVENT, math.inf)
+    if minutes < 0.0:  # one that is over is none
+        minutes = math.inf
+    reason = _declines(view, side, minutes)
     declines = reason is not GateReason.NONE
-    view, way = ReaderView(request, common_signals(features)), -side if declines else side
+    way = -side if declines else side
     argument = Argument(0, "No order is described, so there is nothing to argue for.")
     if side:
         points, against = top_points(view, way, FOR), top_points(view, -way, AGAINST)
         head = f"Not this {name.lower()}" if declines else name.capitalize()
-        why = _why(request, [point.half for point in points], side, reason, minutes)
+        why = _why(view, [point.half for point in points], side, reason, minutes)
         argument = Argument(way, f"{head}: {why}.", points, against)
-    bars = HOLDS.get(word(features, REGIME) or "", HOLDS_ELSE)
-    stop = number(features, "order.stop")
-    near = minutes is not None and minutes < NEAR_MINUTES
-    event = [f"A scheduled event comes in {minutes:.0f} minutes."] if near else []
-    at_risk = [*event, *risks(view, argument, THESIS_RISKS)]
+    bars, stop = HOLDS.get(view.words.get(REGIME, ""), HOLDS_ELSE), numbers.get("order.stop")
+    soon = [f"A scheduled event comes in {minutes:.0f} minutes."] if minutes < NEAR_MINUTES else []
     return {
-        **argued(request, argument),
+        **argued(view, argument),
         "invalidation": [
-            end._replace(bars=bars)._asdict()
-            for end in falsifiers(features, way, argument.points_for)
-            if not declines and (stop is None or side * (end.level - stop) > 0.0)
+            end | {"bars": bars}
+            for end in falsifiers(view, way, argument.points_for)
+            if not declines and (stop is None or side * (end["level"] - stop) > 0.0)
         ],
-        "risks": [] if declines else at_risk[:THESIS_RISKS],
+        "risks": [] if declines else [*soon, *risks(view, argument, THESIS_RISKS)][:THESIS_RISKS],
         "horizon_bars": bars,
         "decline": declines,
         "reason_code": str(reason),
-        "confidence": level(number(features, "order.conviction") or 0.0, CONFIDENCE),
-        "evidence": cite(request, (*argument.reads(), ADX, REGIME)),
+        "confidence": level(numbers.get("order.conviction", 0.0), CONFIDENCE),
+        "evidence": cite(view, (*argument.reads(), ADX, REGIME)),
     }
 
 
-def _declines(request: Request, side: int, minutes: float | None) -> GateReason:
+def _declines(view: SeatView, side: int, minutes: float) -> GateReason:
     """Return why an opening is declined, NONE where it is not."""
-    if side and minutes is not None and minutes < EVENT_MINUTES:
+    if side and minutes < EVENT_MINUTES:
         return GateReason.SCHEDULED_EVENT
-    takes = sided(request)
+    takes = view.sided()
     against = any(
-        peer.confidence == "high" and WINNERS.get(peer.winner, 0) == -side
-        for peer in request.reports
-        if peer.agent_id == MANAGER_ID and not peer.abstained
+        report.confidence == "high" and WINNERS.get(report.winner, 0) == -side
+        for report in view.request.reports
+        if report.agent_id == MANAGER_ID and not report.abstained
     )
     if side and against and len(takes) >= SEVERAL and side not in takes:
         return GateReason.WEAK_CASE
     return GateReason.NONE
 
 
-def _why(
-    request: Request, halves: list[str], side: int, reason: GateReason, minutes: float | None
-) -> str:
+def _why(view: SeatView, halves: list[str], side: int, reason: GateReason, minutes: float) -> str:
     """Return the reason of a claim: the two strongest points, or as many as fit."""
     if reason is GateReason.SCHEDULED_EVENT:
         return f"a scheduled event comes in {minutes:.0f} minutes"
     if reason is GateReason.WEAK_CASE:
-        count = len(sided(request))
+        count = len(view.sided())
         return f"{count} of {count} analysts push {WAY[-side]}, and the manager is sure of it"
     both = " and ".join(halves[:2]) or f"the {len(VECTORS)} scores alone carry it"
     return both if len(both.split()) < CLAIM_WORDS else halves[0]
