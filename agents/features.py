@@ -8,8 +8,9 @@ may be made of it are rows of `phrases`. The columns:
     unit, decimals  no decimals: it is not rounded, or, of the unit price, as the symbol is quoted
     name            what a sentence calls it; {} is what the `*` stands for; none: the id
     high, low       what a high and a low value mean
-    side            which way a value leans: a key of `LEANS`; none: it has no side
+    side            which way a value leans (`lean_of`); none: it has no side
     label           a short name for a chart, where the name is too long beside a line
+    above           other features that it is also held against: it leans up while it is above them
 
 Pure values and functions. A feature without a row may stand on either side.
 """
@@ -30,23 +31,6 @@ DOWN: Final = -1
 EITHER: Final = (UP, DOWN)
 NEAR_ATR: Final = 1.0
 """ATR up to which a support or a resistance is near: then it stands on its own side alone."""
-
-PAIRS: Final = (
-    ("technical.tenkan", "technical.kijun"),
-    ("technical.ema20", "technical.sma50"),
-    ("technical.ema20", "technical.sma200"),
-    ("technical.sma20", "technical.sma50"),
-    ("technical.sma50", "technical.sma200"),
-    ("technical.span_a", "technical.span_b"),
-    ("technical.swing_high", "technical.prev_swing_high"),
-    ("technical.swing_low", "technical.prev_swing_low"),
-    ("technical.macd", "technical.macd_signal"),
-)
-"""Features that are also held against each other: the first above the second leans up."""
-
-_PAIRS_OF: Final = {
-    feature: [pair for pair in PAIRS if feature in pair] for pair in PAIRS for feature in pair
-}
 
 WORD_SIDES: Final[Mapping[str, int]] = {
     **dict.fromkeys(("rising", "BULLISH", "STRONG_BULLISH", "trend_up"), UP),
@@ -119,20 +103,6 @@ def _sign(value: float) -> int:
     return (value > 0.0) - (value < 0.0)
 
 
-def _from(middle: float, way: int = UP) -> Lean:
-    return Lean(lambda value, _: way * _sign(value - middle), way == DOWN)
-
-
-def _over(rival: str, way: int = UP) -> Lean:
-    """Return the lean of a number that leans its way while it is above another feature."""
-
-    def side(value: float, features: Features) -> int | None:
-        other = number(features, rival)
-        return None if other is None else way * _sign(value - other)
-
-    return Lean(side, way == DOWN)
-
-
 def _wick(rival: str, way: int) -> Lean:
     """Return the lean of a wick: its way while it is the longer of the two."""
 
@@ -169,40 +139,57 @@ LEANS: Final[Mapping[str, Lean | None]] = {
     "": None,
     "any": ANY,
     "both": BOTH,
-    "up": _from(0.0),
-    "up from 0.5": _from(0.5),
-    "up from 4.5": _from(4.5),
-    "down": _from(0.0, DOWN),
-    "down from 50": _from(50.0, DOWN),
-    "level": _over("technical.close", DOWN),
     "floor": _near(UP),
     "ceiling": _near(DOWN),
     "upper wick": _wick("technical.lower_wick", DOWN),
     "lower wick": _wick("technical.upper_wick", UP),
-    "up over technical.minus_di": _over("technical.minus_di"),
-    "down over technical.plus_di": _over("technical.plus_di", DOWN),
-    "up over memory.next_bearish": _over("memory.next_bearish"),
-    "down over memory.next_bullish": _over("memory.next_bullish", DOWN),
     "real yield": Lean(_real_yield, falling=True),
     "of its trades": Lean(_trades),
 }
-"""The sides of the table; a level leans up while the close is above it."""
+"""Sides that only some features have."""
+
+
+@cache
+def lean_of(side: str) -> Lean | None:
+    """Return the lean that a cell of the table names: a key of LEANS, or which way, and from where.
+
+    `up` and `down` are from 0, `up from 4.5` is from a number, `down over technical.close` is from
+    another feature.
+    """
+    if side in LEANS:
+        return LEANS[side]
+    way, _, middle = side.partition(" from ")
+    way, _, rival = way.partition(" over ")
+    sign, fixed = {"up": UP, "down": DOWN}[way], float(middle or 0.0)
+
+    def leans(value: float, features: Features) -> int | None:
+        other = number(features, rival) if rival else fixed
+        return None if other is None else sign * _sign(value - other)
+
+    return Lean(leans, sign == DOWN)
 
 
 def rows_of(table: Path) -> list[dict[str, str]]:
-    """Return the rows of a table, CSV in UTF-8, by the names of its columns."""
+    """Return the rows of a table, CSV in UTF-8, by the names of its columns, "" for a short row."""
     with table.open(encoding="utf-8", newline="") as lines:
-        return list(csv.DictReader(lines))
+        return list(csv.DictReader(lines, restval=""))
 
+
+_TABLE: Final = rows_of(Path(__file__).with_name("features.csv"))
 
 ROWS: Final[Mapping[str, FeatureRow]] = {
     row["feature"]: FeatureRow(
         row["unit"], int(row["decimals"]) if row["decimals"] else None, row["name"],
-        row["high"], row["low"], LEANS[row["side"]], row["label"],
+        row["high"], row["low"], lean_of(row["side"]), row["label"],
     )
-    for row in rows_of(Path(__file__).with_name("features.csv"))
+    for row in _TABLE
 }  # fmt: skip
 """Every row by its id."""
+
+_ORDERED: Final = [(row["feature"], other) for row in _TABLE for other in row["above"].split()]
+_ORDERED_WITH: Final = {
+    feature: [pair for pair in _ORDERED if feature in pair] for pair in _ORDERED for feature in pair
+}
 
 FEATURES: Final = {feature: row for feature, row in ROWS.items() if row.name and "*" not in feature}
 """The rows that have a name for people and a fixed id."""
@@ -293,7 +280,7 @@ def sides(feature: str, features: Features) -> tuple[int, ...]:
     if side is None:
         return EITHER
     leans = {side}
-    for high, low in _PAIRS_OF.get(feature, ()):
+    for high, low in _ORDERED_WITH.get(feature, ()):
         first, second = number(features, high), number(features, low)
         if first is not None and second is not None:
             leans.add(_sign(first - second))

@@ -1,10 +1,10 @@
 """How readings of the evidence are put into words: a half-sentence with one number, and its reason.
 
 `phrases.csv` has a row for what one or several features together say. Only the bullish wording is
-written down: the bearish one is its mirror, word by word, so the mirrored market is described in
-mirrored words. What is not clear is not said. The columns are the fields of `Phrase`; `features`
-are the ids whose values are read, `number` is a key of `NUMBERS` and `about` one of `ABOUT`. A `*`
-makes a row for each feature of a family, with its name for {name}.
+written down. The bearish one is its mirror, word by word (`mirror.csv`), so the mirrored market is
+described in mirrored words. What is not clear is not said. The columns are the fields of `Phrase`;
+`features` are the ids whose values are read, `number` is a key of `NUMBERS` and `about` one of
+`ABOUT`. A `*` makes a row for each feature of a family, with its name for {name}.
 
 Pure values and functions.
 """
@@ -22,17 +22,10 @@ from .features import FEATURES, UP, rows_of
 MOST: Final = 1e6
 """From here on no number is said, where a row names none: no market has it."""
 
-_PAIRS: Final = (
-    ("above", "below"), ("up", "down"), ("upwards", "downwards"), ("upward", "downward"),
-    ("rising", "falling"), ("rose", "fell"), ("buyers", "sellers"), ("high", "low"),
-    ("highs", "lows"), ("upper", "lower"), ("bullish", "bearish"), ("support", "resistance"),
-    ("floor", "ceiling"), ("strength", "weakness"), ("good", "bad"), ("+DI", "−DI"),
-    ("top", "bottom"), ("rise", "fall"),
-    ("a bull flag", "a bear flag"),
-    ("an inverse head and shoulders", "a head and shoulders"),
-    ("an ascending", "a descending"),
-)  # fmt: skip
-_MIRROR: Final = dict(_PAIRS) | {bear: bull for bull, bear in _PAIRS}
+_PAIRS: Final = {
+    row["bullish"]: row["bearish"] for row in rows_of(Path(__file__).with_name("mirror.csv"))
+}
+_MIRROR: Final = _PAIRS | {bear: bull for bull, bear in _PAIRS.items()}
 _LONG: Final = "|".join(rf"\b{text}\b" for text in _MIRROR if " " in text)
 _WORD: Final = re.compile(rf"{_LONG}|[+−]?[A-Za-z]+")
 
@@ -45,11 +38,10 @@ def mirrored(text: str) -> str:
 
 def _swap(match: re.Match[str]) -> str:
     word = match[0]
-    if word in _MIRROR or not word[:1].isupper():
-        return _MIRROR.get(word, word)
-    # the first of a sentence
-    other = _MIRROR.get(word[:1].lower() + word[1:])
-    return word if other is None else other[:1].upper() + other[1:]
+    if word[:1].isupper() and word not in _MIRROR:  # the first of a sentence
+        other = _MIRROR.get(word[:1].lower() + word[1:], word)
+        return other[:1].upper() + other[1:]
+    return _MIRROR.get(word, word)
 
 
 class Phrase(NamedTuple):

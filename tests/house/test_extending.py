@@ -742,7 +742,7 @@ def test_an_agent_is_one_file_and_one_row(tmp_path: Path) -> None:
 
 
 def test_a_feature_is_one_row_and_one_value(monkeypatch: pytest.MonkeyPatch) -> None:
-    words = ("of 100", 1, "the new reading", "much", "little", features.LEANS["up"], "")
+    words = ("of 100", 1, "the new reading", "much", "little", features.lean_of("up"), "")
     row = features.FeatureRow(*words)
     monkeypatch.setitem(cast("dict[str, Any]", features.ROWS), "forecast.new", row)
     blocks = cast("dict[str, Any]", feature_bundle._BLOCKS)
