@@ -24,6 +24,8 @@ from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
+from pydantic import BaseModel
+
 from .contracts import Feature
 
 UP: Final = 1
@@ -54,16 +56,17 @@ class Lean(NamedTuple):
     falling: bool = False
 
 
-class FeatureRow(NamedTuple):
-    """A row of the registry; `name` is "" where the id is the name, `lean` None without a side."""
+class FeatureRow(BaseModel, frozen=True):
+    """A row of the registry; an empty cell is the default."""
 
-    unit: str
-    decimals: int | None
-    name: str
-    high: str
-    low: str
-    lean: Lean | None
-    label: str
+    unit: str = ""
+    decimals: int | None = None
+    name: str = ""
+    high: str = ""
+    low: str = ""
+    side: str = ""
+    label: str = ""
+    above: str = ""
 
 
 def finite(value: Any) -> float | None:
@@ -175,18 +178,13 @@ def rows_of(table: Path) -> list[dict[str, str]]:
         return list(csv.DictReader(lines, restval=""))
 
 
-_TABLE: Final = rows_of(Path(__file__).with_name("features.csv"))
-
 ROWS: Final[Mapping[str, FeatureRow]] = {
-    row["feature"]: FeatureRow(
-        row["unit"], int(row["decimals"]) if row["decimals"] else None, row["name"],
-        row["high"], row["low"], lean_of(row["side"]), row["label"],
-    )
-    for row in _TABLE
-}  # fmt: skip
+    row["feature"]: FeatureRow.model_validate({name: cell for name, cell in row.items() if cell})
+    for row in rows_of(Path(__file__).with_name("features.csv"))
+}
 """Every row by its id."""
 
-_ORDERED: Final = [(row["feature"], other) for row in _TABLE for other in row["above"].split()]
+_ORDERED: Final = [(feature, other) for feature in ROWS for other in ROWS[feature].above.split()]
 _ORDERED_WITH: Final = {
     feature: [pair for pair in _ORDERED if feature in pair] for pair in _ORDERED for feature in pair
 }
@@ -208,7 +206,7 @@ _FAMILIES: Final = [
     if star
 ]
 
-UNKNOWN: Final = FeatureRow("", None, "", "", "", ANY, "")
+UNKNOWN: Final = FeatureRow(side="any")
 """What is known of a feature without a row."""
 
 
@@ -220,7 +218,7 @@ def row_of(feature: str) -> FeatureRow:
     for begin, end, row in _FAMILIES:
         if feature.startswith(begin) and feature.endswith(end):
             own = feature[len(begin) : len(feature) - len(end)]
-            return row._replace(name=row.name.format(own))
+            return row.model_copy(update={"name": row.name.format(own)})
     return UNKNOWN
 
 
@@ -254,9 +252,10 @@ def meaning_of(feature: str) -> str:
 def reading_of(feature: str, side: int) -> str:
     """Return what a value that leans to a side means; "" where the table does not say."""
     row = row_of(feature)
-    if not row.name or row.lean is None or row.lean is BOTH:
+    lean = lean_of(row.side)
+    if not row.name or lean is None or lean is BOTH:
         return ""
-    return row.high if (side > 0) is not row.lean.falling else row.low
+    return row.high if (side > 0) is not lean.falling else row.low
 
 
 def sides(feature: str, features: Features) -> tuple[int, ...]:
@@ -265,7 +264,7 @@ def sides(feature: str, features: Features) -> tuple[int, ...]:
     A feature without a row may stand for either, and so may one that leans one way by itself and
     the other way in its pair.
     """
-    lean, here = row_of(feature).lean, features.get(feature)
+    lean, here = lean_of(row_of(feature).side), features.get(feature)
     if lean is ANY:
         return EITHER
     value = None if here is None else here.value

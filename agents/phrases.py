@@ -11,16 +11,16 @@ Pure values and functions.
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Iterator, Mapping
 from functools import lru_cache
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Final
+
+from pydantic import BaseModel
 
 from .features import FEATURES, UP, rows_of
-
-MOST: Final = 1e6
-"""From here on no number is said, where a row names none: no market has it."""
 
 _PAIRS: Final = {
     row["bullish"]: row["bearish"] for row in rows_of(Path(__file__).with_name("mirror.csv"))
@@ -44,36 +44,36 @@ def _swap(match: re.Match[str]) -> str:
     return _MIRROR.get(word, word)
 
 
-class Phrase(NamedTuple):
+class Phrase(BaseModel, frozen=True):
     """What features read, for the bullish side: a half-sentence with one number {n}, and why.
 
-    `number` makes the number of the values, `format` writes it. `faded` and `faded_why` argue for
+    `number` is a key of NUMBERS, `format` writes the number. `faded` and `faded_why` argue for
     lower prices from the same high value. `line` is the place, among the values, of the price that
-    would end it, and `line_name` its name. `about` returns the place of the feature that it is
-    about; without it that is the first that is not the close. A number is not clear that lies less
-    than `least` from its `middle` (`least_faded` where it is faded), that would be written as its
-    middle, or that reaches `most`. `begun` describes a shape that no close has completed: its last
-    value is 0.
+    would end it, and `line_name` its name. `about` is a key of ABOUT; without it the phrase is
+    about the first feature that is not the close. A number is not clear that lies less than `least`
+    from its `middle` (`least_faded` where it is faded), that would be written as its middle, or
+    that reaches `most`: no market has 1e6. `begun` describes a shape that no close has completed:
+    its last value is 0.
     """
 
     half: str
     why: str
-    number: Callable[..., float]
+    number: str
     format: str
     faded: str = ""
     faded_why: str = ""
     middle: float = 0.0
     least: float = 0.0
     least_faded: float = 0.0
-    most: float = MOST
-    about: Callable[..., int] | None = None
+    most: float = 1e6
+    about: str = ""
     line: int | None = None
     line_name: str = ""
     begun: str = ""
 
     def fits(self, values: tuple[float, ...], *, fades: bool = False) -> bool:
         """Return whether the number can be said: finite, not monstrous, and clear enough."""
-        number = self.number(*values)
+        number = NUMBERS[self.number](*values)
         least = self.least_faded if fades and self.faded else self.least
         return abs(number) < self.most and abs(number - self.middle) >= max(
             least, _visible_from(self.format)
@@ -94,7 +94,7 @@ class Phrase(NamedTuple):
         # A high value that is faded argues for lower prices: that is how it is written down.
         if (side == UP) is fades:
             half, why = mirrored(half), mirrored(why)
-        return half.replace("{n}", self.format.format(self.number(*values) + 0.0)), why
+        return half.replace("{n}", self.format.format(NUMBERS[self.number](*values) + 0.0)), why
 
 
 @lru_cache(maxsize=64)
@@ -135,11 +135,11 @@ NUMBERS: Final[Mapping[str, Callable[..., float]]] = {
     "larger share": lambda share, *_: max(share, 1.0 - share),
     "stretch": _stretch,
     "bars": lambda _low, _high, age: max(2.0, age + 1.0),
+    "never": lambda *_: math.inf,
 }
 """How the number of a half-sentence is made of the values read."""
 
-ABOUT: Final[Mapping[str, Callable[..., int] | None]] = {
-    "": None,
+ABOUT: Final[Mapping[str, Callable[..., int]]] = {
     "larger": lambda value, other, *_: 0 if value >= other else 1,
     "leader": lambda _, plus, minus: 1 if plus >= minus else 2,
     "band": lambda close, _low, mid, _high: 3 if close > mid else 1,
@@ -150,21 +150,14 @@ ABOUT: Final[Mapping[str, Callable[..., int] | None]] = {
 def _read() -> Iterator[tuple[tuple[str, ...], Phrase]]:
     for row in rows_of(Path(__file__).with_name("phrases.csv")):
         family, star, _ = row["features"].partition("*")
-        middle, least, least_faded = (
-            float(row[name] or 0.0) for name in ("middle", "least", "least_faded")
-        )
-        phrase = Phrase(
-            row["half"], row["why"], NUMBERS[row["number"]], row["format"],
-            row["faded"], row["faded_why"], middle, least, least_faded, float(row["most"] or MOST),
-            ABOUT[row["about"]], int(row["line"]) if row["line"] else None, row["line_name"],
-            row["begun"],
-        )  # fmt: skip
+        phrase = Phrase.model_validate({name: cell for name, cell in row.items() if cell})
         if not star:
             yield tuple(row["features"].split()), phrase
             continue
         for feature, words in FEATURES.items():
             if feature.startswith(family):
-                yield (feature,), phrase._replace(half=phrase.half.replace("{name}", words.name))
+                half = phrase.half.replace("{name}", words.name)
+                yield (feature,), phrase.model_copy(update={"half": half})
 
 
 PHRASES: Final[Mapping[tuple[str, ...], Phrase]] = dict(_read())

@@ -248,7 +248,7 @@ NEWSFLASH: Values = {
 
 def test_ordinals_are_arithmetic_over_the_items() -> None:
     def of(values: Values) -> dict[str, int]:
-        return ordinals(engine.view_of(request("news", values)).numbers)
+        return ordinals(engine.SeatView(request("news", values)).numbers)
 
     good = of(MARKET | NEWSFLASH)
     assert list(good.items()) == list(zip(ORDINALS, (2, 1, 2, 1, 1, -1), strict=True))

@@ -22,7 +22,7 @@ Pure functions; nothing raises.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Final
 
 from agent_config import EXPERTS
@@ -58,11 +58,11 @@ from torra.providers.rules.engine import (
     CLOSE,
     LESSON_MEAN,
     REGIME,
+    Numbers,
     SeatView,
     mean_lean,
     side_of,
     tanh_of,
-    view_of,
 )
 
 FULL_WEIGHT: Final = 1.5
@@ -118,7 +118,7 @@ CLEAR: Final = 0.05
 
 def analyst(request: Request) -> Reply:
     """Read the evidence in its regime and say how far it lies from each score."""
-    view, role = view_of(request), request.role
+    view, role = SeatView(request), request.role
     moves = {vector: round(role.bound * _gap(view, vector), DECIMALS) for vector in view.signals}
     argument = argue(view, moves, net_side(moves, role.focus)) if moves else NOTHING
     reply = _report(view, argument, moves, _agreement(view))
@@ -129,7 +129,7 @@ def analyst(request: Request) -> Reply:
 
 def researcher(request: Request) -> Reply:
     """Argue for higher or lower prices, by the seat's office, than the scores and reports say."""
-    view, side = view_of(request), SIDES[request.role.id]
+    view, side = SeatView(request), SIDES[request.role.id]
     cases = {vector: _case(view, vector, side) for vector in view.signals}
     own = {vector: towards(view, side, case) for vector, case in cases.items()}
     rival = view.cases.get(-side)
@@ -150,12 +150,12 @@ def researcher(request: Request) -> Reply:
 
 def scorer(request: Request) -> Reply:
     """Score the four vectors anew, each within an analyst's bound of the computed score."""
-    view, reply = view_of(request), Reply()
+    view, reply = SeatView(request), Reply()
     for vector, score in view.scores.items():
         move, note = 0.0, "no evidence beyond the score"
         if vector in view.signals:
             move = round(ADJUSTMENT_BOUND * _gap(view, vector), DECIMALS)
-            alone = view._replace(signals={vector: view.signals[vector]})
+            alone = view.with_signals({vector: view.signals[vector]})
             note = argue(alone, {vector: move}, side_of(move)).claim
         moved = max(-1.0, min(1.0, score + move))
         reply[vector] = {"score": round(moved, SCORE_DECIMALS), "note": note}
@@ -181,12 +181,11 @@ def _case(view: SeatView, vector: str, side: int) -> float:
     """Return the case for a side, less half of what speaks against it, in [-1, +1]."""
     score = view.scores[vector]
     gaps = [(signal.weight, side * (signal.lean - score)) for signal in view.signals[vector]]
-    adjustment = view.mean_adjustment(vector)
-    if adjustment is not None:
-        gaps.append((REPORT_WEIGHT, side * adjustment / ADJUSTMENT_BOUND))
-    lesson = None if view.ahead else view.lessons()
-    if lesson is not None:
-        gaps.append((LESSON_WEIGHT, side * lesson))
+    others = (
+        (REPORT_WEIGHT, view.mean_adjustment(vector)),
+        (LESSON_WEIGHT, None if view.ahead else view.lessons()),
+    )
+    gaps += [(share, side * lean) for share, lean in others if lean is not None]
     weight = sum(share for share, _ in gaps)
     own = sum(share * gap for share, gap in gaps if gap > 0) / weight
     counter = -sum(share * gap for share, gap in gaps if gap < 0) / weight
@@ -218,9 +217,7 @@ def _agreement(view: SeatView) -> str:
 # --- replies --------------------------------------------------------------------------------------
 
 
-def _report(
-    view: SeatView, argument: Argument, moves: Mapping[str, float], confidence: str
-) -> Reply:
+def _report(view: SeatView, argument: Argument, moves: Numbers, confidence: str) -> Reply:
     """Return a report that cites what else its points read, and what names the regime.
 
     An argument that makes no point rests on all that was read.
@@ -266,25 +263,24 @@ def _with_odd(claim: str, odd: str) -> str:
     return f"{body}{ending}"
 
 
-def _levels(numbers: Mapping[str, float]) -> list[float]:
+def _levels(numbers: Numbers) -> list[float]:
     """Return the prices of the nearest levels, nearest first."""
-    names = sorted(name for name in numbers if name.startswith("geometry.level."))
-    prices = dict.fromkeys(numbers[name] for name in names)
+    names = sorted(numbers)
+    prices = dict.fromkeys(numbers[name] for name in names if name.startswith("geometry.level."))
     # without a close they keep their order
     close = numbers.get(CLOSE, math.inf)
     return sorted(prices, key=lambda price: abs(price - close))[:LEVELS]
 
 
-def ordinals(numbers: Mapping[str, float]) -> dict[str, int]:
+def ordinals(numbers: Numbers) -> dict[str, int]:
     """Return what the news amounts to, in the whole numbers of ORDINALS."""
     tone = numbers.get("news.score", 0.0)
     # By age, then by id: items of one moment keep one order.
     items = sorted(
-        (numbers[age], item, score)
+        (numbers[age], name, score)
         for name, score in numbers.items()
         if name.startswith("news.item_score.")
-        for item in (name.rsplit(".", 1)[1],)
-        if (age := f"news.item_age_h.{item}") in numbers
+        if (age := name.replace("score", "age_h", 1)) in numbers
     )
     scores, half = [score for *_, score in items], len(items) // 2
     turn = _mean(scores[:half]) - _mean(scores[half:]) if half else 0.0

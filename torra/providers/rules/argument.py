@@ -24,8 +24,8 @@ from typing import Any, Final, NamedTuple
 from agents.arguments import AGAINST, CLAIM_WORDS, FALSIFIERS, FOR, format_price, pending_falsifiers
 from agents.contracts import SIDES, VECTORS, Falsifier, Horizon
 from agents.features import sides
-from agents.phrases import PHRASES, Phrase
-from torra.providers.rules.engine import CLOSE, RuleSignal, SeatView, focus_of, side_of
+from agents.phrases import ABOUT, PHRASES, Phrase
+from torra.providers.rules.engine import CLOSE, Numbers, RuleSignal, SeatView, focus_of, side_of
 
 AHEAD: Final = 12
 """Bars within which a falsifier may come true."""
@@ -105,9 +105,7 @@ class Argument(NamedTuple):
         return [name for name in names if name not in cited]
 
 
-def argue(
-    view: SeatView, moves: Mapping[str, float], side: int, *, given_up: bool = False
-) -> Argument:
+def argue(view: SeatView, moves: Numbers, side: int, *, given_up: bool = False) -> Argument:
     """Return the argument of a report that pushes to a side (+1, -1, 0) with these adjustments.
 
     `given_up`: it has a case of its own and grants all of it to the other side.
@@ -156,7 +154,7 @@ def top_points(view: SeatView, side: int, most: int, *, gaps: bool = False) -> l
     return list(points.values())
 
 
-def of_scores(view: SeatView, moves: Mapping[str, float], side: int) -> list[RuleArgument]:
+def of_scores(view: SeatView, moves: Numbers, side: int) -> list[RuleArgument]:
     """Return the score that is furthest from its readings as the one point."""
     vector = max(moves, key=lambda name: side * moves[name])
     return [_of_score(view, vector, side, PHRASES[f"scores.{vector}",])]
@@ -167,7 +165,8 @@ def of_far_score(view: SeatView, side: int) -> RuleArgument:
     vector = min(VECTORS, key=lambda name: side * view.scores[name])
     half, why = FAR if side * view.scores[vector] < 0.0 else UNMOVED
     half = half.replace("{vector}", vector.replace("_", " "))
-    return _of_score(view, vector, side, Phrase(half, why, float, "{:+.2f}"))
+    phrase = Phrase(half=half, why=why, number="itself", format="{:+.2f}")
+    return _of_score(view, vector, side, phrase)
 
 
 def _of_score(view: SeatView, vector: str, side: int, phrase: Phrase) -> RuleArgument:
@@ -293,7 +292,7 @@ def _point(view: SeatView, signal: RuleSignal, side: int) -> RuleArgument:
     It rests on the feature that it is about, if that leans so, else on the first that does.
     """
     phrase, reads, main = signal.phrase, signal.reads, signal.main
-    about = reads[phrase.about(*signal.values)] if phrase.about else main
+    about = reads[ABOUT[phrase.about](*signal.values)] if phrase.about else main
     for cited in (about, main, *reads, main):
         if side in sides(cited, view.features):
             break
@@ -302,7 +301,7 @@ def _point(view: SeatView, signal: RuleSignal, side: int) -> RuleArgument:
 
 
 def _first(
-    view: SeatView, points: list[RuleArgument], moves: Mapping[str, float], side: int
+    view: SeatView, points: list[RuleArgument], moves: Numbers, side: int
 ) -> list[RuleArgument]:
     """Return the points in the order for a claim: those of the role's own subject first.
 
@@ -410,7 +409,7 @@ def _answers(view: SeatView, side: int) -> list[RuleArgument]:
 def report(
     view: SeatView,
     argument: Argument,
-    moves: Mapping[str, float],
+    moves: Numbers,
     confidence: str,
     names: Iterable[str],
 ) -> Reply:
@@ -456,7 +455,7 @@ def towards(view: SeatView, side: int, share: float) -> float:
     return side * round(view.role.bound * max(0.0, share), DECIMALS) + 0.0
 
 
-def level(value: float, levels: Mapping[str, float]) -> str:
+def level(value: float, levels: Numbers) -> str:
     """Return the confidence whose least value a value reaches first, "low" below all of them."""
     return next((name for name, least in levels.items() if value >= least), "low")
 

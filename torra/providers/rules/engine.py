@@ -1,6 +1,6 @@
 """How the rules read a request: rows turn its numbers into signals, and the others into pushes.
 
-`view_of` reads a request once, and no prose of it: what a seat knows is its `SeatView`. A row of
+A `SeatView` reads a request once, and no prose of it. A row of
 `rules.csv` is an `EvidenceRule`; what it reads now is a `RuleSignal`, a lean in [-1, +1] (bearish
 to bullish). The weight depends on the regime, which is read from ADX. In a trend, what follows the
 trend counts. In a range, what is stretched is faded: the weight of RSI, of the stochastic and of
@@ -27,6 +27,7 @@ import math
 import operator
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from copy import copy
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, Final, NamedTuple
@@ -34,7 +35,7 @@ from typing import Any, Final, NamedTuple
 from agent_config import EXPERTS, GATE_ID, MANAGER_ID, READER_ID, TRADER_ID
 from agents.contracts import ADJUSTMENT_BOUND, SIDES, VECTORS, AgentReport, Request, Role
 from agents.evidence import COMPANIONS, trust
-from agents.features import Features, finite, rows_of, values_of
+from agents.features import finite, rows_of, values_of
 from agents.phrases import PHRASES, Phrase
 from torra.evidence.outside_readings import FIT_R2
 
@@ -82,8 +83,12 @@ BEGUN: Final = 0.4
 MOVES_WITH: Final = 0.3
 """Correlation, either way, from which a companion says something of this market."""
 
-NO_WORDS: Final = Phrase("", "", lambda *_: math.inf, "")
+NO_WORDS: Final = Phrase(half="", why="", number="never", format="")
 """The words of what is counted and never said: no number is clear enough for them."""
+
+
+Numbers = Mapping[str, float]
+"""Numbers by the feature or the vector that they are of."""
 
 
 class RuleSignal(NamedTuple):
@@ -118,6 +123,10 @@ class EvidenceRule(NamedTuple):
     component: str = ""
 
 
+Rules = Mapping[str, Sequence[EvidenceRule]]
+"""The rules of a seat by vector; "" is the vector of what lies over every score."""
+
+
 class Peer(NamedTuple):
     """A report that was given, the trust in it, and its push: its adjustments summed without it."""
 
@@ -126,7 +135,7 @@ class Peer(NamedTuple):
     push: float
 
 
-class SeatView(NamedTuple):
+class SeatView:
     """A request as its seat reads it.
 
     `numbers` and `words` hold the features that have a value, by id. `signals` are what the rows of
@@ -136,18 +145,45 @@ class SeatView(NamedTuple):
     the researchers by their side, +1 or -1.
     """
 
-    request: Request
-    role: Role
-    features: Features
-    numbers: Mapping[str, float]
-    words: Mapping[str, str]
-    scores: Mapping[str, float]
-    signals: Mapping[str, Sequence[RuleSignal]]
-    gaps: bool
-    trend: float
-    ahead: bool
-    analysts: Sequence[Peer]
-    cases: Mapping[int, Peer]
+    def __init__(self, request: Request) -> None:
+        """Read the request."""
+        self.request, self.role, self.features = request, request.role, request.features
+        self.numbers, self.words = values_of(request.features)
+        self.scores = {v: finite(request.scores.get(v)) or 0.0 for v in VECTORS}
+        self.ahead = "horizon" in request.schema.get("properties", ())
+        self.trend = trend_of(self.numbers, self.words, by_name=self.role.id in EXPERTS)
+        table = TABLES.get(self.role.id, {}) if self.role.kind == "analyst" else {}
+        self.gaps = self.role.kind in ("analyst", "researcher", "scorer") and "" not in table
+        self.signals = {vector: signals for vector, signals in self._read(table).items() if signals}
+        peers = [
+            Peer(report, trust(report), math.fsum(filter(None, report.adjustments.values())))
+            for report in request.reports
+            if not report.abstained and report.agent_id not in UNSCORED
+        ]
+        self.analysts = [peer for peer in peers if peer.report.agent_id not in SIDES]
+        self.cases = {
+            side: peer
+            for name, side in SIDES.items()
+            for peer in peers
+            if peer.report.agent_id == name
+        }
+
+    def _read(self, table: Rules) -> dict[str, list[RuleSignal]]:
+        focused = self.role.kind in ("analyst", "researcher", "gate")
+        vectors = focus_of(self.role) if focused else VECTORS
+        numbers = {**self.numbers, HEADING: HEADINGS.get(self.words.get(HEADING, ""), 0.0)}
+        if "" in table:
+            companions = companion_rules(numbers) if self.role.id == "macro" else []
+            return dict.fromkeys(vectors, read([*table[""], *companions], numbers, self.trend))
+        return {
+            v: read([*TABLES["all"][v], *table.get(v, ())], numbers, self.trend) for v in vectors
+        }
+
+    def with_signals(self, signals: dict[str, list[RuleSignal]]) -> SeatView:
+        """Return the same view with these signals."""
+        view = copy(self)
+        view.signals = signals
+        return view
 
     def all(self) -> list[RuleSignal]:
         """Return the signals of every vector."""
@@ -165,13 +201,16 @@ class SeatView(NamedTuple):
         return math.fsum(shares) / len(shares) if shares else 0.0
 
     def mean_adjustment(self, vector: str) -> float | None:
-        """Return the analysts' mean adjustment of a vector by trust; None when nobody scored it."""
+        """Return the analysts' mean adjustment of a vector by trust, as a share of their bound.
+
+        None when nobody scored it.
+        """
         moved = [
             peer.trust * value
             for peer in self.analysts
             if (value := peer.report.adjustments.get(vector)) is not None
         ]
-        return sum(moved) / len(moved) if moved else None
+        return sum(moved) / len(moved) / ADJUSTMENT_BOUND if moved else None
 
     def lessons(self) -> float | None:
         """Return which way similar trades speak, in [-1, +1]; None where too few are known.
@@ -185,55 +224,12 @@ class SeatView(NamedTuple):
         return way * max(-1.0, min(1.0, mean))
 
 
-def view_of(request: Request) -> SeatView:
-    """Read a request for its seat."""
-    role, features = request.role, request.features
-    numbers, words = values_of(features)
-    trend = trend_of(numbers, words, by_name=role.id in EXPERTS)
-    vectors = focus_of(role) if role.kind in ("analyst", "researcher", "gate") else VECTORS
-    table = TABLES.get(role.id, {}) if role.kind == "analyst" else {}
-    values = {**numbers, HEADING: HEADINGS.get(words.get(HEADING, ""), 0.0)}
-    if "" in table:
-        companions = companion_rules(numbers) if role.id == "macro" else []
-        signals = dict.fromkeys(vectors, read([*table[""], *companions], values, trend))
-    else:
-        signals = {
-            vector: read([*TABLES["all"][vector], *table.get(vector, ())], values, trend)
-            for vector in vectors
-        }
-    peers = [
-        Peer(report, trust(report), math.fsum(filter(None, report.adjustments.values())))
-        for report in request.reports
-        if not report.abstained and report.agent_id not in UNSCORED
-    ]
-    return SeatView(
-        request,
-        role,
-        features,
-        numbers,
-        words,
-        {vector: finite(request.scores.get(vector)) or 0.0 for vector in VECTORS},
-        {vector: said for vector, said in signals.items() if said},
-        role.kind in ("analyst", "researcher", "scorer") and "" not in table,
-        trend,
-        "horizon" in request.schema.get("properties", ()),
-        [peer for peer in peers if peer.report.agent_id not in SIDES],
-        {
-            SIDES[peer.report.agent_id]: peer
-            for peer in reversed(peers)
-            if peer.report.agent_id in SIDES
-        },
-    )
-
-
 def focus_of(role: Role) -> list[str]:
     """Return the vectors that a role may touch, in their order."""
     return [vector for vector in VECTORS if vector in role.focus]
 
 
-def read(
-    rules: Iterable[EvidenceRule], numbers: Mapping[str, float], trend: float
-) -> list[RuleSignal]:
+def read(rules: Iterable[EvidenceRule], numbers: Numbers, trend: float) -> list[RuleSignal]:
     """Return what rules say now, those left out that have nothing to go on."""
     signals = []
     for rule in rules:
@@ -255,7 +251,7 @@ def read(
     return signals
 
 
-def trend_of(numbers: Mapping[str, float], words: Mapping[str, str], *, by_name: bool) -> float:
+def trend_of(numbers: Numbers, words: Mapping[str, str], *, by_name: bool) -> float:
     """Return how much of a trend there is, 0 (range) to 1, by ADX; half a trend without one.
 
     `by_name`: without an ADX the regime's name tells it.
@@ -368,11 +364,11 @@ def _tables() -> dict[str, dict[str, list[EvidenceRule]]]:
     return tables
 
 
-TABLES: Final[Mapping[str, Mapping[str, Sequence[EvidenceRule]]]] = _tables()
-"""The rules of each seat by vector; "" is the vector of what lies over every score."""
+TABLES: Final[Mapping[str, Rules]] = _tables()
+"""The rules of each seat."""
 
 
-def companion_rules(numbers: Mapping[str, float]) -> list[EvidenceRule]:
+def companion_rules(numbers: Numbers) -> list[EvidenceRule]:
     """Return the rule of each companion that goes with this market or against it."""
     return [
         _companion_rule(name.removesuffix("correlation"), with_it=together > 0.0)
@@ -387,10 +383,10 @@ def _companion_rule(companion: str, *, with_it: bool) -> EvidenceRule:
     went, goes = ("rose", "with") if with_it else ("fell", "against")
     name = companion.removeprefix(COMPANIONS).strip(".").replace("_", " ")
     phrase = Phrase(
-        f"{name} {went} {{n}} in 20 bars",
-        f"and it goes {goes} this market, so buyers have it behind them",
-        lambda change, *_: abs(change),
-        "{:.2f} %",
+        half=f"{name} {went} {{n}} in 20 bars",
+        why=f"and it goes {goes} this market, so buyers have it behind them",
+        number="size",
+        format="{:.2f} %",
     )
     reads = tuple(companion + number for number in ("change_20", "correlation", "percentile"))
     return EvidenceRule(reads, _companion, 0.5, 0.4, sparse=True, phrase=phrase)

@@ -28,7 +28,7 @@ from agents.contracts import (
 )
 from agents.swarm.anomalies import TRIAGE
 from torra.providers.rules.argument import DECIMALS, Reply, capital, cite, late_factor
-from torra.providers.rules.engine import EVENT, VOLATILITY, SeatView, linear_factor, view_of
+from torra.providers.rules.engine import EVENT, VOLATILITY, SeatView, linear_factor
 
 SPREAD: Final = "spread.last_atr"
 
@@ -78,7 +78,7 @@ class RiskFactor(NamedTuple):
 
 def gate(request: Request) -> Reply:
     """Return the ruling: multiplier 1, no veto and NONE when nothing speaks against the desk."""
-    view = view_of(request)
+    view = SeatView(request)
     always = [factor for look in ALWAYS if (factor := look(view))]
     known = always + [factor for look in WHEN_PRESENT if (factor := look(view))]
     dangers = sorted((f for f in known if f.factor < 1.0), key=lambda f: f.factor)
