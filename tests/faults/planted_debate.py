@@ -198,7 +198,7 @@ DEBATE: Final[Table] = {
             "a falsifier may hold already",
             At(
                 "agents.arguments:pending_falsifiers",
-                replace("(NEAREST_ATR * atr if atr else 0.0) < distance <= far", "True"),
+                replace("near < side * (close - level) <= far", "True"),
             ),
             "test_a_falsifier_stands_while_it_has_not_come_and_may_come",
         ),

@@ -742,8 +742,9 @@ def test_an_agent_is_one_file_and_one_row(tmp_path: Path) -> None:
 
 
 def test_a_feature_is_one_row_and_one_value(monkeypatch: pytest.MonkeyPatch) -> None:
-    words = ("of 100", 1, "the new reading", "much", "little", features.LEANS["up"], "")
-    row = features.FeatureRow(*words)
+    row = features.FeatureRow(
+        unit="of 100", decimals=1, name="the new reading", high="much", low="little", side="up"
+    )
     monkeypatch.setitem(cast("dict[str, Any]", features.ROWS), "forecast.new", row)
     blocks = cast("dict[str, Any]", feature_bundle._BLOCKS)
     monkeypatch.setitem(

@@ -12,6 +12,7 @@ import pytest
 
 from agents.contracts import DebateContext, Feature
 from agents.evidence import missing
+from agents.features import values_of
 from agents.registry import AGENTS
 from scoring_rubric import shown_features
 from tests.doubles.scripted import context
@@ -22,8 +23,7 @@ from torra.evidence import outside_readings as readings_then
 from torra.evidence.outside_readings import OutsideView
 from torra.outside.shelf import OutsideShelf
 from torra.outside.sources import trouble_of
-from torra.providers.rules.rule import read
-from torra.providers.rules.tables import TABLES
+from torra.providers.rules.engine import TABLES, read
 
 DAY = timedelta(days=1)
 READS = {
@@ -100,7 +100,7 @@ def test_evidence_turned_round_turns_each_reading_exactly(asset: str, trend: flo
         signals, mirrored = (
             read(
                 TABLES[role][""],
-                {name: Feature(name, value) for name, value in numbers.items()},
+                values_of({name: Feature(name, value) for name, value in numbers.items()})[0],
                 trend,
             )
             for numbers in (held, turned)

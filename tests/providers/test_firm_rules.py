@@ -15,8 +15,7 @@ from tests.examples import examples
 from tests.providers.test_swarm_rules import TWINS, check_mirrored
 from tests.worlds.mirrors import MARKET, MARKETS, WORD_TWINS, Values, mirrored_swarm
 from tests.worlds.rule_seats import SEATS, answer, desk, opinion, read, request
-from torra.providers.rules.manager_rules import UNBACKED
-from torra.providers.rules.trader_rules import HOLDS
+from torra.providers.rules.firm_rules import HOLDS, UNBACKED
 
 MANAGER, BULL, BEAR = "research_manager", *SIDES
 UP_MARKET = MARKET | {"technical.close": 102.0, "technical.macd": 0.5, "technical.rsi14": 62.0}

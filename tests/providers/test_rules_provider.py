@@ -18,7 +18,6 @@ from agents.contracts import (
     VECTORS,
     AgentReport,
     Evidence,
-    Feature,
     GateReason,
     ModelUnavailable,
     Prompt,
@@ -42,9 +41,9 @@ from tests.worlds.rule_seats import (
 from torra.errors import ConfigError
 from torra.profiles.fields import literals
 from torra.providers.registry import PROVIDERS, open_provider
-from torra.providers.rules import rule
+from torra.providers.rules import engine
 from torra.providers.rules.analyst_rules import ordinals
-from torra.providers.rules.tables import COMMON_RULES, TABLES, common_signals, signals_for
+from torra.providers.rules.engine import TABLES
 
 HERE = Path(__file__).parent
 BULL, BEAR = "bull_researcher", "bear_researcher"
@@ -70,7 +69,7 @@ def test_bullish_evidence_raises_every_word(
     seats: str, vectors: str, adx: str, bearish: str, bullish: str
 ) -> None:
     """In a trend what follows it, in a range what is stretched the other way."""
-    regime: Values = {rule.ADX: float(adx), rule.REGIME: "trend_up" if adx == "40" else "range"}
+    regime: Values = {engine.ADX: float(adx), engine.REGIME: "trend_up" if adx == "40" else "range"}
     for seat in seats.split():
         down, up = (moves(seat, regime | pairs(cell)) for cell in (bearish, bullish))
         for vector in vectors.split() or SEATS[seat].focus:
@@ -98,8 +97,8 @@ def test_every_row_is_tried_above() -> None:
 def test_gold_hears_the_real_yield_while_its_fit_holds() -> None:
     names = [f"macro.real_yield_{part}" for part in ("change_20", "fit_r2", "fit_slope")]
     for values in ((0.3, 0.29, -0.1), (0.3, 0.5, 0.1)):
-        features = {name: Feature(name, value) for name, value in zip(names, values, strict=True)}
-        assert rule.read(TABLES["fundamental"][""], features, 1.0) == []
+        numbers = dict(zip(names, values, strict=True))
+        assert engine.read(TABLES["fundamental"][""], numbers, 1.0) == []
 
 
 @given(st.floats(30, 100), st.floats(30, 100), st.floats(1, 40), st.floats(0, 1))
@@ -134,7 +133,7 @@ def test_the_further_price_is_above_its_average_the_better_for_bulls(
 @cases("seat", ["technical", BULL])
 @cases("vector", VECTORS)
 def test_a_score_that_says_it_already_is_left_alone(vector: str, seat: str) -> None:
-    values: Values = {rule.ADX: 40.0, **{f"component.{name}": 0.4 for name in COMPONENTS[vector]}}
+    values: Values = {engine.ADX: 40.0, **{f"component.{name}": 0.4 for name in COMPONENTS[vector]}}
 
     def moved(score: float) -> float:
         scores: Values = {f"scores.{name}": score for name in VECTORS}
@@ -249,7 +248,7 @@ NEWSFLASH: Values = {
 
 def test_ordinals_are_arithmetic_over_the_items() -> None:
     def of(values: Values) -> dict[str, int]:
-        return ordinals({name: Feature(name, value) for name, value in values.items()})
+        return ordinals(engine.SeatView(request("news", values)).numbers)
 
     good = of(MARKET | NEWSFLASH)
     assert list(good.items()) == list(zip(ORDINALS, (2, 1, 2, 1, 1, -1), strict=True))
@@ -280,7 +279,7 @@ def test_a_case_says_what_would_end_it() -> None:
     assert f"a close below 102{mean}" in ends and 1 <= len(ends) <= 3
     fallen = read(request(BEAR, mirrored(MARKET | named(BULL_RUN))))
     assert f"a close above 98{mean}" in fallen.falsifiers
-    alone: Values = {rule.ADX: 40.0, **named({"close": 104.0, "atr14": 1.0, "sma50": 101.0})}
+    alone: Values = {engine.ADX: 40.0, **named({"close": 104.0, "atr14": 1.0, "sma50": 101.0})}
     assert read(request(BULL, alone)).falsifiers == (
         "a close below 103, one average range from here, in the next 12 bars",
         "a close below 101, the 50-bar mean, in the next 12 bars",
@@ -292,24 +291,13 @@ def test_a_case_says_what_would_end_it() -> None:
     assert not [text for text in far if "50-bar" in text]
 
 
-def test_the_same_features_are_read_once_and_others_anew() -> None:
-    features = request("technical", SWARM).features
-    first = common_signals(features)
-    assert common_signals(dict(features)) is first
-    for name in ("technical.rsi14", rule.ADX):
-        changed = {**features, name: features[name]._replace(value=12.5)}
-        other = common_signals(changed)
-        assert other == signals_for("", changed, VECTORS) != first
-        first = other
-
-
 # --- missing and strange evidence -----------------------------------------------------------------
 
 
 @cases("seat", ["technical", BULL, BEAR, "liquidity", "microstructure", "macro", "geometry"])
 def test_without_evidence_a_role_abstains(seat: str) -> None:
     markets: tuple[Values, ...] = (
-        {}, {"technical.fib_382": 1.0, rule.REGIME: "range"}, dict.fromkeys(MARKET),
+        {}, {"technical.fib_382": 1.0, engine.REGIME: "range"}, dict.fromkeys(MARKET),
     )  # fmt: skip
     for values in markets:
         report = read(request(seat, values))
@@ -318,27 +306,26 @@ def test_without_evidence_a_role_abstains(seat: str) -> None:
 
 
 def test_a_vector_without_evidence_is_not_scored() -> None:
-    report = read(request("technical", {rule.ADX: 40.0, "technical.rsi14": 60.0}))
+    report = read(request("technical", {engine.ADX: 40.0, "technical.rsi14": 60.0}))
     assert [name for name, value in report.adjustments.items() if value is not None] == ["momentum"]
 
 
 def test_components_stand_in_where_indicators_are_not_shown() -> None:
-    up: Values = {"component.pa_trend": 0.8, "component.st_medium": 0.8, rule.ADX: 40.0}
+    up: Values = {"component.pa_trend": 0.8, "component.st_medium": 0.8, engine.ADX: 40.0}
     report = read(request(BULL, up))
     assert min(report.adjustments[vector] or 0.0 for vector in ("price_action", "structure")) > 0
     assert {item.id for item in report.evidence} == set(up)
     known = {f"component.{name}" for names in COMPONENTS.values() for name in names}
-    parts = [row.component for rules in COMMON_RULES.values() for row in rules if row.component]
-    assert {name for part in parts for name in part.reads} <= known
+    assert {row.component for rules in TABLES["all"].values() for row in rules} - {""} <= known
 
 
 def test_without_adx_the_regime_is_undecided_and_a_market_without_range_is_read() -> None:
-    assert rule.trend_of({}) == 0.5
+    assert engine.trend_of({}, {}, by_name=False) == 0.5
     still = read(
-        request("technical", MARKET | {rule.ADX: None} | named({"atr14": 0.0, "macd": 1.0}))
+        request("technical", MARKET | {engine.ADX: None} | named({"atr14": 0.0, "macd": 1.0}))
     )
     assert math.isfinite(still.adjustments["momentum"] or 0.0)
-    assert rule.ADX not in {cited.id for cited in still.evidence} and not still.flags
+    assert engine.ADX not in {cited.id for cited in still.evidence} and not still.flags
 
 
 STRANGE = st.one_of(

@@ -212,8 +212,6 @@ class LazyFeatures(Mapping[str, Feature]):
 @lru_cache(maxsize=4096)
 def _unit_and_decimals(name: str, price_decimals: int) -> tuple[str, int | None]:
     row = row_of(name)
-    if row is None:
-        return "", None
     return row.unit, price_decimals if row.unit == PRICE else row.decimals
 
 
@@ -454,7 +452,7 @@ def _anomalies(
         bar_anomalies.VOLUME: volume_ratio,
     }
     rounded = {
-        name: plain(value, ((row := row_of(name)) and row.decimals) or DISTANCE_DECIMALS)
+        name: plain(value, row_of(name).decimals or DISTANCE_DECIMALS)
         for name, value in values.items()
     }
     return bar_anomalies.anomalies(

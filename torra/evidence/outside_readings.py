@@ -23,7 +23,7 @@ from datetime import datetime, timedelta
 from functools import lru_cache
 from typing import Final, NamedTuple
 
-from agents.features import row_of
+from agents.features import unit_of
 from torra.evidence.fair_value import FIVE_YEARS, Closes
 from torra.evidence.news_digest import NewsStatus, NewsSubject, coin
 from torra.evidence.outside_numbers import SeriesThen, deviations, rank_of, series_of
@@ -370,8 +370,7 @@ def _level(level: str, number: SeriesThen | None) -> dict[str, float | str | Non
     name = f"macro.{level}"
     values: dict[str, float | str | None] = {name: number and number.value}
     for days, steps in zip((20, 60), LEVELS[level].steps, strict=True):
-        row = row_of(changed := f"{name}_change_{days}")
-        relative = row is not None and row.unit == "%"
+        relative = unit_of(changed := f"{name}_change_{days}") == "%"
         values[changed] = number and change(number, steps, relative=relative)
     return values | {f"{name}_rank": number and rank(number)}
 
