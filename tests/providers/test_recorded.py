@@ -27,7 +27,7 @@ from tests.doubles.scripted import Scripted, context, debate, report, ruling, se
 from tests.worlds import stores
 from tests.worlds.journals import Moody, said, valid
 from torra.clock import duration, iso, parse
-from torra.providers.recorded import LONGEST_REPLY, RecordedProvider
+from torra.providers.recorded import RecordedProvider
 from torra.store.journal import journal_history
 from torra.tick.record import spoken
 
@@ -167,8 +167,7 @@ def test_what_was_of_no_use_comes_back_as_it_came() -> None:
     assert (error.reason, error.again) == ("garbage", None)
     refused = row_of(request, status="refused", reply="I cannot", stop_reason="refusal")
     assert provider(refused).submit(request).result(timeout=0).stop_reason == "refusal"
-    assert LONGEST_REPLY == door.MAX_REPLY_CHARS
-    kept = json.dumps(report(request)).ljust(LONGEST_REPLY - 17)
+    kept = json.dumps(report(request)).ljust(door.MAX_REPLY_CHARS - 17)
     assert door.load(kept, request.symbol)
     cut = provider(row_of(request, status="garbage", reply=kept), again)
     with pytest.raises(ModelUnavailable, match="garbage"):

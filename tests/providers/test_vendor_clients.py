@@ -130,26 +130,27 @@ def test_a_client_that_could_not_be_built_is_logged_and_tried_again_with_the_nex
     assert len(tries) == 3 and "canary" not in caplog.text
 
 
-def test_a_job_that_does_not_stop_is_left_behind(tries: Tries) -> None:
-    loop = EventLoop()
+def test_a_request_that_does_not_stop_is_left_behind(tries: Tries) -> None:
     release = threading.Event()
 
-    async def stubborn(_: float) -> None:
+    async def stubborn() -> Any:
         while not release.is_set():
             with suppress(asyncio.CancelledError):
                 await asyncio.sleep(0.01)
+        raise httpx2.ReadError("x")
 
     try:
-        for attempt in tries():
-            started = time.monotonic()
-            error = loop.submit(stubborn, 0.2).exception(timeout=30)
-            took = time.monotonic() - started
-            assert isinstance(error, ModelUnavailable) and error.reason == "timeout"
-            with attempt:
-                assert 0.2 <= took < 1.5
+        with bench(failing(stubborn, "anthropic")) as way:
+            way.warm("anthropic")
+            for attempt in tries():
+                started = time.monotonic()
+                error = way.failure("anthropic", limit_s=0.2)
+                took = time.monotonic() - started
+                assert error.reason == "timeout"
+                with attempt:
+                    assert took < 1.5
     finally:
         release.set()
-        loop.close(nothing)
 
 
 def test_a_job_ends_with_its_value_or_as_an_error_with_its_type_alone() -> None:

@@ -16,11 +16,12 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, Final
 
 from agent_config import VENDORS, AgentSettings, is_plug_in
-from agents.contracts import Completion, ModelUnavailable, Request
+from agents.contracts import Completion, Request
 from torra.clock import System
 from torra.errors import ConfigError
 from torra.providers.recorded import History, RecordedProvider
 from torra.providers.rules.provider import RulesProvider
+from torra.providers.vendors.event_loop import failed
 from torra.providers.vendors.routing import Provider, RoutedProvider
 from torra.providers.vendors.table import check_model, vendors
 
@@ -78,9 +79,7 @@ class GuardedProvider:
         except Exception as error:
             log.exception("the provider %s", self.name)
             trouble = type(error).__name__
-        failed: Future[Completion] = Future()
-        failed.set_exception(ModelUnavailable("error", f"{self.name}: {trouble}", again=None))
-        return failed
+        return failed(f"{self.name}: {trouble}", billed=True)
 
     def close(self) -> None:
         """Let the plug-in go."""
@@ -109,8 +108,7 @@ def open_provider(
         return RecordedProvider(history)
     first: Provider = RulesProvider()
     if settings.provider not in PROVIDERS:
-        place = ProviderPlace(settings, clients, history)
-        made = _plug_in(settings, plug_in)(place)
+        made = _plug_in(settings, plug_in)(ProviderPlace(settings, clients, history))
         if not all(callable(getattr(made, name, None)) for name in ("submit", "close")):
             raise ConfigError(f"the plug-in {settings.provider} is no provider: submit and close")
         first = GuardedProvider(made, settings.provider)
@@ -158,11 +156,11 @@ def installed(vendor: str) -> bool:
 
 
 def _check_vendors(settings: AgentSettings, clients: VendorClients, today: date) -> None:
-    routes = [row for row in settings.routes() if row[0] in VENDORS]
-    places = {vendor: check_vendor(vendor, clients) for vendor, _ in routes}
-    for vendor, model in routes:
+    for vendor, model in settings.routes():
         # A server in OpenAI's place may give its models any name.
-        if vendor != "openai_compatible" or places[vendor].official:
+        if vendor in VENDORS and (
+            check_vendor(vendor, clients).official or vendor != "openai_compatible"
+        ):
             check_model(vendor, model, today)
 
 
