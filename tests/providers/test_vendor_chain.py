@@ -15,10 +15,9 @@ from typing import Any, Final, NamedTuple
 import httpx2
 import pytest
 
-from agent_config import MODELS, AgentSettings
-from agents.contracts import Completion, ModelUnavailable
-from agents.registry import AGENTS, REVIEWER, SCORER
-from tests.cases import cases
+from agent_config import MODELS
+from agents.contracts import ModelUnavailable
+from agents.registry import AGENTS, SCORER
 from tests.doubles.vendor_bench import (
     VENDORS,
     Bench,
@@ -144,22 +143,6 @@ def test_a_request_is_billed_once_at_most_and_asks_nobody_twice(
         assert len(set(order)) == len(order), chain
 
 
-async def hanging() -> httpx2.Response:
-    await asyncio.sleep(60)
-    raise AssertionError
-
-
-def test_a_stage_lost_to_a_time_out_is_lost_and_the_next_begins_at_the_vendor_after() -> None:
-    with bench(failing(hanging, "anthropic", "google")) as way:
-        way.warm()
-        provider = chained(way, VENDORS)
-        for number, vendor in enumerate(("anthropic", "google"), 1):
-            error = provider.submit(a_request(HAIKU, limit_s=0.15)).exception(30)
-            assert (error.reason, error.again, error.billed) == ("timeout", None, True)
-            assert way.vendors()[-1] == vendor and len(way.sent) == number
-        assert stage(way, provider) == ("openai_compatible", ["openai_compatible"])
-
-
 async def refusing() -> httpx2.Response:
     await asyncio.sleep(0.3)
     return httpx2.Response(429)
@@ -189,12 +172,10 @@ def test_the_pause_that_one_vendor_asked_for_is_not_waited_for_at_the_next(
         assert (completion.provider, waited) == ("google", [0.01, 0.0])
 
 
-@cases("role", [AGENTS["bull_researcher"].role, SCORER, REVIEWER], ids=lambda role: role.id)
-def test_a_role_that_asks_once_goes_along_the_chain_too(role: Any) -> None:
+def test_a_role_that_asks_once_goes_along_the_chain_too() -> None:
     with bench(failing(503, "anthropic", "openai_compatible")) as way:
         provider = way.provider("anthropic", fallback_models=["openai_compatible", "google:gem"])
-        completion = provider.submit(a_request("claude-sonnet-5-5", role=role)).result(timeout=30)
-        assert isinstance(completion, Completion)
+        completion = provider.submit(a_request("claude-sonnet-5-5", role=SCORER)).result(timeout=30)
         assert (completion.provider, completion.model) == ("google", "gem")
         assert completion.detail == "anthropic: 503; openai_compatible: 503"
         assert [sent["model"] for sent in way.bodies()[:2]] == [
@@ -211,18 +192,3 @@ def test_each_role_begins_at_its_own_vendor_whatever_the_order_of_the_chain() ->
         news = stage(way, provider, "google:g", role=AGENTS["news"].role)
         assert news == ("anthropic", ["google", "anthropic"])
         assert stage(way, provider, "gpt-6-luna")[1] == ["openai_compatible"]
-
-
-@cases(
-    ("names", "tier", "chain"),
-    [
-        ({"fallback_models": ["google:g"]}, "quick", [("google", "g")]),
-        ({"fallback_models": ["google", "openai_compatible:llama3:8b"]}, "deep",
-         [("google", MODELS["google"]["deep"]), ("openai_compatible", "llama3:8b")]),
-        ({}, "deep", []),
-        *(({"fallback_models": [vendor]}, tier, [(vendor, model)])
-          for vendor in VENDORS for tier, model in MODELS[vendor].items()),
-    ],
-)  # fmt: skip
-def test_those_who_stand_in_are_told_by_tier(names: Any, tier: str, chain: Any) -> None:
-    assert list(AgentSettings(provider="rules", **names).fallbacks(tier)) == chain

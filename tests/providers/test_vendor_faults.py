@@ -24,8 +24,6 @@ from agents.debate import debate as agent_stages
 from tests.conftest import scale_of
 from tests.doubles import vendor_line
 from tests.doubles.vendor_server import (
-    ANTHROPIC,
-    GOOGLE,
     HONEST,
     OPENAI,
     QUOTA,
@@ -307,55 +305,6 @@ def test_a_fault_that_passes_costs_one_more_request_after_its_pause(
 
     with ThreadPoolExecutor(len(names)) as pool:
         list(pool.map(run, names))
-
-
-# --- fail fast ------------------------------------------------------------------------------------
-
-
-@pytest.mark.journey
-@pytest.mark.parametrize("vendor", VENDORS)
-def test_an_account_without_quota_stops_every_further_call_of_this_hour(
-    vendor: str, tmp_path: Path
-) -> None:
-    with (
-        VendorServer({"technical": QUOTA[vendor]}) as server,
-        vendor_line.line(server, vendor, timeout_seconds=12.0) as line,
-    ):
-        ticked = vendor_desk.tick(tmp_path, line.provider, line.settings, bars=2)
-        assert len(server.exchanges) == 1
-        blocked = line.clients.blocked()
-        line.clients.block(vendor, "", 0.0)
-        server.script = {}
-        again = vendor_desk.tick(tmp_path / "again", line.provider, line.settings)
-    assert ticked.row["source_type"] == "L1_ONLY"
-    assert {row["status"] for row in ticked.calls} == {"blocked"}
-    assert blocked.keys() == {vendor}
-    assert "it did not work" not in blocked[vendor], "our words, never the vendor's"
-    assert again.row["source_type"] == "AGENT_BUDGET"
-
-
-@pytest.mark.journey
-def test_the_third_vendor_stands_in_while_the_first_two_are_down(tmp_path: Path) -> None:
-    down = {ANTHROPIC: Status(429), GOOGLE: Status(404)}
-
-    def answer(exchange: Exchange) -> Any:
-        return down.get(exchange.vendor, HONEST)
-
-    with (
-        VendorServer({"*": answer}) as server,
-        vendor_line.line(
-            server, ANTHROPIC, fallback_models=[GOOGLE, OPENAI], timeout_seconds=12.0
-        ) as line,
-    ):
-        ticked = vendor_desk.tick(tmp_path, line.provider, line.settings)
-        order = [exchange.vendor for exchange in server.exchanges]
-    vendor_desk.check_stored(ticked)
-    assert ticked.row["source_type"] == "AGENT_BUDGET"
-    assert order == [ANTHROPIC, GOOGLE, *[OPENAI] * 4]
-    assert {row["provider"] for row in ticked.calls} == {OPENAI}
-    details = {row["role"]: row["detail"] for row in ticked.calls}
-    assert details.pop("technical") == "anthropic: 429; google: 404"
-    assert set(details.values()) == {""}
 
 
 # --- time -----------------------------------------------------------------------------------------

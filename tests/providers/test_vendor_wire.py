@@ -45,21 +45,23 @@ def a_request(vendor: str, **changes: float) -> Request:
 
 @pytest.mark.parametrize("vendor", VENDORS)
 def test_headers_are_ours_and_the_key_stands_in_one_place(vendor: str) -> None:
-    with VendorServer() as server:
+    """A host that is not the vendor's never sees the vendor's key."""
+    bare = vendor_line.environment(server := VendorServer(), custom=False)
+    with server:
         with vendor_line.line(server, vendor) as line:
             own = line.ask(a_request(vendor))
         with vendor_line.official(server, vendor) as line:
             paid = line.ask(a_request(vendor))
-        custom, official = server.exchanges
+        with vendor_line.Line(bare, vendor_line.agents(vendor)) as line:
+            line.ask(a_request(vendor))
     name = "x-goog-api-key" if vendor == GOOGLE else "authorization"
-    for exchange, key in (
-        (custom, vendor_line.CUSTOM[vendor]),
-        (official, vendor_line.REAL[vendor]),
-    ):
+    keys = vendor_line.CUSTOM[vendor], vendor_line.REAL[vendor], "local"
+    for exchange, key in zip(server.exchanges, keys, strict=True):
         assert set(exchange.headers) <= SENT_HEADERS and not exchange.refused
-        assert [at for at, value in exchange.headers.items() if key in value] == [name]
         assert exchange.headers[name].removeprefix("Bearer ") == key
-        assert key not in exchange.path + json.dumps(exchange.body) and "?" not in exchange.path
+        sent = json.dumps([exchange.headers, exchange.path, exchange.body])
+        canaries = [canary for canary in vendor_line.CANARIES for _ in range(sent.count(canary))]
+        assert canaries == [key] * (key != "local") and "?" not in exchange.path
     for completion in (own, paid):
         assert (completion.input_tokens, completion.cached_tokens) == (USAGE.input, USAGE.cached)
         assert (completion.output_tokens, completion.stop_reason) == (USAGE.output, "end")
