@@ -140,9 +140,12 @@ def test_ones_own_machine_costs_nothing(vendor: str, local: bool) -> None:
     assert LIST.worst_case(vendor, "x", prompt_bytes=9, output_tokens=9, local=local) == 0.0
 
 
-def test_the_users_own_price_wins_and_the_vendors_name_decides() -> None:
+def test_the_users_own_price_wins_and_the_vendors_name_decides(tmp_path: Path) -> None:
     dear = {"input": 4, "output": 8, "cached": 0, "cache_write": 9}
-    own = PriceList({"gpt-6-luna": {"input": 1, "output": 2}, ":".join(LUNA): dear})
+    path = tmp_path / "prices.json"
+    assert PriceList.read(path).per_million(*NOBODY) is None, "it may be missing"
+    path.write_text(json.dumps({LUNA[1]: {"input": 1, "output": 2}, ":".join(LUNA): dear}))
+    own = PriceList.read(path)
     costs = [[own.cost(vendor, LUNA[1], usage) for usage in (IN, OUT, CACHED, WRITTEN)]
              for vendor in ("openai_compatible", "google")]  # fmt: skip
     assert costs == [[4.0, 8.0, 0.0, 9.0], [1.0, 2.0, 1.0, 1.25]]
@@ -168,13 +171,6 @@ def test_a_price_list_with_a_mistake_is_refused(tmp_path: Path, text: str, troub
     with pytest.raises(ConfigError, match=trouble) as caught:
         PriceList.read(path)
     assert str(path) in str(caught.value)
-
-
-def test_a_price_list_is_read_and_may_be_missing(tmp_path: Path) -> None:
-    path = tmp_path / "prices.json"
-    assert PriceList.read(path).per_million(*NOBODY) is None
-    path.write_text(json.dumps({NOBODY[1]: {"input": 1, "output": 2}}), encoding="utf-8")
-    assert PriceList.read(path).cost(*NOBODY, OUT) == 2.0
 
 
 def test_the_allowances_are_above_what_they_allow_for() -> None:

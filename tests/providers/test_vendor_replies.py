@@ -83,26 +83,20 @@ FUNCTION: Final = {"functionCall": {"name": "reply", "args": OBJECT}}
 
 READ: Final = {
     "a thought and one text": anthropic(thinking(OTHER), typed(PLAIN)),
-    "one tool call": anthropic(TOOL, stop="tool_use"),
     "a thought and one tool call": anthropic(thinking(OTHER), TOOL, stop="tool_use"),
-    "a text counts before a tool call": anthropic(
-        typed(PLAIN), TOOL | {"input": {}}, stop="tool_use"
-    ),
+    "a text counts before a tool call": anthropic(typed(PLAIN), TOOL | {"input": {}}),
     "only a thought": anthropic(thinking(PLAIN)),
-    "google, a thought and one text": google(thought(OTHER), {"text": PLAIN}),
-    "a text in two parts": google({"text": PLAIN[:50]}, {"text": PLAIN[50:]}),
-    "one function call": google(FUNCTION),
+    "google, a thought and a text in two parts": google(
+        thought(OTHER), {"text": PLAIN[:50]}, {"text": PLAIN[50:]}
+    ),
     "a call that nobody expected": google(FUNCTION, stop="UNEXPECTED_TOOL_CALL"),
     "google, only a thought": google(thought(PLAIN)),
-    "one text part": openai(content=[typed(PLAIN)]),
     "thoughts and one text part": openai(
         content=[{"type": "thinking", "thinking": [typed(OTHER)]}, typed(PLAIN)]
     ),
-    "one text part in a fence": openai(content=[typed(f"```json\n{PLAIN}\n```")]),
     "reasoning_content": openai(content="", reasoning_content=f"\n{PLAIN}\n"),
-    "reasoning": openai(content=None, reasoning=PLAIN),
     "both": openai(content=None, reasoning=PLAIN, reasoning_content=PLAIN),
-    "content counts before reasoning": openai(content=PLAIN, reasoning_content=OTHER),
+    "content counts before reasoning": openai(content=PLAIN, reasoning=OTHER),
     "openai, one tool call": openai(content=None, tool_calls=[call(PLAIN)], stop="tool_calls"),
     "a tool call as an object": openai(content="", tool_calls=[call(OBJECT)]),
 }
@@ -111,47 +105,21 @@ REFUSED: Final = {
     "two texts": (anthropic(typed(OTHER), typed(PLAIN)), "two objects"),
     "two tool calls": (anthropic(TOOL, TOOL, stop="tool_use"), "tool"),
     "a thought that was cut off": (anthropic(thinking(PLAIN), stop="max_tokens"), "length"),
-    "a thought before a pause": (anthropic(thinking(PLAIN), stop="pause_turn"), "paused"),
     "two thoughts": (anthropic(thinking(OTHER), thinking(PLAIN)), "empty"),
     "two function calls": (google(FUNCTION, FUNCTION), "empty"),
-    "a call whose arguments are cut off": (
-        google({"text": ""}, stop="MALFORMED_FUNCTION_CALL"),
-        "tool",
-    ),
-    "google, a thought that was cut off": (google(thought(PLAIN), stop="MAX_TOKENS"), "length"),
+    "arguments that are cut off": (google({"text": ""}, stop="MALFORMED_FUNCTION_CALL"), "tool"),
     "a thought that was filtered": (google(thought(PLAIN), stop="SAFETY"), "filter"),
-    "two text parts": (openai(content=[typed(OTHER), typed(PLAIN)]), "empty"),
-    "two halves": (openai(content=[typed(PLAIN[:50]), typed(PLAIN[50:])]), "empty"),
     "two text parts beside reasoning": (
-        openai(content=[typed("No."), typed("No!")], reasoning_content=PLAIN),
+        openai(content=[typed("No."), typed(PLAIN)], reasoning_content=PLAIN),
         "empty",
     ),
-    "a refusal part beside reasoning": (
-        openai(content=[{"type": "refusal", "refusal": "No."}], reasoning_content=PLAIN),
-        "empty",
-    ),
-    "two text parts beside a tool call": (
-        openai(content=[typed("No."), typed("No!")], tool_calls=[call(PLAIN)], stop="tool_calls"),
+    "a refusal part beside a tool call": (
+        openai(content=[{"type": "refusal"}], tool_calls=[call(PLAIN)], stop="tool_calls"),
         "tool",
     ),
-    "no text part": (openai(content=[{"type": "image_url"}]), "empty"),
-    "reasoning that was cut off": (
-        openai(content="", reasoning_content=PLAIN, stop="length"),
-        "length",
-    ),
-    "a draft in reasoning": (openai(content="", reasoning_content=f"Perhaps {PLAIN}"), "empty"),
-    "a thought in reasoning": (
-        openai(content="", reasoning_content=f"<think>a</think>{PLAIN}"),
-        "empty",
-    ),
-    "two kinds of reasoning": (
-        openai(content="", reasoning=OTHER, reasoning_content=PLAIN),
-        "empty",
-    ),
-    "openai, two tool calls": (
-        openai(content=None, tool_calls=[call(OTHER), call(PLAIN)], stop="tool_calls"),
-        "tool",
-    ),
+    "a draft in reasoning": (openai(content="", reasoning=f"<think>a</think>{PLAIN}"), "empty"),
+    "two kinds of reasoning": (openai(reasoning=OTHER, reasoning_content=PLAIN), "empty"),
+    "openai, two tool calls": (openai(tool_calls=[call(OTHER), call(PLAIN)]), "empty"),
     "a tool call beside words": (
         openai(content="I call a tool.", tool_calls=[call(PLAIN)], stop="tool_calls"),
         "tool",

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import logging
-import time
 from collections.abc import Callable
 from typing import Any, Final
 
@@ -17,7 +15,6 @@ from tests.cases import cases
 from tests.doubles import scripted
 from tests.doubles.vendor_bench import LOCAL, VENDORS, a_request, bench, body, good
 from tests.later import Later
-from tests.tries import Tries
 from torra.providers.vendors.table import FORM_IN_USE, Capability
 from torra.providers.vendors.vendor import picture_of
 
@@ -109,22 +106,6 @@ def test_openai_itself_is_asked_in_one_form_only() -> None:
     with bench(lambda _: httpx2.Response(200, json=body(OPENAI, BAD))) as way:
         assert {way.ask(OPENAI).detail for _ in range(8)} == {""}
     assert {sent["response_format"]["type"] for sent in way.bodies()} == {"json_schema"}
-
-
-def test_the_other_forms_share_the_time_of_one_request(tries: Tries) -> None:
-    async def slowly(request: httpx2.Request) -> httpx2.Response:
-        await asyncio.sleep(0.15)
-        return httpx2.Response(400)
-
-    for attempt in tries():
-        with bench(slowly, LOCAL) as way:
-            way.warm(OPENAI)
-            started = time.monotonic()
-            assert way.failure(OPENAI, "m", limit_s=0.25).reason == "timeout"
-            took = time.monotonic() - started
-        assert len(way.sent) <= 2
-        with attempt:
-            assert len(way.sent) == 2 and took < 1.0
 
 
 def forms(

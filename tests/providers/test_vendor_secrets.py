@@ -30,7 +30,6 @@ from tests.doubles.vendor_server import (
     Exchange,
     Hang,
     Raw,
-    Redirect,
     Reply,
     Reset,
     Status,
@@ -204,19 +203,6 @@ def test_a_request_to_another_place_is_given_no_key(place: str) -> None:
         asyncio.run(made(place))
     sent = asyncio.run(made("https://vendor.test/v1/messages"))
     assert any(server.key in value for value in sent.headers.values())
-
-
-@pytest.mark.journey
-@pytest.mark.parametrize("vendor", VENDORS)
-def test_a_redirect_is_not_followed_and_carries_no_key(vendor: str) -> None:
-    with Trap() as other, VendorServer() as server, vendor_line.line(server, vendor) as line:
-        for code in (301, 302, 303, 307, 308):
-            server.play({"*": Redirect(other.url, code)})
-            with pytest.raises(ModelUnavailable) as failed:
-                line.ask(vendor_line.a_request("technical", "some-model"))
-            assert (failed.value.reason, failed.value.again) == ("error", None)
-            assert len(server.exchanges) == 1
-        assert other.seen == []
 
 
 @pytest.mark.parametrize("vendor", VENDORS)

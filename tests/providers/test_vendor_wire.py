@@ -46,14 +46,16 @@ def a_request(vendor: str, **changes: float) -> Request:
 @pytest.mark.parametrize("vendor", VENDORS)
 def test_headers_are_ours_and_the_key_stands_in_one_place(vendor: str) -> None:
     """A host that is not the vendor's never sees the vendor's key."""
-    bare = vendor_line.environment(server := VendorServer(), custom=False)
-    with server:
-        with vendor_line.line(server, vendor) as line:
-            own = line.ask(a_request(vendor))
-        with vendor_line.official(server, vendor) as line:
-            paid = line.ask(a_request(vendor))
-        with vendor_line.Line(bare, vendor_line.agents(vendor)) as line:
-            line.ask(a_request(vendor))
+    with VendorServer() as server:
+        bare = vendor_line.environment(server, custom=False)
+        lines = (
+            vendor_line.line(server, vendor),
+            vendor_line.official(server, vendor),
+            vendor_line.Line(bare, vendor_line.agents(vendor)),
+        )
+        own, paid, _ = [line.ask(a_request(vendor)) for line in lines]
+        for line in lines:
+            line.close()
     name = "x-goog-api-key" if vendor == GOOGLE else "authorization"
     keys = vendor_line.CUSTOM[vendor], vendor_line.REAL[vendor], "local"
     for exchange, key in zip(server.exchanges, keys, strict=True):
