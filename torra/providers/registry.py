@@ -33,9 +33,6 @@ __all__ = ["Provider"]
 
 log = logging.getLogger("torra")
 
-PROVIDERS: Final = ("rules", "recorded", *VENDORS)
-"""The providers that Torra brings; a profile may also name a plug-in's."""
-
 REPLAYS_ONLY: Final = "agents.provider recorded answers from stored ticks only; it is for replays"
 
 
@@ -102,31 +99,25 @@ def open_provider(
     request from it, whatever its model: a replay asks no vendor. `plug_in` finds a provider that is
     not built in.
     """
-    if settings.provider == "recorded":
-        if history is None:
-            raise ConfigError(REPLAYS_ONLY)
+    if settings.provider == "recorded" and history is not None:
         return RecordedProvider(history)
+    check(settings, clients, System().now().date(), plug_in)
     first: Provider = RulesProvider()
-    if settings.provider not in PROVIDERS:
+    if is_plug_in(settings.provider):
         made = _plug_in(settings, plug_in)(ProviderPlace(settings, clients, history))
         if not all(callable(getattr(made, name, None)) for name in ("submit", "close")):
             raise ConfigError(f"the plug-in {settings.provider} is no provider: submit and close")
         first = GuardedProvider(made, settings.provider)
-    named = [name for name in settings.vendors() if name in VENDORS]
-    if not named:
+    names = [name for name in settings.vendors() if name in VENDORS]
+    if not names or clients is None:
         return first
-    if clients is None:
-        raise ConfigError(
-            f"agents.provider: {', '.join(named)} cannot be asked here; use the rules provider"
-        )
-    _check_vendors(settings, clients, System().now().date())
-    clients.warm(named)
+    clients.warm(names)
     return RoutedProvider(settings, clients, {"rules": RulesProvider(), first.name: first})
 
 
 def check(
     settings: AgentSettings,
-    clients: VendorClients,
+    clients: VendorClients | None,
     today: date,
     plug_in: FindPlugIn | None = None,
 ) -> None:
@@ -135,7 +126,16 @@ def check(
         raise ConfigError(REPLAYS_ONLY)
     if is_plug_in(settings.provider):
         _plug_in(settings, plug_in)
-    _check_vendors(settings, clients, today)
+    for vendor, model in settings.routes():
+        if vendor not in VENDORS:
+            continue
+        if clients is None:
+            raise ConfigError(
+                f"agents.provider: {vendor} cannot be asked here; use the rules provider"
+            )
+        # A server in OpenAI's place may give its models any name.
+        if check_vendor(vendor, clients).official or vendor != "openai_compatible":
+            check_model(vendor, model, today)
 
 
 def check_vendor(vendor: str, clients: VendorClients) -> Address:
@@ -153,15 +153,6 @@ def installed(vendor: str) -> bool:
         return find_spec(vendors()[vendor].sdk) is not None
     except ModuleNotFoundError:
         return False
-
-
-def _check_vendors(settings: AgentSettings, clients: VendorClients, today: date) -> None:
-    for vendor, model in settings.routes():
-        # A server in OpenAI's place may give its models any name.
-        if vendor in VENDORS and (
-            check_vendor(vendor, clients).official or vendor != "openai_compatible"
-        ):
-            check_model(vendor, model, today)
 
 
 def _plug_in(settings: AgentSettings, plug_in: FindPlugIn | None) -> Callable[..., Any]:

@@ -13,7 +13,6 @@ nothing but ModelUnavailable is raised by a request.
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import logging
 import threading
 from collections.abc import Callable, Iterable, Mapping
@@ -189,9 +188,7 @@ class VendorClients:
         # One at a time: all adapters share the client that the first one opens.
         with self._opening, importing():
             try:
-                # Before the SDKs: they take the memory that the rest of the table leaves.
-                with contextlib.suppress(Exception):  # own prices and local models need none
-                    self.prices.warm()
+                self.prices.warm()
                 from torra.providers.vendors import transport  # noqa: PLC0415 - httpx2 is heavy
 
                 if self._http is None:
@@ -211,15 +208,14 @@ class VendorClients:
             return
         self.block(vendor, reason)
         LOG.warning("%s is not asked for an hour: %s", vendor, reason)
-
-        def report() -> None:
-            try:
-                self._on_block(vendor, reason, BLOCK_S)
-            except Exception as error:  # noqa: BLE001 - the block holds whether or not it is stored
-                LOG.warning("the block of %s could not be stored: %s", vendor, type(error).__name__)
-
         # On a thread of its own: storing the block may wait for a lock, the loop may not.
-        self._threads.submit(report)
+        self._threads.submit(self._report, vendor, reason)
+
+    def _report(self, vendor: str, reason: str) -> None:
+        try:
+            self._on_block(vendor, reason, BLOCK_S)
+        except Exception as error:  # noqa: BLE001 - the block holds whether or not it is stored
+            LOG.warning("the block of %s could not be stored: %s", vendor, type(error).__name__)
 
     async def _hang_up(self) -> None:
         if self._http is not None:
