@@ -9,12 +9,9 @@ from __future__ import annotations
 
 import functools
 import itertools
-import time
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -42,7 +39,7 @@ from tests.doubles.vendor_server import (
     Truncated,
     VendorServer,
 )
-from tests.tries import Tries
+from tests.tries import Tries, until
 from tests.worlds import vendor_desk
 from torra.providers.registry import open_provider
 
@@ -256,58 +253,44 @@ PASSING: Final = {
 
 @pytest.mark.journey
 @pytest.mark.parametrize("vendor", VENDORS)
+@pytest.mark.parametrize("name", PASSING)
 def test_a_fault_that_passes_costs_one_more_request_after_its_pause(
-    vendor: str, tmp_path: Path, request: pytest.FixtureRequest
+    vendor: str, name: str, tmp_path: Path
 ) -> None:
-    """By day every third fault, another third for each vendor."""
-    step = 1 if scale_of(request.config) >= 1.0 else len(VENDORS)
-    names = list(PASSING)[VENDORS.index(vendor) % step :: step]
-
-    def run(name: str) -> None:
-        entry, pause = PASSING[name]
-        folder = tmp_path / name
-        with (
-            VendorServer({"technical": [entry, HONEST]}) as server,
-            vendor_line.line(server, vendor, timeout_seconds=12.0) as line,
-        ):
-            ticked = vendor_desk.tick(folder, line.provider, line.settings)
-            first, second = server.asked("technical")
-        vendor_desk.check_stored(ticked)
-        assert ticked.row["source_type"] == "AGENT_BUDGET", name
-        assert [row["status"] for row in ticked.of("technical")][1:] == ["ok"], name
-        assert second.at - first.at >= pause - 0.02, name
-        assert len(ticked.calls) == 5
-
-    with ThreadPoolExecutor(len(names)) as pool:
-        list(pool.map(run, names))
+    entry, pause = PASSING[name]
+    with (
+        VendorServer({"technical": [entry, HONEST]}) as server,
+        vendor_line.line(server, vendor, timeout_seconds=12.0) as line,
+    ):
+        ticked = vendor_desk.tick(tmp_path, line.provider, line.settings)
+        first, second = server.asked("technical")
+    vendor_desk.check_stored(ticked)
+    assert ticked.row["source_type"] == "AGENT_BUDGET"
+    assert [row["status"] for row in ticked.of("technical")][1:] == ["ok"]
+    assert second.at - first.at >= pause - 0.02
+    assert len(ticked.calls) == 5
 
 
 # --- time -----------------------------------------------------------------------------------------
 
 
 @pytest.mark.journey
-def test_a_late_answer_is_paid_for_and_not_used(tmp_path: Path, tries: Tries) -> None:
-    script = {"technical": Late(1.2), "research": Late(0.2)}
-
-    def run(folder: Path, vendor: str) -> vendor_desk.Ticked:
+@pytest.mark.parametrize("vendor", VENDORS)
+def test_a_late_answer_is_paid_for_and_not_used(vendor: str, tmp_path: Path, tries: Tries) -> None:
+    for attempt in tries():
         with (
-            VendorServer(script) as server,
+            VendorServer({"technical": Late(1.2), "research": Late(0.2)}) as server,
             vendor_line.line(server, vendor, timeout_seconds=2.4) as line,
         ):
-            return vendor_desk.tick(folder / vendor, line.provider, line.settings, late=5.0)
-
-    for attempt in tries():
-        with ThreadPoolExecutor(len(VENDORS)) as pool:
-            played = list(pool.map(partial(run, attempt.folder(tmp_path)), VENDORS))
-        for ticked in played:
-            vendor_desk.check_stored(ticked)
+            folder = attempt.folder(tmp_path)
+            ticked = vendor_desk.tick(folder, line.provider, line.settings, late=5.0)
+        vendor_desk.check_stored(ticked)
         with attempt:
-            for vendor, ticked in zip(VENDORS, played, strict=True):
-                (late,) = ticked.of("technical")
-                assert late["status"] == "late"
-                check_usage(late, vendor)
-                assert ticked.row["source_type"] == "AGENT_PARTIAL"
-                assert ticked.failures == {"technical": "timeout"}
+            (late,) = ticked.of("technical")
+            assert late["status"] == "late"
+            check_usage(late, vendor)
+            assert ticked.row["source_type"] == "AGENT_PARTIAL"
+            assert ticked.failures == {"technical": "timeout"}
 
 
 @pytest.mark.journey
@@ -324,9 +307,8 @@ def test_a_vendor_that_never_answers_is_hung_up_in_time(
             vendor_line.line(server, vendor, timeout_seconds=seconds) as line,
         ):
             ticked = vendor_desk.tick(attempt.folder(tmp_path), line.provider, line.settings)
-            until = time.monotonic() + 2.0
-            while not all(each.hung_up for each in server.exchanges) and time.monotonic() < until:
-                time.sleep(0.02)
+            with suppress(AssertionError):
+                until(lambda: all(each.hung_up for each in server.exchanges))
             requests = len(server.exchanges)
             hung_up = all(exchange.hung_up for exchange in server.exchanges)
         vendor_desk.check_stored(ticked)

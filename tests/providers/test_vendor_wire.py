@@ -14,17 +14,15 @@ from typing import Final, cast
 import pytest
 
 from agent_config import MODELS
-from agents.contracts import Completion, ModelUnavailable, Request
+from agents.contracts import Completion, Request
 from tests.cases import cases
 from tests.conftest import Scale
 from tests.doubles import vendor_line
 from tests.doubles.vendor_server import (
     GOOGLE,
-    HONEST,
     OPENAI,
     USAGE,
     VENDORS,
-    Hang,
     Late,
     Reply,
     Usage,
@@ -97,24 +95,6 @@ def test_a_count_that_cannot_be_costs_the_worst_case(vendor: str) -> None:
             assert json.loads(completion.text)
             assert (completion.input_tokens, completion.output_tokens) == (0, 0), name
             assert (completion.cached_tokens, completion.cost_usd) == (0, worst), name
-
-
-@pytest.mark.journey
-@pytest.mark.parametrize("vendor", VENDORS)
-def test_the_limit_of_a_request_holds_and_its_pause_is_kept(vendor: str, tries: Tries) -> None:
-    with VendorServer() as server, vendor_line.line(server, vendor) as line:
-        for attempt in tries():
-            with attempt:
-                server.play({"*": [HONEST, Hang()]})
-                began = time.monotonic()
-                line.ask(a_request(vendor, delay_s=0.4, attempt=2))
-                assert server.exchanges[0].at - began >= 0.4
-                began = time.monotonic()
-                with pytest.raises(ModelUnavailable) as failed:
-                    line.ask(a_request(vendor, limit_s=0.3))
-                assert 0.25 <= time.monotonic() - began <= 0.3 + 0.3
-                assert (failed.value.reason, failed.value.again) == ("timeout", None)
-                assert failed.value.billed
 
 
 @pytest.mark.journey
