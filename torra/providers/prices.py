@@ -90,8 +90,9 @@ class Price(Section):
         """Return what this usage costs in USD."""
         cached = self.input if self.cached is None else self.cached
         written = CACHE_WRITE * self.input if self.cache_write is None else self.cache_write
+        plain = usage.input - usage.cached - usage.written
         total = (
-            self.input * (usage.input - usage.cached - usage.written)
+            self.input * plain
             + cached * usage.cached
             + written * usage.written
             + self.output * usage.output

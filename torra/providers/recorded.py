@@ -17,11 +17,13 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from dataclasses import replace
+from functools import partial
 from typing import Any, Final
 
 from agents.contracts import ASKED_AGAIN, Completion, ModelUnavailable, Request, synchronous
 from agents.texts.door import MAX_REPLY_CHARS
 from scoring_rubric import request_hash
+from torra.time_limit import settle
 
 NAME: Final = "recorded"
 
@@ -55,10 +57,7 @@ class RecordedProvider:
     def submit(self, request: Request) -> Future[Completion]:
         """Return the finished answer to a request."""
         future: Future[Completion] = Future()
-        try:
-            future.set_result(self._answer(request))
-        except ModelUnavailable as error:
-            future.set_exception(error)
+        settle(future, partial(self._answer, request))
         return future
 
     def close(self) -> None:

@@ -19,7 +19,7 @@ import httpx2
 import scoring_rubric
 from agents.contracts import Request
 from torra.providers.vendors.addresses import Address
-from torra.providers.vendors.table import Capability, capability, stop_word
+from torra.providers.vendors.table import capability, stop_word
 from torra.providers.vendors.vendor import (
     Adapter,
     VendorReply,
@@ -39,15 +39,15 @@ def connect(address: Address, http: httpx2.AsyncClient) -> Adapter:
     client = anthropic.AsyncAnthropic(**sdk_options(address, http), open_telemetry=False)
 
     async def ask(model: str, request: Request) -> VendorReply:
-        sent = body(model, request, capability(VENDOR, model))
-        sending = client.post("/v1/messages", cast_to=httpx2.Response, body=sent)
+        sending = client.post("/v1/messages", cast_to=httpx2.Response, body=body(model, request))
         return read(await exchange(sending))
 
     return ask
 
 
-def body(model: str, request: Request, can: Capability) -> dict[str, Any]:
+def body(model: str, request: Request) -> dict[str, Any]:
     """Return the request body, in the order in which `messages.create` would write it."""
+    can = capability(VENDOR, model)
     content: list[dict[str, Any]] = [{"type": "text", "text": request.user}]
     kind, picture = picture_of(request, can)
     if kind:

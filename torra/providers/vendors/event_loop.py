@@ -14,9 +14,11 @@ import contextlib
 import threading
 from collections.abc import Callable, Coroutine
 from concurrent.futures import Future, ThreadPoolExecutor
+from functools import partial
 from typing import Any, Final, TypeVar
 
 from agents.contracts import ModelUnavailable
+from torra.time_limit import settle
 
 CLOSE_S: Final = 2.0
 """How long `close` waits for connections to end in good order."""
@@ -41,13 +43,12 @@ class DaemonThreads(ThreadPoolExecutor):
         # A thread that runs cannot be taken back.
         future.set_running_or_notify_cancel()
 
-        def run() -> None:
-            try:
-                future.set_result(fn(*args, **named))
-            except BaseException as error:  # noqa: BLE001 - raised to whoever waits for it
-                future.set_exception(error)
-
-        threading.Thread(target=run, name="torra-vendors", daemon=True).start()
+        threading.Thread(
+            target=settle,
+            args=(future, partial(fn, *args, **named)),
+            name="torra-vendors",
+            daemon=True,
+        ).start()
         return future
 
 

@@ -96,17 +96,18 @@ def connect(address: Address, http: httpx2.AsyncClient) -> Adapter:
         if official:
             return await send(model, request, FORMS[0])
         use = uses.setdefault(model, FormUse())
-        for place in range(use.first(), len(FORMS)):
+        place = use.first()
+        while True:
             try:
                 reply = await send(model, request, FORMS[place])
+                break
             except openai.APIStatusError as error:
                 # Any other error has another cause: the next form would only cost time.
                 if error.status_code not in NOT_TAKEN or FORMS[place] == FORMS[-1]:
                     raise
-                continue
-            use.answered(place, usable=_is_usable(reply, request))
-            return replace(reply, detail=f"{FORM_IN_USE}{FORMS[use.place]}" if use.place else "")
-        raise AssertionError("the last form returns or raises")
+                place += 1
+        use.answered(place, usable=_is_usable(reply, request))
+        return replace(reply, detail=f"{FORM_IN_USE}{FORMS[use.place]}" if use.place else "")
 
     return ask
 

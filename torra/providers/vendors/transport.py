@@ -39,7 +39,6 @@ LIMITS: Final = httpx2.Limits(
 """Room for fifty desks of eight agents at once; vendors keep an idle connection longer than 30 s.
 """
 
-KEPT_HEADERS: Final = ("retry-after", "retry-after-ms", "date")
 QUIET: Final = ("anthropic", "openai", "google_genai", "httpx2", "httpcore2")
 
 
@@ -96,7 +95,7 @@ class WireGuard(httpx2.AsyncBaseTransport):
     async def _exchange(self, ours: httpx2.Request, trace: RequestTrace) -> httpx2.Response:
         response = await self._inner.handle_async_request(ours)
         trace.status = response.status_code
-        trace.headers = {name: response.headers.get(name, "") for name in KEPT_HEADERS}
+        trace.headers = response.headers
         body = bytearray()
         try:
             async for chunk in response.stream:  # type: ignore[union-attr]

@@ -92,7 +92,7 @@ class RequestTrace:
     until: float
     stage: Literal["new", "connecting", "sent", "answered"] = "new"
     status: int = 0
-    headers: Mapping[str, str] = field(default_factory=dict)
+    headers: Mapping[str, str] = field(default_factory=dict, repr=False)
     body: bytes = field(default=b"", repr=False)
 
     @property
