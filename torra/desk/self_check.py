@@ -534,7 +534,7 @@ def _model(
     """Check that a model will last, and that its price is known."""
     if ending := warning(vendor, model, today):
         yield CheckResult("model", "warning", f"profile {profile}: {ending}", "name another model")
-    if not prices.known(vendor, model):
+    if prices.per_million(vendor, model) is None:
         yield CheckResult(
             "model",
             "warning",
