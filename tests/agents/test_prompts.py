@@ -79,11 +79,12 @@ from tests.doubles.scripted import (
 from tests.worlds.price_series import row_of, sample
 from torra.clock import duration, iso
 from torra.config import SYMBOLS, NewsSettings, SymbolSpec
-from torra.evidence import feature_bundle
 from torra.evidence.companion_readings import NUMBERS
+from torra.evidence.feature_bundle import EvidenceInputs, build
 from torra.evidence.news_digest import NewsItem, NewsStatus, NewsView, Weighted
 from torra.evidence.outside_readings import LEVELS_OF
 from torra.evidence.scheduled_events import EventView
+from torra.market.bar_view import BarView
 
 ROLES = (*MODES["full"].seats, "chart_scorer")
 
@@ -502,7 +503,7 @@ def real_ticks(name: str, count: int, tale: str = "") -> Iterator[DebateContext]
     for at in range(len(bars) - count * 7, len(bars), 7):
         opened = bars.index[at].to_pydatetime()
         told = headlines(tale, opened)
-        made = feature_bundle.build(
+        inputs = EvidenceInputs(
             symbol=symbol,
             timeframe=timeframe,
             bar_time=opened,
@@ -513,10 +514,11 @@ def real_ticks(name: str, count: int, tale: str = "") -> Iterator[DebateContext]
             bar_age=0.0,
             memory=WARM,
             digits=spec.digits,
-            bars=bars.iloc[: at + 1],
+            bars=BarView.of(bars.iloc[: at + 1]),
             news=told if tale else replace(told, items=()),
             events=CALENDAR,
         )
+        made = build(inputs)
         worst = {name: made.features[name]._replace(value=value) for name, value in DANGERS.items()}
         about = context(
             symbol=symbol,

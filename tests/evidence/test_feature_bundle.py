@@ -32,13 +32,14 @@ from torra.evidence.feature_bundle import (
     MOOD_BARS,
     ROW_BLOCKS,
     Bundle,
-    Forecast,
+    EvidenceInputs,
     build,
     plain,
 )
 from torra.evidence.news_digest import NewsItem, NewsStatus, NewsView, Weighted
 from torra.evidence.outside_readings import BLOCKS, OutsideView
 from torra.evidence.scheduled_events import EventView
+from torra.market.bar_view import BarView
 from torra.market.regime import REGIME_READS
 
 OPENED = datetime(2021, 11, 1, 10, tzinfo=UTC)
@@ -112,8 +113,11 @@ def bundle(row: dict[str, float] | None = None, **changes: Any) -> Bundle:
         "bars_held": 750,
         "bar_age": 0.0,
         "memory": MEMORY,
+        **changes,
     }
-    return build(**{**given_, **changes})
+    if isinstance(given_.get("bars"), pd.DataFrame):
+        given_["bars"] = BarView.of(given_["bars"])
+    return build(EvidenceInputs(**given_))
 
 
 def values(made: Bundle) -> dict[str, Any]:
@@ -266,9 +270,10 @@ def test_another_forecaster_takes_its_place_and_changes_nothing_else() -> None:
     news = NewsView(NewsStatus.EMPTY)
     asked: list[Any] = []
 
-    def forecaster(row: Any, heard: NewsView) -> Forecast:
+    def forecaster(row: Any, heard: NewsView) -> dict[str, Any]:
         asked.append((row["close"], heard))
-        return Forecast(0.123456, math.nan, None)
+        values = (0.123456, math.nan, None)
+        return dict(zip(ids_of("forecast"), values, strict=True))
 
     plainly, other = values(bundle(news=news)), values(bundle(news=news, forecaster=forecaster))
     assert asked == [(made_row()["close"], news)]
@@ -290,7 +295,7 @@ def test_the_docs_tell_how_many_closes_lie_in_the_band() -> None:
         made = score_frame(sample(name.replace(" ", "_")))
         close = made["close"]
         forecast = feature_bundle.follow_drift(cast("Any", made), NewsView(NewsStatus.OFF))
-        low, drift, high = (cast("Any", getattr(forecast, f"{one}_pct")) for one in
+        low, drift, high = (cast("Any", forecast[f"forecast.{one}_pct"]) for one in
                             ("low", "drift", "high"))  # fmt: skip
         came = (100.0 * (close.shift(-HORIZON) / close - 1.0)).where(drift.notna())
         known = came.notna()

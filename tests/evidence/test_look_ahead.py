@@ -35,8 +35,7 @@ from tests.worlds.desks import open_database
 from tests.worlds.price_series import sample, walk
 from torra.clock import iso
 from torra.config import NewsSettings
-from torra.evidence import feature_bundle
-from torra.evidence.feature_bundle import Bundle
+from torra.evidence.feature_bundle import Bundle, EvidenceInputs, build
 from torra.evidence.news_digest import NewsItem, NewsStatus, NewsSubject, view
 from torra.evidence.scheduled_events import ScheduledEvent, around
 from torra.market import structure as market_structure
@@ -202,7 +201,7 @@ def ask(world: World, window: HistoryWindow, at: int) -> Said:
     calendar = [
         ScheduledEvent(world.closes(0) + n * 90 * QUARTER, "USD", "high", "x") for n in range(8)
     ]
-    bundle = feature_bundle.build(
+    inputs = EvidenceInputs(
         symbol=SUBJECT.symbol,
         timeframe="M15",
         bar_time=as_of - QUARTER,
@@ -218,6 +217,7 @@ def ask(world: World, window: HistoryWindow, at: int) -> Said:
         events=around(calendar, SUBJECT.currencies, as_of),
         spreads=window.spreads(bars),
     )
+    bundle = build(inputs)
     return said(bundle, debate(bundle, as_of), window.records("M15", as_of))
 
 
@@ -242,7 +242,7 @@ def said(bundle: Bundle, spoken: Deliberation, records: Records) -> Said:
     assert len(spoken.reports) == 8
     calls = [(c.role_id, c.round, c.attempt, c.system, c.user, c.reply) for c in spoken.calls]
     return Said(
-        features=repr(bundle.features),
+        features=repr(dict(bundle.features)),
         scores=repr((bundle.scores, bundle.notes, records)),
         regime=repr(bundle.regime),
         spoken=repr(replace(spoken, calls=(), stages=())),

@@ -8,6 +8,7 @@ round exactly: what is read of a low is what is read of a high of the turned bar
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -48,8 +49,8 @@ class ExpertBars(NamedTuple):
     atr: float
 
     @classmethod
-    def of(cls, view: BarView | None, atr: float) -> ExpertBars | None:
-        """Return the newest bars of a tick; None where there are fewer than a warm-up."""
+    def of(cls, view: BarView | None, row: Mapping[str, float]) -> ExpertBars | None:
+        """Return the newest bars of a tick, by its row; None for fewer than a warm-up."""
         if view is None or len(view) < WARM_UP:
             return None
 
@@ -59,7 +60,7 @@ class ExpertBars(NamedTuple):
         volume = newest("volume")
         most = float(volume.max())
         shares = volume / most if most > 0.0 else volume
-        return cls(newest("high"), newest("low"), newest("close"), shares, atr)
+        return cls(newest("high"), newest("low"), newest("close"), shares, row["atr14"])
 
     @property
     def last(self) -> int:
