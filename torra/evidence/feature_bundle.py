@@ -37,7 +37,7 @@ import math
 from collections.abc import Callable, ItemsView, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from functools import cached_property, lru_cache, partial
+from functools import cached_property, partial
 from itertools import chain, pairwise, takewhile
 from operator import itemgetter, mul
 from types import MappingProxyType
@@ -45,7 +45,7 @@ from typing import Any, Final
 
 from agents.contracts import EVENT_CLASSES, VECTORS, Feature
 from agents.evidence import OUTSIDE, POSITIONS
-from agents.features import PRICE, ids_of, row_of
+from agents.features import PRICE, ROWS, ids_of, row_of
 from technical_calculator import COMPONENTS, INDICATORS, VectorEvidence, explain
 from torra.clock import duration, iso
 from torra.evidence import flow_readings, geometry_readings, liquidity_readings
@@ -84,10 +84,6 @@ ROW_BLOCKS: Final = {
     }.items()
 }
 """The ids of each block that stands in a row of score_frame, and what reads their columns."""
-
-MEMORY_KEYS: Final = ("state_duration", "trend_direction", "losing_streak", "open_elsewhere",
-                      "position")  # fmt: skip
-"""Keys of the memory context that are the names of their features."""
 
 ANSWERED: Final = (NewsStatus.AVAILABLE, NewsStatus.EMPTY)
 """Statuses in which no headline means that there is none."""
@@ -184,10 +180,7 @@ class LazyFeatures(Mapping[str, Feature]):
         self._features: dict[str, Feature] = {}
 
     def __getitem__(self, name: str) -> Feature:
-        feature: Feature | None = self.get(name)
-        if feature is None:
-            raise KeyError(name)
-        return feature
+        return self._all[name]
 
     def get(self, name: str, default: Any = None) -> Any:
         """Return a feature by its id, or `default`; what goes wrong in its block is raised."""
@@ -230,20 +223,15 @@ class LazyFeatures(Mapping[str, Feature]):
         return self._values[name]
 
     def _feature(self, name: str, value: Value) -> Feature:
-        unit, decimals = _unit_and_decimals(name, self._price_decimals)
+        row = row_of(name)
+        unit, decimals = (row.unit, row.decimals) if row else ("", None)
+        if unit == PRICE:
+            decimals = self._price_decimals
         # A limit is compared with the spread: that one is exact.
         if decimals is not None and name != SPREAD_ATR:
             value = plain(value, decimals)
         shown = decimals if isinstance(value, float) else None
         return _new(Feature, (name, value, unit, self._moment, "", shown))
-
-
-@lru_cache(maxsize=4096)
-def _unit_and_decimals(name: str, price_decimals: int) -> tuple[str, int | None]:
-    row = row_of(name)
-    if row is None:
-        return "", None
-    return row.unit, price_decimals if row.unit == PRICE else row.decimals
 
 
 @dataclass(frozen=True)
@@ -302,29 +290,19 @@ def with_numbers(bundle: Bundle, block: str, numbers: Mapping[str, Value] | None
     """
     if numbers is None or not isinstance(bundle.features, LazyFeatures):
         return bundle
-    ids = ids_of(block) or [f"{block}.{name}" for name in numbers]
-    values = {name: numbers.get(name.partition(".")[2]) for name in ids}
+    values = _by_id(block, numbers) or {f"{block}.{name}": numbers[name] for name in numbers}
     return replace(bundle, features=bundle.features.with_blocks({block: values}))
 
 
-def with_experts_of(
-    bundle: Bundle,
-    bars: BarView | None,
-    row: Mapping[str, float],
-    *,
-    outside: OutsideView | None = None,
-    spreads: SpreadView = NO_SPREADS,
-) -> Bundle:
-    """Return the evidence with the experts' blocks of other bars than its own, None for no bars.
+def with_experts_of(bundle: Bundle, **others: Any) -> Bundle:
+    """Return the evidence with the experts' blocks of other bars than its own, or of none.
 
-    Arguments are those of `EvidenceInputs`; all else stays, the flags of the triage too.
+    `others` are those of `EvidenceInputs`; all else stays, the flags of the triage too.
     """
     features = bundle.features
     if not isinstance(features, LazyFeatures):
         return bundle
-    inputs = replace(
-        features.inputs, bars=bars, row=row, outside=outside or NO_OUTSIDE, spreads=spreads
-    )
+    inputs = replace(features.inputs, **others)
     blocks = {name: _BLOCKS[name](inputs) for name in _EXPERTS}
     return replace(bundle, features=features.with_blocks(blocks))
 
@@ -340,6 +318,11 @@ def plain(value: Any, decimals: int) -> Value:
 
 
 # --- the blocks -----------------------------------------------------------------------------------
+
+
+def _by_id(block: str, values: Mapping[str, Value]) -> Numbers:
+    """Return the values of a block's fixed ids, of those by the names after the block's."""
+    return {name: values.get(name.partition(".")[2]) for name in ids_of(block)}
 
 
 def _of_row(block: str, inputs: EvidenceInputs) -> Numbers:
@@ -396,8 +379,7 @@ def _anomalies(range_atr: float | None, inputs: EvidenceInputs) -> dict[str, boo
         bar_anomalies.VOLUME: inputs.row["volume_ratio"],
     }
     shown = {
-        name: plain(values.get(name), _unit_and_decimals(name, 0)[1] or 0)
-        for name in bar_anomalies.READS
+        name: plain(values.get(name), ROWS[name].decimals or 0) for name in bar_anomalies.READS
     }
     return bar_anomalies.anomalies(
         {name: value for name, value in shown.items() if not isinstance(value, str)}
@@ -427,14 +409,16 @@ def _spreads(inputs: EvidenceInputs) -> Numbers:
 def _memory(inputs: EvidenceInputs) -> Numbers:
     memory = inputs.memory
     chances = memory.get("next_probabilities") or {}
-    values: Numbers = {"memory.markov_state": memory.get("current_markov_state")}
-    for name in MEMORY_KEYS:
-        values[f"memory.{name}"] = memory.get(name)
+    values = {
+        **memory,
+        "markov_state": memory.get("current_markov_state"),
+        "consensus_last": (memory.get("sentiment_trend") or [None])[-1],
+    }
     for side in ("bullish", "bearish"):
         states = (side.upper(), f"STRONG_{side.upper()}")
         known = [chances[state] for state in states if state in chances]
-        values[f"memory.next_{side}"] = math.fsum(known) if known else None
-    return values | {"memory.consensus_last": (memory.get("sentiment_trend") or [None])[-1]}
+        values[f"next_{side}"] = math.fsum(known) if known else None
+    return _by_id("memory", values)
 
 
 def _events(inputs: EvidenceInputs) -> Numbers:
@@ -508,10 +492,9 @@ def _mood(inputs: EvidenceInputs) -> Numbers:
 
 
 def _fundamentals(inputs: EvidenceInputs) -> Numbers:
-    available, *ids = ids_of("fundamentals")
-    figures = {name: inputs.news.fundamentals.get(name.partition(".")[2]) for name in ids}
+    figures = _by_id("fundamentals", inputs.news.fundamentals)
     known = any(plain(value, 0) is not None for value in figures.values())
-    return {available: float(known), **figures}
+    return figures | {"fundamentals.available": float(known)}
 
 
 def _outside(block: str, inputs: EvidenceInputs) -> Numbers:
