@@ -24,7 +24,7 @@ from tests.doubles import scripted
 from tests.worlds import desks
 from torra.config import ROOT, Profile, validate
 from torra.evidence import feature_bundle
-from torra.evidence.feature_bundle import Bundle
+from torra.evidence.feature_bundle import Bundle, EvidenceInputs
 
 FORECAST: Final = ("forecast.drift_pct", "forecast.low_pct", "forecast.high_pct")
 WILD: Final = (None, 0.0, 1e9, -1e9, 1e300, 5e-324, "up", -0.0, 99.0, -99.0)
@@ -53,8 +53,8 @@ def careful(request: Request) -> dict[str, Any]:
 
 
 def build_with(forecast: Callable[[], Mapping[str, Any]]) -> Callable[..., Bundle]:
-    def build(**words: Any) -> Bundle:
-        made = feature_build(**words)
+    def build(inputs: EvidenceInputs) -> Bundle:
+        made = feature_build(inputs)
         told = {n: made.features[n]._replace(value=value) for n, value in forecast().items()}
         return replace(made, features={**made.features, **told})
 

@@ -47,34 +47,19 @@ def test_spreads_are_told_in_units_of_the_price_and_in_atr(
     assert values(bundle(spread=0.5, spreads=view))["market.spread_atr"] == 0.25
 
 
-def test_a_mean_needs_twenty_and_a_rank_a_hundred() -> None:
-    some = np.full(750, NAN)
-    some[-19:] = 1.0
-    assert seen(some) == SpreadView(1.0, None, None)
-    some[-20] = 3.0
-    assert seen(some) == SpreadView(1.0, 1.1, None)
-    some[-99:] = 1.0
-    assert seen(some).percentile is None
-    some[-100] = 1.0
-    assert seen(some).percentile == 50.5
-    some[-1] = NAN
-    assert seen(some) == NO_SPREADS
-    assert seen(np.array([1.0, 2.0])) == SpreadView(2.0, None, None)
-
-
 def test_mean_and_rank_are_those_of_pandas() -> None:
+    """A mean needs twenty spreads and a rank a hundred; without the last one nothing is known."""
     chance = np.random.default_rng(3)
     for _ in range(60):
         spreads = chance.integers(0, 30, int(chance.integers(1, 750))) / 10
         spreads[chance.random(len(spreads)) < chance.choice([0.0, 0.3])] = NAN
+        spreads[-1] = chance.choice([1.0, NAN])
         series, found = pd.Series(spreads), seen(spreads)
         rank = 100.0 * series.rolling(500, min_periods=100).rank(pct=True).to_numpy()[-1]
         mean = series.rolling(20).mean().to_numpy()[-1]
-        assert (NAN if found.percentile is None else found.percentile) == pytest.approx(
-            rank, nan_ok=True
-        )
-        if not math.isnan(mean):
-            assert found.mean == pytest.approx(mean)
+        wanted = [None if math.isnan(value) else pytest.approx(value) for value in (mean, rank)]
+        assert [found.mean, found.percentile] == wanted
+        assert found.last == (None if math.isnan(spreads[-1]) else 1.0)
 
 
 # --- the hour -------------------------------------------------------------------------------------

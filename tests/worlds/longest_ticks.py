@@ -16,11 +16,12 @@ from tests.doubles.scripted import context
 from tests.worlds.price_series import row_of, sample
 from torra.clock import duration, iso
 from torra.config import SYMBOLS, NewsSettings
-from torra.evidence import feature_bundle
 from torra.evidence.companion_readings import NUMBERS
+from torra.evidence.feature_bundle import EvidenceInputs, build
 from torra.evidence.news_digest import NewsItem, NewsStatus, NewsView, Weighted
 from torra.evidence.outside_readings import LEVELS_OF
 from torra.evidence.scheduled_events import EventView
+from torra.market.bar_view import BarView
 
 TALK = "A sentence of ordinary length about what the evidence says. "
 TALES = (TALK, "漢字", "\U0001f4c8", "é́ ", "<" * 9)
@@ -103,7 +104,7 @@ def real_ticks(name: str, count: int, tale: str = "") -> Iterator[DebateContext]
     for at in range(len(bars) - count * 7, len(bars), 7):
         opened = bars.index[at].to_pydatetime()
         news = headlines(tale, opened)
-        made = feature_bundle.build(
+        inputs = EvidenceInputs(
             symbol=symbol,
             timeframe=timeframe,
             bar_time=opened,
@@ -114,10 +115,11 @@ def real_ticks(name: str, count: int, tale: str = "") -> Iterator[DebateContext]
             bar_age=0.0,
             memory=WARM,
             digits=spec.digits,
-            bars=bars.iloc[: at + 1],
+            bars=BarView.of(bars.iloc[: at + 1]),
             news=news if tale else replace(news, items=()),
             events=CALENDAR,
         )
+        made = build(inputs)
         worst = {name: made.features[name]._replace(value=value) for name, value in DANGERS.items()}
         about = context(
             symbol=symbol,

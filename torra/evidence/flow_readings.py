@@ -110,30 +110,29 @@ def read(
     newest = [then.rows[time] for time in times[-MEAN_BARS:] if time in then.rows]
     whole = newest if len(newest) == MEAN_BARS else []
     up, down = sum(row.up for row in whole), sum(row.down for row in whole)
-    delta = {DELTA: (up - down) / (up + down) if up + down else None} if experts else {}
+    delta = {DELTA: _share(up - down, up + down)} if experts else {}
     row = then.rows.get(times[-1])
     if row is None:
         status = LEFT_OUT if then.status == NewsStatus.AVAILABLE else then.status
         return OutsideView(dict.fromkeys(ids_of(BLOCK)) | delta, {BLOCK: status})
-    total = sum(bar.ticks for bar in whole)
 
     def in_atr(distance: float | None) -> float | None:
         return distance / atr if distance is not None and 0.0 < atr < math.inf else None
 
     numbers: dict[str, float | str | None] = {
         "flow.ticks": float(row.ticks),
-        "flow.ticks_ratio": row.ticks * MEAN_BARS / total if total else None,
-        "flow.up_share": row.up / (row.up + row.down) if row.up + row.down else None,
+        "flow.ticks_ratio": _share(row.ticks * MEAN_BARS, sum(bar.ticks for bar in whole)),
+        "flow.up_share": _share(row.up, row.up + row.down),
         "flow.spread_mean_atr": in_atr(row.spread_mean),
         "flow.spread_widest_atr": in_atr(row.spread_widest),
-        "flow.book_levels": _number(row.levels),
+        "flow.book_levels": row.levels,
         "flow.book_imbalance": row.imbalance,
         "flow.slippage_atr": in_atr(row.slippage),
-        "flow.book_events": _number(row.events),
+        "flow.book_events": row.events,
     }
     value = SeriesValue(float(row.ticks), row.bar_time, close, then.source)
     return OutsideView(numbers | delta, {BLOCK: str(NewsStatus.AVAILABLE)}, {BLOCK: value})
 
 
-def _number(count: int | None) -> float | None:
-    return None if count is None else float(count)
+def _share(part: int, whole: int) -> float | None:
+    return part / whole if whole else None

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
-from typing import Final
+from typing import Any, Final
 
 from numpy.random import Generator
 
@@ -63,17 +63,9 @@ def with_other_future(flow: FlowRows, as_of: datetime, rng: Generator) -> FlowRo
 
 def _other(row: FlowRow, rng: Generator) -> FlowRow:
     """Return another row of a bar; what has no book has none there either."""
-    up, down = (int(rng.integers(1, 1000)) for _ in range(2))
-    mean, widest = sorted(float(value) for value in rng.uniform(1e-3, 1e3, 2))
-    other = FlowRow(row.bar_time, up + down, up, down, mean, widest)
-    if row.levels is None:
-        return other
-    bids, asks, slipped = (float(value) for value in rng.uniform(1.0, 1e3, 3))
-    return other._replace(
-        levels=int(rng.integers(1, 50)),
-        bid_volume=bids,
-        ask_volume=asks,
-        imbalance=(bids - asks) / (bids + asks),
-        slippage=slipped,
-        events=int(rng.integers(1, 1000)),
-    )
+    numbers: dict[str, Any] = {
+        name: int(rng.integers(1, 1000)) if isinstance(value, int) else float(rng.uniform(1e-3, 1))
+        for name, value in row._asdict().items()
+        if isinstance(value, int | float)
+    }
+    return row._replace(**numbers)

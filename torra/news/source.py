@@ -305,5 +305,4 @@ def read_file(path: Path) -> list[NewsItem]:
 
 def _sorted(items: Iterable[NewsItem]) -> StoredNews:
     rows = sorted(items, key=lambda item: (item.first_seen, item.id))
-    unique = tuple({item.id: item for item in rows}.values())
-    return StoredNews(unique, tuple(item.first_seen for item in unique))
+    return StoredNews(tuple({item.id: item for item in rows}.values()))

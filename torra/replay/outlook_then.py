@@ -425,7 +425,7 @@ class _Filed:
     topic = FILE
 
     def __init__(self, items: tuple[NewsItem, ...]) -> None:
-        self.reading = StoredNews(items, tuple(item.first_seen for item in items))
+        self.reading = StoredNews(items)
 
     def look(self) -> None:
         """See nothing new."""
