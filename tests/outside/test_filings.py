@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
+import math
 import random
 import re
 from collections.abc import Mapping, Sequence
@@ -18,7 +19,7 @@ from tests.doubles.edgar_payloads import AAPL, Row, concept, submissions, value
 from torra.collecting.line import SourceError
 from torra.evidence.company_facts import FIGURES, Books, at_day, of_year
 from torra.evidence.news_digest import NewsStatus
-from torra.outside.answers import ALL_LATER, MAX_REASONS, FactsAnswer, RowTally
+from torra.outside.answers import ALL_LATER, FactsAnswer, RowTally
 from torra.outside.concepts import CHAINS, Concept, concepts_of
 from torra.outside.filings import (
     FORMS,
@@ -88,7 +89,7 @@ def quarter(number: int, of: str, val: Any, accn: str = "", **more: Any) -> Row:
 
 def test_a_comparative_column_is_of_its_own_year_whatever_fy_it_carries() -> None:
     found = read("assets", edgar.aapl_assets())
-    assert (found.status, found.dropped, found.left_out) == (S.AVAILABLE, 0, 0)
+    assert (found.status, found.dropped) == (S.AVAILABLE, 0)
     first, second = moment("2022-10-29 03:59:59"), moment("2023-11-04 03:59:59")
     assert [(*row[:5], row[7]) for row in found.items] == [
         ("AAPL", "assets", moment(end), moment(end), known, f"edgar 10-K {accession}")
@@ -119,11 +120,11 @@ def test_the_published_traps_are_not_walked_into_by_who_reads_the_books() -> Non
     assert newest is not None and newest.value == 66_796e6
     shares = read("diluted_shares", edgar.amzn_shares(), cik=edgar.AMZN)
     for as_of, count in (
-        ("2021-01-30 04:59:58", None), ("2021-01-30 04:59:59", 510e6),
+        ("2021-01-30 04:59:58", math.nan), ("2021-01-30 04:59:59", 510e6),
         ("2023-02-04 04:59:58", 510e6), ("2023-02-04 04:59:59", 10_198e6),
     ):  # fmt: skip
         of_2020 = books_then(shares, as_of).history("diluted_shares", "shares")
-        assert of_year(of_2020, date(2020, 12, 31)) == count
+        assert of_year(of_2020, date(2020, 12, 31)) == pytest.approx(count, nan_ok=True)
 
 
 @pytest.mark.parametrize(
@@ -135,7 +136,7 @@ def test_of_two_concepts_of_revenue_in_a_filing_the_larger_is_the_whole(
 ) -> None:
     found = read("revenue", *edgar.two_revenues(ticker)[::turned], cik=edgar.CIKS[ticker])
     assert [row.value for row in found.items] == [whole]
-    assert (found.status, found.left_out, found.dropped) == (S.AVAILABLE, 1, 0)
+    assert (found.status, found.dropped) == (S.AVAILABLE, 0)
 
 
 # --- when it was known ----------------------------------------------------------------------------
@@ -187,7 +188,7 @@ def test_what_was_accepted_too_early_or_will_be_is_no_value() -> None:
     assets = concept(AAPL, "Assets", day("2021-12-31", 1, ONE))
     found = read("assets", assets, stamps={ONE: moment("2021-12-30 12:00:00")})
     assert (found.status, found.items, found.dropped) == (S.BROKEN, (), 1)
-    assert found.reasons == ("Assets: accepted before its period ended",)
+    assert found.detail == "Assets: accepted before its period ended"
     later = concept(AAPL, "Assets", value("2025-12-31", 1, THREE, "2026-02-20"))
     early = read("assets", later)
     assert (early.status, early.detail, early.dropped) == (S.EMPTY, ALL_LATER, 1)
@@ -317,9 +318,7 @@ def test_a_filing_speaks_by_one_concept(case: str, turned: int) -> None:
     rows = [f"{row.ends.date()} {row.value:.0f} {row.unit}" for row in found.items]
     wanted = [text.strip() for text in expected.strip("= ").split(",") if text]
     assert rows == [text if text.count(" ") == 2 else f"{text} USD" for text in wanted]
-    told = sum(line.count(" ") > 0 and len(line.split(",")) for line in files)
     assert found.status is (S.AVAILABLE if rows else S.EMPTY) and found.dropped == 0
-    assert len(rows) + found.left_out == told
 
 
 _REVENUES = [one.name for one in CHAINS["revenue"] if one.taxonomy == "us-gaap"]
@@ -410,7 +409,7 @@ ODD: Sequence[tuple[str, Row]] = (
 def test_a_value_that_cannot_be_taken_is_counted_with_its_reason(why: str, change: Row) -> None:
     found = income({**GOOD, **change}, year("2020", 90, ONE))
     assert values(found) == [("2020-12-31", 90)]
-    assert found.dropped == 1 and found.reasons == (f"NetIncomeLoss, value 1: {why}",)
+    assert found.dropped == 1 and found.detail == f"NetIncomeLoss, value 1: {why}"
     alone = income({**GOOD, **change})
     assert (alone.status, alone.items, alone.dropped) == (S.BROKEN, (), 1)
 
@@ -419,7 +418,7 @@ def test_a_value_that_cannot_be_taken_is_counted_with_its_reason(why: str, chang
 def test_no_company_has_no_shares(val: int) -> None:
     row = {**GOOD, "val": val}
     found = read("diluted_shares", concept(AAPL, SHARES, row, unit="shares"))
-    assert found.items == () and found.reasons[0].endswith("shares that are none")
+    assert found.items == () and found.detail.endswith("shares that are none")
     assert values(income(row)) == [("2021-12-31", val)], "a loss is a value"
 
 
@@ -434,7 +433,7 @@ def test_no_company_has_no_shares(val: int) -> None:
 )  # fmt: skip
 def test_other_spans_and_forms_are_left_out(change: Row, taken: bool) -> None:
     found = income({**GOOD, **change})
-    assert (len(found.items), found.left_out, found.dropped) == (taken, not taken, 0)
+    assert (len(found.items), found.dropped) == (taken, 0)
     assert found.status is (S.AVAILABLE if taken else S.EMPTY) and len(FORMS) == 8
 
 
@@ -444,18 +443,18 @@ def test_the_same_value_twice_is_one_row_and_another_one_is_none() -> None:
     assert len(found.items) == 1 and found.dropped == 0
     torn = income(GOOD, {**again, "val": 101}, GOOD)
     assert (torn.items, torn.dropped) == ((), 3)
-    assert torn.reasons[0].endswith("a period twice in one filing, and differently")
+    assert torn.detail.endswith("a period twice in one filing, and differently")
 
 
 def test_a_day_s_figure_with_a_period_is_refused() -> None:
     found = read("assets", concept(AAPL, "Assets", GOOD))
-    assert found.items == () and found.reasons[0].endswith("the figure is of a day")
+    assert found.items == () and found.detail.endswith("the figure is of a day")
 
 
-def test_reasons_are_bounded_and_never_quote_the_reply() -> None:
+def test_a_reason_never_quotes_the_reply() -> None:
     rows = [{**GOOD, "accn": "CANARY <script>", "val": number} for number in range(100)]
     found = income(*rows, CANARY="CANARY")
-    assert found.dropped == 101 and len(found.reasons) == MAX_REASONS
+    assert found.dropped == 101 and found.detail
     assert "CANARY" not in repr(found)
 
 

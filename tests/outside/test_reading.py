@@ -13,7 +13,7 @@ from torra.collecting.line import SourceError
 from torra.evidence.news_digest import NewsStatus
 from torra.evidence.outside_numbers import CFTC, FRED, MARKETS, SERIES
 from torra.outside import cftc, fred
-from torra.outside.answers import ALL_LATER, MAX_REASONS, NO_RELEASE, SeriesAnswer
+from torra.outside.answers import ALL_LATER, NO_RELEASE, SeriesAnswer
 
 NOW = datetime(2026, 2, 13, 12, tzinfo=UTC)
 S = NewsStatus
@@ -98,9 +98,9 @@ WRONG_LINES = f"""
 def test_a_line_that_cannot_be_read_is_told_with_its_number(row: str) -> None:
     line, reason = row.split(" | ")
     found = of_fred("2026-02-05,4.21", line, "2026-02-10,4.3")
-    assert found.reasons[0].startswith("line 3: ") and reason in found.reasons[0]
+    assert found.detail.startswith("line 3: ") and reason in found.detail
     assert found.items[-1].value == 4.3 and found.dropped >= 1
-    assert found.detail == found.reasons[0] and found.status is S.AVAILABLE
+    assert found.status is S.AVAILABLE
 
 
 def test_a_day_that_is_told_twice_counts_once_or_not_at_all() -> None:
@@ -123,11 +123,6 @@ def test_no_value_has_a_reason(lines: tuple[str, ...], status: NewsStatus, detai
     assert (found.items, found.status, found.detail) == ((), status, detail)
 
 
-def test_of_many_reasons_some_are_kept_and_all_are_counted() -> None:
-    found = of_fred("2026-02-05,4.21", *["x"] * 500)
-    assert len(found.reasons) == MAX_REASONS and found.dropped == 500
-
-
 # --- the CFTC -------------------------------------------------------------------------------------
 
 
@@ -145,9 +140,8 @@ def test_a_week_of_each_market_is_three_series(market: str) -> None:
 
 
 def test_the_vocabulary_is_whole() -> None:
-    assert {*cftc.SERIES} == {*CFTC} and {*cftc.MARKETS} == {*MARKETS}
-    assert {fred.topic_of(name) for name in (*FRED, *CFTC)} == {*FRED, None}
-    assert {cftc.topic_of(name) for name in (*FRED, *CFTC)} == {*MARKETS, None}
+    assert {*cftc.TOPICS} == {*CFTC} and {*cftc.TOPICS.values()} == {*MARKETS}
+    assert {*fred.TOPICS} == {*FRED}
 
 
 WRONG_WEEKS = """
@@ -171,14 +165,14 @@ def test_a_week_that_cannot_be_read_is_told_with_its_row(line: str) -> None:
     column, value, reason = line.split(" ", 2)
     bad = {**week("gold", "2026-02-03"), column: json.loads(value)}
     found = of_cftc(week("gold", "2026-01-27", long=301), bad, week("gold", "2026-01-20"))
-    assert found.reasons[0].startswith("row 2: ") and reason in found.reasons[0]
+    assert found.detail.startswith("row 2: ") and reason in found.detail
     assert found.items[0].at == moment("2026-01-20") and found.status is S.AVAILABLE
 
 
 @pytest.mark.parametrize("row", [None, 5, "text", [], True, [[]]])
 def test_what_is_no_row_is_refused(row: Any) -> None:
     found = of_cftc(week("gold", "2026-01-20"), row)
-    assert found.reasons == ("row 2: not an object",) and len(found.items) == 3
+    assert found.detail == "row 2: not an object" and len(found.items) == 3
 
 
 @pytest.mark.parametrize("payload", [None, {}, {"error": True, "message": "no"}, "text", 5, True])
@@ -197,7 +191,7 @@ def test_numbers_may_come_as_numbers() -> None:
 def test_a_week_whose_release_nobody_knows_is_left_out_and_counted() -> None:
     gap = [week("gold", f"2013-10-{day:02}") for day in (8, 15, 22, 29)]
     found = of_cftc(*gap, week("gold", "2013-10-01"), week("gold", "2013-09-24"))
-    assert (found.left_out, found.dropped, found.reasons) == (4, 4, ())
+    assert (found.dropped, found.detail) == (4, "")
     assert [row.known_at for row in found.items[::3]] == [
         moment("2013-09-27 19:30"), moment("2013-10-26 04:00"),
     ]  # fmt: skip
