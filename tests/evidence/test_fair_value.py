@@ -118,30 +118,27 @@ def test_what_is_not_earned_has_no_multiple(name: str, amount: float) -> None:
     assert (found["implied_growth_pct"] is None) == (name == "free_cash_flow")
 
 
-@pytest.mark.parametrize(
-    ("changes", "amounts", "currencies", "age", "there"),
-    [
-        ({}, {}, ("EUR", "USD"), 10, True),
-        ({}, {}, ("USD",), 11, False),
-        ({"counted": None}, {"shares": math.nan}, ("USD",), 1, False),
-        ({"currency": "EUR"}, {}, ("USD",), 1, False),
-        ({"currency": "EUR"}, {}, ("EUR",), 1, True),
-        # Shares in London are quoted in pence: their closes say nothing beside pounds.
-        ({"currency": "GBP"}, {}, ("GBP",), 1, False),
-        ({"abroad": True}, {}, ("USD",), 1, False),
-        ({"valid": timedelta(days=1)}, {}, ("USD",), 1, False),
-    ],
-)
-def test_what_cannot_be_priced_is_not(
-    changes: dict[str, Any], amounts: dict[str, Any], currencies: tuple[str, ...], age: int,
-    there: bool,
-) -> None:  # fmt: skip
-    closes = steady()
-    ((since, company),) = counted_before().items()
-    rows = {since: replace(with_amounts(company, **amounts), **changes)}
-    assert bool(valued(rows, closes, currencies, closes[-1][0] + age * DAY)) == there
-    assert valued({}, closes, currencies, closes[-1][0]) == {}
-    assert valued(rows, [], currencies, closes[-1][0]) == {}
+UNPRICED = {
+    "an old close": (FIRM, "USD", 11),
+    "no count of shares": (with_amounts(shares=math.nan), "USD", 1),
+    "another currency": (replace(FIRM, currency="EUR"), "USD", 1),
+    # Shares in London are quoted in pence: their closes say nothing beside pounds.
+    "pence": (replace(FIRM, currency="GBP"), "GBP", 1),
+    "bundles of shares": (replace(FIRM, abroad=True), "USD", 1),
+}
+
+
+@pytest.mark.parametrize("why", UNPRICED)
+def test_what_cannot_be_priced_is_not(why: str) -> None:
+    firm, currency, age = UNPRICED[why]
+    ((since, company),) = counted_before(firm).items()
+    counted = None if math.isnan(firm.amounts["shares"]) else company.counted
+    rows, closes = {since: replace(company, counted=counted)}, steady()
+    assert valued(rows, closes, (currency,), closes[-1][0] + age * DAY) == {}
+    old = {since: replace(company, valid=timedelta(days=1))}
+    assert value(old, closes) == value({}, closes) == value(rows, []) == {}
+    own = counted_before(replace(FIRM, currency="EUR"))
+    assert valued(own, closes, ("EUR", "USD"), closes[-1][0] + 10 * DAY)
 
 
 def recounted(ratio: float, closes: Sequence[tuple[date, float]], at: int) -> Course:

@@ -22,9 +22,10 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from functools import lru_cache
 from operator import sub
+from pathlib import Path
 from typing import Final, NamedTuple
 
-from agents.features import row_of
+from agents.features import row_of, rows_of
 from torra.evidence.news_digest import NewsStatus, NewsSubject, coin
 from torra.evidence.outside_numbers import Closes, SeriesThen, deviations, rank_of, series_of
 
@@ -65,39 +66,25 @@ ClosesOf = Callable[[timedelta], Closes]
 """Returns the symbol's own closes of whole days, as far back as is said."""
 
 
-LEVELS: Final[Mapping[str, tuple[str, ...]]] = {
-    "real_yield": ("DFII10",),
-    "breakeven": ("T10YIE",),
-    "yield_2y": ("DGS2",),
-    "yield_10y": ("DGS10",),
-    "slope": ("DGS10", "DGS2"),
-    "dollar": ("DTWEXBGS",),
-    "vix": ("VIXCLS",),
-    "nasdaq": ("NASDAQCOM",),
-    "rate_gap": ("base", "quote"),
-    "inventories": ("inventories",),
-    "earnings_yield": ("index_earnings_yield",),
-}
-"""Every number of the block macro with its series, the first less the second where there are two.
+LEVELS: Final = {row["level"]: row for row in rows_of(Path(__file__).with_name("levels.csv"))}
+"""Every number of the block macro: its series, the first less the second where there are two.
 
-The series of the rate gap go by the pair's currencies.
+Those of the rate gap go by the pair's currencies. `steps` are how many values back the two changes
+reach (`WEEKS_BACK`), `read_by` are the classes that read it: a stock reads its company, and the
+others nothing. `broad_crypto` is crypto at a firm and a swarm alone (document 003: DGS10, DXY,
+Nasdaq).
 """
 
-STEPS: Final = {"inventories": (4, 12), "earnings_yield": (1, 3)}
-"""How many values back the two changes of a number reach, where they are not 20 and 60."""
 
-LEVELS_OF: Final[Mapping[str, tuple[str, ...]]] = {
-    "gold": ("real_yield", "breakeven", "dollar"),
-    "index": ("yield_2y", "yield_10y", "slope", "vix", "earnings_yield"),
-    "fx": ("rate_gap", "slope"),
-    "oil": ("inventories", "dollar"),
-}
-"""What each asset class reads; a stock reads its company, and the others nothing."""
+def _levels_of(asset: str) -> tuple[str, ...]:
+    return tuple(level for level, row in LEVELS.items() if asset in row["read_by"].split())
 
-BROAD_LEVELS_OF: Final[Mapping[str, tuple[str, ...]]] = {
-    "crypto": ("yield_10y", "slope", "dollar", "nasdaq", "vix"),
-}
-"""What an asset class reads at a firm and a swarm alone (document 003: DGS10, DXY, Nasdaq)."""
+
+LEVELS_OF: Final = {asset: _levels_of(asset) for asset in ("gold", "index", "fx", "oil")}
+"""What each asset class reads."""
+
+BROAD_LEVELS_OF: Final = {"crypto": _levels_of("broad_crypto")}
+"""What an asset class reads at a firm and a swarm alone."""
 
 MARKET_OF: Final[Mapping[str, str]] = {"gold": "gold", "oil": "oil", "index": "sp500"}
 """The market of the CFTC's reports by asset class; currencies and coins go by their own name."""
@@ -179,7 +166,8 @@ def levels_of(subject: NewsSubject) -> tuple[str, ...]:
 
 def steps_of(level: str) -> tuple[int, int]:
     """Return how many values back the two changes of a level reach (`WEEKS_BACK`)."""
-    return STEPS.get(level, (20, 60))
+    first, second = map(int, LEVELS[level]["steps"].split())
+    return first, second
 
 
 @lru_cache(maxsize=64)  # a desk asks the same of its few symbols at each tick
@@ -345,7 +333,7 @@ def fit(number: SeriesThen, closes: Closes) -> tuple[float, float] | None:
 def parts_of(level: str, subject: NewsSubject) -> tuple[str, ...]:
     """Return the series of a level; those of a pair are the 2-year yields of its currencies."""
     if level != "rate_gap":
-        return LEVELS[level]
+        return tuple(LEVELS[level]["series"].split())
     return tuple("DGS2" if half == "USD" else f"yield_2y.{half}" for half in _halves(subject))
 
 

@@ -66,15 +66,15 @@ CIK: Final = re.compile(r"\d{1,10}", re.ASCII)
 
 
 class FiledValue(NamedTuple):
-    """A value of a concept in a filing."""
+    """A value of a concept in a filing; of two the one that was filed last is the greater."""
 
+    filed: date
+    form: str
+    accession: str
     concept: Concept
     period: Period
     value: float
     unit: str
-    accession: str
-    form: str
-    filed: date
 
 
 class Submissions(NamedTuple):
@@ -189,9 +189,7 @@ def read_concept(
         if len({value.value for value in same}) > 1:
             tally.refuse(concept.name, "a period twice in one filing, and differently", len(same))
             same.clear()
-    return [
-        max(same, key=lambda value: (value.filed, value.form)) for same in values.values() if same
-    ]
+    return [max(same) for same in values.values() if same]
 
 
 def _value(figure: str, concept: Concept, unit: str, row: Any) -> FiledValue | None:
@@ -220,7 +218,7 @@ def _value(figure: str, concept: Concept, unit: str, row: Any) -> FiledValue | N
     span = days((begins, ends))
     if not at_day and not any(least <= span <= most for least, most in SPANS):
         return None
-    return FiledValue(concept, (begins, ends), float(value), unit, accession, form, filed)
+    return FiledValue(filed, form, accession, concept, (begins, ends), float(value), unit)
 
 
 def _cik_of(value: object) -> int:
@@ -284,7 +282,7 @@ def _filings(values: Iterable[FiledValue], stamps: Mapping[str, datetime]) -> It
     for value in values:
         by_accession[value.accession].append(value)
     for accession, its_values in by_accession.items():
-        newest = max(its_values, key=lambda value: (value.filed, value.form))
+        newest = max(its_values)
         known = stamps.get(accession) or end_of_filing_day(newest.filed)
         yield known, accession, newest.form, its_values
 
