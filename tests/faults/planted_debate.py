@@ -394,7 +394,7 @@ DEBATE: Final[Table] = {
         ),
         "company-loss": fault(
             "a loss has a multiple",
-            At("torra.evidence.fair_value", never("earned <= 0.0")),
+            At("torra.evidence.company_figures:ratio", replace("whole > 0.0", "True")),
             "test_what_is_not_earned_has_no_multiple",
         ),
     },

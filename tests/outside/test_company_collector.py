@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from datetime import UTC, datetime
 from itertools import pairwise
 from pathlib import Path
@@ -17,9 +17,8 @@ from tests.doubles import edgar_payloads as edgar
 from tests.doubles.edgar_server import CONTACT, TOO_MANY, UNDECLARED, EdgarServer, apple
 from tests.doubles.news_server import Said
 from tests.worlds.stores import Hand, open_database
-from torra.errors import StoreUnavailable
 from torra.evidence.news_digest import NewsStatus
-from torra.evidence.outside_numbers import FactRow, kind_of_source
+from torra.evidence.outside_numbers import kind_of_source
 from torra.outside.company_collector import KEPT, REST_S, ROUNDS, FactsCollector
 from torra.outside.concepts import CHAINS, concepts_of
 from torra.outside.edgar import (
@@ -253,28 +252,3 @@ def test_a_value_that_is_stored_is_not_stored_twice(
     server.file(edgar.AAPL, (NEXT, "8-K", "2026-02-13", "2026-02-13T11:01:00.000Z"))
     Desk(server, database, "AAPL").later(60)
     assert database.facts_told() == told
-
-
-def test_what_cannot_be_stored_is_asked_for_again(
-    server: EdgarServer, database: Database, caplog: pytest.LogCaptureFixture
-) -> None:
-    class Broken:
-        """Facts fail while `broken`."""
-
-        broken = True
-
-        def store_facts(self, rows: Iterable[FactRow], first_seen: datetime) -> int:
-            if self.broken:
-                raise StoreUnavailable("locked at https://host/?contact=CANARY")
-            return database.store_facts(rows, first_seen)
-
-        def __getattr__(self, name: str) -> Any:
-            return getattr(database, name)
-
-    store = Broken()
-    desk = Desk(server, store, "AAPL").later(60)
-    (told,) = [one for one in desk.collector.status() if one.topic == "AAPL assets"]
-    assert (told.status, told.detail) == (S.BROKEN, "what came could not be stored")
-    store.broken = False
-    desk.later(120)
-    assert database.facts_of("AAPL", NOON) and "CANARY" not in caplog.text

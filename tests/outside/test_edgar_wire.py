@@ -17,17 +17,15 @@ from typing import Any
 import pytest
 
 from tests.doubles import edgar_payloads as edgar
-from tests.doubles import news_server
 from tests.doubles.edgar_server import (
     CONTACT,
     HTML,
     TOO_MANY,
-    UNDECLARED,
     EdgarServer,
     apple,
     page,
 )  # fmt: skip
-from tests.doubles.news_server import BIG, SLOW, Said
+from tests.doubles.news_server import BIG, Said
 from tests.tries import Tries
 from torra.collecting.line import HEAD, SourceError
 from torra.errors import ConfigError
@@ -200,33 +198,6 @@ def test_a_contact_is_an_address_or_a_url_and_a_wrong_one_is_not_quoted() -> Non
 
 
 # --- faults ---------------------------------------------------------------------------------------
-
-WHOLE = json.dumps(edgar.aapl_assets()).encode()
-FAULTS: dict[str, tuple[Said, NewsStatus]] = {
-    **news_server.FAULTS,
-    "html": (Said(TOO_MANY.body, headers=HTML), S.BROKEN),
-    "other_columns": (Said(WHOLE.replace(b'"units"', b'"values"')), S.BROKEN),
-    "another_company": (Said(WHOLE.replace(b"320193", b"320194")), S.BROKEN),
-    "moved": (Said(b"", code=301, headers={"location": ASSETS}), S.BROKEN),
-    "forbidden": (UNDECLARED, S.REFUSED),
-    "forbidden_without_a_page": (Said(b"", code=403), S.REFUSED),
-    "threshold": (TOO_MANY, S.RATE_LIMITED),
-}
-
-
-@pytest.mark.by_day(8)
-@pytest.mark.parametrize("fault", FAULTS)
-def test_a_fault_has_its_word(server: EdgarServer, fault: str, tries: Tries) -> None:
-    said, status = FAULTS[fault]
-    for attempt in tries():
-        found = knowing(server.mend())
-        server.play(said)
-        seconds, began = (0.5 if fault in SLOW else PATIENT), time.monotonic()
-        answer = found.fetch("AAPL assets", NOW, seconds)
-        assert (answer.status, answer.items) == (status, ()), answer
-        assert answer.detail and "http:" not in answer.detail and len(server.asked) <= 1
-        with attempt:
-            assert time.monotonic() - began < seconds + 1.5
 
 
 def test_a_list_of_filings_that_is_too_long_costs_the_hour_and_not_the_figures(

@@ -21,8 +21,7 @@ from tests.outside.test_nothing_later import Rows
 from tests.worlds import company_reports
 from torra.evidence import outside_readings as readings_then
 from torra.evidence.outside_readings import OutsideView
-from torra.outside.shelf import OutsideShelf
-from torra.outside.sources import trouble_of
+from torra.outside.shelf import OutsideShelf, trouble_of
 from torra.providers.rules.engine import TABLES, read
 
 DAY = timedelta(days=1)

@@ -37,9 +37,8 @@ from torra.errors import ConfigError, DataUnavailable, TorraError
 from torra.evaluation.wording import count
 from torra.evidence import flow_readings
 from torra.evidence.companion_readings import Lack
-from torra.evidence.company_numbers import STOCK, reads_company
 from torra.evidence.outside_numbers import EDGAR, PUBLISHERS, series_of
-from torra.evidence.outside_readings import levels_of, series_for
+from torra.evidence.outside_readings import STOCK, levels_of, reads_company, series_for
 from torra.evidence.scheduled_events import ScheduledEvent
 from torra.feeds.protocol import Feed, stream_state
 from torra.feeds.sample import SampleFeed

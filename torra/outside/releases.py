@@ -28,8 +28,6 @@ torra.outside.collector.
 
 from __future__ import annotations
 
-import csv
-from collections.abc import Mapping
 from datetime import UTC, date, datetime, time, timedelta
 from functools import cache
 from pathlib import Path
@@ -38,6 +36,8 @@ from zoneinfo import ZoneInfo
 
 import numpy as np
 from pandas.tseries.holiday import USFederalHolidayCalendar
+
+from agents.features import rows_of
 
 NEW_YORK: Final = ZoneInfo("America/New_York")
 FRED_TIME: Final = time(22, tzinfo=UTC)
@@ -51,14 +51,10 @@ FIRST_REPORT: Final = date(2010, 8, 3)
 """The first Tuesday whose kinds of trader were all published week by week."""
 
 
-def _postponed() -> dict[date, date]:
-    with Path(__file__).with_name("postponed.csv").open(encoding="utf-8") as file:
-        rows = csv.DictReader(file, delimiter=";")
-        return {date.fromisoformat(row["report"]): date.fromisoformat(row["published"])
-                for row in rows}  # fmt: skip
-
-
-POSTPONED: Final[Mapping[date, date]] = _postponed()
+POSTPONED: Final = {
+    date.fromisoformat(row["report"]): date.fromisoformat(row["published"])
+    for row in rows_of(Path(__file__).with_name("postponed.csv"))
+}
 """Day of a report -> day on which it was published, where the rule does not say it (postponed.csv).
 
 What came of the report of 2012-11-27 on 11-30 was not whole.
@@ -91,8 +87,7 @@ def is_business_day(day: date) -> bool:
 
 def business_day_after(day: date, count: int = 1) -> date:
     """Return the business day that is so many after a day."""
-    calendar = federal_calendar()
-    after = np.busday_offset(day, count, roll="backward", busdaycal=calendar)
+    after = np.busday_offset(day, count, roll="backward", busdaycal=federal_calendar())
     return date.fromisoformat(str(after))
 
 

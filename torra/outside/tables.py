@@ -26,17 +26,19 @@ from functools import partial
 from pathlib import Path
 from typing import Final, Generic, NamedTuple
 
+from agents.features import rows_of
 from torra.errors import ConfigError
 from torra.evidence.company_facts import ANNUAL, FIGURES, TO_DATE, days
 from torra.evidence.outside_numbers import (
     FRED,
     SERIES,
     FactRow,
+    Row,
     SeriesRow,
     kind_of_source,
     series_of,
 )
-from torra.outside.answers import FIRST_DAY, LARGEST, LAST_DAY, Row
+from torra.outside.answers import FIRST_DAY, LARGEST, LAST_DAY
 from torra.outside.releases import fred_known_at
 from torra.regular_files import read_regular
 from torra.trading_terms import TICKER
@@ -68,12 +70,7 @@ Line = Mapping[str, str]
 """The values of a line by their columns."""
 
 
-def _shapes() -> tuple[Mapping[str, str], ...]:
-    with Path(__file__).with_name("series_shapes.csv").open(encoding="utf-8") as file:
-        return tuple(csv.DictReader(file, delimiter=";"))
-
-
-PUBLIC: Final = _shapes()
+PUBLIC: Final = rows_of(Path(__file__).with_name("series_shapes.csv"))
 """How publishers write series: the column of the day, and which column is which series.
 
 A file has the first shape whose columns it has all; without columns, any of FRED's series. A series

@@ -33,13 +33,12 @@ from torra.desk.outlook import Events, News, Outside, currencies_of, subject_of
 from torra.errors import ConfigError
 from torra.evidence import flow_then
 from torra.evidence.companion_readings import CompanionsThen
-from torra.evidence.company_numbers import reads_company
 from torra.evidence.flow_readings import Flow
 from torra.evidence.flow_then import FlowRows
 from torra.evidence.news_digest import EARLY, READ_ITEMS, NewsItem, NewsStatus, NewsView
 from torra.evidence.news_shelf import StoredNews
 from torra.evidence.outside_numbers import StoredFact, StoredRow, kind_of_source
-from torra.evidence.outside_readings import THREE_YEARS, series_for
+from torra.evidence.outside_readings import THREE_YEARS, reads_company, series_for
 from torra.evidence.scheduled_events import (
     EVERY_CURRENCY,
     REACH,
@@ -50,8 +49,7 @@ from torra.evidence.scheduled_events import (
 from torra.evidence.vendor_figures import peers_of
 from torra.home import DATABASE
 from torra.news.event_file import read_events
-from torra.outside.shelf import OutsideShelf
-from torra.outside.sources import trouble_of
+from torra.outside.shelf import OutsideShelf, trouble_of
 from torra.replay.shards import companion_tracks
 from torra.replay.shards.companion_tracks import CompanionTrack
 
