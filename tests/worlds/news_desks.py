@@ -84,10 +84,11 @@ class NewsDesk:
         scorer: Callable[[str], float] = score,
         fetch_seconds: float = FETCH_SECONDS,
         now: datetime = NOON,
+        step: float | None = None,
     ) -> None:
         self.store = MemoryTables() if store is None else store
         self.now, self.seconds = Hand(now), 1000.0
-        self.subjects = subjects or (GOLD,)
+        self.subjects, self._step = subjects or (GOLD,), step
         self.collector = Collector(
             vendors or {}, files or {}, self.store, now=self.now, monotonic=lambda: self.seconds,
             score=scorer, fetch_seconds=fetch_seconds,
@@ -96,10 +97,9 @@ class NewsDesk:
             self.collector.watch(subject, settings)
 
     def later(self, seconds: float, step: float | None = None) -> NewsDesk:
-        """Let time pass, in steps, and ask what is due after each."""
-        end = self.seconds + seconds
+        """Let time pass, in steps or at once, and ask what is due after each."""
+        end, passed = self.seconds + seconds, step or self._step or seconds
         while True:
-            passed = seconds if step is None else step
             self.seconds += passed
             self.now.pass_by(passed)
             self.collector.poll()
@@ -110,3 +110,7 @@ class NewsDesk:
         """Return what a tick would know so many seconds from now."""
         moment = self.now() + timedelta(seconds=after)
         return self.collector.latest(self.subjects[0], moment, settings)
+
+    def known(self, ticker: str = "AAPL", **back: float) -> dict[str, float]:
+        """Return a company's figures as they were known so long ago."""
+        return self.store.fundamentals(ticker, as_of=self.now() - timedelta(**back))
