@@ -232,8 +232,6 @@ class HostRequest(HTTPAdapter):
             content += part
             if len(content) > MAX_REPLY_BYTES:
                 raise SourceError(NewsStatus.BROKEN, TOO_LONG)
-            if self._monotonic() > self._until:
-                raise SourceError(NewsStatus.UNREACHABLE, "the reply took too long")
         return bytes(content)
 
     def _head(self, raw: Any) -> bytes:
@@ -241,8 +239,7 @@ class HostRequest(HTTPAdapter):
         content = bytearray()
         with suppress(OSError, urllib3.exceptions.HTTPError):
             while len(content) < HEAD and b"</title>" not in content:
-                part = raw.read1(HEAD, decode_content=True)
-                if not part or self._monotonic() > self._until:
+                content += (part := raw.read1(HEAD, decode_content=True))
+                if not part:
                     break
-                content += part
         return bytes(content[:HEAD])

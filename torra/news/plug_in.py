@@ -9,7 +9,6 @@ answer that says so, and never its words, which may hold a key.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -21,7 +20,7 @@ from torra.clock import parse
 from torra.config import NewsSettings
 from torra.errors import ConfigError
 from torra.evidence.news_digest import NewsAnswer, NewsItem, NewsStatus, NewsSubject
-from torra.news.reading import PUBLISHER, cleaned, item_of, listed
+from torra.news.reading import PUBLISHER, cleaned, finite, item_of, listed
 from torra.time_limit import TimeLimit
 
 LEAST_SPACING: Final = 1.0
@@ -59,7 +58,7 @@ class PlugInSource:
     @property
     def spacing(self) -> float:
         """Seconds between two questions of any kind."""
-        return _seconds(getattr(self._source, "spacing", LEAST_SPACING), LEAST_SPACING)
+        return max(LEAST_SPACING, finite(getattr(self._source, "spacing", None)) or 0.0)
 
     def topics(self, subject: NewsSubject) -> tuple[str, ...]:
         """Return what to ask about a subject; nothing where the plug-in fails."""
@@ -72,7 +71,7 @@ class PlugInSource:
     def every(self, topic: str) -> float:
         """Return the seconds between two questions about a topic."""
         try:
-            return _seconds(self._source.every(topic), LEAST_EVERY)
+            return max(LEAST_EVERY, finite(self._source.every(topic)) or 0.0)
         except Exception:  # noqa: BLE001 - somebody else's code
             return LEAST_EVERY
 
@@ -100,8 +99,3 @@ def _item(row: Mapping[str, Any], topic: str, feed: str) -> NewsItem | None:
         raise ValueError("a time without a zone")
     moment = moment.astimezone(UTC).replace(microsecond=0)
     return item_of(row, feed=feed, topic=topic, published=moment, source=row.get("source"))
-
-
-def _seconds(value: Any, least: float) -> float:
-    real = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
-    return max(least, float(value)) if real else least

@@ -71,6 +71,9 @@ COMPANY_S: Final = 24 * 3600.0
 ALPHA_VANTAGE_SPACING_S: Final = 3600.0
 """Alpha Vantage's free plan answers 25 requests a day; its topics take turns."""
 
+CATEGORIES: Final = {"crypto": ("crypto",)} | dict.fromkeys(("gold", "fx"), ("forex", "general"))
+"""Finnhub's categories of news by asset class; of any other it is general."""
+
 COMPANY_NEWS: Final = timedelta(days=3)
 """Time for which company news are asked."""
 
@@ -178,29 +181,27 @@ class Finnhub(NewsVendor):
         if subject.asset == "stock" and subject.ticker:
             kinds = (COMPANY, FIGURES, RATINGS, PEERS, EARNINGS)
             return tuple(f"{kind}{subject.ticker}" for kind in kinds)
-        if subject.asset == "crypto":
-            return ("crypto",)
-        return ("forex", "general") if subject.asset in {"gold", "fx"} else ("general",)
+        return CATEGORIES.get(subject.asset, ("general",))
 
     def every(self, topic: str) -> float:
         """Return the seconds between two questions about a topic."""
-        if topic.startswith((RATINGS, PEERS, EARNINGS, PEER_FIGURES)):
-            return COMPANY_S
-        return FIGURES_S if topic.startswith(FIGURES) else FINNHUB_NEWS_S
+        if topic.startswith(FIGURES):
+            return FIGURES_S
+        return COMPANY_S if topic.startswith(tuple(_ABOUT)) else FINNHUB_NEWS_S
 
     def _ask(self, topic: str, now: datetime, seconds: float) -> NewsAnswer:
-        kind, ticker = next(((kind, topic.removeprefix(kind)) for kind in _ABOUT
-                             if topic.startswith(kind)), ("", topic))  # fmt: skip
+        kind = next((kind for kind in (COMPANY, *_ABOUT) if topic.startswith(kind)), "")
+        ticker = topic.removeprefix(kind)
         with finnhub.Client(PLACEHOLDER) as client:
             client.API_URL = self._place.base_url
             self._line(client._session, seconds)  # noqa: SLF001 - the client shows it nowhere else
-            if kind:
+            if kind in _ABOUT:
                 ask, read = _ABOUT[kind]
                 payload = self._redacted(ask(client, ticker))
                 return read(payload, ticker) if kind == PEERS else read(payload)
-            if topic.startswith(COMPANY):
+            if kind:
                 first, last = (str(moment.date()) for moment in (now - COMPANY_NEWS, now))
-                payload = client.company_news(topic.removeprefix(COMPANY), _from=first, to=last)
+                payload = client.company_news(ticker, _from=first, to=last)
             else:
                 payload = client.general_news(topic)
         payload = self._redacted(payload)
@@ -217,7 +218,7 @@ _ABOUT: Final[Mapping[str, tuple[Callable[[finnhub.Client, str], Any], _Read]]] 
     RATINGS: (finnhub.Client.recommendation_trends, company_reading.ratings),
     PEERS: (finnhub.Client.company_peers, company_reading.peers),
     EARNINGS: (
-        lambda client, ticker: client.company_earnings(ticker, company_reading.QUARTERS),
+        lambda client, ticker: client.company_earnings(ticker, len(company_reading.QUARTERS)),
         company_reading.earnings,
     ),
 }  # fmt: skip
