@@ -11,11 +11,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from agents.debate.calls import REASONS
 
 from agents.contracts import Completion, DebateContext, ModelUnavailable, Prompt, Request
 from agents.debate import debate as debates
 from agents.debate import replies
+from agents.debate.debate import REASONS
 from agents.debate.deliberation import Deliberation
 from agents.texts import door
 from agents.texts.fence import NONCE_PLACEHOLDER
