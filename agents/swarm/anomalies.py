@@ -15,7 +15,6 @@ from typing import Final, NamedTuple
 from ..contracts import PATTERNS, WALL_EVENTS, Feature
 from ..evidence import COMPANIONS
 from ..features import number, sides
-from ..risk_officer import highest
 
 Features = Mapping[str, Feature]
 
@@ -149,20 +148,26 @@ def _value(limit: Limit, features: Features) -> float | str | None:
     return None if feature is None else feature.value
 
 
+def _known(features: Features, name: str) -> float:
+    """Return a number; NaN, which is beyond no limit, where it is not known."""
+    value = number(features, name)
+    return math.nan if value is None else value
+
+
 def _pressed(features: Features) -> tuple[str, ...] | None:
-    share, book = highest(features, UP_SHARE), highest(features, BOOK)
+    share, book = _known(features, UP_SHARE), _known(features, BOOK)
     # rounded as it is shown, so that the limit itself counts
     pressed = round(math.copysign(1.0, book) * (0.5 - share), PRESSED_DECIMALS)
     return (UP_SHARE,) if pressed >= PRESSED else None
 
 
 def _divergence(features: Features) -> tuple[str, ...] | None:
-    ahead = highest(features, CLOSE) - highest(features, MEAN)
+    ahead = _known(features, CLOSE) - _known(features, MEAN)
     for name in sorted(features):
         if name.startswith(COMPANIONS) and name.endswith(".correlation"):
             rank = f"{name.removesuffix('correlation')}percentile"
-            together = highest(features, name)
-            stretch = math.copysign(1.0, together) * (highest(features, rank) / 50.0 - 1.0)
+            together = _known(features, name)
+            stretch = math.copysign(1.0, together) * (_known(features, rank) / 50.0 - 1.0)
             far = abs(together) >= TOGETHER and abs(stretch) >= DIVERGED
             if far and stretch * ahead < 0.0:
                 return rank, name, CLOSE
