@@ -105,30 +105,21 @@ def test_each_class_reads_its_own_and_no_other(asset: str) -> None:
 @pytest.mark.journey
 def test_a_pair_reads_the_yields_of_its_currencies() -> None:
     then = made(DGS2=[(1, 4.0)], **{"yield_2y.EUR": [(1, 2.5)], "yield_2y.GBP": [(1, 4.5)]})
-    assert numbers(SUBJECTS["fx"], then)["macro.rate_gap"] == -1.5
-    cross = NewsSubject("EURGBP", "fx", currencies=("EUR", "GBP"))
-    assert numbers(cross, then)["macro.rate_gap"] == -2.0
-    assert (
-        numbers(NewsSubject("USDJPY", "fx", currencies=("USD", "JPY")), then)["macro.rate_gap"]
-        is None
-    )
+    for symbol, gap in (("EURUSD", -1.5), ("EURGBP", -2.0), ("USDJPY", None)):
+        pair = NewsSubject(symbol, "fx", currencies=(symbol[:3], symbol[3:]))
+        assert numbers(pair, then)["macro.rate_gap"] == gap
 
 
 def test_where_the_euro_is_quoted_its_longs_are_shorts() -> None:
-    rows = [(7 * n + 3, float(n % 5)) for n in reversed(range(60))]
-    then = made(
-        **{
-            "cot.eur.long": [(days, 100.0 + value) for days, value in rows],
-            "cot.eur.short": [(days, 90.0) for days, _ in rows],
-            "cot.eur.open_interest": [(days, 1000.0) for days, _ in rows],
-        }
-    )
-    base = numbers(SUBJECTS["fx"], then)
-    quoted = numbers(NewsSubject("GBPEUR", "fx", currencies=("GBP", "EUR")), then)
-    assert base["cot.net_pct"] == pytest.approx(1.0)
+    then, quoted = whole(SUBJECTS["fx"]), NewsSubject("GBPEUR", "fx", currencies=("GBP", "EUR"))
+    base, turned = numbers(SUBJECTS["fx"], then), numbers(quoted, then)
     for name in ("cot.net_pct", "cot.net_change_4w"):
-        assert quoted[name] == pytest.approx(-base[name])
-    assert quoted["cot.rank"] == pytest.approx(100.0 - base["cot.rank"])
+        assert turned[name] == pytest.approx(-base[name])
+    assert turned["cot.rank"] == pytest.approx(100.0 - base["cot.rank"])
+    longs, shorts, interest = (
+        series.value for name in readings.positions_of(quoted) if (series := then(name)) is not None
+    )
+    assert base["cot.net_pct"] == pytest.approx(100.0 * (longs - shorts) / interest)
 
 
 MARKETS = """

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import json
 import logging
-import threading
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from typing import Any
 
@@ -237,22 +237,15 @@ def test_of_a_refusal_no_more_is_read_than_tells_what_it_is(server: EdgarServer)
 
 @pytest.mark.journey
 def test_all_threads_share_one_pace(tries: Tries) -> None:
-    def pass_through(gate: RequestSpacer, moments: list[float]) -> None:
-        gate.wait(9.0)
-        moments.append(time.monotonic())
-
     for attempt in tries():
-        place: tuple[RequestSpacer, list[float]] = (
-            RequestSpacer(time.monotonic, time.sleep, 0.02),
-            [],
-        )
-        threads = [threading.Thread(target=pass_through, args=place) for _ in range(25)]
-        moments = place[1]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-        assert len(moments) == 25
+        gate = RequestSpacer(time.monotonic, time.sleep, 0.02)
+
+        def moment_of_passing(_: int, gate: RequestSpacer = gate) -> float:
+            gate.wait(9.0)
+            return time.monotonic()
+
+        with ThreadPoolExecutor(25) as pool:
+            moments = [*pool.map(moment_of_passing, range(25))]
         with attempt:
             assert max(moments) - min(moments) >= 24 * 0.02 * 0.95
 

@@ -50,7 +50,7 @@ def view(asset: str, there: bool, sources: tuple[str, ...]) -> OutsideView:
     found = readings_then.read(subject, then, AS_OF, trouble=trouble_of(sources))
     if asset != "stock":
         return found
-    shelf = OutsideShelf(Rows([], FACTS if there and sources else []), live=False)
+    shelf = OutsideShelf(Rows(FACTS if there and sources else []), live=False)
     share = replace(subject, ticker="ACME")
     prices = [(AS_OF.date() - n * DAY, 100.0 + n % 9) for n in range(1500, 0, -1)]
     company = shelf.latest(share, AS_OF, closes=lambda _span: prices, trouble=trouble_of(sources))

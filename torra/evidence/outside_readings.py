@@ -20,7 +20,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
-from functools import lru_cache
+from functools import lru_cache, partial
 from operator import sub
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -350,44 +350,43 @@ def _valid(*names: str) -> timedelta:
 
 
 def _piece(
-    number: SeriesThen | None, values: Mapping[str, float | str | None], *names: str
+    number: SeriesThen | None,
+    names: Sequence[str],
+    values: Callable[[SeriesThen], Sequence[float | str | None]],
+    *series: str,
 ) -> Piece:
-    """Return a piece of the newest value of a number; it is valid as long as all its series are."""
-    return Piece(values, number.at if number else None, _valid(*names))
+    """Return the features of a number, valid as long as the values of all its series are."""
+    if number is None:
+        return Piece(dict.fromkeys(names), None, _valid(*series))
+    return Piece(dict(zip(names, values(number), strict=True)), number.at, _valid(*series))
 
 
 def _macro(subject: NewsSubject, then: Then, closes: Closes) -> Iterator[Piece]:
     for level in levels_of(subject):
-        parts = parts_of(level, subject)
+        parts, name = parts_of(level, subject), f"macro.{level}"
         number = track(parts, sub if len(parts) > 1 else float, then)
-        yield _piece(number, _level(level, number), *(parts or ("DGS2",)))
+        names = [name, f"{name}_change_20", f"{name}_change_60", f"{name}_rank"]
+        yield _piece(number, names, partial(_level, level), *(parts or ("DGS2",)))
     if subject.asset == "gold":
-        yields = then(REAL_YIELD)
-        yield _piece(yields, _relation(yields and fit(yields, closes)), REAL_YIELD)
+        names = [f"macro.real_yield_{name}" for name in ("fit_r2", "fit_slope", "relation")]
+        yield _piece(then(REAL_YIELD), names, partial(_relation, closes), REAL_YIELD)
 
 
-def _level(level: str, number: SeriesThen | None) -> dict[str, float | str | None]:
+def _level(level: str, number: SeriesThen) -> list[float | None]:
     """Return a level, its two changes and its rank; a change in percent is of the value before."""
-    name = f"macro.{level}"
-    values: dict[str, float | str | None] = {name: number and number.value}
-    for days, steps in zip((20, 60), steps_of(level), strict=True):
-        relative = unit_of(changed := f"{name}_change_{days}") == "%"
-        values[changed] = number and change(number, steps, relative=relative)
-    return values | {f"{name}_rank": number and rank(number)}
+    relative = unit_of(f"macro.{level}_change_20") == "%"
+    changes = [change(number, steps, relative=relative) for steps in steps_of(level)]
+    return [number.value, *changes, rank(number)]
 
 
-def _relation(fitted: tuple[float, float] | None) -> dict[str, float | str | None]:
+def _relation(closes: Closes, number: SeriesThen) -> list[float | str | None]:
     """Return how well gold's price still goes with the real yield, and whether that holds."""
+    fitted = fit(number, closes)
+    if fitted is None:
+        return [None, None, None]
     # Rounded as the evidence is: one number may not be two things at the border.
-    slope, r2 = (round(part, FIT_DECIMALS) for part in fitted) if fitted else (None, None)
-    relation = None
-    if slope is not None and r2 is not None:
-        relation = "holds" if r2 >= FIT_R2 and slope < 0.0 else "broke"
-    return {
-        "macro.real_yield_fit_r2": r2,
-        "macro.real_yield_fit_slope": slope,
-        "macro.real_yield_relation": relation,
-    }
+    slope, r2 = (round(part, FIT_DECIMALS) for part in fitted)
+    return [r2, slope, "holds" if r2 >= FIT_R2 and slope < 0.0 else "broke"]
 
 
 def _positions(subject: NewsSubject, then: Then) -> Iterator[Piece]:
@@ -398,28 +397,24 @@ def _positions(subject: NewsSubject, then: Then) -> Iterator[Piece]:
         if subject.asset == "fx" and _halves(subject)[0] != COT_CURRENCY:
             long, short = short, long
         number = track((long, short, interest), _net, then)
-        ranked = number and rank(number)
-        values = {
-            "cot.net_pct": number and number.value,
-            "cot.net_change_4w": number and change(number, 4, relative=False),
-            "cot.rank": ranked,
-            "positioning.rank": ranked,
-            "positioning.crowded": _crowded(ranked),
-        }
-        yield _piece(number, values, *parts)
+        names = ["cot.net_pct", "cot.net_change_4w", "cot.rank"]
+        names += ["positioning.rank", "positioning.crowded"]
+        yield _piece(number, names, _crowd, *parts)
     if subject.asset:
         fear = _own("fear_greed", subject, then)
-        yield _piece(fear, {"positioning.fear_greed": fear and fear.value}, "fear_greed")
+        yield _piece(fear, ["positioning.fear_greed"], lambda fear: [fear.value], "fear_greed")
+
+
+def _crowd(net: SeriesThen) -> list[float | str | None]:
+    """Return net positions, their change and rank, and which side is crowded."""
+    ranked, crowded = rank(net), None
+    if ranked is not None:
+        crowded = "long" if ranked >= CROWDED else "short" if ranked <= 100.0 - CROWDED else "no"
+    return [net.value, change(net, 4, relative=False), ranked, ranked, crowded]
 
 
 def _net(longs: float, shorts: float, interest: float) -> float:
     return 100.0 * (longs - shorts) / interest if interest > 0.0 else math.nan
-
-
-def _crowded(ranked: float | None) -> str | None:
-    if ranked is None:
-        return None
-    return "long" if ranked >= CROWDED else "short" if ranked <= 100.0 - CROWDED else "no"
 
 
 def _derivs(subject: NewsSubject, then: Then) -> Iterator[Piece]:
@@ -434,7 +429,7 @@ def _derivs(subject: NewsSubject, then: Then) -> Iterator[Piece]:
             if subject.broad and name == "derivs.open_interest":
                 near = number.at - number.ats[-2:][0] <= LATEST_BEFORE
                 values[f"{name}_change"] = change(number, 1, relative=True) if near else None
-            yield _piece(number, values, name)
+            yield Piece(values, number.at, _valid(name))
 
 
 def _own(name: str, subject: NewsSubject, then: Then) -> SeriesThen | None:

@@ -99,8 +99,8 @@ def series_answer(
             tally.leave_out(ALL_LATER if day > today else tally.excuse or NO_RELEASE)
         elif known is not None:
             at = datetime.combine(day, time(tzinfo=UTC))
-            told = {name: SeriesRow(name, at, known, values[name], source) for name in values}
-            if any(rows.setdefault((name, day), row) != row for name, row in told.items()):
+            new = {name: SeriesRow(name, at, known, values[name], source) for name in values}
+            if any(rows.setdefault((name, day), row) != row for name, row in new.items()):
                 contradicted.add(day)
                 tally.refuse(where, f"{day} was told before, with another value")
     tally.dropped += len(contradicted)

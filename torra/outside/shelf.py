@@ -13,6 +13,7 @@ import threading
 from collections import defaultdict
 from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any, Final, Protocol, TypeVar
 
 from torra.evidence import fair_value
@@ -74,10 +75,12 @@ def _growing(
     newest: Callable[[], int],
     read: Callable[[Sequence[str], int], Sequence[Any]],
     make: Callable[[], H],
+    sources: Collection[str] | None,
 ) -> Callable[[Sequence[str]], list[H]]:
     """Return a function that gives histories by name, read from a table as it grows.
 
-    Any thread may ask; it reads the rows that were stored since the last look.
+    Any thread may ask; it reads the rows that were stored since the last look. Only those of
+    `sources` count; None: of all.
     """
     lock = threading.Lock()
     numbers: dict[str, int] = defaultdict(int)
@@ -88,6 +91,8 @@ def _growing(
             number = newest()
             behind = [name for name in names if name not in histories or numbers[name] < number]
             rows = read(behind, min(numbers[name] for name in behind)) if behind else ()
+            if sources is not None:
+                rows = [row for row in rows if kind_of_source(row.row.source) in sources]
             for name in behind:
                 history = histories.setdefault(name, make())
                 history.add(row for row in rows if row.row[0] == name)
@@ -125,20 +130,14 @@ class OutsideShelf:
     def __init__(
         self, tables: OutsideTables, *, live: bool, sources: Collection[str] | None = None
     ) -> None:
-        def counting(rows: Sequence[Any]) -> Sequence[Any]:
-            if sources is None:
-                return rows
-            return [row for row in rows if kind_of_source(row.row.source) in sources]
-
         self._series = _growing(
-            tables.newest_series,
-            lambda names, after: counting(tables.series_rows(names, after)),
-            lambda: SeriesHistory(live=live),
+            tables.newest_series, tables.series_rows, partial(SeriesHistory, live=live), sources
         )
         self._companies = _growing(
             tables.newest_fact,
-            lambda tickers, after: counting(tables.fact_rows(tickers[0], after)),
-            lambda: CompanyHistory(live=live),
+            lambda tickers, after: tables.fact_rows(tickers[0], after),
+            partial(CompanyHistory, live=live),
+            sources,
         )
         self._results: dict[Any, tuple[tuple[Any, ...], Any]] = {}
 
