@@ -166,7 +166,7 @@ class Collector(Poller[NewsAnswer]):
         for name in self._files:
             status, detail, count = self._files.state(name, refreshed=self._rest is not None)
             topic = self._files.topic(name)
-            states.append(TopicState("file", topic, status=status, detail=detail, items=count))
+            states.append(TopicState("file", topic, status, detail, items=count))
         return tuple(states)
 
     # --- reading ----------------------------------------------------------------------------------

@@ -24,7 +24,7 @@ only. It is evidence of tone, no forecast. Any thread may score.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -72,7 +72,7 @@ def read_words(text: str) -> tuple[dict[str, str], dict[str, tuple[str, ...]]]:
 WORDS, MARKS = read_words(FILE.read_text(encoding="utf-8"))
 """The section of each word, and the marks of each section."""
 
-ALONE: Final[Mapping[str, int]] = {
+ALONE: Final = {
     section: int(mark) for section, marks in MARKS.items() for mark in marks[:1] if mark[0] in "+-"
 }
 """The score of a word of a section where no neighbour changes it."""
@@ -85,7 +85,7 @@ def _marked(mark: str) -> frozenset[str]:
 MOVING, ADVERSE, EITHER = _marked("moving"), _marked("adverse"), _marked("either")
 TURNING, ENDING, UNAIMED = _marked("turning"), _marked("ending"), _marked("unaimed")
 
-WINDOWS: Final[Mapping[str, tuple[int, int]]] = {
+WINDOWS: Final = {
     "lifting": (0, 2), **dict.fromkeys(MOVING, (4, 2)), "troubles": (2, 4), "strengths": (2, 4),
 }  # fmt: skip
 """Words before and after a word of a section whose sections decide what it means.
@@ -93,7 +93,7 @@ WINDOWS: Final[Mapping[str, tuple[int, int]]] = {
 "Rises" looks for a subject ("unemployment rises", "a rise in unemployment"), a trouble for a move.
 """
 
-SETTLED: Final[Mapping[str, frozenset[str]]] = {"troubles": MOVING, "strengths": MOVING | {"bad"}}
+SETTLED: Final = {"troubles": MOVING, "strengths": MOVING | {"bad"}}
 """Sections whose word has no sign of its own beside these: "losses fall" is the move's."""
 
 ROWS: Final[dict[str, list[tuple[str, ...]]]] = {}
