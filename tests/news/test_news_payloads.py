@@ -295,30 +295,26 @@ def test_a_headline_without_a_link_is_known_by_its_day() -> None:
 
 
 NO_NUMBERS: tuple[Any, ...] = (None, "12", True, float("nan"), float("-inf"), [], {}, 10**400)
+SECOND = {name: 1.0 for name in RATIOS if len(METRICS[name]) > 1}
+"""The figures that Finnhub has under another name too, where the first one holds no number."""
 
 
-def test_fundamentals_are_finite_numbers_only(exchange: Exchange, scaled: Scale) -> None:
-    for case in range(scaled(200, 12)):
-        chance = random.Random(case)
-        metric: dict[str, Any] = {"52WeekHigh": 3}
-        expected: dict[str, float] = {}
-        for name in RATIOS:
-            for key in METRICS[name]:
-                if chance.random() < 0.6:
-                    number = round(chance.uniform(-50, 90), 3)
-                    metric[key] = chance.choice((*[number] * len(NO_NUMBERS), *NO_NUMBERS))
-                    if metric[key] == number:
-                        expected.setdefault(name, number)
-        broken = chance.choice((None, None, {"metric": []}, [], "x"))
-        reply = Said(json.dumps({"metric": metric} if broken is None else broken).encode())
-        desk = exchange.desk("finnhub", reply, APPLE)
-        desk.collector._states = {
-            place: state for place, state in desk.collector._states.items() if "fig" in place[1]
-        }
-        desk.collector.poll()
-        view = desk.view()
-        if broken is not None:
-            expected = {}
-        status = S.AVAILABLE if expected else S.EMPTY if broken is None else S.BROKEN
-        assert (view.fundamentals, view.fundamentals_status) == (expected, status), case
-        assert exchange.server.asked[0][1]["metric"] == "all"
+def odd_first(odd: Any) -> dict[str, Any]:
+    """Return metrics with no number under the first name of each figure."""
+    return {key: place or odd for keys in METRICS.values() for place, key in enumerate(keys)}
+
+
+METRIC_REPLIES: list[tuple[Any, NewsStatus, dict[str, float]]] = [
+    *(({"metric": odd_first(odd)}, S.AVAILABLE, SECOND) for odd in NO_NUMBERS),
+    ({"metric": {"52WeekHigh": 3}}, S.EMPTY, {}),
+    ({"metric": []}, S.BROKEN, {}),
+    ([], S.BROKEN, {}),
+]
+
+
+def test_fundamentals_are_the_first_finite_numbers(exchange: Exchange) -> None:
+    for reply, status, expected in METRIC_REPLIES:
+        desk = exchange.desk("finnhub", Said(json.dumps(reply).encode()), APPLE)
+        view = desk.later(4, step=1.2).view()
+        assert (view.fundamentals, view.fundamentals_status) == (expected, status), reply
+        assert exchange.server.asked[2][1]["metric"] == "all"
