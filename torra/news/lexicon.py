@@ -48,29 +48,19 @@ LONGEST: Final = 2_000
 TOKEN: Final = re.compile(r"[a-z]+(?:['’][a-z]+)*|[,;:.!?]+(?=\s|$)|\s[-–—]+\s")
 
 
-def read_words(text: str) -> tuple[dict[str, str], dict[str, tuple[str, ...]]]:
-    """Return the section of each word, and the marks of each section.
+WORDS: Final[dict[str, str]] = {}
+"""The section of each word; words that count in a row are joined by an underscore."""
 
-    Words that count in a row are joined by an underscore. Raises ValueError for a word that stands
-    twice.
-    """
-    sections: dict[str, str] = {}
-    marks: dict[str, tuple[str, ...]] = {}
-    section = ""
-    for line in text.splitlines():
-        if line.startswith("["):
-            section, *its_marks = line.replace("[", "").replace("]", "").split()
-            marks[section] = tuple(its_marks)
-        elif not line.startswith("#"):
-            for word in line.split():
-                if word in sections:
-                    raise ValueError(f"{word} stands in {sections[word]} and in {section}")
-                sections[word] = section
-    return sections, marks
+MARKS: Final[dict[str, list[str]]] = {}
+"""The marks of each section."""
 
-
-WORDS, MARKS = read_words(FILE.read_text(encoding="utf-8"))
-"""The section of each word, and the marks of each section."""
+_heading = ""
+for _line in FILE.read_text(encoding="utf-8").splitlines():
+    if _line.startswith("["):
+        _heading, *_marks = _line.replace("[", "").replace("]", "").split()
+        MARKS[_heading] = _marks
+    elif not _line.startswith("#"):
+        WORDS.update(dict.fromkeys(_line.split(), _heading))
 
 ALONE: Final = {
     section: int(mark) for section, marks in MARKS.items() for mark in marks[:1] if mark[0] in "+-"
@@ -106,7 +96,9 @@ for _words in sorted((tuple(word.split("_")) for word in WORDS), key=len, revers
 
 def score(text: str) -> float:
     """Return the tone of a text: -1 falling, 0 nothing said or as much of both, +1 rising."""
-    words = tuple(map(_bare, TOKEN.findall(text[:LONGEST].lower())))
+    tokens = TOKEN.findall(text[:LONGEST].lower())
+    # Without the ending of a possessive: "bank's" is the bank.
+    words = tuple(token.removesuffix("'s").removesuffix("’s") for token in tokens)
     signs = [
         _sign(part, place)
         for part in _parts(words)
@@ -115,11 +107,6 @@ def score(text: str) -> float:
     ]
     up, down = signs.count(1), signs.count(-1)
     return (up - down) / (up + down + DAMPING)
-
-
-def _bare(token: str) -> str:
-    """Return a word without the ending of a possessive: "bank's" is the bank."""
-    return token.removesuffix("'s").removesuffix("’s")
 
 
 def _parts(words: tuple[str, ...]) -> Iterator[list[str]]:
