@@ -58,11 +58,11 @@ HEADLINES = [
     ("\u202e Gold rises\u200b\ufeff  ", "Gold rises"), ("Gold\u2028rises\ud800", "Gold rises"),
     ("x" * 100_000, "x" * 300),
 ]  # fmt: skip
-SUMMARIES = [
+SUMMARIES: list[tuple[Any, str]] = [
     ("Some words", "Some words"), ("", ""), ("Ünï · 金 €", "Ünï · 金 €"), (None, ""), (7, ""),
     (["x"], ""), ("y" * 100_000, "y" * 500),
 ]  # fmt: skip
-URLS = [
+URLS: list[Any] = [
     "https://example.org/{}?a=1#b", "", None, 3, "javascript:alert(1)", "https://u:p@a.b/c",
     f"https://example.org/{'z' * 500}",
 ]  # fmt: skip

@@ -87,7 +87,7 @@ class NewsDesk:
         step: float | None = None,
         monotonic: Callable[[], float] | None = None,
     ) -> None:
-        self.store = MemoryTables() if store is None else store
+        self.store: Any = MemoryTables() if store is None else store
         self.now, self.seconds = Hand(now), 1000.0
         self.subjects, self._step = subjects or (GOLD,), step
         self.collector = Collector(
