@@ -21,7 +21,7 @@ import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import Final, Protocol
 
 from torra.collecting.asking import (
     FETCH_SECONDS,
@@ -31,6 +31,7 @@ from torra.collecting.asking import (
     Loop,
     Place,
     Poller,
+    SourceSettings,
     TopicState,
 )
 from torra.config import NewsSettings
@@ -54,9 +55,6 @@ from torra.evidence.news_digest import (
 )
 from torra.evidence.news_shelf import Headlines, Shelves
 
-if TYPE_CHECKING:
-    from torra.news.source import Source
-
 logger = logging.getLogger(__name__)
 
 FILE_LOOK_S: Final = 5.0
@@ -67,6 +65,18 @@ OLDEST: Final = timedelta(days=30)
 
 ALL_LATER: Final = "all items are later than the desk's clock"
 ALL_OLD: Final = f"all items are older than {OLDEST.days} days"
+
+
+class Vendor(SourceSettings, Protocol):
+    """A source that is asked: a vendor (torra.news.source), or a plug-in (torra.news.plug_in)."""
+
+    def topics(self, subject: NewsSubject) -> tuple[str, ...]:
+        """Return what to ask about a subject."""
+        ...
+
+    def fetch(self, topic: str, now: datetime, seconds: float) -> NewsAnswer:
+        """Ask; never raises."""
+        ...
 
 
 class NewsTables(Protocol):
@@ -100,7 +110,7 @@ class Collector(Poller[NewsAnswer]):
 
     def __init__(
         self,
-        vendors: Mapping[str, Source],
+        vendors: Mapping[str, Vendor],
         files: Mapping[str, Headlines],
         store: NewsTables,
         *,
@@ -166,7 +176,7 @@ class Collector(Poller[NewsAnswer]):
         for name in self._files:
             status, detail, count = self._files.state(name, refreshed=self._rest is not None)
             topic = self._files.topic(name)
-            states.append(TopicState("file", topic, status=status, detail=detail, items=count))
+            states.append(TopicState("file", topic, status, detail, items=count))
         return tuple(states)
 
     # --- reading ----------------------------------------------------------------------------------

@@ -15,7 +15,6 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-import matplotlib.style
 import numpy as np
 import pandas as pd
 import pytest
@@ -241,13 +240,6 @@ def test_another_process_without_display_or_home_draws_the_same_bytes(tmp_path: 
     )
     assert done.returncode == 0, done.stderr
     assert done.stdout.strip() == hashlib.sha256(usual()).hexdigest()
-
-
-def test_a_style_changes_nothing() -> None:
-    plainly = usual()
-    with matplotlib.style.context("dark_background"):
-        matplotlib.rcParams["path.sketch"] = (1.0, 100.0, 2.0)
-        assert btc() == plainly
 
 
 def test_a_picture_waits_for_its_turn_no_longer_than_told(monkeypatch: pytest.MonkeyPatch) -> None:

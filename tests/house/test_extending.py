@@ -34,6 +34,7 @@ from instance_database import open_home
 from scoring_rubric import build_interpretive_prompt
 from tests.doubles.scripted import FULL_FEATURES, Scripted, context, debate, settings
 from tests.evidence.test_feature_bundle import bundle
+from tests.worlds.news_desks import NewsDesk
 from tests.worlds.orders import Decided
 from torra.bridges.protocol import Health, Order, Recall
 from torra.commands.command_line import main
@@ -582,8 +583,9 @@ def test_a_source_that_hangs_has_its_time_and_no_longer(
     found, let_go = source(home, "http://127.0.0.1:1/"), threading.Event()
     acme = importlib.import_module("acme_news").AcmeNews
     monkeypatch.setattr(acme, "fetch", lambda *_: let_go.wait(30))
+    desk = NewsDesk({"acme": found}, fetch_seconds=0.1)
     for _ in range(2):
-        assert found.fetch("all", NOW, 0.1).status is NewsStatus.UNREACHABLE
+        assert desk.later(3600).collector.status()[0].status is NewsStatus.UNREACHABLE
     let_go.set()
 
 

@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -54,7 +55,7 @@ def desk_of(server: FinnhubServer, database: Database, *subjects: NewsSubject) -
 def test_all_that_is_known_of_a_company_stands_under_its_ticker(
     server: FinnhubServer, database: Database
 ) -> None:
-    found = desk_of(server, database).later(30).known()
+    found = desk_of(server, database).later(30).figures()
     assert {name: one for name, one in found.items() if "." not in name} == {
         "pe": 30.5, "pb": 45.0, "ps": 8.0, "roe_pct": 150.0, "beta": 1.2, "gross_margin_pct": 46.0,
         "market_cap_millions": 3.5e6, "debt_to_equity": 1.5,
@@ -108,13 +109,13 @@ def test_who_is_no_peer_any_more_is_asked_no_more(
     desk = desk_of(server, database).later(30)
     server.peers["AAPL"] = ["AAPL", "HPQ", "XRX"]
     desk.later(DAY, step=examples(300, 1800)).later(60)
-    known = [name for name in desk.known() if name.startswith("peer.")]
-    assert known == ["peer.HPQ", "peer.XRX"] and desk.known("XRX")["pe"] == 18.0
+    known = [name for name in desk.figures() if name.startswith("peer.")]
+    assert known == ["peer.HPQ", "peer.XRX"] and desk.figures("XRX")["pe"] == 18.0
     topics = [state.topic for state in desk.collector.status() if state.topic[:5] == "peer."]
     assert topics == ["peer.HPQ", "peer.XRX"]
     server.peers["AAPL"] = ["AAPL"]
     desk.later(DAY, step=examples(300, 1800)).later(60)
-    assert not [name for name in desk.known() if name.startswith("peer.")]
+    assert not [name for name in desk.figures() if name.startswith("peer.")]
 
 
 # --- first sight ----------------------------------------------------------------------------------
@@ -128,7 +129,7 @@ def test_today_s_peers_are_none_of_a_past_date(server: FinnhubServer, database: 
         assert min(seen) > NOON
         assert database.fundamentals(ticker, as_of=NOON) == {}
         assert database.fundamentals(ticker, as_of=min(seen) - timedelta(seconds=1)) == {}
-    assert desk.known(days=1) == {} and desk.known()
+    assert desk.figures(days=1) == {} and desk.figures()
     view = desk.collector.latest(APPLE, NOON, FINNHUB)
     assert view.fundamentals == {}
 
@@ -155,22 +156,6 @@ def test_what_was_known_stays_known_at_every_moment(
         assert database.fundamentals("AAPL", as_of=moment) == known
 
 
-def test_a_part_that_comes_alone_leaves_the_others_as_they_are(database: Database) -> None:
-    store = database.store_fundamentals
-    assert store("AAPL", {"pe": 30.0, "beta": 1.0}, NOON)
-    assert store("AAPL", {"rating.buy": 3.0}, NOON, "rating"), "in the same second"
-    assert not store("AAPL", {"rating.buy": 3.0}, NOON + timedelta(minutes=1), "rating")
-    assert not store("AAPL", {"pe": 30.0, "beta": 1.0}, NOON + timedelta(minutes=2))
-    assert store("AAPL", {"pe": 31.0}, NOON + timedelta(minutes=3))
-    assert store("AAPL", {}, NOON + timedelta(minutes=4), "rating")
-    assert database.figures_of("AAPL") == [
-        (NOON, {"beta": 1.0, "pe": 30.0}),
-        (NOON + timedelta(seconds=1), {"beta": 1.0, "pe": 30.0, "rating.buy": 3.0}),
-        (NOON + timedelta(minutes=3), {"pe": 31.0, "rating.buy": 3.0}),
-        (NOON + timedelta(minutes=4), {"pe": 31.0}),
-    ]
-
-
 def test_beside_the_news_stand_ratios_and_what_is_made_of_the_rest(
     server: FinnhubServer, database: Database
 ) -> None:
@@ -191,37 +176,30 @@ def test_beside_the_news_stand_ratios_and_what_is_made_of_the_rest(
 # --- refusals and faults --------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize(
+    ("paid", "ticker", "statuses"),
+    [
+        ("recommendation peers", "AAPL", (S.EMPTY, S.AVAILABLE)),
+        ("recommendation peers earnings company-news", "AAPL", (S.REFUSED, S.AVAILABLE)),
+        ("company-news", "AAPL", (S.REFUSED, S.AVAILABLE)),
+        ("metric", "X", (S.EMPTY, S.REFUSED)),
+    ],
+)
 def test_a_paid_endpoint_is_a_refusal_of_that_topic_alone(
-    server: FinnhubServer, database: Database
+    server: FinnhubServer, database: Database, paid: str, ticker: str, statuses: Any
 ) -> None:
-    server.paid = {"recommendation", "peers"}
-    desk = desk_of(server, database).later(30)
-    found = {state.topic: state.status for state in desk.collector.status()}
-    assert found["ratings.AAPL"] is found["peers.AAPL"] is S.REFUSED
-    assert found["figures.AAPL"] is found["earnings.AAPL"] is S.AVAILABLE
+    server.paid = {*paid.split()}
+    desk = desk_of(server, database, NewsSubject(ticker, "stock", ticker=ticker)).later(30)
+    refused = {state.topic.partition(".")[0] for state in desk.collector.status()
+               if state.status is S.REFUSED}  # fmt: skip
+    names = {"recommendation": "ratings", "company-news": "company", "metric": "figures"}
+    assert refused == {names.get(word, word) for word in server.paid}
     view = desk.view(after=0)
-    assert (view.status, view.fundamentals_status) == (S.EMPTY, S.AVAILABLE)
-    assert desk.known()["earnings.1.actual"] == 2.84 and desk.known()["pe"] == 30.5
+    assert (view.status, view.fundamentals_status) == statuses
     server.asked.clear()
-    desk.later(3500, step=30.0)
-    assert Counter(server.topics())["peers AAPL"] == 0, "a refusal waits for an hour"
-
-
-def test_a_refused_rating_is_no_trouble_of_the_news(
-    server: FinnhubServer, database: Database
-) -> None:
-    server.paid = {"recommendation", "peers", "earnings", "company-news"}
-    desk = desk_of(server, database).later(30)
-    view = desk.view(after=0)
-    assert (view.status, view.fundamentals_status) == (S.REFUSED, S.AVAILABLE)
-    server.paid = {"company-news"}
-    alone = desk_of(server, database).later(30)
-    view = alone.view(after=0)
-    assert view.status is S.REFUSED, "and ratings that come are no news"
-    server.paid = {"metric"}
-    other = desk_of(server, database, NewsSubject("X", "stock", ticker="X")).later(30)
-    view = other.view(after=0)
-    assert (view.status, view.fundamentals_status) == (S.EMPTY, S.REFUSED)
+    if "peers" in server.paid:
+        desk.later(3500, step=60.0)
+        assert Counter(server.topics())["peers AAPL"] == 0, "a refusal waits for an hour"
 
 
 # --- what they say --------------------------------------------------------------------------------

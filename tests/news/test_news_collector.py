@@ -20,13 +20,12 @@ from news_collector import (
 from tests.cases import cases
 from tests.doubles.news_server import NewsServer
 from tests.tries import until
-from tests.worlds.news_desks import APPLE, FINNHUB, GOLD, MemoryTables, NewsDesk, ScriptedSource
-from tests.worlds.stores import NOON, Hand, open_database
+from tests.worlds.news_desks import APPLE, FINNHUB, GOLD, NewsDesk, ScriptedSource
+from tests.worlds.stores import NOON, open_database
 from torra.collecting.asking import LATE_PACES, MAX_ABANDONED, WAITS_S, TopicState
 from torra.config import NewsSettings
 from torra.errors import StoreUnavailable
 from torra.evidence.news_digest import NewsAnswer, NewsItem, NewsStatus, NewsSubject
-from torra.news.lexicon import score
 from torra.news.source import ALPHA_VANTAGE_SPACING_S, AlphaVantage, Finnhub, open_sources
 from torra.providers.vendors.addresses import address
 
@@ -60,23 +59,23 @@ def state_of(desk: NewsDesk) -> TopicState:
 
 def test_each_topic_is_asked_at_its_pace_and_the_source_not_too_fast() -> None:
     desk, source = desk_of(OK, topics=("a", "b"))
-    for wait, asked in ((0, "a"), (0.9, "a"), (0.2, "ab"), (118, "ab"), (1, "aba"), (2, "abab")):
+    for wait, topics in ((0, "a"), (0.9, "a"), (0.2, "ab"), (118, "ab"), (1, "aba"), (2, "abab")):
         desk.later(wait)
-        assert source.asked == [*asked]
+        assert source.questions == [*topics]
 
 
 def test_a_topic_that_two_subjects_share_is_asked_once() -> None:
     source = ScriptedSource(OK)
     desk = NewsDesk({"finnhub": source}, GOLD, NewsSubject("EURUSD", "fx"))
     desk.later(0).later(5)
-    assert source.asked == ["news"] and len(desk.collector.status()) == 1
+    assert source.questions == ["news"] and len(desk.collector.status()) == 1
 
 
 def test_alpha_vantage_is_asked_less_than_its_day_allows() -> None:
     desk, source = desk_of(OK, topics=("a", "b", "c"), spacing=ALPHA_VANTAGE_SPACING_S)
     desk.later(86_400, step=300)
-    assert len(source.asked) <= 25
-    assert {source.asked.count(topic) for topic in "abc"} == {8}
+    assert len(source.questions) <= 25
+    assert {source.questions.count(topic) for topic in "abc"} == {8}
 
 
 @pytest.mark.parametrize("status", sorted(WAITS_S))
@@ -86,29 +85,29 @@ def test_after_a_failure_the_next_question_waits_longer(status: NewsStatus) -> N
     wait = first
     desk.later(0)
     for count in range(1, 12):
-        assert len(source.asked) == count
+        assert len(source.questions) == count
         desk.later(wait - 0.5)
-        assert len(source.asked) == count, wait
+        assert len(source.questions) == count, wait
         desk.later(0.5)
         wait = min(longest, wait * 2)
     source.answers = [OK]
     desk.later(wait).later(120)
     assert state_of(desk).failures == 0
-    source.answers, count = [NewsAnswer(status)], len(source.asked)
+    source.answers, count = [NewsAnswer(status)], len(source.questions)
     desk.later(120).later(first)
-    assert len(source.asked) == count + 2
+    assert len(source.questions) == count + 2
 
 
 @cases(
-    ("status", "asked", "statuses"),
+    ("status", "topics", "statuses"),
     [(S.RATE_LIMITED, "a", {S.RATE_LIMITED}), (S.REFUSED, "ab", {S.REFUSED, S.EMPTY})],
 )
 def test_a_rate_limit_rests_the_whole_source_and_a_refusal_one_topic(
-    status: NewsStatus, asked: str, statuses: set[NewsStatus]
+    status: NewsStatus, topics: str, statuses: set[NewsStatus]
 ) -> None:
     desk, source = desk_of(NewsAnswer(status), OK, topics=("a", "b"))
     desk.later(0).later(30)
-    assert source.asked == [*asked]
+    assert source.questions == [*topics]
     assert {state.status for state in desk.collector.status()} == statuses
 
 
@@ -211,8 +210,8 @@ def test_a_source_that_hangs_is_given_up_and_their_number_is_bounded() -> None:
     desk = NewsDesk({"alpha_vantage": hangs, "finnhub": works}, fetch_seconds=0.02)
     for _ in range(MAX_ABANDONED + 3):
         desk.later(2000)
-    assert len(hangs.asked) == MAX_ABANDONED
-    assert len(works.asked) == MAX_ABANDONED + 3, "it silences no other"
+    assert len(hangs.questions) == MAX_ABANDONED
+    assert len(works.questions) == MAX_ABANDONED + 3, "it silences no other"
     statuses = [state.status for state in desk.collector.status()]
     assert statuses == [S.UNREACHABLE, S.EMPTY]
     workers = [*desk.collector._abandoned["alpha_vantage"]]
@@ -256,7 +255,7 @@ def test_each_change_of_a_source_is_one_line_in_the_log(caplog: pytest.LogCaptur
         ("WARNING", "news of finnhub, a: refused"),
         ("WARNING", "news of finnhub, a: empty"),
     ]
-    assert len(source.asked) > 20
+    assert len(source.questions) > 20
 
 
 def test_what_a_source_raises_is_told_by_its_type_alone(caplog: pytest.LogCaptureFixture) -> None:
@@ -268,10 +267,7 @@ def test_what_a_source_raises_is_told_by_its_type_alone(caplog: pytest.LogCaptur
 
 
 def running(source: ScriptedSource) -> Collector:
-    collector = Collector(
-        {"finnhub": source}, {}, MemoryTables(), now=Hand(), monotonic=time.monotonic, score=score
-    )
-    collector.watch(GOLD)
+    collector = NewsDesk({"finnhub": source}, monotonic=time.monotonic).collector
     collector.start()
     return collector
 
@@ -293,11 +289,11 @@ def test_the_thread_survives_whatever_happens(
     monkeypatch.setattr("torra.collecting.asking.LONGEST_PAUSE_S", 0.05)
     source = Hasty(OK, spacing=0.0)
     collector = running(source)
-    until(lambda: source.asked)
+    until(lambda: source.questions)
     source.wrong = True
     until(lambda: "stumbled" in caplog.text)
-    source.wrong, count = False, len(source.asked)
-    until(lambda: len(source.asked) > count)
+    source.wrong, count = False, len(source.questions)
+    until(lambda: len(source.questions) > count)
     collector.close()
     assert "CANARY" not in caplog.text and "MemoryError" in caplog.text
 
@@ -328,14 +324,14 @@ def test_a_collector_that_rests_asks_nobody_and_can_be_woken() -> None:
     for thread in threads:
         thread.join(5)
     assert not any(thread.is_alive() for thread in threads)
-    count = len(source.asked)
+    count = len(source.questions)
     collector.rest()
     assert collector.latest(GOLD, NOON, FINNHUB).unique == 1
-    assert len(source.asked) == count
+    assert len(source.questions) == count
     collector.start()
     collector.start()
     assert len(collector._threads) == 1
-    until(lambda: len(source.asked) > count)
+    until(lambda: len(source.questions) > count)
     collector.close()
     collector.start()
     assert not any(thread.is_alive() for thread in collector._threads)
@@ -346,7 +342,7 @@ def test_a_rest_and_an_end_give_up_what_is_under_way(end: Callable[[Collector], 
     gate = threading.Event()
     source = ScriptedSource(lambda: gate.wait(30) and some(news("late")))
     collector = running(source)
-    until(lambda: source.asked)
+    until(lambda: source.questions)
     (thread,), began = collector._threads, time.monotonic()
     end(collector)
     thread.join(5)

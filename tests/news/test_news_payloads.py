@@ -23,14 +23,13 @@ from urllib.parse import quote
 
 import pytest
 
-from tests.cases import cases
 from tests.conftest import Scale
 from tests.doubles.news_server import FAULTS, SLOW, NewsServer, Said
 from tests.worlds.news_desks import APPLE, GOLD, NewsDesk
 from torra.config import NewsSettings
 from torra.evidence.news_digest import RATIOS, NewsStatus, NewsSubject
 from torra.news.company_reading import METRICS
-from torra.news.reading import listed, of_finnhub, redacted, spellings
+from torra.news.reading import listed, of_finnhub
 from torra.news.source import open_sources
 
 CANARY = "CANARY-7f3a/9c+1d=5e"
@@ -59,11 +58,11 @@ HEADLINES = [
     ("\u202e Gold rises\u200b\ufeff  ", "Gold rises"), ("Gold\u2028rises\ud800", "Gold rises"),
     ("x" * 100_000, "x" * 300),
 ]  # fmt: skip
-SUMMARIES = [
+SUMMARIES: list[tuple[Any, str]] = [
     ("Some words", "Some words"), ("", ""), ("Ünï · 金 €", "Ünï · 金 €"), (None, ""), (7, ""),
     (["x"], ""), ("y" * 100_000, "y" * 500),
 ]  # fmt: skip
-URLS = [
+URLS: list[Any] = [
     "https://example.org/{}?a=1#b", "", None, 3, "javascript:alert(1)", "https://u:p@a.b/c",
     f"https://example.org/{'z' * 500}",
 ]  # fmt: skip
@@ -78,7 +77,9 @@ NO_TIMES: dict[str, list[Any]] = {
 }  # fmt: skip
 
 
-def written(vendor: str, title: Any, when: Any, tickers: tuple[str, ...] = (), **rest: Any) -> Any:
+def vendor_row(
+    vendor: str, title: Any, when: Any, tickers: tuple[str, ...] = (), **rest: Any
+) -> Any:
     """Return a row as its vendor writes it."""
     if vendor == "finnhub":
         stamp = int(when.timestamp()) if isinstance(when, datetime) else when
@@ -101,7 +102,7 @@ def good_rows(vendor: str) -> Iterator[Row]:
     for number, ((text, title), (words, summary), link, tickers) in enumerate(kinds):
         when = (START - timedelta(minutes=7 * number)).replace(microsecond=0)
         url = link.format(number) if isinstance(link, str) else link
-        row = written(vendor, f"{number} {text}", when, tickers, summary=words, url=url)
+        row = vendor_row(vendor, f"{number} {text}", when, tickers, summary=words, url=url)
         item = f"{number} {title}"[:300], when, url if link is URLS[0] else "", summary, tickers
         yield row, item, "good"
 
@@ -109,32 +110,33 @@ def good_rows(vendor: str) -> Iterator[Row]:
 def all_rows(vendor: str) -> list[Row]:
     """Return rows of all kinds: good ones, broken ones, of the future and too old."""
     broken = [
-        *NO_ROWS, *(written(vendor, title, START) for title in NO_HEADLINES),
-        *(written(vendor, "Gold", when) for when in NO_TIMES[vendor]),
+        *NO_ROWS, *(vendor_row(vendor, title, START) for title in NO_HEADLINES),
+        *(vendor_row(vendor, "Gold", when) for when in NO_TIMES[vendor]),
     ]  # fmt: skip
     return [
         *islice(good_rows(vendor), len(broken)),
         *((row, None, "broken") for row in broken),
-        (written(vendor, "Gold", START + timedelta(minutes=6)), None, "later"),
-        (written(vendor, "Gold", START - timedelta(days=31)), None, "old"),
+        (vendor_row(vendor, "Gold", START + timedelta(minutes=6)), None, "later"),
+        (vendor_row(vendor, "Gold", START - timedelta(days=31)), None, "old"),
     ]
 
 
 # --- a desk asks once -----------------------------------------------------------------------------
 
 
-class Asking:
+class Exchange:
     """A server that is asked by a desk of its own for each reply, and all that the desks told."""
 
     def __init__(self, server: NewsServer) -> None:
         self.server = server
-        self.told: list[str] = []
+        self.key = CANARY
+        self.statements: list[str] = []
 
     def desk(self, vendor: str, reply: Said, subject: NewsSubject = GOLD) -> NewsDesk:
         variable, _ = VENDORS[vendor]
         environment = {
             f"TORRA_{variable}_BASE_URL": self.server.play(reply).url,
-            f"TORRA_{variable}_CUSTOM_KEY": CANARY,
+            f"TORRA_{variable}_CUSTOM_KEY": self.key,
         }
         settings = NewsSettings(sources=(vendor,))
         sources = open_sources(settings, environment, Path("/nowhere"))
@@ -147,9 +149,9 @@ class Asking:
         desk.collector.poll()
         assert time.monotonic() - began < desk.collector._fetch_seconds + 1.5
         ((path, query),) = self.server.asked
-        assert query[VENDORS[vendor][1]] == CANARY and path.startswith("/api/v1/")
+        assert query[VENDORS[vendor][1]] == self.key and path.startswith("/api/v1/")
         stored = desk.store.items.values()
-        self.told.append(f"{desk.collector.status()!r} {stored!r}")
+        self.statements.append(f"{desk.collector.status()!r} {stored!r}")
         state = next(state for state in desk.collector.status() if state.asked_at is not None)
         assert state.items == len(stored)
         for item in stored:
@@ -161,22 +163,22 @@ class Asking:
 
 
 @pytest.fixture
-def asking(caplog: pytest.LogCaptureFixture) -> Iterator[Asking]:
+def exchange(caplog: pytest.LogCaptureFixture) -> Iterator[Exchange]:
     """Yield what asks; afterwards the key, plain or quoted, must be nowhere."""
     for name in (None, "urllib3", "requests", "urllib3.connectionpool"):
         caplog.set_level(logging.DEBUG, name)
     with NewsServer() as server:
-        asking = Asking(server)
-        yield asking
+        exchange = Exchange(server)
+        yield exchange
     records = [*caplog.get_records("call")]
     assert "urllib3.connectionpool" in {record.name for record in records}
     logged = [f"{line.getMessage()} {line.args!r} {line.exc_text}" for line in records]
-    for text in (*asking.told, *logged):
+    for text in (*exchange.statements, *logged):
         for form in (CANARY, "CANARY", "canary", quote(CANARY, safe="")[-8:]):
             assert form not in text
 
 
-def test_of_any_mix_of_rows_the_right_items_are_stored(asking: Asking, scaled: Scale) -> None:
+def test_of_any_mix_of_rows_the_right_items_are_stored(exchange: Exchange, scaled: Scale) -> None:
     for case in range(scaled(1000, 30)):
         chance = random.Random(case)
         vendor = chance.choice([*VENDORS])
@@ -185,7 +187,7 @@ def test_of_any_mix_of_rows_the_right_items_are_stored(asking: Asking, scaled: S
         kinds = Counter(kind for _, _, kind in mixed)
         status = S.BROKEN if mixed and kinds["broken"] == len(mixed) else S.EMPTY
         reply = Said(payload(vendor, [row for row, _, _ in mixed]))
-        answer = asking.ask(vendor, reply, chance.choice((GOLD, COIN, EURO, APPLE)))
+        answer = exchange.ask(vendor, reply, chance.choice((GOLD, COIN, EURO, APPLE)))
         dropped = kinds["broken"] + kinds["later"]
         assert answer == (S.AVAILABLE if items else status, dropped, items), case
 
@@ -227,19 +229,19 @@ def replies(vendor: str, row: Any) -> Iterator[tuple[Said, NewsStatus, int]]:
 
 
 @pytest.mark.parametrize("vendor", VENDORS)
-def test_each_reply_has_its_status(asking: Asking, vendor: str) -> None:
-    for reply, status, kept in replies(vendor, written(vendor, "Gold", START)):
-        answer = asking.ask(vendor, reply)
+def test_each_reply_has_its_status(exchange: Exchange, vendor: str) -> None:
+    for reply, status, kept in replies(vendor, vendor_row(vendor, "Gold", START)):
+        answer = exchange.ask(vendor, reply)
         assert (answer[0], len(answer[2])) == (status, kept), (reply.how, reply.body[:80])
 
 
 @pytest.mark.parametrize("vendor", VENDORS)
-def test_a_redirect_is_not_followed(asking: Asking, vendor: str) -> None:
+def test_a_redirect_is_not_followed(exchange: Exchange, vendor: str) -> None:
     """No other host is asked, nor this one twice."""
     with NewsServer() as elsewhere:
-        for url in (elsewhere.url, asking.server.url):
+        for url in (elsewhere.url, exchange.server.url):
             reply = Said(b"", code=302, headers={"location": f"{url}/?k={CANARY}"})
-            assert asking.ask(vendor, reply) == (S.BROKEN, 0, set())
+            assert exchange.ask(vendor, reply) == (S.BROKEN, 0, set())
         assert elsewhere.asked == []
 
 
@@ -262,20 +264,16 @@ SPELLINGS: tuple[Callable[[str], str], ...] = (
 """How a reply may quote a key, as the headline is before it is written as JSON."""
 
 
-def test_a_key_in_a_headline_is_struck_out(asking: Asking) -> None:
+@pytest.mark.parametrize("key", [CANARY, "aB&<3'\"x.*[z)", "0123456789abcdef"])
+def test_a_key_in_a_headline_is_struck_out_however_it_is_spelt(
+    exchange: Exchange, key: str
+) -> None:
+    exchange.key = key
     for vendor, spelt in product(VENDORS, SPELLINGS):
-        body = payload(vendor, [written(vendor, f"{spelt(CANARY)} rises", START)])
-        _, _, ((headline, *_),) = asking.ask(vendor, Said(body.replace(b"/", rb"\/")))
-        assert headline == "[key] rises"
-
-
-@cases("spelt", SPELLINGS)
-@cases("key", [CANARY, "aB&<3'\"x.*[z)", "0123456789abcdef"])
-def test_a_key_is_struck_out_however_it_is_spelt(key: str, spelt: Callable[[str], str]) -> None:
-    text = f"before {spelt(key)} after"
-    for quoted in (text, json.loads(json.dumps(text).replace("/", "\\/"))):
-        payload = redacted({"a": [quoted, 5, None], "b": "nothing"}, spellings(key))
-        assert payload == {"a": ["before [key] after", 5, None], "b": "nothing"}
+        body = payload(vendor, [vendor_row(vendor, f"{spelt(key)} rises", START)])
+        for quoted in (body, body.replace(b"/", rb"\/")):
+            _, _, ((headline, *_),) = exchange.ask(vendor, Said(quoted))
+            assert headline == "[key] rises"
 
 
 # --- one item and figures -------------------------------------------------------------------------
@@ -297,30 +295,26 @@ def test_a_headline_without_a_link_is_known_by_its_day() -> None:
 
 
 NO_NUMBERS: tuple[Any, ...] = (None, "12", True, float("nan"), float("-inf"), [], {}, 10**400)
+SECOND = {name: 1.0 for name in RATIOS if len(METRICS[name]) > 1}
+"""The figures that Finnhub has under another name too, where the first one holds no number."""
 
 
-def test_fundamentals_are_finite_numbers_only(asking: Asking, scaled: Scale) -> None:
-    for case in range(scaled(200, 12)):
-        chance = random.Random(case)
-        metric: dict[str, Any] = {"52WeekHigh": 3}
-        expected: dict[str, float] = {}
-        for name in RATIOS:
-            for key in METRICS[name]:
-                if chance.random() < 0.6:
-                    number = round(chance.uniform(-50, 90), 3)
-                    metric[key] = chance.choice((number, *NO_NUMBERS))
-                    if metric[key] == number:
-                        expected.setdefault(name, number)
-        broken = chance.choice((None, None, {"metric": []}, [], "x"))
-        reply = Said(json.dumps({"metric": metric} if broken is None else broken).encode())
-        desk = asking.desk("finnhub", reply, APPLE)
-        desk.collector._states = {
-            place: state for place, state in desk.collector._states.items() if "fig" in place[1]
-        }
-        desk.collector.poll()
-        view = desk.view()
-        if broken is not None:
-            expected = {}
-        status = S.AVAILABLE if expected else S.EMPTY if broken is None else S.BROKEN
-        assert (view.fundamentals, view.fundamentals_status) == (expected, status), case
-        assert asking.server.asked[0][1]["metric"] == "all"
+def odd_first(odd: Any) -> dict[str, Any]:
+    """Return metrics with no number under the first name of each figure."""
+    return {key: place or odd for keys in METRICS.values() for place, key in enumerate(keys)}
+
+
+METRIC_REPLIES: list[tuple[Any, NewsStatus, dict[str, float]]] = [
+    *(({"metric": odd_first(odd)}, S.AVAILABLE, SECOND) for odd in NO_NUMBERS),
+    ({"metric": {"52WeekHigh": 3}}, S.EMPTY, {}),
+    ({"metric": []}, S.BROKEN, {}),
+    ([], S.BROKEN, {}),
+]
+
+
+def test_fundamentals_are_the_first_finite_numbers(exchange: Exchange) -> None:
+    for reply, status, expected in METRIC_REPLIES:
+        desk = exchange.desk("finnhub", Said(json.dumps(reply).encode()), APPLE)
+        view = desk.later(4, step=1.2).view()
+        assert (view.fundamentals, view.fundamentals_status) == (expected, status), reply
+        assert exchange.server.asked[2][1]["metric"] == "all"

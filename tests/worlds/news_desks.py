@@ -26,7 +26,7 @@ class ScriptedSource:
     ) -> None:
         self.answers = list(answers)
         self.spacing = spacing
-        self.asked: list[str] = []
+        self.questions: list[str] = []
         self._topics = topics
 
     def topics(self, subject: NewsSubject) -> tuple[str, ...]:
@@ -36,7 +36,7 @@ class ScriptedSource:
         return 120.0
 
     def fetch(self, topic: str, now: datetime, seconds: float) -> NewsAnswer:
-        self.asked.append(topic)
+        self.questions.append(topic)
         answer = self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
         if isinstance(answer, Exception):
             raise answer
@@ -85,13 +85,14 @@ class NewsDesk:
         fetch_seconds: float = FETCH_SECONDS,
         now: datetime = NOON,
         step: float | None = None,
+        monotonic: Callable[[], float] | None = None,
     ) -> None:
-        self.store = MemoryTables() if store is None else store
+        self.store: Any = MemoryTables() if store is None else store
         self.now, self.seconds = Hand(now), 1000.0
         self.subjects, self._step = subjects or (GOLD,), step
         self.collector = Collector(
-            vendors or {}, files or {}, self.store, now=self.now, monotonic=lambda: self.seconds,
-            score=scorer, fetch_seconds=fetch_seconds,
+            vendors or {}, files or {}, self.store, now=self.now, score=scorer,
+            monotonic=monotonic or (lambda: self.seconds), fetch_seconds=fetch_seconds,
         )  # fmt: skip
         for subject in self.subjects:
             self.collector.watch(subject, settings)
@@ -111,6 +112,6 @@ class NewsDesk:
         moment = self.now() + timedelta(seconds=after)
         return self.collector.latest(self.subjects[0], moment, settings)
 
-    def known(self, ticker: str = "AAPL", **back: float) -> dict[str, float]:
+    def figures(self, ticker: str = "AAPL", **back: float) -> dict[str, float]:
         """Return a company's figures as they were known so long ago."""
         return self.store.fundamentals(ticker, as_of=self.now() - timedelta(**back))

@@ -237,16 +237,16 @@ class _Chart:
             if len(firsts) <= TIME_LABELS:
                 break
         form = "%m-%d %H:%M" if max(step, self._bar) < timedelta(days=1) else "%Y-%m-%d"
-        end, labelled = 0.0, []
+        end, marks = 0.0, []
         for at in firsts.tolist():
             if self.x[at] - TIME_GAP / 2.0 < end:
                 continue  # bars are missing, and the next round time came at once
             end = self.x[at] + TIME_GAP / 2.0
-            labelled.append(at)
+            marks.append(at)
             text = f"{self._times[at]:{form}}"
             self.sheet.text(self.x[at], 22, text, FAINT, size=8.5, align="center")
         for low, high in PANELS:
-            x = self.x[labelled]
+            x = self.x[marks]
             self.sheet.lines(strokes(x, low, x, high), GRID, depth=0)
 
 
@@ -377,7 +377,7 @@ def _draw_level(panel: _Panel, price: float, text: str, colour: str, height: flo
 
 def _draw_rsi(chart: _Chart) -> None:
     panel, newest = _Panel(chart, RSI_PANEL, 0.0, 100.0), chart.last["rsi14"]
-    chart.sheet.text(LEFT, 259, _captioned("RSI(14)", newest, ".1f"), OSCILLATOR)
+    chart.sheet.text(LEFT, 259, _caption("RSI(14)", newest, ".1f"), OSCILLATOR)
     zone = boxes(LEFT, chart.right, panel.y(30), panel.y(70))
     chart.sheet.areas(zone, [OSCILLATOR_ZONE], depth=-1)
     panel.axis([30.0, 50.0, 70.0], ".0f")
@@ -390,8 +390,7 @@ def _draw_macd(chart: _Chart) -> None:
     size = 1.1 * size or 1.0
     panel, form = _Panel(chart, MACD_PANEL, -size, size), f"+.{chart.digits + 1}f"
     captions = [
-        (_captioned(label, chart.last[name], form), colour)
-        for name, (label, colour) in MACD.items()
+        (_caption(label, chart.last[name], form), colour) for name, (label, colour) in MACD.items()
     ]
     chart.sheet.row(LEFT, 145, captions)
     ticks = _round_values(-size, size, 5, 0.0)
@@ -406,7 +405,7 @@ def _draw_macd(chart: _Chart) -> None:
         panel.curve(name, MACD[name][1])
 
 
-def _captioned(label: str, value: float, form: str) -> str:
+def _caption(label: str, value: float, form: str) -> str:
     """Return a label with its value, if there is one."""
     return f"{label} {value:{form}}" if math.isfinite(value) else label
 

@@ -37,7 +37,7 @@ SHORTEST_PAUSE_S: Final = 0.05
 LONGEST_PAUSE_S: Final = 30.0
 """Bounds of the pause between two looks at what is due."""
 
-WAITS_S: Final[Mapping[NewsStatus, tuple[float, float]]] = {
+WAITS_S: Final = {
     NewsStatus.RATE_LIMITED: (60.0, 3600.0),
     NewsStatus.UNREACHABLE: (30.0, 900.0),
     NewsStatus.BROKEN: (60.0, 900.0),
@@ -366,7 +366,7 @@ class Poller(Generic[A]):
         failed, of_all = answer.status not in WORKING, self._concerns_all(source, answer.status)
         with self._lock:
             last, whole = self._states[place], self._sources[source]
-            before, troubled = _health(self._last(last)), whole.status is not NewsStatus.NOT_YET
+            before, of_source = _health(self._last(last)), whole.status is not NewsStatus.NOT_YET
             failures = last.failures + 1 if failed else 0
             wait, opens = pace.every(topic), moment + pace.spacing
             whole = TopicState(source, "", failures=whole.failures + 1 if of_all else 0, due=opens)
@@ -384,7 +384,7 @@ class Poller(Generic[A]):
             )  # fmt: skip
             after = _health(self._last(self._states[place]))
         if after != before:
-            where = source if of_all or troubled else f"{source}, {topic}"
+            where = source if of_all or of_source else f"{source}, {topic}"
             words = ", ".join(filter(None, (answer.status, answer.detail)))
             self._log.warning("%s of %s: %s", self._about, where, words)
 

@@ -3,8 +3,8 @@
 A plug-in has `topics(subject)`, `every(topic)`, `spacing` and `fetch(topic, now, seconds)`, which
 returns rows as docs/news.md has them for a file: headline and published, perhaps summary, url,
 source and tickers. Rows are read at the same door as any vendor's: what cannot be read is dropped
-and counted, texts are cleaned and cut. A call has its time and no longer; what it raises is an
-answer that says so, and never its words, which may hold a key.
+and counted, texts are cleaned and cut. What a call raises is an answer that says so, and never its
+words, which may hold a key. torra.collecting.asking gives a call its time and no longer.
 """
 
 from __future__ import annotations
@@ -21,7 +21,6 @@ from torra.config import NewsSettings
 from torra.errors import ConfigError
 from torra.evidence.news_digest import NewsAnswer, NewsItem, NewsStatus, NewsSubject
 from torra.news.reading import PUBLISHER, cleaned, finite, item_of, listed
-from torra.time_limit import TimeLimit
 
 LEAST_SPACING: Final = 1.0
 LEAST_EVERY: Final = 60.0
@@ -52,7 +51,6 @@ class PlugInSource:
             raise ConfigError(f"the plug-in {name} is no news source: it has no {lacks}")
         self._source = source
         self._name = name
-        self._hung: TimeLimit | None = None
         self.where = f", at the plug-in {name.partition(':')[0]}"
 
     @property
@@ -76,19 +74,13 @@ class PlugInSource:
             return LEAST_EVERY
 
     def fetch(self, topic: str, now: datetime, seconds: float) -> NewsAnswer:
-        """Ask about a topic; `seconds` bounds the wait. Never raises."""
-        limit = self._hung or TimeLimit(self._name, seconds)
+        """Ask about a topic; `seconds` is what the plug-in may take. Never raises."""
         try:
-            rows = limit.run(partial(self._source.fetch, topic, now, seconds))
-            # a generator does its work as it is read, and would do so outside of the limit
-            rows = limit.run(partial(list, rows))
-        except TimeoutError:
-            self._hung = limit
-            return NewsAnswer(NewsStatus.UNREACHABLE, detail="the plug-in gave no answer in time")
+            # A generator does its work as it is read.
+            rows = [*self._source.fetch(topic, now, seconds)]
         except Exception as error:  # noqa: BLE001 - somebody else's code
             detail = f"the plug-in failed ({type(error).__name__})"
             return NewsAnswer(NewsStatus.BROKEN, detail=detail)
-        self._hung = None
         return listed(None, rows, partial(_item, topic=topic, feed=self._name))
 
 

@@ -55,7 +55,7 @@ from torra.news.reading import (
 )
 from torra.news.watched_file import WatchedFile, read_bytes
 from torra.plugins.loading import of_home
-from torra.providers.vendors.addresses import SECRET, Address, address
+from torra.providers.vendors.addresses import SECRET, Address, address, key_sign
 
 MAX_FILE_BYTES: Final = 64_000_000
 FINNHUB_SPACING_S: Final = 1.1
@@ -116,13 +116,14 @@ def open_sources(settings: NewsSettings, environment: Mapping[str, str], home: P
     """
     vendors: dict[str, Source] = {}
     keyless: dict[str, str] = {}
-    for name, (kind, variables) in SOURCES.items():
+    for name, kind in SOURCES.items():
         if name not in settings.sources:
             continue
-        if any(environment.get(each, "").strip() for each in variables):
+        sign = key_sign(name, environment)
+        if sign.variable or not sign.official:
             vendors[name] = kind(address(name, environment))
         else:
-            keyless[name] = variables[0]
+            keyless[name] = sign.variables[0]
     for name in filter(is_plug_in, settings.sources):
         opened = of_home(home, "news")(name)(NewsPlace(settings, environment, home))
         vendors[name] = PlugInSource(opened, name)
@@ -259,11 +260,8 @@ class AlphaVantage(NewsVendor):
 
 Source = NewsVendor | PlugInSource
 
-SOURCES: Final[Mapping[str, tuple[type[NewsVendor], tuple[str, ...]]]] = {
-    "finnhub": (Finnhub, ("FINNHUB_API_KEY", "TORRA_FINNHUB_BASE_URL")),
-    "alpha_vantage": (AlphaVantage, ("ALPHAVANTAGE_API_KEY", "TORRA_ALPHAVANTAGE_BASE_URL")),
-}
-"""The vendors that Torra asks itself, and the variables of which one must be set."""
+SOURCES: Final = {"finnhub": Finnhub, "alpha_vantage": AlphaVantage}
+"""The vendors that Torra asks itself."""
 
 
 # --- the file -------------------------------------------------------------------------------------
