@@ -69,7 +69,7 @@ from agents.debate.debate import (
     too_many_abandoned,
 )
 from agents.debate.deliberation import ABSTAINED, OUTAGE, Deliberation, score_chart_shape, with_bias
-from agents.debate.firm import TraderReview, consult_trader, not_asked
+from agents.debate.firm import consult_trader
 from agents.debate.scoring import (
     NEUTRAL,
     NO_MOVE,
@@ -103,14 +103,12 @@ __all__ = [
     "Deliberation",
     "Fallback",
     "OnEvent",
-    "TraderReview",
     "as_configured",
     "blend",
     "check_desk",
     "consult_trader",
     "deliberate",
     "l1_only_record",
-    "not_asked",
     "run_debate",
 ]
 
@@ -539,19 +537,19 @@ def _record(
         scores=score_chart_shape(context, gated, source, note),
         ungated=score_chart_shape(context, adjust(synthesis.debate, 1.0), source, note),
         adjustments=gated,
-        analyst_avg=dict(synthesis.analyst_avg),
-        debate=dict(synthesis.debate),
+        analyst_avg=synthesis.analyst_avg,
+        debate=synthesis.debate,
         ruling=ruling,
         rule_ruling=rule,
         reports=flag_repeated_claims(reports),
         earlier=tuple(debate.earlier),
-        failures=dict(debate.failures),
+        failures=debate.failures,
         calls=calls,
         stages=tuple(debate.stages),
         flags=tuple(dict.fromkeys((*debate.flags, *debate.call_flags(), *late))),
         cost_usd=round(math.fsum(call.cost_usd for call in calls), SCORE_DECIMALS),
         elapsed_ms=round((debate.monotonic() - debate.began) * 1000, 3),
-        unasked=dict(debate.unasked),
+        unasked=debate.unasked,
         **parts,
     )
 

@@ -111,20 +111,20 @@ CLAMPED: Final = "clamped"
 INVENTED: Final = "invented"
 UNGROUNDED: Final = "ungrounded"
 
-OWNED: Final[Mapping[str, frozenset[str]]] = {
-    "ruling": frozenset({"gate"}),
-    "ordinals": frozenset({"analyst"}),
-    "horizon": frozenset({"arbiter", *OPINIONS}),
-    "risks": frozenset(RISKS_KEPT),
-    "winner": frozenset({"arbiter", "judge"}),
-    "weights": frozenset({"arbiter"}),
-    **dict.fromkeys(("horizon_bars", "declined", "decline_code"), frozenset({"trader"})),
-    "bias": frozenset({"analyst", "reader"}),
-    **dict.fromkeys(("anomaly", "pattern", "levels"), frozenset({"analyst"})),
-    **dict.fromkeys(("regime", "budget", "first"), frozenset({"reader"})),
-    **dict.fromkeys(("counter", "win_share", "close"), frozenset({"judge"})),
+OWN: Final[Mapping[str, frozenset[str]]] = {
+    kind: frozenset(names.split())
+    for kind, names in (
+        ("gate", "ruling"),
+        ("analyst", "ordinals horizon bias anomaly pattern levels"),
+        ("researcher", "horizon risks"),
+        ("arbiter", "horizon winner weights"),
+        ("judge", "horizon winner counter win_share close"),
+        ("reader", "regime budget first bias"),
+        ("trader", "risks horizon_bars declined decline_code"),
+    )
 }
-"""Fields of a report that some kinds of agents alone fill, and these kinds."""
+"""Kinds of agents, and the fields of a report that they fill and others do not."""
+OWNED: Final = frozenset().union(*OWN.values())
 
 REQUIRED: Final[Mapping[str, tuple[str, ...]]] = {
     "gate": ("ruling",),
@@ -462,8 +462,9 @@ def review(reply: Mapping[str, Any]) -> tuple[str, str, str]:
     torra.lessons.checked_words says which of it is kept. Raises ModelUnavailable("garbage").
     """
     words = parse_as(ReviewReply, reply)
-    setup, outcome, rule = words.setup, words.outcome, words.rule
-    return setup[:REASONING_KEPT], outcome[:REASONING_KEPT], rule[:REASONING_KEPT]
+    texts = (words.setup, words.outcome, words.rule)
+    setup, outcome, rule = (text[:REASONING_KEPT] for text in texts)
+    return setup, outcome, rule
 
 
 R = TypeVar("R", bound=Reply)
@@ -477,8 +478,7 @@ def parse_as(model: type[R], reply: Mapping[str, Any]) -> R:
     except ValidationError as error:
         # This text goes to logs and pages, so nothing that a model wrote may be in it.
         first = error.errors(include_url=False, include_context=False, include_input=False)[0]
-        fault = first["type"].replace("dict_type", "model_type")  # an object is one or the other
-        raise garbage(f"{'.'.join(map(str, first['loc']))}: {fault}") from None
+        raise garbage(f"{'.'.join(map(str, first['loc']))}: {first['type']}") from None
     except OverflowError as error:
         raise garbage(type(error).__name__) from None
 
@@ -624,8 +624,8 @@ def _moves(drawn: AgentReport, role: Role) -> tuple[dict[str, float | None], dic
 def _owned(drawn: AgentReport, kind: str, flags: dict[str, None]) -> dict[str, Any]:
     """Return the fields that only some kinds of agents fill, as they are kept of this kind."""
     kept: dict[str, Any] = {}
-    for name, kinds in OWNED.items():
-        if kind not in kinds:
+    for name in OWNED:
+        if name not in OWN.get(kind, ()):
             kept[name] = EMPTY[name]
         elif name in LIMITS:
             value = getattr(drawn, name)

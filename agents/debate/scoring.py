@@ -323,7 +323,7 @@ def panel_of(
 def opposed(answers: Iterable[CountedReport], weights: Mapping[str, float] = EMPTY) -> bool:
     """Return whether opinions push both ways."""
     steps = pushes(answers, weights, EMPTY).values()
-    return any(step > 0 for step in steps) and any(step < 0 for step in steps)
+    return min(steps, default=0) < 0 < max(steps, default=0)
 
 
 def has_quorum(reports: int, seats: int, quorum: int) -> bool:

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from agent_config import MODES
-from agent_framework import Fallback, blend, deliberate
+from agent_framework import Fallback, deliberate
 from agents.contracts import VECTORS, ModelUnavailable, Prompt, SourceType
 from agents.debate import debate as debates
 from agents.debate import replies
@@ -32,7 +32,6 @@ from tests.doubles.scripted import (
     debate,
     honest,
     report,
-    reporting,
     ruling,
     settings,
 )
@@ -124,27 +123,6 @@ def test_a_deadline_that_has_passed_makes_no_call(seconds: float, tries: Tries) 
         assert set(record.failures.values()) == {"deadline"}
         with attempt:
             assert elapsed <= OVER
-
-
-@pytest.mark.parametrize(
-    ("hanging", "heard"),
-    [
-        (DESK, ("L1_ONLY", 0.0)),
-        (DESK[1:], ("AGENT_PARTIAL", 0.2)),
-        (DESK[3:], ("AGENT_PARTIAL", 0.25)),
-        ((), ("AGENT_BUDGET", 0.25)),
-    ],
-)
-def test_after_every_stage_a_valid_result_stands(
-    hanging: tuple[Any, ...], heard: tuple[str, float], tries: Tries
-) -> None:
-    """What was heard before the first hanging stage counts, all of it."""
-    for attempt in tries():
-        script = {"technical": reporting(value=0.2), **dict.fromkeys(hanging, NEVER)}
-        record, _ = took(Scripted(script), 0.8)
-        blend(context().scores, record.scores)
-        with attempt:
-            assert (str(record.source_type), round(record.adjustments["momentum"], 6)) == heard
 
 
 @pytest.mark.parametrize(("fallback", "kept"), [(None, 0.0), (score_chart, 2.0)])
