@@ -30,7 +30,6 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any, Final, cast
 
 import agents as _agents
@@ -134,7 +133,6 @@ QUORUM: Final = "quorum"
 """Why researchers are left out: too few analysts gave a report."""
 REFUSALS: Final = frozenset(("budget", "deadline"))
 """Why a whole stage may have been refused."""
-NO_MORE: Final[Mapping[str, tuple[AgentReport, ...]]] = MappingProxyType({})
 UNDIRECTED: Final = Directive()
 """All words count alike, and a size is whole."""
 
@@ -374,16 +372,15 @@ def _debate_rounds(
     A further round is left out when no case was made that could be answered, and where the settings
     ask for answers only when the analysts disagree or the agents may change the verdict.
     """
-    settings, names = config.agents, [seat.role.id for seat in debate.seats(*stage.kinds)]
-    for number in range(1, settings.most_rounds() + 1) if names else ():
+    settings = config.agents
+    for number in range(1, settings.most_rounds() + 1) if debate.seats(*stage.kinds) else ():
         cases = [answer.report for kind in stage.kinds for answer in debate.reported(kind)]
         if number > 1 and not cases:
             return
         answers = context.pivotal or not settings.rebuts()
         if not (number == 1 or answers or opposed(debate.opinions("analyst"), config.weights)):
             return
-        others = {name: tuple(case for case in cases if case.agent_id != name) for name in names}
-        debate.ask(stage, number, _contexts(debate, stage, context, others))
+        debate.ask(stage, number, _contexts(debate, stage, context, cases))
         cases = [answer.report for kind in stage.kinds for answer in debate.reported(kind)]
         debate.tell(
             "debate_round",
@@ -397,11 +394,11 @@ def _contexts(
     debate: DebateState,
     stage: StagePlan,
     context: DebateContext,
-    more: Mapping[str, tuple[AgentReport, ...]] = NO_MORE,
+    cases: Sequence[AgentReport] = (),
 ) -> dict[str, DebateContext]:
     """Return what each agent of a stage is shown, by its id.
 
-    Reports are those of the kinds that the stage sees, and after them those of `more`; features
+    Reports are those of the kinds that the stage sees, and after them the others' `cases`; features
     are narrowed as the mode's row says, and lessons are for the agents that the settings name.
     """
     settings = debate.settings
@@ -409,7 +406,7 @@ def _contexts(
     contexts: dict[str, DebateContext] = {}
     for seat in debate.seats(*stage.kinds):
         name, changes = seat.role.id, dict[str, Any]()
-        if reports := (*visible, *more.get(name, ())):
+        if reports := (*visible, *(case for case in cases if case.agent_id != name)):
             if seat.role.kind != "arbiter":
                 reports = tuple(replace(r, risks=()) if r.risks else r for r in reports)
             changes["reports"] = reports

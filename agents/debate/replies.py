@@ -367,8 +367,8 @@ def _argued(fields: dict[str, Any], role: Role, features: Features) -> AgentRepo
     points_for, points_against = (
         tuple(point.point() for point in fields[name]) for name in ("points_for", "points_against")
     )
-    cited = (*fields["points_for"], *fields["points_against"], *fields["evidence"])
-    facts = tuple(citation.fact() for citation in cited)
+    argued = (Evidence(point.id, point.value) for point in (*points_for, *points_against))
+    facts = (*argued, *(citation.fact() for citation in fields["evidence"]))
     # Torra's own flags change what a report weighs: a model may not set them.
     named = [flag for flag in fields.get("flags", ()) if flag.strip() and flag not in OWN_FLAGS]
     flags = [flag[:LINE_KEPT] for flag in named[:FLAGS_KEPT]]
@@ -450,8 +450,6 @@ def scores(reply: Mapping[str, Any]) -> dict[str, float]:
 
     Raises ModelUnavailable("garbage").
     """
-    if not isinstance(reply, Mapping):
-        raise garbage(f"scores are {type(reply).__name__}")
     chart = parse_as(ScoresReply, reply)
     return {vector: between(getattr(chart, vector).score, -1.0, 1.0) for vector in VECTORS}
 
@@ -479,7 +477,7 @@ def parse_as(model: type[R], reply: Mapping[str, Any]) -> R:
         # This text goes to logs and pages, so nothing that a model wrote may be in it.
         first = error.errors(include_url=False, include_context=False, include_input=False)[0]
         raise garbage(f"{'.'.join(map(str, first['loc']))}: {first['type']}") from None
-    except OverflowError as error:
+    except (OverflowError, TypeError, ValueError) as error:
         raise garbage(type(error).__name__) from None
 
 
@@ -562,8 +560,13 @@ def enforce_role(report: object, role: Role, features: Features) -> AgentReport:
         place = ".".join(map(str, error.errors(include_input=False)[0]["loc"]))
         detail = f"{role.id} returned no report but {type(report).__name__}"
         raise garbage(f"{detail}: {place}" if place else detail) from None
-    argues = drawn.points_for or drawn.points_against or drawn.claim
-    return _within_role(drawn, role, features, argued=bool(argues) and not drawn.abstained)
+    points_for, points_against = (
+        tuple(p._replace(says=one_line(p.says), why=one_line(p.why)) for p in points)
+        for points in (drawn.points_for, drawn.points_against)
+    )
+    drawn = replace(drawn, points_for=points_for, points_against=points_against)
+    argues = bool(points_for or points_against or drawn.claim)
+    return _within_role(drawn, role, features, argued=argues and not drawn.abstained)
 
 
 def _frozen(value: Any) -> Any:
@@ -678,11 +681,9 @@ def _argument(
 ) -> dict[str, Any]:
     """Return the claim of a report, cut, and its points on their own sides."""
     side, claim = _side(drawn, role, features, moves), claim_of(drawn.claim)
-    given_for, given_against = (
-        [point._replace(says=one_line(point.says), why=one_line(point.why)) for point in points]
-        for points in (drawn.points_for, drawn.points_against)
+    points_for, points_against, misplaced = sort_points(
+        side, drawn.points_for, drawn.points_against, features
     )
-    points_for, points_against, misplaced = sort_points(side, given_for, given_against, features)
     if misplaced:
         flags["misplaced"] = None
     asks = any(moves.values()) or (side and role.kind not in OPINIONS)

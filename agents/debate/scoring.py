@@ -159,6 +159,8 @@ UNHELD_RAW: Final = CONFIDENCE_WEIGHT["low"] * UNGROUNDED_WEIGHT
 
 def plain(value: Any) -> Any:
     """Return a value as JSON has it: rows by their fields, tuples as lists."""
+    if value is None or isinstance(value, str | int | float):
+        return value
     if hasattr(value, "_asdict"):
         value = value._asdict()
     elif is_dataclass(value):

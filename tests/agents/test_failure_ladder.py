@@ -10,7 +10,6 @@ from typing import Any, Final
 import pytest
 
 from agent_config import CAPS, MODES, OUTPUT_TOKENS
-from agent_framework import l1_only_record
 from agents.contracts import (
     SIDES,
     VECTORS,
@@ -96,18 +95,6 @@ def test_a_sole_answer_is_used_alone_within_its_bound(agent: str, value: float) 
     bound = 0.3 if agent == "technical" else 0.15
     assert record.source_type is SourceType.AGENT_PARTIAL
     assert record.adjustments["momentum"] == pytest.approx(0.75 * min(value, bound) * way)
-
-
-RULE_VETO = {"market.spread_atr": 0.2}
-
-
-@pytest.mark.parametrize("source", [SourceType.AGENT_SKIPPED, SourceType.L1_ONLY])
-def test_a_tick_without_a_debate_has_l1_and_the_rules(source: SourceType) -> None:
-    about = context(features=RULE_VETO)
-    record = l1_only_record(about, settings(), source)
-    assert (record.source_type, record.veto, record.calls) == (source, True, ())
-    assert {v: record.scores[v]["score"] for v in VECTORS} == dict(about.scores)
-    assert record.scores.keys() == debate(Scripted()).scores.keys()
 
 
 # --- what may be spent --------------------------------------------
