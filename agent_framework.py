@@ -26,7 +26,6 @@ thread, `reserve` for a reply that was cut off on its agent's, and must bound th
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -40,13 +39,12 @@ if Path(_agents.__file__ or "").resolve().parent != Path(__file__).resolve().par
         "installs one of the same name: uninstall it, or put Torra's folder first on sys.path"
     )
 
-from agent_config import GATE_ID, THIN_CONVICTION, AgentSettings, DebateSettings, StagePlan
+from agent_config import GATE_ID, THIN_CONVICTION, AgentSettings, DebateSettings, Mode, StagePlan
 from agents import risk_gate
 from agents.arguments import flag_repeated_claims
 from agents.contracts import (
     ADJUSTMENT_BOUND,
     OPINIONS,
-    SCORE_DECIMALS,
     SIDES,
     VECTORS,
     AgentReport,
@@ -67,7 +65,14 @@ from agents.debate.debate import (
     summary,
     too_many_abandoned,
 )
-from agents.debate.deliberation import ABSTAINED, OUTAGE, Deliberation, score_chart_shape, with_bias
+from agents.debate.deliberation import (
+    ABSTAINED,
+    OUTAGE,
+    Deliberation,
+    cost_of,
+    score_chart_shape,
+    with_bias,
+)
 from agents.debate.firm import consult_trader
 from agents.debate.scoring import (
     NEUTRAL,
@@ -201,7 +206,7 @@ def deliberate(
         monotonic,
         deadline,
         monotonic(),
-        planned=_planned(desk, settings),
+        planned=_planned(desk, settings, row),
         reserve=reserve,
         on_event=on_event,
         own=own,
@@ -401,7 +406,7 @@ def _contexts(
     Reports are those of the kinds that the stage sees, and after them the others' `cases`; features
     are narrowed as the mode's row says, and lessons are for the agents that the settings name.
     """
-    settings = debate.settings
+    settings, narrowed = debate.settings, debate.settings.row().evidence
     visible = tuple(answer.report for kind in stage.sees for answer in debate.reported(kind))
     contexts: dict[str, DebateContext] = {}
     for seat in debate.seats(*stage.kinds):
@@ -412,7 +417,7 @@ def _contexts(
             changes["reports"] = reports
         if context.lessons and name not in settings.memory.roles:
             changes["lessons"] = ()
-        if prefixes := settings.row().evidence.get(name):
+        if prefixes := narrowed.get(name):
             changes["features"] = {
                 id_: feature
                 for id_, feature in context.features.items()
@@ -544,7 +549,7 @@ def _record(
         calls=calls,
         stages=tuple(debate.stages),
         flags=tuple(dict.fromkeys((*debate.flags, *debate.call_flags(), *late))),
-        cost_usd=round(math.fsum(call.cost_usd for call in calls), SCORE_DECIMALS),
+        cost_usd=cost_of(calls),
         elapsed_ms=round((debate.monotonic() - debate.began) * 1000, 3),
         unasked=debate.unasked,
         **parts,
@@ -557,7 +562,7 @@ def _summary(opinions: int, seats: int, ruling: GateRuling, degraded: str = "") 
     return f"{short}{opinions} of {seats} opinions, gate x{ruling.multiplier:.2f}{veto}"
 
 
-def _planned(desk: tuple[Agent, ...], settings: AgentSettings) -> int:
+def _planned(desk: tuple[Agent, ...], settings: AgentSettings, row: Mode) -> int:
     """Return how many requests a desk makes when none is repeated.
 
     The last stage and the fallback exclude each other.
@@ -565,7 +570,7 @@ def _planned(desk: tuple[Agent, ...], settings: AgentSettings) -> int:
     kinds: list[str] = [seat.role.kind for seat in desk]
     return sum(
         kinds.count(kind) * (settings.most_rounds() if stage.debates else 1)
-        for stage in settings.row().stages
+        for stage in row.stages
         for kind in stage.kinds
     )
 

@@ -452,11 +452,11 @@ class Conversation:
     def _doubtful(self, report: AgentReport) -> bool:
         """Tell whether a report is to be looked at once more, time and room aside."""
         return (
-            self.debate.settings.looks_again()
-            and self.role.kind in LOOK_AGAIN
-            and report.confidence == "low"
+            report.confidence == "low"
             and not report.abstained
             and not self._final
+            and self.role.kind in LOOK_AGAIN
+            and self.debate.settings.looks_again()
         )
 
     def _fitting(self, prompt: Prompt) -> Prompt:

@@ -7,7 +7,7 @@ recorded and not used. Values only: nothing here asks, waits or fails.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
@@ -348,6 +348,11 @@ def records(calls: Sequence[Call], now: float) -> tuple[Call, ...]:
     return tuple(call.recorded(now) for call in ordered)
 
 
+def cost_of(calls: Iterable[Call]) -> float:
+    """Return what calls cost together, in USD."""
+    return round(fsum(call.cost_usd for call in calls), SCORE_DECIMALS)
+
+
 def short(value: object) -> str:
     """Return the beginning of a text as any file can hold it, "" for what is none."""
     return _storable(value, "")[:DETAIL_KEPT]
@@ -366,7 +371,7 @@ def _late(future: Future[Completion] | None) -> Completion | None:
 
 def _storable(text: object, nonce: str) -> str:
     """Return text that any file and database can hold, the nonce as its placeholder."""
-    if not isinstance(text, str):
+    if not isinstance(text, str) or not text:
         return ""
     text = text[:MAX_REPLY_CHARS]
     if not text.isascii():

@@ -1,17 +1,18 @@
-"""Replies of models: one strict model a kind of reply, and the report that becomes of each.
+"""Replies of models: one strict model a shape of reply, and the report that becomes of each.
 
 A reply fits its model exactly or its agent failed: ModelUnavailable("garbage"), never a neutral
 vote and never another exception. Garbage is a number that is not finite, a string or a boolean
 where a number belongs, a missing key, a lone surrogate. A key that nobody asked for is ignored.
 `agents.texts.door` reads the text before.
 
-`enforce_role` is the one place where the limits of a role are enforced: for a reply of a model, and
-for what an agent of another hand returns.
+A shape that becomes a report is a row of REPORTS: its fields in their order, with the types of
+FIELDS. `within_role` is the one place where the limits of a role are enforced: for a reply of a
+model, and for what an agent of another hand returns, whose types `enforce_role` checks before.
 
 - A number outside its bound is clamped, flagged `clamped`.
 - A vector outside the focus of the role is dropped, flagged `out_of_focus`.
 - A researcher's or a judge's number against its own side counts as 0, flagged `conceded`.
-- A field that only other kinds of agents may fill is emptied (OWNED).
+- A field that only other kinds of agents may fill is emptied (OWN).
 - A citation that is not in the evidence flags a report `ungrounded`; so does scoring without any.
 - A point on the wrong side moves; one on no side is dropped. Both flag the report `misplaced`.
 - A claim is cut at CLAIM_WORDS words. One without a digit, of a report that asks for something, is
@@ -380,7 +381,7 @@ def _argued(fields: dict[str, Any], role: Role, features: Features) -> AgentRepo
     if fields.get("abstained"):
         reason = fields["abstain_reason"][:LINE_KEPT] or "no reason given"
         drawn = AgentReport.abstain(role.id, reason)
-        return _within_role(replace(drawn, **kept, flags=tuple(flags)), role, features)
+        return within_role(replace(drawn, **kept, flags=tuple(flags)), role, features)
     # All citations are checked, before the record keeps only the first.
     cites = "adjustments" not in fields or any(value is not None for value in moves.values())
     if not (grounded(facts, features) and (facts or not cites)):
@@ -401,7 +402,7 @@ def _argued(fields: dict[str, Any], role: Role, features: Features) -> AgentRepo
         points_against=points_against,
         **own,
     )
-    report = _within_role(drawn, role, features, argued=True)
+    report = within_role(drawn, role, features, argued=True)
     if "rebuttals" not in fields:
         return report
     answers = [answer.rebuttal() for answer in fields["rebuttals"]]
@@ -442,7 +443,7 @@ def _ruling(fields: dict[str, Any], role: Role, features: Features) -> AgentRepo
         flags=() if grounded(evidence, features) else (UNGROUNDED,),
         ruling=GateRuling(fields["multiplier"], fields["veto"], reasons, reasoning[:LINE_KEPT]),
     )
-    return _within_role(drawn, role, features)
+    return within_role(drawn, role, features)
 
 
 def scores(reply: Mapping[str, Any]) -> dict[str, float]:
@@ -487,7 +488,7 @@ def schema(shape: str) -> Mapping[str, Any]:
 
     Every field is required, no other key allowed, references are put in their place, titles and
     descriptions left out. There are no ranges: the servers of three vendors treat those
-    differently, and `enforce_role` bounds every number.
+    differently, and `within_role` bounds every number.
     """
     drawn = SHAPES[shape].model_json_schema()
     return _plain(drawn, drawn.get("$defs", {}))
@@ -566,7 +567,7 @@ def enforce_role(report: object, role: Role, features: Features) -> AgentReport:
     )
     drawn = replace(drawn, points_for=points_for, points_against=points_against)
     argues = bool(points_for or points_against or drawn.claim)
-    return _within_role(drawn, role, features, argued=argues and not drawn.abstained)
+    return within_role(drawn, role, features, argued=argues and not drawn.abstained)
 
 
 def _frozen(value: Any) -> Any:
@@ -579,7 +580,7 @@ def _frozen(value: Any) -> Any:
     return tuple(map(_frozen, value)) if isinstance(value, list) else value
 
 
-def _within_role(
+def within_role(
     drawn: AgentReport, role: Role, features: Features, *, argued: bool = False
 ) -> AgentReport:
     """Return a well-formed report within its role; what it names must be in the evidence."""

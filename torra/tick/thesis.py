@@ -29,7 +29,7 @@ from agents.contracts import (
     Tier,
 )
 from agents.debate.debate import DebateState
-from agents.debate.deliberation import Consulted, Deliberation
+from agents.debate.deliberation import Consulted, Deliberation, cost_of
 from agents.registry import TRADER, Agent
 from torra.config import Profile
 from torra.store.tick_store import OpeningContext
@@ -198,6 +198,6 @@ def _with(spoken: Deliberation, asked: Consulted, told: DebateState) -> Delibera
         calls=calls,
         stages=(*spoken.stages, *told.stages),
         flags=tuple(dict.fromkeys((*spoken.flags, *told.flags, *told.call_flags(), *flag))),
-        cost_usd=round(math.fsum(call.cost_usd for call in calls), SCORE_DECIMALS),
+        cost_usd=cost_of(calls),
         elapsed_ms=round(spoken.elapsed_ms + ms, 3),
     )
