@@ -26,11 +26,9 @@ thread, `reserve` for a reply that was cut off on its agent's, and must bound th
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any, Final, cast
 
 import agents as _agents
@@ -41,13 +39,12 @@ if Path(_agents.__file__ or "").resolve().parent != Path(__file__).resolve().par
         "installs one of the same name: uninstall it, or put Torra's folder first on sys.path"
     )
 
-from agent_config import GATE_ID, THIN_CONVICTION, AgentSettings, DebateSettings, StagePlan
+from agent_config import GATE_ID, THIN_CONVICTION, AgentSettings, DebateSettings, Mode, StagePlan
 from agents import risk_gate
 from agents.arguments import flag_repeated_claims
 from agents.contracts import (
     ADJUSTMENT_BOUND,
     OPINIONS,
-    SCORE_DECIMALS,
     SIDES,
     VECTORS,
     AgentReport,
@@ -68,8 +65,15 @@ from agents.debate.debate import (
     summary,
     too_many_abandoned,
 )
-from agents.debate.deliberation import ABSTAINED, OUTAGE, Deliberation, score_chart_shape, with_bias
-from agents.debate.firm import TraderReview, consult_trader, not_asked
+from agents.debate.deliberation import (
+    ABSTAINED,
+    OUTAGE,
+    Deliberation,
+    cost_of,
+    score_chart_shape,
+    with_bias,
+)
+from agents.debate.firm import consult_trader
 from agents.debate.scoring import (
     NEUTRAL,
     NO_MOVE,
@@ -103,14 +107,12 @@ __all__ = [
     "Deliberation",
     "Fallback",
     "OnEvent",
-    "TraderReview",
     "as_configured",
     "blend",
     "check_desk",
     "consult_trader",
     "deliberate",
     "l1_only_record",
-    "not_asked",
     "run_debate",
 ]
 
@@ -136,7 +138,6 @@ QUORUM: Final = "quorum"
 """Why researchers are left out: too few analysts gave a report."""
 REFUSALS: Final = frozenset(("budget", "deadline"))
 """Why a whole stage may have been refused."""
-NO_MORE: Final[Mapping[str, tuple[AgentReport, ...]]] = MappingProxyType({})
 UNDIRECTED: Final = Directive()
 """All words count alike, and a size is whole."""
 
@@ -205,7 +206,7 @@ def deliberate(
         monotonic,
         deadline,
         monotonic(),
-        planned=_planned(desk, settings),
+        planned=_planned(desk, settings, row),
         reserve=reserve,
         on_event=on_event,
         own=own,
@@ -376,16 +377,15 @@ def _debate_rounds(
     A further round is left out when no case was made that could be answered, and where the settings
     ask for answers only when the analysts disagree or the agents may change the verdict.
     """
-    settings, names = config.agents, [seat.role.id for seat in debate.seats(*stage.kinds)]
-    for number in range(1, settings.most_rounds() + 1) if names else ():
+    settings = config.agents
+    for number in range(1, settings.most_rounds() + 1) if debate.seats(*stage.kinds) else ():
         cases = [answer.report for kind in stage.kinds for answer in debate.reported(kind)]
         if number > 1 and not cases:
             return
         answers = context.pivotal or not settings.rebuts()
         if not (number == 1 or answers or opposed(debate.opinions("analyst"), config.weights)):
             return
-        others = {name: tuple(case for case in cases if case.agent_id != name) for name in names}
-        debate.ask(stage, number, _contexts(debate, stage, context, others))
+        debate.ask(stage, number, _contexts(debate, stage, context, cases))
         cases = [answer.report for kind in stage.kinds for answer in debate.reported(kind)]
         debate.tell(
             "debate_round",
@@ -399,25 +399,25 @@ def _contexts(
     debate: DebateState,
     stage: StagePlan,
     context: DebateContext,
-    more: Mapping[str, tuple[AgentReport, ...]] = NO_MORE,
+    cases: Sequence[AgentReport] = (),
 ) -> dict[str, DebateContext]:
     """Return what each agent of a stage is shown, by its id.
 
-    Reports are those of the kinds that the stage sees, and after them those of `more`; features
+    Reports are those of the kinds that the stage sees, and after them the others' `cases`; features
     are narrowed as the mode's row says, and lessons are for the agents that the settings name.
     """
-    settings = debate.settings
+    settings, narrowed = debate.settings, debate.settings.row().evidence
     visible = tuple(answer.report for kind in stage.sees for answer in debate.reported(kind))
     contexts: dict[str, DebateContext] = {}
     for seat in debate.seats(*stage.kinds):
         name, changes = seat.role.id, dict[str, Any]()
-        if reports := (*visible, *more.get(name, ())):
+        if reports := (*visible, *(case for case in cases if case.agent_id != name)):
             if seat.role.kind != "arbiter":
                 reports = tuple(replace(r, risks=()) if r.risks else r for r in reports)
             changes["reports"] = reports
         if context.lessons and name not in settings.memory.roles:
             changes["lessons"] = ()
-        if prefixes := settings.row().evidence.get(name):
+        if prefixes := narrowed.get(name):
             changes["features"] = {
                 id_: feature
                 for id_, feature in context.features.items()
@@ -539,19 +539,19 @@ def _record(
         scores=score_chart_shape(context, gated, source, note),
         ungated=score_chart_shape(context, adjust(synthesis.debate, 1.0), source, note),
         adjustments=gated,
-        analyst_avg=dict(synthesis.analyst_avg),
-        debate=dict(synthesis.debate),
+        analyst_avg=synthesis.analyst_avg,
+        debate=synthesis.debate,
         ruling=ruling,
         rule_ruling=rule,
         reports=flag_repeated_claims(reports),
         earlier=tuple(debate.earlier),
-        failures=dict(debate.failures),
+        failures=debate.failures,
         calls=calls,
         stages=tuple(debate.stages),
         flags=tuple(dict.fromkeys((*debate.flags, *debate.call_flags(), *late))),
-        cost_usd=round(math.fsum(call.cost_usd for call in calls), SCORE_DECIMALS),
+        cost_usd=cost_of(calls),
         elapsed_ms=round((debate.monotonic() - debate.began) * 1000, 3),
-        unasked=dict(debate.unasked),
+        unasked=debate.unasked,
         **parts,
     )
 
@@ -562,7 +562,7 @@ def _summary(opinions: int, seats: int, ruling: GateRuling, degraded: str = "") 
     return f"{short}{opinions} of {seats} opinions, gate x{ruling.multiplier:.2f}{veto}"
 
 
-def _planned(desk: tuple[Agent, ...], settings: AgentSettings) -> int:
+def _planned(desk: tuple[Agent, ...], settings: AgentSettings, row: Mode) -> int:
     """Return how many requests a desk makes when none is repeated.
 
     The last stage and the fallback exclude each other.
@@ -570,7 +570,7 @@ def _planned(desk: tuple[Agent, ...], settings: AgentSettings) -> int:
     kinds: list[str] = [seat.role.kind for seat in desk]
     return sum(
         kinds.count(kind) * (settings.most_rounds() if stage.debates else 1)
-        for stage in settings.row().stages
+        for stage in row.stages
         for kind in stage.kinds
     )
 

@@ -345,33 +345,34 @@ class DebateState:
         )
 
 
+@dataclass(slots=True)
 class Conversation:
     """One agent's questions in one stage; called with a prompt, it returns a checked report.
 
     `report` is the last one, within its role.
     """
 
-    def __init__(
-        self, debate: DebateState, role: Role, context: DebateContext, stage: Stage
-    ) -> None:
-        self._debate = debate
-        self._role = role
-        self._context = context
-        self._stage = stage
-        self._attempts = 0
-        self._prompt_bytes, self._output_tokens = debate.settings.caps(role.id, role.tier)
-        self.report: AgentReport | None = None
-        self._final = False
-        # A provider that reads no prose is sent none, but for the scorer of a host.
-        self._unread = debate.synchronous and role.kind != "scorer"
+    debate: DebateState
+    role: Role
+    context: DebateContext
+    stage: Stage
+    report: AgentReport | None = None
+    _attempts: int = 0
+    _final: bool = False
+    _prompt_bytes: int = field(init=False)
+    _output_tokens: int = field(init=False)
+
+    def __post_init__(self) -> None:
+        caps = self.debate.settings.caps(self.role.id, self.role.tier)
+        self._prompt_bytes, self._output_tokens = caps
 
     def __call__(self, prompt: Prompt) -> AgentReport:
         """Ask, once more after a failure that may pass, or for a second look at a weak answer."""
-        now, started = self._debate.monotonic, self._debate.monotonic()
+        now, started = self.debate.monotonic, self.debate.monotonic()
         try:
             report = self.once(prompt, self._report)
         except ModelUnavailable as first:
-            left, wait = self._stage.until - now(), first.again
+            left, wait = self.stage.until - now(), first.again
             if wait is None or left <= now() - started + wait:
                 raise
             if first.detail.startswith(CUT_OFF) and not self._enlarged():
@@ -380,11 +381,11 @@ class Conversation:
                 report = self.once(prompt, self._report, delay=wait)
             except ModelUnavailable as second:
                 raise first if second.reason == "budget" else second from None
-        if not self._doubtful(report) or self._stage.until - now() < now() - started:
+        if not self._doubtful(report) or self.stage.until - now() < now() - started:
             return report
-        with self._debate.lock:
-            if not self._stage.closed:  # until the stage is over: it counts if nothing else does
-                self._stage.kept[self._role.id] = report
+        with self.debate.lock:
+            if not self.stage.closed:  # until the stage is over: it counts if nothing else does
+                self.stage.kept[self.role.id] = report
         try:
             return self.once(second_look(prompt, report), self._report, look=True)
         except ModelUnavailable:
@@ -415,16 +416,16 @@ class Conversation:
             raise
         finally:
             way = short(call.answer.detail)
-            with self._debate.lock:
+            with self.debate.lock:
                 # after the end of its stage it was in vain, whatever it brought
-                call.status = "timeout" if self._stage.closed else status
+                call.status = "timeout" if self.stage.closed else status
                 call.detail = "; ".join(filter(None, (detail, way)))[:DETAIL_KEPT]
-                call.ended = self._debate.monotonic()
+                call.ended = self.debate.monotonic()
         return result
 
     def _report(self, reply: Mapping[str, Any], prompt: Prompt) -> AgentReport:
-        context = self._context
-        report = replies.read(prompt.shape, reply, self._role, context.features)
+        context = self.context
+        report = replies.read(prompt.shape, reply, self.role, context.features)
         if report.rebuttals and not any(r.agent_id in SIDES for r in context.reports):
             report = replace(report, rebuttals=())  # nobody has argued yet
         self.report = report
@@ -432,17 +433,17 @@ class Conversation:
 
     def _enlarged(self) -> bool:
         """Double the output limit of the next request; False where no more is granted."""
-        debate, tokens = self._debate, min(2 * self._output_tokens, CAPS["output_tokens"][1])
+        debate, tokens = self.debate, min(2 * self._output_tokens, CAPS["output_tokens"][1])
         if tokens <= self._output_tokens:
             return False
         bound = replace(
-            bound_of(debate.settings, self._role, self._stage.round),
+            bound_of(debate.settings, self.role, self.stage.round),
             output_tokens=tokens,
             requests=1,
             attempt=self._attempts + 1,
         )
         try:
-            granted = debate.reserve is None or debate.reserve(self._stage.name, (bound,)) is True
+            granted = debate.reserve is None or debate.reserve(self.stage.name, (bound,)) is True
         except Exception:  # noqa: BLE001 - a ledger that cannot be written grants nothing
             return False
         self._output_tokens = tokens
@@ -451,11 +452,11 @@ class Conversation:
     def _doubtful(self, report: AgentReport) -> bool:
         """Tell whether a report is to be looked at once more, time and room aside."""
         return (
-            self._debate.settings.looks_again()
-            and self._role.kind in LOOK_AGAIN
-            and report.confidence == "low"
+            report.confidence == "low"
             and not report.abstained
             and not self._final
+            and self.role.kind in LOOK_AGAIN
+            and self.debate.settings.looks_again()
         )
 
     def _fitting(self, prompt: Prompt) -> Prompt:
@@ -463,13 +464,13 @@ class Conversation:
         if not isinstance(prompt, Prompt):
             raise ModelUnavailable("refused", f"{type(prompt).__name__} is no prompt")
         most = self._prompt_bytes
-        if self._unread or _size(prompt) <= most:
+        if self.debate.synchronous or _size(prompt) <= most:
             return prompt
         prompt = shortened(prompt, most)
         if _size(prompt) > most:
             raise ModelUnavailable("refused", f"a prompt of more than {most} bytes")
-        with self._debate.lock:
-            self._debate.shortened.add(self._role.id)
+        with self.debate.lock:
+            self.debate.shortened.add(self.role.id)
         return prompt
 
     def _request(self, prompt: Prompt, delay: float) -> Request:
@@ -478,11 +479,12 @@ class Conversation:
         if self._attempts >= REQUESTS_PER_AGENT:
             raise ModelUnavailable("budget", f"more than {REQUESTS_PER_AGENT} requests an agent")
         self._attempts += 1
-        debate, context, role, until = self._debate, self._context, self._role, self._stage.until
+        debate, context, role, until = self.debate, self.context, self.role, self.stage.until
         features, whole = context.features, WHOLE.get(prompt.shape, ())
+        prose = not debate.synchronous  # who reads none is sent none
         return Request(
             role=role,
-            round=self._stage.round,
+            round=self.stage.round,
             attempt=self._attempts,
             symbol=context.symbol,
             timeframe=context.timeframe,
@@ -492,7 +494,7 @@ class Conversation:
             schema=replies.schema(prompt.shape),
             features={name: features[name] for name in prompt.evidence if name in features},
             reports=tuple(
-                visible(report, context, prose=not self._unread, whole=report.agent_id in whole)
+                visible(report, context, prose=prose, whole=report.agent_id in whole)
                 for report in context.reports
             ),
             scores=context.scores,
@@ -509,29 +511,29 @@ class Conversation:
 
         Raises ModelUnavailable: "budget" above the cap, "deadline" when the stage is over.
         """
-        debate = self._debate
+        debate = self.debate
         with debate.lock:
-            if self._stage.closed:
+            if self.stage.closed:
                 raise ModelUnavailable("deadline", "no time is left")
             repeats = sum(call.request.attempt > 1 for call in debate.calls)
             spent = request.attempt > 1 and repeats >= MAX_REQUESTS - debate.planned
             if len(debate.calls) >= MAX_REQUESTS or spent:
                 raise ModelUnavailable("budget", f"more than {MAX_REQUESTS} requests a tick")
-            call = Call(request, self._stage.name, debate.monotonic(), look)
+            call = Call(request, self.stage.name, debate.monotonic(), look)
             debate.calls.append(call)
             return call
 
     def _completion(self, call: Call) -> Completion:
         try:
-            call.future = self._debate.submit(call.request)
-            left = max(0.0, self._stage.until - self._debate.monotonic())
+            call.future = self.debate.submit(call.request)
+            left = max(0.0, self.stage.until - self.debate.monotonic())
             completion = call.future.result(timeout=left)
         except ModelUnavailable:
             raise
         except TimeoutError:
             raise ModelUnavailable("timeout") from None
         except BaseException as error:
-            if self._debate.synchronous and isinstance(error, KeyboardInterrupt):
+            if self.debate.synchronous and isinstance(error, KeyboardInterrupt):
                 raise  # the user's, on the caller's thread; else any exception is a failed agent
             raise ModelUnavailable("error", type(error).__name__) from None
         if not isinstance(completion, Completion):
@@ -543,7 +545,7 @@ class Conversation:
         return completion
 
     def _over(self) -> bool:
-        return self._stage.closed or self._debate.monotonic() >= self._stage.until
+        return self.stage.closed or self.debate.monotonic() >= self.stage.until
 
 
 def bound_of(settings: AgentSettings, role: Role, number: int = 1) -> CallBound:

@@ -7,7 +7,7 @@ recorded and not used. Values only: nothing here asks, waits or fails.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
@@ -57,6 +57,18 @@ MOST_TOKENS: Final = 10**9
 """A vendor that reports more tokens than this for one call is wrong; the number is cut here."""
 
 NO_ANSWER: Final = Completion("", "")
+
+
+def _text(write: Callable[[Call], str]) -> cached_property[str]:
+    """Return a text of a call, written when it is first read; "" where it cannot be written."""
+
+    def written(call: Call) -> str:
+        try:
+            return write(call)
+        except Exception:  # noqa: BLE001 - what a prompt or a reply is made of may be anything
+            return ""
+
+    return cached_property(written)
 
 
 @dataclass(eq=False)
@@ -128,25 +140,10 @@ class Call:
         """Who answered, "" for nobody."""
         return short(self.answer.provider)
 
-    @cached_property
-    def system(self) -> str:
-        """The system text."""
-        return _written(lambda: without_nonce(self.request.system, self.request.nonce))
-
-    @cached_property
-    def user(self) -> str:
-        """The user text."""
-        return _written(lambda: without_nonce(self.request.user, self.request.nonce))
-
-    @cached_property
-    def reply(self) -> str:
-        """The text of the answer, as much of it as is read."""
-        return _written(lambda: _storable(self.answer.text, self.request.nonce))
-
-    @cached_property
-    def request_hash(self) -> str:
-        """The identity of the request (scoring_rubric.request_hash)."""
-        return _written(lambda: request_hash(self.request))
+    system = _text(lambda call: without_nonce(call.request.system, call.request.nonce))
+    user = _text(lambda call: without_nonce(call.request.user, call.request.nonce))
+    reply = _text(lambda call: _storable(call.answer.text, call.request.nonce))
+    request_hash = _text(lambda call: request_hash(call.request))
 
     @property
     def input_tokens(self) -> int:
@@ -352,17 +349,14 @@ def records(calls: Sequence[Call], now: float) -> tuple[Call, ...]:
     return tuple(call.recorded(now) for call in ordered)
 
 
+def cost_of(calls: Iterable[Call]) -> float:
+    """Return what calls cost together, in USD."""
+    return round(fsum(call.cost_usd for call in calls), SCORE_DECIMALS)
+
+
 def short(value: object) -> str:
     """Return the beginning of a text as any file can hold it, "" for what is none."""
     return _storable(value, "")[:DETAIL_KEPT]
-
-
-def _written(write: Callable[[], str]) -> str:
-    """Return a text of a record, "" for one that cannot be written: the debate is over."""
-    try:
-        return write()
-    except Exception:  # noqa: BLE001 - what a prompt or a reply is made of may be anything
-        return ""
 
 
 def _late(future: Future[Completion] | None) -> Completion | None:
@@ -378,7 +372,7 @@ def _late(future: Future[Completion] | None) -> Completion | None:
 
 def _storable(text: object, nonce: str) -> str:
     """Return text that any file and database can hold, the nonce as its placeholder."""
-    if not isinstance(text, str):
+    if not isinstance(text, str) or not text:
         return ""
     text = text[:MAX_REPLY_CHARS]
     if not text.isascii():

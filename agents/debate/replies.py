@@ -1,17 +1,18 @@
-"""Replies of models: one strict model a kind of reply, and the report that becomes of each.
+"""Replies of models: one strict model a shape of reply, and the report that becomes of each.
 
 A reply fits its model exactly or its agent failed: ModelUnavailable("garbage"), never a neutral
 vote and never another exception. Garbage is a number that is not finite, a string or a boolean
 where a number belongs, a missing key, a lone surrogate. A key that nobody asked for is ignored.
 `agents.texts.door` reads the text before.
 
-`enforce_role` is the one place where the limits of a role are enforced: for a reply of a model, and
-for what an agent of another hand returns.
+A shape that becomes a report is a row of REPORTS: its fields in their order, with the types of
+FIELDS. `within_role` is the one place where the limits of a role are enforced: for a reply of a
+model, and for what an agent of another hand returns, whose types `enforce_role` checks before.
 
 - A number outside its bound is clamped, flagged `clamped`.
 - A vector outside the focus of the role is dropped, flagged `out_of_focus`.
 - A researcher's or a judge's number against its own side counts as 0, flagged `conceded`.
-- A field that only other kinds of agents may fill is emptied (OWNED).
+- A field that only other kinds of agents may fill is emptied (OWN).
 - A citation that is not in the evidence flags a report `ungrounded`; so does scoring without any.
 - A point on the wrong side moves; one on no side is dropped. Both flag the report `misplaced`.
 - A claim is cut at CLAIM_WORDS words. One without a digit, of a report that asks for something, is
@@ -111,20 +112,20 @@ CLAMPED: Final = "clamped"
 INVENTED: Final = "invented"
 UNGROUNDED: Final = "ungrounded"
 
-OWNED: Final[Mapping[str, frozenset[str]]] = {
-    "ruling": frozenset({"gate"}),
-    "ordinals": frozenset({"analyst"}),
-    "horizon": frozenset({"arbiter", *OPINIONS}),
-    "risks": frozenset(RISKS_KEPT),
-    "winner": frozenset({"arbiter", "judge"}),
-    "weights": frozenset({"arbiter"}),
-    **dict.fromkeys(("horizon_bars", "declined", "decline_code"), frozenset({"trader"})),
-    "bias": frozenset({"analyst", "reader"}),
-    **dict.fromkeys(("anomaly", "pattern", "levels"), frozenset({"analyst"})),
-    **dict.fromkeys(("regime", "budget", "first"), frozenset({"reader"})),
-    **dict.fromkeys(("counter", "win_share", "close"), frozenset({"judge"})),
+OWN: Final[Mapping[str, frozenset[str]]] = {
+    kind: frozenset(names.split())
+    for kind, names in (
+        ("gate", "ruling"),
+        ("analyst", "ordinals horizon bias anomaly pattern levels"),
+        ("researcher", "horizon risks"),
+        ("arbiter", "horizon winner weights"),
+        ("judge", "horizon winner counter win_share close"),
+        ("reader", "regime budget first bias"),
+        ("trader", "risks horizon_bars declined decline_code"),
+    )
 }
-"""Fields of a report that some kinds of agents alone fill, and these kinds."""
+"""Kinds of agents, and the fields of a report that they fill and others do not."""
+OWNED: Final = frozenset().union(*OWN.values())
 
 REQUIRED: Final[Mapping[str, tuple[str, ...]]] = {
     "gate": ("ruling",),
@@ -367,8 +368,8 @@ def _argued(fields: dict[str, Any], role: Role, features: Features) -> AgentRepo
     points_for, points_against = (
         tuple(point.point() for point in fields[name]) for name in ("points_for", "points_against")
     )
-    cited = (*fields["points_for"], *fields["points_against"], *fields["evidence"])
-    facts = tuple(citation.fact() for citation in cited)
+    argued = (Evidence(point.id, point.value) for point in (*points_for, *points_against))
+    facts = (*argued, *(citation.fact() for citation in fields["evidence"]))
     # Torra's own flags change what a report weighs: a model may not set them.
     named = [flag for flag in fields.get("flags", ()) if flag.strip() and flag not in OWN_FLAGS]
     flags = [flag[:LINE_KEPT] for flag in named[:FLAGS_KEPT]]
@@ -380,7 +381,7 @@ def _argued(fields: dict[str, Any], role: Role, features: Features) -> AgentRepo
     if fields.get("abstained"):
         reason = fields["abstain_reason"][:LINE_KEPT] or "no reason given"
         drawn = AgentReport.abstain(role.id, reason)
-        return _within_role(replace(drawn, **kept, flags=tuple(flags)), role, features)
+        return within_role(replace(drawn, **kept, flags=tuple(flags)), role, features)
     # All citations are checked, before the record keeps only the first.
     cites = "adjustments" not in fields or any(value is not None for value in moves.values())
     if not (grounded(facts, features) and (facts or not cites)):
@@ -401,7 +402,7 @@ def _argued(fields: dict[str, Any], role: Role, features: Features) -> AgentRepo
         points_against=points_against,
         **own,
     )
-    report = _within_role(drawn, role, features, argued=True)
+    report = within_role(drawn, role, features, argued=True)
     if "rebuttals" not in fields:
         return report
     answers = [answer.rebuttal() for answer in fields["rebuttals"]]
@@ -442,7 +443,7 @@ def _ruling(fields: dict[str, Any], role: Role, features: Features) -> AgentRepo
         flags=() if grounded(evidence, features) else (UNGROUNDED,),
         ruling=GateRuling(fields["multiplier"], fields["veto"], reasons, reasoning[:LINE_KEPT]),
     )
-    return _within_role(drawn, role, features)
+    return within_role(drawn, role, features)
 
 
 def scores(reply: Mapping[str, Any]) -> dict[str, float]:
@@ -450,8 +451,6 @@ def scores(reply: Mapping[str, Any]) -> dict[str, float]:
 
     Raises ModelUnavailable("garbage").
     """
-    if not isinstance(reply, Mapping):
-        raise garbage(f"scores are {type(reply).__name__}")
     chart = parse_as(ScoresReply, reply)
     return {vector: between(getattr(chart, vector).score, -1.0, 1.0) for vector in VECTORS}
 
@@ -462,8 +461,9 @@ def review(reply: Mapping[str, Any]) -> tuple[str, str, str]:
     torra.lessons.checked_words says which of it is kept. Raises ModelUnavailable("garbage").
     """
     words = parse_as(ReviewReply, reply)
-    setup, outcome, rule = words.setup, words.outcome, words.rule
-    return setup[:REASONING_KEPT], outcome[:REASONING_KEPT], rule[:REASONING_KEPT]
+    texts = (words.setup, words.outcome, words.rule)
+    setup, outcome, rule = (text[:REASONING_KEPT] for text in texts)
+    return setup, outcome, rule
 
 
 R = TypeVar("R", bound=Reply)
@@ -477,9 +477,8 @@ def parse_as(model: type[R], reply: Mapping[str, Any]) -> R:
     except ValidationError as error:
         # This text goes to logs and pages, so nothing that a model wrote may be in it.
         first = error.errors(include_url=False, include_context=False, include_input=False)[0]
-        fault = first["type"].replace("dict_type", "model_type")  # an object is one or the other
-        raise garbage(f"{'.'.join(map(str, first['loc']))}: {fault}") from None
-    except OverflowError as error:
+        raise garbage(f"{'.'.join(map(str, first['loc']))}: {first['type']}") from None
+    except (OverflowError, TypeError, ValueError) as error:
         raise garbage(type(error).__name__) from None
 
 
@@ -489,7 +488,7 @@ def schema(shape: str) -> Mapping[str, Any]:
 
     Every field is required, no other key allowed, references are put in their place, titles and
     descriptions left out. There are no ranges: the servers of three vendors treat those
-    differently, and `enforce_role` bounds every number.
+    differently, and `within_role` bounds every number.
     """
     drawn = SHAPES[shape].model_json_schema()
     return _plain(drawn, drawn.get("$defs", {}))
@@ -562,8 +561,13 @@ def enforce_role(report: object, role: Role, features: Features) -> AgentReport:
         place = ".".join(map(str, error.errors(include_input=False)[0]["loc"]))
         detail = f"{role.id} returned no report but {type(report).__name__}"
         raise garbage(f"{detail}: {place}" if place else detail) from None
-    argues = drawn.points_for or drawn.points_against or drawn.claim
-    return _within_role(drawn, role, features, argued=bool(argues) and not drawn.abstained)
+    points_for, points_against = (
+        tuple(p._replace(says=one_line(p.says), why=one_line(p.why)) for p in points)
+        for points in (drawn.points_for, drawn.points_against)
+    )
+    drawn = replace(drawn, points_for=points_for, points_against=points_against)
+    argues = bool(points_for or points_against or drawn.claim)
+    return within_role(drawn, role, features, argued=argues and not drawn.abstained)
 
 
 def _frozen(value: Any) -> Any:
@@ -576,7 +580,7 @@ def _frozen(value: Any) -> Any:
     return tuple(map(_frozen, value)) if isinstance(value, list) else value
 
 
-def _within_role(
+def within_role(
     drawn: AgentReport, role: Role, features: Features, *, argued: bool = False
 ) -> AgentReport:
     """Return a well-formed report within its role; what it names must be in the evidence."""
@@ -624,8 +628,8 @@ def _moves(drawn: AgentReport, role: Role) -> tuple[dict[str, float | None], dic
 def _owned(drawn: AgentReport, kind: str, flags: dict[str, None]) -> dict[str, Any]:
     """Return the fields that only some kinds of agents fill, as they are kept of this kind."""
     kept: dict[str, Any] = {}
-    for name, kinds in OWNED.items():
-        if kind not in kinds:
+    for name in OWNED:
+        if name not in OWN.get(kind, ()):
             kept[name] = EMPTY[name]
         elif name in LIMITS:
             value = getattr(drawn, name)
@@ -678,11 +682,9 @@ def _argument(
 ) -> dict[str, Any]:
     """Return the claim of a report, cut, and its points on their own sides."""
     side, claim = _side(drawn, role, features, moves), claim_of(drawn.claim)
-    given_for, given_against = (
-        [point._replace(says=one_line(point.says), why=one_line(point.why)) for point in points]
-        for points in (drawn.points_for, drawn.points_against)
+    points_for, points_against, misplaced = sort_points(
+        side, drawn.points_for, drawn.points_against, features
     )
-    points_for, points_against, misplaced = sort_points(side, given_for, given_against, features)
     if misplaced:
         flags["misplaced"] = None
     asks = any(moves.values()) or (side and role.kind not in OPINIONS)

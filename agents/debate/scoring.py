@@ -159,6 +159,8 @@ UNHELD_RAW: Final = CONFIDENCE_WEIGHT["low"] * UNGROUNDED_WEIGHT
 
 def plain(value: Any) -> Any:
     """Return a value as JSON has it: rows by their fields, tuples as lists."""
+    if value is None or isinstance(value, str | int | float):
+        return value
     if hasattr(value, "_asdict"):
         value = value._asdict()
     elif is_dataclass(value):
@@ -323,7 +325,7 @@ def panel_of(
 def opposed(answers: Iterable[CountedReport], weights: Mapping[str, float] = EMPTY) -> bool:
     """Return whether opinions push both ways."""
     steps = pushes(answers, weights, EMPTY).values()
-    return any(step > 0 for step in steps) and any(step < 0 for step in steps)
+    return min(steps, default=0) < 0 < max(steps, default=0)
 
 
 def has_quorum(reports: int, seats: int, quorum: int) -> bool:

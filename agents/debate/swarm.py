@@ -412,8 +412,7 @@ def as_features(made: Board, as_of: str, anomalies: str = "") -> dict[str, Featu
         "long": float(sides["LONG"]),
         "short": float(sides["SHORT"]),
         "neutral": float(sides["NONE"]),
-        "agreed_long": float(len(made.agreed.get("LONG", ()))),
-        "agreed_short": float(len(made.agreed.get("SHORT", ()))),
+        **{f"agreed_{side.lower()}": float(len(made.agreed.get(side, ()))) for side in ORDERS},
         "conflicts": float(len(made.conflicts)),
         "regime_note": made.note or "unknown",
     }

@@ -6,12 +6,12 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, Final
 
-from agent_config import JUDGE_ID, MANAGER_ID, MODES
-from agents.contracts import VECTORS, AgentReport, DebateContext, Feature, Role
+from agent_config import JUDGE_ID, MANAGER_ID
+from agents.contracts import AgentReport, DebateContext, Feature, Role
 from agents.evidence import missing, with_scores
 from agents.registry import AGENTS
 from tests.cases import cases
-from tests.doubles.scripted import SWARM_FEATURES, Scripted, context, debate, settings
+from tests.doubles.scripted import SWARM_FEATURES, context
 from torra.config import ROOT
 from torra.evidence.news_digest import NewsStatus
 
@@ -83,16 +83,6 @@ def test_who_judges_needs_somebody_to_judge_and_the_gate_nothing() -> None:
         assert bool(asked) == (role == "risk_gate")
         told = page.partition(f"### `{role}`")[2].partition("it abstains: ")[2].splitlines()[0]
         assert (told == "never") is bool(asked), told
-
-
-def test_a_news_agent_without_a_headline_costs_the_desk_nothing() -> None:
-    """The scores are those of a desk that has no news agent."""
-    without = tuple(role for role in MODES["full"].seats if role != "news")
-    desks = (settings(mode="full", second_look="never"),
-             settings(active_agents=without, second_look="never"))  # fmt: skip
-    silent, absent = (debate(Scripted(), about=bereft("news"), config=desk) for desk in desks)
-    assert (silent.adjustments, silent.ruling) == (absent.adjustments, absent.ruling)
-    assert [silent.scores[name] for name in VECTORS] == [absent.scores[name] for name in VECTORS]
 
 
 @cases("status", NewsStatus)

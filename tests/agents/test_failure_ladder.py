@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
+from typing import Any, Final
 
 import pytest
 
-from agent_config import MODES
-from agent_framework import l1_only_record
-from agents.contracts import SIDES, VECTORS, ModelUnavailable, SourceType
+from agent_config import CAPS, MODES, OUTPUT_TOKENS
+from agents.contracts import (
+    SIDES,
+    VECTORS,
+    CallBound,
+    Completion,
+    ModelUnavailable,
+    Request,
+    SourceType,
+)
+from agents.debate.deliberation import Deliberation
 from agents.registry import AGENTS, Agent
 from tests.cases import cases
 from tests.doubles.scripted import (
@@ -20,6 +29,7 @@ from tests.doubles.scripted import (
     chart,
     context,
     debate,
+    honest,
     report,
     reporting,
     settings,
@@ -85,18 +95,6 @@ def test_a_sole_answer_is_used_alone_within_its_bound(agent: str, value: float) 
     bound = 0.3 if agent == "technical" else 0.15
     assert record.source_type is SourceType.AGENT_PARTIAL
     assert record.adjustments["momentum"] == pytest.approx(0.75 * min(value, bound) * way)
-
-
-RULE_VETO = {"market.spread_atr": 0.2}
-
-
-@pytest.mark.parametrize("source", [SourceType.AGENT_SKIPPED, SourceType.L1_ONLY])
-def test_a_tick_without_a_debate_has_l1_and_the_rules(source: SourceType) -> None:
-    about = context(features=RULE_VETO)
-    record = l1_only_record(about, settings(), source)
-    assert (record.source_type, record.veto, record.calls) == (source, True, ())
-    assert {v: record.scores[v]["score"] for v in VECTORS} == dict(about.scores)
-    assert record.scores.keys() == debate(Scripted()).scores.keys()
 
 
 # --- what may be spent --------------------------------------------
@@ -193,6 +191,111 @@ def test_retries_stay_under_the_cap_and_leave_the_gate_its_request() -> None:
     debate(provider, agents=agents, config=config)
     assert len(provider.requests) == 14
     assert provider.requests[-1].role.id == "risk_gate"
+
+
+# --- replies that were cut off --------------------------------------------
+
+ROLE: Final = "technical"
+MOST: Final = CAPS["output_tokens"][1]
+
+
+def cut(request: Request) -> Completion:
+    """Return a reply that ended at its output limit."""
+    text = json.dumps(honest(request))
+    tokens = request.max_output_tokens
+    return Completion(text[:-20], "m", "scripted", 1000, tokens, 0.001, stop_reason="length")
+
+
+class Grants:
+    """Grants every stage, and of what is asked for within one what it is told to."""
+
+    def __init__(self, within: Callable[[], object] = lambda: True) -> None:
+        self.within = within
+        self.asked: list[tuple[str, CallBound]] = []
+
+    def __call__(self, stage: str, bounds: tuple[CallBound, ...]) -> Any:
+        if all(bound.attempt == 1 for bound in bounds):
+            return True
+        self.asked += [(stage, bound) for bound in bounds]
+        return self.within()
+
+
+def told(provider: Scripted, grants: Any = None, **how: Any) -> Deliberation:
+    return debate(provider, reserve=grants, **how)
+
+
+def limits(provider: Scripted, role: str = ROLE) -> list[int]:
+    return [request.max_output_tokens for request in provider.asked(role)]
+
+
+def test_it_is_asked_again_with_twice_the_output() -> None:
+    provider, grants = Scripted({ROLE: [cut, honest]}), Grants()
+    record = told(provider, grants)
+    usual = OUTPUT_TOKENS["quick"]
+    assert limits(provider) == [usual, 2 * usual] and ROLE not in record.failures
+    first, second = (call for call in record.calls if call.role_id == ROLE)
+    assert (first.status, first.detail, first.stop_reason) == ("garbage", "length", "length")
+    assert (second.status, second.attempt) == ("ok", 2)
+    ((stage, bound),) = grants.asked
+    assert stage == "analysts"
+    assert (bound.role_id, bound.attempt, bound.requests) == (ROLE, 2, 1)
+    assert bound.output_tokens == 2 * usual
+    assert provider.requests[0].user == provider.asked(ROLE)[1].user
+
+
+def test_it_is_asked_once_more_and_not_twice() -> None:
+    provider, grants = Scripted({ROLE: [cut, cut, honest]}), Grants()
+    record = told(provider, grants)
+    assert len(limits(provider)) == 2 and record.failures[ROLE] == "garbage"
+    assert len(grants.asked) == 1
+
+
+@cases(
+    ("cap", "sent"),
+    [(200, [200, 400]), (3_999, [3_999, 7_998]), (5_000, [5_000, MOST]), (MOST, [MOST])],
+)
+def test_the_output_is_never_above_the_largest_cap(cap: int, sent: list[int]) -> None:
+    provider, grants = Scripted({ROLE: [cut, honest]}), Grants()
+    record = told(provider, grants, config=settings(role_caps={ROLE: {"output_tokens": cap}}))
+    assert limits(provider) == sent
+    assert (ROLE in record.failures) == (len(sent) == 1), "at the largest there is nothing to gain"
+    assert len(grants.asked) == len(sent) - 1
+
+
+def raises(error: BaseException) -> Callable[[], object]:
+    def within() -> object:
+        raise error
+
+    return within
+
+
+REFUSALS: Final[dict[str, Callable[[], object]]] = {
+    "no room": lambda: False,
+    "another value": lambda: 1,
+    "a failure": raises(OSError("locked")),
+    "a refusal": raises(ModelUnavailable("budget")),
+}
+
+
+@cases("how", REFUSALS)
+def test_without_leave_it_is_not_asked_again(how: str) -> None:
+    provider, grants = Scripted({ROLE: [cut, honest]}), Grants(REFUSALS[how])
+    record = told(provider, grants)
+    assert len(limits(provider)) == 1 and len(grants.asked) == 1
+    assert record.failures == {ROLE: "garbage"}
+    (call,) = (call for call in record.calls if call.role_id == ROLE)
+    assert call.detail == "length"
+
+
+def test_where_nothing_is_reserved_it_is_asked_again() -> None:
+    provider = Scripted({ROLE: [cut, honest]})
+    assert told(provider).failures == {} and len(limits(provider)) == 2
+
+
+def test_another_failure_is_asked_again_with_the_same_output() -> None:
+    provider, grants = Scripted({ROLE: ["no JSON", honest]}), Grants()
+    assert told(provider, grants).failures == {}
+    assert limits(provider) == [OUTPUT_TOKENS["quick"]] * 2 and grants.asked == []
 
 
 # --- rounds --------------------------------------------

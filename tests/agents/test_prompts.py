@@ -271,8 +271,9 @@ def ask_trader(provider: Scripted, about: DebateContext, reports: tuple[AgentRep
         monotonic=time.monotonic,
         deadline=time.monotonic() + AMPLE,
     )
-    assert asked.report is not None and (asked.failure, asked.report.flags) == ("", ())
-    assert asked.report.horizon_bars == 16
+    told = asked.report_of("trader")
+    assert told is not None and (asked.failures, told.flags) == ({}, ())
+    assert told.horizon_bars == 16
 
 
 CHARACTERS = {"budget": 20_000, "full": 44_000}

@@ -26,7 +26,6 @@ from agents.contracts import (
     GateRuling,
     ModelUnavailable,
     Point,
-    Rebuttal,
     Role,
     Shape,
 )
@@ -65,7 +64,6 @@ def a_case(**changes: Any) -> dict[str, Any]:
 POINT: dict[str, Any] = {
     "id": "technical.rsi14", "value": 61.2, "says": "RSI stands at 61", "why": "so buyers lead",
 }  # fmt: skip
-RUSSIAN = POINT | {"says": "RSI выше 60", "why": ""}
 REBUTTAL: dict[str, Any] = {
     "id": "technical.rsi14", "value": 61.2, "says": "RSI is not stretched yet.", "grants": False,
 }  # fmt: skip
@@ -256,19 +254,12 @@ def test_a_vector_outside_the_focus_is_dropped_and_flagged() -> None:
         ([("technical.rsi14", 61.2)], True),
         ([("technical.rsi14", 61.8)], True),
         ([("technical.rsi14", 61.82)], False),
-        ([("technical.rsi14", 60.6)], True),
-        ([("technical.rsi14", 60.5)], False),
-        ([("technical.rsi14", -61.2)], False),
         ([("technical.rsi14", "61.2")], False),
-        ([("technical.rsi14", None)], False),
         ([("technical.rsi", 61.2)], False),
-        ([("technical.kijun", 1.0)], False),
         ([("technical.kijun", None)], False),
-        ([("memory.losing_streak", 0)], True),
         ([("memory.losing_streak", 0.001)], False),
         ([("market.session", "LONDON")], True),
         ([("market.session", "NEW_YORK")], False),
-        ([("market.session", 1)], False),
         ([("technical.rsi14", 61.2), ("technical.adx14", 99)], False),
         ([("technical.rsi14", 61.2)] * 60 + [("nothing", 1)], False),
         ([], False),
@@ -338,29 +329,18 @@ def test_a_number_within_its_role_is_a_float_with_its_sign(number: float) -> Non
         a_report(adjustments=None),
         a_report(confidence="sure"),
         a_report(abstained="no"),
-        a_report(abstained=None),
         a_report(evidence=(Evidence(cast(str, []), 1.0),)),
-        a_report(evidence=(Evidence("technical.rsi14", cast(str, {})),)),
         a_report(evidence=(Evidence("technical.rsi14", True),)),
-        a_report(confidence=["high"]),
         a_report(flags=(1,)),
-        a_report(key_points=7),
-        a_report(claim=None),
         a_report(points_for=("RSI",)),
-        a_report(points_for=(Point(cast(str, 1), "technical.rsi14", 61.2),)),
         a_report(points_for=(Point("RSI", "technical.rsi14", True),)),
         a_report(rebuttals=(Point("RSI", "technical.rsi14", 61.2),)),
-        a_report(rebuttals=(Rebuttal("RSI", "technical.rsi14", 61.2, cast(bool, 1)),)),
         a_report(reasoning=b"x"),
-        a_report(evidence=("technical.rsi14",)),
         a_report(value=float("nan")),
         a_report(value=cast(float, "0.1")),
         a_report(value=True),
-        a_report(falsifiers=(1,)),
         a_report(falsifiers=7),
-        a_report(ordinals=None),
         a_report(ordinals={"trend": 0.5}),
-        a_report(ordinals={"trend": True}),
     ],
     ids=repr,
 )
@@ -406,20 +386,6 @@ def test_the_reply_schemas_are_the_models_and_suit_every_vendor(shape: Shape) ->
     assert list(drawn["properties"]) == list(model.model_fields)
     assert model.model_config["strict"] and model.model_config["frozen"]
     assert not model.model_config["allow_inf_nan"]
-
-
-@pytest.mark.parametrize(
-    "changes",
-    [
-        {"claim": "动量与趋势一致,RSI 61。", "flags": ["成交量低"]},
-        {"claim": "Импульс и тренд согласны, RSI 61", "points_for": [RUSSIAN] * 3},
-    ],
-)
-def test_prose_in_another_language_is_prose(changes: dict[str, Any]) -> None:
-    told = read(report(**changes))
-    assert told.claim == changes["claim"]
-    assert told.flags == tuple(changes.get("flags", ()))
-    assert set(told.adjustments.values()) == {0.1}
 
 
 def test_a_key_that_nobody_asked_for_is_passed_over() -> None:
