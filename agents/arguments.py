@@ -25,7 +25,7 @@ from agent_config import FOCUS_WEIGHT
 
 from .contracts import SCORE_DECIMALS, SIDES, AgentReport, Falsifier, Feature, Focus, Point, Role
 from .evidence import citation_holds
-from .features import name_of, number, reading_of, sides
+from .features import Features, name_of, number, reading_of, sides
 
 CLAIM_WORDS: Final = 25
 """Most words of a claim; what is longer is cut."""
@@ -81,7 +81,7 @@ def sort_points(
     side: int,
     points_for: Iterable[Point],
     points_against: Iterable[Point],
-    features: Mapping[str, Feature],
+    features: Features,
 ) -> tuple[tuple[Point, ...], tuple[Point, ...], bool]:
     """Return the points for and against a side, those in place first, and whether any was not."""
     kept: dict[int, list[Point]] = {1: [], -1: []}
@@ -119,7 +119,7 @@ def flag_repeated_claims(reports: Iterable[AgentReport]) -> tuple[AgentReport, .
 
 
 def pending_falsifiers(
-    falsifiers: Iterable[Falsifier], side: int, features: Mapping[str, Feature]
+    falsifiers: Iterable[Falsifier], side: int, features: Features
 ) -> list[Falsifier]:
     """Return the falsifiers of a side that may still come; none can be judged without a close."""
     close, atr = number(features, CLOSE), number(features, ATR)
@@ -137,7 +137,7 @@ def pending_falsifiers(
     return pending
 
 
-def falsifier_text(falsifier: Falsifier, features: Mapping[str, Feature]) -> str:
+def falsifier_text(falsifier: Falsifier, features: Features) -> str:
     """Return a falsifier in words."""
     price = format_price(falsifier.level, features)
     bars = "bar" if falsifier.bars == 1 else f"{falsifier.bars} bars"
@@ -145,12 +145,12 @@ def falsifier_text(falsifier: Falsifier, features: Mapping[str, Feature]) -> str
     return f"a close {falsifier.close} {price}{named}, in the next {bars}"
 
 
-def format_price(price: float, features: Mapping[str, Feature]) -> str:
+def format_price(price: float, features: Features) -> str:
     """Return a price with the decimals of the symbol; eight digits where these are not known."""
     return format(price, _price_form(features))
 
 
-def _price_form(features: Mapping[str, Feature]) -> str:
+def _price_form(features: Features) -> str:
     quoted, atr = features.get(CLOSE), number(features, ATR)
     decimals = None if quoted is None else quoted.decimals
     if decimals is None:
@@ -161,7 +161,7 @@ def _price_form(features: Mapping[str, Feature]) -> str:
     return f",.{min(decimals, max(0, decimals - 2, fine))}f"
 
 
-def _reworded(point: Point, side: int, feature: Feature, features: Mapping[str, Feature]) -> Point:
+def _reworded(point: Point, side: int, feature: Feature, features: Features) -> Point:
     """Return a point as the fact that it cites and what the registry says that this means."""
     value, name = feature.value, name_of(point.id)
     if isinstance(value, str):

@@ -14,7 +14,7 @@ from typing import Final
 from agent_config import CONFIDENCE_WEIGHT, GROUNDING_TOLERANCE, UNGROUNDED_WEIGHT
 
 from .contracts import VECTORS, AgentReport, DebateContext, Evidence, Feature, Role
-from .features import rows_of
+from .features import Features, rows_of
 
 SURROUNDINGS: Final = (
     "market.regime",
@@ -129,7 +129,7 @@ def named(
     )
 
 
-def grounded(evidence: Iterable[Evidence], features: Mapping[str, Feature]) -> bool:
+def grounded(evidence: Iterable[Evidence], features: Features) -> bool:
     """Return whether every citation names a feature and its value, numbers within 1 %."""
     return all(citation_holds(features.get(name), value) for name, value in evidence)
 
@@ -158,7 +158,7 @@ def trust(report: AgentReport) -> float:
     return weight
 
 
-def with_scores(features: Mapping[str, Feature], context: DebateContext) -> dict[str, Feature]:
+def with_scores(features: Features, context: DebateContext) -> dict[str, Feature]:
     """Return the features with the four scores among them, so that there is always one to cite."""
     scores = {
         name: Feature(name, context.scores[vector], "", context.as_of)
@@ -171,7 +171,7 @@ def _label(block: str, column: str = "label") -> str:
     return BLOCKS.get(block, {}).get(column) or block
 
 
-def _why(blocks: Iterable[str], features: Mapping[str, Feature]) -> str:
+def _why(blocks: Iterable[str], features: Features) -> str:
     """Return the words of the sources of some blocks, where they explain that nothing is there."""
     wrong = {
         block: str(source.value)

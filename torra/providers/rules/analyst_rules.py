@@ -132,8 +132,7 @@ def researcher(request: Request) -> Reply:
     view, side = SeatView(request), SIDES[request.role.id]
     cases = {vector: _case(view, vector, side) for vector in view.signals}
     own = {vector: towards(view, side, case) for vector, case in cases.items()}
-    rival = view.cases.get(-side)
-    other = rival.report.adjustments if rival else {}
+    other = view.cases[-side].report.adjustments
     moves = {vector: _conceded(value, other.get(vector), side) for vector, value in own.items()}
     argument = argue(view, moves, side, given_up=any(own.values())) if moves else NOTHING
     sure = any(moves.values()) and level(sum(cases.values()) / len(cases), CONVICTION)

@@ -382,11 +382,11 @@ def _backers(view: SeatView, side: int, *, alone: bool) -> str:
 
 def _answers(view: SeatView, side: int) -> list[RuleArgument]:
     """Return the answer to the other side's strongest point, if its case can be read already."""
-    rival = view.cases.get(-side)
+    rival = view.cases[-side].report
     # without a case, what it cites is not its own
-    if rival is None or not rival.report.evidence or not any(rival.report.adjustments.values()):
+    if not (rival.evidence and any(rival.adjustments.values())):
         return []
-    cited = rival.report.evidence[0].id
+    cited = rival.evidence[0].id
     # what the point itself is about, before what it reads besides
     strongest = max(
         (s for s in view.all() if s.lean and cited in s.reads and _is_clear(s)),

@@ -135,6 +135,10 @@ class Peer(NamedTuple):
     push: float
 
 
+NOBODY: Final = Peer(AgentReport(""), 0.0, 0.0)
+"""The case of a researcher that made none: it asks for nothing and cites nothing."""
+
+
 class SeatView:
     """A request as its seat reads it.
 
@@ -142,7 +146,7 @@ class SeatView:
     the seat say of each vector; one without evidence is left out. `gaps`: they are measured from
     the scores, else from 0. `trend` is how much of a trend there is, 0 (range) to 1. `ahead`: the
     reply names the time that it speaks for, as those of a firm and a swarm do. `cases` are those of
-    the researchers by their side, +1 or -1.
+    the researchers by their side, +1 or -1; NOBODY where there is none.
     """
 
     def __init__(self, request: Request) -> None:
@@ -162,10 +166,8 @@ class SeatView:
         ]
         self.analysts = [peer for peer in peers if peer.report.agent_id not in SIDES]
         self.cases = {
-            side: peer
+            side: next((peer for peer in peers if peer.report.agent_id == name), NOBODY)
             for name, side in SIDES.items()
-            for peer in peers
-            if peer.report.agent_id == name
         }
 
     def _read(self, table: Rules) -> dict[str, list[RuleSignal]]:

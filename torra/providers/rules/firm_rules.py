@@ -109,10 +109,7 @@ BUYS: Final = {"BUY": 1, "SELL": -1}
 def arbiter(request: Request) -> Reply:
     """Return the judgement: a winner or none, what each case weighs, and why."""
     view = SeatView(request)
-    cited = {
-        side: [item.id for item in view.cases[side].report.evidence] if side in view.cases else []
-        for side in CASES
-    }
+    cited = {side: [item.id for item in view.cases[side].report.evidence] for side in CASES}
     weights = {side: _weight(view, side) for side in CASES}
     strength = {side: weights[side] * _share(view, side) for side in CASES}
     lead, pushed = strength[1] - strength[-1], view.mean_push()
@@ -146,8 +143,8 @@ def arbiter(request: Request) -> Reply:
 
 def _weight(view: SeatView, side: int) -> float:
     """Return how much of a case holds, 0 to 1."""
-    case = view.cases.get(side)
-    if case is None or not case.push:
+    case = view.cases[side]
+    if not case.push:
         return 0.0
     # The market and the lessons are cited by both sides and speak for neither.
     leans = [
@@ -167,9 +164,7 @@ def _weight(view: SeatView, side: int) -> float:
 
 def _share(view: SeatView, side: int) -> float:
     """Return what a case asks for by its trust, 0 to 1 of what a researcher may."""
-    case = view.cases.get(side)
-    if case is None:
-        return 0.0
+    case = view.cases[side]
     return case.trust * max(0.0, side * case.push) / (RESEARCHER_BOUND * len(VECTORS))
 
 

@@ -28,7 +28,7 @@ from agents.contracts import (
 )
 from agents.swarm.anomalies import TRIAGE
 from torra.providers.rules.argument import DECIMALS, Reply, capital, cite, late_factor
-from torra.providers.rules.engine import EVENT, VOLATILITY, SeatView, linear_factor
+from torra.providers.rules.engine import EVENT, NOBODY, VOLATILITY, SeatView, linear_factor
 
 SPREAD: Final = "spread.last_atr"
 
@@ -139,12 +139,13 @@ def _weakness(view: SeatView) -> RiskFactor | None:
 
     Of the researchers the surer one counts: by office, one of the two has no case.
     """
-    analysts, cases = [peer.trust for peer in view.analysts], list(view.cases.values())
+    analysts = [peer.trust for peer in view.analysts]
+    cases = [case.trust for case in view.cases.values() if case is not NOBODY]
     count = len(view.request.reports)
     if not count:
         return None
     voices = [sum(analysts) / len(analysts)] if analysts else []
-    voices += [max(case.trust for case in cases)] if cases else []
+    voices += [max(cases)] if cases else []
     mean = sum(voices) / len(voices) if voices else 0.0
     words = (
         f"{len(analysts) + len(cases)} of {count} reports scored, with a mean trust of {mean:.2f}, "
