@@ -186,7 +186,8 @@ class LazyFeatures(Mapping[str, Feature]):
         """Return a feature by its id, or `default`; what goes wrong in its block is raised."""
         feature = self._features.get(name)
         if feature is None:
-            values = self._block(name.partition(".")[0])
+            block = name.partition(".")[0]
+            values = self._values.get(block) or self._block(block)
             if name not in values:
                 return default
             feature = self._features[name] = self._feature(name, values[name])
@@ -229,7 +230,10 @@ class LazyFeatures(Mapping[str, Feature]):
             decimals = self._price_decimals
         # A limit is compared with the spread: that one is exact.
         if decimals is not None and name != SPREAD_ATR:
-            value = plain(value, decimals)
+            if type(value) is float and math.isfinite(value):  # nearly every one
+                value = round(value, decimals) + 0.0
+            else:
+                value = plain(value, decimals)
         shown = decimals if isinstance(value, float) else None
         return _new(Feature, (name, value, unit, self._moment, "", shown))
 
@@ -309,12 +313,10 @@ def with_experts_of(bundle: Bundle, **others: Any) -> Bundle:
 
 def plain(value: Any, decimals: int) -> Value:
     """Return a number with so many decimals, a word as it is, None for what is not finite."""
-    if type(value) is not float:  # nearly every one is
-        if value is None or isinstance(value, str):
-            return value
-        value = float(value)
+    if value is None or isinstance(value, str):
+        return value
     # + 0.0: no negative zero in a prompt.
-    return round(value, decimals) + 0.0 if math.isfinite(value) else None
+    return round(float(value), decimals) + 0.0 if math.isfinite(value) else None
 
 
 # --- the blocks -----------------------------------------------------------------------------------
