@@ -380,11 +380,12 @@ def _anomalies(range_atr: float | None, inputs: EvidenceInputs) -> dict[str, boo
         bar_anomalies.RANGE: range_atr,
         bar_anomalies.VOLUME: inputs.row["volume_ratio"],
     }
-    shown = {
-        name: plain(values.get(name), ROWS[name].decimals or 0) for name in bar_anomalies.READS
-    }
     return bar_anomalies.anomalies(
-        {name: value for name, value in shown.items() if not isinstance(value, str)}
+        {
+            name: value
+            for name in bar_anomalies.READS
+            if not isinstance(value := plain(values.get(name), ROWS[name].decimals or 0), str)
+        }
     )
 
 
