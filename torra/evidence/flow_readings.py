@@ -136,13 +136,17 @@ def read(
         "flow.up_share": _share(row.up, row.up + row.down),
         "flow.spread_mean_atr": in_atr(row.spread_mean),
         "flow.spread_widest_atr": in_atr(row.spread_widest),
-        "flow.book_levels": row.levels,
+        "flow.book_levels": _number(row.levels),
         "flow.book_imbalance": row.imbalance,
         "flow.slippage_atr": in_atr(row.slippage),
-        "flow.book_events": row.events,
+        "flow.book_events": _number(row.events),
     }
     value = SeriesValue(float(row.ticks), row.bar_time, close, then.source)
     return OutsideView(numbers | delta, {BLOCK: str(NewsStatus.AVAILABLE)}, {BLOCK: value})
+
+
+def _number(count: int | None) -> float | None:
+    return None if count is None else float(count)
 
 
 def _share(part: int, whole: int) -> float | None:
