@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import numpy as np
 import pytest
 
 from agents.contracts import PATTERNS
-from tests.worlds.expert_paths import REACH, bars, path
+from tests.worlds.expert_paths import REACH, bars, path, with_close
 from torra.evidence.chart_patterns import MIRROR, UPWARD, find
-from torra.evidence.expert_bars import ExpertBars
 
 MADE: dict[str, tuple[float, ...]] = {
     "double_top": (100.0, 110.0, 106.0, 110.2, 107.0),
@@ -19,13 +17,7 @@ MADE: dict[str, tuple[float, ...]] = {
 }
 """Turns of each pattern before its line is crossed."""
 
-DONE: dict[str, float] = {
-    "double_top": 105.0,
-    "head_shoulders": 105.0,
-    "bull_flag": 113.0,
-    "ascending_triangle": 111.0,
-    "rising_wedge": 107.5,
-}
+DONE = dict(zip(MADE, (105.0, 105.0, 113.0, 111.0, 107.5), strict=True))
 """A last close beyond the line of each."""
 
 MISSED: list[tuple[str, tuple[float, ...]]] = [
@@ -42,12 +34,6 @@ MISSED: list[tuple[str, tuple[float, ...]]] = [
     ("rising_wedge", (100.0, 110.0, 104.0, 111.5, 103.5, 110.5)),
 ]
 """Turns that miss a part of the rule."""
-
-
-def with_close(made: ExpertBars, close: float) -> ExpertBars:
-    added = (close + REACH, close - REACH, close, 100.0)
-    columns = (np.append(a, b) for a, b in zip(made[:4], added, strict=True))
-    return ExpertBars(*columns, made.atr)  # type: ignore[call-arg, arg-type]
 
 
 def test_every_pattern_that_may_be_named_has_a_rule() -> None:

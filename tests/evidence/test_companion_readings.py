@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from torra.clock import EPOCH, duration
+from torra.clock import EPOCH
 from torra.evidence.companion_readings import (
     CHANGES,
     CORRELATED,
@@ -113,14 +113,3 @@ def test_what_is_late_or_stale_or_not_there_is_none_and_says_why() -> None:
     none = {name: bars[name] for name in ("late", "missing")}
     assert read(none, "H1", as_of, market).statuses["companion"] == "late, missing"
     assert read({}, "H1", as_of, market) == OutsideView()
-
-
-@pytest.mark.parametrize("timeframe", ["M15", "H4"])
-def test_the_timeframe_says_when_a_bar_closes(timeframe: str) -> None:
-    step = duration(timeframe)
-    times = opened(150, step=step)
-    found = read(
-        {"x": CompanionBars("X", times, walk(150, 2))}, timeframe, at(times, 149, step),
-        view(times, walk(150, 1)),
-    )  # fmt: skip
-    assert found.statuses == {"companion": "available"}

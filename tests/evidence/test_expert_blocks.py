@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from agents.features import FEATURES, sides
+from agents.features import FEATURES
 from technical_calculator import HISTORY, WARM_UP, score_frame
 from tests.evidence.test_feature_bundle import OPENED, bundle, last_bars, made_row, values
 from tests.evidence.test_look_ahead import with_spreads
@@ -185,15 +185,6 @@ def upside_down(told: Mapping[str, Any]) -> dict[str, Any]:
     place = swapped["geometry.channel_place"]
     swapped["geometry.channel_place"] = None if place is None else 1.0 - place
     return swapped
-
-
-def test_each_side_is_called_what_its_mirror_image_is_turned_round() -> None:
-    """A feature that leans up leans down in its place of the turned market."""
-    made = bundle(bars=last_bars(300), experts=True).features
-    for one, other in PAIRS:
-        told = [{**made, name: made[name].__class__(name, 1.0)} for name in (one, other)]
-        leans = [sides(name, about) for name, about in zip((one, other), told, strict=True)]
-        assert sorted(-side for side in leans[0]) == sorted(leans[1])
 
 
 def test_fewer_bars_than_a_warm_up_say_nothing() -> None:

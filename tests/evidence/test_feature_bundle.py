@@ -118,44 +118,35 @@ def values(made: Bundle) -> dict[str, Any]:
     return {name: feature.value for name, feature in made.features.items()}
 
 
-EXPECTED = {
-    *(
-        name
-        for block in (
-            *(*ROW_BLOCKS, "forecast", "market", "spread", "memory", "events", "news"),
-            *("sentiment", "fundamentals"),
-        )
-        for name in ids_of(block)
-        if name != "market.triage_unknown"
-    ),
-    *(f"source.{name}" for name in ("news", "events", "fundamentals", *BLOCKS)),
-    *(f"source.events_{name}_min" for name in ("ahead", "behind")),
-}
-FED = ("events.", "news.", "sentiment.", "fundamentals.", "source.events_", "spread.")
-"""Blocks that are fed from outside, or from the bars behind the row."""
-
-
-def test_the_ids_are_those_that_other_parts_cite() -> None:
-    made = bundle()
-    assert set(made.features) == EXPECTED
-    assert all(name == feature.id for name, feature in made.features.items())
-    assert {feature.as_of for feature in made.features.values()} == {iso(CLOSED)}
+def test_the_ids_are_those_of_the_registry() -> None:
+    made = bundle(bars=last_bars(300), experts=True).features
+    ids = {name for feature in made.values() for name in ids_of(feature.block)}
+    assert ids - {"source.companion", "source.flow"} == {*made}
+    assert all(name == feature.id for name, feature in made.items())
+    assert {feature.as_of for feature in made.values()} == {iso(CLOSED)}
 
 
 def test_what_is_not_known_is_no_guess() -> None:
     found = values(bundle(memory={}))
-    unknown = {name for name in found if found[name] is None}
-    odd = ("market.range_atr", "market.triage", "market.session", "market.day_of_week")
-    fed = {name for name in unknown if name.startswith(FED)}
-    assert unknown - fed == {*odd, *ids_of("memory")}
-    assert {name: found[name] for name in EXPECTED - fed if name.startswith(FED)} == dict.fromkeys(
-        (f"{block}.available" for block in ("events", "news", "fundamentals", "spread")), 0
-    ) | {"sentiment.positioning_available": 0}
+    known = {name: value for name, value in found.items() if value is not None}
+    fed = ("events", "news", "sentiment", "fundamentals", "spread", "memory")
     sources = ("news", "events", "fundamentals", *BLOCKS)
-    assert {found[f"source.{name}"] for name in sources} == {"off"}
-    assert values(bundle(memory={"sentiment_trend": []}))["memory.consensus_last"] is None
+    assert {name: known[name] for name in known if name.startswith((*fed, "source"))} == {
+        **dict.fromkeys((f"{block}.available" for block in fed if block in AVAILABLE), 0.0),
+        "sentiment.positioning_available": 0.0,
+        **{f"source.{name}": "off" for name in sources},
+    }
+    odd = ("range_atr", "triage", "session", "day_of_week")
+    assert {n for n in found if n.startswith(ROWS_OF) and n not in known} == {
+        f"market.{name}" for name in odd
+    }
     odd_row = values(bundle(made_row(support=math.nan, fib_382=math.inf)))
     assert odd_row["technical.support"] is odd_row["technical.fib_382"] is None
+
+
+AVAILABLE = ("events", "news", "fundamentals", "spread")
+ROWS_OF = (*ROW_BLOCKS, "forecast", "market")
+"""Blocks of the row alone, which are always known."""
 
 
 @cases(
@@ -236,19 +227,14 @@ def test_the_gate_compares_the_exact_spread(spread: float, vetoed: bool) -> None
 
 def test_another_forecaster_takes_its_place_and_changes_nothing_else() -> None:
     news = NewsView(NewsStatus.EMPTY)
-    asked: list[Any] = []
 
     def forecaster(row: Any, heard: NewsView) -> dict[str, Any]:
-        asked.append((row["close"], heard))
-        values = (0.123456, math.nan, None)
-        return dict(zip(ids_of("forecast"), values, strict=True))
+        assert (row["close"], heard) == (made_row()["close"], news)
+        return dict(zip(ids_of("forecast"), (0.123456, math.nan, None), strict=True))
 
-    plainly, other = values(bundle(news=news)), values(bundle(news=news, forecaster=forecaster))
-    assert asked == [(made_row()["close"], news)]
-    told = {f"forecast.{name}": value for name, value in zip(
-        ("drift_pct", "low_pct", "high_pct"), (0.1235, None, None), strict=True)}  # fmt: skip
-    assert other == {**plainly, **told}
-    assert list(other) == list(plainly)
+    usual, other = values(bundle(news=news)), values(bundle(news=news, forecaster=forecaster))
+    wanted = zip(ids_of("forecast"), (0.1235, None, None), strict=True)
+    assert list(other.items()) == list((usual | dict(wanted)).items())
 
 
 TOLD = re.compile(r"^\| (\w+ \w+) \| ([\d,]+) \| ([\d.]+) % \| ([\d.]+) % \|$", re.MULTILINE)
@@ -302,9 +288,7 @@ def test_the_regime_is_told_with_what_it_was_read_from() -> None:
     row = made_row(adx14=31.239, plus_di=28.0, minus_di=12.0, volatility_percentile=50.0)
     made = bundle(row)
     assert made.regime.name == made.features["market.regime"].value == "trend_up"
-    assert tuple(made.regime.reads) == REGIME_READS
-    assert all(made.features[name].value == made.regime.reads[name] for name in REGIME_READS)
-    assert made.regime.reads["technical.adx14"] == 31.24
+    assert made.regime.reads == {name: made.features[name].value for name in REGIME_READS}
 
 
 @given(st.integers(0, 10_000), st.booleans())

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
-from fractions import Fraction
 from typing import Any
 
 import pytest
 
 from agents.features import ids_of
-from tests.worlds import flows
 from torra.evidence.flow_readings import (
     DELTA,
     MEAN_BARS,
@@ -104,21 +102,3 @@ def test_why_a_row_is_missing() -> None:
     old = {time: row for time, row in ROWS.items() if time < TIMES[-5]}
     found = [missing(rows, TIMES) for rows in (early, later, old, {})]
     assert found == ["not_yet", "left_out", "stale", "stale"]
-
-
-def test_a_recount_of_many_bars(scaled: Callable[..., int]) -> None:
-    first = datetime(2021, 11, 1, tzinfo=UTC)
-    for number in range(scaled(1000)):
-        times = [first + (number + back) * QUARTER for back in range(MEAN_BARS)]
-        held = {row.bar_time: row for row in flows.rows(times, "M15")}
-        found = read(FlowThen(held), times, times[-1] + QUARTER, 3.0).numbers
-        row = held.get(times[-1])
-        if row is None:
-            assert set(found.values()) == {None}
-            continue
-        moves = row.up + row.down
-        assert found["flow.up_share"] == (row.up / moves if moves else None)
-        assert (found["flow.book_levels"] is None) == (row.levels is None)
-        whole = len(held) == MEAN_BARS
-        ratio = Fraction(row.ticks * MEAN_BARS, sum(one.ticks for one in held.values()))
-        assert found["flow.ticks_ratio"] == (pytest.approx(float(ratio)) if whole else None)

@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -60,19 +61,12 @@ Texts = dict[str, str]
 """Everything that a tick came to, by part, as text that is equal only bit for bit."""
 
 
-class Silent:
-    """A vendor that is never asked."""
-
-    spacing = 1.0
-
-    def topics(self, subject: NewsSubject) -> tuple[str, ...]:
-        return (f"company.{subject.ticker}",)
-
-    def every(self, topic: str) -> float:
-        return 60.0
-
-    def fetch(self, *_: Any) -> Any:
-        raise AssertionError
+SILENT: Any = SimpleNamespace(
+    spacing=1.0,
+    topics=lambda subject: (f"company.{subject.ticker}",),
+    every=lambda _: 60.0,
+)
+"""A vendor that is never asked."""
 
 
 @dataclass(frozen=True)
@@ -168,7 +162,7 @@ def ask(world: World, window: HistoryWindow, at: int) -> Texts:
     as_of = world.closes(at)
     bars = window.bars("M15", as_of)
     collector = Collector(
-        {"finnhub": Silent()},
+        {"finnhub": SILENT},
         {},
         world.database,
         now=lambda: as_of,

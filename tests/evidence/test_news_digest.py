@@ -8,9 +8,10 @@ import re
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from agents.contracts import EVENT_CLASSES
@@ -119,25 +120,6 @@ def test_of_many_headlines_those_published_last_count() -> None:
     assert sorted(kept, key=lambda one: one.id) == sorted(rows[:COUNTED], key=lambda one: one.id)
 
 
-@given(st.integers(0, 10_000))
-@settings(max_examples=60)
-def test_the_order_of_the_items_does_not_matter(seed: int) -> None:
-    chance = random.Random(seed)
-    words = ["gold", "dollar", "rises", "falls", "fed", "again", "late", "big", "1", "2"]
-    rows = [
-        item(
-            " ".join(chance.choices(words, k=chance.randint(1, 7))),
-            chance.choice((0.0, 1.0, 1.0, 2.0, 25.0)),
-            id=f"{number:04d}",
-            score=chance.uniform(-1, 1),
-        )
-        for number in range(chance.randint(0, 30))
-    ]
-    mixed = rows[:]
-    chance.shuffle(mixed)
-    assert seen(mixed) == seen(rows)
-
-
 @given(
     st.lists(
         st.tuples(st.floats(0, 24), st.floats(-1, 1), st.sampled_from(EVENT_CLASSES)), max_size=12
@@ -200,6 +182,8 @@ def test_unique_agrees_with_the_definition(scaled: Scale) -> None:
         ]
         found = {row.id: row for row in rows + variants}
         assert unique(found.values()) == plainly_unique(list(found.values()))
+        # Whatever the order in which they are handed in.
+        assert seen([*found.values()]) == seen([*found.values()][::-1])
 
 
 def test_few_headlines_are_compared(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -208,38 +192,20 @@ def test_few_headlines_are_compared(monkeypatch: pytest.MonkeyPatch) -> None:
     letters = str.maketrans("0123456789", "abcdefghij")
     words = [f"w{n}".translate(letters) for n in range(3000)]
     often = [1 / (n + 1) for n in range(len(words))]
-    rows = [item("Gold " + " ".join(chance.choices(words, often, k=9)), n / 100, id=f"{n:04d}")
-            for n in range(2000)]  # fmt: skip
-    compared = [0]
-
-    def counted(words: frozenset[str], others: frozenset[str]) -> bool:
-        compared[0] += 1
-        return near(words, others)
-
-    near = news_digest._near
-    monkeypatch.setattr(news_digest, "_near", counted)
+    near = Mock(side_effect=news_digest._near)
+    monkeypatch.setattr(news_digest, "_near", near)
+    rows = [item(" ".join(chance.choices(words, often, k=9)), n, id=str(n)) for n in range(2000)]
     assert len(unique(rows)) > 1900
-    assert compared[0] < 20 * len(rows), "every pair would be 1000 a headline"
-    compared[0] = 0
+    assert near.call_count < 20 * len(rows), "every pair would be 1000 a headline"
+    near.reset_mock()
     assert len(unique([item("Gold is up again", n, id=str(n)) for n in range(500)])) == 1
-    assert compared[0] < 1000
-
-
-@cases(
-    ("text", "event"),
-    [
-        ("Company raises guidance for the year", "guidance"),
-        ("Fed lifts interest rates; inflation cools", "macro"),
-        ("OPEC+ cuts output again", "supply"),
-        ("Prefederal sectarian warden", "other"),
-        ("", "other"),
-    ],
-)
-def test_the_class_of_an_event(text: str, event: str) -> None:
-    assert event_class(text) == event
+    assert near.call_count < 1000
 
 
 def test_the_classes_are_those_of_the_contract() -> None:
     assert {*TERMS["event"], "other"} == set(EVENT_CLASSES)
     for name, words in TERMS["event"].items():
         assert event_class(words[0]) == name
+    # Most words win, and they are whole words.
+    assert event_class("Fed lifts interest rates after attack") == "macro"
+    assert event_class("Prefederal sectarian warden") == event_class("") == "other"

@@ -237,7 +237,7 @@ DEBATE: Final[Table] = {
             "a bar without an order book has one of no levels",
             At(
                 "torra.evidence.flow_readings",
-                replace("row.levels", "row.levels or 0"),
+                replace("None if count is None else float(count)", "float(count or 0)"),
             ),
             "test_without_a_book_its_numbers_are_none_and_never_0",
         ),

@@ -19,6 +19,7 @@ is looked at, whatever is handed in. Pure functions; torra.feeds.companions read
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -30,7 +31,7 @@ from numpy.typing import NDArray
 
 from agents.features import ROWS
 from torra.clock import EPOCH, duration
-from torra.evidence.outside_numbers import rank_of
+from torra.evidence.outside_numbers import deviations, rank_of
 from torra.evidence.outside_readings import OutsideView, SeriesValue
 from torra.market.bar_view import BarView
 
@@ -178,10 +179,13 @@ def correlation(
         (logs[pairs + 1] - logs[pairs])
         for logs in (np.log(closes[here]), np.log(own_closes[there]))
     ]
+    xs, ys = (returns.tolist() for returns in moves)
     # Equal numbers have no variance, whatever the rounding of their mean makes of it.
-    if any(np.ptp(returns) == 0.0 for returns in moves):
+    if min(xs) == max(xs) or min(ys) == max(ys):
         return None
-    return float(np.corrcoef(moves)[0, 1])
+    xx, yy, xy = deviations(xs, ys)
+    scale = math.sqrt(xx) * math.sqrt(yy)
+    return max(-1.0, min(1.0, xy / scale)) if scale > 0.0 else None
 
 
 def age(bars: CompanionBars, as_of: datetime, step: timedelta) -> str:

@@ -31,10 +31,9 @@ from torra.clock import System, duration, iso
 from torra.config import Instance, Profile, load_desk
 from torra.desk.outlook import Events, News, Outside, currencies_of, subject_of
 from torra.errors import ConfigError
-from torra.evidence import flow_then
+from torra.evidence import flow_readings
 from torra.evidence.companion_readings import CompanionsThen
-from torra.evidence.flow_readings import Flow
-from torra.evidence.flow_then import FlowRows
+from torra.evidence.flow_readings import Flow, FlowRows
 from torra.evidence.news_digest import EARLY, READ_ITEMS, NewsItem, NewsStatus, NewsView
 from torra.evidence.news_shelf import StoredNews
 from torra.evidence.outside_numbers import StoredFact, StoredRow, kind_of_source
@@ -177,7 +176,7 @@ class PointInTimeData:
         """Return the function that gives the order flow of bars; None where none is read."""
         if not self.flow or not profile.outside.sources:
             return None
-        return flow_then.known(self.flow)
+        return flow_readings.known(self.flow)
 
     def with_older_series(self) -> PointInTimeData:
         """Return it with every series as it was SHIFT before: a placebo that reads no less.
@@ -192,7 +191,7 @@ class PointInTimeData:
             series=tuple(map(_shifted, rows)),
             facts=tuple(map(_shifted_fact, facts)),
             companions=tuple(tracks),
-            flow=flow_then.older(self.flow, SHIFT, self.short_series),
+            flow=flow_readings.older(self.flow, SHIFT, self.short_series),
         )
 
     def _short(self, track: CompanionTrack) -> bool:
@@ -218,7 +217,7 @@ class PointInTimeData:
             series=tuple(rows),
             facts=tuple(facts),
             companions=tuple(one.other_future(as_of, rng) for one in self.companions),
-            flow=flow_then.with_other_future(self.flow, as_of, rng),
+            flow=flow_readings.with_other_future(self.flow, as_of, rng),
         )
 
     @property
@@ -231,7 +230,7 @@ class PointInTimeData:
         first: dict[str, datetime] = {}
         for name, known in told:
             first[name] = min(known, first.get(name, known))
-        first |= {flow_then.name_of(name): rows[0].bar_time for name, rows in self.flow.items()}
+        first |= {flow_readings.name_of(name): rows[0].bar_time for name, rows in self.flow.items()}
         begin = self.begin or max((known for _, known in told), default=LATEST)
         tracks = (one.label for one in self.companions if self._short(one))
         short = (name for name, at in first.items() if at + SHIFT > begin)
