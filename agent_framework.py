@@ -189,8 +189,8 @@ def deliberate(
 
     `deadline` is a moment of `monotonic`, in seconds; `submit` sends a request to a provider;
     `reserve(stage, worst_case)` grants or refuses the cost of a stage before it; `agents` replaces
-    the registry; `fallback` is asked when no opinion answered. Raises ValueError for a desk that
-    cannot be seated and for L1 scores outside [-1, +1], and nothing else.
+    the registry; `fallback` is asked when no opinion answered and somebody failed. Raises
+    ValueError for a desk that cannot be seated and for L1 scores outside [-1, +1].
     """
     settings, row = config.agents, config.agents.row()
     desk = seated(settings, agents)

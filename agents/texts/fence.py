@@ -15,8 +15,9 @@ from typing import Final
 from ..contracts import DebateContext
 
 NONCE_PLACEHOLDER: Final = "{NONCE}"
-_HEXADECIMAL: Final = frozenset("0123456789abcdef")
 """Replaces the fence's random text in every record."""
+
+_HEXADECIMAL: Final = frozenset("0123456789abcdef")
 
 NONCE: Final = re.compile(r"[A-Za-z0-9]{8,64}")
 _OPENING: Final = "<{[‹«≪⟨〈《˂ᐸ❬❮❰⟪⋖⋘⪡⦉⦑⧼⫷"

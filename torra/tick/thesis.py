@@ -1,6 +1,6 @@
 """Asks the trader for the thesis of an opening, where the debate's scores would make one.
 
-What the store would find is known before the debate (`Company`, taken where a tick is planned) and
+What the store would find is known before the debate (OpeningContext, made as a tick is planned) and
 weighed again with the scores that the debate came to: the same brain, the same position, the
 same levels. Only where an opening would stand, and is not nothing, is the trader asked, once. Its
 answer may decline that opening; it never makes, enlarges or turns one. Without an answer the same
