@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import pytest
 
@@ -42,6 +42,16 @@ OPINIONS = frozenset(DESK) - {"risk_gate"}
 
 def everything_fails(**more: Any) -> Scripted:
     return Scripted(dict.fromkeys(DESK, RuntimeError("down")) | more)
+
+
+@pytest.mark.parametrize("fallback", [None, score_chart])
+def test_a_record_that_somebody_changes_moves_no_later_tick(fallback: Any) -> None:
+    record = debate(everything_fails(chart_scorer=chart(score=0.5)), fallback=fallback)
+    for part in (record.analyst_avg, record.debate):
+        cast(dict[str, float], part).update(dict.fromkeys(VECTORS, 9.0))
+    again = debate(everything_fails(chart_scorer=chart(score=0.5)), fallback=fallback)
+    assert set(again.analyst_avg.values()) == {0.0}
+    assert all(abs(move) <= 0.3 for move in again.debate.values())
 
 
 def test_legacy_moves_by_the_fallback_within_the_bound_times_the_rules() -> None:
