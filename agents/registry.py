@@ -32,7 +32,17 @@ from . import (
     technical_agent,
     trader_agent,
 )
-from .contracts import SIDES, VECTORS, AgentReport, Analyze, Ask, DebateContext, Kind, Role
+from .contracts import (
+    ADJUSTMENT_BOUND,
+    SIDES,
+    VECTORS,
+    AgentReport,
+    Analyze,
+    Ask,
+    DebateContext,
+    Kind,
+    Role,
+)
 from .evidence import missing
 from .swarm import (
     geometry_agent,
@@ -153,6 +163,10 @@ def _kind(name: str, role: Role) -> Kind:
         raise ValueError(f"{name!r} is no side of the debate; the sides are {', '.join(SIDES)}")
     if unknown := [vector for vector in role.focus if vector not in VECTORS]:
         raise ValueError(f"agent {name!r} may touch unknown vectors: {', '.join(unknown)}")
+    if not 0.0 <= role.bound <= ADJUSTMENT_BOUND:
+        raise ValueError(
+            f"agent {name!r} has the bound {role.bound}; a bound is 0 to {ADJUSTMENT_BOUND}"
+        )
     return role.kind
 
 

@@ -451,6 +451,8 @@ def scores(reply: Mapping[str, Any]) -> dict[str, float]:
 
     Raises ModelUnavailable("garbage").
     """
+    if not isinstance(reply, Mapping):
+        raise garbage(f"scores are {type(reply).__name__}")
     chart = parse_as(ScoresReply, reply)
     return {vector: between(getattr(chart, vector).score, -1.0, 1.0) for vector in VECTORS}
 
@@ -550,6 +552,7 @@ NUMBERS: Final = frozenset(("budget", "win_share", "horizon_bars", "weights", "r
 def enforce_role(report: object, role: Role, features: Features) -> AgentReport:
     """Return what an agent returned as a report within its role. Idempotent.
 
+    A citation that does not hold makes it ungrounded, as in a model's reply.
     Raises ModelUnavailable("garbage") for what is no report.
     """
     try:
@@ -565,7 +568,8 @@ def enforce_role(report: object, role: Role, features: Features) -> AgentReport:
         tuple(p._replace(says=one_line(p.says), why=one_line(p.why)) for p in points)
         for points in (drawn.points_for, drawn.points_against)
     )
-    drawn = replace(drawn, points_for=points_for, points_against=points_against)
+    flags = drawn.flags if grounded(drawn.evidence, features) else (*drawn.flags, UNGROUNDED)
+    drawn = replace(drawn, points_for=points_for, points_against=points_against, flags=flags)
     argues = bool(points_for or points_against or drawn.claim)
     return within_role(drawn, role, features, argued=argues and not drawn.abstained)
 

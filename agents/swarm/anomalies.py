@@ -148,26 +148,26 @@ def _value(limit: Limit, features: Features) -> float | str | None:
     return None if feature is None else feature.value
 
 
-def _known(features: Features, name: str) -> float:
+def _number_or_nan(features: Features, name: str) -> float:
     """Return a number; NaN, which is beyond no limit, where it is not known."""
     value = number(features, name)
     return math.nan if value is None else value
 
 
 def _pressed(features: Features) -> tuple[str, ...] | None:
-    share, book = _known(features, UP_SHARE), _known(features, BOOK)
+    share, book = _number_or_nan(features, UP_SHARE), _number_or_nan(features, BOOK)
     # rounded as it is shown, so that the limit itself counts
     pressed = round(math.copysign(1.0, book) * (0.5 - share), PRESSED_DECIMALS)
     return (UP_SHARE,) if pressed >= PRESSED else None
 
 
 def _divergence(features: Features) -> tuple[str, ...] | None:
-    ahead = _known(features, CLOSE) - _known(features, MEAN)
+    ahead = _number_or_nan(features, CLOSE) - _number_or_nan(features, MEAN)
     for name in sorted(features):
         if name.startswith(COMPANIONS) and name.endswith(".correlation"):
             rank = f"{name.removesuffix('correlation')}percentile"
-            together = _known(features, name)
-            stretch = math.copysign(1.0, together) * (_known(features, rank) / 50.0 - 1.0)
+            together = _number_or_nan(features, name)
+            stretch = math.copysign(1.0, together) * (_number_or_nan(features, rank) / 50.0 - 1.0)
             far = abs(together) >= TOGETHER and abs(stretch) >= DIVERGED
             if far and stretch * ahead < 0.0:
                 return rank, name, CLOSE

@@ -59,6 +59,9 @@ TECHNICAL = AGENTS["technical"]
         (("mine",), {"kind": "researcher"}, "no side"),
         (("mine",), {"id": "other"}, "role id 'other'"),
         (("mine",), {"focus": {"ath": "primary"}}, "unknown vectors: ath"),
+        (("mine",), {"bound": 5.0}, "bound 5.0; a bound is 0 to 0.3"),
+        (("mine",), {"bound": math.nan}, "bound nan"),
+        (("mine",), {"bound": -0.1}, "bound -0.1"),
         (("bull_researcher",), {}, "'bull_researcher' has no turn .* mode 'swarm'"),
     ],
 )

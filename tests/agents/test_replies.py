@@ -312,6 +312,24 @@ def test_prose_is_kept_short_and_whole_replies_stay_in_the_call_record() -> None
     assert len(record.calls[0].reply) > 30_000
 
 
+@pytest.mark.parametrize(
+    ("cited", "flags"),
+    [
+        ((), ()),
+        ((Evidence("technical.rsi14", FEATURES["technical.rsi14"]),), ()),
+        ((Evidence("technical.rsi14", -12345.0),), ("ungrounded",)),
+        ((Evidence("no.such", 1.0),), ("ungrounded",)),
+    ],
+)
+def test_what_an_agent_of_another_hand_cites_has_to_hold(
+    cited: tuple[Evidence, ...], flags: tuple[str, ...]
+) -> None:
+    drawn = replace(a_report(), evidence=cited)
+    kept = replies.enforce_role(drawn, TECHNICAL, FOUND)
+    assert kept.flags == flags
+    assert replies.enforce_role(kept, TECHNICAL, FOUND) == kept
+
+
 @pytest.mark.parametrize("number", [0, -0.0, 0.2])
 def test_a_number_within_its_role_is_a_float_with_its_sign(number: float) -> None:
     drawn = replace(a_report(), adjustments=dict.fromkeys(TECHNICAL.focus, number))
@@ -437,9 +455,9 @@ def test_a_hosts_own_chart_is_read_for_its_four_numbers(wrapped: Any) -> None:
 )
 def test_a_chart_without_four_numbers_is_garbage(broken: Any) -> None:
     whole = {vector: {"score": 0.5, "note": ""} for vector in VECTORS}
-    for reply in ({**whole, "momentum": {"score": broken}}, broken):
+    for reply in ({**whole, "momentum": {"score": broken}}, broken, [*whole.items()]):
         with pytest.raises(ModelUnavailable, match="garbage"):
-            replies.scores(reply)
+            replies.scores(cast(Any, reply))
     with pytest.raises(ModelUnavailable, match="garbage"):
         replies.scores(without(whole, "structure"))
 

@@ -1,8 +1,8 @@
 """When sources are asked: at their own pace, on threads of their own, and not again for a while.
 
 `Poller` is what collectors have in common: who collects says what an answer is (`_without`), what
-becomes of it (`_kept`), and perhaps how a question is put (`_question`) and what else is to be done
-on a thread (`_loops`). `start` runs a thread that asks each source about each topic at that
+becomes of it (`_store_answer`), and perhaps how a question is put (`_question`) and what else is to
+be done on a thread (`_loops`). `start` runs a thread that asks each source about each topic at that
 source's pace. Every question is asked by a thread of its own and given up after `fetch_seconds`,
 however slowly the answer drips in. While MAX_ABANDONED given-up questions of a source are still
 alive, that source is not asked. After a failure the next question waits longer. Nothing here
@@ -167,7 +167,7 @@ class Poller(Generic[A]):
         """Ask a source about a topic; runs on a thread of its own and may raise."""
         raise NotImplementedError
 
-    def _kept(self, source: str, topic: str, answer: A) -> A:
+    def _store_answer(self, source: str, topic: str, answer: A) -> A:
         """Store what an answer brought; return it without what was refused. May not raise."""
         raise NotImplementedError
 
@@ -286,7 +286,7 @@ class Poller(Generic[A]):
                 answer = self._ask(*place, rest)
                 if self._closed or rest.is_set() or answer is None:
                     return
-                self._settle(place, self._kept(*place, answer))
+                self._settle(place, self._store_answer(*place, answer))
 
     def _pause(self) -> float:
         with self._lock:

@@ -156,7 +156,7 @@ def _share(part: int, whole: int) -> float | None:
 # --- of a replay ----------------------------------------------------------------------------------
 
 
-def known(flow: FlowRows) -> Flow:
+def flow_by_time(flow: FlowRows) -> Flow:
     """Return the function that gives the rows of bars by their open times."""
     by_time = {name: {row.bar_time: row for row in rows} for name, rows in flow.items()}
 

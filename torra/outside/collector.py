@@ -62,7 +62,7 @@ class OutsideCollector(Poller[Answer[Row]]):
     def _without(self, status: NewsStatus, detail: str) -> Answer[Row]:
         return Answer(status, detail)
 
-    def _kept(self, source: str, topic: str, answer: Answer[Row]) -> Answer[Row]:
+    def _store_answer(self, source: str, topic: str, answer: Answer[Row]) -> Answer[Row]:
         try:
             return self._stored((source, topic), answer, rounded_up(self._now()))
         except Exception as error:  # noqa: BLE001 - the desk's own loop says why; the next try is soon

@@ -160,14 +160,14 @@ class OutsideShelf:
             then = {name: history.then(as_of) for name, history in histories}
             filed, own, day = self._filed(subject, as_of), closes_of(subject, closes), as_of.date()
 
-            def known() -> list[Piece]:
+            def read_pieces() -> list[Piece]:
                 worked = [*pieces(subject, then.get, own)]
                 if reads_company(subject):
                     course = self._course(subject, filed)
                     worked.append(fair_value.piece(course, subject, own, day))
                 return worked
 
-            worked = self._once((subject, who), (*then.values(), filed, own, day), known)
+            worked = self._once((subject, who), (*then.values(), filed, own, day), read_pieces)
             return view(worked, subject, then.get, as_of, trouble)
         except Exception as error:  # noqa: BLE001 - a tick goes on without outside numbers
             logger.warning("the outside numbers cannot be read (%s)", type(error).__name__)

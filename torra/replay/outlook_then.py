@@ -176,7 +176,7 @@ class PointInTimeData:
         """Return the function that gives the order flow of bars; None where none is read."""
         if not self.flow or not profile.outside.sources:
             return None
-        return flow_readings.known(self.flow)
+        return flow_readings.flow_by_time(self.flow)
 
     def with_older_series(self) -> PointInTimeData:
         """Return it with every series as it was SHIFT before: a placebo that reads no less.
