@@ -201,6 +201,7 @@ def test_every_number_has_the_decimals_of_its_kind() -> None:
     [
         (2.0, 0.5, 0.25), (2.0, 0.0, 0.0), (0.0, 0.5, MAX_SPREAD_ATR), (0.0, 0.0, 0.0),
         (1e-12, 0.5, MAX_SPREAD_ATR), (math.nan, 0.5, None), (2.0, None, None),
+        (2.0, math.nan, None),
     ],
 )  # fmt: skip
 def test_the_spread_is_measured_in_atr(

@@ -161,6 +161,8 @@ WRONG_FILES: dict[str | bytes, str] = {
     "[" * 100_000: "no calendar in JSON",
     "[1" + "0" * 5000 + "]": "no calendar in JSON",
     '{"error": "limit"}': "holds no list of events",
+    json.dumps({"january": [EVENT], "february": [EVENT]}): "holds no list of events",
+    json.dumps([EVENT | {"Impact": "low"}]): "event 1: a name stands twice in",
     "[]": "holds no events",
     "[1, 2]": "holds no list of events",
     '[{"time": "2021-11-05T12:30:00Z"}]': "event 1: the columns are 'time'",

@@ -76,6 +76,12 @@ def test_each_source_is_read_by_its_columns(tmp_path: Path, name: str) -> None:
     assert any(word in release.name for word in ("CPI", "Inflation", "Consumer Price Index"))
 
 
+def test_a_table_may_end_in_empty_columns(tmp_path: Path) -> None:
+    line = FOREX_HEAD.strip() + ",,\nCPI,USD,02-13-2026,8:30am,High,,\n"
+    (event,) = public_calendars.read(write(tmp_path, "a.csv", line), "utc").events
+    assert event.name == "CPI"
+
+
 def test_every_shape_has_its_sample() -> None:
     assert {source.shape for source in SOURCES.values()} == {shape["name"] for shape in shapes()}
 

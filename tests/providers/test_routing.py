@@ -123,6 +123,21 @@ def test_a_time_out_is_the_end_of_its_stage_and_at_that_moment_the_next_is_asked
             assert (error.reason, error.again, error.billed) == ("timeout", None, True)
 
 
+@pytest.mark.parametrize("late", [httpx2.Response(200, json={}), httpx2.Response(400)])
+def test_who_answered_or_failed_late_is_slow_for_the_rest_of_the_tick(
+    late: httpx2.Response,
+) -> None:
+    async def slowly() -> httpx2.Response:
+        await asyncio.sleep(0.3)
+        return late
+
+    with bench(failing(slowly, "anthropic")) as way:
+        way.warm("anthropic", "google")
+        provider = way.provider("anthropic", **SPARE)
+        provider.submit(a_request(HAIKU, limit_s=0.1, linger_s=5.0)).exception(timeout=30)
+        assert [ask(provider, limit_s=5.0).provider for _ in range(2)] == ["google", "google"]
+
+
 REFUSAL: Final = body("anthropic", "no", "refusal")
 
 

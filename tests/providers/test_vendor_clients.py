@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import importlib
+import logging
 import ssl
 import subprocess
 import sys
@@ -209,6 +210,38 @@ def test_closing_ends_what_runs_and_refuses_what_comes() -> None:
             assert error.billed is (future is not late)
         assert way.clients.loop._thread not in threading.enumerate()
         way.clients.close()
+
+
+def test_a_thread_that_cannot_start_fails_one_request_alone(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def refuse(_: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    with bench(fresh=True) as way:
+        with monkeypatch.context() as patch:
+            patch.setattr(threading.Thread, "start", refuse)
+            error = way.provider("google").submit(a_request(MODEL["google"])).exception(timeout=1)
+        assert isinstance(error, ModelUnavailable)
+        assert (error.detail, error.billed) == ("RuntimeError", False)
+        assert way.ask("google").text == "{}"
+
+
+def test_prices_that_cannot_be_read_stop_no_vendor(monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(_: Any) -> None:
+        raise ImportError("genai_prices")
+
+    with bench(fresh=True) as way:
+        monkeypatch.setattr(type(way.clients.prices), "warm", broken)
+        assert way.ask("google").text == "{}"
+
+
+def test_loggers_below_those_of_an_sdk_are_turned_down_too() -> None:
+    logger = logging.getLogger("openai._base_client")
+    logger.setLevel(logging.DEBUG)
+    with bench(fresh=True) as way:
+        way.warm("openai_compatible")
+        assert not logger.isEnabledFor(logging.INFO)
 
 
 def test_nothing_runs_before_it_is_needed() -> None:

@@ -107,6 +107,7 @@ REFUSED: Final = {
     "a thought that was cut off": (anthropic(thinking(PLAIN), stop="max_tokens"), "length"),
     "two thoughts": (anthropic(thinking(OTHER), thinking(PLAIN)), "empty"),
     "two function calls": (google(FUNCTION, FUNCTION), "empty"),
+    "google, a broken call beside a good one": (google({"functionCall": "x"}, FUNCTION), "empty"),
     "arguments that are cut off": (google({"text": ""}, stop="MALFORMED_FUNCTION_CALL"), "tool"),
     "a thought that was filtered": (google(thought(PLAIN), stop="SAFETY"), "filter"),
     "two text parts beside reasoning": (
@@ -120,6 +121,10 @@ REFUSED: Final = {
     "a draft in reasoning": (openai(content="", reasoning=f"<think>a</think>{PLAIN}"), "empty"),
     "two kinds of reasoning": (openai(reasoning=OTHER, reasoning_content=PLAIN), "empty"),
     "openai, two tool calls": (openai(tool_calls=[call(OTHER), call(PLAIN)]), "empty"),
+    "openai, a broken call beside a good one": (
+        openai(tool_calls=[{"type": "function"}, call(PLAIN)]),
+        "empty",
+    ),
     "a tool call beside words": (
         openai(content="I call a tool.", tool_calls=[call(PLAIN)], stop="tool_calls"),
         "tool",
@@ -269,6 +274,9 @@ DATE: Final = {"date": "Mon, 05 Jan 2026 10:00:00 GMT"}
         ("Mon, 05 Jan 2026 10:00:30 GMT", 30, DATE),
         ("Mon, 05 Jan 2026 09:00:00 GMT", 0, DATE),
         ("Mon, 05 Jan 2026 10:00:30 GMT", 0, {}),  # long past
+        ("Mon Jan  5 10:00:30 2026", 30, DATE),
+        ("Mon, 05 Jan 2026 10:00:10 -0000", 10, DATE),
+        ("Mon, 05 Jan 2026 10:00:30 GMT", 0, {"date": "yesterday"}),
         ("Mon, 99 Jan 2026 10:00:30 GMT", 0.5, {}),
         *((word, 0.5, {}) for word in ("soon", "-3", "nan", "inf", "")),
         ("4294967295", 4294967295, {}),

@@ -227,10 +227,10 @@ class LazyFeatures(Mapping[str, Feature]):
         row = row_of(name)
         unit = row.unit
         decimals = self._price_decimals if unit == PRICE else row.decimals
-        # A limit is compared with the spread: that one is exact.
-        if decimals is not None and name != SPREAD_ATR:
+        if decimals is not None:
             if type(value) is float and math.isfinite(value):  # nearly every one
-                value = round(value, decimals) + 0.0
+                if name != SPREAD_ATR:  # a limit is compared with the spread: that one is exact
+                    value = round(value, decimals) + 0.0
             else:
                 value = plain(value, decimals)
         shown = decimals if isinstance(value, float) else None

@@ -94,7 +94,8 @@ def _table_rows(path: Path, text: str) -> Iterator[CalendarRow]:
                 continue
             if not names:
                 names = [cell.lower() for cell in cells]
-                if len({*names}) < len(names):
+                named = [name for name in names if name]  # a table may end in empty columns
+                if len({*named}) < len(named):
                     raise ConfigError(f"{place}: a column stands twice in {quote(','.join(names))}")
             elif len(cells) == len(names):
                 yield place, dict(zip(names, cells, strict=True))
@@ -115,11 +116,15 @@ def _json_rows(path: Path, text: str) -> Iterator[CalendarRow]:
     except (ValueError, RecursionError) as error:
         raise ConfigError(f"{path} is no calendar in JSON: mend it") from error
     if isinstance(document, dict):  # Finnhub's list stands under a name
-        document = next((part for part in document.values() if isinstance(part, list)), None)
+        lists = [part for part in document.values() if isinstance(part, list)]
+        document = lists[0] if len(lists) == 1 else None
     if not isinstance(document, list) or not all(isinstance(row, dict) for row in document):
         raise ConfigError(f"{path} holds no list of events")
     for number, row in enumerate(document, start=1):
-        yield f"{path}, event {number}", {name.lower(): row[name] for name in row}
+        place, cells = f"{path}, event {number}", {name.lower(): row[name] for name in row}
+        if len(cells) < len(row):
+            raise ConfigError(f"{place}: a name stands twice in {quote(','.join(row))}")
+        yield place, cells
 
 
 def _event(place: str, cells: Mapping[str, Any]) -> ScheduledEvent:

@@ -47,6 +47,9 @@ EARLIEST: Final = datetime(2000, 1, 1, tzinfo=UTC)
 LATEST: Final = datetime(2100, 1, 1, tzinfo=UTC)
 """A time outside is none."""
 
+COMPACT: Final = re.compile(r"\d{8}T\d{4}(\d{2})?", re.ASCII)
+"""Alpha Vantage's times: 20260213T120000."""
+
 UNWANTED: Final = frozenset(("Cf", "Cs", "Co", "Cn"))
 BLANKS: Final = frozenset(("Cc", "Zl", "Zp", "Zs"))
 """Unicode's categories of signs that are left out, and of those that become a blank."""
@@ -70,9 +73,11 @@ def of_alpha_vantage(row: Mapping[str, Any], topic: str) -> NewsItem | None:
 
     Its scores are not used.
     """
+    stamp = str(row.get("time_published"))
+    if not COMPACT.fullmatch(stamp):
+        return None
     # The seconds may be missing.
-    stamp = str(row.get("time_published")).ljust(15, "0")
-    published = datetime.strptime(stamp, "%Y%m%dT%H%M%S").replace(tzinfo=UTC)
+    published = datetime.strptime(stamp.ljust(15, "0"), "%Y%m%dT%H%M%S").replace(tzinfo=UTC)
     tickers = [sentiment.get("ticker") for sentiment in objects(row.get("ticker_sentiment"))]
     ours = {**row, "headline": row.get("title"), "tickers": tickers}
     return item_of(ours, feed="alpha_vantage", topic=topic, published=published)

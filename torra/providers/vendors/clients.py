@@ -17,6 +17,7 @@ import logging
 import threading
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import Future, wait
+from contextlib import suppress
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
@@ -188,7 +189,8 @@ class VendorClients:
         # One at a time: all adapters share the client that the first one opens.
         with self._opening, importing():
             try:
-                self.prices.warm()
+                with suppress(Exception):  # a price that cannot be read fails its own call
+                    self.prices.warm()
                 from torra.providers.vendors import transport  # noqa: PLC0415 - httpx2 is heavy
 
                 if self._http is None:

@@ -69,7 +69,12 @@ class EventLoop:
             if self._loop is None:
                 self._loop = asyncio.new_event_loop()
                 self._loop.set_default_executor(DaemonThreads())
-                self._thread.start()
+                try:
+                    self._thread.start()
+                except RuntimeError as error:  # no thread is to be had; the next request tries
+                    self._loop.close()
+                    self._loop = None
+                    return failed(type(error).__name__)
             limit_s = max(0.0, limit_s)
             until = self._loop.time() + limit_s - min(SPARE_S, 0.02 * limit_s)
             return asyncio.run_coroutine_threadsafe(self._ended(job, until), self._loop)

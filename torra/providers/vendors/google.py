@@ -21,6 +21,7 @@ from torra.providers.vendors.vendor import (
     NO_KEY,
     Adapter,
     VendorReply,
+    arguments,
     exchange,
     items,
     picture_of,
@@ -88,4 +89,5 @@ def read(answer: Mapping[str, Any]) -> VendorReply:
         for kind in (False, True)
     )
     stop = stop_word(VENDOR, text(candidate.get("finishReason")))
-    return reply_of(VENDOR, answer, stop, texts, values(parts, "functionCall.args"), thoughts)
+    calls = arguments([part for part in parts if "functionCall" in part], "functionCall.args")
+    return reply_of(VENDOR, answer, stop, texts, calls, thoughts)

@@ -30,13 +30,13 @@ from torra.providers.vendors.table import FORM_IN_USE, FORMS, Form, capability, 
 from torra.providers.vendors.vendor import (
     Adapter,
     VendorReply,
+    arguments,
     exchange,
     items,
     picture_of,
     reply_of,
     sdk_options,
     text,
-    values,
 )
 
 VENDOR: Final = "openai_compatible"
@@ -163,7 +163,7 @@ def read(answer: Mapping[str, Any]) -> VendorReply:
     alone = len(texts) == 1 and {part.get("type") for part in parts} <= THOUGHTS | {"text"}
     if not (alone or content in (None, []) or isinstance(content, str)):
         return reply_of(VENDOR, answer, stop)  # there are words of another kind
-    calls = values(message, "tool_calls.function.arguments")
+    calls = arguments(items(message.get("tool_calls")), "function.arguments")
     thoughts = [*dict.fromkeys(filter(None, map(text, map(message.get, REASONING))))]
     return reply_of(VENDOR, answer, stop, texts if alone else [content], calls, thoughts)
 

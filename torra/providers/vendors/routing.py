@@ -26,6 +26,7 @@ from typing import Final, Protocol
 from agent_config import AgentSettings, route
 from agents.contracts import Completion, Request
 from torra.providers.vendors.clients import VendorClients
+from torra.providers.vendors.event_loop import failed
 from torra.providers.vendors.vendor import VendorFault
 
 TICKS_KEPT: Final = 8
@@ -74,12 +75,15 @@ class RoutedProvider:
         self._ticks: Callable[..., Tick] = lru_cache(TICKS_KEPT)(lambda *_: [])
 
     def submit(self, request: Request) -> Future[Completion]:
-        """Take a request and return its answer to come; never blocks."""
-        vendor, _ = route(request.model, self._settings.provider)
-        if vendor in self._others:
-            return self._others[vendor].submit(request)
-        job = partial(self._answer, request)
-        return self._clients.loop.submit(job, request.limit_s + request.linger_s)
+        """Take a request and return its answer to come; never blocks and never raises."""
+        try:
+            vendor, _ = route(request.model, self._settings.provider)
+            if vendor in self._others:
+                return self._others[vendor].submit(request)
+            job = partial(self._answer, request)
+            return self._clients.loop.submit(job, request.limit_s + request.linger_s)
+        except Exception as error:  # noqa: BLE001 - a future is what a caller can deal with
+            return failed(type(error).__name__)
 
     def close(self) -> None:
         """Close what was handed in; the clients belong to the caller that opened them."""
@@ -109,11 +113,10 @@ class RoutedProvider:
                 if not (free and up):
                     raise self._final_fault(faults, chain, tick) from None
             else:
-                if clock() >= ends:
-                    tick.append((vendor, ends))
                 return replace(answer, detail=_joined(_words(faults), answer.detail))
             finally:
-                tick.remove((vendor, ends))
+                if clock() < ends:  # who was late is slow for the rest of the tick
+                    tick.remove((vendor, ends))
             vendor, model = up[0]
             # The pause was for the vendor that was asked first.
             request = replace(request, delay_s=0.0)

@@ -63,7 +63,9 @@ def open_client(inner: httpx2.AsyncBaseTransport | None = None) -> httpx2.AsyncC
 
 def silence_sdk_logs() -> None:
     """Let the SDKs and the HTTP library log warnings at most: their debug lines hold prompts."""
-    for name in QUIET:
+    # Below them too: a host may have turned up one of their own.
+    below = [name for name in logging.root.manager.loggerDict if name.split(".")[0] in QUIET]
+    for name in (*QUIET, *below):
         logger = logging.getLogger(name)
         logger.setLevel(max(logger.level, logging.WARNING))
 

@@ -15,6 +15,7 @@ import math
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from typing import TYPE_CHECKING, Any, Final, Literal
 
@@ -272,13 +273,20 @@ def _seconds(number: str, per_second: float = 1.0) -> float | None:
 
 def _until(date: str, sent: str) -> float | None:
     """Return the seconds from the reply's own date, or else from now, to an HTTP date."""
+    moment, start = _http_date(date), _http_date(sent)
+    if moment is None:
+        return None
+    # Against the reply's own date the vendor's clock may be wrong and the wait is still right.
+    return max(0.0, (moment - (start or System().now())).total_seconds())
+
+
+def _http_date(words: str) -> datetime | None:
     try:
-        moment = parsedate_to_datetime(date)
-        # Against the reply's own date the vendor's clock may be wrong and the wait is still right.
-        start = parsedate_to_datetime(sent) if sent else System().now()
-        return max(0.0, (moment - start).total_seconds())
+        moment = parsedate_to_datetime(words)
     except (ValueError, TypeError, IndexError, OverflowError):
         return None
+    # A date of HTTP is in GMT, also where it does not say so.
+    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
 
 
 def picture_of(request: Request, can: Capability) -> tuple[str, str]:
@@ -308,6 +316,11 @@ def values(source: object, path: str) -> list[Any]:
     for name in path.split("."):
         found = [item.get(name) for item in items(*found)]
     return found
+
+
+def arguments(calls: Sequence[object], path: str) -> list[Any]:
+    """Return what stands at a path of each tool call; None for one that has none there."""
+    return [next(iter(values(call, path)), None) for call in calls]
 
 
 def text(value: object) -> str:
