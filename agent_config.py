@@ -9,10 +9,9 @@ of Torra: it lifts out with the agents.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import chain
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
 from pydantic import (
@@ -109,21 +108,6 @@ class Mode:
     weighs: bool = False
     officer: bool = False
     defaults: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
-
-    @property
-    def opening(self) -> tuple[StagePlan, ...]:
-        """The stages before the gate's."""
-        return self.stages[:-1]
-
-    @property
-    def closing(self) -> StagePlan:
-        """The last stage: the gate, and whoever is asked beside it."""
-        return self.stages[-1]
-
-    def share(self, name: str, number: int) -> float | None:
-        """Return the share of one round of a stage; None for a stage that it has not."""
-        shares = (stage.share_of(number) for stage in self.stages if stage.name == name)
-        return next(shares, None)
 
 
 THREE_STAGES: Final = (
@@ -394,15 +378,12 @@ def may_cost(provider: str) -> bool:
     return provider in VENDORS or is_plug_in(provider)
 
 
-def or_plug_in(*names: str, short: Mapping[str, str] = MappingProxyType({})) -> BeforeValidator:
-    """Return a rule for a field that takes one of these names, or the name of a plug-in.
-
-    `short` are other words for some of the names.
-    """
+def or_plug_in(*names: str) -> BeforeValidator:
+    """Return a rule for a field that takes one of these names, or the name of a plug-in."""
     expected = f"{', '.join(map(repr, names))} or the PACKAGE:NAME of a plug-in"
 
     def check(value: Any) -> Any:
-        name = short.get(value, value) if isinstance(value, str) else ""
+        name = SHORT_NAMES.get(value, value) if isinstance(value, str) else ""
         if name in names or is_plug_in(name):
             return name
         raise PydanticKnownError("literal_error", {"expected": expected})
@@ -417,15 +398,6 @@ def route(name: str, provider: str) -> tuple[str, str]:
     """
     vendor, colon, model = name.partition(":")
     return (vendor, model) if colon and vendor in VENDORS else (provider, name)
-
-
-def row_of(seats: Iterable[str]) -> Mode:
-    """Return the row that seats exactly these agents, the first row for a desk that none seats.
-
-    Who is consulted may be among them.
-    """
-    rows, sat = [*MODES.values()], {*seats}
-    return next((row for row in rows if {*row.seats} == sat - {row.consults}), rows[0])
 
 
 class Section(BaseModel):
@@ -581,7 +553,7 @@ class AgentSettings(Section):
 
     provider: Annotated[
         Literal["rules", "recorded", "anthropic", "google", "openai_compatible"] | StrictStr,
-        or_plug_in("rules", "recorded", *VENDORS, short=SHORT_NAMES),
+        or_plug_in("rules", "recorded", *VENDORS),
     ] = "rules"
     """who answers; rules need no key and no network; openai is short for openai_compatible"""
 
@@ -726,8 +698,7 @@ class AgentSettings(Section):
 
     def most_rounds(self) -> int:
         """Return in how many rounds bull and bear are asked at most."""
-        twice = self.rebuts() or self.rebuttal == "always"
-        return max(self.debate_rounds, 2) if twice else self.debate_rounds
+        return max(self.debate_rounds, 2 if self.rebuts() or self.rebuttal == "always" else 1)
 
     def consulted(self) -> str:
         """Return who is asked alone where an opening would stand, "" for nobody."""

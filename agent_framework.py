@@ -17,8 +17,8 @@ opinion is the report of an analyst, a researcher or a judge that does not absta
 (docs/debate.md, "When things fail"). ValueError is for a caller's mistake only: a desk that cannot
 be seated, L1 scores that are no scores.
 
-Left to others: stages (agents.debate.debate), asking (agents.debate.calls), replies and the limits
-of a role (agents.debate.replies), the arithmetic (agents.debate.scoring, agents.debate.swarm,
+Left to others: stages and asking (agents.debate.debate), replies and the limits of a role
+(agents.debate.replies), the arithmetic (agents.debate.scoring, agents.debate.swarm,
 agents.risk_gate), prompts (scoring_rubric). Provider, clock, ledger and listener are handed in:
 this module opens nothing and writes nothing. `reserve` and `on_event` are called on the caller's
 thread, `reserve` for a reply that was cut off on its agent's, and must bound their own waiting.
@@ -26,12 +26,10 @@ thread, `reserve` for a reply that was cut off on its agent's, and must bound th
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from types import MappingProxyType
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import agents as _agents
 
@@ -41,19 +39,18 @@ if Path(_agents.__file__ or "").resolve().parent != Path(__file__).resolve().par
         "installs one of the same name: uninstall it, or put Torra's folder first on sys.path"
     )
 
-from agent_config import GATE_ID, THIN_CONVICTION, AgentSettings, DebateSettings, StagePlan
+from agent_config import GATE_ID, THIN_CONVICTION, AgentSettings, DebateSettings, Mode, StagePlan
 from agents import risk_gate
 from agents.arguments import flag_repeated_claims
 from agents.contracts import (
     ADJUSTMENT_BOUND,
     OPINIONS,
-    SCORE_DECIMALS,
     SIDES,
     VECTORS,
     AgentReport,
+    Ask,
     DebateContext,
     GateRuling,
-    ModelUnavailable,
     Prompt,
     Reserve,
     SourceType,
@@ -61,22 +58,28 @@ from agents.contracts import (
     is_synchronous,
 )
 from agents.debate import replies
-from agents.debate.calls import Conversation, ModelCalls, Stage, reason_of
 from agents.debate.debate import (
+    Conversation,
     DebateState,
     OnEvent,
-    run_parallel,
     summary,
     too_many_abandoned,
-    with_call_nonce,
 )
-from agents.debate.deliberation import ABSTAINED, OUTAGE, Deliberation, score_chart_shape, with_bias
-from agents.debate.firm import TraderReview, consult_trader, not_asked
+from agents.debate.deliberation import (
+    ABSTAINED,
+    OUTAGE,
+    Deliberation,
+    cost_of,
+    score_chart_shape,
+    with_bias,
+)
+from agents.debate.firm import consult_trader
 from agents.debate.scoring import (
     NEUTRAL,
     NO_MOVE,
     UNHELD,
     UNJUDGED,
+    CountedReport,
     Synthesis,
     adjust,
     blended,
@@ -92,7 +95,6 @@ from agents.debate.swarm import (
     Directive,
     Swarm,
     apply_judge_veto,
-    board,
     is_thin,
     regime_directive,
     risk_rules,
@@ -105,14 +107,12 @@ __all__ = [
     "Deliberation",
     "Fallback",
     "OnEvent",
-    "TraderReview",
     "as_configured",
     "blend",
     "check_desk",
     "consult_trader",
     "deliberate",
     "l1_only_record",
-    "not_asked",
     "run_debate",
 ]
 
@@ -138,7 +138,6 @@ QUORUM: Final = "quorum"
 """Why researchers are left out: too few analysts gave a report."""
 REFUSALS: Final = frozenset(("budget", "deadline"))
 """Why a whole stage may have been refused."""
-NO_MORE: Final[Mapping[str, tuple[AgentReport, ...]]] = MappingProxyType({})
 UNDIRECTED: Final = Directive()
 """All words count alike, and a size is whole."""
 
@@ -174,7 +173,7 @@ def run_debate(
     return {name: dict(entry) for name, entry in deliberation.scores.items()}
 
 
-def deliberate(  # noqa: C901 - every step of a debate, top to bottom
+def deliberate(
     context: DebateContext,
     config: DebateSettings,
     submit: Submit,
@@ -190,8 +189,8 @@ def deliberate(  # noqa: C901 - every step of a debate, top to bottom
 
     `deadline` is a moment of `monotonic`, in seconds; `submit` sends a request to a provider;
     `reserve(stage, worst_case)` grants or refuses the cost of a stage before it; `agents` replaces
-    the registry; `fallback` is asked when no opinion answered. Raises ValueError for a desk that
-    cannot be seated and for L1 scores outside [-1, +1], and nothing else.
+    the registry; `fallback` is asked when no opinion answered and somebody failed. Raises
+    ValueError for a desk that cannot be seated and for L1 scores outside [-1, +1].
     """
     settings, row = config.agents, config.agents.row()
     desk = seated(settings, agents)
@@ -200,29 +199,31 @@ def deliberate(  # noqa: C901 - every step of a debate, top to bottom
         return l1_only_record(context, config, flags=("threads_exhausted",), not_asked=desk)
     # An agent of another hand may hang, and may change the report that it was given.
     own = all(AGENTS.get(seat.role.id) is seat for seat in desk)
-    calls = ModelCalls(
+    debate = DebateState(
+        desk,
+        settings,
         submit,
         monotonic,
-        settings,
-        _planned(desk, settings),
         deadline,
+        monotonic(),
+        planned=_planned(desk, settings, row),
         reserve=reserve,
+        on_event=on_event,
+        own=own,
         synchronous=own and is_synchronous(submit),
+        keep_for_fallback=fallback is not None,
     )
-    debate = DebateState(desk, calls, monotonic(), on_event, fallback is not None, own)
     context = as_configured(context, settings)
 
-    for stage in row.opening:
+    for stage in row.stages[:-1]:
         _ask_opening(debate, stage, context, config)
 
     analyst_range = spread(debate.reported("analyst"))
-    regime, swarm = UNDIRECTED, None
+    regime = UNDIRECTED
     if row.weighs or config.has_officer():
         regime = regime_directive(context, config, debate.report_of("reader"))
-    if config.has_officer():
-        rules, swarm = risk_rules(config, context, analyst_range, regime, debate)
-    else:
-        rules = risk_gate.rules(context.features, config.gate, analyst_range)
+    answers = debate.reported(*OPINIONS)
+    rules, swarm = _rules(config, context, analyst_range, regime, answers)
     debate.flags += rules.flags
     ruling = rule = rules.ruling
     source, synthesis, panel = SourceType.L1_ONLY, NO_MOVE, NEUTRAL
@@ -234,19 +235,19 @@ def deliberate(  # noqa: C901 - every step of a debate, top to bottom
             worth = swarm.worth if swarm else None
             rule = apply_judge_veto(rule, judge, worth, settings.judge_hold)
         ruling = _ask_gate(debate, settings, context, rule, analyst_range)
-        opinions, judged = debate.reported(*OPINIONS), _judge_report(debate)
-        synthesis = synthesise(opinions, judged.weights if judged else {}, regime.trusted)
+        judged = _judge_report(debate)
+        synthesis = synthesise(answers, judged.weights if judged else {}, regime.trusted)
         panel = panel_of(
-            opinions,
+            answers,
             (*failed, *SIDES) if judged is UNHELD else failed,
             config.weights,
             judged,
             regime.trusted,
-            THIN_CONVICTION if row.weighs and is_thin(debate) else 1.0,
+            THIN_CONVICTION if row.weighs and is_thin(answers) else 1.0,
             settings.none_cost,
         )
         source = SourceType(row.complete)
-        if debate.failures or debate.not_asked:
+        if debate.failures or debate.unasked:
             source = SourceType.AGENT_PARTIAL
         elif settings.active_agents:
             source = SourceType.AGENT_CUSTOM
@@ -272,11 +273,7 @@ def l1_only_record(
     `not_asked` are the seats that should have been asked and could not: it is an outage then.
     """
     _check_scores(context)
-    swarm: Swarm | None = None
-    if config.has_officer():
-        rules, swarm = risk_rules(config, context, 0.0, regime_directive(context, config, None))
-    else:
-        rules = risk_gate.rules(context.features, config.gate, 0.0)
+    rules, swarm = _rules(config, context, 0.0)
     scores = score_chart_shape(context, NO_MOVE.debate, source_type, _summary(0, 0, rules.ruling))
     return Deliberation(
         source_type=source_type,
@@ -334,6 +331,20 @@ def as_configured(context: DebateContext, settings: AgentSettings) -> DebateCont
     return replace(context, features=features, memory=memory, picture=picture, ahead=ahead)
 
 
+def _rules(
+    config: DebateSettings,
+    context: DebateContext,
+    analyst_range: float,
+    regime: Directive | None = None,
+    answers: Sequence[CountedReport] | None = None,
+) -> tuple[risk_gate.Rules, Swarm | None]:
+    """Return the rules of the gate, with a risk officer's rows where one sits."""
+    if not config.has_officer():
+        return risk_gate.rules(context.features, config.gate, analyst_range), None
+    regime = regime or regime_directive(context, config, None)
+    return risk_rules(config, context, analyst_range, regime, answers)
+
+
 # --- the stages -----------------------------------------------------------------------------------
 
 
@@ -341,24 +352,21 @@ def _ask_opening(
     debate: DebateState, stage: StagePlan, context: DebateContext, config: DebateSettings
 ) -> None:
     """Ask a stage before the last; researchers debate only where enough analysts gave a report."""
-    names = [seat.role.id for seat in debate.seats(*stage.kinds)]
-    analysts = debate.reported("analyst")
-    if stage.debates:
-        seats = len(debate.seats("analyst"))
-        if has_quorum(len(analysts), seats, config.agents.quorum):
-            _debate_rounds(debate, stage, context, config)
-            return
+    analysts, seats = debate.reported("analyst"), len(debate.seats("analyst"))
+    quorate = has_quorum(len(analysts), seats, config.agents.quorum)
+    if stage.debates and not quorate:
         debate.degraded = f"{len(analysts)} of {seats} analysts"
         debate.flags.append(f"degraded:{len(analysts)}_of_{seats}")
-        debate.leave_out(stage.name, 1, names, _why_short(debate))
-        return
-    if "judge" in stage.kinds:
-        if not analysts:  # nothing to judge
-            debate.leave_out(stage.name, 1, names, _why_short(debate))
-            return
-        regime = regime_directive(context, config, debate.report_of("reader"))
-        context = with_board(context, board(analysts, regime))
-    debate.ask(stage, 1, _contexts(debate, stage, context))
+    if (stage.debates and not quorate) or ("judge" in stage.kinds and not analysts):
+        names = [seat.role.id for seat in debate.seats(*stage.kinds)]
+        debate.leave_out(stage.name, names, _why_short(debate))
+    elif stage.debates:
+        _debate_rounds(debate, stage, context, config)
+    else:
+        if "judge" in stage.kinds:
+            regime = regime_directive(context, config, debate.report_of("reader"))
+            context = with_board(context, analysts, regime)
+        debate.ask(stage, 1, _contexts(debate, stage, context))
 
 
 def _debate_rounds(
@@ -369,16 +377,15 @@ def _debate_rounds(
     A further round is left out when no case was made that could be answered, and where the settings
     ask for answers only when the analysts disagree or the agents may change the verdict.
     """
-    settings, names = config.agents, [seat.role.id for seat in debate.seats(*stage.kinds)]
-    for number in range(1, settings.most_rounds() + 1) if names else ():
+    settings = config.agents
+    for number in range(1, settings.most_rounds() + 1) if debate.seats(*stage.kinds) else ():
         cases = [answer.report for kind in stage.kinds for answer in debate.reported(kind)]
         if number > 1 and not cases:
             return
         answers = context.pivotal or not settings.rebuts()
         if not (number == 1 or answers or opposed(debate.opinions("analyst"), config.weights)):
             return
-        others = {name: tuple(case for case in cases if case.agent_id != name) for name in names}
-        debate.ask(stage, number, _contexts(debate, stage, context, others))
+        debate.ask(stage, number, _contexts(debate, stage, context, cases))
         cases = [answer.report for kind in stage.kinds for answer in debate.reported(kind)]
         debate.tell(
             "debate_round",
@@ -392,25 +399,25 @@ def _contexts(
     debate: DebateState,
     stage: StagePlan,
     context: DebateContext,
-    more: Mapping[str, tuple[AgentReport, ...]] = NO_MORE,
+    cases: Sequence[AgentReport] = (),
 ) -> dict[str, DebateContext]:
     """Return what each agent of a stage is shown, by its id.
 
-    Reports are those of the kinds that the stage sees, and after them those of `more`; features
+    Reports are those of the kinds that the stage sees, and after them the others' `cases`; features
     are narrowed as the mode's row says, and lessons are for the agents that the settings name.
     """
-    settings = debate.calls.settings
+    settings, narrowed = debate.settings, debate.settings.row().evidence
     visible = tuple(answer.report for kind in stage.sees for answer in debate.reported(kind))
     contexts: dict[str, DebateContext] = {}
     for seat in debate.seats(*stage.kinds):
         name, changes = seat.role.id, dict[str, Any]()
-        if reports := (*visible, *more.get(name, ())):
+        if reports := (*visible, *(case for case in cases if case.agent_id != name)):
             if seat.role.kind != "arbiter":
                 reports = tuple(replace(r, risks=()) if r.risks else r for r in reports)
             changes["reports"] = reports
         if context.lessons and name not in settings.memory.roles:
             changes["lessons"] = ()
-        if prefixes := settings.row().evidence.get(name):
+        if prefixes := narrowed.get(name):
             changes["features"] = {
                 id_: feature
                 for id_, feature in context.features.items()
@@ -432,11 +439,10 @@ def _ask_gate(
     The gate also sees what the rules have set; the other agents of its stage do not. Where nothing
     can open, and the settings say so, its model is not asked and the rules count.
     """
-    closing = settings.row().closing
+    closing = settings.row().stages[-1]
     contexts = _contexts(debate, closing, context)
     if settings.gate_call == "openings" and not context.pivotal:
-        now = debate.calls.monotonic()
-        debate.note(Stage(closing.name, 1, now), now, "skipped", {GATE_ID: NOTHING_OPENS})
+        debate.skip(closing.name, {GATE_ID: NOTHING_OPENS})
         del contexts[GATE_ID]
         debate.ask(closing, 1, contexts)
         return rule
@@ -469,39 +475,33 @@ def _ask_fallback(
     debate: DebateState, context: DebateContext, fallback: Fallback
 ) -> tuple[SourceType, Synthesis]:
     """Ask the single-model scorer; L1 counts when there is no leave to spend, or it fails too."""
-    monotonic, name = debate.calls.monotonic, SCORER.id
-    started, stage = monotonic(), Stage("fallback", 1, debate.calls.deadline)
-    debate.tell("agent_start", agent=name, stage=stage.name, round=stage.round)
-    results: list[dict[str, float] | str] = []
-    if refused := debate.refusal(stage, (SCORER,)):
-        results.append(refused)
-    else:
-        shown = with_call_nonce(context, name, stage)
-        ask = Conversation(debate.calls, SCORER, shown, stage)
 
-        def score() -> dict[str, float] | str:
-            try:
-                # Scores of its own: what it writes into them must not move the bound.
-                own = replace(shown, scores=dict(shown.scores))
-                return replies.scores(fallback(own, lambda prompt: ask.once(prompt, _checked)))
-            except ModelUnavailable as error:
-                return reason_of(error)
-            except Exception:  # noqa: BLE001 - a host's scorer may raise anything
-                return "error"
-
-        left = run_parallel(
-            {name: score}, stage.until, monotonic, lambda _, result: results.append(result)
+    def score(shown: DebateContext, ask: Ask) -> AgentReport:
+        # Scores of its own: what it writes into them must not move the bound.
+        own = replace(shown, scores=dict(shown.scores))
+        once = cast(Conversation, ask).once
+        scores = replies.scores(fallback(own, lambda prompt: once(prompt, _checked)))
+        return AgentReport(
+            SCORER.id,
+            {v: clamp(scores[v] - context.scores[v], ADJUSTMENT_BOUND) for v in VECTORS},
         )
-        debate.calls.close(stage, left)
-    result = results[0] if results else "timeout"
-    if isinstance(result, str):
-        debate.flags.append(f"fallback_failed:{result}")
-        debate.note(stage, started, "failed", {name: result})
-        debate.tell_outcome(name, result, stage, started)
+
+    # A host's scorer may hang: it has a thread in every debate.
+    alone = replace(
+        debate,
+        desk=(Agent(SCORER, score),),
+        own=False,
+        synchronous=False,
+        keep_for_fallback=False,
+        answers={},
+        failures={},
+    )
+    alone.ask(StagePlan("fallback", ("scorer",), 1.0), 1, {SCORER.id: context})
+    report = alone.report_of("scorer")
+    if report is None:
+        debate.flags.append(f"fallback_failed:{alone.failures[SCORER.id]}")
         return SourceType.L1_ONLY, NO_MOVE
-    debate.note(stage, started, "ok", {name: "answered"})
-    moves = {v: clamp(result[v] - context.scores[v], ADJUSTMENT_BOUND) for v in VECTORS}
-    debate.tell_outcome(name, AgentReport(name, dict(moves)), stage, started)
+    moves = {vector: report.adjustments[vector] or 0.0 for vector in VECTORS}
     return SourceType.LEGACY, Synthesis(NO_MOVE.analyst_avg, moves)
 
 
@@ -531,7 +531,7 @@ def _record(
         multiplier=ruling.multiplier,
         veto=ruling.veto,
     )
-    calls = debate.calls.records()
+    calls = debate.records()
     late = [f"late:{call.role_id}" for call in calls if call.status == "late"]
     reports = [debate.answers[s.role.id].report for s in debate.desk if s.role.id in debate.answers]
     return Deliberation(
@@ -548,10 +548,10 @@ def _record(
         failures=dict(debate.failures),
         calls=calls,
         stages=tuple(debate.stages),
-        flags=tuple(dict.fromkeys((*debate.flags, *debate.calls.flags(), *late))),
-        cost_usd=round(math.fsum(call.cost_usd for call in calls), SCORE_DECIMALS),
-        elapsed_ms=round((debate.calls.monotonic() - debate.began) * 1000, 3),
-        not_asked=dict(debate.not_asked),
+        flags=tuple(dict.fromkeys((*debate.flags, *debate.call_flags(), *late))),
+        cost_usd=cost_of(calls),
+        elapsed_ms=round((debate.monotonic() - debate.began) * 1000, 3),
+        unasked=dict(debate.unasked),
         **parts,
     )
 
@@ -562,7 +562,7 @@ def _summary(opinions: int, seats: int, ruling: GateRuling, degraded: str = "") 
     return f"{short}{opinions} of {seats} opinions, gate x{ruling.multiplier:.2f}{veto}"
 
 
-def _planned(desk: tuple[Agent, ...], settings: AgentSettings) -> int:
+def _planned(desk: tuple[Agent, ...], settings: AgentSettings, row: Mode) -> int:
     """Return how many requests a desk makes when none is repeated.
 
     The last stage and the fallback exclude each other.
@@ -570,7 +570,7 @@ def _planned(desk: tuple[Agent, ...], settings: AgentSettings) -> int:
     kinds: list[str] = [seat.role.kind for seat in desk]
     return sum(
         kinds.count(kind) * (settings.most_rounds() if stage.debates else 1)
-        for stage in settings.row().stages
+        for stage in row.stages
         for kind in stage.kinds
     )
 

@@ -176,7 +176,7 @@ class Collector(Poller[NewsAnswer]):
         for name in self._files:
             status, detail, count = self._files.state(name, refreshed=self._rest is not None)
             topic = self._files.topic(name)
-            states.append(TopicState("file", topic, status=status, detail=detail, items=count))
+            states.append(TopicState("file", topic, status, detail, items=count))
         return tuple(states)
 
     # --- reading ----------------------------------------------------------------------------------
@@ -259,7 +259,7 @@ class Collector(Poller[NewsAnswer]):
     def _without(self, status: NewsStatus, detail: str) -> NewsAnswer:
         return NewsAnswer(status, detail=detail)
 
-    def _kept(self, source: str, topic: str, answer: NewsAnswer) -> NewsAnswer:
+    def _store_answer(self, source: str, topic: str, answer: NewsAnswer) -> NewsAnswer:
         """Store what an answer brought; return it without what was refused at the door."""
         try:
             moment = self._now()

@@ -24,10 +24,11 @@ from __future__ import annotations
 import hashlib
 import json
 import math
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from functools import cached_property, lru_cache
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from agent_config import EXPERTS
 from agents.contracts import (
@@ -57,6 +58,7 @@ from agents.evidence import named
 from agents.texts.fence import clean, has_nonce, without_nonce
 
 Cite = Callable[[str, float | str | None], str]
+C = TypeVar("C", Evidence, Point, Rebuttal)
 
 NUMBERS_ONLY: Final = frozenset({"news"})
 """Agents that read strangers' text: others see their numbers and ids, never their prose."""
@@ -82,7 +84,13 @@ ITEM_TEXT: Final = "news.item."
 """How the ids of the parts of a score, and of headlines, begin."""
 
 NOT_FOR_THE_SCORER: Final = (
-    *("lessons.", "news.item", "liquidity.", "micro.", "geometry.", "board.", "stakes."),
+    "lessons.",
+    "news.item",
+    "liquidity.",
+    "micro.",
+    "geometry.",
+    "board.",
+    "stakes.",
     "standing.",
 )
 """How the ids begin that whoever scores a chart alone is not shown."""
@@ -111,32 +119,62 @@ LARGEST: Final = 1e10
 
 OWN_FLAGS: Final = frozenset(
     {
-        *("clamped", "ungrounded", "out_of_focus", "conceded"),
-        *("misplaced", "no_number", "repeated", "unfalsified", "invented"),
+        "clamped",
+        "ungrounded",
+        "out_of_focus",
+        "conceded",
+        "misplaced",
+        "no_number",
+        "repeated",
+        "unfalsified",
+        "invented",
     }
 )
 """Flags that only the framework sets; a model's own flags are prose."""
 
 OWN_FIELDS: Final = (
-    *("adjustments", "confidence", "abstained", "horizon", "winner", "weights", "bias"),
-    *("anomaly", "pattern", "regime", "budget", "first", "win_share"),
+    "adjustments",
+    "confidence",
+    "abstained",
+    "horizon",
+    "winner",
+    "weights",
+    "bias",
+    "anomaly",
+    "pattern",
+    "regime",
+    "budget",
+    "first",
+    "win_share",
 )
 """Fields of a report that hold numbers and words of Torra's own: others see them as they are."""
 
-SHOWN_MEMORY: Final[Mapping[str, tuple[str, slice, int]]] = {
-    "recent_transitions": ("newest first", slice(3), 0),
-    "sentiment_trend": ("newest last", slice(-10, None), 2),
-    "open_positions": ("here", slice(4), 2),
-    "recent_trades": ("closed here, newest first", slice(3), 2),
-    "recent_signals": ("newest last", slice(-6, None), 0),
+ARGUMENT_FIELDS: Final = ("points_for", "points_against", "rebuttals")
+"""Fields that others are shown of a report that they read whole."""
+
+TRADE: Final = "{side} {outcome} {r_multiple} R {hours_ago} h ago"
+"""What a trader says of a closed trade."""
+
+SHOWN_MEMORY: Final[Mapping[str, tuple[str, slice, int, str]]] = {
+    "recent_transitions": ("newest first", slice(3), 0, ""),
+    "sentiment_trend": ("newest last", slice(-10, None), 2, ""),
+    "open_positions": ("here", slice(4), 2, ""),
+    "recent_trades": ("closed here, newest first", slice(3), 2, TRADE),
+    "recent_signals": ("newest last", slice(-6, None), 0, ""),
 }
-"""Lists of the memory context: their order, what is shown, the decimals of their numbers. The
-single values are features.
+"""Lists of the memory context: their order, what is shown, the decimals of their numbers and the
+form of an entry, by default each value behind its key. The single values are features.
 """
 
 LEFT_OUT: Final = (
-    *("derivs.", "positioning.", "cot.", "flow.", "spread."),
-    *("companion.", "macro.", "company."),
+    "derivs.",
+    "positioning.",
+    "cot.",
+    "flow.",
+    "spread.",
+    "companion.",
+    "macro.",
+    "company.",
 )
 """Blocks of which a prompt that is too long lists less, in this order."""
 
@@ -151,7 +189,6 @@ SCORER: Final = Role(
     """,
     shape="scores",
     focus=dict.fromkeys(VECTORS, "primary"),
-    needs=(),
     # All there is. Notes in place of the parts of a score and the memory go to who names them.
     evidence=("", "component.", "memory."),
     picture=True,
@@ -174,8 +211,6 @@ REVIEWER: Final = Role(
         look at, not what to do.
     """,
     shape="review",
-    focus={},
-    needs=(),
     evidence=("lesson.",),
 )
 """Who writes of a closed trade, beside the ticks; it has no seat at a desk either."""
@@ -365,6 +400,8 @@ REPORTED: Final = "Reports of other agents:"
 WHY: Final = "  why: "
 OPENED: Final = "<<<QUOTE "
 UNSCORED: Final = "no score"
+REASON: Final = -1
+"""Reasons of points leave a prompt that is too long before any block of LEFT_OUT."""
 LESSONS: Final = (
     "Lessons of earlier trades in a like market: what came of them, no promise for this one."
 )
@@ -374,20 +411,19 @@ UNLIKE_LESSONS: Final = (
 
 
 class RolePrompt(Prompt):
-    """A prompt whose texts are written when they are first read: rules read none."""
+    """The prompt of a role, written when it is first read: rules read none."""
 
-    about: tuple[DebateContext, Role, Mapping[str, Feature]]
+    tick: tuple[DebateContext, Role, Mapping[str, Feature]]
 
     @cached_property
     def system(self) -> str:
         """The shared prefix and the role's own lines."""
-        _, role, _ = self.about
-        return system_text(role, self.shape)
+        return system_text(self.tick[1], self.shape)
 
     @cached_property
     def user(self) -> str:
-        """The bar, the evidence and what others say."""
-        return "\n".join(_user_lines(*self.about))
+        """The bar, the evidence and the reports of others."""
+        return "\n".join(_user_lines(*self.tick))
 
 
 def build_interpretive_prompt(context: DebateContext, role: Role = SCORER) -> Prompt:
@@ -395,12 +431,10 @@ def build_interpretive_prompt(context: DebateContext, role: Role = SCORER) -> Pr
 
     Raises nothing for any context whose numbers are finite.
     """
-    shape = AHEAD.get(role.shape, role.shape) if context.ahead else role.shape
     shown = shown_features(context, role)
-    prompt = RolePrompt("", "", shape, tuple(shown))
-    own = vars(prompt)
-    del own["system"], own["user"]
-    own["about"] = (context, role, shown)
+    shape = AHEAD.get(role.shape, role.shape) if context.ahead else role.shape
+    prompt = RolePrompt.__new__(RolePrompt)  # without texts, as yet
+    vars(prompt).update(shape=shape, evidence=tuple(shown), tick=(context, role, shown))
     return prompt
 
 
@@ -450,49 +484,39 @@ def shortened(prompt: Prompt, most: int) -> Prompt:
     first; where none is left the prompt may still be too long. The text says how many are missing.
     """
     lines = prompt.user.split("\n")
-    places = {line.partition(" = ")[0]: at for at, line in reversed([*enumerate(lines)])}
-    reasons = _reasons(lines)
-    numbers = [
-        places[name]
-        for block in LEFT_OUT
-        for name in reversed(prompt.evidence)
-        if name.startswith(block) and name in places
-    ]
-    notes = {
-        REPORTED: ("(the reasons of {} points are left out: no room)", reasons),
-        LISTED: ("({} numbers from beside the chart are left out: no room)", numbers),
+    blocks = {
+        name: place
+        for name in prompt.evidence
+        for place, block in enumerate(LEFT_OUT)
+        if name.startswith(block)
     }
-    room = most - len(prompt.system.encode()) - len(prompt.user.encode())
-    room -= sum(len(note.format(999)) for note, cut in notes.values() if cut is not reasons or cut)
-    gone: set[int] = set()
-    for at in (*reasons, *numbers):
-        if room >= 0:
-            break
-        room += len(lines[at].encode()) + 1
-        gone.add(at)
-    if not gone:
-        return prompt
-    unlisted = {lines[at].partition(" = ")[0] for at in gone}
-    for head, (note, cut) in notes.items():
-        if count := len(gone.intersection(cut)):
-            lines[lines.index(head)] += f"\n{note.format(count)}"
-    return replace(
-        prompt,
-        user="\n".join(line for at, line in enumerate(lines) if at not in gone),
-        evidence=tuple(name for name in prompt.evidence if name not in unlisted),
-    )
-
-
-def _reasons(lines: Iterable[str]) -> list[int]:
-    """Return the places of the reasons of quoted points, those of each report's last ones first."""
-    places: list[tuple[int, int]] = []
+    cuts: list[tuple[int, int, int]] = []
     point = 0
     for at, line in enumerate(lines):
         # cleaned prose begins with neither: a stranger's line is no reason and opens no fence
         point = 0 if line.startswith(OPENED) else point + 1
         if line.startswith(WHY):
-            places.append((point, at))
-    return [at for _, at in sorted(places, reverse=True)]
+            cuts.append((REASON, -point, -at))
+        elif (name := line.partition(" = ")[0]) in blocks:
+            cuts.append((blocks.pop(name), 0, -at))
+    notes = {LISTED: "({} numbers from beside the chart are left out: no room)"}
+    if any(kind == REASON for kind, *_ in cuts):
+        notes[REPORTED] = "(the reasons of {} points are left out: no room)"
+    room = most - len(f"{prompt.system}{prompt.user}".encode())
+    room -= sum(len(note.format(999)) for note in notes.values())
+    gone: dict[int, str] = {}
+    for kind, _, at in sorted(cuts):
+        if room < 0:
+            room += len(lines[-at].encode()) + 1
+            gone[-at] = REPORTED if kind == REASON else LISTED
+    names = {lines[at].partition(" = ")[0] for at in gone}
+    for head, count in Counter(gone.values()).items():
+        lines[lines.index(head)] += f"\n{notes[head].format(count)}"
+    return replace(
+        prompt,
+        user="\n".join(line for at, line in enumerate(lines) if at not in gone),
+        evidence=tuple(name for name in prompt.evidence if name not in names),
+    )
 
 
 def _user_lines(context: DebateContext, role: Role, shown: Mapping[str, Feature]) -> Iterator[str]:
@@ -505,45 +529,31 @@ def _user_lines(context: DebateContext, role: Role, shown: Mapping[str, Feature]
         yield PICTURE
     yield LISTED
     strangers = role.id in NUMBERS_ONLY  # to others no headline is shown
-    headlines = [name for name, item in shown.items() if strangers and _is_strangers(item)]
-    yield from [_line(item) for name, item in shown.items() if name not in headlines]
-    # a line about each score in place of its parts
-    due = any(name.startswith(PARTS) for name in role.evidence)
-    if due and not any(name.startswith(PARTS) for name in shown):
-        for vector in VECTORS:
-            if note := clean(context.notes.get(vector, ""), NOTE_CHARS, context.nonce):
-                yield f"{vector}: {note}"
+    headlines = [item for item in shown.values() if strangers and _is_strangers(item)]
+    yield from [_line(item) for item in shown.values() if item not in headlines]
+    parts = [name for name in role.evidence if name.startswith(PARTS)]
+    if parts and not any(name.startswith(PARTS) for name in shown):
+        # a line about each score in place of its parts
+        notes = {v: clean(context.notes.get(v, ""), NOTE_CHARS, context.nonce) for v in VECTORS}
+        yield from (f"{vector}: {note}" for vector, note in notes.items() if note)
     if "memory." in role.evidence:
         yield from _memory_lines(context.memory)
-    if has_nonce(context):
-        yield from _fenced_lines(context, role, shown, headlines)
-    elif context.reports:
-        yield from _report_lines(context, role, shown)
-
-
-def _fenced_lines(
-    context: DebateContext, role: Role, shown: Mapping[str, Feature], headlines: Iterable[str]
-) -> Iterator[str]:
-    """Yield what may hold others' prose: headlines, reports, lessons."""
-    lessons = () if role.kind == "scorer" else context.lessons
-    if context.reports or headlines or lessons:
+    fenced = has_nonce(context)
+    lessons = context.lessons if fenced and role.kind != "scorer" else ()
+    if fenced and (context.reports or headlines or lessons):
         yield _word(context)
     if headlines:
         yield "Headlines:"
-        texts = {name: str(shown[name].value) for name in headlines}
-        items = (
-            f"{shown[name].id} = {clean(text, NOTE_CHARS, context.nonce)}"
-            for name, text in texts.items()
-        )
-        yield from _quoted(context, "news", items)
+        texts = ((item.id, clean(str(item.value), NOTE_CHARS, context.nonce)) for item in headlines)
+        yield from _quoted(context, "news", (f"{name} = {text}" for name, text in texts))
     if context.reports:
         yield from _report_lines(context, role, shown)
     if lessons:
         similar = context.features.get("lessons.similar")
         unlike = context.ahead and similar is not None and similar.value == 0.0
         yield UNLIKE_LESSONS if unlike else LESSONS
-        notes = (clean(note, LESSON_BYTES, context.nonce) for note in lessons)
-        yield from _quoted(context, "lessons", notes)
+        words = (clean(lesson, LESSON_BYTES, context.nonce) for lesson in lessons)
+        yield from _quoted(context, "lessons", words)
 
 
 def _where(context: DebateContext) -> str:
@@ -563,14 +573,10 @@ def _quoted(context: DebateContext, name: str, lines: Iterable[str]) -> Iterator
     yield f"QUOTE>>> {context.nonce}"
 
 
-def _line(feature: Feature) -> str:
-    return _written(feature.id, feature.value, feature.decimals, feature.unit)
-
-
 @lru_cache(maxsize=1024)  # every role of a tick is shown much the same
-def _written(name: str, value: float | str | None, decimals: int | None, unit: str) -> str:
-    unit = "" if unit in ("", PLAIN_UNIT) else f" {clean(unit, 16)}"
-    return f"{name} = {_value(value, decimals)}{unit}"
+def _line(feature: Feature) -> str:
+    unit = "" if feature.unit in ("", PLAIN_UNIT) else f" {clean(feature.unit, 16)}"
+    return f"{feature.id} = {_value(feature.value, feature.decimals)}{unit}"
 
 
 def _value(value: float | str | None, decimals: int | None) -> str:
@@ -585,29 +591,19 @@ def _value(value: float | str | None, decimals: int | None) -> str:
 
 def _memory_lines(memory: Mapping[str, Any]) -> list[str]:
     lines = []
-    for key, (order, part, decimals) in SHOWN_MEMORY.items():
+    for key, (order, part, decimals, form) in SHOWN_MEMORY.items():
         items = memory.get(key)
         if items and isinstance(items, list | tuple):
-            entry = _trade if key == "recent_trades" else _entry
-            entries = ", ".join(entry(item, decimals) for item in items[part])
+            entries = ", ".join(_entry(item, decimals, form) for item in items[part])
             lines.append(f"{key} ({order}): {entries}")
     return ["Memory:", *lines] if lines else []
 
 
-def _trade(item: Any, decimals: int) -> str:
-    """Return what a trader says of a closed trade."""
-    if not isinstance(item, Mapping):
-        return _entry(item, decimals)
-    names = ("side", "outcome", "r_multiple", "hours_ago")
-    side, outcome, r, hours = (_entry(item.get(name), decimals) for name in names)
-    return f"{side} {outcome} {r} R {hours} h ago"[:NOTE_CHARS]
-
-
-def _entry(value: Any, decimals: int) -> str:
+def _entry(value: Any, decimals: int, form: str = "") -> str:
     if isinstance(value, Mapping):
-        pairs = sorted((str(key), item) for key, item in value.items())
-        shown = (f"{clean(key, NOTE_CHARS)} {_entry(item, decimals)}" for key, item in pairs)
-        return " ".join(shown)[:NOTE_CHARS]
+        words = defaultdict(lambda: "None", {str(k): _entry(v, decimals) for k, v in value.items()})
+        pairs = (f"{clean(key, NOTE_CHARS)} {word}" for key, word in sorted(words.items()))
+        return (form.format_map(words) if form else " ".join(pairs))[:NOTE_CHARS]
     if isinstance(value, float):
         return _value(value, decimals) if math.isfinite(value) else "null"
     return clean(str(value), NOTE_CHARS)
@@ -711,15 +707,13 @@ def shown_features(context: DebateContext, role: Role = SCORER) -> dict[str, Fea
     there is a nonce. `UNSHOWN` blocks are for the record, not for a prompt.
     """
     prefixes = (*role.evidence, *(role.ahead if context.ahead else ()))
-    names: Iterable[str] = named(tuple(context.features), prefixes, UNSHOWN)
-    if role.kind == "scorer":
-        names = (name for name in names if not name.startswith(NOT_FOR_THE_SCORER))
+    hidden = NOT_FOR_THE_SCORER if role.kind == "scorer" else ()
     strangers = role.id in NUMBERS_ONLY and has_nonce(context)
     shown: dict[str, Feature] = {}
-    for name in names:
+    for name in named(tuple(context.features), prefixes, UNSHOWN):
         feature = context.features[name]
         value = feature.value
-        if value is None or (feature.id != name and feature.block in UNSHOWN):
+        if value is None or (hidden and name.startswith(hidden)):
             continue
         if strangers or type(value) is float or not _is_strangers(feature):
             shown[name] = feature
@@ -749,49 +743,35 @@ def visible(
     words = report.agent_id not in NUMBERS_ONLY
     quotable = prose and words and has_nonce(context)
 
-    def quoted(text: str, limit: int = WHOLE_CHARS) -> str:
-        return clean(text, limit, nonce) if quotable else ""
+    def quoted(limit: int, *texts: str) -> tuple[str, ...]:
+        return tuple([clean(text, limit, nonce) for text in texts if quotable])
 
-    def listed(name: str, cited: float | str | None, *, shown: bool) -> float | str | None:
+    def cited(citation: C) -> C:
         """Return a number as it was cited, a word as it is listed or not at all."""
-        if not isinstance(cited, str):
-            return cited
-        return features[name].value if shown and not _is_strangers(features[name]) else None
-
-    def argued(given: Iterable[Point]) -> tuple[Point, ...]:
-        """Return the points about known facts."""
-        return tuple(
-            Point(quoted(says), name, listed(name, value, shown=quotable), quoted(why), side)
-            for says, name, value, why, side in given
-            if name in features
-        )
-
-    fields: dict[str, Any] = {name: getattr(report, name) for name in OWN_FIELDS}
-    if whole:
-        fields |= {
-            "points_for": argued(report.points_for),
-            "points_against": argued(report.points_against),
-            "rebuttals": tuple(
-                Rebuttal(quoted(says), name, listed(name, value, shown=quotable), grants)
-                for says, name, value, grants in report.rebuttals
-                if name in features
-            ),
-            "falsifiers": tuple(quoted(end) for end in report.falsifiers if quotable),
-            "levels": tuple(name for name in report.levels if name in features),
+        changes: dict[str, Any] = {
+            name: "".join(quoted(WHOLE_CHARS, getattr(citation, name)))
+            for name in ("says", "why")
+            if hasattr(citation, name)
         }
+        if isinstance(citation.value, str):
+            feature = features[citation.id]
+            changes["value"] = feature.value if words and not _is_strangers(feature) else None
+        return citation._replace(**changes) if changes else citation
+
+    fields = {name: getattr(report, name) for name in OWN_FIELDS}
+    citing = ("evidence", *(ARGUMENT_FIELDS if whole else ()))
+    for name in citing:
+        known = [citation for citation in getattr(report, name) if citation.id in features]
+        fields[name] = tuple(map(cited, known))
+    if whole:
+        fields["falsifiers"] = quoted(WHOLE_CHARS, *report.falsifiers)
+        fields["levels"] = tuple(name for name in report.levels if name in features)
     points = report.key_points or [point.says for point in report.points_for if not whole]
     return AgentReport(
         report.agent_id,
-        reasoning=quoted(report.said, WHOLE_CHARS if whole else REASONING_CHARS),
-        key_points=tuple([quoted(text, POINT_CHARS) for text in points[:POINTS] if quotable]),
-        risks=tuple([quoted(risk, NOTE_CHARS) for risk in report.risks if quotable]),
-        evidence=tuple(
-            [
-                Evidence(name, listed(name, value, shown=words))
-                for name, value in report.evidence
-                if name in features
-            ]
-        ),
+        reasoning="".join(quoted(WHOLE_CHARS if whole else REASONING_CHARS, report.main_claim)),
+        key_points=quoted(POINT_CHARS, *points[:POINTS]),
+        risks=quoted(NOTE_CHARS, *report.risks),
         flags=tuple([flag for flag in report.flags if flag in OWN_FLAGS]),
         ordinals={name: report.ordinals[name] for name in report.ordinals if name in ORDINALS},
         **fields,

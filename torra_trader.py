@@ -65,7 +65,7 @@ class ClosedBar:
 class TickOutcome:
     """How a tick ended: done with its record, skipped or late with a reason, taken, or failed.
 
-    `result` is there for every tick that is done, `record` where one was wanted (Edges.recording),
+    `result` is there for every tick that is done, `record` where TickDeps.recording asks for one,
     `error` for one that failed; its claim is released.
     """
 

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Final
 
@@ -25,7 +25,7 @@ from agent_config import FOCUS_WEIGHT
 
 from .contracts import SCORE_DECIMALS, SIDES, AgentReport, Falsifier, Feature, Focus, Point, Role
 from .evidence import citation_holds
-from .features import name_of, number, reading_of, sides
+from .features import Features, name_of, number, reading_of, sides
 
 CLAIM_WORDS: Final = 25
 """Most words of a claim; what is longer is cut."""
@@ -81,7 +81,7 @@ def sort_points(
     side: int,
     points_for: Iterable[Point],
     points_against: Iterable[Point],
-    features: Mapping[str, Feature],
+    features: Features,
 ) -> tuple[tuple[Point, ...], tuple[Point, ...], bool]:
     """Return the points for and against a side, those in place first, and whether any was not."""
     kept: dict[int, list[Point]] = {1: [], -1: []}
@@ -119,24 +119,25 @@ def flag_repeated_claims(reports: Iterable[AgentReport]) -> tuple[AgentReport, .
 
 
 def pending_falsifiers(
-    falsifiers: Iterable[Falsifier], side: int, features: Mapping[str, Feature]
-) -> Iterator[Falsifier]:
-    """Yield the falsifiers of a side that may still come; none can be judged without a close."""
+    falsifiers: Iterable[Falsifier], side: int, features: Features
+) -> list[Falsifier]:
+    """Return the falsifiers of a side that may still come; none can be judged without a close."""
     close, atr = number(features, CLOSE), number(features, ATR)
     if close is None or not side:
-        return
+        return []
     far = FAR_ATR * atr if atr else FAR_SHARE * abs(close)
+    near, form, pending = NEAREST_ATR * (atr or 0.0), _price_form(features), []
     for falsifier in falsifiers:
         right_way = (falsifier.close == "below") is (side > 0)
         # as it is written: rounded, it may lie on the other side of the close
-        level = float(format_price(falsifier.level, features).replace(",", ""))
-        distance = side * (close - level)
-        on_path = level > 0.0 and (NEAREST_ATR * atr if atr else 0.0) < distance <= far
+        level = float(format(falsifier.level, form).replace(",", ""))
+        on_path = level > 0.0 and near < side * (close - level) <= far
         if right_way and on_path and 0 < falsifier.bars <= LONGEST_BARS:
-            yield falsifier
+            pending.append(falsifier)
+    return pending
 
 
-def falsifier_text(falsifier: Falsifier, features: Mapping[str, Feature]) -> str:
+def falsifier_text(falsifier: Falsifier, features: Features) -> str:
     """Return a falsifier in words."""
     price = format_price(falsifier.level, features)
     bars = "bar" if falsifier.bars == 1 else f"{falsifier.bars} bars"
@@ -144,19 +145,23 @@ def falsifier_text(falsifier: Falsifier, features: Mapping[str, Feature]) -> str
     return f"a close {falsifier.close} {price}{named}, in the next {bars}"
 
 
-def format_price(price: float, features: Mapping[str, Feature]) -> str:
+def format_price(price: float, features: Features) -> str:
     """Return a price with the decimals of the symbol; eight digits where these are not known."""
+    return format(price, _price_form(features))
+
+
+def _price_form(features: Features) -> str:
     quoted, atr = features.get(CLOSE), number(features, ATR)
     decimals = None if quoted is None else quoted.decimals
     if decimals is None:
-        return f"{price:,.8g}"
+        return ",.8g"
     # A bundle shows two decimals more than its symbol is quoted with, a host perhaps none more.
     step = FINEST * (atr or 0.0)  # 0 too for an ATR that no float can take a share of
     fine = math.ceil(-math.log10(step)) if step > 0.0 else decimals
-    return f"{price:,.{min(decimals, max(0, decimals - 2, fine))}f}"
+    return f",.{min(decimals, max(0, decimals - 2, fine))}f"
 
 
-def _reworded(point: Point, side: int, feature: Feature, features: Mapping[str, Feature]) -> Point:
+def _reworded(point: Point, side: int, feature: Feature, features: Features) -> Point:
     """Return a point as the fact that it cites and what the registry says that this means."""
     value, name = feature.value, name_of(point.id)
     if isinstance(value, str):

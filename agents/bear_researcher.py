@@ -4,14 +4,10 @@ Its adjustment of a score is never above 0. In a further round its context also 
 side's case. It abstains when there is no score to argue about.
 """
 
-from __future__ import annotations
-
-from typing import Final
-
 from .contracts import RESEARCHER_BOUND, VECTORS, Role
 from .evidence import CASE_EVIDENCE
 
-ROLE: Final = Role(
+ROLE = Role(
     id="bear_researcher",
     title="bear researcher",
     kind="researcher",

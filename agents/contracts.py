@@ -179,11 +179,9 @@ class ModelUnavailable(Exception):
         billed: bool = True,
     ) -> None:
         super().__init__(f"{reason}: {detail}" if detail else reason)
-        self.reason = reason
-        self.detail = detail
+        self.reason, self.detail, self.billed = reason, detail, billed
         at_once = 0.0 if reason in ASKED_AGAIN else None
         self.again = at_once if again == "default" else again
-        self.billed = billed
 
 
 class SourceType(StrEnum):
@@ -199,14 +197,9 @@ class SourceType(StrEnum):
     LEGACY = "LEGACY"
     L1_ONLY = "L1_ONLY"
 
-    @property
-    def heard(self) -> bool:
-        """Whether an opinion was heard: the report of one of OPINIONS that did not abstain."""
-        return self not in UNHEARD
-
 
 UNHEARD: Final = frozenset((SourceType.LEGACY, SourceType.L1_ONLY, SourceType.AGENT_SKIPPED))
-"""Sources of a tick on which no opinion was heard, as words too."""
+"""Sources of a tick without an opinion, the report of one of OPINIONS that did not abstain."""
 
 
 class GateReason(StrEnum):
@@ -385,7 +378,7 @@ class AgentReport:
     win_share: float | None = None
 
     @property
-    def said(self) -> str:
+    def main_claim(self) -> str:
         """Its claim, or the reasoning of a report that has none."""
         return self.claim or self.reasoning
 
@@ -409,10 +402,10 @@ class Role:
     id: str
     title: str
     kind: Kind
-    tier: Tier
-    focus: Mapping[str, Focus]
-    needs: tuple[str, ...]
-    evidence: tuple[str, ...]
+    tier: Tier = "quick"
+    focus: Mapping[str, Focus] = field(default_factory=dict)
+    needs: tuple[str, ...] = ()
+    evidence: tuple[str, ...] = ()
     ahead: tuple[str, ...] = ()
     task: str = ""
     shape: Shape = "report"

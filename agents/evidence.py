@@ -8,11 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
+from pathlib import Path
 from typing import Final
 
 from agent_config import CONFIDENCE_WEIGHT, GROUNDING_TOLERANCE, UNGROUNDED_WEIGHT
 
 from .contracts import VECTORS, AgentReport, DebateContext, Evidence, Feature, Role
+from .features import Features, rows_of
 
 SURROUNDINGS: Final = (
     "market.regime",
@@ -79,36 +81,11 @@ CASE_EVIDENCE: Final = (
 JUDGED_EVIDENCE: Final = tuple(name for name in CASE_EVIDENCE if name != "forecast.")
 """What a judge of the cases is shown of it: what is foreseen of the price is for who argues."""
 
-SOURCES: Final[Mapping[str, str]] = {
-    "news": "source.news",
-    "sentiment": "source.news",
-    "fundamentals": "source.fundamentals",
-    "macro": "source.macro",
-    "cot": "source.cot",
-    "derivs": "source.derivs",
-    "company": "source.company",
-    "companion": "source.companion",
-    "flow": "source.flow",
-}
-"""Blocks that are fed from outside, and the feature that says why there is nothing."""
-
-BLOCK_LABELS: Final[Mapping[str, str]] = {
-    **dict.fromkeys(("cot", "positioning", "derivs"), "sentiment"),
-    "fundamentals": "company",
-    "micro": "spread",
-    "flow": "order flow",
-}
-"""What a block is called where an agent says that it has nothing, if not by its own name."""
-
-SOURCE_LABELS: Final[Mapping[str, str]] = {
-    "sentiment": "news",
-    "fundamentals": "company",
-    "cot": "positions",
-    "derivs": "derivatives",
-    "company": "filings",
-    "flow": "order flow",
-}
-"""What the source of a block is called, if not by the block's name."""
+BLOCKS: Final = {row["block"]: row for row in rows_of(Path(__file__).with_name("blocks.csv"))}
+"""What a block is called where an agent says that it has nothing; of one that is fed from outside,
+the feature that says why there is nothing, and what that source is called. An empty name is the
+block's own.
+"""
 
 NOTHING_WRONG: Final = "available"
 
@@ -122,15 +99,18 @@ def missing(role: Role, context: DebateContext) -> str:
     A need names a feature, or all features whose id begins with it and a dot (the whole block
     `technical`). A need that ends in an underscore is the beginning of ids.
     """
-    if not role.needs or _is_there(tuple(role.needs), context.features):
+    begun = tuple(need if need.endswith((".", "_")) else f"{need}." for need in role.needs)
+    if not begun or any(
+        feature.value is not None and (name in role.needs or name.startswith(begun))
+        for name, feature in context.features.items()
+    ):
         return ""
-    blocks = tuple(dict.fromkeys(need.split(".", 1)[0] for need in role.needs))
-    named_for_people = dict.fromkeys(BLOCK_LABELS.get(block, block) for block in blocks)
-    lacking = f"no {' or '.join(named_for_people)} evidence"
+    parts = [need.partition(".") for need in role.needs]
+    blocks = dict.fromkeys(block for block, *_ in parts)
+    lacking = f"no {' or '.join(dict.fromkeys(_label(block) for block in blocks))} evidence"
     if why := _why(blocks, context.features):
         return f"{lacking}: {why}"
-    parts = (need.partition(".")[2].rstrip("_") for need in role.needs)
-    names = dict.fromkeys(part for part in parts if part)
+    names = dict.fromkeys(name for *_, part in parts if (name := part.rstrip("_")))
     return f"{lacking} ({', '.join(names)})" if names else lacking
 
 
@@ -149,7 +129,7 @@ def named(
     )
 
 
-def grounded(evidence: Iterable[Evidence], features: Mapping[str, Feature]) -> bool:
+def grounded(evidence: Iterable[Evidence], features: Features) -> bool:
     """Return whether every citation names a feature and its value, numbers within 1 %."""
     return all(citation_holds(features.get(name), value) for name, value in evidence)
 
@@ -178,7 +158,7 @@ def trust(report: AgentReport) -> float:
     return weight
 
 
-def with_scores(features: Mapping[str, Feature], context: DebateContext) -> dict[str, Feature]:
+def with_scores(features: Features, context: DebateContext) -> dict[str, Feature]:
     """Return the features with the four scores among them, so that there is always one to cite."""
     scores = {
         name: Feature(name, context.scores[vector], "", context.as_of)
@@ -187,29 +167,18 @@ def with_scores(features: Mapping[str, Feature], context: DebateContext) -> dict
     return {**scores, **dict(features.items())}
 
 
-def _is_there(needs: tuple[str, ...], features: Mapping[str, Feature]) -> bool:
-    """Return whether one of the needs has a value."""
-    whole, begun = _needed(needs)
-    for name, feature in features.items():
-        if feature.value is not None and (name in whole or name.startswith(begun)):
-            return True
-    return False
+def _label(block: str, column: str = "label") -> str:
+    return BLOCKS.get(block, {}).get(column) or block
 
 
-@lru_cache(maxsize=64)
-def _needed(needs: tuple[str, ...]) -> tuple[frozenset[str], tuple[str, ...]]:
-    """Return the names among the needs, and the beginnings of names that they stand for."""
-    begun = (need if need.endswith((".", "_")) else f"{need}." for need in needs)
-    return frozenset(needs), tuple(begun)
-
-
-def _why(blocks: Iterable[str], features: Mapping[str, Feature]) -> str:
+def _why(blocks: Iterable[str], features: Features) -> str:
     """Return the words of the sources of some blocks, where they explain that nothing is there."""
-    sources = {block: features.get(SOURCES.get(block, "")) for block in blocks}
-    states = {
-        block: str(source.value) for block, source in sources.items() if source and source.value
+    wrong = {
+        block: str(source.value)
+        for block in blocks
+        if (source := features.get(BLOCKS.get(block, {}).get("source", ""))) and source.value
+        if str(source.value) != NOTHING_WRONG
     }
-    wrong = {block: state for block, state in states.items() if state != NOTHING_WRONG}
     if len({*wrong.values()}) > 1:
-        return ", ".join(f"{SOURCE_LABELS.get(block, block)} {wrong[block]}" for block in wrong)
+        return ", ".join(f"{_label(block, 'source_label')} {wrong[block]}" for block in wrong)
     return next(iter(wrong.values()), "")

@@ -8,8 +8,9 @@ may be made of it are rows of `phrases`. The columns:
     unit, decimals  no decimals: it is not rounded, or, of the unit price, as the symbol is quoted
     name            what a sentence calls it; {} is what the `*` stands for; none: the id
     high, low       what a high and a low value mean
-    side            which way a value leans: a key of `LEANS`; none: it has no side
+    side            which way a value leans (`lean_of`); none: it has no side
     label           a short name for a chart, where the name is too long beside a line
+    above           other features that it is also held against: it leans up while it is above them
 
 Pure values and functions. A feature without a row may stand on either side.
 """
@@ -21,7 +22,9 @@ import math
 from collections.abc import Callable, Mapping
 from functools import cache, lru_cache
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
+
+from pydantic import BaseModel
 
 from .contracts import Feature
 
@@ -31,30 +34,12 @@ EITHER: Final = (UP, DOWN)
 NEAR_ATR: Final = 1.0
 """ATR up to which a support or a resistance is near: then it stands on its own side alone."""
 
-PAIRS: Final = (
-    ("technical.tenkan", "technical.kijun"),
-    ("technical.ema20", "technical.sma50"),
-    ("technical.ema20", "technical.sma200"),
-    ("technical.sma20", "technical.sma50"),
-    ("technical.sma50", "technical.sma200"),
-    ("technical.span_a", "technical.span_b"),
-    ("technical.swing_high", "technical.prev_swing_high"),
-    ("technical.swing_low", "technical.prev_swing_low"),
-    ("technical.macd", "technical.macd_signal"),
-)
-"""Features that are also held against each other: the first above the second leans up."""
-
-_PAIRS_OF: Final = {
-    feature: [pair for pair in PAIRS if feature in pair] for pair in PAIRS for feature in pair
-}
-
 WORD_SIDES: Final[Mapping[str, int]] = {
     **dict.fromkeys(("rising", "BULLISH", "STRONG_BULLISH", "trend_up"), UP),
     **dict.fromkeys(("falling", "BEARISH", "STRONG_BEARISH", "trend_down"), DOWN),
 }
 """Words of the evidence that lean; all others have no side."""
 
-COMPANION: Final = "companion."
 PRICE: Final = "price"
 """The unit of what has as many decimals as the symbol's prices."""
 
@@ -71,50 +56,54 @@ class Lean(NamedTuple):
     falling: bool = False
 
 
-class FeatureRow(NamedTuple):
-    """A row of the registry; `name` is "" where the id is the name, `lean` None without a side."""
+class FeatureRow(BaseModel, frozen=True):
+    """A row of the registry; an empty cell is the default."""
 
-    unit: str
-    decimals: int | None
-    name: str
-    high: str
-    low: str
-    lean: Lean | None
-    label: str
+    unit: str = ""
+    decimals: int | None = None
+    name: str = ""
+    high: str = ""
+    low: str = ""
+    side: str = ""
+    label: str = ""
+    above: str = ""
+
+
+def finite(value: Any) -> float | None:
+    """Return a value as a finite number; None where it is none."""
+    if type(value) is not float:  # nearly every one is
+        # A bool would pass for 0 or 1.
+        if value is None or isinstance(value, bool | str):
+            return None
+        try:
+            value = float(value)
+        except OverflowError:  # an integer that no float can hold
+            return None
+    return value if math.isfinite(value) else None
 
 
 def number(features: Features, name: str) -> float | None:
     """Return a feature's value as a finite number; None when it is absent or no number."""
     feature = features.get(name)
-    value = None if feature is None else feature.value
-    if type(value) is float:  # nearly every one
-        return value if math.isfinite(value) else None
-    # A bool would pass for 0 or 1.
-    if isinstance(value, bool | str) or value is None:
-        return None
-    try:
-        real = float(value)
-    except OverflowError:  # an integer that no float can hold
-        return None
-    return real if math.isfinite(real) else None
+    return None if feature is None else finite(feature.value)
+
+
+def values_of(features: Features) -> tuple[dict[str, float], dict[str, str]]:
+    """Return the features that are finite numbers, and those that are words, by id."""
+    numbers, words = {}, {}
+    for name, feature in features.items():
+        value = feature.value
+        if type(value) is float and math.isfinite(value):  # nearly every one
+            numbers[name] = value
+        elif isinstance(value, str):
+            words[name] = value
+        elif (real := finite(value)) is not None:
+            numbers[name] = real
+    return numbers, words
 
 
 def _sign(value: float) -> int:
     return (value > 0.0) - (value < 0.0)
-
-
-def _from(middle: float, way: int = UP) -> Lean:
-    return Lean(lambda value, _: way * _sign(value - middle), way == DOWN)
-
-
-def _over(rival: str, way: int = UP) -> Lean:
-    """Return the lean of a number that leans its way while it is above another feature."""
-
-    def side(value: float, features: Features) -> int | None:
-        other = number(features, rival)
-        return None if other is None else way * _sign(value - other)
-
-    return Lean(side, way == DOWN)
 
 
 def _wick(rival: str, way: int) -> Lean:
@@ -153,40 +142,52 @@ LEANS: Final[Mapping[str, Lean | None]] = {
     "": None,
     "any": ANY,
     "both": BOTH,
-    "up": _from(0.0),
-    "up from 0.5": _from(0.5),
-    "up from 4.5": _from(4.5),
-    "down": _from(0.0, DOWN),
-    "down from 50": _from(50.0, DOWN),
-    "level": _over("technical.close", DOWN),
     "floor": _near(UP),
     "ceiling": _near(DOWN),
     "upper wick": _wick("technical.lower_wick", DOWN),
     "lower wick": _wick("technical.upper_wick", UP),
-    "up over technical.minus_di": _over("technical.minus_di"),
-    "down over technical.plus_di": _over("technical.plus_di", DOWN),
-    "up over memory.next_bearish": _over("memory.next_bearish"),
-    "down over memory.next_bullish": _over("memory.next_bullish", DOWN),
     "real yield": Lean(_real_yield, falling=True),
     "of its trades": Lean(_trades),
 }
-"""The sides of the table; a level leans up while the close is above it."""
+"""Sides that only some features have."""
+
+
+@cache
+def lean_of(side: str) -> Lean | None:
+    """Return the lean that a cell of the table names: a key of LEANS, or which way, and from where.
+
+    `up` and `down` are from 0, `up from 4.5` is from a number, `down over technical.close` is from
+    another feature.
+    """
+    if side in LEANS:
+        return LEANS[side]
+    way, _, middle = side.partition(" from ")
+    way, _, rival = way.partition(" over ")
+    sign, fixed = {"up": UP, "down": DOWN}[way], float(middle or 0.0)
+
+    def leans(value: float, features: Features) -> int | None:
+        other = number(features, rival) if rival else fixed
+        return None if other is None else sign * _sign(value - other)
+
+    return Lean(leans, sign == DOWN)
 
 
 def rows_of(table: Path) -> list[dict[str, str]]:
-    """Return the rows of a table, CSV in UTF-8, by the names of its columns."""
+    """Return the rows of a table, CSV in UTF-8, by the names of its columns, "" for a short row."""
     with table.open(encoding="utf-8", newline="") as lines:
-        return list(csv.DictReader(lines))
+        return list(csv.DictReader(lines, restval=""))
 
 
 ROWS: Final[Mapping[str, FeatureRow]] = {
-    row["feature"]: FeatureRow(
-        row["unit"], int(row["decimals"]) if row["decimals"] else None, row["name"],
-        row["high"], row["low"], LEANS[row["side"]], row["label"],
-    )
+    row["feature"]: FeatureRow.model_validate({name: cell for name, cell in row.items() if cell})
     for row in rows_of(Path(__file__).with_name("features.csv"))
-}  # fmt: skip
+}
 """Every row by its id."""
+
+_ORDERED: Final = [(feature, other) for feature in ROWS for other in ROWS[feature].above.split()]
+_ORDERED_WITH: Final = {
+    feature: [pair for pair in _ORDERED if feature in pair] for pair in _ORDERED for feature in pair
+}
 
 FEATURES: Final = {feature: row for feature, row in ROWS.items() if row.name and "*" not in feature}
 """The rows that have a name for people and a fixed id."""
@@ -198,25 +199,32 @@ COMPONENTS: Final = {
 }
 """The parts of the four scores, by name; each lies between -1 and +1 and leans as its sign."""
 
-_FAMILIES: Final = [(feature.split("*"), row) for feature, row in ROWS.items() if "*" in feature]
+_FAMILIES: Final = [
+    (begin, end, row)
+    for feature, row in ROWS.items()
+    for begin, star, end in [feature.partition("*")]
+    if star
+]
+
+UNKNOWN: Final = FeatureRow(side="any")
+"""What is known of a feature without a row."""
 
 
 @lru_cache(maxsize=4096)
-def row_of(feature: str) -> FeatureRow | None:
-    """Return the row of a feature; None where there is none."""
+def row_of(feature: str) -> FeatureRow:
+    """Return the row of a feature, UNKNOWN without one; a family's has the feature's own name."""
     if feature in ROWS:
         return ROWS[feature]
-    for (begin, end), row in _FAMILIES:
+    for begin, end, row in _FAMILIES:
         if feature.startswith(begin) and feature.endswith(end):
             own = feature[len(begin) : len(feature) - len(end)]
-            return row._replace(name=row.name.format(own))
-    return None
+            return row.model_copy(update={"name": row.name.format(own)})
+    return UNKNOWN
 
 
 def unit_of(feature: str) -> str:
     """Return the unit of a feature, "" where it has none."""
-    row = row_of(feature)
-    return row.unit if row else ""
+    return row_of(feature).unit
 
 
 @cache
@@ -227,28 +235,27 @@ def ids_of(block: str) -> list[str]:
 
 def name_of(feature: str) -> str:
     """Return the name of a feature for people; its id where the table has none."""
-    row = row_of(feature)
-    return (row and row.name) or feature
+    return row_of(feature).name or feature
 
 
 def label_of(feature: str) -> str:
     """Return the short name of a feature for a chart: its own, or its name without the article."""
-    row = row_of(feature)
-    return (row and row.label) or name_of(feature).removeprefix("the ")
+    return row_of(feature).label or name_of(feature).removeprefix("the ")
 
 
 def meaning_of(feature: str) -> str:
     """Return what a high and a low value of a feature mean; "" where it is a word, or unknown."""
     row = row_of(feature)
-    return f"high: {row.high}; low: {row.low}" if row and row.name and row.high else ""
+    return f"high: {row.high}; low: {row.low}" if row.name and row.high else ""
 
 
 def reading_of(feature: str, side: int) -> str:
     """Return what a value that leans to a side means; "" where the table does not say."""
     row = row_of(feature)
-    if row is None or not row.name or row.lean is None or row.lean is BOTH:
+    lean = lean_of(row.side)
+    if not row.name or lean is None or lean is BOTH:
         return ""
-    return row.high if (side > 0) is not row.lean.falling else row.low
+    return row.high if (side > 0) is not lean.falling else row.low
 
 
 def sides(feature: str, features: Features) -> tuple[int, ...]:
@@ -257,24 +264,23 @@ def sides(feature: str, features: Features) -> tuple[int, ...]:
     A feature without a row may stand for either, and so may one that leans one way by itself and
     the other way in its pair.
     """
-    row = row_of(feature)
-    if row is None or row.lean is ANY:
+    lean, here = lean_of(row_of(feature).side), features.get(feature)
+    if lean is ANY:
         return EITHER
-    here = features.get(feature)
     value = None if here is None else here.value
-    if row.lean is None or value is None or isinstance(value, bool):
+    if lean is None or value is None or isinstance(value, bool):
         return ()
-    if row.lean is BOTH:
+    if lean is BOTH:
         return EITHER
     if isinstance(value, str):
-        lean: int | None = WORD_SIDES.get(value, 0)
+        side: int | None = WORD_SIDES.get(value, 0)
     else:
-        lean = 0 if number(features, feature) is None else row.lean.side(value, features)
-    if lean is None:
+        side = 0 if finite(value) is None else lean.side(value, features)
+    if side is None:
         return EITHER
-    leans = {lean}
-    for high, low in _PAIRS_OF.get(feature, ()):
+    leans = {side}
+    for high, low in _ORDERED_WITH.get(feature, ()):
         first, second = number(features, high), number(features, low)
         if first is not None and second is not None:
             leans.add(_sign(first - second))
-    return tuple(side for side in EITHER if side in leans)
+    return tuple(way for way in EITHER if way in leans)

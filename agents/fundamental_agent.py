@@ -5,18 +5,13 @@ pair the gap of its two yields, oil its stocks. Where none of that is known it a
 call, and says why. It knows nothing of the other agents.
 """
 
-from __future__ import annotations
-
-from typing import Final
-
 from .contracts import VECTORS, Role
 from .evidence import COMPANIONS, FUNDAMENTALS, MARKET_EVIDENCE, VENDOR_FIGURES
 
-ROLE: Final = Role(
+ROLE = Role(
     id="fundamental",
     title="fundamental analyst",
     kind="analyst",
-    tier="quick",
     task="""
         Read what money and worth say of this symbol beside its chart: a company's figures,
         yields, the dollar, VIX, stocks of oil, whichever are listed. A change says more
@@ -26,7 +21,12 @@ ROLE: Final = Role(
     focus=dict.fromkeys(VECTORS, "secondary"),
     needs=("company.", *FUNDAMENTALS, *VENDOR_FIGURES, "macro."),
     evidence=(
-        *("scores.", "company.", *FUNDAMENTALS, *VENDOR_FIGURES, "macro.", COMPANIONS),
+        "scores.",
+        "company.",
+        *FUNDAMENTALS,
+        *VENDOR_FIGURES,
+        "macro.",
+        COMPANIONS,
         *MARKET_EVIDENCE,
     ),
 )

@@ -3,23 +3,18 @@
 It abstains when the host supplies none of these levels. It knows nothing of the other agents.
 """
 
-from __future__ import annotations
-
-from typing import Final
-
 from .contracts import Role
 from .evidence import MARKET_EVIDENCE
 
-LEVELS: Final = tuple(
+LEVELS = tuple(
     f"technical.{name}"
     for name in ("support", "resistance", "fib_", "bb_", "tenkan", "kijun", "span_")
 )
 
-ROLE: Final = Role(
+ROLE = Role(
     id="key_levels",
     title="key levels analyst",
     kind="analyst",
-    tier="quick",
     task="""
         Read where price stands among its levels: support and resistance and their distance,
         Fibonacci retracements, Bollinger bands, the Ichimoku cloud and its lines. Levels

@@ -3,23 +3,18 @@
 It abstains when the host supplies no oscillator. It knows nothing of the other agents.
 """
 
-from __future__ import annotations
-
-from typing import Final
-
 from .contracts import Role
 from .evidence import COMPANIONS, MARKET_EVIDENCE
 
-OSCILLATORS: Final = tuple(
+OSCILLATORS = tuple(
     f"technical.{name}"
     for name in ("rsi14", "macd", "macd_signal", "macd_hist", "stoch_k", "stoch_d", "cci20")
 )
 
-ROLE: Final = Role(
+ROLE = Role(
     id="momentum",
     title="momentum analyst",
     kind="analyst",
-    tier="quick",
     task="""
         Read RSI, MACD, stochastic and CCI by what ADX and the DI lines say of the trend: in
         a trend they confirm it, in a range their extremes are faded. Where one diverges

@@ -5,25 +5,20 @@ ids, never a word. It abstains when there is no headline, and says why. It knows
 other agents.
 """
 
-from __future__ import annotations
-
-from typing import Final
-
 from .contracts import EVENT_CLASSES, VECTORS, Role
 from .evidence import FUNDAMENTALS, MARKET_EVIDENCE
 
-NEWS: Final = (
+NEWS = (
     *(f"news.{name}" for name in ("items", "score", "item.", "item_score.", "item_age_h.")),
     "news.item_event.",
     *(f"news.{name}_" for name in EVENT_CLASSES),
 )
 """Every number of the news but an item's weight, which says no more than its age does."""
 
-ROLE: Final = Role(
+ROLE = Role(
     id="news",
     title="news analyst",
     kind="analyst",
-    tier="quick",
     task="""
         Read the headlines by class of event: what each means for this symbol, which way,
         how strongly and how fresh it is. Their scores come from a word list: check them

@@ -1,39 +1,31 @@
 """How readings of the evidence are put into words: a half-sentence with one number, and its reason.
 
 `phrases.csv` has a row for what one or several features together say. Only the bullish wording is
-written down: the bearish one is its mirror, word by word, so the mirrored market is described in
-mirrored words. What is not clear is not said. The columns are the fields of `Phrase`; `features`
-are the ids whose values are read, `number` is a key of `NUMBERS` and `about` one of `ABOUT`. A `*`
-makes a row for each feature of a family, with its name for {name}.
+written down. The bearish one is its mirror, word by word (`mirror.csv`), so the mirrored market is
+described in mirrored words. What is not clear is not said. The columns are the fields of `Phrase`;
+`features` are the ids whose values are read, `number` is a key of `NUMBERS` and `about` one of
+`ABOUT`. A `*` makes a row for each feature of a family, with its name for {name}.
 
 Pure values and functions.
 """
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
+
+from pydantic import BaseModel
 
 from .features import FEATURES, UP, rows_of
 
-LIMITS: Final = {"middle": 0.0, "least": 0.0, "least_faded": 0.0, "most": 1e6}
-"""Numbers of a phrase whose row names none; from 1e6 on none is said: no market has it."""
-
-_PAIRS: Final = (
-    ("above", "below"), ("up", "down"), ("upwards", "downwards"), ("upward", "downward"),
-    ("rising", "falling"), ("rose", "fell"), ("buyers", "sellers"), ("high", "low"),
-    ("highs", "lows"), ("upper", "lower"), ("bullish", "bearish"), ("support", "resistance"),
-    ("floor", "ceiling"), ("strength", "weakness"), ("good", "bad"), ("+DI", "−DI"),
-    ("top", "bottom"), ("rise", "fall"),
-    ("a bull flag", "a bear flag"),
-    ("an inverse head and shoulders", "a head and shoulders"),
-    ("an ascending", "a descending"),
-)  # fmt: skip
-_MIRROR: Final = dict(_PAIRS) | {bear: bull for bull, bear in _PAIRS}
+_PAIRS: Final = {
+    row["bullish"]: row["bearish"] for row in rows_of(Path(__file__).with_name("mirror.csv"))
+}
+_MIRROR: Final = _PAIRS | {bear: bull for bull, bear in _PAIRS.items()}
 _LONG: Final = "|".join(rf"\b{text}\b" for text in _MIRROR if " " in text)
 _WORD: Final = re.compile(rf"{_LONG}|[+−]?[A-Za-z]+")
 
@@ -46,63 +38,63 @@ def mirrored(text: str) -> str:
 
 def _swap(match: re.Match[str]) -> str:
     word = match[0]
-    if word in _MIRROR or not word[:1].isupper():
-        return _MIRROR.get(word, word)
-    # the first of a sentence
-    other = _MIRROR.get(word[:1].lower() + word[1:])
-    return word if other is None else other[:1].upper() + other[1:]
+    if word[:1].isupper() and word not in _MIRROR:  # the first of a sentence
+        other = _MIRROR.get(word[:1].lower() + word[1:], word)
+        return other[:1].upper() + other[1:]
+    return _MIRROR.get(word, word)
 
 
-@dataclass(frozen=True, slots=True)
-class Phrase:
+class Phrase(BaseModel, frozen=True):
     """What features read, for the bullish side: a half-sentence with one number {n}, and why.
 
-    `number` makes the number of the values, `format` writes it. `faded` and `faded_why` argue for
+    `number` is a key of NUMBERS, `format` writes the number. `faded` and `faded_why` argue for
     lower prices from the same high value. `line` is the place, among the values, of the price that
-    would end it, and `line_name` its name. `about` returns the place of the feature that it is
-    about; without it that is the first that is not the close. A number is not clear that lies less
-    than `least` from its `middle` (`least_faded` where it is faded), that would be written as its
-    middle, or that reaches `most`. `begun` describes a shape that no close has completed: its last
-    value is 0.
+    would end it, and `line_name` its name. `about` is a key of ABOUT; without it the phrase is
+    about the first feature that is not the close. A number is not clear that lies less than `least`
+    from its `middle` (`least_faded` where it is faded), that would be written as its middle, or
+    that reaches `most`: no market has 1e6. `begun` describes a shape that no close has completed:
+    its last value is 0.
     """
 
     half: str
     why: str
-    number: Callable[..., float]
+    number: str
     format: str
     faded: str = ""
     faded_why: str = ""
     middle: float = 0.0
     least: float = 0.0
     least_faded: float = 0.0
-    most: float = LIMITS["most"]
-    about: Callable[..., int] | None = None
+    most: float = 1e6
+    about: str = ""
     line: int | None = None
     line_name: str = ""
     begun: str = ""
 
-    def fits(self, values: tuple[Any, ...], *, fades: bool = False) -> bool:
+    def fits(self, values: tuple[float, ...], *, fades: bool = False) -> bool:
         """Return whether the number can be said: finite, not monstrous, and clear enough."""
-        number = self.number(*values)
+        number = NUMBERS[self.number](*values)
         least = self.least_faded if fades and self.faded else self.least
         return abs(number) < self.most and abs(number - self.middle) >= max(
             least, _visible_from(self.format)
         )
 
-    def text(self, values: tuple[Any, ...], side: int, *, fades: bool = False) -> str:
-        """Return the half-sentence for a side; `fades`: the value itself leans the other way."""
-        half = self.begun if self.begun and not values[-1] else self.half
-        words = _for_side(self.faded if fades else half, side, fades=fades)
-        return words.replace("{n}", self.format.format(self.number(*values) + 0.0))
+    def words(
+        self, values: tuple[float, ...], side: int, *, fades: bool = False
+    ) -> tuple[str, str]:
+        """Return the half-sentence for a side, and why it matters for the next bars.
 
-    def reason(self, side: int, *, fades: bool = False) -> str:
-        """Return why it matters for the next bars."""
-        return _for_side(self.faded_why if fades else self.why, side, fades=fades)
-
-
-def _for_side(text: str, side: int, *, fades: bool) -> str:
-    # A high value that is faded argues for lower prices: that is how it is written down.
-    return mirrored(text) if (side == UP) is fades else text
+        `fades`: the value itself leans the other way.
+        """
+        half, why = self.half, self.why
+        if fades:
+            half, why = self.faded, self.faded_why
+        elif self.begun and not values[-1]:
+            half = self.begun
+        # A high value that is faded argues for lower prices: that is how it is written down.
+        if (side == UP) is fades:
+            half, why = mirrored(half), mirrored(why)
+        return half.replace("{n}", self.format.format(NUMBERS[self.number](*values) + 0.0)), why
 
 
 @lru_cache(maxsize=64)
@@ -143,11 +135,11 @@ NUMBERS: Final[Mapping[str, Callable[..., float]]] = {
     "larger share": lambda share, *_: max(share, 1.0 - share),
     "stretch": _stretch,
     "bars": lambda _low, _high, age: max(2.0, age + 1.0),
+    "never": lambda *_: math.inf,
 }
 """How the number of a half-sentence is made of the values read."""
 
-ABOUT: Final[Mapping[str, Callable[..., int] | None]] = {
-    "": None,
+ABOUT: Final[Mapping[str, Callable[..., int]]] = {
     "larger": lambda value, other, *_: 0 if value >= other else 1,
     "leader": lambda _, plus, minus: 1 if plus >= minus else 2,
     "band": lambda close, _low, mid, _high: 3 if close > mid else 1,
@@ -158,22 +150,14 @@ ABOUT: Final[Mapping[str, Callable[..., int] | None]] = {
 def _read() -> Iterator[tuple[tuple[str, ...], Phrase]]:
     for row in rows_of(Path(__file__).with_name("phrases.csv")):
         family, star, _ = row["features"].partition("*")
-        middle, least, least_faded, most = (
-            float(row[name] or default) for name, default in LIMITS.items()
-        )
-        phrase = Phrase(
-            row["half"], row["why"], NUMBERS[row["number"]], row["format"],
-            row["faded"], row["faded_why"], middle, least, least_faded, most,
-            ABOUT[row["about"]], int(row["line"]) if row["line"] else None, row["line_name"],
-            row["begun"],
-        )  # fmt: skip
+        phrase = Phrase.model_validate({name: cell for name, cell in row.items() if cell})
         if not star:
             yield tuple(row["features"].split()), phrase
             continue
         for feature, words in FEATURES.items():
             if feature.startswith(family):
                 half = phrase.half.replace("{name}", words.name)
-                yield (feature,), replace(phrase, half=half)
+                yield (feature,), phrase.model_copy(update={"half": half})
 
 
 PHRASES: Final[Mapping[tuple[str, ...], Phrase]] = dict(_read())

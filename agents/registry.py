@@ -32,7 +32,17 @@ from . import (
     technical_agent,
     trader_agent,
 )
-from .contracts import SIDES, VECTORS, AgentReport, Analyze, Ask, DebateContext, Role
+from .contracts import (
+    ADJUSTMENT_BOUND,
+    SIDES,
+    VECTORS,
+    AgentReport,
+    Analyze,
+    Ask,
+    DebateContext,
+    Kind,
+    Role,
+)
 from .evidence import missing
 from .swarm import (
     geometry_agent,
@@ -89,16 +99,22 @@ AGENTS: Final[Mapping[str, Agent]] = {
     file.ROLE.id: seat(file.ROLE, getattr(file, "lacking", None)) for file in SEATS
 }
 
-SCORER: Final = scoring_rubric.SCORER
-REVIEWER: Final = scoring_rubric.REVIEWER
-
 TRADER: Final = seat(trader_agent.ROLE)
 """Who is asked alone where an opening would stand; it has no seat at a desk."""
+
+SCORER: Final = scoring_rubric.SCORER
+REVIEWER: Final = scoring_rubric.REVIEWER
 
 RUBRIC: Final = Path(str(scoring_rubric.__file__)).read_text(encoding="utf-8")
 """The source of the rubric as this process runs it, whatever is installed meanwhile."""
 
 NAME: Final = re.compile(r"[a-z][a-z0-9_]*")
+
+LONE: Final[Mapping[str, tuple[Kind, ...]]] = {
+    "arbiter or judge": ("arbiter", "judge"),
+    "reader of the regime": ("reader",),
+}
+"""Kinds of which a desk seats one at most."""
 
 UNSEATED: Final = (SCORER, REVIEWER, TRADER.role)
 """Roles without a seat, which may have a model and caps of their own all the same."""
@@ -121,15 +137,11 @@ def seated(settings: AgentSettings, agents: Mapping[str, Agent] | None = None) -
         raise ValueError(f"a desk has at most {MAX_AGENTS} agents with its gate, not {len(names)}")
     if len(names) == 1:
         raise ValueError(f"a desk needs an agent beside its gate; known are {', '.join(known)}")
-    kinds = {name: known[name].role.kind for name in names}
-    judges = [name for name, kind in kinds.items() if kind in ("arbiter", "judge")]
-    if len(judges) > 1:
-        raise ValueError(f"a desk has one arbiter or judge at most, not {', '.join(judges)}")
-    readers = [name for name, kind in kinds.items() if kind == "reader"]
-    if len(readers) > 1:
-        raise ValueError(f"a desk has one reader of the regime at most, not {', '.join(readers)}")
-    for name in names:
-        _check(name, known[name].role)
+    kinds = {name: _kind(name, known[name].role) for name in names}
+    for title, lone in LONE.items():
+        rivals = [name for name, kind in kinds.items() if kind in lone]
+        if len(rivals) > 1:
+            raise ValueError(f"a desk has one {title} at most, not {', '.join(rivals)}")
     turns = {kind for stage in settings.row().stages for kind in stage.kinds}
     if idle := [name for name, kind in kinds.items() if kind not in turns]:
         raise ValueError(f"{idle[0]!r} has no turn at the desk of mode {settings.mode!r}")
@@ -141,7 +153,8 @@ def seated(settings: AgentSettings, agents: Mapping[str, Agent] | None = None) -
     return tuple(known[name] for name in names)
 
 
-def _check(name: str, role: Role) -> None:
+def _kind(name: str, role: Role) -> Kind:
+    """Return the kind of a seat; raises ValueError for a role that cannot have one."""
     if role.id != name or not NAME.fullmatch(name):
         raise ValueError(f"agent {name!r} has the role id {role.id!r}; use one lower-case name")
     if role.kind in ("scorer", "trader") or (role.kind == "gate") != (name == GATE_ID):
@@ -150,6 +163,11 @@ def _check(name: str, role: Role) -> None:
         raise ValueError(f"{name!r} is no side of the debate; the sides are {', '.join(SIDES)}")
     if unknown := [vector for vector in role.focus if vector not in VECTORS]:
         raise ValueError(f"agent {name!r} may touch unknown vectors: {', '.join(unknown)}")
+    if not 0.0 <= role.bound <= ADJUSTMENT_BOUND:
+        raise ValueError(
+            f"agent {name!r} has the bound {role.bound}; a bound is 0 to {ADJUSTMENT_BOUND}"
+        )
+    return role.kind
 
 
 def wording(settings: AgentSettings) -> str:
@@ -158,16 +176,13 @@ def wording(settings: AgentSettings) -> str:
     They cover what every seat of the desk, and of the desks below it on its ladder, is told, and
     scoring_rubric.py whole, which writes the evidence. An influence is earned under one wording.
     """
-    names = {name for desk in settings.ladder() for name in (*desk.desk(), desk.consulted())}
-    return _digest(frozenset(names))
+    desks = settings.ladder()
+    return _digest(frozenset(name for desk in desks for name in (*desk.desk(), desk.consulted())))
 
 
 @cache
 def _digest(names: frozenset[str]) -> str:
     roles = [seat.role for seat in (*AGENTS.values(), TRADER) if seat.role.id in names]
-    texts = [
-        scoring_rubric.system_text(role, shape)
-        for role in (*roles, SCORER)
-        for shape in dict.fromkeys((role.shape, scoring_rubric.AHEAD.get(role.shape, role.shape)))
-    ]
-    return hashlib.sha256("\0".join((RUBRIC, *texts)).encode()).hexdigest()[:12]
+    seats = (scoring_rubric.system_text(role, role.shape) for role in (*roles, SCORER))
+    texts = "\0".join((RUBRIC, *scoring_rubric.REPLIES.values(), *seats))
+    return hashlib.sha256(texts.encode()).hexdigest()[:12]

@@ -5,14 +5,10 @@ two cases is worth, 0 to 1: its weights lessen what bull and bear have asked for
 only lower the conviction in an opening. It sits beside the gate and does not see it.
 """
 
-from __future__ import annotations
-
-from typing import Final
-
 from .contracts import SIDES, DebateContext, Role
 from .evidence import JUDGED_EVIDENCE
 
-ROLE: Final = Role(
+ROLE = Role(
     id="research_manager",
     title="research manager",
     kind="arbiter",
@@ -27,12 +23,10 @@ ROLE: Final = Role(
         points against SHORT's. You see no gate and set no size.
     """,
     shape="judgement",
-    focus={},
-    needs=(),
     evidence=JUDGED_EVIDENCE,
 )
 
-NO_CASE: Final = "no case was made that could be judged"
+NO_CASE = "no case was made that could be judged"
 """Why it abstains where neither researcher was heard."""
 
 

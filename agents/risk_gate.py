@@ -11,7 +11,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from functools import partial
+from operator import ge, gt, lt
 from typing import Final, NamedTuple
 
 from agent_config import GateSettings
@@ -38,7 +40,6 @@ ROLE: Final = Role(
     id="risk_gate",
     title="risk gate",
     kind="gate",
-    tier="quick",
     task="""
         Judge risk, not direction. Rules have set a multiplier for the adjustments
         (gate.multiplier) and perhaps a veto of openings (gate.veto): lower the one or add
@@ -48,8 +49,6 @@ ROLE: Final = Role(
         the cases rest on weak or missing evidence, and name the reason_code that fits.
     """,
     shape="ruling",
-    focus={},
-    needs=(),
     evidence=(
         "scores.",
         "gate.",
@@ -67,38 +66,41 @@ ROLE: Final = Role(
 
 
 class GateRule(NamedTuple):
-    """A rule: a number beyond a limit vetoes openings, or lowers the multiplier to a factor."""
+    """A rule: a number beyond a limit vetoes openings, or lowers the multiplier to a factor.
+
+    `limit` and `factor` are settings of the gate; without a limit it is 0, without a factor the
+    rule vetoes.
+    """
 
     reason: GateReason
     feature: str
-    holds: Callable[[float, GateSettings], bool]
-    factor: Callable[[GateSettings], float] | None = None
+    beyond: Callable[[float, float], bool]
+    limit: str = ""
+    factor: str = ""
+
+    def holds(self, value: float | None, settings: GateSettings) -> bool:
+        """Tell whether a number is beyond the limit; one that is not known is not."""
+        limit = getattr(settings, self.limit) if self.limit else 0.0
+        return value is not None and self.beyond(value, limit)
 
 
 ROWS: Final = (
-    GateRule(GateReason.WIDE_SPREAD, "market.spread_atr", lambda x, gate: x > gate.max_spread_atr),
-    GateRule(GateReason.THIN_DATA, "market.valid_bars", lambda x, gate: x < gate.min_valid_bars),
-    GateRule(GateReason.STALE_DATA, "market.bar_age", lambda x, gate: x > gate.max_bar_age),
+    GateRule(GateReason.WIDE_SPREAD, "market.spread_atr", gt, "max_spread_atr"),
+    GateRule(GateReason.THIN_DATA, "market.valid_bars", lt, "min_valid_bars"),
+    GateRule(GateReason.STALE_DATA, "market.bar_age", gt, "max_bar_age"),
     GateRule(
-        GateReason.HIGH_VOLATILITY,
-        VOLATILITY,
-        lambda x, gate: x > gate.volatility_percentile,
-        lambda gate: gate.volatility_multiplier,
+        GateReason.HIGH_VOLATILITY, VOLATILITY, gt, "volatility_percentile", "volatility_multiplier"
     ),
     GateRule(
         GateReason.LOSING_STREAK,
         "memory.losing_streak",
-        lambda x, gate: x >= gate.losing_streak,
-        lambda gate: gate.losing_streak_multiplier,
+        ge,
+        "losing_streak",
+        "losing_streak_multiplier",
     ),
-    GateRule(
-        GateReason.OPEN_EXPOSURE,
-        "memory.open_elsewhere",
-        lambda x, _: x > 0.0,
-        lambda gate: gate.exposure_multiplier,
-    ),
+    GateRule(GateReason.OPEN_EXPOSURE, "memory.open_elsewhere", gt, factor="exposure_multiplier"),
 )
-"""The rules about one number each; one without a factor vetoes."""
+"""The rules about one number each."""
 
 
 class Rules(NamedTuple):
@@ -125,12 +127,12 @@ def rules(
     `officer` is what the risk officer's rows come to, where one sits.
     """
     values = [(row, number(features, row.feature)) for row in ROWS]
-    holds = [row for row, value in values if value is not None and row.holds(value, settings)]
+    holds = [row for row, value in values if row.holds(value, settings)]
     vetoes = [row.reason for row in holds if not row.factor]
     near = _near_event(features, settings)
     if near:
         vetoes.append(GateReason.SCHEDULED_EVENT)
-    factors = {row.reason: row.factor(settings) for row in holds if row.factor}
+    factors = {row.reason: getattr(settings, row.factor) for row in holds if row.factor}
     agreed = agreement(spread, settings)
     disagreeing = (GateReason.DISAGREEMENT,) if agreed < 1.0 else ()
     reasons = tuple(str(reason) for reason in (*vetoes, *factors, *disagreeing))
@@ -184,13 +186,11 @@ def as_features(ruling: GateRuling, spread: float, as_of: str) -> dict[str, Feat
     values: dict[str, float | str] = {
         "gate.multiplier": ruling.multiplier,
         "gate.veto": float(ruling.veto),
-        "gate.reasons": " ".join(ruling.reasons) or str(GateReason.NONE),
+        "gate.reasons": " ".join(ruling.reasons) or GateReason.NONE.value,
         "gate.analyst_spread": round(spread, SCORE_DECIMALS),
     }
-    return {
-        name: Feature(name, value, as_of=as_of, decimals=SHOWN_DECIMALS)
-        for name, value in values.items()
-    }
+    rows = (Feature(*row, as_of=as_of, decimals=SHOWN_DECIMALS) for row in values.items())
+    return {feature.id: feature for feature in rows}
 
 
 def merged(rule: GateRuling, model: GateRuling | None) -> GateRuling:
@@ -200,10 +200,10 @@ def merged(rule: GateRuling, model: GateRuling | None) -> GateRuling:
     """
     if model is None:
         return rule
-    multiplier = min(rule.multiplier, model.multiplier)
     veto = rule.veto or model.veto
-    if (multiplier, veto) == (rule.multiplier, rule.veto):
+    stricter = replace(rule, multiplier=min(rule.multiplier, model.multiplier), veto=veto)
+    if stricter == rule:
         return rule
     named = [code for code in model.reasons if code != GateReason.NONE]
     reasons = dict.fromkeys((*rule.reasons, *(named or [str(GateReason.MODEL_JUDGEMENT)])))
-    return GateRuling(multiplier, veto, tuple(reasons), model.detail, rule.veto_sides)
+    return replace(stricter, reasons=tuple(reasons), detail=model.detail)

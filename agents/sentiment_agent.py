@@ -5,18 +5,13 @@ others are positioned where that is known. It abstains when none of that is ther
 of the other agents.
 """
 
-from __future__ import annotations
-
-from typing import Final
-
 from .contracts import VECTORS, Role
 from .evidence import FLOW, MARKET_EVIDENCE, POSITIONS
 
-ROLE: Final = Role(
+ROLE = Role(
     id="sentiment",
     title="sentiment analyst",
     kind="analyst",
-    tier="quick",
     task="""
         Read the mood: the tone of the news, how many recent closes rose and on what share
         of the volume, the streak, the desk's own consensus. A mood carries while it spreads
@@ -29,8 +24,14 @@ ROLE: Final = Role(
         *POSITIONS,
     ),
     evidence=(
-        *("scores.", "sentiment.", *POSITIONS, "macro.vix_rank", FLOW, "memory."),
-        *("technical.volume_ratio", *MARKET_EVIDENCE),
+        "scores.",
+        "sentiment.",
+        *POSITIONS,
+        "macro.vix_rank",
+        FLOW,
+        "memory.",
+        "technical.volume_ratio",
+        *MARKET_EVIDENCE,
     ),
     ahead=("macro.",),
 )

@@ -3,18 +3,13 @@
 It abstains when the host supplies no indicator. It knows nothing of the other agents.
 """
 
-from __future__ import annotations
-
-from typing import Final
-
 from .contracts import Role
 from .evidence import COMPANIONS, SURROUNDINGS
 
-ROLE: Final = Role(
+ROLE = Role(
     id="technical",
     title="technical analyst",
     kind="analyst",
-    tier="quick",
     task="""
         Read price action and structure first: candles, wicks, gaps, swings, breaks of
         structure, slope and order of the averages; then key levels and momentum where they

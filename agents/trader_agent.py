@@ -5,16 +5,12 @@ many bars it holds. It may decline the opening on the side that it was asked abo
 Direction, prices and size are not its business: no number of its answer is ever used.
 """
 
-from __future__ import annotations
-
-from typing import Final
-
 from agent_config import TRADER_ID
 
 from .contracts import Role
 from .evidence import CASE_EVIDENCE
 
-ROLE: Final = Role(
+ROLE = Role(
     id=TRADER_ID,
     title="trader",
     kind="trader",
@@ -29,7 +25,5 @@ ROLE: Final = Role(
         speak for declining. Else decline false and reason_code NONE, the usual answer.
     """,
     shape="thesis",
-    focus={},
-    needs=(),
     evidence=(*CASE_EVIDENCE, "events.", "order."),
 )

@@ -235,7 +235,7 @@ def _report(title: str, report: AgentReport) -> Iterator[str]:
         return
     flags = "".join(f", flagged `{figures.sanitize(flag, 40)}`" for flag in report.flags)
     numbers = f"{moves}; " if moves else ""
-    said = _plain(report.said) or "*no claim*"
+    said = _plain(report.main_claim) or "*no claim*"
     yield f"**The {title}** ({numbers}{report.confidence} confidence{flags}):\n{said}\n"
     lines = [
         *(f"Why: {_point(point)}" for point in report.points_for),
@@ -295,11 +295,11 @@ def _small_model() -> Iterator[tuple[Asked, AgentSettings]]:
         timeout_seconds=TIMEOUT_S,
     )
     with local_model.LocalModel() as running:
-        switchboard = VendorClients({"TORRA_OPENAI_BASE_URL": running.base_url}, prices=PriceList())
+        clients = VendorClients({"TORRA_OPENAI_BASE_URL": running.base_url}, prices=PriceList())
         try:
-            yield Asked(open_provider(settings, switchboard)), settings
+            yield Asked(open_provider(settings, clients)), settings
         finally:
-            switchboard.close()
+            clients.close()
 
 
 def record_replies(when: str, say: Callable[[str], object] = sys.stderr.write) -> None:

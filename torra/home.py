@@ -44,9 +44,6 @@ DESK_LOCK: Final = "desk.lock"
 PAGES: Final = "pages.json"
 """Where the pages are served, put down by a desk that serves them."""
 
-INIT_NOTE: Final = "init.json"
-"""While `torra init` puts its two files in place: which file goes where."""
-
 HALT: Final = Path("control") / "HALT"
 """The kill switch as a file, below a home as below the folder of a channel."""
 
@@ -84,7 +81,7 @@ LOST: Final = "is gone or empty, and there was one"
 KEPT: Final = frozenset(
     (
         *(DATABASE, *(DATABASE + end for end in SIDE_FILES), DESK, DESK_BEFORE, FIRST_RUN, PRICES),
-        *(ACCESS, ACCESS_LOCK, DESK_LOCK, PAGES, INIT_NOTE, LIVED),
+        *(ACCESS, ACCESS_LOCK, DESK_LOCK, PAGES, LIVED),
     )
 )
 """Files that lie in a home itself."""

@@ -55,7 +55,7 @@ class TimeLimit:
         answer: Future[T] = Future()
         # A thread and no pool: a pool joins its workers at exit, and one that hangs would keep the
         # process.
-        threading.Thread(target=_work, args=(answer, work), name="limited", daemon=True).start()
+        threading.Thread(target=settle, args=(answer, work), name="limited", daemon=True).start()
         if not wait([answer], self._seconds).done:
             with self._lock:
                 self._late.append(answer)  # type: ignore[arg-type]
@@ -80,7 +80,8 @@ def of_folder(folder: Path, seconds: float = SHARE_SECONDS) -> TimeLimit:
     return TimeLimit(str(folder), seconds)
 
 
-def _work(answer: Future[T], work: Callable[[], T]) -> None:
+def settle(answer: Future[T], work: Callable[[], T]) -> None:
+    """Do the work of a future: it ends with what that returns or raises."""
     try:
         answer.set_result(work())
     except BaseException as error:  # noqa: BLE001 - it is the caller's

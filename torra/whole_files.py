@@ -1,8 +1,7 @@
 """Atomic file writing: after a crash or power cut a file is there whole or not at all.
 
-`write_whole` is the one way to write a file. Two writers take the steps by themselves and say why:
-the folders of channels (torra.bridges.torra.drop_folder), and torra.desk.first_files, where two
-files change together.
+`write_whole` is the one way to write a file, but for the folders of channels
+(torra.bridges.torra.drop_folder), which say why.
 
 `alone` is for whoever reads a file, changes what it says and writes it again: meanwhile nobody else
 does, in no process. The lock is a file of its own, since the other one is replaced; it stays there,
@@ -47,7 +46,11 @@ def write_whole(path: Path, content: bytes, *, mode: int = ANYBODY, replace: boo
     # A name of chance: two writers at once must not share a partial file.
     unnamed = path.with_name(f".{path.name}.{token(4)}.partial")
     try:
-        _write(unnamed, content, "xb", mode)
+        # With its rights from the first moment, which Path.open has no word for.
+        with open(unnamed, "xb", opener=partial(os.open, mode=mode)) as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
         if replace:
             unnamed.replace(path)
         else:
@@ -57,11 +60,6 @@ def write_whole(path: Path, content: bytes, *, mode: int = ANYBODY, replace: boo
         unnamed.unlink(missing_ok=True)
     # The name is on the disk only when the folder is.
     sync_folder(path.parent)
-
-
-def write_synced(path: Path, content: bytes) -> None:
-    """Write a file and wait until the disk has it; raises OSError."""
-    _write(path, content, "wb", ANYBODY)
 
 
 @contextmanager
@@ -116,14 +114,6 @@ def sync_folder(folder: Path) -> None:
         os.fsync(handle)
     finally:
         os.close(handle)
-
-
-def _write(path: Path, content: bytes, how: str, mode: int) -> None:
-    # With its rights from the first moment, which Path.open has no word for.
-    with open(path, how, opener=partial(os.open, mode=mode)) as file:
-        file.write(content)
-        file.flush()
-        os.fsync(file.fileno())
 
 
 def _name_if_free(unnamed: Path, path: Path) -> None:

@@ -8,33 +8,13 @@ host decides what it may do. Nothing raises.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import replace
 
 from agent_config import DebateSettings, StagePlan
 
-from ..contracts import AgentReport, DebateContext, Reserve, Submit, is_synchronous
+from ..contracts import DebateContext, Reserve, Submit, is_synchronous
 from ..registry import TRADER, Agent
-from .calls import Call, ModelCalls
-from .debate import DebateState, OnEvent, too_many_abandoned
-
-
-@dataclass(frozen=True, slots=True)
-class TraderReview:
-    """The trader's report, or why there is none, and the calls."""
-
-    report: AgentReport | None
-    failure: str = ""
-    calls: tuple[Call, ...] = ()
-    stages: tuple[dict[str, Any], ...] = ()
-    flags: tuple[str, ...] = ()
-
-
-def not_asked(seat: Agent, reason: str, stage: str = "thesis") -> TraderReview:
-    """Return the record of an agent that was not asked, for a reason."""
-    agents = {seat.role.id: reason}
-    row = {"name": stage, "round": 1, "agents": agents, "ms": 0.0, "status": "failed"}
-    return TraderReview(None, reason, stages=(row,))
+from .debate import DebateState, OnEvent, Stage, too_many_abandoned
 
 
 def consult_trader(
@@ -47,27 +27,31 @@ def consult_trader(
     deadline: float,
     reserve: Reserve | None = None,
     on_event: OnEvent | None = None,
-    stage: str = "thesis",
-) -> TraderReview:
-    """Ask one agent and return what it said; arguments are those of `deliberate`.
+    refused: str = "",
+) -> DebateState:
+    """Ask one agent, or note why it is `refused`; return what was said, as that of a debate.
 
-    Its context is shown as it is: the caller has put reports and features into it.
+    Other arguments are those of `deliberate`. Its context is shown as it is: the caller has put
+    reports and features into it.
     """
-    if too_many_abandoned():
-        return not_asked(seat, "threads_exhausted", stage)
-    own = is_synchronous(submit) and seat.analyze is TRADER.analyze
-    calls = ModelCalls(
-        submit, monotonic, config.agents, 1, deadline, reserve=reserve, synchronous=own
+    own, name, plan = seat.analyze is TRADER.analyze, seat.role.id, StagePlan("thesis", (), 1.0)
+    debate = DebateState(
+        (seat,),
+        config.agents,
+        submit,
+        monotonic,
+        deadline,
+        monotonic(),
+        reserve=reserve,
+        on_event=on_event,
+        own=own,
+        synchronous=own and is_synchronous(submit),
     )
-    debate = DebateState((seat,), calls, monotonic(), on_event)
-    name = seat.role.id
+    if refused := refused or ("threads_exhausted" if too_many_abandoned() else ""):
+        debate.failures[name] = refused
+        debate.note(Stage(plan.name, 1, deadline), debate.began, "failed", {name: refused})
+        return debate
     if context.lessons and name not in config.agents.memory.roles:
         context = replace(context, lessons=())
-    debate.ask(StagePlan(stage, (seat.role.kind,), 1.0), 1, {name: context})
-    return TraderReview(
-        debate.report_of(seat.role.kind),
-        debate.failures.get(name, ""),
-        calls.records(),
-        tuple(debate.stages),
-        (*debate.flags, *calls.flags()),
-    )
+    debate.ask(plan, 1, {name: context})
+    return debate

@@ -1,17 +1,18 @@
-"""Replies of models: one strict model a kind of reply, and the report that becomes of each.
+"""Replies of models: one strict model a shape of reply, and the report that becomes of each.
 
 A reply fits its model exactly or its agent failed: ModelUnavailable("garbage"), never a neutral
 vote and never another exception. Garbage is a number that is not finite, a string or a boolean
 where a number belongs, a missing key, a lone surrogate. A key that nobody asked for is ignored.
 `agents.texts.door` reads the text before.
 
-`enforce_role` is the one place where the limits of a role are enforced: for a reply of a model, and
-for what an agent of another hand returns.
+A shape that becomes a report is a row of REPORTS: its fields in their order, with the types of
+FIELDS. `within_role` is the one place where the limits of a role are enforced: for a reply of a
+model, and for what an agent of another hand returns, whose types `enforce_role` checks before.
 
 - A number outside its bound is clamped, flagged `clamped`.
 - A vector outside the focus of the role is dropped, flagged `out_of_focus`.
 - A researcher's or a judge's number against its own side counts as 0, flagged `conceded`.
-- A field that only other kinds of agents may fill is emptied (OWNED).
+- A field that only other kinds of agents may fill is emptied (OWN).
 - A citation that is not in the evidence flags a report `ungrounded`; so does scoring without any.
 - A point on the wrong side moves; one on no side is dropped. Both flag the report `misplaced`.
 - A claim is cut at CLAIM_WORDS words. One without a digit, of a report that asks for something, is
@@ -25,10 +26,10 @@ Fields are parsed, prose never is: prose may be in any language, keys and enumer
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import MISSING, fields, replace
 from functools import cache
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final, Literal, TypeVar, cast, get_args
+from typing import Annotated, Any, ClassVar, Final, Literal, TypeVar
 
 from pydantic import (
     BaseModel,
@@ -36,13 +37,13 @@ from pydantic import (
     ConfigDict,
     FailFast,
     Field,
-    GetCoreSchemaHandler,
     SkipValidation,
     TypeAdapter,
     ValidationError,
     WithJsonSchema,
+    create_model,
 )
-from pydantic_core import core_schema
+from pydantic_core import PydanticSerializationError
 
 from agent_config import EXPERTS
 from scoring_rubric import OWN_FLAGS
@@ -87,7 +88,7 @@ from ..contracts import (
 from ..evidence import grounded
 from ..features import number
 from ..swarm.anomalies import PATTERN, shown_by
-from ..texts.door import LINE_KEPT, garbage
+from ..texts.door import LINE_KEPT, MAX_REPLY_CHARS, garbage
 
 REASONING_KEPT: Final = 2_000
 """Characters of reasoning that a report keeps; the call record keeps the whole reply."""
@@ -111,20 +112,20 @@ CLAMPED: Final = "clamped"
 INVENTED: Final = "invented"
 UNGROUNDED: Final = "ungrounded"
 
-OWNED: Final[Mapping[str, frozenset[str]]] = {
-    "ruling": frozenset({"gate"}),
-    "ordinals": frozenset({"analyst"}),
-    "horizon": frozenset({"arbiter", *OPINIONS}),
-    "risks": frozenset(RISKS_KEPT),
-    "winner": frozenset({"arbiter", "judge"}),
-    "weights": frozenset({"arbiter"}),
-    **dict.fromkeys(("horizon_bars", "declined", "decline_code"), frozenset({"trader"})),
-    "bias": frozenset({"analyst", "reader"}),
-    **dict.fromkeys(("anomaly", "pattern", "levels"), frozenset({"analyst"})),
-    **dict.fromkeys(("regime", "budget", "first"), frozenset({"reader"})),
-    **dict.fromkeys(("counter", "win_share", "close"), frozenset({"judge"})),
+OWN: Final[Mapping[str, frozenset[str]]] = {
+    kind: frozenset(names.split())
+    for kind, names in (
+        ("gate", "ruling"),
+        ("analyst", "ordinals horizon bias anomaly pattern levels"),
+        ("researcher", "horizon risks"),
+        ("arbiter", "horizon winner weights"),
+        ("judge", "horizon winner counter win_share close"),
+        ("reader", "regime budget first bias"),
+        ("trader", "risks horizon_bars declined decline_code"),
+    )
 }
-"""Fields of a report that some kinds of agents alone fill, and these kinds."""
+"""Kinds of agents, and the fields of a report that they fill and others do not."""
+OWNED: Final = frozenset().union(*OWN.values())
 
 REQUIRED: Final[Mapping[str, tuple[str, ...]]] = {
     "gate": ("ruling",),
@@ -133,12 +134,6 @@ REQUIRED: Final[Mapping[str, tuple[str, ...]]] = {
     "judge": ("winner", "win_share"),
 }
 """Fields without which a report of a kind of agent is none."""
-
-RANGES: Final[Mapping[str, tuple[float, float]]] = {
-    "budget": (0.0, 1.0),
-    "win_share": (0.0, 1.0),
-    "horizon_bars": HORIZON_BARS,
-}
 
 EMPTY: Final[Mapping[str, Any]] = {
     field.name: {} if field.default is MISSING else field.default
@@ -149,26 +144,8 @@ EMPTY: Final[Mapping[str, Any]] = {
 ABSTENTIONS: Final[Mapping[str, str]] = {"judgement": "no verdict", "regime": "no reading"}
 """Reasons of an arbiter and a reader that abstain in replies without a place for one."""
 
-LINES: Final = ("claim", "reasoning", "reason", "counter", "anomaly", "pattern", "first")
-ROWS: Final = ("key_points", "flags", "falsifiers", "risks", "levels")
-"""Fields of a report that hold texts of its agent, beside points and citations."""
-
 Features = Mapping[str, Feature]
 N = TypeVar("N", int, float)
-
-
-class Keys:
-    """The keys of an object of a reply: all must be there, and have the values' type."""
-
-    def __init__(self, names: Iterable[str]) -> None:
-        self.names = tuple(names)
-
-    def __get_pydantic_core_schema__(
-        self, source: Any, handler: GetCoreSchemaHandler
-    ) -> core_schema.CoreSchema:
-        value = core_schema.typed_dict_field(handler.generate_schema(get_args(source)[1]))
-        strict = core_schema.CoreConfig(strict=True, allow_inf_nan=False)
-        return core_schema.typed_dict_schema(dict.fromkeys(self.names, value), config=strict)
 
 
 def _whole(value: object) -> object:
@@ -192,8 +169,19 @@ class Reply(BaseModel):
     """A reply: every field there, of its own type, every number finite; more keys are ignored."""
 
     model_config: ClassVar[ConfigDict] = ConfigDict(
-        strict=True, frozen=True, extra="ignore", allow_inf_nan=False, hide_input_in_errors=True
+        strict=True,
+        frozen=True,
+        extra="ignore",
+        allow_inf_nan=False,
+        hide_input_in_errors=True,
+        # A text with a limit is read as Unicode: a lone surrogate is none.
+        str_max_length=MAX_REPLY_CHARS,
     )
+
+
+def _model(name: str, kinds: Mapping[str, Any]) -> type[Reply]:
+    fields: dict[str, Any] = {name: (kind, ...) for name, kind in kinds.items()}
+    return create_model(name, __base__=Reply, **fields)
 
 
 # --- parts ----------------------------------------------------------------------------------------
@@ -229,6 +217,10 @@ class ReplyRebuttal(Citation):
     says: str
     grants: bool
 
+    def rebuttal(self) -> Rebuttal:
+        """Return the answer as a report keeps it."""
+        return Rebuttal(one_line(self.says), *self.fact(), self.grants)
+
 
 class ReplyFalsifier(Reply):
     """A close that would end a case: beyond a level, within so many bars."""
@@ -249,238 +241,63 @@ Prices = Annotated[tuple[float, ...], Field(strict=False), FailFast()]
 # --- kinds of replies -----------------------------------------------------------------------------
 
 
-class Argued(Reply):
-    """A reply that argues. Alone it moves no score, and has to cite."""
+FIELDS: Final[Mapping[str, Any]] = {
+    "symbol": str,
+    "claim": str,
+    "points_for": Points,
+    "points_against": Points,
+    "adjustments": _model("adjustments", dict.fromkeys(VECTORS, float | None)),
+    "confidence": Confidence,
+    "evidence": Citations,
+    "flags": Words,
+    "abstained": bool,
+    "abstain_reason": str,
+    "rebuttals": Rebuttals,
+    "falsifiers": Falsifiers,
+    "ordinals": _model("ordinals", dict.fromkeys(ORDINALS, Whole)),
+    "horizon": Horizon,
+    "risks": Words,
+    "winner": Winner,
+    "weights": _model("weights", dict.fromkeys(SIDES, float)),
+    "invalidation": Falsifiers,
+    "horizon_bars": Whole,
+    "decline": bool,
+    "reason_code": Reason,
+    "regime": RegimeName,
+    "budget_pct": float,
+    "first": str,
+    "bias": Bias,
+    "anomaly": str,
+    "pattern": str,
+    "levels": Prices,
+    "side": Winner,
+    "counter": str,
+    "win_share": float,
+    "close": bool,
+    "multiplier": float,
+    "veto": bool,
+    "reasoning": str,
+}
+"""The fields of replies that become a report, and their types."""
 
-    symbol: str
-    claim: str
-    points_for: Points
-    points_against: Points
-    if TYPE_CHECKING:  # fields of every subclass, each in its own place
-        confidence: Confidence
-        evidence: Citations
-
-    def own_fields(self, features: Features) -> dict[str, Any]:
-        """Return what the reply has beside its argument, by the fields of a report."""
-        del features
-        return {name: getattr(self, name) for name in type(self).model_fields if name in OWNED}
-
-    def report(self, role: Role, features: Features) -> AgentReport:
-        """Return the report of the reply, within its role."""
-        return self.argue(role, features, dict.fromkeys(VECTORS))
-
-    def argue(
-        self,
-        role: Role,
-        features: Features,
-        adjustments: dict[str, float | None],
-        flags: tuple[str, ...] = (),
-        *,
-        cites: bool = True,
-    ) -> AgentReport:
-        """Return the report with the argument held to the evidence; one that `cites` has to."""
-        own = self.own_fields(features)
-        points_for = tuple(point.point() for point in self.points_for)
-        points_against = tuple(point.point() for point in self.points_against)
-        argued = (Evidence(point.id, point.value) for point in (*points_for, *points_against))
-        facts = (*argued, *(citation.fact() for citation in self.evidence))
-        # All citations are checked, before the record keeps only the first.
-        if not (grounded(facts, features) and (facts or not cites)):
-            flags = (*flags, UNGROUNDED)
-        drawn = AgentReport(
-            role.id,
-            adjustments,
-            self.confidence,
-            evidence=tuple(dict.fromkeys(facts))[:CITATIONS_KEPT],
-            flags=(*flags, *own.pop("flags", ())),
-            claim=self.claim,
-            points_for=points_for,
-            points_against=points_against,
-            **own,
-        )
-        return _within_role(drawn, role, features, argued=True)
-
-
-class ReportReply(Argued):
-    """The reply of an analyst."""
-
-    adjustments: Annotated[dict[str, float | None], Keys(VECTORS)]
-    confidence: Confidence
-    evidence: Citations
-    flags: Words
-    abstained: bool
-    abstain_reason: str
-
-    def report(self, role: Role, features: Features) -> AgentReport:
-        """Return the report of the reply, or that of an agent that abstains, within its role."""
-        # Torra's own flags change what a report weighs: a model may not set them.
-        named = [flag for flag in self.flags if flag.strip() and flag not in OWN_FLAGS]
-        flags = tuple(flag[:LINE_KEPT] for flag in named[:FLAGS_KEPT])
-        if not self.abstained:
-            scores = any(value is not None for value in self.adjustments.values())
-            return self.argue(role, features, self.adjustments, flags, cites=scores)
-        drawn = AgentReport.abstain(role.id, self.abstain_reason[:LINE_KEPT] or "no reason given")
-        cited = (*self.points_for, *self.points_against, *self.evidence)
-        evidence = tuple(dict.fromkeys(citation.fact() for citation in cited))[:CITATIONS_KEPT]
-        drawn = replace(drawn, confidence=self.confidence, evidence=evidence, flags=flags)
-        return _within_role(drawn, role, features)
-
-
-class CaseReply(ReportReply):
-    """The reply of a researcher: a report, its answers, and what would prove its case wrong."""
-
-    rebuttals: Rebuttals
-    falsifiers: Falsifiers
-
-    def report(self, role: Role, features: Features) -> AgentReport:
-        """Return the report of the reply, within its role; one that asks for nothing ends never."""
-        report = super().report(role, features)
-        if report.abstained:
-            return report
-        answers = (Rebuttal(one_line(r.says), *r.fact(), r.grants) for r in self.rebuttals)
-        holds = [a for a in answers if grounded((Evidence(a.id, a.value),), features)]
-        asks = any(report.adjustments.values())
-        side = report_side(role, report.adjustments) if asks else 0
-        ends = _pending(self.falsifiers, side, features)
-        report = replace(report, rebuttals=tuple(holds[:REBUTTALS_KEPT]), falsifiers=ends)
-        _refuse_surrogates(*_texts(report))
-        return report
-
-
-class NewsReply(ReportReply):
-    """The reply of the news agent: a report, and the ordinals."""
-
-    ordinals: Annotated[dict[str, Whole], Keys(ORDINALS)]
-
-
-class ReportAheadReply(ReportReply):
-    """The reply of a firm's analyst: a report, and the time that it speaks for."""
-
-    horizon: Horizon
-
-
-class CaseAheadReply(CaseReply):
-    """The reply of a firm's researcher: a case, the time that it speaks for, what it risks."""
-
-    horizon: Horizon
-    risks: Words
-
-
-class NewsAheadReply(NewsReply):
-    """The reply of a firm's news agent."""
-
-    horizon: Horizon
-
-
-class JudgementReply(Argued):
-    """The reply of an arbiter; each of the two cases weighs 0 to 1."""
-
-    winner: Winner
-    weights: Annotated[dict[str, float], Keys(SIDES)]
-    confidence: Confidence
-    horizon: Horizon
-    evidence: Citations
-
-
-class ThesisReply(Argued):
-    """The reply of a trader: why an opening is made, what ends it, and whether to decline it."""
-
-    invalidation: Falsifiers
-    risks: Words
-    horizon_bars: Whole
-    decline: bool
-    reason_code: Reason
-    confidence: Confidence
-    evidence: Citations
-
-    def own_fields(self, features: Features) -> dict[str, Any]:
-        """Return what ends the trade, what it risks, and why it is declined."""
-        return {
-            **super().own_fields(features),
-            "falsifiers": _pending(self.invalidation, _order_side(features), features),
-            "declined": self.decline,
-            "decline_code": str(self.reason_code) if self.decline else "",
-        }
-
-
-class RegimeReply(Argued):
-    """The reply of a reader of the regime."""
-
-    regime: RegimeName
-    budget_pct: float
-    first: str
-    bias: Bias
-    confidence: Confidence
-    evidence: Citations
-
-    def own_fields(self, features: Features) -> dict[str, Any]:
-        """Return the regime, with its budget as a share."""
-        return {**super().own_fields(features), "budget": self.budget_pct / 100.0}
-
-
-class FindingReply(ReportAheadReply):
-    """The reply of an expert: a report, what it calls odd, which way it leans."""
-
-    anomaly: str
-    bias: Bias
-
-
-class GeometryReply(FindingReply):
-    """The reply of the chart expert: a finding, the pattern and the levels that it names."""
-
-    pattern: str
-    levels: Prices
-
-    def own_fields(self, features: Features) -> dict[str, Any]:
-        """Return the finding with the ids of the computed levels that its prices mean."""
-        levels = tuple(dict.fromkeys(nearest(price, features) for price in self.levels))
-        return {
-            **super().own_fields(features),
-            "levels": tuple(filter(None, levels))[:LEVELS_KEPT],
-            "flags": (INVENTED,) if "" in levels else (),
-        }
-
-
-class DecisionReply(ReportAheadReply):
-    """The reply of a judge: a report, its side, and what speaks against that."""
-
-    side: Winner
-    counter: str
-    falsifiers: Falsifiers
-    win_share: float
-    close: bool
-
-    def own_fields(self, features: Features) -> dict[str, Any]:
-        """Return side and chance, with what would prove the side wrong."""
-        ends = _pending(self.falsifiers, WINNERS[self.side], features)
-        return {**super().own_fields(features), "winner": self.side, "falsifiers": ends}
-
-
-class RulingReply(Reply):
-    """The reply of the gate."""
-
-    symbol: str
-    multiplier: float
-    veto: bool
-    reason_code: Reason
-    confidence: Confidence
-    reasoning: str
-    evidence: Citations
-
-    def report(self, role: Role, features: Features) -> AgentReport:
-        """Return the gate's report, within its role."""
-        evidence = tuple(citation.fact() for citation in self.evidence)
-        reason = (str(self.reason_code),)
-        drawn = AgentReport(
-            role.id,
-            dict.fromkeys(VECTORS),
-            self.confidence,
-            self.reasoning[:REASONING_KEPT],
-            evidence=evidence[:CITATIONS_KEPT],
-            flags=() if grounded(evidence, features) else (UNGROUNDED,),
-            ruling=GateRuling(self.multiplier, self.veto, reason, self.reasoning[:LINE_KEPT]),
-        )
-        return _within_role(drawn, role, features)
+ARGUES: Final = "symbol claim points_for points_against"
+REPORT: Final = f"{ARGUES} adjustments confidence evidence flags abstained abstain_reason"
+REPORTS: Final[Mapping[str, str]] = {
+    "report": REPORT,
+    "case": f"{REPORT} rebuttals falsifiers",
+    "news": f"{REPORT} ordinals",
+    "ruling": "symbol multiplier veto reason_code confidence reasoning evidence",
+    "report_ahead": f"{REPORT} horizon",
+    "case_ahead": f"{REPORT} rebuttals falsifiers horizon risks",
+    "news_ahead": f"{REPORT} ordinals horizon",
+    "judgement": f"{ARGUES} winner weights confidence horizon evidence",
+    "thesis": f"{ARGUES} invalidation risks horizon_bars decline reason_code confidence evidence",
+    "regime": f"{ARGUES} regime budget_pct first bias confidence evidence",
+    "finding": f"{REPORT} horizon anomaly bias",
+    "geometry": f"{REPORT} horizon anomaly bias pattern levels",
+    "decision": f"{REPORT} horizon side counter falsifiers win_share close",
+}
+"""The shapes of replies that become a report: a row a shape, its fields in their order."""
 
 
 def _number_itself(value: object) -> object:
@@ -517,21 +334,12 @@ class ReviewReply(Reply):
 
 
 SHAPES: Final[Mapping[str, type[Reply]]] = {
-    "report": ReportReply,
-    "case": CaseReply,
-    "news": NewsReply,
-    "ruling": RulingReply,
     "scores": ScoresReply,
     "review": ReviewReply,
-    "report_ahead": ReportAheadReply,
-    "case_ahead": CaseAheadReply,
-    "news_ahead": NewsAheadReply,
-    "judgement": JudgementReply,
-    "thesis": ThesisReply,
-    "regime": RegimeReply,
-    "finding": FindingReply,
-    "geometry": GeometryReply,
-    "decision": DecisionReply,
+    **{
+        shape: _model(shape, {name: FIELDS[name] for name in names.split()})
+        for shape, names in REPORTS.items()
+    },
 }
 """The model of each shape of reply."""
 
@@ -549,9 +357,93 @@ def read(shape: Shape, reply: Mapping[str, Any], role: Role, features: Features)
     if reply.get("abstained") is True and shape in ABSTENTIONS:
         return AgentReport.abstain(role.id, ABSTENTIONS[shape])
     parsed = parse_as(SHAPES[shape], reply)
-    if not isinstance(parsed, Argued | RulingReply):
+    fields = {name: dict(part) if isinstance(part, Reply) else part for name, part in parsed}
+    if shape not in REPORTS:
         raise garbage(f"{shape} is no report")
-    return parsed.report(role, features)
+    return (_ruling if shape == "ruling" else _argued)(fields, role, features)
+
+
+def _argued(fields: dict[str, Any], role: Role, features: Features) -> AgentReport:
+    """Return the report of a reply that argues; one that moves no score has to cite."""
+    points_for, points_against = (
+        tuple(point.point() for point in fields[name]) for name in ("points_for", "points_against")
+    )
+    argued = (Evidence(point.id, point.value) for point in (*points_for, *points_against))
+    facts = (*argued, *(citation.fact() for citation in fields["evidence"]))
+    # Torra's own flags change what a report weighs: a model may not set them.
+    named = [flag for flag in fields.get("flags", ()) if flag.strip() and flag not in OWN_FLAGS]
+    flags = [flag[:LINE_KEPT] for flag in named[:FLAGS_KEPT]]
+    moves = fields.get("adjustments") or dict.fromkeys(VECTORS)
+    kept: dict[str, Any] = {
+        "confidence": fields["confidence"],
+        "evidence": tuple(dict.fromkeys(facts))[:CITATIONS_KEPT],
+    }
+    if fields.get("abstained"):
+        reason = fields["abstain_reason"][:LINE_KEPT] or "no reason given"
+        drawn = AgentReport.abstain(role.id, reason)
+        return within_role(replace(drawn, **kept, flags=tuple(flags)), role, features)
+    # All citations are checked, before the record keeps only the first.
+    cites = "adjustments" not in fields or any(value is not None for value in moves.values())
+    if not (grounded(facts, features) and (facts or not cites)):
+        flags.append(UNGROUNDED)
+    own = {name: value for name, value in fields.items() if name in OWNED}
+    if "levels" in own:
+        names = tuple(dict.fromkeys(nearest(price, features) for price in own["levels"]))
+        own["levels"] = tuple(filter(None, names))[:LEVELS_KEPT]
+        flags += [INVENTED] if "" in names else []
+    own |= _conclusion(fields, features)
+    drawn = AgentReport(
+        role.id,
+        moves,
+        **kept,
+        flags=tuple(flags),
+        claim=fields["claim"],
+        points_for=points_for,
+        points_against=points_against,
+        **own,
+    )
+    report = within_role(drawn, role, features, argued=True)
+    if "rebuttals" not in fields:
+        return report
+    answers = [answer.rebuttal() for answer in fields["rebuttals"]]
+    holds = [a for a in answers if grounded((Evidence(a.id, a.value),), features)]
+    # a case that asks for nothing never ends
+    asks = any(report.adjustments.values())
+    side = report_side(role, report.adjustments) if asks else 0
+    ends = _pending(fields["falsifiers"], side, features)
+    return replace(report, rebuttals=tuple(holds[:REBUTTALS_KEPT]), falsifiers=ends)
+
+
+def _conclusion(fields: Mapping[str, Any], features: Features) -> dict[str, Any]:
+    """Return the fields of a report that a reply has under another name or in another unit."""
+    own: dict[str, Any] = {}
+    if "budget_pct" in fields:
+        own["budget"] = fields["budget_pct"] / 100.0
+    if "side" in fields:
+        own["winner"] = side = fields["side"]
+        own["falsifiers"] = _pending(fields["falsifiers"], WINNERS[side], features)
+    if "decline" in fields:
+        own["declined"] = fields["decline"]
+        own["decline_code"] = str(fields["reason_code"]) if fields["decline"] else ""
+        own["falsifiers"] = _pending(fields["invalidation"], _order_side(features), features)
+    return own
+
+
+def _ruling(fields: dict[str, Any], role: Role, features: Features) -> AgentReport:
+    """Return the report of a gate."""
+    reasoning = fields["reasoning"]
+    evidence = tuple(citation.fact() for citation in fields["evidence"])
+    reasons = (str(fields["reason_code"]),)
+    drawn = AgentReport(
+        role.id,
+        dict.fromkeys(VECTORS),
+        fields["confidence"],
+        reasoning[:REASONING_KEPT],
+        evidence=evidence[:CITATIONS_KEPT],
+        flags=() if grounded(evidence, features) else (UNGROUNDED,),
+        ruling=GateRuling(fields["multiplier"], fields["veto"], reasons, reasoning[:LINE_KEPT]),
+    )
+    return within_role(drawn, role, features)
 
 
 def scores(reply: Mapping[str, Any]) -> dict[str, float]:
@@ -571,9 +463,9 @@ def review(reply: Mapping[str, Any]) -> tuple[str, str, str]:
     torra.lessons.checked_words says which of it is kept. Raises ModelUnavailable("garbage").
     """
     words = parse_as(ReviewReply, reply)
-    _refuse_surrogates(words.setup, words.outcome, words.rule)
-    setup, outcome, rule = words.setup, words.outcome, words.rule
-    return setup[:REASONING_KEPT], outcome[:REASONING_KEPT], rule[:REASONING_KEPT]
+    texts = (words.setup, words.outcome, words.rule)
+    setup, outcome, rule = (text[:REASONING_KEPT] for text in texts)
+    return setup, outcome, rule
 
 
 R = TypeVar("R", bound=Reply)
@@ -587,9 +479,8 @@ def parse_as(model: type[R], reply: Mapping[str, Any]) -> R:
     except ValidationError as error:
         # This text goes to logs and pages, so nothing that a model wrote may be in it.
         first = error.errors(include_url=False, include_context=False, include_input=False)[0]
-        fault = first["type"].replace("dict_type", "model_type")  # an object is one or the other
-        raise garbage(f"{'.'.join(map(str, first['loc']))}: {fault}") from None
-    except OverflowError as error:
+        raise garbage(f"{'.'.join(map(str, first['loc']))}: {first['type']}") from None
+    except (OverflowError, TypeError, ValueError) as error:
         raise garbage(type(error).__name__) from None
 
 
@@ -599,15 +490,13 @@ def schema(shape: str) -> Mapping[str, Any]:
 
     Every field is required, no other key allowed, references are put in their place, titles and
     descriptions left out. There are no ranges: the servers of three vendors treat those
-    differently, and `enforce_role` bounds every number.
+    differently, and `within_role` bounds every number.
     """
     drawn = SHAPES[shape].model_json_schema()
-    return cast(dict[str, Any], _plain(drawn, drawn.get("$defs", {})))
+    return _plain(drawn, drawn.get("$defs", {}))
 
 
-def _plain(part: Any, definitions: Mapping[str, Any]) -> Any:
-    if not isinstance(part, dict):
-        return part
+def _plain(part: dict[str, Any], definitions: Mapping[str, Any]) -> dict[str, Any]:
     if "$ref" in part:
         return _plain(definitions[part["$ref"].rsplit("/", 1)[-1]], definitions)
     kind = {"type": part["type"]} if "type" in part else {}
@@ -624,7 +513,7 @@ def _plain(part: Any, definitions: Mapping[str, Any]) -> Any:
     if "items" in part:
         kind["items"] = _plain(part["items"], definitions)
     if "enum" in part:
-        kind["enum"] = list(part["enum"])
+        kind["enum"] = part["enum"]
     return kind
 
 
@@ -636,19 +525,53 @@ def _report_type() -> TypeAdapter[AgentReport]:
     return TypeAdapter(AgentReport)
 
 
+LIMITS: Final[Mapping[str, Callable[[Any], Any]]] = {
+    "ordinals": lambda given: {
+        name: between(value, *ORDINALS[name]) for name, value in given.items() if name in ORDINALS
+    },
+    "budget": lambda share: between(1.0 if share is None else share, 0.0, 1.0),
+    "win_share": lambda share: between(share, 0.0, 1.0),
+    "horizon_bars": lambda bars: between(bars, *HORIZON_BARS),
+    "weights": lambda given: {
+        name: between(value, 0.0, 1.0)
+        for name, value in {**dict.fromkeys(SIDES, 1.0), **given}.items()
+        if name in SIDES
+    },
+    # a gate's model vetoes both sides or none
+    "ruling": lambda ruling: replace(
+        ruling, multiplier=between(ruling.multiplier, 0.0, 1.0), veto_sides=()
+    ),
+    "first": lambda name: name if name in EXPERTS else "",
+    "counter": lambda text: claim_of(text),  # noqa: PLW0108 - it stands below
+}
+"""What is kept of a field that some kinds of agents alone fill."""
+NUMBERS: Final = frozenset(("budget", "win_share", "horizon_bars", "weights", "ruling"))
+"""Those of them that are flagged where they change."""
+
+
 def enforce_role(report: object, role: Role, features: Features) -> AgentReport:
     """Return what an agent returned as a report within its role. Idempotent.
 
+    A citation that does not hold makes it ungrounded, as in a model's reply.
     Raises ModelUnavailable("garbage") for what is no report.
     """
     try:
         drawn = _report_type().validate_python(_frozen(report), strict=True)
+        _report_type().dump_json(drawn)
+    except PydanticSerializationError:
+        raise garbage(f"a text of {role.id} has a lone surrogate") from None
     except ValidationError as error:
         place = ".".join(map(str, error.errors(include_input=False)[0]["loc"]))
         detail = f"{role.id} returned no report but {type(report).__name__}"
         raise garbage(f"{detail}: {place}" if place else detail) from None
-    argues = drawn.points_for or drawn.points_against or drawn.claim
-    return _within_role(drawn, role, features, argued=bool(argues) and not drawn.abstained)
+    points_for, points_against = (
+        tuple(p._replace(says=one_line(p.says), why=one_line(p.why)) for p in points)
+        for points in (drawn.points_for, drawn.points_against)
+    )
+    flags = drawn.flags if grounded(drawn.evidence, features) else (*drawn.flags, UNGROUNDED)
+    drawn = replace(drawn, points_for=points_for, points_against=points_against, flags=flags)
+    argues = bool(points_for or points_against or drawn.claim)
+    return within_role(drawn, role, features, argued=argues and not drawn.abstained)
 
 
 def _frozen(value: Any) -> Any:
@@ -661,33 +584,22 @@ def _frozen(value: Any) -> Any:
     return tuple(map(_frozen, value)) if isinstance(value, list) else value
 
 
-def _within_role(
+def within_role(
     drawn: AgentReport, role: Role, features: Features, *, argued: bool = False
 ) -> AgentReport:
     """Return a well-formed report within its role; what it names must be in the evidence."""
-    _refuse_surrogates(*_texts(drawn))
     kind = "" if drawn.abstained else role.kind
     for name in REQUIRED.get(kind, ()):
         if not getattr(drawn, name) and getattr(drawn, name) != 0.0:
             raise garbage(f"a {kind} without its {name}")
     moves, flags = _moves(drawn, role)
-    numbers, clamped = _numbers(drawn, kind)
-    if clamped:
-        flags[CLAMPED] = None
-    changes: dict[str, Any] = {n: EMPTY[n] for n, kinds in OWNED.items() if kind not in kinds}
-    changes |= {"adjustments": moves, **numbers, **_words(drawn, kind)}
+    changes = {"adjustments": moves, **_owned(drawn, kind, flags)}
     if kind == "analyst" and (drawn.anomaly or drawn.pattern or drawn.levels):
         changes |= _shown_names(drawn, role, features, flags)
     if argued:
         changes |= _argument(drawn, role, features, moves, flags)
-    if drawn.ordinals:
-        changes["ordinals"] = ordinals = {
-            name: between(value, *ORDINALS[name])
-            for name, value in drawn.ordinals.items()
-            if name in ORDINALS and kind
-        }
-        if any(value != drawn.ordinals[name] for name, value in ordinals.items()):
-            flags[CLAMPED] = None
+    if any(value != drawn.ordinals[name] for name, value in changes["ordinals"].items()):
+        flags[CLAMPED] = None
     if kind == "judge" and WINNERS[drawn.winner]:
         against = changes.get("points_against", drawn.points_against)
         if not (changes["counter"] and against and changes["falsifiers"]):
@@ -717,43 +629,30 @@ def _moves(drawn: AgentReport, role: Role) -> tuple[dict[str, float | None], dic
     return moves, flags
 
 
-def _numbers(drawn: AgentReport, kind: str) -> tuple[dict[str, Any], bool]:
-    """Return the numbers that a kind of agent alone gives, in their ranges, and if any was not."""
-    given: dict[str, Any] = {
-        name: 1.0 if getattr(drawn, name) is None else getattr(drawn, name)
-        for name in RANGES
-        if kind in OWNED[name]
-    }
-    numbers: dict[str, Any] = {name: between(n, *RANGES[name]) for name, n in given.items()}
-    if kind == "arbiter":
-        given["weights"] = {name: drawn.weights.get(name, 1.0) for name in SIDES}
-        numbers["weights"] = {n: between(value, 0.0, 1.0) for n, value in given["weights"].items()}
-    if kind == "gate" and drawn.ruling:
-        given["ruling"] = replace(drawn.ruling, veto_sides=())  # both sides or none
-        multiplier = between(drawn.ruling.multiplier, 0.0, 1.0)
-        numbers["ruling"] = replace(given["ruling"], multiplier=multiplier)
-    return numbers, numbers != given
-
-
-def _words(drawn: AgentReport, kind: str) -> dict[str, Any]:
-    """Return the words that a kind of agent alone gives, cut to what is kept."""
-    words: dict[str, Any] = {}
+def _owned(drawn: AgentReport, kind: str, flags: dict[str, None]) -> dict[str, Any]:
+    """Return the fields that only some kinds of agents fill, as they are kept of this kind."""
+    kept: dict[str, Any] = {}
+    for name in OWNED:
+        if name not in OWN.get(kind, ()):
+            kept[name] = EMPTY[name]
+        elif name in LIMITS:
+            value = getattr(drawn, name)
+            kept[name] = LIMITS[name](value)
+            if name in NUMBERS and value is not None and kept[name] != value:
+                flags[CLAMPED] = None
     if kind in RISKS_KEPT:
         risks = map(one_line, drawn.risks[: RISKS_KEPT[kind]])
-        words["risks"] = tuple(filter(None, risks))
+        kept["risks"] = tuple(filter(None, risks))
     if kind in ("arbiter", "judge", "trader"):
-        kept = () if kind == "arbiter" else drawn.falsifiers[:FALSIFIERS]
-        words["falsifiers"] = tuple(map(one_line, kept))
+        ends = () if kind == "arbiter" else drawn.falsifiers[:FALSIFIERS]
+        kept["falsifiers"] = tuple(map(one_line, ends))
     if kind == "reader":
-        words["first"] = drawn.first if drawn.first in EXPERTS else ""
-        words["bias"] = drawn.bias or "NEUTRAL"
-    if kind == "judge":
-        words["counter"] = claim_of(drawn.counter)
+        kept["bias"] = drawn.bias or "NEUTRAL"
     if kind == "trader":
         known = drawn.decline_code in tuple(GateReason) and drawn.decline_code != GateReason.NONE
         code = drawn.decline_code if known else str(GateReason.MODEL_JUDGEMENT)
-        words["decline_code"] = code if drawn.declined else ""
-    return words
+        kept["decline_code"] = code if drawn.declined else ""
+    return kept
 
 
 def _shown_names(
@@ -787,11 +686,9 @@ def _argument(
 ) -> dict[str, Any]:
     """Return the claim of a report, cut, and its points on their own sides."""
     side, claim = _side(drawn, role, features, moves), claim_of(drawn.claim)
-    given_for, given_against = (
-        [point._replace(says=one_line(point.says), why=one_line(point.why)) for point in points]
-        for points in (drawn.points_for, drawn.points_against)
+    points_for, points_against, misplaced = sort_points(
+        side, drawn.points_for, drawn.points_against, features
     )
-    points_for, points_against, misplaced = sort_points(side, given_for, given_against, features)
     if misplaced:
         flags["misplaced"] = None
     asks = any(moves.values()) or (side and role.kind not in OPINIONS)
@@ -857,33 +754,14 @@ def nearest(price: float, features: Features) -> str:
 
 def _pending(ends: Falsifiers, side: int, features: Features) -> tuple[str, ...]:
     """Return the falsifiers of a side that may still come, in words."""
-    named = (
+    named = [
         Falsifier(e.close, e.level, " ".join(e.what.split())[:NAME_KEPT].rstrip(" ,;:."), e.bars)
         for e in ends
-    )
-    texts = (falsifier_text(e, features) for e in pending_falsifiers(named, side, features))
-    return tuple(dict.fromkeys(texts))[:FALSIFIERS]
+    ]
+    pending = list(pending_falsifiers(named, side, features))
+    return tuple(dict.fromkeys(falsifier_text(e, features) for e in pending))[:FALSIFIERS]
 
 
 def between(value: N, low: N, high: N) -> N:
     """Return a number within a range."""
     return max(low, min(high, value))
-
-
-def _texts(report: AgentReport) -> list[str]:
-    """Return every text of a report that an agent wrote."""
-    texts = [getattr(report, name) for name in LINES]
-    for name in ROWS:
-        texts += getattr(report, name)
-    for cited in (*report.points_for, *report.points_against, *report.rebuttals, *report.evidence):
-        texts += [part for part in cited if isinstance(part, str)]
-    return texts
-
-
-def _refuse_surrogates(*texts: str) -> None:
-    """Refuse a lone surrogate: the text of a reply has none, one that came as an object may."""
-    joined = "".join(texts)
-    try:
-        joined.isascii() or joined.encode()
-    except UnicodeEncodeError as error:
-        raise garbage(type(error).__name__) from None

@@ -42,7 +42,7 @@ mirrored panel. (docs/debate.md, "Disagreement and conviction".)
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, fields, is_dataclass, replace
 from math import floor, fsum
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple
@@ -143,20 +143,6 @@ class Panel:
         """Return how far the desk agrees with a BUY or SELL; in full with anything else."""
         return {"BUY": self.buy, "SELL": self.sell}.get(side, IN_FULL)
 
-    def as_json(self) -> dict[str, Any]:
-        """Return the panel as JSON values."""
-        return {
-            "spread": dict(self.spread),
-            "pushes": dict(self.pushes),
-            "push": self.push,
-            "sided": self.sided,
-            "abstained": self.abstained,
-            "buy": asdict(self.buy),
-            "sell": asdict(self.sell),
-            "disagreements": list(self.disagreements),
-            "falsifiers": {name: list(ends) for name, ends in self.falsifiers.items()},
-        }
-
 
 NEUTRAL: Final = Panel(MappingProxyType(dict.fromkeys(VECTORS, 0.0)))
 """The panel of a tick on which nobody was to be asked, or everybody who was asked abstained."""
@@ -169,6 +155,19 @@ UNHELD: Final = AgentReport("arbiter", flags=("unheld",))
 
 UNHELD_RAW: Final = CONFIDENCE_WEIGHT["low"] * UNGROUNDED_WEIGHT
 """Most of raw where no debate was held: what the weakest word of an arbiter weighs."""
+
+
+def plain(value: Any) -> Any:
+    """Return a value as JSON has it: rows by their fields, tuples as lists."""
+    if value is None or isinstance(value, str | int | float):
+        return value
+    if hasattr(value, "_asdict"):
+        value = value._asdict()
+    elif is_dataclass(value):
+        value = {part.name: getattr(value, part.name) for part in fields(value)}
+    if isinstance(value, Mapping):
+        return {name: plain(item) for name, item in value.items()}
+    return [plain(item) for item in value] if isinstance(value, tuple | list) else value
 
 
 # --- scores ---------------------------------------------------------------------------------------
@@ -185,12 +184,16 @@ def synthesise(
     `trusted` says how much the focus of an analyst counts, in (0, 1], 1 for who is not named.
     """
     opinions = [answer for answer in answers if not answer.report.abstained]
+    lent = {role.id: trust(report) for role, report in opinions}
     average, debate = {}, {}
     for vector in VECTORS:
-        average[vector] = _average(_of(opinions, "analyst", vector), vector, trusted)
+        scored = _of(opinions, "analyst", vector)
+        focus = [FOCUS_WEIGHT[role.focus[vector]] * trusted.get(role.id, 1.0) for role, _ in scored]
+        words = (f * lent[role.id] * a for f, (role, a) in zip(focus, scored, strict=True))
+        average[vector] = fsum(words) / fsum(focus) if scored else 0.0
         sides = {
-            role.id: trust(report) * clamp(value, RESEARCHER_BOUND)
-            for role, report, value in _of(opinions, "researcher", vector)
+            role.id: lent[role.id] * clamp(value, RESEARCHER_BOUND)
+            for role, value in _of(opinions, "researcher", vector)
         }
         shift = 0.0
         # One side alone would push every score its own way.
@@ -200,8 +203,8 @@ def synthesise(
         elif len(opinions) == 1:
             shift = fsum(sides.values())
         judged = fsum(
-            trust(report) * clamp(value, RESEARCHER_BOUND)
-            for _, report, value in _of(opinions, "judge", vector)
+            lent[role.id] * clamp(value, RESEARCHER_BOUND)
+            for role, value in _of(opinions, "judge", vector)
         )
         debate[vector] = average[vector] + (shift + judged)
     return Synthesis(average, debate)
@@ -243,31 +246,19 @@ def clamp(value: float, bound: float) -> float:
     return max(-bound, min(bound, value))
 
 
-def _of(
-    answers: Iterable[CountedReport], kind: str, vector: str
-) -> list[tuple[Role, AgentReport, float]]:
+def _of(answers: Iterable[CountedReport], kind: str, vector: str) -> list[tuple[Role, float]]:
     """Return who of a kind scored a vector, and how."""
     return [
-        (role, report, value)
+        (role, value)
         for role, report in answers
         if role.kind == kind and (value := report.adjustments.get(vector)) is not None
     ]
 
 
-def _average(
-    scored: Sequence[tuple[Role, AgentReport, float]], vector: str, trusted: Mapping[str, float]
-) -> float:
-    weights = [
-        FOCUS_WEIGHT[role.focus[vector]] * trusted.get(role.id, 1.0) for role, _, _ in scored
-    ]
-    words = (f * trust(report) * a for f, (_, report, a) in zip(weights, scored, strict=True))
-    return fsum(words) / fsum(weights) if scored else 0.0
-
-
 def _ranges(answers: Iterable[CountedReport], kind: str) -> dict[str, float]:
     """Return, per vector, the range of the adjustments of a kind; abstainers are left out."""
     opinions = [answer for answer in answers if not answer.report.abstained]
-    values = {vector: [a for _, _, a in _of(opinions, kind, vector)] for vector in VECTORS}
+    values = {vector: [a for _, a in _of(opinions, kind, vector)] for vector in VECTORS}
     return {vector: max(row) - min(row) if row else 0.0 for vector, row in values.items()}
 
 
@@ -334,7 +325,7 @@ def panel_of(
 def opposed(answers: Iterable[CountedReport], weights: Mapping[str, float] = EMPTY) -> bool:
     """Return whether opinions push both ways."""
     steps = pushes(answers, weights, EMPTY).values()
-    return any(step > 0 for step in steps) and any(step < 0 for step in steps)
+    return min(steps, default=0) < 0 < max(steps, default=0)
 
 
 def has_quorum(reports: int, seats: int, quorum: int) -> bool:
@@ -430,7 +421,7 @@ def _disagreements(opinions: Sequence[CountedReport]) -> Iterator[str]:
     """Yield, per vector, the two analysts furthest apart, then bull against bear where widest."""
     widest = max(VECTORS, key=_ranges(opinions, "researcher").__getitem__)
     for kind, vector in (*(("analyst", vector) for vector in VECTORS), ("researcher", widest)):
-        scored = [(value, role.id) for role, _, value in _of(opinions, kind, vector)]
+        scored = [(value, role.id) for role, value in _of(opinions, kind, vector)]
         if not scored:
             continue
         low, below = min(scored)

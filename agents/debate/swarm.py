@@ -30,7 +30,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from itertools import combinations
 from math import fsum
 from typing import Any, Final, NamedTuple
@@ -46,7 +46,6 @@ from agent_config import (
 
 from .. import risk_gate, risk_officer
 from ..contracts import (
-    OPINIONS,
     SCORE_DECIMALS,
     AgentReport,
     DebateContext,
@@ -54,11 +53,11 @@ from ..contracts import (
     Feature,
     GateRuling,
     OfficerReason,
+    Role,
 )
 from ..evidence import trust
 from ..features import number
-from .debate import DebateState
-from .scoring import APART_FROM, CountedReport
+from .scoring import APART_FROM, CountedReport, plain
 
 REGIME: Final = "market.regime"
 
@@ -74,7 +73,6 @@ CLAIMED: Final = 2
 LEAN_DECIMALS: Final = 4
 """Decimals with which the judge is shown the lean."""
 
-NAMES: Final[Mapping[int, str]] = {1: "LONG", -1: "SHORT", 0: "NONE"}
 ORDERS: Final[Mapping[str, str]] = {"LONG": "BUY", "SHORT": "SELL"}
 
 BINS: Final = 10
@@ -114,48 +112,40 @@ ANY: Final = Settle("technical.bos", "a close beyond the last swing")
 class Directive:
     """Whose word counts how much, and the share of an opening's size that the regime leaves.
 
-    `regime` is the code's word, `reader` the reader's, "" where it gave none; `trusted` holds a
-    weight in (0, 1] by expert, of none where all count alike. `budget` lies in [0, 1].
+    `code` is the code's word for the regime, `reader` the reader's, "" where it gave none;
+    `trusted` holds a weight in (0, 1] by expert, of none where all count alike. `budget` lies in
+    [0, 1].
     """
 
-    regime: str = ""
+    code: str = ""
     reader: str = ""
-    first: str = ""
     budget: float = 1.0
+    first: str = ""
     trusted: Mapping[str, float] = field(default_factory=dict)
 
     @property
     def disputed(self) -> bool:
         """Whether the reader names another regime than the code."""
-        return bool(self.reader) and self.reader != self.regime
+        return bool(self.reader) and self.reader != self.code
 
 
 @dataclass(frozen=True, slots=True)
-class BoardStance:
-    """One expert on the board: its stance in [-0.3, +0.3], its trust, its weight here.
-
-    `anomaly` is what it calls odd, "" for nothing.
-    """
+class ExpertStance:
+    """Where an expert stands: its stance in [-0.3, +0.3], its side, its trust, its weight here."""
 
     agent: str
     stance: float
+    side: str
     trust: float
     weight: float
-    cites: tuple[Evidence, ...] = ()
-    anomaly: str = ""
-
-    @property
-    def side(self) -> int:
-        """+1 for higher prices, -1 for lower ones, 0 for neither."""
-        return _sign(self.stance)
 
 
 @dataclass(frozen=True, slots=True)
 class Conflict:
-    """Two experts that lean opposite ways, the one for higher prices first."""
+    """Two experts that lean opposite ways, with the first facts that each cites."""
 
-    above: str
-    below: str
+    long: str
+    short: str
     strength: float
     claims: Mapping[str, tuple[Evidence, ...]]
     settle: Settle
@@ -165,62 +155,21 @@ class Conflict:
 class Board:
     """What the experts say, side by side.
 
-    `lean` is the weighed sum of the stances, `agreed` the ids of facts by side that two or more
-    experts of it cite, `surest` the expert whose leaning word weighs most, "" for none.
+    `lean` is the weighed sum of the stances and `dominant` its side, `surest` the expert whose
+    leaning word weighs most, "" for none. `key_uncertainty` is what would settle the strongest
+    conflict, "" where no two experts conflict; `agreed` holds, by side, the ids of facts that two
+    or more experts of it cite.
     """
 
-    stances: tuple[BoardStance, ...] = ()
-    abstained: tuple[str, ...] = ()
-    lean: float = 0.0
-    agreed: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
-    conflicts: tuple[Conflict, ...] = ()
-    surest: str = ""
-    note: str = ""
-
-    @property
-    def dominant(self) -> str:
-        """LONG, SHORT or NONE."""
-        return NAMES[_sign(self.lean)]
-
-    @property
-    def key_uncertainty(self) -> str:
-        """What would settle the strongest conflict; "" where no two experts conflict."""
-        return self.conflicts[0].settle.says if self.conflicts else ""
-
-    def as_json(self) -> dict[str, Any]:
-        """Return the board as JSON values."""
-        return {
-            "stands": [
-                {
-                    "agent": row.agent,
-                    "stance": row.stance,
-                    "side": NAMES[row.side],
-                    "trust": row.trust,
-                    "weight": row.weight,
-                }
-                for row in self.stances
-            ],
-            "abstained": list(self.abstained),
-            "lean": self.lean,
-            "dominant": self.dominant,
-            "surest": self.surest,
-            "note": self.note,
-            "key_uncertainty": self.key_uncertainty,
-            "agreed": {NAMES[side]: list(ids) for side, ids in self.agreed.items() if ids},
-            "conflicts": [
-                {
-                    "long": row.above,
-                    "short": row.below,
-                    "strength": row.strength,
-                    "claims": {
-                        name: [cited._asdict() for cited in cites]
-                        for name, cites in row.claims.items()
-                    },
-                    "settle": row.settle._asdict(),
-                }
-                for row in self.conflicts
-            ],
-        }
+    stands: tuple[ExpertStance, ...]
+    abstained: tuple[str, ...]
+    lean: float
+    dominant: str
+    surest: str
+    note: str
+    key_uncertainty: str
+    agreed: Mapping[str, tuple[str, ...]]
+    conflicts: tuple[Conflict, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -241,7 +190,7 @@ class ExpectedValue:
     vetoes: str = ""
 
 
-EMPTY_BOARD: Final = Board()
+EMPTY_BOARD: Final = Board((), (), 0.0, "NONE", "", "", "", {}, ())
 
 
 @dataclass(frozen=True, slots=True)
@@ -270,20 +219,15 @@ class Swarm:
 
     def as_json(self) -> dict[str, Any]:
         """Return it as JSON values."""
-        regime = self.directive
+        regime = plain(self.directive)
+        trust = regime.pop("trusted")
         return {
-            "regime": {
-                "code": regime.regime,
-                "reader": regime.reader,
-                "budget": regime.budget,
-                "first": regime.first,
-                "disputed": regime.disputed,
-            },
-            "trust": dict(regime.trusted),
+            "regime": {**regime, "disputed": self.directive.disputed},
+            "trust": trust,
             "budget": self.budget,
             "storm": self.storm,
-            "board": self.board.as_json(),
-            "judgement": None if self.worth is None else asdict(self.worth),
+            "board": plain(self.board),
+            "judgement": plain(self.worth),
             "thin": self.thin,
         }
 
@@ -315,7 +259,7 @@ def directive(
         own = 1.0 if reader.budget is None else reader.budget
         shares += [REGIME_BUDGET.get(named, 1.0), own]
     weights = {} if trust == "flat" else put_first(tabled_trust(timeframe, regime), first)
-    return Directive(regime, named, first, round(min(shares), SCORE_DECIMALS), weights)
+    return Directive(regime, named, round(min(shares), SCORE_DECIMALS), first, weights)
 
 
 def put_first(weights: Mapping[str, float], first: str) -> dict[str, float]:
@@ -338,11 +282,12 @@ def risk_rules(
     context: DebateContext,
     analyst_range: float,
     regime: Directive,
-    debate: DebateState | None = None,
+    answers: Sequence[CountedReport] | None = None,
 ) -> tuple[risk_gate.Rules, Swarm]:
     """Return the gate's rules with the risk officer's rows, and what the swarm amounts to.
 
-    The officer stays while a cheaper desk is asked, and where nobody is.
+    The officer stays while a cheaper desk is asked, and where nobody is: `answers` is None then,
+    else what experts and judge reported.
     """
     rows = risk_officer.rows(context.features, config.gate)
     rules = risk_gate.rules(context.features, config.gate, analyst_range, rows)
@@ -350,20 +295,20 @@ def risk_rules(
     budgeted = rows._replace(storm=min(rows.storm, regime.budget))
     most = risk_gate.rules(context.features, config.gate, analyst_range, budgeted)
     swarm = Swarm(regime, rules.storm, most.ruling.multiplier)
-    if debate is None or not config.agents.row().weighs:
+    if answers is None or not config.agents.row().weighs:
         return rules, swarm
-    thin = is_thin(debate)
-    debate.flags += ["thin_swarm"] if thin else []
-    debate.flags += ["regime_disputed"] if regime.disputed else []
-    worth = expected_value(debate.report_of("judge"), context.features)
-    return rules, replace(
-        swarm, board=board(debate.reported("analyst"), regime), worth=worth, thin=thin
-    )
+    experts = [answer for answer in answers if answer.role.kind == "analyst"]
+    judge = next((a.report for a in answers if a.role.kind == "judge"), None)
+    worth, thin = expected_value(judge, context.features), is_thin(answers)
+    flags = [("thin_swarm", thin), ("regime_disputed", regime.disputed)]
+    rules = rules._replace(flags=(*(flag for flag, holds in flags if holds), *rules.flags))
+    return rules, replace(swarm, board=board(experts, regime), worth=worth, thin=thin)
 
 
-def is_thin(debate: DebateState) -> bool:
+def is_thin(answers: Iterable[CountedReport]) -> bool:
     """Tell whether too few experts had an opinion; where nobody had one there is no swarm."""
-    return len(debate.opinions("analyst")) < SPOKEN_LEAST and bool(debate.opinions(*OPINIONS))
+    kinds = [answer.role.kind for answer in answers if not answer.report.abstained]
+    return bool(kinds) and kinds.count("analyst") < SPOKEN_LEAST
 
 
 def apply_judge_veto(
@@ -409,58 +354,72 @@ def bin_of(chance: float) -> int:
 def board(answers: Iterable[CountedReport], regime: Directive) -> Board:
     """Return the board of the experts that gave a report, under the directive of the regime."""
     reported = sorted(answers, key=lambda answer: answer.role.id)
-    stances = tuple(
-        _stance(answer, regime.trusted.get(answer.role.id, 1.0))
-        for answer in reported
-        if not answer.report.abstained
+    opinions = [answer for answer in reported if not answer.report.abstained]
+    stands = [_stance(*answer, regime.trusted.get(answer.role.id, 1.0)) for answer in opinions]
+    conflicts = _conflicts(stands, opinions)
+    words = {row.agent: row.weight * row.trust for row in stands}
+    lean = round(fsum(words[row.agent] * row.stance for row in stands), SCORE_DECIMALS) + 0.0
+    # By what its word weighs, then how far it leans, then by name; unrounded, 0.4 x 0.75 would
+    # weigh more than 0.3 x 1.
+    surest = min(
+        (
+            (-round(words[row.agent], SCORE_DECIMALS), -abs(row.stance), row.agent)
+            for row in stands
+            if row.stance
+        ),
+        default=("",),
+    )[-1]
+    cited = Counter(
+        (row.side, name)
+        for row, answer in zip(stands, opinions, strict=True)
+        for name in {point.id for point in answer.report.points_for}
     )
-    disputed = f"{regime.regime}_disputed_{regime.reader}"
+    agreed = {
+        side: tuple(sorted(name for at, name in cited if at == side and cited[at, name] > 1))
+        for side in ORDERS
+    }
+    disputed = f"{regime.code}_disputed_{regime.reader}"
     return Board(
-        stances,
-        tuple(answer.role.id for answer in reported if answer.report.abstained),
-        round(fsum(s.weight * s.trust * s.stance for s in stances), SCORE_DECIMALS) + 0.0,
-        {side: _agreed(stances, side) for side in (1, -1)},
-        _conflicts(stances),
-        # By what its word weighs, then how far it leans, then by name; unrounded, 0.4 x 0.75 would
-        # weigh more than 0.3 x 1.
-        min(
-            (
-                (-round(s.weight * s.trust, SCORE_DECIMALS), -abs(s.stance), s.agent)
-                for s in stances
-                if s.side
-            ),
-            default=("",),
-        )[-1],
-        disputed if regime.disputed else regime.regime,
+        stands=tuple(stands),
+        abstained=tuple(a.role.id for a in reported if a.report.abstained),
+        lean=lean,
+        dominant=_side(lean),
+        surest=str(surest),
+        note=disputed if regime.disputed else regime.code,
+        key_uncertainty=conflicts[0].settle.says if conflicts else "",
+        agreed={side: ids for side, ids in agreed.items() if ids},
+        conflicts=conflicts,
     )
 
 
-def with_board(context: DebateContext, made: Board) -> DebateContext:
-    """Return the context with the board among its evidence."""
-    features = {**context.features, **as_features(made, context.as_of)}
-    return replace(context, features=features)
+def with_board(
+    context: DebateContext, answers: Sequence[CountedReport], regime: Directive
+) -> DebateContext:
+    """Return the context with the board of the experts' reports among its evidence."""
+    odd = [f"{role.id}:{report.anomaly}" for role, report in answers if report.anomaly]
+    shown = as_features(board(answers, regime), context.as_of, " ".join(odd))
+    return replace(context, features={**context.features, **shown})
 
 
-def as_features(made: Board, as_of: str) -> dict[str, Feature]:
-    """Return the board as evidence for the judge."""
-    sides = Counter(row.side for row in made.stances)
+def as_features(made: Board, as_of: str, anomalies: str = "") -> dict[str, Feature]:
+    """Return the board as evidence for the judge; `anomalies` is what experts call odd."""
+    sides = Counter(row.side for row in made.stands)
     values: dict[str, float | str] = {
         # as it is shown: cited from the prompt, a small one would else be off by more than 1 %
         "lean": round(made.lean, LEAN_DECIMALS) + 0.0,
         "dominant": made.dominant,
         "surest": made.surest or "none",
-        "long": float(sides[1]),
-        "short": float(sides[-1]),
-        "neutral": float(sides[0]),
-        "agreed_long": float(len(made.agreed.get(1, ()))),
-        "agreed_short": float(len(made.agreed.get(-1, ()))),
+        "long": float(sides["LONG"]),
+        "short": float(sides["SHORT"]),
+        "neutral": float(sides["NONE"]),
+        **{f"agreed_{side.lower()}": float(len(made.agreed.get(side, ()))) for side in ORDERS},
         "conflicts": float(len(made.conflicts)),
         "regime_note": made.note or "unknown",
     }
-    if odd := [f"{row.agent}:{row.anomaly}" for row in made.stances if row.anomaly]:
-        values["anomalies"] = " ".join(odd)
+    if anomalies:
+        values["anomalies"] = anomalies
     for place, row in enumerate(made.conflicts, start=1):
-        values[f"conflict_{place}"] = f"{row.above}:{row.below}"
+        values[f"conflict_{place}"] = f"{row.long}:{row.short}"
         values[f"settle_{place}"] = row.settle.feature
     features = {}
     for name, value in values.items():
@@ -469,8 +428,7 @@ def as_features(made: Board, as_of: str) -> dict[str, Feature]:
     return features
 
 
-def _stance(answer: CountedReport, weight: float) -> BoardStance:
-    role, report = answer
+def _stance(role: Role, report: AgentReport, weight: float) -> ExpertStance:
     scored = [
         (FOCUS_WEIGHT[role.focus[vector]], value)
         for vector, value in report.adjustments.items()
@@ -479,32 +437,27 @@ def _stance(answer: CountedReport, weight: float) -> BoardStance:
     whole = fsum(focus for focus, _ in scored)
     stance = fsum(focus * value for focus, value in scored) / whole if scored else 0.0
     stance, lent = round(stance, SCORE_DECIMALS) + 0.0, round(trust(report), SCORE_DECIMALS)
-    cites = tuple(Evidence(point.id, point.value) for point in report.points_for)
-    return BoardStance(role.id, stance, lent, weight, cites, report.anomaly)
+    return ExpertStance(role.id, stance, _side(stance), lent, weight)
 
 
-def _agreed(stances: Sequence[BoardStance], side: int) -> tuple[str, ...]:
-    cited = Counter(
-        name for row in stances if row.side == side for name in {cite.id for cite in row.cites}
-    )
-    return tuple(sorted(name for name, times in cited.items() if times > 1))
-
-
-def _conflicts(stances: Sequence[BoardStance]) -> tuple[Conflict, ...]:
+def _conflicts(
+    stands: Iterable[ExpertStance], opinions: Iterable[CountedReport]
+) -> tuple[Conflict, ...]:
+    points = {role.id: report.points_for[:CLAIMED] for role, report in opinions}
     conflicts = []
-    for pair in combinations((row for row in stances if abs(row.stance) >= APART_FROM), 2):
+    for pair in combinations((row for row in stands if abs(row.stance) >= APART_FROM), 2):
         above, below = sorted(pair, key=lambda row: -row.stance)
         if above.side == below.side:
             continue
         strength = above.trust * below.trust * (above.stance - below.stance)
-        claims = {row.agent: row.cites[:CLAIMED] for row in (above, below)}
-        settle = SETTLES.get(frozenset(claims), ANY)
-        conflicts.append(
-            Conflict(above.agent, below.agent, round(strength, SCORE_DECIMALS), claims, settle)
-        )
+        names = (above.agent, below.agent)
+        claims = {name: tuple(Evidence(p.id, p.value) for p in points[name]) for name in names}
+        settle = SETTLES.get(frozenset(names), ANY)
+        conflicts.append(Conflict(*names, round(strength, SCORE_DECIMALS), claims, settle))
     conflicts.sort(key=lambda row: (-row.strength, *sorted(row.claims)))
     return tuple(conflicts[:CONFLICTS])
 
 
-def _sign(value: float) -> int:
-    return (value > 0.0) - (value < 0.0)
+def _side(value: float) -> str:
+    """Return LONG, SHORT or NONE."""
+    return "LONG" if value > 0.0 else "SHORT" if value < 0.0 else "NONE"

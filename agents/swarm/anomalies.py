@@ -8,6 +8,7 @@ mirrored market shows the mirrored words. Pure functions; nothing raises.
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Callable, Mapping
 from typing import Final, NamedTuple
 
@@ -40,17 +41,24 @@ DIVERGED: Final = 0.6
 range while this market stands on the other side of its mean."""
 
 
-class Limit(NamedTuple):
-    """A limit of a number: `way` +1 holds at or above it, -1 at or below it.
+SIGNS: Final[Mapping[str, tuple[Callable[[float, float], bool], str]]] = {
+    ">=": (operator.ge, "at least"),
+    ">": (operator.gt, "above"),
+    "<=": (operator.le, "at most"),
+    "<": (operator.lt, "below"),
+}
+"""How a number stands to a limit, and what the docs call that."""
 
-    `strict` holds only beyond it, `size` is of the number without its sign. A word as the limit is
-    one of those that the feature has.
+
+class Limit(NamedTuple):
+    """A limit of a number, or `has` and a word that the feature has.
+
+    `size` is of the number without its sign.
     """
 
     feature: str
+    sign: str
     limit: float | str
-    way: int = 1
-    strict: bool = False
     size: bool = False
 
     def holds(self, value: float | str | None) -> bool | None:
@@ -59,71 +67,59 @@ class Limit(NamedTuple):
             return None
         if isinstance(value, str) or isinstance(self.limit, str):
             return str(self.limit) in str(value).split()
-        beyond = self.way * ((abs(value) if self.size else value) - self.limit)
-        return beyond > 0.0 if self.strict else beyond >= 0.0
+        return SIGNS[self.sign][0](abs(value) if self.size else value, self.limit)
 
     def __str__(self) -> str:
         """Return it as the docs do."""
         if isinstance(self.limit, str):
             return f"`{self.feature}` has {self.limit}"
-        way = {
-            (1, True): "above",
-            (1, False): "at least",
-            (-1, True): "below",
-            (-1, False): "at most",
-        }
         either = " either way" if self.size else ""
-        return f"`{self.feature}` {way[self.way, self.strict]} {self.limit:g}{either}"
+        return f"`{self.feature}` {SIGNS[self.sign][1]} {self.limit:g}{either}"
 
 
-FEAR: Final = (
-    (Limit("derivs.dvol_rank", PANIC_RANK),),
-    (Limit("derivs.iv_slope", 0.0, -1, strict=True),),
-)
+Choices = tuple[tuple[Limit, ...], ...]
+
+
+def limits(*choices: str) -> Choices:
+    """Return the limits of each choice, such as "|technical.bos| >= 1 and market.triage has gap".
+
+    A choice holds where all of its limits do; bars stand around a number that counts by its size.
+    """
+    rows = [[limit.split() for limit in choice.split(" and ")] for choice in choices]
+    return tuple(
+        tuple(
+            Limit(name.strip("|"), sign, most if sign == "has" else float(most), name[0] == "|")
+            for name, sign, most in row
+        )
+        for row in rows
+    )
+
+
+FEAR: Final = (f"derivs.dvol_rank >= {PANIC_RANK}", "derivs.iv_slope < 0")
 """Options that panic: implied volatility by rank, or near-term above far-term."""
 
-ROWS: Final[Mapping[str, tuple[tuple[Limit, ...], ...]]] = {
-    "whale_cvd_divergence": (
-        (
-            Limit("liquidity.divergence", 1.0, size=True),
-            Limit("liquidity.delta20", 0.05, size=True),
-        ),
+ROWS: Final[Mapping[str, Choices]] = {
+    "whale_cvd_divergence": limits("|liquidity.divergence| >= 1 and |liquidity.delta20| >= 0.05"),
+    "stop_sweep": limits(
+        "liquidity.sweep_low >= 1 and liquidity.sweep_age <= 2",
+        "liquidity.sweep_high >= 1 and liquidity.sweep_age <= 2",
     ),
-    "stop_sweep": (
-        (Limit("liquidity.sweep_low", 1.0), Limit("liquidity.sweep_age", 2.0, -1)),
-        (Limit("liquidity.sweep_high", 1.0), Limit("liquidity.sweep_age", 2.0, -1)),
+    "fake_wall": limits(f"|{BOOK}| >= 0.5 and flow.book_events >= {WALL_EVENTS}"),
+    "imbalance": limits(f"|{BOOK}| > {LEANING}"),
+    "fragile": limits(
+        "micro.spread_percentile >= 95 and micro.spread_jump >= 2", "flow.slippage_atr >= 0.25"
     ),
-    "fake_wall": (
-        (
-            Limit(BOOK, 0.5, size=True),
-            Limit("flow.book_events", WALL_EVENTS),
-        ),
-    ),
-    "imbalance": ((Limit(BOOK, LEANING, strict=True, size=True),),),
-    "fragile": (
-        (Limit("micro.spread_percentile", 95.0), Limit("micro.spread_jump", 2.0)),
-        (Limit("flow.slippage_atr", 0.25),),
-    ),
-    "options_panic": (
-        *FEAR,
-        (Limit("derivs.put_call_rank", PANIC_RANK),),
-        (Limit("macro.vix_rank", PANIC_RANK),),
+    "options_panic": limits(
+        *FEAR, f"derivs.put_call_rank >= {PANIC_RANK}", f"macro.vix_rank >= {PANIC_RANK}"
     ),
     "macro_divergence": ((),),
-    "exhaustion_top": (
-        (Limit(TRIAGE, "exhaustion"), Limit("geometry.channel_place", 0.5, strict=True)),
-    ),
-    "capitulation_bottom": (
-        (Limit(TRIAGE, "exhaustion"), Limit("geometry.channel_place", 0.5, -1, strict=True)),
-    ),
-    "clean_breakout": ((Limit(TRIAGE, "breakout"), Limit(BOS, 1.0, size=True)),),
-    "fake_breakout": ((Limit("geometry.pattern_done", 1.0), Limit(BOS, 1.0, size=True)),),
+    "exhaustion_top": limits(f"{TRIAGE} has exhaustion and geometry.channel_place > 0.5"),
+    "capitulation_bottom": limits(f"{TRIAGE} has exhaustion and geometry.channel_place < 0.5"),
+    "clean_breakout": limits(f"{TRIAGE} has breakout and |{BOS}| >= 1"),
+    "fake_breakout": limits(f"geometry.pattern_done >= 1 and |{BOS}| >= 1"),
     "geometric_trap": ((),),
-    "accumulation_range": (
-        (
-            Limit("geometry.compression", 0.3, -1),
-            Limit("geometry.channel_slope_atr", 0.02, -1, size=True),
-        ),
+    "accumulation_range": limits(
+        "geometry.compression <= 0.3 and |geometry.channel_slope_atr| <= 0.02"
     ),
 }
 """Limits of each word, what counts most of an expert's first."""
@@ -152,28 +148,29 @@ def _value(limit: Limit, features: Features) -> float | str | None:
     return None if feature is None else feature.value
 
 
+def _number_or_nan(features: Features, name: str) -> float:
+    """Return a number; NaN, which is beyond no limit, where it is not known."""
+    value = number(features, name)
+    return math.nan if value is None else value
+
+
 def _pressed(features: Features) -> tuple[str, ...] | None:
-    book, share = number(features, BOOK), number(features, UP_SHARE)
-    if book is None or share is None:
-        return None
+    share, book = _number_or_nan(features, UP_SHARE), _number_or_nan(features, BOOK)
     # rounded as it is shown, so that the limit itself counts
     pressed = round(math.copysign(1.0, book) * (0.5 - share), PRESSED_DECIMALS)
     return (UP_SHARE,) if pressed >= PRESSED else None
 
 
 def _divergence(features: Features) -> tuple[str, ...] | None:
-    close, mean = number(features, CLOSE), number(features, MEAN)
-    if close is None or mean is None:
-        return None
-    for name in (name for name in sorted(features) if name.startswith(COMPANIONS)):
-        rank = name.removesuffix("correlation") + "percentile"
-        together, ranked = number(features, name), number(features, rank)
-        if not name.endswith(".correlation") or together is None or ranked is None:
-            continue
-        stretch = math.copysign(1.0, together) * (ranked / 50.0 - 1.0)
-        far = abs(together) >= TOGETHER and abs(stretch) >= DIVERGED
-        if far and stretch * (close - mean) < 0.0:
-            return rank, name, CLOSE
+    ahead = _number_or_nan(features, CLOSE) - _number_or_nan(features, MEAN)
+    for name in sorted(features):
+        if name.startswith(COMPANIONS) and name.endswith(".correlation"):
+            rank = f"{name.removesuffix('correlation')}percentile"
+            together = _number_or_nan(features, name)
+            stretch = math.copysign(1.0, together) * (_number_or_nan(features, rank) / 50.0 - 1.0)
+            far = abs(together) >= TOGETHER and abs(stretch) >= DIVERGED
+            if far and stretch * ahead < 0.0:
+                return rank, name, CLOSE
     return None
 
 

@@ -4,18 +4,13 @@ Code measures the chart: the expert may name a pattern only where code found it,
 where code has one. It alone of a swarm is shown the picture. It knows nothing of the other agents.
 """
 
-from __future__ import annotations
-
-from typing import Final
-
 from ..contracts import Role
 from ..evidence import SURROUNDINGS
 
-ROLE: Final = Role(
+ROLE = Role(
     id="geometry",
     title="chart geometry expert",
     kind="analyst",
-    tier="quick",
     task="""
         Read the shape of the chart: channel and place in it, compression, double tops and
         bottoms and their neckline, retracements, the most traded price. Name a pattern only
@@ -26,10 +21,15 @@ ROLE: Final = Role(
     focus={"price_action": "secondary", "key_levels": "secondary", "structure": "primary"},
     needs=("geometry.channel_r2", "geometry.compression"),
     evidence=(
-        *("scores.", "geometry."),
-        *("technical.close", "technical.atr14", "technical.trend_state", "technical.bos"),
+        "scores.",
+        "geometry.",
+        "technical.close",
+        "technical.atr14",
+        "technical.trend_state",
+        "technical.bos",
         *SURROUNDINGS,
-        *("standing.geometry_", "host."),
+        "standing.geometry_",
+        "host.",
     ),
     picture=True,
 )

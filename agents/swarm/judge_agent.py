@@ -5,14 +5,10 @@ chance of a win is weighed by code against what the trade costs (agents.debate.s
 it says can lower a size and veto its own side, never make, turn or enlarge an opening.
 """
 
-from __future__ import annotations
-
-from typing import Final
-
 from ..contracts import RESEARCHER_BOUND, VECTORS, DebateContext, Role
 from ..evidence import MARKET_EVIDENCE
 
-ROLE: Final = Role(
+ROLE = Role(
     id="judge",
     title="judge",
     kind="judge",
@@ -31,20 +27,33 @@ ROLE: Final = Role(
     """,
     shape="decision",
     focus=dict.fromkeys(VECTORS, "primary"),
-    needs=(),
     evidence=(
-        *("scores.", "board.", "stakes.", "memory.", "lessons."),
-        *("technical.close", "technical.atr14", "technical.ema20", "technical.sma50"),
-        *("technical.support", "technical.resistance", "technical.swing_", "technical.rsi14"),
-        *("technical.trend_state", "technical.bos"),
-        *("liquidity.sweep_", "liquidity.pool_", "geometry.level."),
+        "scores.",
+        "board.",
+        "stakes.",
+        "memory.",
+        "lessons.",
+        "technical.close",
+        "technical.atr14",
+        "technical.ema20",
+        "technical.sma50",
+        "technical.support",
+        "technical.resistance",
+        "technical.swing_",
+        "technical.rsi14",
+        "technical.trend_state",
+        "technical.bos",
+        "liquidity.sweep_",
+        "liquidity.pool_",
+        "geometry.level.",
         *MARKET_EVIDENCE,
-        *("standing.judge_", "host."),
+        "standing.judge_",
+        "host.",
     ),
     bound=RESEARCHER_BOUND,
 )
 
-NOTHING_TO_JUDGE: Final = "no expert was heard"
+NOTHING_TO_JUDGE = "no expert was heard"
 """Why it abstains where nobody spoke whom it could judge."""
 
 

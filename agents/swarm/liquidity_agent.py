@@ -4,18 +4,13 @@ It reads bars, and order flow and derivatives where the host has them. It knows 
 agents, and abstains on fewer bars than its evidence needs.
 """
 
-from __future__ import annotations
-
-from typing import Final
-
 from ..contracts import Role
 from ..evidence import SURROUNDINGS
 
-ROLE: Final = Role(
+ROLE = Role(
     id="liquidity",
     title="liquidity expert",
     kind="analyst",
-    tier="quick",
     task="""
         Read where orders were taken and where they rest: sweeps of swing highs and lows,
         pools of equal ones, volume's average price and most traded price, effort beside
@@ -26,10 +21,19 @@ ROLE: Final = Role(
     focus={"price_action": "secondary", "key_levels": "primary", "structure": "secondary"},
     needs=("liquidity.vwap_atr", "liquidity.sweep_high"),
     evidence=(
-        *("scores.", "liquidity.", "derivs.", "flow.ticks", "flow.up_share"),
-        *("technical.close", "technical.atr14", "technical.volume_ratio", "technical.swing_"),
-        *("technical.support", "technical.resistance"),
+        "scores.",
+        "liquidity.",
+        "derivs.",
+        "flow.ticks",
+        "flow.up_share",
+        "technical.close",
+        "technical.atr14",
+        "technical.volume_ratio",
+        "technical.swing_",
+        "technical.support",
+        "technical.resistance",
         *SURROUNDINGS,
-        *("standing.liquidity_", "host."),
+        "standing.liquidity_",
+        "host.",
     ),
 )

@@ -4,18 +4,13 @@ It reads companions of the same feed, macro numbers, positions and derivatives, 
 the host has none of them. It knows nothing of the other agents.
 """
 
-from __future__ import annotations
-
-from typing import Final
-
 from ..contracts import Role
 from ..evidence import COMPANIONS, MARKET_EVIDENCE, POSITIONS
 
-ROLE: Final = Role(
+ROLE = Role(
     id="macro",
     title="macro and options expert",
     kind="analyst",
-    tier="quick",
     task="""
         Read what other markets say of this one: companions and how they moved with it,
         yields, the dollar, VIX, positions, funding, options. A change says more than a
@@ -26,9 +21,15 @@ ROLE: Final = Role(
     focus={"momentum": "secondary", "structure": "primary"},
     needs=("macro.", COMPANIONS, *POSITIONS),
     evidence=(
-        *("scores.", "macro.", COMPANIONS, *POSITIONS),
-        *("technical.close", "technical.sma50", "technical.sma200"),
+        "scores.",
+        "macro.",
+        COMPANIONS,
+        *POSITIONS,
+        "technical.close",
+        "technical.sma50",
+        "technical.sma200",
         *MARKET_EVIDENCE,
-        *("standing.macro_", "host."),
+        "standing.macro_",
+        "host.",
     ),
 )

@@ -4,18 +4,13 @@ Most brokers send no order book and many files no spread: without either and wit
 abstains. It knows nothing of the other agents.
 """
 
-from __future__ import annotations
-
-from typing import Final
-
 from ..contracts import Role
 from ..evidence import FLOW, SURROUNDINGS
 
-ROLE: Final = Role(
+ROLE = Role(
     id="microstructure",
     title="microstructure expert",
     kind="analyst",
-    tier="quick",
     task="""
         Read what it costs to trade now and who presses: the spread beside its own hour,
         ticks and their direction, the order book where there is one. A spread that jumps,
@@ -26,10 +21,18 @@ ROLE: Final = Role(
     focus={"price_action": "primary", "momentum": "secondary"},
     needs=("micro.spread_percentile", "flow.ticks", "flow.book_imbalance"),
     evidence=(
-        *("scores.", "micro.", FLOW, "spread."),
-        *("technical.close", "technical.atr14", "technical.body_atr", "technical.volume_ratio"),
-        *("technical.upper_wick", "technical.lower_wick"),
+        "scores.",
+        "micro.",
+        FLOW,
+        "spread.",
+        "technical.close",
+        "technical.atr14",
+        "technical.body_atr",
+        "technical.volume_ratio",
+        "technical.upper_wick",
+        "technical.lower_wick",
         *SURROUNDINGS,
-        *("standing.microstructure_", "host."),
+        "standing.microstructure_",
+        "host.",
     ),
 )

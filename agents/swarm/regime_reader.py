@@ -5,18 +5,13 @@ names another regime than the code, the code's word stays and the lower budget o
 is asked at once with the experts, and none of them sees it.
 """
 
-from __future__ import annotations
-
-from typing import Final
-
 from ..contracts import Role
 from ..evidence import COMPANIONS, MARKET_EVIDENCE
 
-ROLE: Final = Role(
+ROLE = Role(
     id="regime_reader",
     title="reader of the regime",
     kind="reader",
-    tier="quick",
     task="""
         Say what kind of market this is and how much of an opening it deserves.
         market.regime is what code measured: name another only where cited evidence shows
@@ -26,14 +21,26 @@ ROLE: Final = Role(
         and take no trade; points for lean to your bias.
     """,
     shape="regime",
-    focus={},
     needs=("market.regime",),
     evidence=(
-        *("scores.", "derivs.", "macro.", COMPANIONS, "events."),
-        *("technical.close", "technical.atr14", "technical.sma50", "technical.sma200"),
-        *("technical.trend_state", "technical.bos", "technical.volume_ratio", "technical.rsi14"),
-        *("memory.", "news.score", "news.items"),
+        "scores.",
+        "derivs.",
+        "macro.",
+        COMPANIONS,
+        "events.",
+        "technical.close",
+        "technical.atr14",
+        "technical.sma50",
+        "technical.sma200",
+        "technical.trend_state",
+        "technical.bos",
+        "technical.volume_ratio",
+        "technical.rsi14",
+        "memory.",
+        "news.score",
+        "news.items",
         *MARKET_EVIDENCE,
-        *("standing.regime_reader_", "host."),
+        "standing.regime_reader_",
+        "host.",
     ),
 )

@@ -20,6 +20,7 @@ import math
 import re
 import string
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from typing import Any, Final, NamedTuple, NoReturn
 
 from ..contracts import Completion, ModelUnavailable, Request
@@ -120,11 +121,8 @@ def answered(completion: Completion, request: Request, symbol: str | None) -> di
     stop = completion.stop_reason
     if stop in UNUSABLE:
         raise ModelUnavailable(UNUSABLE[stop], stop)
-    text = completion.text
-    if isinstance(text, str) and len(text) <= MAX_REPLY_CHARS:
-        text = without_nonce(text, request.nonce)
     try:
-        reply = opened(text, symbol)
+        reply = opened(completion.text, symbol, request.nonce)
     except ModelUnavailable as error:
         if stop in ODD and error.reason == "garbage":
             raise garbage(stop) from None
@@ -134,21 +132,21 @@ def answered(completion: Completion, request: Request, symbol: str | None) -> di
     return reply
 
 
-def opened(text: object, symbol: str | None) -> dict[str, Any]:
+def opened(text: object, symbol: str | None, nonce: str = "") -> dict[str, Any]:
     """Return the one object of a text, about `symbol`; raises ModelUnavailable and only that."""
     if not isinstance(text, str) or len(text) > MAX_REPLY_CHARS:
         return load(text, symbol)
     if not text.strip(INVISIBLE):
         raise garbage("empty")
-    failed = garbage("not JSON")
-    for reading in _readings(text, UNWRAPPINGS, MOST):
+    failure = garbage("not JSON")
+    for reading in _readings(without_nonce(text, nonce), UNWRAPPINGS, MOST):
         try:
             return load(reading, symbol)
         except ModelUnavailable as error:
-            failed = error
+            failure = error
             if error.reason != "garbage":
                 break
-    raise failed
+    raise failure
 
 
 def _readings(text: str, rows: tuple[Unwrapping, ...], most: int) -> Iterator[str]:
@@ -157,16 +155,18 @@ def _readings(text: str, rows: tuple[Unwrapping, ...], most: int) -> Iterator[st
     for row in rows if most else ():
         inner = row.inner(text) if row.inner else None
         if inner is not None:
-            yield from _readings(inner, tuple(one for one in rows if one is not row), most - 1)
+            yield from _readings(
+                inner, tuple(other for other in rows if other is not row), most - 1
+            )
 
 
 def _objects(text: str) -> list[dict[str, Any]]:
     """Return the JSON objects that stand in a text, those inside of others too."""
-    found: list[dict[str, Any]] = []
+    objects: list[dict[str, Any]] = []
 
     def keep(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-        found.append(dict(pairs))
-        return found[-1]
+        objects.append(dict(pairs))
+        return objects[-1]
 
     decoder, at = json.JSONDecoder(object_pairs_hook=keep), text.find("{")
     while at >= 0:
@@ -174,7 +174,7 @@ def _objects(text: str) -> list[dict[str, Any]]:
         with contextlib.suppress(ValueError, RecursionError):
             end = decoder.raw_decode(text, at)[1]
         at = text.find("{", end)
-    return found
+    return objects
 
 
 # --- the strict parser ----------------------------------------------------------------------------
@@ -214,11 +214,11 @@ def about(reply: object, symbol: str | None) -> dict[str, Any]:
         raise garbage("the reply is no JSON object")
     if symbol is None:
         return reply
-    told = reply.get("symbol")
-    if not isinstance(told, str):
+    name = reply.get("symbol")
+    if not isinstance(name, str):
         raise garbage("the reply names no symbol")
-    if told != symbol:
-        raise ModelUnavailable("wrong_symbol", told[:LINE_KEPT])
+    if name != symbol:
+        raise ModelUnavailable("wrong_symbol", name[:LINE_KEPT])
     return reply
 
 
@@ -229,10 +229,10 @@ def garbage(detail: str) -> ModelUnavailable:
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     # json keeps the last of two equal keys; which of them the model meant nobody knows.
-    found = dict(pairs)
-    if len(found) != len(pairs):
+    keys = dict(pairs)
+    if len(keys) != len(pairs):
         raise garbage("a duplicate key")
-    return found
+    return keys
 
 
 def _number(word: str) -> float:
@@ -257,20 +257,16 @@ _DECODER: Final = json.JSONDecoder(
 # --- unwrappings ----------------------------------------------------------------------------------
 
 
-def _inside(form: re.Pattern[str]) -> Callable[[str], str | None]:
-    """Return what takes the inner part out of a text of a form."""
-
-    def inner(text: str) -> str | None:
-        found = form.fullmatch(text)
-        return found and found["inner"]
-
-    return inner
+def _inside(form: re.Pattern[str], text: str) -> str | None:
+    """Return the inner part of a text of a form."""
+    match = form.fullmatch(text)
+    return match and match["inner"]
 
 
 def _alone(text: str) -> str | None:
     """Return what stands between words: an object, or a fence."""
-    marks = [at for sign in ("{", "```") if (at := text.find(sign)) >= 0]
-    begin, end = min(marks, default=0), max(text.rfind("}") + 1, text.rfind("```") + 3)
+    begin = min((at for sign in ("{", "```") if (at := text.find(sign)) >= 0), default=0)
+    end = max(text.rfind("}") + 1, text.rfind("```") + 3)
     words = text[:begin].strip(INVISIBLE) + text[end:].strip(INVISIBLE)
     few = 0 < len(words) <= WORDS_BESIDE and not NO_WORDS.intersection(words)
     return text[begin:end] if few else None
@@ -285,16 +281,16 @@ def _bare(text: str) -> str | None:
 
 def _string(text: str) -> str | None:
     try:
-        told = strict(text)
+        value = strict(text)
     except ModelUnavailable:
         return None
-    return told if isinstance(told, str) else None
+    return value if isinstance(value, str) else None
 
 
 def _requoted(text: str) -> str | None:
     if not STRINGS.fullmatch(text):
         return None
-    mended = QUOTED.sub(lambda one: one[0] if one["typed"] is None else f'"{one["typed"]}"', text)
+    mended = QUOTED.sub(lambda m: m[0] if m["typed"] is None else f'"{m["typed"]}"', text)
     return mended if mended != text else None
 
 
@@ -304,19 +300,19 @@ UNWRAPPINGS: Final = (
         "a thought in a tag at the beginning, up to its first closing tag",
         "users of DeepSeek-R1 and Qwen3 behind Ollama, LM Studio, sglang; Magistral, Seed, Gemma 4",
         f"<think>The trend…</think>{OBJECT}",
-        _inside(THOUGHT),
+        partial(_inside, THOUGHT),
     ),
     Unwrapping(
         "the final channel",
         "users of gpt-oss behind llama.cpp, vLLM, TensorRT-LLM; OpenAI's harmony format",
         f"<|channel|>analysis<|message|>…<|end|><|start|>assistant<|channel|>final<|message|>{OBJECT}",
-        _inside(FINAL),
+        partial(_inside, FINAL),
     ),
     Unwrapping(
         "one markdown fence",
         "users of OpenRouter, Gemini, GLM, Gemma behind oMLX",
         f"```json {OBJECT} ```",
-        _inside(FENCE),
+        partial(_inside, FENCE),
     ),
     Unwrapping(
         f"words before or after, {WORDS_BESIDE} characters at most, without bracket or brace",

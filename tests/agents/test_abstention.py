@@ -6,12 +6,12 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, Final
 
-from agent_config import JUDGE_ID, MANAGER_ID, MODES
-from agents.contracts import SIDES, VECTORS, AgentReport, DebateContext, Feature, Role
+from agent_config import JUDGE_ID, MANAGER_ID
+from agents.contracts import AgentReport, DebateContext, Feature, Role
 from agents.evidence import missing, with_scores
 from agents.registry import AGENTS
 from tests.cases import cases
-from tests.doubles.scripted import SWARM_FEATURES, Scripted, context, debate, settings
+from tests.doubles.scripted import SWARM_FEATURES, context
 from torra.config import ROOT
 from torra.evidence.news_digest import NewsStatus
 
@@ -37,13 +37,6 @@ NEEDED: Final[Mapping[str, tuple[str, ...]]] = {
     "geometry": ("geometry.",),
 }
 """What each agent cannot do without."""
-
-SEATS: Final = [
-    (mode, name)
-    for mode, row in MODES.items()
-    for name in row.seats
-    if name in NEEDED and name not in SIDES  # at a desk there are scores
-]
 
 
 def bereft(role: str, *, kept: str = "") -> DebateContext:
@@ -80,18 +73,6 @@ def test_without_its_evidence_an_agent_abstains_without_a_call(role: str) -> Non
             assert missing(AGENTS[role].role, bereft(role, kept=kept)) == "", kept
 
 
-@cases(("mode", "role"), SEATS)
-def test_at_the_desk_an_abstention_asks_nobody_and_is_no_failure(mode: str, role: str) -> None:
-    provider = Scripted()
-    config = settings(mode=mode, second_look="never", rebuttal="never")
-    record = debate(provider, about=bereft(role), config=config)
-    assert not provider.asked(role) and record.failures == {}
-    assert str(record.source_type) == MODES[mode].complete
-    (told,) = [told for told in record.reports if told.agent_id == role]
-    assert told.abstained
-    assert not [call for call in record.calls if call.role_id == role]
-
-
 def test_who_judges_needs_somebody_to_judge_and_the_gate_nothing() -> None:
     others = {"risk_gate", MANAGER_ID, JUDGE_ID}
     assert {name for name, agent in AGENTS.items() if not agent.role.needs} == others
@@ -104,16 +85,6 @@ def test_who_judges_needs_somebody_to_judge_and_the_gate_nothing() -> None:
         assert (told == "never") is bool(asked), told
 
 
-def test_a_news_agent_without_a_headline_costs_the_desk_nothing() -> None:
-    """The scores are those of a desk that has no news agent."""
-    without = tuple(role for role in MODES["full"].seats if role != "news")
-    desks = (settings(mode="full", second_look="never"),
-             settings(active_agents=without, second_look="never"))  # fmt: skip
-    silent, absent = (debate(Scripted(), about=bereft("news"), config=desk) for desk in desks)
-    assert (silent.adjustments, silent.ruling) == (absent.adjustments, absent.ruling)
-    assert [silent.scores[name] for name in VECTORS] == [absent.scores[name] for name in VECTORS]
-
-
 @cases("status", NewsStatus)
 @cases("role", ["news", "sentiment"])
 def test_an_abstention_says_why_there_is_no_news(role: str, status: NewsStatus) -> None:
@@ -122,14 +93,6 @@ def test_an_abstention_says_why_there_is_no_news(role: str, status: NewsStatus) 
     reason = unasked(role, replace(about, features={**about.features, **source})).reason
     assert reason.startswith(f"no {role} evidence")
     assert reason.endswith(f": {status}") == (status is not NewsStatus.AVAILABLE)
-
-
-def test_a_count_of_no_headlines_is_no_mood() -> None:
-    """A need names a feature or a part of the id that ends at a dot, never half a word."""
-    about = context(features={"sentiment.news_items": 0.0, "sentiment.positioning_available": 0.0})
-    assert missing(AGENTS["sentiment"].role, about)
-    about = context(features={"news.available": 0.0, "news.items": 0.0})
-    assert missing(AGENTS["news"].role, about) == "no news evidence (item, score)"
 
 
 @cases(

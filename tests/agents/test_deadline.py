@@ -7,7 +7,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from threading import Event
@@ -16,11 +16,9 @@ from typing import Any
 import pytest
 
 from agent_config import MODES
-from agent_framework import Fallback, blend, deliberate
-from agents.contracts import VECTORS, ModelUnavailable, SourceType
-from agents.debate import calls as model_calls
+from agent_framework import Fallback, deliberate
+from agents.contracts import VECTORS, ModelUnavailable, Prompt, SourceType
 from agents.debate import debate as debates
-from agents.debate import replies
 from agents.registry import AGENTS, Agent
 from tests import ROOT
 from tests.doubles.scripted import (
@@ -29,12 +27,10 @@ from tests.doubles.scripted import (
     Scripted,
     Slow,
     a_report,
-    chart,
     context,
     debate,
     honest,
     report,
-    reporting,
     ruling,
     settings,
 )
@@ -116,15 +112,6 @@ def test_an_agent_that_hangs_without_asking(released: Event, tries: Tries) -> No
             assert record.source_type is SourceType.AGENT_PARTIAL
 
 
-def test_a_fallback_that_hangs(released: Event, tries: Tries) -> None:
-    down = Scripted(dict.fromkeys(DESK, RuntimeError()))
-    for attempt in tries():
-        with attempt:
-            record, elapsed = took(down, 0.4, fallback=lambda _c, _a: released.wait() and chart())
-            assert elapsed <= 0.4 + OVER
-            assert "fallback_failed:timeout" in record.flags
-
-
 @pytest.mark.parametrize("seconds", [0.0, -5.0])
 def test_a_deadline_that_has_passed_makes_no_call(seconds: float, tries: Tries) -> None:
     provider = Scripted()
@@ -135,36 +122,6 @@ def test_a_deadline_that_has_passed_makes_no_call(seconds: float, tries: Tries) 
         assert set(record.failures.values()) == {"deadline"}
         with attempt:
             assert elapsed <= OVER
-
-
-@pytest.mark.parametrize(
-    ("hanging", "heard"),
-    [
-        (DESK, ("L1_ONLY", 0.0)),
-        (DESK[1:], ("AGENT_PARTIAL", 0.2)),
-        (DESK[3:], ("AGENT_PARTIAL", 0.25)),
-        ((), ("AGENT_BUDGET", 0.25)),
-    ],
-)
-def test_after_every_stage_a_valid_result_stands(
-    hanging: tuple[Any, ...], heard: tuple[str, float], tries: Tries
-) -> None:
-    """What was heard before the first hanging stage counts, all of it."""
-    for attempt in tries():
-        script = {"technical": reporting(value=0.2), **dict.fromkeys(hanging, NEVER)}
-        record, _ = took(Scripted(script), 0.8)
-        blend(context().scores, record.scores)
-        with attempt:
-            assert (str(record.source_type), round(record.adjustments["momentum"], 6)) == heard
-
-
-def test_time_is_kept_for_the_fallback_while_nobody_has_answered(tries: Tries) -> None:
-    script = dict.fromkeys(DESK, NEVER) | {"chart_scorer": Slow(0.03, chart(score=0.5))}
-    for attempt in tries():
-        with attempt:
-            record, elapsed = took(Scripted(script), 0.8, fallback=score_chart)
-            assert record.source_type is SourceType.LEGACY
-            assert elapsed <= 0.8 + OVER
 
 
 @pytest.mark.parametrize(("fallback", "kept"), [(None, 0.0), (score_chart, 2.0)])
@@ -216,21 +173,8 @@ def test_a_late_answer_is_recorded_and_not_used(tries: Tries) -> None:
     assert record.source_type is SourceType.AGENT_PARTIAL
 
 
-def held_parsing(released, monkeypatch: pytest.MonkeyPatch):
-    """The busy machine of a `left_behind` desk holds up the parsing of a reply."""
-    real = replies.read
-
-    def parse(shape, reply, role, features):
-        if role.id == "technical":
-            released.wait()
-        return real(shape, reply, role, features)
-
-    monkeypatch.setattr(replies, "read", parse)
-    return AGENTS
-
-
-def held_afterwards(released, _monkeypatch):
-    """It holds up the agent that has its answer."""
+def held_afterwards(released):
+    """A busy machine holds up the agent that has its answer."""
 
     def analyze(context, ask):
         try:
@@ -242,13 +186,10 @@ def held_afterwards(released, _monkeypatch):
 
 
 @pytest.mark.parametrize("reply", [honest, "}{"])
-@pytest.mark.parametrize("held", [held_parsing, held_afterwards])
-def test_no_call_of_an_agent_that_was_left_behind_is_ok(
-    held: Callable[..., Any], reply: Any, monkeypatch: pytest.MonkeyPatch, tries: Tries
-) -> None:
+def test_no_call_of_an_agent_that_was_left_behind_is_ok(reply: Any, tries: Tries) -> None:
     """Its answer came in time, it did not: the record says what the debate says."""
     for attempt in tries():
-        with released_after() as released, monkeypatch.context() as patch:
+        with released_after() as released:
 
             def gate(request, released=released):
                 released.set()  # the analysts' stage is over; now its agent ends
@@ -256,7 +197,7 @@ def test_no_call_of_an_agent_that_was_left_behind_is_ok(
                 return ruling(request)
 
             provider = Scripted({"technical": [reply, honest], "risk_gate": gate})
-            record, _ = took(provider, 1.0, agents=held(released, patch))
+            record, _ = took(provider, 1.0, agents=held_afterwards(released))
         with attempt:
             assert record.failures == {"technical": "timeout"}
     told = [(call.attempt, call.status) for call in record.calls if call.role_id == "technical"]
@@ -274,26 +215,27 @@ def test_no_call_of_a_fallback_that_was_left_behind_is_ok(released: Event, tries
     down = Scripted(dict.fromkeys(DESK, RuntimeError()))
     for attempt in tries():
         with attempt:
-            record, _ = took(down, 0.4, fallback=fallback)
+            record, elapsed = took(down, 0.4, fallback=fallback)
+            assert elapsed <= 0.4 + OVER
             assert "fallback_failed:timeout" in record.flags
             assert record.calls[-1].role_id == "chart_scorer"
     assert record.calls[-1].status == "late"
 
 
-def test_no_call_is_made_after_its_stage() -> None:
-    provider = Scripted()
-    line = model_calls.ModelCalls(provider.submit, lambda: 0.0, settings().agents, 4)
-    stage = model_calls.Stage("analysts", 1, 1.0)
-    role = AGENTS["technical"].role
-    debate(provider)
-    request = provider.asked("technical")[0]
-    call = line.open(request, stage)
-    line.close(stage, [role.id])
-    line.settle(call, stage, "ok", "")
-    assert call.status == "timeout"
+def test_no_call_counts_after_its_stage() -> None:
+    provider, role, stage = Scripted(), AGENTS["technical"].role, debates.Stage("analysts", 1, 1.0)
+
+    def parse(reply, _prompt):
+        stage.closed = True
+        return reply
+
+    state = debates.DebateState((), settings().agents, provider.submit, lambda: 0.0, 1.0, 0.0)
+    ask, prompt = debates.Conversation(state, role, context(), stage), Prompt("", "", "report")
+    assert ask.once(prompt, parse)
     with pytest.raises(ModelUnavailable, match="deadline"):
-        line.open(request, stage)
-    assert line.calls == [call]
+        ask.once(prompt, parse)
+    assert len(provider.requests) == len(state.calls) == 1
+    assert state.calls[0].status == "timeout"
 
 
 def test_a_retry_needs_as_much_time_as_the_first_attempt_took(tries: Tries) -> None:
@@ -326,18 +268,6 @@ def test_too_many_threads_left_behind_mean_l1_until_they_drain(
     released.set()
     until(lambda: debates.abandoned() == 0)
     assert debate(Scripted()).source_type is SourceType.AGENT_BUDGET
-
-
-def test_agents_of_a_stage_run_at_once() -> None:
-    """Two researchers that each wait for the other have both started."""
-    barrier = threading.Barrier(2, timeout=5)
-
-    def meet(request):
-        barrier.wait()
-        return honest(request)
-
-    script = {"bull_researcher": meet, "bear_researcher": meet}
-    assert debate(Scripted(script)).source_type is SourceType.AGENT_BUDGET
 
 
 HANGING_HOST = """

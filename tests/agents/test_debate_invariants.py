@@ -17,7 +17,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, Final, Literal, NamedTuple
 
 import pytest
-from hypothesis import HealthCheck, example, given
+from hypothesis import HealthCheck, given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
@@ -90,7 +90,7 @@ numbers = st.one_of(
 )
 finite = st.floats(-1, 1)
 scores_on_grid = st.fixed_dictionaries(
-    {v: st.integers(-GRID, GRID).map(lambda n: n / GRID) for v in VECTORS}
+    {v: st.integers(-GRID, GRID).map(lambda n: -(n / GRID)) for v in VECTORS}
 )
 adjustments = st.fixed_dictionaries(dict.fromkeys(VECTORS, st.none() | st.floats(-0.3, 0.3)))
 confidences = st.sampled_from(["high", "medium", "low"])
@@ -224,16 +224,19 @@ def cases(count: int) -> hypothesis_settings:
 
 MET: Final[Mapping[str, set[str]]] = {
     "budget": {"AGENT_PARTIAL", "L1_ONLY"},
-    "full": {"AGENT_PARTIAL", "degraded", "second_look", "first_look_stands", *SIDES},
-    "firm": {"AGENT_PARTIAL", *SIDES, "research_manager"},
-    "swarm": {"AGENT_PARTIAL", "judge", "regime_reader"},
+    "full": {"AGENT_PARTIAL", "L1_ONLY", "degraded", "second_look", "first_look_stands", *SIDES},
+    "firm": {"AGENT_PARTIAL", "L1_ONLY", *SIDES, "research_manager"},
+    "swarm": {"AGENT_PARTIAL", "L1_ONLY", "judge", "regime_reader"},
 }
 """Source types, flags and heard seats without which a mode's debates would prove little."""
 
 
 @pytest.mark.parametrize("mode", MODES)
 def test_no_reply_raises_or_leaves_the_bounds(mode: str, scaled: Scaled) -> None:
-    """Rounds, rebuttals, second looks, retries and quorum all at work, within the cap."""
+    """Rounds, rebuttals, second looks, retries and quorum all at work, within the cap.
+
+    With nobody answering L1 stands bit for bit, and no judge and no gate is asked.
+    """
     met: set[str] = set()
     script = {
         name: st.tuples(reply, reply).map(list)
@@ -248,8 +251,13 @@ def test_no_reply_raises_or_leaves_the_bounds(mode: str, scaled: Scaled) -> None
     }
 
     @cases(scaled(10_000, 120))
-    @given(scores_on_grid, st.fixed_dictionaries(script), charts, st.fixed_dictionaries(choices))
-    def check(l1: Any, replies: Any, fallback: Any, chosen: Any) -> None:
+    @given(
+        scores_on_grid, st.fixed_dictionaries(script), charts, st.fixed_dictionaries(choices),
+        st.sampled_from([False] * 4 + [True]),
+    )  # fmt: skip
+    def check(l1: Any, replies: Any, fallback: Any, chosen: Any, down: bool) -> None:
+        if down:
+            replies = dict.fromkeys(AGENTS, RuntimeError("down"))
         provider = Scripted({**replies, "chart_scorer": fallback})
         record = debate(
             provider,
@@ -258,6 +266,9 @@ def test_no_reply_raises_or_leaves_the_bounds(mode: str, scaled: Scaled) -> None
             fallback=None if fallback is None else score_chart,
         )
         holds(record, l1)
+        if down:
+            assert str(record.source_type) in ("L1_ONLY", *(["LEGACY"] if fallback else []))
+            assert not provider.asked("judge") and not provider.asked("risk_gate")
         assert len(provider.requests) == len(record.calls) <= 14
         met.update(flag.partition(":")[0] for flag in record.flags)
         met.update([str(record.source_type), *(report.agent_id for report in record.reports)])
@@ -308,23 +319,6 @@ def holds(record: Deliberation, l1: Mapping[str, float]) -> None:
         assert bits(chart_scores) == bits(l1)
         assert bits({vector: final[vector]["score"] for vector in VECTORS}) == bits(l1)
     json.dumps(record.as_json(), allow_nan=False).encode()
-
-
-@pytest.mark.parametrize("mode", MODES)
-def test_with_nobody_answering_any_l1_stands_bit_for_bit(mode: str, scaled: Scaled) -> None:
-    @cases(scaled(10_000, 12))
-    @example(dict.fromkeys(VECTORS, -0.0))
-    @given(scores_on_grid)
-    def check(l1: Any) -> None:
-        provider = Scripted(dict.fromkeys(AGENTS, RuntimeError("down")))
-        about = context(scores=l1, features=EVIDENCE)
-        record = debate(provider, about=about, config=settings(mode=mode))
-        final = blend(l1, record.scores)
-        assert record.source_type is SourceType.L1_ONLY
-        assert bits({vector: final[vector]["score"] for vector in VECTORS}) == bits(l1)
-        assert not provider.asked("judge") and not provider.asked("risk_gate")
-
-    check()
 
 
 def answers(told: Mapping[str, Any]) -> list[CountedReport]:
@@ -555,47 +549,6 @@ def test_trust_only_shrinks_at_a_desk_of_one_analyst(scaled: Scaled) -> None:
             if abs(trusted) > 1e-6:
                 assert abs(ungrounded) < abs(trusted)
                 assert strong == weak or abs(doubted) < abs(trusted)
-
-    check()
-
-
-@pytest.mark.parametrize("agent", ["technical", "bull_researcher"])
-@pytest.mark.parametrize(
-    "changes",
-    [
-        {"confidence": "low"},
-        {"evidence": [], "points_for": []},
-        {"evidence": [{"id": "x", "value": 1}]},
-        {"points_for": [{"id": "x", "value": 1, "says": "x stands at 1", "why": ""}]},
-    ],
-)
-def test_a_doubtful_report_moves_less_through_the_whole_desk(
-    agent: str, changes: dict[str, Any]
-) -> None:
-    """Also when it is the only opinion that answers."""
-    others = {name: RuntimeError() for name in AGENTS if name not in (agent, "risk_gate")}
-
-    def moved(**more):
-        record = debate(Scripted({**others, agent: reporting(value=0.1, **more)}))
-        return record.adjustments["momentum"]
-
-    assert 0 < moved(**changes) < moved()
-
-
-def test_the_gate_is_monotone(scaled: Scaled) -> None:
-    @cases(scaled(10_000))
-    @given(
-        st.fixed_dictionaries(dict.fromkeys(VECTORS, st.floats(-0.45, 0.45))),
-        st.floats(0, 1),
-        st.floats(0, 1),
-    )
-    def check(debated: Any, one: float, other: float) -> None:
-        low, high = sorted((one, other))
-        weak, strong = adjust(debated, low), adjust(debated, high)
-        for vector in VECTORS:
-            assert abs(weak[vector]) <= abs(strong[vector])
-            assert weak[vector] * strong[vector] >= 0
-            assert strong[vector] * debated[vector] >= 0
 
     check()
 

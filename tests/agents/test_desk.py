@@ -19,25 +19,9 @@ from agents.contracts import (
     GateRuling,
     SourceType,
 )
-from agents.registry import AGENTS, Agent, seated
+from agents.registry import AGENTS
 from tests.cases import cases
 from tests.doubles.scripted import Scripted, context, debate, reporting, settings
-
-
-def test_every_agent_of_the_registry_is_what_its_row_says() -> None:
-    for name, agent in AGENTS.items():
-        assert agent.role.id == name
-        assert (agent.role.kind == "gate") == (name == GATE_ID)
-        assert set(agent.role.focus) <= set(VECTORS)
-        decides = agent.role.kind in ("researcher", "judge")
-        assert agent.role.bound == (0.15 if decides else 0.3)
-
-
-@pytest.mark.parametrize("deliberating", [True, False])
-def test_an_unknown_agent_is_named_with_the_known_ones(deliberating: bool) -> None:
-    config = settings(active_agents=("technical", "astrologer"))
-    with pytest.raises(ValueError, match=r"active_agents .*astrologer; known are .*technical"):
-        debate(Scripted(), config=config) if deliberating else check_desk(config.agents)
 
 
 @pytest.mark.parametrize(
@@ -59,46 +43,39 @@ def test_active_agents_win_over_the_mode_and_the_gate_is_always_there(
     assert {call.role_id for call in record.calls} == set(sits)
 
 
-def test_a_desk_has_an_opinion_and_at_most_eight_agents() -> None:
-    with pytest.raises(ValueError, match="beside its gate"):
-        check_desk(settings(active_agents=("risk_gate",)).agents)
-    two = ("technical", "research_manager", "judge")
-    with pytest.raises(
-        ValueError, match="one arbiter or judge at most, not research_manager, judge"
-    ):
-        check_desk(settings(active_agents=two).agents)
-    role = AGENTS["technical"].role
-    many = {
-        f"a{n}": Agent(replace(role, id=f"a{n}"), AGENTS["technical"].analyze) for n in range(8)
-    }
-    with pytest.raises(ValueError, match="at most 8 agents"):
-        check_desk(settings(active_agents=tuple(many)).agents, many)
+TECHNICAL = AGENTS["technical"]
 
 
 @cases(
-    ("changes", "message"),
+    ("names", "changes", "message"),
     [
-        ({"id": "other"}, "role id 'other'"),
-        ({"kind": "gate"}, "cannot sit"),
-        ({"kind": "scorer"}, "cannot sit"),
-        ({"kind": "researcher"}, "no side"),
-        ({"focus": {"ath": "primary"}}, "unknown vectors: ath"),
+        (("technical", "astrologer"), {}, r"active_agents .*astrologer; known are .*technical"),
+        (("risk_gate",), {}, "beside its gate"),
+        (tuple(f"a{n}" for n in range(8)), {}, "at most 8 agents"),
+        (("research_manager", "judge"), {}, "one arbiter or judge .* not research_manager, judge"),
+        (("regime_reader", "mine"), {"kind": "reader"}, "one reader"),
+        (("mine",), {"kind": "gate"}, "cannot sit"),
+        (("mine",), {"kind": "scorer"}, "cannot sit"),
+        (("mine",), {"kind": "researcher"}, "no side"),
+        (("mine",), {"id": "other"}, "role id 'other'"),
+        (("mine",), {"focus": {"ath": "primary"}}, "unknown vectors: ath"),
+        (("mine",), {"bound": 5.0}, "bound 5.0; a bound is 0 to 0.3"),
+        (("mine",), {"bound": math.nan}, "bound nan"),
+        (("mine",), {"bound": -0.1}, "bound -0.1"),
+        (("bull_researcher",), {}, "'bull_researcher' has no turn .* mode 'swarm'"),
     ],
 )
-def test_a_seat_that_cannot_be_is_refused(changes: dict[str, Any], message: str) -> None:
-    agent = AGENTS["technical"]
-    odd = Agent(replace(agent.role, **changes), agent.analyze)
+def test_a_desk_that_cannot_be_is_refused(
+    names: tuple[str, ...], changes: dict[str, Any], message: str
+) -> None:
+    own = {name: replace(TECHNICAL, role=replace(TECHNICAL.role, id=name)) for name in names}
+    own["mine"] = replace(TECHNICAL, role=replace(TECHNICAL.role, **{"id": "mine", **changes}))
+    own.pop("astrologer", None)
+    config = settings(mode="swarm", active_agents=names)
     with pytest.raises(ValueError, match=message):
-        seated(settings(active_agents=("technical",)).agents, {"technical": odd})
-
-
-@pytest.mark.parametrize(("kind", "message"), [("reader", "one reader"), ("gate", "cannot sit")])
-def test_nobody_sits_beside_the_reader_and_the_gate(kind: Any, message: str) -> None:
-    own = next(seat for seat in AGENTS.values() if seat.role.kind == kind)
-    second = Agent(replace(own.role, id="second"), own.analyze)
-    desk = settings(mode="swarm", active_agents=("technical", own.role.id, "second")).agents
+        check_desk(config.agents, {**own, **AGENTS})
     with pytest.raises(ValueError, match=message):
-        seated(desk, {**AGENTS, "second": second})
+        debate(Scripted(), config=config, agents={**own, **AGENTS})
 
 
 @pytest.mark.parametrize("word", [5.0, math.nan])
@@ -124,10 +101,7 @@ def test_a_gate_of_another_hand_may_write_lists_and_views() -> None:
 
 
 def test_a_host_may_bring_its_own_agent_and_gate() -> None:
-    mine = Agent(
-        replace(AGENTS["technical"].role, id="mine", title="house analyst"),
-        AGENTS["technical"].analyze,
-    )
+    mine = replace(TECHNICAL, role=replace(TECHNICAL.role, id="mine", title="house analyst"))
     provider = Scripted({"mine": reporting(value=0.2)})
     record = debate(provider, agents={"mine": mine}, config=settings(active_agents=("mine",)))
     assert record.analyst_avg["momentum"] == pytest.approx(0.2)
@@ -141,25 +115,19 @@ def test_l1_scores_that_are_none_are_the_callers_mistake(score) -> None:
 
 
 def test_the_profile_decides_what_agents_see_of_the_memory() -> None:
-    def seen(**agents):
+    def shown(**agents: Any) -> str:
         provider = Scripted()
-        about = context(picture=b"png")
-        debate(provider, about=about, config=settings(**agents))
-        return provider.asked("bull_researcher")[0].user, provider.asked("technical")[0].picture
+        debate(provider, about=context(picture=b"png"), config=settings(**agents))
+        picture = provider.asked("technical")[0].picture
+        assert picture == (b"png" if agents.get("picture") else None)
+        return provider.asked("bull_researcher")[0].user
 
-    both, picture = seen(picture="rendered")
-    assert picture == b"png"
-    assert "recent_transitions" in both
-    assert "memory.markov_state" in both
-    assert "0.11, 0.25, 0.31" in both
-    unmarked, picture = seen(include_markov_context=False)
-    assert picture is None
-    assert "recent_transitions" not in unmarked
-    assert "memory.markov_state" not in unmarked
-    assert "memory.next_bullish" not in unmarked
-    assert "sentiment_trend" in unmarked
-    short, _ = seen(include_sentiment_history=False)
-    assert "sentiment_trend" not in short
-    assert "memory.consensus_last" not in short
-    assert "memory.markov_state" in short
-    assert "(newest last): 0.25, 0.31\n" in seen(history_lookback=2)[0]
+    words = ("recent_transitions", "memory.markov_state", "memory.next_bullish")
+    history = ("sentiment_trend", "memory.consensus_last")
+    for user, gone in (
+        (shown(picture="rendered"), ()),
+        (shown(include_markov_context=False), words),
+        (shown(include_sentiment_history=False), history),
+    ):
+        assert [word for word in (*words, *history) if word not in user] == [*gone]
+    assert "(newest last): 0.25, 0.31\n" in shown(history_lookback=2)

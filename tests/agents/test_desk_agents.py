@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import settings as hypothesis_settings
 
 from agent_config import MODES, UNGROUNDED_WEIGHT
@@ -101,31 +101,30 @@ def check_mirrored(values: dict[str, Any], scores: dict[str, float]) -> None:
             assert value is None or value == -(other or 0.0), (role, vector)
         for name, ordinal in told.ordinals.items():
             assert turned.ordinals[name] == (ordinal if name == "relevance" else -ordinal)
-    assert reports(here)["risk_gate"].ruling.multiplier == pytest.approx(
-        reports(there)["risk_gate"].ruling.multiplier
-    )
-    assert reports(here)["risk_gate"].ruling.veto == reports(there)["risk_gate"].ruling.veto
+    rulings = [reports(record)["risk_gate"].ruling for record in (here, there)]
+    assert rulings[0].multiplier == pytest.approx(rulings[1].multiplier)
+    assert rulings[0].veto == rulings[1].veto
     for vector in VECTORS:
         assert here.adjustments[vector] == pytest.approx(-there.adjustments[vector], abs=1e-9)
 
 
-def test_evidence_turned_round_turns_round_what_every_agent_says() -> None:
-    """With the scores turned too, so that up is down; the gate, which has no side, rules alike."""
-    check_mirrored(BULLISH, dict.fromkeys(VECTORS, 0.125))
-    told = reports(by_rules(BULLISH, dict.fromkeys(VECTORS, 0.125)))
-    fallen = reports(by_rules(mirrored(BULLISH), dict.fromkeys(VECTORS, -0.125)))
+@pytest.mark.parametrize("way", [1, -1])
+def test_evidence_turned_round_turns_round_what_every_agent_says(way: int) -> None:
+    """With the scores turned too, so that up is down."""
+    values = BULLISH if way > 0 else mirrored(BULLISH)
+    spoken = reports(by_rules(values, dict.fromkeys(VECTORS, way * 0.125)))
     for role in VOICES:
-        up = sum(value or 0.0 for value in told[role].adjustments.values())
-        down = sum(value or 0.0 for value in fallen[role].adjustments.values())
-        assert up > 0.01 or (SIDES.get(role) == -1 and up <= 0.0), role
-        assert down < -0.01 or (SIDES.get(role) == 1 and down >= 0.0), role
+        move = way * sum(value or 0.0 for value in spoken[role].adjustments.values())
+        assert move > 0.01 or (SIDES.get(role) == -way and move <= 0.0), role
 
 
+@example(BULLISH, dict.fromkeys(VECTORS, 0.125))
 @hypothesis_settings(deadline=None, max_examples=25)
 @given(MARKETS, SCORES)
 def test_any_market_turned_round_turns_the_desk(
     market: dict[str, Any], scores: dict[str, float]
 ) -> None:
+    """Up is down, and the gate, which has no side, rules alike."""
     check_mirrored({**BULLISH, **market}, scores)
 
 
@@ -153,30 +152,26 @@ def test_a_value_that_is_not_in_the_bundle_moves_the_score_less(role: str, cited
         return debate(provider, about=seen, config=alone)
 
     honest, invented = moved(), moved(evidence=cited, points_for=[])
-    assert reports(honest)[role].flags == reports(invented)[role].flags[:-1] or (
-        "ungrounded" not in reports(honest)[role].flags
-    )
+    assert "ungrounded" not in reports(honest)[role].flags
     assert "ungrounded" in reports(invented)[role].flags
     for vector in AGENTS[role].role.focus:
-        assert honest.adjustments[vector] * way > 0.0
-        assert invented.adjustments[vector] == pytest.approx(
-            UNGROUNDED_WEIGHT * honest.adjustments[vector]
-        )
+        move = honest.adjustments[vector]
+        assert move * way > 0.0
+        assert invented.adjustments[vector] == pytest.approx(UNGROUNDED_WEIGHT * move)
 
 
 def test_a_gate_that_cites_wrongly_is_flagged_and_still_may_only_lower() -> None:
-    seen = context(features=FULL_FEATURES)
-
-    def judged(cited: Any) -> Deliberation:
+    moves = {}
+    for rsi, flags in ((27.5, ()), (9.9, ("ungrounded",))):
+        cited = [{"id": "technical.adx14", "value": rsi}]
         entry = ruling(multiplier=0.5, reason_code="WEAK_CASE", evidence=cited)
-        return debate(Scripted({"risk_gate": entry}), about=seen, config=FULL)
-
-    honest = judged([{"id": "technical.adx14", "value": 27.5}])
-    invented = judged([{"id": "technical.adx14", "value": 9.9}])
-    assert reports(honest)["risk_gate"].flags == ()
-    assert reports(invented)["risk_gate"].flags == ("ungrounded",)
-    for vector in VECTORS:
-        assert abs(invented.adjustments[vector]) <= abs(honest.adjustments[vector])
+        record = debate(
+            Scripted({"risk_gate": entry}), about=context(features=FULL_FEATURES), config=FULL
+        )
+        assert reports(record)["risk_gate"].flags == flags
+        moves[flags] = [abs(move) for move in record.adjustments.values()]
+    honest, invented = moves.values()
+    assert all(less <= more for less, more in zip(invented, honest, strict=True))
 
 
 # --- what each of them is -------------------------------------------------------------------------

@@ -2,30 +2,36 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from dataclasses import replace
-from functools import partial
-from typing import Any
+from typing import Any, Final, cast
 
 import pytest
 
-from agent_config import MODES
-from agent_framework import Fallback, l1_only_record
-from agents.contracts import SIDES, VECTORS, AgentReport, ModelUnavailable, SourceType
+from agent_config import CAPS, MODES, OUTPUT_TOKENS
+from agents.contracts import (
+    SIDES,
+    VECTORS,
+    CallBound,
+    Completion,
+    ModelUnavailable,
+    Request,
+    SourceType,
+)
+from agents.debate.deliberation import Deliberation
 from agents.registry import AGENTS, Agent
 from tests.cases import cases
 from tests.doubles.scripted import (
     FULL_FEATURES,
-    NEVER,
     Raises,
     Scripted,
-    a_report,
     chart,
     context,
     debate,
+    honest,
     report,
     reporting,
-    ruling,
     settings,
 )
 from torra.tick.chart_scorer import score_chart
@@ -36,6 +42,16 @@ OPINIONS = frozenset(DESK) - {"risk_gate"}
 
 def everything_fails(**more: Any) -> Scripted:
     return Scripted(dict.fromkeys(DESK, RuntimeError("down")) | more)
+
+
+@pytest.mark.parametrize("fallback", [None, score_chart])
+def test_a_record_that_somebody_changes_moves_no_later_tick(fallback: Any) -> None:
+    record = debate(everything_fails(chart_scorer=chart(score=0.5)), fallback=fallback)
+    for part in (record.analyst_avg, record.debate):
+        cast(dict[str, float], part).update(dict.fromkeys(VECTORS, 9.0))
+    again = debate(everything_fails(chart_scorer=chart(score=0.5)), fallback=fallback)
+    assert set(again.analyst_avg.values()) == {0.0}
+    assert all(abs(move) <= 0.3 for move in again.debate.values())
 
 
 def test_legacy_moves_by_the_fallback_within_the_bound_times_the_rules() -> None:
@@ -52,19 +68,6 @@ def test_legacy_moves_by_the_fallback_within_the_bound_times_the_rules() -> None
         assert record.ungated[vector]["score"] == pytest.approx(l1[vector] + move, abs=1e-8)
 
 
-@pytest.mark.parametrize(
-    "answer",
-    [RuntimeError(), NEVER, "no", {**chart(), "momentum": {"score": float("nan"), "note": ""}}],
-    ids=["exception", "timeout", "garbage", "nan"],
-)
-def test_l1_stands_when_the_fallback_fails_too(answer) -> None:
-    record = debate(everything_fails(chart_scorer=answer), seconds=0.8, fallback=score_chart)
-    assert record.source_type is SourceType.L1_ONLY
-    assert {v: record.scores[v]["score"] for v in VECTORS} == dict(context().scores)
-    assert [flag for flag in record.flags if flag.startswith("fallback_failed:")]
-    assert record.calls[-1].role_id == "chart_scorer"
-
-
 @cases(
     "told",
     [
@@ -78,14 +81,6 @@ def test_l1_stands_when_the_fallback_fails_too(answer) -> None:
 def test_a_hosts_own_fallback_may_return_anything(told: Any) -> None:
     record = debate(everything_fails(), fallback=lambda _context, _ask: told)
     assert record.source_type is SourceType.L1_ONLY
-
-
-def test_abstaining_counts_as_answering_and_leaves_the_sums() -> None:
-    silent = report(abstained=True, value=None, abstain_reason="flat market")
-    record = debate(Scripted({"technical": silent, "bear_researcher": reporting(value=-0.02)}))
-    assert record.source_type is SourceType.AGENT_BUDGET
-    assert set(record.analyst_avg.values()) == {0.0}
-    assert record.debate["momentum"] == pytest.approx((0.1 - 0.02) / 2)
 
 
 def test_a_null_is_a_missing_side_on_its_vector() -> None:
@@ -112,143 +107,7 @@ def test_a_sole_answer_is_used_alone_within_its_bound(agent: str, value: float) 
     assert record.adjustments["momentum"] == pytest.approx(0.75 * min(value, bound) * way)
 
 
-RULE_VETO = {"market.spread_atr": 0.2}
-
-
-@pytest.mark.parametrize(
-    ("provider", "fallback", "source"),
-    [
-        (Scripted(), None, SourceType.AGENT_BUDGET),
-        (Scripted({"technical": RuntimeError()}), None, SourceType.AGENT_PARTIAL),
-        (everything_fails(), score_chart, SourceType.LEGACY),
-        (everything_fails(), None, SourceType.L1_ONLY),
-    ],
-    ids=lambda value: str(value) if isinstance(value, SourceType) else "",
-)
-def test_a_rule_veto_holds_for_every_source_type(
-    provider: Scripted, fallback: Fallback | None, source: SourceType
-) -> None:
-    record = debate(provider, about=context(features=RULE_VETO), fallback=fallback)
-    assert record.source_type is source
-    assert record.veto
-    assert "WIDE_SPREAD" in record.rule_ruling.reasons
-
-
-@pytest.mark.parametrize("source", [SourceType.AGENT_SKIPPED, SourceType.L1_ONLY])
-def test_a_tick_without_a_debate_has_l1_and_the_rules(source: SourceType) -> None:
-    about = context(features=RULE_VETO)
-    record = l1_only_record(about, settings(), source)
-    assert (record.source_type, record.veto, record.calls) == (source, True, ())
-    assert {v: record.scores[v]["score"] for v in VECTORS} == dict(about.scores)
-    assert record.scores.keys() == debate(Scripted()).scores.keys()
-
-
-@cases(
-    ("told", "multiplier", "veto", "reasons"),
-    [
-        (ruling(multiplier=0.5, reason_code="WEAK_CASE"), 0.5, False, ("WEAK_CASE",)),
-        (ruling(multiplier=1.0, veto=True, reason_code="SESSION_END"), 1.0, True, ("SESSION_END",)),
-        (ruling(multiplier=0.5), 0.5, False, ("MODEL_JUDGEMENT",)),
-        (ruling(multiplier=-3, reason_code="WEAK_CASE"), 0.0, False, ("WEAK_CASE",)),
-        (ruling(multiplier=7.5), 1.0, False, ()),
-        (ruling(reason_code="WEAK_CASE"), 1.0, False, ()),
-    ],
-)
-def test_the_gates_model_can_only_be_stricter(
-    told: dict[str, Any], multiplier: float, veto: bool, reasons: tuple[Any, ...]
-) -> None:
-    record = debate(Scripted({"risk_gate": told, "bear_researcher": reporting(value=-0.05)}))
-    assert (record.ruling.multiplier, record.ruling.veto) == (multiplier, veto)
-    assert record.ruling.reasons == reasons
-    assert record.adjustments["momentum"] == pytest.approx(0.125 * multiplier)
-    assert record.ungated["momentum"]["score"] == pytest.approx(0.3 + 0.125)
-
-
-@cases(
-    ("features", "multiplier", "veto"),
-    [
-        ({"market.spread_atr": 0.15}, 1.0, False),
-        ({"market.spread_atr": 0.1501}, 1.0, True),
-        ({"market.valid_bars": 210.0}, 1.0, False),
-        ({"market.valid_bars": 209.0}, 1.0, True),
-        ({"market.bar_age": 2.0}, 1.0, False),
-        ({"market.bar_age": 2.1}, 1.0, True),
-        ({"technical.volatility_percentile": 95.0}, 1.0, False),
-        ({"technical.volatility_percentile": 95.1}, 0.7, False),
-        ({"memory.losing_streak": 2.0}, 1.0, False),
-        ({"memory.losing_streak": 3.0}, 0.7, False),
-        ({"memory.open_elsewhere": 1.0}, 0.8, False),
-        (
-            {
-                "technical.volatility_percentile": 99.0,
-                "memory.losing_streak": 5.0,
-                "memory.open_elsewhere": 2.0,
-            },
-            0.392,
-            False,
-        ),
-    ],
-)
-def test_the_rules_of_the_gate(features: dict[str, float], multiplier: float, veto: bool) -> None:
-    rule = l1_only_record(context(features=features), settings()).rule_ruling
-    assert (rule.multiplier, rule.veto) == (multiplier, veto)
-    assert bool(rule.reasons) == (veto or multiplier < 1)
-
-
-@pytest.mark.parametrize("value", [None, "wide", float("nan"), True])
-def test_a_rule_without_its_feature_is_silent_and_flagged(value: Any) -> None:
-    about = context(features={"market.spread_atr": value})
-    record = l1_only_record(about, settings())
-    assert not record.veto
-    assert record.flags == ("silent:market.spread_atr",)
-
-
-def hand_over(told: AgentReport, _context: object, _ask: object) -> AgentReport:
-    return told
-
-
-def twins(first: AgentReport, second: AgentReport) -> dict[str, Agent]:
-    one = AGENTS["technical"].role
-    reports = {"one": first, "two": second}
-    return {
-        name: Agent(
-            replace(one, id=name),
-            partial(hand_over, told),
-        )
-        for name, told in reports.items()
-    }
-
-
-@pytest.mark.parametrize(
-    ("values", "multiplier"), [((0.1, 0.1), 1.0), ((0.1, -0.2), 0.5), ((0.3, -0.3), 0.3)]
-)
-def test_disagreement_of_the_analysts_lowers_the_multiplier(
-    values: tuple[float, float], multiplier: float
-) -> None:
-    agents = twins(*(a_report(value=value) for value in values))
-    record = debate(Scripted(), agents=agents, config=settings(active_agents=("one", "two")))
-    assert record.rule_ruling.multiplier == pytest.approx(multiplier)
-    assert ("DISAGREEMENT" in record.rule_ruling.reasons) == (multiplier < 1)
-    assert record.source_type is SourceType.AGENT_CUSTOM
-
-
 # --- what may be spent --------------------------------------------
-
-
-def test_leave_to_spend_is_asked_once_a_stage() -> None:
-    asked = []
-
-    def reserve(stage, bounds):
-        asked.append((stage, [bound.role_id for bound in bounds]))
-        return True
-
-    debate(Scripted(), reserve=reserve, config=settings(debate_rounds=2))
-    assert asked == [
-        ("analysts", ["technical"]),
-        ("research", ["bull_researcher", "bear_researcher"]),
-        ("research", ["bull_researcher", "bear_researcher"]),
-        ("gate", ["risk_gate"]),
-    ]
 
 
 @pytest.mark.parametrize("refused", ["analysts", "research", "gate"])
@@ -344,6 +203,111 @@ def test_retries_stay_under_the_cap_and_leave_the_gate_its_request() -> None:
     assert provider.requests[-1].role.id == "risk_gate"
 
 
+# --- replies that were cut off --------------------------------------------
+
+ROLE: Final = "technical"
+MOST: Final = CAPS["output_tokens"][1]
+
+
+def cut(request: Request) -> Completion:
+    """Return a reply that ended at its output limit."""
+    text = json.dumps(honest(request))
+    tokens = request.max_output_tokens
+    return Completion(text[:-20], "m", "scripted", 1000, tokens, 0.001, stop_reason="length")
+
+
+class Grants:
+    """Grants every stage, and of what is asked for within one what it is told to."""
+
+    def __init__(self, within: Callable[[], object] = lambda: True) -> None:
+        self.within = within
+        self.asked: list[tuple[str, CallBound]] = []
+
+    def __call__(self, stage: str, bounds: tuple[CallBound, ...]) -> Any:
+        if all(bound.attempt == 1 for bound in bounds):
+            return True
+        self.asked += [(stage, bound) for bound in bounds]
+        return self.within()
+
+
+def told(provider: Scripted, grants: Any = None, **how: Any) -> Deliberation:
+    return debate(provider, reserve=grants, **how)
+
+
+def limits(provider: Scripted, role: str = ROLE) -> list[int]:
+    return [request.max_output_tokens for request in provider.asked(role)]
+
+
+def test_it_is_asked_again_with_twice_the_output() -> None:
+    provider, grants = Scripted({ROLE: [cut, honest]}), Grants()
+    record = told(provider, grants)
+    usual = OUTPUT_TOKENS["quick"]
+    assert limits(provider) == [usual, 2 * usual] and ROLE not in record.failures
+    first, second = (call for call in record.calls if call.role_id == ROLE)
+    assert (first.status, first.detail, first.stop_reason) == ("garbage", "length", "length")
+    assert (second.status, second.attempt) == ("ok", 2)
+    ((stage, bound),) = grants.asked
+    assert stage == "analysts"
+    assert (bound.role_id, bound.attempt, bound.requests) == (ROLE, 2, 1)
+    assert bound.output_tokens == 2 * usual
+    assert provider.requests[0].user == provider.asked(ROLE)[1].user
+
+
+def test_it_is_asked_once_more_and_not_twice() -> None:
+    provider, grants = Scripted({ROLE: [cut, cut, honest]}), Grants()
+    record = told(provider, grants)
+    assert len(limits(provider)) == 2 and record.failures[ROLE] == "garbage"
+    assert len(grants.asked) == 1
+
+
+@cases(
+    ("cap", "sent"),
+    [(200, [200, 400]), (3_999, [3_999, 7_998]), (5_000, [5_000, MOST]), (MOST, [MOST])],
+)
+def test_the_output_is_never_above_the_largest_cap(cap: int, sent: list[int]) -> None:
+    provider, grants = Scripted({ROLE: [cut, honest]}), Grants()
+    record = told(provider, grants, config=settings(role_caps={ROLE: {"output_tokens": cap}}))
+    assert limits(provider) == sent
+    assert (ROLE in record.failures) == (len(sent) == 1), "at the largest there is nothing to gain"
+    assert len(grants.asked) == len(sent) - 1
+
+
+def raises(error: BaseException) -> Callable[[], object]:
+    def within() -> object:
+        raise error
+
+    return within
+
+
+REFUSALS: Final[dict[str, Callable[[], object]]] = {
+    "no room": lambda: False,
+    "another value": lambda: 1,
+    "a failure": raises(OSError("locked")),
+    "a refusal": raises(ModelUnavailable("budget")),
+}
+
+
+@cases("how", REFUSALS)
+def test_without_leave_it_is_not_asked_again(how: str) -> None:
+    provider, grants = Scripted({ROLE: [cut, honest]}), Grants(REFUSALS[how])
+    record = told(provider, grants)
+    assert len(limits(provider)) == 1 and len(grants.asked) == 1
+    assert record.failures == {ROLE: "garbage"}
+    (call,) = (call for call in record.calls if call.role_id == ROLE)
+    assert call.detail == "length"
+
+
+def test_where_nothing_is_reserved_it_is_asked_again() -> None:
+    provider = Scripted({ROLE: [cut, honest]})
+    assert told(provider).failures == {} and len(limits(provider)) == 2
+
+
+def test_another_failure_is_asked_again_with_the_same_output() -> None:
+    provider, grants = Scripted({ROLE: ["no JSON", honest]}), Grants()
+    assert told(provider, grants).failures == {}
+    assert limits(provider) == [OUTPUT_TOKENS["quick"]] * 2 and grants.asked == []
+
+
 # --- rounds --------------------------------------------
 
 
@@ -380,28 +344,6 @@ def test_a_further_round_needs_a_case_to_answer() -> None:
     provider = Scripted(down)
     debate(provider, config=settings(debate_rounds=3))
     assert len(provider.asked("bull_researcher")) == 1
-
-
-@pytest.mark.parametrize("rounds", [1, 2, 3])
-def test_second_looks_and_retries_of_the_full_desk_stay_under_the_cap(rounds: int) -> None:
-    """Every opinion is unsure and the gate breaks: the gate's own first request is always left."""
-    unsure = reporting(confidence="low")
-    script = dict.fromkeys(MODES["full"].seats, unsure) | {
-        "momentum": "garbage",
-        "risk_gate": ["garbage", ruling(multiplier=0.5)],
-    }
-    provider = Scripted(script)
-    full = settings(mode="full", provider="anthropic", debate_rounds=rounds)
-    record = debate(provider, about=context(features=FULL_FEATURES), config=full)
-    assert len(provider.requests) == len(record.calls) == 14
-    asked = [(call.role_id, call.round, call.attempt) for call in record.calls]
-    assert len(set(asked)) == 14
-    assert max(attempt for _, _, attempt in asked) == 2
-    first = {(role, number) for role, number, attempt in asked if attempt == 1}
-    assert len(first) == 6 + 2 * rounds
-    assert provider.asked("risk_gate")
-    assert record.source_type is SourceType.AGENT_PARTIAL
-    assert "momentum" in record.failures
 
 
 # --- listening --------------------------------------------

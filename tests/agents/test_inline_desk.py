@@ -6,12 +6,10 @@ import threading
 from collections.abc import Callable
 from concurrent.futures import Future
 from dataclasses import replace
-from functools import partial
 from typing import Any
 
 import pytest
 
-import scoring_rubric
 from agent_config import MAX_PROMPT_BYTES, MODES
 from agent_framework import deliberate
 from agents.contracts import (
@@ -25,7 +23,6 @@ from agents.contracts import (
     is_synchronous,
     synchronous,
 )
-from agents.debate import debate as debates
 from agents.debate.deliberation import Deliberation
 from agents.registry import AGENTS, Agent
 from tests.cases import cases
@@ -108,44 +105,6 @@ def test_the_record_is_the_same_to_the_last_text(mode: str) -> None:
     assert all(call.user and call.reply and call.request_hash for call in inline.calls)
 
 
-def test_what_nobody_reads_is_not_written(monkeypatch: pytest.MonkeyPatch) -> None:
-    written: list[str] = []
-    real = scoring_rubric._user_lines
-
-    def spy(context: DebateContext, *rest: Any) -> Any:
-        written.append(context.symbol)
-        return real(context, *rest)
-
-    monkeypatch.setattr(scoring_rubric, "_user_lines", spy)
-    record = held(RULES.submit)
-    assert not written
-    assert all(call.user for call in record.calls)
-    assert len(written) == len(record.calls) == 8
-    written.clear()
-    held(scripted.Scripted().submit)
-    assert len(written) >= 8, "who reads prose is handed what is written and measured"
-
-
-def test_who_reads_no_prose_is_shown_bare_reports() -> None:
-    inline: dict[str, tuple[AgentReport, ...]] = {}
-    apart: dict[str, tuple[AgentReport, ...]] = {}
-
-    def noting(seen: dict[str, tuple[AgentReport, ...]]) -> Submit:
-        def submit(request: Request) -> Future[Completion]:
-            seen[request.role.id] = request.reports
-            return RULES.submit(request)
-
-        return submit
-
-    held(synchronous(noting(inline)))
-    held(noting(apart))
-    assert len(inline["bull_researcher"]) >= 2
-    assert any(report.reasoning and report.key_points for report in apart["risk_gate"])
-    for name, reports in apart.items():
-        bare = [replace(one, reasoning="", key_points=(), risks=()) for one in reports]
-        assert list(inline[name]) == bare, name
-
-
 def test_a_prompt_that_nobody_is_sent_may_be_of_any_length() -> None:
     about = replace(ABOUT, features=lengthened())
     record = held(RULES.submit, about=about)
@@ -172,50 +131,6 @@ def test_the_deadline_holds_between_agents() -> None:
     assert record.failures == dict.fromkeys(("news", "key_levels", "momentum"), "timeout")
     assert {call.role_id: call.status for call in record.calls}["news"] == "late"
     assert clock.at <= 100.0
-
-
-@cases(
-    ("took", "began", "counted"),
-    [(3.0, "abc", "abc"), (5.0, "ab", "ab"), (7.0, "ab", "a"), (10.0, "a", "a"), (11.0, "a", "")],
-    ids=["in-time", "two-fill-it", "second-too-late", "first-fills-it", "first-too-late"],
-)
-def test_no_job_begins_after_the_time_and_none_counts_that_ends_too_late(
-    took: float, began: str, counted: str
-) -> None:
-    clock = Hand()
-    begun: list[str] = []
-    done: list[str] = []
-
-    def job(name: str) -> None:
-        begun.append(name)
-        clock.at += took
-
-    jobs = {name: partial(job, name) for name in "abc"}
-    left = debates.run_serial(jobs, 10.0, clock, lambda name, _: done.append(name))
-    assert ("".join(begun), "".join(done)) == (began, counted)
-    assert set(left) == {*jobs} - {*counted}
-
-
-def test_an_agent_that_fails_costs_only_itself(monkeypatch: pytest.MonkeyPatch) -> None:
-    def broken(_context: DebateContext, _ask: Ask) -> AgentReport:
-        raise RecursionError("deep")
-
-    monkeypatch.setitem(AGENTS, "technical", Agent(AGENTS["technical"].role, broken))
-    heard: list[str] = []
-    record = held(RULES.submit, on_event=lambda kind, told: heard.append(f"{kind} {told}"))
-    assert record.failures == {"technical": "error"}
-    assert {report.agent_id for report in record.reports} == set(FULL.agents.desk()) - {"technical"}
-    assert any("agent_error" in told and "technical" in told for told in heard)
-
-
-def test_a_submit_that_raises_costs_only_its_agent() -> None:
-    @synchronous
-    def odd(request: Request) -> Future[Completion]:
-        if request.role.id == "momentum":
-            raise SystemExit
-        return RULES.submit(request)
-
-    assert held(odd).failures == {"momentum": "error"}
 
 
 def test_an_interrupt_of_the_program_goes_through() -> None:

@@ -33,7 +33,7 @@ from tests.doubles import scripted
 from tests.doubles.scripted import NONCE, Scripted, a_report, context, debate, settings
 from tests.providers.test_arguments import listen
 from tests.worlds import rule_seats
-from tests.worlds.mirrors import MARKET, SWARM, Values
+from tests.worlds.mirrors import SWARM, Values
 from tests.worlds.rule_seats import answer
 
 JUDGES: Final = {"firm": MANAGER_ID, "swarm": JUDGE_ID}
@@ -201,19 +201,6 @@ def test_no_line_of_the_reader_names_a_share_above_the_budget_in_force(
     budget = directive(asked.features, "M15", report, "flat").budget
     assert budget <= REGIME_BUDGET[regime] and report.budget == budget
     assert check_lines(asked, report)["shares"] == (budget < 1.0)
-
-
-def test_a_manager_and_a_judge_without_a_side_name_both_and_the_mirror_exchanges_them() -> None:
-    said = []
-    for way in (1, -1):
-        values = {"technical.close": 100.0 + way, "technical.ema20": 100.0}
-        values |= {"technical.macd": -0.5 * way, "technical.sma50": 100.0}
-        asked = rule_seats.request(MANAGER_ID, MARKET | values, rule_seats.desk(0.1, -0.1))
-        judged = rule_seats.read(asked)
-        assert (judged.winner, judged.flags) == ("NONE", ())
-        assert [len(judged.points_for), len(judged.points_against)] == [1, 1]
-        said.append((judged.points_for[0].id, judged.points_against[0].id))
-    assert said[0] == said[1][::-1] and said[0][0] != said[0][1]
 
 
 # --- the fence and the bytes ----------------------------------------------------------------------

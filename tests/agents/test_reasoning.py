@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from agents.contracts import AgentReport, Point
-from agents.debate.deliberation import Consulted
+from agents.debate.deliberation import report_json
 from agents.debate.replies import REASONING_KEPT
 from tests.doubles.scripted import (
     a_report,
@@ -11,8 +11,7 @@ from tests.doubles.scripted import (
 
 
 def reasoning(report: AgentReport) -> str:
-    told = Consulted("trader", "BUY", "deep", 1.0, report).as_json()
-    return str(told["report"]["reasoning"])
+    return str(report_json(report)["reasoning"])
 
 
 def test_it_is_the_claim_the_points_and_what_is_granted() -> None:

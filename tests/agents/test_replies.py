@@ -23,11 +23,9 @@ from agents.contracts import (
     AgentReport,
     Evidence,
     Feature,
-    GateReason,
     GateRuling,
     ModelUnavailable,
     Point,
-    Rebuttal,
     Role,
     Shape,
 )
@@ -39,7 +37,7 @@ from agents.texts import door
 from scoring_rubric import OWN_FLAGS
 from tests.cases import cases
 from tests.doubles import scripted
-from tests.doubles.scripted import FEATURES, OWN_FIELDS, Scripted, a_report, chart, debate, ruling
+from tests.doubles.scripted import FEATURES, OWN_FIELDS, Scripted, a_report, debate, ruling
 
 TECHNICAL = AGENTS["technical"].role
 BULL = AGENTS["bull_researcher"].role
@@ -66,7 +64,6 @@ def a_case(**changes: Any) -> dict[str, Any]:
 POINT: dict[str, Any] = {
     "id": "technical.rsi14", "value": 61.2, "says": "RSI stands at 61", "why": "so buyers lead",
 }  # fmt: skip
-RUSSIAN = POINT | {"says": "RSI выше 60", "why": ""}
 REBUTTAL: dict[str, Any] = {
     "id": "technical.rsi14", "value": 61.2, "says": "RSI is not stretched yet.", "grants": False,
 }  # fmt: skip
@@ -118,42 +115,6 @@ def test_what_is_no_finite_number_is_garbage_not_a_vote(text: str) -> None:
     assert refusal(with_number(text)) == "garbage"
     case = json.dumps(a_case()).replace(NUMBER, f'"price_action": {text}')
     assert refusal(case.replace("price_action", "momentum"), BULL) == "garbage"
-
-
-@cases(
-    "text",
-    [
-        *(
-            "",
-            " ",
-            "null",
-            "0.1",
-            "[]",
-            '"text"',
-            "Hold.",
-            "{",
-            VALID[:-1],
-            VALID[: len(VALID) // 2],
-        ),
-        *(
-            f"```json\n{VALID}\n```",
-            f"Sure: {VALID}",
-            VALID + VALID,
-            "\ufeff" + VALID,
-            f"[{VALID}]",
-        ),
-        *("[" * 60_000, '{"a":' * 15_000, VALID.replace("Momentum", "\\ud800")),
-        *(VALID.replace("Momentum", "\ud800"), VALID.replace("RSI", "\\uDFFF")),
-        VALID.replace('"confidence"', '"symbol": "XAUUSD", "confidence"'),
-        VALID.replace(NUMBER, f"{NUMBER}, {NUMBER}"),
-        VALID.replace("Momentum", "M" * 70_000),
-        "{" + " " * 65_536 + VALID[1:],
-        VALID.replace("agree", "agree\n\x00"),
-    ],
-    ids=lambda text: repr(text[:24]),
-)
-def test_what_is_not_exactly_one_json_object_is_garbage(text: str) -> None:
-    assert refusal(text) == "garbage"
 
 
 @cases("value", [None, 3, b"{}", ["{}"], {"text": "{}"}])
@@ -247,13 +208,9 @@ def test_an_ordinal_out_of_its_range_is_clamped_and_flagged(name: str) -> None:
         assert "clamped" in told.flags
 
 
-def test_the_news_has_all_six_ordinals_or_none() -> None:
-    assert refusal(report(), NEWS) == "garbage"
-    for name in ORDINALS:
-        assert refusal(report(ordinals=without(OWN_FIELDS["ordinals"], name)), NEWS) == "garbage"
+def test_ordinals_are_whole_numbers_of_the_news_alone() -> None:
     whole = read(news(trend=1.0), NEWS).ordinals
-    assert whole == OWN_FIELDS["ordinals"]
-    assert type(whole["trend"]) is int
+    assert whole == OWN_FIELDS["ordinals"] and type(whole["trend"]) is int
     assert read(news() | {"abstained": True}, NEWS).ordinals == {}
     assert read(report(ordinals={"trend": 1})).ordinals == {}
 
@@ -297,19 +254,12 @@ def test_a_vector_outside_the_focus_is_dropped_and_flagged() -> None:
         ([("technical.rsi14", 61.2)], True),
         ([("technical.rsi14", 61.8)], True),
         ([("technical.rsi14", 61.82)], False),
-        ([("technical.rsi14", 60.6)], True),
-        ([("technical.rsi14", 60.5)], False),
-        ([("technical.rsi14", -61.2)], False),
         ([("technical.rsi14", "61.2")], False),
-        ([("technical.rsi14", None)], False),
         ([("technical.rsi", 61.2)], False),
-        ([("technical.kijun", 1.0)], False),
         ([("technical.kijun", None)], False),
-        ([("memory.losing_streak", 0)], True),
         ([("memory.losing_streak", 0.001)], False),
         ([("market.session", "LONDON")], True),
         ([("market.session", "NEW_YORK")], False),
-        ([("market.session", 1)], False),
         ([("technical.rsi14", 61.2), ("technical.adx14", 99)], False),
         ([("technical.rsi14", 61.2)] * 60 + [("nothing", 1)], False),
         ([], False),
@@ -362,9 +312,22 @@ def test_prose_is_kept_short_and_whole_replies_stay_in_the_call_record() -> None
     assert len(record.calls[0].reply) > 30_000
 
 
-def test_holding_a_report_twice_changes_nothing() -> None:
-    once = replies.enforce_role(a_report(value=0.9), TECHNICAL, FOUND)
-    assert replies.enforce_role(once, TECHNICAL, FOUND) == once
+@pytest.mark.parametrize(
+    ("cited", "flags"),
+    [
+        ((), ()),
+        ((Evidence("technical.rsi14", FEATURES["technical.rsi14"]),), ()),
+        ((Evidence("technical.rsi14", -12345.0),), ("ungrounded",)),
+        ((Evidence("no.such", 1.0),), ("ungrounded",)),
+    ],
+)
+def test_what_an_agent_of_another_hand_cites_has_to_hold(
+    cited: tuple[Evidence, ...], flags: tuple[str, ...]
+) -> None:
+    drawn = replace(a_report(), evidence=cited)
+    kept = replies.enforce_role(drawn, TECHNICAL, FOUND)
+    assert kept.flags == flags
+    assert replies.enforce_role(kept, TECHNICAL, FOUND) == kept
 
 
 @pytest.mark.parametrize("number", [0, -0.0, 0.2])
@@ -384,29 +347,18 @@ def test_a_number_within_its_role_is_a_float_with_its_sign(number: float) -> Non
         a_report(adjustments=None),
         a_report(confidence="sure"),
         a_report(abstained="no"),
-        a_report(abstained=None),
         a_report(evidence=(Evidence(cast(str, []), 1.0),)),
-        a_report(evidence=(Evidence("technical.rsi14", cast(str, {})),)),
         a_report(evidence=(Evidence("technical.rsi14", True),)),
-        a_report(confidence=["high"]),
         a_report(flags=(1,)),
-        a_report(key_points=7),
-        a_report(claim=None),
         a_report(points_for=("RSI",)),
-        a_report(points_for=(Point(cast(str, 1), "technical.rsi14", 61.2),)),
         a_report(points_for=(Point("RSI", "technical.rsi14", True),)),
         a_report(rebuttals=(Point("RSI", "technical.rsi14", 61.2),)),
-        a_report(rebuttals=(Rebuttal("RSI", "technical.rsi14", 61.2, cast(bool, 1)),)),
         a_report(reasoning=b"x"),
-        a_report(evidence=("technical.rsi14",)),
         a_report(value=float("nan")),
         a_report(value=cast(float, "0.1")),
         a_report(value=True),
-        a_report(falsifiers=(1,)),
         a_report(falsifiers=7),
-        a_report(ordinals=None),
         a_report(ordinals={"trend": 0.5}),
-        a_report(ordinals={"trend": True}),
     ],
     ids=repr,
 )
@@ -431,7 +383,8 @@ def test_only_the_gate_rules() -> None:
     assert record.failures == {}
 
 
-def test_the_reply_schemas_suit_every_vendor() -> None:
+@cases("shape", get_args(Shape))
+def test_the_reply_schemas_are_the_models_and_suit_every_vendor(shape: Shape) -> None:
     """Every field required, no free keys, no empty type, and no bounds left to the server."""
 
     def walk(schema: Mapping[str, Any]) -> None:
@@ -445,47 +398,12 @@ def test_the_reply_schemas_suit_every_vendor() -> None:
         if "items" in schema:
             walk(schema["items"])
 
-    for shape, valid in (
-        ("report", report()),
-        ("case", a_case()),
-        ("news", news()),
-        ("ruling", ruling()),
-        ("scores", chart()),
-    ):
-        drawn = replies.schema(shape)
-        walk(drawn)
-        assert sorted(drawn["properties"]) == sorted(valid)
-        assert json.loads(json.dumps(drawn)) == drawn
-    assert replies.schema("ruling")["properties"]["reason_code"]["enum"] == list(GateReason)
-
-
-def test_the_schemas_are_made_from_the_models() -> None:
-    models = replies.SHAPES
-    drawn = {shape: replies.schema(shape) for shape in models}
-    for shape, model in models.items():
-        assert list(drawn[shape]["properties"]) == list(model.model_fields)
-        assert model.model_config["strict"] and model.model_config["frozen"]
-        assert not model.model_config["allow_inf_nan"]
-    assert models.keys() == set(get_args(Shape))
-    assert tuple(drawn["report"]["properties"]["adjustments"]["properties"]) == VECTORS
-    assert tuple(drawn["news"]["properties"]["ordinals"]["properties"]) == tuple(ORDINALS)
-    assert set(VECTORS) <= set(replies.ScoresReply.model_fields)
-
-
-@pytest.mark.parametrize(
-    ("language", "changes"),
-    [
-        ("de", {"claim": "Schwung und Trend stimmen überein, RSI 61."}),
-        ("zh", {"claim": "动量与趋势一致,RSI 61。", "flags": ["成交量低"]}),
-        ("ar", {"claim": "الزخم والاتجاه متفقان ٦١", "abstain_reason": "لا"}),
-        ("ru", {"claim": "Импульс и тренд согласны, RSI 61", "points_for": [RUSSIAN] * 3}),
-    ],
-)
-def test_prose_in_another_language_is_prose(language: str, changes: dict[str, Any]) -> None:
-    told = read(report(**changes))
-    assert told.claim == changes["claim"]
-    assert told.flags == tuple(changes.get("flags", ()))
-    assert set(told.adjustments.values()) == {0.1}
+    drawn, model = replies.schema(shape), replies.SHAPES[shape]
+    walk(drawn)
+    assert json.loads(json.dumps(drawn)) == drawn
+    assert list(drawn["properties"]) == list(model.model_fields)
+    assert model.model_config["strict"] and model.model_config["frozen"]
+    assert not model.model_config["allow_inf_nan"]
 
 
 def test_a_key_that_nobody_asked_for_is_passed_over() -> None:
@@ -537,9 +455,9 @@ def test_a_hosts_own_chart_is_read_for_its_four_numbers(wrapped: Any) -> None:
 )
 def test_a_chart_without_four_numbers_is_garbage(broken: Any) -> None:
     whole = {vector: {"score": 0.5, "note": ""} for vector in VECTORS}
-    for reply in ({**whole, "momentum": {"score": broken}}, broken):
+    for reply in ({**whole, "momentum": {"score": broken}}, broken, [*whole.items()]):
         with pytest.raises(ModelUnavailable, match="garbage"):
-            replies.scores(reply)
+            replies.scores(cast(Any, reply))
     with pytest.raises(ModelUnavailable, match="garbage"):
         replies.scores(without(whole, "structure"))
 
@@ -597,7 +515,7 @@ def test_ten_thousand_broken_replies_are_failures_or_reports(scaled: Callable[..
         assert all(isinstance(cited, Evidence) for cited in told.evidence)
         for name, ordinal in told.ordinals.items():
             assert ORDINALS[name][0] <= ordinal <= ORDINALS[name][1]
-        said = (told.said, *told.key_points, *told.points_for, *told.points_against)
+        said = (told.main_claim, *told.key_points, *told.points_for, *told.points_against)
         json.dumps((said, told.rebuttals), ensure_ascii=False).encode()
         assert len(told.claim.split()) <= CLAIM_WORDS
         check_sides(told, role)

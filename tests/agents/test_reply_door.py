@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import random
+import re
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, Final
@@ -123,6 +124,15 @@ HOSTILE: Final[dict[str, str]] = {
     "a string": json.dumps("a report"),
     "a text that is longer than any": f"<think>{'t' * door.MAX_REPLY_CHARS}</think>{PLAIN}",
     "nothing but a thought": f"<think>{PLAIN}</think>",
+    "null": "null",
+    "a number": "0.1",
+    "a list without end": "[" * 60_000,
+    "an object without end": '{"a":' * 15_000,
+    "a lone surrogate": PLAIN.replace("Momentum", "\ud800"),
+    "a lone surrogate, escaped": PLAIN.replace("Momentum", "\\uDFFF"),
+    "a duplicate key": PLAIN.replace('"confidence"', '"symbol": "XAUUSD", "confidence"'),
+    "a control sign in a string": PLAIN.replace("agree", "agree\n\x00"),
+    "an object that is longer than any": "{" + " " * door.MAX_REPLY_CHARS + PLAIN[1:],
     **{
         f"a draft in a thought that was cut off: {tag}": f"{tag} perhaps {PLAIN}"
         for tag in (
@@ -316,7 +326,7 @@ def between(text: str) -> str:
 
 
 def test_ten_thousand_malformed_replies_raise_nothing_else(scaled: Callable[..., int]) -> None:
-    chance = random.Random(59)
+    chance = random.Random(63)
     seen = {"as it is": 0, "unwrapped": 0, "refused": 0}
     for _ in range(scaled(10_000, 500)):
         text = mutated(chance)
@@ -362,5 +372,5 @@ def test_a_clean_text_is_what_cleaning_makes_of_it(text: str, limit: int, within
     text = f"{text}{nonce.upper()}" if within else text
     short = fence.clean(text, limit, nonce)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(fence, "_is_clean", lambda _: False)
+        patch.setattr(fence, "_CLEAN", re.compile("(?!)"))
         assert fence.clean(text, limit, nonce) == short

@@ -10,7 +10,7 @@ from pydantic import ValidationError
 from agent_config import CAPS, MAX_PROMPT_BYTES, OUTPUT_TOKENS, AgentSettings
 from agents.contracts import CallBound
 from agents.debate.deliberation import Deliberation
-from agents.registry import AGENTS, SCORER
+from agents.registry import SCORER
 from tests.cases import cases
 from tests.doubles.scripted import FULL_FEATURES, Scripted, context, debate, settings
 from torra.tick.chart_scorer import score_chart
@@ -75,13 +75,6 @@ def test_an_answer_may_be_as_long_as_its_role_s_cap_and_as_long_is_reserved() ->
     }
     for request in voice.requests:
         assert request.max_output_tokens == told[request.role.id][1]
-
-
-def test_a_role_without_a_cap_has_that_of_its_tier() -> None:
-    for agent in AGENTS.values():
-        prompt = 20_000 if agent.role.id in ("research_manager", "judge") else MAX_PROMPT_BYTES
-        usual = (prompt, OUTPUT_TOKENS[agent.role.tier])
-        assert AgentSettings().caps(agent.role.id, agent.role.tier) == usual
 
 
 @cases(

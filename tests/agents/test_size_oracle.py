@@ -70,10 +70,10 @@ def conviction(spoken: Mapping[str, Any], config: DebateSettings, mode: str, way
     pushes = {n: push(r, config.weights, trust) for n, r in opinions.items()}
     lent = {n: 0.0 if way * pushes[n] < 0 else k(r) for n, r in opinions.items()}
     sides = [n for n in kinds if kinds[n] == "researcher"]
-    said = [lent[n] for n in opinions if n not in sides] + [0.0 for n in failed if n not in sides]
+    voices = [lent[n] for n in opinions if n not in sides] + [0.0 for n in failed if n not in sides]
     if unheld or {*opinions, *failed} & {*sides}:
-        said.append(max((lent[n] for n in sides if n in opinions), default=0.0))
-    raw = sum(said) / len(said)
+        voices.append(max((lent[n] for n in sides if n in opinions), default=0.0))
+    raw = sum(voices) / len(voices)
     pushing = [pushes[n] for n in opinions if kinds[n] == "analyst" and pushes[n]]
     against = sum(way * one < 0 for one in pushing)
     opposition = against / len(pushing) if pushing else 0.0
@@ -92,11 +92,11 @@ def conviction(spoken: Mapping[str, Any], config: DebateSettings, mode: str, way
             cost = max(cost, 0.60)
         elif named == 0 and against:
             cost = max(cost, config.agents.none_cost)
-    found = raw * (1 - cost)
+    left = raw * (1 - cost)
     if way * round(sum(pushes.values()), 8) < 0:
-        found = min(found, 0.5 * raw)
+        left = min(left, 0.5 * raw)
     experts = sum(n in opinions for n in EXPERTS)
-    return min(found, 0.5) if mode == "swarm" and experts < 2 else found
+    return min(left, 0.5) if mode == "swarm" and experts < 2 else left
 
 
 def share(
@@ -135,15 +135,14 @@ def share(
 # --- drawn ticks ----------------------------------------------------------------------------------
 
 
-def market(rng: random.Random) -> dict[str, Any]:
-    return {
-        "technical.volatility_percentile": rng.choice([40.0, 99.0]),
-        "macro.vix_rank": rng.choice([30.0, 97.0]),
-        "derivs.long_liquidations_rank": rng.choice([30.0, 99.5]),
-        "market.triage": rng.choice([None, "exhaustion"]),
-        "market.regime": rng.choice([*REGIMES]),
-        "memory.losing_streak": rng.choice([0.0, 3.0]),
-    }
+MARKET: Final[Mapping[str, tuple[Any, ...]]] = {
+    "technical.volatility_percentile": (40.0, 99.0),
+    "macro.vix_rank": (30.0, 97.0),
+    "derivs.long_liquidations_rank": (30.0, 99.5),
+    "market.triage": (None, "exhaustion"),
+    "market.regime": tuple(REGIMES),
+    "memory.losing_streak": (0.0, 3.0),
+}
 
 
 def script(rng: random.Random, mode: str) -> dict[str, Any]:
@@ -156,27 +155,22 @@ def script(rng: random.Random, mode: str) -> dict[str, Any]:
 
 
 def answer(rng: random.Random, name: str, lean: int) -> Callable[[Any], dict[str, Any]]:
-    kind = AGENTS[name].role.kind
-    sure = {"confidence": rng.choice([*WORDS])}
-    if kind == "gate":
-        given = {"multiplier": rng.choice([1.0, 1.0, 0.5, 0.0])}
-        return lambda request: scripted.ruling(request, **given)
-    if kind == "arbiter":
-        named = {**sure, "winner": rng.choice([*NAMED])}
-        return lambda request: scripted.judgement(request, **named)
-    if kind == "reader":
-        read = {**sure, "regime": rng.choice([*REGIMES]), "budget_pct": rng.choice([100, 50, 0])}
-        return lambda request: scripted.regime(request, **read)
-    if kind == "judge":
-        took = {**sure, "side": rng.choice([*NAMED])}
-        return lambda request: scripted.decision(request, **took)
     way = SIDES.get(name) or lean * rng.choice([1, 1, 1, -1, 0])
     amounts = (None, 0.0, 0.04, 0.25, round(rng.uniform(0.0, 0.3), 6))
-    said: dict[str, Any] = {v: rng.choice(amounts) for v in VECTORS}
-    moves = {v: None if a is None else way * a for v, a in said.items()}
+    drawn: dict[str, Any] = {v: rng.choice(amounts) for v in VECTORS}
+    moves = {v: None if a is None else way * a for v, a in drawn.items()}
     false = {"evidence": [{"id": "x", "value": 1}], "points_for": []}
-    more = {**sure, "adjustments": moves, **(false if rng.random() < 0.2 else {})}
-    return lambda request: scripted.report(request, **more)
+    opinion = {"adjustments": moves, **(false if rng.random() < 0.2 else {})}
+    read = {"regime": rng.choice([*REGIMES]), "budget_pct": rng.choice([100, 50, 0])}
+    replies: Mapping[str, tuple[Callable[..., dict[str, Any]], Mapping[str, Any]]] = {
+        "gate": (scripted.ruling, {"multiplier": rng.choice([1.0, 1.0, 0.5, 0.0])}),
+        "arbiter": (scripted.judgement, {"winner": rng.choice([*NAMED])}),
+        "reader": (scripted.regime, read),
+        "judge": (scripted.decision, {"side": rng.choice([*NAMED])}),
+    }
+    reply, changes = replies.get(AGENTS[name].role.kind, (scripted.report, opinion))
+    sure = rng.choice([*WORDS])
+    return lambda request: reply(request, **{"confidence": sure, **changes})
 
 
 def close_to(value: float) -> Any:
@@ -190,7 +184,7 @@ def test_a_size_is_the_product_of_the_docs(mode: str, scaled: Scaled, record_pro
     rng, met = random.Random(mode), dict.fromkeys(("whole", "cut", "none"), 0)
     base = {**FULL_FEATURES, "company.pe": 20.0, **(SWARM_FEATURES if mode == "swarm" else {})}
     for number in range(scaled(10_000, 60)):
-        about = market(rng)
+        about = {name: rng.choice(values) for name, values in MARKET.items()}
         config = scripted.settings(
             mode=mode,
             second_look="never",

@@ -10,13 +10,11 @@ import struct
 import subprocess
 import sys
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-import matplotlib.style
 import numpy as np
 import pandas as pd
 import pytest
@@ -28,7 +26,7 @@ from technical_calculator import HISTORY, score_frame
 from tests import ROOT
 from tests.cases import cases
 from tests.conftest import Scale
-from tests.worlds.price_series import rows_of, walk
+from tests.worlds.price_series import rows_of, sample, walk
 from torra.chart import renderer as chart_renderer
 from torra.chart.renderer import (
     AVERAGES,
@@ -46,17 +44,8 @@ from torra.chart.renderer import (
 from torra.chart.sheet import Sheet
 from torra.errors import ConfigError
 
-SAMPLES = {"BTCUSD_M15": 2, "BTCUSD_H1": 2, "EURUSD_H1": 5}
 STATM = Path("/proc/self/statm")
-
-
-def sample(name: str = "BTCUSD_M15", end: int = 3000) -> pd.DataFrame:
-    path = ROOT / "sample_data" / f"{name}.csv"
-    bars = pd.read_csv(path, index_col="time", parse_dates=True).astype(float)
-    return bars.iloc[max(0, end - HISTORY) : end]
-
-
-BARS = sample()
+BARS = sample("BTCUSD_M15").iloc[3000 - HISTORY : 3000]
 
 
 def btc(bars: pd.DataFrame = BARS, **more: Any) -> bytes:
@@ -79,11 +68,6 @@ def where(png: bytes, colour: str, slack: int = 12) -> np.ndarray:
     return np.abs(pixels(png) - wanted).max(axis=2) <= slack
 
 
-def plain(count: int = 120, **columns: Any) -> pd.DataFrame:
-    """Return too few bars for any indicator: nothing but candles is drawn."""
-    return walk(count, 7).assign(**columns)
-
-
 def columns_of(mask: np.ndarray) -> list[np.ndarray]:
     """Return the runs of columns with a marked pixel: one run for each candle."""
     at = np.flatnonzero(mask.any(axis=0))
@@ -94,7 +78,7 @@ def columns_of(mask: np.ndarray) -> list[np.ndarray]:
 
 
 def test_every_candle_stands_where_its_prices_are() -> None:
-    bars = plain()
+    bars = walk(120, 7)  # too few for any indicator: nothing but candles is drawn
     png = btc(bars)
     rising, falling = where(png, RISING), where(png, FALLING)
     runs = columns_of(rising | falling)
@@ -116,53 +100,39 @@ def test_every_candle_stands_where_its_prices_are() -> None:
 
 @pytest.mark.journey
 def test_the_lines_are_the_columns_of_score_frame() -> None:
-    png = usual()
-    scored = score_frame(BARS).iloc[-SHOWN_BARS:]
-    middle = [int(run.mean()) for run in candle_columns()]
-    bottom, top = (HEIGHT - edge for edge in RSI_PANEL)
-    rsi = where(png, OSCILLATOR, 90)[top:bottom]
-    at = np.flatnonzero(rsi[:, middle].any(axis=0))
-    assert len(at) > 80
-    heights = np.array([np.flatnonzero(rsi[:, middle[bar]]).mean() for bar in at])
-    expected = (100.0 - scored["rsi14"].to_numpy()[at]) / 100.0 * (bottom - top)
-    assert np.abs(heights - expected).max() < 6.0  # half the height of a steep stretch
-    assert np.median(np.abs(heights - expected)) < 1.0
-    values = scored["sma200"].to_numpy()
-    slow = where(btc(scored=only("sma200")), AVERAGES["sma200"][1], 60)[60 : HEIGHT - 280]
-    seen = np.flatnonzero(slow[:, middle].any(axis=0))
-    assert len(seen) > 80
-    rows = np.array([np.flatnonzero(slow[:, middle[bar]]).mean() for bar in seen])
-    fit = np.polyval(np.polyfit(values[seen], rows, 1), values[seen])
-    assert np.abs(fit - rows).max() < 2.0
-
-
-def only(*names: str) -> pd.DataFrame:
-    """Return the scores of BARS with nothing but some columns."""
     scored = score_frame(BARS)
-    return scored[list(names)].reindex(columns=scored.columns)
+
+    def drawn(name: str, colour: str, slack: int, rows: slice) -> tuple[np.ndarray, np.ndarray]:
+        """Return the values of a column that alone is drawn, and the heights of its line."""
+        alone = scored[[name]].reindex(columns=scored.columns)
+        line = where(btc(scored=alone), colour, slack)[rows][:, middle]
+        bars = np.flatnonzero(line.any(axis=0))
+        assert len(bars) > 80
+        heights = [np.flatnonzero(line[:, bar]).mean() for bar in bars]
+        return scored[name].to_numpy()[-SHOWN_BARS:][bars], np.array(heights)
+
+    blank = btc(scored=scored[[]].reindex(columns=scored.columns))
+    candles = columns_of(where(blank, RISING) | where(blank, FALLING))
+    middle = [int(run.mean()) for run in candles]
+    bottom, top = (HEIGHT - edge for edge in RSI_PANEL)
+    values, heights = drawn("rsi14", OSCILLATOR, 90, slice(top, bottom))
+    errors = np.abs(heights - (100.0 - values) / 100.0 * (bottom - top))
+    assert errors.max() < 6.0 and np.median(errors) < 1.0  # half the height of a steep stretch
+    values, heights = drawn("sma200", AVERAGES["sma200"][1], 60, slice(60, HEIGHT - 280))
+    assert np.abs(np.polyval(np.polyfit(values, heights, 1), values) - heights).max() < 2.0
 
 
-def candle_columns() -> list[np.ndarray]:
-    """Return where the candles stand: lines and levels hide parts of them, so without any."""
-    png = btc(scored=only())
-    return columns_of(where(png, RISING) | where(png, FALLING))
-
-
-def texts(monkeypatch: pytest.MonkeyPatch, *, painted: bool = False, **more: Any) -> list[str]:
-    """Return what is written on a sheet, which becomes no picture unless it is to be `painted`."""
+def texts(monkeypatch: pytest.MonkeyPatch, **more: Any) -> list[str]:
+    """Return what is written on a sheet."""
     written: list[str] = []
     ours = Sheet.text
+
+    def text(sheet: Sheet, x: float, y: float, text: str, *rest: Any, **style: Any) -> Any:
+        written.append(text)
+        return ours(sheet, x, y, text, *rest, **style)
+
     with monkeypatch.context() as patch:
-        patch.setattr(
-            Sheet,
-            "text",
-            lambda self, x, y, text, *rest, **named: (
-                written.append(text),
-                ours(self, x, y, text, *rest, **named),
-            )[1],
-        )
-        if not painted:
-            patch.setattr(Sheet, "png", lambda self: b"")
+        patch.setattr(Sheet, "text", text)
         btc(**more)
     return written
 
@@ -199,7 +169,7 @@ def test_the_time_axis_names_bars(
     monkeypatch: pytest.MonkeyPatch, timeframe: str, minutes: int, form: str
 ) -> None:
     time = pd.date_range("2024-03-04", periods=120, freq=f"{minutes}min", tz="UTC", name="time")
-    bars = plain().set_index(time)
+    bars = walk(120, 7).set_index(time)
     told = texts(monkeypatch, bars=bars, timeframe=timeframe)
     labels = {f"{moment:{form}}" for moment in time[-SHOWN_BARS:]}
     assert 4 <= sum(text in labels for text in told) <= 8
@@ -218,22 +188,15 @@ def test_levels_out_of_view_are_named_at_the_edge(monkeypatch: pytest.MonkeyPatc
 
 
 @pytest.mark.journey
-def test_nothing_after_the_newest_bar_is_drawn() -> None:
-    known = BARS.iloc[:-20]
-    later = score_frame(BARS)
+def test_nothing_after_the_newest_bar_is_drawn_and_the_bars_stay_as_they_were() -> None:
+    known, later, bars = BARS.iloc[:-20], score_frame(BARS), BARS.copy()
     wild = later.drop(columns="valid")
     wild.loc[BARS.index[-20:]] = 1e9
+    kept = later.copy()
     assert btc(known) == btc(known, scored=later) == btc(known, scored=wild)
-    assert btc(known) != btc(BARS)
-
-
-@pytest.mark.journey
-def test_the_bars_are_left_as_they_were() -> None:
-    bars, scored = BARS.copy(), score_frame(BARS)
-    kept = scored.copy()
-    assert btc(bars, scored=scored) == btc(bars)
+    assert btc(known) != btc(bars) == btc(bars, scored=later)
     pd.testing.assert_frame_equal(bars, BARS)
-    pd.testing.assert_frame_equal(scored, kept)
+    pd.testing.assert_frame_equal(later, kept)
 
 
 ELSEWHERE = """
@@ -279,44 +242,15 @@ def test_another_process_without_display_or_home_draws_the_same_bytes(tmp_path: 
     assert done.stdout.strip() == hashlib.sha256(usual()).hexdigest()
 
 
-@pytest.mark.journey
-def test_threads_draw_the_same_bytes(scaled: Scale) -> None:
-    jobs = scaled(200, 4)
-    some = list(SAMPLES.items())[: jobs // 2]
-    series = [(name, sample(name, 2500), digits) for name, digits in some]
-
-    def draw(job: int) -> bytes:
-        name, bars, digits = series[job % len(series)]
-        symbol, timeframe = name.split("_")
-        return render(bars, symbol=symbol, timeframe=timeframe, digits=digits)
-
-    alone = [draw(job) for job in range(len(series))]
-    with ThreadPoolExecutor(8) as pool:
-        together = list(pool.map(draw, range(jobs)))
-    assert together == [alone[job % len(series)] for job in range(jobs)]
-
-
-def test_a_style_changes_nothing() -> None:
-    plainly = usual()
-    with matplotlib.style.context("dark_background"):
-        matplotlib.rcParams["path.sketch"] = (1.0, 100.0, 2.0)
-        assert btc() == plainly
-
-
-def test_a_picture_waits_for_its_turn_no_longer_than_told() -> None:
-    with chart_renderer._turn, pytest.raises(TimeoutError):
-        btc(wait_s=0.01)
-    with chart_renderer._turn, pytest.raises(TimeoutError):
-        btc(wait_s=-1.0)
-    assert btc(wait_s=0.0)
-
-
-def test_a_fault_gives_the_turn_back(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_picture_waits_for_its_turn_no_longer_than_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    for wait_s in (0.01, -1.0):
+        with chart_renderer._turn, pytest.raises(TimeoutError):
+            btc(wait_s=wait_s)
     with monkeypatch.context() as patch:
         patch.setattr(Sheet, "png", lambda self: 1 / 0)
         with pytest.raises(ZeroDivisionError):
             btc()
-    assert btc(wait_s=0.0)
+    assert btc(wait_s=0.0), "a fault gives the turn back"
 
 
 # --- size and memory ------------------------------------------------------------------------------
@@ -390,16 +324,16 @@ def test_what_has_no_value_is_left_out(monkeypatch: pytest.MonkeyPatch, gone: st
     scored = score_frame(bars)
     if isinstance(gone, str):
         scored[gone] = np.nan
-    written = texts(monkeypatch, bars=bars, scored=scored, painted=True)
+    written = texts(monkeypatch, bars=bars, scored=scored)
     assert not any("nan" in text for text in written)
     shown = gone != "sma200" and not isinstance(gone, int)
     assert any(text.startswith("SMA200") for text in written) == shown
 
 
-def test_too_few_bars_are_refused() -> None:
-    for count in (0, 1, LEAST_BARS - 1):
-        with pytest.raises(ValueError, match="make no chart"):
-            btc(BARS.iloc[:count])
+@cases("count", [0, 1, LEAST_BARS - 1])
+def test_too_few_bars_are_refused(count: int) -> None:
+    with pytest.raises(ValueError, match="make no chart"):
+        btc(BARS.iloc[:count])
 
 
 @cases("value", [np.nan, np.inf, -np.inf, 0.0, -1.0])

@@ -20,7 +20,7 @@ from tests.conftest import Scale
 from tests.dashboard.test_hostile_texts import addresses
 from tests.doubles import vendor_line
 from tests.doubles.vendor_server import ANTHROPIC, VendorServer
-from tests.providers.test_vendor_secrets import aloud, echoing
+from tests.providers.test_vendor_secrets import echoing
 from tests.worlds import desks
 from torra.clock import token
 from torra.config import DeskSettings, Profile, validate
@@ -68,7 +68,8 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
         settings = vendor_line.agents(ANTHROPIC, timeout_seconds=5.0).model_dump()
         profile = validate(Profile, {"agents": settings, "execution": "approve"}, "a test")
         with vendor_line.Line(environment, profile.agents) as line:
-            aloud()
+            for name in logging.getLogger().manager.loggerDict:  # building a client turns some down
+                logging.getLogger(name).setLevel(logging.DEBUG)
             desk = desks.open_desk(home, (desks.EUR,), profile=profile, provider=line.provider)
             desks.open_for_work(desk)
             for _ in range(2):

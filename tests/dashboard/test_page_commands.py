@@ -590,6 +590,17 @@ def test_a_person_settles_what_nobody_can_tell(backing: PageContext, client: Fla
     assert (code, "only one that is" in told["reason"]) == (409, True)
 
 
+@pytest.mark.parametrize(("sid", "there"), [("TUNKNOWN000", True), ("TPUBLISHED00", False)])
+def test_only_an_order_that_may_be_at_a_broker_is_settled_by_hand(
+    sid: str, there: bool, backing: PageContext
+) -> None:
+    row = backing.database.signal(sid)
+    assert row is not None and (row["bridge"] == "paper") is not there
+    client = demo_orders.open_pages(backing).test_client()
+    page = client.get(f"/signals/{sid}", headers=bearer("admin")).get_data(as_text=True)
+    assert ("Settle as not sent" in page) is there
+
+
 NEEDS = {route.name: route.scope for route in ROUTES}
 
 

@@ -11,6 +11,7 @@ from tests.doubles.vendor_line import agents
 from tests.doubles.vendor_server import ANTHROPIC
 from torra.desk.models import call_words
 from torra.providers.call_health import ModelHealth, health
+from torra.providers.vendors.table import FORM_IN_USE
 
 HAIKU = "claude-haiku-5-5"
 KEY = {"ANTHROPIC_API_KEY": "canary"}
@@ -34,6 +35,12 @@ def quick(status: str, detail: str = "", number: int = 5, **more: Any) -> ModelH
         (quick("ok", number=0), "not asked yet"),
         (quick("ok"), "5 of its newest 5 calls usable, the last at 2026-02-13 10:04 UTC"),
         (quick("garbage"), "0 of its newest 5 calls usable: the reply cannot be read"),
+        (
+            quick("garbage", f"not JSON; {FORM_IN_USE}prompt"),
+            "0 of its newest 5 calls usable: the model answered, but not in the form that was "
+            "asked for; asked in the form prompt: "
+            "replies to the one before could not be used",
+        ),
         (quick("error", "401"), "0 of its newest 5 calls usable: the key was refused"),
         (
             quick("timeout"),

@@ -447,7 +447,7 @@ def on_the_wire(home: Home, server: VendorServer, vendor: str, entry: Any, secon
         asking = ReviewRequest(home.database, models, System(), seconds=seconds)
         paying = Paying("mine", agents)
         models.provider(agents)
-        models.switchboard.ready(30.0)
+        models.clients.ready(30.0)
         return review_now(home.close_trade(), paying, asking)
     finally:
         models.close()
@@ -493,7 +493,7 @@ def test_a_review_that_hangs_delays_no_tick(
     asking = ReviewRequest(home.database, models, System(), hanging.is_set, seconds=60.0)
     try:
         provider = models.provider(settings)
-        models.switchboard.ready(30.0)
+        models.clients.ready(30.0)
         server.play({"*": HONEST, "reviewer": Hang()})
         tick(tmp_path / "first", provider, settings)  # connections and caches are warm after it
         for number, attempt in enumerate(tries()):

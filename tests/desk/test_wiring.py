@@ -133,10 +133,10 @@ def test_a_start_lifts_what_kept_a_vendor_from_being_asked(
 def test_a_refusal_is_stored_where_it_is_to_be_remembered(remember: bool, tmp_path: Path) -> None:
     database = open_home(tmp_path)
     models = wiring.open_models(tmp_path, database, {}, remember=remember)
-    models.switchboard._block_and_report("google", "402: the account has no credit")
+    models.clients._block_and_report("google", "402: the account has no credit")
     until(lambda: len(database.provider_blocks()) == remember)
     assert [row.provider for row in database.provider_blocks()] == ["google"] * remember
-    assert models.switchboard.blocked() == {"google": "402: the account has no credit"}
+    assert models.clients.blocked() == {"google": "402: the account has no credit"}
     models.close()
 
 
@@ -146,7 +146,7 @@ def test_a_block_that_is_heeded_ends_when_it_was_to_end(tmp_path: Path) -> None:
     until = System().real_now() + timedelta(seconds=2)
     database.block_provider("google", "402: the account has no credit", until)
     models.apply_blocks()
-    _, end = models.switchboard._blocks["google"]
+    _, end = models.clients._blocks["google"]
     assert 0 < end - System().monotonic() <= 3
     models.close()
 

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import numpy as np
 import pytest
 
 from agents.contracts import PATTERNS
-from tests.worlds.expert_paths import REACH, bars, path
+from tests.worlds.expert_paths import REACH, bars, path, with_close
 from torra.evidence.chart_patterns import MIRROR, UPWARD, find
-from torra.evidence.expert_bars import ExpertBars
 
 MADE: dict[str, tuple[float, ...]] = {
     "double_top": (100.0, 110.0, 106.0, 110.2, 107.0),
@@ -19,13 +17,7 @@ MADE: dict[str, tuple[float, ...]] = {
 }
 """Turns of each pattern before its line is crossed."""
 
-DONE: dict[str, float] = {
-    "double_top": 105.0,
-    "head_shoulders": 105.0,
-    "bull_flag": 113.0,
-    "ascending_triangle": 111.0,
-    "rising_wedge": 107.5,
-}
+DONE = dict(zip(MADE, (105.0, 105.0, 113.0, 111.0, 107.5), strict=True))
 """A last close beyond the line of each."""
 
 MISSED: list[tuple[str, tuple[float, ...]]] = [
@@ -42,12 +34,6 @@ MISSED: list[tuple[str, tuple[float, ...]]] = [
     ("rising_wedge", (100.0, 110.0, 104.0, 111.5, 103.5, 110.5)),
 ]
 """Turns that miss a part of the rule."""
-
-
-def with_close(made: ExpertBars, close: float) -> ExpertBars:
-    added = (close + REACH, close - REACH, close, 100.0)
-    columns = (np.append(a, b) for a, b in zip(made[:4], added, strict=True))
-    return ExpertBars(*columns, made.atr)  # type: ignore[call-arg, arg-type]
 
 
 def test_every_pattern_that_may_be_named_has_a_rule() -> None:
@@ -89,19 +75,6 @@ def test_what_price_has_left_the_wrong_way_is_no_pattern(name: str) -> None:
     assert name in find(made) and name not in find(left)
 
 
-def test_a_pattern_is_forgotten_after_its_bars() -> None:
-    made = bars(path(*MADE["double_top"]))
-    for _ in range(120):
-        made = with_close(made, 107.0)
-    assert "double_top" not in find(made)
-
-
-def test_a_market_that_does_not_move_has_none() -> None:
-    made = bars(path(*MADE["double_top"]))
-    for atr in (0.0, -1.0, float("nan")):
-        assert find(made._replace(atr=atr)) == {}
-
-
 def test_tops_less_than_ten_bars_apart_are_one_top() -> None:
     rise = path(100.0, 110.0)
     for leg, found in ((5, True), (4, False)):
@@ -109,11 +82,15 @@ def test_tops_less_than_ten_bars_apart_are_one_top() -> None:
         assert ("double_top" in find(made)) is found
 
 
-def test_a_flag_is_forgotten_after_25_bars() -> None:
-    made = bars(path(*MADE["bull_flag"]))
-    for age in range(13, 28):
-        made = with_close(made, 109.0)
-        assert ("bull_flag" in find(made)) is (age <= 25)
+@pytest.mark.parametrize(
+    ("name", "close", "bars_held"), [("bull_flag", 109.0, 25), ("double_top", 107.0, 120)]
+)
+def test_a_pattern_is_forgotten_after_its_bars(name: str, close: float, bars_held: int) -> None:
+    made = bars(path(*MADE[name]))
+    age = made.last - made.peaks()[-len(MADE[name]) // 2 + 1 :][0]
+    for bar in range(age + 1, bars_held + 2):
+        made = with_close(made, close)
+        assert (name in find(made)) is (bar <= bars_held)
 
 
 def test_highs_and_lows_of_a_triangle_follow_each_other_in_turn() -> None:

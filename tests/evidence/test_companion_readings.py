@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import math
 from datetime import UTC, datetime, timedelta
 
 import numpy as np
 import pandas as pd
 import pytest
 
-from torra.clock import EPOCH, duration
+from torra.clock import EPOCH
 from torra.evidence.companion_readings import (
+    CHANGES,
     CORRELATED,
     LEAST_RANKED,
     NUMBERS,
@@ -18,7 +18,6 @@ from torra.evidence.companion_readings import (
     CompanionBars,
     change,
     correlation,
-    pearson,
     percentile,
     read,
 )
@@ -48,92 +47,50 @@ def at(times: np.ndarray, number: int, step: timedelta = STEP) -> datetime:
     return EPOCH + int(times[number]) * MICRO + step
 
 
-def test_a_change_is_in_percent_of_the_close_so_many_bars_before() -> None:
-    closes = np.array([80.0, *[90.0] * 14, 95.0, 99.0, 101.0, 102.0, 100.0, 110.0])
-    assert change(closes, 1) == pytest.approx(10.0, abs=1e-12)
-    assert change(closes, 5) == pytest.approx(100.0 * (110.0 / 95.0 - 1.0), abs=1e-12)
-    assert change(closes, 20) == pytest.approx(37.5, abs=1e-12)
-    assert change(closes[1:], 20) is None and change(closes[:1], 1) is None
+def by_pandas(times: np.ndarray, closes: np.ndarray, own: np.ndarray) -> list[float | None]:
+    """Return the five numbers of a companion, of hours some of which are its own alone."""
+    newest = pd.Series(closes[-READ_BARS:])
+    changes = [100.0 * newest.pct_change(bars).iloc[-1] for bars in CHANGES]
+    rank = 100.0 * (newest.rank().iloc[-1] - 0.5) / len(newest)
+    hours = pd.Series(closes, times).tail(READ_BARS).reindex(opened(len(own)))
+    moves = pd.DataFrame({"own": np.log(own), "other": np.log(hours.to_numpy())}).diff().dropna()
+    last = moves.tail(CORRELATED)
+    return [*changes, rank, last["own"].corr(last["other"])]
 
 
-def test_a_rank_counts_equal_closes_half_and_needs_a_hundred() -> None:
-    closes = np.concatenate([np.full(40, 1.0), np.full(30, 3.0), np.full(29, 2.0), [2.0]])
-    assert percentile(closes) == pytest.approx(100.0 * (40 + 30 / 2) / 100, abs=1e-12)
-    assert percentile(closes[1:]) is None and len(closes) == LEAST_RANKED
-    rising = np.arange(1.0, 251.0)
-    assert percentile(rising) == pytest.approx(100.0 * 249.5 / 250, abs=1e-12)
-
-
-def test_a_correlation_is_that_of_the_last_sixty_common_returns() -> None:
-    times = opened(200)
-    own, other = walk(200, 1), walk(200, 2)
-    mixed = own * other**0.5
-    expected = np.corrcoef(np.diff(np.log(mixed))[-60:], np.diff(np.log(own))[-60:])[0, 1]
-    found = correlation(times, mixed, times, own, STEP)
-    assert found == pytest.approx(float(expected), abs=1e-12) and abs(float(expected)) > 0.5
-    assert correlation(times, 1.0 / own, times, own, STEP) == pytest.approx(-1.0, abs=1e-12)
-    # What lies before the sixty has no say.
-    spoilt = mixed.copy()
-    spoilt[:139] = walk(139, 3)
-    assert correlation(times, spoilt, times, own, STEP) == found
-    spoilt[139] *= 1.01
-    assert correlation(times, spoilt, times, own, STEP) != found
-
-
-def test_only_bars_of_the_same_times_are_held_against_each_other() -> None:
-    times, own, other = opened(300), walk(300, 1), walk(300, 2)
-    here = np.flatnonzero(np.arange(300) % 24 < 9)  # a market of nine hours a day
-    pairs = [(n - 1, n) for n in here if n - 1 in here][-60:]
-    one = [math.log(other[n] / other[m]) for m, n in pairs]
-    two = [math.log(own[n] / own[m]) for m, n in pairs]
-    expected = float(np.corrcoef(one, two)[0, 1])
-    found = correlation(times[here], other[here], times, own, STEP)
-    assert found == pytest.approx(expected, abs=1e-12)
-    # A return over the night is none of one bar, on neither side.
-    assert correlation(times, own, times[here], other[here], STEP) == pytest.approx(
-        expected, abs=1e-12
-    )
-
-
-def test_a_correlation_needs_sixty_pairs_and_two_that_move() -> None:
-    times, own, other = opened(61), walk(61, 1), walk(61, 2)
-    assert correlation(times, other, times, own, STEP) is not None
-    assert correlation(times[1:], other[1:], times, own, STEP) is None
-    assert correlation(times, np.full(61, 0.1), times, own, STEP) is None
-    assert correlation(times, other, times, np.full(61, 1.0 / 3.0), STEP) is None
-    assert correlation(times + 1, other, times, own, STEP) is None, "no time is common"
-    assert CORRELATED == 60
-
-
-@pytest.mark.parametrize("seed", range(20))
-def test_pearson_is_that_of_numpy_and_stays_within_one(seed: int) -> None:
-    chance = np.random.default_rng(seed)
-    one = chance.normal(0.0, 10.0 ** chance.integers(-8, 4), 60)
-    other = chance.uniform(-1.0, 1.0) * one + chance.normal(0.0, 1e-3, 60)
-    for row in (other, 3.0 * one, -0.1 * one):
-        found = pearson(one, row)
-        assert found == pytest.approx(float(np.corrcoef(one, row)[0, 1]), abs=1e-12)
-        assert found is not None and abs(found) <= 1.0
-
-
-def test_a_companion_whose_newest_bar_closes_now_has_all_five_numbers() -> None:
-    times, own, other = opened(300), walk(300, 1), walk(300, 2)
+@pytest.mark.parametrize("seed", range(12))
+def test_every_number_is_that_of_pandas(seed: int) -> None:
+    """Closes of few steps, so that some are equal; of all hours, of most, or of nine a day."""
+    times, own, chance = opened(300), walk(300, seed), np.random.default_rng(seed)
+    here = [np.arange(300) >= 0, chance.random(300) < 0.8, np.arange(300) % 24 < 12][seed % 3]
+    here[-2:] = True
+    other = np.round(own * walk(300, seed + 50) ** 0.5, seed % 2 + 1)
     as_of = at(times, 299)
-    found = read({"dxy": CompanionBars("USDX.f", times, other)}, "H1", as_of, view(times, own))
-    newest = other[-READ_BARS:]
-    assert found.numbers == {
-        "companion.dxy.change_1": change(newest, 1),
-        "companion.dxy.change_5": change(newest, 5),
-        "companion.dxy.change_20": change(newest, 20),
-        "companion.dxy.percentile": percentile(newest),
-        "companion.dxy.correlation": correlation(times, other, times, own, STEP),
-    }
-    assert None not in found.numbers.values()
+    bars = CompanionBars("USDX.f", times[here], other[here])
+    found = read({"dxy": bars}, "H1", as_of, view(times, own))
+    wanted = by_pandas(times[here], other[here], own)
+    assert list(found.numbers) == [f"companion.dxy.{name}" for name in NUMBERS]
+    assert list(found.numbers.values()) == [pytest.approx(value, abs=1e-9) for value in wanted]
     assert found.statuses == {"companion": "available"}
     seen = found.seen["companion.dxy"]
     assert (seen.value, seen.at, seen.known_at, seen.source, seen.stale) == (
         other[-1], as_of, as_of, "USDX.f", False,
     )  # fmt: skip
+
+
+def test_too_few_bars_and_what_does_not_move_have_no_number() -> None:
+    times, own, other = opened(61), walk(61, 1), walk(61, 2)
+    assert correlation(times, 1.0 / own, times, own, STEP) == pytest.approx(-1.0, abs=1e-12)
+    for others in (
+        (times[1:], other[1:], times, own),
+        (times, np.full(61, 0.1), times, own),
+        (times, other, times, np.full(61, 1.0 / 3.0)),
+        (times + 1, other, times, own),  # no time is common
+    ):
+        assert correlation(*others, STEP) is None
+    assert change(own[:20], 20) is None and change(own[:21], 20) is not None
+    assert percentile(np.ones(LEAST_RANKED - 1)) is None
+    assert percentile(np.ones(LEAST_RANKED)) == 50.0
 
 
 def test_what_is_late_or_stale_or_not_there_is_none_and_says_why() -> None:
@@ -156,14 +113,3 @@ def test_what_is_late_or_stale_or_not_there_is_none_and_says_why() -> None:
     none = {name: bars[name] for name in ("late", "missing")}
     assert read(none, "H1", as_of, market).statuses["companion"] == "late, missing"
     assert read({}, "H1", as_of, market) == OutsideView()
-
-
-@pytest.mark.parametrize("timeframe", ["M15", "H4"])
-def test_the_timeframe_says_when_a_bar_closes(timeframe: str) -> None:
-    step = duration(timeframe)
-    times = opened(150, step=step)
-    bars = CompanionBars("X", times, walk(150, 2))
-    market = view(times, walk(150, 1))
-    assert read({"x": bars}, timeframe, at(times, 149, step), market).statuses == {
-        "companion": "available"
-    }

@@ -11,15 +11,15 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from agents.features import FEATURES, sides
+from agents.features import FEATURES
 from technical_calculator import HISTORY, WARM_UP, score_frame
-from tests.evidence.test_feature_bundle import OPENED, bundle, last_bars, values
+from tests.evidence.test_feature_bundle import OPENED, bundle, last_bars, made_row, values
+from tests.evidence.test_look_ahead import with_spreads
 from tests.worlds.price_series import mirrored, row_of, sample, walk
 from torra.config import ROOT
 from torra.evidence import expert_bars, flow_readings
 from torra.evidence.geometry_readings import LEVEL_IDS
 from torra.evidence.outside_readings import OutsideView
-from torra.market import structure
 from torra.market.bar_view import BarArrays, BarView
 from torra.market.spreads import NO_SPREADS, seen
 
@@ -64,15 +64,9 @@ def of_experts(
     return {name: found[name] for name in found if name.startswith((*BLOCKS, "market.triage"))}
 
 
-def with_spreads(bars: pd.DataFrame, seed: int = 2) -> pd.DataFrame:
-    chance = np.random.default_rng(seed)
-    found = chance.integers(1, 30, len(bars)) / 100
-    return bars.assign(spread=np.where(chance.random(len(bars)) > 0.02, found, math.nan))
-
-
 @pytest.fixture(scope="module")
 def market() -> tuple[pd.DataFrame, pd.DataFrame]:
-    bars = with_spreads(sample("BTCUSD_M15").iloc[:2600])
+    bars = with_spreads(sample("BTCUSD_M15").iloc[:2600], 2)
     return bars, score_frame(bars)
 
 
@@ -92,16 +86,9 @@ def test_a_desk_without_experts_has_not_a_feature_more() -> None:
 def test_broad_bars_are_flagged_only_for_experts() -> None:
     bars = last_bars(300)
     bars.loc[bars.index[-1], ["open", "low", "high", "close"]] = (100.0, 99.0, 110.0, 109.0)
-    changes = {
-        "volume_ratio": 4.0,
-        "close": 109.0,
-        "swing_high": 105.0,
-        "swing_low": 90.0,
-        "gap_atr": 0.0,
-    }
-    row = {**row_of(score_frame(bars).iloc[-1]), **changes, "atr14": 4.0}
+    row = made_row(volume_ratio=4.0, close=109.0, swing_high=105.0, swing_low=90.0, atr14=4.0)
     triage = [
-        values(bundle(row, bars=bars, experts=experts))["market.triage"]
+        values(bundle(row | {"gap_atr": 0.0}, bars=bars, experts=experts))["market.triage"]
         for experts in (False, True)
     ]
     assert triage == ["range_spike volume_spike", "range_spike volume_spike breakout"]
@@ -200,15 +187,6 @@ def upside_down(told: Mapping[str, Any]) -> dict[str, Any]:
     return swapped
 
 
-def test_each_side_is_called_what_its_mirror_image_is_turned_round() -> None:
-    """A feature that leans up leans down in its place of the turned market."""
-    made = bundle(bars=last_bars(300), experts=True).features
-    for one, other in PAIRS:
-        told = [{**made, name: made[name].__class__(name, 1.0)} for name in (one, other)]
-        leans = [sides(name, about) for name, about in zip((one, other), told, strict=True)]
-        assert sorted(-side for side in leans[0]) == sorted(leans[1])
-
-
 def test_fewer_bars_than_a_warm_up_say_nothing() -> None:
     for bars in (last_bars(WARM_UP - 1), None, last_bars(WARM_UP)):
         told = values(bundle(bars=bars, experts=True))
@@ -216,31 +194,28 @@ def test_fewer_bars_than_a_warm_up_say_nothing() -> None:
         assert bool(known) == (bars is not None and len(bars) == WARM_UP)
 
 
-@pytest.mark.parametrize("case", ["flat", "no volume", "spikes", "unknown", "tiny"])
-def test_hostile_bars_raise_nothing(case: str) -> None:
-    bars = with_spreads(last_bars(600))
-    prices = ["open", "high", "low", "close"]
-    if case == "flat":
-        bars[prices] = 100.0
-    if case in ("flat", "no volume"):
-        bars["volume"] = 0.0
-    if case == "spikes":
-        bars.loc[bars.index[::7], "high"] = 1e12
-        bars.loc[bars.index[::11], "volume"] = 1e300
-    if case == "unknown":
-        bars["spread"] = math.nan
-    if case == "tiny":
-        bars[prices] = bars[prices] * 1e-300
+PRICES = ["open", "high", "low", "close"]
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        lambda bars: bars.assign(**dict.fromkeys(PRICES, 100.0), volume=0.0),
+        lambda bars: bars.assign(volume=0.0),
+        lambda bars: bars.assign(high=np.where(bars.index.minute == 15, 1e12, bars["high"])),
+        lambda bars: bars.assign(volume=np.where(bars.index.minute == 15, 1e300, bars["volume"])),
+        lambda bars: bars.assign(spread=math.nan),
+        lambda bars: bars.assign(**{name: bars[name] * 1e-300 for name in PRICES}),
+    ],
+    ids=["flat", "no volume", "spikes", "heavy", "unknown", "tiny"],
+)
+def test_hostile_bars_raise_nothing(changed: Callable[[pd.DataFrame], pd.DataFrame]) -> None:
+    bars = changed(with_spreads(last_bars(600), 2))
     found = of_experts(bars, len(bars) - 1, score_frame(bars))
     assert all(v is None or isinstance(v, str) or math.isfinite(v) for v in found.values())
     row: dict[str, float] = dict.fromkeys(row_of(score_frame(bars).iloc[-1]), math.nan)
-    told = values(bundle(row, bars=bars, experts=True, spreads=NO_SPREADS))
-    assert told["liquidity.vwap_atr"] is told["geometry.level.1"] is None
-
-
-def test_as_many_bars_are_read_as_swings_are_remembered() -> None:
-    assert expert_bars.WINDOW == 510
-    assert structure.SWING_MEMORY + structure.PIVOT_BARS < expert_bars.WINDOW <= HISTORY
+    unknown = values(bundle(row, bars=bars, experts=True, spreads=NO_SPREADS))
+    assert unknown["liquidity.vwap_atr"] is unknown["geometry.level.1"] is None
 
 
 def test_a_swing_is_remembered_for_500_bars() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -14,8 +15,9 @@ from tests.cases import cases
 from tests.worlds import company_reports as world
 from torra.evidence import fair_value
 from torra.evidence.company_figures import CompanyFigures
-from torra.evidence.fair_value import JUMP, MULTIPLES, Known, course, implied_growth
+from torra.evidence.fair_value import JUMP, Course, course, implied_growth
 from torra.evidence.fair_value import value as valued
+from torra.evidence.outside_readings import FIVE_YEARS
 
 DAY = timedelta(days=1)
 LAST = 30
@@ -41,20 +43,14 @@ FIRM = CompanyFigures(
 DAYS = tuple(date(2024, 1, 1) + number * DAY for number in range(700))
 
 
-def with_amounts(company: CompanyFigures = FIRM, **amounts: float | None) -> CompanyFigures:
+def with_amounts(company: CompanyFigures = FIRM, /, **amounts: float) -> CompanyFigures:
     return replace(company, amounts={**company.amounts, **amounts})
 
 
-def value(
-    known: Sequence[Known], closes: Sequence[tuple[date, float]], *currencies: str
-) -> dict[str, Any]:
+def value(known: Course, closes: Sequence[tuple[date, float]], *currencies: str) -> dict[str, Any]:
     """Return what the last close pays, seen on the day after it."""
     today = closes[-1][0] + DAY if closes else date(2025, 7, 1)
     return valued(known, closes, currencies or ("USD",), today)
-
-
-def known(company: CompanyFigures = FIRM) -> tuple[Known, ...]:
-    return (Known(world.midnight(date(2023, 12, 1)), replace(company, ends=date(2025, 3, 31))),)
 
 
 def priced(prices: Sequence[float], last: date = date(2025, 6, 30)) -> list[tuple[date, float]]:
@@ -68,9 +64,10 @@ def steady(*last: float) -> list[tuple[date, float]]:
     return priced([*(60.0 + 40.0 * number / 399 for number in range(400)), *last])
 
 
-def counted_before(company: CompanyFigures = FIRM) -> tuple[Known, ...]:
+def counted_before(company: CompanyFigures = FIRM) -> Course:
     """Return a company whose shares were counted on the last day: no jump lies between."""
-    return known(replace(company, counted=date(2025, 6, 30), valid=timedelta(days=2000)))
+    counted = replace(company, counted=date(2025, 6, 30), valid=timedelta(days=2000))
+    return {world.midnight(date(2023, 12, 1)): counted}
 
 
 def test_the_multiples_of_a_company_in_round_numbers() -> None:
@@ -106,55 +103,55 @@ def test_the_growth_that_a_price_bets_on_is_the_one_that_makes_it_worth_that() -
 
 
 @cases("name", ["net_income", "equity", "ebitda", "free_cash_flow"])
-@cases("amount", [None, 0.0, -5.0])
-def test_what_is_not_earned_has_no_multiple(name: str, amount: float | None) -> None:
-    told: dict[str, Any] = {name: amount}
-    found = value(counted_before(with_amounts(**told)), steady())
+@cases("amount", [math.nan, 0.0, -5.0])
+def test_what_is_not_earned_has_no_multiple(name: str, amount: float) -> None:
+    found = value(counted_before(with_amounts(**{name: amount})), steady())
     gone = {
         "net_income": "pe",
         "equity": "pb",
         "ebitda": "ev_ebitda",
         "free_cash_flow": "fcf_yield_pct",
     }[name]
-    for multiple in MULTIPLES:
+    for multiple in ("pe", "pb", "ev_ebitda", "fcf_yield_pct"):
         assert (found[multiple] is None) == (multiple == gone)
         assert (found[f"{multiple.removesuffix('_pct')}_rank"] is None) == (multiple == gone)
     assert (found["implied_growth_pct"] is None) == (name == "free_cash_flow")
 
 
-@pytest.mark.parametrize(
-    ("changes", "amounts", "currencies", "age", "there"),
-    [
-        ({}, {}, ("EUR", "USD"), 10, True),
-        ({}, {}, ("USD",), 11, False),
-        ({}, {"shares": None}, ("USD",), 1, False),
-        ({"currency": "EUR"}, {}, ("USD",), 1, False),
-        ({"currency": "EUR"}, {}, ("EUR",), 1, True),
-        # Shares in London are quoted in pence: their closes say nothing beside pounds.
-        ({"currency": "GBP"}, {}, ("GBP",), 1, False),
-        ({"abroad": True}, {}, ("USD",), 1, False),
-        ({"valid": timedelta(days=1)}, {}, ("USD",), 1, False),
-    ],
-)
-def test_what_cannot_be_priced_is_not(
-    changes: dict[str, Any], amounts: dict[str, Any], currencies: tuple[str, ...], age: int,
-    there: bool,
-) -> None:  # fmt: skip
-    closes = steady()
-    rows = [Known(row.since, replace(with_amounts(row.company, **amounts), **changes))
-            for row in counted_before()]  # fmt: skip
-    assert bool(valued(rows, closes, currencies, closes[-1][0] + age * DAY)) == there
-    assert valued((), closes, currencies, closes[-1][0]) == {}
-    assert valued(rows, [], currencies, closes[-1][0]) == {}
+UNPRICED = {
+    "an old close": (FIRM, "USD", 11),
+    "no count of shares": (with_amounts(shares=math.nan), "USD", 1),
+    "another currency": (replace(FIRM, currency="EUR"), "USD", 1),
+    # Shares in London are quoted in pence: their closes say nothing beside pounds.
+    "pence": (replace(FIRM, currency="GBP"), "GBP", 1),
+    "bundles of shares": (replace(FIRM, abroad=True), "USD", 1),
+}
 
 
-def recounted(ratio: float, closes: Sequence[tuple[date, float]], at: int) -> tuple[Known, ...]:
+@pytest.mark.parametrize("why", UNPRICED)
+def test_what_cannot_be_priced_is_not(why: str) -> None:
+    firm, currency, age = UNPRICED[why]
+    ((since, company),) = counted_before(firm).items()
+    counted = None if math.isnan(firm.amounts["shares"]) else company.counted
+    rows, closes = {since: replace(company, counted=counted)}, steady()
+    assert valued(rows, closes, (currency,), closes[-1][0] + age * DAY) == {}
+    old = {since: replace(company, valid=timedelta(days=1))}
+    assert value(old, closes) == value({}, closes) == value(rows, []) == {}
+    own = counted_before(replace(FIRM, currency="EUR"))
+    assert valued(own, closes, ("EUR", "USD"), closes[-1][0] + 10 * DAY)
+
+
+def recounted(ratio: float, closes: Sequence[tuple[date, float]], at: int) -> Course:
     """Return a company whose shares are counted anew, so many times as before, at a close."""
     valid = timedelta(days=2000)
     old = replace(FIRM, counted=date(2023, 1, 1), valid=valid)
     told = replace(with_amounts(shares=10.0 * ratio), counted=closes[at][0] - 2 * DAY, valid=valid)
-    begun = Known(world.midnight(date(2023, 1, 1)), old)
-    return begun, Known(world.midnight(closes[at][0]), told)
+    return {world.midnight(date(2023, 1, 1)): old, world.midnight(closes[at][0]): told}
+
+
+def first_of(known: Course) -> Course:
+    """Return a company as it looked before its shares were counted anew."""
+    return dict([*known.items()][:1])
 
 
 SPLITS = [20.0, 10.0, 3.0, 2.0, 1.5, 1.25, 0.5, 0.1]
@@ -166,7 +163,7 @@ def test_a_split_makes_no_company_cheap(ratio: float) -> None:
     for move in (1.0,) if ratio == 1.25 else (0.97, 1.0, 1.03):
         split = steady(*[100.0 / ratio * move] * 30)
         both = recounted(ratio, split, -8)
-        assert value(both[:1], split) == {}
+        assert value(first_of(both), split) == {}
         found = value(both, split)
         assert found["pe"] == pytest.approx(25.0 * move)
         # The days before the split count with the shares of then.
@@ -187,7 +184,7 @@ def test_prices_that_were_made_to_fit_a_split_rank_nothing_before_it(ratio: floa
 def test_a_crash_is_not_told_from_a_split_until_shares_are_counted() -> None:
     fallen = steady(*[70.0] * 30)
     same = recounted(1.0, fallen, -8)
-    assert value(same[:1], fallen) == {}
+    assert value(first_of(same), fallen) == {}
     found = value(same, fallen)
     assert found["pe"] == pytest.approx(17.5)
     # A third of its days were as cheap or cheaper.
@@ -199,8 +196,8 @@ def test_a_report_of_last_night_counts_for_the_last_close() -> None:
     better = replace(
         with_amounts(net_income=80.0), valid=timedelta(days=2000), counted=closes[-1][0]
     )
-    night = Known(world.midnight(closes[-1][0]) + timedelta(days=1, hours=3), better)
-    found = value((*counted_before(), night), closes)
+    night = world.midnight(closes[-1][0]) + timedelta(days=1, hours=3)
+    found = value({**counted_before(), night: better}, closes)
     assert found["pe"] == pytest.approx(12.5)
     # The days before were judged by what was known of them then, to the day.
     assert found["pe_rank"] == pytest.approx(100 * 0.5 / 400)
@@ -211,9 +208,9 @@ def test_a_day_counts_with_the_report_that_was_there_at_its_end() -> None:
     first = replace(FIRM, valid=timedelta(days=2000), counted=closes[-1][0])
     worse = with_amounts(first, net_income=1.0)
     for late, dear in ((timedelta(hours=23), 2), (timedelta(hours=25), 1)):
-        news = Known(world.midnight(closes[-3][0]) + late, worse)
-        again = Known(news.since + 2 * DAY - late + timedelta(hours=20), first)
-        found = value((Known(world.midnight(date(2023, 1, 1)), first), news, again), closes)
+        before, day = world.midnight(date(2023, 1, 1)), world.midnight(closes[-3][0])
+        again = day + 2 * DAY + timedelta(hours=20)
+        found = value({before: first, day + late: worse, again: first}, closes)
         # Of 400 days so many stand above the last one.
         below = found["pe_rank"]
         assert below == pytest.approx(100 * (400 - dear - 0.5) / 400)
@@ -250,9 +247,7 @@ def test_a_dearer_price_never_makes_a_stock_cheaper(
     ranked = 0
     for _ in range(count):
         names = ("net_income", "ebitda", "free_cash_flow", "equity", "debt", "cash")
-        drawn: dict[str, Any] = {
-            name: chance.choice((None, chance.gauss(40.0, 60.0))) for name in names
-        }
+        drawn = {name: chance.choice((math.nan, chance.gauss(40.0, 60.0))) for name in names}
         company = with_amounts(**drawn)
         price = 100.0 * chance.uniform(0.8, 1.2)
         dearer = price * (1.0 + 10.0 ** chance.uniform(-6.0, -1.0))
@@ -278,9 +273,10 @@ def test_each_day_is_judged_by_what_was_known_of_it_then() -> None:
     quarters = world.grown(2, LAST + 1)
     rows = world.reports(quarters)
     whole = course(tuple(row for row in rows if row.known_at <= world.known(LAST)))
-    assert [one.since for one in whole] == sorted({one.since for one in whole})
-    assert whole[-1].since == world.known(LAST)
-    assert whole[-1].since - whole[0].since <= fair_value.FIVE_YEARS + 260 * DAY
-    for one in whole:
-        known_then = tuple(row for row in rows if row.known_at <= one.since)
-        assert course(known_then)[-1] == one
+    first, *_, last = whole
+    assert [*whole] == sorted(whole) and last == world.known(LAST)
+    assert last - first <= FIVE_YEARS + 260 * DAY
+    for since, company in whole.items():
+        known_then = tuple(row for row in rows if row.known_at <= since)
+        # As texts: what is not known of both is the same.
+        assert repr(course(known_then)[since]) == repr(company)

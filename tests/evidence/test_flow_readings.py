@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
-from fractions import Fraction
+from typing import Any
 
 import pytest
 
 from agents.features import ids_of
-from tests.worlds import flows
 from torra.evidence.flow_readings import (
     DELTA,
     MEAN_BARS,
@@ -19,7 +18,7 @@ from torra.evidence.flow_readings import (
     missing,
     read,
 )
-from torra.evidence.outside_readings import OutsideView, SeriesValue
+from torra.evidence.outside_readings import SeriesValue
 
 QUARTER = timedelta(minutes=15)
 NOON = datetime(2026, 2, 11, 12, tzinfo=UTC)
@@ -32,39 +31,41 @@ WITH_BOOK = ROWS[LAST]._replace(
 )
 
 
-BOOK = dict.fromkeys(("book_levels", "book_imbalance", "slippage_atr", "book_events"))
+BOOK = {"book_levels", "book_imbalance", "slippage_atr", "book_events"}
 WHOLE = {
     "ticks": 119.0, "ticks_ratio": 119 / 109.5, "up_share": 0.75, "spread_mean_atr": 0.125,
     "spread_widest_atr": 0.25, "book_levels": 10.0, "book_imbalance": 0.5, "slippage_atr": 0.05,
     "book_events": 7.0,
 }  # fmt: skip
-IN_ATR = dict.fromkeys(("spread_mean_atr", "spread_widest_atr", "slippage_atr"))
+IN_ATR = ("spread_mean_atr", "spread_widest_atr", "slippage_atr")
 
 
 @pytest.mark.parametrize(
-    ("row", "atr", "changes"),
+    ("changes", "atr", "unknown"),
     [
-        (WITH_BOOK, 2.0, {}),
-        (WITH_BOOK._replace(slippage=None), 2.0, {"slippage_atr": None}),
-        (WITH_BOOK._replace(events=None), 2.0, {"book_events": None}),
-        (WITH_BOOK._replace(up=0, down=0), 2.0, {"up_share": None}),
-        (WITH_BOOK._replace(spread_mean=None), 2.0, {"spread_mean_atr": None}),
-        (WITH_BOOK, 0.0, IN_ATR),
-        (WITH_BOOK, math.nan, IN_ATR),
-        (WITH_BOOK, 1e-320, {"spread_mean_atr": None, "spread_widest_atr": None,
-                             "slippage_atr": None}),
+        ({}, 2.0, ()),
+        ({"slippage": None}, 2.0, ("slippage_atr",)),
+        ({"events": None}, 2.0, ("book_events",)),
+        ({"up": 0, "down": 0}, 2.0, ("up_share",)),
+        ({"spread_mean": None}, 2.0, ("spread_mean_atr",)),
+        *(({}, atr, IN_ATR) for atr in (0.0, math.nan, 1e-320)),
     ],
-)  # fmt: skip
-def test_every_number_by_hand(row: FlowRow, atr: float, changes: dict[str, None]) -> None:
-    found = read(FlowThen({**ROWS, LAST: row}), TIMES, CLOSE, atr).numbers
-    wanted = {f"flow.{name}": value for name, value in {**WHOLE, **changes}.items()}
-    assert found == pytest.approx(wanted, abs=1e-12) and list(found) == ids_of("flow")
+)
+def test_every_number_by_hand(changes: dict[str, Any], atr: float, unknown: Sequence[str]) -> None:
+    row = WITH_BOOK._replace(**changes)
+    # A row that the store has counts, whatever became of the file.
+    found = read(FlowThen({**ROWS, LAST: row}, "no_file"), TIMES, CLOSE, atr)
+    wanted = {f"flow.{name}": value for name, value in {**WHOLE, **dict.fromkeys(unknown)}.items()}
+    assert found.numbers == pytest.approx(wanted, abs=1e-12)
+    assert list(found.numbers) == ids_of("flow")
+    assert found.statuses == {"flow": "available"}
+    assert found.seen == {"flow": SeriesValue(119.0, LAST, CLOSE, "")}
 
 
 def test_without_a_book_its_numbers_are_none_and_never_0() -> None:
     found = read(FlowThen(ROWS), TIMES, CLOSE, 2.0).numbers
     unknown = {name.partition(".")[2] for name, value in found.items() if value is None}
-    assert unknown == {*BOOK}
+    assert unknown == BOOK
     hole = {time: row for time, row in ROWS.items() if time != TIMES[7]}
     ratio = read(FlowThen(hole), TIMES, CLOSE, 2.0).numbers
     assert (ratio["flow.ticks_ratio"], ratio["flow.ticks"]) == (None, 119.0)
@@ -95,45 +96,9 @@ def test_without_the_row_of_the_deciding_bar_everything_is_none_and_says_why(sta
     assert found.statuses == {"flow": status} and found.seen == {}
 
 
-def test_a_row_that_the_store_has_counts_whatever_became_of_the_file() -> None:
-    found = read(FlowThen(ROWS, "no_file"), TIMES, CLOSE, 2.0)
-    assert found.statuses == {"flow": "available"}
-    assert found.seen == {"flow": SeriesValue(119.0, LAST, CLOSE, "")}
-
-
 def test_why_a_row_is_missing() -> None:
     early = {time: row for time, row in ROWS.items() if time < LAST}
     later = {**early, LAST + QUARTER: ROWS[LAST]}
     old = {time: row for time, row in ROWS.items() if time < TIMES[-5]}
     found = [missing(rows, TIMES) for rows in (early, later, old, {})]
     assert found == ["not_yet", "left_out", "stale", "stale"]
-
-
-def test_views_of_several_sources_become_one() -> None:
-    vix = SeriesValue(20.0, CLOSE, CLOSE, "fred")
-    other = OutsideView({"macro.vix": 20.0}, {"macro": "available"}, {"VIXCLS": vix})
-    flow = read(FlowThen(ROWS), TIMES, CLOSE, 2.0)
-    both = other.with_view(flow)
-    for part in ("numbers", "statuses", "seen"):
-        assert getattr(both, part) == {**getattr(other, part), **getattr(flow, part)}
-
-
-def test_a_recount_of_many_bars(scaled: Callable[..., int]) -> None:
-    first = datetime(2021, 11, 1, tzinfo=UTC)
-    for number in range(scaled(1000)):
-        times = [first + (number + back) * QUARTER for back in range(MEAN_BARS)]
-        held = {row.bar_time: row for row in flows.rows(times, "M15")}
-        found = read(FlowThen(held), times, times[-1] + QUARTER, 3.0).numbers
-        row = held.get(times[-1])
-        if row is None:
-            assert set(found.values()) == {None}
-            continue
-        moves = row.up + row.down
-        assert found["flow.up_share"] == (row.up / moves if moves else None)
-        assert (found["flow.book_levels"] is None) == (row.levels is None)
-        whole = len(held) == MEAN_BARS
-        ratio = Fraction(row.ticks * MEAN_BARS, sum(one.ticks for one in held.values()))
-        assert found["flow.ticks_ratio"] == (pytest.approx(float(ratio)) if whole else None)
-
-
-# --- nothing later --------------------------------------------------------------------------------

@@ -9,11 +9,12 @@ before it must be the same, bit for bit. Leaks that are planted here must be fou
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -22,20 +23,20 @@ import pytest
 
 import news_collector
 from agent_framework import deliberate
-from agents.contracts import EVENT_CLASSES, DebateContext
+from agents.contracts import EVENT_CLASSES
 from agents.debate.deliberation import Deliberation
 from agents.features import ids_of
 from ath_calculator import Records
 from instance_database import Database
 from news_collector import Collector
 from technical_calculator import WARM_UP
-from tests.doubles.scripted import settings
+from tests.doubles.scripted import context, settings
+from tests.evidence.test_feature_bundle import MEMORY, bundle
 from tests.scores.test_causality import early_swings
 from tests.worlds.desks import open_database
 from tests.worlds.price_series import sample, walk
 from torra.clock import iso
 from torra.config import NewsSettings
-from torra.evidence import feature_bundle
 from torra.evidence.feature_bundle import Bundle
 from torra.evidence.news_digest import NewsItem, NewsStatus, NewsSubject, view
 from torra.evidence.scheduled_events import ScheduledEvent, around
@@ -49,18 +50,6 @@ QUARTER = timedelta(minutes=15)
 SUBJECT = NewsSubject("ACME", asset="stock", ticker="ACME", currencies=("USD",), terms=("acme",))
 SETTINGS = NewsSettings(max_age_hours=24.0, half_life_hours=6.0, max_items=5)
 FULL = settings(mode="full", include_news=True)
-MEMORY: Mapping[str, Any] = {
-    "current_markov_state": "BULLISH",
-    "state_duration": 3,
-    "next_probabilities": {"BULLISH": 0.5, "BEARISH": 0.2},
-    "sentiment_trend": [0.1, 0.2],
-    "trend_direction": "rising",
-    "position": "FLAT",
-    "session": "LONDON",
-    "day_of_week": "Monday",
-    "losing_streak": 0,
-    "open_elsewhere": 0,
-}
 WORDS = (
     *("profit", "rises", "falls", "outlook", "cut", "record", "lawsuit", "supply", "deal", "bank"),
     *("shares", "growth", "warning", "upgrade", "tariff", "mine", "strike", "quarter", "forecast"),
@@ -68,22 +57,16 @@ WORDS = (
 ITEMS_A_BAR = 0.35
 """Headlines for a bar: some thirty are younger than a day."""
 
-RESULTS = ("features", "scores", "regime", "spoken", "prompts")
+Texts = dict[str, str]
+"""Everything that a tick came to, by part, as text that is equal only bit for bit."""
 
 
-class Silent:
-    """A vendor that is never asked."""
-
-    spacing = 1.0
-
-    def topics(self, subject: NewsSubject) -> tuple[str, ...]:
-        return (f"company.{subject.ticker}",)
-
-    def every(self, topic: str) -> float:
-        return 60.0
-
-    def fetch(self, *_: Any) -> Any:
-        raise AssertionError
+SILENT: Any = SimpleNamespace(
+    spacing=1.0,
+    topics=lambda subject: (f"company.{subject.ticker}",),
+    every=lambda _: 60.0,
+)
+"""A vendor that is never asked."""
 
 
 @dataclass(frozen=True)
@@ -174,23 +157,12 @@ one_world = pytest.mark.parametrize("world", ["BTCUSD_M15"], indirect=True)
 # --- what a tick says -----------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class Said:
-    """Everything that a tick found and said, as text that is equal only bit for bit."""
-
-    features: str
-    scores: str
-    regime: str
-    spoken: str
-    prompts: str
-
-
-def ask(world: World, window: HistoryWindow, at: int) -> Said:
+def ask(world: World, window: HistoryWindow, at: int) -> Texts:
     """Return what the full desk says at the close of bar `at`."""
     as_of = world.closes(at)
     bars = window.bars("M15", as_of)
     collector = Collector(
-        {"finnhub": Silent()},
+        {"finnhub": SILENT},
         {},
         world.database,
         now=lambda: as_of,
@@ -202,52 +174,47 @@ def ask(world: World, window: HistoryWindow, at: int) -> Said:
     calendar = [
         ScheduledEvent(world.closes(0) + n * 90 * QUARTER, "USD", "high", "x") for n in range(8)
     ]
-    bundle = feature_bundle.build(
+    evidence = bundle(
+        window.l1_row("M15", as_of, bars),
         symbol=SUBJECT.symbol,
-        timeframe="M15",
         bar_time=as_of - QUARTER,
         as_of=as_of,
-        row=window.l1_row("M15", as_of, bars),
         spread=0.0,
-        bars_held=len(bars),
-        bar_age=0.0,
-        memory=MEMORY,
         digits=2,
         bars=bars,
         news=news,
         events=around(calendar, SUBJECT.currencies, as_of),
         spreads=window.spreads(bars),
     )
-    return said(bundle, debate(bundle, as_of), window.records("M15", as_of))
+    return texts(evidence, debate(evidence, as_of), window.records("M15", as_of))
 
 
-def debate(bundle: Bundle, as_of: datetime) -> Deliberation:
-    context = DebateContext(
-        symbol=bundle.symbol,
-        timeframe=bundle.timeframe,
+def debate(evidence: Bundle, as_of: datetime) -> Deliberation:
+    about = context(
+        symbol=evidence.symbol,
+        timeframe=evidence.timeframe,
         bar_time=iso(as_of - QUARTER),
         as_of=iso(as_of),
-        scores=bundle.scores,
-        notes=bundle.notes,
-        features=bundle.features,
+        scores=evidence.scores,
+        notes=evidence.notes,
         memory=MEMORY,
-        nonce="5eedfeed5eedfeed",
         asset="stock",
     )
-    return deliberate(context, FULL, RulesProvider().submit, monotonic=lambda: 0.0, deadline=60.0)
+    about = replace(about, features=evidence.features)
+    return deliberate(about, FULL, RulesProvider().submit, monotonic=lambda: 0.0, deadline=60.0)
 
 
-def said(bundle: Bundle, spoken: Deliberation, records: Records) -> Said:
+def texts(evidence: Bundle, spoken: Deliberation, records: Records) -> Texts:
     assert not spoken.failures
     assert len(spoken.reports) == 8
     calls = [(c.role_id, c.round, c.attempt, c.system, c.user, c.reply) for c in spoken.calls]
-    return Said(
-        features=repr(bundle.features),
-        scores=repr((bundle.scores, bundle.notes, records)),
-        regime=repr(bundle.regime),
-        spoken=repr(replace(spoken, calls=(), stages=())),
-        prompts=repr(calls),
-    )
+    return {
+        "features": repr(dict(evidence.features)),
+        "scores": repr((evidence.scores, evidence.notes, records)),
+        "regime": repr(evidence.regime),
+        "spoken": repr(replace(spoken, calls=(), stages=())),
+        "prompts": repr(calls),
+    }
 
 
 # --- cases ----------------------------------------------------------------------------------------
@@ -307,9 +274,9 @@ def violations(world: World, cases: int, seed: int) -> Iterator[tuple[int, int, 
             changed = HistoryWindow({"M15": other.bars})
             now = {at: ask(other, changed, at) for at in asked}
         for at in asked:
-            for name in RESULTS:
-                if getattr(now[at], name) != getattr(before[at], name):
-                    yield cut, at, name
+            yield from (
+                (cut, at, name) for name, text in before[at].items() if now[at][name] != text
+            )
 
 
 @pytest.mark.journey
@@ -321,14 +288,14 @@ def test_whatever_comes_later_changes_nothing(world: World, scaled: Callable[...
 def test_the_cases_see_news_fundamentals_and_all_eight_agents(world: World) -> None:
     """Else nothing could leak."""
     window = HistoryWindow({"M15": world.bars})
-    told = [ask(world, window, at) for at in (300, 450, 600)]
-    assert len({one.features for one in told}) == 3
-    for one in told:
-        assert "id='news.item.5', value='Acme" in one.features
-        assert "id='fundamentals.available', value=1.0" in one.features
-        assert "id='sentiment.up_bars', value=0." in one.features
-        assert "id='spread.percentile', value=None" not in one.features
-        assert "abstained=True" not in one.spoken
+    ticks = [ask(world, window, at) for at in (300, 450, 600)]
+    assert len({tick["features"] for tick in ticks}) == 3
+    for tick in ticks:
+        assert "id='news.item.5', value='Acme" in tick["features"]
+        assert "id='fundamentals.available', value=1.0" in tick["features"]
+        assert "id='sentiment.up_bars', value=0." in tick["features"]
+        assert "id='spread.percentile', value=None" not in tick["features"]
+        assert "abstained=True" not in tick["spoken"]
 
 
 @one_world
@@ -340,39 +307,23 @@ def test_the_noise_is_seen_after_the_cut(world: World) -> None:
     with another_future(world, 400, chance) as other:
         frame = other.bars.reindex(world.bars.index).fillna(world.bars * 1.5)
         now = ask(replace(other, bars=frame), HistoryWindow({"M15": frame}), 420)
-    assert all(
-        getattr(now, name) != getattr(was, name) for name in ("features", "scores", "spoken")
-    )
+    assert all(now[name] != was[name] for name in ("features", "scores", "spoken"))
     assert ask(world, window, 420) == was
 
 
 # --- planted leaks --------------------------------------------------------------------------------
 
 
-def found(world: World, *what: str) -> bool:
-    """Tell whether some case finds that these changed; at most so many are tried."""
-    missing = set(what)
-    for *_, name in violations(world, 60, 11):
-        missing.discard(name)
-        if not missing:
-            return True
-    return False
-
-
-@pytest.mark.journey
-@one_world
-def test_a_swing_known_too_early_is_found(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(market_structure, "swings", early_swings)
-    assert found(world, "features")
-
-
 def unfiltered(self: NewsStore, *, since: datetime, as_of: datetime) -> list[NewsItem]:
     return stored_news(self, since=since, as_of=as_of + timedelta(days=365))
 
 
-stored_news = NewsStore.news
-stored_figures = NewsStore.fundamentals
-honest_view = view
+stored_news, stored_figures, store_news = (
+    NewsStore.news,
+    NewsStore.fundamentals,
+    NewsStore.store_news,
+)
+honest_view, l1_row = view, HistoryWindow.l1_row
 
 
 def by_published(items: Any, subject: NewsSubject, *, as_of: datetime, **more: Any) -> Any:
@@ -381,77 +332,79 @@ def by_published(items: Any, subject: NewsSubject, *, as_of: datetime, **more: A
     return honest_view(claimed, subject, as_of=as_of, **more)
 
 
+def keeps(items: Any, subject: NewsSubject, *, as_of: datetime, **more: Any) -> Any:
+    """A view that keeps later headlines."""
+    later = as_of + timedelta(days=2)
+    return honest_view(items, subject, as_of=later, **{**more, "max_age_hours": 96.0})
+
+
+def newest(self: NewsStore, ticker: str, *, as_of: datetime) -> dict[str, float]:
+    return stored_figures(self, ticker, as_of=as_of + timedelta(days=365))
+
+
+def overwrite(self: Database, items: Any) -> int:
+    """A store that overwrites what it has would change the past."""
+    some = list(items)
+    with self.transaction():
+        for item in some:
+            self.connection().conn.execute(
+                "UPDATE news SET headline = ?, score = ? WHERE id = ?",
+                [item.headline, item.score, item.id],
+            )
+        return store_news(self, some)
+
+
+def next_row(self: HistoryWindow, timeframe: str, as_of: datetime, bars: Any) -> Any:
+    here = l1_row(self, timeframe, as_of, bars)
+    try:
+        return {**here, "adx14": l1_row(self, timeframe, as_of + QUARTER, bars)["adx14"]}
+    except Exception:  # noqa: BLE001 - the last bar has no next one
+        return here
+
+
 @one_world
-def test_a_view_by_published_time_is_found(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(NewsStore, "news", unfiltered)
-    assert list(violations(world, 2, 12)) == []  # the view filters too
-    monkeypatch.setattr(news_collector, "view", by_published)
-    assert found(world, "features", "spoken", "prompts")
+@pytest.mark.parametrize(
+    ("leaks", "changed"),
+    [
+        pytest.param(
+            [(market_structure, "swings", early_swings)], {"features"}, marks=pytest.mark.journey
+        ),
+        (
+            [(NewsStore, "news", unfiltered), (news_collector, "view", by_published)],
+            {"features", "spoken", "prompts"},
+        ),
+        ([(NewsStore, "fundamentals", newest)], {"features", "prompts"}),
+        ([(NewsStore, "store_news", overwrite)], {"features"}),
+        (
+            [(BarView, "spreads", property(lambda view: view._shelf.spreads))],
+            {"features", "prompts"},
+        ),
+        ([(HistoryWindow, "l1_row", next_row)], {"regime"}),
+    ],
+    ids=["swings", "published", "figures", "overwrites", "spreads", "regime"],
+)
+def test_a_leak_is_found(
+    world: World,
+    leaks: list[tuple[Any, str, Any]],
+    changed: set[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for place, name, leak in leaks:
+        monkeypatch.setattr(place, name, leak)
+    missing = set(changed)
+    for *_, name in violations(world, 60, 11):
+        missing.discard(name)
+        if not missing:
+            return
+    raise AssertionError(missing)
 
 
 @one_world
 def test_a_view_that_keeps_later_headlines_is_refused(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def keeps(items: Any, subject: NewsSubject, *, as_of: datetime, **more: Any) -> Any:
-        later = as_of + timedelta(days=2)
-        return honest_view(items, subject, as_of=later, **{**more, "max_age_hours": 96.0})
-
     monkeypatch.setattr(NewsStore, "news", unfiltered)
+    assert list(violations(world, 2, 12)) == []  # the view filters too
     monkeypatch.setattr(news_collector, "view", keeps)
     with pytest.raises(ValueError, match="was first seen at"):
         list(violations(world, 1, 13))
-
-
-@one_world
-def test_later_fundamentals_are_found(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    def newest(self: NewsStore, ticker: str, *, as_of: datetime) -> dict[str, float]:
-        return stored_figures(self, ticker, as_of=as_of + timedelta(days=365))
-
-    monkeypatch.setattr(NewsStore, "fundamentals", newest)
-    assert found(world, "features", "prompts")
-
-
-@one_world
-def test_an_item_that_is_told_anew_is_found(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A store that overwrites what it has would change the past."""
-
-    def overwrite(self: Database, items: Any) -> int:
-        some = list(items)
-        with self.transaction():
-            for item in some:
-                self.connection().conn.execute(
-                    "UPDATE news SET headline = ?, score = ? WHERE id = ?",
-                    [item.headline, item.score, item.id],
-                )
-            return stored(self, some)
-
-    stored = NewsStore.store_news
-    monkeypatch.setattr(NewsStore, "store_news", overwrite)
-    assert found(world, "features")
-
-
-@one_world
-def test_spreads_ranked_in_the_whole_history_are_found(
-    world: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def whole(view: BarView) -> Any:
-        return view._shelf.spreads
-
-    monkeypatch.setattr(BarView, "spreads", property(whole))
-    assert found(world, "features", "prompts")
-
-
-@one_world
-def test_a_regime_of_the_next_bar_is_found(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    row = HistoryWindow.l1_row
-
-    def next_row(self: HistoryWindow, timeframe: str, as_of: datetime, bars: Any) -> Any:
-        here = row(self, timeframe, as_of, bars)
-        try:
-            return {**here, "adx14": row(self, timeframe, as_of + QUARTER, bars)["adx14"]}
-        except Exception:  # noqa: BLE001 - the last bar has no next one
-            return here
-
-    monkeypatch.setattr(HistoryWindow, "l1_row", next_row)
-    assert found(world, "regime")

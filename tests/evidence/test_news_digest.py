@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import math
 import random
+import re
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from agents.contracts import EVENT_CLASSES
@@ -32,6 +34,7 @@ from torra.evidence.news_digest import (
 
 NOON = datetime(2026, 2, 13, 12, tzinfo=UTC)
 GOLD = NewsSubject("XAUUSD", "gold", currencies=("USD",))
+EURUSD = NewsSubject("EURUSD", "fx", currencies=("EUR", "USD"))
 APPLE = NewsSubject("AAPL", "stock", ticker="AAPL")
 
 
@@ -59,23 +62,11 @@ def headlines(found: NewsView) -> list[str]:
     [
         (GOLD, "GOLD steady before data", "Golden years of a goldfish"),
         (GOLD, "Safe-haven demand grows", "A safe house for havens"),
-        (GOLD, "Fed speakers ahead", "Federer wins again"),
-        (
-            NewsSubject("EURUSD", "fx", currencies=("EUR", "USD")),
-            "EUR/USD at parity",
-            "Europe votes",
-        ),
-        (
-            NewsSubject("EURUSD", "fx", currencies=("EUR", "USD")),
-            "ECB holds",
-            "Bank of Japan holds",
-        ),
-        (NewsSubject("USDJPY", "fx", currencies=("USD", "JPY")), "Yen weakens", "Sterling weakens"),
+        (EURUSD, "EUR/USD at parity", "Europe votes"),
+        (EURUSD, "ECB holds", "Bank of Japan holds"),
         (NewsSubject("BTCUSD", "crypto"), "Bitcoin halves", "A bit of coin"),
-        (NewsSubject("ETHUSD", "crypto"), "Ether jumps", "Together at last"),
         (NewsSubject("US500", "index"), "S&P 500 closes", "A sp 500 thing"),
         (NewsSubject("WTI", "oil"), "OPEC+ meets", "Turmoil at the spa"),
-        (APPLE, "nothing at all", "AAPL in the headline alone"),
         (NewsSubject("X", terms=("rate  cut",)), "A rate-cut is near", "crates cut down"),
         (NewsSubject("X", terms=("a.b",)), "an A.B case", "an aXb case"),
     ],
@@ -83,24 +74,23 @@ def headlines(found: NewsView) -> list[str]:
 def test_a_headline_concerns_a_symbol_by_its_words(
     subject: NewsSubject, about: str, not_about: str
 ) -> None:
-    tagged = item(about, tickers=("AAPL",) if subject is APPLE else ())
-    assert concerns(tagged, subject)
-    assert concerns(item("Something", summary=about), subject) or subject is APPLE
+    assert concerns(item(about), subject)
+    assert concerns(item("Something", summary=about), subject)
     assert not concerns(item(not_about), subject)
 
 
 def test_a_company_is_known_by_its_ticker_or_by_having_been_asked_about() -> None:
     assert concerns(item("x", topic="finnhub:company.AAPL"), APPLE)
-    assert not concerns(item("x", topic="finnhub:company.AAPLE"), APPLE)
     assert concerns(item("x", tickers=("aapl",)), APPLE)
     assert concerns(item("x", tickers=("CRYPTO:BTC",)), NewsSubject("BTCUSD", "crypto"))
-    assert not concerns(item("x", tickers=("MSFT",)), APPLE)
+    for other in (
+        item("AAPL in the headline alone", tickers=("MSFT",)),
+        item("x", topic="finnhub:company.AAPLE"),
+    ):
+        assert not concerns(other, APPLE)
     assert not concerns(item("x", topic="finnhub:company."), NewsSubject("S", "stock"))
-
-
-def test_terms_of_a_profile_take_the_place_of_ours() -> None:
-    own = replace(GOLD, terms=("palladium",))
-    assert concerns(item("Palladium up"), own) and not concerns(item("Gold up"), own)
+    # Terms of a profile take the place of ours.
+    assert not concerns(item("Gold up"), replace(GOLD, terms=("palladium",)))
 
 
 def test_what_is_seen_later_or_too_old_does_not_count() -> None:
@@ -128,38 +118,6 @@ def test_of_many_headlines_those_published_last_count() -> None:
     assert max(one.age_hours for one in found.items) < COUNTED / 100
     kept = counting(rows, GOLD, as_of=NOON, max_age_hours=24)
     assert sorted(kept, key=lambda one: one.id) == sorted(rows[:COUNTED], key=lambda one: one.id)
-
-
-def test_what_is_said_twice_counts_once_and_the_first_sight_stays() -> None:
-    said = "Gold climbs to a record as the dollar slips before the central bank meets"
-    rows = [
-        item(said, 1),
-        item(said.upper() + "!", 2),
-        item(said + " - Somebody", 3),
-        item("Gold falls on other things", 4),
-    ]
-    found = seen(rows)
-    assert found.unique == 2
-    assert said + " - Somebody" in headlines(found)
-
-
-@given(st.integers(0, 10_000))
-@settings(max_examples=60)
-def test_the_order_of_the_items_does_not_matter(seed: int) -> None:
-    chance = random.Random(seed)
-    words = ["gold", "dollar", "rises", "falls", "fed", "again", "late", "big", "1", "2"]
-    rows = [
-        item(
-            " ".join(chance.choices(words, k=chance.randint(1, 7))),
-            chance.choice((0.0, 1.0, 1.0, 2.0, 25.0)),
-            id=f"{number:04d}",
-            score=chance.uniform(-1, 1),
-        )
-        for number in range(chance.randint(0, 30))
-    ]
-    mixed = rows[:]
-    chance.shuffle(mixed)
-    assert seen(mixed) == seen(rows)
 
 
 @given(
@@ -195,7 +153,7 @@ def plainly_unique(rows: list[NewsItem]) -> list[NewsItem]:
     """The rule as it reads: compare with everything that was kept before."""
     kept: list[tuple[NewsItem, set[str]]] = []
     for row in sorted(rows, key=lambda one: (one.first_seen, one.published, one.id)):
-        mine = set(row.headline.split())
+        mine = {*re.findall(r"\w+", row.headline.casefold())}
         if not any(
             len(mine & other) / len(mine | other) >= 0.8 and not {"1", "2"} & (mine ^ other)
             for _, other in kept
@@ -205,6 +163,7 @@ def plainly_unique(rows: list[NewsItem]) -> list[NewsItem]:
 
 
 def test_unique_agrees_with_the_definition(scaled: Scale) -> None:
+    """Whatever is written in capitals or with other marks, and whatever one word is changed."""
     chance = random.Random(7)
     words = ["gold", "dollar", "rises", "falls", "fed", "after", "data", "today", "1", "2"]
     for _ in range(scaled(2000, 60)):
@@ -214,11 +173,17 @@ def test_unique_agrees_with_the_definition(scaled: Scale) -> None:
             for _ in range(40)
         ]
         variants = [
-            item(" ".join([*row.headline.split()[1:], chance.choice(some)]), chance.randint(0, 9))
-            for row in rows
+            item(headline, chance.randint(0, 9))
+            for words_of in (row.headline.split() for row in rows)
+            for headline in (
+                " ".join([*words_of[1:], chance.choice(some)]),
+                f"{' - '.join(words_of).upper()}!",
+            )
         ]
         found = {row.id: row for row in rows + variants}
         assert unique(found.values()) == plainly_unique(list(found.values()))
+        # Whatever the order in which they are handed in.
+        assert seen([*found.values()]) == seen([*found.values()][::-1])
 
 
 def test_few_headlines_are_compared(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -227,43 +192,20 @@ def test_few_headlines_are_compared(monkeypatch: pytest.MonkeyPatch) -> None:
     letters = str.maketrans("0123456789", "abcdefghij")
     words = [f"w{n}".translate(letters) for n in range(3000)]
     often = [1 / (n + 1) for n in range(len(words))]
-    rows = [item("Gold " + " ".join(chance.choices(words, often, k=9)), n / 100, id=f"{n:04d}")
-            for n in range(2000)]  # fmt: skip
-    compared = [0]
-
-    def counted(words: frozenset[str], others: frozenset[str]) -> bool:
-        compared[0] += 1
-        return near(words, others)
-
-    near = news_digest._near
-    monkeypatch.setattr(news_digest, "_near", counted)
+    near = Mock(side_effect=news_digest._near)
+    monkeypatch.setattr(news_digest, "_near", near)
+    rows = [item(" ".join(chance.choices(words, often, k=9)), n, id=str(n)) for n in range(2000)]
     assert len(unique(rows)) > 1900
-    assert compared[0] < 20 * len(rows), "every pair would be 1000 a headline"
-    compared[0] = 0
+    assert near.call_count < 20 * len(rows), "every pair would be 1000 a headline"
+    near.reset_mock()
     assert len(unique([item("Gold is up again", n, id=str(n)) for n in range(500)])) == 1
-    assert compared[0] < 1000
-
-
-@pytest.mark.journey
-@cases(
-    ("text", "event"),
-    [
-        ("Company beats estimates in quarterly results", "earnings"),
-        ("Company raises guidance for the year", "guidance"),
-        ("Broker downgrades miner, cuts price target", "rating"),
-        ("SEC sues exchange over listing", "regulatory"),
-        ("Fed lifts interest rates; inflation cools", "macro"),
-        ("Missile attack near the border", "geopolitical"),
-        ("OPEC+ cuts output again", "supply"),
-        ("Prefederal sectarian warden", "other"),
-        ("", "other"),
-    ],
-)
-def test_the_class_of_an_event(text: str, event: str) -> None:
-    assert event_class(text) == event
+    assert near.call_count < 1000
 
 
 def test_the_classes_are_those_of_the_contract() -> None:
     assert {*TERMS["event"], "other"} == set(EVENT_CLASSES)
     for name, words in TERMS["event"].items():
         assert event_class(words[0]) == name
+    # Most words win, and they are whole words.
+    assert event_class("Fed lifts interest rates after attack") == "macro"
+    assert event_class("Prefederal sectarian warden") == event_class("") == "other"

@@ -37,6 +37,17 @@ SUBJECTS = {
     "": NewsSubject("THING"),
 }
 
+BROAD = replace(SUBJECTS["crypto"], broad=True)
+"""Crypto as a firm and a swarm read it."""
+
+READS = {
+    "gold": "real_yield breakeven dollar",
+    "index": "yield_2y yield_10y slope vix earnings_yield",
+    "fx": "rate_gap slope",
+    "oil": "inventories dollar",
+    "broad": "yield_10y slope dollar nasdaq vix",
+}
+
 Then = Callable[[str], SeriesThen | None]
 
 
@@ -76,59 +87,61 @@ def numbers(subject: NewsSubject, then: Then, as_of: datetime = AS_OF) -> Mappin
 
 
 @pytest.mark.journey
-@cases("asset", SUBJECTS)
+@cases("asset", [*SUBJECTS, "broad"])
 def test_each_class_reads_its_own_and_no_other(asset: str) -> None:
-    subject = SUBJECTS[asset]
+    subject = SUBJECTS.get(asset, BROAD)
     found = numbers(subject, whole(subject))
     assert {*found} <= {*FEATURES}
     levels = {name.removeprefix("macro.") for name in found if name.startswith("macro.")}
-    assert {name for name in levels if name in readings.LEVELS} == {
-        *readings.LEVELS_OF.get(asset, ())
-    }
+    reads = READS.get(asset, "").split()
+    assert {name for name in levels if name in readings.LEVELS} == {*reads}
     assert any(name.startswith("cot.") for name in found) == bool(readings.market_of(subject))
     known = {name for name, value in found.items() if value is not None}
-    for prefix, reads in (("macro.", asset in readings.LEVELS_OF), (POSITIONS, bool(asset))):
-        assert any(name.startswith(prefix) for name in known) == reads
+    assert {f"macro.{level}" for level in reads} <= known
+    assert any(name.startswith(POSITIONS) for name in known) == bool(asset)
     assert not any(numbers(subject, nothing).values())
 
 
 @pytest.mark.journey
 def test_a_pair_reads_the_yields_of_its_currencies() -> None:
     then = made(DGS2=[(1, 4.0)], **{"yield_2y.EUR": [(1, 2.5)], "yield_2y.GBP": [(1, 4.5)]})
-    assert numbers(SUBJECTS["fx"], then)["macro.rate_gap"] == -1.5
-    cross = NewsSubject("EURGBP", "fx", currencies=("EUR", "GBP"))
-    assert numbers(cross, then)["macro.rate_gap"] == -2.0
-    assert (
-        numbers(NewsSubject("USDJPY", "fx", currencies=("USD", "JPY")), then)["macro.rate_gap"]
-        is None
-    )
+    for symbol, gap in (("EURUSD", -1.5), ("EURGBP", -2.0), ("USDJPY", None)):
+        pair = NewsSubject(symbol, "fx", currencies=(symbol[:3], symbol[3:]))
+        assert numbers(pair, then)["macro.rate_gap"] == gap
 
 
 def test_where_the_euro_is_quoted_its_longs_are_shorts() -> None:
-    rows = [(7 * n + 3, float(n % 5)) for n in reversed(range(60))]
-    then = made(
-        **{
-            "cot.eur.long": [(days, 100.0 + value) for days, value in rows],
-            "cot.eur.short": [(days, 90.0) for days, _ in rows],
-            "cot.eur.open_interest": [(days, 1000.0) for days, _ in rows],
-        }
-    )
-    base = numbers(SUBJECTS["fx"], then)
-    quoted = numbers(NewsSubject("GBPEUR", "fx", currencies=("GBP", "EUR")), then)
-    assert base["cot.net_pct"] == pytest.approx(1.0)
+    then, quoted = whole(SUBJECTS["fx"]), NewsSubject("GBPEUR", "fx", currencies=("GBP", "EUR"))
+    base, turned = numbers(SUBJECTS["fx"], then), numbers(quoted, then)
     for name in ("cot.net_pct", "cot.net_change_4w"):
-        assert quoted[name] == pytest.approx(-base[name])
-    assert quoted["cot.rank"] == pytest.approx(100.0 - base["cot.rank"])
+        assert turned[name] == pytest.approx(-base[name])
+    assert turned["cot.rank"] == pytest.approx(100.0 - base["cot.rank"])
+    longs, shorts, interest = (
+        series.value for name in readings.positions_of(quoted) if (series := then(name)) is not None
+    )
+    assert base["cot.net_pct"] == pytest.approx(100.0 * (longs - shorts) / interest)
 
 
-@pytest.mark.parametrize("symbol", ["FXEURUSD", "CMEEUR", "6E", "USDJPY"])
-def test_a_symbol_that_is_no_pair_of_the_euro_reads_no_positions(symbol: str) -> None:
-    assert readings.market_of(NewsSubject(symbol, "fx", currencies=("EUR", "USD"))) == ""
+MARKETS = """
+EURUSD fx EUR,USD eur
+GBPEUR fx GBP,EUR eur
+FXEURUSD fx EUR,USD -
+CMEEUR fx EUR,USD -
+6E fx EUR,USD -
+USDJPY fx EUR,USD -
+GER40 index EUR -
+THING index - sp500
+XAUUSD gold USD gold
+BTCUSD crypto USD btc
+ETHUSD crypto USD -
+"""
 
 
-def test_a_foreign_index_reads_no_positions_in_the_sp500() -> None:
-    assert readings.market_of(NewsSubject("GER40", "index", currencies=("EUR",))) == ""
-    assert readings.market_of(NewsSubject("THING", "index")) == "sp500"
+@pytest.mark.parametrize("line", MARKETS.strip().split("\n"))
+def test_a_symbol_reads_the_positions_of_its_own_market(line: str) -> None:
+    symbol, asset, currencies, market = line.replace("-", "").split(" ")
+    subject = NewsSubject(symbol, asset, currencies=tuple(filter(None, currencies.split(","))))
+    assert readings.market_of(subject) == market
 
 
 def business_days(hole: range) -> list[tuple[int, float]]:
@@ -158,14 +171,6 @@ def test_a_change_after_a_hole_is_against_the_newest_value_that_is_old_enough(
     assert (found["macro.vix_change_20"], found["macro.vix_change_60"]) == (change_20, change_60)
 
 
-@pytest.mark.parametrize(("missing", "before"), [(3, 104.0), (4, 105.0), (5, 104.0)])
-def test_a_weekly_change_outlives_a_report_that_is_missing(missing: int, before: float) -> None:
-    weekly = [(7 * n + 1, 100.0 + n) for n in reversed(range(60)) if n != missing]
-    found = numbers(SUBJECTS["oil"], made(inventories=weekly))
-    wanted = pytest.approx(100.0 * (100.0 - before) / before)
-    assert found["macro.inventories_change_20"] == wanted
-
-
 def test_fresh_numbers_of_another_kind_make_nothing_stale() -> None:
     view = readings.read(
         SUBJECTS["fx"], made(DGS2=[(1, 4.0)]), AS_OF, trouble=lambda block: f"no {block}"
@@ -173,30 +178,33 @@ def test_fresh_numbers_of_another_kind_make_nothing_stale() -> None:
     assert view.statuses["macro"] == "no macro"
 
 
-def test_a_symbols_own_series_stands_before_the_one_for_all() -> None:
-    then = made(**{"fear_greed": [(1, 20.0)], "fear_greed.BTCUSD": [(1, 80.0)]})
-    assert numbers(SUBJECTS["crypto"], then)["positioning.fear_greed"] == 80.0
-    assert numbers(SUBJECTS["stock"], then)["positioning.fear_greed"] == 20.0
-
-
 # --- arithmetic -----------------------------------------------------------------------------------
 
 
-def test_changes_and_ranks_against_hand_made_values() -> None:
-    pairs = [(n, float(n)) for n in reversed(range(1, 401))]
-    found = numbers(SUBJECTS["index"], made(VIXCLS=pairs, DGS2=pairs, DGS10=[(1, 5.0)]))
+@pytest.mark.parametrize(("days", "ranked"), [(250, False), (251, True), (400, True)])
+def test_changes_and_ranks_against_hand_made_values(days: int, ranked: bool) -> None:
+    pairs = [(n, float(n)) for n in range(days, 0, -1)]
+    weekly = [(7 * n + 1, 100.0 + n) for n in range(59, -1, -1)]
+    own = {"fear_greed": [(1, 20.0)], "fear_greed.US500": [(1, 80.0)]}
+    then = made(VIXCLS=pairs, DGS2=pairs, DGS10=[(1, 5.0)], **own)
+    found = numbers(SUBJECTS["index"], then)
     assert found["macro.vix"] == 1.0
     assert found["macro.vix_change_20"] == -20.0
     assert found["macro.vix_change_60"] == -60.0
-    assert found["macro.vix_rank"] == pytest.approx(100.0 * 0.5 / 400)
+    # A rank needs 250 days behind it.
+    assert found["macro.vix_rank"] == (pytest.approx(100.0 * 0.5 / days) if ranked else None)
     assert found["macro.slope"] == 4.0
     assert found["macro.slope_rank"] is None
-
-
-def test_the_dollar_moves_in_percent() -> None:
-    found = numbers(SUBJECTS["gold"], made(DTWEXBGS=[(n, 100.0 + n) for n in range(30, 0, -1)]))
-    assert found["macro.dollar_change_20"] == pytest.approx(100.0 * (101 - 121) / 121)
-    assert found["macro.dollar_change_60"] is None
+    assert found["positioning.fear_greed"] == 80.0, "its own stands before the one for all"
+    assert numbers(SUBJECTS["stock"], then)["positioning.fear_greed"] == 20.0
+    # The dollar and inventories move in percent; a report that is missing costs no change.
+    dollar = numbers(SUBJECTS["gold"], made(DTWEXBGS=[(n, 100.0 + n) for n in range(30, 0, -1)]))
+    assert dollar["macro.dollar_change_20"] == pytest.approx(100.0 * (101 - 121) / 121)
+    assert dollar["macro.dollar_change_60"] is None
+    for missing, before in ((3, 104.0), (4, 105.0), (5, 104.0)):
+        rows = [row for row in weekly if row[0] != 7 * missing + 1]
+        stocks = numbers(SUBJECTS["oil"], made(inventories=rows))["macro.inventories_change_20"]
+        assert stocks == pytest.approx(100.0 * (100.0 - before) / before)
 
 
 @pytest.mark.parametrize(("age", "known"), [(10, True), (11, False)])
@@ -206,19 +214,6 @@ def test_a_value_that_is_too_old_is_unknown(age: int, known: bool) -> None:
     assert (view.numbers["macro.vix"] is not None) == known
     assert view.seen["VIXCLS"].stale != known
     assert view.statuses["macro"] == ("available" if known else "stale")
-
-
-@pytest.mark.parametrize(("days", "known"), [(249, False), (250, True)])
-def test_a_rank_needs_250_days(days: int, known: bool) -> None:
-    found = readings.rank(
-        SeriesThen(
-            tuple(BEGIN + n * DAY for n in range(days + 1)),
-            tuple(float(n) for n in range(days + 1)),
-            BEGIN,
-            "fred",
-        )
-    )
-    assert (found is not None) == known
 
 
 def closes(slope: float, noise: float, days: int = 300) -> tuple[Then, list[tuple[date, float]]]:
@@ -279,21 +274,9 @@ def test_what_no_record_can_hold_is_not_known() -> None:
 
 
 def test_the_page_lists_every_series_and_every_figure() -> None:
+    assert {name for name, row in MODES.items() if row.broad} == {"firm", "swarm"}
     page = (ROOT / "docs" / "outside.md").read_text("utf-8")
     assert page == generate.outside_tables(page), "python -m docs.generate"
-
-
-# --- what a firm and a swarm read of crypto -------------------------------------------------------
-
-BROAD = replace(SUBJECTS["crypto"], broad=True)
-
-
-def test_crypto_reads_macro_numbers_at_a_firm_and_a_swarm_alone() -> None:
-    levels = {f"macro.{name}" for name in ("yield_10y", "slope", "dollar", "nasdaq", "vix")}
-    found = numbers(BROAD, whole(BROAD))
-    assert {name for name in found if name in levels and found[name] is not None} == levels
-    assert not any(name.startswith("macro.") for name in numbers(SUBJECTS["crypto"], whole(BROAD)))
-    assert {name for name, row in MODES.items() if row.broad} == {"firm", "swarm"}
 
 
 @cases(

@@ -47,34 +47,19 @@ def test_spreads_are_told_in_units_of_the_price_and_in_atr(
     assert values(bundle(spread=0.5, spreads=view))["market.spread_atr"] == 0.25
 
 
-def test_a_mean_needs_twenty_and_a_rank_a_hundred() -> None:
-    some = np.full(750, NAN)
-    some[-19:] = 1.0
-    assert seen(some) == SpreadView(1.0, None, None)
-    some[-20] = 3.0
-    assert seen(some) == SpreadView(1.0, 1.1, None)
-    some[-99:] = 1.0
-    assert seen(some).percentile is None
-    some[-100] = 1.0
-    assert seen(some).percentile == 50.5
-    some[-1] = NAN
-    assert seen(some) == NO_SPREADS
-    assert seen(np.array([1.0, 2.0])) == SpreadView(2.0, None, None)
-
-
 def test_mean_and_rank_are_those_of_pandas() -> None:
+    """A mean needs twenty spreads and a rank a hundred; without the last one nothing is known."""
     chance = np.random.default_rng(3)
     for _ in range(60):
         spreads = chance.integers(0, 30, int(chance.integers(1, 750))) / 10
         spreads[chance.random(len(spreads)) < chance.choice([0.0, 0.3])] = NAN
+        spreads[-1] = chance.choice([1.0, NAN])
         series, found = pd.Series(spreads), seen(spreads)
         rank = 100.0 * series.rolling(500, min_periods=100).rank(pct=True).to_numpy()[-1]
         mean = series.rolling(20).mean().to_numpy()[-1]
-        assert (NAN if found.percentile is None else found.percentile) == pytest.approx(
-            rank, nan_ok=True
-        )
-        if not math.isnan(mean):
-            assert found.mean == pytest.approx(mean)
+        wanted = [None if math.isnan(value) else pytest.approx(value) for value in (mean, rank)]
+        assert [found.mean, found.percentile] == wanted
+        assert found.last == (None if math.isnan(spreads[-1]) else 1.0)
 
 
 # --- the hour -------------------------------------------------------------------------------------
@@ -85,30 +70,24 @@ QUARTERS = np.arange(750) * 900_000_000
 SAME_HOUR = np.flatnonzero(QUARTERS // 3_600_000_000 % 24 == 19)
 
 
-def test_a_spread_is_held_against_its_own_hour_of_the_day() -> None:
-    spreads = np.full(750, 9.0)
-    spreads[SAME_HOUR] = 1.0
-    spreads[-1] = 3.0
+def test_a_spread_is_held_against_those_of_its_own_hour() -> None:
+    """Thirty of them at least, none of more than 750 bars ago."""
+    chance = np.random.default_rng(4)
+    for unknown in (0.0, 0.02, 0.3) * 10:
+        spreads = chance.integers(0, 4, 846) / 10.0
+        spreads[chance.random(846) < unknown] = NAN
+        spreads[-1] = chance.integers(0, 4)
+        found = seen(spreads, np.arange(-96, 750) * 900_000_000)
+        hour = spreads[96:][SAME_HOUR]
+        known = hour[~np.isnan(hour)]
+        rank = 100.0 * pd.Series(known).rank(pct=True).iloc[-1]
+        jump = known[-1] / np.median(known) if np.median(known) else None
+        wanted = (rank, jump) if len(known) == len(SAME_HOUR) else (None, None)
+        assert found.hour is not None
+        assert (found.hour.percentile, found.hour.jump) == pytest.approx(wanted)
+        assert found.hour.count == len(known)
+        assert replace(found, hour=None) == seen(spreads)
     assert len(SAME_HOUR) == 30
-    found = seen(spreads, QUARTERS)
-    assert found.hour == HourSpread(30, 100.0, 3.0)
-    assert replace(found, hour=None) == seen(spreads)
-    spreads[-1] = 1.0
-    assert seen(spreads, QUARTERS).hour == HourSpread(30, 100 * 15.5 / 30, 1.0)
-
-
-def test_fewer_than_thirty_of_the_hour_rank_nothing() -> None:
-    spreads = np.full(750, 1.0)
-    spreads[SAME_HOUR[0]] = NAN
-    assert seen(spreads, QUARTERS).hour == HourSpread(29)
-    spreads[-1] = NAN
-    assert seen(spreads, QUARTERS) == NO_SPREADS
-    assert seen(np.zeros(750), QUARTERS).hour == HourSpread(30, 100 * 15.5 / 30, None)
-    # what lies more than 750 bars back is not counted
-    more = np.arange(-96, 750) * 900_000_000
-    assert seen(np.concatenate([np.full(96, 5.0), np.zeros(750)]), more).hour == HourSpread(
-        30, 100 * 15.5 / 30, None
-    )
 
 
 def test_the_microstructure_expert_is_told_of_it() -> None:

@@ -3,26 +3,25 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import timedelta
 from typing import Any
 
-from tests.outside.test_company_nothing_later import SHARE, closes, made, read
-from tests.outside.test_nothing_later import Rows
-from tests.worlds import company_reports as world
-from torra.evidence.company_numbers import NEWEST
-from torra.evidence.outside_readings import OutsideView
+from tests.outside.test_nothing_later import SHARE, Rows, world
+from tests.worlds import company_reports
+from torra.evidence.outside_readings import NEWEST, OutsideView
 from torra.exhibits.beyond import company_words, outside_words
 from torra.exhibits.beyond.outside_row import OutsideShown
 from torra.outside.shelf import OutsideShelf
 
-AS_OF = world.known(37)
+AS_OF = company_reports.known(37)
 FILED = "edgar 10-Q 0000000001-37-000001"
 
 
 def told(**more: Any) -> OutsideView:
     """Return the part of a record of a tick that read the made company."""
-    rows = [one for one in made(3) if one.row.source != "mine.csv"]
-    prices = closes(AS_OF.date())
-    view = read(rows, more.pop("as_of", AS_OF), prices, live=False)
+    company = world("company")
+    rows = [one for one in company.rows if one.row.source != "mine.csv"]
+    view = company.read(more.pop("as_of", AS_OF), rows, live=False)
     return replace(view, numbers={**view.numbers, **more.pop("numbers", {})}, **more)
 
 
@@ -52,10 +51,10 @@ def test_its_sentences_name_the_report_the_price_and_the_bet() -> None:
     assert report.startswith("The company's figures are of the year to 2026-06-30, known since ")
     assert report.endswith("from EDGAR (10-Q 0000000001-37-000001).")
     assert priced == (
-        "The share is priced as usual for itself: its price ranks 52 of 100 among its own five "
+        "The share is priced as usual for itself: its price ranks 53 of 100 among its own five "
         "years, 100 is the dearest."
     )
-    assert bet.startswith("The price bets on free cash flow that grows 8.7 % a year for ever")
+    assert bet.startswith("The price bets on free cash flow that grows 8.8 % a year for ever")
 
 
 def test_a_price_that_cannot_be_told_says_what_it_needs() -> None:
@@ -84,7 +83,7 @@ def test_a_report_that_tells_too_little_says_so() -> None:
 
 
 def test_an_old_report_is_told_in_one_row() -> None:
-    stale = told(as_of=world.known(39) + 900 * (world.known(1) - world.known(0)))
+    stale = told(as_of=AS_OF + timedelta(days=900))
     found = outside_words.shown("ACME.US", stale)
     (row,) = found.rows
     assert row.value == "too old to count"

@@ -11,9 +11,8 @@ import pytest
 from tests.worlds import outside_series
 from torra.evidence import outside_readings as readings
 from torra.evidence.companion_readings import NUMBERS, Lack
-from torra.evidence.fair_value import Closes
 from torra.evidence.news_digest import NewsStatus, NewsSubject
-from torra.evidence.outside_numbers import SeriesHistory, SeriesRow, SeriesThen
+from torra.evidence.outside_numbers import Closes, SeriesHistory, SeriesRow, SeriesThen
 from torra.evidence.outside_readings import OutsideView, SeriesValue
 from torra.exhibits import figures
 from torra.exhibits.beyond import company_words, outside_words

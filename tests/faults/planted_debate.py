@@ -12,7 +12,6 @@ DEBATE: Final[Table] = {
         "reply-nan": fault(
             "a reply may hold NaN and infinity",
             At("agents.debate.replies:Reply", sets("allow_inf_nan", "True")),
-            At("agents.debate.replies:Keys", sets("allow_inf_nan", "True")),
             At("agents.contracts:CHECKED", replace("False", "True")),
             At("agents.texts.door", without("parse_float"), without("parse_constant")),
             "test_what_is_no_finite_number_is_garbage_not_a_vote",
@@ -124,7 +123,7 @@ DEBATE: Final[Table] = {
         ),
         "fence-brackets": fault(
             "a text may carry the brackets of a fence",
-            At("agents.texts.fence", replace("dict.fromkeys(..., '(')", "{}")),
+            At("agents.texts.fence", replace("str.maketrans(..., ...)", "{}")),
             "test_what_looks_like_a_fence_is_written_in_brackets",
         ),
         "fence-without-nonce": fault(
@@ -199,7 +198,7 @@ DEBATE: Final[Table] = {
             "a falsifier may hold already",
             At(
                 "agents.arguments:pending_falsifiers",
-                replace("(NEAREST_ATR * atr if atr else 0.0) < distance <= far", "True"),
+                replace("near < side * (close - level) <= far", "True"),
             ),
             "test_a_falsifier_stands_while_it_has_not_come_and_may_come",
         ),
@@ -297,7 +296,7 @@ DEBATE: Final[Table] = {
     "R3": {
         "gate-multiplier": fault(
             "the gate's model may raise the multiplier of the rules",
-            At("agents.risk_gate:merged", sets("multiplier", "model.multiplier")),
+            At("agents.risk_gate:merged", replace("min(...)", "model.multiplier")),
             "test_a_model_never_loosens_the_rules",
         ),
     },
@@ -395,7 +394,7 @@ DEBATE: Final[Table] = {
         ),
         "company-loss": fault(
             "a loss has a multiple",
-            At("torra.evidence.fair_value", never("earned <= 0.0")),
+            At("torra.evidence.company_figures:ratio", replace("whole > 0.0", "True")),
             "test_what_is_not_earned_has_no_multiple",
         ),
     },

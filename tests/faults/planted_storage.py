@@ -234,11 +234,11 @@ STORAGE: Final[Table] = {
         ),
     },
     "D10": {
-        "init-note": fault(
-            "torra init does not note what it is about to rename",
-            At("torra.desk.first_files:put_both", drop("write_synced(note, ...)")),
-            "test_a_killed_init_has_written_both_files_or_neither[over-an-old-desk]",
-            "test_a_killed_init_has_written_both_files_or_neither[in-a-new-home]",
+        "init-profile": fault(
+            "torra init writes a desk.json whose profile is not there",
+            At("torra.desk.first_files:write", without("(plan.profile_path, ...)")),
+            "test_a_disk_that_fails_leaves_no_desk_without_its_profile[False-fsync-1]",
+            "test_a_killed_init_leaves_a_desk_that_loads_and_its_profile_first[in-a-new-home]",
             options=EVERY,
         ),
     },

@@ -48,14 +48,12 @@ from torra.chart.screenshot import MOST_BYTES, Picture, read_picture
 from torra.collecting.line import SourceError
 from torra.config import ROOT, DeskSettings, Profile, read
 from torra.dashboard.doors import access_file
-from torra.desk.first_files import recover
 from torra.errors import ConfigError
 from torra.evidence.outside_numbers import SeriesRow
 from torra.exhibits import documents as replay_files
 from torra.feeds.csv_file import read_bars
 from torra.feeds.flow_files import read_flow
 from torra.feeds.mt5_files import HEADER, read_sheet
-from torra.home import INIT_NOTE
 from torra.market.broker_clock import ServerClock
 from torra.news import company_reading, public_calendars
 from torra.news.event_file import read_events
@@ -557,12 +555,6 @@ PARSERS = (
         "backup-rows",
         (b'{"sentiment": 1}',),
         lambda raw, folder: backup_store.examine(backed_up(folder / "d.db", raw)),
-        (ConfigError,),
-    ),
-    Parser(
-        "init-note",
-        (NOTE,),
-        in_a_file(INIT_NOTE, lambda path: recover(path.parent)),
         (ConfigError,),
     ),
     Parser(

@@ -130,11 +130,10 @@ BY_NAME = {"profiles/a.json": json.dumps({"events": {"calendar": "NAME"}})}
 @pytest.mark.parametrize(
     "name",
     [
-        "init.json",
         "restore.json",
         "pages.json",
         "lived.json",
-        "Init.json.",
+        "Pages.json.",
         "notes.txt",
         "x/desk.json",
     ],

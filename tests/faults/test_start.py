@@ -32,16 +32,15 @@ from tests.worlds import large_database, stores
 from tests.worlds.second_step import of_before, second_step
 from torra.commands import run as running
 from torra.commands.command_line import main
-from torra.config import ROOT
+from torra.config import ROOT, load_desk, load_profile
 from torra.dashboard import server
 from torra.desk import first_files, start_check, wiring
-from torra.desk.first_files import recover
 from torra.desk.schedule import Desk
 from torra.desk.setup.desk_plan import InitAnswers, TerminalFacts, plan
 from torra.desk.start_check import EARLIEST, MIN_FREE_BYTES, SAFE_SQLITE
 from torra.errors import ConfigError
 from torra.feeds import sample
-from torra.home import HALT, INIT_NOTE, PAGES
+from torra.home import HALT, PAGES
 from torra.store.ticks import CLOCK_SET_BACK
 
 READY_SECONDS = 5.0
@@ -366,14 +365,13 @@ def test_doctor_names_the_same_commands_and_halts_nothing(home: Path) -> None:
 
 @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="needs fork and SIGKILL")
 @pytest.mark.parametrize("there", [True, False], ids=["over-an-old-desk", "in-a-new-home"])
-def test_a_killed_init_has_written_both_files_or_neither(
+def test_a_killed_init_leaves_a_desk_that_loads_and_its_profile_first(
     there: bool,
     tmp_path: Path,
     scaled: Callable[..., int],
     record_property: Callable[[str, object], None],
 ) -> None:
-    """Killed at each of its steps on files; the next start tidies up (D10)."""
-    met: list[str] = []
+    """Killed at each of its steps on files: a new desk.json is never without its profile (D10)."""
 
     def answers(risk: float) -> InitAnswers:
         return InitAnswers(
@@ -381,12 +379,12 @@ def test_a_killed_init_has_written_both_files_or_neither(
             timeframes=("M15",) if risk < 0.5 else ("M15", "H1"), profile_name="mine",
         )  # fmt: skip
 
-    def settings(home: Path) -> dict[str, str]:
-        return {k: v for k, v in everything(home).items() if not k.startswith("torra.db")}
-
     def made(home: Path, risk: float) -> Path:
         first_files.write(plan(home, answers(risk), TerminalFacts()), force=True)
         return home
+
+    def settings(home: Path) -> dict[str, str]:
+        return {k: v for k, v in everything(home).items() if k.endswith(".json")}
 
     empty = tmp_path / "empty"
     empty.mkdir()
@@ -399,48 +397,20 @@ def test_a_killed_init_has_written_both_files_or_neither(
         if not died_at(nth, lambda: made(home, 0.1)):
             return False
         start_check.check(home, lambda _: None)
-        found = {k: v for k, v in settings(home).items() if ".new" not in k}
-        assert found in (old, new), nth
-        met.append("new" if found == new else "old")
-        # Killed before the note is down, a copy may lie there of a profile that nobody touched.
-        assert found == old or not [*home.rglob("*.kept")]
-        assert not (home / INIT_NOTE).exists()
+        found = settings(home)
+        desk, profile = (found.get(name) for name in ("desk.json", "profiles/mine.json"))
+        assert desk in (old.get("desk.json"), new["desk.json"]), nth
+        assert profile in (old.get("profiles/mine.json"), new["profiles/mine.json"]), nth
+        assert desk != new["desk.json"] or profile == new["profiles/mine.json"], nth
+        for item in load_desk(home).instances if desk else ():
+            load_profile(item.profile, home)
         made(home, 0.1)
-        assert {k: v for k, v in settings(home).items() if ".new" not in k} == new
+        assert settings(home) == new
         return True
 
     kills = until_whole(one, every=SPARED // scaled(SPARED))
     record_property("seen", f"killed at {kills} steps on files")
-    assert kills >= 2 and {"old", "new"} == set(met), met
-
-
-DRAFT = "profiles/mine.json.0a1b2c3d.new"
-NOTE = {
-    "draft": DRAFT, "profile": "profiles/mine.json", "kept": f"{DRAFT}.kept",
-    "desk": "desk.json.0a1b2c3d.new", "had": False,
-}  # fmt: skip
-
-
-@pytest.mark.parametrize("name", ["draft", "profile", "kept", "desk"])
-@pytest.mark.parametrize("place", ["outside", "above", "database"])
-def test_a_note_of_a_stranger_removes_nothing(name: str, place: str, tmp_path: Path) -> None:
-    home, outside = tmp_path / "home", tmp_path / "outside.txt"
-    told = {"outside": str(outside), "above": "../outside.txt", "database": "torra.db"}[place]
-    furnish(tmp_path, {"outside.txt": "mine"})
-    furnish(home, {"torra.db": "mine", INIT_NOTE: json.dumps({**NOTE, name: told})})
-    furnish(home, {str(NOTE["desk"]): "{}"})
-    before = everything(tmp_path)
-    with pytest.raises(ConfigError, match=r"init\.json is none that torra init wrote"):
-        recover(home)
-    assert everything(tmp_path) == before
-    furnish(home, {INIT_NOTE: json.dumps(NOTE)})
-    assert "was cut off half-way" in recover(home), "its own is taken"
-
-
-def test_a_note_that_was_cut_off_itself_moved_nothing(tmp_path: Path) -> None:
-    furnish(tmp_path, {INIT_NOTE: '{"draft": "pro', "desk.json": "{}"})
-    assert recover(tmp_path) == ""
-    assert everything(tmp_path).keys() == {"desk.json"}
+    assert kills >= 2
 
 
 # --- soon -----------------------------------------------------------------------------------------

@@ -18,11 +18,11 @@ from agent_framework import blend, consult_trader, run_debate
 from agents.contracts import VECTORS, Request
 from agents.registry import TRADER
 from scoring_rubric import build_review_prompt, request_hash
-from tests.agents.test_prompts import at_the_desk, at_the_firm, golden_files
 from tests.agents.test_review_prompt import NOTE, about, rendered
 from tests.doubles import scripted
 from tests.golden.exact import as_json, in_lines, with_machine
 from tests.worlds import reviews
+from tests.worlds.desk_prompts import at_the_desk, at_the_firm, golden_files
 from tests.worlds.lesson_reviews import SEEN
 from torra.tick.chart_scorer import score_chart
 

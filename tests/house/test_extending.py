@@ -34,6 +34,7 @@ from instance_database import open_home
 from scoring_rubric import build_interpretive_prompt
 from tests.doubles.scripted import FULL_FEATURES, Scripted, context, debate, settings
 from tests.evidence.test_feature_bundle import bundle
+from tests.worlds.news_desks import NewsDesk
 from tests.worlds.orders import Decided
 from torra.bridges.protocol import Health, Order, Recall
 from torra.commands.command_line import main
@@ -582,8 +583,9 @@ def test_a_source_that_hangs_has_its_time_and_no_longer(
     found, let_go = source(home, "http://127.0.0.1:1/"), threading.Event()
     acme = importlib.import_module("acme_news").AcmeNews
     monkeypatch.setattr(acme, "fetch", lambda *_: let_go.wait(30))
+    desk = NewsDesk({"acme": found}, fetch_seconds=0.1)
     for _ in range(2):
-        assert found.fetch("all", NOW, 0.1).status is NewsStatus.UNREACHABLE
+        assert desk.later(3600).collector.status()[0].status is NewsStatus.UNREACHABLE
     let_go.set()
 
 
@@ -742,8 +744,9 @@ def test_an_agent_is_one_file_and_one_row(tmp_path: Path) -> None:
 
 
 def test_a_feature_is_one_row_and_one_value(monkeypatch: pytest.MonkeyPatch) -> None:
-    words = ("of 100", 1, "the new reading", "much", "little", features.LEANS["up"], "")
-    row = features.FeatureRow(*words)
+    row = features.FeatureRow(
+        unit="of 100", decimals=1, name="the new reading", high="much", low="little", side="up"
+    )
     monkeypatch.setitem(cast("dict[str, Any]", features.ROWS), "forecast.new", row)
     blocks = cast("dict[str, Any]", feature_bundle._BLOCKS)
     monkeypatch.setitem(

@@ -14,7 +14,7 @@ from agents.evidence import COMPANIONS, FLOW
 from agents.registry import AGENTS
 from torra.config import ROOT
 from torra.profiles.fields import described
-from torra.providers.rules.tables import TABLES
+from torra.providers.rules.engine import TABLES
 from torra.store.envelopes import PHASES
 from torra.tick.rules_version import RULES
 from torra.words.market import TRIAGE

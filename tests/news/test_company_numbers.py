@@ -9,29 +9,25 @@ import json
 import random
 from collections import Counter
 from collections.abc import Iterator
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from agents.features import ids_of
 from instance_database import Database
-from news_collector import Collector
 from tests.conftest import Scale
 from tests.doubles.finnhub_server import FinnhubServer, apple, quarter, rating
 from tests.examples import examples
-from tests.worlds.stores import Hand, open_database
-from torra.config import NewsSettings
+from tests.worlds.news_desks import APPLE, FINNHUB, NewsDesk
+from tests.worlds.stores import NOON, open_database
 from torra.evidence.news_digest import RATIOS, NewsStatus, NewsSubject
 from torra.news import company_reading as reading
-from torra.news.lexicon import score
 from torra.news.source import open_sources
 
-NOON = datetime(2026, 2, 13, 12, tzinfo=UTC)
 DAY = 86_400.0
 S = NewsStatus
-APPLE = NewsSubject("AAPL", "stock", ticker="AAPL")
-SETTINGS = NewsSettings(sources=("finnhub",))
 
 
 @pytest.fixture
@@ -47,29 +43,10 @@ def database(tmp_path: Path) -> Iterator[Database]:
     found.close()
 
 
-class Desk:
-    """A collector on a server, with clocks that are set by hand."""
-
-    def __init__(self, server: FinnhubServer, database: Database, *subjects: NewsSubject) -> None:
-        self.server, self.database = server, database
-        self.now, self.seconds = Hand(NOON), 1000.0
-        sources = open_sources(SETTINGS, server.environment, Path("/nowhere"))
-        self.collector = Collector(
-            sources.vendors, {}, database, now=self.now, monotonic=lambda: self.seconds, score=score
-        )
-        for subject in subjects or (APPLE,):
-            self.collector.watch(subject, SETTINGS)
-
-    def later(self, seconds: float, step: float = 1.2) -> Desk:
-        end = self.seconds + seconds
-        while self.seconds < end:
-            self.collector.poll()
-            self.seconds += step
-            self.now.pass_by(step)
-        return self
-
-    def known(self, ticker: str = "AAPL", **back: float) -> dict[str, float]:
-        return self.database.fundamentals(ticker, as_of=self.now() - timedelta(**back))
+def desk_of(server: FinnhubServer, database: Database, *subjects: NewsSubject) -> NewsDesk:
+    sources = open_sources(FINNHUB, server.environment, Path("/nowhere"))
+    about = subjects or (APPLE,)
+    return NewsDesk(sources.vendors, *about, store=database, settings=FINNHUB, step=1.2)
 
 
 # --- what is asked, and what is stored ------------------------------------------------------------
@@ -78,7 +55,7 @@ class Desk:
 def test_all_that_is_known_of_a_company_stands_under_its_ticker(
     server: FinnhubServer, database: Database
 ) -> None:
-    found = Desk(server, database).later(30).known()
+    found = desk_of(server, database).later(30).figures()
     assert {name: one for name, one in found.items() if "." not in name} == {
         "pe": 30.5, "pb": 45.0, "ps": 8.0, "roe_pct": 150.0, "beta": 1.2, "gross_margin_pct": 46.0,
         "market_cap_millions": 3.5e6, "debt_to_equity": 1.5,
@@ -100,7 +77,7 @@ def test_all_that_is_known_of_a_company_stands_under_its_ticker(
 def test_a_day_asks_each_at_its_pace_and_never_60_a_minute(
     server: FinnhubServer, database: Database
 ) -> None:
-    desk = Desk(server, database)
+    desk = desk_of(server, database)
     moments: list[float] = []
     table = server._table
     server.play(lambda path, query: (moments.append(desk.seconds), table(path, query))[1])
@@ -120,7 +97,7 @@ def test_a_peer_that_is_a_symbol_of_the_desk_is_asked_for_once(
     server: FinnhubServer, database: Database
 ) -> None:
     dell = NewsSubject("DELL", "stock", ticker="DELL")
-    desk = Desk(server, database, APPLE, dell).later(40)
+    desk = desk_of(server, database, APPLE, dell).later(40)
     topics = {state.topic for state in desk.collector.status()}
     assert "figures.DELL" in topics and "peer.DELL" not in topics and "peer.HPQ" in topics
 
@@ -129,16 +106,16 @@ def test_a_peer_that_is_a_symbol_of_the_desk_is_asked_for_once(
 def test_who_is_no_peer_any_more_is_asked_no_more(
     server: FinnhubServer, database: Database
 ) -> None:
-    desk = Desk(server, database).later(30)
+    desk = desk_of(server, database).later(30)
     server.peers["AAPL"] = ["AAPL", "HPQ", "XRX"]
     desk.later(DAY, step=examples(300, 1800)).later(60)
-    known = [name for name in desk.known() if name.startswith("peer.")]
-    assert known == ["peer.HPQ", "peer.XRX"] and desk.known("XRX")["pe"] == 18.0
+    known = [name for name in desk.figures() if name.startswith("peer.")]
+    assert known == ["peer.HPQ", "peer.XRX"] and desk.figures("XRX")["pe"] == 18.0
     topics = [state.topic for state in desk.collector.status() if state.topic[:5] == "peer."]
     assert topics == ["peer.HPQ", "peer.XRX"]
     server.peers["AAPL"] = ["AAPL"]
     desk.later(DAY, step=examples(300, 1800)).later(60)
-    assert not [name for name in desk.known() if name.startswith("peer.")]
+    assert not [name for name in desk.figures() if name.startswith("peer.")]
 
 
 # --- first sight ----------------------------------------------------------------------------------
@@ -146,14 +123,14 @@ def test_who_is_no_peer_any_more_is_asked_no_more(
 
 def test_today_s_peers_are_none_of_a_past_date(server: FinnhubServer, database: Database) -> None:
     """Nor its ratings and ratios: a replay of yesterday sees nothing of what was seen today."""
-    desk = Desk(server, database).later(30)
+    desk = desk_of(server, database).later(30)
     for ticker in ("AAPL", "DELL"):
         seen = [moment for moment, _ in database.figures_of(ticker)]
         assert min(seen) > NOON
         assert database.fundamentals(ticker, as_of=NOON) == {}
         assert database.fundamentals(ticker, as_of=min(seen) - timedelta(seconds=1)) == {}
-    assert desk.known(days=1) == {} and desk.known()
-    view = desk.collector.latest(APPLE, NOON, SETTINGS)
+    assert desk.figures(days=1) == {} and desk.figures()
+    view = desk.collector.latest(APPLE, NOON, FINNHUB)
     assert view.fundamentals == {}
 
 
@@ -161,7 +138,7 @@ def test_what_was_known_stays_known_at_every_moment(
     server: FinnhubServer, database: Database, scaled: Scale
 ) -> None:
     """25 cuts in each half day: whatever comes later, what a moment knew is the same."""
-    desk, told = Desk(server, database), {}
+    desk, told = desk_of(server, database), {}
     chance = random.Random(3)
     halves = scaled(40, least=8)
     for number in range(halves):
@@ -179,27 +156,11 @@ def test_what_was_known_stays_known_at_every_moment(
         assert database.fundamentals("AAPL", as_of=moment) == known
 
 
-def test_a_part_that_comes_alone_leaves_the_others_as_they_are(database: Database) -> None:
-    store = database.store_fundamentals
-    assert store("AAPL", {"pe": 30.0, "beta": 1.0}, NOON)
-    assert store("AAPL", {"rating.buy": 3.0}, NOON, "rating"), "in the same second"
-    assert not store("AAPL", {"rating.buy": 3.0}, NOON + timedelta(minutes=1), "rating")
-    assert not store("AAPL", {"pe": 30.0, "beta": 1.0}, NOON + timedelta(minutes=2))
-    assert store("AAPL", {"pe": 31.0}, NOON + timedelta(minutes=3))
-    assert store("AAPL", {}, NOON + timedelta(minutes=4), "rating")
-    assert database.figures_of("AAPL") == [
-        (NOON, {"beta": 1.0, "pe": 30.0}),
-        (NOON + timedelta(seconds=1), {"beta": 1.0, "pe": 30.0, "rating.buy": 3.0}),
-        (NOON + timedelta(minutes=3), {"pe": 31.0, "rating.buy": 3.0}),
-        (NOON + timedelta(minutes=4), {"pe": 31.0}),
-    ]
-
-
 def test_beside_the_news_stand_ratios_and_what_is_made_of_the_rest(
     server: FinnhubServer, database: Database
 ) -> None:
-    desk = Desk(server, database).later(30)
-    view = desk.collector.latest(APPLE, desk.now(), SETTINGS)
+    desk = desk_of(server, database).later(30)
+    view = desk.view(after=0)
     assert view.fundamentals == {
         "pe": 30.5,
         "pb": 45.0,
@@ -215,37 +176,30 @@ def test_beside_the_news_stand_ratios_and_what_is_made_of_the_rest(
 # --- refusals and faults --------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize(
+    ("paid", "ticker", "statuses"),
+    [
+        ("recommendation peers", "AAPL", (S.EMPTY, S.AVAILABLE)),
+        ("recommendation peers earnings company-news", "AAPL", (S.REFUSED, S.AVAILABLE)),
+        ("company-news", "AAPL", (S.REFUSED, S.AVAILABLE)),
+        ("metric", "X", (S.EMPTY, S.REFUSED)),
+    ],
+)
 def test_a_paid_endpoint_is_a_refusal_of_that_topic_alone(
-    server: FinnhubServer, database: Database
+    server: FinnhubServer, database: Database, paid: str, ticker: str, statuses: Any
 ) -> None:
-    server.paid = {"recommendation", "peers"}
-    desk = Desk(server, database).later(30)
-    found = {state.topic: state.status for state in desk.collector.status()}
-    assert found["ratings.AAPL"] is found["peers.AAPL"] is S.REFUSED
-    assert found["figures.AAPL"] is found["earnings.AAPL"] is S.AVAILABLE
-    view = desk.collector.latest(APPLE, desk.now(), SETTINGS)
-    assert (view.status, view.fundamentals_status) == (S.EMPTY, S.AVAILABLE)
-    assert desk.known()["earnings.1.actual"] == 2.84 and desk.known()["pe"] == 30.5
+    server.paid = {*paid.split()}
+    desk = desk_of(server, database, NewsSubject(ticker, "stock", ticker=ticker)).later(30)
+    refused = {state.topic.partition(".")[0] for state in desk.collector.status()
+               if state.status is S.REFUSED}  # fmt: skip
+    names = {"recommendation": "ratings", "company-news": "company", "metric": "figures"}
+    assert refused == {names.get(word, word) for word in server.paid}
+    view = desk.view(after=0)
+    assert (view.status, view.fundamentals_status) == statuses
     server.asked.clear()
-    desk.later(3500, step=30.0)
-    assert Counter(server.topics())["peers AAPL"] == 0, "a refusal waits for an hour"
-
-
-def test_a_refused_rating_is_no_trouble_of_the_news(
-    server: FinnhubServer, database: Database
-) -> None:
-    server.paid = {"recommendation", "peers", "earnings", "company-news"}
-    desk = Desk(server, database).later(30)
-    view = desk.collector.latest(APPLE, desk.now(), SETTINGS)
-    assert (view.status, view.fundamentals_status) == (S.REFUSED, S.AVAILABLE)
-    server.paid = {"company-news"}
-    alone = Desk(server, database).later(30)
-    view = alone.collector.latest(APPLE, alone.now(), SETTINGS)
-    assert view.status is S.REFUSED, "and ratings that come are no news"
-    server.paid = {"metric"}
-    other = Desk(server, database, NewsSubject("X", "stock", ticker="X")).later(30)
-    view = other.collector.latest(NewsSubject("X", "stock", ticker="X"), other.now(), SETTINGS)
-    assert (view.status, view.fundamentals_status) == (S.EMPTY, S.REFUSED)
+    if "peers" in server.paid:
+        desk.later(3500, step=60.0)
+        assert Counter(server.topics())["peers AAPL"] == 0, "a refusal waits for an hour"
 
 
 # --- what they say --------------------------------------------------------------------------------

@@ -6,12 +6,12 @@ import json
 import re
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.cases import cases
 from torra.config import ROOT
 from torra.errors import ConfigError
 from torra.evidence.scheduled_events import ScheduledEvent
@@ -20,26 +20,12 @@ from torra.news.event_file import FIELDS, IMPACTS, MAX_NAME, read_events
 
 HEADER = "time,currency,impact,name"
 PAYROLLS = "2021-11-05T12:30:00Z,USD,high,US nonfarm payrolls"
+EVENT = dict(zip(FIELDS, ("2021-11-05T12:30:00Z", "USD", "high", "payrolls"), strict=True))
 RATES = '2021-11-04T08:00:00-04:00,GBP,high,"Bank of England, rate decision"'
 
 
-def write(path: Path, *lines: str, header: str = HEADER) -> Path:
-    path.write_text("\n".join((header, *lines)) + "\n", encoding="utf-8")
-    return path
-
-
-def entry(**changes: Any) -> dict[str, Any]:
-    words = {
-        "time": "2021-11-05T12:30:00Z",
-        "currency": "USD",
-        "impact": "high",
-        "name": "payrolls",
-    }
-    return {**words, **changes}
-
-
-def write_json(path: Path, content: Any) -> Path:
-    path.write_text(content if isinstance(content, str) else json.dumps(content), encoding="utf-8")
+def write(path: Path, *lines: str) -> Path:
+    path.write_text("\n".join((HEADER, *lines)) + "\n", encoding="utf-8")
     return path
 
 
@@ -62,25 +48,21 @@ def test_a_table_is_read_oldest_first_in_utc(calendar: Path) -> None:
     )
 
 
-@pytest.mark.parametrize(
+@cases(
     "text",
     [
         f"\ufeff{HEADER}\r\n{PAYROLLS}\r\n",
         f"{HEADER}\n\n  \n{PAYROLLS}",
-        f"\n{HEADER.upper()}\n{PAYROLLS}\n\n",
+        f"\n{HEADER.upper()}\n{PAYROLLS}\n\n".replace(",", ";"),
+        f"{HEADER}\n{PAYROLLS}".replace(",", "\t").encode("utf-16"),
         "name, impact,currency,time\nUS nonfarm payrolls, high ,USD , 2021-11-05 13:30:00+01:00\n",
+        json.dumps([{**EVENT, "name": "US nonfarm payrolls"}]),
     ],
 )
-def test_small_differences_in_writing_do_not_matter(calendar: Path, text: str) -> None:
+def test_small_differences_in_writing_do_not_matter(calendar: Path, text: str | bytes) -> None:
     plain = read_events(write(calendar, PAYROLLS))
-    calendar.write_bytes(text.encode())
+    calendar.write_bytes(text if isinstance(text, bytes) else text.encode())
     assert read_events(calendar) == plain
-
-
-def test_json_says_the_same(tmp_path: Path) -> None:
-    csv = read_events(write(tmp_path / "events.csv", PAYROLLS))
-    listed = [entry(name="US nonfarm payrolls")]
-    assert read_events(write_json(tmp_path / "events.JSON", listed)) == csv
 
 
 @pytest.mark.journey
@@ -100,26 +82,27 @@ def test_json_says_the_same(tmp_path: Path) -> None:
 def test_what_was_written_is_read(
     tmp_path_factory: pytest.TempPathFactory, given_: list[ScheduledEvent]
 ) -> None:
-    path = tmp_path_factory.getbasetemp() / "written.json"
-    entries = [{**{n: getattr(e, n) for n in FIELDS}, "time": e.time.isoformat()} for e in given_]
-    found = read_events(write_json(path, entries))
+    path = tmp_path_factory.getbasetemp() / "written.csv"
+    path.write_text(event_file.table(given_), encoding="utf-8")
+    found = read_events(path)
     assert set(found) == set(given_)
     assert [event.time for event in found] == sorted(event.time for event in set(given_))
 
 
-@pytest.mark.parametrize("name", ["events.csv", "events.json"])
-def test_the_shipped_examples_are_read(name: str) -> None:
-    found = read_events(ROOT / "examples" / name)
+def test_the_shipped_examples_are_read() -> None:
+    found = read_events(ROOT / "examples" / "events.csv")
     assert {event.impact for event in found} >= {"high", "medium"}
     assert {"USD", "EUR", "ALL"} <= {event.currency for event in found}
-    assert found == read_events(ROOT / "examples" / "events.csv")
+    assert found == read_events(ROOT / "examples" / "events.json")
 
 
 def test_the_page_shows_what_can_be_read(tmp_path: Path) -> None:
     page = (ROOT / "docs" / "events.md").read_text(encoding="utf-8")
     table, listed = re.findall(r"```(?:csv|json)\n(.*?)```", page, re.DOTALL)
-    (tmp_path / "a.csv").write_text(table, encoding="utf-8")
-    assert read_events(tmp_path / "a.csv") == read_events(write_json(tmp_path / "a.json", listed))
+    paths = tmp_path / "a.csv", tmp_path / "a.json"
+    for path, text in zip(paths, (table, listed), strict=True):
+        path.write_text(text, encoding="utf-8")
+    assert read_events(paths[0]) == read_events(paths[1])
     for limit in (f"{event_file.MAX_EVENTS:,}", f"{event_file.MAX_BYTES // 1_000_000} MB"):
         assert limit in page
     assert f"{MAX_NAME} characters" in page
@@ -147,69 +130,56 @@ WRONG_LINES = rf"""
 """
 
 
-@pytest.mark.parametrize("row", WRONG_LINES.strip().split("\n"))
+@cases("row", WRONG_LINES.strip().split("\n"))
 def test_a_wrong_line_is_named_with_its_remedy(calendar: Path, row: str) -> None:
     line, words = row.split(" | ")
     write(calendar, PAYROLLS, line, RATES)
     with pytest.raises(ConfigError) as caught:
         read_events(calendar)
-    said = str(caught.value)
     place = r"line [34]" if line.count('"') == 1 else "line 3"
-    assert re.search(f"^{re.escape(str(calendar))}, {place}: .*{words}", said), said
-    assert len(said) < len(str(calendar)) + 160
+    message = str(caught.value)
+    assert re.search(f"^{re.escape(str(calendar))}, {place}: .*{words}", message), message
+    assert len(message) < len(str(calendar)) + 160
 
 
-@pytest.mark.parametrize(
-    ("content", "said"),
-    [
-        ("", "holds no events"),
-        (f"{HEADER}\n", "holds no events"),
-        (
-            f"{HEADER.replace(',', ';')}\n",
-            "line 1: the header is 'time;currency;impact;name'; write",
-        ),
-        (f"{PAYROLLS}\n", "line 1: the header is"),
-        (f"{HEADER},forecast\n", "line 1: the header is"),
-        (f"{HEADER.replace('name', 'time')}\n", "line 1: the header is"),
-        (b"\xff\xfe" + HEADER.encode("utf-16-le"), "line 1: not UTF-8"),
-        (f"{HEADER}\n{PAYROLLS} \xe9".encode("latin-1"), "line 2: not UTF-8"),
-        (HEADER + "\n" + "x" * 200_000, "line 2: field larger"),
-    ],
-)
-def test_a_wrong_table_is_named_with_its_remedy(calendar: Path, content: Any, said: str) -> None:
+def row(**changes: object) -> str:
+    return json.dumps([EVENT | changes])
+
+
+COLUMNS = "the columns are 'time,currency,impact,name,forecast'; write time,currency,impact,name"
+WRONG_FILES: dict[str | bytes, str] = {
+    "": "holds no events",
+    f"{HEADER}\n": "holds no events",
+    f"{PAYROLLS}\n{RATES}\n": "line 2: the columns are",
+    f"{HEADER},forecast\n{PAYROLLS},x\n": f"line 2: {COLUMNS}",
+    f"{HEADER},time\n{PAYROLLS},x\n": "line 1: a column stands twice",
+    f"{HEADER}\n{PAYROLLS} \xe9".encode("latin-1"): "line 2: not UTF-8",
+    HEADER + "\n" + "x" * 200_000: "line 2: field larger",
+    "<!DOCTYPE html><html>": "is XML or a page of the web: save the calendar as CSV or JSON",
+    '<?xml version="1.0"?><weeklyevents>': "is XML or a page",
+    "[\n{": "line 2: ",
+    "[" * 100_000: "no calendar in JSON",
+    "[1" + "0" * 5000 + "]": "no calendar in JSON",
+    '{"error": "limit"}': "holds no list of events",
+    json.dumps({"january": [EVENT], "february": [EVENT]}): "holds no list of events",
+    json.dumps([EVENT | {"Impact": "low"}]): "event 1: a name stands twice in",
+    "[]": "holds no events",
+    "[1, 2]": "holds no list of events",
+    '[{"time": "2021-11-05T12:30:00Z"}]': "event 1: the columns are 'time'",
+    row(forecast=1): f"event 1: {COLUMNS}",
+    row(time=1636115400): "event 1: time is 1636115400; write it as text",
+    row(name=None): "event 1: name is None; write it as text",
+    row(time="2021-11-05T12:30:00"): "time is '2021-11-05T12:30:00'; say which",
+    row(name="a\nb"): r"event 1: name is 'a\nb'",
+    row(currency="US"): "currency is 'US'",
+}
+
+
+@cases("content", WRONG_FILES)
+def test_a_wrong_file_is_named_with_its_remedy(calendar: Path, content: str | bytes) -> None:
     calendar.write_bytes(content if isinstance(content, bytes) else content.encode())
-    with pytest.raises(ConfigError, match=re.escape(said)):
+    with pytest.raises(ConfigError, match=re.escape(WRONG_FILES[content])):
         read_events(calendar)
-
-
-EVENT = '"currency":"USD","impact":"high"'
-WRONG_JSON = rf"""
-{{}} | holds no list
-[] | holds no events
-["payrolls"] | event 1: write an object with time, currency, impact, name
-[{{"time":"2021-11-05T12:30:00Z"}}] | event 1: write an object
-[{{"time":"2021-11-05T12:30:00Z","name":"x","forecast":1,{EVENT}}}] | event 1: write an object
-[{{"time":1636115400,"name":"x",{EVENT}}}] | event 1: time is 1636115400; write it as text
-[{{"time":"2021-11-05T12:30:00Z","name":null,{EVENT}}}] | event 1: name is None; write it as text
-[{{"time":"2021-11-05T12:30:00","name":"x",{EVENT}}}] | time is '2021-11-05T12:30:00'; say which
-[{{"time":"2021-11-05T12:30:00Z","name":"a\nb",{EVENT}}}] | event 1: name is 'a\nb'
-[{{"time":"2021-11-05T12:30:00Z","name":"x",{EVENT.replace("USD", "US")}}}] | currency is 'US'
-"""
-
-
-@pytest.mark.parametrize(
-    ("content", "said"),
-    [
-        ("[\n{", "line 2: "),
-        ("[" * 100_000, "no calendar in JSON"),
-        ("[1" + "0" * 5000 + "]", "no calendar in JSON"),
-        *(row.split(" | ") for row in WRONG_JSON.strip().split("\n")),
-    ],
-)
-def test_wrong_json_is_named_with_its_remedy(tmp_path: Path, content: Any, said: str) -> None:
-    path = write_json(tmp_path / "events.json", content)
-    with pytest.raises(ConfigError, match=re.escape(said)):
-        read_events(path)
 
 
 def test_a_calendar_has_its_bounds(calendar: Path, monkeypatch: pytest.MonkeyPatch) -> None:

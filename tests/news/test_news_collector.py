@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import dataclasses
 import logging
 import math
 import threading
 import time
 from collections.abc import Callable
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from pathlib import Path
 from typing import Any, cast
 
@@ -19,308 +18,186 @@ from news_collector import (
     Collector,
 )
 from tests.cases import cases
-from tests.conftest import Scale
 from tests.doubles.news_server import NewsServer
 from tests.tries import until
-from tests.worlds.stores import Hand, open_database
-from torra.collecting.asking import FETCH_SECONDS, LATE_PACES, MAX_ABANDONED, WAITS_S
+from tests.worlds.news_desks import APPLE, FINNHUB, GOLD, NewsDesk, ScriptedSource
+from tests.worlds.stores import NOON, open_database
+from torra.collecting.asking import LATE_PACES, MAX_ABANDONED, WAITS_S, TopicState
 from torra.config import NewsSettings
 from torra.errors import StoreUnavailable
 from torra.evidence.news_digest import NewsAnswer, NewsItem, NewsStatus, NewsSubject
-from torra.news.lexicon import score
 from torra.news.source import ALPHA_VANTAGE_SPACING_S, AlphaVantage, Finnhub, open_sources
 from torra.providers.vendors.addresses import address
 
-NOON = datetime(2026, 2, 13, 12, tzinfo=UTC)
-GOLD = NewsSubject("XAUUSD", "gold")
-APPLE = NewsSubject("AAPL", "stock", ticker="AAPL")
 BOTH = NewsSettings()
-ONE = NewsSettings(sources=("finnhub",))
 S = NewsStatus
 OK = NewsAnswer(S.EMPTY)
 
 
-def news(name: str, hours: float = 1.0, **changes: Any) -> NewsItem:
+def news(name: str, hours: float = 1.0) -> NewsItem:
     moment = NOON - timedelta(hours=hours)
-    made = NewsItem(name, "finnhub", "finnhub:news", f"Gold rises {name}", moment, moment)
-    return dataclasses.replace(made, **changes)
+    return NewsItem(name, "finnhub", "finnhub:news", f"Gold rises {name}", moment, moment)
 
 
-class Vendor:
-    """A source that gives the answers of a list; the last one repeats."""
-
-    def __init__(
-        self, *answers: Any, topics: tuple[str, ...] = ("news",), spacing: float = 1.0
-    ) -> None:
-        self.answers = list(answers)
-        self.spacing = spacing
-        self.asked: list[str] = []
-        self._topics = topics
-
-    def topics(self, subject: NewsSubject) -> tuple[str, ...]:
-        return self._topics
-
-    def every(self, topic: str) -> float:
-        return 120.0
-
-    def fetch(self, topic: str, now: datetime, seconds: float) -> NewsAnswer:
-        self.asked.append(topic)
-        answer = self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
-        if isinstance(answer, Exception):
-            raise answer
-        return answer() if callable(answer) else answer
+def some(*items: NewsItem) -> NewsAnswer:
+    return NewsAnswer(S.AVAILABLE, items)
 
 
-class Shelf:
-    """The tables in memory; `broken` makes them fail."""
-
-    def __init__(self) -> None:
-        self.items: dict[str, NewsItem] = {}
-        self.figures: dict[str, dict[str, float]] = {}
-        self.broken: Exception | None = None
-
-    def store_news(self, items: Any) -> int:
-        if self.broken:
-            raise self.broken
-        return sum(self.items.setdefault(item.id, item) is item for item in items)
-
-    def news(self, *, since: datetime, as_of: datetime) -> list[NewsItem]:
-        if self.broken:
-            raise self.broken
-        return [item for item in self.items.values() if since < item.first_seen <= as_of]
-
-    def store_fundamentals(
-        self, ticker: str, figures: Any, first_seen: datetime, part: str = ""
-    ) -> bool:
-        self.figures[ticker] = dict(figures)
-        return True
-
-    def fundamentals(self, ticker: str, *, as_of: datetime) -> dict[str, float]:
-        return self.figures.get(ticker, {})
+def desk_of(*answers: Any, **how: Any) -> tuple[NewsDesk, ScriptedSource]:
+    """Return a desk of one source, and the source."""
+    kept = {name: how.pop(name) for name in ("topics", "spacing") if name in how}
+    source = ScriptedSource(*answers, **kept)
+    return NewsDesk({"finnhub": source}, **how), source
 
 
-class Desk:
-    """A collector with clocks that are set by hand."""
-
-    def __init__(self, store: Any = None, *, subject: NewsSubject = GOLD, **sources: Any) -> None:
-        self.store = store or Shelf()
-        self.now = Hand(NOON)
-        self.seconds = 1000.0
-        seconds, files = sources.pop("fetch_seconds", FETCH_SECONDS), sources.pop("files", None)
-        scorer = sources.pop("scorer", score)
-        self.collector = Collector(
-            sources, files or {}, self.store, now=self.now, monotonic=lambda: self.seconds,
-            score=scorer, fetch_seconds=seconds,
-        )  # fmt: skip
-        self.subject = subject
-        self.collector.watch(subject)
-
-    def later(self, seconds: float) -> Desk:
-        self.seconds += seconds
-        self.now.pass_by(seconds)
-        self.collector.poll()
-        return self
-
-    def seen(self, settings: NewsSettings = ONE, after: float = 1.0):
-        return self.collector.latest(self.subject, self.now() + timedelta(seconds=after), settings)
+def state_of(desk: NewsDesk) -> TopicState:
+    return desk.collector.status()[0]
 
 
 # --- when -----------------------------------------------------------------------------------------
 
 
 def test_each_topic_is_asked_at_its_pace_and_the_source_not_too_fast() -> None:
-    vendor = Vendor(OK, topics=("a", "b"), spacing=1.0)
-    desk = Desk(finnhub=vendor)
-    desk.later(0)
-    assert vendor.asked == ["a"]
-    desk.later(0.9)
-    assert vendor.asked == ["a"]
-    desk.later(0.2)
-    assert vendor.asked == ["a", "b"]
-    desk.later(118)
-    assert len(vendor.asked) == 2
-    desk.later(1)
-    desk.later(2)
-    assert vendor.asked == ["a", "b", "a", "b"]
+    desk, source = desk_of(OK, topics=("a", "b"))
+    for wait, topics in ((0, "a"), (0.9, "a"), (0.2, "ab"), (118, "ab"), (1, "aba"), (2, "abab")):
+        desk.later(wait)
+        assert source.questions == [*topics]
 
 
 def test_a_topic_that_two_subjects_share_is_asked_once() -> None:
-    vendor = Vendor(OK)
-    desk = Desk(finnhub=vendor)
-    desk.collector.watch(NewsSubject("EURUSD", "fx"))
+    source = ScriptedSource(OK)
+    desk = NewsDesk({"finnhub": source}, GOLD, NewsSubject("EURUSD", "fx"))
     desk.later(0).later(5)
-    assert vendor.asked == ["news"] and len(desk.collector.status()) == 1
+    assert source.questions == ["news"] and len(desk.collector.status()) == 1
 
 
-def test_alpha_vantage_is_asked_less_than_its_day_allows(scaled: Scale) -> None:
-    vendor = Vendor(OK, topics=("a", "b", "c"), spacing=ALPHA_VANTAGE_SPACING_S)
-    desk = Desk(alpha_vantage=vendor)
-    for _ in range(24 * 12):
-        desk.later(300)
-    assert len(vendor.asked) <= 25
-    assert {vendor.asked.count(topic) for topic in "abc"} == {8}
+def test_alpha_vantage_is_asked_less_than_its_day_allows() -> None:
+    desk, source = desk_of(OK, topics=("a", "b", "c"), spacing=ALPHA_VANTAGE_SPACING_S)
+    desk.later(86_400, step=300)
+    assert len(source.questions) <= 25
+    assert {source.questions.count(topic) for topic in "abc"} == {8}
 
 
 @pytest.mark.parametrize("status", sorted(WAITS_S))
 def test_after_a_failure_the_next_question_waits_longer(status: NewsStatus) -> None:
-    vendor = Vendor(NewsAnswer(status))
-    desk = Desk(finnhub=vendor)
+    desk, source = desk_of(NewsAnswer(status))
     first, longest = WAITS_S[status]
     wait = first
     desk.later(0)
     for count in range(1, 12):
-        assert len(vendor.asked) == count
+        assert len(source.questions) == count
         desk.later(wait - 0.5)
-        assert len(vendor.asked) == count, wait
+        assert len(source.questions) == count, wait
         desk.later(0.5)
         wait = min(longest, wait * 2)
-    vendor.answers = [OK]
-    desk.later(wait)
-    desk.later(120)
-    assert desk.collector.status()[0].failures == 0
-    vendor.answers = [NewsAnswer(status)]
-    count = len(vendor.asked)
-    desk.later(120)
-    desk.later(first)
-    assert len(vendor.asked) == count + 2
+    source.answers = [OK]
+    desk.later(wait).later(120)
+    assert state_of(desk).failures == 0
+    source.answers, count = [NewsAnswer(status)], len(source.questions)
+    desk.later(120).later(first)
+    assert len(source.questions) == count + 2
 
 
-def test_a_rate_limit_rests_the_whole_source_and_a_refusal_one_topic() -> None:
-    limited = Vendor(NewsAnswer(S.RATE_LIMITED), topics=("a", "b"))
-    desk = Desk(finnhub=limited)
+@cases(
+    ("status", "topics", "statuses"),
+    [(S.RATE_LIMITED, "a", {S.RATE_LIMITED}), (S.REFUSED, "ab", {S.REFUSED, S.EMPTY})],
+)
+def test_a_rate_limit_rests_the_whole_source_and_a_refusal_one_topic(
+    status: NewsStatus, topics: str, statuses: set[NewsStatus]
+) -> None:
+    desk, source = desk_of(NewsAnswer(status), OK, topics=("a", "b"))
     desk.later(0).later(30)
-    assert limited.asked == ["a"]
-    assert {state.status for state in desk.collector.status()} == {S.RATE_LIMITED}
-    refused = Vendor(NewsAnswer(S.REFUSED), OK, topics=("a", "b"))
-    desk = Desk(finnhub=refused)
-    desk.later(0).later(30)
-    assert refused.asked == ["a", "b"]
-    assert [state.status for state in desk.collector.status()] == [S.REFUSED, S.EMPTY]
+    assert source.questions == [*topics]
+    assert {state.status for state in desk.collector.status()} == statuses
 
 
-# --- what is stored -------------------------------------------------------------------------------
+# --- what is stored, and what a tick is told ------------------------------------------------------
 
 
-def test_a_first_sight_is_rounded_up_and_stays(tmp_path: Path) -> None:
-    store = open_database(tmp_path)
-    desk = Desk(store, finnhub=Vendor(NewsAnswer(S.AVAILABLE, (news("1"),))))
-    desk.now.pass_by(0.25)
-    desk.later(0).later(500)
-    (kept,) = store.news(since=NOON - timedelta(days=1), as_of=NOON + timedelta(days=1))
-    assert kept.first_seen == NOON + timedelta(seconds=1)
-    assert kept.score == 0.5 and kept.event == "other"
-    assert desk.collector.latest(GOLD, NOON, ONE).unique == 0
-    assert desk.collector.latest(GOLD, NOON + timedelta(seconds=1), ONE).unique == 1
+@cases(
+    ("hours", "detail"),
+    [((-6 / 60, 31 * 24), ALL_LATER), ((31 * 24,), "all items are older than 30 days")],
+)
+def test_items_that_are_later_or_old_are_no_news(hours: tuple[float, ...], detail: str) -> None:
+    desk, _ = desk_of(some(*(news(str(hour), hour) for hour in hours)))
+    assert desk.later(0).view().status is S.EMPTY
+    assert (state_of(desk).status, state_of(desk).detail) == (S.EMPTY, detail)
+    assert not desk.store.items
 
 
-def test_what_says_it_comes_from_the_future_is_refused_and_what_is_old_left() -> None:
-    rows = (
-        news("fits", -4.9 / 60),
-        news("future", -6 / 60),
-        news("old", 31 * 24),
-    )
-    desk = Desk(finnhub=Vendor(NewsAnswer(S.AVAILABLE, rows, dropped=2))).later(0)
-    assert list(desk.store.items) == ["fits"]
-    state = desk.collector.status()[0]
-    assert (state.items, state.dropped, state.status) == (1, 3, S.AVAILABLE)
-    desk = Desk(finnhub=Vendor(NewsAnswer(S.AVAILABLE, rows[1:]))).later(0)
-    state = desk.collector.status()[0]
-    assert state.status is S.EMPTY and state.detail == ALL_LATER
-    assert desk.seen().status is S.EMPTY
-    desk = Desk(finnhub=Vendor(NewsAnswer(S.AVAILABLE, rows[2:]))).later(0)
-    assert desk.collector.status()[0].detail == "all items are older than 30 days"
-
-
-@pytest.mark.parametrize(("said", "kept"), [(math.nan, 0.0), (math.inf, 0.0), (7, 1.0), (-7, -1.0)])
-def test_whatever_the_scorer_says_can_be_stored(tmp_path: Path, said: float, kept: float) -> None:
+def test_whatever_the_scorer_says_can_be_stored(tmp_path: Path) -> None:
     """A tick stores what it saw, in its own transaction."""
-    store = open_database(tmp_path)
-    source = Vendor(NewsAnswer(S.AVAILABLE, (news("1"),)))
-    desk = Desk(store, scorer=lambda _: said, finnhub=source).later(0)
-    assert desk.collector.status()[0].status is S.AVAILABLE
-    assert desk.seen().items[0].item.score == kept
+    desk, _ = desk_of(some(news("1")), store=open_database(tmp_path), scorer=lambda _: math.nan)
+    assert desk.later(0).view().items[0].item.score == 0.0
+    assert state_of(desk).status is S.AVAILABLE
 
 
-def test_a_store_that_fails_is_told_and_tried_again() -> None:
-    desk = Desk(finnhub=Vendor(NewsAnswer(S.AVAILABLE, (news("1"),))))
-    desk.store.broken = StoreUnavailable("locked")
-    desk.later(0)
-    assert desk.collector.status()[0].status is S.BROKEN
-    assert desk.seen().status is S.BROKEN
+def test_a_store_that_fails_is_told_and_tried_again(caplog: pytest.LogCaptureFixture) -> None:
+    desk, _ = desk_of(some(news("1")))
+    desk.store.broken = StoreUnavailable("https://host/?token=CANARY")
+    assert desk.later(0).view().status is state_of(desk).status is S.BROKEN
+    assert "CANARY" not in caplog.text and "StoreUnavailable" in caplog.text
     desk.store.broken = None
-    desk.later(60)
-    assert desk.seen().status is S.AVAILABLE
-
-
-# --- what a tick is told --------------------------------------------------------------------------
+    assert desk.later(60).view().status is S.AVAILABLE
 
 
 @cases("status", [S.RATE_LIMITED, S.REFUSED, S.UNREACHABLE, S.BROKEN, S.EMPTY])
 def test_without_items_the_last_answer_says_why(status: NewsStatus) -> None:
-    desk = Desk(finnhub=Vendor(NewsAnswer(status)))
-    assert desk.seen().status is S.NOT_YET
-    desk.later(0)
-    found = desk.seen()
-    assert found.status is status and found.items == () and found.score is None
+    desk, source = desk_of(NewsAnswer(status))
+    assert desk.view().status is S.NOT_YET
+    view = desk.later(0).view()
+    assert view.status is status and view.items == () and view.score is None
+    source.answers = [some(news("1")), NewsAnswer(status)]
+    desk.later(3600).later(3600)
+    assert desk.view().status is S.AVAILABLE, "items that count outlive a dead source"
+    assert desk.view(after=86_400).status is status
 
 
-def test_items_that_count_outlive_a_dead_source() -> None:
-    desk = Desk(finnhub=Vendor(NewsAnswer(S.AVAILABLE, (news("1"),)), NewsAnswer(S.UNREACHABLE)))
-    desk.later(0).later(120)
-    assert desk.seen().status is S.AVAILABLE
-    assert desk.seen(after=86_400).status is S.UNREACHABLE
-
-
-def test_one_source_that_works_is_enough() -> None:
-    desk = Desk(finnhub=Vendor(NewsAnswer(S.REFUSED)), alpha_vantage=Vendor(OK)).later(0)
-    assert desk.seen(BOTH).status is S.EMPTY
-    assert desk.seen(ONE).status is S.REFUSED
+def test_the_settings_say_which_sources_count() -> None:
+    refused, works = ScriptedSource(NewsAnswer(S.REFUSED)), ScriptedSource(some(news("1")))
+    desk = NewsDesk({"alpha_vantage": refused, "finnhub": works}).later(0)
+    for sources, status, count in (
+        (("finnhub",), S.AVAILABLE, 1), (("alpha_vantage",), S.REFUSED, 0),
+        (("alpha_vantage", "finnhub"), S.AVAILABLE, 1),
+    ):  # fmt: skip
+        view = desk.view(NewsSettings(sources=sources))
+        assert (view.status, view.unique) == (status, count)
+    later = desk.view(BOTH, after=86_400)
+    assert later.status is S.EMPTY, "one that works is enough"
 
 
 def test_nobody_to_ask() -> None:
-    desk = Desk()
-    assert desk.seen().status is S.NO_KEY
-    only_file = NewsSettings(sources=("file",), file="x")
-    assert desk.seen(only_file).status is S.NO_FILE
+    desk = NewsDesk()
+    assert desk.view().status is S.NO_KEY
+    assert desk.view(NewsSettings(sources=("file",), file="x")).status is S.NO_FILE
     assert desk.collector.status() == ()
 
 
-def test_news_of_a_source_that_the_settings_do_not_name_do_not_count() -> None:
-    desk = Desk(finnhub=Vendor(NewsAnswer(S.AVAILABLE, (news("1"),)))).later(0)
-    assert desk.seen(NewsSettings(sources=("alpha_vantage",))).unique == 0
-
-
-def test_reading_never_raises(caplog: pytest.LogCaptureFixture) -> None:
-    desk = Desk(finnhub=Vendor(OK))
-    desk.store.broken = RuntimeError("https://host/?token=CANARY")
-    assert desk.seen().status is S.BROKEN
-    assert "CANARY" not in caplog.text and "RuntimeError" in caplog.text
-
-
 def test_fundamentals_are_for_stocks() -> None:
-    answer = NewsAnswer(S.AVAILABLE, figures={"pe": 20.0})
-    vendor = Vendor(OK, answer, topics=("company.AAPL", "figures.AAPL"))
-    desk = Desk(subject=APPLE, finnhub=vendor)
-    assert desk.seen().fundamentals_status is S.NOT_YET
-    desk.later(0).later(2)
-    found = desk.seen()
-    assert found.fundamentals == {"pe": 20.0} and found.fundamentals_status is S.AVAILABLE
-    assert found.status is S.EMPTY
-    assert Desk(finnhub=Vendor(OK)).seen().fundamentals_status is S.OFF
-    assert Desk(subject=APPLE).seen().fundamentals_status is S.NO_KEY
+    figures = NewsAnswer(S.AVAILABLE, figures={"pe": 20.0})
+    source = ScriptedSource(OK, figures, topics=("company.AAPL", "figures.AAPL"))
+    desk = NewsDesk({"finnhub": source}, APPLE)
+    assert desk.view().fundamentals_status is S.NOT_YET
+    view = desk.later(0).later(2).view()
+    assert view.fundamentals == {"pe": 20.0} and view.fundamentals_status is S.AVAILABLE
+    assert view.status is S.EMPTY
+    assert NewsDesk({"finnhub": source}).view().fundamentals_status is S.OFF
+    assert NewsDesk({}, APPLE).view().fundamentals_status is S.NO_KEY
 
 
 def test_later_sights_never_change_an_earlier_view(tmp_path: Path) -> None:
+    """A first sight is rounded up to a second, and stays."""
     store = open_database(tmp_path)
-    answers = [NewsAnswer(S.AVAILABLE, (news(str(n), 1 - n / 10),)) for n in range(8)]
-    desk = Desk(store, finnhub=Vendor(*answers))
+    desk, _ = desk_of(*(some(news(str(n), 1 - n / 10)) for n in range(8)), store=store)
+    desk.now.pass_by(0.25)
     views = []
-    for _ in range(8):
+    for count in range(8):
         desk.later(120)
-        views.append((desk.now(), desk.seen(after=0)))
+        assert desk.view(after=0).unique == count
+        views.append((desk.now() + timedelta(seconds=1), desk.view()))
     assert [view.unique for _, view in views] == list(range(1, 9))
     for moment, view in views:
-        assert desk.collector.latest(GOLD, moment, ONE) == view
+        assert desk.collector.latest(GOLD, moment, FINNHUB) == view
 
 
 # --- slowness and the end -------------------------------------------------------------------------
@@ -328,55 +205,38 @@ def test_later_sights_never_change_an_earlier_view(tmp_path: Path) -> None:
 
 def test_a_source_that_hangs_is_given_up_and_their_number_is_bounded() -> None:
     gate = threading.Event()
-
-    def hang() -> NewsAnswer:
-        gate.wait(30)
-        return NewsAnswer(S.AVAILABLE, (news("late"),))
-
-    vendor = Vendor(hang)
-    desk = Desk(finnhub=vendor, fetch_seconds=0.02)
+    hangs = ScriptedSource(lambda: gate.wait(30) and some(news("late")))
+    works = ScriptedSource(OK)
+    desk = NewsDesk({"alpha_vantage": hangs, "finnhub": works}, fetch_seconds=0.02)
     for _ in range(MAX_ABANDONED + 3):
         desk.later(2000)
-    assert len(vendor.asked) == MAX_ABANDONED
-    assert desk.collector.status()[0].status is S.UNREACHABLE
-    workers = list(desk.collector._abandoned["finnhub"])
+    assert len(hangs.questions) == MAX_ABANDONED
+    assert len(works.questions) == MAX_ABANDONED + 3, "it silences no other"
+    statuses = [state.status for state in desk.collector.status()]
+    assert statuses == [S.UNREACHABLE, S.EMPTY]
+    workers = [*desk.collector._abandoned["alpha_vantage"]]
     gate.set()
     for worker in workers:
         worker.join(5)
     assert desk.store.items == {}, "what comes late is not stored"
-    vendor.answers = [OK]
-    desk.later(4000)
-    assert desk.collector.status()[0].status is S.EMPTY
-
-
-def test_a_source_that_hangs_does_not_silence_another() -> None:
-    gate = threading.Event()
-    hangs, works = Vendor(lambda: gate.wait(30)), Vendor(OK)
-    desk = Desk(fetch_seconds=0.02, alpha_vantage=hangs, finnhub=works)
-    for _ in range(8):
-        desk.later(2000)
-    gate.set()
-    assert len(works.asked) == 8 and len(hangs.asked) == MAX_ABANDONED
-    assert {s.source: s.status for s in desk.collector.status()} == {
-        "alpha_vantage": S.UNREACHABLE, "finnhub": S.EMPTY,
-    }  # fmt: skip
+    hangs.answers = [OK]
+    assert state_of(desk.later(4000)).status is S.EMPTY
 
 
 def test_a_status_without_an_answer_grows_old() -> None:
-    desk = Desk(finnhub=Vendor(OK)).later(0)
+    desk, _ = desk_of(OK)
+    desk.later(0)
     desk.seconds += 120 + LATE_PACES * 120
-    assert desk.seen().status is S.EMPTY
+    assert desk.view().status is S.EMPTY
     desk.seconds += 1
-    assert desk.seen().status is S.UNREACHABLE
-    assert desk.collector.status()[0].detail == "no answer for a long time"
-    desk.collector.poll()
-    assert desk.seen().status is S.EMPTY
+    assert desk.view().status is S.UNREACHABLE
+    assert state_of(desk).detail == "no answer for a long time"
+    assert desk.later(0).view().status is S.EMPTY
 
 
 def test_turns_are_no_lateness() -> None:
     """Twelve topics of a source that is asked once an hour: half a day is their pace."""
-    topics = tuple("abcdefghijkl")
-    desk = Desk(finnhub=Vendor(OK, topics=topics, spacing=3600.0)).later(0)
+    desk, _ = desk_of(OK, topics=tuple("abcdefghijkl"), spacing=3600.0)
     for _ in range(30):
         desk.later(3600)
         assert not {state.status for state in desk.collector.status()} - {S.EMPTY, S.NOT_YET}
@@ -384,43 +244,35 @@ def test_turns_are_no_lateness() -> None:
 
 def test_each_change_of_a_source_is_one_line_in_the_log(caplog: pytest.LogCaptureFixture) -> None:
     limited = NewsAnswer(S.RATE_LIMITED, detail="HTTP status 429")
-    vendor = Vendor(OK, OK, limited, limited, limited, OK, topics=("a", "b"))
-    desk = Desk(finnhub=vendor)
+    desk, source = desk_of(OK, OK, limited, limited, limited, OK, topics=("a", "b"))
     caplog.set_level(logging.DEBUG, "news_collector")
-    for _ in range(12):
-        desk.later(1000)
-    vendor.answers = [NewsAnswer(S.REFUSED), OK]
-    for _ in range(12):
-        desk.later(1000)
-    lines = [(record.levelname, record.getMessage()) for record in caplog.records]
-    assert lines == [
+    desk.later(12_000, step=1000)
+    source.answers = [NewsAnswer(S.REFUSED), OK]
+    desk.later(12_000, step=1000)
+    assert [(record.levelname, record.getMessage()) for record in caplog.records] == [
         ("WARNING", "news of finnhub: rate_limited, HTTP status 429"),
         ("WARNING", "news of finnhub: empty"),
         ("WARNING", "news of finnhub, a: refused"),
         ("WARNING", "news of finnhub, a: empty"),
     ]
-    assert len(vendor.asked) > 20
+    assert len(source.questions) > 20
 
 
 def test_what_a_source_raises_is_told_by_its_type_alone(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.DEBUG)
-    desk = Desk(finnhub=Vendor(OSError("https://host/?token=CANARY"))).later(0)
-    state = desk.collector.status()[0]
+    desk, _ = desk_of(OSError("https://host/?token=CANARY"))
+    state = state_of(desk.later(0))
     assert state.status is S.BROKEN and "OSError" in state.detail
     assert "CANARY" not in repr(state) + caplog.text
 
 
-def running(vendor: Vendor, **how: Any) -> Collector:
-    collector = Collector(
-        {"finnhub": vendor}, {}, Shelf(), now=Hand(NOON), monotonic=time.monotonic, score=score,
-        **how,
-    )  # fmt: skip
-    collector.watch(GOLD)
+def running(source: ScriptedSource) -> Collector:
+    collector = NewsDesk({"finnhub": source}, monotonic=time.monotonic).collector
     collector.start()
     return collector
 
 
-class Hasty(Vendor):
+class Hasty(ScriptedSource):
     """A source that may be asked all the time; `wrong` makes the collector itself stumble."""
 
     wrong = False
@@ -435,14 +287,13 @@ def test_the_thread_survives_whatever_happens(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr("torra.collecting.asking.LONGEST_PAUSE_S", 0.05)
-    vendor = Hasty(OK, spacing=0.0)
-    collector = running(vendor)
-    until(lambda: vendor.asked)
-    vendor.wrong = True
+    source = Hasty(OK, spacing=0.0)
+    collector = running(source)
+    until(lambda: source.questions)
+    source.wrong = True
     until(lambda: "stumbled" in caplog.text)
-    vendor.wrong = False
-    count = len(vendor.asked)
-    until(lambda: len(vendor.asked) > count)
+    source.wrong, count = False, len(source.questions)
+    until(lambda: len(source.questions) > count)
     collector.close()
     assert "CANARY" not in caplog.text and "MemoryError" in caplog.text
 
@@ -453,35 +304,34 @@ def test_a_machine_without_threads_is_a_source_that_is_not_there(
     def no_more(_: threading.Thread) -> None:
         raise RuntimeError("can't start new thread")
 
-    desk = Desk(finnhub=Vendor(OK))
+    desk, _ = desk_of(OK)
     with monkeypatch.context() as patch:
         patch.setattr(threading.Thread, "start", no_more)
-        desk.later(0)
-        desk.collector.start()
-    assert desk.seen().status is S.UNREACHABLE
-    assert desk.later(30).seen().status is S.EMPTY
+        desk.later(0).collector.start()
+    assert desk.view().status is S.UNREACHABLE
+    assert desk.later(30).view().status is S.EMPTY
     desk.collector.start()
     assert desk.collector._threads
     desk.collector.close()
 
 
 def test_a_collector_that_rests_asks_nobody_and_can_be_woken() -> None:
-    vendor = Hasty(NewsAnswer(S.AVAILABLE, (news("1"),)), spacing=0.0)
-    collector = running(vendor)
-    until(lambda: collector.latest(GOLD, NOON, ONE).unique)
-    threads = list(collector._threads)
+    source = Hasty(some(news("1")), spacing=0.0)
+    collector = running(source)
+    until(lambda: collector.latest(GOLD, NOON, FINNHUB).unique)
+    threads = [*collector._threads]
     collector.rest()
     for thread in threads:
         thread.join(5)
     assert not any(thread.is_alive() for thread in threads)
-    count = len(vendor.asked)
+    count = len(source.questions)
     collector.rest()
-    assert collector.latest(GOLD, NOON, ONE).unique == 1
-    assert len(vendor.asked) == count
+    assert collector.latest(GOLD, NOON, FINNHUB).unique == 1
+    assert len(source.questions) == count
     collector.start()
     collector.start()
     assert len(collector._threads) == 1
-    until(lambda: len(vendor.asked) > count)
+    until(lambda: len(source.questions) > count)
     collector.close()
     collector.start()
     assert not any(thread.is_alive() for thread in collector._threads)
@@ -490,13 +340,13 @@ def test_a_collector_that_rests_asks_nobody_and_can_be_woken() -> None:
 @pytest.mark.parametrize("end", [Collector.rest, Collector.close])
 def test_a_rest_and_an_end_give_up_what_is_under_way(end: Callable[[Collector], None]) -> None:
     gate = threading.Event()
-    vendor = Vendor(lambda: gate.wait(30) and NewsAnswer(S.AVAILABLE, (news("late"),)))
-    collector = running(vendor)
-    until(lambda: vendor.asked)
-    threads, began = list(collector._threads), time.monotonic()
+    source = ScriptedSource(lambda: gate.wait(30) and some(news("late")))
+    collector = running(source)
+    until(lambda: source.questions)
+    (thread,), began = collector._threads, time.monotonic()
     end(collector)
-    threads[0].join(5)
-    assert not threads[0].is_alive() and time.monotonic() - began < 2.0
+    thread.join(5)
+    assert not thread.is_alive() and time.monotonic() - began < 2.0
     (asker,) = collector._abandoned["finnhub"]
     gate.set()
     asker.join(5)

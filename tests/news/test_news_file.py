@@ -6,32 +6,38 @@ import json
 import os
 import subprocess
 import threading
-import time
 from collections.abc import Callable
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
-from typing import Any, cast
 
 import pytest
 from click.testing import CliRunner
 
-from news_collector import Collector
 from tests import ROOT
-from tests.worlds.stores import Hand, open_database
+from tests.cases import cases
+from tests.tries import until
+from tests.worlds.news_desks import GOLD, NewsDesk
+from tests.worlds.stores import NOON, open_database
 from torra.clock import parse
 from torra.commands.command_line import main
 from torra.config import NewsSettings
 from torra.errors import ConfigError
-from torra.evidence.news_digest import COUNTED, NewsItem, NewsStatus, NewsSubject, concerns
+from torra.evidence.news_digest import (
+    COUNTED,
+    NewsItem,
+    NewsStatus,
+    NewsSubject,
+    NewsView,
+    concerns,
+)
 from torra.evidence.news_shelf import LATE_FILE_S
 from torra.news.lexicon import score
 from torra.news.source import HeadlineFile, open_sources, read_file
 
-NOON = datetime(2026, 2, 13, 12, tzinfo=UTC)
 GOOD = {"headline": "Gold rises", "published": "2026-02-13T11:00:00Z"}
-GOLD = NewsSubject("XAUUSD", "gold")
 SETTINGS = NewsSettings(sources=("file",), file="news.jsonl")
+S = NewsStatus
 
 
 def written(path: Path, *rows: object) -> Path:
@@ -42,11 +48,16 @@ def written(path: Path, *rows: object) -> Path:
     return path
 
 
-def collector(folder: Path, scorer: Callable[[str], float] = score) -> Collector:
-    return Collector(
-        {}, open_sources(SETTINGS, {}, folder).files, open_database(folder),
-        now=Hand(NOON), monotonic=lambda: 0.0, score=scorer,
-    )  # fmt: skip
+def desk_of(folder: Path, *rows: object, scorer: Callable[[str], float] = score) -> NewsDesk:
+    """Return a desk on a file of these rows."""
+    written(folder / "news.jsonl", *rows)
+    files = open_sources(SETTINGS, {}, folder).files
+    return NewsDesk(files=files, store=open_database(folder), settings=SETTINGS, scorer=scorer)
+
+
+def at(desk: NewsDesk, moment: datetime = NOON, subject: NewsSubject = GOLD) -> NewsView:
+    """Return what a tick would know at a moment."""
+    return desk.collector.latest(subject, moment, SETTINGS)
 
 
 def test_the_example_is_read() -> None:
@@ -70,15 +81,11 @@ def test_the_documented_commands_show_headlines_and_events(tmp_path: Path) -> No
     assert "veto yes (SCHEDULED_EVENT" in ran.output
 
 
-def test_the_documented_example_is_that_of_the_file() -> None:
+def test_the_page_shows_the_example_and_explains_every_status_and_setting() -> None:
     page = (ROOT / "docs" / "news.md").read_text(encoding="utf-8")
     example = (ROOT / "examples" / "headlines.jsonl").read_text(encoding="utf-8")
-    shown = page.split("```json\n", 1)[1].split("```", 1)[0].strip().split("\n")
-    assert shown and all(line in example.split("\n") for line in shown)
-
-
-def test_the_page_explains_every_status_and_every_setting() -> None:
-    page = (ROOT / "docs" / "news.md").read_text(encoding="utf-8")
+    lines = page.split("```json\n", 1)[1].split("```", 1)[0].strip().split("\n")
+    assert lines and all(line in example.split("\n") for line in lines)
     for name in (*NewsStatus, *NewsSettings.model_fields):
         assert f"| `{name}` |" in page, name
 
@@ -117,7 +124,7 @@ null | not an object
 """
 
 
-@pytest.mark.parametrize("row", BROKEN_LINES.strip().split("\n"))
+@cases("row", BROKEN_LINES.strip().split("\n"))
 def test_a_broken_line_is_refused_with_its_number(tmp_path: Path, row: str) -> None:
     line, problem = row.split(" | ")
     path = written(tmp_path / "news.jsonl", GOOD, line)
@@ -135,42 +142,35 @@ def test_a_missing_file_or_another_encoding_is_refused(tmp_path: Path) -> None:
 
 
 def test_what_is_seen_by_then_is_shown_and_can_be_stored(tmp_path: Path) -> None:
-    rows = [{**GOOD, "headline": f"Gold {n} rises", "first_seen": f"2026-02-13T11:0{n}:00Z"}
-            for n in range(5)]  # fmt: skip
-    written(tmp_path / "news.jsonl", *rows)
-    desk = collector(tmp_path)
-    for n in range(5):
-        found = desk.latest(GOLD, parse(f"2026-02-13T11:0{n}:00Z"), SETTINGS)
-        assert found.unique == n + 1 and found.status is NewsStatus.AVAILABLE
-        assert found.items[0].item.score == 0.5
-    store: Any = desk._store
-    assert store.store_news([one.item for one in found.items]) == 5
-    assert store.news_items([found.items[0].item.id]) == [found.items[0].item]
+    moments = [f"2026-02-13T11:0{n}:00Z" for n in range(5)]
+    rows = [{**GOOD, "headline": f"Gold {n} rises", "first_seen": moments[n]} for n in range(5)]
+    desk = desk_of(tmp_path, *rows)
+    for count, moment in enumerate(moments, start=1):
+        view = at(desk, parse(moment))
+        assert view.unique == count and view.status is S.AVAILABLE
+        assert view.items[0].item.score == 0.5
+    assert desk.store.store_news([row.item for row in view.items]) == 5
+    assert desk.store.news_items([view.items[0].item.id]) == [view.items[0].item]
 
 
 def test_it_is_read_again_when_it_changes_and_a_broken_one_changes_nothing(tmp_path: Path) -> None:
-    path = written(tmp_path / "news.jsonl", GOOD)
-    desk = collector(tmp_path)
-    assert desk.latest(GOLD, NOON, SETTINGS).unique == 1
+    desk, path = desk_of(tmp_path, GOOD), tmp_path / "news.jsonl"
     written(path, GOOD, {**GOOD, "headline": "Bullion falls"})
-    assert desk.latest(GOLD, NOON, SETTINGS).unique == 1, "a tick looks at no file"
-    desk.poll()
-    assert desk.latest(GOLD, NOON, SETTINGS).unique == 2
-    written(path, GOOD, "{")
-    desk.poll()
-    found = desk.latest(GOLD, NOON, SETTINGS)
-    assert found.unique == 2 and found.status is NewsStatus.AVAILABLE
-    assert desk.latest(GOLD, NOON - timedelta(days=9), SETTINGS).status is NewsStatus.BROKEN
-    assert "line 2" in desk.status()[-1].detail
-    path.unlink()
-    desk.poll()
-    assert desk.latest(GOLD, NOON, SETTINGS).unique == 2
-    assert desk.latest(GOLD, NOON - timedelta(days=9), SETTINGS).status is NewsStatus.NO_FILE
-    written(path, GOOD)
-    desk.poll()
-    assert desk.latest(GOLD, NOON, SETTINGS).unique == 1
-    assert desk.latest(GOLD, NOON - timedelta(days=9), SETTINGS).status is NewsStatus.EMPTY
-    assert desk.status()[-1].status is NewsStatus.AVAILABLE
+    assert at(desk).unique == 1, "a tick looks at no file"
+    assert at(desk.later(0)).unique == 2
+    for change, count, status in (
+        (lambda: written(path, GOOD, "{"), 2, S.BROKEN),
+        (path.unlink, 2, S.NO_FILE),
+        (lambda: written(path, GOOD), 1, S.EMPTY),
+    ):
+        change()
+        desk.later(0)
+        view = at(desk)
+        assert (view.unique, view.status) == (count, S.AVAILABLE)
+        assert at(desk, NOON - timedelta(days=9)).status is status
+        if status is S.BROKEN:
+            assert "line 2" in desk.collector.status()[-1].detail
+    assert desk.collector.status()[-1].status is S.AVAILABLE
 
 
 # --- a tick waits for no file ---------------------------------------------------------------------
@@ -179,90 +179,67 @@ def test_it_is_read_again_when_it_changes_and_a_broken_one_changes_nothing(tmp_p
 def test_a_tick_touches_no_file_and_scores_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    rows = [{**GOOD, "headline": f"Gold up {n}"} for n in range(20)]
-    rows += [{**GOOD, "headline": f"Wheat up {n}"} for n in range(20)]
-    written(tmp_path / "news.jsonl", *rows)
+    rows = [{**GOOD, "headline": f"{what} up {n}"} for what in ("Gold", "Wheat") for n in range(20)]
     scored: list[str] = []
-    desk = collector(tmp_path, lambda text: scored.append(text) or 0.25)
-    desk.watch(GOLD, SETTINGS)
-    desk.poll()
+    desk = desk_of(tmp_path, *rows, scorer=lambda text: scored.append(text) or 0.25).later(0)
     assert len(scored) == 20, "only what concerns somebody is scored"
     written(tmp_path / "news.jsonl", *rows, {**GOOD, "headline": "Gold down"})
     for name in ("stat", "open", "read_bytes"):
         monkeypatch.setattr(Path, name, lambda *a, **k: pytest.fail("a tick touches a file"))
-    assert desk.latest(GOLD, NOON, SETTINGS).unique == 20
-    assert desk.status()[-1].items == 40
-    assert len(scored) == 20
+    assert at(desk).unique == 20 and len(scored) == 20
+    assert desk.collector.status()[-1].items == 40
     monkeypatch.undo()
-    desk.poll()
-    assert desk.latest(GOLD, NOON, SETTINGS).unique == 21
+    assert at(desk.later(0)).unique == 21
     assert scored[20:] == ["Gold down. "], "what was scored stays scored"
 
 
 def test_a_look_at_an_unchanged_file_is_no_work(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    written(tmp_path / "news.jsonl", *({**GOOD, "headline": f"Wheat {n}"} for n in range(30)))
-    desk = collector(tmp_path)
-    asked: list[str] = []
+    rows = [{**GOOD, "headline": f"Wheat {n}"} for n in range(30)]
+    desk, judged = desk_of(tmp_path, *rows), []
 
     def counted(item: NewsItem, subject: NewsSubject) -> bool:
-        asked.append(item.headline)
+        judged.append(item.headline)
         return concerns(item, subject)
 
     monkeypatch.setattr("torra.evidence.news_shelf.concerns", counted)
-    desk.watch(GOLD, SETTINGS)
-    for _ in range(3):
-        desk.poll()
-    assert len(asked) == 30
-    with (tmp_path / "news.jsonl").open("a") as file:
-        file.write(json.dumps({**GOOD, "headline": "Gold and wheat"}) + "\n")
-    desk.poll()
-    assert asked[30:] == ["Gold and wheat"]
-    desk.watch(replace(GOLD, terms=("wheat",)), SETTINGS)
-    desk.poll()
-    assert desk.latest(replace(GOLD, terms=("wheat",)), NOON, SETTINGS).unique == 31
+    desk.later(0).later(0).later(0)
+    assert len(judged) == 30
+    written(tmp_path / "news.jsonl", *rows, {**GOOD, "headline": "Gold and wheat"})
+    desk.later(0)
+    assert judged[30:] == ["Gold and wheat"]
+    wheat = replace(GOLD, terms=("wheat",))
+    desk.collector.watch(wheat, SETTINGS)
+    assert at(desk.later(0), subject=wheat).unique == 31
 
 
 def test_a_tick_before_the_first_look_is_over_has_nothing_yet(tmp_path: Path) -> None:
     """With threads: the dictionary takes seconds to read."""
-    written(tmp_path / "news.jsonl", GOOD)
     gate = threading.Event()
-    desk = collector(tmp_path, lambda _: float(gate.wait(10)))
-    desk.watch(GOLD, SETTINGS)
-    desk.start()
-    assert desk.latest(GOLD, NOON, SETTINGS).status is NewsStatus.NOT_YET
+    desk = desk_of(tmp_path, GOOD, scorer=lambda _: float(gate.wait(10)))
+    desk.collector.start()
+    assert at(desk).status is S.NOT_YET
     gate.set()
-    end = time.monotonic() + 5
-    while desk.latest(GOLD, NOON, SETTINGS).unique != 1 and time.monotonic() < end:
-        time.sleep(0.005)
-    assert desk.latest(GOLD, NOON, SETTINGS).status is NewsStatus.AVAILABLE
-    desk.close()
+    until(lambda: at(desk).unique == 1)
+    assert at(desk).status is S.AVAILABLE
+    desk.collector.close()
 
 
 def test_a_single_tick_scores_few(tmp_path: Path) -> None:
     rows = [{**GOOD, "headline": f"Gold up {n}"} for n in range(COUNTED + 100)]
-    written(tmp_path / "news.jsonl", *rows)
     scored: list[str] = []
-    desk = collector(tmp_path, lambda text: scored.append(text) or 0.0)
-    assert desk.latest(GOLD, NOON, SETTINGS).unique == COUNTED
-    desk.latest(GOLD, NOON, SETTINGS)
-    assert len(scored) == COUNTED
+    desk = desk_of(tmp_path, *rows, scorer=lambda text: scored.append(text) or 0.0)
+    assert at(desk).unique == at(desk).unique == len(scored) == COUNTED
 
 
 def test_a_file_that_nobody_can_look_at_grows_old(tmp_path: Path) -> None:
-    written(tmp_path / "news.jsonl", {**GOOD, "headline": "Wheat is late"})
-    seconds = [0.0]
-    desk = Collector(
-        {}, open_sources(SETTINGS, {}, tmp_path).files, open_database(tmp_path),
-        now=Hand(NOON), monotonic=lambda: seconds[0], score=score,
-    )  # fmt: skip
-    desk.poll()
-    desk._rest = threading.Event()  # as if a thread looked, and hung
-    assert desk.latest(GOLD, NOON, SETTINGS).status is NewsStatus.EMPTY
-    seconds[0] = LATE_FILE_S + 1
-    assert desk.latest(GOLD, NOON, SETTINGS).status is NewsStatus.UNREACHABLE
-    assert desk.status()[-1].detail == "nobody could look at it for 121 s"
+    desk = desk_of(tmp_path, {**GOOD, "headline": "Wheat is late"}).later(0)
+    desk.collector._rest = threading.Event()  # as if a thread looked, and hung
+    assert at(desk).status is S.EMPTY
+    desk.seconds += LATE_FILE_S + 1
+    assert at(desk).status is S.UNREACHABLE
+    assert desk.collector.status()[-1].detail == "nobody could look at it for 121 s"
 
 
 # --- which lines are the same item ----------------------------------------------------------------
@@ -285,14 +262,13 @@ def test_an_edited_line_is_another_item(tmp_path: Path, change: dict[str, object
 
 def test_a_line_that_was_edited_is_stored_as_it_counted(tmp_path: Path) -> None:
     """A record names items by id: what it names must be what the tick saw."""
-    path = written(tmp_path / "news.jsonl", {**GOOD, "summary": "it rises and gains"})
-    desk = collector(tmp_path)
+    desk = desk_of(tmp_path, {**GOOD, "summary": "it rises and gains"})
     for summary in ("it falls and drops", "it says nothing"):
-        seen = desk.latest(GOLD, NOON, SETTINGS).items[0].item
-        desk._store.store_news([seen])
-        assert cast(Any, desk._store).news_items([seen.id]) == [seen]
-        written(path, {**GOOD, "summary": summary})
-        desk.poll()
+        item = at(desk).items[0].item
+        desk.store.store_news([item])
+        assert desk.store.news_items([item.id]) == [item]
+        written(tmp_path / "news.jsonl", {**GOOD, "summary": summary})
+        desk.later(0)
 
 
 def test_a_name_that_is_no_text_can_be_stored(tmp_path: Path) -> None:

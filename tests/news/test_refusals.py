@@ -18,7 +18,7 @@ from torra.collecting.asking import WAITS_S, WHOLE_SOURCE
 from torra.collecting.line import SourceError
 from torra.collecting.refusals import COMMON, refusal, refusals
 from torra.config import ROOT
-from torra.evidence.news_digest import NewsAnswer, NewsStatus
+from torra.evidence.news_digest import NewsStatus
 from torra.news.source import AlphaVantage, Finnhub
 from torra.outside.publisher import open_publishers
 from torra.providers.vendors.addresses import address
@@ -99,11 +99,6 @@ def test_edgar_s_two_pages_are_told_apart() -> None:
         status, detail = refusal(vendor, 403, stranger)
         assert status is S.REFUSED and "TORRA_EDGAR_CONTACT" in detail
     assert SourceError(*refusal("edgar", 404, ""), 404).code == 404
-
-
-def test_a_refusal_says_whose_error_it_was_without_quoting_it() -> None:
-    assert refusal("somebody", 200, "the words of a stranger") == (COMMON[-1].status, COMMON[-1][3])
-    assert NewsAnswer(*refusal("somebody", 418, "")[:1]).status is S.BROKEN
 
 
 def test_the_page_on_news_has_the_table() -> None:

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.cases import cases
 from torra.errors import ConfigError
 from torra.news import watched_file
 from torra.news.watched_file import Unreachable, WatchedFile, read_bytes
@@ -101,35 +102,28 @@ def test_a_reading_that_failed_once_is_tried_again_though_nothing_changed(
     assert file.refresh() == ([2], None)
 
 
-@pytest.mark.parametrize("text", ["2", "half"])
+@cases(
+    ("first", "text", "grows", "content"),
+    [
+        (False, "2", False, 1),
+        (False, "half", False, 1),
+        (False, "2", True, 2),
+        (True, "2", False, 2),
+    ],
+)
 def test_what_changes_while_it_is_read_is_read_again(
-    path: Path, numbers: Numbers, file: WatchedFile[list[int]], text: str
+    path: Path, numbers: Numbers, first: bool, text: str, grows: bool, content: int
 ) -> None:
-    file.refresh()
+    """Half a file is none, and no broken one; a first one and one that grows are used as read."""
+    write(path, "1")
+    file = WatchedFile(path, numbers, grows=grows)
+    if not first:
+        file.refresh()
     write(path, text)
     numbers.meanwhile = lambda: write(path, "3")
-    assert file.refresh() == ([1], None), "half a file is none, and no broken one"
+    assert file.refresh() == ([content], None)
     numbers.meanwhile = lambda: None
     assert file.refresh() == ([3], None)
-
-
-def test_a_file_that_grows_is_used_while_somebody_writes(path: Path, numbers: Numbers) -> None:
-    file = WatchedFile(path, numbers, grows=True)
-    file.refresh()
-    write(path, "2")
-    numbers.meanwhile = lambda: write(path, "3")
-    assert file.refresh() == ([2], None)
-    numbers.meanwhile = lambda: None
-    assert file.refresh() == ([3], None)
-
-
-def test_a_first_reading_of_a_file_that_changes_is_taken_and_read_again(
-    path: Path, numbers: Numbers, file: WatchedFile[list[int]]
-) -> None:
-    numbers.meanwhile = lambda: write(path, "2")
-    assert file.latest().content == [1]
-    numbers.meanwhile = lambda: None
-    assert file.refresh().content == [2]
 
 
 def test_whoever_asks_waits_for_no_reading_that_hangs_at_a_dead_drive(

@@ -4,22 +4,21 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from instance_database import Database
 from tests.doubles import edgar_payloads as edgar
 from tests.doubles.edgar_server import CONTACT, TOO_MANY, UNDECLARED, EdgarServer, apple
 from tests.doubles.news_server import Said
 from tests.worlds.stores import Hand, open_database
-from torra.errors import StoreUnavailable
 from torra.evidence.news_digest import NewsStatus
-from torra.evidence.outside_numbers import FactRow, kind_of_source
+from torra.evidence.outside_numbers import kind_of_source
 from torra.outside.company_collector import KEPT, REST_S, ROUNDS, FactsCollector
 from torra.outside.concepts import CHAINS, concepts_of
 from torra.outside.edgar import (
@@ -38,31 +37,19 @@ ONE_ROUND = sum(len(concepts_of(figure, foreign=False)) for figure in CHAINS)
 NEXT = "0000320193-26-000006"
 
 
-@pytest.fixture
-def server() -> Iterator[EdgarServer]:
-    with apple() as made:
-        yield made
-
-
-@pytest.fixture
-def database(tmp_path: Path) -> Iterator[Database]:
-    found = open_database(tmp_path)
-    yield found
-    found.close()
-
-
 class Desk:
     """A collector with clocks that are set by hand; its pace waits on them too."""
 
     def __init__(
-        self, server: EdgarServer, store: Any, *tickers: str, environment: Any = None
+        self, server: EdgarServer, store: Any, *tickers: str, contact: str = CONTACT
     ) -> None:
+        self.store = store
         self.now = Hand(NOON)
         self.seconds = 1000.0
         self.server = server
         self.moments: list[float] = []
         gate = RequestSpacer(lambda: self.seconds, self.pass_by)
-        found = open_edgar(server.environment if environment is None else environment, gate)
+        found = open_edgar(server.environment | {"TORRA_EDGAR_CONTACT": contact}, gate)
         found._monotonic = lambda: self.seconds
         self.edgar: Edgar = found
         self.collector = FactsCollector(
@@ -92,25 +79,35 @@ class Desk:
         return found
 
 
+Desks = Callable[..., Desk]
+
+
+@pytest.fixture
+def desks(tmp_path: Path) -> Iterator[Desks]:
+    """Make desks of one server and one store, which collect companies from nothing."""
+    database = open_database(tmp_path)
+    with apple() as server:
+        yield partial(Desk, server, database)
+    database.close()
+
+
 # --- what is asked, and when ----------------------------------------------------------------------
 
 
-def test_the_table_the_filings_and_the_figures_are_asked_in_turn(
-    server: EdgarServer, database: Database
-) -> None:
-    desk = Desk(server, database, "AAPL").later(60)
+def test_the_table_the_filings_and_the_figures_are_asked_in_turn(desks: Desks) -> None:
+    desk = desks("AAPL").later(60)
     paths = desk.paths()
     assert paths[:2] == ["company_tickers.json", "CIK0000320193.json"]
     assert len(paths) == 2 + ONE_ROUND and len({*paths[2:]}) == len(paths[2:]) == ONE_ROUND
-    told = database.facts_of("AAPL", NOON)
+    told = desk.store.facts_of("AAPL", NOON)
     assert Counter(row.figure for row in told) == {"assets": 4, "equity": 5}
     newest = max((row for row in told if row.figure == "assets"), key=lambda row: row.ends)
     assert newest.value == 352_583e6 and kind_of_source(newest.source) == "edgar"
 
 
 @pytest.mark.journey
-def test_a_day_asks_two_rounds_and_an_hourly_look(server: EdgarServer, database: Database) -> None:
-    desk = Desk(server, database, "AAPL").later(60)
+def test_a_day_asks_two_rounds_and_an_hourly_look(desks: Desks) -> None:
+    desk = desks("AAPL").later(60)
     desk.paths()
     desk.later(24 * 3600, step=20.0)
     asked = Counter(desk.paths())
@@ -119,46 +116,46 @@ def test_a_day_asks_two_rounds_and_an_hourly_look(server: EdgarServer, database:
     assert (FILINGS_S, FIGURES_S) == (3600.0, 12 * 3600.0)
 
 
-def test_no_second_holds_more_than_eight_requests(server: EdgarServer, database: Database) -> None:
+def test_no_second_holds_more_than_eight_requests(desks: Desks) -> None:
     """Sixty seconds with five companies, from nothing."""
-    for ticker, cik in edgar.CIKS.items():
-        server.file(cik, (f"{cik:010d}-24-000001", "10-K", "2024-02-02", "2024-02-02T21:00:00Z"))
-        assert ticker in server.ciks
-    desk, sent = Desk(server, database, *edgar.CIKS), []
-    answer = server._answer
-    server.play(lambda path, query: (sent.append(desk.seconds), answer(path, query))[1])
+    desk, sent = desks(*edgar.CIKS), list[float]()
+    for cik in edgar.CIKS.values():
+        filed = (f"{cik:010d}-24-000001", "10-K", "2024-02-02", "2024-02-02T21:00:00Z")
+        desk.server.file(cik, filed)
+    answer = desk.server._answer
+    desk.server.play(lambda path, query: (sent.append(desk.seconds), answer(path, query))[1])
     desk.later(60, step=0.05)
-    assert len(sent) == len(server.asked) > 60
+    assert len(sent) == len(desk.server.asked) > 60
     assert max(sum(begin <= one <= begin + 1.0 for one in sent) for begin in sent) <= 8
     gaps = [later - sooner for sooner, later in pairwise(sent)]
     assert min(gaps) >= REQUEST_GAP_S - 1e-6, "also between the concepts of one figure"
-    assert {one["user-agent"] for one in server.headers} == {f"Torra {CONTACT}"}
+    assert {one["user-agent"] for one in desk.server.headers} == {f"Torra {CONTACT}"}
 
 
 @pytest.mark.journey
 def test_a_new_filing_is_read_at_once_and_again_because_its_values_may_come_late(
-    server: EdgarServer, database: Database
+    desks: Desks,
 ) -> None:
-    desk = Desk(server, database, "AAPL").later(60)
+    desk = desks("AAPL").later(60)
     desk.paths()
     listed = [
         (NEXT, "10-Q", "2026-02-13", "2026-02-13T11:01:00.000Z"),
         ("0000320193-26-000005", "8-K", "2026-02-13", "2026-02-13T11:00:00.000Z"),
         (edgar.AAPL_2023, "10-K", "2023-11-03", "2023-11-02T22:08:27.000Z"),
     ]
-    server.file(edgar.AAPL, *listed[1:])
+    desk.server.file(edgar.AAPL, *listed[1:])
     desk.later(3600)
     assert Counter(desk.paths()) == {"CIK0000320193.json": 1}, "an 8-K brings no figures"
-    server.file(edgar.AAPL, *listed)
+    desk.server.file(edgar.AAPL, *listed)
     desk.later(3540)
     assert len(desk.paths()) in (0, 1 + ONE_ROUND)
     desk.later(60)
     value = edgar.value("2025-12-27", 371e9, NEXT, "2026-02-13", form="10-Q", fp="Q1", fy=2026)
-    server.files[edgar.AAPL, "us-gaap", "Assets"]["units"]["USD"].append(value)
+    desk.server.files[edgar.AAPL, "us-gaap", "Assets"]["units"]["USD"].append(value)
     desk.later(3 * 3600)
     rounds = Counter(desk.paths())["Assets.json"]
     assert ROUNDS - 1 <= rounds <= ROUNDS
-    assert [row.value for row in database.facts_of("AAPL", desk.now()) if NEXT in row.source] == [
+    assert [row.value for row in desk.store.facts_of("AAPL", desk.now()) if NEXT in row.source] == [
         371e9
     ]
     desk.later(3 * 3600)
@@ -166,36 +163,32 @@ def test_a_new_filing_is_read_at_once_and_again_because_its_values_may_come_late
 
 
 @pytest.mark.journey
-def test_the_table_of_tickers_is_asked_once_a_week_also_by_the_next_process(
-    server: EdgarServer, database: Database
-) -> None:
-    first = Desk(server, database, "AAPL", "SAP").later(60)
+def test_the_table_of_tickers_is_asked_once_a_week_also_by_the_next_process(desks: Desks) -> None:
+    first = desks("AAPL", "SAP").later(60)
     assert first.paths().count("company_tickers.json") == 1
     (told,) = [one for one in first.collector.status() if one.topic == "tickers"]
     assert (told.status, told.detail) == (S.AVAILABLE, "EDGAR knows no SAP")
-    second = Desk(server, database, "AAPL", "SAP").later(60)
+    second = desks("AAPL", "SAP").later(60)
     paths = second.paths()
     assert "company_tickers.json" not in paths and "CIK0000320193.json" in paths
-    other = Desk(server, database, "AAPL", "AMZN").later(60)
+    other = desks("AAPL", "AMZN").later(60)
     assert other.paths().count("company_tickers.json") == 1, "one that was not kept"
-    late = Desk(server, database, "AAPL")
+    late = desks("AAPL")
     late.later(TICKERS_S + 120, step=600.0)
     assert late.paths().count("company_tickers.json") == 1
-    kept = database.fundamentals(KEPT, as_of=late.now())
+    kept = late.store.fundamentals(KEPT, as_of=late.now())
     assert kept["AAPL"] == edgar.AAPL
 
 
-def test_a_company_that_is_watched_later_is_asked_without_a_new_table(
-    server: EdgarServer, database: Database
-) -> None:
-    desk = Desk(server, database, "AAPL").later(60)
+def test_a_company_that_is_watched_later_is_asked_without_a_new_table(desks: Desks) -> None:
+    desk = desks("AAPL").later(60)
     desk.paths()
     desk.collector.watch("AMZN")
     desk.collector.watch("AMZN")
     desk.later(60)
     paths = desk.paths()
     assert paths[0] == "CIK0001018724.json" and "company_tickers.json" not in paths
-    shares = [row.value for row in database.facts_of("AMZN", NOON)]
+    shares = [row.value for row in desk.store.facts_of("AMZN", NOON)]
     assert shares == [510e6, 10_198e6]
 
 
@@ -208,9 +201,9 @@ def test_a_company_that_is_watched_later_is_asked_without_a_new_table(
     [(TOO_MANY, S.RATE_LIMITED), (Said(b"", code=429), S.RATE_LIMITED), (UNDECLARED, S.REFUSED)],
 )
 def test_a_refusal_leaves_edgar_alone_for_ten_minutes(
-    server: EdgarServer, database: Database, said: Said, status: NewsStatus
+    desks: Desks, said: Said, status: NewsStatus
 ) -> None:
-    desk = Desk(server, database, "AAPL", "AMZN").later(5)
+    desk = desks("AAPL", "AMZN").later(5)
     desk.server.play(said)
     desk.later(3)
     assert len(desk.server.asked) == 1, "one question, and no more of any company"
@@ -220,19 +213,17 @@ def test_a_refusal_leaves_edgar_alone_for_ten_minutes(
     desk.later(4 * REST_S)
     gaps = [later - sooner for sooner, later in pairwise(desk.moments)]
     assert len(desk.moments) in (3, 4) and all(REST_S <= gap <= REST_S + 3 for gap in gaps)
-    server.mend()
+    desk.server.mend()
     desk.later(REST_S + 60)
-    assert desk.collector.trouble("edgar") == "" and database.facts_of("AMZN", NOON)
+    assert desk.collector.trouble("edgar") == "" and desk.store.facts_of("AMZN", NOON)
 
 
 def test_without_a_contact_nobody_is_asked_and_the_status_says_why(
-    server: EdgarServer, database: Database, caplog: pytest.LogCaptureFixture
+    desks: Desks, caplog: pytest.LogCaptureFixture
 ) -> None:
-    environment = server.environment
-    del environment["TORRA_EDGAR_CONTACT"]
     with caplog.at_level(logging.WARNING):
-        desk = Desk(server, database, "AAPL", environment=environment).later(8 * 3600, step=60.0)
-    assert server.asked == [] and desk.collector.trouble("edgar") == "no_key"
+        desk = desks("AAPL", contact="").later(8 * 3600, step=60.0)
+    assert desk.server.asked == [] and desk.collector.trouble("edgar") == "no_key"
     (told,) = desk.collector.status()
     assert (told.status, told.detail) == (S.NO_KEY, "TORRA_EDGAR_CONTACT is not set")
     assert len(caplog.records) == 1
@@ -242,39 +233,10 @@ def test_without_a_contact_nobody_is_asked_and_the_status_says_why(
 
 
 @pytest.mark.journey
-def test_a_value_that_is_stored_is_not_stored_twice(
-    server: EdgarServer, database: Database
-) -> None:
-    Desk(server, database, "AAPL").later(60)
-    told = database.facts_told()
-    Desk(server, database, "AAPL").later(60)
-    assert database.facts_told() == told
+def test_a_value_that_is_stored_is_not_stored_twice(desks: Desks) -> None:
+    first, second, third = (desks("AAPL") for _ in range(3))
+    told = first.later(60).store.facts_told()
+    assert second.later(60).store.facts_told() == told
     # The submissions list recent filings only: without its stamp it is still the same value.
-    server.file(edgar.AAPL, (NEXT, "8-K", "2026-02-13", "2026-02-13T11:01:00.000Z"))
-    Desk(server, database, "AAPL").later(60)
-    assert database.facts_told() == told
-
-
-def test_what_cannot_be_stored_is_asked_for_again(
-    server: EdgarServer, database: Database, caplog: pytest.LogCaptureFixture
-) -> None:
-    class Broken:
-        """Facts fail while `broken`."""
-
-        broken = True
-
-        def store_facts(self, rows: Iterable[FactRow], first_seen: datetime) -> int:
-            if self.broken:
-                raise StoreUnavailable("locked at https://host/?contact=CANARY")
-            return database.store_facts(rows, first_seen)
-
-        def __getattr__(self, name: str) -> Any:
-            return getattr(database, name)
-
-    store = Broken()
-    desk = Desk(server, store, "AAPL").later(60)
-    (told,) = [one for one in desk.collector.status() if one.topic == "AAPL assets"]
-    assert (told.status, told.detail) == (S.BROKEN, "what came could not be stored")
-    store.broken = False
-    desk.later(120)
-    assert database.facts_of("AAPL", NOON) and "CANARY" not in caplog.text
+    third.server.file(edgar.AAPL, (NEXT, "8-K", "2026-02-13", "2026-02-13T11:01:00.000Z"))
+    assert third.later(60).store.facts_told() == told

@@ -8,26 +8,24 @@ from __future__ import annotations
 
 import json
 import logging
-import threading
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 
 from tests.doubles import edgar_payloads as edgar
-from tests.doubles import news_server
 from tests.doubles.edgar_server import (
     CONTACT,
     HTML,
     TOO_MANY,
-    UNDECLARED,
     EdgarServer,
     apple,
     page,
 )  # fmt: skip
-from tests.doubles.news_server import BIG, SLOW, Said
+from tests.doubles.news_server import BIG, Said
 from tests.tries import Tries
 from torra.collecting.line import HEAD, SourceError
 from torra.errors import ConfigError
@@ -201,33 +199,6 @@ def test_a_contact_is_an_address_or_a_url_and_a_wrong_one_is_not_quoted() -> Non
 
 # --- faults ---------------------------------------------------------------------------------------
 
-WHOLE = json.dumps(edgar.aapl_assets()).encode()
-FAULTS: dict[str, tuple[Said, NewsStatus]] = {
-    **news_server.FAULTS,
-    "html": (Said(TOO_MANY.body, headers=HTML), S.BROKEN),
-    "other_columns": (Said(WHOLE.replace(b'"units"', b'"values"')), S.BROKEN),
-    "another_company": (Said(WHOLE.replace(b"320193", b"320194")), S.BROKEN),
-    "moved": (Said(b"", code=301, headers={"location": ASSETS}), S.BROKEN),
-    "forbidden": (UNDECLARED, S.REFUSED),
-    "forbidden_without_a_page": (Said(b"", code=403), S.REFUSED),
-    "threshold": (TOO_MANY, S.RATE_LIMITED),
-}
-
-
-@pytest.mark.by_day(8)
-@pytest.mark.parametrize("fault", FAULTS)
-def test_a_fault_has_its_word(server: EdgarServer, fault: str, tries: Tries) -> None:
-    said, status = FAULTS[fault]
-    for attempt in tries():
-        found = knowing(server.mend())
-        server.play(said)
-        seconds, began = (0.5 if fault in SLOW else PATIENT), time.monotonic()
-        answer = found.fetch("AAPL assets", NOW, seconds)
-        assert (answer.status, answer.items) == (status, ()), answer
-        assert answer.detail and "http:" not in answer.detail and len(server.asked) <= 1
-        with attempt:
-            assert time.monotonic() - began < seconds + 1.5
-
 
 def test_a_list_of_filings_that_is_too_long_costs_the_hour_and_not_the_figures(
     server: EdgarServer,
@@ -266,22 +237,15 @@ def test_of_a_refusal_no_more_is_read_than_tells_what_it_is(server: EdgarServer)
 
 @pytest.mark.journey
 def test_all_threads_share_one_pace(tries: Tries) -> None:
-    def pass_through(gate: RequestSpacer, moments: list[float]) -> None:
-        gate.wait(9.0)
-        moments.append(time.monotonic())
-
     for attempt in tries():
-        place: tuple[RequestSpacer, list[float]] = (
-            RequestSpacer(time.monotonic, time.sleep, 0.02),
-            [],
-        )
-        threads = [threading.Thread(target=pass_through, args=place) for _ in range(25)]
-        moments = place[1]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-        assert len(moments) == 25
+        gate = RequestSpacer(time.monotonic, time.sleep, 0.02)
+
+        def moment_of_passing(_: int, gate: RequestSpacer = gate) -> float:
+            gate.wait(9.0)
+            return time.monotonic()
+
+        with ThreadPoolExecutor(25) as pool:
+            moments = [*pool.map(moment_of_passing, range(25))]
         with attempt:
             assert max(moments) - min(moments) >= 24 * 0.02 * 0.95
 

@@ -136,6 +136,7 @@ def test_a_hole_is_no_value_and_no_fault(tmp_path: Path, hole: str) -> None:
         ("2026-02,4.2", "the day '2026-02' is no time"),
         ("1026-02-06,4.2", "lies outside of 1900"),
         ("2026-02-06,4.2,1", "it has 3 values, the header 2"),
+        ("2026-02-05,3.6", "another line has another value of this moment"),
     ],
 )
 def test_a_line_that_cannot_be_read_is_a_fault(tmp_path: Path, line: str, reason: str) -> None:
@@ -143,11 +144,6 @@ def test_a_line_that_cannot_be_read_is_a_fault(tmp_path: Path, line: str, reason
     assert len(found.rows) == 1
     (fault,) = found.faults
     assert fault.line == 3 and reason in fault.reason
-
-
-def test_two_values_of_one_day_are_a_fault(tmp_path: Path) -> None:
-    found = tables.read(write(tmp_path, "DATE,DGS2\n2026-02-05,3.5\n2026-02-05,3.6\n"))
-    assert [fault.line for fault in found.faults] == [3]
 
 
 @pytest.mark.parametrize(

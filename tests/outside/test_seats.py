@@ -12,6 +12,7 @@ import pytest
 
 from agents.contracts import DebateContext, Feature
 from agents.evidence import missing
+from agents.features import values_of
 from agents.registry import AGENTS
 from scoring_rubric import shown_features
 from tests.doubles.scripted import context
@@ -20,10 +21,8 @@ from tests.outside.test_nothing_later import Rows
 from tests.worlds import company_reports
 from torra.evidence import outside_readings as readings_then
 from torra.evidence.outside_readings import OutsideView
-from torra.outside.shelf import OutsideShelf
-from torra.outside.sources import trouble_of
-from torra.providers.rules.rule import read
-from torra.providers.rules.tables import TABLES
+from torra.outside.shelf import OutsideShelf, trouble_of
+from torra.providers.rules.engine import TABLES, read
 
 DAY = timedelta(days=1)
 READS = {
@@ -51,7 +50,7 @@ def view(asset: str, there: bool, sources: tuple[str, ...]) -> OutsideView:
     found = readings_then.read(subject, then, AS_OF, trouble=trouble_of(sources))
     if asset != "stock":
         return found
-    shelf = OutsideShelf(Rows([], FACTS if there and sources else []), live=False)
+    shelf = OutsideShelf(Rows(FACTS if there and sources else []), live=False)
     share = replace(subject, ticker="ACME")
     prices = [(AS_OF.date() - n * DAY, 100.0 + n % 9) for n in range(1500, 0, -1)]
     company = shelf.latest(share, AS_OF, closes=lambda _span: prices, trouble=trouble_of(sources))
@@ -100,7 +99,7 @@ def test_evidence_turned_round_turns_each_reading_exactly(asset: str, trend: flo
         signals, mirrored = (
             read(
                 TABLES[role][""],
-                {name: Feature(name, value) for name, value in numbers.items()},
+                values_of({name: Feature(name, value) for name, value in numbers.items()})[0],
                 trend,
             )
             for numbers in (held, turned)

@@ -9,15 +9,15 @@ from typing import Any
 
 import pytest
 
-from instance_database import Database
 from tests.doubles.outside_server import OutsideServer, week, weekdays
 from tests.house.test_floors import MODULES, targets
 from tests.worlds.stores import Hand, open_database
 from torra.collecting.asking import WAITS_S
 from torra.errors import StoreUnavailable
 from torra.evidence.news_digest import NewsStatus
-from torra.evidence.outside_numbers import CFTC, FRED, SeriesHistory, SeriesRow
-from torra.outside.answers import ALL_LATER, SeriesAnswer
+from torra.evidence.outside_numbers import CFTC, FRED, SeriesRow
+from torra.outside import fred
+from torra.outside.answers import SeriesAnswer
 from torra.outside.collector import OVERLAP, SeriesCollector
 from torra.outside.publisher import EVERY_S, SPACING_S, open_publishers
 
@@ -38,14 +38,12 @@ class Publisher:
     """A publisher that gives the answers of a list; the last one repeats. A topic is a series."""
 
     spacing = SPACING_S
+    topics = fred.TOPICS
 
     def __init__(self, *answers: Any) -> None:
         self.answers = list(answers)
         self.asked: list[str] = []
         self.since: list[date | None] = []
-
-    def topic_of(self, name: str) -> str | None:
-        return name if name in FRED else None
 
     def every(self, topic: str) -> float:
         return EVERY_S
@@ -56,7 +54,7 @@ class Publisher:
         self.asked.append(topic)
         self.since.append(since)
         answer = self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
-        return SeriesAnswer(S.AVAILABLE, tuple(answer)) if isinstance(answer, list) else answer
+        return SeriesAnswer(S.AVAILABLE, "", tuple(answer)) if isinstance(answer, list) else answer
 
 
 class Table:
@@ -127,7 +125,7 @@ def test_at_first_the_history_is_asked_for_and_later_what_is_new() -> None:
     assert fred.since == [None, *[first] * 5], "it never goes back"
 
 
-def test_what_could_not_be_stored_is_asked_for_again() -> None:
+def test_what_could_not_be_stored_is_asked_for_again(caplog: pytest.LogCaptureFixture) -> None:
     fred = Publisher([THURSDAY])
     desk = Desk(fred=fred)
     desk.store.broken = StoreUnavailable("locked at https://host/?token=CANARY")
@@ -137,16 +135,10 @@ def test_what_could_not_be_stored_is_asked_for_again() -> None:
     desk.store.broken = None
     desk.later(WAITS_S[S.BROKEN][0])
     assert desk.status() is S.AVAILABLE and fred.since == [None, None]
-    assert desk.store.rows == [THURSDAY]
+    assert desk.store.rows == [THURSDAY] and caplog.text and "CANARY" not in caplog.text
 
 
 # --- what is stored -------------------------------------------------------------------------------
-
-
-def known(store: Database, name: str = "DGS10", *, live: bool = True) -> SeriesHistory:
-    history = SeriesHistory(live=live)
-    history.add(store.series_rows([name]))
-    return history
 
 
 def test_what_is_handed_to_the_store_is_a_whole_second() -> None:
@@ -156,30 +148,29 @@ def test_what_is_handed_to_the_store_is_a_whole_second() -> None:
     assert desk.store.seen == [NOON + timedelta(seconds=1)]
 
 
-def test_what_came_late_is_known_when_it_was_first_seen() -> None:
-    """No table has this postponement: the publisher was asked after its hour, and had nothing."""
-    friday = row("2026-02-06", "2026-02-09 22:00")
-    monday = row("2026-02-09", "2026-02-10 22:00")
-    desk = Desk(fred=Publisher([THURSDAY, monday], [THURSDAY, friday, monday]))
-    desk.later(0).later(EVERY_S)
-    late = NOON + timedelta(seconds=EVERY_S)
-    assert desk.store.rows[2:] == [THURSDAY, friday._replace(known_at=late), monday]
+FRIDAY = row("2026-02-06", "2026-02-09 22:00")
+MONDAY = row("2026-02-09", "2026-02-10 22:00")
+LATER = row("2026-02-12", "2026-02-13 22:00")
+MOMENTS = {
+    # No table has this postponement: the publisher was asked after its hour, and had nothing.
+    "it came late": ([THURSDAY, MONDAY], [THURSDAY, FRIDAY, MONDAY], EVERY_S, FRIDAY),
+    # Asked at noon, before its hour, and again at midnight.
+    "it came in time": ([THURSDAY], [THURSDAY, LATER], 2 * EVERY_S, None),
+    # A desk that was not asking cannot tell, and the rule holds.
+    "the desk slept": ([THURSDAY], [THURSDAY, LATER], 30 * 86_400, None),
+}
 
 
-def test_what_came_in_time_keeps_the_hour_of_its_rule() -> None:
-    thursday = row("2026-02-12", "2026-02-13 22:00")
-    desk = Desk(fred=Publisher([THURSDAY], [THURSDAY, thursday]))
-    desk.later(0).later(2 * EVERY_S)
-    assert desk.store.rows[-1] == thursday, "asked at noon, before its hour, and again at midnight"
-    assert desk.store.seen[-1] > thursday.known_at
-
-
-def test_a_desk_that_slept_does_not_call_it_late() -> None:
-    """It was not asking: it cannot tell, and the rule holds."""
-    later = row("2026-02-18", "2026-02-19 22:00")
-    desk = Desk(fred=Publisher([THURSDAY], [THURSDAY, later]))
-    desk.later(0).later(30 * 86_400)
-    assert desk.store.rows[-1] == later
+@pytest.mark.parametrize("why", MOMENTS)
+def test_what_came_late_is_known_when_it_was_first_seen(why: str) -> None:
+    first, second, seconds, late = MOMENTS[why]
+    desk = Desk(fred=Publisher(first, second))
+    desk.later(0).later(seconds)
+    moment = NOON + timedelta(seconds=seconds)
+    assert desk.store.rows[len(first) :] == [
+        told._replace(known_at=moment) if told is late else told for told in second
+    ]
+    assert desk.store.seen[-1] == moment
 
 
 def test_a_week_without_a_release_is_counted_and_not_stored(tmp_path: Path) -> None:
@@ -187,23 +178,12 @@ def test_a_week_without_a_release_is_counted_and_not_stored(tmp_path: Path) -> N
     with OutsideServer() as server:
         server.weeks = [week("gold", f"2017-{day}") for day in ("01-10", "01-17", "03-14")]
         desk = Desk(store, names=("cot.gold.long",), **at(server))
-        desk.later(0).later(EVERY_S)
+        desk.later(0)
+        assert [state.dropped for state in desk.collector.status()] == [1]
+        desk.later(EVERY_S)
         assert len(store.series_rows(["cot.gold.long"])) == 2
         assert "2017-01-31" in server.asked[1][1]["$where"], "the second question begins later"
-        assert desk.collector.left_out("cot.gold.short") == 1
-        assert desk.collector.left_out("cot.oil.long") == desk.collector.left_out("x") == 0
     store.close()
-
-
-def test_a_clock_of_another_year_takes_no_row_of_the_future() -> None:
-    with OutsideServer() as server:
-        server.days["DGS10"] = dict.fromkeys(weekdays("2026-02-02", 5), "4.2")
-        desk = Desk(**at(server))
-        desk.now.moment = datetime(2021, 11, 10, tzinfo=UTC)
-        desk.later(0)
-        state = desk.collector.status()[0]
-        assert (state.status, state.detail, state.dropped) == (S.EMPTY, ALL_LATER, 5)
-        assert desk.store.rows == []
 
 
 def test_both_publishers_fill_the_store(tmp_path: Path) -> None:
@@ -221,12 +201,6 @@ def test_both_publishers_fill_the_store(tmp_path: Path) -> None:
             desk.later(SPACING_S)
     assert {state.status for state in desk.collector.status()} == {S.AVAILABLE}
     assert len(store.series_rows(FRED)) == len(FRED) * 50 and len(store.series_rows(CFTC)) == 18 * 3
-    # On Friday at noon the count of Tuesday is stored, and not known before half past three.
-    gold = known(store, "cot.gold.long", live=False)
-    assert gold.then(NOON).at == datetime(2026, 2, 3, tzinfo=UTC)
-    published = datetime(2026, 2, 13, 20, 30, tzinfo=UTC)
-    assert gold.then(published - timedelta(seconds=1)).at == datetime(2026, 2, 3, tzinfo=UTC)
-    assert gold.then(published).at == datetime(2026, 2, 10, tzinfo=UTC)
     store.close()
 
 

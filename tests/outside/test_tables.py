@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from datetime import UTC, datetime
+from datetime import datetime
 from pathlib import Path
 
 import pytest
@@ -26,53 +26,37 @@ def read(
     return tables.read(path)
 
 
-def test_a_series_is_read(tmp_path: Path) -> None:
-    found = read(tmp_path, SERIES + GOOD + "\n")
-    assert not found.faults
-    assert found.rows == (
-        SeriesRow(
-            "DGS2",
-            datetime(2026, 2, 12, tzinfo=UTC),
-            datetime(2026, 2, 13, 22, tzinfo=UTC),
-            4.25,
-            "made.csv",
-        ),
-    )
+TURNED = "\ufeffValue, Name ,known_at,at\n4.25,DGS2,2026-02-13T23:00:00+01:00,2026-02-12\n\n"
+READ = {
+    SERIES + GOOD + "\n": "DGS2 2026-02-12 2026-02-13 22:00:00 4.25 made.csv",
+    TURNED: "DGS2 2026-02-12 2026-02-13 22:00:00 4.25 made.csv",
+    # A day of release means its end, and part of a second makes nothing known earlier.
+    f"{SERIES}DGS2,2026-02-12,2026-02-13,4": "DGS2 2026-02-12 2026-02-13 23:59:59 4.0 made.csv",
+    f"{SERIES}DGS2,2026-02-12,2026-02-13T22:00:00.001Z,4": (
+        "DGS2 2026-02-12 2026-02-13 22:00:01 4.0 made.csv"
+    ),
+    # A day has one value, whatever its time of day.
+    f"{SERIES}VIXCLS,2026-02-12T21:00:00Z,2026-02-13,15": (
+        "VIXCLS 2026-02-12 2026-02-13 23:59:59 15.0 made.csv"
+    ),
+    FACTS
+    + FACT: "ACME net_income 2025-10-01 2025-12-31 2026-02-05 21:30:00 1500000000.0 USD made.csv",
+}
 
 
-def test_a_companys_figure_is_read(tmp_path: Path) -> None:
-    (row,) = read(tmp_path, FACTS + FACT).rows
-    assert isinstance(row, FactRow)
-    assert (row.ticker, row.figure, row.value, row.unit) == ("ACME", "net_income", 1.5e9, "USD")
-
-
-def test_columns_may_stand_in_any_order_and_a_mark_before_them(tmp_path: Path) -> None:
-    text = "\ufeffValue, Name ,known_at,at\n4.25,DGS2,2026-02-13T23:00:00+01:00,2026-02-12\n\n"
-    (row,) = read(tmp_path, text).rows
-    assert row.value == 4.25
-    assert row.known_at == datetime(2026, 2, 13, 22, tzinfo=UTC)
-
-
-def test_a_day_of_release_means_its_end(tmp_path: Path) -> None:
-    (row,) = read(tmp_path, SERIES + "DGS2,2026-02-12,2026-02-13,4.25").rows
-    assert row.known_at == datetime(2026, 2, 13, 23, 59, 59, tzinfo=UTC)
-
-
-def test_a_day_has_one_value_whatever_its_time_of_day(tmp_path: Path) -> None:
-    (row,) = read(tmp_path, SERIES + "VIXCLS,2026-02-12T21:00:00Z,2026-02-13,15").rows
-    assert isinstance(row, SeriesRow)
-    assert row.at == datetime(2026, 2, 12, tzinfo=UTC)
-
-
-def test_a_file_called_as_a_publisher_is_a_file(tmp_path: Path) -> None:
-    path = tmp_path / "fred"
-    path.write_text(SERIES + GOOD)
-    assert tables.read(path).rows[0].source == "file fred"
-
-
-def test_part_of_a_second_makes_nothing_known_earlier(tmp_path: Path) -> None:
-    (row,) = read(tmp_path, SERIES + "DGS2,2026-02-12,2026-02-13T22:00:00.001Z,4.25").rows
-    assert row.known_at == datetime(2026, 2, 13, 22, 0, 1, tzinfo=UTC)
+@pytest.mark.parametrize("text", READ)
+def test_a_line_is_a_row(tmp_path: Path, text: str) -> None:
+    table = read(tmp_path, text)
+    ((*values, known, value, unit, source),) = [
+        row if isinstance(row, FactRow) else (*row[:4], "", row.source) for row in table.rows
+    ]
+    days = [str(word)[:10] if isinstance(word, datetime) else word for word in values]
+    words = [*days, f"{known:%Y-%m-%d %H:%M:%S}", str(value), unit, source]
+    assert " ".join(filter(None, words)) == READ[text] and not table.faults
+    (tmp_path / "made.csv").rename(tmp_path / "fred")
+    assert tables.read(tmp_path / "fred").rows[0].source == "file fred", "a file is no publisher"
+    with pytest.raises(ConfigError, match=r"made\.csv cannot be read"):
+        tables.read(tmp_path / "made.csv")
 
 
 WRONG_SERIES = """
@@ -135,11 +119,6 @@ def test_a_figure_that_cannot_be_read_is_named(tmp_path: Path, row: str) -> None
 def test_a_file_that_is_no_table_is_refused(tmp_path: Path, text: bytes, reason: str) -> None:
     with pytest.raises(ConfigError, match=reason):
         read(tmp_path, text)
-
-
-def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match=r"none\.csv cannot be read"):
-        tables.read(tmp_path / "none.csv")
 
 
 def test_too_long_a_table_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

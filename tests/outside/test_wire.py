@@ -9,17 +9,18 @@ from __future__ import annotations
 import json
 import logging
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import UTC, date, datetime
+from functools import partial
 from typing import Any
 
 import pytest
 
-from tests.doubles import news_server
+from tests.doubles import edgar_payloads, edgar_server, news_server
 from tests.doubles.news_server import SLOW, NewsServer, Said
 from tests.doubles.outside_server import HTML, OutsideServer, week, weekdays
+from tests.outside.test_edgar_wire import knowing
 from tests.tries import Tries
-from torra.errors import ConfigError
 from torra.evidence.news_digest import NewsStatus
 from torra.outside.answers import SeriesAnswer
 from torra.outside.cftc import PAGE
@@ -76,15 +77,15 @@ def test_the_cftc_is_asked_for_a_market_in_one_page(server: OutsideServer) -> No
     assert PAGE > 10 * 53
 
 
-@pytest.mark.parametrize(
-    ("market", "report"),
-    [("oil", "72hh-3qpy"), ("eur", "gpe5-46if"), ("sp500", "gpe5-46if"), ("btc", "gpe5-46if")],
-)
-def test_each_market_stands_in_its_report(server: OutsideServer, market: str, report: str) -> None:
+REPORTS = {"oil": "72hh-3qpy", "eur": "gpe5-46if", "sp500": "gpe5-46if", "btc": "gpe5-46if"}
+
+
+@pytest.mark.parametrize("market", REPORTS)
+def test_each_market_stands_in_its_report(server: OutsideServer, market: str) -> None:
     server.weeks = [week(market, "2026-01-27", long=11, short=12, interest=13)]
     found = open_publishers(server.environment)["cftc"].fetch(market, NOW, PATIENT)
     assert [row.value for row in found.items] == [11, 13, 12]  # long, open interest, short
-    assert server.asked[0][0] == f"/resource/{report}.json"
+    assert server.asked[0][0] == f"/resource/{REPORTS[market]}.json"
 
 
 def test_their_own_addresses_are_known() -> None:
@@ -94,15 +95,6 @@ def test_their_own_addresses_are_known() -> None:
     }  # fmt: skip
     assert all(one.place.official and one.spacing == 2.0 for one in found.values())
     assert {one.every("x") for one in found.values()} == {6 * 3600.0}
-
-
-@pytest.mark.parametrize("word", ["FRED", "CFTC"])
-def test_a_bad_address_is_refused(word: str) -> None:
-    with pytest.raises(ConfigError, match=f"TORRA_{word}_BASE_URL"):
-        open_publishers({f"TORRA_{word}_BASE_URL": "http://example.org/x"})
-    with pytest.raises(ConfigError, match="TORRA_CFTC_APP_TOKEN") as refused:
-        open_publishers({"TORRA_CFTC_APP_TOKEN": "CANARY with blanks"})
-    assert "CANARY" not in str(refused.value)
 
 
 # --- the token ------------------------------------------------------------------------------------
@@ -135,40 +127,61 @@ WHOLE = {
     "fred": b"observation_date,DGS10\n2026-02-05,4.21\n2026-02-06,4.25\n",
     "cftc": json.dumps([week("gold", "2026-01-27"), week("gold", "2026-02-03")]).encode(),
 }
-FAULTS: dict[str, tuple[Said, NewsStatus]] = {
+ASSETS = json.dumps(edgar_payloads.aapl_assets()).encode()
+COMMON: dict[str, tuple[Said, NewsStatus]] = {
     **news_server.FAULTS,
-    "html": (Said(HTML, headers={"content-type": "text/html"}), S.BROKEN),
-    "moved": (Said(b"", code=301, headers={"location": "/graph/other"}), S.BROKEN),
-    "forbidden": (Said(HTML, code=403), S.REFUSED),
-    "not_found": (Said(HTML, code=404), S.BROKEN),
+    "html": (Said(HTML, headers=edgar_server.HTML), S.BROKEN),
+    "moved": (Said(b"", code=301, headers={"location": "/other"}), S.BROKEN),
+    "forbidden": (Said(b"", code=403), S.REFUSED),
+    "a page": (Said(HTML, code=403), S.REFUSED),
 }
+OWN: dict[str, dict[str, tuple[Said, NewsStatus]]] = {
+    "edgar": {
+        "other_columns": (Said(ASSETS.replace(b'"units"', b'"values"')), S.BROKEN),
+        "another_company": (Said(ASSETS.replace(b"320193", b"320194")), S.BROKEN),
+        "undeclared": (edgar_server.UNDECLARED, S.REFUSED),
+        "threshold": (edgar_server.TOO_MANY, S.RATE_LIMITED),
+    },
+    # Half a table would be a table, and half a number a number.
+    **{
+        source: {
+            "not_found": (Said(HTML, code=404), S.BROKEN),
+            **{how: (Said(whole, how=how), S.UNREACHABLE) for how in ("short", "midway", "drip")},
+        }
+        for source, whole in WHOLE.items()
+    },
+}
+FAULTS = [
+    pytest.param(source, *case, 0.4 if name in {*SLOW, "drip"} else PATIENT, id=f"{source}-{name}")
+    for source, own in OWN.items()
+    for name, case in {**COMMON, **own}.items()
+]
+
+
+def fetching(server: Any, source: str) -> Callable[[float], Any]:
+    """Return how a source is asked about its topic; EDGAR knows the company already."""
+    if source == "edgar":
+        return partial(knowing(server.mend()).fetch, "AAPL assets", NOW)
+    return partial(open_publishers(server.environment)[source].fetch, TOPICS[source], NOW)
 
 
 @pytest.mark.by_day(8)
-@pytest.mark.parametrize("fault", FAULTS)
-@pytest.mark.parametrize("source", TOPICS)
-def test_a_fault_has_its_word(server: OutsideServer, source: str, fault: str, tries: Tries) -> None:
-    said, status = FAULTS[fault]
-    for attempt in tries():
-        server.play(said)
-        seconds, began = (0.3 if fault in SLOW else PATIENT), time.monotonic()
-        found = ask(server, source, seconds)
-        assert (found.status, found.items) == (status, ()), found
-        assert found.detail and "http:" not in found.detail and len(server.asked) <= 1
-        with attempt:
-            assert time.monotonic() - began < seconds + 1.5
-
-
-@pytest.mark.parametrize("source", TOPICS)
-@pytest.mark.parametrize("how", ["short", "midway", "drip"])
-def test_a_reply_that_is_not_whole_is_no_answer(
-    server: OutsideServer, source: str, how: str
+@pytest.mark.parametrize(("source", "said", "status", "seconds"), FAULTS)
+def test_a_fault_has_its_word(
+    source: str, said: Said, status: NewsStatus, seconds: float, tries: Tries
 ) -> None:
-    """Half a table would be a table, and half a number a number."""
-    seconds = 0.3 if how == "drip" else PATIENT
-    found = ask(server.play(Said(WHOLE[source], how=how)), source, seconds)
-    assert (found.status, found.items) == (S.UNREACHABLE, ())
-    assert ask(server.play(Said(WHOLE[source])), source).status is S.AVAILABLE
+    with edgar_server.apple() if source == "edgar" else OutsideServer() as server:
+        for attempt in tries():
+            fetch = fetching(server, source)
+            server.play(said)
+            began = time.monotonic()
+            found = fetch(seconds)
+            assert (found.status, found.items) == (status, ()), found
+            assert found.detail and "http:" not in found.detail and len(server.asked) <= 1
+            with attempt:
+                assert time.monotonic() - began < seconds + 1.5
+    gone = fetch(PATIENT)
+    assert (gone.status, gone.items) == (S.UNREACHABLE, ()), "a host that is not there"
 
 
 def test_no_proxy_is_used(server: OutsideServer, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -178,11 +191,3 @@ def test_no_proxy_is_used(server: OutsideServer, monkeypatch: pytest.MonkeyPatch
         for source in TOPICS:
             assert ask(server, source).status is S.AVAILABLE
         assert len(server.asked) == 2 and proxy.asked == []
-
-
-def test_a_host_that_is_not_there_is_unreachable() -> None:
-    with OutsideServer() as gone:
-        environment = gone.environment
-    for source, publisher in open_publishers(environment).items():
-        found = publisher.fetch(TOPICS[source], NOW, PATIENT)
-        assert found.status is S.UNREACHABLE and found.detail.startswith("no whole reply")

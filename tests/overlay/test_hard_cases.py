@@ -29,6 +29,7 @@ from tests.worlds import scorers
 from torra.commands.command_line import main
 from torra.errors import StoreUnavailable
 from torra.overlay import NoScores, Overlay, processes
+from torra.overlay import overlay as overlay_calls
 
 
 class Raising(Mapping[str, float]):
@@ -178,9 +179,9 @@ def test_an_answer_for_which_nobody_waits_any_more_is_not_kept(tmp_path: Path) -
 
 
 def test_an_answer_that_a_slow_disk_kept_too_late_says_so(tmp_path: Path) -> None:
-    overlay = quick(tmp_path)
+    overlay = scorers.overlay(tmp_path)
     scorers.asked(overlay, scorers.bars(399))
-    free = threading.Event()
+    stored, free = threading.Event(), threading.Event()
     transaction = Database.transaction
     waited: list[bool] = []
 
@@ -199,14 +200,25 @@ def test_an_answer_that_a_slow_disk_kept_too_late_says_so(tmp_path: Path) -> Non
             row = self._database._row("SELECT 1 FROM hosted WHERE revision = 1 AND state = 'final' "
                                       "AND torra_key LIKE '%17:30:00Z'")  # fmt: skip
             if row and not waited:
+                stored.set()
                 waited.append(free.wait(20))
             return found
 
     def slowly(database: Database, *words: Any) -> Slow:
         return Slow(database, *words)
 
+    looked: list[float] = []
+
+    def until_stored(deadline: float, _clock: Any) -> float:
+        looked.append(deadline)
+        if len(looked) == 1:  # the bars are read
+            return 20.0
+        assert stored.wait(20)  # the desk's answer: its time is up as soon as it is stored
+        return 0.0
+
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Database, "transaction", slowly)
+        patch.setattr(overlay_calls, "_seconds_until", until_stored)
         answer = scorers.asked(overlay, scores=scorers.L1)
         assert not answer.debated and "no answer within" in answer.why
         free.set()

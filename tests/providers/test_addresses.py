@@ -4,60 +4,55 @@ from __future__ import annotations
 
 import pytest
 
+from tests.cases import cases
 from torra.errors import ConfigError
 from torra.providers.vendors.addresses import address, is_loopback
+from torra.providers.vendors.table import vendors
 
 KEYS = {
     "ANTHROPIC_API_KEY": "canary-anthropic",
+    "GEMINI_API_KEY": "second",
     "GOOGLE_API_KEY": "canary-google",
     "OPENAI_API_KEY": "canary-openai",
+    "TORRA_OPENAI_CUSTOM_KEY": "own",
+    "TORRA_CFTC_APP_TOKEN": "canary-token",
+    "TORRA_FRED_CUSTOM_KEY": "canary-own",
 }
-WORDS = {"anthropic": "ANTHROPIC", "google": "GOOGLE", "openai_compatible": "OPENAI"}
-HOSTS = {
-    "anthropic": "https://api.anthropic.com",
-    "google": "https://generativelanguage.googleapis.com",
-    "openai_compatible": "https://api.openai.com/v1",
-}
+OPENAI = "openai_compatible"
 
 
-def at(url: str, vendor: str = "openai_compatible", **more: str):
-    return address(vendor, {**KEYS, f"TORRA_{WORDS[vendor]}_BASE_URL": url, **more})
-
-
-@pytest.mark.parametrize("vendor", WORDS)
-def test_without_more_the_vendor_is_reached_with_its_key(vendor: str) -> None:
-    place = address(vendor, KEYS)
-    assert place.base_url == HOSTS[vendor]
-    assert place.key == KEYS[f"{WORDS[vendor]}_API_KEY"]
-    assert place.official and not place.local
+@cases(
+    ("vendor", "base_url", "key", "place"),
+    [
+        ("anthropic", "", "canary-anthropic", "official"),
+        ("google", "", "canary-google", "official"),
+        (OPENAI, "", "canary-openai", "official"),
+        (OPENAI, "https://API.openai.com:443/v1/", "canary-openai", "official"),
+        (OPENAI, "https://models.example.com/v1", "own", ""),
+        (OPENAI, "http://localhost:1234/v1", "own", "local"),
+        (OPENAI, "http://[::1]:1234/v1", "own", "local"),
+        ("anthropic", "http://localhost:1234", "local", ""),
+        # Who answers without a key is sent none but the one that is there.
+        ("fred", "", "", "official"),
+        ("cftc", "", "canary-token", "official"),
+        ("cftc", "http://127.0.0.1:9/resource/", "", ""),
+        ("edgar", "", "", "official"),
+    ],
+)
+def test_a_vendor_is_reached_with_its_key_and_another_server_with_its_own(
+    vendor: str, base_url: str, key: str, place: str
+) -> None:
+    """Only a model server on this machine is free."""
+    row = vendors()[vendor]
+    where = address(vendor, {**KEYS, f"TORRA_{row.variable}_BASE_URL": base_url})
+    assert where.base_url == (base_url or row.base_url).rstrip("/")
+    assert (where.key, where.official, where.local) == (key, place == "official", place == "local")
 
 
 def test_google_has_two_names_for_its_key() -> None:
     assert address("google", {"GEMINI_API_KEY": "second"}).key == "second"
-    assert address("google", {"GEMINI_API_KEY": "second", "GOOGLE_API_KEY": "first"}).key == "first"
-
-
-def test_the_vendors_own_address_written_out_is_the_vendors() -> None:
-    assert at("https://API.openai.com:443/v1/").official
-    assert at("https://API.openai.com:443/v1/").key == "canary-openai"
-    assert at("https://api.openai.com/v1", TORRA_OPENAI_CUSTOM_KEY="own").key == "canary-openai"
-
-
-def test_only_a_model_server_on_this_machine_is_free() -> None:
-    assert at("http://localhost:1234/v1").local
-    assert not at("https://models.example.com/v1").local
-    assert not at("http://localhost:1234", "anthropic").local
-
-
-def test_who_answers_without_a_key_is_sent_none_but_the_one_that_is_there() -> None:
-    token = {"TORRA_CFTC_APP_TOKEN": "canary-token", "TORRA_FRED_CUSTOM_KEY": "canary-own"}
-    assert address("fred", token).key == "" and address("fred", token).official
-    assert address("cftc", {}).key == "" and address("cftc", token).key == "canary-token"
-    there = {**token, "TORRA_CFTC_BASE_URL": "http://127.0.0.1:9/resource/"}
-    assert address("cftc", there).key == "" and not address("cftc", there).official
-    assert address("cftc", {**there, "TORRA_CFTC_CUSTOM_KEY": "own"}).key == "own"
-    with pytest.raises(ConfigError, match="TORRA_FRED_BASE_URL"):
-        address("fred", {"TORRA_FRED_BASE_URL": "http://example.org/graph"})
+    with pytest.raises(ConfigError, match="GOOGLE_API_KEY or GEMINI_API_KEY"):
+        address("google", {})
 
 
 def test_this_machine_is_known_by_name_and_number() -> None:

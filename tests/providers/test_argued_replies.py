@@ -140,7 +140,7 @@ def test_todays_shape_is_read_without_a_flag(said: Said) -> None:
     assert [(point.id, point.side) for point in told.points_for] == [("technical.macd", 1)]
     assert [(point.id, point.side) for point in told.points_against] == [("technical.minus_di", -1)]
     assert ids(told.evidence) == ["technical.macd", "technical.minus_di"]
-    assert told.said == told.claim
+    assert told.main_claim == told.claim
 
 
 # --- the sides ------------------------------------------------------------------------------------
@@ -168,38 +168,6 @@ def test_an_advocates_side_is_its_office_whatever_its_numbers(said: Said) -> Non
     assert {point.side for point in told.points_against} == {-1}
 
 
-@pytest.mark.journey
-@pytest.mark.parametrize("name", ["technical.adx14", "market.session", "technical.close"])
-def test_a_fact_without_a_side_carries_no_point_and_stays_cited(said: Said, name: str) -> None:
-    told = said(reply(points_for=[fact(name), fact("technical.macd")]))
-    assert told.flags == ("misplaced",)
-    assert ids(told.points_for) == ["technical.macd"]
-    assert name in ids(told.evidence)
-
-
-@pytest.mark.parametrize("cited", [fact("technical.macd", value=0.9), fact("technical.invented")])
-def test_a_point_whose_fact_is_not_true_goes_and_costs_trust(said: Said, cited: Any) -> None:
-    told = said(reply(points_for=[cited], points_against=[]))
-    assert set(told.flags) == {"ungrounded", "misplaced"}
-    assert told.points_for == ()
-
-
-@pytest.mark.journey
-@pytest.mark.parametrize("name", ["technical.rsi14", "host.own", "technical.sma50"])
-@pytest.mark.parametrize("way", [1, -1])
-def test_a_fact_of_two_sides_stands_where_it_is_put(said: Said, name: str, way: int) -> None:
-    """RSI is followed or faded, a host's own fact is unknown, the mean is above one and below."""
-    told = said(reply(value=0.1 * way, points_for=[fact(name)], points_against=[]))
-    assert told.flags == ()
-    assert [(point.id, point.side) for point in told.points_for] == [(name, way)]
-
-
-def test_a_report_without_a_side_keeps_its_points_where_they_were(said: Said) -> None:
-    told = said(reply(value=0.0, claim="No side."))
-    assert told.flags == ()
-    assert [point.side for point in (*told.points_for, *told.points_against)] == [1, -1]
-
-
 def test_a_fact_that_no_float_can_hold_is_true_of_no_citation() -> None:
     features = {**FEATURES, "host.own": Feature("host.own", 10**400)}
     role = AGENTS[TECHNICAL].role
@@ -214,27 +182,53 @@ def test_a_fact_that_no_float_can_hold_is_true_of_no_citation() -> None:
     )
 
 
-def test_so_many_points_are_kept_and_no_more(said: Said) -> None:
-    up, down = [fact("technical.macd")] * 9, [fact("technical.minus_di")] * 9
-    told = said(reply(points_for=up, points_against=down))
-    assert (len(told.points_for), len(told.points_against)) == (FOR, AGAINST)
+@cases(
+    ("cited", "value", "sides", "flags"),
+    [
+        *((fact(name), 0.1, [], ("misplaced",)) for name in ("technical.adx14", "market.session")),
+        # RSI is followed or faded, a host's own fact is unknown, a mean lies above one and below
+        *(
+            (fact(name), 0.1 * way, [way], ())
+            for name in ("technical.rsi14", "host.own", "technical.sma50")
+            for way in (1, -1)
+        ),
+        *(
+            (untrue, 0.1, [], ("ungrounded", "misplaced"))
+            for untrue in (fact("technical.macd", value=0.9), fact("technical.invented"))
+        ),
+        (fact("technical.macd"), 0.0, [1], ()),
+    ],
+)
+def test_a_point_stands_where_its_fact_may_and_no_false_one_stands(
+    cited: dict[str, Any], value: float, sides: list[int], flags: tuple[str, ...]
+) -> None:
+    role = AGENTS[TECHNICAL].role
+    told = replies.read(
+        "report", reply(value, points_for=[cited], points_against=[]), role, FEATURES
+    )
+    assert ([point.side for point in told.points_for], set(told.flags)) == (sides, set(flags))
+    assert cited["id"] in ids(told.evidence) or "ungrounded" in flags
 
 
 # --- the claim ------------------------------------------------------------------------------------
 
 
-def test_a_claim_without_a_number_is_flagged(said: Said) -> None:
-    assert said(reply(claim="Up, surely.")).flags == ("no_number",)
-    assert said(reply(claim="")).flags == ("no_number",)
-    assert said(reply(claim="上涨，６１")).flags == ()
-    assert said(reply(value=0.0, claim="No case.")).flags == (), "it asks for nothing"
-
-
-@pytest.mark.journey
-def test_a_long_claim_is_cut_at_a_word(said: Said) -> None:
-    told = said(reply(claim=" ".join(f"word{n}" for n in range(60))))
-    assert len(told.claim.split()) == CLAIM_WORDS
-    assert told.claim.endswith("word24…")
+@cases(
+    ("claim", "value", "flags", "kept"),
+    [
+        ("Up, surely.", 0.1, ("no_number",), "Up, surely."),
+        ("", 0.1, ("no_number",), ""),
+        ("上涨，６１", 0.1, (), "上涨，６１"),
+        ("No case.", 0.0, (), "No case."),
+        ("up 1 " * 30, 0.1, (), f"{'up 1 ' * 12}up…"),
+    ],
+)
+def test_a_claim_has_a_number_and_is_cut_at_a_word(
+    claim: str, value: float, flags: tuple[str, ...], kept: str
+) -> None:
+    role = AGENTS[TECHNICAL].role
+    told = replies.read("report", reply(value, claim=claim), role, FEATURES)
+    assert (told.flags, told.claim) == (flags, kept)
 
 
 # --- rebuttals and falsifiers ---------------------------------------------------------------------

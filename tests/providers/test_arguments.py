@@ -35,16 +35,18 @@ from agents.features import (
     name_of,
     sides,
 )
-from agents.phrases import PHRASES, Phrase, mirrored
+from agents.phrases import PHRASES, mirrored
 from technical_calculator import COMPONENTS as PARTS
 from tests.cases import cases
 from tests.conftest import Scale
 from tests.worlds import desks
 from tests.worlds.mirrors import Values
-from tests.worlds.rule_seats import SEATS, answer, read
+from tests.worlds.rule_seats import SEATS, answer, pairs, read, rows
 from torra.config import Profile, validate
+from torra.providers.rules.engine import TABLES
 from torra.providers.rules.provider import RulesProvider
-from torra.providers.rules.tables import TABLES
+
+HERE = Path(__file__).parent
 
 LONGEST = 25
 """Words of a sentence."""
@@ -294,91 +296,36 @@ def test_every_feature_of_a_bundle_has_its_words() -> None:
     assert (label_of("technical.ema20"), label_of("technical.support")) == ("EMA20", "support")
 
 
-def _of(*names: str) -> Phrase:
-    return PHRASES[tuple(f"technical.{name}" for name in names)]
-
-
-@cases(
-    ("saying", "values", "fades", "said"),
-    [
-        (_of("rsi14"), (51.0,), False, False),
-        (_of("rsi14"), (54.0,), False, True),
-        (_of("rsi14"), (55.0,), True, False),
-        (_of("rsi14"), (63.0,), True, True),
-        (_of("support_distance_atr"), (0.06,), False, False),
-        (_of("support_distance_atr"), (0.3,), False, True),
-        (_of("support_distance_atr"), (3.0,), False, False),
-        (_of("close", "ema20", "atr14"), (100.04, 100.0, 1.0), False, False),
-        (_of("close", "ema20", "atr14"), (100.06, 100.0, 1.0), False, True),
-        (_of("body_atr", "volume_ratio"), (0.5, 1.0), False, False),
-        (_of("body_atr", "volume_ratio"), (0.5, 1.4), False, True),
-        (_of("lower_wick", "upper_wick"), (0.1, 0.05), False, False),
-        (PHRASES["sentiment.streak",], (1.0,), False, False),
-        (PHRASES["news.score",], (0.004,), False, False),
-        (PHRASES["news.score",], (0.2,), False, True),
-    ],
-)
-def test_what_is_not_clear_is_not_said(
-    saying: Phrase, values: tuple[float, ...], fades: bool, said: bool
-) -> None:
-    assert saying.fits(values, fades=fades) is said
-
-
-def test_a_reading_of_several_features_is_about_the_one_that_decides() -> None:
-    bands = _of("close", "bb_lower", "bb_mid", "bb_upper").about
-    wicks, lines = _of("lower_wick", "upper_wick").about, _of("adx14", "plus_di", "minus_di").about
-    assert bands and wicks and lines
-    assert (bands(101, 98, 100, 102), bands(99, 98, 100, 102)) == (3, 1)
-    assert (wicks(0.5, 0.1), wicks(0.1, 0.5)) == (0, 1)
-    assert (lines(20, 30, 10), lines(20, 10, 30)) == (1, 2)
+@cases(("reads", "values", "fades", "clear"), rows(HERE / "clear_numbers.csv"))
+def test_what_is_not_clear_is_not_said(reads: str, values: str, fades: str, clear: str) -> None:
+    numbers = tuple(map(float, values.split()))
+    assert PHRASES[tuple(reads.split())].fits(numbers, fades=bool(fades)) is bool(clear)
 
 
 def test_every_reading_of_the_rules_can_be_said() -> None:
     readers = [rule for table in TABLES.values() for rules in table.values() for rule in rules]
     silent = {reader.reads for reader in readers if reader.reads not in PHRASES}
     assert silent == {("memory.trend_direction",)}, "its number is not known"
-    faded = [reader for reader in readers if reader.range < 0.0]
-    assert all(PHRASES[reader.reads].faded for reader in faded)
     for reader in readers:
-        if reader.component:
-            assert reader.component.reads in PHRASES
+        assert reader.range >= 0.0 or PHRASES[reader.reads].faded
+        assert not reader.component or (reader.component,) in PHRASES
 
 
-def test_no_word_of_the_table_is_a_code() -> None:
+def test_no_word_of_the_tables_is_a_code_and_the_mirror_of_the_mirror_is_the_text() -> None:
     for words in FEATURES.values():
         check_words(f"{words.name}. {words.high}. {words.low}")
-    for saying in PHRASES.values():
-        check_words(f"{saying.half}, {saying.why}. {saying.faded}")
-
-
-def test_the_mirror_of_the_mirror_is_the_text() -> None:
-    for saying in PHRASES.values():
-        for text in (saying.half, saying.why, saying.faded, saying.faded_why):
+    for phrase in PHRASES.values():
+        check_words(f"{phrase.half}, {phrase.why}. {phrase.faded}")
+        for text in (phrase.half, phrase.why, phrase.faded, phrase.faded_why):
             assert mirrored(mirrored(text)) == text
 
 
-@cases(
-    ("name", "value", "allowed"),
-    [
-        ("technical.ema20", 99.0, (1,)), ("technical.ema20", 101.0, (-1,)),
-        ("technical.rsi14", 80.0, (1, -1)), ("technical.adx14", 40.0, ()),
-        ("technical.macd_hist", -0.1, (-1,)), ("technical.support_distance_atr", 0.4, (1,)),
-        ("technical.support_distance_atr", 5.0, (1, -1)), ("technical.bos", 0.0, ()),
-        ("technical.volume_ratio", 3.0, ()), ("memory.trend_direction", "rising", (1,)),
-        ("memory.position", "LONG", ()), ("host.own", 3.0, (1, -1)), ("news.score", None, ()),
-        ("technical.upper_wick", 0.1, ()), ("technical.lower_wick", 0.5, (1,)),
-        ("technical.swing_high", 105.0, (1, -1)), ("technical.span_a", 103.0, (1, -1)),
-        ("fundamentals.pe", 12.0, (1, -1)), ("news.item_score.1", -0.8, (-1,)),
-        ("news.item_age_h.1", 3.0, ()), ("technical.resistance_distance_atr", 6.0, (1, -1)),
-    ],
-)  # fmt: skip
-def test_a_feature_may_be_cited_for_its_side(
-    name: str, value: Any, allowed: tuple[int, ...]
-) -> None:
+@cases(("name", "value", "allowed"), rows(HERE / "cited_sides.csv"))
+def test_a_feature_may_be_cited_for_its_side(name: str, value: str, allowed: str) -> None:
     """A shorter wick, levels beside their like, headlines by their score, a far ceiling."""
     beside = {
         "technical.close": 100.0, "technical.upper_wick": 0.1, "technical.lower_wick": 0.5,
-        "technical.prev_swing_high": 103.0, "technical.span_b": 99.0, name: value,
+        "technical.prev_swing_high": 103.0, "technical.span_b": 99.0, **pairs(f"{name}={value}"),
     }  # fmt: skip
     features = {key: Feature(key, one) for key, one in beside.items()}
-    assert set(sides(name, features)) == set(allowed)
+    assert set(sides(name, features)) == set(map(int, allowed.split()))

@@ -52,14 +52,6 @@ def test_a_model_is_refused_from_its_last_day_on_and_warned_of_before(row: Capab
     assert sentence == (wanted if row.retired else "")
 
 
-def test_the_ids_of_document_001_are_gone_or_have_a_successor() -> None:
-    with pytest.raises(ConfigError, match="claude-sonnet-5-5"):
-        check_model("anthropic", "claude-sonnet-4-20250514", AS_OF)
-    check_model("google", "claude-sonnet-4-20250514", AS_OF)  # a name of another vendor is nothing
-    assert capability("anthropic", "claude-haiku-4-5-20251001").replaced_by
-    assert capability("google", "gemini-3-flash-preview").replaced_by
-
-
 def test_anthropics_own_lists_are_ours() -> None:
     for model, end in anthropic_ends.DEPRECATED_MODELS.items():
         plain = re.sub(r"(\d)(st|nd|rd|th),", r"\1,", end)
@@ -112,6 +104,5 @@ def test_thinking_is_sent_as_its_vendor_takes_it() -> None:
 def test_the_page_is_written_from_the_table_and_keeps_what_is_written_by_hand() -> None:
     page = (ROOT / "docs" / "models.md").read_text(encoding="utf-8")
     assert page == generate.render_models_docs(generate.by_hand(page)), "python -m docs.generate"
-    assert all(f"`{row.model}`" in page for row in ROWS.values())
     page = generate.render_models_docs("\n## Measured\n\n40 tokens/s\n")
     assert generate.render_models_docs(generate.by_hand(page)) == page

@@ -15,23 +15,11 @@ from tests.examples import examples
 from tests.providers.test_swarm_rules import TWINS, check_mirrored
 from tests.worlds.mirrors import MARKET, MARKETS, WORD_TWINS, Values, mirrored_swarm
 from tests.worlds.rule_seats import SEATS, answer, desk, opinion, read, request
-from torra.providers.rules.manager_rules import UNBACKED
-from torra.providers.rules.trader_rules import HOLDS
 
 MANAGER, BULL, BEAR = "research_manager", *SIDES
 UP_MARKET = MARKET | {"technical.close": 102.0, "technical.macd": 0.5, "technical.rsi14": 62.0}
 CITED = ("technical.ema20", "technical.sma50", "technical.macd", "technical.trend_state")
 MANAGED = opinion(MANAGER, None, "high", winner="SHORT")
-
-
-def judged(*given: float, values: Values = UP_MARKET, **bull: Any) -> AgentReport:
-    made = desk(*given)
-    reports = tuple(replace(one, **bull) if one.agent_id == BULL else one for one in made)
-    return read(request(MANAGER, values, reports))
-
-
-def thesis(values: Values, *reports: AgentReport) -> AgentReport:
-    return read(request("trader", UP_MARKET | values, reports))
 
 
 def order(side: str, **changes: float | None) -> Values:
@@ -90,17 +78,6 @@ def test_the_mirrored_market_is_judged_the_other_way_exactly(
 # --- the time ahead -------------------------------------------------------------------------------
 
 
-def test_a_case_risks_what_backs_it_and_is_stretched_and_what_it_did_not_grant() -> None:
-    stretched = UP_MARKET | {"technical.rsi14": 75.0, "technical.ema20": 99.0}
-    told = read(request(BULL, stretched, ahead=True))
-    assert told.risks[0] == "RSI at 75 is stretched upwards, and such stretches often snap back."
-    assert not {f"{point.says}, {point.why}." for point in told.points_against} & set(told.risks)
-    low = stretched | {f"scores.{vector}": -0.9 for vector in VECTORS}
-    bear = read(request(BEAR, low, ahead=True))
-    assert (bear.claim[:7], bear.risks) == ("No case", ())
-    assert read(request(BULL, {}, ahead=True)).risks == ()
-
-
 def test_outside_a_firm_nothing_of_it_is_said() -> None:
     for seat in ("technical", "sentiment", "news", "fundamental", "momentum", *SIDES):
         plain, firm = (answer(request(seat, UP_MARKET, ahead=ahead)) for ahead in (False, True))
@@ -111,33 +88,11 @@ def test_outside_a_firm_nothing_of_it_is_said() -> None:
 # --- the judgement --------------------------------------------------------------------------------
 
 
-def test_nobody_wins_without_a_case_and_even_cases_are_told_as_even() -> None:
-    told = judged(0.0, 0.0, 0.0)
-    assert told.claim.startswith("No winner: neither of 2 cases")
-    assert told.weights == {BULL: 0.0, BEAR: 0.0}
-    assert (len(told.points_for), len(told.points_against), told.flags) == (1, 1, ())
-    assert read(request(MANAGER, UP_MARKET)).winner == "NONE"
-    assert judged(0.15, -0.15).claim.startswith("No winner: the 2 cases come out even")
-
-
 def test_a_winner_that_no_reading_backs_points_at_the_score_that_is_off() -> None:
     high: Values = {"technical.adx14": 40.0, **{f"scores.{vector}": 0.9 for vector in VECTORS}}
-    told = judged(0.0, -0.1, -0.2, values=high)
+    told = read(request(MANAGER, high, desk(0.0, -0.1, -0.2)))
     assert (told.winner, told.flags) == ("SHORT", ())
     assert [(point.id, point.side) for point in told.points_for] == [("scores.price_action", -1)]
-
-
-def test_what_a_case_grants_leaves_less_of_it() -> None:
-    own, granted = Evidence("technical.macd", 0.5), Evidence("technical.kijun", 104.0)
-    values = UP_MARKET | {"technical.kijun": 104.0}
-
-    def weight(*cited: Evidence, flags: tuple[str, ...] = (), analyst: float = 0.1) -> float:
-        told = judged(0.1, -0.02, analyst, values=values, evidence=cited, flags=flags)
-        return told.weights[BULL]
-
-    assert (weight(own), weight(own, granted), weight(granted)) == (1.0, 0.5, 0.0)
-    assert weight(own, analyst=-0.1) == UNBACKED
-    assert weight(own, flags=("ungrounded",)) == pytest.approx(0.3)
 
 
 def test_at_a_firm_the_manager_reads_the_lessons_and_the_researchers_do_not() -> None:
@@ -148,9 +103,8 @@ def test_at_a_firm_the_manager_reads_the_lessons_and_the_researchers_do_not() ->
     for seat in SIDES:
         firm = (answer(request(seat, values, ahead=True)) for values in (UP_MARKET, lost))
         assert len({str(reply) for reply in firm}) == 1
-    given = (0.03, 0.0, 0.03)
-    assert (judged(*given).winner, judged(*given, values=lost).winner) == ("LONG", "NONE")
-    assert "lessons.mean_r" in {item.id for item in judged(*given, values=lost).evidence}
+    judged = read(request(MANAGER, lost, desk(0.03, 0.0, 0.03)))
+    assert "lessons.mean_r" in {item.id for item in judged.evidence}
 
 
 @cases("seat", [BULL, BEAR, "risk_gate", MANAGER])
@@ -164,45 +118,3 @@ def test_a_manager_a_gate_and_a_trader_are_no_analysts(seat: str) -> None:
 
 
 # --- the thesis -----------------------------------------------------------------------------------
-
-
-def test_a_thesis_says_why_what_ends_it_and_for_how_long() -> None:
-    trend: Values = {"technical.ema20": 101.0, "market.regime": "trend_up"}
-    told = thesis(trend | order("BUY"))
-    assert told.claim.startswith("Buy: ") and not told.declined
-    assert "a close below 101, the 20-bar exponential mean, in the next 32 bars" in told.falsifiers
-    assert {point.side for point in told.points_for} == {1}
-    assert told.horizon_bars == HOLDS["trend_up"]
-    assert thesis(trend | order("BUY", stop=101.5)).falsifiers == (), "they lie beyond the stop"
-    assert thesis(trend | order("SELL")).claim.startswith("Sell: ")
-
-
-def test_what_is_not_told_of_an_order_is_coped_with() -> None:
-    alone = thesis({"order.side": "BUY"})
-    assert alone.claim.startswith("Buy: ") and alone.falsifiers and alone.confidence == "low"
-    nothing = thesis({})
-    assert (nothing.declined, nothing.points_for, nothing.falsifiers) == (False, (), ())
-    bare = read(request("trader", {"order.side": "SELL"}))
-    assert bare.claim == "Sell: the 4 scores alone carry it."
-
-
-@cases(
-    ("minutes", "reports", "why"),
-    [
-        (44.0, (), "a scheduled event comes in 44 minutes"),
-        (None, (MANAGED, *desk(0.0, -0.1, -0.2, -0.1)), "2 of 2 analysts push down"),
-    ],
-)
-def test_what_is_declined_argues_for_declining(
-    minutes: float | None, reports: tuple[AgentReport, ...], why: str
-) -> None:
-    told = thesis(order("BUY") | {"events.to_next_min": minutes}, *reports)
-    assert told.claim.startswith(f"Not this buy: {why}")
-    assert (told.falsifiers, told.risks, told.flags) == ((), (), ())
-    assert {point.side for point in told.points_for} <= {-1}
-
-
-def test_an_event_within_hours_is_a_risk() -> None:
-    told = thesis(order("BUY") | {"events.to_next_min": 95.0})
-    assert told.risks[0] == "A scheduled event comes in 95 minutes."
-    assert not any("event" in risk for risk in thesis(order("BUY")).risks)

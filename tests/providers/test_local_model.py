@@ -18,7 +18,7 @@ from typing import Any, Final
 import pytest
 
 from agent_config import MAX_REQUESTS, MODES, AgentSettings
-from agents.debate.calls import REASONS
+from agents.debate.debate import REASONS
 from tests.doubles import local_model
 from tests.doubles.local_model import LocalModel
 from tests.worlds import vendor_desk

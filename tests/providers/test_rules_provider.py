@@ -13,12 +13,9 @@ from hypothesis import strategies as st
 
 from agent_config import AgentSettings, GateSettings
 from agents.contracts import (
-    EVENT_CLASSES,
     ORDINALS,
     VECTORS,
     AgentReport,
-    Evidence,
-    Feature,
     GateReason,
     ModelUnavailable,
     Prompt,
@@ -34,6 +31,7 @@ from tests.worlds.rule_seats import (
     answer,
     opinion,
     pairs,
+    part_of,
     read,
     reports_of,
     request,
@@ -41,10 +39,9 @@ from tests.worlds.rule_seats import (
 )
 from torra.errors import ConfigError
 from torra.profiles.fields import literals
-from torra.providers.registry import PROVIDERS, open_provider
-from torra.providers.rules import rule
-from torra.providers.rules.analyst_rules import ordinals
-from torra.providers.rules.tables import COMMON_RULES, TABLES, common_signals, signals_for
+from torra.providers.registry import open_provider
+from torra.providers.rules import engine
+from torra.providers.rules.engine import TABLES
 
 HERE = Path(__file__).parent
 BULL, BEAR = "bull_researcher", "bear_researcher"
@@ -70,7 +67,7 @@ def test_bullish_evidence_raises_every_word(
     seats: str, vectors: str, adx: str, bearish: str, bullish: str
 ) -> None:
     """In a trend what follows it, in a range what is stretched the other way."""
-    regime: Values = {rule.ADX: float(adx), rule.REGIME: "trend_up" if adx == "40" else "range"}
+    regime: Values = {engine.ADX: float(adx), engine.REGIME: "trend_up" if adx == "40" else "range"}
     for seat in seats.split():
         down, up = (moves(seat, regime | pairs(cell)) for cell in (bearish, bullish))
         for vector in vectors.split() or SEATS[seat].focus:
@@ -98,43 +95,14 @@ def test_every_row_is_tried_above() -> None:
 def test_gold_hears_the_real_yield_while_its_fit_holds() -> None:
     names = [f"macro.real_yield_{part}" for part in ("change_20", "fit_r2", "fit_slope")]
     for values in ((0.3, 0.29, -0.1), (0.3, 0.5, 0.1)):
-        features = {name: Feature(name, value) for name, value in zip(names, values, strict=True)}
-        assert rule.read(TABLES["fundamental"][""], features, 1.0) == []
-
-
-@given(st.floats(30, 100), st.floats(30, 100), st.floats(1, 40), st.floats(0, 1))
-def test_a_stronger_trend_speaks_louder_for_its_side(
-    one: float, other: float, plus: float, share: float
-) -> None:
-    weak, strong = sorted((one, other))
-    for up, down, way in ((plus, plus * share, 1), (plus * share, plus, -1)):
-        less, more = (
-            way
-            * moves("technical", named({"adx14": adx, "plus_di": up, "minus_di": down}))["momentum"]
-            for adx in (weak, strong)
-        )
-        assert less <= more
-        if strong < 50 and strong - weak > 2 and share < 0.8:
-            assert less < more
-
-
-@given(st.floats(95, 105), st.floats(95, 105), st.sampled_from([40.0, 25.0, 15.0]))
-def test_the_further_price_is_above_its_average_the_better_for_bulls(
-    one: float, other: float, adx: float
-) -> None:
-    near, far = sorted((one, other), reverse=True)
-    for seat in (BULL, BEAR, "technical"):
-        less, more = (
-            moves(seat, named({"ema20": mean, "adx14": adx}))["price_action"]
-            for mean in (near, far)
-        )
-        assert less <= more
+        numbers = dict(zip(names, values, strict=True))
+        assert engine.read(TABLES["fundamental"][""], numbers, 1.0) == []
 
 
 @cases("seat", ["technical", BULL])
 @cases("vector", VECTORS)
 def test_a_score_that_says_it_already_is_left_alone(vector: str, seat: str) -> None:
-    values: Values = {rule.ADX: 40.0, **{f"component.{name}": 0.4 for name in COMPONENTS[vector]}}
+    values: Values = {engine.ADX: 40.0, **{f"component.{name}": 0.4 for name in COMPONENTS[vector]}}
 
     def moved(score: float) -> float:
         scores: Values = {f"scores.{name}": score for name in VECTORS}
@@ -142,17 +110,6 @@ def test_a_score_that_says_it_already_is_left_alone(vector: str, seat: str) -> N
 
     assert moved(0.4) == 0 < moved(0.1)
     assert (moved(0.9) == 0) if seat == BULL else (moved(0.9) < 0), "no case against its side"
-
-
-@given(st.floats(-0.3, 0.3), st.floats(-0.3, 0.3))
-def test_researchers_hear_the_analysts(one: float, other: float) -> None:
-    for seat in (BULL, BEAR):
-        less, more = (
-            moves(seat, {}, opinion("technical", value))["momentum"]
-            for value in sorted((one, other))
-        )
-        # who has no case has none still
-        assert less < more or abs(one - other) < 0.01 or less == more == 0
 
 
 def test_a_report_that_nobody_trusts_weighs_less() -> None:
@@ -163,30 +120,6 @@ def test_a_report_that_nobody_trusts_weighs_less() -> None:
         )
     ]  # fmt: skip
     assert said == sorted(said, reverse=True) and len(set(said)) == 4 and said[-1] > 0.0
-
-
-def test_a_researcher_grants_a_part_of_the_other_case() -> None:
-    high, bear = named({"rsi14": 70.0}), opinion(BEAR, -0.15)
-    assert -0.15 < moves(BULL, high, bear)["momentum"] < moves(BULL, high)["momentum"]
-
-
-@cases(
-    ("rsi", "says", "grants"),
-    [
-        (30.0, "Granted to the other side: RSI at 30 shows weakness.", True),
-        (45.0, "Weak on the other side: RSI at 45 shows weakness.", False),
-        (70.0, "Not so on the other side: RSI at 70 shows strength.", False),
-    ],
-)
-def test_a_researcher_answers_the_other_sides_strongest_point(
-    rsi: float, says: str, grants: bool
-) -> None:
-    bear = opinion(BEAR, -0.1, evidence=(Evidence("technical.rsi14", rsi),))
-    market = MARKET | named({"rsi14": rsi, "ema20": 98.0})
-    (answered,) = read(request(BULL, market, (bear,))).rebuttals
-    assert (answered.says, answered.grants) == (says, grants)
-    idle = replace(bear, adjustments=dict.fromkeys(VECTORS, 0.0))
-    assert read(request(BULL, market, (idle,))).rebuttals == (), "what it cites is not its own"
 
 
 @given(st.permutations(range(4)))
@@ -237,29 +170,6 @@ def test_mood_and_news_move_a_score_towards_them_and_no_further(
             assert value == 0.0
 
 
-NEWSFLASH: Values = {
-    "news.score": 0.3,
-    "news.macro_score": 0.3,
-    "news.geopolitical_score": 0.2,
-    "news.item_score.1": 0.5,
-    "news.item_score.2": 0.25,
-    "news.item_score.3": -0.125,
-}
-
-
-def test_ordinals_are_arithmetic_over_the_items() -> None:
-    def of(values: Values) -> dict[str, int]:
-        return ordinals({name: Feature(name, value) for name, value in values.items()})
-
-    good = of(MARKET | NEWSFLASH)
-    assert list(good.items()) == list(zip(ORDINALS, (2, 1, 2, 1, 1, -1), strict=True))
-    bad = of(mirrored(MARKET | NEWSFLASH))
-    assert bad == {name: -value for name, value in good.items()} | {"relevance": 2}
-    other: Values = {f"news.{name}_items": None for name in EVENT_CLASSES[:-1]}
-    assert of(MARKET | NEWSFLASH | other)["relevance"] == 1
-    assert of({}) == dict.fromkeys(ORDINALS, 0)
-
-
 @settings(deadline=None, max_examples=examples(40, 20))
 @given(MARKETS)
 def test_ordinals_stay_in_their_ranges_and_turn_round(market: Values) -> None:
@@ -271,45 +181,13 @@ def test_ordinals_stay_in_their_ranges_and_turn_round(market: Values) -> None:
         assert other == (value if name == "relevance" else -value)
 
 
-BULL_RUN = {"close": 104.0, "sma50": 101.0, "ema20": 102.0, "macd_hist": 0.3, "rsi14": 65.0}
-
-
-def test_a_case_says_what_would_end_it() -> None:
-    mean = ", the 20-bar exponential mean, in the next 12 bars"
-    ends = read(request(BULL, MARKET | named(BULL_RUN))).falsifiers
-    assert f"a close below 102{mean}" in ends and 1 <= len(ends) <= 3
-    fallen = read(request(BEAR, mirrored(MARKET | named(BULL_RUN))))
-    assert f"a close above 98{mean}" in fallen.falsifiers
-    alone: Values = {rule.ADX: 40.0, **named({"close": 104.0, "atr14": 1.0, "sma50": 101.0})}
-    assert read(request(BULL, alone)).falsifiers == (
-        "a close below 103, one average range from here, in the next 12 bars",
-        "a close below 101, the 50-bar mean, in the next 12 bars",
-    )
-    assert read(request(BEAR, alone)).falsifiers == (), "no case, nothing to prove wrong"
-    small = alone | named({"close": 0.00066653, "atr14": 1e-6, "sma50": 0.000664})
-    assert read(request(BULL, small)).falsifiers[0].startswith("a close below 0.00066553, ")
-    far = read(request(BULL, alone | named({"sma50": 90.0}))).falsifiers
-    assert not [text for text in far if "50-bar" in text]
-
-
-def test_the_same_features_are_read_once_and_others_anew() -> None:
-    features = request("technical", SWARM).features
-    first = common_signals(features)
-    assert common_signals(dict(features)) is first
-    for name in ("technical.rsi14", rule.ADX):
-        changed = {**features, name: features[name]._replace(value=12.5)}
-        other = common_signals(changed)
-        assert other == signals_for("", changed, VECTORS) != first
-        first = other
-
-
 # --- missing and strange evidence -----------------------------------------------------------------
 
 
 @cases("seat", ["technical", BULL, BEAR, "liquidity", "microstructure", "macro", "geometry"])
 def test_without_evidence_a_role_abstains(seat: str) -> None:
     markets: tuple[Values, ...] = (
-        {}, {"technical.fib_382": 1.0, rule.REGIME: "range"}, dict.fromkeys(MARKET),
+        {}, {"technical.fib_382": 1.0, engine.REGIME: "range"}, dict.fromkeys(MARKET),
     )  # fmt: skip
     for values in markets:
         report = read(request(seat, values))
@@ -318,27 +196,26 @@ def test_without_evidence_a_role_abstains(seat: str) -> None:
 
 
 def test_a_vector_without_evidence_is_not_scored() -> None:
-    report = read(request("technical", {rule.ADX: 40.0, "technical.rsi14": 60.0}))
+    report = read(request("technical", {engine.ADX: 40.0, "technical.rsi14": 60.0}))
     assert [name for name, value in report.adjustments.items() if value is not None] == ["momentum"]
 
 
 def test_components_stand_in_where_indicators_are_not_shown() -> None:
-    up: Values = {"component.pa_trend": 0.8, "component.st_medium": 0.8, rule.ADX: 40.0}
+    up: Values = {"component.pa_trend": 0.8, "component.st_medium": 0.8, engine.ADX: 40.0}
     report = read(request(BULL, up))
     assert min(report.adjustments[vector] or 0.0 for vector in ("price_action", "structure")) > 0
     assert {item.id for item in report.evidence} == set(up)
     known = {f"component.{name}" for names in COMPONENTS.values() for name in names}
-    parts = [row.component for rules in COMMON_RULES.values() for row in rules if row.component]
-    assert {name for part in parts for name in part.reads} <= known
+    assert {row.component for rules in TABLES["all"].values() for row in rules} - {""} <= known
 
 
 def test_without_adx_the_regime_is_undecided_and_a_market_without_range_is_read() -> None:
-    assert rule.trend_of({}) == 0.5
+    assert engine.trend_of({}, {}, by_name=False) == 0.5
     still = read(
-        request("technical", MARKET | {rule.ADX: None} | named({"atr14": 0.0, "macd": 1.0}))
+        request("technical", MARKET | {engine.ADX: None} | named({"atr14": 0.0, "macd": 1.0}))
     )
     assert math.isfinite(still.adjustments["momentum"] or 0.0)
-    assert rule.ADX not in {cited.id for cited in still.evidence} and not still.flags
+    assert engine.ADX not in {cited.id for cited in still.evidence} and not still.flags
 
 
 STRANGE = st.one_of(
@@ -389,11 +266,16 @@ def test_no_evidence_and_no_report_breaks_a_seat(
 
 @cases(("seat", "market", "reports", "expected"), rows(HERE / "rule_cases.csv"))
 def test_a_seat_answers_by_its_rules(seat: str, market: str, reports: str, expected: str) -> None:
-    asked = request(seat, SWARM | pairs(market), reports_of(reports), ahead=True)
+    values = SWARM | pairs(market)
+    asked = request(seat, values, reports_of(reports, values), ahead=True)
     reply = answer(asked)
     assert read(asked, reply).flags == ()
-    for name, value in pairs(expected).items():
-        assert reply[name] == (value if value not in ("True", "False") else value == "True")
+    for place, value in pairs(expected).items():
+        found = part_of(reply, place)
+        if isinstance(found, str):  # as much of a text as the table has
+            assert found.startswith(str(value)), (place, found)
+        else:
+            assert str(found) == value if isinstance(found, bool) else found == value
 
 
 # --- the gate -------------------------------------------------------------------------------------
@@ -409,16 +291,6 @@ def ruling(changes: Values, *reports: AgentReport) -> dict[str, Any]:
     asked = request("risk_gate", MARKET | changes, reports or TRUSTED)
     assert read(asked).flags == ()
     return answer(asked)
-
-
-def test_a_calm_and_confident_desk_is_left_alone() -> None:
-    calm = ruling({})
-    assert (calm["multiplier"], calm["veto"], calm["reason_code"]) == (1.0, False, "NONE")
-    assert calm["confidence"] == "high" and calm["evidence"]
-    absent: Values = {"market.triage": None, "events.to_next_min": None}
-    assert ruling(absent) == calm
-    blind = answer(request("risk_gate", {}))
-    assert (blind["multiplier"], blind["confidence"], blind["evidence"]) == (1.0, "low", [])
 
 
 DANGERS: dict[str, tuple[float, GateReason]] = {
@@ -440,75 +312,6 @@ def test_more_of_a_danger_only_lowers_the_multiplier(name: str, one: float, othe
     assert (after["reason_code"] == reason) == (after["multiplier"] < 1.0)
     assert after["veto"] == (after["multiplier"] < 0.25)
     assert (before["multiplier"] == 1.0) or less > 1.0
-
-
-def test_contradiction_lowers_the_multiplier_and_office_does_not() -> None:
-    def of(analyst: float, bull: float, bear: float) -> dict[str, Any]:
-        given = (("technical", analyst), (BULL, bull), (BEAR, bear))
-        return ruling({}, *(opinion(name, value, "high") for name, value in given))
-
-    assert of(0.1, 0.15, -0.14)["multiplier"] == 1.0
-    against = of(0.3, -0.1, -0.15)
-    assert against["multiplier"] < 0.7 and against["reason_code"] == GateReason.DISAGREEMENT
-
-
-def test_a_weak_case_lowers_the_multiplier_and_a_side_without_a_case_does_not() -> None:
-    def of(confidence: str, *flags: str) -> float:
-        names = ("technical", BULL, BEAR)
-        return float(
-            ruling({}, *(opinion(name, 0.1, confidence, flags=flags) for name in names))[
-                "multiplier"
-            ]
-        )
-
-    assert of("high") == of("medium") == 1.0 > of("low") > of("low", "ungrounded") == 0.6
-    silent = (AgentReport.abstain(item.agent_id, "nothing") for item in TRUSTED)
-    assert ruling({}, *silent)["multiplier"] == 0.6
-    bear = opinion(BEAR, 0.0, "low", flags=("ungrounded",))
-    assert ruling({}, *TRUSTED[:2], bear)["multiplier"] == 1.0
-    weak = ruling({}, opinion("technical", 0.1), replace(bear, agent_id=BULL), bear)
-    assert weak["reason_code"] == GateReason.WEAK_CASE
-
-
-def test_a_veto_needs_several_dangers_and_names_them() -> None:
-    weak = (
-        opinion("technical", 0.3, "low"),
-        opinion(BULL, -0.15, "low"),
-        opinion(BEAR, -0.15, "low"),
-    )
-    wild: Values = {"technical.volatility_percentile": 100.0, "market.session": "CLOSED"}
-    vetoed = ruling(wild, *weak)
-    assert vetoed["veto"] and vetoed["multiplier"] < 0.25
-    for words in ("Volatility is above 100% of its past", "the debate differ by", "the weekend"):
-        assert words in vetoed["reasoning"]
-    assert vetoed["reasoning"].startswith(f"Size cut to {vetoed['multiplier']:.2f}. ")
-    assert not ruling(wild)["veto"] and not ruling({}, *weak)["veto"]
-
-
-@given(
-    st.sampled_from([None, 0.0, 0.1, 0.2, 0.5]),
-    st.floats(0, 100),
-    st.floats(0, 1000),
-    st.floats(0, 1),
-)
-def test_the_bars_own_spread_never_raises_a_multiplier_or_lifts_a_veto(
-    assumed: float | None, percentile: float, own: float, narrow: float
-) -> None:
-    market: Values = {"technical.volatility_percentile": percentile, "market.spread_atr": assumed}
-    before, now = ruling(market), ruling(market | {"spread.last_atr": own})
-    assert now["multiplier"] <= before["multiplier"] and now["veto"] >= before["veto"]
-    begin = max(LIMIT, assumed or 0.0)
-    # what the profile's own limit let pass is no danger
-    assert ruling(market | {"spread.last_atr": narrow * begin}) == before
-
-
-def test_a_bar_that_is_dearer_than_assumed_cuts_and_then_vetoes() -> None:
-    half, whole = (ruling({"spread.last_atr": n * LIMIT}) for n in (1.5, 2.0))
-    assert (half["multiplier"], half["veto"]) == (pytest.approx(0.5), False)
-    assert {"id": "spread.last_atr", "value": 1.5 * LIMIT} in half["evidence"]
-    said = f"The spread of the bar is {1.5 * LIMIT:.2f} ATR, and size is cut from {LIMIT:.2f} on."
-    assert said in half["reasoning"]
-    assert (whole["multiplier"], whole["veto"]) == (0.0, True)
 
 
 # --- the scorer and the provider ------------------------------------------------------------------
@@ -548,7 +351,6 @@ def test_an_unknown_seat_fails_as_a_model_would(changes: dict[str, Any]) -> None
 def test_the_registry_opens_what_this_version_has() -> None:
     assert open_provider(AgentSettings()).name == "rules"
     names = literals(AgentSettings.model_fields["provider"].annotation)
-    assert set(PROVIDERS) == set(names)
     for name in set(names) - {"rules"}:
         with pytest.raises(ConfigError, match=f"agents.provider.*{name}"):
             open_provider(AgentSettings(provider=name))

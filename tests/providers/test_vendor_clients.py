@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import importlib
+import logging
 import ssl
 import subprocess
 import sys
 import threading
 import time
 from contextlib import suppress
+from functools import partial
 from typing import Any
 
 import httpx2
@@ -17,7 +19,8 @@ import pytest
 
 from agents.contracts import ModelUnavailable
 from tests import ROOT
-from tests.doubles.vendor_bench import MODEL, VENDORS, a_request, bench, failing, good
+from tests.cases import cases
+from tests.doubles.vendor_bench import MODEL, a_request, bench, failing, good
 from tests.tries import Tries, until
 from torra.providers.vendors import clients as module
 from torra.providers.vendors.clients import VendorClients
@@ -30,46 +33,18 @@ async def hanging() -> Any:
     await asyncio.sleep(60)
 
 
-async def nothing() -> None:
-    pass
-
-
 # Time
 
 
-def test_a_call_ends_at_its_limit_and_counts_as_billed(tries: Tries) -> None:
-    with bench(failing(hanging, *VENDORS)) as way:
-        way.warm()
-        for vendor in VENDORS:
-            for attempt in tries():
-                started = time.monotonic()
-                error = way.failure(vendor, limit_s=0.2)
-                took = time.monotonic() - started
-                assert error.reason == "timeout"
-                with attempt:
-                    assert error.billed and took < 1.0
-
-
-@pytest.mark.parametrize("late", ["delay", "pause", "warm-up"])
-def test_a_request_is_not_sent_when_its_stage_is_over(
-    late: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    opening = VendorClients._open
-
-    def slowly(self: Any, vendor: str) -> Any:
-        time.sleep(0.4)
-        return opening(self, vendor)
-
-    with bench(fresh=True) as way:
-        if late == "warm-up":
-            monkeypatch.setattr(VendorClients, "_open", slowly)
-        else:
-            way.warm("anthropic")
-        limits: dict[str, Any] = {
-            "delay": {"limit_s": 0.2, "linger_s": 10.0, "delay_s": 0.3},
-            "pause": {"limit_s": 0.1, "delay_s": 5.0},
-            "warm-up": {"limit_s": 0.2, "linger_s": 10.0},
-        }[late]
+@cases(
+    "limits",
+    [
+        {"limit_s": 0.2, "linger_s": 10.0, "delay_s": 0.3},
+        {"limit_s": 0.1, "delay_s": 5.0},
+    ],
+)
+def test_a_request_is_not_sent_when_its_stage_is_over(limits: dict[str, Any]) -> None:
+    with bench() as way:
         error = way.failure("anthropic", **limits)
         assert (error.reason, error.detail) == ("timeout", "not sent in time")
         assert (error.again, error.billed, way.sent) == (None, False, [])
@@ -79,33 +54,19 @@ def test_a_request_is_not_sent_when_its_stage_is_over(
 
 
 def test_a_request_never_blocks_and_waits_for_its_vendor_within_its_limit(
-    monkeypatch: pytest.MonkeyPatch, tries: Tries
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    opening = VendorClients._open
-    for attempt in tries():
-        gate = threading.Event()
-
-        def slowly(self, vendor, gate=gate):
-            gate.wait(30)
-            return opening(self, vendor)
-
-        monkeypatch.setattr(VendorClients, "_open", slowly)
-        with bench(fresh=True) as way:
-            provider = way.provider("anthropic")
-            started = time.monotonic()
-            early, patient = (
-                provider.submit(a_request(HAIKU, limit_s=limit)) for limit in (1.0, 30.0)
-            )
-            took = time.monotonic() - started
-            try:
-                error = early.exception(timeout=5)
-                assert isinstance(error, ModelUnavailable)
-                assert error.reason == "timeout" and not patient.done()
-            finally:
-                gate.set()
-            assert patient.result(timeout=30).text == "{}"
-        with attempt:
-            assert took < 0.9 and not error.billed
+    gate, opening = threading.Event(), VendorClients._open
+    slowly = lambda self, vendor: gate.wait(30) and opening(self, vendor)  # noqa: E731
+    monkeypatch.setattr(VendorClients, "_open", slowly)
+    with bench(fresh=True) as way:
+        provider = way.provider("anthropic")
+        early, patient = (provider.submit(a_request(HAIKU, limit_s=limit)) for limit in (1.0, 30.0))
+        error = early.exception(timeout=10)
+        assert isinstance(error, ModelUnavailable) and not error.billed
+        assert error.reason == "timeout" and not patient.done()
+        gate.set()
+        assert patient.result(timeout=30).text == "{}"
 
 
 def test_a_client_that_could_not_be_built_is_logged_and_tried_again_with_the_next_request(
@@ -130,49 +91,40 @@ def test_a_client_that_could_not_be_built_is_logged_and_tried_again_with_the_nex
     assert len(tries) == 3 and "canary" not in caplog.text
 
 
-def test_a_job_that_does_not_stop_is_left_behind(tries: Tries) -> None:
-    loop = EventLoop()
+def test_a_request_that_does_not_stop_is_left_behind(tries: Tries) -> None:
     release = threading.Event()
 
-    async def stubborn(_: float) -> None:
+    async def stubborn() -> Any:
         while not release.is_set():
             with suppress(asyncio.CancelledError):
                 await asyncio.sleep(0.01)
+        raise httpx2.ReadError("x")
 
     try:
-        for attempt in tries():
-            started = time.monotonic()
-            error = loop.submit(stubborn, 0.2).exception(timeout=30)
-            took = time.monotonic() - started
-            assert isinstance(error, ModelUnavailable) and error.reason == "timeout"
-            with attempt:
-                assert 0.2 <= took < 1.5
+        with bench(failing(stubborn, "anthropic")) as way:
+            way.warm("anthropic")
+            for attempt in tries():
+                started = time.monotonic()
+                error = way.failure("anthropic", limit_s=0.2)
+                took = time.monotonic() - started
+                assert error.reason == "timeout"
+                with attempt:
+                    assert took < 1.5
     finally:
         release.set()
-        loop.close(nothing)
 
 
-def test_a_job_ends_with_its_value_or_as_an_error_with_its_type_alone() -> None:
+def test_a_job_that_raises_ends_as_an_error_with_its_type_alone() -> None:
     loop = EventLoop()
 
-    async def breaks(_: float) -> None:
-        raise KeyError("canary")
+    async def raises(error: BaseException, _: float) -> None:
+        raise error
 
-    async def cancels(_: float) -> None:
-        raise asyncio.CancelledError
-
-    async def look_up(_: float) -> Any:
-        return await asyncio.get_running_loop().getaddrinfo("127.0.0.1", "nonsense")
-
-    async def work(_: float) -> int:
-        return await asyncio.to_thread(sum, (1, 2))
-
-    assert loop.submit(work, 5.0).result(timeout=10) == 3
-    for job, detail in ((breaks, "KeyError"), (cancels, "closed"), (look_up, "gaierror")):
-        error = loop.submit(job, 5.0).exception(timeout=5)
+    for raised, detail in ((KeyError("canary"), "KeyError"), (asyncio.CancelledError(), "closed")):
+        error = loop.submit(partial(raises, raised), 5.0).exception(timeout=5)
         assert isinstance(error, ModelUnavailable)
         assert (error.reason, error.detail) == ("error", detail)
-    loop.close(nothing)
+    loop.close(partial(asyncio.sleep, 0))
 
 
 def test_a_future_that_its_caller_cancels_ends_the_call() -> None:
@@ -194,43 +146,37 @@ def test_a_future_that_its_caller_cancels_ends_the_call() -> None:
 # Blocks
 
 
-def test_a_vendor_that_refused_is_not_asked_for_an_hour_and_it_is_reported_once() -> None:
+def test_a_vendor_that_refused_is_not_asked_for_an_hour_and_it_is_reported_once(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """Also where several were refused at once, and where the report fails."""
     blocks: list[tuple[str, str, float]] = []
     now = [0.0]
-    with bench(
-        lambda request: httpx2.Response(401) if now[0] < 3600 else good(request),
-        on_block=lambda *block: blocks.append(block),
-        monotonic=lambda: now[0],
-    ) as way:
-        way.failure("anthropic")
+
+    async def answer(request: httpx2.Request) -> httpx2.Response:
+        await asyncio.sleep(0.1)
+        return httpx2.Response(401) if now[0] < 3600 else good(request)
+
+    def report(*block: Any) -> None:
+        blocks.append(block)
+        raise OSError("canary")
+
+    with bench(answer, on_block=report, monotonic=lambda: now[0]) as way:
+        way.warm("anthropic")
+        provider = way.provider("anthropic")
+        futures = [provider.submit(a_request(HAIKU)) for _ in range(5)]
+        assert all(future.exception(timeout=10) for future in futures)
         for now[0] in (0.0, 1.0, 3599.0):
             error = way.failure("anthropic")
             assert (error.reason, error.detail) == ("blocked", "401: the key was refused")
             assert (error.again, error.billed) == (None, False)
-        assert way.vendors() == ["anthropic"]
+        assert way.vendors() == ["anthropic"] * 5
         assert way.clients.blocked() == {"anthropic": "401: the key was refused"}
-        until(lambda: blocks)
+        until(lambda: "could not be stored" in caplog.text)
         now[0] = 3600.0
         assert way.ask("anthropic").text == "{}"
     assert blocks == [("anthropic", "401: the key was refused", 3600.0)]
-
-
-def test_refusals_at_once_are_reported_once() -> None:
-    blocks: list[str] = []
-
-    async def refused() -> httpx2.Response:
-        await asyncio.sleep(0.1)
-        return httpx2.Response(403)
-
-    report = lambda vendor, *_: blocks.append(vendor)  # noqa: E731
-    with bench(failing(refused, "google"), on_block=report) as way:
-        way.warm("google")
-        provider = way.provider("google")
-        futures = [provider.submit(a_request(MODEL["google"])) for _ in range(5)]
-        assert all(future.exception(timeout=10) for future in futures)
-        assert len(way.sent) == 5
-        until(lambda: blocks)
-    assert blocks == ["google"]
+    assert "canary" not in caplog.text
 
 
 def test_a_block_that_comes_during_the_wait_before_a_second_attempt_holds() -> None:
@@ -241,17 +187,6 @@ def test_a_block_that_comes_during_the_wait_before_a_second_attempt_holds() -> N
         error = future.exception(timeout=10)
         assert isinstance(error, ModelUnavailable)
         assert (error.reason, way.sent) == ("blocked", [])
-
-
-def test_a_block_that_cannot_be_stored_holds_all_the_same(caplog: pytest.LogCaptureFixture) -> None:
-    def broken(*block: Any) -> None:
-        raise OSError("canary")
-
-    with bench(lambda _: httpx2.Response(402), on_block=broken) as way:
-        way.failure("anthropic")
-        until(lambda: "could not be stored" in caplog.text)
-        assert way.failure("anthropic").reason == "blocked"
-    assert "canary" not in caplog.text
 
 
 # Closing, and where it is imported
@@ -275,6 +210,38 @@ def test_closing_ends_what_runs_and_refuses_what_comes() -> None:
             assert error.billed is (future is not late)
         assert way.clients.loop._thread not in threading.enumerate()
         way.clients.close()
+
+
+def test_a_thread_that_cannot_start_fails_one_request_alone(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def refuse(_: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    with bench(fresh=True) as way:
+        with monkeypatch.context() as patch:
+            patch.setattr(threading.Thread, "start", refuse)
+            error = way.provider("google").submit(a_request(MODEL["google"])).exception(timeout=1)
+        assert isinstance(error, ModelUnavailable)
+        assert (error.detail, error.billed) == ("RuntimeError", False)
+        assert way.ask("google").text == "{}"
+
+
+def test_prices_that_cannot_be_read_stop_no_vendor(monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(_: Any) -> None:
+        raise ImportError("genai_prices")
+
+    with bench(fresh=True) as way:
+        monkeypatch.setattr(type(way.clients.prices), "warm", broken)
+        assert way.ask("google").text == "{}"
+
+
+def test_loggers_below_those_of_an_sdk_are_turned_down_too() -> None:
+    logger = logging.getLogger("openai._base_client")
+    logger.setLevel(logging.DEBUG)
+    with bench(fresh=True) as way:
+        way.warm("openai_compatible")
+        assert not logger.isEnabledFor(logging.INFO)
 
 
 def test_nothing_runs_before_it_is_needed() -> None:

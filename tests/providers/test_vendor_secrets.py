@@ -7,14 +7,11 @@ also when the vendor's error quotes the key, and in everything that other server
 from __future__ import annotations
 
 import asyncio
-import io
 import json
 import logging
 import os
-import subprocess
-import sys
 import traceback
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Final
 
@@ -22,9 +19,7 @@ import httpx2
 import pytest
 
 from agents.contracts import ModelUnavailable
-from tests import ROOT
 from tests.cases import cases
-from tests.conftest import scale_of
 from tests.doubles import vendor_line
 from tests.doubles.vendor_server import (
     ANTHROPIC,
@@ -34,7 +29,6 @@ from tests.doubles.vendor_server import (
     Exchange,
     Hang,
     Raw,
-    Redirect,
     Reply,
     Reset,
     Status,
@@ -46,17 +40,9 @@ from tests.worlds import vendor_desk
 from torra.errors import ConfigError
 from torra.providers.vendors import transport
 from torra.providers.vendors.addresses import Address, address
-from torra.providers.vendors.clients import VendorClients
-from torra.providers.vendors.vendor import RequestTrace
+from torra.providers.vendors.vendor import RequestTrace, VendorFault
 
-PROXIES: Final = (
-    "HTTP_PROXY",
-    "HTTPS_PROXY",
-    "ALL_PROXY",
-    "http_proxy",
-    "https_proxy",
-    "all_proxy",
-)
+PROXIES: Final = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY")
 
 
 def leaks(text: str | bytes) -> list[str]:
@@ -65,43 +51,10 @@ def leaks(text: str | bytes) -> list[str]:
     return [canary for canary in vendor_line.CANARIES if canary.encode() in data]
 
 
-@pytest.fixture
-def told() -> Iterator[io.StringIO]:
-    """Everything that any logger says, at every level, with the tracebacks."""
-    heard = io.StringIO()
-    listener = logging.StreamHandler(heard)
-    listener.setLevel(0)
-    listener.setFormatter(Everything())
-    loggers = [logging.getLogger(), *logging_tree()]
-    before = [(logger, logger.level, logger.disabled) for logger in loggers]
-    root = loggers[0]
-    root.addHandler(listener)
-    for logger in loggers:
-        logger.setLevel(logging.DEBUG)
-        logger.disabled = False
-    yield heard
-    root.removeHandler(listener)
-    for logger, level, disabled in before:
-        logger.level, logger.disabled = level, disabled
-    logging.getLogger().manager._clear_cache()  # type: ignore[attr-defined]
-
-
-class Everything(logging.Formatter):
-    """Writes all that a record holds: its text and each of its arguments."""
-
-    def format(self, record: logging.LogRecord) -> str:
-        return f"{record.name} {super().format(record)} {record.__dict__!r}"
-
-
-def logging_tree() -> list[logging.Logger]:
-    known = logging.getLogger().manager.loggerDict.values()
-    return [logger for logger in known if isinstance(logger, logging.Logger)]
-
-
-def aloud() -> None:
-    """Turn every logger up again: building a client turned some down."""
-    for logger in logging_tree():
-        logger.setLevel(logging.DEBUG)
+def aloud(caplog: pytest.LogCaptureFixture) -> None:
+    """Let every logger say everything: building a client turns some down."""
+    for name in [*logging.getLogger().manager.loggerDict, ""]:
+        caplog.set_level(logging.DEBUG, logger=name)
 
 
 def echoing(exchange: Exchange) -> Any:
@@ -131,11 +84,12 @@ ECHOES: Final[dict[str, Any]] = {
 def test_a_key_is_in_no_log_no_output_and_no_row(
     kind: str,
     tmp_path: Path,
-    told: io.StringIO,
+    caplog: pytest.LogCaptureFixture,
     capfd: pytest.CaptureFixture[str],
     scaled: Callable[..., int],
 ) -> None:
     """Nor on a page (tests/dashboard/test_canaries.py). At night all three vendors each time."""
+    aloud(caplog)
     start = list(ECHOES).index(kind)
     for vendor in (VENDORS * 2)[start % 3 :][: scaled(len(VENDORS))]:
         folder = tmp_path / vendor
@@ -143,7 +97,7 @@ def test_a_key_is_in_no_log_no_output_and_no_row(
             VendorServer({"*": ECHOES[kind]}) as server,
             vendor_line.line(server, vendor, timeout_seconds=1.5) as line,
         ):
-            aloud()
+            aloud(caplog)
             ticked = vendor_desk.tick(folder, line.provider, line.settings)
             sent = json.dumps([exchange.headers for exchange in server.exchanges])
             blocked = line.clients.blocked()
@@ -157,8 +111,8 @@ def test_a_key_is_in_no_log_no_output_and_no_row(
             assert not leaks(file.read_bytes()), (vendor, file.name)
     output = capfd.readouterr()
     assert not leaks(output.out + output.err)
-    assert "httpcore2" in told.getvalue() or "torra" in told.getvalue(), "somebody was heard"
-    assert not leaks(told.getvalue())
+    assert {record.name.partition(".")[0] for record in caplog.records} & {"httpcore2", "torra"}
+    assert not leaks(caplog.text + repr([vars(record) for record in caplog.records]))
 
 
 @pytest.mark.parametrize("vendor", VENDORS)
@@ -179,56 +133,7 @@ def test_an_exception_quotes_no_key(vendor: str) -> None:
                 chain = chain.__cause__ or chain.__context__
 
 
-def test_the_sdks_own_debug_switches_print_no_key(request: pytest.FixtureRequest) -> None:
-    """ANTHROPIC_LOG and OPENAI_LOG turn the SDKs' own logging on, at import."""
-    if scale_of(request.config) < 1.0:
-        pytest.skip("imports every SDK in a fresh process: at night")
-    code = (
-        "import sys, logging; sys.path.insert(0, sys.argv[1])\n"
-        "logging.basicConfig(level=0)\n"
-        "from tests.doubles import vendor_line\n"
-        "from tests.doubles.vendor_server import Status, VendorServer\n"
-        "request = vendor_line.a_request('technical', 'some-model')\n"
-        "for vendor in sys.argv[2:]:\n"
-        "    for script in ({}, {'*': Status(401, echo=True)}):\n"
-        "        with VendorServer(script) as server, vendor_line.line(server, vendor) as line:\n"
-        "            done = line.provider.submit(request).exception(timeout=30)\n"
-        "            print(vendor, len(server.exchanges), type(done).__name__)\n"
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", code, str(ROOT), *VENDORS],
-        capture_output=True,
-        check=False,
-        text=True,
-        timeout=120,
-        env={
-            **os.environ,
-            "ANTHROPIC_LOG": "debug",
-            "OPENAI_LOG": "debug",
-            "PYTHONDONTWRITEBYTECODE": "1",
-        },
-    )
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.count("ModelUnavailable") + done.stdout.count("Fault") == len(VENDORS)
-    assert not leaks(done.stdout + done.stderr)
-
-
 # --- other hosts ----------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("vendor", VENDORS)
-def test_a_proxy_in_the_environment_does_not_capture_the_loopback(
-    vendor: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    with Trap() as proxy, VendorServer() as server:
-        for name in PROXIES:
-            monkeypatch.setenv(name, proxy.url)
-        where = {**os.environ, **vendor_line.environment(server)}
-        with vendor_line.Line(where, vendor_line.agents(vendor)) as line:
-            ticked = vendor_desk.tick(tmp_path, line.provider, line.settings)
-        assert ticked.row["source_type"] == "AGENT_BUDGET"
-        assert len(server.exchanges) == 4
-        assert proxy.seen == []
 
 
 def test_the_trap_does_catch_a_client_that_heeds_the_proxy(
@@ -261,31 +166,17 @@ def test_a_request_to_another_place_is_given_no_key(place: str) -> None:
     async def made(url: str) -> httpx2.Request:
         return transport._ours(httpx2.Request("POST", url), wire, b"{}")
 
-    with pytest.raises(httpx2.TransportError, match="another place"):
+    with pytest.raises(VendorFault, match="not sent"):
         asyncio.run(made(place))
-    assert wire.fault is not None and "not sent" in wire.fault.detail
     sent = asyncio.run(made("https://vendor.test/v1/messages"))
     assert any(server.key in value for value in sent.headers.values())
-
-
-@pytest.mark.journey
-@pytest.mark.parametrize("vendor", VENDORS)
-def test_a_redirect_is_not_followed_and_carries_no_key(vendor: str) -> None:
-    with Trap() as other, VendorServer() as server, vendor_line.line(server, vendor) as line:
-        for code in (301, 302, 303, 307, 308):
-            server.play({"*": Redirect(other.url, code)})
-            with pytest.raises(ModelUnavailable) as failed:
-                line.ask(vendor_line.a_request("technical", "some-model"))
-            assert (failed.value.reason, failed.value.again) == ("error", None)
-            assert len(server.exchanges) == 1
-        assert other.seen == []
 
 
 @pytest.mark.parametrize("vendor", VENDORS)
 def test_variables_of_the_sdks_change_nothing(
     vendor: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Other addresses, other headers, another cloud: only Torra's own variables count."""
+    """Other addresses, headers, proxies, another cloud: only Torra's own variables count."""
     with VendorServer() as server:
         with vendor_line.line(server, vendor) as line:
             line.ask(vendor_line.a_request("technical", "some-model"))
@@ -305,6 +196,7 @@ def test_variables_of_the_sdks_change_nothing(
 
 def strange(elsewhere: str) -> Mapping[str, str]:
     return {
+        **dict.fromkeys((*PROXIES, *map(str.lower, PROXIES)), elsewhere),
         "ANTHROPIC_BASE_URL": elsewhere,
         "OPENAI_BASE_URL": f"{elsewhere}/v1",
         "GOOGLE_GEMINI_BASE_URL": elsewhere,
@@ -323,19 +215,6 @@ def strange(elsewhere: str) -> Mapping[str, str]:
         "GOOGLE_CLOUD_PROJECT": "extra",
         "GOOGLE_CLOUD_LOCATION": "extra",
     }
-
-
-@pytest.mark.parametrize("vendor", VENDORS)
-def test_a_host_that_is_not_the_vendors_never_sees_the_vendors_key(vendor: str) -> None:
-    request = vendor_line.a_request("technical", "some-model")
-    with VendorServer() as server:
-        for custom in (False, True):
-            where = vendor_line.environment(server, custom=custom)
-            with vendor_line.Line(where, vendor_line.agents(vendor)) as line:
-                line.ask(request)
-        dummy, own = (json.dumps(exchange.headers) for exchange in server.exchanges)
-    assert leaks(dummy) == []
-    assert leaks(own) == [vendor_line.CUSTOM[vendor]]
 
 
 LOOKALIKES: Final = (
@@ -393,24 +272,14 @@ def test_an_address_that_could_lose_a_key_is_refused_without_quoting_it(url: str
     assert "realcanary" not in str(failed.value)
 
 
-@cases("key", ["two words", "line\nbreak", "s\u00f6me", "tab\tbed", "x" * 513])
+@cases("key", ["two words", "line\nbreak", "s\u00f6me", "tab\tbed", "x" * 513, ""])
 @cases("vendor", VENDORS)
-def test_a_key_that_no_header_can_hold_is_refused_without_quoting_it(vendor: str, key: str) -> None:
+def test_a_key_that_no_header_can_hold_is_refused_without_quoting_it(
+    vendor: str, key: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One in the environment of the process is not looked for."""
+    monkeypatch.setenv(vendor_line.KEY_NAME[vendor], vendor_line.REAL[vendor])
     with pytest.raises(ConfigError) as failed:
         address(vendor, {vendor_line.KEY_NAME[vendor]: key})
-    assert key not in str(failed.value)
+    assert not key or key not in str(failed.value)
     assert vendor_line.KEY_NAME[vendor] in str(failed.value)
-
-
-@pytest.mark.parametrize("vendor", VENDORS)
-def test_without_a_key_nothing_is_sent_and_the_variable_is_named(
-    vendor: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    with pytest.raises(ConfigError, match=vendor_line.KEY_NAME[vendor]):
-        address(vendor, {})
-    monkeypatch.setenv(vendor_line.KEY_NAME[vendor], vendor_line.REAL[vendor])
-    with pytest.raises(ConfigError):
-        address(vendor, {})
-    switchboard = VendorClients({}, prices=vendor_line.prices())
-    assert not leaks(repr(switchboard) + repr(vars(switchboard)))
-    switchboard.close()

@@ -683,7 +683,7 @@ SWARM: dict[str, Any] = {
     "trust": {}, "budget": 0.4, "storm": 1.0, "judgement": None, "thin": False,
     "board": {
         "stands": [], "abstained": [], "lean": 0.0, "dominant": "", "surest": "", "note": "",
-        "agreed": {}, "conflicts": [],
+        "agreed": {}, "conflicts": [], "key_uncertainty": "",
     },
 }  # fmt: skip
 

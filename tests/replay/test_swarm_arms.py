@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -27,8 +27,7 @@ from torra.evaluation.observations import (
 from torra.evaluation.recomposition import BrainNumbers, Changes, recompose
 from torra.evaluation.wording import arm_called, the_arm
 from torra.evidence.expert_bars import WINDOW
-from torra.evidence.feature_bundle import Bundle, LazyFeatures, build
-from torra.market import regime as market_regime
+from torra.evidence.feature_bundle import Bundle, EvidenceInputs, LazyFeatures, build
 from torra.replay import arms, scorecard, voices
 from torra.replay.arms import ARMS, EVIDENCE
 from torra.replay.recomposing import of_a_swarm
@@ -220,17 +219,9 @@ def test_where_no_earlier_day_lies_far_enough_its_experts_have_nothing_to_read(
     history: History,
 ) -> None:
     window = HistoryWindow(history.frames)
-    times = [one.to_pydatetime() for one in window.times["M15"]]
-    lot = ShiftedEvidence(window, 7)
-    at = WINDOW - 20
-    as_of = times[at] + timedelta(minutes=15)
-    bars = window.bars("M15", as_of)
-    own = build(
-        symbol="BTCUSD", timeframe="M15", bar_time=times[at], as_of=as_of,
-        row=window.l1_row("M15", as_of, bars), spread=15.0, bars_held=len(bars), bar_age=0.0,
-        memory={}, bars=bars, experts=True,
-    )  # fmt: skip
-    found = lot(TickKey("BTCUSD", "M15", times[at]), own, None).features
+    key = TickKey("BTCUSD", "M15", window.times["M15"][WINDOW - 20].to_pydatetime())
+    own = evidence(window, key)
+    found = ShiftedEvidence(window, 7)(key, own, None).features
     blocks = ("liquidity.vwap_atr", "geometry.compression", "micro.spread_percentile")
     assert own.features["liquidity.vwap_atr"].value is not None
     assert [found[name].value for name in blocks] == [None, None, None]
@@ -272,11 +263,23 @@ def test_no_bar_of_the_tick_or_later_reaches_that_evidence(history: History) -> 
     assert found[0] == found[1] and sum(value is not None for value in found[0].values()) > 20
 
 
+def evidence(window: HistoryWindow, key: TickKey) -> Bundle:
+    """Return what a tick's own bars show the experts."""
+    as_of = key.close_time
+    bars = window.bars("M15", as_of)
+    inputs = EvidenceInputs(
+        symbol="BTCUSD", timeframe="M15", bar_time=key.bar_time, as_of=as_of,
+        row=window.l1_row("M15", as_of, bars), spread=15.0, bars_held=len(bars), bar_age=0.0,
+        memory={}, bars=bars, experts=True,
+    )  # fmt: skip
+    return build(inputs)
+
+
 def read(window: HistoryWindow, key: TickKey) -> dict[str, float | str | None]:
     """Return what a placebo's experts read of a tick."""
-    row = window.l1_row("M15", key.close_time, window.bars("M15", key.close_time))
-    features = LazyFeatures((), lambda _: {}, "", 4)
-    bundle = Bundle("BTCUSD", "M15", {}, features, market_regime.read(row), {})
+    bundle = evidence(window, key)
+    inputs = cast("LazyFeatures", bundle.features).inputs
+    bundle = replace(bundle, features=LazyFeatures(inputs, ()))
     told = ShiftedEvidence(window, 7)(key, bundle, None).features
     return {name: one.value for name, one in told.items()}
 

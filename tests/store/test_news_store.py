@@ -66,3 +66,19 @@ def test_old_headlines_are_pruned_by_the_moment_of_storing(tmp_path: Path) -> No
     database.store_news([replace(ITEM, id="a2")])
     assert database.prune_news(NOON + timedelta(days=10), limit=10) == 1
     assert [item.id for item in database.news_items(["a1", "a2"])] == ["a2"]
+
+
+def test_a_part_that_comes_alone_leaves_the_others_as_they_are(database: Database) -> None:
+    store = database.store_fundamentals
+    assert store("AAPL", {"pe": 30.0, "beta": 1.0}, NOON)
+    assert store("AAPL", {"rating.buy": 3.0}, NOON, "rating"), "in the same second"
+    assert not store("AAPL", {"rating.buy": 3.0}, NOON + timedelta(minutes=1), "rating")
+    assert not store("AAPL", {"pe": 30.0, "beta": 1.0}, NOON + timedelta(minutes=2))
+    assert store("AAPL", {"pe": 31.0}, NOON + timedelta(minutes=3))
+    assert store("AAPL", {}, NOON + timedelta(minutes=4), "rating")
+    assert database.figures_of("AAPL") == [
+        (NOON, {"beta": 1.0, "pe": 30.0}),
+        (NOON + timedelta(seconds=1), {"beta": 1.0, "pe": 30.0, "rating.buy": 3.0}),
+        (NOON + timedelta(minutes=3), {"pe": 31.0, "rating.buy": 3.0}),
+        (NOON + timedelta(minutes=4), {"pe": 31.0}),
+    ]

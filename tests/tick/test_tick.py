@@ -160,7 +160,7 @@ def test_a_second_call_for_the_same_bar_finds_it_taken(euro_desk: Desk) -> None:
 def test_a_tick_that_raises_gives_its_claim_back(euro_desk: Desk, monkeypatch: Any) -> None:
     run = direct(euro_desk)
     with monkeypatch.context() as broken:
-        broken.setattr(feature_bundle, "build", lambda **_: 1 / 0)
+        broken.setattr(feature_bundle, "build", lambda _: 1 / 0)
         with pytest.raises(ZeroDivisionError):
             run()
     assert run().state == "done"

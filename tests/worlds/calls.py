@@ -15,7 +15,7 @@ _NUMBERS: Final = count(1)
 
 
 def a_call(**changes: Any) -> Any:
-    """Return a call with every field of a record (agents.debate.calls.CALL_FIELDS)."""
+    """Return a call with every field of a record (agents.debate.deliberation.CALL_FIELDS)."""
     fields: dict[str, Any] = {
         "role_id": "technical", "stage": "analysts", "round": 1, "attempt": 1, "status": "ok",
         "model": HAIKU, "provider": "anthropic", "system": "", "user": "", "reply": "",

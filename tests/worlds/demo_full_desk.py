@@ -242,9 +242,9 @@ def debate(
         "rule_ruling": {**ruling, "multiplier": 0.8, "reasons": ["DISAGREEMENT"]},
         "failures": failures,
         "unasked": unasked,
-        "panel": scoring.panel_of(
-            answers, [name for name in failures if name != "risk_gate"], WEIGHTS
-        ).as_json(),
+        "panel": scoring.plain(
+            scoring.panel_of(answers, [name for name in failures if name != "risk_gate"], WEIGHTS)
+        ),
         "calls": calls,
         "stages": stages(reports, failures, unasked, case),
         "flags": FLAGS.get(case, []),

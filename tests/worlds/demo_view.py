@@ -564,7 +564,7 @@ def record(
         answers = arithmetic._answers(record.deliberation)
         failed = [name for name in deliberation.get("failures", ()) if name != "risk_gate"]
         found = scoring.panel_of(answers, failed, WEIGHTS) if answers else scoring.NEUTRAL
-        view_value["deliberation"] = {**view_value["deliberation"], "panel": found.as_json()}
+        view_value["deliberation"] = {**view_value["deliberation"], "panel": scoring.plain(found)}
         record = tick_record(view_value)
     orders = [OrderPhrase(one.kind, one.side, one.lots) for one in record.signals]
     spoken = record.deliberation

@@ -27,3 +27,16 @@ def bars(closes: Sequence[float], *, atr: float = 1.0, volume: float = 100.0) ->
     close = np.array([*past, *closes], dtype=float)
     traded = np.full(len(close), volume)
     return ExpertBars(close + REACH, close - REACH, close, traded, atr)
+
+
+def added(made: ExpertBars, *rows: tuple[float, float, float]) -> ExpertBars:
+    """Return the bars and more of (high, low, close)."""
+    for high, low, close in rows:
+        more = zip(made[:4], (high, low, close, made.volume[-1]), strict=True)
+        made = ExpertBars._make([*(np.append(column, value) for column, value in more), made.atr])
+    return made
+
+
+def with_close(made: ExpertBars, close: float) -> ExpertBars:
+    """Return the bars and one more."""
+    return added(made, (close + REACH, close - REACH, close))

@@ -60,7 +60,7 @@ class Answers:
     def __init__(self, *script: Any) -> None:
         self.scripted = Scripted({"reviewer": list(script) or [answer()]})
         self.opened: list[AgentSettings] = []
-        self.switchboard = SimpleNamespace(ready=lambda _seconds: True)
+        self.clients = SimpleNamespace(ready=lambda _seconds: True)
 
     @property
     def prices(self) -> PriceList:

@@ -115,11 +115,24 @@ def _value(text: str) -> float | str | None:
         return text
 
 
-def reports_of(cell: str) -> tuple[AgentReport, ...]:
-    """Return the reports that a cell names: a seat, its value, confidence and winner."""
+def reports_of(cell: str, values: Values) -> tuple[AgentReport, ...]:
+    """Return the reports that a cell names: a seat, its value, confidence, winner, flag, citations.
+
+    What they cite has its value in the market.
+    """
     made = []
     for name, text in (pair.split("=") for pair in cell.split("; ") if pair):
-        value, confidence, winner = [*text.split(":"), "", ""][:3]
+        value, confidence, winner, flag, cited, *_ = [*text.split(":"), *[""] * 4]
         number = None if value == "-" else float(value)
-        made.append(opinion(name, number, confidence or "medium", winner=winner))
+        evidence = tuple(Evidence(one, values[one]) for one in cited.split())
+        more: dict[str, Any] = {"flags": (flag,) if flag else (), "evidence": evidence}
+        made.append(opinion(name, number, confidence or "medium", winner=winner, **more))
     return tuple(made)
+
+
+def part_of(reply: Any, place: str) -> Any:
+    """Return a part of a reply by the keys and places that lead to it; None where it ends."""
+    for key in place.split("."):
+        rest = dict(enumerate(reply)) if isinstance(reply, list) else reply or {}
+        reply = rest.get(int(key) if key.isdigit() else key)
+    return reply

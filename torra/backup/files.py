@@ -28,7 +28,6 @@ from torra.home import (
     DESK,
     DESK_LOCK,
     HALT,
-    INIT_NOTE,
     LIVED,
     PAGES,
     PRICES,
@@ -55,7 +54,7 @@ PATTERNS: Final = (
 NAMED: Final = (("events", "calendar"), ("news", "file"))
 """Where a profile names another file of the home."""
 
-OWN: Final = (ACCESS, ACCESS_LOCK, BACKUP_FOLDER, DESK_LOCK, INIT_NOTE, LIVED, MARK, PAGES)
+OWN: Final = (ACCESS, ACCESS_LOCK, BACKUP_FOLDER, DESK_LOCK, LIVED, MARK, PAGES)
 """Names that Torra alone writes in a home; a profile can bring none of them, nor any name that
 begins as the database's."""
 

@@ -16,17 +16,17 @@ import math
 import threading
 from collections.abc import Sequence
 from datetime import timedelta
+from itertools import accumulate
 from typing import Any, Final
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from agents.features import label_of
 from technical_calculator import FLAT, score_frame
-from torra.chart.sheet import PAPER, Sheet
+from torra.chart.sheet import PAPER, Sheet, boxes, strokes
 from torra.clock import duration
-
-Interval = tuple[float, float]
 
 WIDTH: Final = 896
 HEIGHT: Final = 700
@@ -38,7 +38,7 @@ SHOWN_BARS: Final = 96
 LEAST_BARS: Final = 30
 """Fewer bars make no chart."""
 
-CLOSE: Final = "close"
+PRICES: Final = ["open", "high", "low", "close"]
 
 INK, FAINT, GRID = "#1c2330", "#5d6675", "#e4e7ec"
 RISING, FALLING = "#12907f", "#dd4237"
@@ -53,16 +53,29 @@ AVERAGES: Final = {
 }
 """Columns drawn over the candles, with their names and colours."""
 
+BANDS: Final = "bb_lower", "bb_upper"
+
 LEVELS: Final = {
     name: (label_of(f"technical.{name}"), colour)
     for name, colour in (
+        ("close", INK),
         ("resistance", "#b3261e"),
         ("support", "#0b6e5f"),
         ("swing_high", "#66707f"),
         ("swing_low", "#66707f"),
     )
 }
-"""Columns drawn as horizontal lines at their newest value, with their names and colours."""
+"""Columns drawn as horizontal lines at their newest value, with their names and colours.
+
+Of equal ones the first gives the colour.
+"""
+
+MACD: Final = {
+    "macd": ("MACD(12, 26, 9)", AVERAGES["ema20"][1]),
+    "macd_signal": ("signal", AVERAGES["sma50"][1]),
+    "macd_hist": ("histogram", FAINT),
+}
+"""Columns of the lowest panel, with their names and colours."""
 
 FLAT_VIEW: Final = 1e-4
 """Share of the price that is shown on both sides of it where nothing moves."""
@@ -93,10 +106,13 @@ TIME_LABELS: Final = 8
 TIME_GAP: Final = 76.0
 """Pixels that a label of the time axis takes."""
 
-TIME_STEPS: Final = (
-    *(timedelta(minutes=minutes) for minutes in (5, 10, 15, 30, 60, 120, 180, 240, 360, 720)),
-    *(timedelta(days=days) for days in (1, 2, 4, 7, 14, 28, 56)),
-)
+TIME_STEPS: Final = tuple(
+    pd.Timedelta(step)
+    for step in (
+        "5min", "10min", "15min", "30min", "1h", "2h", "3h", "4h", "6h", "12h",
+        "1D", "2D", "4D", "7D", "14D", "28D", "56D",
+    )
+)  # fmt: skip
 """Distances of the labels of the time axis; the first that needs no more than TIME_LABELS."""
 
 
@@ -133,7 +149,7 @@ def render(
     if len(bars) < LEAST_BARS:
         raise ValueError(f"{len(bars)} bars make no chart: it takes {LEAST_BARS}")
     shown = bars.iloc[-SHOWN_BARS:]
-    prices = shown[["open", "high", "low", "close"]].to_numpy(dtype=np.float64)
+    prices = shown[PRICES].to_numpy(dtype=np.float64)
     if not (np.isfinite(prices).all() and (prices > 0.0).all()):
         raise ValueError("a price of the bars to draw is not finite and positive")
     scores = (score_frame(bars) if scored is None else scored).reindex(shown.index)
@@ -165,10 +181,10 @@ class _Chart:
             for frame in (scores, bars) for name in frame
         }  # fmt: skip
         self.last = {name: float(column[-1]) for name, column in self.columns.items()}
-        self.ohlc = [self.columns[name] for name in ("open", "high", "low", "close")]
+        self.ohlc = np.array([self.columns[name] for name in PRICES])
         self.digits, self._title, self._bar = digits, title, bar
-        self._times = pd.DatetimeIndex(bars.index)
-        longest = len(self.price(self.ohlc[1].max()))
+        self._times = pd.DatetimeIndex(bars.index).tz_localize(None)
+        longest = len(self.price(self.ohlc.max()))
         self.right = WIDTH - 16.0 - CHARACTER * max(longest + 1, 7)
         """Where the panels end and the axis labels begin."""
         self.pitch = (self.right - NAMES_WIDTH - LEFT) / len(bars)
@@ -180,6 +196,12 @@ class _Chart:
     def price(self, value: float) -> str:
         """Return a price as the symbol is quoted."""
         return f"{value:.{self.digits}f}"
+
+    def bars(self, share: float, edge: Any, other: Any) -> NDArray[np.float64]:
+        """Return a box for each bar between two heights; `share` of its place is half as wide."""
+        # The middle of a bar lies on half a pixel, so its edges lie on whole ones.
+        half = max(1.0, math.floor(share * self.pitch)) + 0.5
+        return boxes(self.x - half, self.x + half, edge, other)
 
     def png(self) -> bytes:
         """Draw everything on a new sheet."""
@@ -193,12 +215,10 @@ class _Chart:
 
     def _draw_title(self) -> None:
         closed = self._times[-1] + self._bar
-        opened, high, low, close = (self.price(values[-1]) for values in self.ohlc)
-        parts = (
-            (f"closed {closed:%Y-%m-%d %H:%M} UTC", INK),
-            (f"O {opened}  H {high}  L {low}  C {close}", INK),
-        )
-        self.sheet.row(LEFT, 680, parts, heading=(self._title, INK))
+        opened, high, low, close = map(self.price, self.ohlc[:, -1])
+        x = self.sheet.row(LEFT, 680, [(self._title, INK)], size=13.0, bold=True)
+        parts = f"closed {closed:%Y-%m-%d %H:%M} UTC", f"O {opened}  H {high}  L {low}  C {close}"
+        self.sheet.row(x, 680, [(text, INK) for text in parts])
         averages = [
             (f"{label} {self.price(self.last[name])}", colour)
             for name, (label, colour) in AVERAGES.items()
@@ -212,50 +232,48 @@ class _Chart:
 
     def _draw_time_axis(self) -> None:
         """Label the first bar at or after each round time; weekends take no room."""
-        seconds = self._times.tz_localize(None).to_numpy().astype("datetime64[s]").astype(np.int64)
         for step in TIME_STEPS:
-            firsts = np.flatnonzero(np.diff(seconds // int(step.total_seconds()))) + 1
+            firsts = np.flatnonzero(np.diff(self._times.floor(step))) + 1
             if len(firsts) <= TIME_LABELS:
                 break
         form = "%m-%d %H:%M" if max(step, self._bar) < timedelta(days=1) else "%Y-%m-%d"
-        end, grid = 0.0, []
+        end, marks = 0.0, []
         for at in firsts.tolist():
-            x = float(self.x[at])
-            if x - TIME_GAP / 2.0 < end:
+            if self.x[at] - TIME_GAP / 2.0 < end:
                 continue  # bars are missing, and the next round time came at once
-            end = x + TIME_GAP / 2.0
-            grid += [[(x, low), (x, high)] for low, high in PANELS]
-            self.sheet.text(x, 22, f"{self._times[at]:{form}}", FAINT, size=8.5, align="center")
-        self.sheet.lines(grid, GRID, crisp=True, depth=0)
+            end = self.x[at] + TIME_GAP / 2.0
+            marks.append(at)
+            text = f"{self._times[at]:{form}}"
+            self.sheet.text(self.x[at], 22, text, FAINT, size=8.5, align="center")
+        for low, high in PANELS:
+            x = self.x[marks]
+            self.sheet.lines(strokes(x, low, x, high), GRID, depth=0)
 
 
 class _Panel:
-    """A rectangle of the sheet with its own scale of values."""
+    """A framed rectangle of the sheet with its own scale of values."""
 
     def __init__(self, chart: _Chart, edges: tuple[float, float], low: float, high: float) -> None:
         self.chart, self.sheet = chart, chart.sheet
         self.bottom, self.top = edges
         self.low, self.high = low, high
         self._clip = LEFT, self.bottom, chart.right, self.top
+        (frame,) = boxes(LEFT + 0.5, chart.right + 0.5, self.bottom + 0.5, self.top + 0.5)
+        self.sheet.lines([[*frame, frame[0]]], EDGE, depth=4)
 
     def y(self, values: Any) -> Any:
         """Return the height of a value, or of an array of them, in pixels."""
         share = (values - self.low) / (self.high - self.low)
         return self.bottom + share * (self.top - self.bottom)
 
-    def frame(self) -> None:
-        """Draw the edge."""
-        outline = _box(LEFT + 0.5, self.chart.right + 0.5, self.bottom + 0.5, self.top + 0.5)
-        self.sheet.lines([[*outline, outline[0]]], EDGE, crisp=True, depth=4)
-
-    def axis(self, ticks: Sequence[tuple[float, str]], taken: Sequence[float] = ()) -> None:
+    def axis(self, ticks: Sequence[float], form: str, taken: Sequence[float] = ()) -> None:
         """Draw a grid line and a label per tick; a label gives way to what is at its height."""
-        heights = [math.floor(self.y(value)) + 0.5 for value, _ in ticks]
+        heights = np.floor(self.y(np.array(ticks))) + 0.5
         right = self.chart.right
-        self.sheet.lines([[(LEFT, y), (right, y)] for y in heights], GRID, crisp=True, depth=0)
-        for y, (_, text) in zip(heights, ticks, strict=True):
+        self.sheet.lines(strokes(LEFT, heights, right, heights), GRID, depth=0)
+        for y, value in zip(heights, ticks, strict=True):
             if all(abs(y - other) >= LABEL_GAP - 3.0 for other in taken):
-                self.sheet.text(right + 7, y, text, FAINT, size=9.0)
+                self.sheet.text(right + 7, y, f"{value:{form}}", FAINT, size=9.0)
 
     def curve(self, name: str, colour: str, *, width: float = 1.6) -> None:
         """Draw a column where it has values, inside the panel only."""
@@ -263,19 +281,18 @@ class _Panel:
         there = np.isfinite(values)
         if there.sum() >= 2:
             points = np.column_stack((self.chart.x[there], self.y(values[there])))
-            self.sheet.lines([points], colour, width=width, depth=4, clip=self._clip)
+            self.sheet.lines([points], colour, width=width, crisp=False, depth=4, clip=self._clip)
 
     def band(self) -> None:
         """Fill the room between the Bollinger bands, and draw them."""
-        lower, upper = self.chart.columns["bb_lower"], self.chart.columns["bb_upper"]
-        there = np.isfinite(lower) & np.isfinite(upper)
+        edges = np.array([self.chart.columns[name] for name in BANDS])
+        there = np.isfinite(edges).all(axis=0)
         if there.sum() < 2:
             return
-        x = self.chart.x[there]
-        down, up = (np.column_stack((x, self.y(values[there]))) for values in (lower, upper))
+        down, up = (np.column_stack((self.chart.x[there], self.y(edge[there]))) for edge in edges)
         self.sheet.areas([np.concatenate([down, up[::-1]])], [BAND], clip=self._clip)
-        self.curve("bb_lower", BAND_EDGE, width=1.0)
-        self.curve("bb_upper", BAND_EDGE, width=1.0)
+        for name in BANDS:
+            self.curve(name, BAND_EDGE, width=1.0)
 
 
 # --- the price ------------------------------------------------------------------------------------
@@ -287,10 +304,9 @@ def _draw_prices(chart: _Chart) -> None:
     levels = _levels(chart)
     inside = [min(max(panel.y(price), panel.bottom), panel.top) for price, _, _ in levels]
     heights = _spread(inside, panel.bottom, panel.top)
-    panel.frame()
     # Labels nearer than the last digit of a price would read the same.
     ticks = _round_values(low, high, 8, 10.0**-chart.digits)
-    panel.axis([(value, chart.price(value)) for value in ticks], heights)
+    panel.axis(ticks, f".{chart.digits}f", heights)
     panel.band()
     _draw_candles(panel)
     for name, (_, colour) in AVERAGES.items():
@@ -299,53 +315,45 @@ def _draw_prices(chart: _Chart) -> None:
         _draw_level(panel, *level, height)
 
 
-def _view(chart: _Chart) -> Interval:
+def _view(chart: _Chart) -> tuple[float, float]:
     """Return the prices to show: all candles, and whatever else is not far away."""
-    _, highs, lows, close = chart.ohlc
-    low, high = float(lows.min()), float(highs.max())
+    close = chart.last["close"]
+    low, high = chart.ohlc.min(), chart.ohlc.max()
     # A scale of no height would divide by zero.
-    if high - low <= FLAT * close[-1]:
-        edge = max(FLAT_VIEW * close[-1], 4.0 * 10.0**-chart.digits)
+    if high - low <= FLAT * close:
+        edge = max(FLAT_VIEW * close, 4.0 * 10.0**-chart.digits)
         return low - edge, high + edge
     reach = REACH * (high - low)
-    names = (*AVERAGES, "bb_lower", "bb_upper")
-    near = np.concatenate(
-        [*(chart.columns[name] for name in names), [chart.last[name] for name in LEVELS]]
-    )
+    lines = [chart.columns[name] for name in (*AVERAGES, *BANDS)]
+    near = np.concatenate([*lines, [chart.last[name] for name in LEVELS]])
     # A far level would squeeze the candles flat; NaN compares False and drops out.
     near = near[(near > low - reach) & (near < high + reach)]
-    low, high = float(np.min([low, *near])), float(np.max([high, *near]))
+    low, high = min(low, near.min()), max(high, near.max())
     edge = MARGIN * (high - low)
     return low - edge, high + edge
 
 
 def _draw_candles(panel: _Panel) -> None:
     chart = panel.chart
-    opened, high, low, close = map(panel.y, chart.ohlc)
+    opened, high, low, close = panel.y(chart.ohlc)
     colours = np.where(close >= opened, RISING, FALLING).tolist()
-    wicks = [[(x, a), (x, b)] for x, a, b in zip(chart.x, low, high, strict=True)]
-    panel.sheet.lines(wicks, colours, crisp=True, depth=3)
-    # The middle of a bar lies on half a pixel, so its edges lie on whole ones.
-    half = max(1.0, math.floor(0.34 * chart.pitch)) + 0.5
-    bodies = zip(chart.x, opened, close, strict=True)
-    panel.sheet.areas([_box(x - half, x + half, a, b) for x, a, b in bodies], colours, depth=3)
+    panel.sheet.lines(strokes(chart.x, low, chart.x, high), colours, depth=3)
+    panel.sheet.areas(chart.bars(0.34, opened, close), colours, depth=3)
 
 
 def _levels(chart: _Chart) -> list[tuple[float, str, str]]:
     """Return price, name and colour of every level and of the close; equal prices are one."""
-    levels: dict[float, list[str]] = {chart.last[CLOSE]: [CLOSE]}
+    levels: dict[float, list[str]] = {}
     for name in LEVELS:
         if math.isfinite(price := chart.last[name]):
             levels.setdefault(price, []).append(name)
-    return [(price, *_named(names)) for price, names in sorted(levels.items())]
-
-
-def _named(names: list[str]) -> tuple[str, str]:
-    """Return the label of a level and its colour, the first name's."""
-    texts = [CLOSE if name == CLOSE else LEVELS[name][0] for name in names]
-    if {"resistance", "support"} <= set(names):  # the close lies on it
-        texts = [CLOSE, "level", *texts[3:]]
-    return ", ".join(texts), INK if names[0] == CLOSE else LEVELS[names[0]][1]
+    rows = []
+    for price, names in sorted(levels.items()):
+        labels = [LEVELS[name][0] for name in names]
+        if {"resistance", "support"} <= {*names}:  # the close lies on it
+            labels[1:3] = ["level"]
+        rows.append((price, ", ".join(labels), LEVELS[names[0]][1]))
+    return rows
 
 
 def _draw_level(panel: _Panel, price: float, text: str, colour: str, height: float) -> None:
@@ -354,14 +362,13 @@ def _draw_level(panel: _Panel, price: float, text: str, colour: str, height: flo
     end = chart.right - NAMES_WIDTH + 6
     if panel.low <= price <= panel.high:
         y = math.floor(panel.y(price)) + 0.5
-        made = np.flatnonzero(np.any([values == price for values in chart.ohlc[1:]], axis=0))
-        start = float(chart.x[made[-1]]) if len(made) else float(LEFT)
-        sheet.lines([[(start, y), (end, y)]], colour, crisp=True, dashes=(5, 3), depth=5)
-        sheet.lines([[(end, y), (end + 10, height)]], colour, depth=5)
+        start = max([LEFT, *chart.x[(chart.ohlc[1:] == price).any(axis=0)]])
+        sheet.lines(strokes(start, y, end, y), colour, dashes=(5, 3), depth=5)
+        sheet.lines(strokes(end, y, end + 10, height), colour, crisp=False, depth=5)
     else:
         text += " \N{UPWARDS ARROW}" if price > panel.high else " \N{DOWNWARDS ARROW}"
     sheet.text(end + 13, height, text, colour, size=min(9.0, NAME_SIZE / len(text)))
-    sheet.areas([_box(chart.right + 1, WIDTH, height - 8, height + 8)], [colour], depth=6)
+    sheet.areas(boxes(chart.right + 1, WIDTH, height - 8, height + 8), [colour], depth=6)
     sheet.text(chart.right + 7, height, chart.price(price), PAPER, size=9.0, depth=7)
 
 
@@ -370,53 +377,40 @@ def _draw_level(panel: _Panel, price: float, text: str, colour: str, height: flo
 
 def _draw_rsi(chart: _Chart) -> None:
     panel, newest = _Panel(chart, RSI_PANEL, 0.0, 100.0), chart.last["rsi14"]
-    caption = "RSI(14)" + (f" {newest:.1f}" if math.isfinite(newest) else "")
-    chart.sheet.text(LEFT, 259, caption, OSCILLATOR)
-    zone = _box(LEFT, chart.right, panel.y(30), panel.y(70))
-    chart.sheet.areas([zone], [OSCILLATOR_ZONE], depth=-1)
-    panel.frame()
-    panel.axis([(value, f"{value:.0f}") for value in (30.0, 50.0, 70.0)])
+    chart.sheet.text(LEFT, 259, _caption("RSI(14)", newest, ".1f"), OSCILLATOR)
+    zone = boxes(LEFT, chart.right, panel.y(30), panel.y(70))
+    chart.sheet.areas(zone, [OSCILLATOR_ZONE], depth=-1)
+    panel.axis([30.0, 50.0, 70.0], ".0f")
     panel.curve("rsi14", OSCILLATOR)
 
 
 def _draw_macd(chart: _Chart) -> None:
-    rows = {
-        "macd": ("MACD(12, 26, 9)", AVERAGES["ema20"][1]),
-        "macd_signal": ("signal", AVERAGES["sma50"][1]),
-        "macd_hist": ("histogram", FAINT),
-    }
-    size = float(np.max(np.abs(np.nan_to_num([chart.columns[name] for name in rows]))))
+    size = float(np.max(np.abs(np.nan_to_num([chart.columns[name] for name in MACD]))))
     # A MACD of nothing but zeros needs a scale all the same.
     size = 1.1 * size or 1.0
-    panel = _Panel(chart, MACD_PANEL, -size, size)
-    captions = []
-    for name, (label, colour) in rows.items():
-        value = chart.last[name]
-        digits = f" {value:+.{chart.digits + 1}f}" if math.isfinite(value) else ""
-        captions.append((label + digits, colour))
+    panel, form = _Panel(chart, MACD_PANEL, -size, size), f"+.{chart.digits + 1}f"
+    captions = [
+        (_caption(label, chart.last[name], form), colour) for name, (label, colour) in MACD.items()
+    ]
     chart.sheet.row(LEFT, 145, captions)
-    panel.frame()
     ticks = _round_values(-size, size, 5, 0.0)
     decimals = max(0, -math.floor(math.log10(min(np.diff(ticks), default=1.0)) + 1e-9))
-    panel.axis([(value, f"{value:.{decimals}f}") for value in ticks])
-    bars, half = chart.columns["macd_hist"], max(1.0, math.floor(0.3 * chart.pitch)) + 0.5
-    pairs = [(x, value) for x, value in zip(chart.x, bars, strict=True) if math.isfinite(value)]
-    boxes = [_box(x - half, x + half, panel.y(0.0), panel.y(value)) for x, value in pairs]
-    colours = [BAR_ABOVE if value >= 0.0 else BAR_BELOW for _, value in pairs]
-    chart.sheet.areas(boxes, colours, depth=2)
-    panel.curve("macd", rows["macd"][1])
-    panel.curve("macd_signal", rows["macd_signal"][1])
+    panel.axis(ticks, f".{decimals}f")
+    values = chart.columns["macd_hist"]
+    there = np.isfinite(values)
+    bars = chart.bars(0.3, panel.y(0.0), panel.y(values))
+    colours = np.where(values >= 0.0, BAR_ABOVE, BAR_BELOW)
+    chart.sheet.areas(bars[there], colours[there].tolist(), depth=2)
+    for name in ("macd", "macd_signal"):
+        panel.curve(name, MACD[name][1])
+
+
+def _caption(label: str, value: float, form: str) -> str:
+    """Return a label with its value, if there is one."""
+    return f"{label} {value:{form}}" if math.isfinite(value) else label
 
 
 # --- the arithmetic of places ---------------------------------------------------------------------
-
-
-def _box(left: float, right: float, edge: float, other: float) -> list[tuple[float, float]]:
-    """Return a rectangle that is at least a pixel high."""
-    bottom, top = min(edge, other), max(edge, other)
-    if top - bottom < 1.0:
-        bottom, top = (bottom + top) / 2.0 - 0.5, (bottom + top) / 2.0 + 0.5
-    return [(left, bottom), (right, bottom), (right, top), (left, top)]
 
 
 def _round_values(low: float, high: float, count: int, least: float) -> list[float]:
@@ -430,12 +424,15 @@ def _round_values(low: float, high: float, count: int, least: float) -> list[flo
 
 def _spread(heights: Sequence[float], bottom: float, top: float) -> list[float]:
     """Return ascending heights moved so that labels do not overlap, between two edges."""
-    moved: list[float] = []
-    for height in heights:
-        moved.append(max(height, moved[-1] + LABEL_GAP) if moved else max(height, bottom + 8))
-    ceiling = top - 8
     # Pushed up from below first; what left the panel is pushed down again from the top.
-    for at in reversed(range(len(moved))):
-        moved[at] = min(moved[at], ceiling)
-        ceiling = moved[at] - LABEL_GAP
-    return moved
+    up = accumulate(
+        heights,
+        lambda below, y: max(y, below + LABEL_GAP),
+        initial=bottom + 8 - LABEL_GAP,
+    )
+    down = accumulate(
+        [*up][:0:-1],
+        lambda above, y: min(y, above - LABEL_GAP),
+        initial=top - 8 + LABEL_GAP,
+    )
+    return [*down][:0:-1]

@@ -15,7 +15,6 @@ from __future__ import annotations
 import os
 import struct
 import zlib
-from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -25,15 +24,6 @@ from agents.contracts import JPEG, PNG
 from torra.clock import duration
 from torra.errors import ConfigError
 from torra.regular_files import NO_FILE, NotRegular, open_regular
-
-REASONS: Final[Mapping[str, str]] = {
-    "missing": "there is no such file",
-    "stale": "it was not written for the bar of the tick, or its time lies in the future",
-    "type": "it is neither PNG nor JPEG, or no regular file",
-    "size": "its bytes or its pixels are too few or too many",
-    "unreadable": "it cannot be opened, or it is broken or only half written",
-}
-"""Why there is no picture."""
 
 LEAST_BYTES: Final = 1024
 """A chart of LEAST_PIXELS takes more than this."""
@@ -54,7 +44,12 @@ PNG_HEADER: Final = b"\0\0\0\x0dIHDR"
 
 @dataclass(frozen=True, slots=True)
 class Picture:
-    """A picture of the chart, or why there is none: a key of REASONS, and a sentence."""
+    """A picture of the chart, or why there is none: a reason, and a sentence.
+
+    Reasons: missing; stale (not written for the bar of the tick, or later than now); type (neither
+    PNG nor JPEG, or no regular file); size (its bytes or its pixels); unreadable (it cannot be
+    opened, or it is broken or only half written).
+    """
 
     data: bytes | None
     reason: str = ""
@@ -108,7 +103,7 @@ def read_picture(
             # One byte more than is allowed tells a file that is too large, whatever its size.
             return check_picture(file.read(MOST_BYTES + 1))
     except (FileNotFoundError, NotADirectoryError):
-        return Picture(None, "missing", REASONS["missing"])
+        return Picture(None, "missing", "there is no such file")
     except NotRegular:
         return Picture(None, "type", NO_FILE)
     except OSError as error:

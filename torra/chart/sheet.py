@@ -23,8 +23,8 @@ from torra.errors import ConfigError
 if TYPE_CHECKING:
     from matplotlib.text import Text
 
-Points = Sequence[tuple[float, float]] | NDArray[np.float64]
-Clip = tuple[float, float, float, float]
+Paths = Any
+"""Arrays of shape (points, 2), in pixels; an array of many such paths is one as well."""
 
 PIXELS_PER_INCH: Final = 100
 POINTS_PER_INCH: Final = 72
@@ -54,32 +54,26 @@ class Sheet:
                 "drawing charts needs matplotlib: pip install 'torra[chart]', "
                 "or set agents.picture to off or file"
             ) from error
-        figure = Figure(
-            figsize=(width / PIXELS_PER_INCH, height / PIXELS_PER_INCH),
-            dpi=PIXELS_PER_INCH,
-            facecolor=PAPER,
-            edgecolor=PAPER,
-        )
-        self._figure = figure
-        self._canvas: Any = FigureCanvasAgg(figure)
+        size = width / PIXELS_PER_INCH, height / PIXELS_PER_INCH
+        self._figure = Figure(size, dpi=PIXELS_PER_INCH, facecolor=PAPER, edgecolor=PAPER)
+        self._canvas: Any = FigureCanvasAgg(self._figure)
         self._fonts = f"{get_data_path()}/fonts/ttf/DejaVuSans"
 
     def lines(
         self,
-        paths: Iterable[Points],
+        paths: Paths,
         colours: str | Sequence[str],
         *,
         width: float = 1.0,
         dashes: tuple[float, float] | None = None,
-        crisp: bool = False,
-        depth: int = 1,
-        clip: Clip | None = None,
+        crisp: bool = True,
+        **place: Any,
     ) -> None:
         """Draw open lines, `width` pixels wide; crisp ones are not smoothed."""
         from matplotlib.collections import LineCollection  # noqa: PLC0415
 
         drawn = LineCollection(
-            [np.asarray(path) for path in paths],
+            paths,
             colors=colours,
             linewidths=width * POINTS_PER_INCH / PIXELS_PER_INCH,
             linestyles="solid" if dashes is None else [(0, dashes)],
@@ -87,41 +81,23 @@ class Sheet:
             capstyle="butt",
             joinstyle="round",
         )
-        self._lay(drawn, depth, clip)
+        self._lay(drawn, **place)
 
-    def areas(
-        self,
-        outlines: Sequence[Points],
-        colours: Sequence[str],
-        *,
-        depth: int = 1,
-        clip: Clip | None = None,
-    ) -> None:
+    def areas(self, outlines: Paths, colours: Sequence[str], **place: Any) -> None:
         """Fill outlines, without an edge."""
         from matplotlib.collections import PolyCollection  # noqa: PLC0415
 
         drawn = PolyCollection(
-            [np.asarray(outline) for outline in outlines],
-            facecolors=colours,
-            edgecolors="none",
-            linewidths=0.0,
-            antialiaseds=False,
+            outlines, facecolors=colours, edgecolors="none", linewidths=0.0, antialiaseds=False
         )
-        self._lay(drawn, depth, clip)
+        self._lay(drawn, **place)
 
-    def row(
-        self,
-        x: float,
-        y: float,
-        parts: Iterable[tuple[str, str]],
-        *,
-        heading: tuple[str, str] | None = None,
-    ) -> None:
-        """Write texts with their colours side by side, the heading larger and first."""
-        if heading is not None:
-            x = self._end(self.text(x, y, *heading, size=13.0, bold=True)) + TEXT_GAP
+    def row(self, x: float, y: float, parts: Iterable[tuple[str, str]], **style: Any) -> float:
+        """Write texts with their colours side by side; return where the next one may begin."""
         for text, colour in parts:
-            x = self._end(self.text(x, y, text, colour)) + TEXT_GAP
+            drawn = self.text(x, y, text, colour, **style)
+            x = drawn.get_window_extent(self._canvas.get_renderer()).x1 + TEXT_GAP
+        return x
 
     def text(
         self,
@@ -154,7 +130,7 @@ class Sheet:
             parse_math=False,
             antialiased=True,
         )
-        self._lay(drawn, depth, None)
+        self._lay(drawn, depth)
         return drawn
 
     def png(self) -> bytes:
@@ -174,7 +150,9 @@ class Sheet:
         picture.save(file, "png")
         return file.getvalue()
 
-    def _lay(self, drawn: Any, depth: int, clip: Clip | None) -> None:
+    def _lay(
+        self, drawn: Any, depth: int = 1, clip: tuple[float, float, float, float] | None = None
+    ) -> None:
         from matplotlib.transforms import Bbox, IdentityTransform  # noqa: PLC0415
 
         drawn.set_transform(IdentityTransform())
@@ -187,5 +165,16 @@ class Sheet:
         if clip is not None:
             drawn.set_clip_box(Bbox.from_extents(*clip))
 
-    def _end(self, drawn: Text) -> float:
-        return float(drawn.get_window_extent(self._canvas.get_renderer()).x1)
+
+def strokes(x: Any, y: Any, end_x: Any, end_y: Any) -> NDArray[np.float64]:
+    """Return straight lines from (x, y) to their ends; each argument is a number or an array."""
+    return np.stack(np.broadcast_arrays(x, y, end_x, end_y), axis=-1).reshape(-1, 2, 2)
+
+
+def boxes(left: Any, right: Any, edge: Any, other: Any) -> NDArray[np.float64]:
+    """Return rectangles that are at least a pixel high; each argument is a number or an array."""
+    bottom, top = np.minimum(edge, other), np.maximum(edge, other)
+    thin, middle = top - bottom < 1.0, (bottom + top) / 2.0
+    bottom, top = np.where(thin, middle - 0.5, bottom), np.where(thin, middle + 0.5, top)
+    corners = left, bottom, right, bottom, right, top, left, top
+    return np.stack(np.broadcast_arrays(*corners), axis=-1).reshape(-1, 4, 2)

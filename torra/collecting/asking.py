@@ -1,8 +1,8 @@
 """When sources are asked: at their own pace, on threads of their own, and not again for a while.
 
 `Poller` is what collectors have in common: who collects says what an answer is (`_without`), what
-becomes of it (`_kept`), and perhaps how a question is put (`_question`) and what else is to be done
-on a thread (`_loops`). `start` runs a thread that asks each source about each topic at that
+becomes of it (`_store_answer`), and perhaps how a question is put (`_question`) and what else is to
+be done on a thread (`_loops`). `start` runs a thread that asks each source about each topic at that
 source's pace. Every question is asked by a thread of its own and given up after `fetch_seconds`,
 however slowly the answer drips in. While MAX_ABANDONED given-up questions of a source are still
 alive, that source is not asked. After a failure the next question waits longer. Nothing here
@@ -37,7 +37,7 @@ SHORTEST_PAUSE_S: Final = 0.05
 LONGEST_PAUSE_S: Final = 30.0
 """Bounds of the pause between two looks at what is due."""
 
-WAITS_S: Final[Mapping[NewsStatus, tuple[float, float]]] = {
+WAITS_S: Final = {
     NewsStatus.RATE_LIMITED: (60.0, 3600.0),
     NewsStatus.UNREACHABLE: (30.0, 900.0),
     NewsStatus.BROKEN: (60.0, 900.0),
@@ -107,22 +107,13 @@ class SourceSettings(Protocol):
         ...
 
 
-@dataclass(slots=True)
-class _SourceState:
-    """The state of a source as a whole: no question before `opens`."""
-
-    opens: float = 0.0
-    failures: int = 0
-    trouble: NewsStatus | None = None
-    detail: str = ""
-
-
 @dataclass(frozen=True, slots=True)
 class TopicState:
-    """The state of one topic of one source, to be shown.
+    """The state of a topic of a source, to be shown; without a topic, of a source as a whole.
 
-    `asked_at` is the desk's time of it; `items` and `dropped` count the last answer;
-    `detail` is in our words. A status without an answer for LATE_PACES is `unreachable`.
+    No question is put before `due`. `asked_at` is the desk's time of the last one; `items` and
+    `dropped` count its answer; `detail` is in our words. A status without an answer for LATE_PACES
+    is `unreachable`.
     """
 
     source: str
@@ -162,7 +153,7 @@ class Poller(Generic[A]):
         self._lock = threading.Lock()
         self._round = threading.Lock()
         self._states: dict[Place, TopicState] = {}
-        self._sources = {name: _SourceState() for name in sources}
+        self._sources = {name: TopicState(name, "") for name in sources}
         self._abandoned: dict[str, list[threading.Thread]] = {}
         self._asking = threading.Event()
         self._wake = threading.Event()
@@ -176,7 +167,7 @@ class Poller(Generic[A]):
         """Ask a source about a topic; runs on a thread of its own and may raise."""
         raise NotImplementedError
 
-    def _kept(self, source: str, topic: str, answer: A) -> A:
+    def _store_answer(self, source: str, topic: str, answer: A) -> A:
         """Store what an answer brought; return it without what was refused. May not raise."""
         raise NotImplementedError
 
@@ -287,7 +278,7 @@ class Poller(Generic[A]):
         with self._round:
             for place in self._due():
                 # An answer of this very round may have closed the source.
-                if self._monotonic() < self._sources[place[0]].opens:
+                if self._monotonic() < self._sources[place[0]].due:
                     continue
                 # And one may have told that this is to be asked no more.
                 if place not in self._states:
@@ -295,7 +286,7 @@ class Poller(Generic[A]):
                 answer = self._ask(*place, rest)
                 if self._closed or rest.is_set() or answer is None:
                     return
-                self._settle(place, self._kept(*place, answer))
+                self._settle(place, self._store_answer(*place, answer))
 
     def _pause(self) -> float:
         with self._lock:
@@ -304,7 +295,7 @@ class Poller(Generic[A]):
         return min(max(min(waits, default=LONGEST_PAUSE_S), SHORTEST_PAUSE_S), LONGEST_PAUSE_S)
 
     def _opens(self, state: TopicState) -> float:
-        return max(state.due, self._sources[state.source].opens)
+        return max(state.due, self._sources[state.source].due)
 
     def _shown(self, state: TopicState) -> TopicState:
         """Return a topic's state as it is shown: without an answer for long, it is unreachable."""
@@ -316,9 +307,9 @@ class Poller(Generic[A]):
     def _last(self, state: TopicState) -> TopicState:
         """Return how a topic's last question ended, or its source's."""
         whole = self._sources[state.source]
-        if whole.trouble is None:
+        if whole.status is NewsStatus.NOT_YET:
             return state
-        return replace(state, status=whole.trouble, detail=whole.detail)
+        return replace(state, status=whole.status, detail=whole.detail)
 
     def _patience(self, state: TopicState) -> float:
         """Return the seconds that a topic's next answer may be late; topics take turns."""
@@ -344,15 +335,19 @@ class Poller(Generic[A]):
         box: list[A] = []
         # `rest` sets this event too, and so ends the wait at once.
         done = self._asking = threading.Event()
-        thread = threading.Thread(
-            target=self._fetch,
-            args=(source, topic, box, done),
-            name=f"{self._about}-fetch",
-            daemon=True,
-        )
+
+        def fetch() -> None:
+            try:
+                box.append(self._question(source, topic))
+            except Exception as error:  # noqa: BLE001 - the words of an exception may hold a URL
+                box.append(self._without(NewsStatus.BROKEN, f"it failed ({type(error).__name__})"))
+            finally:
+                done.set()
+
         # A rest from before this event was in place could not set it.
         if self._closed or rest.is_set():
             return None
+        thread = threading.Thread(target=fetch, name=f"{self._about}-fetch", daemon=True)
         try:
             thread.start()
         except RuntimeError:
@@ -361,55 +356,35 @@ class Poller(Generic[A]):
         if box:
             return box[0]
         hanging.append(thread)
-        if self._closed or rest.is_set():
-            return None
         detail = f"no whole answer in {self._fetch_seconds:g} s"
         return self._without(NewsStatus.UNREACHABLE, detail)
-
-    def _fetch(self, source: str, topic: str, box: list[A], done: threading.Event) -> None:
-        try:
-            box.append(self._question(source, topic))
-        except Exception as error:  # noqa: BLE001 - the words of an exception may hold a URL
-            box.append(self._without(NewsStatus.BROKEN, f"it failed ({type(error).__name__})"))
-        finally:
-            done.set()
 
     def _settle(self, place: Place, answer: A) -> None:
         """Note how a question ended, and when the next one may be asked."""
         source, topic = place
-        pace = self._paces[source]
-        moment = self._monotonic()
-        of_all = self._concerns_all(source, answer.status)
+        pace, moment = self._paces[source], self._monotonic()
+        failed, of_all = answer.status not in WORKING, self._concerns_all(source, answer.status)
         with self._lock:
-            old, whole = self._states[place], self._sources[source]
-            before, where = _health(self._last(old)), source if whole.trouble else ""
-            failed = answer.status not in WORKING
-            failures = old.failures + 1 if failed else 0
-            wait = pace.every(topic)
-            whole.opens = moment + pace.spacing
+            last, whole = self._states[place], self._sources[source]
+            before, of_source = _health(self._last(last)), whole.status is not NewsStatus.NOT_YET
+            failures = last.failures + 1 if failed else 0
+            wait, opens = pace.every(topic), moment + pace.spacing
+            whole = TopicState(source, "", failures=whole.failures + 1 if of_all else 0, due=opens)
+            if failed:
+                wait = self._wait_after(source, answer.status, whole.failures or failures)
+            # The trouble of a source leaves the topic what it last said itself.
+            own: TopicState | A = answer
             if of_all:
-                whole.failures += 1
-                wait = self._wait_after(source, answer.status, whole.failures)
-                whole.opens = moment + max(pace.spacing, wait)
-                whole.trouble, whole.detail = answer.status, answer.detail
-            else:
-                wait = self._wait_after(source, answer.status, failures) if failed else wait
-                whole.failures, whole.trouble, whole.detail = 0, None, ""
+                own, opens = last, max(opens, moment + wait)
+                whole = replace(whole, status=answer.status, detail=answer.detail, due=opens)
+            self._sources[source] = whole
             self._states[place] = TopicState(
-                source,
-                topic,
-                # The trouble is the source's: the topic keeps what it last said itself.
-                status=old.status if of_all else answer.status,
-                detail=old.detail if of_all else answer.detail,
-                asked_at=self._now(),
-                items=len(answer.items),
-                dropped=answer.dropped,
-                failures=failures,
-                due=moment + wait,
-            )
+                source, topic, own.status, own.detail, self._now(), len(answer.items),
+                answer.dropped, failures, moment + wait,
+            )  # fmt: skip
             after = _health(self._last(self._states[place]))
         if after != before:
-            where = source if of_all else where or f"{source}, {topic}"
+            where = source if of_all or of_source else f"{source}, {topic}"
             words = ", ".join(filter(None, (answer.status, answer.detail)))
             self._log.warning("%s of %s: %s", self._about, where, words)
 

@@ -145,23 +145,17 @@ class HostRequest(HTTPAdapter):
             "https": type("Https", (urllib3.HTTPSConnectionPool,), {"ConnectionCls": secure}),
         }
 
-    def send(
-        self,
-        request: requests.PreparedRequest,
-        stream: bool = False,  # noqa: ARG002 - what the session passes
-        timeout: Any = None,  # noqa: ARG002
-        verify: Any = True,
-        cert: Any = None,
-        proxies: Any = None,  # noqa: ARG002
-    ) -> requests.Response:
+    def send(self, request: requests.PreparedRequest, *_: Any, **how: Any) -> requests.Response:
         """Send a request, return its whole reply; raises SourceError for one that is no success."""
         # urllib3 refuses a time-out of 0.
         left = max(0.1, self._until - self._monotonic())
+        # Streamed, so that the bound on its length comes before the memory.
+        how |= {"stream": True, "timeout": (min(CONNECT_S, left), left)}
         deadline = threading.Timer(left, self.cut)
         deadline.daemon = True
         deadline.start()
         try:
-            response = self._sent(request, (min(CONNECT_S, left), left), verify, cert)
+            response = self._sent(request, how)
         except (OSError, urllib3.exceptions.HTTPError):
             # A connection that was cut looks broken: say that it was the deadline.
             self._check_deadline()
@@ -200,11 +194,8 @@ class HostRequest(HTTPAdapter):
         if self._cut:
             raise SourceError(NewsStatus.UNREACHABLE, "the reply took too long")
 
-    def _sent(
-        self, request: requests.PreparedRequest, limits: tuple[float, float], verify: Any, cert: Any
-    ) -> requests.Response:
-        # Streamed, so that the bound on its length comes before the memory.
-        response = super().send(request, stream=True, timeout=limits, verify=verify, cert=cert)
+    def _sent(self, request: requests.PreparedRequest, how: Any) -> requests.Response:
+        response = super().send(request, **how)
         self._check_deadline()
         raw = response.raw
         try:
@@ -232,8 +223,6 @@ class HostRequest(HTTPAdapter):
             content += part
             if len(content) > MAX_REPLY_BYTES:
                 raise SourceError(NewsStatus.BROKEN, TOO_LONG)
-            if self._monotonic() > self._until:
-                raise SourceError(NewsStatus.UNREACHABLE, "the reply took too long")
         return bytes(content)
 
     def _head(self, raw: Any) -> bytes:
@@ -241,8 +230,7 @@ class HostRequest(HTTPAdapter):
         content = bytearray()
         with suppress(OSError, urllib3.exceptions.HTTPError):
             while len(content) < HEAD and b"</title>" not in content:
-                part = raw.read1(HEAD, decode_content=True)
-                if not part or self._monotonic() > self._until:
+                content += (part := raw.read1(HEAD, decode_content=True))
+                if not part:
                     break
-                content += part
         return bytes(content[:HEAD])

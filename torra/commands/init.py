@@ -1,9 +1,7 @@
 """`torra init`: asks, or takes flags, and writes a desk.json and a profile for one's own symbols.
 
 What MetaTrader 5 says of itself is read from the channel's folder where possible;
-torra.desk.setup.desk_plan decides what to write. Both files are put in place or neither
-(torra.desk.first_files). The next `torra init` or `torra run` undoes what a kill between the two
-leaves.
+torra.desk.setup.desk_plan decides what to write, torra.desk.first_files writes it.
 
 A mistake is one line, exit code 2, and nothing was written. Existing files stay unless --force says
 otherwise. No channel key is ever written to a file or into --json; a fresh one is shown on a
@@ -26,7 +24,7 @@ import click
 from torra.clock import token
 from torra.commands.options import print_json
 from torra.commands.terminal import say
-from torra.desk.first_files import recover, refuse_overwriting, write
+from torra.desk.first_files import refuse_overwriting, write
 from torra.desk.setup.answers import amount, one_of, plain_name, read_timeframes, symbol_name
 from torra.desk.setup.terminal_facts import read_terminal_facts
 from torra.errors import ConfigError
@@ -99,14 +97,12 @@ def init(home: Path, /, **flags: Any) -> None:
 
 
 def run(home: Path, flags: Mapping[str, Any], environment: Mapping[str, str]) -> None:
-    """Ask, plan, write and report; raises ConfigError, and then nothing was written."""
+    """Ask, plan, write and report; raises ConfigError."""
     from torra.desk.setup.desk_plan import plan  # noqa: PLC0415
 
     if flags["make_key"]:
         show_key()
         return
-    # Before the look for files: half of an earlier init is not a file that is there already.
-    recover(home)
     if not flags["force"]:
         # Before the questions: nobody should answer them all in vain.
         refuse_overwriting(home / DESK)

@@ -24,17 +24,15 @@ from instance_database import Database
 from torra.clock import System
 from torra.config import Instance, Profile
 from torra.errors import ConfigError
-from torra.evidence.company_numbers import reads_company
 from torra.evidence.news_digest import NewsSubject, NewsView
 from torra.evidence.outside_numbers import EDGAR, PUBLISHERS, series_of
-from torra.evidence.outside_readings import ClosesOf, OutsideView, series_for
+from torra.evidence.outside_readings import ClosesOf, OutsideView, reads_company, series_for
 from torra.evidence.scheduled_events import EventView, ScheduledEvent, around
 from torra.feeds.protocol import Feed
 from torra.news.event_file import read_events
 from torra.news.watched_file import WatchedFile
 from torra.outside.invented import InventedSample
-from torra.outside.shelf import OutsideShelf
-from torra.outside.sources import trouble_of
+from torra.outside.shelf import OutsideShelf, trouble_of
 from torra.trading_terms import CURRENCY
 
 if TYPE_CHECKING:

@@ -37,9 +37,8 @@ from torra.errors import ConfigError, DataUnavailable, TorraError
 from torra.evaluation.wording import count
 from torra.evidence import flow_readings
 from torra.evidence.companion_readings import Lack
-from torra.evidence.company_numbers import STOCK, reads_company
 from torra.evidence.outside_numbers import EDGAR, PUBLISHERS, series_of
-from torra.evidence.outside_readings import levels_of, series_for
+from torra.evidence.outside_readings import STOCK, levels_of, reads_company, series_for
 from torra.evidence.scheduled_events import ScheduledEvent
 from torra.feeds.protocol import Feed, stream_state
 from torra.feeds.sample import SampleFeed
@@ -531,7 +530,7 @@ def _model(
     """Check that a model will last, and that its price is known."""
     if ending := warning(vendor, model, today):
         yield CheckResult("model", "warning", f"profile {profile}: {ending}", "name another model")
-    if not prices.known(vendor, model):
+    if prices.per_million(vendor, model) is None:
         yield CheckResult(
             "model",
             "warning",

@@ -33,7 +33,6 @@ from torra.backup.log_end import lacks_newest_commit
 from torra.backup.restore import command, cut_off, repair
 from torra.clock import System, iso, parse
 from torra.config import load_desk
-from torra.desk.first_files import recover
 from torra.errors import ConfigError, SchemaMismatch
 from torra.home import DATABASE, LOST, lost
 from torra.store.connection import LOCKED, WANTED_BYTES, connect_reader
@@ -85,8 +84,6 @@ def check(home: Path, say: Callable[[str], None]) -> str:
 
     `say` is called with what is worth knowing.
     """
-    if told := recover(home):
-        say(told)
     cut = of_log(home / DATABASE)  # first: whoever opens the database makes the log's index anew
     trouble = of_restore(home) or of_database(home / DATABASE, partial(_halt, home))
     if trouble is not None:

@@ -73,12 +73,12 @@ class Models:
 
     database: Database
     prices: PriceList
-    switchboard: VendorClients
+    clients: VendorClients
     plug_in: FindPlugIn | None = None
 
     def provider(self, settings: AgentSettings) -> Provider:
         """Open the provider of an instance; raises ConfigError."""
-        return open_provider(settings, self.switchboard, plug_in=self.plug_in)
+        return open_provider(settings, self.clients, plug_in=self.plug_in)
 
     def account(self, settings: AgentSettings, profile: str) -> SpendingAccount | None:
         """Return the account of a profile; None for one that asks nobody outside."""
@@ -93,15 +93,15 @@ class Models:
         now = System().real_now()
         for row in self.database.provider_blocks():
             left = (parse(row.until) - now).total_seconds()
-            self.switchboard.block(row.provider, row.reason, left)
+            self.clients.block(row.provider, row.reason, left)
 
     def close(self) -> None:
         """Cancel what runs and close every connection to a vendor."""
-        self.switchboard.close()
+        self.clients.close()
 
     def local(self, vendor: str) -> bool:
         """Return whether a vendor's server is one of one's own, which costs nothing."""
-        return vendor in VENDORS and self.switchboard.address(vendor).local
+        return vendor in VENDORS and self.clients.address(vendor).local
 
 
 def open_models(

@@ -69,8 +69,6 @@ class ChartPattern(NamedTuple):
 
 
 Swings = list[int]
-Line = tuple[float, int] | None
-"""The price of a pattern's line at the deciding bar, and its last swing; None: no pattern."""
 
 
 def find(bars: ExpertBars) -> dict[str, ChartPattern]:
@@ -87,92 +85,91 @@ def find(bars: ExpertBars) -> dict[str, ChartPattern]:
 
 def _upward(bars: ExpertBars, highs: Swings, lows: Swings) -> dict[str, ChartPattern]:
     patterns, close = {}, bars.close[-1]
-    for name, (rule, tops, floors, below) in UPWARD.items():
-        enough = len(highs) >= tops and len(lows) >= floors
-        if enough and (fit := rule(bars, highs[-tops:], lows[-floors:])) is not None:
-            line, last = fit
-            patterns[name] = ChartPattern(line, last, bool(close < line if below else close > line))
+    for name, (rule, tops, floors, within, below) in UPWARD.items():
+        above, under = highs[-tops:], lows[len(lows) - floors :]
+        swings = sorted([*above, *under])
+        if len(highs) < tops or len(lows) < floors or bars.last - swings[0] > within:
+            continue
+        line = rule(bars, above, under)
+        if line is not None:
+            done = bool(close < line if below else close > line)
+            patterns[name] = ChartPattern(line, swings[-1], done)
     return patterns
 
 
-def _double_top(bars: ExpertBars, highs: Swings, _: Swings) -> Line:
+def _double_top(bars: ExpertBars, highs: Swings, _: Swings) -> float | None:
     first, last = highs
     tops = bars.high[highs]
     line = float(bars.low[first : last + 1].min())
     before = bars.low[max(0, first - PATTERN_BARS // 2) : first]
     fits = (
-        bars.last - first <= PATTERN_BARS
-        and last - first >= LEAST_BARS
+        last - first >= LEAST_BARS
         and np.ptp(tops) <= EQUAL_ATR * bars.atr
         and tops.min() - line >= HEIGHT_ATR * bars.atr
         and len(before) > 0
         and before.min() < line
         and _kept_below(bars, last, tops.max())
     )
-    return (line, last) if fits else None
+    return line if fits else None
 
 
-def _head_shoulders(bars: ExpertBars, highs: Swings, _: Swings) -> Line:
+def _head_shoulders(bars: ExpertBars, highs: Swings, _: Swings) -> float | None:
     first, head, last = highs
     left, top, right = bars.high[highs]
     low = first + int(bars.low[first:head].argmin())
     # From the head on, so that the two are never one bar.
     later = head + int(bars.low[head : last + 1].argmin())
     fits = (
-        bars.last - first <= PATTERN_BARS
-        and top - max(left, right) >= EQUAL_ATR * bars.atr
+        top - max(left, right) >= EQUAL_ATR * bars.atr
         and abs(left - right) <= SHOULDERS_ATR * bars.atr
         and min(left, right) - max(bars.low[low], bars.low[later]) >= EQUAL_ATR * bars.atr
         and _kept_below(bars, last, right)
     )
-    return (_through(bars.low, low, later, bars.last), last) if fits else None
+    return _through(bars.low, low, later, bars.last) if fits else None
 
 
-def _bull_flag(bars: ExpertBars, highs: Swings, _: Swings) -> Line:
+def _bull_flag(bars: ExpertBars, highs: Swings, _: Swings) -> float | None:
     last = highs[0]
     top = float(bars.high[last])
     pole = top - float(bars.low[max(0, last - POLE_BARS) : last + 1].min())
     fits = (
-        bars.last - last <= FLAG_BARS
-        and pole >= POLE_ATR * bars.atr
+        pole >= POLE_ATR * bars.atr
         and top - bars.low[last + 1 :].min() <= PULLBACK * pole
         and _kept_below(bars, last, top)
     )
-    return (top, last) if fits else None
+    return top if fits else None
 
 
-def _ascending_triangle(bars: ExpertBars, highs: Swings, lows: Swings) -> Line:
+def _ascending_triangle(bars: ExpertBars, highs: Swings, lows: Swings) -> float | None:
     (first, last), (low, later) = highs, lows
     tops, line = bars.high[highs], float(bars.high[highs].max())
     support = bars.low[later]
     fits = (
-        bars.last - min(first, low) <= PATTERN_BARS
-        and _in_turn(first, last, low, later)
+        _in_turn(first, last, low, later)
         and np.ptp(tops) <= EQUAL_ATR * bars.atr
         and support - bars.low[low] >= EQUAL_ATR * bars.atr
         and line - bars.low[low] >= HEIGHT_ATR * bars.atr
         and support - bars.low[later + 1 :].min() <= EQUAL_ATR * bars.atr
         and _kept_below(bars, last, line)
     )
-    return (line, max(last, later)) if fits else None
+    return line if fits else None
 
 
-def _rising_wedge(bars: ExpertBars, highs: Swings, lows: Swings) -> Line:
+def _rising_wedge(bars: ExpertBars, highs: Swings, lows: Swings) -> float | None:
     (first, last), (low, later) = highs, lows
-    upper, lower = (
-        [_through(values, swings[0], swings[1], at) for at in (min(first, low), bars.last)]
-        for values, swings in ((bars.high, highs), (bars.low, lows))
-    )
+    begin = min(first, low)
+    wide = _through(bars.high, first, last, begin) - _through(bars.low, low, later, begin)
+    roof = _through(bars.high, first, last, bars.last)
+    floor = _through(bars.low, low, later, bars.last)
     fits = (
-        bars.last - min(first, low) <= PATTERN_BARS
-        and _in_turn(first, last, low, later)
+        _in_turn(first, last, low, later)
         and bars.high[last] - bars.high[first] >= RISE_ATR * bars.atr
         and bars.low[later] - bars.low[low] >= RISE_ATR * bars.atr
-        and 0.0 < upper[1] - lower[1] <= NARROWED * (upper[0] - lower[0])
-        and abs(bars.close[-1] - lower[1]) <= upper[0] - lower[0]
-        and bars.high[-1] <= upper[1] + EQUAL_ATR * bars.atr
+        and 0.0 < roof - floor <= NARROWED * wide
+        and abs(bars.close[-1] - floor) <= wide
+        and bars.high[-1] <= roof + EQUAL_ATR * bars.atr
     )
-    return (lower[1], max(last, later)) if fits else None
+    return floor if fits else None
 
 
 def _kept_below(bars: ExpertBars, last: int, level: float) -> bool:
@@ -192,13 +189,17 @@ def _through(values: Array, first: int, last: int, at: int) -> float:
     return end + (end - begin) / (last - first) * (at - last)
 
 
-UPWARD: Final[Mapping[str, tuple[Callable[..., Line], int, int, bool]]] = {
-    "double_top": (_double_top, 2, 0, True),
-    "head_shoulders": (_head_shoulders, 3, 0, True),
-    "bull_flag": (_bull_flag, 1, 0, False),
-    "ascending_triangle": (_ascending_triangle, 2, 2, False),
-    "rising_wedge": (_rising_wedge, 2, 2, True),
+Rule = Callable[[ExpertBars, Swings, Swings], float | None]
+UPWARD: Final[Mapping[str, tuple[Rule, int, int, int, bool]]] = {
+    "double_top": (_double_top, 2, 0, PATTERN_BARS, True),
+    "head_shoulders": (_head_shoulders, 3, 0, PATTERN_BARS, True),
+    "bull_flag": (_bull_flag, 1, 0, FLAG_BARS, False),
+    "ascending_triangle": (_ascending_triangle, 2, 2, PATTERN_BARS, False),
+    "rising_wedge": (_rising_wedge, 2, 2, PATTERN_BARS, True),
 }
-"""The patterns that are looked for upright: rule, highs and lows of it, whether a close below its
-line completes it.
+"""The patterns that are looked for upright.
+
+A rule takes the bars and the newest highs and lows, and returns the line's price at the deciding
+bar, None for no pattern. After it stand how many highs and lows it takes, within how many bars they
+lie, and whether a close below its line completes it.
 """

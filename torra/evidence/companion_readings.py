@@ -45,7 +45,7 @@ CORRELATED: Final = 60
 """Pairs of returns of a correlation."""
 
 CHANGES: Final = (1, 5, 20)
-"""Bars over which a change is told."""
+"""Bars over which a change is read."""
 
 LATE_BARS: Final = 2
 """A newest bar that closed more than this many bars ago is not late any more: none come."""
@@ -75,7 +75,7 @@ class Lack(StrEnum):
 class CompanionBars(NamedTuple):
     """The bars of a companion: open times in microseconds since 1970 in UTC, ascending; closes.
 
-    `lack` says why they cannot be used, `detail` in a sentence; without one they may be.
+    `lack` says why they cannot be used, `detail` in a sentence; without a lack they can be.
     """
 
     symbol: str
@@ -133,24 +133,25 @@ def read(
     step = duration(timeframe)
     closes = np.array(own.newest("close", len(own)), dtype=np.float64)
     numbers: dict[str, float | str | None] = {}
-    seen: dict[str, SeriesValue] = {}
+    newest: dict[str, SeriesValue] = {}
     lacks: dict[str, str] = {}
-    for name, given in companions.items():
-        bars = given.closed(as_of, step)
-        lacks[name] = lack = bars.lack or age(bars, as_of, step)
-        values = [None] * len(NUMBERS) if lack else _numbers(bars, own.times, closes, step)
-        ids = (f"{BLOCK}.{name}.{number}" for number in NUMBERS)
-        numbers |= zip(ids, values, strict=True)
+    for name, companion in companions.items():
+        label, bars = f"{BLOCK}.{name}", companion.closed(as_of, step)
+        lacks[label] = str(bars.lack or age(bars, as_of, step))
+        ids = [f"{label}.{number}" for number in NUMBERS]
+        numbers |= dict.fromkeys(ids)
+        if not lacks[label]:
+            changes = (change(bars.closes, count) for count in CHANGES)
+            together = correlation(bars.times, bars.closes, own.times, closes, step)
+            values = (*changes, percentile(bars.closes), together)
+            numbers |= zip(ids, values, strict=True)
         if closed := bars.closed_at(step):
-            seen[f"{BLOCK}.{name}"] = SeriesValue(
-                float(bars.closes[-1]), closed, closed, bars.symbol, stale=bool(lack)
+            newest[label] = SeriesValue(
+                float(bars.closes[-1]), closed, closed, bars.symbol, stale=bool(lacks[label])
             )
-    statuses = {f"{BLOCK}.{name}": str(lack) for name, lack in lacks.items() if lack}
-    if companions:
-        some = len(statuses) < len(lacks)
-        words = AVAILABLE if some else ", ".join(dict.fromkeys(map(str, lacks.values())))
-        statuses = {BLOCK: words, **statuses}
-    return OutsideView(numbers, statuses, seen)
+    words = AVAILABLE if "" in lacks.values() else ", ".join(dict.fromkeys(lacks.values()))
+    statuses = {BLOCK: words, **{label: lack for label, lack in lacks.items() if lack}}
+    return OutsideView(numbers, statuses, newest) if companions else OutsideView()
 
 
 def change(closes: Closes, bars: int) -> float | None:
@@ -174,30 +175,17 @@ def correlation(
     pairs = np.flatnonzero(np.diff(common) == step // MICROSECOND)[-CORRELATED:]
     if len(pairs) < CORRELATED:
         return None
-    own, other = np.log(own_closes[there]), np.log(closes[here])
-    return pearson(other[pairs + 1] - other[pairs], own[pairs + 1] - own[pairs])
-
-
-def pearson(left: Closes, right: Closes) -> float | None:
-    """Return the correlation of two rows of numbers, in [-1, +1]; None where one does not move."""
-    xs, ys = left.tolist(), right.tolist()
-    # A row of equal numbers has no variance, whatever the rounding of its mean makes of it.
+    moves = [
+        (logs[pairs + 1] - logs[pairs])
+        for logs in (np.log(closes[here]), np.log(own_closes[there]))
+    ]
+    xs, ys = (returns.tolist() for returns in moves)
+    # Equal numbers have no variance, whatever the rounding of their mean makes of it.
     if min(xs) == max(xs) or min(ys) == max(ys):
         return None
     xx, yy, xy = deviations(xs, ys)
     scale = math.sqrt(xx) * math.sqrt(yy)
     return max(-1.0, min(1.0, xy / scale)) if scale > 0.0 else None
-
-
-def _numbers(
-    bars: CompanionBars, own_times: Times, own_closes: Closes, step: timedelta
-) -> list[float | None]:
-    """Return the values of `NUMBERS`."""
-    return [
-        *(change(bars.closes, count) for count in CHANGES),
-        percentile(bars.closes),
-        correlation(bars.times, bars.closes, own_times, own_closes, step),
-    ]
 
 
 def age(bars: CompanionBars, as_of: datetime, step: timedelta) -> str:

@@ -12,35 +12,41 @@ torra.evidence.company_figures and fair_value read them.
 from __future__ import annotations
 
 import math
-from collections import Counter
+import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
+from itertools import pairwise
 from pathlib import Path
-from typing import Any, Final, Literal, NamedTuple, cast
+from statistics import mode
+from typing import Final, NamedTuple
 
 from agents.features import rows_of
-from torra.evidence.outside_numbers import FactRow, RowHistory, StoredFact, kind_of_source
-
-Unit = Literal["money", "shares"]
-Over = Literal["period", "day"]
+from torra.evidence.outside_numbers import FactRow, RowHistory, kind_of_source
 
 
-@dataclass(frozen=True, slots=True)
-class FigureKind:
-    """A figure: its name for people, its unit, and whether it is of a period or of a day."""
+class FigureKind(NamedTuple):
+    """A figure: its name for people, its unit ("money" or "shares"), and what it is over.
+
+    `over` is "period" or "day".
+    """
 
     says: str
-    unit: Unit
-    over: Over
+    unit: str
+    over: str
 
 
 FIGURES: Final[Mapping[str, FigureKind]] = {
-    row["name"]: FigureKind(row["says"], cast("Unit", row["unit"]), cast("Over", row["over"]))
+    row["name"]: FigureKind(row["says"], row["unit"], row["over"])
     for row in rows_of(Path(__file__).with_name("company_figures.csv"))
 }
 """Every figure by name."""
 
+
+UNITS: Final = {
+    "money": re.compile("[A-Z]{3}", re.ASCII),
+    "shares": re.compile("shares"),
+}
+"""How the unit of a figure is written, by its kind."""
 
 Filed = tuple[FactRow, ...]
 """What a company had reported up to a moment, in the order in which it became known."""
@@ -48,11 +54,6 @@ Filed = tuple[FactRow, ...]
 
 class CompanyHistory(RowHistory[FactRow, Filed]):
     """All that was ever reported by one company."""
-
-    def _order(self, stored: StoredFact, moment: datetime) -> tuple[Any, ...]:  # noqa: ARG002
-        """Order by the moment of the public's knowing; of one moment a file has the last word."""
-        row = stored.row
-        return row.known_at, kind_of_source(row.source) == "file", stored.number
 
     def _snapshot(self, rows: Sequence[FactRow]) -> Filed:
         return tuple(rows)
@@ -82,25 +83,18 @@ Period = tuple[date, date]
 """First and last day of what a figure is about; of a figure of a day both are that day."""
 
 
-class FiledFigure(NamedTuple):
-    """The newest word on a figure of a period, and since when it was known."""
-
-    value: float
-    known_at: datetime
-
-
 class FigureHistory(NamedTuple):
     """A figure by its periods; from each moment of `anew` on it is told of another company.
 
     So it is after a part was sold: reports tell what is left, of former periods too.
     """
 
-    periods: Mapping[Period, FiledFigure]
-    anew: tuple[datetime, ...] = ()
+    periods: Mapping[Period, FactRow]
+    anew: Sequence[datetime] = ()
 
-    def alike(self, figures: Iterable[FiledFigure]) -> bool:
+    def alike(self, rows: Iterable[FactRow]) -> bool:
         """Tell whether figures are all from before a change, or all from after it."""
-        moments = [figure.known_at for figure in figures]
+        moments = [row.known_at for row in rows]
         return not any(min(moments) < change <= max(moments) for change in self.anew)
 
     def ending(self, day: date) -> list[Period]:
@@ -135,35 +129,32 @@ class Books:
 
         Of those that end then the longest. Of money the currency counts in which it is mostly told.
         """
-        day = figure in FIGURES and FIGURES[figure].over == "day"
-        rows = {
-            period: row
+        rows = [
+            row
             for period, (_, row) in self._rows.get(figure, {}).items()
-            if day or days(period) in ANNUAL or days(period) in TO_DATE
-        }
-        units = Counter(row.unit for row in rows.values()).most_common(1)
-        latest = max(
-            (period for period, row in rows.items() if row.unit == units[0][0]),
-            key=lambda period: (period[1], -period[0].toordinal()),
-            default=None,
+            if period[0] == period[1] or days(period) in ANNUAL or days(period) in TO_DATE
+        ]
+        if not rows:
+            return None
+        unit = mode(row.unit for row in rows)
+        return max(
+            (row for row in rows if row.unit == unit),
+            key=lambda row: (row.ends, row.ends - row.begins),
         )
-        return None if latest is None else rows[latest]
 
     def history(self, figure: str, unit: str, since: date = date.min) -> FigureHistory:
         """Return a figure by its periods that end from a day on, as far as it is told in a unit."""
         changes, periods = list[datetime](), {}
         for period, (first, row) in self._rows.get(figure, {}).items():
             if period[1] >= since and row.unit == unit:
-                periods[period] = FiledFigure(row.value, row.known_at)
+                periods[period] = row
                 # A file that corrects a filing tells the same thing.
                 alike = kind_of_source(first.source) == kind_of_source(row.source)
                 if alike and abs(row.value - first.value) > RESTATED * abs(first.value):
                     changes.append(row.known_at)
         # A change goes on as long as reports tell former periods anew.
-        changes.sort()
-        before = [datetime.min.replace(tzinfo=UTC), *changes]
-        begun = (at for at, last in zip(changes, before, strict=False) if at - last > ROLLS_ON)
-        return FigureHistory(periods, tuple(begun))
+        moments = pairwise([datetime.min.replace(tzinfo=UTC), *sorted(changes)])
+        return FigureHistory(periods, [at for last, at in moments if at - last > ROLLS_ON])
 
     def known_at(self, ends: date) -> datetime | None:
         """Return when the first word came of what ends at a day."""
@@ -176,14 +167,14 @@ class Books:
         return min(moments, default=None)
 
 
-def at_day(history: FigureHistory, day: date) -> float | None:
-    """Return a figure of a day, or of the nearest within NEAR_END of it."""
+def at_day(history: FigureHistory, day: date) -> float:
+    """Return a figure of a day, or of the nearest within NEAR_END of it; NaN without one."""
     nearest = min(history.ending(day), key=lambda period: abs((period[1] - day).days), default=None)
-    return None if nearest is None else history.periods[nearest].value
+    return history.periods[nearest].value if nearest else math.nan
 
 
-def of_year(history: FigureHistory, ends: date) -> float | None:
-    """Return the sum of a figure over the year up to a day; None where a part is missing.
+def of_year(history: FigureHistory, ends: date) -> float:
+    """Return the sum of a figure over the year up to a day; NaN where a part is missing.
 
     The business year itself, where it ends then; else the last one, plus what came since it, less
     the same part of the year before; else four quarters that follow each other. Words from before
@@ -194,11 +185,11 @@ def of_year(history: FigureHistory, ends: date) -> float | None:
         if days(period) in ANNUAL:
             return history.periods[period].value
     rolled = (_rolled(history, period) for period in here if days(period) in TO_DATE)
-    year = next((value for value in rolled if value is not None), None)
-    return _four_quarters(history, ends) if year is None else year
+    year = next((value for value in rolled if not math.isnan(value)), math.nan)
+    return _four_quarters(history, ends) if math.isnan(year) else year
 
 
-def _rolled(history: FigureHistory, part: Period) -> float | None:
+def _rolled(history: FigureHistory, part: Period) -> float:
     """Return the last business year, plus a part of this one, less that part of the last."""
     now = history.periods[part]
     for year, whole in history.periods.items():
@@ -208,21 +199,22 @@ def _rolled(history: FigureHistory, part: Period) -> float | None:
             alike = abs(days(former) - days(part)) <= SLACK and former != year
             if alike and abs((former[0] - year[0]).days) <= SLACK:
                 together = history.alike((whole, now, same))
-                return whole.value + now.value - same.value if together else None
-    return None
+                return whole.value + now.value - same.value if together else math.nan
+    return math.nan
 
 
-def _four_quarters(history: FigureHistory, ends: date) -> float | None:
-    quarters = {period[1]: period for period in history.periods if days(period) in QUARTER}
-    figures, last, slack = list[FiledFigure](), ends, NEAR_END
+def _four_quarters(history: FigureHistory, ends: date) -> float:
+    quarters = {
+        period[1]: row for period, row in history.periods.items() if days(period) in QUARTER
+    }
+    rows, last, slack = list[FactRow](), ends, NEAR_END
     for _ in range(4):
         near = [day for day in quarters if abs((last - day).days) <= slack]
         if not near:
-            return None
-        quarter = quarters[max(near)]
-        figures.append(history.periods[quarter])
-        last, slack = quarter[0] - timedelta(days=1), SLACK
-    return math.fsum(figure.value for figure in figures) if history.alike(figures) else None
+            return math.nan
+        rows.append(quarters[max(near)])
+        last, slack = rows[-1].begins.date() - timedelta(days=1), SLACK
+    return math.fsum(row.value for row in rows) if history.alike(rows) else math.nan
 
 
 def days(period: Period) -> int:

@@ -24,12 +24,11 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date, datetime, timedelta
-from functools import cache
 from itertools import pairwise
-from typing import Final, NamedTuple
+from typing import Final
 
 from torra.evidence.company_facts import (
     ANNUAL,
@@ -71,11 +70,11 @@ MOST_TAX: Final = 0.5
 class CompanyFigures:
     """A company's figures at the newest period that was known: `ends`, known since `filed`.
 
-    `amounts` are in `currency` of a trailing year or of the day `ends`, its `shares` were counted
-    at `counted`; `ratios` are named as their features (company.roe_pct). `valid` is how long after
-    `ends` they count. `abroad` says that it files as a foreign company does, whose shares may trade
-    in bundles of another number. `reported` is the net income of the newest period itself, however
-    short.
+    `amounts` are in `currency`, of a trailing year or of the day `ends`, NaN where they are not
+    known; its `shares` were counted at `counted`. `ratios` are named as their features
+    (company.roe_pct). `valid` is how long after `ends` they count. `abroad` says that it files as a
+    foreign company does, whose shares may trade in bundles of another number. `reported` is the net
+    income of the newest period itself, however short.
     """
 
     ends: date
@@ -86,52 +85,13 @@ class CompanyFigures:
     abroad: bool = False
     reported: float = 0.0
     counted: date | None = None
-    amounts: Mapping[str, float | None] = field(default_factory=dict)
+    amounts: Mapping[str, float] = field(default_factory=dict)
     ratios: Mapping[str, float | None] = field(default_factory=dict)
 
 
-class _Year(NamedTuple):
-    """What was reported of the year up to a day; nothing where no report tells of such a year.
-
-    A number that is not known is NaN, and so is all that is made of it.
-    """
-
-    history: Callable[[str], FigureHistory]
-    ends: date | None
-
-    def of(self, figure: str) -> float:
-        """Return a figure of the year."""
-        return self._read(of_year, figure)
-
-    def at(self, figure: str) -> float:
-        """Return a figure of the year's last day."""
-        return self._read(at_day, figure)
-
-    def _read(self, of: Callable[[FigureHistory, date], float | None], figure: str) -> float:
-        value = None if self.ends is None else of(self.history(figure), self.ends)
-        return math.nan if value is None else value
-
-    @property
-    def gross(self) -> float:
-        """Gross profit; without one, revenue less its cost."""
-        reported = self.of("gross_profit")
-        computed = self.of("revenue") - self.of("cost_of_revenue")
-        return computed if math.isnan(reported) else reported
-
-    @property
-    def debt(self) -> float:
-        """Long-term and short-term debt."""
-        return self.at("long_term_debt") + self.at("short_term_debt")
-
-    @property
-    def invested(self) -> float:
-        """Equity and debt less cash."""
-        return self.at("equity") + self.debt - self.at("cash")
-
-    @property
-    def liquidity(self) -> float:
-        """Current assets over current liabilities."""
-        return _ratio(self.at("current_assets"), self.at("current_liabilities"))
+Histories = Mapping[str, FigureHistory]
+Year = Mapping[str, float]
+"""Every figure of the year up to a day, and what is made of some; NaN where it is not known."""
 
 
 def read(books: Books) -> CompanyFigures | None:
@@ -140,90 +100,97 @@ def read(books: Books) -> CompanyFigures | None:
     if newest is None:
         return None
     ends = newest.ends.date()
-
-    @cache
-    def history(figure: str) -> FigureHistory:
-        unit = "shares" if FIGURES[figure].unit == "shares" else newest.unit
-        return books.history(figure, unit, ends - READ_BACK)
-
-    year_ends = _year_ends(history, ends)
-    years = [_Year(history, day) for day in (*year_ends, None, None)][:3]
-    now = years[0]
-    counted, shares = _shares(history, ends, newest.ticker)
-    amounts = {
-        "revenue": now.of("revenue"),
-        "net_income": now.of("net_income"),
-        "ebitda": now.of("operating_income") + now.of("depreciation"),
-        "free_cash_flow": now.of("operating_cash_flow") - now.of("capital_expenditure"),
-        "equity": now.at("equity"),
-        "debt": now.debt,
-        "cash": now.at("cash"),
-        "shares": shares,
+    histories = {
+        name: books.history(
+            name, newest.unit if kind.unit == "money" else kind.unit, ends - READ_BACK
+        )
+        for name, kind in FIGURES.items()
     }
-    ratios = _ratios(years, amounts, _dilution(history, year_ends))
+    year_ends = _year_ends(histories, ends)
+    years = [_year(histories, day) for day in (*year_ends, None, None)][:3]
+    counted, shares = _shares(histories, ends, newest.ticker)
+    ratios = _ratios(years, _dilution(histories["diluted_shares"], year_ends))
     return CompanyFigures(
         ends=ends,
         filed=books.known_at(ends) or newest.known_at,
         source=newest.source,
         currency=newest.unit,
-        valid=_valid(history),
+        valid=_valid(histories),
         abroad=" 20-F" in newest.source or " 40-F" in newest.source,
         reported=newest.value,
         counted=counted,
-        amounts=_without_nan(amounts),
-        ratios=_without_nan(ratios),
+        amounts={**years[0], "shares": shares},
+        ratios=without_nan(ratios),
     )
 
 
-def _without_nan(numbers: Mapping[str, float]) -> dict[str, float | None]:
+def without_nan(numbers: Mapping[str, float]) -> dict[str, float | None]:
+    """Return numbers with None for what is not known."""
     return {name: None if math.isnan(value) else value for name, value in numbers.items()}
 
 
-def _ratios(years: list[_Year], amounts: Mapping[str, float], dilution: float) -> dict[str, float]:
+def _year(histories: Histories, ends: date | None) -> Year:
+    """Return the year up to a day; nothing of it is known where no report tells of such a year."""
+    figure_of = {"day": at_day, "period": of_year}
+    year = {
+        name: figure_of[kind.over](histories[name], ends) if ends else math.nan
+        for name, kind in FIGURES.items()
+    }
+    if math.isnan(year["gross_profit"]):
+        year["gross_profit"] = year["revenue"] - year["cost_of_revenue"]
+    year["debt"] = year["long_term_debt"] + year["short_term_debt"]
+    year["invested"] = year["equity"] + year["debt"] - year["cash"]
+    year["ebitda"] = year["operating_income"] + year["depreciation"]
+    year["free_cash_flow"] = year["operating_cash_flow"] - year["capital_expenditure"]
+    return year
+
+
+def _ratios(years: Sequence[Year], dilution: float) -> dict[str, float]:
     now, before, _ = years
-    revenue, income = amounts["revenue"], amounts["net_income"]
-    operating, equity = now.of("operating_income"), (now.at("equity"), before.at("equity"))
+    revenue, income, operating = (
+        now[name] for name in ("revenue", "net_income", "operating_income")
+    )
+    least_equity = min(now["equity"], before["equity"])
     # A loss before tax has no rate of tax.
-    tax = _ratio(now.of("income_tax"), now.of("pretax_income"))
+    tax = ratio(now["income_tax"], now["pretax_income"])
     earned = operating * (1.0 - tax) if 0.0 <= tax <= MOST_TAX else math.nan
     return {
-        "revenue_growth_pct": _growth(revenue, before.of("revenue")),
-        "earnings_growth_pct": _growth(income, before.of("net_income")),
-        "gross_margin_pct": 100.0 * _ratio(now.gross, revenue),
-        "operating_margin_pct": 100.0 * _ratio(operating, revenue),
-        "net_margin_pct": 100.0 * _ratio(income, revenue),
-        "fcf_margin_pct": 100.0 * _ratio(amounts["free_cash_flow"], revenue),
-        "roe_pct": 100.0 * _ratio(income, _mean(*equity)) if min(equity) > 0.0 else math.nan,
-        "roic_pct": 100.0 * _ratio(earned, _mean(now.invested, before.invested)),
-        "debt_to_equity": _ratio(now.debt, equity[0]),
-        "interest_cover": _ratio(operating, now.of("interest_expense")),
+        "revenue_growth_pct": _growth(revenue, before["revenue"]),
+        "earnings_growth_pct": _growth(income, before["net_income"]),
+        "gross_margin_pct": 100.0 * ratio(now["gross_profit"], revenue),
+        "operating_margin_pct": 100.0 * ratio(operating, revenue),
+        "net_margin_pct": 100.0 * ratio(income, revenue),
+        "fcf_margin_pct": 100.0 * ratio(now["free_cash_flow"], revenue),
+        "roe_pct": 100.0 * ratio(income, _mean("equity", now, before))
+        if least_equity > 0.0
+        else math.nan,
+        "roic_pct": 100.0 * ratio(earned, _mean("invested", now, before)),
+        "debt_to_equity": ratio(now["debt"], now["equity"]),
+        "interest_cover": ratio(operating, now["interest_expense"]),
         "accruals_pct": 100.0
-        * _ratio(
-            income - now.of("operating_cash_flow"), _mean(now.at("assets"), before.at("assets"))
-        ),
+        * ratio(income - now["operating_cash_flow"], _mean("assets", now, before)),
         "dilution_pct": dilution,
         "f_score": _f_score(years, dilution),
     }
 
 
-def _f_score(years: list[_Year], dilution: float) -> float:
+def _f_score(years: Sequence[Year], dilution: float) -> float:
     """Return how many of the nine signs hold; NaN where one cannot be told."""
-    now, before, _ = years
-    income, cash_flow = now.of("net_income"), now.of("operating_cash_flow")
-    assets = [year.at("assets") for year in years]
+    now, before, earlier = years
+    income, cash_flow = now["net_income"], now["operating_cash_flow"]
     signs = (
         (income, 0.0),
         (cash_flow, 0.0),
-        (_ratio(income, assets[1]), _ratio(before.of("net_income"), assets[2])),
+        (ratio(income, before["assets"]), ratio(before["net_income"], earlier["assets"])),
         (cash_flow, income),
         # The signs that are better when they fall stand the other way round.
         (
-            _ratio(before.at("long_term_debt"), _mean(assets[1], assets[2])),
-            _ratio(now.at("long_term_debt"), _mean(assets[0], assets[1])),
+            ratio(before["long_term_debt"], _mean("assets", before, earlier)),
+            ratio(now["long_term_debt"], _mean("assets", now, before)),
         ),
-        (now.liquidity, before.liquidity),
-        (_ratio(now.gross, now.of("revenue")), _ratio(before.gross, before.of("revenue"))),
-        (_ratio(now.of("revenue"), assets[1]), _ratio(before.of("revenue"), assets[2])),
+        tuple(ratio(year["current_assets"], year["current_liabilities"]) for year in (now, before)),
+        tuple(ratio(year["gross_profit"], year["revenue"]) for year in (now, before)),
+        (ratio(now["revenue"], before["assets"]), ratio(before["revenue"], earlier["assets"])),
         (0.0, dilution),
     )
     if any(math.isnan(better + worse) for better, worse in signs):
@@ -231,10 +198,10 @@ def _f_score(years: list[_Year], dilution: float) -> float:
     return float(sum(better > worse for better, worse in signs) + (dilution == 0.0))
 
 
-def _year_ends(history: Callable[[str], FigureHistory], ends: date) -> list[date]:
+def _year_ends(histories: Histories, ends: date) -> list[date]:
     """Return the end of the newest year, and the ends of the two before as far as they are told."""
     year_ends = [ends]
-    known = {end for name in ("net_income", "assets") for _, end in history(name).periods}
+    known = {end for name in ("net_income", "assets") for _, end in histories[name].periods}
     for _ in range(2):
         near = [day for day in known if (year_ends[-1] - day).days in ANNUAL]
         if not near:
@@ -243,57 +210,59 @@ def _year_ends(history: Callable[[str], FigureHistory], ends: date) -> list[date
     return year_ends
 
 
-def _valid(history: Callable[[str], FigureHistory]) -> timedelta:
+def _valid(histories: Histories) -> timedelta:
     """Return how long after its end the newest period counts: until the next one is reported."""
-    ends = sorted({end for _, end in history("net_income").periods})[-LAST_ENDS:]
+    ends = sorted({end for _, end in histories["net_income"].periods})[-LAST_ENDS:]
     steps = [(last - first).days for first, last in pairwise(ends)]
     usual = min((step for step in steps if step >= TO_DATE.start), default=ANNUAL.start)
     return timedelta(days=min(usual, ANNUAL.stop)) + REPORT_DELAY
 
 
-def _shares(
-    history: Callable[[str], FigureHistory], ends: date, ticker: str
-) -> tuple[date | None, float]:
+def _shares(histories: Histories, ends: date, ticker: str) -> tuple[date | None, float]:
     """Return the day of the newest count of shares, and it; the mean of a period where none is.
 
     NaN where count and mean differ so much that one of them is no count of all shares.
     """
-    counts = {day: count.value for (_, day), count in history("shares_outstanding").periods.items()}
-    diluted = history("diluted_shares")
-    period = min(diluted.ending(ends), key=days, default=None)
-    mean = None if period is None else diluted.periods[period].value
-    newest = max(counts, default=None)
-    if newest is not None and newest >= ends - timedelta(days=SLACK):
-        good = mean is None or mean / SAME_COUNT < counts[newest] < mean * SAME_COUNT
-        return (newest, counts[newest]) if good else (None, math.nan)
-    if mean is None or SHARE_CLASS.fullmatch(ticker):
+    counts = histories["shares_outstanding"].periods
+    mean = _shortest(histories["diluted_shares"], ends)[1]
+    newest = max(counts, default=(date.min, date.min))
+    if newest[1] >= ends - timedelta(days=SLACK):
+        count = counts[newest].value
+        if math.isnan(mean) or mean / SAME_COUNT < count < mean * SAME_COUNT:
+            return newest[1], count
+        return None, math.nan
+    if math.isnan(mean) or SHARE_CLASS.fullmatch(ticker):
         return None, math.nan
     return ends, mean
 
 
-def _dilution(history: Callable[[str], FigureHistory], year_ends: list[date]) -> float:
+def _dilution(diluted: FigureHistory, year_ends: Sequence[date]) -> float:
     """Return by how many percent the diluted shares grew in a year."""
-    diluted = history("diluted_shares")
-    newest = min(diluted.ending(year_ends[0]), key=days, default=None)
-    if newest is None or len(year_ends) == 1:
-        return math.nan
+    length, now = _shortest(diluted, year_ends[0])
     former = (
         diluted.periods[period].value
-        for period in diluted.ending(year_ends[1])
-        if abs(days(period) - days(newest)) <= SLACK
+        for day in year_ends[1:2]
+        for period in diluted.ending(day)
+        if abs(days(period) - length) <= SLACK
     )
-    return _growth(diluted.periods[newest].value, next(former, math.nan))
+    return _growth(now, next(former, math.nan))
 
 
-def _mean(begin: float, end: float) -> float:
-    return (begin + end) / 2.0
+def _shortest(history: FigureHistory, ends: date) -> tuple[int, float]:
+    """Return the days of the shortest period up to a day, and its figure; NaN without one."""
+    period = min(history.ending(ends), key=days, default=None)
+    return (days(period), history.periods[period].value) if period else (0, math.nan)
 
 
-def _ratio(part: float, whole: float) -> float:
-    """Return a part of a whole; a whole of 0 or less, or next to it, is no whole."""
-    ratio = part / whole if whole > 0.0 else math.nan
-    return ratio if abs(ratio) <= LARGEST else math.nan
+def _mean(name: str, year: Year, before: Year) -> float:
+    return (before[name] + year[name]) / 2.0
+
+
+def ratio(part: float, whole: float) -> float:
+    """Return a part of a whole; a whole of 0 or less, or next to it, is no whole: NaN."""
+    share = part / whole if whole > 0.0 else math.nan
+    return share if abs(share) <= LARGEST else math.nan
 
 
 def _growth(now: float, before: float) -> float:
-    return 100.0 * (_ratio(now, before) - 1.0)
+    return 100.0 * (ratio(now, before) - 1.0)

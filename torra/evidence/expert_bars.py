@@ -8,6 +8,7 @@ round exactly: what is read of a low is what is read of a high of the turned bar
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -48,18 +49,14 @@ class ExpertBars(NamedTuple):
     atr: float
 
     @classmethod
-    def of(cls, view: BarView | None, atr: float) -> ExpertBars | None:
-        """Return the newest bars of a tick; None where there are fewer than a warm-up."""
+    def of(cls, view: BarView | None, row: Mapping[str, float]) -> ExpertBars | None:
+        """Return the newest bars of a tick, by its row; None for fewer than a warm-up."""
         if view is None or len(view) < WARM_UP:
             return None
-
-        def newest(name: str) -> Array:
-            return np.array(view.newest(name, WINDOW), dtype=float)
-
-        volume = newest("volume")
-        most = float(volume.max())
-        shares = volume / most if most > 0.0 else volume
-        return cls(newest("high"), newest("low"), newest("close"), shares, atr)
+        high, low, close, volume = (
+            np.array(view.newest(name, WINDOW)) for name in ("high", "low", "close", "volume")
+        )
+        return cls(high, low, close, volume / (float(volume.max()) or 1.0), row["atr14"])
 
     @property
     def last(self) -> int:
@@ -76,11 +73,13 @@ class ExpertBars(NamedTuple):
         known: list[int] = peaks[self.last - peaks <= structure.SWING_MEMORY].tolist()
         return known
 
-    def in_atr(self, distance: float | None) -> float | None:
+    def in_atr(self, distance: float) -> float | None:
         """Return a distance in ATR; None in a market that does not move."""
-        if distance is None or not math.isfinite(self.atr) or self.atr <= 0.0:
-            return None
-        return distance / self.atr
+        return distance / self.atr if 0.0 < self.atr < math.inf else None
+
+    def above(self, price: float | None) -> float | None:
+        """Return how far the close lies above a price, in ATR; None without a price."""
+        return None if price is None else self.in_atr(float(self.close[-1]) - price)
 
 
 def most_traded(bars: ExpertBars) -> float | None:

@@ -13,23 +13,35 @@ dear that is among the company's own last five years, each day with what was kno
 A loss, and whatever else is 0 or less, has no multiple: a dearer price never makes a company look
 cheaper. Market value is the close times the newest count of shares. It is None where the price has
 jumped since that count, as it does at a split. Where the count of shares jumps, and no price that
-is here jumped against it, the days before are of other shares and are left out. Pure functions.
+is here jumped against it, the days before are of other shares and are left out.
+
+`piece` makes the features company.* of it. A company that has told nothing has no features but
+Nones, and so has one whose newest period is too old to count. Pure functions.
 """
 
 from __future__ import annotations
 
+import math
 from bisect import bisect_left, bisect_right
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import UTC, date, datetime, time, timedelta
 from itertools import groupby
-from typing import Final, NamedTuple
+from typing import Final
 
+from agents.features import ids_of
 from torra.evidence.company_facts import Books, Filed
-from torra.evidence.company_figures import LARGEST, CompanyFigures
+from torra.evidence.company_figures import (
+    REPORT_DELAY,
+    CompanyFigures,
+    ratio,
+    without_nan,
+)
 from torra.evidence.company_figures import read as read_company
-from torra.evidence.outside_numbers import rank_of
+from torra.evidence.news_digest import NewsSubject
+from torra.evidence.outside_numbers import Closes, rank_of
+from torra.evidence.outside_readings import FIVE_YEARS, NEWEST, Piece, SeriesValue
+from torra.evidence.scheduled_events import EVERY_CURRENCY
 
-FIVE_YEARS: Final = timedelta(days=1826)
 LEAST_DAYS: Final = 250
 """Over how long a multiple is ranked, and how many days must lie behind a rank."""
 
@@ -57,26 +69,21 @@ RETURN: Final = 0.09
 CHEAP, DEAR = 20.0, 80.0
 """Mean rank up to which a company is cheap among its own five years, and from which it is dear."""
 
-MULTIPLES: Final = ("pe", "pb", "ev_ebitda", "fcf_yield_pct")
-Closes = Sequence[tuple[date, float]]
-"""Closes of whole days, UTC, oldest first."""
+CURRENCY: Final = "USD"
+"""What the closes of a symbol count in whose profile names no currency."""
+
+NOBODY: Final = Piece(dict.fromkeys(ids_of("company")), None, REPORT_DELAY)
+"""The features of a company of which nothing is known."""
+
+Course = Mapping[datetime, CompanyFigures]
+"""How a company looked from each moment of news on, oldest first."""
 
 
-class Known(NamedTuple):
-    """A company from the moment at which it looked so."""
-
-    since: datetime
-    company: CompanyFigures
-
-
-Numbers = dict[str, float | str | None]
-
-
-def course(filed: Filed) -> tuple[Known, ...]:
-    """Return how a company looked over the last five years, a row for each moment of news."""
+def course(filed: Filed) -> Course:
+    """Return how a company looked over the last five years."""
+    books, known = Books(), dict[datetime, CompanyFigures]()
     if not filed:
-        return ()
-    books, known = Books(), list[Known]()
+        return known
     since = filed[-1].known_at - FIVE_YEARS - timedelta(days=LEAST_DAYS)
     # Of a file with a moment for each value the newest moments.
     late = sorted({row.known_at for row in filed})[-MOST_MOMENTS:]
@@ -84,20 +91,39 @@ def course(filed: Filed) -> tuple[Known, ...]:
         for row in rows:
             books.add(row)
         if moment >= max(since, late[0]) and (company := read_company(books)) is not None:
-            known.append(Known(moment, company))
-    return tuple(known)
+            known[moment] = company
+    return known
+
+
+def piece(known: Course, subject: NewsSubject, closes: Closes, today: date) -> Piece:
+    """Return the features of a company at the last of the closes.
+
+    A report of which nothing can be told, as the first quarter of a company, has no features.
+    """
+    if not known:
+        return NOBODY
+    company = [*known.values()][-1]
+    currencies = {*subject.currencies} - {EVERY_CURRENCY} or {CURRENCY}
+    values = {**company.ratios, **value(known, closes, currencies, today)}
+    numbers = {name: values.get(name.partition(".")[2]) for name in NOBODY.numbers}
+    if any(number is not None for number in numbers.values()):
+        numbers["company.period_end"] = company.ends.isoformat()
+        numbers["company.filed"] = company.filed.date().isoformat()
+    ends = datetime.combine(company.ends, time(), UTC)
+    report = SeriesValue(company.reported, ends, company.filed, company.source)
+    return Piece(numbers, ends, company.valid, {NEWEST: report})
 
 
 def value(
-    known: Sequence[Known], closes: Closes, currencies: Collection[str], today: date
-) -> Numbers:
+    known: Course, closes: Closes, currencies: Collection[str], today: date
+) -> dict[str, float | str | None]:
     """Return what the last close pays for what is known, by feature after `company.`.
 
     Closes count in `currencies`. Empty where nothing can be told.
     """
     if not known or not closes or today - closes[-1][0] > NEAR_CLOSE:
         return {}
-    company = known[-1].company
+    company = [*known.values()][-1]
     if company.abroad or company.currency in HUNDREDTHS or company.currency not in currencies:
         return {}
     begin = bisect_left(closes, (closes[-1][0] - FIVE_YEARS, 0.0))
@@ -107,67 +133,54 @@ def value(
     days = [(day, multiples(then, worth)) for day, then, worth in paid]
     now = days[-1][1]
     ranks = {
-        name: _rank(now[name], [(day, own) for day, row in days if (own := row[name]) is not None])
-        for name in MULTIPLES
+        f"{name.removesuffix('_pct')}_rank": _rank([(day, row[name]) for day, row in days])
+        for name in now
     }
-    if (cheap := ranks.pop("fcf_yield_pct")) is not None:
-        # A high yield is cheap.
-        cheap = 100.0 - cheap
-    ranks["fcf_yield"] = cheap
-    known_ranks = [rank for rank in ranks.values() if rank is not None]
-    dear = sum(known_ranks) / len(known_ranks) if len(known_ranks) > 1 else None
+    # A high yield is cheap.
+    ranks["fcf_yield_rank"] = 100.0 - ranks["fcf_yield_rank"]
+    known_ranks = [rank for rank in ranks.values() if not math.isnan(rank)]
+    dear = sum(known_ranks) / len(known_ranks) if len(known_ranks) > 1 else math.nan
+    growth = implied_growth(company, paid[-1][2])
     return {
-        **now,
-        **{f"{name}_rank": rank for name, rank in ranks.items()},
-        "valuation_rank": dear,
-        "valuation": None if dear is None else _word(dear),
-        "implied_growth_pct": implied_growth(company, paid[-1][2]),
+        **without_nan({**now, **ranks, "valuation_rank": dear, "implied_growth_pct": growth}),
+        "valuation": _word(dear),
     }
 
 
-def _word(dear: float) -> str:
+def _word(dear: float) -> str | None:
+    if math.isnan(dear):
+        return None
     return "cheap" if dear <= CHEAP else "dear" if dear >= DEAR else "usual"
 
 
-def multiples(company: CompanyFigures, worth: float) -> dict[str, float | None]:
-    """Return the multiples of a market value; what is 0 or less has none."""
+def multiples(company: CompanyFigures, worth: float) -> dict[str, float]:
+    """Return the multiples of a market value; what is 0 or less has none: NaN."""
     amounts = company.amounts
-    cash, debt, flow = (amounts.get(name) for name in ("cash", "debt", "free_cash_flow"))
-    whole = None if cash is None or debt is None else worth + debt - cash
+    whole, flow = worth + amounts["debt"] - amounts["cash"], amounts["free_cash_flow"]
     return {
-        "pe": _times(worth, amounts.get("net_income")),
-        "pb": _times(worth, amounts.get("equity")),
-        "ev_ebitda": _times(whole, amounts.get("ebitda")),
-        "fcf_yield_pct": 100.0 * flow / worth if flow is not None and flow > 0.0 else None,
+        "pe": ratio(worth, amounts["net_income"]),
+        "pb": ratio(worth, amounts["equity"]),
+        "ev_ebitda": ratio(whole, amounts["ebitda"]) if whole > 0.0 else math.nan,
+        "fcf_yield_pct": 100.0 * flow / worth if flow > 0.0 else math.nan,
     }
 
 
-def implied_growth(company: CompanyFigures, worth: float) -> float | None:
+def implied_growth(company: CompanyFigures, worth: float) -> float:
     """Return the yearly growth of free cash flow that a market value bets on, in percent."""
-    flow = company.amounts.get("free_cash_flow")
-    if flow is None or flow <= 0.0:
-        return None
-    return 100.0 * (RETURN * worth - flow) / (worth + flow)
-
-
-def _times(paid: float | None, earned: float | None) -> float | None:
-    if paid is None or paid <= 0.0 or earned is None or earned <= 0.0:
-        return None
-    times = paid / earned
-    return times if times <= LARGEST else None
+    flow = company.amounts["free_cash_flow"]
+    return 100.0 * (RETURN * worth - flow) / (worth + flow) if flow > 0.0 else math.nan
 
 
 Paid = tuple[date, CompanyFigures, float]
 """A day, the company as it was known at its end, and its market value."""
 
 
-def _paid(known: Sequence[Known], closes: Closes) -> list[Paid]:
+def _paid(known: Course, closes: Closes) -> list[Paid]:
     """Return the days with a market value, of the shares that are counted today.
 
     A day counts with what was known at its end, the last one with what is known now.
     """
-    moments = [row.since for row in known]
-    currency = known[-1].company.currency
+    moments, companies = [*known], [*known.values()]
     jumped, before = date.min, closes[0][1]
     paid, last = list[Paid](), closes[-1][0]
     shares_before, moved = 0.0, 1.0
@@ -177,11 +190,11 @@ def _paid(known: Sequence[Known], closes: Closes) -> list[Paid]:
         before = close
         ends = datetime.combine(day, time(), UTC) + timedelta(days=1)
         count = len(known) if day == last else bisect_right(moments, ends)
-        company = known[count - 1].company if count else None
-        if company is None or company.currency != currency or close <= 0.0:
+        company = companies[count - 1]
+        counted, shares = company.counted, company.amounts["shares"]
+        if not count or company.currency != companies[-1].currency or close <= 0.0:
             continue
-        counted, shares = company.counted, company.amounts.get("shares")
-        if counted is None or not shares or jumped > counted:
+        if counted is None or jumped > counted:
             continue
         if shares_before and _recounted(shares / shares_before, moved):
             paid.clear()
@@ -202,8 +215,11 @@ def _recounted(shares: float, moved: float) -> bool:
     return not 1.0 / JUMP < shares * moved < JUMP
 
 
-def _rank(now: float | None, days: Sequence[tuple[date, float]]) -> float | None:
-    """Return the rank of today's value among the days that have one; None of too few."""
-    if now is None or len(days) < LEAST_VALUES or (days[-1][0] - days[0][0]).days < LEAST_DAYS:
-        return None
-    return rank_of(now, [own for _, own in days])
+def _rank(days: Sequence[tuple[date, float]]) -> float:
+    """Return the rank of the last value among the days that have one; NaN of too few."""
+    known = [(day, number) for day, number in days if not math.isnan(number)]
+    if math.isnan(days[-1][1]) or len(known) < LEAST_VALUES:
+        return math.nan
+    if (known[-1][0] - known[0][0]).days < LEAST_DAYS:
+        return math.nan
+    return rank_of(known[-1][1], [number for _, number in known])

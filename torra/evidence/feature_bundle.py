@@ -12,7 +12,7 @@ about the last 20 bars, a spread in ATR and a forecast:
 An EMA follows a straight trend at the distance slope * (1 - a) / a, so the drift is the trend that
 would keep EMA20 where it is. The band is one ATR a bar, growing as a random walk does. The forecast
 is evidence for agents and nothing else: no score, stop or size is made of it. Another one takes its
-place as the argument `forecaster` of `build`, and no agent changes for it.
+place as the input `forecaster`, and no agent changes for it.
 
 The bundle is always whole; a block of it is computed at the first look at it. What cannot be known
 (NaN, no memory yet, a feed that is off or brings nothing) is a feature with the value None, never a
@@ -34,23 +34,21 @@ desk that seats a swarm's experts: a bundle of another one has not a feature mor
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, ItemsView, Iterator, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable, ItemsView, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import datetime
-from functools import cached_property, lru_cache
-from itertools import pairwise, takewhile
+from functools import cached_property, partial
+from itertools import chain, pairwise, takewhile
+from operator import itemgetter, mul
 from types import MappingProxyType
-from typing import Any, Final, NamedTuple
-
-import pandas as pd
+from typing import Any, Final
 
 from agents.contracts import EVENT_CLASSES, VECTORS, Feature
 from agents.evidence import OUTSIDE, POSITIONS
-from agents.features import PRICE, ids_of, row_of
+from agents.features import PRICE, ROWS, ids_of, row_of
 from technical_calculator import COMPONENTS, INDICATORS, VectorEvidence, explain
 from torra.clock import duration, iso
 from torra.evidence import flow_readings, geometry_readings, liquidity_readings
-from torra.evidence.companion_readings import BLOCK as COMPANION
 from torra.evidence.expert_bars import ExpertBars, Numbers
 from torra.evidence.news_digest import NewsStatus, NewsView
 from torra.evidence.outside_readings import BLOCKS, NO_OUTSIDE, OutsideView
@@ -58,7 +56,7 @@ from torra.evidence.scheduled_events import EventView
 from torra.market import bar_anomalies
 from torra.market import regime as market_regime
 from torra.market.bar_view import BarView
-from torra.market.regime import DISTANCE_DECIMALS, Regime
+from torra.market.regime import Beyond, Regime
 from torra.market.spreads import NO_SPREADS, SpreadView
 
 HORIZON: Final = 4
@@ -77,57 +75,91 @@ EXTRA_DIGITS: Final = 2
 """Decimals of a price beyond those that the symbol is quoted with."""
 
 SPREAD_ATR: Final = "market.spread_atr"
-ROW_BLOCKS: Final[Mapping[str, Mapping[str, str]]] = {
-    block: {f"{block}.{column}": column for column in columns}
-    for block, columns in (
-        ("scores", VECTORS),
-        ("component", [name for part in COMPONENTS.values() for name in part]),
-        ("technical", INDICATORS),
-    )
+ROW_BLOCKS: Final = {
+    block: ([f"{block}.{column}" for column in columns], itemgetter(*columns))
+    for block, columns in {
+        "scores": VECTORS,
+        "component": tuple(chain.from_iterable(COMPONENTS.values())),
+        "technical": INDICATORS,
+    }.items()
 }
-"""Columns of a row by the id of their feature, by block."""
+"""The ids of each block that stands in a row of score_frame, and what reads their columns."""
 
-MEMORY_KEYS: Final = {
-    "memory.markov_state": "current_markov_state",
-    **{
-        f"memory.{name}": name
-        for name in (
-            *("state_duration", "trend_direction", "losing_streak", "open_elsewhere", "position"),
-        )
-    },
-}
-"""Keys of the memory context by the id of their feature."""
-
-STATES: Final = {
-    "bullish": ("BULLISH", "STRONG_BULLISH"),
-    "bearish": ("BEARISH", "STRONG_BEARISH"),
-}
-NO_NEWS: Final = NewsView(NewsStatus.OFF)
-NO_EVENTS: Final = EventView()
 ANSWERED: Final = (NewsStatus.AVAILABLE, NewsStatus.EMPTY)
 """Statuses in which no headline means that there is none."""
 
 IN_FORCE: Final = ("available", "broken")
 """Statuses of a usable calendar; a broken one is used as it was last read well."""
 
+NO_NEWS: Final = NewsView(NewsStatus.OFF)
+NO_EVENTS: Final = EventView()
 Value = float | str | None
+Forecaster = Callable[[Mapping[str, float], NewsView], Numbers]
+"""Makes a forecast of a row of score_frame and of the news known then; it raises nothing.
+
+`forecast.drift_pct` is where the close may stand HORIZON bars on, `low_pct` and `high_pct` are the
+band around it, in percent of the close. What is None or not finite is not known.
+"""
+
 _new: Final[Callable[[type[Feature], tuple[Any, ...]], Feature]] = tuple.__new__
 """Makes a feature of all its fields, in half the time of its own constructor."""
 
 
-class Forecast(NamedTuple):
-    """Where the close may stand HORIZON bars on, and the band around it, in percent of the close.
+def follow_drift(row: Mapping[str, float], news: NewsView) -> Numbers:  # noqa: ARG001  reads none
+    """Return the trend that would keep EMA20 where it is, in a band of one ATR a bar."""
+    close = row["close"]
+    drift = 100.0 * HORIZON * (close - row["ema20"]) / EMA_LAG / close
+    band = 100.0 * row["atr14"] * math.sqrt(HORIZON) / close
+    return {
+        "forecast.drift_pct": drift,
+        "forecast.low_pct": drift - band,
+        "forecast.high_pct": drift + band,
+    }
 
-    What is None or not finite is not known.
+
+@dataclass(kw_only=True, eq=False)  # frozen would take a tick three microseconds more
+class EvidenceInputs:
+    """What the evidence of a bar is made of: the bar that opened at `bar_time`, and all around it.
+
+    `row` is its row of score_frame; `spread` is in price units, None where nobody knows it,
+    `bars_held` counts the bars behind the row, `bar_age` is how many bars ago the newest one
+    closed, `memory` is the memory context, `digits` the decimals with which the symbol is quoted.
+    `bars` are the bars behind the row, this one last, None where they are not known. `news`,
+    `events` and `outside` are what was known at `as_of`, headlines of a host at `known_at`.
+    `spreads` is what is known of the bars' own ones, `host` has a host's own numbers by name.
+    `forecaster` makes the forecast. The blocks of a swarm's experts are there, and their flags in
+    the triage, only for `experts`.
     """
 
-    drift_pct: float | None
-    low_pct: float | None
-    high_pct: float | None
+    symbol: str
+    timeframe: str
+    bar_time: datetime
+    as_of: datetime
+    row: Mapping[str, float]
+    spread: float | None
+    bars_held: int
+    bar_age: float
+    memory: Mapping[str, Any]
+    digits: int = 5
+    bars: BarView | None = None
+    news: NewsView = NO_NEWS
+    events: EventView = NO_EVENTS
+    outside: OutsideView = NO_OUTSIDE
+    host: Mapping[str, float] = field(default_factory=dict)
+    known_at: datetime | None = None
+    spreads: SpreadView = NO_SPREADS
+    forecaster: Forecaster = follow_drift
+    experts: bool = False
 
+    @cached_property
+    def regime(self) -> Regime:
+        """The kind of market."""
+        return market_regime.read(self.row)
 
-Forecaster = Callable[[Mapping[str, float], NewsView], Forecast]
-"""Makes a forecast of a row of score_frame and of the news known then; it raises nothing."""
+    @cached_property
+    def expert_bars(self) -> ExpertBars | None:
+        """The bars that a swarm's experts read; None where there are too few."""
+        return ExpertBars.of(self.bars, self.row)
 
 
 class LazyFeatures(Mapping[str, Feature]):
@@ -135,24 +167,20 @@ class LazyFeatures(Mapping[str, Feature]):
 
     def __init__(
         self,
-        blocks: tuple[str, ...],
-        read: Callable[[str], Numbers],
-        moment: str,
-        price_decimals: int,
+        inputs: EvidenceInputs,
+        blocks: Sequence[str],
+        values: Mapping[str, Numbers] = MappingProxyType({}),
     ) -> None:
-        """Take the names of the blocks, in order, and what returns one; `moment` is ISO text."""
+        """Take the names of the blocks in order, and the values of those computed elsewhere."""
+        self.inputs = inputs
         self._blocks = blocks
-        self._read = read
-        self._moment = moment
-        self._price_decimals = price_decimals
-        self._values: dict[str, Numbers] = {}
+        self._values = dict(values)
+        self._moment = iso(inputs.as_of)
+        self._price_decimals = inputs.digits + EXTRA_DIGITS
         self._features: dict[str, Feature] = {}
 
     def __getitem__(self, name: str) -> Feature:
-        feature: Feature | None = self.get(name)
-        if feature is None:
-            raise KeyError(name)
-        return feature
+        return self._all[name]
 
     def get(self, name: str, default: Any = None) -> Any:
         """Return a feature by its id, or `default`; what goes wrong in its block is raised."""
@@ -171,50 +199,42 @@ class LazyFeatures(Mapping[str, Feature]):
     def __len__(self) -> int:
         return len(self._all)
 
-    def __repr__(self) -> str:
-        return repr(self._all)
-
     def items(self) -> ItemsView[str, Feature]:
         """Return ids and features in their order."""
         return self._all.items()
 
+    def with_blocks(self, blocks: Mapping[str, Numbers]) -> LazyFeatures:
+        """Return these features with other blocks, or more; what was computed of others stays."""
+        names = tuple(dict.fromkeys((*self._blocks, *blocks)))
+        return LazyFeatures(self.inputs, names, {**self._values, **blocks})
+
     @cached_property
     def _all(self) -> dict[str, Feature]:
-        return {
-            name: self._feature(name, value)
+        known = self._features
+        self._features = {
+            name: known.get(name) or self._feature(name, value)
             for block in self._blocks
             for name, value in self._block(block).items()
         }
+        return self._features
 
     def _block(self, name: str) -> Numbers:
         if name not in self._values:
-            self._values[name] = self._read(name) if name in self._blocks else {}
+            self._values[name] = _BLOCKS[name](self.inputs) if name in self._blocks else {}
         return self._values[name]
 
     def _feature(self, name: str, value: Value) -> Feature:
-        unit, decimals = _unit_and_decimals(name, self._price_decimals)
-        if type(value) is not float or not math.isfinite(value):
-            value = value if decimals is None else plain(value, decimals)
-        elif decimals is not None and name != SPREAD_ATR:
-            # A limit is compared with the spread. + 0.0: no negative zero in a prompt.
-            value = round(value, decimals) + 0.0
+        row = row_of(name)
+        unit = row.unit
+        decimals = self._price_decimals if unit == PRICE else row.decimals
+        if decimals is not None:
+            if type(value) is float and math.isfinite(value):  # nearly every one
+                if name != SPREAD_ATR:  # a limit is compared with the spread: that one is exact
+                    value = round(value, decimals) + 0.0
+            else:
+                value = plain(value, decimals)
         shown = decimals if isinstance(value, float) else None
         return _new(Feature, (name, value, unit, self._moment, "", shown))
-
-    def with_block(self, name: str, values: Numbers) -> LazyFeatures:
-        """Return these features and one more block; what was computed of others stays."""
-        blocks = tuple(dict.fromkeys((*self._blocks, name)))
-        more = LazyFeatures(blocks, self._read, self._moment, self._price_decimals)
-        more._values = {**self._values, name: values}
-        return more
-
-
-@lru_cache(maxsize=4096)
-def _unit_and_decimals(name: str, price_decimals: int) -> tuple[str, int | None]:
-    row = row_of(name)
-    if row is None:
-        return "", None
-    return row.unit, price_decimals if row.unit == PRICE else row.decimals
 
 
 @dataclass(frozen=True)
@@ -238,63 +258,28 @@ class Bundle:
         return {vector: part.note for vector, part in self.explained.items()}
 
 
-def follow_drift(row: Mapping[str, float], news: NewsView) -> Forecast:  # noqa: ARG001  it reads none
-    """Return the trend that would keep EMA20 where it is, in a band of one ATR a bar."""
-    close = row["close"]
-    drift = 100.0 * HORIZON * (close - row["ema20"]) / EMA_LAG / close
-    band = 100.0 * row["atr14"] * math.sqrt(HORIZON) / close
-    return Forecast(drift, drift - band, drift + band)
-
-
-def build(
-    *,
-    symbol: str,
-    timeframe: str,
-    bar_time: datetime,
-    as_of: datetime,
-    row: Mapping[str, float],
-    spread: float | None,
-    bars_held: int,
-    bar_age: float,
-    memory: Mapping[str, Any],
-    digits: int = 5,
-    bars: BarView | pd.DataFrame | None = None,
-    news: NewsView | None = None,
-    events: EventView | None = None,
-    outside: OutsideView | None = None,
-    host: Mapping[str, float] = MappingProxyType({}),
-    known_at: datetime | None = None,
-    spreads: SpreadView = NO_SPREADS,
-    forecaster: Forecaster = follow_drift,
-    experts: bool = False,
-) -> Bundle:
-    """Return the evidence of the bar that opened at `bar_time`.
-
-    `row` is its row of score_frame; `spread` is in price units, None where nobody knows it,
-    `bars_held` counts the bars behind the row, `bar_age` is how many bars ago the newest one
-    closed, `memory` is the memory context, `digits` the decimals with which the symbol is quoted.
-    `bars` are the bars behind the row, this one last; `news` and `events` what was known at
-    `as_of`, headlines of a host at `known_at`; `outside` the outside numbers known at `as_of`. None
-    of any of them: nothing is known. `spreads` is what is known of the bars' own ones, `host` has a
-    host's own numbers by name. `forecaster` makes the forecast. The blocks of a swarm's experts are
-    there, and their flags in the triage, only for `experts`.
-    """
-    headlines, calendar, numbers = news or NO_NEWS, events or NO_EVENTS, outside or NO_OUTSIDE
-    view = BarView.of(bars) if isinstance(bars, pd.DataFrame) else bars
-    _check_times(bar_time, timeframe, as_of, view, headlines, known_at or as_of)
-    explained, regime = explain(row), market_regime.read(row)
-
-    inputs = _BlockInputs(
-        row, regime, spread, bars_held, bar_age, memory, view, headlines, calendar, numbers, host,
-        spreads, forecaster, experts,
-    )  # fmt: skip
-    blocks = tuple(_BLOCKS) if experts else tuple(_BLOCKS)[: -len(_EXPERTS)]
+def build(inputs: EvidenceInputs) -> Bundle:
+    """Return the evidence of a bar; raises ValueError for what was not known at its `as_of`."""
+    row, bar_time, as_of = inputs.row, inputs.bar_time, inputs.as_of
+    if as_of < bar_time + duration(inputs.timeframe):
+        raise ValueError(f"the bar of {iso(bar_time)} is not closed at {iso(as_of)}")
+    if inputs.bars is not None and inputs.bars.last != bar_time:
+        raise ValueError(f"the bars end at {inputs.bars.last}, not with that of {iso(bar_time)}")
+    known_at = inputs.known_at or as_of
+    for item in (weighted.item for weighted in inputs.news.items):
+        if item.first_seen > known_at:
+            moment = iso(item.first_seen)
+            raise ValueError(
+                f"the headline {item.id} was first seen at {moment}, after {iso(known_at)}"
+            )
+    explained = explain(row)
+    blocks = tuple(_BLOCKS) if inputs.experts else tuple(_BLOCKS)[: -len(_EXPERTS)]
     return Bundle(
-        symbol=symbol,
-        timeframe=timeframe,
+        symbol=inputs.symbol,
+        timeframe=inputs.timeframe,
         scores={vector: float(row[vector]) for vector in VECTORS},
-        features=LazyFeatures(blocks, inputs.block, iso(as_of), digits + EXTRA_DIGITS),
-        regime=regime,
+        features=LazyFeatures(inputs, blocks),
+        regime=inputs.regime,
         explained=explained,
     )
 
@@ -308,161 +293,102 @@ def with_numbers(bundle: Bundle, block: str, numbers: Mapping[str, Value] | None
     """
     if numbers is None or not isinstance(bundle.features, LazyFeatures):
         return bundle
-    ids = ids_of(block) or [f"{block}.{name}" for name in numbers]
-    values = {name: numbers.get(name.partition(".")[2]) for name in ids}
-    return replace(bundle, features=bundle.features.with_block(block, values))
+    values = _by_id(block, numbers) or {f"{block}.{name}": numbers[name] for name in numbers}
+    return replace(bundle, features=bundle.features.with_blocks({block: values}))
 
 
-def with_experts_of(
-    bundle: Bundle,
-    bars: BarView | None,
-    row: Mapping[str, float],
-    *,
-    outside: OutsideView | None = None,
-    spreads: SpreadView = NO_SPREADS,
-) -> Bundle:
-    """Return the evidence with the experts' blocks of other bars than its own, None for no bars.
+def with_experts_of(bundle: Bundle, **others: Any) -> Bundle:
+    """Return the evidence with the experts' blocks of other bars than its own, or of none.
 
-    Arguments are those of `build`; all else stays, the flags of the triage too.
+    `others` are those of `EvidenceInputs`; all else stays, the flags of the triage too.
     """
     features = bundle.features
     if not isinstance(features, LazyFeatures):
         return bundle
-    inputs = _BlockInputs(
-        row, bundle.regime, bars=bars, outside=outside or NO_OUTSIDE, spreads=spreads
-    )
-    for name in _EXPERTS:
-        features = features.with_block(name, inputs.block(name))
-    return replace(bundle, features=features)
+    inputs = replace(features.inputs, **others)
+    blocks = {name: _BLOCKS[name](inputs) for name in _EXPERTS}
+    return replace(bundle, features=features.with_blocks(blocks))
 
 
 def plain(value: Any, decimals: int) -> Value:
     """Return a number with so many decimals, a word as it is, None for what is not finite."""
     if value is None or isinstance(value, str):
         return value
-    number = float(value)
     # + 0.0: no negative zero in a prompt.
-    return round(number, decimals) + 0.0 if math.isfinite(number) else None
+    return round(float(value), decimals) + 0.0 if math.isfinite(value) else None
 
 
-def _check_times(
-    bar_time: datetime,
-    timeframe: str,
-    as_of: datetime,
-    bars: BarView | None,
-    news: NewsView,
-    known_at: datetime,
-) -> None:
-    """Raise ValueError for anything that was not known at `as_of`, a headline at `known_at`."""
-    if as_of < bar_time + duration(timeframe):
-        raise ValueError(f"the bar of {iso(bar_time)} is not closed at {iso(as_of)}")
-    if bars is not None and bars.last != bar_time:
-        raise ValueError(f"the bars end at {bars.last}, not with that of {iso(bar_time)}")
-    late = [weighted.item for weighted in news.items if weighted.item.first_seen > known_at]
-    if late:
-        moment = iso(late[0].first_seen)
-        raise ValueError(
-            f"the headline {late[0].id} was first seen at {moment}, after {iso(known_at)}"
-        )
+# --- the blocks -----------------------------------------------------------------------------------
 
 
-class _BlockInputs(NamedTuple):
-    """What the blocks are made of: the arguments of `build`."""
-
-    row: Mapping[str, float]
-    regime: Regime
-    spread: float | None = None
-    bars_held: int = 0
-    bar_age: float = 0.0
-    memory: Mapping[str, Any] = MappingProxyType({})
-    bars: BarView | None = None
-    news: NewsView = NO_NEWS
-    calendar: EventView = NO_EVENTS
-    outside: OutsideView = NO_OUTSIDE
-    host: Mapping[str, float] = MappingProxyType({})
-    spreads: SpreadView = NO_SPREADS
-    forecaster: Forecaster = follow_drift
-    experts: bool = False
-
-    def block(self, name: str) -> Numbers:
-        """Return the values of a block."""
-        return _BLOCKS[name](self)
+def _by_id(block: str, values: Mapping[str, Value]) -> Numbers:
+    """Return the values of a block's fixed ids, of those by the names after the block's."""
+    return {name: values.get(name.partition(".")[2]) for name in ids_of(block)}
 
 
-def _host(inputs: _BlockInputs) -> Numbers:
-    # Eight digits: nobody here knows the scale of a host's number.
-    return {f"host.{name}": float(f"{value + 0.0:.8g}") for name, value in inputs.host.items()}
+def _of_row(block: str, inputs: EvidenceInputs) -> Numbers:
+    ids, columns = ROW_BLOCKS[block]
+    return dict(zip(ids, columns(inputs.row), strict=True))
 
 
-def _of_row(block: str, row: Mapping[str, float]) -> Numbers:
-    return {name: row[column] for name, column in ROW_BLOCKS[block].items()}
-
-
-def _technical(inputs: _BlockInputs) -> Numbers:
+def _technical(inputs: EvidenceInputs) -> Numbers:
     """Return the indicators, and the gap as percent of the close before."""
     row = inputs.row
     gap = row["gap_atr"] * row["atr14"]
     # The row has no open and no close before: both follow from body and gap.
     before = row["close"] - row["body_atr"] * row["atr14"] - gap
     gap_pct = 100.0 * gap / before if before > 0.0 else None
-    return _of_row("technical", row) | {"technical.gap_pct": gap_pct}
+    return _of_row("technical", inputs) | {"technical.gap_pct": gap_pct}
 
 
-def _forecast(inputs: _BlockInputs) -> Numbers:
-    forecast = inputs.forecaster(inputs.row, inputs.news)
-    return {f"forecast.{name}": value for name, value in forecast._asdict().items()}
-
-
-def _market(inputs: _BlockInputs) -> Numbers:
+def _market(inputs: EvidenceInputs) -> Numbers:
     """Return the market; the outside numbers are there for a swarm's experts alone."""
     row, memory, range_atr, beyond = inputs.row, inputs.memory, None, None
     if inputs.bars is not None:
         high, low = (inputs.bars.newest(name, 1)[0] for name in ("high", "low"))
         # A market that does not move has no range.
         range_atr = 0.0 if row["atr14"] == 0.0 else (high - low) / row["atr14"]
-        beyond = market_regime.Beyond(high, low, row["close"], row["swing_high"], row["swing_low"])
+        if inputs.experts:
+            beyond = Beyond(high, low, row["close"], row["swing_high"], row["swing_low"])
     flags = market_regime.triage(
         range_atr=range_atr,
         volume_ratio=row["volume_ratio"],
         gap_atr=row["gap_atr"],
         bar_age=inputs.bar_age,
-        beyond=beyond if inputs.experts else None,
+        beyond=beyond,
     )
-    odd = _anomalies(range_atr, row["volume_ratio"], inputs.outside) if inputs.experts else {}
-    flags += tuple(name for name, holds in odd.items() if holds)
-    unknown = " ".join(name for name, holds in odd.items() if holds is None) or None
+    odd = _anomalies(range_atr, inputs) if inputs.experts else {}
+    unknown = " ".join(name for name, stands in odd.items() if stands is None) or None
     return {
-        SPREAD_ATR: _spread_atr(inputs.spread, row["atr14"]),
+        SPREAD_ATR: _in_atr(inputs.spread, row["atr14"]),
         "market.valid_bars": float(inputs.bars_held),
         "market.bar_age": inputs.bar_age,
         "market.session": memory.get("session"),
         "market.day_of_week": memory.get("day_of_week"),
         "market.range_atr": range_atr,
         "market.regime": inputs.regime.name,
-        "market.triage": " ".join(flags) or None,
+        "market.triage": " ".join((*flags, *(name for name in odd if odd[name]))) or None,
         **({"market.triage_unknown": unknown} if odd else {}),
     }
 
 
-def _anomalies(
-    range_atr: float | None, volume_ratio: float, outside: OutsideView
-) -> dict[str, bool | None]:
+def _anomalies(range_atr: float | None, inputs: EvidenceInputs) -> dict[str, bool | None]:
     """Return which anomalies of document 003 the bar has, by its numbers as they are shown."""
     values = {
-        **{name: outside.numbers.get(name) for name in bar_anomalies.READS},
+        **inputs.outside.numbers,
         bar_anomalies.RANGE: range_atr,
-        bar_anomalies.VOLUME: volume_ratio,
-    }
-    rounded = {
-        name: plain(value, ((row := row_of(name)) and row.decimals) or DISTANCE_DECIMALS)
-        for name, value in values.items()
+        bar_anomalies.VOLUME: inputs.row["volume_ratio"],
     }
     return bar_anomalies.anomalies(
-        {name: value for name, value in rounded.items() if not isinstance(value, str)}
+        {
+            name: value
+            for name in bar_anomalies.READS
+            if not isinstance(value := plain(values.get(name), ROWS[name].decimals or 0), str)
+        }
     )
 
 
-def _spread_atr(spread: float | None, atr: float) -> float | None:
+def _in_atr(spread: float | None, atr: float) -> float | None:
     if spread is None or math.isnan(atr):
         return None
     if spread <= 0.0:
@@ -471,64 +397,45 @@ def _spread_atr(spread: float | None, atr: float) -> float | None:
     return min(spread / atr, MAX_SPREAD_ATR) if atr > 0.0 else MAX_SPREAD_ATR
 
 
-def _spreads(inputs: _BlockInputs) -> Numbers:
+def _spreads(inputs: EvidenceInputs) -> Numbers:
     view, atr = inputs.spreads, inputs.row["atr14"]
     return {
         "spread.available": float(view.last is not None),
         "spread.last": view.last,
-        "spread.last_atr": _spread_atr(view.last, atr),
-        "spread.mean_atr": _spread_atr(view.mean, atr),
+        "spread.last_atr": _in_atr(view.last, atr),
+        "spread.mean_atr": _in_atr(view.mean, atr),
         "spread.percentile": view.percentile,
     }
 
 
-def _expert_bars(inputs: _BlockInputs) -> ExpertBars | None:
-    return ExpertBars.of(inputs.bars, inputs.row["atr14"]) if inputs.bars is not None else None
-
-
-def _liquidity(inputs: _BlockInputs) -> Numbers:
-    delta = inputs.outside.numbers.get(flow_readings.DELTA)
-    return liquidity_readings.read(_expert_bars(inputs), None if isinstance(delta, str) else delta)
-
-
-def _micro(inputs: _BlockInputs) -> Numbers:
-    return {
-        f"micro.spread_{name}": getattr(inputs.spreads.hour, name, None)
-        for name in ("percentile", "jump", "count")
-    }
-
-
-def _memory(inputs: _BlockInputs) -> Numbers:
+def _memory(inputs: EvidenceInputs) -> Numbers:
     memory = inputs.memory
     chances = memory.get("next_probabilities") or {}
-    next_states = {
-        side: [chances[state] for state in states if state in chances]
-        for side, states in STATES.items()
+    values = {
+        **memory,
+        "markov_state": memory.get("current_markov_state"),
+        "consensus_last": (memory.get("sentiment_trend") or [None])[-1],
     }
+    for side in ("bullish", "bearish"):
+        states = (side.upper(), f"STRONG_{side.upper()}")
+        known = [chances[state] for state in states if state in chances]
+        values[f"next_{side}"] = math.fsum(known) if known else None
+    return _by_id("memory", values)
+
+
+def _events(inputs: EvidenceInputs) -> Numbers:
     return {
-        **{name: memory.get(key) for name, key in MEMORY_KEYS.items()},
-        **{
-            f"memory.next_{side}": math.fsum(inputs) if inputs else None
-            for side, inputs in next_states.items()
-        },
-        "memory.consensus_last": (memory.get("sentiment_trend") or [None])[-1],
+        "events.available": float(inputs.events.status in IN_FORCE),
+        "events.to_next_min": inputs.events.to_next,
+        "events.since_last_min": inputs.events.since_last,
     }
 
 
-def _events(inputs: _BlockInputs) -> Numbers:
-    calendar = inputs.calendar
-    return {
-        "events.available": float(calendar.status in IN_FORCE),
-        "events.to_next_min": calendar.to_next,
-        "events.since_last_min": calendar.since_last,
-    }
-
-
-def _news(inputs: _BlockInputs) -> Numbers:
+def _news(inputs: EvidenceInputs) -> Numbers:
     view = inputs.news
     values: Numbers = {
         "news.available": float(view.unique > 0),
-        "news.items": _counted(view),
+        "news.items": _count_of(view),
         "news.score": view.score,
     }
     for name in EVENT_CLASSES:
@@ -545,104 +452,103 @@ def _news(inputs: _BlockInputs) -> Numbers:
     return values
 
 
-def _counted(view: NewsView) -> float | None:
+def _count_of(view: NewsView) -> float | None:
     """Return how many headlines count; None where the source gave no answer."""
     return float(view.unique) if view.unique or view.status in ANSWERED else None
 
 
-def _mood(inputs: _BlockInputs) -> Numbers:
+def _mood(inputs: EvidenceInputs) -> Numbers:
     """Return the mood, as the last bars and the headlines show it.
 
     A close that did not change, and the volume of a bar that closed where it opened, count half to
     either side: a market that stands still is in neither mood, and upside down the shares are 1
     less what they were.
     """
+    bars, up_bars, up_volume, streak = inputs.bars, None, None, None
+    # One bar more than are counted: the first close needs one before it.
+    if bars is not None and len(bars) > MOOD_BARS:
+        opened, close, volume = (
+            bars.newest(name, MOOD_BARS + 1) for name in ("open", "close", "volume")
+        )
+        moves = [(now > last) - (now < last) for last, now in pairwise(close)]
+        bodies = [(end > begin) - (end < begin) for begin, end in zip(opened, close, strict=True)]
+        up_bars = (1.0 + sum(moves) / MOOD_BARS) / 2.0
+        # Each move is +1, 0 or -1, so the sum is the length of the streak with its sign.
+        streak = sum(takewhile(lambda move: move == moves[-1], reversed(moves)))
+        traded = math.fsum(volume[1:])
+        ahead = math.fsum(map(mul, bodies[1:], volume[1:]))
+        up_volume = (1.0 + ahead / traded) / 2.0 if traded > 0.0 else None
     positions = any(
         value is not None
         for name, value in inputs.outside.numbers.items()
         if name.startswith(POSITIONS)
     )
-    up_bars, up_volume, streak = _moves(inputs.bars)
     return {
         "sentiment.positioning_available": float(positions),
         "sentiment.news": inputs.news.score,
-        "sentiment.news_items": _counted(inputs.news),
+        "sentiment.news_items": _count_of(inputs.news),
         "sentiment.up_bars": up_bars,
         "sentiment.up_volume": up_volume,
         "sentiment.streak": streak,
     }
 
 
-def _moves(bars: BarView | None) -> tuple[float | None, float | None, float | None]:
-    # One bar more than are counted: the first close needs one before it.
-    if bars is None or len(bars) <= MOOD_BARS:
-        return None, None, None
-    opened, close, volume = (
-        bars.newest(name, MOOD_BARS + 1) for name in ("open", "close", "volume")
-    )
-    moves = [_direction(last, now) for last, now in pairwise(close)]
-    # Each move is +1, 0 or -1, so the sum is the length of the streak with its sign.
-    streak = sum(takewhile(lambda move: move == moves[-1], reversed(moves)))
-    traded = math.fsum(volume[1:])
-    bodies = map(_direction, opened[1:], close[1:])
-    ahead = math.fsum(body * size for body, size in zip(bodies, volume[1:], strict=True))
-    up_volume = (1.0 + ahead / traded) / 2.0 if traded > 0.0 else None
-    return (1.0 + sum(moves) / MOOD_BARS) / 2.0, up_volume, streak
+def _fundamentals(inputs: EvidenceInputs) -> Numbers:
+    figures = _by_id("fundamentals", inputs.news.fundamentals)
+    known = any(plain(value, 0) is not None for value in figures.values())
+    return figures | {"fundamentals.available": float(known)}
 
 
-def _direction(first: float, then: float) -> int:
-    return (then > first) - (then < first)
+def _outside(block: str, inputs: EvidenceInputs) -> Numbers:
+    """Return a block of the outside numbers: those that the symbol's asset class reads."""
+    numbers = inputs.outside.numbers
+    return {name: value for name, value in numbers.items() if name.startswith(block)}
 
 
-def _fundamentals(inputs: _BlockInputs) -> Numbers:
-    available, *ids = ids_of("fundamentals")
-    figures = {name: inputs.news.fundamentals.get(name.partition(".")[2]) for name in ids}
-    there = any(plain(value, 0) is not None for value in figures.values())
-    return {available: float(there), **figures}
-
-
-def _sources(inputs: _BlockInputs) -> Numbers:
+def _sources(inputs: EvidenceInputs) -> Numbers:
     """Return the status of each source, and the minutes that the gate compares with its windows.
 
     These minutes count from the tick, which may run later than the close: when an event is due is
     known beforehand. Companions and order flow have a source only where there are some.
     """
-    statuses = inputs.outside.statuses
+    statuses = dict.fromkeys(BLOCKS, str(NewsStatus.OFF)) | dict(inputs.outside.statuses)
     return {
         "source.news": str(inputs.news.status),
-        "source.events": inputs.calendar.status,
-        "source.events_ahead_min": inputs.calendar.ahead,
-        "source.events_behind_min": inputs.calendar.behind,
+        "source.events": inputs.events.status,
+        "source.events_ahead_min": inputs.events.ahead,
+        "source.events_behind_min": inputs.events.behind,
         "source.fundamentals": str(inputs.news.fundamentals_status),
-        **{
-            f"source.{block}": inputs.outside.statuses.get(block, str(NewsStatus.OFF))
-            for block in BLOCKS
-        },
-        **{
-            f"source.{name}": status
-            for block in (COMPANION, flow_readings.BLOCK)
-            for name, status in statuses.items()
-            if name.partition(".")[0] == block
-        },
+        **{f"source.{name}": status for name, status in statuses.items()},
     }
 
 
-def _outside(block: str) -> Callable[[_BlockInputs], Numbers]:
-    """Return a block of the outside numbers: those that the symbol's asset class reads."""
-
-    def numbers(inputs: _BlockInputs) -> Numbers:
-        values = inputs.outside.numbers
-        return {name: value for name, value in values.items() if name.startswith(block)}
-
-    return numbers
+def _host(inputs: EvidenceInputs) -> Numbers:
+    # Eight digits: nobody here knows the scale of a host's number.
+    return {f"host.{name}": float(f"{value + 0.0:.8g}") for name, value in inputs.host.items()}
 
 
-_EXPERTS: Final = ("liquidity", "micro", "geometry")
-_BLOCKS: Final[Mapping[str, Callable[[_BlockInputs], Numbers]]] = {
-    "scores": lambda inputs: _of_row("scores", inputs.row),
-    "component": lambda inputs: _of_row("component", inputs.row),
+def _liquidity(inputs: EvidenceInputs) -> Numbers:
+    delta = inputs.outside.numbers.get(flow_readings.DELTA)
+    return liquidity_readings.read(inputs.expert_bars, None if isinstance(delta, str) else delta)
+
+
+def _micro(inputs: EvidenceInputs) -> Numbers:
+    return {
+        f"micro.spread_{name}": getattr(inputs.spreads.hour, name, None)
+        for name in ("percentile", "jump", "count")
+    }
+
+
+_EXPERTS: Final[Mapping[str, Callable[[EvidenceInputs], Numbers]]] = {
+    "liquidity": _liquidity,
+    "micro": _micro,
+    "geometry": lambda inputs: geometry_readings.read(inputs.expert_bars, inputs.row),
+}
+_BLOCKS: Final[Mapping[str, Callable[[EvidenceInputs], Numbers]]] = {
+    "scores": partial(_of_row, "scores"),
+    "component": partial(_of_row, "component"),
     "technical": _technical,
-    "forecast": _forecast,
+    "forecast": lambda inputs: inputs.forecaster(inputs.row, inputs.news),
     "market": _market,
     "spread": _spreads,
     "memory": _memory,
@@ -650,12 +556,9 @@ _BLOCKS: Final[Mapping[str, Callable[[_BlockInputs], Numbers]]] = {
     "news": _news,
     "sentiment": _mood,
     "fundamentals": _fundamentals,
-    **{block.rstrip("."): _outside(block) for block in OUTSIDE},
+    **{block.rstrip("."): partial(_outside, block) for block in OUTSIDE},
     "source": _sources,
     "host": _host,
-    # Those of a swarm's experts come last.
-    "liquidity": _liquidity,
-    "micro": _micro,
-    "geometry": lambda inputs: geometry_readings.read(_expert_bars(inputs), inputs.row),
+    **_EXPERTS,
 }
-"""What returns the values of a block by the id of their feature."""
+"""What returns the values of a block by the id of their feature; a swarm's experts come last."""

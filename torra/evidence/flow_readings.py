@@ -10,17 +10,22 @@ book where the broker sent none: a market without a book is not one with an empt
     book_imbalance    (bid volume - ask volume) / (bid volume + ask volume), at the close
     slippage_atr      what one lot costs beyond the best price, on the dearer side / ATR14
 
-Pure values and functions.
+`known` gives the stored rows of a replay as a live feed does, `older` makes the placebo of them and
+`with_other_future` another future; torra.replay.outlook_then reads what a desk has stored. Pure
+values and functions.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from datetime import datetime
-from typing import Final, NamedTuple
+from datetime import datetime, timedelta
+from typing import Any, Final, NamedTuple
+
+from numpy.random import Generator
 
 from agents.features import ids_of
+from torra.clock import duration
 from torra.evidence.news_digest import NewsStatus
 from torra.evidence.outside_readings import OutsideView, SeriesValue
 
@@ -68,6 +73,12 @@ class FlowThen(NamedTuple):
 Flow = Callable[[str, Sequence[datetime]], FlowThen]
 """Returns what is known of the bars of a timeframe that opened at some times."""
 
+FlowRows = Mapping[str, tuple[FlowRow, ...]]
+"""Rows by timeframe, oldest first: those of a replay, each known from the close of its bar."""
+
+STORED: Final = "store"
+"""The source of order flow that a desk has kept."""
+
 NO_FLOW: Final = FlowThen({}, str(NewsStatus.OFF))
 """Of a feed that brings none."""
 
@@ -110,20 +121,19 @@ def read(
     newest = [then.rows[time] for time in times[-MEAN_BARS:] if time in then.rows]
     whole = newest if len(newest) == MEAN_BARS else []
     up, down = sum(row.up for row in whole), sum(row.down for row in whole)
-    delta = {DELTA: (up - down) / (up + down) if up + down else None} if experts else {}
+    delta = {DELTA: _share(up - down, up + down)} if experts else {}
     row = then.rows.get(times[-1])
     if row is None:
         status = LEFT_OUT if then.status == NewsStatus.AVAILABLE else then.status
         return OutsideView(dict.fromkeys(ids_of(BLOCK)) | delta, {BLOCK: status})
-    total = sum(bar.ticks for bar in whole)
 
     def in_atr(distance: float | None) -> float | None:
         return distance / atr if distance is not None and 0.0 < atr < math.inf else None
 
     numbers: dict[str, float | str | None] = {
         "flow.ticks": float(row.ticks),
-        "flow.ticks_ratio": row.ticks * MEAN_BARS / total if total else None,
-        "flow.up_share": row.up / (row.up + row.down) if row.up + row.down else None,
+        "flow.ticks_ratio": _share(row.ticks * MEAN_BARS, sum(bar.ticks for bar in whole)),
+        "flow.up_share": _share(row.up, row.up + row.down),
         "flow.spread_mean_atr": in_atr(row.spread_mean),
         "flow.spread_widest_atr": in_atr(row.spread_widest),
         "flow.book_levels": _number(row.levels),
@@ -137,3 +147,57 @@ def read(
 
 def _number(count: int | None) -> float | None:
     return None if count is None else float(count)
+
+
+def _share(part: int, whole: int) -> float | None:
+    return part / whole if whole else None
+
+
+# --- of a replay ----------------------------------------------------------------------------------
+
+
+def flow_by_time(flow: FlowRows) -> Flow:
+    """Return the function that gives the rows of bars by their open times."""
+    by_time = {name: {row.bar_time: row for row in rows} for name, rows in flow.items()}
+
+    def then(timeframe: str, times: Sequence[datetime]) -> FlowThen:
+        stored = by_time.get(timeframe, {})
+        rows = {time: stored[time] for time in times if time in stored}
+        status = str(NewsStatus.AVAILABLE) if times[-1] in rows else LEFT_OUT
+        return FlowThen(rows, status, STORED)
+
+    return then
+
+
+def name_of(timeframe: str) -> str:
+    """Return what the order flow of a timeframe is called among the series."""
+    return f"order flow of {timeframe}"
+
+
+def older(flow: FlowRows, shift: timedelta, short: Sequence[str]) -> FlowRows:
+    """Return each bar's row as that of the bar so much before; without those that are too short."""
+    return {
+        name: tuple(row._replace(bar_time=row.bar_time + shift) for row in rows)
+        for name, rows in flow.items()
+        if name_of(name) not in short
+    }
+
+
+def with_other_future(flow: FlowRows, as_of: datetime, rng: Generator) -> FlowRows:
+    """Return it with other values for all bars that were not closed at a moment."""
+    return {
+        name: tuple(
+            row if row.bar_time + duration(name) <= as_of else _other(row, rng) for row in rows
+        )
+        for name, rows in flow.items()
+    }
+
+
+def _other(row: FlowRow, rng: Generator) -> FlowRow:
+    """Return another row of a bar; what has no book has none there either."""
+    numbers: dict[str, Any] = {
+        name: int(rng.integers(1, 1000)) if isinstance(value, int) else float(rng.uniform(1e-3, 1))
+        for name, value in row._asdict().items()
+        if isinstance(value, int | float)
+    }
+    return row._replace(**numbers)

@@ -50,7 +50,7 @@ def read(bars: ExpertBars | None, row: Mapping[str, float]) -> Numbers:
     """Return the numbers of the block; `row` has the retracements of the newest leg."""
     if bars is None:
         return dict.fromkeys(sorted(ids_of("geometry"), key=LEVEL_IDS.__contains__))
-    close = float(bars.close[-1])
+    close, wide = float(bars.close[-1]), _range(bars, CHANNEL_BARS)
     slope, r2, lower, upper = channel_of(bars)
     patterns = chart_patterns.find(bars)
     neckline = _neckline(patterns)
@@ -61,14 +61,12 @@ def read(bars: ExpertBars | None, row: Mapping[str, float]) -> Numbers:
         "geometry.channel_slope_atr": bars.in_atr(slope),
         "geometry.channel_r2": r2,
         "geometry.channel_place": (close - lower) / (upper - lower) if upper > lower else None,
-        "geometry.compression": _compression(bars),
+        "geometry.compression": _range(bars, NARROW_BARS) / wide if wide > 0.0 else None,
         "geometry.double_top_gap_atr": _gap(bars),
         "geometry.double_bottom_gap_atr": _gap(bars.upside_down()),
-        "geometry.neckline_atr": bars.in_atr(None if neckline is None else close - neckline),
+        "geometry.neckline_atr": bars.above(neckline),
         "geometry.fib_nearest": nearest,
-        "geometry.fib_distance_atr": bars.in_atr(
-            None if nearest is None else close - retracements[nearest]
-        ),
+        "geometry.fib_distance_atr": bars.above(retracements[nearest] if nearest else None),
         **_nearest_levels(bars, (price for price in computed if price is not None)),
         **{f"geometry.pattern.{name}": float(name in patterns) for name in PATTERNS},
         "geometry.pattern_done": float(
@@ -95,19 +93,13 @@ def channel_of(bars: ExpertBars) -> tuple[float, float | None, float, float]:
     return slope, r2, end - float((line - low).max()), end + float((high - line).max())
 
 
-def _compression(bars: ExpertBars) -> float | None:
-    narrow, wide = (
-        float(bars.high[-count:].max() - bars.low[-count:].min())
-        for count in (NARROW_BARS, CHANNEL_BARS)
-    )
-    return narrow / wide if wide > 0.0 else None
+def _range(bars: ExpertBars, count: int) -> float:
+    return float(bars.high[-count:].max() - bars.low[-count:].min())
 
 
 def _gap(bars: ExpertBars) -> float | None:
-    newest = bars.peaks()[-2:]
-    if len(newest) < 2:
-        return None
-    return bars.in_atr(abs(float(bars.high[newest[0]] - bars.high[newest[1]])))
+    newest = bars.high[bars.peaks()[-2:]]
+    return bars.in_atr(float(np.ptp(newest))) if len(newest) == 2 else None
 
 
 def _neckline(patterns: Mapping[str, ChartPattern]) -> float | None:

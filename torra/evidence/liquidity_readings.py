@@ -53,7 +53,6 @@ def read(bars: ExpertBars | None, delta: float | None) -> Numbers:
     swept_high, swept_low = _sweeps(bars), _sweeps(turned)
     above, touches_above = _pool(bars)
     below, touches_below = _pool(turned)
-    close, traded = float(bars.close[-1]), most_traded(bars)
     return {
         "liquidity.sweep_high": _recent(swept_high),
         "liquidity.sweep_low": _recent(swept_low),
@@ -64,7 +63,7 @@ def read(bars: ExpertBars | None, delta: float | None) -> Numbers:
         "liquidity.pool_below_touches": touches_below,
         "liquidity.effort": _effort(bars),
         "liquidity.vwap_atr": _vwap(bars),
-        "liquidity.poc_atr": bars.in_atr(None if traded is None else close - traded),
+        "liquidity.poc_atr": bars.above(most_traded(bars)),
         "liquidity.delta20": delta,
         "liquidity.divergence": _divergence(bars, delta),
     }
@@ -119,7 +118,7 @@ def _vwap(bars: ExpertBars) -> float | None:
     if total <= 0.0:
         return None
     typical = ((bars.high + bars.low + bars.close) / 3.0)[-VWAP_BARS:]
-    return bars.in_atr(float(bars.close[-1]) - float(np.dot(typical, volume)) / total)
+    return bars.above(float(np.dot(typical, volume)) / total)
 
 
 def _divergence(bars: ExpertBars, delta: float | None) -> float | None:

@@ -20,6 +20,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
 from functools import lru_cache
+from itertools import chain
 from pathlib import Path
 from typing import Final
 
@@ -220,34 +221,27 @@ def concerns(item: NewsItem, subject: NewsSubject) -> bool:
     It is when the vendor names its ticker, when it was found by asking for its company, or when one
     of its terms stands in headline or summary as words of their own, in small or capital letters.
     """
-    names = _names(subject)
-    if any(ticker.upper() in names for ticker in item.tickers):
-        return True
     topic = item.topic.partition(":")[2]
-    if subject.ticker and topic == f"{COMPANY}{subject.ticker}":
-        return True
-    return _mentions(subject, item.headline, item.summary)
+    return (
+        not _names(subject).isdisjoint(map(str.upper, item.tickers))
+        or (subject.ticker != "" and topic == f"{COMPANY}{subject.ticker}")
+        or _mentions(subject, item.headline, item.summary)
+    )
 
 
 def terms_of(subject: NewsSubject) -> tuple[str, ...]:
     """Return the search terms of a subject; one of them makes a headline concern it."""
-    if subject.terms:
-        return subject.terms
     symbol, asset = subject.symbol.upper(), subject.asset
-    currencies = [
-        word
-        for currency in subject.currencies
-        for word in (currency, *TERMS["currency"].get(currency, ()))
-    ]
-    if asset == "stock":
-        return ()
+    if subject.terms or asset == "stock":
+        return subject.terms
     if asset == "crypto":
-        base = coin(symbol)
-        return (base, *TERMS["coin"].get(base, ()), *TERMS["asset"]["crypto"])
+        symbol = coin(symbol)
+        return (symbol, *TERMS["coin"].get(symbol, ()), *TERMS["asset"]["crypto"])
     if asset in TERMS["asset"]:
         return (symbol, *TERMS["asset"][asset])
     pair = (f"{symbol[:3]}/{symbol[3:]}",) if asset == "fx" else ()
-    return (symbol, *pair, *currencies)
+    words = [(name, *TERMS["currency"].get(name, ())) for name in subject.currencies]
+    return (symbol, *pair, *chain.from_iterable(words))
 
 
 def coin(symbol: str) -> str:
@@ -313,8 +307,7 @@ def event_class(text: str) -> str:
         for name, pattern in EVENT_PATTERNS.items()
     }
     # max keeps the first of equals: the order of the table decides.
-    best = max(hits, key=lambda name: hits[name])
-    return best if hits[best] else OTHER
+    return max(hits, key=lambda name: hits[name]) if any(hits.values()) else OTHER
 
 
 def rounded_up(moment: datetime) -> datetime:
@@ -359,8 +352,7 @@ def _score(rows: Sequence[Weighted]) -> float | None:
 
 @lru_cache(maxsize=REMEMBERED)
 def _mentions(subject: NewsSubject, headline: str, summary: str) -> bool:
-    pattern = _pattern(terms_of(subject))
-    return pattern is not None and pattern.search(f"{headline}\n{summary}") is not None
+    return _pattern(terms_of(subject)).search(f"{headline}\n{summary}") is not None
 
 
 @lru_cache(maxsize=256)
@@ -372,17 +364,18 @@ def _names(subject: NewsSubject) -> frozenset[str]:
 
 
 @lru_cache(maxsize=256)
-def _pattern(terms: tuple[str, ...]) -> re.Pattern[str] | None:
+def _pattern(terms: tuple[str, ...]) -> re.Pattern[str]:
     """Return a pattern that finds one of the terms; a blank in a term also matches a dash."""
     written = [r"[\s-]+".join(map(re.escape, term.split())) for term in terms if term.strip()]
-    if not written:
-        return None
     # Not \b: it would find nothing at the end of a term such as opec+.
-    return re.compile(rf"(?<!\w)(?:{'|'.join(written)})(?!\w)", re.IGNORECASE)
+    return re.compile(rf"(?<!\w)(?:{'|'.join(written) or NEVER})(?!\w)", re.IGNORECASE)
 
 
 ROUNDING: Final = 1e-9
 """NEAR times a count may be a little more than the whole number that it is."""
+
+NEVER: Final = r"(?!)"
+"""A pattern that finds nothing."""
 
 WORD: Final = re.compile(r"\w+")
 DIGIT: Final = re.compile(r"\d")
@@ -404,8 +397,4 @@ Ours, by judgement. The words of `rates` move the dollar and, with it, gold and 
 class of events wins a tie, so those that say more come first.
 """
 
-EVENT_PATTERNS: Final = {
-    name: pattern
-    for name, words in TERMS["event"].items()
-    if (pattern := _pattern(words)) is not None
-}
+EVENT_PATTERNS: Final = {name: _pattern(words) for name, words in TERMS["event"].items()}

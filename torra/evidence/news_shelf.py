@@ -13,6 +13,7 @@ from bisect import bisect_right
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime
 from functools import lru_cache
+from operator import attrgetter
 from typing import Final, NamedTuple, Protocol
 
 from torra.evidence.news_digest import (
@@ -29,20 +30,22 @@ LATE_FILE_S: Final = 120.0
 """A file that was not refreshed for so long counts as gone: a reading takes seconds."""
 
 
+_first_seen: Final = attrgetter("first_seen")
+
+
 class StoredNews(NamedTuple):
-    """Headlines as they stood in a file, and when each was first seen, oldest first.
+    """Headlines as they stood in a file, the first seen first.
 
     `status` and `detail` say whether the file could be read at the last refresh, and if not, why.
     """
 
     items: Sequence[NewsItem]
-    moments: Sequence[datetime]
     status: NewsStatus = NewsStatus.AVAILABLE
     detail: str = ""
 
     def between(self, since: datetime, as_of: datetime) -> Sequence[NewsItem]:
         """Return what was first seen in (since, as_of], at most the newest READ_ITEMS."""
-        first, last = bisect_right(self.moments, since), bisect_right(self.moments, as_of)
+        first, last = (bisect_right(self.items, at, key=_first_seen) for at in (since, as_of))
         return self.items[max(first, last - READ_ITEMS) : last]
 
 
@@ -122,23 +125,19 @@ class Shelves:
     def _scores(
         self, last: _Scored, reading: StoredNews, subjects: tuple[NewsSubject, ...]
     ) -> Mapping[str, NewsItem | None]:
-        """Return the scored items of a reading; an item that has a score keeps it."""
+        """Return the scored items of a reading; for the same subjects what was decided stays."""
         decided = (last.scored or {}) if subjects == last.subjects else {}
         # By identity: a file that was not read again has the very same items.
         if decided and reading.items is last.reading.items:
             return decided
-
-        def scored(item: NewsItem) -> NewsItem | None:
-            if item.id in decided:
-                return decided[item.id]
-            # A score holds for any subject; that an item concerned nobody holds for the old
-            # subjects alone.
-            known = (last.scored or {}).get(item.id)
-            if known is None and any(concerns(item, subject) for subject in subjects):
-                return self._read(item)
-            return known
-
-        return {item.id: scored(item) for item in reading.items}
+        return {
+            item.id: decided[item.id]
+            if item.id in decided
+            else self._read(item)
+            if any(concerns(item, subject) for subject in subjects)
+            else None
+            for item in reading.items
+        }
 
     def known(
         self,

@@ -16,36 +16,33 @@ from __future__ import annotations
 import math
 import re
 import threading
-from abc import ABC, abstractmethod
 from bisect import bisect_right
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import date, datetime, timedelta
 from functools import lru_cache, partial
 from operator import gt
 from pathlib import Path
-from typing import Any, Final, Generic, Literal, NamedTuple, TypeVar, cast
+from typing import Any, Final, Generic, NamedTuple, TypeVar
 
 from agents.features import rows_of
 
-SeriesSource = Literal["fred", "cftc", "edgar", "file"]
+Closes = Sequence[tuple[date, float]]
+"""Closes of whole days, UTC, oldest first."""
 
-Own = Literal["", "symbol", "currency"]
 
-
-@dataclass(frozen=True, slots=True)
-class OutsideSeries:
+class OutsideSeries(NamedTuple):
     """A series: its name for people, its unit, how long a value is valid, and who has it.
 
-    A value that is older than `valid` at a moment counts as unknown then. `own` is what a name may
-    end in, after a dot: a symbol (derivs.funding.BTCUSD) or a currency (yield_2y.EUR).
+    A value that is older than `valid` at a moment counts as unknown then. `source` is fred, cftc or
+    file. `own` is what a name may end in, after a dot: "symbol" (derivs.funding.BTCUSD), "currency"
+    (yield_2y.EUR), or "" for nothing.
     """
 
     says: str
     unit: str
     valid: timedelta
-    source: SeriesSource
-    own: Own
+    source: str
+    own: str
 
 
 class SeriesRow(NamedTuple):
@@ -92,24 +89,22 @@ class Stored(NamedTuple, Generic[Row]):
 StoredRow = Stored[SeriesRow]
 StoredFact = Stored[FactRow]
 
-MARKETS: Final[Mapping[str, str]] = {
-    "gold": "managed money in gold",
-    "oil": "managed money in crude oil",
-    "eur": "leveraged funds in the euro",
-    "sp500": "asset managers in the S&P 500",
-    "vix": "leveraged funds in VIX futures",
-    "btc": "leveraged funds in bitcoin",
-}
-"""The markets of the CFTC's reports that are read, with the kind of trader that is counted."""
+MARKETS: Final = {row["name"]: row for row in rows_of(Path(__file__).with_name("markets.csv"))}
+"""The markets of the CFTC's reports that are read, by name.
 
+`says` names the kind of trader that is counted: it follows prices with borrowed money, of the S&P
+500 it is the asset managers. `code` is the contract market code, `report` the table of the CFTC,
+`sides` its columns of long and short positions. They are COMEX gold, NYMEX WTI, euro FX, E-mini S&P
+500, Cboe VIX and CME Bitcoin.
+"""
 
 SERIES: Final[Mapping[str, OutsideSeries]] = {
     row["name"]: OutsideSeries(
         row["says"],
         row["unit"],
         timedelta(days=int(row["valid_days"])),
-        cast("SeriesSource", row["source"]),
-        cast("Own", row["own"]),
+        row["source"],
+        row["own"],
     )
     for row in rows_of(Path(__file__).with_name("series.csv"))
 }
@@ -119,29 +114,32 @@ A daily value is valid for ten days: a long weekend, and a day until it is known
 week, the days until it is known, and a late release.
 """
 
-PUBLISHERS: Final[Mapping[str, SeriesSource]] = {"fred": "fred", "cftc": "cftc"}
+PUBLISHERS: Final = ("fred", "cftc")
 """Sources that are asked for series; a file is imported."""
 
 EDGAR: Final = "edgar"
 """Who is asked for the figures of companies. Its rows name the filing: edgar 10-K 0000320193-…"""
 
 
-def kind_of_source(source: str) -> SeriesSource:
-    """Return which of the sources brought a row; a file's rows have its name.
+def kind_of_source(source: str) -> str:
+    """Return which source brought a row: fred, cftc, edgar or file.
 
-    A filing's rows name its form and its number after the source.
+    A filing's rows name its form and its number after the source, a file's rows have its name.
     """
     if source.partition(" ")[0] == EDGAR:
-        return "edgar"
-    return PUBLISHERS.get(source, "file")
+        return EDGAR
+    return source if source in PUBLISHERS else "file"
 
 
 FRED: Final = tuple(name for name, series in SERIES.items() if series.source == "fred")
 CFTC: Final = tuple(name for name, series in SERIES.items() if series.source == "cftc")
 
 
-OWN_NAME: Final = re.compile(r"[A-Z0-9][A-Z0-9._-]{0,31}")
-CURRENCY: Final = re.compile("[A-Z]{3}")
+OWN_NAMES: Final = {
+    "symbol": re.compile(r"[A-Z0-9][A-Z0-9._-]{0,31}"),
+    "currency": re.compile("(?!USD)[A-Z]{3}"),
+}
+"""What a name may end in; the dollar's own yield is published: DGS2."""
 
 
 @lru_cache(maxsize=4096)
@@ -150,13 +148,9 @@ def series_of(name: str) -> OutsideSeries | None:
     if series := SERIES.get(name):
         return None if series.own == "currency" else series
     stem = max((known for known in SERIES if name.startswith(f"{known}.")), key=len, default="")
-    series, own = SERIES.get(stem), name.removeprefix(f"{stem}.")
-    if series is None or not OWN_NAME.fullmatch(own):
-        return None
-    if series.own == "currency":
-        # The dollar's is published: DGS2.
-        return series if CURRENCY.fullmatch(own) and own != "USD" else None
-    return series if series.own == "symbol" else None
+    series = SERIES.get(stem)
+    own = OWN_NAMES.get(series.own) if series else None
+    return series if own and own.fullmatch(name.removeprefix(f"{stem}.")) else None
 
 
 READ_BACK: Final = timedelta(days=1500)
@@ -187,7 +181,7 @@ class SeriesThen(NamedTuple):
         return self.values[-1]
 
 
-class RowHistory(ABC, Generic[Row, Then]):
+class RowHistory(Generic[Row, Then]):
     """All that was ever reported of one thing; any thread may ask what was known at a moment.
 
     With `live` a row counts from its first sight too: this desk could not know it before. Without,
@@ -207,7 +201,7 @@ class RowHistory(ABC, Generic[Row, Then]):
             known = dict(self._rows)
             known.update((stored, self._moment(stored)) for stored in rows)
             if len(known) > len(self._rows):
-                self._rows = sorted(known.items(), key=lambda pair: self._order(*pair))
+                self._rows = sorted(known.items(), key=lambda pair: self._order(pair[0]))
                 # Whole new lists: `then` needs no lock.
                 self._moments = sorted(known.values())
 
@@ -225,22 +219,23 @@ class RowHistory(ABC, Generic[Row, Then]):
         known = stored.row.known_at
         return max(known, stored.first_seen) if self._live else known
 
-    @abstractmethod
-    def _order(self, stored: Stored[Row], moment: datetime) -> tuple[Any, ...]:
-        """Return the order in which rows are heard."""
+    def _order(self, stored: Stored[Row]) -> tuple[Any, ...]:
+        """Return the order of the public's knowing; of one moment a file has the last word."""
+        row = stored.row
+        return row.known_at, kind_of_source(row.source) == "file", stored.number
 
-    @abstractmethod
     def _snapshot(self, rows: Sequence[Row]) -> Then:
         """Return what some rows, in their order, come to."""
+        raise NotImplementedError
 
 
 class SeriesHistory(RowHistory[SeriesRow, SeriesThen | None]):
     """All that was ever said of one series; nothing of it is None."""
 
-    def _order(self, stored: StoredRow, moment: datetime) -> tuple[Any, ...]:
-        """Order by the public's knowing: live, an older statement may be seen after a newer one."""
-        row = stored.row
-        return row.known_at, moment, kind_of_source(row.source) == "file", stored.number, row
+    def _order(self, stored: StoredRow) -> tuple[Any, ...]:
+        """Return the order of knowing; live, an older statement may be seen after a newer one."""
+        known, *rest = super()._order(stored)
+        return known, self._moment(stored), *rest, stored.row
 
     def _snapshot(self, rows: Sequence[SeriesRow]) -> SeriesThen | None:
         newest = {row.at: row for row in rows}

@@ -20,14 +20,16 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
-from functools import lru_cache
+from functools import lru_cache, partial
+from operator import sub
+from pathlib import Path
 from typing import Final, NamedTuple
 
-from agents.features import row_of
-from torra.evidence.fair_value import FIVE_YEARS, Closes
+from agents.features import rows_of, unit_of
 from torra.evidence.news_digest import NewsStatus, NewsSubject, coin
-from torra.evidence.outside_numbers import SeriesThen, deviations, rank_of, series_of
+from torra.evidence.outside_numbers import Closes, SeriesThen, deviations, rank_of, series_of
 
+FIVE_YEARS: Final = timedelta(days=1826)
 THREE_YEARS: Final = timedelta(days=1096)
 """Over this long a value is ranked."""
 
@@ -64,49 +66,35 @@ ClosesOf = Callable[[timedelta], Closes]
 """Returns the symbol's own closes of whole days, as far back as is said."""
 
 
-class MacroNumber(NamedTuple):
-    """A number of the block macro: its series, the first less the second where there are two.
+LEVELS: Final = {row["level"]: row for row in rows_of(Path(__file__).with_name("levels.csv"))}
+"""Every number of the block macro: its series, the first less the second where there are two.
 
-    `steps` are how many values back its two changes reach (`WEEKS_BACK`).
-    """
+Those of the rate gap go by the pair's currencies. `steps` are how many values back the two changes
+reach (`WEEKS_BACK`), `read_by` are the classes that read it: a stock reads its company, and the
+others nothing. `broad_crypto` is crypto at a firm and a swarm alone (document 003: DGS10, DXY,
+Nasdaq).
+"""
 
-    series: tuple[str, ...]
-    steps: tuple[int, int] = (20, 60)
+
+def _levels_of(asset: str) -> tuple[str, ...]:
+    return tuple(level for level, row in LEVELS.items() if asset in row["read_by"].split())
 
 
-LEVELS: Final[Mapping[str, MacroNumber]] = {
-    "real_yield": MacroNumber(("DFII10",)),
-    "breakeven": MacroNumber(("T10YIE",)),
-    "yield_2y": MacroNumber(("DGS2",)),
-    "yield_10y": MacroNumber(("DGS10",)),
-    "slope": MacroNumber(("DGS10", "DGS2")),
-    "dollar": MacroNumber(("DTWEXBGS",)),
-    "vix": MacroNumber(("VIXCLS",)),
-    "nasdaq": MacroNumber(("NASDAQCOM",)),
-    "rate_gap": MacroNumber(("base", "quote")),
-    "inventories": MacroNumber(("inventories",), (4, 12)),
-    "earnings_yield": MacroNumber(("index_earnings_yield",), (1, 3)),
-}
-"""Every number of the block macro; the series of the rate gap go by the pair's currencies."""
+LEVELS_OF: Final = {asset: _levels_of(asset) for asset in ("gold", "index", "fx", "oil")}
+"""What each asset class reads."""
 
-LEVELS_OF: Final[Mapping[str, tuple[str, ...]]] = {
-    "gold": ("real_yield", "breakeven", "dollar"),
-    "index": ("yield_2y", "yield_10y", "slope", "vix", "earnings_yield"),
-    "fx": ("rate_gap", "slope"),
-    "oil": ("inventories", "dollar"),
-}
-"""What each asset class reads; a stock reads its company, and the others nothing."""
-
-BROAD_LEVELS_OF: Final[Mapping[str, tuple[str, ...]]] = {
-    "crypto": ("yield_10y", "slope", "dollar", "nasdaq", "vix"),
-}
-"""What an asset class reads at a firm and a swarm alone (document 003: DGS10, DXY, Nasdaq)."""
+BROAD_LEVELS_OF: Final = {"crypto": _levels_of("broad_crypto")}
+"""What an asset class reads at a firm and a swarm alone."""
 
 MARKET_OF: Final[Mapping[str, str]] = {"gold": "gold", "oil": "oil", "index": "sp500"}
 """The market of the CFTC's reports by asset class; currencies and coins go by their own name."""
 
 READ_CLOSES: Final[Mapping[str, timedelta]] = {"gold": timedelta(days=420), "stock": FIVE_YEARS}
 """Classes that read the symbol's own closes, and how far back."""
+
+STOCK: Final = "stock"
+NEWEST: Final = "company.net_income"
+"""Name under which a record keeps the report that the figures of a company are of."""
 
 REAL_YIELD: Final = "DFII10"
 COT_CURRENCY: Final = "EUR"
@@ -176,29 +164,44 @@ def levels_of(subject: NewsSubject) -> tuple[str, ...]:
     return LEVELS_OF.get(subject.asset, broad)
 
 
+def steps_of(level: str) -> tuple[int, int]:
+    """Return how many values back the two changes of a level reach (`WEEKS_BACK`)."""
+    first, second = map(int, LEVELS[level]["steps"].split())
+    return first, second
+
+
 @lru_cache(maxsize=64)  # a desk asks the same of its few symbols at each tick
 def series_for(subject: NewsSubject) -> tuple[str, ...]:
     """Return the names of all series that a subject reads, its own before those for all."""
     names = [name for level in levels_of(subject) for name in parts_of(level, subject)]
-    if market := market_of(subject):
-        names += [f"cot.{market}.{part}" for part in ("long", "short", "open_interest")]
+    names += positions_of(subject)
     if subject.asset:
         for name in ("fear_greed", *(f"derivs.{own}" for own in DERIVS)):
             names += [f"{name}.{subject.symbol.upper()}", name]
     return tuple(dict.fromkeys(name for name in names if series_of(name)))
 
 
+def reads_company(subject: NewsSubject) -> bool:
+    """Tell whether a subject has a company to read."""
+    return subject.asset == STOCK and bool(subject.ticker)
+
+
 def market_of(subject: NewsSubject) -> str:
     """Return the market of the CFTC's reports that a subject reads, "" for none."""
     if subject.asset == "fx":
-        halves = _halves(subject)
-        pair = all(half in subject.currencies for half in halves)
-        return "eur" if pair and COT_CURRENCY in halves else ""
+        return "eur" if COT_CURRENCY in _halves(subject) else ""
     if subject.asset == "index" and "USD" not in (subject.currencies or ("USD",)):
         return ""
     if subject.asset == "crypto":
         return "btc" if coin(subject.symbol) == COT_COIN else ""
     return MARKET_OF.get(subject.asset, "")
+
+
+def positions_of(subject: NewsSubject) -> list[str]:
+    """Return the series of the positions that a subject reads: longs, shorts, open interest."""
+    market = market_of(subject)
+    parts = ("long", "short", "open_interest") if market else ()
+    return [f"cot.{market}.{part}" for part in parts]
 
 
 class Piece(NamedTuple):
@@ -252,10 +255,10 @@ def view(
     numbers: dict[str, float | str | None] = {}
     seen = {
         name: SeriesValue(
-            now.value, now.at, now.known_at, now.source, stale=as_of - now.at > series.valid
+            now.value, now.at, now.known_at, now.source, stale=as_of - now.at > _valid(name)
         )
         for name in series_for(subject)
-        if (now := then(name)) is not None and (series := series_of(name)) is not None
+        if (now := then(name)) is not None
     }
     for piece in known:
         fresh = piece.at is not None and as_of - piece.at <= piece.valid
@@ -330,99 +333,88 @@ def fit(number: SeriesThen, closes: Closes) -> tuple[float, float] | None:
 def parts_of(level: str, subject: NewsSubject) -> tuple[str, ...]:
     """Return the series of a level; those of a pair are the 2-year yields of its currencies."""
     if level != "rate_gap":
-        return LEVELS[level].series
-    halves = _halves(subject)
-    if any(half not in subject.currencies for half in halves):
-        return ()
-    return tuple("DGS2" if half == "USD" else f"yield_2y.{half}" for half in halves)
+        return tuple(LEVELS[level]["series"].split())
+    return tuple("DGS2" if half == "USD" else f"yield_2y.{half}" for half in _halves(subject))
 
 
-def _halves(subject: NewsSubject) -> tuple[str, str]:
-    """Return the base and the quoted currency of a pair."""
+def _halves(subject: NewsSubject) -> tuple[str, ...]:
+    """Return the base and the quoted currency of a pair; nothing of another symbol."""
     symbol = subject.symbol.upper()
-    return symbol[:3], symbol[3:6]
+    halves = (symbol[:3], symbol[3:6])
+    return halves if {*halves} <= {*subject.currencies} else ()
+
+
+def _valid(*names: str) -> timedelta:
+    """Return for how long the values of all these series are valid."""
+    return min(series.valid for name in names if (series := series_of(name)))
 
 
 def _piece(
-    number: SeriesThen | None, values: Mapping[str, float | str | None], names: Sequence[str]
+    number: SeriesThen | None,
+    names: Sequence[str],
+    values: Callable[[SeriesThen], Sequence[float | str | None]],
+    *series: str,
 ) -> Piece:
-    """Return a piece of the newest value of a number; it is valid as long as all its series are."""
-    valid = min(series.valid for name in names if (series := series_of(name)))
-    return Piece(values, number.at if number else None, valid)
+    """Return the features of a number, valid as long as the values of all its series are."""
+    if number is None:
+        return Piece(dict.fromkeys(names), None, _valid(*series))
+    return Piece(dict(zip(names, values(number), strict=True)), number.at, _valid(*series))
 
 
 def _macro(subject: NewsSubject, then: Then, closes: Closes) -> Iterator[Piece]:
     for level in levels_of(subject):
-        parts = parts_of(level, subject)
-        number = track(parts, _less if len(parts) > 1 else float, then)
-        yield _piece(number, _level(level, number), parts or ("DGS2",))
+        parts, name = parts_of(level, subject), f"macro.{level}"
+        number = track(parts, sub if len(parts) > 1 else float, then)
+        names = [name, f"{name}_change_20", f"{name}_change_60", f"{name}_rank"]
+        yield _piece(number, names, partial(_level, level), *(parts or ("DGS2",)))
     if subject.asset == "gold":
-        yields = then(REAL_YIELD)
-        yield _piece(yields, _relation(yields and fit(yields, closes)), (REAL_YIELD,))
+        names = [f"macro.real_yield_{name}" for name in ("fit_r2", "fit_slope", "relation")]
+        yield _piece(then(REAL_YIELD), names, partial(_relation, closes), REAL_YIELD)
 
 
-def _less(whole: float, part: float) -> float:
-    return whole - part
-
-
-def _level(level: str, number: SeriesThen | None) -> dict[str, float | str | None]:
+def _level(level: str, number: SeriesThen) -> list[float | None]:
     """Return a level, its two changes and its rank; a change in percent is of the value before."""
-    name = f"macro.{level}"
-    values: dict[str, float | str | None] = {name: number and number.value}
-    for days, steps in zip((20, 60), LEVELS[level].steps, strict=True):
-        row = row_of(changed := f"{name}_change_{days}")
-        relative = row is not None and row.unit == "%"
-        values[changed] = number and change(number, steps, relative=relative)
-    return values | {f"{name}_rank": number and rank(number)}
+    relative = unit_of(f"macro.{level}_change_20") == "%"
+    changes = [change(number, steps, relative=relative) for steps in steps_of(level)]
+    return [number.value, *changes, rank(number)]
 
 
-def _relation(fitted: tuple[float, float] | None) -> dict[str, float | str | None]:
+def _relation(closes: Closes, number: SeriesThen) -> list[float | str | None]:
     """Return how well gold's price still goes with the real yield, and whether that holds."""
+    fitted = fit(number, closes)
+    if fitted is None:
+        return [None, None, None]
     # Rounded as the evidence is: one number may not be two things at the border.
-    slope, r2 = (round(part, FIT_DECIMALS) for part in fitted) if fitted else (None, None)
-    relation = None
-    if slope is not None and r2 is not None:
-        relation = "holds" if r2 >= FIT_R2 and slope < 0.0 else "broke"
-    return {
-        "macro.real_yield_fit_r2": r2,
-        "macro.real_yield_fit_slope": slope,
-        "macro.real_yield_relation": relation,
-    }
+    slope, r2 = (round(part, FIT_DECIMALS) for part in fitted)
+    return [r2, slope, "holds" if r2 >= FIT_R2 and slope < 0.0 else "broke"]
 
 
 def _positions(subject: NewsSubject, then: Then) -> Iterator[Piece]:
     """Yield the positions of the CFTC's report, and what the crowd's positions come to."""
-    if market := market_of(subject):
-        parts = [f"cot.{market}.{part}" for part in ("long", "short", "open_interest")]
+    if parts := positions_of(subject):
+        long, short, interest = parts
         # The report counts the euro; where it is the quoted currency, its longs are shorts here.
-        quoted = subject.asset == "fx" and _halves(subject)[0] != COT_CURRENCY
-        number = track(parts, _shorts if quoted else _longs, then)
-        ranked = number and rank(number)
-        values = {
-            "cot.net_pct": number and number.value,
-            "cot.net_change_4w": number and change(number, 4, relative=False),
-            "cot.rank": ranked,
-            "positioning.rank": ranked,
-            "positioning.crowded": _crowded(ranked),
-        }
-        yield _piece(number, values, parts)
+        if subject.asset == "fx" and _halves(subject)[0] != COT_CURRENCY:
+            long, short = short, long
+        number = track((long, short, interest), _net, then)
+        names = ["cot.net_pct", "cot.net_change_4w", "cot.rank"]
+        names += ["positioning.rank", "positioning.crowded"]
+        yield _piece(number, names, _crowd, *parts)
     if subject.asset:
         fear = _own("fear_greed", subject, then)
-        yield _piece(fear, {"positioning.fear_greed": fear and fear.value}, ("fear_greed",))
+        yield _piece(fear, ["positioning.fear_greed"], lambda fear: [fear.value], "fear_greed")
 
 
-def _longs(longs: float, shorts: float, interest: float) -> float:
+def _crowd(net: SeriesThen) -> list[float | str | None]:
+    """Return net positions, their change and rank, and which side is crowded."""
+    ranked, crowded = rank(net), None
+    if ranked is not None:
+        crowded = "long" if ranked >= CROWDED else "short" if ranked <= 100.0 - CROWDED else "no"
+    return [net.value, change(net, 4, relative=False), ranked, ranked, crowded]
+
+
+def _net(longs: float, shorts: float, interest: float) -> float:
     return 100.0 * (longs - shorts) / interest if interest > 0.0 else math.nan
-
-
-def _shorts(longs: float, shorts: float, interest: float) -> float:
-    return _longs(shorts, longs, interest)
-
-
-def _crowded(ranked: float | None) -> str | None:
-    if ranked is None:
-        return None
-    return "long" if ranked >= CROWDED else "short" if ranked <= 100.0 - CROWDED else "no"
 
 
 def _derivs(subject: NewsSubject, then: Then) -> Iterator[Piece]:
@@ -437,7 +429,7 @@ def _derivs(subject: NewsSubject, then: Then) -> Iterator[Piece]:
             if subject.broad and name == "derivs.open_interest":
                 near = number.at - number.ats[-2:][0] <= LATEST_BEFORE
                 values[f"{name}_change"] = change(number, 1, relative=True) if near else None
-            yield _piece(number, values, (name,))
+            yield Piece(values, number.at, _valid(name))
 
 
 def _own(name: str, subject: NewsSubject, then: Then) -> SeriesThen | None:

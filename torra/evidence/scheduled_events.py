@@ -13,6 +13,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from operator import attrgetter
 from typing import Final, Literal
 
 Impact = Literal["high", "medium", "low"]
@@ -25,6 +26,7 @@ REACH: Final = timedelta(days=1)
 """How far around a moment events are looked for; GateSettings reach no further."""
 
 MINUTE: Final = timedelta(minutes=1)
+TIME: Final = attrgetter("time")
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,8 +76,8 @@ def around(
     concerned = {*currencies, EVERY_CURRENCY}
     # A tick cannot run before its close, whatever the clock says.
     tick = as_of if now is None else max(as_of, now)
-    start = bisect_left(events, as_of - REACH, key=_time)
-    end = bisect_right(events, tick + REACH, lo=start, key=_time)
+    start = bisect_left(events, as_of - REACH, key=TIME)
+    end = bisect_right(events, tick + REACH, lo=start, key=TIME)
     near = tuple(
         event
         for event in events[start:end]
@@ -100,7 +102,3 @@ def _status(*, broken: bool, ended: bool) -> EventStatus:
     if broken:
         return "broken_ended" if ended else "broken"
     return "ended" if ended else "available"
-
-
-def _time(event: ScheduledEvent) -> datetime:
-    return event.time

@@ -19,7 +19,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Final
 
-from agents.swarm.anomalies import BOOK, FEAR, LEANING, Limit
+from agents.swarm.anomalies import BOOK, FEAR, LEANING, Choices, limits
 from torra.market.regime import BROAD_RANGE_ATR, BROAD_VOLUME
 
 RANGE, VOLUME = "market.range_atr", "technical.volume_ratio"
@@ -29,14 +29,14 @@ LONGS, SHORTS = "derivs.long_liquidations_rank", "derivs.short_liquidations_rank
 CLUSTER_RANK: Final = 99.0
 """Rank of liquidations from which they are a cluster (GateSettings.liquidations_percentile)."""
 
-BROAD: Final = (Limit(RANGE, BROAD_RANGE_ATR), Limit(VOLUME, BROAD_VOLUME))
+BROAD: Final = f"{RANGE} >= {BROAD_RANGE_ATR} and {VOLUME} >= {BROAD_VOLUME}"
 
-ANOMALIES: Final[Mapping[str, tuple[tuple[Limit, ...], ...]]] = {
-    "true_breakout": ((*BROAD, Limit(INTEREST, 0.0, strict=True)),),
-    "liquidation_cascade": ((*BROAD, Limit(INTEREST, 0.0, -1, strict=True)),),
-    "liquidation_cluster": ((Limit(LONGS, CLUSTER_RANK),), (Limit(SHORTS, CLUSTER_RANK),)),
-    "microstructure_imbalance": ((Limit(BOOK, LEANING, strict=True, size=True),),),
-    "options_panic": FEAR,
+ANOMALIES: Final[Mapping[str, Choices]] = {
+    "true_breakout": limits(f"{BROAD} and {INTEREST} > 0"),
+    "liquidation_cascade": limits(f"{BROAD} and {INTEREST} < 0"),
+    "liquidation_cluster": limits(f"{LONGS} >= {CLUSTER_RANK}", f"{SHORTS} >= {CLUSTER_RANK}"),
+    "microstructure_imbalance": limits(f"|{BOOK}| > {LEANING}"),
+    "options_panic": limits(*FEAR),
 }
 """Limits of each anomaly: it stands where all of one row hold."""
 

@@ -47,6 +47,9 @@ PERCENTILE: Final = "technical.volatility_percentile"
 REGIME_READS: Final = (ADX, PLUS, MINUS, PERCENTILE)
 """Features that a regime is read from."""
 
+COLUMNS: Final = {name: name.partition(".")[2] for name in REGIME_READS}
+"""Columns of score_frame by the id of their feature."""
+
 RANGE_SPIKE_ATR: Final = 2.5
 """High less low of a bar, in ATR, from which its range is a spike: one or two bars in a hundred."""
 
@@ -107,7 +110,7 @@ class Regime:
 
 def read(row: Mapping[str, float]) -> Regime:
     """Return the regime of one row of score_frame."""
-    reads = {name: _told(row.get(_column(name)), PERCENTILE_DECIMALS) for name in REGIME_READS}
+    reads = {name: _told(row.get(column), PERCENTILE_DECIMALS) for name, column in COLUMNS.items()}
     return Regime(_name(*reads.values()), MappingProxyType(reads))
 
 
@@ -148,10 +151,6 @@ def _name(
     if _reaches(adx, TREND_ADX) and plus is not None and minus is not None and plus != minus:
         return "trend_up" if plus > minus else "trend_down"
     return "quiet" if percentile is not None and percentile <= QUIET_UPTO else "range"
-
-
-def _column(feature: str) -> str:
-    return feature.partition(".")[2]
 
 
 def _reaches(value: float | None, limit: float) -> bool:

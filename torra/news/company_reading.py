@@ -8,37 +8,35 @@ shape is `broken`.
 
 from __future__ import annotations
 
-import csv
 import re
-from collections.abc import Iterator, Mapping
-from datetime import date
+from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import suppress
+from datetime import datetime
 from pathlib import Path
 from typing import Any, Final
 
+from agents.features import rows_of
 from torra.evidence.news_digest import NewsAnswer, NewsStatus
-from torra.news.reading import finite, of_another_shape
+from torra.news.reading import finite, objects, of_another_shape
 from torra.trading_terms import TICKER
 
-QUARTERS: Final = 4
+QUARTERS: Final = [f"earnings.{place}" for place in range(1, 5)]
+"""The last quarters, 1 is the newest; before the names of their figures."""
+
 MOST_PEERS: Final = 8
 MOST_ROWS: Final = 400
 """Rows of a reply that are looked at."""
 
 MOST_ANALYSTS: Final = 1000.0
-DATE: Final = re.compile(r"\d{4}-\d{2}-\d{2}", re.ASCII)
 
+METRICS: Final = {
+    row["figure"]: row["names"].split("|")
+    for row in rows_of(Path(__file__).with_name("metrics.csv"))
+}
+"""Our figures, and under which of Finnhub's names each is looked for, in turn."""
 
-def _metrics() -> dict[str, list[str]]:
-    with Path(__file__).with_name("metrics.csv").open(encoding="utf-8") as file:
-        rows = csv.DictReader(file, delimiter=";")
-        return {row["figure"]: row["names"].split("|") for row in rows}
-
-
-METRICS: Final[Mapping[str, list[str]]] = _metrics()
-"""Our figures, and under which of Finnhub's names each is looked for, in turn (metrics.csv)."""
-
-RATINGS: Final[Mapping[str, str]] = {
-    f"rating.{name}": re.sub("_(.)", lambda match: match[1].upper(), name)
+RATINGS: Final = {
+    name: re.sub("_(.)", lambda match: match[1].upper(), name)
     for name in ("strong_buy", "buy", "hold", "sell", "strong_sell")
 }
 """Counts of analysts, and Finnhub's names of them: strongBuy."""
@@ -51,21 +49,28 @@ def metrics(payload: object) -> NewsAnswer:
     metric = payload.get("metric") if isinstance(payload, dict) else None
     if not isinstance(metric, dict):
         return of_another_shape(payload, "finnhub")
-    numbers = {name: _numbers(metric, {key: key for key in keys}) for name, keys in METRICS.items()}
-    return _answer({name: next(iter(some.values())) for name, some in numbers.items() if some})
+    # Of several names the first counts: it is taken last.
+    return _answer({
+        name: number
+        for name, keys in METRICS.items()
+        for key in reversed(keys)
+        if (number := finite(metric.get(key))) is not None
+    })  # fmt: skip
 
 
 def ratings(payload: object) -> NewsAnswer:
     """Read the counts of the newest period, wherever it stands."""
-    if not isinstance(payload, list):
-        return of_another_shape(payload, "finnhub")
-    figures: dict[str, float] = {}
-    for day, row in _newest(payload, 1):
-        counts = _numbers(row, RATINGS)
+
+    def whole(counts: Collection[float]) -> bool:
         # Counts without one of them would lean to a side.
-        if len([n for n in counts.values() if 0.0 <= n <= MOST_ANALYSTS]) == len(RATINGS):
-            figures = counts | {"rating.period": day}
-    return _answer(figures, empty=not payload)
+        return len(counts) == len(RATINGS) and all(0.0 <= n <= MOST_ANALYSTS for n in counts)
+
+    return _by_period(payload, ["rating"], RATINGS, whole)
+
+
+def earnings(payload: object) -> NewsAnswer:
+    """Read actual, estimate and surprise of the last quarters."""
+    return _by_period(payload, QUARTERS, EARNINGS, bool)
 
 
 def peers(payload: object, ticker: str) -> NewsAnswer:
@@ -79,36 +84,34 @@ def peers(payload: object, ticker: str) -> NewsAnswer:
     return _answer(figures, empty=not payload or ticker in names)
 
 
-def earnings(payload: object) -> NewsAnswer:
-    """Read actual, estimate and surprise of the last quarters; 1 is the newest."""
+def _by_period(
+    payload: object,
+    prefixes: Sequence[str],
+    names: Mapping[str, str],
+    usable: Callable[[Collection[float]], bool],
+) -> NewsAnswer:
+    """Read the rows of the newest periods, one for each prefix, by names of ours.
+
+    A period counts once, and its last day is the number 20251231.
+    """
     if not isinstance(payload, list):
         return of_another_shape(payload, "finnhub")
+    periods: dict[datetime, dict[str, Any]] = {}
+    for row in objects(payload[:MOST_ROWS]):
+        with suppress(ValueError, TypeError):
+            day = datetime.strptime(row.get("period", ""), "%Y-%m-%d")  # noqa: DTZ007  a day has no zone
+            periods.setdefault(day, row)
     figures: dict[str, float] = {}
-    for place, (day, row) in enumerate(_newest(payload, QUARTERS), 1):
-        keys = {f"earnings.{place}.{name}": key for name, key in EARNINGS.items()}
-        if numbers := _numbers(row, keys):
-            figures |= numbers | {f"earnings.{place}.period": day}
+    newest = sorted(periods.items(), reverse=True)
+    for prefix, (day, row) in zip(prefixes, newest, strict=False):
+        numbers = {
+            f"{prefix}.{name}": number
+            for name, key in names.items()
+            if (number := finite(row.get(key))) is not None
+        }
+        if usable(numbers.values()):
+            figures |= numbers | {f"{prefix}.period": float(f"{day:%Y%m%d}")}
     return _answer(figures, empty=not payload)
-
-
-def _numbers(row: Mapping[str, Any], keys: Mapping[str, str]) -> dict[str, float]:
-    """Return the finite numbers of a row by names of ours."""
-    numbers = {name: finite(row.get(key)) for name, key in keys.items()}
-    return {name: number for name, number in numbers.items() if number is not None}
-
-
-def _newest(rows: list[Any], count: int) -> Iterator[tuple[float, Mapping[str, Any]]]:
-    """Yield the rows of the newest periods, each period once, with its last day as 20251231."""
-    by_day: dict[date, Mapping[str, Any]] = {}
-    for row in rows[:MOST_ROWS]:
-        text = row.get("period") if isinstance(row, dict) else None
-        try:
-            if isinstance(text, str) and DATE.fullmatch(text):
-                by_day.setdefault(date.fromisoformat(text), row)
-        except ValueError:
-            continue
-    for day in sorted(by_day, reverse=True)[:count]:
-        yield float(day.strftime("%Y%m%d")), by_day[day]
 
 
 def _answer(figures: Mapping[str, float], *, empty: bool = True) -> NewsAnswer:

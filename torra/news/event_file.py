@@ -10,8 +10,9 @@ from __future__ import annotations
 import csv
 import io
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime
+from itertools import islice
 from operator import attrgetter
 from pathlib import Path
 from typing import Any, Final, get_args
@@ -36,10 +37,8 @@ MAX_EVENTS: Final = 20_000
 SHOWN: Final = 40
 """Characters of a wrong value that an error quotes."""
 
-PUBLIC: Final = "; a calendar of a public source: torra calendar FILE"
-
 CalendarRow = tuple[str, Mapping[str, Any]]
-"""The place of an event, as an error names it, and its values."""
+"""The place of an event, as an error names it, and its values by columns in small letters."""
 
 
 def read_events(path: Path) -> tuple[ScheduledEvent, ...]:
@@ -47,16 +46,7 @@ def read_events(path: Path) -> tuple[ScheduledEvent, ...]:
 
     It is torra.news.watched_file.Unreachable when it is not the content that is wrong.
     """
-    text = decoded(path, raw_bytes(path))
-    is_json = path.suffix.lower() == ".json"
-    rows = _from_json(path, text) if is_json else table_rows(path, text, _header)
-    events = set()
-    for number, (place, values) in enumerate(rows, start=1):
-        if number > MAX_EVENTS:
-            raise ConfigError(
-                f"{path} holds more than {MAX_EVENTS} events: cut off the years that are over"
-            )
-        events.add(_event(place, values))
+    events = {_event(*row) for row in calendar_rows(path)}
     if not events:
         raise ConfigError(f"{path} holds no events: add some, or name no calendar")
     return tuple(sorted(events, key=IN_ORDER))
@@ -73,96 +63,96 @@ def table(events: Iterable[ScheduledEvent]) -> str:
     return text.getvalue()
 
 
-def raw_bytes(path: Path) -> bytes:
-    """Return the bytes of a calendar; raises ConfigError."""
-    return read_bytes(path, MAX_BYTES, "write it, or name no calendar")
+def calendar_rows(path: Path) -> list[CalendarRow]:
+    """Return the rows of a table in CSV or of a list in JSON, whatever their columns are.
 
-
-def table_rows(
-    path: Path, text: str, header: Callable[[str, list[str]], list[str]], delimiter: str = ","
-) -> Iterator[CalendarRow]:
-    """Yield the rows of a table in CSV; `header` makes names of its first line.
-
-    Raises ConfigError for a line that cannot be read.
+    Raises ConfigError for what cannot be read and for more than MAX_EVENTS rows.
     """
+    text = decoded(path, read_bytes(path, MAX_BYTES, "write it, or name no calendar"))
+    head = text.lstrip()[:1]
+    if head == "<":
+        raise ConfigError(f"{path} is XML or a page of the web: save the calendar as CSV or JSON")
+    read = _json_rows if head in {"[", "{"} else _table_rows
+    rows = [*islice(read(path, text), MAX_EVENTS + 1)]
+    if len(rows) > MAX_EVENTS:
+        raise ConfigError(
+            f"{path} holds more than {MAX_EVENTS} events: cut off the years that are over"
+        )
+    return rows
+
+
+def _table_rows(path: Path, text: str) -> Iterator[CalendarRow]:
+    delimiter = max(",;\t", key=text.lstrip().partition("\n")[0].count)
     # strict: else a stray quotation mark swallows the lines after it in silence.
     reader = csv.reader(io.StringIO(text, newline=""), strict=True, delimiter=delimiter)
-    names: list[str] | None = None
+    names: list[str] = []
     try:
         for raw in reader:
             place = f"{path}, line {reader.line_num}"
             cells = [cell.strip() for cell in raw]
             if not any(cells):
                 continue
-            if names is None:
-                names = header(place, cells)
-                continue
-            if len(cells) != len(names):
+            if not names:
+                names = [cell.lower() for cell in cells]
+                named = [name for name in names if name]  # a table may end in empty columns
+                if len({*named}) < len(named):
+                    raise ConfigError(f"{place}: a column stands twice in {quote(','.join(names))}")
+            elif len(cells) == len(names):
+                yield place, dict(zip(names, cells, strict=True))
+            else:
                 raise ConfigError(
                     f"{place}: {len(cells)} cells where the header has {len(names)};"
                     ' put a name with a comma in it between "quotes"'
                 )
-            yield place, dict(zip(names, cells, strict=True))
     except csv.Error as error:
         raise ConfigError(f"{path}, line {reader.line_num}: {error}; mend the line") from error
 
 
-def _header(place: str, cells: list[str]) -> list[str]:
-    names = [cell.lower() for cell in cells]
-    if sorted(names) != sorted(FIELDS):
-        raise ConfigError(
-            f"{place}: the header is {quote(','.join(cells))}; write {','.join(FIELDS)},"
-            f" with commas between the cells{PUBLIC}"
-        )
-    return names
-
-
-def json_document(path: Path, text: str) -> Any:
-    """Return the document of a JSON text; raises ConfigError."""
+def _json_rows(path: Path, text: str) -> Iterator[CalendarRow]:
     try:
-        return json.loads(text, object_pairs_hook=no_key_twice)
+        document = json.loads(text, object_pairs_hook=no_key_twice)
     except json.JSONDecodeError as error:
         raise ConfigError(f"{path}, line {error.lineno}: {error.msg}; mend the JSON") from error
     except (ValueError, RecursionError) as error:
         raise ConfigError(f"{path} is no calendar in JSON: mend it") from error
+    if isinstance(document, dict):  # Finnhub's list stands under a name
+        lists = [part for part in document.values() if isinstance(part, list)]
+        document = lists[0] if len(lists) == 1 else None
+    if not isinstance(document, list) or not all(isinstance(row, dict) for row in document):
+        raise ConfigError(f"{path} holds no list of events")
+    for number, row in enumerate(document, start=1):
+        place, cells = f"{path}, event {number}", {name.lower(): row[name] for name in row}
+        if len(cells) < len(row):
+            raise ConfigError(f"{place}: a name stands twice in {quote(','.join(row))}")
+        yield place, cells
 
 
-def _from_json(path: Path, text: str) -> Iterator[CalendarRow]:
-    document = json_document(path, text)
-    if not isinstance(document, list):
-        raise ConfigError(f"{path} holds no list: write a list of events{PUBLIC}")
-    for number, entry in enumerate(document, start=1):
-        place = f"{path}, event {number}"
-        if not isinstance(entry, dict) or sorted(entry) != sorted(FIELDS):
-            raise ConfigError(
-                f"{place}: write an object with {', '.join(FIELDS)}, and only these{PUBLIC}"
-            )
-        yield place, entry
+def _event(place: str, cells: Mapping[str, Any]) -> ScheduledEvent:
+    def refusal(name: str, remedy: str) -> ConfigError:
+        return ConfigError(f"{place}: {name} is {quote(cells[name])}; {remedy}")
 
-
-def _event(place: str, values: Mapping[str, Any]) -> ScheduledEvent:
-    def refuse(name: str, value: object, remedy: str) -> ConfigError:
-        return ConfigError(f"{place}: {name} is {quote(value)}; {remedy}")
-
-    for name in FIELDS:
-        if not isinstance(values[name], str):
-            raise refuse(name, values[name], "write it as text")
-    text, currency, impact, name = (values[name].strip() for name in FIELDS)
-    if not CURRENCY.fullmatch(currency):
-        raise refuse(
-            "currency", currency, f"write three capitals, such as USD, or {EVERY_CURRENCY}"
+    if sorted(cells) != sorted(FIELDS):
+        raise ConfigError(
+            f"{place}: the columns are {quote(','.join(cells))}; write {','.join(FIELDS)}, and "
+            "only these; a calendar of a public source: torra calendar FILE"
         )
+    for name in FIELDS:
+        if not isinstance(cells[name], str):
+            raise refusal(name, "write it as text")
+    text, currency, impact, name = (cells[name].strip() for name in FIELDS)
+    if not CURRENCY.fullmatch(currency):
+        raise refusal("currency", f"write three capitals, such as USD, or {EVERY_CURRENCY}")
     if impact not in IMPACTS:
-        raise refuse("impact", values["impact"], f"write {', '.join(IMPACTS)}")
+        raise refusal("impact", f"write {', '.join(IMPACTS)}")
     if not (name.isprintable() and 1 <= len(name) <= MAX_NAME):
-        raise refuse("name", name, f"write 1 to {MAX_NAME} characters that can be printed")
+        raise refusal("name", f"write 1 to {MAX_NAME} characters that can be printed")
     try:
         moment = datetime.fromisoformat(text)
         if moment.tzinfo is not None:
             return ScheduledEvent(moment.astimezone(UTC), currency, impact, name)
     except (ValueError, OverflowError):
-        raise refuse("time", text, "write it like 2021-11-05T12:30:00Z") from None
-    raise refuse("time", text, "say which zone: write Z for UTC, or an offset such as -05:00")
+        raise refusal("time", "write it like 2021-11-05T12:30:00Z") from None
+    raise refusal("time", "say which zone: write Z for UTC, or an offset such as -05:00")
 
 
 def quote(value: object) -> str:

@@ -24,7 +24,7 @@ only. It is evidence of tone, no forecast. Any thread may score.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -48,31 +48,21 @@ LONGEST: Final = 2_000
 TOKEN: Final = re.compile(r"[a-z]+(?:['’][a-z]+)*|[,;:.!?]+(?=\s|$)|\s[-–—]+\s")
 
 
-def read_words(text: str) -> tuple[dict[str, str], dict[str, tuple[str, ...]]]:
-    """Return the section of each word, and the marks of each section.
+WORDS: Final[dict[str, str]] = {}
+"""The section of each word; words that count in a row are joined by an underscore."""
 
-    Words that count in a row are joined by an underscore. Raises ValueError for a word that stands
-    twice.
-    """
-    sections: dict[str, str] = {}
-    marks: dict[str, tuple[str, ...]] = {}
-    section = ""
-    for line in text.splitlines():
-        if line.startswith("["):
-            section, *its_marks = line.replace("[", "").replace("]", "").split()
-            marks[section] = tuple(its_marks)
-        elif not line.startswith("#"):
-            for word in line.split():
-                if word in sections:
-                    raise ValueError(f"{word} stands in {sections[word]} and in {section}")
-                sections[word] = section
-    return sections, marks
+MARKS: Final[dict[str, list[str]]] = {}
+"""The marks of each section."""
 
+_heading = ""
+for _line in FILE.read_text(encoding="utf-8").splitlines():
+    if _line.startswith("["):
+        _heading, *_marks = _line.replace("[", "").replace("]", "").split()
+        MARKS[_heading] = _marks
+    elif not _line.startswith("#"):
+        WORDS.update(dict.fromkeys(_line.split(), _heading))
 
-WORDS, MARKS = read_words(FILE.read_text(encoding="utf-8"))
-"""The section of each word, and the marks of each section."""
-
-ALONE: Final[Mapping[str, int]] = {
+ALONE: Final = {
     section: int(mark) for section, marks in MARKS.items() for mark in marks[:1] if mark[0] in "+-"
 }
 """The score of a word of a section where no neighbour changes it."""
@@ -85,7 +75,7 @@ def _marked(mark: str) -> frozenset[str]:
 MOVING, ADVERSE, EITHER = _marked("moving"), _marked("adverse"), _marked("either")
 TURNING, ENDING, UNAIMED = _marked("turning"), _marked("ending"), _marked("unaimed")
 
-WINDOWS: Final[Mapping[str, tuple[int, int]]] = {
+WINDOWS: Final = {
     "lifting": (0, 2), **dict.fromkeys(MOVING, (4, 2)), "troubles": (2, 4), "strengths": (2, 4),
 }  # fmt: skip
 """Words before and after a word of a section whose sections decide what it means.
@@ -93,7 +83,7 @@ WINDOWS: Final[Mapping[str, tuple[int, int]]] = {
 "Rises" looks for a subject ("unemployment rises", "a rise in unemployment"), a trouble for a move.
 """
 
-SETTLED: Final[Mapping[str, frozenset[str]]] = {"troubles": MOVING, "strengths": MOVING | {"bad"}}
+SETTLED: Final = {"troubles": MOVING, "strengths": MOVING | {"bad"}}
 """Sections whose word has no sign of its own beside these: "losses fall" is the move's."""
 
 ROWS: Final[dict[str, list[tuple[str, ...]]]] = {}
@@ -106,7 +96,9 @@ for _words in sorted((tuple(word.split("_")) for word in WORDS), key=len, revers
 
 def score(text: str) -> float:
     """Return the tone of a text: -1 falling, 0 nothing said or as much of both, +1 rising."""
-    words = tuple(map(_bare, TOKEN.findall(text[:LONGEST].lower())))
+    tokens = TOKEN.findall(text[:LONGEST].lower())
+    # Without the ending of a possessive: "bank's" is the bank.
+    words = tuple(token.removesuffix("'s").removesuffix("’s") for token in tokens)
     signs = [
         _sign(part, place)
         for part in _parts(words)
@@ -115,11 +107,6 @@ def score(text: str) -> float:
     ]
     up, down = signs.count(1), signs.count(-1)
     return (up - down) / (up + down + DAMPING)
-
-
-def _bare(token: str) -> str:
-    """Return a word without the ending of a possessive: "bank's" is the bank."""
-    return token.removesuffix("'s").removesuffix("’s")
 
 
 def _parts(words: tuple[str, ...]) -> Iterator[list[str]]:

@@ -3,13 +3,12 @@
 A plug-in has `topics(subject)`, `every(topic)`, `spacing` and `fetch(topic, now, seconds)`, which
 returns rows as docs/news.md has them for a file: headline and published, perhaps summary, url,
 source and tickers. Rows are read at the same door as any vendor's: what cannot be read is dropped
-and counted, texts are cleaned and cut. A call has its time and no longer; what it raises is an
-answer that says so, and never its words, which may hold a key.
+and counted, texts are cleaned and cut. What a call raises is an answer that says so, and never its
+words, which may hold a key. torra.collecting.asking gives a call its time and no longer.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -21,8 +20,7 @@ from torra.clock import parse
 from torra.config import NewsSettings
 from torra.errors import ConfigError
 from torra.evidence.news_digest import NewsAnswer, NewsItem, NewsStatus, NewsSubject
-from torra.news.reading import PUBLISHER, cleaned, item_of, listed
-from torra.time_limit import TimeLimit
+from torra.news.reading import PUBLISHER, cleaned, finite, item_of, listed
 
 LEAST_SPACING: Final = 1.0
 LEAST_EVERY: Final = 60.0
@@ -53,13 +51,12 @@ class PlugInSource:
             raise ConfigError(f"the plug-in {name} is no news source: it has no {lacks}")
         self._source = source
         self._name = name
-        self._hung: TimeLimit | None = None
         self.where = f", at the plug-in {name.partition(':')[0]}"
 
     @property
     def spacing(self) -> float:
         """Seconds between two questions of any kind."""
-        return _seconds(getattr(self._source, "spacing", LEAST_SPACING), LEAST_SPACING)
+        return max(LEAST_SPACING, finite(getattr(self._source, "spacing", None)) or 0.0)
 
     def topics(self, subject: NewsSubject) -> tuple[str, ...]:
         """Return what to ask about a subject; nothing where the plug-in fails."""
@@ -72,24 +69,18 @@ class PlugInSource:
     def every(self, topic: str) -> float:
         """Return the seconds between two questions about a topic."""
         try:
-            return _seconds(self._source.every(topic), LEAST_EVERY)
+            return max(LEAST_EVERY, finite(self._source.every(topic)) or 0.0)
         except Exception:  # noqa: BLE001 - somebody else's code
             return LEAST_EVERY
 
     def fetch(self, topic: str, now: datetime, seconds: float) -> NewsAnswer:
-        """Ask about a topic; `seconds` bounds the wait. Never raises."""
-        limit = self._hung or TimeLimit(self._name, seconds)
+        """Ask about a topic; `seconds` is what the plug-in may take. Never raises."""
         try:
-            rows = limit.run(partial(self._source.fetch, topic, now, seconds))
-            # a generator does its work as it is read, and would do so outside of the limit
-            rows = limit.run(partial(list, rows))
-        except TimeoutError:
-            self._hung = limit
-            return NewsAnswer(NewsStatus.UNREACHABLE, detail="the plug-in gave no answer in time")
+            # A generator does its work as it is read.
+            rows = [*self._source.fetch(topic, now, seconds)]
         except Exception as error:  # noqa: BLE001 - somebody else's code
             detail = f"the plug-in failed ({type(error).__name__})"
             return NewsAnswer(NewsStatus.BROKEN, detail=detail)
-        self._hung = None
         return listed(None, rows, partial(_item, topic=topic, feed=self._name))
 
 
@@ -100,8 +91,3 @@ def _item(row: Mapping[str, Any], topic: str, feed: str) -> NewsItem | None:
         raise ValueError("a time without a zone")
     moment = moment.astimezone(UTC).replace(microsecond=0)
     return item_of(row, feed=feed, topic=topic, published=moment, source=row.get("source"))
-
-
-def _seconds(value: Any, least: float) -> float:
-    real = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
-    return max(least, float(value)) if real else least

@@ -10,32 +10,23 @@ row and its value, and nothing is taken.
 
 from __future__ import annotations
 
-import csv
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime, timedelta
 from functools import cache
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
+from agents.features import rows_of
 from torra.clock import EPOCH
 from torra.errors import ConfigError
 from torra.evidence.scheduled_events import Impact, ScheduledEvent
 from torra.market.broker_clock import KNOWN, ServerClock
-from torra.news.event_file import (
-    MAX_EVENTS,
-    MAX_NAME,
-    CalendarRow,
-    json_document,
-    quote,
-    raw_bytes,
-    table_rows,
-)
+from torra.news.event_file import MAX_NAME, CalendarRow, calendar_rows, quote
 from torra.trading_terms import CURRENCY
 
 HERE: Final = Path(__file__)
-COUNTRIES: Final = HERE.with_name("countries.txt")
-UTF_16: Final = (b"\xff\xfe", b"\xfe\xff")
+COUNTRIES: Final = HERE.with_name("countries.csv")
 HOUR_ONLY: Final = ":"
 """What a cell with a time of day has, and "All Day", "Tentative" and "Day 1" have not."""
 
@@ -64,8 +55,7 @@ for times without one. `beside` are further columns by which the source is known
 @cache
 def shapes() -> tuple[Shape, ...]:
     """Return the known shapes; the first that fits a file counts."""
-    with HERE.with_name("calendar_shapes.csv").open(encoding="utf-8") as file:
-        return tuple(csv.DictReader(file, delimiter=";"))
+    return tuple(rows_of(HERE.with_name("calendar_shapes.csv")))
 
 
 def _fits(shape: Shape, columns: frozenset[str]) -> bool:
@@ -75,9 +65,7 @@ def _fits(shape: Shape, columns: frozenset[str]) -> bool:
 
 def read(path: Path, clock: str = "") -> PublicCalendar:
     """Return the events of a file of any shape; raises ConfigError."""
-    rows = list(_rows(path))
-    if len(rows) > MAX_EVENTS:
-        raise ConfigError(f"{path} has more than {MAX_EVENTS} rows: split it")
+    rows = calendar_rows(path)
     columns = frozenset(rows[0][1]) if rows else frozenset()
     shape = next((shape for shape in shapes() if _fits(shape, columns)), None)
     if shape is None:
@@ -109,19 +97,23 @@ class PublicCalendar:
 
     def event(self, row: CalendarRow) -> ScheduledEvent | None:
         """Return the event of a row, None for one that is left out; raises ConfigError."""
-        shape, (place, cells) = self._shape, row
-        impact = cells.get(shape["impact"], "").lower()
-        if impact not in IMPACTS:
-            raise ConfigError(f"{place}: {shape['impact']} is {quote(impact)}; no known impact")
-        level = IMPACTS[impact]
-        times = [cells.get(column, "") for column in shape["moment"].split("|")]
-        names = (currency_of(cells.get(column, "")) for column in shape["currency"].split("|"))
-        currency = next(filter(None, names), "")
+        place, cells = row
+
+        def texts(column: str) -> list[str]:
+            names = self._shape[column].split("|")
+            return [str(cells.get(name) or "").strip() for name in names]
+
+        (impact,), (title,), times = texts("impact"), texts("title"), texts("moment")
+        if impact.lower() not in IMPACTS:
+            column = self._shape["impact"]
+            raise ConfigError(f"{place}: {column} is {quote(impact.lower())}; no known impact")
+        level = IMPACTS[impact.lower()]
+        currency = next(filter(None, map(currency_of, texts("currency"))), "")
         timed = HOUR_ONLY in times[-1]
         if level is None or not timed or not currency:
             self.omissions[NO_IMPACT if level is None else NO_CURRENCY if timed else NO_TIME] += 1
             return None
-        title = "".join(filter(str.isprintable, cells.get(shape["title"], "")))[:MAX_NAME].strip()
+        title = "".join(filter(str.isprintable, title))[:MAX_NAME].strip()
         moment = self._moment(place, " ".join(times))
         return ScheduledEvent(moment, currency, level, title or "event")
 
@@ -155,38 +147,14 @@ def _time(text: str, forms: Iterable[str]) -> datetime:
 @cache
 def _currencies() -> Mapping[str, str]:
     """Return {code or name of a country in small letters: its currency}."""
-    currencies = {}
-    for line in COUNTRIES.read_text(encoding="utf-8").splitlines()[1:]:
-        currency, code, names = line.split(" ", 2)
-        currencies.update(dict.fromkeys((code.lower(), *names.lower().split(";")), currency))
-    return currencies
+    return {
+        name.lower(): row["currency"]
+        for row in rows_of(COUNTRIES)
+        for name in (row["code"], *row["names"].split(";"))
+    }
 
 
 def currency_of(text: str) -> str:
     """Return the currency that a code or a country names, "" for none."""
     known = _currencies().get(text.lower())
     return known or (text if CURRENCY.fullmatch(text) else "")
-
-
-def _rows(path: Path) -> Iterator[CalendarRow]:
-    raw = raw_bytes(path)
-    try:
-        text = raw.decode("utf-16" if raw[:2] in UTF_16 else "utf-8-sig").lstrip()
-    except UnicodeDecodeError as error:
-        raise ConfigError(f"{path} is not UTF-8: {error.reason}; save it as UTF-8") from error
-    if text.startswith("<"):
-        raise ConfigError(f"{path} is XML or a page of the web: save the calendar as CSV or JSON")
-    if text[:1] in ("[", "{"):
-        return _of_json(path, json_document(path, text))
-    delimiter = max(",;\t", key=text.partition("\n")[0].count)
-    return table_rows(path, text, lambda _, cells: [cell.lower() for cell in cells], delimiter)
-
-
-def _of_json(path: Path, document: Any) -> Iterator[CalendarRow]:
-    if isinstance(document, dict):  # Finnhub's list stands under a name
-        document = next(filter(lambda part: isinstance(part, list), document.values()), None)
-    if not isinstance(document, list) or not all(isinstance(row, dict) for row in document):
-        raise ConfigError(f"{path} holds no list of events")
-    for number, row in enumerate(document, start=1):
-        cells = {key.lower(): "" if row[key] is None else str(row[key]).strip() for key in row}
-        yield f"{path}, event {number}", cells

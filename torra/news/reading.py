@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Annotated, Any, Final
 from urllib.parse import urlsplit
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError
+from pydantic import BaseModel, BeforeValidator, ConfigDict, FailFast, ValidationError
 
 from torra.clock import EPOCH, parse
 from torra.collecting.refusals import OK, refusal
@@ -59,9 +59,9 @@ READ_SIGNS: Final = 4 * SUMMARY
 
 
 def of_finnhub(row: Mapping[str, Any], topic: str) -> NewsItem | None:
-    """Read one item of Finnhub's; None when it cannot be read."""
+    """Read one item of Finnhub's; None when it cannot be read, or OverflowError."""
     seconds = finite(row.get("datetime"))
-    if seconds is None or not EARLIEST.timestamp() <= seconds < LATEST.timestamp():
+    if seconds is None:
         return None
     published = EPOCH + timedelta(seconds=int(seconds))
     ours = {**row, "tickers": row.get("related")}
@@ -69,15 +69,16 @@ def of_finnhub(row: Mapping[str, Any], topic: str) -> NewsItem | None:
 
 
 def of_alpha_vantage(row: Mapping[str, Any], topic: str) -> NewsItem | None:
-    """Read one item of Alpha Vantage's; None when it cannot be read. Its scores are not used."""
-    stamp = row.get("time_published")
-    if not isinstance(stamp, str) or not COMPACT.fullmatch(stamp):
+    """Read one item of Alpha Vantage's; None when it cannot be read, or ValueError.
+
+    Its scores are not used.
+    """
+    stamp = str(row.get("time_published"))
+    if not COMPACT.fullmatch(stamp):
         return None
     # The seconds may be missing.
     published = datetime.strptime(stamp.ljust(15, "0"), "%Y%m%dT%H%M%S").replace(tzinfo=UTC)
-    if not EARLIEST <= published < LATEST:
-        return None
-    tickers = [named.get("ticker") for named in _objects(row.get("ticker_sentiment"))]
+    tickers = [sentiment.get("ticker") for sentiment in objects(row.get("ticker_sentiment"))]
     ours = {**row, "headline": row.get("title"), "tickers": tickers}
     return item_of(ours, feed="alpha_vantage", topic=topic, published=published)
 
@@ -92,7 +93,7 @@ def listed(
     if not isinstance(rows, list):
         return of_another_shape(payload, vendor)
     some, items = rows[:MAX_ITEMS], list[NewsItem]()
-    for row in _objects(some):
+    for row in objects(some):
         with suppress(ValueError, OverflowError):
             items += filter(None, [read(row)])
     # Of two alike the first, which is the newer, stays in its place.
@@ -104,7 +105,8 @@ def listed(
     return NewsAnswer(status, tuple(reversed(unique.values())), dropped=dropped)
 
 
-def _objects(rows: object) -> list[dict[str, Any]]:
+def objects(rows: object) -> list[dict[str, Any]]:
+    """Return the objects of a list, without what else stands in it; nothing for no list."""
     return [row for row in rows if isinstance(row, dict)] if isinstance(rows, list) else []
 
 
@@ -134,15 +136,12 @@ def _moment(value: object) -> datetime:
 Moment = Annotated[datetime, BeforeValidator(_moment)]
 
 
-def _names(value: object) -> object:
-    """Refuse at once what is no list of names: a check of each entry could fill the memory."""
-    listed = value if isinstance(value, list) else [value]
-    if not all(isinstance(name, str) for name in listed):
-        raise ValueError("no list of names")
-    return value
+def _split(value: object) -> object:
+    return value.split(",") if isinstance(value, str) else value
 
 
-Names = Annotated[str | list[str], BeforeValidator(_names)]
+Names = Annotated[list[str], FailFast(), BeforeValidator(_split)]
+"""Refused at the first wrong entry: a fault of each could fill the memory."""
 
 
 class HeadlineLine(BaseModel):
@@ -160,29 +159,42 @@ class HeadlineLine(BaseModel):
     symbols: Names = []
 
 
-NO_TEXT: Final = "is missing or is not text"
+FAULTS: Final = {
+    "headline": "is missing or is not text",
+    **dict.fromkeys(("published", "first_seen"), "is not a time; write it as 2026-02-13T12:00:00Z"),
+    **dict.fromkeys(("tickers", "symbols"), "is no list of names"),
+}
+"""What is wrong with a value, by its key; any other is not text."""
 
 
 def read_lines(raw: bytes, path: Path) -> list[NewsItem]:
     """Return the headlines of JSON lines; raises ConfigError naming file and line."""
-    lines = enumerate(decoded(path, raw).split("\n"), 1)
-    return [_of_line(line, f"{path}, line {n}", path.name) for n, line in lines if line.strip()]
+    items = []
+    for number, text in enumerate(decoded(path, raw).split("\n"), 1):
+        if text.strip():
+            try:
+                items.append(_of_line(text, path.name))
+            except ConfigError as error:
+                raise ConfigError(f"{path}, line {number}: {error}") from None
+    return items
 
 
-def _of_line(text: str, place: str, name: str) -> NewsItem:
+def _of_line(text: str, name: str) -> NewsItem:
+    """Return the headline of a line of a file; raises ConfigError with what is wrong."""
     try:
         row = json.loads(text, object_pairs_hook=no_key_twice)
     except (ValueError, RecursionError):
-        raise ConfigError(f"{place}: not JSON; write one object a line") from None
+        raise ConfigError("not JSON; write one object a line") from None
     if not isinstance(row, dict):
-        raise ConfigError(f"{place}: not an object; write {{...}} in every line")
+        raise ConfigError("not an object; write {...} in every line")
     if unknown := [key for key in row if key not in HeadlineLine.model_fields]:
         known = ", ".join(sorted(HeadlineLine.model_fields))
-        raise ConfigError(f"{place}: unknown key {unknown[0][:40]!r}; known: {known}")
+        raise ConfigError(f"unknown key {unknown[0][:40]!r}; known: {known}")
     try:
         line = HeadlineLine.model_validate({"first_seen": row.get("published"), **row})
     except ValidationError as error:
-        raise ConfigError(f"{place}: {_problem(error)}") from None
+        key = str(error.errors()[0]["loc"][0])
+        raise ConfigError(f"{key} {FAULTS.get(key, 'is not text')}") from None
     item = item_of(
         {"tickers": line.symbols, **row},
         feed="file",
@@ -192,25 +204,14 @@ def _of_line(text: str, place: str, name: str) -> NewsItem:
         source=line.source,
     )
     if item is None:
-        raise ConfigError(f"{place}: headline {NO_TEXT}")
+        raise ConfigError(f"headline {FAULTS['headline']}")
     item = item.first_seen_at(line.first_seen)
     if not in_time(item):
-        raise ConfigError(f"{place}: first_seen is before published; correct one of them")
+        raise ConfigError("first_seen is before published; correct one of them")
     # By all that a line says: an edited line is another item.
     whole = (item.published.isoformat(), item.first_seen.isoformat(), item.source, item.headline,
              item.summary, item.url, *item.tickers)  # fmt: skip
     return replace(item, id=_name("file", *whole))
-
-
-def _problem(error: ValidationError) -> str:
-    """Return the first problem of a line, in our words."""
-    first = error.errors()[0]
-    key = str(first["loc"][0])
-    if key == "headline":
-        return f"headline {NO_TEXT}"
-    if key in {"published", "first_seen"}:
-        return f"{key} is not a time; write it as 2026-02-13T12:00:00Z"
-    return f"{key} is no list of names" if key in {"tickers", "symbols"} else f"{key} is not text"
 
 
 # --- an item --------------------------------------------------------------------------------------
@@ -219,14 +220,14 @@ def _problem(error: ValidationError) -> str:
 def item_of(
     row: Mapping[str, Any], *, feed: str, topic: str, published: datetime, source: object = ""
 ) -> NewsItem | None:
-    """Return an item without score, seen when it was published; None without a headline.
+    """Return an item without score, seen when it was published; None without headline or time.
 
     `row` has headline, summary, url and tickers, of whatever type. An item is known by its link and
     its words; without a link by its words and the day on which it was published, for some headlines
     come again: "Gold steady in thin trading".
     """
     title = cleaned(row.get("headline"), HEADLINE)
-    if not any(sign.isalnum() for sign in title):
+    if not any(sign.isalnum() for sign in title) or not EARLIEST <= published < LATEST:
         return None
     link = _url(row.get("url"))
     company = topic if topic.startswith(COMPANY) else ""
@@ -310,7 +311,7 @@ def _url(value: object) -> str:
 
 
 def _tickers(value: object) -> tuple[str, ...]:
-    names = value.split(",") if isinstance(value, str) else value
+    names = _split(value)
     if not isinstance(names, list):
         return ()
     some = [name.strip().upper() for name in names[: 4 * MAX_TICKERS] if isinstance(name, str)]
@@ -320,10 +321,8 @@ def _tickers(value: object) -> tuple[str, ...]:
 def finite(value: object) -> float | None:
     """Return a finite number; None for anything else."""
     # True is an int in Python.
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        return None
-    try:
-        number = float(value)
-    except OverflowError:
-        return None
-    return number if math.isfinite(number) else None
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        # A whole number may be too large for a float.
+        with suppress(OverflowError):
+            return float(value) if math.isfinite(value) else None
+    return None

@@ -55,7 +55,7 @@ from torra.news.reading import (
 )
 from torra.news.watched_file import WatchedFile, read_bytes
 from torra.plugins.loading import of_home
-from torra.providers.vendors.addresses import SECRET, Address, address
+from torra.providers.vendors.addresses import SECRET, Address, address, key_sign
 
 MAX_FILE_BYTES: Final = 64_000_000
 FINNHUB_SPACING_S: Final = 1.1
@@ -70,6 +70,9 @@ COMPANY_S: Final = 24 * 3600.0
 
 ALPHA_VANTAGE_SPACING_S: Final = 3600.0
 """Alpha Vantage's free plan answers 25 requests a day; its topics take turns."""
+
+CATEGORIES: Final = {"crypto": ("crypto",)} | dict.fromkeys(("gold", "fx"), ("forex", "general"))
+"""Finnhub's categories of news by asset class; of any other it is general."""
 
 COMPANY_NEWS: Final = timedelta(days=3)
 """Time for which company news are asked."""
@@ -113,13 +116,14 @@ def open_sources(settings: NewsSettings, environment: Mapping[str, str], home: P
     """
     vendors: dict[str, Source] = {}
     keyless: dict[str, str] = {}
-    for name, (kind, variables) in SOURCES.items():
+    for name, kind in SOURCES.items():
         if name not in settings.sources:
             continue
-        if any(environment.get(each, "").strip() for each in variables):
+        sign = key_sign(name, environment)
+        if sign.variable or not sign.official:
             vendors[name] = kind(address(name, environment))
         else:
-            keyless[name] = variables[0]
+            keyless[name] = sign.variables[0]
     for name in filter(is_plug_in, settings.sources):
         opened = of_home(home, "news")(name)(NewsPlace(settings, environment, home))
         vendors[name] = PlugInSource(opened, name)
@@ -178,29 +182,27 @@ class Finnhub(NewsVendor):
         if subject.asset == "stock" and subject.ticker:
             kinds = (COMPANY, FIGURES, RATINGS, PEERS, EARNINGS)
             return tuple(f"{kind}{subject.ticker}" for kind in kinds)
-        if subject.asset == "crypto":
-            return ("crypto",)
-        return ("forex", "general") if subject.asset in {"gold", "fx"} else ("general",)
+        return CATEGORIES.get(subject.asset, ("general",))
 
     def every(self, topic: str) -> float:
         """Return the seconds between two questions about a topic."""
-        if topic.startswith((RATINGS, PEERS, EARNINGS, PEER_FIGURES)):
-            return COMPANY_S
-        return FIGURES_S if topic.startswith(FIGURES) else FINNHUB_NEWS_S
+        if topic.startswith(FIGURES):
+            return FIGURES_S
+        return COMPANY_S if topic.startswith(tuple(_ABOUT)) else FINNHUB_NEWS_S
 
     def _ask(self, topic: str, now: datetime, seconds: float) -> NewsAnswer:
-        kind, ticker = next(((kind, topic.removeprefix(kind)) for kind in _ABOUT
-                             if topic.startswith(kind)), ("", topic))  # fmt: skip
+        kind = next((kind for kind in (COMPANY, *_ABOUT) if topic.startswith(kind)), "")
+        ticker = topic.removeprefix(kind)
         with finnhub.Client(PLACEHOLDER) as client:
             client.API_URL = self._place.base_url
             self._line(client._session, seconds)  # noqa: SLF001 - the client shows it nowhere else
-            if kind:
+            if kind in _ABOUT:
                 ask, read = _ABOUT[kind]
                 payload = self._redacted(ask(client, ticker))
                 return read(payload, ticker) if kind == PEERS else read(payload)
-            if topic.startswith(COMPANY):
+            if kind:
                 first, last = (str(moment.date()) for moment in (now - COMPANY_NEWS, now))
-                payload = client.company_news(topic.removeprefix(COMPANY), _from=first, to=last)
+                payload = client.company_news(ticker, _from=first, to=last)
             else:
                 payload = client.general_news(topic)
         payload = self._redacted(payload)
@@ -217,7 +219,7 @@ _ABOUT: Final[Mapping[str, tuple[Callable[[finnhub.Client, str], Any], _Read]]] 
     RATINGS: (finnhub.Client.recommendation_trends, company_reading.ratings),
     PEERS: (finnhub.Client.company_peers, company_reading.peers),
     EARNINGS: (
-        lambda client, ticker: client.company_earnings(ticker, company_reading.QUARTERS),
+        lambda client, ticker: client.company_earnings(ticker, len(company_reading.QUARTERS)),
         company_reading.earnings,
     ),
 }  # fmt: skip
@@ -258,11 +260,8 @@ class AlphaVantage(NewsVendor):
 
 Source = NewsVendor | PlugInSource
 
-SOURCES: Final[Mapping[str, tuple[type[NewsVendor], tuple[str, ...]]]] = {
-    "finnhub": (Finnhub, ("FINNHUB_API_KEY", "TORRA_FINNHUB_BASE_URL")),
-    "alpha_vantage": (AlphaVantage, ("ALPHAVANTAGE_API_KEY", "TORRA_ALPHAVANTAGE_BASE_URL")),
-}
-"""The vendors that Torra asks itself, and the variables of which one must be set."""
+SOURCES: Final = {"finnhub": Finnhub, "alpha_vantage": AlphaVantage}
+"""The vendors that Torra asks itself."""
 
 
 # --- the file -------------------------------------------------------------------------------------
@@ -305,5 +304,4 @@ def read_file(path: Path) -> list[NewsItem]:
 
 def _sorted(items: Iterable[NewsItem]) -> StoredNews:
     rows = sorted(items, key=lambda item: (item.first_seen, item.id))
-    unique = tuple({item.id: item for item in rows}.values())
-    return StoredNews(unique, tuple(item.first_seen for item in unique))
+    return StoredNews(tuple({item.id: item for item in rows}.values()))

@@ -8,11 +8,12 @@ broken, the last good reading stands, with the trouble beside it, which is logge
 
 from __future__ import annotations
 
+import codecs
 import logging
 import threading
 from collections.abc import Callable
 from pathlib import Path
-from typing import Generic, NamedTuple, TypeVar
+from typing import Final, Generic, NamedTuple, TypeVar
 
 from torra.errors import ConfigError
 from torra.regular_files import NotRegular, read_regular
@@ -20,6 +21,8 @@ from torra.regular_files import NotRegular, read_regular
 log = logging.getLogger("torra")
 
 T = TypeVar("T")
+
+UTF_16: Final = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 
 Signature = tuple[int, int, int]
 """What changes when a file does: its time, its size, its place on the disk."""
@@ -122,9 +125,12 @@ def read_bytes(path: Path, most: int, remedy: str) -> bytes:
 
 
 def decoded(path: Path, raw: bytes) -> str:
-    """Return the text of a file in UTF-8; raises ConfigError with the line of another byte."""
+    """Return the text of a file in UTF-8, or in UTF-16 with its mark at the beginning.
+
+    Raises ConfigError with the line of another byte.
+    """
     try:
-        return raw.decode("utf-8-sig")
+        return raw.decode("utf-16" if raw[:2] in UTF_16 else "utf-8-sig")
     except UnicodeDecodeError as error:
         line = raw[: error.start].count(b"\n") + 1
         raise ConfigError(f"{path}, line {line}: not UTF-8; save the file as UTF-8") from error

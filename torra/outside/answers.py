@@ -8,15 +8,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import UTC, date, datetime, time
-from typing import Final, Generic, TypeVar
+from typing import Final, Generic
 
 from torra.evidence.news_digest import NewsStatus
-from torra.evidence.outside_numbers import FactRow, SeriesRow
-
-MAX_REASONS: Final = 20
-"""Reasons that are kept of a reply; all are counted."""
+from torra.evidence.outside_numbers import FactRow, Row, SeriesRow
 
 ALL_LATER: Final = "all rows are later than the desk's clock"
 NO_RELEASE: Final = "of no row it is known when it was published"
@@ -28,24 +25,19 @@ FIRST_DAY: Final = date(1900, 1, 1)
 LAST_DAY: Final = date(2200, 1, 1)
 DAY: Final = re.compile(r"\d{4}-\d{2}-\d{2}(T00:00:00(\.0+)?)?", re.ASCII)
 
-Row = TypeVar("Row", SeriesRow, FactRow)
-
 
 @dataclass(frozen=True)
 class Answer(Generic[Row]):
-    """The rows of an answer and why others are missing.
+    """The rows of an answer, and why others are missing.
 
-    `dropped` counts rows that cannot be read and rows later than the desk's clock. `left_out`
-    counts days without a known release (series; counted in `dropped` too), and values of other
-    forms, units, spans and concepts (company figures).
+    `detail` is the reason of the first row that cannot be read, or why there is none. `dropped`
+    counts those rows, rows later than the desk's clock, and days without a known release.
     """
 
     status: NewsStatus
-    items: tuple[Row, ...] = ()
     detail: str = ""
+    items: tuple[Row, ...] = ()
     dropped: int = 0
-    left_out: int = 0
-    reasons: tuple[str, ...] = ()
 
 
 SeriesAnswer = Answer[SeriesRow]
@@ -60,75 +52,60 @@ class RowTally:
     """Counts the rows of a reply that are not taken. `excuse` explains an empty answer."""
 
     dropped: int = 0
-    left_out: int = 0
-    reasons: list[str] = field(default_factory=list)
+    reason: str = ""
     excuse: str = ""
 
     def refuse(self, where: str, why: object, count: int = 1) -> None:
         """Count rows that cannot be read."""
         self.dropped += count
-        self.reasons.append(f"{where}: {why}")
+        self.reason = self.reason or f"{where}: {why}"
 
-    def refuse_later(self) -> None:
-        """Count a row that is later than the desk's clock."""
+    def leave_out(self, excuse: str) -> None:
+        """Count a row that can be read and is not taken."""
         self.dropped += 1
-        self.excuse = ALL_LATER
+        self.excuse = excuse
 
     def answer(self, rows: Iterable[Row]) -> Answer[Row]:
         """Return the answer with these rows."""
-        items = tuple(rows)
-        status, detail = NewsStatus.AVAILABLE, "".join(self.reasons[:1])
-        if not items:
-            broken = self.reasons and not self.excuse
-            status = NewsStatus.BROKEN if broken else NewsStatus.EMPTY
-            detail = self.excuse or detail
-        reasons = tuple(self.reasons[:MAX_REASONS])
-        return Answer(status, items, detail, self.dropped, self.left_out, reasons)
+        if items := tuple(rows):
+            return Answer(NewsStatus.AVAILABLE, self.reason, items, self.dropped)
+        broken = self.reason and not self.excuse
+        status = NewsStatus.BROKEN if broken else NewsStatus.EMPTY
+        return Answer(status, self.excuse or self.reason, (), self.dropped)
 
 
-class SeriesReader(RowTally):
-    """Makes rows of a reply's days. `now` is the desk's clock."""
+def series_answer(
+    source: str,
+    now: datetime,
+    days: Iterable[tuple[str, Callable[[], tuple[date, Mapping[str, float]]]]],
+    known_at: Callable[[date], datetime | None],
+) -> SeriesAnswer:
+    """Return the rows of a reply's days.
 
-    def __init__(self, source: str, now: datetime) -> None:
-        super().__init__()
-        self._source = source
-        self._today = now.astimezone(UTC).date()
-        self._rows: dict[tuple[str, date], SeriesRow] = {}
-        self._contradicted: set[date] = set()
-
-    def read(
-        self,
-        where: str,
-        parse: Callable[[], tuple[date, Mapping[str, float]]],
-        known_at: Callable[[date], datetime | None],
-    ) -> None:
-        """Take the day and the values that `parse` returns; its ValueError refuses them."""
+    Each day is its place in the reply and a function that returns the day and its values by series;
+    its ValueError refuses them. `now` is the desk's clock.
+    """
+    tally, today = RowTally(), now.astimezone(UTC).date()
+    rows: dict[tuple[str, date], SeriesRow] = {}
+    contradicted: set[date] = set()
+    for where, parse in days:
         try:
             day, values = parse()
         except ValueError as error:
-            self.refuse(where, error)
-            return
-        if not values:
-            return
-        if day > self._today:
-            self.refuse_later()
-        elif (known := known_at(day)) is None:
-            self.left_out += 1
-            self.dropped += 1
-            self.excuse = self.excuse or NO_RELEASE
-        else:
+            tally.refuse(where, error)
+            continue
+        known = known_at(day) if values and day <= today else None
+        if values and known is None:
+            tally.leave_out(ALL_LATER if day > today else tally.excuse or NO_RELEASE)
+        elif known is not None:
             at = datetime.combine(day, time(tzinfo=UTC))
-            rows = {(name, day): SeriesRow(name, at, known, value, self._source)
-                    for name, value in values.items()}  # fmt: skip
-            if any(self._rows.setdefault(key, row) != row for key, row in rows.items()):
-                self._contradicted.add(day)
-                self.refuse(where, f"{day} was told before, with another value")
-
-    def series(self) -> SeriesAnswer:
-        """Return what was read, by day."""
-        self.dropped += len(self._contradicted)
-        good = (row for (_, day), row in self._rows.items() if day not in self._contradicted)
-        return self.answer(sorted(good, key=lambda row: (row.at, row.name)))
+            new = {name: SeriesRow(name, at, known, values[name], source) for name in values}
+            if any(rows.setdefault((name, day), row) != row for name, row in new.items()):
+                contradicted.add(day)
+                tally.refuse(where, f"{day} was told before, with another value")
+    tally.dropped += len(contradicted)
+    good = (row for (_, day), row in rows.items() if day not in contradicted)
+    return tally.answer(sorted(good, key=lambda row: (row.at, row.name)))
 
 
 def day_of(text: object, name: str) -> date:
@@ -141,8 +118,3 @@ def day_of(text: object, name: str) -> date:
     except ValueError:
         pass
     raise ValueError(f"{name} is no day")
-
-
-def without(status: NewsStatus, detail: str) -> Answer[Row]:
-    """Return an answer that brings nothing."""
-    return Answer(status, detail=detail)

@@ -21,7 +21,8 @@ from typing import Any, Final
 
 from torra.collecting.line import SourceError
 from torra.evidence.news_digest import NewsStatus
-from torra.outside.answers import SeriesAnswer, SeriesReader, day_of
+from torra.evidence.outside_numbers import MARKETS
+from torra.outside.answers import SeriesAnswer, day_of, series_answer
 from torra.outside.releases import cot_known_at
 
 DAY: Final = "report_date_as_yyyy_mm_dd"
@@ -33,35 +34,15 @@ PAGE: Final = 1000
 
 COUNT: Final = re.compile(r"\d{1,12}(\.0+)?", re.ASCII)
 
-DISAGGREGATED: Final = ("72hh-3qpy", "m_money_positions_{}_all")
-LEVERAGED: Final = ("gpe5-46if", "lev_money_positions_{}")
-MANAGERS: Final = ("gpe5-46if", "asset_mgr_positions_{}")
-"""A report, and its columns of long and short positions of a kind of trader."""
-
-MARKETS: Final[Mapping[str, tuple[str, tuple[str, str]]]] = {
-    "gold": ("088691", DISAGGREGATED),
-    "oil": ("067651", DISAGGREGATED),
-    "eur": ("099741", LEVERAGED),
-    "sp500": ("13874A", MANAGERS),
-    "vix": ("1170E1", LEVERAGED),
-    "btc": ("133741", LEVERAGED),
-}
-"""COMEX gold, NYMEX WTI, euro FX, E-mini S&P 500, Cboe VIX, CME Bitcoin: code and report."""
-
 PARTS: Final = ("long", "short", "open_interest")
-SERIES: Final = {f"cot.{market}.{part}": market for market in MARKETS for part in PARTS}
+TOPICS: Final = {f"cot.{market}.{part}": market for market in MARKETS for part in PARTS}
 """Series -> its market, whose three series come together."""
-
-
-def topic_of(name: str) -> str | None:
-    """Return the market of a series; None when it is not of the CFTC."""
-    return SERIES.get(name)
 
 
 def request(topic: str, first: date) -> tuple[str, Mapping[str, str]]:
     """Return path and query that ask for a market from a day on."""
-    code, (report, _) = MARKETS[topic]
-    return f"{report}.json", {
+    code = MARKETS[topic]["code"]
+    return f"{MARKETS[topic]['report']}.json", {
         "$select": ",".join((DAY, CODE, INTEREST, *_sides(topic))),
         "$where": f"{CODE}='{code}' AND {DAY}>='{first.isoformat()}T00:00:00.000'",
         "$order": f"{DAY} DESC",
@@ -74,22 +55,19 @@ def read(topic: str, body: bytes, now: datetime) -> SeriesAnswer:
     payload = json.loads(body)
     if not isinstance(payload, list):
         raise SourceError(NewsStatus.BROKEN, "the reply is no list of weeks")
-    reader = SeriesReader("cftc", now)
-    for number, row in enumerate(payload, 1):
-        reader.read(f"row {number}", partial(_week, topic, row), cot_known_at)
-    return reader.series()
+    weeks = ((f"row {number}", partial(_week, topic, row)) for number, row in enumerate(payload, 1))
+    return series_answer("cftc", now, weeks, cot_known_at)
 
 
-def _sides(topic: str) -> tuple[str, str]:
-    column = MARKETS[topic][1][1]
-    return column.format("long"), column.format("short")
+def _sides(topic: str) -> list[str]:
+    return [MARKETS[topic]["sides"].format(side) for side in PARTS[:2]]
 
 
 def _week(topic: str, row: Any) -> tuple[date, dict[str, float]]:
     """Return a week's day and values; raises ValueError with what is wrong, in our words."""
     if not isinstance(row, dict):
         raise ValueError("not an object")  # noqa: TRY004 - a refusal of the reply
-    code = MARKETS[topic][0]
+    code = MARKETS[topic]["code"]
     if row.get(CODE) != code:
         raise ValueError(f"{CODE} is not {code}")
     values = {}

@@ -9,7 +9,7 @@ moment and did not have it yet, it came late: then it is known when it was first
 postponement that no table has is noticed by every desk that was running.
 
 Two desks may collect at once: what is stored stays as it is. Nothing here raises, and nothing here
-is for a tick.
+is for a tick. `OutsideCollector` is what this collector and that of filings have in common.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from typing import Final
 
 from torra.collecting.asking import TROUBLES, WORKING, Place, Poller
 from torra.evidence.news_digest import NewsStatus, rounded_up
-from torra.evidence.outside_numbers import SeriesRow
-from torra.outside.answers import SeriesAnswer, without
+from torra.evidence.outside_numbers import Row, SeriesRow
+from torra.outside.answers import Answer, SeriesAnswer
 from torra.outside.publisher import Publisher
 
 logger = logging.getLogger(__name__)
@@ -34,9 +34,48 @@ FETCH_SECONDS: Final = 20.0
 OVERLAP: Final = timedelta(days=42)
 """How far back a later question reaches."""
 
+NOWHERE: Final = ("", "")
+"""The place of a series that nobody here publishes."""
 
-class SeriesCollector(Poller[SeriesAnswer]):
-    """Collects in its own threads; any thread may look at the status.
+
+class OutsideCollector(Poller[Answer[Row]]):
+    """Collects rows in its own threads; any thread may look at the status."""
+
+    def trouble(self, source: str) -> str:
+        """Return why a source brings nothing; "" when it answers, and when it is not asked."""
+        with self._lock:
+            statuses: dict[str, NewsStatus] = {
+                state.topic: self._shown(state).status
+                for state in self._states.values()
+                if state.source == source
+            }
+        telling = {statuses[topic] for topic in statuses if self._brings_rows(topic)}
+        if (telling or {*statuses.values()}) & WORKING:
+            return ""
+        order = (NewsStatus.NO_KEY, *TROUBLES)
+        return next((str(trouble) for trouble in order if trouble in statuses.values()), "")
+
+    def _brings_rows(self, topic: str) -> bool:  # noqa: ARG002 - of filings some bring none
+        """Return whether what is known of a topic is rows."""
+        return True
+
+    def _without(self, status: NewsStatus, detail: str) -> Answer[Row]:
+        return Answer(status, detail)
+
+    def _store_answer(self, source: str, topic: str, answer: Answer[Row]) -> Answer[Row]:
+        try:
+            return self._stored((source, topic), answer, rounded_up(self._now()))
+        except Exception as error:  # noqa: BLE001 - the desk's own loop says why; the next try is soon
+            self._log.warning("%s cannot be stored (%s)", self._about, type(error).__name__)
+            return Answer(NewsStatus.BROKEN, "what came could not be stored")
+
+    def _stored(self, place: Place, answer: Answer[Row], moment: datetime) -> Answer[Row]:
+        """Store what was first seen at a moment, and return the answer; what fails may raise."""
+        raise NotImplementedError
+
+
+class SeriesCollector(OutsideCollector[SeriesRow]):
+    """Collects series from their publishers.
 
     `store` is torra.store.series.SeriesStore.store_series, `now` the desk's clock; `monotonic`
     counts real seconds.
@@ -57,61 +96,35 @@ class SeriesCollector(Poller[SeriesAnswer]):
         )  # fmt: skip
         self._publishers = publishers
         self._store = store
+        self._places = {
+            name: (source, topic)
+            for source, publisher in publishers.items()
+            for name, topic in publisher.topics.items()
+        }
         self._since: dict[Place, date] = {}
         self._last_answers: dict[Place, tuple[datetime, frozenset[tuple[str, datetime]]]] = {}
-        self._left_out: dict[Place, int] = {}
 
     def watch(self, names: Iterable[str]) -> None:
         """Ask for these series from now on; those that nobody here publishes are let pass."""
         with self._lock:
-            self._watch(place for name in names if (place := self._place(name)) is not None)
+            self._watch(self._places[name] for name in names if name in self._places)
         self._wake.set()
 
     def status_of(self, name: str) -> NewsStatus:
         """Return the status of a series; `off` when it is not watched."""
         with self._lock:
-            state = self._states.get(self._place(name) or ("", ""))
+            state = self._states.get(self._places.get(name, NOWHERE))
             return NewsStatus.OFF if state is None else self._shown(state).status
-
-    def trouble(self, source: str) -> str:
-        """Return why a publisher brings nothing; "" when it answers, and when it is not asked."""
-        with self._lock:
-            states = [state for state in self._states.values() if state.source == source]
-            statuses = {self._shown(state).status for state in states}
-        if statuses & WORKING:
-            return ""
-        return next((str(trouble) for trouble in TROUBLES if trouble in statuses), "")
-
-    def left_out(self, name: str) -> int:
-        """Return how many rows have no known release; they are not stored."""
-        return self._left_out.get(self._place(name) or ("", ""), 0)
-
-    def _place(self, name: str) -> Place | None:
-        for source, publisher in self._publishers.items():
-            topic = publisher.topic_of(name)
-            if topic is not None:
-                return source, topic
-        return None
 
     def _question(self, source: str, topic: str) -> SeriesAnswer:
         since = self._since.get((source, topic))
         return self._publishers[source].fetch(topic, self._now(), self._fetch_seconds, since)
 
-    def _without(self, status: NewsStatus, detail: str) -> SeriesAnswer:
-        return without(status, detail)
-
-    def _kept(self, source: str, topic: str, answer: SeriesAnswer) -> SeriesAnswer:
-        place, moment = (source, topic), rounded_up(self._now())
-        # The first answer reaches back for years, later ones do not.
-        self._left_out[place] = max(answer.left_out, self._left_out.get(place, 0))
+    def _stored(self, place: Place, answer: SeriesAnswer, moment: datetime) -> SeriesAnswer:
         if not answer.items:
             return answer
         rows = tuple(self._stamped(place, row, moment) for row in answer.items)
-        try:
-            self._store(rows, moment)
-        except Exception as error:  # noqa: BLE001 - the desk's own loop says why; the next try is soon
-            logger.warning("series cannot be stored (%s)", type(error).__name__)
-            return without(NewsStatus.BROKEN, "what came could not be stored")
+        self._store(rows, moment)
         self._last_answers[place] = moment, frozenset((row.name, row.at) for row in rows)
         since = (rows[-1].at - OVERLAP).date()
         self._since[place] = max(since, self._since.get(place, since))

@@ -18,10 +18,11 @@ from datetime import datetime
 from typing import Final, Protocol
 
 from torra.clock import EPOCH
-from torra.collecting.asking import TROUBLES, WHOLE_SOURCE, WORKING, Poller, TopicState
-from torra.evidence.news_digest import NewsStatus, rounded_up
+from torra.collecting.asking import WHOLE_SOURCE, WORKING, Place, TopicState
+from torra.evidence.news_digest import NewsStatus
 from torra.evidence.outside_numbers import EDGAR, FactRow
-from torra.outside.answers import FactsAnswer, without
+from torra.outside.answers import FactsAnswer
+from torra.outside.collector import OutsideCollector
 from torra.outside.concepts import CHAINS
 from torra.outside.edgar import FILINGS, TICKERS, TICKERS_S, Edgar
 from torra.outside.filings import edgar_ticker
@@ -67,8 +68,8 @@ class FactTables(Protocol):
         ...
 
 
-class FactsCollector(Poller[FactsAnswer]):
-    """Collects in its own threads; any thread may look at the status.
+class FactsCollector(OutsideCollector[FactRow]):
+    """Collects what companies reported.
 
     `now` is the desk's clock, `monotonic` counts real seconds.
     """
@@ -97,34 +98,23 @@ class FactsCollector(Poller[FactsAnswer]):
         if ticker in self._tickers:
             return
         left = self._remembered(edgar_ticker(ticker))
-        place = (EDGAR, TICKERS)
+        table = (EDGAR, TICKERS)
+        due = self._monotonic() + left
         with self._lock:
             self._tickers.add(ticker)
-            known = bool(self._edgar.cik(ticker))
-            if known:
+            if self._edgar.cik(ticker):
                 self._watch([(EDGAR, f"{ticker} {FILINGS}")])
-            if place in self._states:
-                self._hasten([] if known or left else [place])
-            elif left:
-                due = self._monotonic() + left
-                self._states[place] = TopicState(*place, status=NewsStatus.AVAILABLE, due=due)
-            else:
-                self._watch([place])
+            elif not left:
+                self._hasten([table])
+            if left:
+                kept = TopicState(*table, status=NewsStatus.AVAILABLE, due=due)
+                self._states.setdefault(table, kept)
+            self._watch([table])
         self._wake.set()
 
-    def trouble(self, source: str = EDGAR) -> str:  # noqa: ARG002 - there is one
-        """Return why EDGAR brings nothing; "" when it answers, and when it is asked for nothing."""
-        with self._lock:
-            statuses = {state.topic: self._shown(state).status for state in self._states.values()}
-        figures = {
-            status for topic, status in statuses.items()
-            if topic != TICKERS and not topic.endswith(f" {FILINGS}")
-        }  # fmt: skip
+    def _brings_rows(self, topic: str) -> bool:
         # Tickers and lists of filings alone tell nothing of a company.
-        if (figures or {*statuses.values()}) & WORKING:
-            return ""
-        order = (NewsStatus.NO_KEY, *TROUBLES)
-        return next((str(trouble) for trouble in order if trouble in statuses.values()), "")
+        return topic != TICKERS and not topic.endswith(f" {FILINGS}")
 
     def _remembered(self, name: str) -> float:
         """Take a company's number from the store; return the seconds for which it still counts."""
@@ -136,14 +126,11 @@ class FactsCollector(Poller[FactsAnswer]):
         left = TICKERS_S - ((self._now() - EPOCH).total_seconds() - kept.get(MOMENT, 0.0))
         if not self._edgar.enabled or name not in kept or not 0.0 < left <= TICKERS_S:
             return 0.0
-        self._edgar.know({name: int(kept[name])})
+        self._edgar.ciks[name] = int(kept[name])
         return left
 
     def _question(self, source: str, topic: str) -> FactsAnswer:  # noqa: ARG002 - there is one
         return self._edgar.fetch(topic, self._now(), self._fetch_seconds)
-
-    def _without(self, status: NewsStatus, detail: str) -> FactsAnswer:
-        return without(status, detail)
 
     def _concerns_all(self, source: str, status: NewsStatus) -> bool:  # noqa: ARG002
         return status in WHOLE_SOURCE or status in WAITS_S
@@ -153,19 +140,14 @@ class FactsCollector(Poller[FactsAnswer]):
         known = NewsStatus.BROKEN if status is NewsStatus.NOT_YET else status
         return WAITS_S.get(status) or super()._wait_after(source, known, failures)
 
-    def _kept(self, source: str, topic: str, answer: FactsAnswer) -> FactsAnswer:  # noqa: ARG002
-        moment = rounded_up(self._now())
-        try:
-            if answer.status in WORKING and topic == TICKERS:
-                return self._keep_companies(answer, moment)
-            ticker, _, what = topic.rpartition(" ")
-            if answer.status is NewsStatus.AVAILABLE and what == FILINGS:
-                self._watch_figures(ticker)
-            if answer.items:
-                self._store.store_facts(answer.items, moment)
-        except Exception as error:  # noqa: BLE001 - the desk's own loop says why; the next try is soon
-            logger.warning("filings cannot be stored (%s)", type(error).__name__)
-            return without(NewsStatus.BROKEN, "what came could not be stored")
+    def _stored(self, place: Place, answer: FactsAnswer, moment: datetime) -> FactsAnswer:
+        ticker, _, what = place[1].rpartition(" ")
+        if answer.status in WORKING and what == TICKERS:
+            return self._keep_companies(answer, moment)
+        if answer.status is NewsStatus.AVAILABLE and what == FILINGS:
+            self._watch_figures(ticker)
+        if answer.items:
+            self._store.store_facts(answer.items, moment)
         return answer
 
     def _keep_companies(self, answer: FactsAnswer, moment: datetime) -> FactsAnswer:
@@ -181,9 +163,7 @@ class FactsCollector(Poller[FactsAnswer]):
 
     def _watch_figures(self, ticker: str) -> None:
         """Ask for a company's figures: all at first, later where there is a new filing."""
-        filed = self._edgar.filed(ticker)
-        if filed is None:
-            return
+        filed = self._edgar.filed[ticker]
         places = [(EDGAR, f"{ticker} {figure}") for figure in CHAINS]
         with self._lock:
             self._watch(places)

@@ -23,10 +23,13 @@ ones ifrs-full. Pure values.
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Mapping
+from itertools import groupby
+from operator import itemgetter
 from pathlib import Path
 from typing import Final, NamedTuple
+
+from agents.features import rows_of
 
 IFRS: Final = "ifrs-full"
 
@@ -40,16 +43,14 @@ class Concept(NamedTuple):
     part: str = ""
 
 
-def _chains() -> dict[str, tuple[Concept, ...]]:
-    chains: dict[str, tuple[Concept, ...]] = {}
-    with Path(__file__).with_name("concepts.csv").open(encoding="utf-8") as file:
-        for row in csv.DictReader(file, delimiter=";"):
-            concept = Concept(row["taxonomy"], row["concept"], int(row["rank"]), row["part"])
-            chains[row["figure"]] = (*chains.get(row["figure"], ()), concept)
-    return chains
-
-
-CHAINS: Final[Mapping[str, tuple[Concept, ...]]] = _chains()
+CHAINS: Final[Mapping[str, tuple[Concept, ...]]] = {
+    figure: tuple(
+        Concept(row["taxonomy"], row["concept"], int(row["rank"]), row["part"]) for row in rows
+    )
+    for figure, rows in groupby(
+        rows_of(Path(__file__).with_name("concepts.csv")), itemgetter("figure")
+    )
+}
 """The concepts of each figure, in the order in which they are asked for."""
 
 

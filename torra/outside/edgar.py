@@ -21,13 +21,11 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Any, Final
 
-import requests
-
 from torra.clock import System
-from torra.collecting.line import PLACEHOLDER, TOO_LONG, HostRequest, SourceError, answered
+from torra.collecting.line import PLACEHOLDER, TOO_LONG, SourceError, answered
 from torra.errors import ConfigError
 from torra.evidence.news_digest import NewsStatus
-from torra.outside.answers import FactsAnswer, RowTally, without
+from torra.outside.answers import FactsAnswer, RowTally
 from torra.outside.concepts import concepts_of
 from torra.outside.filings import (
     FiledValue,
@@ -38,7 +36,7 @@ from torra.outside.filings import (
     read_tickers,
     reported,
 )
-from torra.outside.publisher import USER_AGENT
+from torra.outside.publisher import MONOTONIC, USER_AGENT, get
 from torra.providers.vendors.addresses import Address, address
 
 CONTACT: Final = "TORRA_EDGAR_CONTACT"
@@ -63,7 +61,7 @@ SPACING_S: Final = 1.0
 TICKERS_S: Final = 7 * 24 * 3600.0
 FILINGS_S: Final = 3600.0
 FIGURES_S: Final = 12 * 3600.0
-"""Between two questions about a figure; after a new filing it is asked at once."""
+"""Between two questions about the same; after a new filing its figures are asked at once."""
 
 NOT_FOUND: Final = 404
 LONG_LIST: Final = "its list of filings is too long: a filing counts from the end of its day"
@@ -105,7 +103,6 @@ class RequestSpacer:
             self._lock.release()
 
 
-MONOTONIC: Final = System().monotonic
 GATE: Final = RequestSpacer(MONOTONIC, System().sleep)
 """The one of the process: its limit is that of a machine, whoever asks."""
 
@@ -147,47 +144,40 @@ class Edgar:
         self.data, self._files = replace(data, key=agent), replace(files, key=agent)
         self._gate = gate
         self._monotonic = monotonic
-        self._ciks: dict[str, int] = {}
-        self._filed: dict[str, Submissions] = {}
+        self.ciks: dict[str, int] = {}
+        """The numbers of companies, by their tickers as EDGAR writes them."""
+        self.filed: dict[str, Submissions] = {}
+        """The filings of companies, as of the last answers."""
 
     def every(self, topic: str) -> float:
         """Return the seconds between two questions about a topic."""
-        if topic == TICKERS:
-            return TICKERS_S
-        return FILINGS_S if topic.endswith(f" {FILINGS}") else FIGURES_S
-
-    def know(self, ciks: Mapping[str, int]) -> None:
-        """Take the numbers of companies that were kept."""
-        self._ciks.update(ciks)
+        paces = {TICKERS: TICKERS_S, FILINGS: FILINGS_S}
+        return paces.get(topic.rpartition(" ")[2], FIGURES_S)
 
     def cik(self, ticker: str) -> int:
         """Return the number of a company; 0 while it is not known."""
-        return self._ciks.get(edgar_ticker(ticker), 0)
-
-    def filed(self, ticker: str) -> Submissions | None:
-        """Return the filings of a company, as of the last answer."""
-        return self._filed.get(ticker)
+        return self.ciks.get(edgar_ticker(ticker), 0)
 
     def fetch(self, topic: str, now: datetime, seconds: float) -> FactsAnswer:
         """Ask about a topic; `seconds` bounds it. Never raises."""
         if not self.enabled:
-            return without(NewsStatus.NO_KEY, NO_CONTACT)
+            return FactsAnswer(NewsStatus.NO_KEY, NO_CONTACT)
         until = self._monotonic() + seconds
-        return answered(lambda: self._ask(topic, now, until), without)
+        return answered(lambda: self._ask(topic, now, until), FactsAnswer)
 
     def _ask(self, topic: str, now: datetime, until: float) -> FactsAnswer:
         if topic == TICKERS:
-            self._ciks = read_tickers(self._json(self._files, "company_tickers.json", until))
+            self.ciks = read_tickers(self._json(self._files, "company_tickers.json", until))
             return FactsAnswer(NewsStatus.AVAILABLE)
         ticker, _, what = topic.rpartition(" ")
         cik = self.cik(ticker)
         if not cik:
-            return without(NewsStatus.EMPTY, "EDGAR knows no such ticker")
+            return FactsAnswer(NewsStatus.EMPTY, "EDGAR knows no such ticker")
         if what == FILINGS:
             return self._ask_filings(ticker, cik, until)
-        filed = self._filed.get(ticker)
+        filed = self.filed.get(ticker)
         if filed is None:
-            return without(NewsStatus.NOT_YET, "its filings are not known yet")
+            return FactsAnswer(NewsStatus.NOT_YET, "its filings are not known yet")
         tally, values = RowTally(), list[FiledValue]()
         for concept in concepts_of(what, foreign=filed.foreign):
             path = f"api/xbrl/companyconcept/CIK{cik:010d}/{concept.taxonomy}/{concept.name}.json"
@@ -205,23 +195,20 @@ class Edgar:
         detail = ""
         try:
             payload = self._json(self.data, f"submissions/CIK{cik:010d}.json", until)
-            self._filed[ticker] = read_submissions(payload, cik)
+            self.filed[ticker] = read_submissions(payload, cik)
         except SourceError as error:
             if error.detail != TOO_LONG:
                 raise
-            self._filed[ticker], detail = Submissions({}, frozenset(), foreign=False), LONG_LIST
-        return FactsAnswer(NewsStatus.AVAILABLE, detail=detail)
+            self.filed[ticker], detail = Submissions({}, frozenset(), foreign=False), LONG_LIST
+        return FactsAnswer(NewsStatus.AVAILABLE, detail)
 
     def _json(self, place: Address, path: str, until: float) -> Any:
         self._gate.wait(until - self._monotonic())
         left = until - self._monotonic()
         if left <= 0.0:
             raise SourceError(NewsStatus.UNREACHABLE, "the replies took too long")
-        with requests.Session() as session:
-            HostRequest(place, self._monotonic, left).take(session)
-            # The line keeps its own time; this one is for whoever reads the call.
-            headers = {"User-Agent": PLACEHOLDER}
-            return session.get(f"{place.base_url}/{path}", headers=headers, timeout=left).json()
+        headers = {"User-Agent": PLACEHOLDER}
+        return get(place, path, left, headers, monotonic=self._monotonic).json()
 
 
 def open_edgar(environment: Mapping[str, str], gate: RequestSpacer = GATE) -> Edgar:

@@ -22,16 +22,24 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from datetime import UTC, date, datetime, time, timedelta
-from functools import wraps
-from typing import Any, Final, NamedTuple, TypeVar
+from typing import Any, Final, NamedTuple, cast
 
 from torra.collecting.line import SourceError
-from torra.evidence.company_facts import FIGURES
+from torra.evidence.company_facts import FIGURES, UNITS, Period, days
 from torra.evidence.news_digest import NewsStatus
 from torra.evidence.outside_numbers import FactRow
-from torra.outside.answers import FIRST_DAY, LARGEST, LAST_DAY, FactsAnswer, RowTally, day_of
+from torra.outside.answers import (
+    ALL_LATER,
+    FIRST_DAY,
+    LARGEST,
+    LAST_DAY,
+    FactsAnswer,
+    RowTally,
+    day_of,
+)
 from torra.outside.concepts import CHAINS, Concept
 from torra.outside.releases import NEW_YORK
 
@@ -53,26 +61,20 @@ ACCESSION: Final = re.compile(r"\d{10}-\d{2}-\d{6}", re.ASCII)
 STAMP: Final = re.compile(
     r"(\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2})(\.\d{1,6})?(Z|\+00:00)?", re.ASCII
 )
-CURRENCY: Final = re.compile("[A-Z]{3}", re.ASCII)
 TICKER: Final = re.compile(r"[A-Z0-9][A-Z0-9-]{0,14}", re.ASCII)
 CIK: Final = re.compile(r"\d{1,10}", re.ASCII)
 
-Period = tuple[date, date]
-"""The first and the last day; of a figure that holds at a day, that day twice."""
-
-T = TypeVar("T")
-
 
 class FiledValue(NamedTuple):
-    """A value of a concept in a filing."""
+    """A value of a concept in a filing; of two the one that was filed last is the greater."""
 
+    filed: date
+    form: str
+    accession: str
     concept: Concept
     period: Period
     value: float
     unit: str
-    accession: str
-    form: str
-    filed: date
 
 
 class Submissions(NamedTuple):
@@ -89,28 +91,22 @@ class Submissions(NamedTuple):
 # --- the files ------------------------------------------------------------------------------------
 
 
-def _of_shape(words: str) -> Callable[[Callable[..., T]], Callable[..., T]]:
+@contextmanager
+def _of_shape(words: str) -> Iterator[None]:
     """Refuse a payload of another shape: what a reader stumbles over raises SourceError."""
-
-    def decorate(read: Callable[..., T]) -> Callable[..., T]:
-        @wraps(read)
-        def checked(*args: Any) -> T:
-            try:
-                return read(*args)
-            except (LookupError, TypeError, ValueError, AttributeError):
-                raise SourceError(NewsStatus.BROKEN, f"the reply is no {words}") from None
-
-        return checked
-
-    return decorate
+    try:
+        yield
+    except (LookupError, TypeError, ValueError, AttributeError):
+        raise SourceError(NewsStatus.BROKEN, f"the reply is no {words}") from None
 
 
 @_of_shape("table of tickers")
 def read_tickers(payload: Any) -> dict[str, int]:
     """Return the CIK of each ticker of `company_tickers.json`; raises SourceError."""
     tickers: dict[str, int] = {}
-    rows = [row for row in payload.values() if isinstance(row, dict)]
-    for name, cik in ((str(row.get("ticker")), _cik_of(row.get("cik_str"))) for row in rows):
+    for row in payload.values():
+        named = row if isinstance(row, dict) else {}
+        name, cik = str(named.get("ticker")), _cik_of(named.get("cik_str"))
         if cik and TICKER.fullmatch(name):
             tickers.setdefault(name, cik)
     if not tickers:
@@ -170,36 +166,30 @@ def read_concept(
 ) -> list[FiledValue]:
     """Return the values of a concept, each once; raises SourceError.
 
-    `tally` counts values that cannot be taken, and those of other units, forms and spans. A filing
-    that states a period twice, with different values, states nothing of it.
+    `tally` counts values that cannot be taken. Those of other units, forms and spans are passed
+    over. A filing that states a period twice, with different values, states nothing of it.
     """
     if (payload["taxonomy"], payload["tag"]) != concept[:2] or _cik_of(payload["cik"]) != cik:
         raise ValueError
     values: dict[tuple[object, ...], list[FiledValue]] = defaultdict(list)
     for unit, rows in payload["units"].items():
-        wanted = "shares" if FIGURES[figure].unit == "shares" else CURRENCY.fullmatch(unit) and unit
         if not isinstance(rows, list):
             tally.refuse(concept.name, "a unit without a list of values")
             continue
-        some = rows[:MAX_FACTS] if unit == wanted else []
-        tally.left_out += len(rows) - len(some)
-        for number, row in enumerate(some, 1):
+        wanted = UNITS[FIGURES[figure].unit].fullmatch(unit)
+        for number, row in enumerate(rows[:MAX_FACTS] if wanted else (), 1):
             try:
                 value = _value(figure, concept, unit, row)
             except ValueError as error:
                 tally.refuse(f"{concept.name}, value {number}", error)
                 continue
-            if value is None:
-                tally.left_out += 1
-            else:
+            if value is not None:
                 values[value.accession, unit, value.period].append(value)
     for same in values.values():
         if len({value.value for value in same}) > 1:
             tally.refuse(concept.name, "a period twice in one filing, and differently", len(same))
             same.clear()
-    return [
-        max(same, key=lambda value: (value.filed, value.form)) for same in values.values() if same
-    ]
+    return [max(same) for same in values.values() if same]
 
 
 def _value(figure: str, concept: Concept, unit: str, row: Any) -> FiledValue | None:
@@ -208,29 +198,27 @@ def _value(figure: str, concept: Concept, unit: str, row: Any) -> FiledValue | N
         raise ValueError("no form")  # noqa: TRY004 - a refusal of the reply
     if form not in FORMS:
         return None
-    accession, value = row.get("accn"), row.get("val")
-    if not isinstance(accession, str) or not ACCESSION.fullmatch(accession):
+    accession, value = str(row.get("accn")), cast("float", row.get("val"))
+    if not ACCESSION.fullmatch(accession):
         raise ValueError("no accession")
-    # True is an int in Python. NaN is in no range, and a larger number may be no float.
-    number = isinstance(value, int | float) and not isinstance(value, bool)
-    if value is None or not number or not -LARGEST <= value <= LARGEST:
+    # By type: True is an int. NaN is in no range, and a larger number may be no float.
+    if type(value) not in (int, float) or not -LARGEST <= value <= LARGEST:
         raise ValueError("no number")
-    if unit == "shares" and value <= 0:
-        raise ValueError("shares that are none")
+    at_day, start = FIGURES[figure].over == "day", row.get("start")
     ends, filed = day_of(row.get("end"), "end"), day_of(row.get("filed"), "filed")
-    at_day = FIGURES[figure].over == "day"
-    start = row.get("start")
-    begins = day_of(row["end"] if at_day and start is None else start, "start")
-    if begins > ends:
-        raise ValueError("it begins after it ends")
-    if at_day and begins != ends:
-        raise ValueError("a period, and the figure is of a day")
-    if filed < ends:
-        raise ValueError("filed before its period ended")
-    span = (ends - begins).days + 1
+    begins = ends if at_day and start is None else day_of(start, "start")
+    faults = {
+        "shares that are none": unit == "shares" and value <= 0,
+        "it begins after it ends": begins > ends,
+        "a period, and the figure is of a day": at_day and begins != ends,
+        "filed before its period ended": filed < ends,
+    }
+    if fault := next((words for words, is_so in faults.items() if is_so), ""):
+        raise ValueError(fault)
+    span = days((begins, ends))
     if not at_day and not any(least <= span <= most for least, most in SPANS):
         return None
-    return FiledValue(concept, (begins, ends), float(value), unit, accession, form, filed)
+    return FiledValue(filed, form, accession, concept, (begins, ends), float(value), unit)
 
 
 def _cik_of(value: object) -> int:
@@ -275,12 +263,11 @@ def reported(
         if annual and lead is not None:
             passed_over = {*by_concept} - {lead}
         chosen = by_concept[lead] if lead else {}
-        tally.left_out += len(filed) - len(chosen)
         source = f"edgar {form} {accession}"
         for period, number in chosen.items():
             begins, ends = (datetime.combine(day, time(tzinfo=UTC)) for day in period)
             if known_at > now + EARLY:
-                tally.refuse_later()
+                tally.leave_out(ALL_LATER)
             elif known_at < ends:
                 tally.refuse(lead.name if lead else "", "accepted before its period ended")
             else:
@@ -295,7 +282,7 @@ def _filings(values: Iterable[FiledValue], stamps: Mapping[str, datetime]) -> It
     for value in values:
         by_accession[value.accession].append(value)
     for accession, its_values in by_accession.items():
-        newest = max(its_values, key=lambda value: (value.filed, value.form))
+        newest = max(its_values)
         known = stamps.get(accession) or end_of_filing_day(newest.filed)
         yield known, accession, newest.form, its_values
 

@@ -21,17 +21,15 @@ from typing import Final
 from torra.collecting.line import SourceError
 from torra.evidence.news_digest import NewsStatus
 from torra.evidence.outside_numbers import FRED
-from torra.outside.answers import SeriesAnswer, SeriesReader, day_of
+from torra.outside.answers import SeriesAnswer, day_of, series_answer
 from torra.outside.releases import fred_known_at
+
+TOPICS: Final = {name: name for name in FRED}
+"""Series -> its topic."""
 
 DAYS: Final = {"observation_date", "DATE"}
 MISSING: Final = ("", ".")
 NUMBER: Final = re.compile(r"-?\d{1,9}(\.\d{1,9})?", re.ASCII)
-
-
-def topic_of(name: str) -> str | None:
-    """Return the topic of a series, its name; None when it is not FRED's."""
-    return name if name in FRED else None
 
 
 def request(topic: str, first: date) -> tuple[str, Mapping[str, str]]:
@@ -48,12 +46,12 @@ def read(name: str, body: bytes, now: datetime) -> SeriesAnswer:
     columns = _cells(first)
     if len(columns) != 2 or name not in columns or not DAYS & {*columns}:
         raise SourceError(NewsStatus.BROKEN, f"the reply is not the table of a day and {name}")
-    reader = SeriesReader("fred", now)
-    for number, line in enumerate(lines, 2):
-        if line.strip():
-            parse = partial(_row, name, columns, line)
-            reader.read(f"line {number}", parse, partial(fred_known_at, name))
-    return reader.series()
+    days = (
+        (f"line {number}", partial(_row, name, columns, line))
+        for number, line in enumerate(lines, 2)
+        if line.strip()
+    )
+    return series_answer("fred", now, days, partial(fred_known_at, name))
 
 
 def _row(name: str, columns: list[str], line: str) -> tuple[date, dict[str, float]]:

@@ -15,21 +15,12 @@ York. A week inside a gap that is not in the table has no known release: None. S
 which offices in Washington were closed by an order and no announcement tells what became of the
 report, and all before FIRST_REPORT, whose history was classified and published afterwards.
 
-| gap | announced in |
-|---|---|
-| 2013-10 | press release 6745-13: the first report on 10-25; of the others the week alone |
-| 2018-12 to 2019-03 | 7864-19: the first on 2019-02-01, then each Tuesday and Friday one |
-| 2023-02 to 2023-03 | special announcements of the days on which each was issued |
-| 2025-10 to 2025-12 | 9138-25, and 9147-25, which hastened it from the report of 11-10 on |
-
 A postponement that is not in the table is noticed by a desk that was asking: see
 torra.outside.collector.
 """
 
 from __future__ import annotations
 
-import csv
-from collections.abc import Mapping
 from datetime import UTC, date, datetime, time, timedelta
 from functools import cache
 from pathlib import Path
@@ -38,6 +29,8 @@ from zoneinfo import ZoneInfo
 
 import numpy as np
 from pandas.tseries.holiday import USFederalHolidayCalendar
+
+from agents.features import rows_of
 
 NEW_YORK: Final = ZoneInfo("America/New_York")
 FRED_TIME: Final = time(22, tzinfo=UTC)
@@ -51,26 +44,20 @@ FIRST_REPORT: Final = date(2010, 8, 3)
 """The first Tuesday whose kinds of trader were all published week by week."""
 
 
-def _postponed() -> dict[date, date]:
-    with Path(__file__).with_name("postponed.csv").open(encoding="utf-8") as file:
-        rows = csv.DictReader(file, delimiter=";")
-        return {date.fromisoformat(row["report"]): date.fromisoformat(row["published"])
-                for row in rows}  # fmt: skip
-
-
-POSTPONED: Final[Mapping[date, date]] = _postponed()
+POSTPONED: Final = {
+    date.fromisoformat(row["report"]): date.fromisoformat(row["published"])
+    for row in rows_of(Path(__file__).with_name("postponed.csv"))
+}
 """Day of a report -> day on which it was published, where the rule does not say it (postponed.csv).
 
 What came of the report of 2012-11-27 on 11-30 was not whole.
 """
 
-GAPS: Final = (
-    (date(2013, 10, 1), date(2013, 11, 5)),
-    (date(2018, 12, 24), date(2019, 3, 5)),
-    (date(2023, 1, 31), date(2023, 3, 14)),
-    (date(2025, 9, 30), date(2025, 12, 23)),
-)
-"""First and last report of each time in which no report came by the rule."""
+GAPS: Final = [
+    (date.fromisoformat(row["first"]), date.fromisoformat(row["last"]))
+    for row in rows_of(Path(__file__).with_name("gaps.csv"))
+]
+"""First and last report of each time in which no report came by the rule (gaps.csv)."""
 
 UNANNOUNCED: Final = frozenset((date(2017, 1, 17), date(2018, 12, 4), date(2021, 1, 19)))
 """Reports before which offices in Washington were closed (two inaugurations and a day of mourning).
@@ -91,8 +78,7 @@ def is_business_day(day: date) -> bool:
 
 def business_day_after(day: date, count: int = 1) -> date:
     """Return the business day that is so many after a day."""
-    calendar = federal_calendar()
-    after = np.busday_offset(day, count, roll="backward", busdaycal=calendar)
+    after = np.busday_offset(day, count, roll="backward", busdaycal=federal_calendar())
     return date.fromisoformat(str(after))
 
 

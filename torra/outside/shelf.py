@@ -10,21 +10,16 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable, Collection, Sequence
-from datetime import UTC, date, datetime
+from collections import defaultdict
+from collections.abc import Callable, Collection, Mapping, Sequence
+from datetime import UTC, datetime
+from functools import partial
 from typing import Any, Final, Protocol, TypeVar
 
-from torra.evidence import company_numbers, fair_value
+from torra.evidence import fair_value
 from torra.evidence.company_facts import CompanyHistory, Filed
-from torra.evidence.fair_value import Known
 from torra.evidence.news_digest import NewsStatus, NewsSubject
-from torra.evidence.outside_numbers import (
-    SeriesHistory,
-    SeriesThen,
-    StoredFact,
-    StoredRow,
-    kind_of_source,
-)
+from torra.evidence.outside_numbers import SeriesHistory, StoredFact, StoredRow, kind_of_source
 from torra.evidence.outside_readings import (
     BLOCKS,
     ClosesOf,
@@ -32,6 +27,7 @@ from torra.evidence.outside_readings import (
     Piece,
     closes_of,
     pieces,
+    reads_company,
     series_for,
     view,
 )
@@ -43,7 +39,16 @@ LATEST: Final = datetime.max.replace(tzinfo=UTC)
 
 BROKEN: Final = OutsideView(statuses=dict.fromkeys(BLOCKS, str(NewsStatus.BROKEN)))
 
+FEEDS: Final[Mapping[str, tuple[str, ...]]] = {
+    "macro": ("fred", "file"),
+    "cot": ("cftc", "file"),
+    "derivs": ("file",),
+    "company": ("edgar", "file"),
+}
+"""The sources of a block, the first that is named before the others."""
+
 H = TypeVar("H", SeriesHistory, CompanyHistory)
+T = TypeVar("T")
 
 
 class OutsideTables(Protocol):
@@ -70,21 +75,24 @@ def _growing(
     newest: Callable[[], int],
     read: Callable[[Sequence[str], int], Sequence[Any]],
     make: Callable[[], H],
+    sources: Collection[str] | None,
 ) -> Callable[[Sequence[str]], list[H]]:
     """Return a function that gives histories by name, read from a table as it grows.
 
-    Any thread may ask; it reads the rows that were stored since the last look.
+    Any thread may ask; it reads the rows that were stored since the last look. Only those of
+    `sources` count; None: of all.
     """
     lock = threading.Lock()
-    numbers: dict[str, int] = {}
+    numbers: dict[str, int] = defaultdict(int)
     histories: dict[str, H] = {}
 
     def of(names: Sequence[str]) -> list[H]:
         with lock:
             number = newest()
-            behind = [name for name in names if numbers.get(name, -1) < number]
-            after = min((numbers.get(name, 0) for name in behind), default=0)
-            rows = read(behind, after) if behind else ()
+            behind = [name for name in names if name not in histories or numbers[name] < number]
+            rows = read(behind, min(numbers[name] for name in behind)) if behind else ()
+            if sources is not None:
+                rows = [row for row in rows if kind_of_source(row.row.source) in sources]
             for name in behind:
                 history = histories.setdefault(name, make())
                 history.add(row for row in rows if row.row[0] == name)
@@ -92,6 +100,24 @@ def _growing(
             return [histories[name] for name in names]
 
     return of
+
+
+def trouble_of(
+    sources: Collection[str], status: Callable[[str], str] = lambda _source: ""
+) -> Callable[[str], str]:
+    """Return a function that says of a block why nothing is known of it.
+
+    `sources` are those of the settings; `status` says how it stands with one that is asked, "" of
+    one that is not.
+    """
+
+    def trouble(block: str) -> str:
+        named = [name for name in FEEDS[block] if name in sources]
+        if not named:
+            return str(NewsStatus.OFF)
+        return next(filter(None, map(status, named)), str(NewsStatus.EMPTY))
+
+    return trouble
 
 
 class OutsideShelf:
@@ -104,23 +130,16 @@ class OutsideShelf:
     def __init__(
         self, tables: OutsideTables, *, live: bool, sources: Collection[str] | None = None
     ) -> None:
-        def counting(rows: Sequence[Any]) -> Sequence[Any]:
-            if sources is None:
-                return rows
-            return [row for row in rows if kind_of_source(row.row.source) in sources]
-
         self._series = _growing(
-            tables.newest_series,
-            lambda names, after: counting(tables.series_rows(names, after)),
-            lambda: SeriesHistory(live=live),
+            tables.newest_series, tables.series_rows, partial(SeriesHistory, live=live), sources
         )
         self._companies = _growing(
             tables.newest_fact,
-            lambda tickers, after: counting(tables.fact_rows(tickers[0], after)),
-            lambda: CompanyHistory(live=live),
+            lambda tickers, after: tables.fact_rows(tickers[0], after),
+            partial(CompanyHistory, live=live),
+            sources,
         )
-        self._company_values: dict[str, tuple[Filed, tuple[Known, ...]]] = {}
-        self._pieces: dict[tuple[NewsSubject, str], tuple[date, Sequence[Any], list[Piece]]] = {}
+        self._results: dict[Any, tuple[tuple[Any, ...], Any]] = {}
 
     def latest(
         self,
@@ -139,7 +158,16 @@ class OutsideShelf:
             names = series_for(subject)
             histories = zip(names, self._series(names), strict=True)
             then = {name: history.then(as_of) for name, history in histories}
-            worked = self._pieces_of(subject, who, then, as_of, closes)
+            filed, own, day = self._filed(subject, as_of), closes_of(subject, closes), as_of.date()
+
+            def read_pieces() -> list[Piece]:
+                worked = [*pieces(subject, then.get, own)]
+                if reads_company(subject):
+                    course = self._course(subject, filed)
+                    worked.append(fair_value.piece(course, subject, own, day))
+                return worked
+
+            worked = self._once((subject, who), (*then.values(), filed, own, day), read_pieces)
             return view(worked, subject, then.get, as_of, trouble)
         except Exception as error:  # noqa: BLE001 - a tick goes on without outside numbers
             logger.warning("the outside numbers cannot be read (%s)", type(error).__name__)
@@ -149,40 +177,21 @@ class OutsideShelf:
         """Read what is stored for a subject, so that its first tick need not; never raises."""
         try:
             self._series(series_for(subject))
-            self._fair_values(subject, self._filed(subject, LATEST))
+            self._course(subject, self._filed(subject, LATEST))
         except Exception as error:  # noqa: BLE001 - the tick will say so
             logger.warning("the outside numbers cannot be read (%s)", type(error).__name__)
 
     def _filed(self, subject: NewsSubject, as_of: datetime) -> Filed:
         """Return what the subject's company had reported; nothing without a company."""
-        if not company_numbers.reads_company(subject):
-            return ()
-        return self._companies([subject.ticker])[0].then(as_of)
+        return self._companies([subject.ticker])[0].then(as_of) if reads_company(subject) else ()
 
-    def _fair_values(self, subject: NewsSubject, filed: Filed) -> tuple[Known, ...]:
-        """Return a company's values, worked out once for what it had reported."""
-        kept = self._company_values.get(subject.ticker)
-        if kept is None or kept[0] is not filed:
-            kept = self._company_values[subject.ticker] = filed, fair_value.course(filed)
-        return kept[1]
+    def _course(self, subject: NewsSubject, filed: Filed) -> fair_value.Course:
+        return self._once(subject.ticker, (filed,), lambda: fair_value.course(filed))
 
-    def _pieces_of(
-        self,
-        subject: NewsSubject,
-        who: str,
-        then: dict[str, SeriesThen | None],
-        as_of: datetime,
-        closes: ClosesOf,
-    ) -> list[Piece]:
-        """Return the pieces of a subject, worked out once for the same values and day."""
-        filed, own = self._filed(subject, as_of), closes_of(subject, closes)
-        values, day = [*then.values(), filed, own], as_of.date()
-        kept = self._pieces.get((subject, who))
-        # By identity: the values themselves are long.
-        if kept is None or kept[0] != day or any(a is not b for a, b in zip(kept[1], values)):  # noqa: B905 - of one subject
-            worked = [*pieces(subject, then.get, own)]
-            if company_numbers.reads_company(subject):
-                company = self._fair_values(subject, filed)
-                worked.append(company_numbers.piece(company, subject, own, day))
-            kept = self._pieces[subject, who] = day, values, worked
-        return kept[2]
+    def _once(self, key: Any, inputs: tuple[Any, ...], work: Callable[[], T]) -> T:
+        """Return what `work` comes to, worked out once for the same inputs."""
+        kept = self._results.get(key)
+        if kept is None or kept[0] != inputs:
+            kept = self._results[key] = inputs, work()
+        result: T = kept[1]
+        return result

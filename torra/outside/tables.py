@@ -26,17 +26,19 @@ from functools import partial
 from pathlib import Path
 from typing import Final, Generic, NamedTuple
 
+from agents.features import rows_of
 from torra.errors import ConfigError
 from torra.evidence.company_facts import ANNUAL, FIGURES, TO_DATE, days
 from torra.evidence.outside_numbers import (
     FRED,
     SERIES,
     FactRow,
+    Row,
     SeriesRow,
     kind_of_source,
     series_of,
 )
-from torra.outside.answers import FIRST_DAY, LARGEST, LAST_DAY, Row
+from torra.outside.answers import FIRST_DAY, LARGEST, LAST_DAY
 from torra.outside.releases import fred_known_at
 from torra.regular_files import read_regular
 from torra.trading_terms import TICKER
@@ -68,12 +70,7 @@ Line = Mapping[str, str]
 """The values of a line by their columns."""
 
 
-def _shapes() -> tuple[Mapping[str, str], ...]:
-    with Path(__file__).with_name("series_shapes.csv").open(encoding="utf-8") as file:
-        return tuple(csv.DictReader(file, delimiter=";"))
-
-
-PUBLIC: Final = _shapes()
+PUBLIC: Final = rows_of(Path(__file__).with_name("series_shapes.csv"))
 """How publishers write series: the column of the day, and which column is which series.
 
 A file has the first shape whose columns it has all; without columns, any of FRED's series. A series
@@ -231,7 +228,7 @@ def _public(
                 text = datetime.strptime(text, US_DAY).date().isoformat()  # noqa: DTZ007 - a day
         except ValueError as error:
             raise ValueError(f"{_quoted(text)} is no day of the form 02/13/2026") from error
-        about, _ = _moment("the day", text)
+        about = _moment("the day", text)
     for column, name in columns.items():
         if line[column].lower() in HOLES:
             yield None
@@ -248,7 +245,7 @@ def _series(source: str, line: Line) -> Iterator[SeriesRow]:
     name = line["name"]
     if series_of(name) is None:
         raise ValueError(f"name {_quoted(name)} is no series; {_near(name)}")
-    about, _ = _moment("at", line["at"])
+    about = _moment("at", line["at"])
     # A day has one value, whatever time of day a file gives it.
     at, known = _midnight(about), _known(line["known_at"], about)
     yield SeriesRow(name, at, known, _number(line["value"]), source)
@@ -269,7 +266,7 @@ def _fact(source: str, line: Line) -> Iterator[FactRow]:
     form, words = UNITS[figure.unit]
     if not form.fullmatch(unit):
         raise ValueError(f"unit {_quoted(unit)} cannot be taken: write {words}")
-    begins, ends = (_midnight(_moment(column, line[column])[0]) for column in ("begins", "ends"))
+    begins, ends = (_midnight(_moment(column, line[column])) for column in ("begins", "ends"))
     if begins > ends:
         raise ValueError("it begins after it ends")
     if (begins == ends) is not (figure.over == "day"):
@@ -298,18 +295,15 @@ def _near(name: str) -> str:
     return f"write {like[0]}" if like else "torra data lists the names"
 
 
-def _moment(column: str, text: str) -> tuple[datetime, bool]:
-    """Return a moment in UTC and whether it is a day, whose midnight it is; raises ValueError."""
-    is_day = len(text) <= len("2026-01-01")
+def _moment(column: str, text: str) -> datetime:
+    """Return a moment in UTC, of a day its midnight; raises ValueError."""
     try:
-        day = date.fromisoformat(text) if is_day else None
-        moment = datetime.combine(day, time.min) if day else datetime.fromisoformat(text)
+        day = date.fromisoformat(text) if _is_day(text) else None
+        moment = datetime.combine(day, time(), UTC) if day else datetime.fromisoformat(text)
     except ValueError as error:
         raise ValueError(
             f"{column} {_quoted(text)} is no time: write 2026-02-13 or 2026-02-13T21:00:00Z"
         ) from error
-    if is_day:
-        moment = moment.replace(tzinfo=UTC)
     if moment.tzinfo is None:
         raise ValueError(f"{column} {_quoted(text)} has no zone: add Z for UTC, or +01:00")
     # A year's room for the zone: at the ends of all time it has none.
@@ -318,7 +312,11 @@ def _moment(column: str, text: str) -> tuple[datetime, bool]:
         raise ValueError(
             f"{column} {_quoted(text)} lies outside of {FIRST_DAY.year} to {LAST_DAY.year}"
         )
-    return moment.astimezone(UTC), is_day
+    return moment.astimezone(UTC)
+
+
+def _is_day(text: str) -> bool:
+    return len(text) <= len("2026-01-01")
 
 
 def _midnight(moment: datetime) -> datetime:
@@ -330,8 +328,8 @@ def _known(text: str, about: datetime) -> datetime:
         raise ValueError(
             "known_at is empty: a value without the moment of its release is no evidence"
         )
-    known, is_day = _moment("known_at", text)
-    if is_day:
+    known = _moment("known_at", text)
+    if _is_day(text):
         known += timedelta(days=1, seconds=-1)
     if known < about:
         raise ValueError("known_at lies before what the value is about")

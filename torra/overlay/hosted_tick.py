@@ -31,6 +31,7 @@ from torra.clock import Clock, duration, iso
 from torra.config import Instance, Profile
 from torra.errors import StoreUnavailable
 from torra.evidence import feature_bundle, news_digest
+from torra.evidence.feature_bundle import NO_EVENTS, NO_NEWS, EvidenceInputs
 from torra.evidence.news_digest import NewsStatus, NewsSubject, NewsView, rounded_up
 from torra.evidence.scheduled_events import EventView
 from torra.market.bar_view import BarView
@@ -194,22 +195,24 @@ def inputs(
     spec = profile.symbol(given.symbol)
     extra = {name: value for name, value in given.extra.items() if name not in OWN_FACTS}
     bundle = feature_bundle.build(
-        symbol=given.symbol,
-        timeframe=key.timeframe,
-        bar_time=key.bar_time,
-        as_of=as_of,
-        row=row,
-        spread=given.extra.get("spread"),
-        bars_held=len(looked.view),
-        bar_age=max(0.0, (given.moment - as_of) / duration(key.timeframe)),
-        memory=memory,
-        digits=spec.digits,
-        bars=looked.view,
-        news=news,
-        events=events,
-        host=extra,
-        experts=profile.agents.seats_experts(),
-        known_at=_known_at(question),
+        EvidenceInputs(
+            symbol=given.symbol,
+            timeframe=key.timeframe,
+            bar_time=key.bar_time,
+            as_of=as_of,
+            row=row,
+            spread=given.extra.get("spread"),
+            bars_held=len(looked.view),
+            bar_age=max(0.0, (given.moment - as_of) / duration(key.timeframe)),
+            memory=memory,
+            digits=spec.digits,
+            bars=looked.view,
+            news=news or NO_NEWS,
+            events=events or NO_EVENTS,
+            host=extra,
+            experts=profile.agents.seats_experts(),
+            known_at=_known_at(question),
+        )
     )
     if profile.agents.seats_experts():
         numbers = order_levels.stakes(float(row["close"]), float(row["atr14"]), spec)

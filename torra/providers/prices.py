@@ -21,7 +21,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import cache, lru_cache
-from importlib.util import find_spec, module_from_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -35,6 +34,7 @@ from torra.regular_files import lies
 
 if TYPE_CHECKING:
     from genai_prices.data_snapshot import DataSnapshot
+    from genai_prices.types import PriceCalculation
 
 MILLION: Final = 1_000_000
 
@@ -90,8 +90,9 @@ class Price(Section):
         """Return what this usage costs in USD."""
         cached = self.input if self.cached is None else self.cached
         written = CACHE_WRITE * self.input if self.cache_write is None else self.cache_write
+        plain = usage.input - usage.cached - usage.written
         total = (
-            self.input * (usage.input - usage.cached - usage.written)
+            self.input * plain
             + cached * usage.cached
             + written * usage.written
             + self.output * usage.output
@@ -107,8 +108,12 @@ its price.
 """
 
 
-class PriceFile(RootModel[dict[ModelName, Price]]):
-    """The user's price list: "vendor:model" or "model" to prices; the former wins."""
+FREE: Final = Price(input=0.0, output=0.0, cached=0.0)
+"""Price of a model that nobody is paid for: the rules', or one on a server of one's own."""
+
+
+PriceFile = RootModel[dict[ModelName, Price]]
+"""The user's price list: "vendor:model" or "model" to prices; the former wins."""
 
 
 class PriceList:
@@ -119,49 +124,36 @@ class PriceList:
         override: Mapping[str, Any] | None = None,
         *,
         now: Callable[[], datetime] | None = None,
-        source: str = "prices",
     ) -> None:
         """Take a price list as prices.json has it; raises ConfigError when it has mistakes."""
-        self._own = validate(PriceFile, dict(override or {}), source).root
+        self._own = validate(PriceFile, override or {}, "prices").root
         self._now = now or System().real_now
         self._bounds: dict[tuple[object, ...], float] = {}
 
     @classmethod
     def read(cls, path: Path, *, now: Callable[[], datetime] | None = None) -> PriceList:
         """Read a price list; a file that is not there is an empty one. Raises ConfigError."""
-        own = read(PriceFile, path).model_dump(exclude_none=True) if lies(path) else {}
-        return cls(own, now=now, source=str(path))
+        return cls(read(PriceFile, path).root if lies(path) else None, now=now)
 
     def warm(self) -> None:
         """Load the table of prices (0.5 s), so that the first tick need not."""
-        self.known(VENDORS[0], "")
-
-    def known(self, vendor: str, model: str) -> bool:
-        """Return whether a model has a price of its own."""
-        return self._listed(vendor, model) is not None or _table_name(vendor, model) is not None
+        self.per_million(VENDORS[0], "")
 
     def per_million(self, vendor: str, model: str, *, local: bool = False) -> Price | None:
         """Return what a million tokens of a model cost today; None for one that nobody lists."""
-        if self._free(vendor, model, local=local):
-            return Price(input=0.0, output=0.0, cached=0.0)
-        own = self._listed(vendor, model)
-        if own is not None:
+        own = self._own_price(vendor, model, local=local)
+        if own or _table_name(vendor, model) is None:
             return own
-        name = _table_name(vendor, model)
-        if name is None:
-            return None
         # A thousand of each: a long prompt may cost more per token.
         usages = Usage(1000, 0), Usage(1000, 0, cached=1000), Usage(0, 1000)
         plain, cached, output = (
-            round(1000 * _by_table(vendor, name, usage, self._now()), 6) for usage in usages
+            round(1000 * self.cost(vendor, model, usage), 6) for usage in usages
         )
         return Price(input=plain, cached=cached, output=output)
 
     def cost(self, vendor: str, model: str, usage: Usage, *, local: bool = False) -> float:
         """Return what a call cost in USD."""
-        if self._free(vendor, model, local=local):
-            return 0.0
-        return self._price(vendor, model, usage, self._now())
+        return self._usd(vendor, model, usage, self._now(), local=local)
 
     def worst_case(
         self,
@@ -177,15 +169,13 @@ class PriceList:
 
         `prompt_bytes` bounds its text in UTF-8, `output_tokens` what it may answer.
         """
-        if self._free(vendor, model, local=local):
-            return 0.0
         now = self._now()
         tokens, output = most_tokens(prompt_bytes, output_tokens, picture=picture)
         # With the date: from midnight on, tomorrow is another day with other prices.
-        key = (vendor, model, tokens, output, now.date())
+        key = (vendor, model, local, tokens, output, now.date())
         if key not in self._bounds:
             self._bounds[key] = max(
-                self._price(vendor, model, usage, moment)
+                self._usd(vendor, model, usage, moment, local=local)
                 # Nobody knows which part a cache will take or write: the dearest counts.
                 for usage in (
                     Usage(tokens, output),
@@ -196,19 +186,19 @@ class PriceList:
             )
         return self._bounds[key]
 
-    def _free(self, vendor: str, model: str, *, local: bool) -> bool:
-        """Tell whether nobody is paid: a server of one's own, unless the user's list prices it."""
-        return not may_cost(vendor) or (local and self._listed(vendor, model) is None)
+    def _own_price(self, vendor: str, model: str, *, local: bool) -> Price | None:
+        """Return the price in the user's list, or FREE; None for what the table has to say."""
+        own = self._own.get(f"{vendor}:{model}") or self._own.get(model)
+        return FREE if not may_cost(vendor) or (local and own is None) else own
 
-    def _listed(self, vendor: str, model: str) -> Price | None:
-        return self._own.get(f"{vendor}:{model}") or self._own.get(model)
-
-    def _price(self, vendor: str, model: str, usage: Usage, moment: datetime) -> float:
-        own = self._listed(vendor, model)
-        if own is not None:
-            return own.cost(usage)
-        name = _table_name(vendor, model)
-        return UNKNOWN.cost(usage) if name is None else _by_table(vendor, name, usage, moment)
+    def _usd(
+        self, vendor: str, model: str, usage: Usage, moment: datetime, *, local: bool
+    ) -> float:
+        own = self._own_price(vendor, model, local=local)
+        name = None if own else _table_name(vendor, model)
+        if name is None:
+            return (own or UNKNOWN).cost(usage)
+        return float(_calculated(vendor, name, usage, moment).total_price)
 
 
 def most_tokens(prompt_bytes: int, output_tokens: int, *, picture: bool) -> tuple[int, int]:
@@ -224,13 +214,9 @@ def _table_name(vendor: str, model: str) -> str | None:
 
     Kept as long as the process lives, as is the table: nothing fetches another.
     """
-    from genai_prices import Usage as Tokens  # noqa: PLC0415 - 0.3 s, and only who pays needs it
-
-    table = _table()
     try:
-        source = vendors()[vendor].price_list
         # Only the name is wanted: the price of no tokens finds it.
-        name: str = table.calc(Tokens(input_tokens=0), model, source, None, None).model.id
+        name = _calculated(vendor, model, Usage(0, 0)).model.id
     except (LookupError, ValueError):
         return None
     # The table matches by beginnings, so a dearer variant may pass for a cheaper model.
@@ -238,8 +224,10 @@ def _table_name(vendor: str, model: str) -> str | None:
     return name if DATED.fullmatch(rest) else None
 
 
-def _by_table(vendor: str, model: str, usage: Usage, moment: datetime) -> float:
-    from genai_prices import Usage as Tokens  # noqa: PLC0415
+def _calculated(
+    vendor: str, model: str, usage: Usage, moment: datetime | None = None
+) -> PriceCalculation:
+    from genai_prices import Usage as Tokens  # noqa: PLC0415 - 0.3 s, and only who pays needs it
 
     tokens = Tokens(
         input_tokens=usage.input,
@@ -247,25 +235,13 @@ def _by_table(vendor: str, model: str, usage: Usage, moment: datetime) -> float:
         cache_write_tokens=usage.written,
         output_tokens=usage.output,
     )
-    return float(
-        _table().calc(tokens, model, vendors()[vendor].price_list, None, moment).total_price
-    )
+    return _table().calc(tokens, model, vendors()[vendor].price_list, None, moment)
 
 
 @cache
 def _table() -> DataSnapshot:
-    """Return what genai-prices' table has of the vendors that are asked here.
+    """Return the table of genai-prices: what a program around Torra fetched changes no price."""
+    from genai_prices.data import providers  # noqa: PLC0415
+    from genai_prices.data_snapshot import DataSnapshot  # noqa: PLC0415
 
-    It is read from a copy of its module that nobody else has, so that the rest can go, 3 MB: a
-    program around Torra may read the table too, and what it fetched changes no price here.
-    """
-    from genai_prices.data_snapshot import DataSnapshot, get_snapshot  # noqa: PLC0415
-
-    spec = find_spec("genai_prices.data")
-    if spec is None or spec.loader is None:  # a version that keeps its table elsewhere
-        return get_snapshot()
-    module = module_from_spec(spec)
-    spec.loader.exec_module(module)
-    names = {row.price_list for row in vendors().values()}
-    providers = [provider for provider in module.providers if provider.id in names]
     return DataSnapshot(providers, from_auto_update=False)

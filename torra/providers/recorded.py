@@ -17,10 +17,13 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from dataclasses import replace
+from functools import partial
 from typing import Any, Final
 
 from agents.contracts import ASKED_AGAIN, Completion, ModelUnavailable, Request, synchronous
+from agents.texts.door import MAX_REPLY_CHARS
 from scoring_rubric import request_hash
+from torra.time_limit import settle
 
 NAME: Final = "recorded"
 
@@ -30,15 +33,13 @@ History = Callable[[Request], Mapping[str, Any] | None]
 A request that was not made then is {"status": why not, "unasked": True}. Any thread may call it.
 """
 
-NO_ROW: Final = "no row"
-OTHER_REQUEST: Final = "other request"
 NO_ANSWER: Final = frozenset(("timeout", "late"))
 """Statuses of a call whose answer came too late, or never."""
 
-LONGEST_REPLY: Final = 65_536
-"""Characters above which a reply is garbage, and the most that a journal keeps of one
-(agents.debate.door.MAX_REPLY_CHARS, a test compares).
-"""
+SAME: Final = (
+    "model", "provider", "input_tokens", "output_tokens", "stop_reason", "cached_tokens",
+)  # fmt: skip
+"""Fields of a stored call that its answer has again."""
 
 
 class RecordedProvider:
@@ -56,10 +57,7 @@ class RecordedProvider:
     def submit(self, request: Request) -> Future[Completion]:
         """Return the finished answer to a request."""
         future: Future[Completion] = Future()
-        try:
-            future.set_result(self._answer(request))
-        except ModelUnavailable as error:
-            future.set_exception(error)
+        settle(future, partial(self._answer, request))
         return future
 
     def close(self) -> None:
@@ -68,12 +66,12 @@ class RecordedProvider:
     def _answer(self, request: Request) -> Completion:
         row = self._history(request)
         if row is None:
-            raise self._miss(NO_ROW)
+            raise self._miss("no row")
         status, detail = row["status"], row.get("detail", "")
         if row.get("unasked"):
             raise ModelUnavailable(status, "not asked then", again=None, billed=False)
         if row["request_hash"] != request_hash(request):
-            raise self._miss(OTHER_REQUEST)
+            raise self._miss("other request")
         with self._lock:
             self.answered += 1
         if status in NO_ANSWER:
@@ -86,15 +84,10 @@ class RecordedProvider:
         if status != "ok" and (given_up or not came):
             raise ModelUnavailable(status, detail, again=0.0 if repeated else None)
         text = str(row["reply"])
-        if status == "garbage" and len(text) > LONGEST_REPLY // 2:
+        if status == "garbage" and len(text) > MAX_REPLY_CHARS // 2:
             # Perhaps it was too long: what is kept of it is cut, and shorter by its nonces.
-            text = text.ljust(LONGEST_REPLY + 1)
-        same = ("model", "provider", "input_tokens", "output_tokens", "stop_reason")
-        return Completion(
-            text,
-            **{name: row[name] for name in (*same, "cached_tokens")},
-            final=not repeated,
-        )
+            text = text.ljust(MAX_REPLY_CHARS + 1)
+        return Completion(text, **{name: row[name] for name in SAME}, final=not repeated)
 
     def _miss(self, reason: str) -> ModelUnavailable:
         with self._lock:

@@ -16,11 +16,12 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, Final
 
 from agent_config import VENDORS, AgentSettings, is_plug_in
-from agents.contracts import Completion, ModelUnavailable, Request
+from agents.contracts import Completion, Request
 from torra.clock import System
 from torra.errors import ConfigError
 from torra.providers.recorded import History, RecordedProvider
 from torra.providers.rules.provider import RulesProvider
+from torra.providers.vendors.event_loop import failed
 from torra.providers.vendors.routing import Provider, RoutedProvider
 from torra.providers.vendors.table import check_model, vendors
 
@@ -31,9 +32,6 @@ if TYPE_CHECKING:
 __all__ = ["Provider"]
 
 log = logging.getLogger("torra")
-
-PROVIDERS: Final = ("rules", "recorded", *VENDORS)
-"""The providers that Torra brings; a profile may also name a plug-in's."""
 
 REPLAYS_ONLY: Final = "agents.provider recorded answers from stored ticks only; it is for replays"
 
@@ -78,9 +76,7 @@ class GuardedProvider:
         except Exception as error:
             log.exception("the provider %s", self.name)
             trouble = type(error).__name__
-        failed: Future[Completion] = Future()
-        failed.set_exception(ModelUnavailable("error", f"{self.name}: {trouble}", again=None))
-        return failed
+        return failed(f"{self.name}: {trouble}", billed=True)
 
     def close(self) -> None:
         """Let the plug-in go."""
@@ -103,32 +99,25 @@ def open_provider(
     request from it, whatever its model: a replay asks no vendor. `plug_in` finds a provider that is
     not built in.
     """
-    if settings.provider == "recorded":
-        if history is None:
-            raise ConfigError(REPLAYS_ONLY)
+    if settings.provider == "recorded" and history is not None:
         return RecordedProvider(history)
+    check(settings, clients, System().now().date(), plug_in)
     first: Provider = RulesProvider()
-    if settings.provider not in PROVIDERS:
-        place = ProviderPlace(settings, clients, history)
-        made = _plug_in(settings, plug_in)(place)
+    if is_plug_in(settings.provider):
+        made = _plug_in(settings, plug_in)(ProviderPlace(settings, clients, history))
         if not all(callable(getattr(made, name, None)) for name in ("submit", "close")):
             raise ConfigError(f"the plug-in {settings.provider} is no provider: submit and close")
         first = GuardedProvider(made, settings.provider)
-    named = [name for name in settings.vendors() if name in VENDORS]
-    if not named:
+    names = [name for name in settings.vendors() if name in VENDORS]
+    if not names or clients is None:
         return first
-    if clients is None:
-        raise ConfigError(
-            f"agents.provider: {', '.join(named)} cannot be asked here; use the rules provider"
-        )
-    _check_vendors(settings, clients, System().now().date())
-    clients.warm(named)
+    clients.warm(names)
     return RoutedProvider(settings, clients, {"rules": RulesProvider(), first.name: first})
 
 
 def check(
     settings: AgentSettings,
-    clients: VendorClients,
+    clients: VendorClients | None,
     today: date,
     plug_in: FindPlugIn | None = None,
 ) -> None:
@@ -137,7 +126,16 @@ def check(
         raise ConfigError(REPLAYS_ONLY)
     if is_plug_in(settings.provider):
         _plug_in(settings, plug_in)
-    _check_vendors(settings, clients, today)
+    for vendor, model in settings.routes():
+        if vendor not in VENDORS:
+            continue
+        if clients is None:
+            raise ConfigError(
+                f"agents.provider: {vendor} cannot be asked here; use the rules provider"
+            )
+        # A server in OpenAI's place may give its models any name.
+        if check_vendor(vendor, clients).official or vendor != "openai_compatible":
+            check_model(vendor, model, today)
 
 
 def check_vendor(vendor: str, clients: VendorClients) -> Address:
@@ -155,15 +153,6 @@ def installed(vendor: str) -> bool:
         return find_spec(vendors()[vendor].sdk) is not None
     except ModuleNotFoundError:
         return False
-
-
-def _check_vendors(settings: AgentSettings, clients: VendorClients, today: date) -> None:
-    routes = [row for row in settings.routes() if row[0] in VENDORS]
-    places = {vendor: check_vendor(vendor, clients) for vendor, _ in routes}
-    for vendor, model in routes:
-        # A server in OpenAI's place may give its models any name.
-        if vendor != "openai_compatible" or places[vendor].official:
-            check_model(vendor, model, today)
 
 
 def _plug_in(settings: AgentSettings, plug_in: FindPlugIn | None) -> Callable[..., Any]:

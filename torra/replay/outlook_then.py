@@ -31,15 +31,13 @@ from torra.clock import System, duration, iso
 from torra.config import Instance, Profile, load_desk
 from torra.desk.outlook import Events, News, Outside, currencies_of, subject_of
 from torra.errors import ConfigError
-from torra.evidence import flow_then
+from torra.evidence import flow_readings
 from torra.evidence.companion_readings import CompanionsThen
-from torra.evidence.company_numbers import reads_company
-from torra.evidence.flow_readings import Flow
-from torra.evidence.flow_then import FlowRows
+from torra.evidence.flow_readings import Flow, FlowRows
 from torra.evidence.news_digest import EARLY, READ_ITEMS, NewsItem, NewsStatus, NewsView
 from torra.evidence.news_shelf import StoredNews
 from torra.evidence.outside_numbers import StoredFact, StoredRow, kind_of_source
-from torra.evidence.outside_readings import THREE_YEARS, series_for
+from torra.evidence.outside_readings import THREE_YEARS, reads_company, series_for
 from torra.evidence.scheduled_events import (
     EVERY_CURRENCY,
     REACH,
@@ -50,8 +48,7 @@ from torra.evidence.scheduled_events import (
 from torra.evidence.vendor_figures import peers_of
 from torra.home import DATABASE
 from torra.news.event_file import read_events
-from torra.outside.shelf import OutsideShelf
-from torra.outside.sources import trouble_of
+from torra.outside.shelf import OutsideShelf, trouble_of
 from torra.replay.shards import companion_tracks
 from torra.replay.shards.companion_tracks import CompanionTrack
 
@@ -179,7 +176,7 @@ class PointInTimeData:
         """Return the function that gives the order flow of bars; None where none is read."""
         if not self.flow or not profile.outside.sources:
             return None
-        return flow_then.known(self.flow)
+        return flow_readings.flow_by_time(self.flow)
 
     def with_older_series(self) -> PointInTimeData:
         """Return it with every series as it was SHIFT before: a placebo that reads no less.
@@ -194,7 +191,7 @@ class PointInTimeData:
             series=tuple(map(_shifted, rows)),
             facts=tuple(map(_shifted_fact, facts)),
             companions=tuple(tracks),
-            flow=flow_then.older(self.flow, SHIFT, self.short_series),
+            flow=flow_readings.older(self.flow, SHIFT, self.short_series),
         )
 
     def _short(self, track: CompanionTrack) -> bool:
@@ -220,7 +217,7 @@ class PointInTimeData:
             series=tuple(rows),
             facts=tuple(facts),
             companions=tuple(one.other_future(as_of, rng) for one in self.companions),
-            flow=flow_then.with_other_future(self.flow, as_of, rng),
+            flow=flow_readings.with_other_future(self.flow, as_of, rng),
         )
 
     @property
@@ -233,7 +230,7 @@ class PointInTimeData:
         first: dict[str, datetime] = {}
         for name, known in told:
             first[name] = min(known, first.get(name, known))
-        first |= {flow_then.name_of(name): rows[0].bar_time for name, rows in self.flow.items()}
+        first |= {flow_readings.name_of(name): rows[0].bar_time for name, rows in self.flow.items()}
         begin = self.begin or max((known for _, known in told), default=LATEST)
         tracks = (one.label for one in self.companions if self._short(one))
         short = (name for name, at in first.items() if at + SHIFT > begin)
@@ -425,7 +422,7 @@ class _Filed:
     topic = FILE
 
     def __init__(self, items: tuple[NewsItem, ...]) -> None:
-        self.reading = StoredNews(items, tuple(item.first_seen for item in items))
+        self.reading = StoredNews(items)
 
     def look(self) -> None:
         """See nothing new."""

@@ -48,7 +48,7 @@ CALL_COLUMNS: Final = (
 
 
 class CallRow(Protocol):
-    """A call to a model: agents.debate.calls.Call, with every name of CALL_COLUMNS."""
+    """A call to a model: agents.debate.deliberation.Call, with every name of CALL_COLUMNS."""
 
     @property
     def role_id(self) -> str: ...  # noqa: D102

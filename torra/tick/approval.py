@@ -213,7 +213,7 @@ def propose_close(
         symbol=symbol,
         created=created,
         expires=expires,
-        asked=OrderRequest(asked.agent_id, asked.said),
+        asked=OrderRequest(asked.agent_id, asked.main_claim),
     )
 
 

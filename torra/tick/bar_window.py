@@ -25,8 +25,8 @@ from torra.bridges.paper import Bar
 from torra.clock import duration, iso
 from torra.config import Instance
 from torra.errors import DataUnavailable
-from torra.evidence.fair_value import Closes
 from torra.evidence.flow_readings import NO_FLOW, FlowThen
+from torra.evidence.outside_numbers import Closes
 from torra.feeds import door
 from torra.feeds.protocol import Feed, TakeFlow
 from torra.market import spreads

@@ -1,7 +1,7 @@
 """The debate of one tick: decides whether agents are asked, seats the desk, blends its scores.
 
-`plan` decides who is asked; `hold` returns what was said and the two blends with L1. Three things
-leave a tick with L1 alone before any call, and the record says which: nobody is there to be asked
+`plan` decides who is asked; `run_tick_debate` returns the debate and the two blends with L1. Three
+things leave a tick with L1 alone before any call, and the record says which: nobody is to be asked
 (a warm-up that would cost money); the policy `pivotal` finds that no reply could change the verdict
 (AGENT_SKIPPED); the ladder has no level left to pay for (L1_ONLY, flag `budget`). Else the desk of
 the level deliberates, each stage within its reservation. Agents whose influence is `shadow`, or

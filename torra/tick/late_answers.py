@@ -1,7 +1,7 @@
 """Late answers of a tick: recorded with what they cost after the tick was stored, never used.
 
 A call that a stage no longer waits for goes on until the tick's deadline. The debate's own record
-holds, as late, what it brings before the debate ends. `LateAnswers` adds what comes after that to
+holds, as late, what it brings before the debate ends. `LateReplies` adds what comes after that to
 the stored call. A failure is logged and nothing else: nothing waits for these answers.
 """
 
@@ -15,7 +15,7 @@ from functools import partial
 from typing import Final
 
 from agents.contracts import Completion, Request, Submit
-from agents.debate.calls import Call
+from agents.debate.deliberation import Call
 from instance_database import TickKey
 from torra.errors import StoreUnavailable
 from torra.tick.tick_database import TickDatabase

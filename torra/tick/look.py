@@ -20,7 +20,7 @@ from torra.errors import DataUnavailable
 from torra.evaluation.standing import track_record
 from torra.evaluation.standing.track_record import TrackRecord
 from torra.evidence import feature_bundle, flow_readings
-from torra.evidence.feature_bundle import Bundle
+from torra.evidence.feature_bundle import NO_EVENTS, NO_NEWS, Bundle, EvidenceInputs
 from torra.evidence.flow_readings import NO_FLOW
 from torra.evidence.outside_readings import NO_OUTSIDE, OutsideView
 from torra.lessons import recall
@@ -87,22 +87,24 @@ def look(
     events = edges.events(as_of, now) if edges.events else None
     outside = _outside(key, edges, bars, flow)
     bundle = feature_bundle.build(
-        symbol=instance.symbol,
-        timeframe=key.timeframe,
-        bar_time=key.bar_time,
-        as_of=as_of,
-        row=row,
-        spread=profile.symbol(instance.symbol).spread,
-        bars_held=len(bars),
-        bar_age=max(0.0, (now - as_of) / duration(key.timeframe)),
-        memory=memory,
-        digits=profile.symbol(instance.symbol).digits,
-        bars=bars,
-        news=news,
-        events=events,
-        spreads=spreads,
-        outside=outside,
-        experts=experts,
+        EvidenceInputs(
+            symbol=instance.symbol,
+            timeframe=key.timeframe,
+            bar_time=key.bar_time,
+            as_of=as_of,
+            row=row,
+            spread=profile.symbol(instance.symbol).spread,
+            bars_held=len(bars),
+            bar_age=max(0.0, (now - as_of) / duration(key.timeframe)),
+            memory=memory,
+            digits=profile.symbol(instance.symbol).digits,
+            bars=bars,
+            news=news or NO_NEWS,
+            events=events or NO_EVENTS,
+            spreads=spreads,
+            outside=outside or NO_OUTSIDE,
+            experts=experts,
+        )
     )
     bundle = bundle if edges.evidence is None else edges.evidence(key, bundle, outside)
     if experts:

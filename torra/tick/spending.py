@@ -69,8 +69,8 @@ from agents.contracts import (
     Submit,
     Tier,
 )
-from agents.debate.calls import MOST_TOKENS, bound_of
-from agents.debate.deliberation import Deliberation
+from agents.debate.debate import bound_of
+from agents.debate.deliberation import MOST_TOKENS, Deliberation
 from agents.registry import SCORER, TRADER, Agent, seated
 from instance_database import Database
 from torra.errors import StoreUnavailable

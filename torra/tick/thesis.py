@@ -1,6 +1,6 @@
 """Asks the trader for the thesis of an opening, where the debate's scores would make one.
 
-What the store would find is known before the debate (`Company`, taken where a tick is planned) and
+What the store would find is known before the debate (OpeningContext, made as a tick is planned) and
 weighed again with the scores that the debate came to: the same brain, the same position, the
 same levels. Only where an opening would stand, and is not nothing, is the trader asked, once. Its
 answer may decline that opening; it never makes, enlarges or turns one. Without an answer the same
@@ -28,7 +28,8 @@ from agents.contracts import (
     Submit,
     Tier,
 )
-from agents.debate.deliberation import Consulted, Deliberation
+from agents.debate.debate import DebateState
+from agents.debate.deliberation import Consulted, Deliberation, cost_of
 from agents.registry import TRADER, Agent
 from torra.config import Profile
 from torra.store.tick_store import OpeningContext
@@ -136,9 +137,7 @@ def consulted(
     conviction = spoken.conviction_for(side)
     tier = tier_of(config.agents, opening, conviction, profile)
     asked = Consulted(TRADER.role.id, side, tier, conviction)
-    if line.deadline - line.monotonic() < LEAST_CONSULT_SECONDS:
-        told = agent_framework.not_asked(TRADER, "deadline")
-        return _with(spoken, replace(asked, failure="deadline"), told)
+    short = line.deadline - line.monotonic() < LEAST_CONSULT_SECONDS
     told = agent_framework.consult_trader(
         Agent(replace(TRADER.role, tier=tier), TRADER.analyze),
         _shown(agent_framework.as_configured(context, config.agents), spoken, opening, conviction),
@@ -148,8 +147,10 @@ def consulted(
         deadline=line.deadline,
         reserve=line.reserve,
         on_event=line.on_event,
+        refused="deadline" if short else "",
     )
-    return _with(spoken, replace(asked, report=told.report, failure=told.failure), told)
+    report, failure = told.report_of("trader"), told.failures.get(asked.agent, "")
+    return _with(spoken, replace(asked, report=report, failure=failure), told)
 
 
 def _shown(
@@ -187,18 +188,16 @@ def _order(context: DebateContext, opening: Foreseen, conviction: float) -> dict
     }
 
 
-def _with(
-    spoken: Deliberation, asked: Consulted, told: agent_framework.TraderReview
-) -> Deliberation:
+def _with(spoken: Deliberation, asked: Consulted, told: DebateState) -> Deliberation:
     flag = (f"{NO_THESIS}:{asked.failure}",) if asked.failure else ()
-    calls = (*spoken.calls, *told.calls)
+    calls = (*spoken.calls, *told.records())
     ms = math.fsum(stage["ms"] for stage in told.stages)
     return replace(
         spoken,
         consulted=asked,
         calls=calls,
         stages=(*spoken.stages, *told.stages),
-        flags=tuple(dict.fromkeys((*spoken.flags, *told.flags, *flag))),
-        cost_usd=round(math.fsum(call.cost_usd for call in calls), SCORE_DECIMALS),
+        flags=tuple(dict.fromkeys((*spoken.flags, *told.flags, *told.call_flags(), *flag))),
+        cost_usd=cost_of(calls),
         elapsed_ms=round(spoken.elapsed_ms + ms, 3),
     )

@@ -23,10 +23,10 @@ from pydantic import (
 )
 from pydantic_core import to_json
 
-from agents.contracts import VECTORS, AgentReport, Evidence, GateRuling, SourceType
+from agents.contracts import VECTORS, AgentReport, GateRuling, SourceType
 from agents.debate.deliberation import Consulted
 from agents.debate.scoring import Panel
-from agents.debate.swarm import ExpectedValue, Settle
+from agents.debate.swarm import Board, ExpectedValue
 from torra.clock import TIMEFRAMES, parse
 from torra.errors import MALFORMED
 from torra.evaluation.standing.track_record import TrackRecord
@@ -166,39 +166,6 @@ class RegimeDirective(RecordPart):
     disputed: bool
 
 
-class ExpertStance(RecordPart):
-    """Where an expert stands on the board."""
-
-    agent: str
-    stance: float
-    side: str
-    trust: float
-    weight: float
-
-
-class ConflictRecord(RecordPart):
-    """Two experts that lean opposite ways, with the facts that each cites."""
-
-    long: str
-    short: str
-    strength: float
-    claims: dict[str, tuple[Evidence, ...]]
-    settle: Settle
-
-
-class BoardRecord(RecordPart):
-    """Who of the experts stands where (agents.debate.swarm)."""
-
-    stands: tuple[ExpertStance, ...]
-    abstained: tuple[str, ...]
-    lean: float
-    dominant: str
-    surest: str
-    note: str
-    agreed: dict[str, tuple[str, ...]]
-    conflicts: tuple[ConflictRecord, ...]
-
-
 class SwarmRecord(RecordPart):
     """What regime, board and judge of a swarm came to.
 
@@ -209,7 +176,7 @@ class SwarmRecord(RecordPart):
     trust: Numbers
     budget: float
     storm: float
-    board: BoardRecord
+    board: Board
     judgement: ExpectedValue | None
     thin: bool
 
@@ -284,7 +251,7 @@ def statement(report: AgentReport) -> str:
     """
     if "repeated" in report.flags and report.points_for:
         return report.points_for[0].says
-    return report.said
+    return report.main_claim
 
 
 class ComponentRecord(RecordPart):

@@ -36,11 +36,11 @@ UNASKED: Final = {
     "deadline": "no time: the deadline of the tick left none for it",
     NOTHING_OPENS: "no need: nothing can open here, and the gate's rules stand",
 }
-"""Why an agent that could have been asked was not (Deliberation.not_asked)."""
+"""Why an agent that could have been asked was not (Deliberation.unasked)."""
 
 DEGRADED: Final = re.compile(r"degraded:(\d{1,2})_of_(\d{1,2})")
 LOOKS: Final = ("second_look", "first_look_stands")
-"""Results of a second look (agents.debate.calls), by flag."""
+"""Results of a second look (agents.debate.debate), by flag."""
 
 SIDE_CHECKS: Final = {
     "opposition": "opposition to {}",

@@ -16,7 +16,6 @@ from agent_config import GROUNDING_TOLERANCE
 from agents import risk_gate
 from agents.contracts import (
     VECTORS,
-    WINNERS,
     AgentReport,
     DebateContext,
     Evidence,
@@ -239,21 +238,7 @@ def _of_the_board(told: SwarmRecord | None) -> dict[str, Feature]:
     """Return the features by which a judge is told the board."""
     if told is None or not told.board.stands:
         return {}
-    board = told.board
-    found = boards.Board(
-        stances=tuple(
-            boards.BoardStance(one.agent, one.stance, one.trust, one.weight) for one in board.stands
-        ),
-        lean=board.lean,
-        agreed={WINNERS.get(side, 0): ids for side, ids in board.agreed.items()},
-        conflicts=tuple(
-            boards.Conflict(one.long, one.short, one.strength, one.claims, one.settle)
-            for one in board.conflicts
-        ),
-        surest=board.surest,
-        note=board.note,
-    )
-    return boards.as_features(found, "")
+    return boards.as_features(told.board, "")
 
 
 def _chip(item: Evidence, features: Mapping[str, Feature], anchors: Anchors) -> Chip:

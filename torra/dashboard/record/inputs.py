@@ -210,7 +210,7 @@ def _seen(
         told.agent_id,
         told.adjustments,
         told.confidence,
-        figures.sanitize(told.said),
+        figures.sanitize(told.main_claim),
         told.key_points or tuple(figures.sanitize(point.says, 300) for point in told.points_for),
         told.evidence,
         abstained=told.abstained,

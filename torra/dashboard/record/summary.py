@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 
 from agent_config import MAX_REQUESTS
 from agents.contracts import SourceType
-from agents.debate.calls import REQUESTS_PER_AGENT
+from agents.debate.debate import REQUESTS_PER_AGENT
 from torra.dashboard.record.rows import Voice
 from torra.exhibits import figures
 from torra.tick.tick_record import TickRecord

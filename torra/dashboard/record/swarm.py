@@ -14,17 +14,14 @@ from typing import Final, NamedTuple
 
 from agent_config import EXPERTS
 from agents.contracts import AgentReport, Evidence
-from agents.debate.swarm import ExpectedValue
+from agents.debate.swarm import Board, Conflict, ExpectedValue, ExpertStance
 from torra.dashboard.record import surroundings
 from torra.dashboard.record.thesis import NO_SIDE
 from torra.exhibits import figures
 from torra.exhibits.figures import DASH, MINUS
 from torra.tick.sentence import BELOW_ZERO
 from torra.tick.tick_record import (
-    BoardRecord,
-    ConflictRecord,
     DebateRecord,
-    ExpertStance,
     SwarmRecord,
     TickRecord,
 )
@@ -155,7 +152,7 @@ def tie_breaker(record: TickRecord) -> tuple[str, str] | None:
     return settles(conflict, record), "would settle the conflict"
 
 
-def settles(conflict: ConflictRecord, record: TickRecord) -> str:
+def settles(conflict: Conflict, record: TickRecord) -> str:
     """Return what would settle a conflict."""
     return figures.sanitize(swarm_words.settles(conflict, record.features), 120) or DASH
 
@@ -218,7 +215,7 @@ def claim(cites: Iterable[Evidence], report: AgentReport | None) -> str:
     return BELOW_ZERO.sub(MINUS, text)
 
 
-def agreed(board: BoardRecord) -> str:
+def agreed(board: Board) -> str:
     """Return the facts that two experts of a side cite."""
     sides = [
         f"{side_of(side).text}: {', '.join(map(swarm_words.feature, ids))}"
@@ -261,7 +258,7 @@ def _silence(report: AgentReport, debate: DebateRecord) -> Badge:
     return figures.mark("failed" if report.agent_id in debate.failures else "not asked")
 
 
-def _span(board: BoardRecord) -> float:
+def _span(board: Board) -> float:
     widest = max((abs(stand.stance) for stand in board.stands), default=0.0)
     return next((span for span in SPANS if widest <= span), SPANS[-1])
 
@@ -272,7 +269,7 @@ def _x(value: float, span: float) -> float:
     return round(NAME_WIDTH + MOST_DOT + share * room, 1)
 
 
-def _mean(board: BoardRecord, span: float) -> float | None:
+def _mean(board: Board, span: float) -> float | None:
     """Return where the experts stand together: their mean stance, weighed as the board does."""
     whole = math.fsum(stand.weight * stand.trust for stand in board.stands)
     return _x(board.lean / whole, span) if whole > 0.0 else None

@@ -16,7 +16,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
-from agent_config import CONSULT_SECONDS, FALLBACK_SHARE, FOCUS_WEIGHT, row_of
+from agent_config import CONSULT_SECONDS, FALLBACK_SHARE, FOCUS_WEIGHT, MODES
 from agents.contracts import ADJUSTMENT_BOUND, RESEARCHER_BOUND, SIDES, VECTORS, AgentReport
 from agents.debate import scoring
 from agents.registry import AGENTS
@@ -118,13 +118,14 @@ def timeline(record: TickView) -> CallTimeline:
 def _spans(record: TickRecord, before: float, deadline: float | None) -> Iterable[CallSpan]:
     """Yield every call with its start and end and when its stage was over, in order of stages."""
     calls, stages = record.made_calls, record.deliberation.stages
-    row = row_of(name for stage in stages for name in stage.agents)
+    shares = _stage_shares({name for stage in stages for name in stage.agents})
     # What was kept for the trader is no time of the debate's.
     kept = CONSULT_SECONDS * 1000 if record.deliberation.consulted else 0.0
     debate = None if deadline is None or deadline <= 2 * kept else deadline - kept
     at, heard = before, False
     for stage in stages:
-        share = row.share(str(stage.name), stage.round or 1)
+        first, further = shares.get(str(stage.name), (None, None))
+        share = further if (stage.round or 1) > 1 else first
         ends_at = debate if share is not None and debate is not None else deadline
         until = _until(share, at, before, ends_at, heard=heard)
         ends: dict[str, float] = {}
@@ -141,6 +142,16 @@ def _spans(record: TickRecord, before: float, deadline: float | None) -> Iterabl
     for call in calls:
         if (call.stage, call.round) not in known:
             yield CallSpan(call, at, at + call.elapsed_ms, None)
+
+
+def _stage_shares(agents: Iterable[str]) -> dict[str, tuple[float, float]]:
+    """Return the share of a stage's first round and of a further one, by the stage's name.
+
+    They are those of the mode that seats exactly these agents, of the first for a desk of its own.
+    """
+    modes = [*MODES.values()]
+    mode = next((row for row in modes if {*row.seats} == {*agents} - {row.consults}), modes[0])
+    return {plan.name: (plan.share, plan.share_of(2)) for plan in mode.stages}
 
 
 def _until(

@@ -40,10 +40,9 @@ from torra.desk.watches import desk_sign
 from torra.errors import ConfigError, SchemaMismatch
 from torra.evidence.company_facts import ANNUAL, FIGURES
 from torra.evidence.company_figures import REPORT_DELAY
-from torra.evidence.company_numbers import reads_company
 from torra.evidence.flow_readings import FAULTS
 from torra.evidence.outside_numbers import EDGAR, StoredRow, series_of
-from torra.evidence.outside_readings import levels_of, market_of, series_for
+from torra.evidence.outside_readings import levels_of, market_of, reads_company, series_for
 from torra.exhibits import figures
 from torra.exhibits.beyond import flow_words, outside_words
 from torra.exhibits.beyond.outside_words import PUBLISHERS

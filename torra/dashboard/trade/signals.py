@@ -178,7 +178,7 @@ def signal(sid: str) -> str:
         address=lessons.lesson_address,
         why_made=lessons.thesis_of(sid, row.timeframe),
         over=price_lines.LINES,
-        settles=row.state in SENT,
+        settles=row.state in SENT and (row.bridge or PAPER) != PAPER,
         advice=ALARMS["UNKNOWN"].text,
     )
 

@@ -189,7 +189,7 @@ def _parts(record: TickRecord, towards: int) -> Iterator[SidePoint]:
         name, value = f"{PART}{part.name}", part.value or 0.0
         saying = PHRASES.get((name,))
         if strength > 0.0 and abs(value) >= LEAST_PART and saying is not None:
-            text = capital(plain(saying.text((value,), towards)))
+            text = capital(plain(saying.words((value,), towards)[0]))
             yield SidePoint(BARS, f"{text}.", name, name_of(name))
 
 

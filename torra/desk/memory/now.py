@@ -61,7 +61,7 @@ def ask_now(
             return told
         # A cold SDK takes a second to import, which is not the model's.
         models.provider(alone(paying.agents))
-        models.switchboard.ready(WARMING)
+        models.clients.ready(WARMING)
         return review_now(lesson, paying, asking)
     except TorraError as error:
         return Reviewed(None, str(error))

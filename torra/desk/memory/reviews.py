@@ -32,7 +32,7 @@ from agents.contracts import (
     Request,
 )
 from agents.debate import replies
-from agents.debate.calls import Call
+from agents.debate.deliberation import Call
 from agents.registry import REVIEWER
 from agents.texts import door
 from instance_database import Database
@@ -116,8 +116,8 @@ class Paying(NamedTuple):
 class Reviewed(NamedTuple):
     """What became of a review: its words, or `why` there are none.
 
-    `status` is that of the call (agents.debate.calls.Call), "" where none was sent. `broken`:
-    of this trade no question could be made, and nobody knows why.
+    `status` is that of the call (agents.debate.deliberation.Call), "" where none was sent.
+    `broken`: of this trade no question could be made, and nobody knows why.
     """
 
     words: LessonText | None

@@ -26,7 +26,7 @@ from pydantic import JsonValue
 import agent_framework
 from agent_config import MODES, VENDORS, AgentSettings, route
 from agents.contracts import VECTORS, Completion, DebateContext, Feature, Request, synchronous
-from agents.debate.calls import LOOK_AGAIN
+from agents.debate.debate import LOOK_AGAIN
 from agents.registry import seated
 from instance_database import Database
 from torra.config import Instance, Profile

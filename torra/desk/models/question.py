@@ -151,7 +151,7 @@ def ask(
     try:
         settings = _settings(profile.agents, vendor, model)
         provider = _provider(models, settings, vendor, environment)
-        models.switchboard.ready(WARMING)
+        models.clients.ready(WARMING)
         ticks = sum(len(one.timeframes) for one in instances if one.profile == name)
         kept = _of_next_ticks(models, database, profile.agents, name, max(1, ticks))
         allowed = profile.agents.max_api_cost_per_hour - kept

@@ -9,10 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
-from torra.evidence.company_numbers import NEWEST
 from torra.evidence.fair_value import RETURN
 from torra.evidence.outside_numbers import EDGAR
-from torra.evidence.outside_readings import OutsideView
+from torra.evidence.outside_readings import NEWEST, OutsideView
 from torra.exhibits import figures
 from torra.exhibits.beyond.outside_row import day_of
 

@@ -12,7 +12,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Final, NamedTuple
 
 from agents.features import label_of, unit_of
-from torra.evidence.company_numbers import NEWEST, STOCK
 from torra.evidence.news_digest import NewsSubject
 from torra.evidence.outside_numbers import EDGAR, MARKETS, SERIES, SeriesRow, series_of
 from torra.evidence.outside_readings import (
@@ -22,11 +21,15 @@ from torra.evidence.outside_readings import (
     FIT_R2,
     LEVELS,
     LEVELS_OF,
+    NEWEST,
+    STOCK,
     OutsideView,
     SeriesValue,
     levels_of,
     market_of,
     parts_of,
+    positions_of,
+    steps_of,
 )
 from torra.exhibits import figures
 from torra.exhibits.beyond import companion_words, company_words, flow_words
@@ -202,14 +205,14 @@ def _numbers(symbol: str, told: OutsideView) -> Iterator[_Number]:
     """Yield what the symbol reads, known or not."""
     subject = _subject(symbol, told)
     for level in levels_of(subject):
-        feature, row = f"macro.{level}", LEVELS[level]
+        feature = f"macro.{level}"
         yield _Number(
             "macro",
             _level_name(level, symbol),
             feature,
             parts_of(level, subject),
             f"{feature}_change_20",
-            SPANS[row.steps[0]],
+            SPANS[steps_of(level)[0]],
             f"{feature}_rank",
             1 if level == "inventories" else 2,
             unit_of(feature) == "pp",
@@ -227,12 +230,13 @@ def _numbers(symbol: str, told: OutsideView) -> Iterator[_Number]:
         )
     market = market_of(subject)
     if market and "cot.net_pct" in told.numbers:
+        says = MARKETS[market]["says"]
         turned = market == "eur" and not symbol.upper().startswith(COT_CURRENCY)
         yield _Number(
             "cot",
-            f"{MARKETS[market]}, longs less shorts{', as shorts of this pair' if turned else ''}",
+            f"{says}, longs less shorts{', as shorts of this pair' if turned else ''}",
             "cot.net_pct",
-            tuple(f"cot.{market}.{part}" for part in ("long", "short", "open_interest")),
+            tuple(positions_of(subject)),
             "cot.net_change_4w",
             SPANS[4],
             "cot.rank",

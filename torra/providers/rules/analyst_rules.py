@@ -22,7 +22,7 @@ Pure functions; nothing raises.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Final
 
 from agent_config import EXPERTS
@@ -37,44 +37,33 @@ from agents.contracts import (
     VECTORS,
     Request,
 )
-from agents.features import Features, number
 from agents.swarm.anomalies import PATTERN, ROWS, patterns, shown_by
 from torra.providers.rules.argument import (
-    Argument,
-    ReaderView,
-    argue,
-    falsifiers,
-    risks,
-    score_of,
-)
-from torra.providers.rules.peer_reports import (
-    LESSON_MEAN,
-    case_of,
-    lessons,
-    mean_adjustment,
-    weighed,
-)
-from torra.providers.rules.replies import (
     BIAS,
     DECIMALS,
+    Argument,
     Reply,
+    argue,
     citation,
     cite,
-    focus_of,
+    falsifiers,
     horizon,
     level,
     report,
+    risks,
+    towards,
 )
-from torra.providers.rules.rule import (
+from torra.providers.rules.engine import (
     ADX,
     CLOSE,
+    LESSON_MEAN,
     REGIME,
-    RuleSignal,
+    Numbers,
+    SeatView,
     mean_lean,
     side_of,
     tanh_of,
 )
-from torra.providers.rules.tables import TABLES, common_signals, signals_for
 
 FULL_WEIGHT: Final = 1.5
 """Summed weight of signals from which a vector is judged in full; with less, proportionally."""
@@ -129,69 +118,44 @@ CLEAR: Final = 0.05
 
 def analyst(request: Request) -> Reply:
     """Read the evidence in its regime and say how far it lies from each score."""
-    role, overlay = request.role, "" in TABLES.get(request.role.id, ())
-    signals = signals_for(role.id, request.features, focus_of(request))
-    moves = {
-        vector: round(role.bound * _gap(leans, score, overlay=overlay), DECIMALS)
-        for vector, leans in signals.items()
-        for score in (score_of(request, vector),)
-    }
-    view = ReaderView(request, signals, 0.0 if overlay else None)
+    view, role = SeatView(request), request.role
+    moves = {vector: round(role.bound * _gap(view, vector), DECIMALS) for vector in view.signals}
     argument = argue(view, moves, net_side(moves, role.focus)) if moves else NOTHING
     reply = _report(view, argument, moves, _agreement(view))
     if role.id in EXPERTS:
         return reply | _finding(view, reply)
-    return reply | ({"ordinals": ordinals(request.features)} if moves and role.id == "news" else {})
+    return reply | ({"ordinals": ordinals(view.numbers)} if moves and role.id == "news" else {})
 
 
 def researcher(request: Request) -> Reply:
     """Argue for higher or lower prices, by the seat's office, than the scores and reports say."""
-    side, firm = SIDES[request.role.id], _at_a_firm(request)
-    known = common_signals(request.features)
-    signals = {vector: known[vector] for vector in focus_of(request) if vector in known}
-    view = ReaderView(request, signals, None)
-    words, learnt = weighed(request), None if firm else lessons(request)
-    cases = {
-        vector: _case(view, vector, side, mean_adjustment(words, vector), learnt)
-        for vector in signals
-    }
-    # never -0.0: bull and bear without a case say the same nothing
-    own = {
-        vector: side * round(request.role.bound * max(0.0, case), DECIMALS) + 0.0
-        for vector, case in cases.items()
-    }
-    rival = case_of(request, -side)
-    other = rival.adjustments if rival else {}
+    view, side = SeatView(request), SIDES[request.role.id]
+    cases = {vector: _case(view, vector, side) for vector in view.signals}
+    own = {vector: towards(view, side, case) for vector, case in cases.items()}
+    other = view.cases[-side].report.adjustments
     moves = {vector: _conceded(value, other.get(vector), side) for vector, value in own.items()}
-    argument = NOTHING
-    if moves:
-        argument = argue(view, moves, side, given_up=any(own.values()))
+    argument = argue(view, moves, side, given_up=any(own.values())) if moves else NOTHING
     sure = any(moves.values()) and level(sum(cases.values()) / len(cases), CONVICTION)
-    reply = _report(view, argument, moves, sure or "low")
-    ahead = {"risks": risks(view, argument, CASE_RISKS)} if firm else {}
+    ahead = {"risks": risks(view, argument, CASE_RISKS)} if view.ahead else {}
     ends = {
         "rebuttals": [
-            citation(request, answer.id) | {"says": f"{answer.half}.", "grants": answer.grants}
+            citation(view, answer.id) | {"says": f"{answer.half}.", "grants": answer.grants}
             for answer in argument.answers
         ],
-        "falsifiers": [
-            end._asdict() for end in falsifiers(request.features, side, argument.points_for)
-        ],
+        "falsifiers": falsifiers(view, side, argument.points_for),
     }
-    return reply | ahead | ends if moves else reply | ends | ahead
+    return _report(view, argument, moves, sure or "low") | ahead | ends
 
 
 def scorer(request: Request) -> Reply:
     """Score the four vectors anew, each within an analyst's bound of the computed score."""
-    signals = signals_for(request.role.id, request.features, VECTORS)
-    reply: Reply = {}
-    for vector in VECTORS:
-        score, leans = score_of(request, vector), signals.get(vector, ())
-        move = round(ADJUSTMENT_BOUND * _gap(leans, score), DECIMALS)
-        note = "no evidence beyond the score"
-        if leans:
-            view = ReaderView(request, {vector: leans}, None)
-            note = argue(view, {vector: move}, side_of(move)).claim
+    view, reply = SeatView(request), Reply()
+    for vector, score in view.scores.items():
+        move, note = 0.0, "no evidence beyond the score"
+        if vector in view.signals:
+            move = round(ADJUSTMENT_BOUND * _gap(view, vector), DECIMALS)
+            alone = view.with_signals({vector: view.signals[vector]})
+            note = argue(alone, {vector: move}, side_of(move)).claim
         moved = max(-1.0, min(1.0, score + move))
         reply[vector] = {"score": round(moved, SCORE_DECIMALS), "note": note}
     mean = sum(reply[vector]["score"] for vector in VECTORS) / len(VECTORS)
@@ -201,26 +165,26 @@ def scorer(request: Request) -> Reply:
 # --- numbers --------------------------------------------------------------------------------------
 
 
-def _gap(signals: Sequence[RuleSignal], score: float, *, overlay: bool = False) -> float:
+def _gap(view: SeatView, vector: str) -> float:
     """Return how far the mean lean lies from the score, in [-1, +1], less where evidence is thin.
 
-    Of an overlay it is at most the lean itself, and never against its sign.
+    What lies over a score moves it by the lean itself at most, and never against the lean's sign.
     """
+    signals = view.signals[vector]
     weight, mean = sum(signal.weight for signal in signals), mean_lean(signals)
-    low, high = (min(0.0, mean), max(0.0, mean)) if overlay else (-1.0, 1.0)
-    return max(low, min(high, mean - score)) * min(1.0, weight / FULL_WEIGHT)
+    low, high = (-1.0, 1.0) if view.gaps else (min(0.0, mean), max(0.0, mean))
+    return max(low, min(high, mean - view.scores[vector])) * min(1.0, weight / FULL_WEIGHT)
 
 
-def _case(
-    view: ReaderView, vector: str, side: int, adjustment: float | None, learnt: float | None
-) -> float:
+def _case(view: SeatView, vector: str, side: int) -> float:
     """Return the case for a side, less half of what speaks against it, in [-1, +1]."""
-    score = score_of(view.request, vector)
+    score = view.scores[vector]
     gaps = [(signal.weight, side * (signal.lean - score)) for signal in view.signals[vector]]
-    if adjustment is not None:
-        gaps.append((REPORT_WEIGHT, side * adjustment / ADJUSTMENT_BOUND))
-    if learnt is not None:
-        gaps.append((LESSON_WEIGHT, side * learnt))
+    others = (
+        (REPORT_WEIGHT, view.mean_adjustment(vector)),
+        (LESSON_WEIGHT, None if view.ahead else view.lessons()),
+    )
+    gaps += [(share, side * lean) for share, lean in others if lean is not None]
     weight = sum(share for share, _ in gaps)
     own = sum(share * gap for share, gap in gaps if gap > 0) / weight
     counter = -sum(share * gap for share, gap in gaps if gap < 0) / weight
@@ -236,12 +200,13 @@ def _conceded(own: float, other: float | None, side: int) -> float:
     return granted if granted * side > 0.0 else 0.0
 
 
-def _agreement(view: ReaderView) -> str:
+def _agreement(view: SeatView) -> str:
     """Return the confidence of an analyst: how far its signals agree, vector by vector."""
     agreed = strength = weight = 0.0
     for signals in view.signals.values():
-        agreed += abs(sum(signal.weight * signal.lean for signal in signals))
-        strength += sum(signal.weight * abs(signal.lean) for signal in signals)
+        pulls = [signal.weight * signal.lean for signal in signals]
+        agreed += abs(sum(pulls))
+        strength += sum(map(abs, pulls))
         weight += sum(signal.weight for signal in signals)
     if strength < LEAST_STRENGTH * weight or weight < FULL_WEIGHT:
         return "low"
@@ -251,47 +216,41 @@ def _agreement(view: ReaderView) -> str:
 # --- replies --------------------------------------------------------------------------------------
 
 
-def _report(
-    view: ReaderView, argument: Argument, moves: Mapping[str, float], confidence: str
-) -> Reply:
+def _report(view: SeatView, argument: Argument, moves: Numbers, confidence: str) -> Reply:
     """Return a report that cites what else its points read, and what names the regime.
 
     An argument that makes no point rests on all that was read.
     """
-    request, firm = view.request, _at_a_firm(view.request)
     names = argument.reads() if argument.points_for else [signal.main for signal in view.all()]
     names = [*names[:CITED], ADX, REGIME]
-    if request.role.id in SIDES and not firm:
+    if view.role.id in SIDES and not view.ahead:
         names.append(LESSON_MEAN)
-    scores = ", ".join(focus_of(request)) or "any score"
-    why = "" if moves else f"no readable evidence about {scores}"
-    reply = report(request, argument, moves, confidence, names if moves else (), why)
-    return reply | ({"horizon": horizon(request)} if firm else {})
+    reply = report(view, argument, moves, confidence, names)
+    return reply | ({"horizon": horizon(view)} if view.ahead else {})
 
 
-def _at_a_firm(request: Request) -> bool:
-    """Tell whether a reply names the time that it speaks for: only those of a firm and a swarm."""
-    return "horizon" in request.schema.get("properties", ())
-
-
-def _finding(view: ReaderView, reply: Reply) -> Reply:
+def _finding(view: SeatView, reply: Reply) -> Reply:
     """Return what an expert's finding has beside a report; cites in the reply what is odd."""
-    request, features, seat = view.request, view.request.features, view.request.role.id
+    features, seat = view.features, view.role.id
     side, odd = 0, NO_ANOMALY
     if not reply["abstained"]:
         if seat == "microstructure" and shown_by("fragile", features):
             reply["confidence"] = "low"
         lean = side_of(mean_lean(next(iter(view.signals.values()))), LEANS)
-        side = net_side(reply["adjustments"], request.role.focus) or lean
+        side = net_side(reply["adjustments"], view.role.focus) or lean
         shown = {name: shown_by(name, features) for name in ROWS if name in ANOMALIES[seat]}
         odd = next((name for name in shown if shown[name]), NO_ANOMALY)
         cited = {citation["id"] for citation in reply["evidence"]}
-        reply["evidence"] += cite(request, (n for n in shown.get(odd, ()) if n not in cited))
+        reply["evidence"] += cite(view, (n for n in shown.get(odd, ()) if n not in cited))
         if odd != NO_ANOMALY:
             reply["claim"] = _with_odd(reply["claim"], odd)
     finding: Reply = {"anomaly": odd, "bias": BIAS[side]}
     if seat == "geometry":
-        finding |= {"pattern": _pattern(features, side), "levels": _levels(features)}
+        drawn = patterns(features)
+        # the pattern of the expert's own side, else the only one
+        named = [name for name in drawn if drawn[name] == side or len(drawn) == 1]
+        pattern = named[0].removeprefix(PATTERN) if named else NO_ANOMALY
+        finding |= {"pattern": pattern, "levels": _levels(view.numbers)}
     return finding
 
 
@@ -303,50 +262,37 @@ def _with_odd(claim: str, odd: str) -> str:
     return f"{body}{ending}"
 
 
-def _pattern(features: Features, side: int) -> str:
-    """Return the pattern of the expert's own side, else the only one."""
-    sides = patterns(features)
-    backing = [name for name in sides if sides[name] == side or len(sides) == 1]
-    return backing[0].removeprefix(PATTERN) if backing else NO_ANOMALY
-
-
-def _levels(features: Features) -> list[float]:
+def _levels(numbers: Numbers) -> list[float]:
     """Return the prices of the nearest levels, nearest first."""
-    close = number(features, CLOSE)
-    prices = dict.fromkeys(
-        price
-        for name in sorted(features)
-        if name.startswith("geometry.level.") and (price := number(features, name)) is not None
-    )
-    return sorted(prices, key=lambda price: 0.0 if close is None else abs(price - close))[:LEVELS]
+    names = sorted(numbers)
+    prices = dict.fromkeys(numbers[name] for name in names if name.startswith("geometry.level."))
+    # without a close they keep their order
+    close = numbers.get(CLOSE, math.inf)
+    return sorted(prices, key=lambda price: abs(price - close))[:LEVELS]
 
 
-def ordinals(features: Features) -> dict[str, int]:
+def ordinals(numbers: Numbers) -> dict[str, int]:
     """Return what the news amounts to, in the whole numbers of ORDINALS."""
-    tone = number(features, "news.score") or 0.0
+    tone = numbers.get("news.score", 0.0)
     # By age, then by id: items of one moment keep one order.
     items = sorted(
-        (age, item, score)
-        for name in features
+        (numbers[age], name, score)
+        for name, score in numbers.items()
         if name.startswith("news.item_score.")
-        for item in (name.rsplit(".", 1)[1],)
-        if (age := number(features, f"news.item_age_h.{item}")) is not None
-        and (score := number(features, name)) is not None
+        if (age := name.replace("score", "age_h", 1)) in numbers
     )
     scores, half = [score for *_, score in items], len(items) // 2
     turn = _mean(scores[:half]) - _mean(scores[half:]) if half else 0.0
-    classed = any(number(features, f"news.{name}_items") for name in EVENT_CLASSES[:-1])
-    risky = [number(features, f"news.{name}_score") for name in RISKY]
+    classed = any(numbers.get(f"news.{name}_items") for name in EVENT_CLASSES[:-1])
+    risky = [numbers[name] for kind in RISKY if (name := f"news.{kind}_score") in numbers]
     return {
-        "relevance": 2 if classed else int(bool(items or number(features, "news.items"))),
+        "relevance": 2 if classed else int(bool(items or numbers.get("news.items"))),
         "sentiment": side_of(tone, CLEAR),
         "price_impact": round(3 * tanh_of(tone, TONE)),
         "trend": side_of(turn, CLEAR),
         "investor_confidence": round(3 * _mean([side_of(score) for score in scores])),
         # Bad news, which is negative, is more risk.
-        "risk_profile_change": -round(
-            2 * tanh_of(_mean([score for score in risky if score is not None]), TONE)
-        ),
+        "risk_profile_change": -round(2 * tanh_of(_mean(risky), TONE)),
     }
 
 

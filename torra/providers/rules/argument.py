@@ -7,27 +7,32 @@ itself. An advocate without a case says so. A falsifier lies on the path of pric
 yet: a close beyond a line, within `AHEAD` bars. A risk is what backs a case and is stretched
 furthest, then what speaks against it and was not granted.
 
+A reply has the shape that a model would give it. Its horizon is fixed for some seats: what money
+and worth say is read in days, mood and news within a session, oscillators and ticks in four bars.
+Everybody else goes by the regime: sixteen bars in a trend, four in a range; where the hours are
+late, the session that ends.
+
 Pure functions; nothing raises.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from operator import itemgetter
-from typing import Any, Final, Literal, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from agents.arguments import AGAINST, CLAIM_WORDS, FALSIFIERS, FOR, format_price, pending_falsifiers
-from agents.contracts import SIDES, VECTORS, Falsifier, Request
-from agents.features import Features, number, sides
-from agents.phrases import PHRASES, Phrase
-from torra.providers.rules.peer_reports import analysts, case_of, push
-from torra.providers.rules.rule import CLOSE, RuleSignal, Signals, side_of
+from agents.contracts import SIDES, VECTORS, Falsifier, Horizon
+from agents.features import sides
+from agents.phrases import ABOUT, PHRASES, Phrase
+from torra.providers.rules.engine import CLOSE, Numbers, RuleSignal, SeatView, focus_of, side_of
 
 AHEAD: Final = 12
 """Bars within which a falsifier may come true."""
 
 WAY: Final = {1: "up", -1: "down"}
+BIAS: Final = {1: "UP", -1: "DOWN", 0: "NEUTRAL"}
+WINNER: Final = {1: "LONG", -1: "SHORT", 0: "NONE"}
 
 STRONG: Final = 0.5
 """Lean from which the other side's strongest point is granted."""
@@ -47,6 +52,27 @@ FLOORS: Final[Mapping[int, Mapping[str, str]]] = {
     -1: {"technical.resistance": "the resistance", "technical.swing_high": "the last swing high"},
 }
 """Levels whose loss ends a case for a side, the nearest first, with their names."""
+
+HORIZONS: Final[Mapping[str, Horizon]] = {
+    "fundamental": "days",
+    "sentiment": "session",
+    "news": "session",
+    "momentum": "bars_4",
+    "microstructure": "bars_4",
+    "macro": "days",
+}
+"""The time that a seat speaks for, whatever the regime."""
+
+LATE: Final = {"CLOSED": 0.8, "Friday NEW_YORK": 0.9}
+"""Factors of a size in late hours, by session or weekday and session: a gap may follow."""
+
+TREND_FROM: Final = 0.5
+"""Strength of the trend from which sixteen bars are spoken for, not four."""
+
+DECIMALS: Final = 4
+"""Adjustments are rounded to this many decimals."""
+
+Reply = dict[str, Any]
 
 
 class RuleArgument(NamedTuple):
@@ -79,95 +105,73 @@ class Argument(NamedTuple):
         return [name for name in names if name not in cited]
 
 
-class ReaderView(NamedTuple):
-    """A request, and the signals that its seat reads in it.
-
-    `base` is what the signals are measured from, None for the scores.
-    """
-
-    request: Request
-    signals: Signals
-    base: float | None = 0.0
-
-    def own(self) -> frozenset[str]:
-        """Return the vectors that are the role's own subject."""
-        focus = self.request.role.focus
-        return frozenset(vector for vector in focus if focus[vector] == "primary")
-
-    def all(self) -> list[RuleSignal]:
-        """Return the signals of every vector."""
-        return [signal for signals in self.signals.values() for signal in signals]
-
-
-def argue(
-    view: ReaderView, moves: Mapping[str, float], side: int, *, given_up: bool = False
-) -> Argument:
+def argue(view: SeatView, moves: Numbers, side: int, *, given_up: bool = False) -> Argument:
     """Return the argument of a report that pushes to a side (+1, -1, 0) with these adjustments.
 
     `given_up`: it has a case of its own and grants all of it to the other side.
     """
-    request, office = view.request, SIDES.get(view.request.role.id)
-    moved = any(moves.values())
+    office, moved = SIDES.get(view.role.id), any(moves.values())
     if office and not moved:
         return Argument(office, _no_case(view, office, given_up=given_up))
     if not side:
-        known, count = "pull both ways, evenly", len({signal.reads for signal in view.all()})
-        if not moved and view.base is None:
+        count, known = len({signal.reads for signal in view.all()}), "pull both ways, evenly"
+        if not moved and view.gaps:
             known = f"{verb('say', count)} what the scores say"
         elif not moved:
             known = f"{verb('ask', count)} for no more than the scores have"
-        return Argument(0, f"No side: the {request.role.title}'s {_readings(count)} {known}.")
-    points = top_points(view, side, FOR) or of_scores(request, moves, side)
+        return Argument(0, f"No side: the {view.role.title}'s {_readings(count)} {known}.")
+    points = top_points(view, side, FOR, gaps=view.gaps) or of_scores(view, moves, side)
     first = _first(view, points, moves, side)
-    points = [*first[:1], *(point for point in points if point != first[0])][:FOR]
+    points = [first[0], *(point for point in points if point != first[0])][:FOR]
     answers = _answers(view, side) if office else []
-    # one more than is granted: the answer may take one of them
-    against = top_points(view, -side, AGAINST + 1)
     met = [answer.signal.reads for answer in answers]
+    # one more than is granted: the answer may take one of them
+    against = top_points(view, -side, AGAINST + 1, gaps=view.gaps)
     against = [point for point in against if point.signal.reads not in met]
-    claim = _counted(view, _claim(request, first, side), first[0])
-    return Argument(side, claim, points, against[:AGAINST], answers)
+    return Argument(side, _counted(view, first, side), points, against[:AGAINST], answers)
 
 
-def top_points(view: ReaderView, side: int, most: int) -> list[RuleArgument]:
-    """Return the points for a side, those that pull hardest first, one for the same features."""
+def top_points(view: SeatView, side: int, most: int, *, gaps: bool = False) -> list[RuleArgument]:
+    """Return the points for a side, those that pull hardest first, one for the same features.
+
+    `gaps`: they pull by how far they lie from their score.
+    """
     pulls: list[tuple[float, RuleSignal]] = []
     for vector, signals in view.signals.items():
-        base = score_of(view.request, vector) if view.base is None else view.base
+        base = view.scores[vector] if gaps else 0.0
         pulls += [
             (side * signal.weight * (signal.lean - base), signal)
             for signal in signals
             if side * signal.lean > 0.0
         ]
-    # Python sorts stably, backwards too: equal pulls keep their order.
-    pulls.sort(key=itemgetter(0), reverse=True)
     points: dict[tuple[str, ...], RuleArgument] = {}
-    for _, signal in pulls:
-        if signal.reads not in points and signal.phrase.fits(signal.values, fades=signal.fades):
-            points[signal.reads] = _point(signal, side, view.request.features)
+    # Python sorts stably, backwards too: equal pulls keep their order.
+    for _, signal in sorted(pulls, key=itemgetter(0), reverse=True):
+        if signal.reads not in points and _is_clear(signal):
+            points[signal.reads] = _point(view, signal, side)
             if len(points) == most:
                 break
     return list(points.values())
 
 
-def of_scores(request: Request, moves: Mapping[str, float], side: int) -> list[RuleArgument]:
+def of_scores(view: SeatView, moves: Numbers, side: int) -> list[RuleArgument]:
     """Return the score that is furthest from its readings as the one point."""
     vector = max(moves, key=lambda name: side * moves[name])
-    return [_of_score(request, vector, side, PHRASES[f"scores.{vector}",])]
+    return [_of_score(view, vector, side, PHRASES[f"scores.{vector}",])]
 
 
-def of_far_score(request: Request, side: int) -> RuleArgument:
+def of_far_score(view: SeatView, side: int) -> RuleArgument:
     """Return the score that has gone furthest against a side, as what speaks for that side."""
-    vector = min(VECTORS, key=lambda name: side * score_of(request, name))
-    half, why = FAR if side * score_of(request, vector) < 0.0 else UNMOVED
+    vector = min(VECTORS, key=lambda name: side * view.scores[name])
+    half, why = FAR if side * view.scores[vector] < 0.0 else UNMOVED
     half = half.replace("{vector}", vector.replace("_", " "))
-    return _of_score(request, vector, side, Phrase(half, why, float, "{:+.2f}"))
+    phrase = Phrase(half=half, why=why, number="itself", format="{:+.2f}")
+    return _of_score(view, vector, side, phrase)
 
 
-def _of_score(request: Request, vector: str, side: int, phrase: Phrase) -> RuleArgument:
-    values = (score_of(request, vector),)
-    signal = RuleSignal((f"scores.{vector}",), values, float(side), 1.0, False, phrase)
-    return _point(signal, side, request.features)
+def _of_score(view: SeatView, vector: str, side: int, phrase: Phrase) -> RuleArgument:
+    name, values = f"scores.{vector}", (view.scores[vector],)
+    return _point(view, RuleSignal((name,), name, values, float(side), 1.0, False, phrase), side)
 
 
 def preferring(cited: Collection[str], points: Iterable[RuleArgument]) -> list[RuleArgument]:
@@ -175,83 +179,69 @@ def preferring(cited: Collection[str], points: Iterable[RuleArgument]) -> list[R
     return sorted(points, key=lambda point: point.id not in cited)
 
 
-def undecided(view: ReaderView, cited: Collection[str], lead: str, *reasons: str) -> Argument:
+def undecided(
+    view: SeatView, cited: Collection[str], lead: str, reason: str, more: str
+) -> Argument:
     """Return why no side is taken, and the strongest point of each side.
 
-    The claim says what would decide: a close past a level, else a lead. The last of the reasons are
-    left out where it has no room for them.
+    The claim says what would decide: a close past a level, else a lead. `more` of the reason is
+    left out where it has no room.
     """
-    features = view.request.features
     up, down = (
-        preferring(cited, top_points(view, side, FOR + AGAINST))[:1]
-        or [of_far_score(view.request, side)]
+        preferring(cited, top_points(view, side, FOR + AGAINST))[:1] or [of_far_score(view, side)]
         for side in (1, -1)
     )
-    ends = [*falsifiers(features, 1, up)[:1], *falsifiers(features, -1, down)[:1]]
-    prices = [format_price(end.level, features) for end in ends]
+    ends = [*falsifiers(view, 1, up)[:1], *falsifiers(view, -1, down)[:1]]
+    prices = [format_price(end["level"], view.features) for end in ends]
     if len(prices) == 1:
-        lead = f"a close {ends[0].close} {prices[0]}"
+        lead = f"a close {ends[0]['close']} {prices[0]}"
     elif prices:
         lead = f"a close outside {' to '.join(prices)}"
-    for most in range(len(reasons), 0, -1):
-        claim = f"{''.join(reasons[:most])}; {lead} decides."
-        if len(claim.split()) <= CLAIM_WORDS:
-            break
-    return Argument(0, claim, up, down)
+    return Argument(0, fitting(reason, more, f"; {lead} decides."), up, down)
 
 
-def falsifiers(features: Features, side: int, points: Iterable[RuleArgument]) -> list[Falsifier]:
+def falsifiers(view: SeatView, side: int, points: Iterable[RuleArgument]) -> list[Reply]:
     """Return closes that would end a case, none of which has come yet; [] without a case."""
-    close, atr = number(features, CLOSE), number(features, "technical.atr14")
-    if not points or close is None:
+    numbers, features = view.numbers, view.features
+    if not points or CLOSE not in numbers:
         return []
+    close, atr = numbers[CLOSE], numbers.get("technical.atr14")
     lines = [
         (point.signal.values[phrase.line], phrase.line_name)
         for point in points
         if (phrase := point.signal.phrase).line is not None
     ]
-    floors = ((number(features, level), name) for level, name in FLOORS[side].items())
-    lines += [floor for floor in floors if floor[0] is not None]
+    lines += [(numbers[level], name) for level, name in FLOORS[side].items() if level in numbers]
     if atr:
         lines.append((close - side * atr, "one average range from here"))
     lines.sort(key=lambda line: abs(line[0] - close))
-    way: Literal["above", "below"] = "below" if side > 0 else "above"
-    ends: dict[str, Falsifier] = {}
-    for end in pending_falsifiers((Falsifier(way, *line, AHEAD) for line in lines), side, features):
+    ends: dict[str, Reply] = {}
+    drawn = [Falsifier("below" if side > 0 else "above", *line, AHEAD) for line in lines]
+    for end in pending_falsifiers(drawn, side, features):
         # two names of one price are one falsifier
-        ends.setdefault(format_price(end.level, features), end)
+        ends.setdefault(format_price(end.level, features), end._asdict())
     return list(ends.values())[:FALSIFIERS]
 
 
-def risks(view: ReaderView, argument: Argument, most: int) -> list[str]:
+def risks(view: SeatView, argument: Argument, most: int) -> list[str]:
     """Return what may go wrong with an argument for a side, a sentence each; [] without a case."""
     if not argument.points_for:
         return []
-    side, features = argument.side, view.request.features
+    side = argument.side
     granted = {point.signal.reads for point in (*argument.points_against, *argument.answers)}
     # what has gone furthest: one such sentence says it all
-    far = max(
-        (
-            signal
-            for signal in view.all()
-            if side * signal.lean > 0.0 and signal.phrase.faded and not signal.fades
-            if signal.phrase.fits(signal.values, fades=True)
-        ),
-        key=lambda signal: abs(signal.lean),
-        default=None,
-    )
-    against = top_points(view._replace(base=0.0), -side, AGAINST + 1 + most)
-    points = [point for point in against if point.signal.reads not in granted]
-    if far:
-        points.insert(0, _point(far._replace(fades=True), -side, features))
+    stretched = [
+        faded
+        for signal in view.all()
+        if side * signal.lean > 0.0 and signal.phrase.faded and not signal.fades
+        if _is_clear(faded := signal._replace(fades=True))
+    ]
+    far = max(stretched, key=lambda signal: abs(signal.lean), default=None)
+    points = [_point(view, far, -side)] if far else []
+    against = top_points(view, -side, AGAINST + 1 + most)
+    points += [point for point in against if point.signal.reads not in granted]
     sentences = dict.fromkeys(f"{capital(point.half)}, {point.why}." for point in points)
     return list(sentences)[:most]
-
-
-def score_of(request: Request, vector: str) -> float:
-    """Return a score; no evidence may raise, so one that is no number counts as 0."""
-    value: Any = request.scores.get(vector, 0.0)
-    return value if math.isfinite(value) else 0.0
 
 
 # --- words ----------------------------------------------------------------------------------------
@@ -267,14 +257,24 @@ def verb(word: str, count: int) -> str:
     return f"{word}s" if count == 1 else word
 
 
+def fitting(text: str, rest: str, end: str = ".") -> str:
+    """Return a sentence, without its rest where it would have more than CLAIM_WORDS words."""
+    whole = f"{text}{rest}{end}"
+    return whole if len(whole.split()) <= CLAIM_WORDS else f"{text}{end}"
+
+
 def _readings(count: int) -> str:
     return "one reading" if count == 1 else f"{count} readings"
 
 
-def _no_case(view: ReaderView, office: int, *, given_up: bool) -> str:
+def _is_clear(signal: RuleSignal) -> bool:
+    return signal.phrase.fits(signal.values, fades=signal.fades)
+
+
+def _no_case(view: SeatView, office: int, *, given_up: bool) -> str:
     """Return what an advocate that votes 0 says: how many ask for its side, and too softly."""
     asking = [
-        office * (signal.lean - score_of(view.request, vector)) > 0.0
+        office * (signal.lean - view.scores[vector]) > 0.0
         for vector, signals in view.signals.items()
         for signal in signals
     ]
@@ -286,89 +286,88 @@ def _no_case(view: ReaderView, office: int, *, given_up: bool) -> str:
     return f"No case: {asks}, and {end}."
 
 
-def _point(signal: RuleSignal, side: int, features: Features) -> RuleArgument:
+def _point(view: SeatView, signal: RuleSignal, side: int) -> RuleArgument:
     """Return a signal as a point of a side.
 
     It rests on the feature that it is about, if that leans so, else on the first that does.
     """
-    phrase, reads = signal.phrase, signal.reads
-    fades = signal.fades and bool(phrase.faded)
-    about = reads[phrase.about(*signal.values)] if phrase.about else signal.main
-    for cited in (about, signal.main, *reads, signal.main):
-        if side in sides(cited, features):
+    phrase, reads, main = signal.phrase, signal.reads, signal.main
+    about = reads[ABOUT[phrase.about](*signal.values)] if phrase.about else main
+    for cited in (about, main, *reads, main):
+        if side in sides(cited, view.features):
             break
-    half = phrase.text(signal.values, side, fades=fades)
-    return RuleArgument(signal, cited, half, phrase.reason(side, fades=fades))
-
-
-def _counted(view: ReaderView, claim: str, point: RuleArgument) -> str:
-    """Return a claim about a score of another's subject with how many readings were held to it.
-
-    The agent whose subject it is says the same without.
-    """
-    block, _, vector = point.id.partition(".")
-    if block != "scores" or vector in view.own():
-        return claim
-    count = len(view.signals.get(vector, ()))
-    return claim.replace("its readings", f"its {_readings(count)}", 1)
+    fades = signal.fades and bool(phrase.faded)
+    return RuleArgument(signal, cited, *phrase.words(signal.values, side, fades=fades))
 
 
 def _first(
-    view: ReaderView, points: list[RuleArgument], moves: Mapping[str, float], side: int
+    view: SeatView, points: list[RuleArgument], moves: Numbers, side: int
 ) -> list[RuleArgument]:
     """Return the points in the order for a claim: those of the role's own subject first.
 
     Without any, one of each other subject: who reads only that one puts it in other words. Where
     one point fills the claim, the agent whose subject it is may claim the same: then the score.
     """
-    request = view.request
-    if request.role.id in SIDES:
-        claimed = _claimed(request)
-        # what an analyst has said already is no claim of its own
-        return sorted(points, key=lambda point: point.id in claimed)
-    own = view.own()
+    if view.role.id in SIDES:
+        leading = _leading(view)
+        # what an analyst leads with already is no claim of its own
+        return sorted(points, key=lambda point: point.id in leading)
+    own = _own(view)
     read = {vector: {signal.reads for signal in view.signals[vector]} for vector in view.signals}
     subjects = [[name for name in read if point.signal.reads in read[name]] for point in points]
-    ours = [point for point, names in zip(points, subjects, strict=True) if own & {*names}]
+    ours = [point for point, names in zip(points, subjects, strict=True) if own.intersection(names)]
     if ours or not own:
-        return [*ours, *(point for point in points if point not in ours)]
+        return sorted(points, key=lambda point: point not in ours)
     first = [point for n, point in enumerate(points) if subjects.index(subjects[n]) == n]
-    alone = _claim(request, first, side) == _claim(request, first[:1], side)
-    return of_scores(request, moves, side) if alone else first
+    alone = _claim(view, first, side) == _claim(view, first[:1], side)
+    return of_scores(view, moves, side) if alone else first
 
 
-def _claimed(request: Request) -> set[str]:
+def _own(view: SeatView) -> set[str]:
+    """Return the vectors that are the role's own subject."""
+    return {vector for vector, focus in view.role.focus.items() if focus == "primary"}
+
+
+def _leading(view: SeatView) -> set[str]:
     """Return what each of the others leads with: the first feature that it cites."""
-    return {report.evidence[0].id for report in request.reports if report.evidence}
+    return {report.evidence[0].id for report in view.request.reports if report.evidence}
 
 
-def _claim(request: Request, points: Sequence[RuleArgument], side: int) -> str:
+def _counted(view: SeatView, points: Sequence[RuleArgument], side: int) -> str:
+    """Return the claim of some points, whose first is perhaps a score of another's subject.
+
+    Then it says how many readings the score was held to: the agent whose subject it is says the
+    same without.
+    """
+    claim = _claim(view, points, side)
+    block, _, vector = points[0].id.partition(".")
+    if block != "scores" or vector in _own(view):
+        return claim
+    count = len(view.signals.get(vector, ()))
+    return claim.replace("its readings", f"its {_readings(count)}", 1)
+
+
+def _claim(view: SeatView, points: Sequence[RuleArgument], side: int) -> str:
     """Return the claim of at most CLAIM_WORDS words: the two strongest points, or the strongest.
 
     A researcher's has the strongest and how many of the analysts push its way, where most of them
-    do, and where an analyst may have said the same.
+    do, and where an analyst may have claimed the same.
     """
     first, *others = (point.half for point in points[:2])
     rest = "".join(f" and {half}" for half in others)
-    if request.role.id in SIDES:
-        alone = not others or points[0].id in _claimed(request)
-        rest = _backers(request, side, alone=alone) or rest
+    if view.role.id in SIDES:
+        alone = not others or points[0].id in _leading(view)
+        rest = _backers(view, side, alone=alone) or rest
     return fitting(f"{capital(WAY[side])}: {first}", rest)
 
 
-def fitting(text: str, rest: str) -> str:
-    """Return a sentence, without its rest where it would have more than CLAIM_WORDS words."""
-    whole = f"{text}{rest}."
-    return whole if len(whole.split()) <= CLAIM_WORDS else f"{text}."
-
-
-def _backers(request: Request, side: int, *, alone: bool) -> str:
+def _backers(view: SeatView, side: int, *, alone: bool) -> str:
     """Return how many of the analysts push to a side, where more than half of them do.
 
     `alone`: where fewer do as well.
     """
-    pushes = [push(report) for report in analysts(request)]
-    count, backing = len(pushes), sum(side * value > 0.0 for value in pushes)
+    count = len(view.analysts)
+    backing = sum(side * peer.push > 0.0 for peer in view.analysts)
     most = 2 * backing > count
     if count == 1:
         text = " and the analyst pushes" if backing else ", though the analyst does not push"
@@ -381,30 +380,98 @@ def _backers(request: Request, side: int, *, alone: bool) -> str:
     return f"{text} {WAY[side]}" if count and (alone or most) else ""
 
 
-def _answers(view: ReaderView, side: int) -> list[RuleArgument]:
+def _answers(view: SeatView, side: int) -> list[RuleArgument]:
     """Return the answer to the other side's strongest point, if its case can be read already."""
-    rival = case_of(view.request, -side)
+    rival = view.cases[-side].report
     # without a case, what it cites is not its own
-    cited = (
-        [item.id for item in rival.evidence[:1]]
-        if rival and any(rival.adjustments.values())
-        else []
-    )
+    if not (rival.evidence and any(rival.adjustments.values())):
+        return []
+    cited = rival.evidence[0].id
     # what the point itself is about, before what it reads besides
     strongest = max(
-        (
-            s
-            for s in view.all()
-            if s.lean and {*s.reads}.intersection(cited) and s.phrase.fits(s.values, fades=s.fades)
-        ),
-        key=lambda signal: (signal.main in cited, -side * signal.lean),
+        (s for s in view.all() if s.lean and cited in s.reads and _is_clear(s)),
+        key=lambda signal: (signal.main == cited, -side * signal.lean),
         default=None,
     )
     if strongest is None:
         return []
-    own, lead = side_of(strongest.lean), "Not so on"
-    grants = own != side and abs(strongest.lean) >= STRONG
+    own, lead, grants = side_of(strongest.lean), "Not so on", False
     if own != side:
+        grants = abs(strongest.lean) >= STRONG
         lead = "Granted to" if grants else "Weak on"
-    point = _point(strongest, own, view.request.features)
+    point = _point(view, strongest, own)
     return [point._replace(half=f"{lead} the other side: {point.half}", grants=grants)]
+
+
+# --- replies --------------------------------------------------------------------------------------
+
+
+def report(
+    view: SeatView,
+    argument: Argument,
+    moves: Numbers,
+    confidence: str,
+    names: Iterable[str],
+) -> Reply:
+    """Return the reply of who moves scores; without a vector that it can read it abstains."""
+    lacking = ", ".join(focus_of(view.role)) or "any score"
+    return {
+        **argued(view, argument),
+        "adjustments": dict.fromkeys(VECTORS) | dict(moves),
+        "confidence": confidence,
+        "evidence": cite(view, names if moves else ()),
+        "flags": [],
+        "abstained": not moves,
+        "abstain_reason": "" if moves else f"no readable evidence about {lacking}",
+    }
+
+
+def argued(view: SeatView, argument: Argument) -> Reply:
+    """Return the claim and the points of a reply."""
+    for_it, against = (
+        [
+            citation(view, point.id) | {"says": capital(point.half), "why": point.why}
+            for point in points
+        ]
+        for points in (argument.points_for, argument.points_against)
+    )
+    return {"claim": argument.claim, "points_for": for_it, "points_against": against}
+
+
+def cite(view: SeatView, names: Iterable[str]) -> list[Reply]:
+    """Return the citations of those features that are there, each with its value."""
+    return [citation(view, name) for name in names if name in view.numbers or name in view.words]
+
+
+def citation(view: SeatView, name: str) -> Reply:
+    """Return a feature as it is cited, with None for a value that is not there."""
+    feature = view.features.get(name)
+    return {"id": name, "value": feature and feature.value}
+
+
+def towards(view: SeatView, side: int, share: float) -> float:
+    """Return a share of the role's bound as an adjustment to a side, 0 where it points away."""
+    # never -0.0: bull and bear without a case say the same nothing
+    return side * round(view.role.bound * max(0.0, share), DECIMALS) + 0.0
+
+
+def level(value: float, levels: Numbers) -> str:
+    """Return the confidence whose least value a value reaches first, "low" below all of them."""
+    return next((name for name, least in levels.items() if value >= least), "low")
+
+
+def horizon(view: SeatView) -> Horizon:
+    """Return the time that a report speaks for."""
+    if view.role.id in HORIZONS:
+        return HORIZONS[view.role.id]
+    if late_factor(view) < 1.0:
+        return "session"
+    return "bars_16" if view.trend >= TREND_FROM else "bars_4"
+
+
+def late_factor(view: SeatView) -> float:
+    """Return what late hours leave of a size, 1 where it is not late or nothing is known."""
+    day, session = (view.words.get(f"market.{name}") for name in ("day_of_week", "session"))
+    if not (day and session):
+        return 1.0
+    return LATE.get(session, LATE.get(f"{day} {session}", 1.0))

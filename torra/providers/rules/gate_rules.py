@@ -26,12 +26,11 @@ from agents.contracts import (
     GateReason,
     Request,
 )
-from agents.evidence import trust
-from agents.features import number
-from torra.providers.rules.argument import capital
-from torra.providers.rules.peer_reports import analysts, researchers
-from torra.providers.rules.replies import DECIMALS, Reply, cite, late_factor
-from torra.providers.rules.rule import linear_factor, word
+from agents.swarm.anomalies import TRIAGE
+from torra.providers.rules.argument import DECIMALS, Reply, capital, cite, late_factor
+from torra.providers.rules.engine import EVENT, NOBODY, VOLATILITY, SeatView, linear_factor
+
+SPREAD: Final = "spread.last_atr"
 
 VETO_BELOW: Final = 0.25
 """Multiplier below which an opening is vetoed."""
@@ -79,8 +78,9 @@ class RiskFactor(NamedTuple):
 
 def gate(request: Request) -> Reply:
     """Return the ruling: multiplier 1, no veto and NONE when nothing speaks against the desk."""
-    always = [factor for look in ALWAYS if (factor := look(request))]
-    known = always + [factor for look in WHEN_PRESENT if (factor := look(request))]
+    view = SeatView(request)
+    always = [factor for look in ALWAYS if (factor := look(view))]
+    known = always + [factor for look in WHEN_PRESENT if (factor := look(view))]
     dangers = sorted((f for f in known if f.factor < 1.0), key=lambda f: f.factor)
     multiplier = round(math.prod(f.factor for f in dangers), DECIMALS)
     done = f"Size cut to {multiplier:.2f}" if multiplier < NO_CUT else "No cut"
@@ -91,28 +91,26 @@ def gate(request: Request) -> Reply:
         "reason_code": str(dangers[0].reason if dangers else GateReason.NONE),
         "confidence": "low" if not known else "high" if len(always) == len(ALWAYS) else "medium",
         "reasoning": " ".join(f"{capital(part)}." for part in (done, *reasons)),
-        "evidence": cite(request, dict.fromkeys(name for f in known for name in f.cites)),
+        "evidence": cite(view, dict.fromkeys(name for f in known for name in f.cites)),
     }
 
 
-def _volatility(request: Request) -> RiskFactor | None:
-    name = "technical.volatility_percentile"
-    value = number(request.features, name)
+def _volatility(view: SeatView) -> RiskFactor | None:
+    value = view.numbers.get(VOLATILITY)
     if value is None:
         return None
     rank = f"above {value:.0f}% of its past" if value >= 0.5 else "the lowest of its past"
     words = f"volatility is {rank}, and size is cut from {VOLATILE:.0f}% on"
-    return RiskFactor(
-        GateReason.HIGH_VOLATILITY, linear_factor(value, VOLATILE, 100.0, 0.6), words, (name,)
-    )
+    factor = linear_factor(value, VOLATILE, 100.0, 0.6)
+    return RiskFactor(GateReason.HIGH_VOLATILITY, factor, words, (VOLATILITY,))
 
 
-def _dispute(request: Request) -> RiskFactor | None:
+def _dispute(view: SeatView) -> RiskFactor | None:
     """Look for analysts and debate that pull apart; that bull and bear differ is their office.
 
     The factor is 0.5 where they flatly contradict each other.
     """
-    pulls = [pull for vector in VECTORS if (pull := _pull(request, vector)) is not None]
+    pulls = [pull for vector in VECTORS if (pull := _pull(view, vector)) is not None]
     if not pulls:
         return None
     disputed = sum(pulls) / len(pulls)
@@ -122,11 +120,11 @@ def _dispute(request: Request) -> RiskFactor | None:
     return RiskFactor(GateReason.DISAGREEMENT, 1.0 - 0.5 * disputed, words)
 
 
-def _pull(request: Request, vector: str) -> float | None:
+def _pull(view: SeatView, vector: str) -> float | None:
     """Return 0 (same way) to 1 (flatly against each other) for one vector; None if unknown."""
     reports, debate = (
-        [value for peer in peers if (value := peer.adjustments.get(vector)) is not None]
-        for peers in (analysts(request), researchers(request))
+        [value for peer in peers if (value := peer.report.adjustments.get(vector)) is not None]
+        for peers in (view.analysts, view.cases.values())
     )
     # One advocate alone always leans to its side: there is no balance to compare with.
     if not reports or len(debate) < len(SIDES):
@@ -136,74 +134,70 @@ def _pull(request: Request, vector: str) -> float | None:
     return min(1.0, abs(average), abs(shift)) if average * shift < 0.0 else 0.0
 
 
-def _weakness(request: Request) -> RiskFactor | None:
+def _weakness(view: SeatView) -> RiskFactor | None:
     """Look for a desk that does not believe itself.
 
     Of the researchers the surer one counts: by office, one of the two has no case.
     """
-    if not request.reports:
+    analysts = [peer.trust for peer in view.analysts]
+    cases = [case.trust for case in view.cases.values() if case is not NOBODY]
+    count = len(view.request.reports)
+    if not count:
         return None
-    mean_of, surer = (
-        [trust(peer) for peer in analysts(request)],
-        [trust(peer) for peer in researchers(request)],
-    )
-    voices = [sum(mean_of) / len(mean_of)] if mean_of else []
-    voices += [max(surer)] if surer else []
+    voices = [sum(analysts) / len(analysts)] if analysts else []
+    voices += [max(cases)] if cases else []
     mean = sum(voices) / len(voices) if voices else 0.0
     words = (
-        f"{len(mean_of) + len(surer)} of {len(request.reports)} reports scored, with a mean trust "
-        f"of {mean:.2f}, and size is cut below {TRUSTED:.2f}"
+        f"{len(analysts) + len(cases)} of {count} reports scored, with a mean trust of {mean:.2f}, "
+        f"and size is cut below {TRUSTED:.2f}"
     )
     return RiskFactor(GateReason.WEAK_CASE, linear_factor(mean, TRUSTED, TRUSTED / 2.0, 0.6), words)
 
 
-def _lateness(request: Request) -> RiskFactor | None:
+def _lateness(view: SeatView) -> RiskFactor | None:
     names = ("market.day_of_week", "market.session")
-    day, session = (word(request.features, name) for name in names)
+    day, session = (view.words.get(name) for name in names)
     if not (day and session):
         return None
-    factor = late_factor(request.features)
+    factor = late_factor(view)
     late = ", until the next session" if factor < 1.0 else ""
     words = f"{day}, {SESSIONS.get(session, session)}{late}"
     return RiskFactor(GateReason.SESSION_END, factor, words, names)
 
 
-def _oddity(request: Request) -> RiskFactor | None:
+def _oddity(view: SeatView) -> RiskFactor | None:
     """Look for what is odd about the newest bar; a bar without a flag says nothing."""
-    name = "market.triage"
-    odd = [flag for flag in (word(request.features, name) or "").split() if flag in ODD]
+    odd = [flag for flag in view.words.get(TRIAGE, "").split() if flag in ODD]
     if not odd:
         return None
     words = f"an odd bar: {', '.join(odd).replace('_', ' ')}"
-    return RiskFactor(GateReason.HIGH_VOLATILITY, min(ODD[flag] for flag in odd), words, (name,))
+    factor = min(ODD[flag] for flag in odd)
+    return RiskFactor(GateReason.HIGH_VOLATILITY, factor, words, (TRIAGE,))
 
 
-def _spread(request: Request) -> RiskFactor | None:
-    """Look for a bar that was dearer to trade than the profile assumes."""
-    name = "spread.last_atr"
-    own = number(request.features, name)
-    # From the assumed one on where that is wider: its own limit let it pass.
-    begin = max(number(request.features, "market.spread_atr") or 0.0, WIDE)
-    if own is None or own <= begin:
-        return None
-    words = f"the spread of the bar is {own:.2f} ATR, and size is cut from {begin:.2f} on"
-    return RiskFactor(
-        GateReason.WIDE_SPREAD, linear_factor(own, begin, 2.0 * begin, 0.0), words, (name,)
-    )
-
-
-def _event(request: Request) -> RiskFactor | None:
+def _event(view: SeatView) -> RiskFactor | None:
     """Look for a scheduled event that comes within three hours."""
-    name = "events.to_next_min"
-    minutes = number(request.features, name)
-    if minutes is None or not 0.0 <= minutes < 180.0:
+    minutes = view.numbers.get(EVENT, -1.0)
+    if not 0.0 <= minutes < 180.0:
         return None
     factor = linear_factor(minutes, 180.0, 30.0, 0.8)
     words = f"a scheduled event in {minutes:.0f} minutes"
-    return RiskFactor(GateReason.SCHEDULED_EVENT, factor, words, (name,))
+    return RiskFactor(GateReason.SCHEDULED_EVENT, factor, words, (EVENT,))
 
 
-Look = Callable[[Request], RiskFactor | None]
+def _spread(view: SeatView) -> RiskFactor | None:
+    """Look for a bar that was dearer to trade than the profile assumes."""
+    # From the assumed one on where that is wider: its own limit let it pass.
+    begin = max(view.numbers.get("market.spread_atr", 0.0), WIDE)
+    own = view.numbers.get(SPREAD, 0.0)
+    if own <= begin:
+        return None
+    words = f"the spread of the bar is {own:.2f} ATR, and size is cut from {begin:.2f} on"
+    factor = linear_factor(own, begin, 2.0 * begin, 0.0)
+    return RiskFactor(GateReason.WIDE_SPREAD, factor, words, (SPREAD,))
+
+
+Look = Callable[[SeatView], RiskFactor | None]
 
 ALWAYS: Final[tuple[Look, ...]] = (_volatility, _dispute, _weakness, _lateness)
 """The dangers that there is always something to say about."""

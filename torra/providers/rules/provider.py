@@ -2,10 +2,10 @@
 
 It needs no key and no network, costs nothing, and gives the same answer to the same evidence. It
 reads the values of a request, never its prose. It answers in the JSON of the reply's shape, so that
-the framework parses, bounds and checks it like any model's. `opinions` (analysts, researchers,
-scorer), `judging` (research manager), `caution` (gate) and `thesis` (trader) work out what a role
-says, from the table in `readings`. In a swarm `regime_reading`, `experts` and `deciding` (judge)
-do.
+the framework parses, bounds and checks it like any model's. `engine` reads a request by the rows of
+`rules.csv`, `argument` puts what it read into words, and a function a seat works out what its role
+says: `analyst_rules` (analysts, experts, researchers, scorer), `gate_rules`, `firm_rules` (research
+manager, trader) and `swarm_rules` (reader of the regime, judge).
 
 The answer is there when `submit` returns. A seat that it does not know fails with ModelUnavailable
 in the future, as a model would; missing evidence makes a role abstain.
@@ -21,11 +21,9 @@ from typing import Any, Final
 
 from agents.contracts import SIDES, Completion, Kind, ModelUnavailable, Request, synchronous
 from torra.providers.rules.analyst_rules import analyst, researcher, scorer
+from torra.providers.rules.firm_rules import arbiter, trader
 from torra.providers.rules.gate_rules import gate
-from torra.providers.rules.judge_rules import judge
-from torra.providers.rules.manager_rules import arbiter
-from torra.providers.rules.reader_rules import reader
-from torra.providers.rules.trader_rules import trader
+from torra.providers.rules.swarm_rules import judge, reader
 
 NAME: Final = "rules"
 

@@ -10,18 +10,25 @@ Whatever does not fit is a ConfigError that names the variable and never quotes 
 from __future__ import annotations
 
 import ipaddress
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 from urllib.parse import urlsplit
 
 from torra.errors import ConfigError
-from torra.providers.vendors.table import VendorRow, vendors
+from torra.providers.vendors.table import vendors
 
 DUMMY_KEY: Final = "local"
 """The key for a server that is not the vendor's."""
 
-MAX_KEY: Final = 512
+KEY: Final = re.compile(r"[!-~]{1,512}")
+"""What a header can hold."""
+URL: Final = re.compile(
+    r"https?://([\w.-]+|\[[\d:a-f]+])(:\d+)?(/[!\"$->@-~]*)?", re.ASCII | re.IGNORECASE
+)
+"""An address without a user name, a query or a fragment."""
+
 SECRET: Final = 8
 """A shorter key is a placeholder, such as ollama, and a word that a reply may hold."""
 
@@ -45,11 +52,6 @@ class Address:
         """Scheme, host and port; requests go there and nowhere else."""
         return origin_of(self.base_url)
 
-    @property
-    def path(self) -> str:
-        """Path below which every request goes; without a slash at its end."""
-        return urlsplit(self.base_url).path.rstrip("/")
-
     def veiled(self, body: bytes) -> bytes:
         """Return a reply's body without the key: a server may quote it, and replies are stored."""
         return body.replace(self.key.encode(), b"[key]") if len(self.key) >= SECRET else body
@@ -58,23 +60,6 @@ class Address:
         """Return the headers that are this vendor's: the key, and the version of its API."""
         rows = vendors()[self.vendor].headers.items()
         return {name: text.replace("{key}", self.key) for name, text in rows}
-
-
-def address(vendor: str, environment: Mapping[str, str]) -> Address:
-    """Return where a vendor is reached; raises ConfigError naming the variable to mend."""
-    row = vendors()[vendor]
-    base_url = environment.get(_address_variable(row), "").strip() or row.base_url
-    scheme, host, port = _checked(base_url, _address_variable(row))
-    hosts = (origin_of(row.base_url)[1], *row.hosts)
-    # The whole origin must be the vendor's: its key goes to no host that only looks like it.
-    official = scheme == "https" and host in hosts and port == 443
-    return Address(
-        vendor=vendor,
-        base_url=base_url.rstrip("/"),
-        key=_key(row, environment, official=official),
-        official=official,
-        local=vendor == "openai_compatible" and is_loopback(host),
-    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,18 +79,41 @@ class KeySign:
     trouble: str = ""
 
 
+def address(vendor: str, environment: Mapping[str, str]) -> Address:
+    """Return where a vendor is reached; raises ConfigError naming the variable to mend."""
+    row, sign = vendors()[vendor], key_sign(vendor, environment)
+    if sign.trouble:
+        raise ConfigError(sign.trouble)
+    key = environment.get(sign.variable, "").strip()
+    return Address(
+        vendor=vendor,
+        base_url=(environment.get(sign.address_variable, "").strip() or row.base_url).rstrip("/"),
+        key=key or (DUMMY_KEY if row.needs_key else ""),
+        official=sign.official,
+        local=sign.local,
+    )
+
+
 def key_sign(vendor: str, environment: Mapping[str, str]) -> KeySign:
     """Return whether the key of a vendor is there; raises nothing and never tells the key."""
-    row, trouble = vendors()[vendor], ""
-    official, local = not environment.get(_address_variable(row), "").strip(), False
-    try:
-        place = address(vendor, environment)
-        official, local = place.official, place.local
-    except ConfigError as error:
-        trouble = str(error)
-    names = _key_names(row, official=official)
+    row = vendors()[vendor]
+    place = f"TORRA_{row.variable}_BASE_URL"
+    own = environment.get(place, "").strip()
+    origin, trouble = _own_origin(own, place)
+    # The whole origin must be the vendor's: its key goes to no host that only looks like it.
+    ours = [("https", host, 443) for host in (origin_of(row.base_url)[1], *row.hosts)]
+    official = not own or origin in ours
+    names = row.keys if official or not row.keys else (f"TORRA_{row.variable}_CUSTOM_KEY",)
     variable = next((name for name in names if environment.get(name, "").strip()), "")
-    return KeySign(names, _address_variable(row), variable, official, local, trouble)
+    if variable and not KEY.fullmatch(environment[variable].strip()):
+        trouble = trouble or f"{variable} is not a key: it has a blank or another odd sign in it"
+    elif not variable and row.needs_key and official:
+        trouble = (
+            f"there is no key: set {' or '.join(names)} in the environment, or point {place} at a "
+            "server of your own"
+        )
+    local = vendor == "openai_compatible" and is_loopback(origin[1])
+    return KeySign(names, place, variable, official, local, trouble)
 
 
 def origin_of(url: str) -> tuple[str, str, int]:
@@ -123,44 +131,20 @@ def is_loopback(host: str) -> bool:
         return False
 
 
-def _checked(url: str, variable: str) -> tuple[str, str, int]:
-    """Return the origin of a base URL; the message never quotes it, for it may hold a password."""
+def _own_origin(url: str, variable: str) -> tuple[tuple[str, str, int], str]:
+    """Return the origin of a base URL, "" for none, and what is wrong with it.
+
+    The sentence never quotes it, for it may hold a password.
+    """
     try:
-        netloc = urlsplit(url).netloc
-        scheme, host, port = origin_of(url)
+        origin = origin_of(url if URL.fullmatch(url) else "")
     except ValueError:
-        netloc = scheme = host = ""
-        port = 0
-    odd = not url.isascii() or not url.isprintable() or set(url) & set(" ?#") or "@" in netloc
-    if odd or not host or scheme not in {"http", "https"}:
-        raise ConfigError(
+        origin = origin_of("")
+    scheme, host, _ = origin
+    if url and not host:
+        return origin, (
             f"{variable} is not a plain http or https URL; write it as https://host/path, without "
             "a user name or a query: keys go into variables of their own"
         )
-    if scheme == "http" and not is_loopback(host):
-        raise ConfigError(f"{variable} is plain http to another machine; use https")
-    return scheme, host, port
-
-
-def _address_variable(row: VendorRow) -> str:
-    return f"TORRA_{row.variable}_BASE_URL"
-
-
-def _key_names(row: VendorRow, *, official: bool) -> Sequence[str]:
-    return row.keys if official or not row.keys else (f"TORRA_{row.variable}_CUSTOM_KEY",)
-
-
-def _key(row: VendorRow, environment: Mapping[str, str], *, official: bool) -> str:
-    names = _key_names(row, official=official)
-    for name in names:
-        if key := environment.get(name, "").strip():
-            # What no header can hold is refused here, in words that do not quote it.
-            if len(key) > MAX_KEY or not key.isascii() or not key.isprintable() or " " in key:
-                raise ConfigError(f"{name} is not a key: it has a blank or another odd sign in it")
-            return key
-    if row.needs_key and official:
-        raise ConfigError(
-            f"there is no key: set {' or '.join(names)} in the environment, or point "
-            f"{_address_variable(row)} at a server of your own"
-        )
-    return DUMMY_KEY if row.needs_key else ""
+    plain = scheme == "http" and not is_loopback(host)
+    return origin, f"{variable} is plain http to another machine; use https" if plain else ""

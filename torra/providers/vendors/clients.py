@@ -13,17 +13,16 @@ nothing but ModelUnavailable is raised by a request.
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import logging
 import threading
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import Future, wait
+from contextlib import suppress
 from importlib import import_module
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from agents.contracts import Completion, Request
 from torra.clock import System
-from torra.errors import ConfigError
 from torra.imports import importing
 from torra.providers.prices import PriceList, Usage, most_tokens
 from torra.providers.vendors.addresses import Address, address
@@ -66,11 +65,11 @@ class VendorClients:
     ) -> None:
         """Open nothing yet; `transport` stands in for the sockets in tests."""
         self.prices = prices
+        self.loop = EventLoop()
         self._environment = dict(environment)
-        self._on_block = on_block
+        self._on_block = on_block or (lambda *_: None)
         self._monotonic = monotonic or System().monotonic
         self._transport = transport
-        self.loop = EventLoop()
         self._threads = DaemonThreads()
         self._lock = threading.Lock()
         self._opening = threading.Lock()
@@ -97,22 +96,19 @@ class VendorClients:
 
     async def ask(self, vendor: str, model: str, request: Request, until: float) -> Completion:
         """Ask a vendor once, on the loop and by `until` in its time; raises VendorFault."""
+        trace = RequestTrace(self.address(vendor), until)
         try:
-            trace = RequestTrace(self.address(vendor), until)
-        except ConfigError:
-            raise VendorFault("error", "no address or key") from None
-        try:
-            reply = await within(until, self._exchange(vendor, model, request, trace))
+            reply = await within(until, self._exchange(model, request, trace))
         except TimeoutError:
             detail = {"new": "not sent in time", "connecting": "no connection in time"}
             raise VendorFault(
                 "timeout",
                 detail.get(trace.stage, "no answer in time"),
-                billed=trace.stage in {"sent", "answered"},
+                billed=trace.billed,
                 # A request that never left says nothing about the vendor.
                 down=trace.stage != "new",
             ) from None
-        return self._completion(vendor, model, request, reply)
+        return self._completion(trace.address, model, request, reply)
 
     def blocked(self) -> dict[str, str]:
         """Return why each blocked vendor is not asked."""
@@ -125,34 +121,28 @@ class VendorClients:
         with self._lock:
             self._blocks[vendor] = (reason, self._monotonic() + seconds)
 
-    def _refuse_blocked(self, vendor: str) -> None:
-        if reason := self.blocked().get(vendor):
-            raise VendorFault("blocked", reason, down=True)
-
     def close(self) -> None:
         """Cancel what runs and close every connection; waits a few seconds at most."""
         self.loop.close(self._hang_up)
 
-    async def _exchange(
-        self, vendor: str, model: str, request: Request, trace: RequestTrace
-    ) -> VendorReply:
+    async def _exchange(self, model: str, request: Request, trace: RequestTrace) -> VendorReply:
+        vendor = trace.address.vendor
         if request.delay_s > 0:  # inside the request's own limit: a pause makes no stage longer
             await asyncio.sleep(request.delay_s)
-        self._refuse_blocked(vendor)
         try:
             # Others wait for the same client: one request that is cancelled must not cancel it.
             adapter = await asyncio.shield(asyncio.wrap_future(self._adapter(vendor)))
         except Exception as error:  # noqa: BLE001 - whatever an SDK raises as it is built
             detail = f"the client could not be built: {type(error).__name__}"
             raise VendorFault("error", detail, down=True) from None
-        # Here, for another request may have blocked it during the wait.
-        self._refuse_blocked(vendor)
+        # After both waits: another request may have blocked it meanwhile.
+        if reason := self.blocked().get(vendor):
+            raise VendorFault("blocked", reason, down=True)
         if asyncio.get_running_loop().time() >= trace.until - request.linger_s:
-            # Nobody waits for its answer any more.
-            raise VendorFault("timeout", "not sent in time")
+            raise TimeoutError  # nobody waits for its answer any more
         CURRENT.set(trace)
         try:
-            return await adapter(model, request, trace)
+            return await adapter(model, request)
         except Exception as error:  # noqa: BLE001 - an SDK may raise anything
             failure = fault(trace, error)
         if failure.blocks:
@@ -160,29 +150,24 @@ class VendorClients:
         raise failure
 
     def _completion(
-        self, vendor: str, model: str, request: Request, reply: VendorReply
+        self, place: Address, model: str, request: Request, reply: VendorReply
     ) -> Completion:
         """Return a priced answer; it costs the worst case when nobody knows its tokens."""
-        local = self.address(vendor).local
-        prompt_bytes = len(f"{request.system}{request.user}".encode("utf-8", "replace"))
-        picture, usage = request.picture is not None, reply.usage
-        limits = most_tokens(prompt_bytes, request.max_output_tokens, picture=picture)
-        if usage and _is_possible(usage, *limits, silent=not reply.text):
-            cost = self.prices.cost(vendor, model, usage, local=local)
+        bounds: dict[str, Any] = {
+            "prompt_bytes": len(f"{request.system}{request.user}".encode("utf-8", "replace")),
+            "output_tokens": request.max_output_tokens,
+            "picture": request.picture is not None,
+        }
+        usage = reply.usage
+        if _is_possible(usage, *most_tokens(**bounds), silent=not reply.text):
+            cost = self.prices.cost(place.vendor, model, usage, local=place.local)
         else:
             usage = Usage(0, 0)
-            cost = self.prices.worst_case(
-                vendor,
-                model,
-                prompt_bytes=prompt_bytes,
-                output_tokens=request.max_output_tokens,
-                picture=picture,
-                local=local,
-            )
+            cost = self.prices.worst_case(place.vendor, model, local=place.local, **bounds)
         return Completion(
             text=reply.text,
             model=model,
-            provider=vendor,
+            provider=place.vendor,
             input_tokens=usage.input,
             output_tokens=usage.output,
             cost_usd=cost,
@@ -204,8 +189,7 @@ class VendorClients:
         # One at a time: all adapters share the client that the first one opens.
         with self._opening, importing():
             try:
-                # Before the SDKs: they take the memory that the rest of the table leaves.
-                with contextlib.suppress(Exception):  # own prices and local models need none
+                with suppress(Exception):  # a price that cannot be read fails its own call
                     self.prices.warm()
                 from torra.providers.vendors import transport  # noqa: PLC0415 - httpx2 is heavy
 
@@ -226,16 +210,14 @@ class VendorClients:
             return
         self.block(vendor, reason)
         LOG.warning("%s is not asked for an hour: %s", vendor, reason)
-
-        def report() -> None:
-            try:
-                if self._on_block is not None:
-                    self._on_block(vendor, reason, BLOCK_S)
-            except Exception as error:  # noqa: BLE001 - the block holds whether or not it is stored
-                LOG.warning("the block of %s could not be stored: %s", vendor, type(error).__name__)
-
         # On a thread of its own: storing the block may wait for a lock, the loop may not.
-        self._threads.submit(report)
+        self._threads.submit(self._report, vendor, reason)
+
+    def _report(self, vendor: str, reason: str) -> None:
+        try:
+            self._on_block(vendor, reason, BLOCK_S)
+        except Exception as error:  # noqa: BLE001 - the block holds whether or not it is stored
+            LOG.warning("the block of %s could not be stored: %s", vendor, type(error).__name__)
 
     async def _hang_up(self) -> None:
         if self._http is not None:

@@ -1,10 +1,10 @@
 """The one event loop of the process, on a thread of its own.
 
-`submit` hands it a job and returns a future. The future ends at the job's limit, or shortly after
-it whatever the job does; a job that does not stop is left behind. A future ends with a value or
-with ModelUnavailable and nothing else. The thread does not keep the process alive; `close` ends
-what runs and waits briefly. Names are looked up on threads that do not keep it alive either: a
-resolver that hangs must not hold up the end of the process.
+`submit` hands it a job and returns a future, which ends with a value or with ModelUnavailable and
+nothing else. A job keeps to its limit by `within`, which leaves behind what does not stop. The
+thread does not keep the process alive; `close` ends what runs and waits briefly. Names are looked
+up on threads that do not keep it alive either: a resolver that hangs must not hold up the end of
+the process.
 """
 
 from __future__ import annotations
@@ -14,18 +14,17 @@ import contextlib
 import threading
 from collections.abc import Callable, Coroutine
 from concurrent.futures import Future, ThreadPoolExecutor
+from functools import partial
 from typing import Any, Final, TypeVar
 
 from agents.contracts import ModelUnavailable
+from torra.time_limit import settle
 
 CLOSE_S: Final = 2.0
 """How long `close` waits for connections to end in good order."""
 
 SPARE_S: Final = 0.02
 """Seconds by which a job ends before its limit (2 % of it at most): time to give the reason."""
-
-OVERDUE_S: Final = 0.25
-"""Seconds after its limit for which a job's own end is waited for."""
 
 T = TypeVar("T")
 Job = Callable[[float], Coroutine[Any, Any, T]]
@@ -44,13 +43,12 @@ class DaemonThreads(ThreadPoolExecutor):
         # A thread that runs cannot be taken back.
         future.set_running_or_notify_cancel()
 
-        def run() -> None:
-            try:
-                future.set_result(fn(*args, **named))
-            except BaseException as error:  # noqa: BLE001 - raised to whoever waits for it
-                future.set_exception(error)
-
-        threading.Thread(target=run, name="torra-vendors", daemon=True).start()
+        threading.Thread(
+            target=settle,
+            args=(future, partial(fn, *args, **named)),
+            name="torra-vendors",
+            daemon=True,
+        ).start()
         return future
 
 
@@ -67,16 +65,19 @@ class EventLoop:
         """Run a job; it is to end within `limit_s` from now. Never raises."""
         with self._lock:
             if self._closed:
-                refused: Future[T] = Future()
-                refused.set_exception(closed())
-                return refused
+                return failed("closed")
             if self._loop is None:
                 self._loop = asyncio.new_event_loop()
                 self._loop.set_default_executor(DaemonThreads())
-                self._thread.start()
+                try:
+                    self._thread.start()
+                except RuntimeError as error:  # no thread is to be had; the next request tries
+                    self._loop.close()
+                    self._loop = None
+                    return failed(type(error).__name__)
             limit_s = max(0.0, limit_s)
             until = self._loop.time() + limit_s - min(SPARE_S, 0.02 * limit_s)
-            return asyncio.run_coroutine_threadsafe(self._bounded(job, until), self._loop)
+            return asyncio.run_coroutine_threadsafe(self._ended(job, until), self._loop)
 
     def close(self, last: Callable[[], Coroutine[Any, Any, None]]) -> None:
         """Cancel every job, run `last` on the loop and end it; a second time does nothing."""
@@ -91,14 +92,12 @@ class EventLoop:
         if self._thread is not threading.current_thread():
             self._thread.join(CLOSE_S + 1.0)
 
-    async def _bounded(self, job: Job[T], until: float) -> T:
-        """Run a job to its end, and OVERDUE_S past its limit at most: it may ignore its own end."""
+    async def _ended(self, job: Job[T], until: float) -> T:
+        """Run a job to its end; whatever it raises is a ModelUnavailable."""
         try:
-            return await within(until + OVERDUE_S, job(until))
+            return await job(until)
         except ModelUnavailable:
             raise
-        except TimeoutError:
-            raise ModelUnavailable("timeout", "no answer in time") from None
         except asyncio.CancelledError:
             task = asyncio.current_task()
             if task and task.cancelling() and not self._closed:
@@ -113,16 +112,19 @@ class EventLoop:
             self._loop.close()
 
 
-def closed() -> ModelUnavailable:
-    """Return the error of a request that comes after the end."""
-    return ModelUnavailable("error", "closed", again=None, billed=False)
+def failed(detail: str, *, billed: bool = False) -> Future[Any]:
+    """Return the future of a request that ended before it began: trying again would not help."""
+    future: Future[Any] = Future()
+    future.set_exception(ModelUnavailable("error", detail, again=None, billed=billed))
+    return future
 
 
 async def within(until: float, job: Coroutine[Any, Any, T]) -> T:
     """Return what a job returns; raises TimeoutError at `until` without waiting for its end."""
     loop = asyncio.get_running_loop()
     task = loop.create_task(job)
-    task.add_done_callback(_take_note)
+    # A failure that nobody waits for any more would be written to a log.
+    task.add_done_callback(lambda ended: ended.cancelled() or ended.exception())
     try:
         await asyncio.wait({task}, timeout=max(0.0, until - loop.time()))
         if task.done():
@@ -143,9 +145,3 @@ async def _end(
             await asyncio.gather(*running, return_exceptions=True)
             await last()
     loop.stop()
-
-
-def _take_note(task: asyncio.Task[Any]) -> None:
-    """Take note of a task's failure, so that the loop does not write it to a log."""
-    if not task.cancelled():
-        task.exception()

@@ -7,30 +7,30 @@ automatic continuation: a reply that is cut off ends there, inside its deadline.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
 
 import httpx2
 from google import genai
 from google.genai import types
 
 from agents.contracts import Request
-from torra.providers.prices import Usage
 from torra.providers.vendors.addresses import Address
 from torra.providers.vendors.table import Capability, capability, stop_word
 from torra.providers.vendors.transport import authorities
 from torra.providers.vendors.vendor import (
     NO_KEY,
     Adapter,
-    RequestTrace,
     VendorReply,
-    count,
+    arguments,
     exchange,
     items,
-    mapping,
     picture_of,
+    reply_of,
     text,
-    wire_text,
+    values,
 )
+
+VENDOR: Final = "google"
 
 
 def connect(address: Address, http: httpx2.AsyncClient) -> Adapter:
@@ -50,16 +50,17 @@ def connect(address: Address, http: httpx2.AsyncClient) -> Adapter:
         ),
     )
 
-    async def ask(model: str, request: Request, trace: RequestTrace) -> VendorReply:
-        can = capability("google", model)
+    async def ask(model: str, request: Request) -> VendorReply:
+        can = capability(VENDOR, model)
         contents: list[Any] = [request.user]
-        kind, picture = picture_of(request, can)
+        kind, _ = picture_of(request, can)
         if kind:
-            contents.insert(0, types.Part.from_bytes(data=picture, mime_type=kind))
+            picture = types.Part.from_bytes(data=request.picture or b"", mime_type=kind)
+            contents.insert(0, picture)
         sending = client.aio.models.generate_content(
             model=model, contents=contents, config=config(request, can)
         )
-        return read(await exchange(sending, trace))
+        return read(await exchange(sending))
 
     return ask
 
@@ -78,24 +79,15 @@ def config(request: Request, can: Capability) -> types.GenerateContentConfig:
 
 def read(answer: Mapping[str, Any]) -> VendorReply:
     """Return the reply: the words of the first candidate without its thoughts."""
-    spent, usage = answer.get("usageMetadata"), None
-    if isinstance(spent, dict):
-        output = count(spent, "candidatesTokenCount") + count(spent, "thoughtsTokenCount")
-        cached = count(spent, "cachedContentTokenCount")
-        usage = Usage(count(spent, "promptTokenCount"), output, cached)
-    candidate = next(iter(items(answer, "candidates")), None)
+    candidate = next(iter(items(answer.get("candidates"))), None)
     if candidate is None:
-        blocked = mapping(answer.get("promptFeedback")).get("blockReason")
-        return VendorReply("", "filter" if blocked else "empty", usage)
-    parts = items(mapping(candidate.get("content")), "parts")
-    words, thoughts = (
-        [
-            text(part["text"])
-            for part in parts
-            if "text" in part and (part.get("thought") is True) is thought
-        ]
-        for thought in (False, True)
+        blocked = any(values(answer, "promptFeedback.blockReason"))
+        return reply_of(VENDOR, answer, "filter" if blocked else "empty")
+    parts = items(*values(candidate, "content.parts"))
+    texts, thoughts = (
+        [part["text"] for part in parts if "text" in part and (part.get("thought") is True) is kind]
+        for kind in (False, True)
     )
-    calls = [mapping(part["functionCall"]).get("args") for part in parts if "functionCall" in part]
-    stop = stop_word("google", text(candidate.get("finishReason")))
-    return VendorReply(wire_text(words, stop, calls, thoughts), stop, usage)
+    stop = stop_word(VENDOR, text(candidate.get("finishReason")))
+    calls = arguments([part for part in parts if "functionCall" in part], "functionCall.args")
+    return reply_of(VENDOR, answer, stop, texts, calls, thoughts)

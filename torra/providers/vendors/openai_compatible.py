@@ -15,7 +15,6 @@ schema field by field and read the reply into its models on every call, and nobo
 
 from __future__ import annotations
 
-import base64
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -26,28 +25,18 @@ import openai
 
 from agents.contracts import ModelUnavailable, Request
 from agents.texts.door import UNUSABLE, opened
-from torra.providers.prices import Usage
 from torra.providers.vendors.addresses import Address
-from torra.providers.vendors.table import (
-    FORM_IN_USE,
-    FORMS,
-    Form,
-    capability,
-    stop_word,
-)
+from torra.providers.vendors.table import FORM_IN_USE, FORMS, Form, capability, stop_word
 from torra.providers.vendors.vendor import (
-    NO_KEY,
-    SDK_TIMEOUT_S,
     Adapter,
-    RequestTrace,
     VendorReply,
-    count,
+    arguments,
     exchange,
     items,
-    mapping,
     picture_of,
+    reply_of,
+    sdk_options,
     text,
-    wire_text,
 )
 
 VENDOR: Final = "openai_compatible"
@@ -95,35 +84,30 @@ def connect(address: Address, http: httpx2.AsyncClient) -> Adapter:
     """Return what asks OpenAI, or the server in its place."""
     official = address.official
     uses: dict[str, FormUse] = {}
-    client = openai.AsyncOpenAI(
-        api_key=NO_KEY,
-        base_url=address.base_url,
-        max_retries=0,
-        timeout=SDK_TIMEOUT_S,
-        http_client=http,
-    )
+    client = openai.AsyncOpenAI(**sdk_options(address, http))
 
-    async def send(model: str, request: Request, form: Form, trace: RequestTrace) -> VendorReply:
+    async def send(model: str, request: Request, form: Form) -> VendorReply:
         sent = body(model, request, form, official=official)
         sending = client.post("/chat/completions", cast_to=httpx2.Response, body=sent)
-        return read(await exchange(sending, trace))
+        return read(await exchange(sending))
 
-    async def ask(model: str, request: Request, trace: RequestTrace) -> VendorReply:
+    async def ask(model: str, request: Request) -> VendorReply:
         """Ask once, in as many forms as it takes."""
         if official:
-            return await send(model, request, FORMS[0], trace)
+            return await send(model, request, FORMS[0])
         use = uses.setdefault(model, FormUse())
-        for place in range(use.first(), len(FORMS)):
+        place = use.first()
+        while True:
             try:
-                reply = await send(model, request, FORMS[place], trace)
-            except openai.APIStatusError:
+                reply = await send(model, request, FORMS[place])
+                break
+            except openai.APIStatusError as error:
                 # Any other error has another cause: the next form would only cost time.
-                if trace.status not in NOT_TAKEN or FORMS[place] == FORMS[-1]:
+                if error.status_code not in NOT_TAKEN or FORMS[place] == FORMS[-1]:
                     raise
-                continue
-            use.answered(place, usable=_is_usable(reply, request))
-            return replace(reply, detail=f"{FORM_IN_USE}{FORMS[use.place]}" if use.place else "")
-        raise AssertionError("the last form returns or raises")
+                place += 1
+        use.answered(place, usable=_is_usable(reply, request))
+        return replace(reply, detail=f"{FORM_IN_USE}{FORMS[use.place]}" if use.place else "")
 
     return ask
 
@@ -140,9 +124,8 @@ def body(model: str, request: Request, form: Form, *, official: bool) -> dict[st
     content: str | list[dict[str, Any]] = request.user
     kind, picture = picture_of(request, can)
     if kind:
-        data = base64.b64encode(picture).decode()
         # Low detail bounds what the picture costs (PICTURE_TOKENS).
-        image = {"url": f"data:{kind};base64,{data}", "detail": "low"}
+        image = {"url": f"data:{kind};base64,{picture}", "detail": "low"}
         content = [
             {"type": "image_url", "image_url": image},
             {"type": "text", "text": request.user},
@@ -167,35 +150,22 @@ def body(model: str, request: Request, form: Form, *, official: bool) -> dict[st
 
 def read(answer: Mapping[str, Any]) -> VendorReply:
     """Return the reply of a completion: the words of the first choice."""
-    spent, usage = answer.get("usage"), None
-    if isinstance(spent, dict):
-        cached, written = (
-            count(spent, "prompt_tokens_details", name)
-            for name in ("cached_tokens", "cache_write_tokens")
-        )
-        tokens = count(spent, "prompt_tokens"), count(spent, "completion_tokens")
-        usage = Usage(*tokens, cached, written)
-    choice = next(iter(items(answer, "choices")), None)
+    choice = next(iter(items(answer.get("choices"))), None)
     if choice is None:
-        return VendorReply("", "empty", usage)
-    message = mapping(choice.get("message"))
+        return reply_of(VENDOR, answer, "empty")
+    message = next(iter(items(choice.get("message"))), {})
     if refusal := text(message.get("refusal")):
-        return VendorReply(refusal, "refusal", usage)
-    stop = stop_word(VENDOR, text(choice.get("finish_reason")))
-    content, parts = message.get("content"), items(message, "content")
-    words = [text(part.get("text")) for part in parts if part.get("type") == "text"]
+        return reply_of(VENDOR, answer, "refusal", [refusal])
+    stop, content = stop_word(VENDOR, text(choice.get("finish_reason"))), message.get("content")
+    parts = items(content)
+    texts = [part.get("text") for part in parts if part.get("type") == "text"]
     # Of several text parts nobody can tell which one is the answer.
-    alone = len(words) == 1 and {part.get("type") for part in parts} <= THOUGHTS | {"text"}
-    calls = [
-        mapping(call.get("function")).get("arguments") for call in items(message, "tool_calls")
-    ]
-    reasoning = (text(message.get(name)) for name in REASONING)
-    thoughts = list(dict.fromkeys(filter(None, reasoning)))
-    if not (alone or content is None or isinstance(content, str) or content == []):
-        calls, thoughts = [], []  # there are words of another kind
-    return VendorReply(
-        wire_text(words if alone else [text(content)], stop, calls, thoughts), stop, usage
-    )
+    alone = len(texts) == 1 and {part.get("type") for part in parts} <= THOUGHTS | {"text"}
+    if not (alone or content in (None, []) or isinstance(content, str)):
+        return reply_of(VENDOR, answer, stop)  # there are words of another kind
+    calls = arguments(items(message.get("tool_calls")), "function.arguments")
+    thoughts = [*dict.fromkeys(filter(None, map(text, map(message.get, REASONING))))]
+    return reply_of(VENDOR, answer, stop, texts if alone else [content], calls, thoughts)
 
 
 def _is_usable(reply: VendorReply, request: Request) -> bool:

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from datetime import date
 from functools import cache
 from pathlib import Path
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, get_args
 
 from torra.errors import ConfigError
 
@@ -22,7 +22,7 @@ AS_OF: Final = date(2026, 11, 21)
 """When the rows of the models were written."""
 
 Form = Literal["json_schema", "json_object", "prompt"]
-FORMS: Final[tuple[Form, ...]] = ("json_schema", "json_object", "prompt")
+FORMS: Final[tuple[Form, ...]] = get_args(Form)
 """In which forms a server is asked for an object, the first one first."""
 
 FORM_IN_USE: Final = "asked in the form "
@@ -58,9 +58,11 @@ class VendorRow:
 
     `sdk` is the module and `package` the distribution of its SDK, `price_list` its name in
     genai-prices. `refusals` are a status (0: any), words in the body in small letters, how it is
-    taken, and what it means: of a vendor of models, that it cannot be asked for an hour. `stops`
-    has its words for why a reply ended, split at blanks, by ours (agents.contracts.Completion);
-    what a person can do about each stands in torra.desk.models.remedies.
+    taken, and what it means: of a vendor of models, that it cannot be asked for an hour. `causes`
+    are the fields of a refusal that name its cause, and `usage` those whose sum is a number of
+    tokens (prices.Usage), as paths split at blanks. `stops` has its words for why a reply ended,
+    split at blanks, by ours (agents.contracts.Completion); what a person can do about each stands
+    in torra.desk.models.remedies.
     """
 
     variable: str
@@ -74,6 +76,8 @@ class VendorRow:
     price_list: str = ""
     refusals: Sequence[tuple[int, str, str, str]] = ()
     stops: Mapping[str, str] = field(default_factory=dict)
+    causes: str = ""
+    usage: Mapping[str, str] = field(default_factory=dict)
     models: Mapping[str, Capability] = field(default_factory=dict)
 
 

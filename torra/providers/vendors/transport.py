@@ -20,7 +20,6 @@ from typing import Any, Final
 
 import httpx2
 
-from torra.providers.vendors.addresses import origin_of
 from torra.providers.vendors.vendor import CURRENT, RETRY_S, RequestTrace, VendorFault
 
 MAX_REPLY_BYTES: Final = 1_000_000
@@ -40,7 +39,6 @@ LIMITS: Final = httpx2.Limits(
 """Room for fifty desks of eight agents at once; vendors keep an idle connection longer than 30 s.
 """
 
-KEPT_HEADERS: Final = ("retry-after", "retry-after-ms", "date")
 QUIET: Final = ("anthropic", "openai", "google_genai", "httpx2", "httpcore2")
 
 
@@ -65,6 +63,7 @@ def open_client(inner: httpx2.AsyncBaseTransport | None = None) -> httpx2.AsyncC
 
 def silence_sdk_logs() -> None:
     """Let the SDKs and the HTTP library log warnings at most: their debug lines hold prompts."""
+    # Below them too: a host may have turned up one of their own.
     below = [name for name in logging.root.manager.loggerDict if name.split(".")[0] in QUIET]
     for name in (*QUIET, *below):
         logger = logging.getLogger(name)
@@ -78,21 +77,18 @@ class WireGuard(httpx2.AsyncBaseTransport):
         self._inner = inner
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
-        """Send one request as ours and return its whole reply."""
+        """Send one request as ours and return its whole reply; raises VendorFault."""
         trace = CURRENT.get()
-        ours = _ours(request, trace, await request.aread())
-        # Until the trace knows better: what may have been sent may be billed.
-        trace.stage = "sent"
         try:
+            ours = _ours(request, trace, await request.aread())
+            # Until the trace knows better: what may have been sent may be billed.
+            trace.stage, trace.status = "sent", 0
             return await self._exchange(ours, trace)
         except (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTimeout):
             trace.stage = "connecting"
-            trace.fault = VendorFault("error", "no connection", again=RECONNECT_S, down=True)
-            raise
+            raise VendorFault("error", "no connection", again=RECONNECT_S, down=True) from None
         except httpx2.TransportError:
-            # The guard's own word is better.
-            trace.fault = trace.fault or _broken("the connection broke")
-            raise
+            raise _broken("the connection broke") from None
 
     async def aclose(self) -> None:
         """Close every connection."""
@@ -101,18 +97,18 @@ class WireGuard(httpx2.AsyncBaseTransport):
     async def _exchange(self, ours: httpx2.Request, trace: RequestTrace) -> httpx2.Response:
         response = await self._inner.handle_async_request(ours)
         trace.status = response.status_code
-        trace.headers = {name: response.headers.get(name, "") for name in KEPT_HEADERS}
+        trace.headers = response.headers
+        body = bytearray()
         try:
-            body = bytearray()
             async for chunk in response.stream:  # type: ignore[union-attr]
                 body += chunk
-                _refuse_long(body, trace)
+                _refuse_long(body)
         finally:
             await response.aclose()
         encoding = response.headers.get("content-encoding", "").strip().lower()
-        if encoding not in {"", "identity"}:
-            body = _unpacked(body, trace)
-        trace.body = trace.address.veiled(bytes(body))
+        plain = bytes(body) if encoding in {"", "identity"} else _unpacked(body)
+        _refuse_long(plain)
+        trace.body = trace.address.veiled(plain)
         trace.stage = "answered"
         return httpx2.Response(
             trace.status,
@@ -122,36 +118,26 @@ class WireGuard(httpx2.AsyncBaseTransport):
         )
 
 
-def _unpacked(body: bytes | bytearray, trace: RequestTrace) -> bytearray:
+def _unpacked(body: bytearray) -> bytes:
     """Return a body without the compression that a server in between gave it unasked."""
     try:
         # With a limit: a small body may unpack to gigabytes. 32 takes gzip and zlib alike.
-        decompressor = zlib.decompressobj(wbits=zlib.MAX_WBITS | 32)
-        plain = decompressor.decompress(body, MAX_REPLY_BYTES + 1)
+        return zlib.decompressobj(wbits=zlib.MAX_WBITS | 32).decompress(body, MAX_REPLY_BYTES + 1)
     except zlib.error:
-        trace.fault = _broken("the reply cannot be read")
-        raise httpx2.TransportError("the reply's compression cannot be read") from None
-    _refuse_long(plain, trace)
-    return bytearray(plain)
+        raise _broken("the reply cannot be read") from None
 
 
-def _refuse_long(body: bytes | bytearray, trace: RequestTrace) -> None:
-    """Refuse a reply of more than MAX_REPLY_BYTES."""
+def _refuse_long(body: bytes | bytearray) -> None:
     if len(body) > MAX_REPLY_BYTES:
-        detail = "the reply is too long"
-        trace.fault = VendorFault("garbage", detail, billed=True)
-        raise httpx2.TransportError(detail)
+        raise VendorFault("garbage", "the reply is too long", billed=True)
 
 
 def _ours(request: httpx2.Request, trace: RequestTrace, body: bytes) -> httpx2.Request:
     """Return the request with our headers, time limits and key; refuse one to another place."""
     address = trace.address
     # An SDK may be led elsewhere by a variable of its own; the key must not follow.
-    if origin_of(str(request.url)) != address.origin or not request.url.path.startswith(
-        address.path + "/"
-    ):
-        trace.fault = VendorFault("error", "not sent: not the vendor's address")
-        raise httpx2.TransportError("a request to another place than the vendor's")
+    if not str(request.url).startswith(str(httpx2.URL(f"{address.base_url}/"))):
+        raise VendorFault("error", "not sent: not the vendor's address")
     left = max(0.0, trace.until - asyncio.get_running_loop().time()) + GRACE_S
 
     async def note(event: str, _info: dict[str, Any]) -> None:

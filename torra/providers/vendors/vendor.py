@@ -9,15 +9,15 @@ failure is a `VendorFault`. Its texts are ours; a vendor's may quote a key.
 
 from __future__ import annotations
 
+import base64
 import json
 import math
-import re
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
-from typing import Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 from agents.contracts import JPEG, PNG, ModelUnavailable, Request
 from torra.clock import System
@@ -25,15 +25,18 @@ from torra.providers.prices import Usage
 from torra.providers.vendors.addresses import Address
 from torra.providers.vendors.table import Capability, vendors
 
+if TYPE_CHECKING:
+    import httpx2
+
 RETRY_S: Final = 0.5
 """How long a vendor that is busy or broken is left alone when it names no time itself."""
 
-REFUSALS: Final = (
-    (401, "", "refused", "the key was refused"),
-    (402, "", "refused", "the account has no credit"),
-    (403, "", "refused", "the key may not do this"),
-)
-"""Answers after which any vendor is not asked for an hour (table.Vendor.refusals)."""
+REFUSALS: Final = {
+    401: "the key was refused",
+    402: "the account has no credit",
+    403: "the key may not do this",
+}
+"""Answers after which any vendor is not asked for an hour (table.VendorRow.refusals has more)."""
 
 NOT_BEGUN: Final = frozenset((429, 503, 529))
 """How a vendor says that it is too busy to begin: nothing was made, and nothing is billed."""
@@ -47,21 +50,18 @@ NO_COUNT: Final = 10**18
 NO_KEY: Final = "placeholder"
 """What an SDK is given as key: the transport alone puts the real one in."""
 
-SDK_TIMEOUT_S: Final = 900.0
-"""A vendor's SDK's own limit, which never comes to bear: the call's is the one that counts."""
-
 
 @dataclass(frozen=True, slots=True)
 class VendorReply:
     """What a vendor answered.
 
-    `stop` is one of our words (table.Vendor.stops); `usage` is None when the server counted
-    nothing. `detail` says in which form the model is asked, "" for the first.
+    `stop` is one of our words (table.VendorRow.stops); `usage` has no tokens when the server
+    counted none. `detail` says in which form the model is asked, "" for the first.
     """
 
     text: str
     stop: str
-    usage: Usage | None
+    usage: Usage
     detail: str = ""
 
 
@@ -82,28 +82,24 @@ class VendorFault(ModelUnavailable):
         blocks: bool = False,
     ) -> None:
         super().__init__(reason, detail, again=again, billed=billed)
-        self.down = down
-        self.blocks = blocks
+        self.down, self.blocks = down, blocks
 
 
 @dataclass(slots=True)
 class RequestTrace:
-    """One request on its way. `until` is when nobody waits any longer, in the loop's time.
-
-    `fault` is what the transport knows about a failure.
-    """
+    """One request on its way. `until` is when nobody waits any longer, in the loop's time."""
 
     address: Address
     until: float
     stage: Literal["new", "connecting", "sent", "answered"] = "new"
     status: int = 0
-    headers: Mapping[str, str] = field(default_factory=dict)
+    headers: Mapping[str, str] = field(default_factory=dict, repr=False)
     body: bytes = field(default=b"", repr=False)
-    fault: VendorFault | None = None
 
-    def restart(self) -> None:
-        """Forget what came back: another request begins."""
-        self.stage, self.status, self.headers, self.body, self.fault = "new", 0, {}, b"", None
+    @property
+    def billed(self) -> bool:
+        """Whether the vendor may have begun: it has the request, or part of it."""
+        return self.stage in {"sent", "answered"}
 
     @property
     def good(self) -> bool:
@@ -115,20 +111,34 @@ CURRENT: ContextVar[RequestTrace] = ContextVar("torra_request")
 """The request that the running task makes; the transport sends nothing without one."""
 
 
-Adapter = Callable[[str, Request, RequestTrace], Awaitable[VendorReply]]
+Adapter = Callable[[str, Request], Awaitable[VendorReply]]
 """One vendor behind its SDK, which its module's `connect` opens.
 
 It asks a model once, and raises VendorFault or what the SDK raises.
 """
 
 
-async def exchange(sending: Awaitable[object], trace: RequestTrace) -> dict[str, Any]:
+def sdk_options(address: Address, http: httpx2.AsyncClient) -> dict[str, Any]:
+    """Return how an SDK's client is opened.
+
+    Asking again is decided elsewhere, and its own limit of time never comes to bear.
+    """
+    return {
+        "api_key": NO_KEY,
+        "base_url": address.base_url,
+        "max_retries": 0,
+        "timeout": 900.0,
+        "http_client": http,
+    }
+
+
+async def exchange(sending: Awaitable[object]) -> dict[str, Any]:
     """Let an SDK send its request and return the JSON object that came back.
 
     What the SDK makes of a successful reply does not matter. Raises whatever the SDK raised when
     there is no such reply, and VendorFault when the reply is no JSON object.
     """
-    trace.restart()
+    trace = CURRENT.get()
     try:
         await sending
     except Exception:
@@ -156,34 +166,49 @@ def _marked(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return value if len(value) == len(pairs) else value | {"duplicate key": math.nan}
 
 
-def wire_text(texts: list[str], stop: str, calls: list[object], thoughts: list[str]) -> str:
+def reply_of(
+    vendor: str,
+    answer: Mapping[str, Any],
+    stop: str,
+    texts: Sequence[object] = (),
+    calls: Sequence[object] = (),
+    thoughts: Sequence[object] = (),
+) -> VendorReply:
+    """Return a reply from its parts, and from the fields in which its vendor counts tokens."""
+    fields = vendors()[vendor].usage.items()
+    tokens = {
+        name: sum(count(value) for path in paths.split() for value in values(answer, path))
+        for name, paths in fields
+    }
+    return VendorReply(wire_text(texts, stop, calls, thoughts), stop, Usage(**tokens))
+
+
+def wire_text(
+    texts: Sequence[object], stop: str, calls: Sequence[object], thoughts: Sequence[object]
+) -> str:
     """Return the text of a reply by the wire's rows of the table (agents.texts.door).
 
     Without any words it is the arguments of the one tool call, or the one thought of a reply that
     has ended by itself, if that is an object and nothing else.
     """
-    text = "".join(texts)
-    if text.strip():
-        return text
+    words = "".join(map(text, texts))
+    if words.strip():
+        return words
     if calls:
-        given = calls[0] if len(calls) == 1 else ""
-        return given if isinstance(given, str) else json.dumps(given)
-    thought = thoughts[0].strip() if len(thoughts) == 1 and stop == "end" else ""
-    return thought if thought.startswith("{") and thought.endswith("}") else text
+        arguments = calls[0] if len(calls) == 1 else ""
+        return arguments if isinstance(arguments, str) else json.dumps(arguments)
+    thought = text(thoughts[0]).strip() if len(thoughts) == 1 and stop == "end" else ""
+    return thought if thought.startswith("{") and thought.endswith("}") else words
 
 
 def fault(trace: RequestTrace, error: Exception) -> VendorFault:
     """Return what a failed request means."""
-    if isinstance(error, VendorFault):
-        return error
     if trace.status and not 200 <= trace.status < 300:
         return _refusal(trace)
-    if trace.fault:
-        return trace.fault
-    name = type(error).__name__
-    if trace.good:
-        return VendorFault("garbage", name, again=RETRY_S, billed=True)
-    return VendorFault("error", name, billed=trace.stage == "sent")
+    for cause in (error, error.__cause__):  # an SDK may wrap the transport's in its own
+        if isinstance(cause, VendorFault):
+            return cause
+    return VendorFault("error", type(error).__name__, billed=trace.billed)
 
 
 def _refusal(trace: RequestTrace) -> VendorFault:
@@ -192,33 +217,32 @@ def _refusal(trace: RequestTrace) -> VendorFault:
     A server or a proxy that breaks off may have begun, and its work so far may be billed.
     """
     status, body = trace.status, parsed(trace.body) or {}
-    codes = _codes(trace.address.vendor, body)
     broken = status == CUT_SHORT or (status >= 500 and status not in NOT_BEGUN)
     # Before busy: an account that is used up answers 429 too, and waiting does not help.
-    for code, words, _, meaning in (*REFUSALS, *vendors()[trace.address.vendor].refusals):
-        if code in {0, status} and words in codes:
-            detail = f"{status}: {meaning}"
-            return VendorFault("error", detail, billed=broken, down=True, blocks=True)
-    if broken or status in NOT_BEGUN:
-        again = retry_after(trace.headers, body)
-        return VendorFault("error", str(status), again=again, billed=broken, down=True)
-    return VendorFault("error", str(status), down=status == GONE)
+    if meaning := REFUSALS.get(status) or _cause(trace.address.vendor, status, body):
+        detail = f"{status}: {meaning}"
+        return VendorFault("error", detail, billed=broken, down=True, blocks=True)
+    busy = broken or status in NOT_BEGUN
+    again = retry_after(trace.headers, body) if busy else None
+    return VendorFault(
+        "error", str(status), again=again, billed=broken, down=busy or status == GONE
+    )
 
 
-def _codes(vendor: str, body: Mapping[str, Any]) -> str:
-    """Return what a refusal names as its cause, in lower case.
+def _cause(vendor: str, status: int, body: Mapping[str, Any]) -> str:
+    """Return what a refusal means by the words of its cause, "" where the table has none of them.
 
     No other field counts: a server may quote the prompt, in which strangers' headlines stand.
     """
-    error = mapping(body.get("error"))
-    details = items(error, "details")
-    quotas = [quota for detail in details for quota in items(detail, "violations")]
-    values = [error.get("code"), error.get("type")]
-    values += [detail.get("reason") for detail in details]
-    values += [quota.get("quotaId") for quota in quotas]
-    if vendor == "anthropic":  # it has no code for an account without credit
-        values.append(error.get("message"))
-    return "\n".join(map(text, values)).lower()
+    row = vendors()[vendor]
+    causes = (value for path in row.causes.split() for value in values(body, path))
+    codes = "\n".join(map(text, causes)).lower()
+    meanings = (
+        meaning
+        for code, words, _, meaning in row.refusals
+        if code in {0, status} and words in codes
+    )
+    return next(meanings, "")
 
 
 def retry_after(headers: Mapping[str, str], body: Mapping[str, Any]) -> float:
@@ -226,18 +250,17 @@ def retry_after(headers: Mapping[str, str], body: Mapping[str, Any]) -> float:
 
     The sources are retry-after-ms, Retry-After in seconds or as a date, and Google's RetryInfo.
     """
-    details = items(mapping(body.get("error")), "details")
+    stated = headers.get("retry-after", "")
     waits = (
         _seconds(headers.get("retry-after-ms", ""), 1000.0),
-        _seconds(headers.get("retry-after", "")),
-        _until(headers.get("retry-after", ""), headers.get("date", "")),
-        *(float(delay[1]) for detail in details if (delay := _delay(detail.get("retryDelay")))),
+        _seconds(stated),
+        _until(stated, headers.get("date", "")),
+        *(
+            _seconds(text(delay).removesuffix("s"))
+            for delay in values(body, "error.details.retryDelay")
+        ),
     )
     return next((seconds for seconds in waits if seconds is not None), RETRY_S)
-
-
-def _delay(value: object) -> re.Match[str] | None:
-    return re.fullmatch(r"(\d{1,9}(?:\.\d{1,9})?)s", text(value))
 
 
 def _seconds(number: str, per_second: float = 1.0) -> float | None:
@@ -257,35 +280,47 @@ def _until(date: str, sent: str) -> float | None:
     return max(0.0, (moment - (start or System().now())).total_seconds())
 
 
-def _http_date(text: str) -> datetime | None:
+def _http_date(words: str) -> datetime | None:
     try:
-        moment = parsedate_to_datetime(text)
+        moment = parsedate_to_datetime(words)
     except (ValueError, TypeError, IndexError, OverflowError):
         return None
     # A date of HTTP is in GMT, also where it does not say so.
     return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
 
 
-def picture_of(request: Request, can: Capability) -> tuple[str, bytes]:
-    """Return the media type of a request's picture, by its first bytes, and its data.
+def picture_of(request: Request, can: Capability) -> tuple[str, str]:
+    """Return the media type of a request's picture, by its first bytes, and its data in base64.
 
     The type is "" where there is none, or a model that does not see.
     """
     data = request.picture or b""
     kinds = {PNG: "image/png", JPEG: "image/jpeg"}
     kind = next((kind for sign, kind in kinds.items() if data.startswith(sign)), "")
-    return kind if can.picture else "", data
+    return (kind, base64.b64encode(data).decode()) if kind and can.picture else ("", "")
 
 
-def mapping(value: object) -> Mapping[str, Any]:
-    """Return a JSON object as it is, and an empty one for anything else."""
-    return value if isinstance(value, dict) else {}
+def items(*sources: object) -> list[dict[str, Any]]:
+    """Return the JSON objects among these values, and those in a list among them."""
+    return [
+        item
+        for source in sources
+        for item in (source if isinstance(source, list) else [source])
+        if isinstance(item, dict)
+    ]
 
 
-def items(parent: Mapping[str, Any], name: str) -> list[dict[str, Any]]:
-    """Return the JSON objects of a list by its name, none for anything else."""
-    value = parent.get(name)
-    return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
+def values(source: object, path: str) -> list[Any]:
+    """Return what stands at a path such as details.reason, for each object of a list on it."""
+    found = [source]
+    for name in path.split("."):
+        found = [item.get(name) for item in items(*found)]
+    return found
+
+
+def arguments(calls: Sequence[object], path: str) -> list[Any]:
+    """Return what stands at a path of each tool call; None for one that has none there."""
+    return [next(iter(values(call, path)), None) for call in calls]
 
 
 def text(value: object) -> str:
@@ -293,11 +328,8 @@ def text(value: object) -> str:
     return value if isinstance(value, str) else ""
 
 
-def count(source: Mapping[str, Any], *path: str) -> int:
+def count(value: object) -> int:
     """Return a number of tokens that a server reports, NO_COUNT for anything that is none."""
-    value: object = source
-    for name in path:
-        value = mapping(value).get(name)
     if value is None:
         return 0
     # Exactly int: True is one too.

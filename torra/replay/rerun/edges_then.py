@@ -22,8 +22,8 @@ from instance_database import Database, TickKey
 from torra.bridges.paper import Bar
 from torra.clock import Simulated, parse
 from torra.config import Instance
-from torra.evidence.fair_value import Closes
 from torra.evidence.news_digest import NewsView
+from torra.evidence.outside_numbers import Closes
 from torra.lessons.lesson import Lesson
 from torra.lessons.recall import Recall, RetrievedLesson, RetrievedLessons, note_text
 from torra.market.bar_view import BarView

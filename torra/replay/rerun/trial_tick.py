@@ -123,7 +123,7 @@ def run(
             outlook,
             on_result,
             companions=companions,
-            ready=models.switchboard.ready,
+            ready=models.clients.ready,
         )
 
 

@@ -24,7 +24,8 @@ from torra.clock import duration
 from torra.evidence import feature_bundle
 from torra.evidence.expert_bars import WINDOW
 from torra.evidence.feature_bundle import Bundle
-from torra.evidence.outside_readings import OutsideView
+from torra.evidence.outside_readings import NO_OUTSIDE, OutsideView
+from torra.market.spreads import NO_SPREADS
 from torra.replay.arms import Arm
 from torra.tick.bar_window import HistoryWindow
 from torra.tick.edges import Evidence
@@ -59,20 +60,19 @@ class ShiftedEvidence:
     def __call__(self, key: TickKey, bundle: Bundle, outside: OutsideView | None) -> Bundle:
         """Return the evidence of a tick with the blocks of its experts of an earlier day."""
         moment = self.earlier(key)
-        if moment is None:
-            return feature_bundle.with_experts_of(bundle, None, {})
-        as_of = moment + duration(key.timeframe)
-        bars = self._window.bars(key.timeframe, as_of)
-        row = self._window.l1_row(key.timeframe, as_of, bars)
-        if not row["valid"]:
-            return feature_bundle.with_experts_of(bundle, None, {})
-        return feature_bundle.with_experts_of(
-            bundle,
-            bars,
-            row,
-            outside=outside,
-            spreads=self._window.spreads(bars, by_hour=True),
-        )
+        if moment is not None:
+            as_of = moment + duration(key.timeframe)
+            bars = self._window.bars(key.timeframe, as_of)
+            row = self._window.l1_row(key.timeframe, as_of, bars)
+            if row["valid"]:
+                return feature_bundle.with_experts_of(
+                    bundle,
+                    bars=bars,
+                    row=row,
+                    outside=outside or NO_OUTSIDE,
+                    spreads=self._window.spreads(bars, by_hour=True),
+                )
+        return feature_bundle.with_experts_of(bundle, bars=None, spreads=NO_SPREADS)
 
     def earlier(self, key: TickKey) -> datetime | None:
         """Return the bar time whose evidence a tick is given; None where none lies far enough."""

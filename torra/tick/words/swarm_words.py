@@ -14,11 +14,9 @@ from typing import Final, NamedTuple
 from agent_config import EXPERTS, REGIME_BUDGET
 from agents.contracts import AgentReport
 from agents.debate.scoring import DIRECTIONS
-from agents.debate.swarm import ExpectedValue
+from agents.debate.swarm import Board, Conflict, ExpectedValue
 from agents.features import name_of
 from torra.tick.tick_record import (
-    BoardRecord,
-    ConflictRecord,
     DebateRecord,
     FeatureRecord,
     GateRecord,
@@ -218,12 +216,12 @@ def worth(told: ExpectedValue) -> str:
     return f"{sums}{pays}{veto}"
 
 
-def against(one: ConflictRecord) -> str:
+def against(one: Conflict) -> str:
     """Return who conflicts: "liquidity (long) against geometry (short)"."""
     return f"{expert(one.long)} (long) against {expert(one.short)} (short)"
 
 
-def settles(one: ConflictRecord, features: Iterable[FeatureRecord] = ()) -> str:
+def settles(one: Conflict, features: Iterable[FeatureRecord] = ()) -> str:
     """Return what would settle a conflict, with the price of a level that is on record."""
     says, name = one.settle.says, one.settle.feature
     price = next((seen.value for seen in features if seen.id == name), None)
@@ -232,7 +230,7 @@ def settles(one: ConflictRecord, features: Iterable[FeatureRecord] = ()) -> str:
     return f"{says}, {price:,.10g}"
 
 
-def standing(board: BoardRecord) -> str:
+def standing(board: Board) -> str:
     """Return where the experts stand together: "long; liquidity weighs most here"."""
     side = LEANS.get(board.dominant, "neither side")
     return f"{side}; {expert(board.surest)} weighs most here" if board.surest else side
