@@ -122,8 +122,10 @@ def test_a_cancelled_replay_goes_on_where_it_stopped(pages: Pages, worker: Worke
 
     with pytest.raises(KeyboardInterrupt):
         job_kinds.run(pages.backing.home, asked, tell)
-    assert re.search(r", [\d,]{5,} of [\d,]+ done", told[-2][0])
-    assert told[-1][0] == "runs the ticks" and told[-1][1] >= 1000
+    before = re.search(r", ([\d,]+) of [\d,]+ done", told[-2][0])
+    assert before is not None
+    assert told[-1][0] == "runs the ticks"
+    assert told[-1][1] >= int(before[1].replace(",", "")) > 0
 
 
 @pytest.mark.journey

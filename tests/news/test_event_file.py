@@ -163,6 +163,7 @@ WRONG_FILES: dict[str | bytes, str] = {
     '{"error": "limit"}': "holds no list of events",
     json.dumps({"january": [EVENT], "february": [EVENT]}): "holds no list of events",
     json.dumps([EVENT | {"Impact": "low"}]): "event 1: a name stands twice in",
+    json.dumps([EVENT]).replace('"impact"', '"impact": "low", "impact"'): "no calendar in JSON",
     "[]": "holds no events",
     "[1, 2]": "holds no list of events",
     '[{"time": "2021-11-05T12:30:00Z"}]': "event 1: the columns are 'time'",

@@ -97,6 +97,7 @@ def test_an_unknown_model_costs_as_much_as_any_model_of_the_table() -> None:
             ("google", "gemini-4-argon"),
             ("openai_compatible", "gpt-6.1-terra"),
             ("openai_compatible", "mine"),
+            ("openai_compatible", "dear_to_write"),
             NOBODY,
         ]
     ),
@@ -105,10 +106,15 @@ def test_an_unknown_model_costs_as_much_as_any_model_of_the_table() -> None:
     shares=st.tuples(*[st.floats(0, 1)] * 4),
 )
 @example(("openai_compatible", "mine"), 100, False, (1.0, 1.0, 0.0, 0.0)).via("a dear cache")
+@example(("openai_compatible", "dear_to_write"), 100, False, (1.0, 0.0, 1.0, 1.0)).via("written")
 def test_no_cost_exceeds_its_worst_case(
     model: tuple[str, str], limit: int, picture: bool, shares: tuple[float, ...]
 ) -> None:
-    own = PriceList({"mine": {"input": 3, "output": 0, "cached": 9}}, now=lambda: TODAY)
+    listed = {
+        "mine": {"input": 3, "output": 0, "cached": 9},
+        "dear_to_write": {"input": 3, "output": 0, "cached": 3, "cache_write": 9},
+    }
+    own = PriceList(listed, now=lambda: TODAY)
     total = round((limit + SCHEMA_TOKENS + CHAT_TOKENS + PICTURE_TOKENS * picture) * shares[0])
     cached = round(total * shares[1])
     usage = Usage(
