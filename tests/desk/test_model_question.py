@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -21,6 +22,7 @@ from tests.doubles.vendor_server import (
     Status,
     VendorServer,
 )
+from tests.tries import Tries
 from torra.clock import System
 from torra.config import Instance, Profile
 from torra.desk.models import question as model_question
@@ -103,16 +105,21 @@ def test_a_fault_is_told_with_its_remedy(
 
 
 def test_nobody_waits_longer_than_the_deadline(
-    database: Database, tmp_path: Path, server: VendorServer, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, server: VendorServer, monkeypatch: pytest.MonkeyPatch, tries: Tries
 ) -> None:
     server.play({"*": Hang()})
     monkeypatch.setattr(model_question, "DEADLINE", 2.0)
     monkeypatch.setattr(model_question, "WARMING", 1.5)
-    found = asked(database, tmp_path, server, GOOGLE)
-    assert not found.ok and "no answer came within 2 seconds" in found.error
-    assert found.seconds < 4.0
-    (row,) = rows(database)
-    assert row["state"] == "kept", "what may have been billed stays at its worst case"
+    for attempt in tries():
+        home = attempt.folder(tmp_path)
+        with closing(open_home(home)) as database:
+            found = asked(database, home, server, GOOGLE)
+            (row,) = rows(database)
+        assert not found.ok
+        with attempt:
+            assert "no answer came within 2 seconds" in found.error
+            assert found.seconds < 4.0
+            assert row["state"] == "kept", "what may have been billed stays at its worst case"
 
 
 def test_the_hour_must_pay_for_it_and_for_the_next_tick(
