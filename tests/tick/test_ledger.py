@@ -397,7 +397,7 @@ def test_a_locked_database_costs_a_bounded_wait(database: Database, hand: Hand) 
     finally:
         leave.set()
         thread.join()
-    assert time.monotonic() - started < 3.0
+    assert time.monotonic() - started < 15.0
     assert provider.requests == [] and spoken.source_type == "L1_ONLY"
 
 
