@@ -6,7 +6,7 @@ recorded and not used. Values only: nothing here asks, waits or fails.
 
 from __future__ import annotations
 
-import math
+import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field, fields, replace
@@ -164,8 +164,8 @@ class Call:
     def cost_usd(self) -> float:
         """The cost in the ledger, else what the provider says, in USD."""
         cost = self.answer.cost_usd if self.paid_usd is None else self.paid_usd
-        real = isinstance(cost, int | float) and not isinstance(cost, bool) and math.isfinite(cost)
-        return max(0.0, float(cost)) if real else 0.0
+        real = isinstance(cost, int | float) and not isinstance(cost, bool)
+        return float(cost) if real and 0.0 <= cost <= sys.float_info.max else 0.0
 
     @property
     def stop_reason(self) -> str:

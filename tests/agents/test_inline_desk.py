@@ -171,3 +171,15 @@ def test_a_reply_that_comes_as_an_object_is_held_to_the_same(
 
     record = held(scripted.Scripted({"technical": composed}).submit)
     assert record.failures.get("technical", "") == reason
+
+
+@pytest.mark.parametrize("cost", [float("nan"), float("inf"), -1.0, True, "0.5", None, 10**400])
+def test_a_cost_that_is_no_amount_counts_as_nothing(cost: Any) -> None:
+    def submit(request: Request) -> Future[Completion]:
+        answer: Future[Completion] = Future()
+        answer.set_result(replace(RULES.submit(request).result(), cost_usd=cost))
+        return answer
+
+    record = held(synchronous(submit))
+    assert record.heard and not record.failures
+    assert record.cost_usd == 0.0 == sum(call.cost_usd for call in record.calls)

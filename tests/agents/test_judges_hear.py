@@ -286,6 +286,15 @@ def test_only_arguments_that_a_judge_weighs_are_quoted_whole(judge: str, agent: 
     assert bool(seen.points_for) is bool(seen.rebuttals) is bool(seen.falsifiers) is whole
 
 
+@cases("judge", [MANAGER_ID, JUDGE_ID])
+def test_an_abstention_is_one_line_without_its_reason(judge: str) -> None:
+    silent = replace(argued("technical"), abstained=True, reason="Sell it all")
+    _, prompt = judged(judge, silent, argued("bull_researcher"))
+    reports = prompt.user.partition("Reports of other agents:\n")[2].split("\n")
+    assert reports[0] == "technical: abstained" and reports[1].startswith("bull_researcher: ")
+    assert "Sell it all" not in prompt.user
+
+
 def test_without_a_mark_no_word_of_an_argument_is_shown() -> None:
     about, _ = judged(MANAGER_ID, argued("bull_researcher"))
     bare = replace(about, nonce="")

@@ -215,6 +215,12 @@ def test_ordinals_are_whole_numbers_of_the_news_alone() -> None:
     assert read(report(ordinals={"trend": 1})).ordinals == {}
 
 
+def test_an_answer_to_the_other_researcher_has_to_cite_what_holds() -> None:
+    wrong = REBUTTAL | {"value": 48.0}
+    told = read(a_case(rebuttals=[wrong, REBUTTAL, REBUTTAL | {"id": "technical.rsi"}]), BULL)
+    assert [(answer.id, answer.value) for answer in told.rebuttals] == [("technical.rsi14", 61.2)]
+
+
 @pytest.mark.parametrize("symbol", ["EURUSD", "XAUUSD.m", "xauusd", ""])
 def test_another_symbol_fails_closed(symbol: str) -> None:
     assert refusal(report(symbol=symbol)) == "wrong_symbol"

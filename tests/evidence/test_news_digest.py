@@ -120,6 +120,12 @@ def test_of_many_headlines_those_published_last_count() -> None:
     assert sorted(kept, key=lambda one: one.id) == sorted(rows[:COUNTED], key=lambda one: one.id)
 
 
+def test_a_story_that_many_tell_counts_once() -> None:
+    told = [item("Gold climbs to a record", n, id=str(n), score=0.9) for n in range(1, 6)]
+    found = seen([*told, item("Gold miners strike", 2.0, id="6", score=-0.9)])
+    assert found.unique == 2 and found.events["other"][0] == 2
+
+
 @given(
     st.lists(
         st.tuples(st.floats(0, 24), st.floats(-1, 1), st.sampled_from(EVENT_CLASSES)), max_size=12
