@@ -87,7 +87,7 @@ DOORS: Final[Table] = {
         ),
         "threshold-guard": fault(
             "a page may lower a threshold",
-            At("torra.profiles.guard:LOOSENS", sets("'thresholds.buy'", "'free'")),
+            At("torra.profiles.guard", sets("LOOSENS", "{**_, 'thresholds.buy': 'free'}")),
             "test_numbers_loosen_upwards_but_for_those_that_are_a_safety_themselves",
         ),
     },
