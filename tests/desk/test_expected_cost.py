@@ -174,12 +174,6 @@ def test_a_paid_seat_that_the_tick_does_not_ask_is_named() -> None:
     assert expected(mode="full", provider="rules")["uncounted"] == [], "the rules cost nothing"
 
 
-def test_a_profile_without_an_instance_is_told_no_day() -> None:
-    none = CostBasis(shipped_tick(), 0, prices(), lambda _: False)
-    told = none.expected(Profile().with_agents(provider=GOOGLE))
-    assert told["tick_usd"] and "a day" not in expected_cost.sentence(told)
-
-
 @pytest.mark.journey
 def test_the_shipped_tick_is_one_of_the_sample() -> None:
     page = representative_tick.PAGE.read_text("utf-8")

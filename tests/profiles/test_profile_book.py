@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import json
 import re
 from datetime import UTC, datetime
@@ -42,7 +41,6 @@ from torra.profiles.guard import (
     compare,
     direction,
     leads_out,
-    loosening,
 )
 
 NOW = datetime(2026, 11, 20, 9, 30, tzinfo=UTC)
@@ -599,50 +597,6 @@ def test_a_file_that_leads_out_of_its_folder_is_refused(book: ProfileBook, tmp_p
     (tmp_path / "profiles" / "mine.json").symlink_to(tmp_path / "elsewhere.json")
     with pytest.raises(ConfigError, match="leads out"):
         book.read("mine")
-
-
-# --- no sequence without the command line ends looser ---------------------------------------------
-
-
-GUARDED_EDITS = [
-    (POSITIONS, (0, 1, 2, 3, 4)),
-    (("risk", "cooldown_bars"), (0, 1, 2)),
-    (("execution",), ("off", "approve", "auto")),
-    (("agents", "max_api_cost_per_hour"), (0.0, 1.0, 2.0, 3.0)),
-    (("gate", "min_valid_bars"), (200, 210, 220)),
-    (("symbols", "BTCUSD", "tick_value"), (0.001, 0.01, 0.1)),
-    (("events", "calendar"), ("",)),
-    (("thresholds", "buy"), (0.4, 0.5, 0.6)),
-    (("agents", "influence"), ("full", "earned", "shadow")),
-    (("agents", "quorum"), (2, 3, 4)),
-]
-STEPS: st.SearchStrategy[Any] = st.one_of(
-    st.tuples(st.just("save"), st.lists(st.sampled_from(GUARDED_EDITS), min_size=1, max_size=3),
-              st.integers(0, 10)),
-    st.tuples(st.just("undo"), st.just([]), st.integers(1, 8)),
-)  # fmt: skip
-
-
-def test_no_sequence_of_saves_and_undos_ends_looser(
-    tmp_path_factory: pytest.TempPathFactory, scaled: Scale
-) -> None:
-    @settings(max_examples=scaled(1000, least=6), deadline=None)
-    @given(st.lists(STEPS, max_size=6))
-    def hold(steps) -> None:
-        book = open_book(tmp_path_factory.mktemp("book"), DeskSettings(
-            instances=(Instance(symbol="BTCUSD", profile="other"),)
-        ))  # fmt: skip
-        for kind, edits, number in steps:
-            before = loaded(book)
-            if kind == "save":
-                save(book, {place: known[number % len(known)] for place, known in edits})
-            elif any(entry.number == number for entry in book.history("default")):
-                book.undo("default", number, digest=None, may="guarded", actor="ann")
-            assert not loosening(compare(before, loaded(book)))
-        start, end = copy.deepcopy(DEFAULT), loaded(book)
-        assert not loosening(compare(start, end))
-
-    hold()
 
 
 def test_a_new_mode_brings_its_own_settings_where_a_profile_has_the_usual_ones() -> None:
