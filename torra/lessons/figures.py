@@ -16,7 +16,7 @@ from typing import Final, NamedTuple
 from agents.contracts import Feature
 from agents.features import COMPONENTS
 from torra.clock import TIMEFRAMES, iso
-from torra.lessons.lesson import DIRECTION, LessonFacts
+from torra.lessons.lesson import DIRECTION, SCALES, LessonFacts
 
 PARTS: Final[Mapping[str, str]] = {
     name: words.replace(" against ", " versus ") for name, words in COMPONENTS.items()
@@ -28,15 +28,6 @@ RESULTS: Final = {
     "best": "mfe_r", "surprise": "surprise",
 }  # fmt: skip
 """The results of a trade in R, each with the field of the facts that has it."""
-
-SITUATION: Final = {
-    "price_action": (2, ""), "key_levels": (2, ""), "momentum": (2, ""), "structure": (2, ""),
-    "adx14": (1, ""), "di_difference": (1, ""), "volatility_percentile": (1, ""), "rsi14": (1, ""),
-    "support_distance_atr": (2, "ATR"), "resistance_distance_atr": (2, "ATR"),
-    "volume_ratio": (2, "x"), "spread_atr": (2, "ATR"), "consensus": (2, ""),
-    "news_score": (2, ""), "up_bars": (2, ""), "ema_gap_atr": (2, "ATR"),
-}  # fmt: skip
-"""Decimals and unit of the numbers of a situation (torra.lessons.lesson.SCALES)."""
 
 SHARES: Final = ("volume_ratio", "spread_atr", "up_bars")
 """Numbers of a situation that may be said in percent."""
@@ -101,6 +92,6 @@ def _shown(facts: LessonFacts) -> Iterator[LessonNumber]:
     if facts.profit is not None:
         yield LessonNumber("profit", facts.profit, 2, "of the account")
     numbers = facts.situation.numbers if facts.situation else {}
-    for name, (decimals, unit) in SITUATION.items():
+    for name, scale in SCALES.items():
         if (value := numbers.get(name)) is not None:
-            yield LessonNumber(name, value, decimals, unit)
+            yield LessonNumber(name, value, scale.decimals, scale.unit)
