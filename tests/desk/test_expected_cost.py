@@ -63,7 +63,7 @@ def test_every_mode_is_told_with_every_vendor_as_a_profile_of_it_is() -> None:
     assert [(row["mode"], row["vendor"]) for row in rows] == EVERY
     for row in rows:
         found = expected(mode=row["mode"], provider=row["vendor"])
-        assert found == {name: row[name] for name in found}  # type: ignore[literal-required]
+        assert found == {name: row[name] for name in found}
 
 
 def test_the_models_of_a_profile_are_what_it_is_expected_to_pay() -> None:
