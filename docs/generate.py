@@ -16,7 +16,7 @@ from datetime import UTC, datetime, time
 from typing import Any, Literal, get_args, get_origin
 
 from annotated_types import Ge, Gt, Le, Lt, MaxLen, MinLen
-from pydantic import BaseModel
+from pydantic import BaseModel, TypeAdapter
 from pydantic.fields import FieldInfo
 
 from agent_config import (
@@ -56,7 +56,7 @@ from torra.desk.models.expected_cost import CostBasis
 from torra.desk.models.remedies import REMEDIES
 from torra.evidence.company_facts import FIGURES
 from torra.evidence.outside_numbers import SERIES
-from torra.profiles.fields import EXACT, described, literals
+from torra.profiles.fields import EXACT, described, names_of
 from torra.profiles.idle import IDLE
 from torra.providers.prices import PriceList
 from torra.providers.vendors.table import AS_OF, Capability, vendors
@@ -533,7 +533,7 @@ def _default(field: FieldInfo) -> str:
 def limits(field: FieldInfo) -> str:
     """Return what a field accepts, in words."""
     kind: Any = field.annotation
-    if get_origin(kind) is not tuple and (names := literals(kind)):
+    if get_origin(kind) is not tuple and (names := names_of(TypeAdapter(kind).json_schema())):
         plug_in = "" if get_origin(kind) is Literal else ", or a plug-in's `PACKAGE:NAME`"
         return "one of " + ", ".join(f"`{choice}`" for choice in names) + plug_in
     said = {int: "whole number", bool: "`true` or `false`", str: "text"}.get(kind, "")

@@ -126,7 +126,7 @@ def test_what_a_rung_needs_is_what_the_ladder_asks_for(tmp_path: Path, ceiling: 
     prices = PriceList.read(tmp_path / "prices.json")
     agents = AgentSettings(provider="anthropic", max_api_cost_per_hour=ceiling)
     database = Database.open(tmp_path / "torra.db", now=lambda: NOW)
-    worst = cost_report._worst(prices, agents, {})["budget"]
+    worst = cost_report.worst_ticks(prices, agents, {})["budget"]
     needed = to_climb(worst, ceiling, 0.01)
     account = SpendingAccount(database, prices, "p", lambda _: False, lambda: NOW)
     assert worst < needed < ceiling

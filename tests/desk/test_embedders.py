@@ -48,21 +48,13 @@ def cosine(one: Any, other: Any) -> float:
     return float(np.dot(one, other) / (np.linalg.norm(one) * np.linalg.norm(other)))
 
 
-def test_hashed_is_torras_own() -> None:
-    assert open_embedder("hashed") is hashed
-
-
 def test_a_folder_embeds_by_its_own_table(folder: Path) -> None:
     embed = open_embedder(str(folder))
     assert len(embed("")) == 16 and not any(embed("")) and not any(embed("unheard"))
+    assert embed("LONG XAUUSD M15 in LONDON: range, spike") == embed("range spike")
     assert cosine(embed("range spike"), embed("spike range")) == pytest.approx(1.0)
     assert cosine(embed("range spike"), embed("range volume")) == pytest.approx(0.5, abs=1e-6)
     assert cosine(embed("range"), embed("quiet")) == pytest.approx(0.0, abs=1e-6)
-
-
-def test_symbols_and_sides_move_no_vector(folder: Path) -> None:
-    embed = open_embedder(str(folder))
-    assert embed("LONG XAUUSD M15 in LONDON: range, spike") == embed("range spike")
 
 
 def test_a_home_is_spelled_as_in_a_shell(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -63,7 +63,7 @@ def test_every_mode_is_told_with_every_vendor_as_a_profile_of_it_is() -> None:
     assert [(row["mode"], row["vendor"]) for row in rows] == EVERY
     for row in rows:
         found = expected(mode=row["mode"], provider=row["vendor"])
-        assert found == {name: row[name] for name in found}  # type: ignore[literal-required]
+        assert found == {name: row[name] for name in found}
 
 
 def test_the_models_of_a_profile_are_what_it_is_expected_to_pay() -> None:
@@ -172,12 +172,6 @@ def test_a_paid_seat_that_the_tick_does_not_ask_is_named() -> None:
     assert alone["tick_usd"] is None and alone["uncounted"] == ["news"]
     assert expected_cost.sentence(alone) == f"no cost can be estimated; {said}"
     assert expected(mode="full", provider="rules")["uncounted"] == [], "the rules cost nothing"
-
-
-def test_a_profile_without_an_instance_is_told_no_day() -> None:
-    none = CostBasis(shipped_tick(), 0, prices(), lambda _: False)
-    told = none.expected(Profile().with_agents(provider=GOOGLE))
-    assert told["tick_usd"] and "a day" not in expected_cost.sentence(told)
 
 
 @pytest.mark.journey

@@ -106,12 +106,6 @@ def test_only_what_its_settings_ask_for_is_told(database: Database) -> None:
 
 
 @pytest.mark.journey
-def test_what_another_provider_answered_says_nothing_of_this_one(database: Database) -> None:
-    key = next_key()
-    assert ready(database, key.close_time, "anthropic")(asked(key)) == NO_RECORD
-
-
-@pytest.mark.journey
 def test_the_book_of_an_earlier_provider_goes_with_it(database: Database) -> None:
     moment = next_key().close_time
     past, profile = ExpertsPast(database), swarm_calls.profile()

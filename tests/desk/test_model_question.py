@@ -102,6 +102,7 @@ def test_a_fault_is_told_with_its_remedy(
     assert not found.ok and said in found.error, found
     assert found.remedy and "{" not in found.remedy
     assert said in found.line() and "Remedy: " in found.line()
+    assert database.provider_blocks() == [], "a question blocks no vendor"
 
 
 def test_nobody_waits_longer_than_the_deadline(
@@ -184,14 +185,6 @@ def test_a_name_that_is_no_models_is_neither_sent_nor_booked(
     assert not server.exchanges and not rows(database)
 
 
-def test_the_model_of_the_profile_in_use_is_asked(
-    database: Database, tmp_path: Path, server: VendorServer
-) -> None:
-    server.play({"*": READY})
-    found = asked(database, tmp_path, server, GOOGLE, quick_think_model="gemini-4-argon")
-    assert found.model == "gemini-4-argon" == server.exchanges[0].model
-
-
 def test_no_key_is_in_what_is_kept(
     database: Database, tmp_path: Path, server: VendorServer, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -208,9 +201,9 @@ def test_no_key_is_in_what_is_kept(
     assert not [key for key in CANARIES if key.encode() in kept or key in caplog.text]
 
 
-def test_a_refusal_blocks_no_vendor(
+def test_the_model_of_the_profile_in_use_is_asked(
     database: Database, tmp_path: Path, server: VendorServer
 ) -> None:
-    server.play({"*": Status(401, "bad_key")})
-    asked(database, tmp_path, server, GOOGLE)
-    assert database.provider_blocks() == []
+    server.play({"*": READY})
+    found = asked(database, tmp_path, server, GOOGLE, quick_think_model="gemini-4-argon")
+    assert found.model == "gemini-4-argon" == server.exchanges[0].model

@@ -107,12 +107,9 @@ def test_settings_are_numbered_by_their_first_look_over_all_names(database: Data
         pytest.param("agents", {"influence": "full"}, True, id="influence"),
         pytest.param("agents", {"max_api_cost_per_hour": 9.0}, True, id="ceiling"),
         pytest.param("risk", {"capital": 5.0}, True, id="capital"),
-        pytest.param("agents", {"debate_rounds": 2}, False, id="rounds"),
         pytest.param("agents", {"mode": "full"}, False, id="desk"),
         pytest.param("agents", {"memory": {"use": "on"}}, False, id="told of lessons"),
         pytest.param("agents", {"memory": {"notes": 1}}, True, id="notes that nobody is told"),
-        pytest.param("agents", {"role_models": {"bull_researcher": "x"}}, False, id="a model"),
-        pytest.param("agents", {"fallback_models": ["google"]}, False, id="who stands in"),
         pytest.param("agents", {"role_caps": {"technical": {}}}, True, id="no cap"),
         pytest.param(
             "agents", {"role_caps": {"technical": {"output_tokens": 700}}}, False, id="a cap"
@@ -374,13 +371,6 @@ def test_agents_in_shadow_are_judged_by_verdicts_and_by_no_trade(lived: Desk) ->
     assert any(tick.consensus != tick.l1_consensus for tick in would_be)
 
 
-def test_a_scorecard_of_some_hours_has_their_ticks_only(lived: Desk) -> None:
-    whole = live.arm_seen(lived.database, subject())
-    start, end = whole.ticks[10].close_time, whole.ticks[30].close_time
-    part = live.arm_seen(lived.database, subject(), start, end)
-    assert part.ticks == tuple(t for t in whole.ticks if start <= t.close_time <= end)
-
-
 # --- commands ---
 
 
@@ -439,20 +429,6 @@ def test_a_scorecard_begins_with_money(tmp_path: Path, scaled: Scale) -> None:
 def test_a_period_without_ticks_is_told_where_there_are_some(home: Path) -> None:
     said = called(standing_commands.scorecard, home, "--to", "2001-01-01")
     assert said.startswith("No ticks with agents in that period; there are 60 from 20")
-
-
-@pytest.mark.journey
-def test_a_time_that_is_none_is_a_clear_mistake(home: Path) -> None:
-    result = CliRunner().invoke(standing_commands.scorecard, ["--from", "yesterday"], obj=home)
-    assert result.exit_code == 2
-    assert "--from yesterday: write a UTC time" in result.stderr
-
-
-@pytest.mark.journey
-def test_a_desk_whose_setting_was_never_heard_says_so(home: Path) -> None:
-    other = EARNED.model_copy(update={"thresholds": Profile().thresholds})
-    profile_file(home, other)
-    assert called(standing_commands.scorecard, home).startswith("No ticks with agents yet: 0 of")
 
 
 def test_what_need_not_be_earned_has_no_number_and_no_look(home: Path) -> None:

@@ -59,12 +59,6 @@ def test_the_alarm_ends_when_the_bars_are_mended(desk: Desk) -> None:
     assert alarms(desk) == []
 
 
-def test_timeframes_of_one_clock_raise_none(desk: Desk) -> None:
-    hold(desk, HOURS)
-    assert desk.look_at_clocks() == 0
-    assert alarms(desk) == []
-
-
 def test_bars_that_no_tick_reads_any_more_are_the_doctors_business(desk: Desk) -> None:
     begin = BARS.index[-1] - timeframe_clocks.LAST_WEEKS - timedelta(days=3)
     hold(desk, pd.concat([later(HOURS[HOURS.index < begin], -1), HOURS[HOURS.index >= begin]]))

@@ -81,12 +81,7 @@ def test_exactly_half_passes_in_whatever_order_it_is_added() -> None:
     assert found.passing.all()
 
 
-def test_an_empty_index_answers_nothing() -> None:
-    found = Postings().answers(["gap"], np.zeros(0, np.bool_))
-    assert found.scores.tolist() == found.passing.tolist() == []
-
-
-def test_lessons_without_words_answer_nothing() -> None:
-    found = postings([[], []]).answers(["gap", "spike"], everything([[], []]))
-    assert found.scores.tolist() == [0.0, 0.0]
-    assert not found.passing.any()
+@cases("texts", [[], [[], []]])
+def test_what_has_no_words_answers_nothing(texts: list[list[str]]) -> None:
+    found = postings(texts).answers(["gap", "spike"], everything(texts))
+    assert not found.scores.any() and not found.passing.any()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any
 
 from tests.worlds.lesson_entries import HOUR, entries, kinds, query
@@ -82,14 +82,3 @@ def test_the_order_of_coming_changes_nothing(scaled: Callable[..., int]) -> None
         for change in mixed:
             take(index, change)
         assert answers(index, questions, as_of) == answers(first, questions, as_of)
-
-
-def test_a_moment_sees_what_was_known_before_it_alone() -> None:
-    chance = random.Random(6)
-    ((_, lesson),) = entries(chance, 1, kinds(chance, 1), noise=0.0)
-    index = LessonIndex(hashed)
-    index.add(lesson)
-    asked = Query(lesson.terms, lesson.text, lesson.vector)
-    assert index.rank(asked, lesson.known_at) == ()
-    (ranked,) = index.rank(asked, lesson.known_at + timedelta(microseconds=1))
-    assert ranked.number == lesson.number

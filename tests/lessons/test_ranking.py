@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import random
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
@@ -207,17 +206,6 @@ def test_a_situation_is_told_from_its_floor_on(cosine: float, passes: bool) -> N
     assert bool(index.nearest(AHEAD, LATE)) is passes
 
 
-def test_a_text_is_told_from_its_floor_on() -> None:
-    def embed(text: str) -> tuple[float, float]:
-        cosine = float(text or 1.0)
-        return cosine, math.sqrt(1.0 - cosine * cosine)
-
-    index = LessonIndex(embed)
-    for number, cosine in enumerate(("0.3495", "0.3505", "0.9"), 1):
-        index.add(lesson(number, text=cosine))
-    assert told(index, text="1.0") == [3, 2]
-
-
 def test_scores_are_equal_when_their_sixth_decimal_is() -> None:
     """The second situation lies two points of the grid beside the first: its cosine is 1 - 5e-7."""
     beside = (1.0, 0.0009, *NOWHERE[2:])
@@ -277,25 +265,3 @@ def test_what_comes_between_two_questions_of_one_moment_is_seen() -> None:
     assert told(index, terms=("range", "spike")) == [2, 1]
     index.reword(2, START + 3 * MINUTE, (), "")
     assert told(index, terms=("range", "spike")) == [1]
-
-
-def test_the_newest_five_thousand_are_looked_at() -> None:
-    chance = random.Random(8)
-    numbers = list(range(1, 5_021))
-    chance.shuffle(numbers)
-    index = LessonIndex(lambda _: (0.0, 0.0))
-    for number in numbers:
-        index.add(lesson(number, terms=("range", "spike"), vector=AHEAD))
-    assert index.corpus(LATE + timedelta(days=9))[:2] == (5_000, 5_020)
-    near = index.nearest(AHEAD, LATE + timedelta(days=9), limit=9_999)
-    assert [one.number for one in near] == list(range(5_020, 20, -1))
-    early = START + 5_001 * MINUTE
-    assert index.corpus(early)[:2] == (5_000, 5_000)
-
-
-def test_the_digest_names_the_versions_that_were_looked_at() -> None:
-    lessons = [lesson(number, vector=AHEAD) for number in range(1, 6)]
-    whole = index_of(lessons).corpus(LATE).digest
-    assert index_of(lessons[::-1]).corpus(LATE).digest == whole
-    assert index_of(lessons[:-1]).corpus(LATE).digest != whole
-    assert index_of(lessons).corpus(START + 5 * MINUTE) == index_of(lessons[:-1]).corpus(LATE)

@@ -137,14 +137,10 @@ def test_lessons_of_the_warm_up_and_of_an_earlier_pass_are_never_told() -> None:
     lap = lambda moment: int(moment >= second)  # noqa: E731
     told = shelf(stored, lap=lap).recall(asked())
     assert told.corpus == 2 and set(told.told) == {5, 6}
-
-
-def test_a_trade_that_was_opened_in_an_earlier_pass_is_none_of_this_one() -> None:
-    stored = learnt(*six())
+    # The newest was opened in an earlier pass than the one in which it ended.
     between = stored.lessons[4].facts.known_at - timedelta(hours=1)
-    lap = lambda moment: int(moment >= between)  # noqa: E731
-    told = shelf(stored, lap=lap).recall(asked())
-    assert told.corpus == 0 and told == recall.NOTHING
+    later = shelf(stored, lap=lambda moment: int(moment >= between))
+    assert later.recall(asked()) == recall.NOTHING
 
 
 def test_another_asset_class_is_another_shelf() -> None:
@@ -202,18 +198,6 @@ def test_a_record_tells_it_all_again_from_the_stored_lessons() -> None:
     assert recalled(record, stored.lessons, LATER) == told
     with pytest.raises(KeyError):
         recalled(record, [one for one in stored.lessons if one.number != told.told[0]], LATER)
-
-
-def test_a_note_says_whose_when_what_and_how_often() -> None:
-    one = lessons.facts("T1")
-    text = note_text(
-        one, lessons.reviewed(one, 1.0, rule="Do not chase a break on thin volume."),
-        one.known_at + timedelta(days=12), {"similar": 11.0, "win_share": 5 / 15},
-    )  # fmt: skip
-    assert text == (
-        "(review, 12 days ago) LONG XAUUSD M15 trend_up LONDON, loss -1.02 R, falsified; "
-        "Do not chase a break on thin volume; 3 of 11 similar won"
-    )
 
 
 @given(st.text(max_size=400), st.sampled_from(("LONG", "SHORT")))

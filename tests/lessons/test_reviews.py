@@ -56,17 +56,12 @@ def test_a_veto_is_told_of_whoever_made_it(refused: str, who: str) -> None:
          "Won 1.90 R in 3 h 30 min at the target; it was 0.3 R behind at worst."),
         ({"outcome": "scratch", "r": 0.04, "reason": "BY_HAND", "mae_r": 0.0, "mfe_r": 0.04},
          "A scratch of 0.04 R in 3 h 30 min by hand."),
-        ({"hours_held": 0.25, "mfe_r": 0.0}, "Lost 1.02 R in 15 min at the stop; it was never "
-         "ahead."),
-        ({"hours_held": 96.0, "slipped_r": 0.31}, "Lost 1.02 R in 4 d 0 h at the stop; it was 0.4 "
-         "R ahead at best; its fill cost 0.31 R."),
         ({"r": 0.2, "reason": "CLOSED"}, "Won 0.20 R in 3 h 30 min by a close, and costs made it a "
          "loss; it was 0.4 R ahead at best."),
         ({"hours_held": 0.0, "mfe_r": 0.0}, "Lost 1.02 R within one bar at the stop; it was never "
          "ahead."),
         ({"outcome": "scratch", "r": -0.04, "reason": "STOPPED"}, "A scratch of -0.04 R in 3 h 30 "
          "min at the stop; it was 0.4 R ahead at best; it was 1.0 R behind at worst."),
-        ({"r": float("nan")}, "It ended as a loss."),
         ({"r": -4e9}, "It ended as a loss."),
     ],
 )  # fmt: skip
@@ -102,9 +97,6 @@ def test_the_rule_is_of_one_trade(change: dict[str, Any], said: str) -> None:
     [
         ("trend_up", "LONG", "with the trend"),
         ("trend_up", "SHORT", "against the trend"),
-        ("trend_down", "SHORT", "with the trend"),
-        ("trend_down", "LONG", "against the trend"),
-        ("volatile", "LONG", "in a volatile market"),
         ("quiet", "SHORT", "in a quiet market"),
     ],
 )

@@ -36,13 +36,6 @@ def test_any_text_has_length_one_or_none(text: str) -> None:
     assert math.hypot(*vector) == pytest.approx(1.0) or not any(vector)
 
 
-def test_texts_are_alike_by_words_and_by_parts_of_words() -> None:
-    one = hashed("chased a break on thin volume")
-    assert cosine(one, hashed("Chased the Break, on thin volume!")) == pytest.approx(1.0)
-    assert cosine(one, hashed("chasing breaks while volumes thinned")) > TEXT_FLOOR
-    assert cosine(one, hashed("slugs come at night after rain")) < TEXT_FLOOR
-
-
 PROSE = (
     "Short BTCUSD H1 with the trend, London session; price against its retracements spoke against "
     "it; volume heavy. Lost 1.99 R in 7.2 days by a close; it was 0.5 R ahead at best. One trade, "
@@ -65,10 +58,6 @@ def test_two_of_four_names_of_code_are_a_likeness_and_their_letters_are_none(
 ) -> None:
     lesson = hashed(f"with_trend mo_rsi_for pa_body_for pa_wicks_against {PROSE}")
     assert (cosine(hashed(terms), lesson) >= TEXT_FLOOR) is passes
-
-
-def test_tags_alone_make_no_texts_alike() -> None:
-    assert not any(hashed("LONG XAUUSD M15 LONDON 2024-05-01, 1.02 R"))
 
 
 def test_texts_of_other_words_are_not_alike() -> None:

@@ -32,6 +32,8 @@ EDITS: list[tuple[tuple[str, ...], tuple[Any, ...]]] = [
     (("symbols", "BTCUSD", "spread"), (10.0, 15.0, 20.0)),
     (("symbols", "BTCUSD", "currencies"), (["USD"], ["USD", "EUR"])),
     (("events", "calendar"), ("", "events.csv")),
+    (("risk", "cooldown_bars"), (0, 1, 2)),
+    (("agents", "quorum"), (2, 3, 4)),
 ]
 
 
@@ -123,6 +125,9 @@ def test_what_is_put_back_is_the_whole_entry_and_never_looser(
             entry = book.entry("default", number)
             if entry is None:
                 continue
+            before = loaded(book)
+            save(book, {place: known[number % len(known)] for (place, known), _ in edits}, may=may)
+            assert not loosening(compare(before, loaded(book))), "nor does a save"
             before, told = loaded(book), plan(book, number, may)
             saved = undo(book, number, may)
             done = compare(before, loaded(book))

@@ -38,7 +38,7 @@ from tests.worlds.rule_seats import (
     rows,
 )
 from torra.errors import ConfigError
-from torra.profiles.fields import literals
+from torra.profiles.fields import names_of
 from torra.providers.registry import open_provider
 from torra.providers.rules import engine
 from torra.providers.rules.engine import TABLES
@@ -350,7 +350,7 @@ def test_an_unknown_seat_fails_as_a_model_would(changes: dict[str, Any]) -> None
 
 def test_the_registry_opens_what_this_version_has() -> None:
     assert open_provider(AgentSettings()).name == "rules"
-    names = literals(AgentSettings.model_fields["provider"].annotation)
+    names = names_of(AgentSettings.model_json_schema()["properties"]["provider"])
     for name in set(names) - {"rules"}:
         with pytest.raises(ConfigError, match=f"agents.provider.*{name}"):
             open_provider(AgentSettings(provider=name))

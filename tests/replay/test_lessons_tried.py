@@ -123,9 +123,8 @@ def test_without_a_lesson_one_is_planted_and_moves_nothing() -> None:
 
 @pytest.mark.journey
 def test_a_memory_that_knows_the_future_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    whole = LessonIndex._viewed
-    far = 365 * 24 * 3600 * 10**6
-    monkeypatch.setattr(LessonIndex, "_viewed", lambda self, moment: whole(self, moment + far))
+    whole, far = LessonIndex._visible, timedelta(days=365)
+    monkeypatch.setattr(LessonIndex, "_visible", lambda self, as_of: whole(self, as_of + far))
     moved = {one.column for one in probed(subject(lessons=learnt())).moved}
     assert "lessons.corpus" in moved
     assert any(name.startswith("features.lessons.") for name in moved)

@@ -25,7 +25,7 @@ from torra.commands.terminal import say
 from torra.errors import ConfigError
 
 if TYPE_CHECKING:
-    from torra.profiles.book import Checked, ProfileBook, SaveResult
+    from torra.profiles.book import ProfileBook, SaveResult
     from torra.profiles.guard import Change
 
 ACTOR: Final = "command line"
@@ -304,7 +304,7 @@ def _read(setting: Any, text: str) -> Any:
 
 
 def _ask(
-    book: ProfileBook, name: str, checked: Checked, *, yes: bool, as_json: bool
+    book: ProfileBook, name: str, checked: SaveResult, *, yes: bool, as_json: bool
 ) -> tuple[str, ...]:
     """Ask a person to agree to what loosens; raises ConfigError where nobody does.
 
@@ -442,7 +442,7 @@ def _one(book: ProfileBook, name: str) -> dict[str, Any]:
     return {"profile": name, "digest": digest, "values": values, "table": lines}
 
 
-def _checked(name: str, checked: Checked) -> dict[str, Any]:
+def _checked(name: str, checked: SaveResult) -> dict[str, Any]:
     good = f"{name} is in order"
     return {
         "profile": name,

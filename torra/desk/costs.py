@@ -11,10 +11,13 @@ from __future__ import annotations
 
 import math
 import os
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import ExitStack, closing
 from datetime import datetime, timedelta
+from itertools import pairwise
 from pathlib import Path
-from typing import Any, Final, TypedDict
+from typing import Any, Final
 
 from agent_config import GATE_ID, VENDORS, AgentSettings
 from instance_database import Database, open_home
@@ -61,207 +64,86 @@ GATE_COST: Final = (
     "Agents that earn their influence begin anew with it."
 )
 
-Row = Mapping[str, Any]
+Row = dict[str, Any]
+"""A row of the ledger, or a part of the report, by name; USD are rounded to DECIMALS."""
+
 Settings = Callable[[str], Profile | None]
 """Returns a profile by its name; None for one that was booked for once and is gone."""
 
+FOREVER: Final = parse("9000-01-01")
+"""The end of the newest stretch: rows of a clock that runs ahead count too."""
 
-class CallSums(TypedDict):
-    """Sums of calls; those `kept` count at their worst case."""
+TOKENS: Final = ("input_tokens", "cached_tokens", "output_tokens")
+KEPT_FIELDS: Final = (
+    "id", "profile", "torra_key", "stage", "role", "provider", "model", "state", "usd", "at",
+    "until",
+)  # fmt: skip
 
-    usd: float
-    calls: int
-    input_tokens: int
-    cached_tokens: int
-    output_tokens: int
-    kept_usd: float
-    kept_calls: int
-    kept_share: float
-
-
-class RoleSums(CallSums):
-    """The sums of a role."""
-
-    role: str
+GONE: Final = dict.fromkeys(
+    ("ceiling_usd", "left_usd", "worst_tick_usd", "free_at", "ticks_left", "ticks_an_hour",
+     "degradation_level", "degradation_level_since")
+)  # fmt: skip
+"""What is not known of a profile that is gone."""
 
 
-class ModelSums(CallSums):
-    """The sums of a model, by VENDOR:MODEL."""
+def run(home: Path, profile: str | None = None) -> Row:
+    """Return the report of a home, or of one profile; raises ConfigError for one not there.
 
-    model: str
-
-
-class DaySum(TypedDict):
-    """What a day cost."""
-
-    day: str
-    usd: float
-    calls: int
-
-
-class LadderStep(TypedDict):
-    """A level of a profile's ladder, and what must be left of the hour to climb to it."""
-
-    degradation_level: str
-    worst_tick_usd: float
-    needs_usd: float
-    here: bool
-
-
-class ProfileCost(TypedDict):
-    """A profile against its ceiling; of one that is gone only what it spent is known."""
-
-    profile: str
-    spent_usd: float
-    ceiling_usd: float | None
-    left_usd: float | None
-    worst_tick_usd: float | None
-    free_at: str | None
-    oldest_leaves_at: str | None
-    ticks_left: int | None
-    ticks_an_hour: int | None
-    degradation_level: str | None
-    degradation_level_since: str | None
-    ladder: list[LadderStep]
-    booked_ahead: int
-
-
-class KeptCall(TypedDict):
-    """A row of the ledger that stands at its worst case."""
-
-    id: int
-    profile: str
-    torra_key: str
-    stage: str
-    role: str
-    provider: str
-    model: str
-    state: str
-    usd: float
-    at: str
-    until: str
-    under_way: bool
-
-
-class Block(TypedDict):
-    """A vendor that is not asked for a while."""
-
-    provider: str
-    reason: str
-    since: str
-    until: str
-
-
-class LateShare(TypedDict):
-    """How many of the newest calls were answered too late to be used."""
-
-    calls: int
-    of: int
-
-
-class CostSums(TypedDict):
-    """The sums of the last 24 hours, the dearest group first."""
-
-    at: str
-    currency: str
-    last_hour: CallSums
-    today: CallSums
-    last_24_hours: CallSums
-    projected_day_usd: float
-    roles: list[RoleSums]
-    models: list[ModelSums]
-
-
-class CostReport(CostSums):
-    """The whole report, as `torra cost --json` prints it."""
-
-    days: list[DaySum]
-    profiles: list[ProfileCost]
-    blocked: list[Block]
-    kept: list[KeptCall]
-    late: LateShare
-
-
-class VendorCost(TypedDict):
-    """What a vendor's own models would cost a desk at most, by tick and by day."""
-
-    vendor: str
-    tick_usd: float
-    day_usd: float
-
-
-class HomeReport(CostReport):
-    """The report of a home; `vendors` is empty where a profile pays a vendor already.
-
-    `proposals` are settings that would save money, each in a few sentences.
+    Beside what `report` returns: `vendors`, what each would cost a desk whose profiles pay none;
+    `proposals`, settings that would save money, each in a few sentences.
     """
-
-    vendors: list[VendorCost]
-    proposals: list[str]
-
-
-def run(home: Path, profile: str | None = None) -> HomeReport:
-    """Return the report of a home, or of one profile; raises ConfigError for one not there."""
     now = System().real_now()
     instances = load_desk(home).instances
-    named = [item.profile for item in instances]
+    names = [item.profile for item in instances]
     # Opening would create a database, and a question must not leave one behind.
-    if not (home / DATABASE).exists():
-        return _with_vendors(report(home, None, named, now, profile=profile), home, instances)
-    database = open_home(home)
-    try:
-        named += [item.profile for item in database.hosted_instances()]
-        told = report(home, database, named, now, profile=profile)
-    finally:
-        database.close()
-    return _with_vendors(told, home, instances)
-
-
-def _with_vendors(told: CostReport, home: Path, instances: Iterable[Instance]) -> HomeReport:
-    asked = {row["profile"] for row in told["profiles"]}
-    found = [(item, profile_of(item.profile, home)) for item in instances if item.profile in asked]
+    with ExitStack() as stack:
+        database = None
+        if (home / DATABASE).exists():
+            database = stack.enter_context(closing(open_home(home)))
+            names += [item.profile for item in database.hosted_instances()]
+        document = report(home, database, names, now, profile=profile)
+    chosen = {row["profile"] for row in document["profiles"]}
+    found = [(item, profile_of(item.profile, home)) for item in instances if item.profile in chosen]
     setups = [(item, profile) for item, profile in found if profile is not None]
-    pays = told["last_24_hours"]["calls"] or any(one.agents.paid() for _, one in setups)
+    pays = document["last_24_hours"]["calls"] or any(one.agents.paid() for _, one in setups)
     return {
-        **told,
+        **document,
         "vendors": [] if pays else of_vendors(home, setups),
-        "proposals": _proposals(told, setups),
+        "proposals": _proposals(document, setups),
     }
 
 
-def _proposals(told: CostReport, setups: Iterable[tuple[Instance, Profile]]) -> list[str]:
+def _proposals(document: Row, setups: Iterable[tuple[Instance, Profile]]) -> list[str]:
     """Return which profiles ask the gate's model where nothing can open, while that is paid."""
-    usd = next((row["usd"] for row in told["roles"] if row["role"] == GATE_ID), 0.0)
-    asking = {
+    usd = next((row["usd"] for row in document["roles"] if row["role"] == GATE_ID), 0.0)
+    names = {
         item.profile
         for item, profile in setups
         if profile.agents.gate_call == profile.agents.call_policy == "always"
         and profile.agents.paid()
     }
-    return [
-        GATE_COST.format(usd=_money(usd).strip(), profile=name) for name in sorted(asking) if usd
-    ]
+    return [GATE_COST.format(usd=money(usd), profile=name) for name in sorted(names) if usd]
 
 
-def of_vendors(home: Path, setups: Iterable[tuple[Instance, Profile]]) -> list[VendorCost]:
+def of_vendors(home: Path, setups: Iterable[tuple[Instance, Profile]]) -> list[Row]:
     """Return what each vendor would cost some instances at most, the cheapest first.
 
     A day has a tick for every bar, and no hour of it costs more than its profile's ceiling.
     """
-    closes: dict[str, int] = {}
+    closes = defaultdict[str, int](int)
     profiles: dict[str, Profile] = {}
     for item, profile in setups:
         profiles[item.profile] = profile
-        closes[item.profile] = closes.get(item.profile, 0) + closes_a_day([item])
-    found: dict[str, tuple[float, float]] = {}
+        closes[item.profile] += closes_a_day([item])
+    tick, day = defaultdict[str, float](float), defaultdict[str, float](float)
     for name, profile in profiles.items():
         most = DAY / HOUR * profile.agents.max_api_cost_per_hour
         for vendor, usd in by_vendor(home, profile.agents).items():
-            tick, day = found.get(vendor, (0.0, 0.0))
-            found[vendor] = max(tick, usd), day + min(usd * closes[name], most)
+            tick[vendor] = max(tick[vendor], usd)
+            day[vendor] += min(usd * closes[name], most)
     return [
-        {"vendor": vendor, "tick_usd": _round(tick), "day_usd": _round(day)}
-        for vendor, (tick, day) in sorted(found.items(), key=lambda one: (one[1], one[0]))
+        {"vendor": name, "tick_usd": _round(tick[name]), "day_usd": _round(day[name])}
+        for name in sorted(day, key=lambda name: (tick[name], day[name], name))
     ]
 
 
@@ -280,68 +162,28 @@ def report(
     environment: Mapping[str, str] | None = None,
     settings: Settings | None = None,
     past: LedgerSums | None = None,
-) -> CostReport:
+) -> Row:
     """Return the report of a database, or of None: nothing was spent.
 
     `named` are the profiles of the desk, `now` is real time. `settings` returns profiles as a
     running desk has them; without it they are read from the home. `past` remembers sums between
-    reports.
+    reports. The sums of `last_hour`, `today` and `last_24_hours`, of each of `roles` and of
+    `models` (VENDOR:MODEL, the dearest first) are those of `_sum`; `late` counts the newest calls
+    that were answered too late to be used; `blocked` are vendors that are not asked for a while.
     """
     now = now.replace(microsecond=0)
-    booked = database.ledger_profiles() if database else []
-    known = _chosen(home, {*named, *booked}, profile)
-    found = settings or (lambda name: profile_of(name, home))
-    read_from = os.environ if environment is None else environment
-    told = _profiles(home, database, known, found, read_from, now)
     past = past or LedgerSums()
-    groups = past.groups(database, known, now) if database else []
-    blocked: list[Any] = [row.as_json() for row in database.provider_blocks()] if database else []
-    return {
-        **_sums(now, groups),
-        "days": past.days(database, known, now)
-        if database
-        else [_day(start, 0.0, 0) for start in _starts(now)],
-        "profiles": told,
-        "blocked": blocked,
-        "kept": _kept(database, known, now) if database and _sum(groups)["kept_calls"] else [],
-        "late": _late(database, filter(None, map(found, known))),
-    }
-
-
-def table(document: HomeReport) -> str:
-    """Return the report for a terminal."""
-    lines = [_profile_line(row) for row in document["profiles"]]
-    blocked = [
-        f"{row['provider']} is not asked until {row['until']}: {row['reason']}"
-        for row in document["blocked"]
-    ]
-    if not document["last_24_hours"]["calls"]:
-        empty = "No call to a model was booked in the last 24 hours: nothing was spent."
-        return "\n".join([empty, *lines, *blocked, *_vendor_lines(document["vendors"])])
-    sums = [
-        _sum_line("last hour", document["last_hour"]),
-        _sum_line("today (UTC)", document["today"]),
-        _sum_line("last 24 hours", document["last_24_hours"]),
-        f"{'day, projected':<32}{_money(document['projected_day_usd'])}",
-    ]
-    parts = [
-        *_group("role, last 24 hours", [(row["role"], row) for row in document["roles"]]),
-        *_group("model, last 24 hours", [(row["model"], row) for row in document["models"]]),
-    ]
-    heading = (
-        f"{'':<32}{'USD':>12}{'calls':>7}{'tokens in':>11}{'cached':>9}{'out':>9}{'kept USD':>12}"
-    )
-    return "\n".join([heading, *sums, *parts, "", *lines, *blocked, *document["proposals"]])
-
-
-# --- figures --------------------------------------------------------------------------------------
-
-
-def _sums(now: datetime, groups: Sequence[Row]) -> CostSums:
+    booked = database.ledger_profiles() if database else []
+    names = _chosen(home, {*named, *booked}, profile)
+    settings = settings or (lambda name: profile_of(name, home))
+    profiles = {name: settings(name) for name in names}
+    groups = past.groups(database, names, now) if database else []
     hour = [row for row in groups if row["in_hour"]]
     today = [row for row in groups if row["in_today"]]
     # The projection takes the last hour for every hour that is left of the day.
     rest = (_midnight(now) + DAY - now) / HOUR
+    read = database.newest_calls if database else None
+    calls = call_health.health((one.agents for one in profiles.values() if one), read)
     return {
         "at": iso(now),
         "currency": "USD",
@@ -349,43 +191,73 @@ def _sums(now: datetime, groups: Sequence[Row]) -> CostSums:
         "today": _sum(today),
         "last_24_hours": _sum(groups),
         "projected_day_usd": _round(_usd(today) + _usd(hour) * rest),
-        "roles": [
-            {"role": name, **told} for name, told in _grouped(groups, lambda row: str(row["role"]))
-        ],
-        "models": [
-            {"model": name, **told}
-            for name, told in _grouped(groups, lambda row: f"{row['provider']}:{row['model']}")
-        ],
-    }
+        "roles": _grouped("role", groups),
+        "models": _grouped("model", [
+            {**row, "model": f"{row['provider']}:{row['model']}"} for row in groups
+        ]),
+        "days": past.days(database, names, now),
+        "profiles": _profiles(home, database, profiles, environment, now),
+        "blocked": [row.as_json() for row in database.provider_blocks()] if database else [],
+        "kept": _kept(database, names, now) if database and _sum(groups)["kept_calls"] else [],
+        "late": {
+            "calls": sum(one.failed.get("late", 0) for one in calls),
+            "of": sum(one.calls for one in calls),
+        },
+    }  # fmt: skip
+
+
+def table(document: Row) -> str:
+    """Return the report for a terminal."""
+    lines = [_profile_line(row) for row in document["profiles"]]
+    lines += [
+        f"{row['provider']} is not asked until {row['until']}: {row['reason']}"
+        for row in document["blocked"]
+    ]
+    if not document["last_24_hours"]["calls"]:
+        empty = "No call to a model was booked in the last 24 hours: nothing was spent."
+        return "\n".join([empty, *lines, *_vendor_lines(document["vendors"])])
+    return "\n".join([
+        f"{'':<32}{'USD':>12}{'calls':>7}{'tokens in':>11}{'cached':>9}{'out':>9}{'kept USD':>12}",
+        _sum_line("last hour", document["last_hour"]),
+        _sum_line("today (UTC)", document["today"]),
+        _sum_line("last 24 hours", document["last_24_hours"]),
+        f"{'day, projected':<32}{money(document['projected_day_usd']):>12}",
+        "", "role, last 24 hours",
+        *(_sum_line(f"  {row['role']}", row) for row in document["roles"]),
+        "", "model, last 24 hours",
+        *(_sum_line(f"  {row['model']}", row) for row in document["models"]),
+        "", *lines, *document["proposals"],
+    ])  # fmt: skip
+
+
+# --- figures --------------------------------------------------------------------------------------
 
 
 def _midnight(now: datetime) -> datetime:
     return now.replace(hour=0, minute=0, second=0, microsecond=0)
 
 
-def _sum(groups: Iterable[Row]) -> CallSums:
-    groups = list(groups)
+def _sum(groups: Sequence[Row]) -> Row:
+    """Return sums of calls; those `kept` count at their worst case."""
     kept = [row for row in groups if row["kept"]]
     total = _usd(groups)
     return {
         "usd": _round(total),
         "calls": sum(row["calls"] for row in groups),
-        "input_tokens": sum(row["input_tokens"] for row in groups),
-        "cached_tokens": sum(row["cached_tokens"] for row in groups),
-        "output_tokens": sum(row["output_tokens"] for row in groups),
+        **{name: sum(row[name] for row in groups) for name in TOKENS},
         "kept_usd": _round(_usd(kept)),
         "kept_calls": sum(row["calls"] for row in kept),
         "kept_share": round(_usd(kept) / total, SHARE_DECIMALS) if total else 0.0,
     }
 
 
-def _grouped(rows: Iterable[Row], of: Callable[[Row], str]) -> list[tuple[str, CallSums]]:
+def _grouped(name: str, rows: Iterable[Row]) -> list[Row]:
     """Return the sums of each group, the dearest first."""
-    groups: dict[str, list[Row]] = {}
+    groups = defaultdict[str, list[Row]](list)
     for row in rows:
-        groups.setdefault(of(row), []).append(row)
-    told = [(group, _sum(members)) for group, members in groups.items()]
-    return sorted(told, key=lambda pair: (-pair[1]["usd"], pair[0]))
+        groups[row[name]].append(row)
+    sums = [{name: group, **_sum(members)} for group, members in groups.items()]
+    return sorted(sums, key=lambda row: (-row["usd"], row[name]))
 
 
 def _usd(rows: Iterable[Row]) -> float:
@@ -397,63 +269,49 @@ def _round(usd: float) -> float:
 
 
 class LedgerSums:
-    """Sums of the ledger; those of the past are kept in memory for REMEMBERED."""
+    """Sums of the ledger; those of the past stay in memory for REMEMBERED."""
 
     def __init__(self) -> None:
-        self._held: dict[tuple[str, datetime, datetime], tuple[datetime, Any]] = {}
+        self._past: dict[tuple[str, datetime, datetime], tuple[datetime, Any]] = {}
 
     def groups(self, database: Database, profiles: Iterable[str], now: datetime) -> list[Row]:
         """Return the groups of 24 hours, each with in_today and in_hour."""
-        edges = _edges(now)
-        ends = [*edges[1:], None]
+        ends = [*_edges(now), FOREVER]
         return [
             {**row, "in_today": start >= _midnight(now), "in_hour": start >= now - HOUR}
             for name in profiles
-            for start, end in zip(edges, ends, strict=True)
-            for row in self._sums(database, name, start, end, now)
+            for start, end in pairwise(ends)
+            for row in self._read(database.ledger_sums, name, start, end, now)
         ]
 
-    def days(self, database: Database, profiles: Sequence[str], now: datetime) -> list[DaySum]:
+    def days(self, database: Database | None, profiles: Sequence[str], now: datetime) -> list[Row]:
         """Return day, usd and calls of each of the last DAYS days (UTC), the oldest first."""
         rows = []
-        for start in _starts(now):
-            read = database.ledger_between
-            sums = [self._of(read, name, start, start + DAY, now) for name in profiles]
-            usd = math.fsum(one for one, _ in sums)
-            rows.append(_day(start, usd, sum(calls for _, calls in sums)))
-        self._forget(now)
+        for back in range(DAYS - 1, -1, -1):
+            start = _midnight(now) - back * DAY
+            sums = [
+                self._read(database.ledger_between, name, start, start + DAY, now)
+                for name in profiles if database
+            ]  # fmt: skip
+            usd, calls = math.fsum(usd for usd, _ in sums), sum(calls for _, calls in sums)
+            rows.append({"day": iso(start)[:10], "usd": _round(usd), "calls": calls})
+        past = tuple(self._past.items())  # at once: another request may be adding to it
+        self._past = {key: row for key, row in past if abs(now - row[0]) < REMEMBERED}
         return rows
 
-    def _sums(
-        self, database: Database, name: str, start: datetime, end: datetime | None, now: datetime
-    ) -> list[Row]:
-        if end is None:
-            # The newest stretch still grows, so it is read each time.
-            return list(database.ledger_sums(name, start, None))
-        return list(self._of(database.ledger_sums, name, start, end, now))
-
-    def _of(
-        self,
-        read: Callable[[str, datetime, datetime], Any],
-        name: str,
-        start: datetime,
-        end: datetime,
-        now: datetime,
-    ) -> Any:
-        """Return what `read` says of a stretch of the ledger; of the past, from memory."""
-        known = self._held.get((name, start, end))
+    def _read(
+        self, query: Callable[[str, datetime, datetime], Any], name: str, start: datetime,
+        end: datetime, now: datetime,
+    ) -> Any:  # fmt: skip
+        """Return what `query` says of a stretch of the ledger; of the past, from memory."""
+        read_at, answer = self._past.get((name, start, end), (None, None))
         # abs: the clock may have been set back.
-        if known is not None and abs(now - known[0]) < REMEMBERED:
-            return known[1]
-        found = read(name, start, end)
-        # A younger stretch is read each time: late answers are still booked into it.
-        if end <= now - SETTLED_AFTER:
-            self._held[name, start, end] = (now, found)
-        return found
-
-    def _forget(self, now: datetime) -> None:
-        held = tuple(self._held.items())  # at once: another request may be adding to it
-        self._held = {key: row for key, row in held if abs(now - row[0]) < REMEMBERED}
+        if read_at is None or abs(now - read_at) >= REMEMBERED:
+            answer = query(name, start, end)
+            # A younger stretch is read each time: late answers are still booked into it.
+            if end <= now - SETTLED_AFTER:
+                self._past[name, start, end] = (now, answer)
+        return answer
 
 
 def _edges(now: datetime) -> list[datetime]:
@@ -464,48 +322,23 @@ def _edges(now: datetime) -> list[datetime]:
     return sorted({now - DAY, *hours, now - HOUR, _midnight(now)})
 
 
-def _starts(now: datetime) -> list[datetime]:
-    return [_midnight(now) - back * DAY for back in range(DAYS - 1, -1, -1)]
-
-
-def _day(start: datetime, usd: float, calls: int) -> DaySum:
-    return {"day": iso(start)[:10], "usd": _round(usd), "calls": calls}
-
-
-def _kept(database: Database, profiles: Iterable[str], now: datetime) -> list[KeptCall]:
+def _kept(database: Database, profiles: Iterable[str], now: datetime) -> list[Row]:
     """Return the newest rows of 24 hours that stand at their worst case, newest first.
 
     `under_way` says that a request may still be answered.
     """
-    found = [
+    rows = [
         row for name in profiles for row in database.ledger_unsettled(name, now - DAY, KEPT_SHOWN)
     ]
-    newest = sorted(found, key=lambda row: (row["until"], row["id"]), reverse=True)[:KEPT_SHOWN]
+    newest = sorted(rows, key=lambda row: (row["until"], row["id"]), reverse=True)[:KEPT_SHOWN]
     return [
-        {
-            "id": row["id"],
-            "profile": row["profile"],
-            "torra_key": row["torra_key"],
-            "stage": row["stage"],
-            "role": row["role"],
-            "provider": row["provider"],
-            "model": row["model"],
-            "state": row["state"],
+        {name: row[name] for name in KEPT_FIELDS}
+        | {
             "usd": _round(row["usd"]),
-            "at": row["at"],
-            "until": row["until"],
             "under_way": row["state"] == "reserved" and parse(row["until"]) > now,
         }
         for row in newest
     ]
-
-
-def _late(database: Database | None, profiles: Iterable[Profile]) -> LateShare:
-    """Return how many of the newest calls to each model were answered too late to be used."""
-    read = database.newest_calls if database else None
-    told = call_health.health((one.agents for one in profiles), read)
-    late = (one.failed.get("late", 0) for one in told)
-    return {"calls": sum(late), "of": sum(one.calls for one in told)}
 
 
 # --- profiles -------------------------------------------------------------------------------------
@@ -525,70 +358,62 @@ def _chosen(home: Path, names: set[str], asked: str | None) -> list[str]:
 def _profiles(
     home: Path,
     database: Database | None,
-    names: Iterable[str],
-    settings: Settings,
-    environment: Mapping[str, str],
+    profiles: Mapping[str, Profile | None],
+    environment: Mapping[str, str] | None,
     now: datetime,
-) -> list[ProfileCost]:
+) -> list[Row]:
+    """Return each profile against its ceiling; of one that is gone only what it spent is known."""
     prices = PriceList.read(home / PRICES)
-    told = []
-    for name in names:
-        found = settings(name)
-        rows = [] if database is None else database.ledger_rows(now - HOUR, name)
-        row: ProfileCost = {
+    found = []
+    for name, profile in profiles.items():
+        rows = database.ledger_rows(now - HOUR, name) if database else []
+        row: Row = {
             "profile": name,
             "spent_usd": _round(_usd(rows)),
-            "ceiling_usd": None,
-            "left_usd": None,
-            "worst_tick_usd": None,
-            "free_at": None,
-            "oldest_leaves_at": iso(parse(rows[0]["until"]) + HOUR) if rows else None,
-            "ticks_left": None,
-            "ticks_an_hour": None,
-            "degradation_level": None,
-            "degradation_level_since": None,
+            **GONE,
             "ladder": [],
+            "oldest_leaves_at": iso(parse(rows[0]["until"]) + HOUR) if rows else None,
             "booked_ahead": sum(parse(row["at"]) > now for row in rows),
         }
-        if found is not None:
-            held = None if database is None else database.degradation_level_row(name)
-            worst = _worst(prices, found.agents, environment)
-            row = _against(row, rows, found.agents.max_api_cost_per_hour, worst, held, now)
-        told.append(row)
-    return told
+        if profile is not None:
+            level = (database and database.degradation_level_row(name)) or {}
+            worst = worst_ticks(
+                prices, profile.agents, os.environ if environment is None else environment
+            )
+            row |= _standing(rows, profile.agents.max_api_cost_per_hour, worst, level, now)
+        found.append(row)
+    return found
 
 
-def _against(
-    known: ProfileCost,
-    rows: Sequence[Row],
-    ceiling: float,
-    worst: Mapping[str, float],
-    held: Row | None,
-    now: datetime,
-) -> ProfileCost:
-    """Return what is known of a profile, and how it stands; `worst` is what each level may cost."""
+def _standing(
+    rows: Sequence[Row], ceiling: float, worst: Mapping[str, float], level: Row, now: datetime
+) -> Row:
+    """Return how a profile stands against its ceiling; `worst` is what each level may cost.
+
+    `ladder` has the levels, and what must be left of the hour to climb to each.
+    """
     spent = _usd(rows)
     left = ceiling - spent
     highest, dearest = next(iter(worst.items()))
-    degradation_level = str(held["degradation_level"]) if held else highest
+    name = str(level.get("degradation_level", highest))
     return {
-        **known,
         "ceiling_usd": ceiling,
         "left_usd": _round(max(0.0, left)),
         "worst_tick_usd": _round(dearest),
-        "free_at": _free_at(rows, dearest, ceiling, now),
-        "ticks_left": _ticks(left, dearest),
-        "ticks_an_hour": _ticks(ceiling, dearest),
-        "degradation_level": degradation_level,
-        "degradation_level_since": held["at"] if held else None,
+        "free_at": _free_at(rows, dearest, left, now),
+        # None for ticks that cost nothing.
+        "ticks_left": math.floor(max(0.0, left) / dearest) if dearest else None,
+        "ticks_an_hour": math.floor(max(0.0, ceiling) / dearest) if dearest else None,
+        "degradation_level": name,
+        "degradation_level_since": level.get("at"),
         "ladder": [
             {
-                "degradation_level": name,
+                "degradation_level": step,
                 "worst_tick_usd": _round(usd),
                 "needs_usd": _round(to_climb(usd, ceiling, spent)),
-                "here": name == degradation_level,
+                "here": step == name,
             }
-            for name, usd in worst.items()
+            for step, usd in worst.items()
         ],
     }
 
@@ -607,7 +432,7 @@ def never_runs(prices: PriceList, agents: AgentSettings, environment: Mapping[st
     It never does where a tick of it can cost more than the ceiling of an hour in which nothing was
     spent. Raises ValueError for a desk that cannot be seated.
     """
-    worst, ceiling = _worst(prices, agents, environment), agents.max_api_cost_per_hour
+    worst, ceiling = worst_ticks(prices, agents, environment), agents.max_api_cost_per_hour
     name, most = next(iter(worst.items()))
     if most <= ceiling:
         return ""
@@ -623,16 +448,16 @@ def never_runs(prices: PriceList, agents: AgentSettings, environment: Mapping[st
     )
 
 
-def _worst(
+def worst_ticks(
     prices: PriceList, agents: AgentSettings, environment: Mapping[str, str]
 ) -> dict[str, float]:
     """Return the most that a tick costs on each level of a profile's ladder, the highest first."""
-    # Names as torra.tick.spending gives them, for `rung_held` is compared with them.
-    degradation_levels = {degradation_level_name(each): each for each in agents.ladder()}
-
     local = local_by(environment)
-    told = {name: tick_worst_case(prices, each, local) for name, each in degradation_levels.items()}
-    return {**told, UNASKED: 0.0}
+    # Names as torra.tick.spending gives them, for a stored level is compared with them.
+    return {
+        degradation_level_name(each): tick_worst_case(prices, each, local)
+        for each in agents.ladder()
+    } | {UNASKED: 0.0}
 
 
 _OWN_MODELS: Final[dict[str, Any]] = {
@@ -658,11 +483,6 @@ def by_vendor(home: Path, agents: AgentSettings) -> dict[str, float]:
     }
 
 
-def _ticks(usd: float, worst: float) -> int | None:
-    """Return how many whole ticks an amount pays for; None for ticks that cost nothing."""
-    return math.floor(max(0.0, usd) / worst) if worst else None
-
-
 def profile_of(name: str, home: Path) -> Profile | None:
     """Return a profile; None for one that was booked for once and is gone. Raises ConfigError."""
     if not NAME.fullmatch(name):
@@ -675,12 +495,11 @@ def profile_of(name: str, home: Path) -> Profile | None:
         return None
 
 
-def _free_at(rows: Sequence[Row], worst: float, ceiling: float, now: datetime) -> str | None:
+def _free_at(rows: Sequence[Row], worst: float, left: float, now: datetime) -> str | None:
     """Return from when a whole tick fits under the ceiling; None when it never does.
 
     Rows come in the order in which they leave the window.
     """
-    left = ceiling - _usd(rows)
     if worst <= left:
         return iso(now)
     # A row frees its money one hour after `until`, not after it was booked.
@@ -694,62 +513,55 @@ def _free_at(rows: Sequence[Row], worst: float, ceiling: float, now: datetime) -
 # --- a terminal -----------------------------------------------------------------------------------
 
 
-def _money(usd: float) -> str:
-    return f"{usd:>12.4f}" if usd >= 1 or not usd else f"{usd:>12.6f}"
+def money(usd: float) -> str:
+    """Return an amount as text; a small one has six decimals."""
+    return f"{usd:.4f}" if usd >= 1 or not usd else f"{usd:.6f}"
 
 
-def _sum_line(name: str, told: CallSums) -> str:
-    share = f" ({told['kept_share']:.0%})" if told["kept_calls"] else ""
+def _sum_line(name: str, row: Row) -> str:
+    share = f" ({row['kept_share']:.0%})" if row["kept_calls"] else ""
     return (
-        f"{name:<32}{_money(told['usd'])}{told['calls']:>7}{told['input_tokens']:>11}"
-        f"{told['cached_tokens']:>9}{told['output_tokens']:>9}{_money(told['kept_usd'])}"
-        f"{share}"
+        f"{name:<32}{money(row['usd']):>12}{row['calls']:>7}{row['input_tokens']:>11}"
+        f"{row['cached_tokens']:>9}{row['output_tokens']:>9}{money(row['kept_usd']):>12}{share}"
     )
 
 
-def _group(title: str, rows: Sequence[tuple[str, CallSums]]) -> list[str]:
-    return ["", title, *(_sum_line(f"  {name}", row) for name, row in rows)]
-
-
-def _vendor_lines(rows: Sequence[VendorCost]) -> list[str]:
+def _vendor_lines(rows: Sequence[Row]) -> list[str]:
     """Return what each vendor would cost a desk that pays none."""
-    if not rows:
-        return []
-    return [
+    lines = [
         "",
         "With language models it would cost at most (USD):",
         f"{'vendor':<32}{'a tick':>12}{'a day':>12}",
-        *(f"{row['vendor']:<32}{_money(row['tick_usd'])}{row['day_usd']:>12.2f}" for row in rows),
+        *(f"{row['vendor']:<32}{money(row['tick_usd']):>12}{row['day_usd']:>12.2f}"
+          for row in rows),
         DAY_AT_MOST,
-    ]
+    ]  # fmt: skip
+    return lines if rows else []
 
 
-def _profile_line(row: ProfileCost) -> str:
-    spent = f"profile {row['profile']}: {_money(row['spent_usd']).strip()} USD in the last hour"
+def _profile_line(row: Row) -> str:
+    spent = f"profile {row['profile']}: {money(row['spent_usd'])} USD in the last hour"
     left, worst = row["left_usd"], row["worst_tick_usd"]
-    if row["ceiling_usd"] is None or left is None or worst is None:
+    if row["ceiling_usd"] is None:
         return f"{spent}; the profile itself is gone"
     parts = [
         f"{spent} of {row['ceiling_usd']:.2f}",
-        f"{_money(left).strip()} left",
+        f"{money(left)} left",
         f"agent tier {row['degradation_level']}",
     ]
-    if worst:
-        fits = _free(row["free_at"], now=left >= worst)
-        parts += [f"a tick costs {_money(worst).strip()} at most", fits]
-    else:
+    if not worst:
         parts.append("its agents cost nothing")
+    elif row["free_at"] is None:
+        parts += [
+            f"a tick costs {money(worst)} at most",
+            "more than the ceiling: raise agents.max_api_cost_per_hour, or name the model's price "
+            f"in {PRICES}",
+        ]
+    else:
+        fits = "which fits" if left >= worst else f"which fits from {row['free_at']}"
+        parts += [f"a tick costs {money(worst)} at most", fits]
     if row["booked_ahead"]:
         parts.append(
             f"{row['booked_ahead']} calls were booked by a clock ahead of this one and count on"
         )
     return ", ".join(parts)
-
-
-def _free(free_at: str | None, *, now: bool) -> str:
-    if free_at is None:
-        return (
-            "more than the ceiling: raise agents.max_api_cost_per_hour, or name the model's price "
-            f"in {PRICES}"
-        )
-    return "which fits" if now else f"which fits from {free_at}"

@@ -18,8 +18,9 @@ from __future__ import annotations
 import hashlib
 import json
 import logging
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from datetime import datetime
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final
@@ -218,13 +219,7 @@ class Promotions:
         """Store a look with its entry in the audit log; False when another desk was first."""
         with self.database.transaction():
             new = self.database.write_standing(
-                subject.name,
-                subject.fingerprint,
-                trial=trial,
-                look=after.look,
-                promoted=after.promoted,
-                reason=after.reason,
-                figures=figures,
+                subject.name, subject.fingerprint, trial=trial, figures=figures, **asdict(after)
             )
             if new:
                 self.database.audit(
@@ -249,12 +244,13 @@ def watch_only(database: Database, profile: Profile) -> bool:
 
 def subjects_of(setups: Iterable[tuple[Instance, Profile]]) -> tuple[PromotionSubject, ...]:
     """Return the profiles by which instances run; one that runs with two settings is two."""
-    found: dict[tuple[str, str], PromotionSubject] = {}
+    users = defaultdict[tuple[str, str], list[tuple[Instance, Profile]]](list)
     for instance, profile in setups:
-        key = instance.profile, profile.digest()
-        others = found[key].instances if key in found else ()
-        found[key] = PromotionSubject(instance.profile, profile, (*others, instance))
-    return tuple(found.values())
+        users[instance.profile, profile.digest()].append((instance, profile))
+    return tuple(
+        PromotionSubject(name, rows[0][1], tuple(instance for instance, _ in rows))
+        for (name, _), rows in users.items()
+    )
 
 
 def account(database: Database, subject: PromotionSubject, rule: Rule = RULE) -> AgentsStanding:
@@ -331,15 +327,15 @@ def ran_with(database: Database, mark: str) -> dict[str, Profile]:
 
     Those of the desk: hosted streams are no part of it.
     """
-    found = {}
-    for instance, told in database.profiles_given():
+    profiles = {}
+    for instance, text in database.profiles_given():
         if is_hosted(instance):
             continue  # what agents do for another scorer promotes nobody on a desk
-        profile = _told(told)
+        profile = _stored(text)
         # Oldest first, so the newest profile of an instance is the one that stays.
-        if profile is not None and _mark(told) == mark:
-            found[instance] = profile
-    return found
+        if profile is not None and _seated_mark(profile) == mark:
+            profiles[instance] = profile
+    return profiles
 
 
 def ticks_of(
@@ -375,7 +371,8 @@ def _ticks(
         # Invented evidence, as in the demo, says nothing of an agent.
         if isinstance(record, TickRecord) and not record.invented and marks.of(record) == mark
     )
-    return sorted(own, key=_running)
+    # By close, and at the same close the longer timeframe first.
+    return sorted(own, key=lambda tick: (tick.close_time, -duration(tick.timeframe)))
 
 
 def outcomes_of(
@@ -422,15 +419,9 @@ class Fingerprints:
         versions = record.versions
         key = record.instance, record.profile, versions["rubric"], versions["torra"]
         if key not in self._known:
-            self._known[key] = self._made(*key)
+            profile = self.profiles(record.instance).get(record.profile)
+            self._known[key] = _seated_mark(profile, *key[2:])
         return self._known[key]
-
-    def _made(self, instance: str, digest: str, rubric: str, code: str) -> str | None:
-        profile = self.profiles(instance).get(digest)
-        try:
-            return None if profile is None else fingerprint(profile, rubric, code)
-        except ValueError:
-            return None  # a desk that this version cannot seat
 
     def profiles(self, instance: str) -> Mapping[str, Profile]:
         """Return the profiles that an instance ran with, by their digests."""
@@ -438,7 +429,7 @@ class Fingerprints:
         if known is None:
             known = self._profiles[instance] = {}
             for row in self._database.profiles_of(instance):
-                profile = _told(row["profile"])
+                profile = _stored(row["profile"])
                 if profile is None:
                     continue
                 # Ticks of late bars ran with execution off, whose digest no profile on record has.
@@ -458,7 +449,7 @@ def fingerprint(profile: Profile, rubric: str | None = None, code: str | None = 
 
 
 @lru_cache(maxsize=256)
-def _told(text: str) -> Profile | None:
+def _stored(text: str) -> Profile | None:
     """Return a stored profile; None for one of a version that had other settings."""
     try:
         return Profile.model_validate_json(text)
@@ -466,12 +457,10 @@ def _told(text: str) -> Profile | None:
         return None
 
 
-@lru_cache(maxsize=256)
-def _mark(text: str) -> str | None:
-    """Return the fingerprint of a stored profile; None for a desk that cannot be seated."""
-    profile = _told(text)
+def _seated_mark(profile: Profile | None, *versions: str) -> str | None:
+    """Return the fingerprint of a profile; None for a desk that this version cannot seat."""
     try:
-        return None if profile is None else fingerprint(profile)
+        return None if profile is None else fingerprint(profile, *versions)
     except ValueError:
         return None
 
@@ -519,8 +508,3 @@ def _traders(agents: AgentSettings) -> dict[str, str]:
         return {}
     tiers = [tier for tier in agents.tiers() if tier != "quick"]
     return {f"{TRADER_ID}.{tier}": agents.model(TRADER_ID, tier) for tier in tiers}
-
-
-def _running(tick: TickObservation) -> tuple[datetime, Any]:
-    """Sort by close, and at the same close the longer timeframe first."""
-    return tick.close_time, -duration(tick.timeframe)

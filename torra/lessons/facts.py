@@ -26,7 +26,7 @@ from agents.contracts import EVENT_CLASSES, VECTORS, Feature
 from agents.features import number
 from technical_calculator import COMPONENTS
 from torra.clock import parse
-from torra.lessons.lesson import Kind, LessonFacts, Situation
+from torra.lessons.lesson import SCALES, Kind, LessonFacts, Situation
 from torra.verdict.risk_engine import PositionSide
 from torra.verdict.trade_outcome import DECIMALS, TradeOutcome, gain, leaving, planned_risk
 
@@ -35,20 +35,6 @@ STRONGEST: Final = 3
 
 PRIOR_TRADES: Final = 4
 """What the chance of a price without drift weighs beside trades that were counted: Beta(2, 2)'s."""
-
-READ: Final[Mapping[str, str]] = {
-    "adx14": "technical.adx14",
-    "volatility_percentile": "technical.volatility_percentile",
-    "rsi14": "technical.rsi14",
-    "support_distance_atr": "technical.support_distance_atr",
-    "resistance_distance_atr": "technical.resistance_distance_atr",
-    "volume_ratio": "technical.volume_ratio",
-    "spread_atr": "market.spread_atr",
-    "consensus": "memory.consensus_last",
-    "news_score": "news.score",
-    "up_bars": "sentiment.up_bars",
-}
-"""Numbers of a situation that are features as they stand."""
 
 WEIGHTS: Final = {name: weight for parts in COMPONENTS.values() for name, weight in parts.items()}
 
@@ -73,7 +59,9 @@ UNCOUNTED: Final = WinRate()
 def situation_of(features: Mapping[str, Feature], l1: Mapping[str, float]) -> Situation:
     """Return the market of a tick by its features and its four L1 scores."""
     numbers: dict[str, float | None] = {vector: l1[vector] for vector in VECTORS}
-    numbers |= {name: number(features, feature) for name, feature in READ.items()}
+    numbers |= {
+        name: number(features, scale.feature) for name, scale in SCALES.items() if scale.feature
+    }
     numbers["di_difference"] = _less(features, "technical.plus_di", "technical.minus_di")
     gap, atr = (
         _less(features, "technical.close", "technical.ema20"),

@@ -20,8 +20,10 @@ import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from pathlib import Path
 from typing import Any, Final, Literal, NamedTuple
 
+from agents.features import rows_of
 from torra.clock import iso, parse
 from torra.verdict.risk_engine import PositionSide
 from torra.verdict.vetoed import REFUSERS
@@ -33,32 +35,25 @@ KINDS: Final[tuple[Kind, ...]] = ("trade", "vetoed")
 class NumberScale(NamedTuple):
     """How a number of a situation comes to about -1 to +1: less `middle`, over `width`.
 
-    `turns` says whether its sign depends on the side of the trade.
+    `turns` says whether its sign depends on the side of the trade. It is shown with so many
+    decimals and its unit; `feature` is that of a tick which it is as it stands, "" for none.
     """
 
     middle: float
     width: float
-    turns: bool = False
+    turns: bool
+    decimals: int
+    unit: str
+    feature: str
 
 
 SCALES: Final[Mapping[str, NumberScale]] = {
-    "price_action": NumberScale(0.0, 1.0, turns=True),
-    "key_levels": NumberScale(0.0, 1.0, turns=True),
-    "momentum": NumberScale(0.0, 1.0, turns=True),
-    "structure": NumberScale(0.0, 1.0, turns=True),
-    "adx14": NumberScale(25.0, 25.0),
-    "di_difference": NumberScale(0.0, 25.0, turns=True),
-    "volatility_percentile": NumberScale(50.0, 50.0),
-    "rsi14": NumberScale(50.0, 25.0, turns=True),
-    "support_distance_atr": NumberScale(2.0, 2.0),
-    "resistance_distance_atr": NumberScale(2.0, 2.0),
-    "volume_ratio": NumberScale(1.0, 1.0),
-    "spread_atr": NumberScale(0.05, 0.10),
-    "consensus": NumberScale(0.0, 0.5, turns=True),
-    "news_score": NumberScale(0.0, 0.5, turns=True),
-    "up_bars": NumberScale(0.5, 0.25, turns=True),
-    "ema_gap_atr": NumberScale(0.0, 2.0, turns=True),
-}
+    row["number"]: NumberScale(
+        float(row["middle"]), float(row["width"]), row["turns"] == "yes", int(row["decimals"]),
+        row["unit"], row["feature"],
+    )
+    for row in rows_of(Path(__file__).with_name("situation.csv"))
+}  # fmt: skip
 """The 16 numbers of a situation. Fixed scales: one that is learned from the lessons would move what
 an old lesson is like with each new one. Distances to support and resistance change places with the
 side.

@@ -17,8 +17,9 @@ from __future__ import annotations
 
 import hashlib
 from bisect import bisect_left, insort
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from itertools import pairwise
 from typing import Final, NamedTuple
@@ -109,13 +110,6 @@ class _Version(NamedTuple):
     row: int
 
 
-class _Lesson(NamedTuple):
-    """A lesson and its texts, the oldest first."""
-
-    entry: IndexedLesson
-    versions: list[_Version]
-
-
 class _View(NamedTuple):
     """What is visible: as a mask of all rows, as rows, and the stretch in which those lie."""
 
@@ -132,7 +126,8 @@ class LessonIndex:
     def __init__(self, embed: Embed) -> None:
         self._embed = embed
         self._order: list[tuple[int, int]] = []
-        self._lessons: dict[int, _Lesson] = {}
+        self._lessons: dict[int, IndexedLesson] = {}
+        self._versions = defaultdict[int, list[_Version]](list)
         self._numbers, self._known = Column(np.int64), Column(np.int64)
         self._since, self._until = Column(np.int64), Column(np.int64)
         self._counts = Column(np.bool_)
@@ -144,7 +139,7 @@ class LessonIndex:
     def add(self, entry: IndexedLesson) -> None:
         """Take a lesson, in any order of time; one that is there already stays as it is."""
         if entry.number not in self._lessons:
-            self._append(entry, entry.known_at, entry.terms, entry.text, reworded=False)
+            self._append(entry, entry.known_at)
 
     def reword(self, number: int, known_at: datetime, terms: Sequence[str], text: str) -> None:
         """Take words that stand in the place of a lesson's from their own `known_at` on.
@@ -152,35 +147,29 @@ class LessonIndex:
         Of two that are known at once the greater text stands. Raises KeyError for a lesson that is
         not there.
         """
-        self._append(self._lessons[number].entry, known_at, terms, text, reworded=True)
+        self._append(replace(self._lessons[number], terms=terms, text=text), known_at)
 
     def rank(self, query: Query, as_of: datetime, limit: int = 3) -> tuple[Ranked, ...]:
         """Return the lessons that answer a question best, the best first."""
-        view = self._seen(as_of)
+        view = self._visible(as_of)
         numbers = self._numbers.rows[view.rows]
         ranks = [_ranks(scores, floors, numbers) for scores, floors in self._scored(query, view)]
         fused = np.zeros(len(numbers))
         for places in ranks:
             fused += np.where(places > 0, 1.0 / (RRF_K + places), 0.0)
-        best = _best_first(_rounded(fused), numbers, fused > 0.0)[:limit]
-        return tuple(
-            Ranked(
-                int(numbers[at]),
-                round(float(fused[at]), DECIMALS),
-                {
-                    name: int(places[at])
-                    for name, places in zip(RANKINGS, ranks, strict=True)
-                    if places[at]
-                },
-            )
-            for at in best
-        )
+        ranked = []
+        for at in _best_first(_rounded(fused), numbers, fused > 0.0)[:limit]:
+            own = {name: int(places[at]) for name, places in zip(RANKINGS, ranks, strict=True)}
+            score = round(float(fused[at]), DECIMALS)
+            passed = {name: place for name, place in own.items() if place}
+            ranked.append(Ranked(int(numbers[at]), score, passed))
+        return tuple(ranked)
 
     def nearest(
         self, vector: Sequence[float] | None, as_of: datetime, limit: int = 20
     ) -> tuple[Near, ...]:
         """Return the trades whose situation is most like this one, whatever their words say."""
-        view = self._seen(as_of)
+        view = self._visible(as_of)
         numbers = self._numbers.rows[view.rows]
         cosines = _rounded(self._cosines(self._situations, vector, view))
         passing = self._counts.rows[view.rows] & (cosines >= _floor(SITUATION_FLOOR))
@@ -189,71 +178,64 @@ class LessonIndex:
 
     def corpus(self, as_of: datetime) -> Corpus:
         """Return what a question at `as_of` looks at."""
-        view = self._seen(as_of)
+        view = self._visible(as_of)
         numbers, since = self._numbers.rows[view.rows], self._since.rows[view.rows]
         by_number = np.argsort(numbers, kind="stable")
         versions = np.column_stack((numbers, since))[by_number].astype("<i8")
-        seen = bisect_left(self._order, (view.as_of,))
-        newest = self._order[seen - 1][1] if seen else None
+        count = bisect_left(self._order, (view.as_of,))
+        newest = self._order[count - 1][1] if count else None
         return Corpus(len(view.rows), newest, hashlib.sha256(versions.tobytes()).hexdigest())
 
     def known(self, as_of: datetime) -> list[int]:
         """Return the lessons that a question at `as_of` looks at, the oldest first."""
-        rows = self._seen(as_of).rows
+        rows = self._visible(as_of).rows
         numbers = self._numbers.rows[rows]
-        found: list[int] = numbers[np.lexsort((numbers, self._known.rows[rows]))].tolist()
-        return found
+        oldest_first: list[int] = numbers[np.lexsort((numbers, self._known.rows[rows]))].tolist()
+        return oldest_first
 
-    def _append(
-        self,
-        entry: IndexedLesson,
-        known_at: datetime,
-        terms: Sequence[str],
-        text: str,
-        *,
-        reworded: bool,
-    ) -> None:
-        """Add the row of a text, and tell those before it until when they stand.
+    def _append(self, entry: IndexedLesson, known_at: datetime) -> None:
+        """Add the row of a text, and note with those before it until when they stand.
 
         What may raise comes first: a row stands in every column or in none.
         """
-        vector, row = self._texts.point(self._embed(text)), len(self._numbers)
+        number, row = entry.number, len(self._numbers)
+        vector = self._texts.point(self._embed(entry.text))
         situation = self._situations.point(entry.vector)
         lesson, known = _microseconds(entry.known_at), _microseconds(known_at)
+        reworded = number in self._lessons
         if not reworded:
-            insort(self._order, (lesson, entry.number))
-            self._lessons[entry.number] = _Lesson(entry, [])
-        self._numbers.append(entry.number)
+            insort(self._order, (lesson, number))
+            self._lessons[number] = entry
+        self._numbers.append(number)
         self._known.append(lesson)
         self._since.append(max(known, lesson))
         self._until.append(FOREVER)
         self._counts.append(entry.counts)
-        self._words.append(terms)
+        self._words.append(entry.terms)
         self._texts.append(vector)
         self._situations.append(situation)
-        versions = self._lessons[entry.number].versions
-        insort(versions, _Version(max(known, lesson), reworded, known, text, tuple(terms), row))
+        terms = tuple(entry.terms)
+        versions = self._versions[number]
+        insort(versions, _Version(max(known, lesson), reworded, known, entry.text, terms, row))
         for version, following in pairwise(versions):
             self._until.rows[version.row] = following.since
 
-    def _seen(self, as_of: datetime) -> _View:
+    def _visible(self, as_of: datetime) -> _View:
         """Return what is visible; a tick asks several times of one moment."""
-        moment, rows = _microseconds(as_of), len(self._numbers)
+        moment, rows_in_all = _microseconds(as_of), len(self._numbers)
         view = self._view
-        if view is None or (view.as_of, view.rows_in_all) != (moment, rows):
-            view = self._view = self._viewed(moment)
-        return view
-
-    def _viewed(self, moment: int) -> _View:
+        if view is not None and (view.as_of, view.rows_in_all) == (moment, rows_in_all):
+            return view
         mask = (self._since.rows < moment) & (self._until.rows >= moment)
-        seen = bisect_left(self._order, (moment,))
-        if seen > WINDOW:
-            known, number = self._order[seen - WINDOW]
+        count = bisect_left(self._order, (moment,))
+        if count > WINDOW:
+            known, number = self._order[count - WINDOW]
             later = self._known.rows > known
             mask &= later | ((self._known.rows == known) & (self._numbers.rows >= number))
         rows = np.flatnonzero(mask)
         stretch = slice(int(rows[0]), int(rows[-1]) + 1) if len(rows) else slice(0, 0)
-        return _View(moment, len(mask), mask, rows, stretch)
+        self._view = _View(moment, rows_in_all, mask, rows, stretch)
+        return self._view
 
     def _scored(
         self, query: Query, view: _View
@@ -270,9 +252,9 @@ class LessonIndex:
     def _cosines(
         directions: Directions, vector: Sequence[float] | None, view: _View
     ) -> NDArray[np.float64]:
-        found = directions.cosines(vector, view.stretch)
-        seen: NDArray[np.float64] = found[view.rows - view.stretch.start]
-        return seen
+        stretch = directions.cosines(vector, view.stretch)
+        cosines: NDArray[np.float64] = stretch[view.rows - view.stretch.start]
+        return cosines
 
 
 def _ranks(

@@ -123,12 +123,7 @@ class RetrievedLessons:
         return {
             "numbers": dict(self.numbers),
             "notes": [
-                {
-                    "lesson": note.lesson,
-                    "author": note.author,
-                    "score": note.score,
-                    "ranks": dict(note.ranks),
-                }
+                {name: getattr(note, name) for name in ("lesson", "author", "score", "ranks")}
                 for note in self.notes
             ],
             "corpus": self.corpus,
@@ -226,12 +221,10 @@ class LessonRetriever:
         terms, text = _indexed(facts, first)
         vector = None if facts.situation is None else facts.situation.vector(facts.side)
         counts = facts.kind == "trade"
-        entry = IndexedLesson(lesson.number, facts.known_at, terms, text, vector, counts)
-        self._index(facts.asset, facts.known_at).add(entry)
+        index = self._index(facts.asset, facts.known_at)
+        index.add(IndexedLesson(lesson.number, facts.known_at, terms, text, vector, counts))
         for words in later:
-            self._index(facts.asset, facts.known_at).reword(
-                lesson.number, words.known_at, *_indexed(facts, words)
-            )
+            index.reword(lesson.number, words.known_at, *_indexed(facts, words))
         self._lessons[lesson.number] = lesson  # last: one that cannot be ranked is not told at all
 
     def _reword(self, number: int, words: LessonText) -> None:
@@ -260,10 +253,9 @@ class LessonRetriever:
         numbers = self._numbers(asked.side, near)
         query = Query(terms, " ".join(terms), vector)
         best = self._best(index, asked, query) if asked.notes else ()
-        notes = [self._note(one, asked.as_of, numbers) for one in best]
         return RetrievedLessons(
             numbers,
-            tuple(note for note in notes if note is not None),
+            self._notes(best, asked.as_of, numbers),
             corpus.size,
             corpus.newest,
             corpus.digest,
@@ -293,40 +285,41 @@ class LessonRetriever:
             **{name: value and round(value, 4) for name, value in numbers.items()},
         }
 
-    def _note(
-        self, one: Ranked, as_of: datetime, numbers: Mapping[str, float | str | None]
-    ) -> RetrievedLesson | None:
-        lesson = self._lessons[one.number]
-        words = lesson.words_at(as_of)
-        if words is None:
-            return None
-        text = note_text(lesson.facts, words, as_of, numbers)
-        return RetrievedLesson(one.number, words.author, one.score, dict(one.ranks), text)
+    def _notes(
+        self,
+        best: Sequence[Ranked],
+        as_of: datetime,
+        numbers: Mapping[str, float | str | None],
+    ) -> tuple[RetrievedLesson, ...]:
+        """Return lessons with the words that were known of them."""
+        notes = []
+        for one in best:
+            lesson = self._lessons[one.number]
+            if words := lesson.words_at(as_of):
+                text = note_text(lesson.facts, words, as_of, numbers)
+                notes.append(
+                    RetrievedLesson(one.number, words.author, one.score, dict(one.ranks), text)
+                )
+        return tuple(notes)
 
-    def _stand_in(self, asked: LessonQuery) -> RetrievedLessons:
+    def _stand_in(self, query: LessonQuery) -> RetrievedLessons:
+        """Return the newest lessons of the symbol that were known then, or none."""
         try:
-            return self._newest(asked)
+            lap = self._lap(query.as_of)
+            known = [
+                lesson
+                for lesson in self._lessons.values()
+                if lesson.facts.symbol == query.symbol
+                and lesson.facts.known_at < query.as_of
+                and self._lap(lesson.facts.known_at) == lap
+            ]
+            known.sort(key=lambda lesson: (lesson.facts.known_at, lesson.number), reverse=True)
+            newest = [Ranked(lesson.number, 0.0, {}) for lesson in known[: query.notes]]
+            notes = self._notes(newest, query.as_of, NONE)
+            return RetrievedLessons(notes=notes, corpus=len(known), flags=(BROKEN,))
         except Exception:
-            log.exception("lessons of %s could not be told", asked.symbol)
+            log.exception("lessons of %s could not be told", query.symbol)
             return RetrievedLessons(flags=(BROKEN,))
-
-    def _newest(self, asked: LessonQuery) -> RetrievedLessons:
-        """Return the newest lessons of the symbol that were known then."""
-        lap = self._lap(asked.as_of)
-        known = [
-            lesson
-            for lesson in self._lessons.values()
-            if lesson.facts.symbol == asked.symbol
-            and lesson.facts.known_at < asked.as_of
-            and self._lap(lesson.facts.known_at) == lap
-        ]
-        known.sort(key=lambda lesson: (lesson.facts.known_at, lesson.number), reverse=True)
-        notes = [
-            self._note(Ranked(lesson.number, 0.0, {}), asked.as_of, NONE)
-            for lesson in known[: asked.notes]
-        ]
-        told = tuple(note for note in notes if note is not None)
-        return RetrievedLessons(notes=told, corpus=len(known), flags=(BROKEN,))
 
 
 def note_text(

@@ -16,7 +16,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, closing, nullcontext, suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -53,6 +53,9 @@ SHOWN_ENTRIES: Final = 50
 KEPT_ENTRIES: Final = 200
 """Entries of a history that are kept; older ones go."""
 
+UNDO: Final = "torra profile undo {} {}"
+"""What to type where putting an entry back would loosen."""
+
 Propose = Callable[[Mapping[str, Any]], Mapping[str, Any]]
 """Makes new values of a profile's present ones."""
 
@@ -81,20 +84,6 @@ class SettingFault:
 
 
 @dataclass(frozen=True, slots=True)
-class Checked:
-    """The result of a check. `profile` is None when there are faults.
-
-    `idle` are the settings without effect that it sets, by name, each in a sentence.
-    """
-
-    profile: Profile | None
-    faults: tuple[SettingFault, ...] = ()
-    changes: tuple[Change, ...] = ()
-    warnings: tuple[str, ...] = ()
-    idle: Mapping[str, str] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True)
 class HistoryEntry:
     """One state of a profile in its history. `changes` are against the state before."""
 
@@ -109,13 +98,14 @@ class HistoryEntry:
 
 @dataclass(frozen=True, slots=True)
 class SaveResult:
-    """The result of a save; only `saved` changed something.
+    """The result of a check or a save; only one that is `saved` changed something.
 
-    `changes` are those that were wished; for a conflict, those that somebody else made meanwhile.
-    `command` is what to type instead where the command line is needed.
+    `profile` is None where there are faults. `changes` are those that were wished; for a conflict,
+    those that somebody else made meanwhile. `idle` are the settings without effect that it sets, by
+    name, each in a sentence. `command` is what to type where the command line is needed.
     """
 
-    outcome: Literal["saved", "unchanged", "conflict", "invalid", "scope", "loosens"]
+    outcome: Literal["valid", "saved", "unchanged", "conflict", "invalid", "scope", "loosens"]
     reason: str
     digest: str
     before: str = ""
@@ -124,6 +114,7 @@ class SaveResult:
     changes: tuple[Change, ...] = ()
     faults: tuple[SettingFault, ...] = ()
     warnings: tuple[str, ...] = ()
+    idle: Mapping[str, str] = field(default_factory=dict)
     command: str = ""
 
 
@@ -150,7 +141,7 @@ class ProfileBook:
         self._desk = desk
         self.now = now
         self._exclusive = exclusive
-        self._environment = environment
+        self._variables = os.environ if environment is None else environment
         self._desk_here = desk_here
 
     # --- reading ----------------------------------------------------------------------------------
@@ -215,7 +206,7 @@ class ProfileBook:
 
     # --- checking ---------------------------------------------------------------------------------
 
-    def check(self, name: str, values: Any) -> Checked:
+    def check(self, name: str, values: Any) -> SaveResult:
         """Check values against the models and against every instance that uses the profile."""
         now = self.read(name)
         base = self._base(now)
@@ -223,112 +214,100 @@ class ProfileBook:
             profile = Profile.model_validate(values)
         except ValidationError as error:
             known = {item.name for item in settings(base)} if base else set()
-            found = tuple(
-                SettingFault(_blamed(place, known), said) for place, said in faults(Profile, error)
-            )
-            return Checked(None, found)
+            return _invalid(now, [
+                SettingFault(_blamed(place, known), text) for place, text in faults(Profile, error)
+            ])  # fmt: skip
         changes = compare(base, canonical(profile)) if base else ()
-        found, warnings = self._fits(name, profile)
+        objections, warnings = self._fits(name, profile, now.profile)
         idle = set_in_vain(profile)
-        told = (*_along(profile.agents.mode, changes), *warnings, *idle.values())
-        return Checked(None if found else profile, found, changes, told, idle)
+        warnings = [*_along(profile.agents.mode, changes), *warnings, *idle.values()]
+        known = {item.name for item in settings(canonical(profile))}
+        # Several instances may object in the same words.
+        found = [SettingFault(_named(text, known), text) for text in dict.fromkeys(objections)]
+        return replace(
+            _invalid(now, found) if found else SaveResult("valid", "", now.digest, profile=profile),
+            changes=changes, warnings=tuple(warnings), idle=idle,
+        )  # fmt: skip
 
     def _fits(
-        self, name: str, profile: Profile
-    ) -> tuple[tuple[SettingFault, ...], tuple[str, ...]]:
+        self, name: str, profile: Profile, before: Profile | None
+    ) -> tuple[list[str], list[str]]:
+        """Return what keeps a profile's instances from running with it, and warnings."""
         from torra.desk import wiring  # noqa: PLC0415  the pages load the desk's parts only when asked to
 
-        found: list[str] = []
+        objections: list[str] = []
         warnings: list[str] = []
         users = self.users(name)
         for instance in users:
             try:
                 wiring.check_profile(profile, instance, name)
             except ConfigError as error:
-                found.append(str(error))
-        now = self.read(name).profile
+                objections.append(str(error))
         if users:
             try:
-                wiring.check_models(self.home, profile.agents, self._environment)
+                wiring.check_models(self.home, profile.agents, self._variables)
             except ConfigError as error:
-                (found if self._desk_here else warnings).append(str(error))
-            warnings += fixed(now, profile, users) if now else []
-        warnings += self._never_runs(profile)
-        warnings += self._expected(now, profile, users)
-        known = {item.name for item in settings(canonical(profile))}
-        # Several instances may object in the same words.
-        told = dict.fromkeys(found)
-        return tuple(SettingFault(_named(text, known), text) for text in told), tuple(warnings)
+                (objections if self._desk_here else warnings).append(str(error))
+            warnings += fixed(before, profile, users) if before else []
+        return objections, [*warnings, *self._costs(before, profile, users)]
 
-    def _never_runs(self, profile: Profile) -> list[str]:
-        """Return why the profile's desk never runs, if so; other checks tell of what is broken."""
+    def _costs(
+        self, before: Profile | None, after: Profile, users: Sequence[Instance]
+    ) -> Iterator[str]:
+        """Yield why a profile's desk never runs, and what changed agents are expected to cost.
+
+        Other checks tell of what is broken.
+        """
         from torra.desk import costs  # noqa: PLC0415  as above
+        from torra.desk.models.expected_cost import CostBasis, sentence  # noqa: PLC0415
 
         with suppress(ConfigError, ValueError):
             prices = PriceList.read(self.home / PRICES)
-            why = costs.never_runs(prices, profile.agents, self._variables)
-            return [why] if why else []
-        return []
-
-    def _expected(
-        self, before: Profile | None, after: Profile, users: Sequence[Instance]
-    ) -> list[str]:
-        """Return what changed agents are expected to cost, as a sentence."""
-        from torra.desk.models.expected_cost import CostBasis, sentence  # noqa: PLC0415  as above
-
+            if why := costs.never_runs(prices, after.agents, self._variables):
+                yield why
         if before is not None and before.agents == after.agents:
-            return []
+            return
         with suppress(ConfigError, StoreUnavailable), ExitStack() as stack:
             database = None
             if (self.home / DATABASE).exists():  # a question makes no database
                 database = stack.enter_context(closing(open_home(self.home)))
             prices = PriceList.read(self.home / PRICES)
-            estimate = CostBasis.of(database, users, prices, self._variables)
-            told = estimate.expected(after)
-            if before is None or told != estimate.expected(before):
-                return [sentence(told)]
-        return []
-
-    @property
-    def _variables(self) -> Mapping[str, str]:
-        return os.environ if self._environment is None else self._environment
+            basis = CostBasis.of(database, users, prices, self._variables)
+            expected = basis.expected(after)
+            if before is None or expected != basis.expected(before):
+                yield sentence(expected)
 
     # --- changing ---------------------------------------------------------------------------------
 
     def save(
         self, name: str, propose: Propose, *, digest: str | None, may: May, actor: str,
-        action: str = "save",
+        action: str = "save", command: str = "",
     ) -> SaveResult:  # fmt: skip
         """Save what is proposed, if the file still has that digest (None: whichever it has).
 
-        Raises ConfigError for a file that cannot be written.
+        `command` is what to type where it would loosen, of an action that has its own. Raises
+        ConfigError for a file that cannot be written.
         """
         now = self.read(name)
         if digest is not None and digest != now.digest:
             return self._conflict(now, digest)
         base = self._base(now)
-        checked = self.check(name, propose(base or {}))
-        wish = SaveResult(
-            "invalid", "; ".join(fault.text for fault in checked.faults), now.digest,
-            changes=checked.changes, faults=checked.faults, warnings=checked.warnings,
-        )  # fmt: skip
-        if checked.profile is None:
+        wish = self.check(name, propose(base or {}))
+        if wish.profile is None:
             return wish
-        if stop := self.refusal(name, wish, may, blind=base is None):
-            return stop
+        answer = self.allowed(name, wish, may, blind=base is None, command=command)
+        if answer.outcome != "saved":
+            return answer
         # Of a broken file nothing can be equal: it is written anew also without a change.
-        if now.profile and not checked.changes:
-            return SaveResult("unchanged", "Nothing differs from what is saved.", now.digest)
+        if now.profile and not wish.changes:
+            return _unchanged(now)
         with self._exclusive():
             # Read again under the lock: another process may have saved since the check.
             found = self.read(name)
             if found.digest != now.digest:
                 return self._conflict(found, now.digest)
-            number = self._store(now, checked.profile, wish.changes, actor, action)
-        return SaveResult(
-            "saved", "", checked.profile.digest(), now.digest, number, checked.profile,
-            wish.changes, warnings=wish.warnings,
-        )  # fmt: skip
+            number = self._store(now, wish.profile, wish.changes, actor, action)
+        return replace(answer, before=now.digest, digest=wish.profile.digest(), number=number)
 
     def undo(
         self, name: str, number: int, *, digest: str | None, may: May, actor: str
@@ -337,12 +316,13 @@ class ProfileBook:
 
         The rules of any change hold: where it would loosen, `command` does it on the command line.
         """
-        entry = self._known(name, number)
-        saved = self.save(
+        entry = next((item for item in self.history(name) if item.number == number), None)
+        if entry is None:
+            raise ConfigError(f"the history of {name} has no entry {number}: see its newest 50")
+        return self.save(
             name, lambda _: entry.values, digest=digest, may=may, actor=actor,
-            action=f"undo to {number}",
+            action=f"undo to {number}", command=UNDO.format(name, number),
         )  # fmt: skip
-        return _undone_by_hand(saved, name, number)
 
     def preview_undo(
         self, name: str, entries: Iterable[HistoryEntry], may: May
@@ -353,58 +333,49 @@ class ProfileBook:
         """
         now = self.read(name)
         base = self._base(now)
-        return [self._previewed(now, base, entry, may) for entry in entries]
+        return [self._preview(now, base, entry, may) for entry in entries]
 
-    def _previewed(
+    def _preview(
         self, now: Loaded, base: Mapping[str, Any] | None, entry: HistoryEntry, may: May
     ) -> SaveResult:
         try:
-            wanted = canonical(Profile.model_validate(entry.values))
+            profile = Profile.model_validate(entry.values)
         except ValidationError as error:
-            place, said = faults(Profile, error)[0]
-            named = f"{'.'.join(place)}: {said}" if place else said
-            return SaveResult(
-                "invalid", f"This entry does not fit this version: {named}", now.digest
-            )
-        changes = compare(base, wanted) if base is not None else ()
+            place, text = faults(Profile, error)[0]
+            where = f"{'.'.join(place)}: {text}" if place else text
+            reason = f"This entry does not fit this version: {where}"
+            return SaveResult("invalid", reason, now.digest)
+        changes = compare(base, canonical(profile)) if base is not None else ()
         if base is not None and not changes:
-            return SaveResult("unchanged", "Nothing differs from what is saved.", now.digest)
-        wish = SaveResult("saved", "", now.digest, changes=changes)
-        stop = self.refusal(now.name, wish, may, blind=base is None)
-        return _undone_by_hand(stop or wish, now.name, entry.number)
+            return _unchanged(now)
+        wish = SaveResult("valid", "", now.digest, changes=changes)
+        by_hand = UNDO.format(now.name, entry.number)
+        return self.allowed(now.name, wish, may, blind=base is None, command=by_hand)
 
-    def _known(self, name: str, number: int) -> HistoryEntry:
-        known = {entry.number: entry for entry in self.history(name)}
-        if number not in known:
-            raise ConfigError(f"the history of {name} has no entry {number}: see its newest 50")
-        return known[number]
-
-    def refusal(
-        self, name: str, wish: SaveResult, may: May, *, blind: bool = False
-    ) -> SaveResult | None:
-        """Return why a caller may not make these changes, None when it may.
+    def allowed(
+        self, name: str, wish: SaveResult, may: May, *, blind: bool = False, command: str = ""
+    ) -> SaveResult:
+        """Return a wish as "saved" where a caller may make its changes, else with why it may not.
 
         `blind` means that nobody knows what the file held.
         """
-        if may == "loosen":
-            return None
-        if blind:
-            return _refused(
-                wish, "loosens", f"{name} is broken and has no history, so nobody can tell what "
-                "this would loosen. Mend the file, or use the command line",
-                f"torra profile check {name}",
-            )  # fmt: skip
-        if loose := loosening(wish.changes):
-            return _refused(
-                wish, "loosens", f"Loosening {_names(loose)} needs the command line.",
-                command_line(name, loose),
-            )  # fmt: skip
+        loose = loosening(wish.changes)
         guarded = [change for change in wish.changes if change.guarded]
-        if guarded and may == "harmless":
-            return _refused(
-                wish, "scope", f"Only an administrator may change {_names(guarded)}.", ""
+        if may == "loosen" or not (blind or loose or (guarded and may == "harmless")):
+            return replace(wish, outcome="saved")
+        if not (blind or loose):
+            reason = f"Only an administrator may change {_names(guarded)}."
+            return replace(wish, outcome="scope", reason=reason)
+        reason, usual = (
+            f"Loosening {_names(loose)} needs the command line.", command_line(name, loose)
+        )  # fmt: skip
+        if blind:
+            reason = (
+                f"{name} is broken and has no history, so nobody can tell what this would loosen. "
+                "Mend the file, or use the command line"
             )
-        return None
+            usual = f"torra profile check {name}"
+        return replace(wish, outcome="loosens", reason=reason, command=command or usual)
 
     def _conflict(self, now: Loaded, digest: str) -> SaveResult:
         """Return a conflict, with what changed since the state of a digest, as far as known."""
@@ -505,19 +476,13 @@ def as_json(values: Mapping[str, Any]) -> str:
     return json.dumps(values, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
 
 
-def _refused(
-    wish: SaveResult, outcome: Literal["scope", "loosens"], reason: str, command: str
-) -> SaveResult:
-    return SaveResult(
-        outcome, reason, wish.digest, changes=wish.changes, warnings=wish.warnings, command=command
-    )
+def _invalid(now: Loaded, found: Sequence[SettingFault]) -> SaveResult:
+    reason = "; ".join(fault.text for fault in found)
+    return SaveResult("invalid", reason, now.digest, faults=tuple(found))
 
 
-def _undone_by_hand(result: SaveResult, name: str, number: int) -> SaveResult:
-    """Return a result of an undo with the command that puts the whole entry back, if needed."""
-    if result.outcome != "loosens":
-        return result
-    return replace(result, command=f"torra profile undo {name} {number}")
+def _unchanged(now: Loaded) -> SaveResult:
+    return SaveResult("unchanged", "Nothing differs from what is saved.", now.digest)
 
 
 def _names(changes: Iterable[Change]) -> str:

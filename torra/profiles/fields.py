@@ -16,9 +16,8 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from itertools import pairwise
-from typing import Any, Final, Literal, get_args, get_origin
+from typing import Any, Final, Literal
 
-from annotated_types import Ge, Gt, Le, Lt, MaxLen, MinLen
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
@@ -74,6 +73,24 @@ EXACT: Final = {
     "are computed, so that what has not happened yet is not called impossible",
 }
 """The exact sentence of a setting whose meaning is told in plainer words, by its name."""
+
+ENTRIES: Final[Mapping[Place, Collection[str]]] = {
+    ("timeframe_weights",): TIMEFRAMES,
+    ("risk", "leverage_caps"): CAPPED,
+    ("agents", "role_models"): ROLES,
+    ("agents", "role_caps"): ROLES,
+}
+"""Objects whose every entry is a setting, and the names of those that any profile may have."""
+
+KIND_LIMITS: Final = {
+    "whole": "whole number", "words": "one a line", "numbers": "with commas between",
+}  # fmt: skip
+LIMITS: Final = {
+    "exclusiveMinimum": "above {}", "minimum": "at least {}",
+    "exclusiveMaximum": "below {}", "maximum": "at most {}",
+    "minItems": "at least {} of them", "maxItems": "at most {} of them",
+}  # fmt: skip
+"""How a limit of a schema is told."""
 
 TITLES: Final = {
     "": "The whole instance",
@@ -192,22 +209,12 @@ def place_of(values: Mapping[str, Any], name: str) -> Place:
         if symbol and last in SymbolSpec.model_fields and rest not in values.get("symbols", {}):
             return ("symbols", symbol, last)
         return ("symbols", rest)
-    if section == "agents":
-        return (section, *_within_agents(rest))
+    if section == "agents" and rest.startswith("role_caps."):
+        return tuple(name.split("."))
     inner, more, last = rest.partition(".")
-    if more and (section, inner) == ("risk", "leverage_caps"):
+    if more and isinstance(DEFAULT.get(section, {}).get(inner), dict):
         return (section, inner, last)
     return (section, rest)
-
-
-def _within_agents(rest: str) -> Place:
-    """Return the place of a setting of the agents: a cap of a role has three names."""
-    inner, more, last = rest.partition(".")
-    if inner == "role_caps":
-        return tuple(rest.split("."))
-    if more and isinstance(DEFAULT["agents"].get(inner), dict):
-        return (inner, last)
-    return (rest,)
 
 
 def along_with_mode(
@@ -330,17 +337,13 @@ def _of_model(
         inner, place = field.annotation, (*above, name)
         if isinstance(inner, type) and issubclass(inner, BaseModel):
             yield from _of_model(inner, values.get(name, {}), place)
-        elif place == ("timeframe_weights",):
-            yield from _entries(place, field, {*TIMEFRAMES, *values[name]}, TIMEFRAMES)
-        elif place == ("risk", "leverage_caps"):
-            yield from _entries(place, field, {*CAPPED, *values.get(name, {})}, CAPPED)
-        elif place == ("agents", "role_models"):
-            yield from _entries(place, field, {*ROLES, *values[name]}, ROLES)
-        elif place == ("agents", "role_caps"):
-            yield from _caps(place, field, values[name])
         elif place == ("symbols",):
             for symbol, spec in values[name].items():
                 yield from _of_model(SymbolSpec, spec, (*place, symbol))
+        elif place in ENTRIES:
+            known = ENTRIES[place]
+            for entry in (*known, *sorted({*values.get(name, {})} - {*known})):
+                yield from _entry(place, entry, str(field.description))
         else:
             yield _setting(model, name, above)
 
@@ -366,60 +369,42 @@ def usual_cap(role_id: str, name: str) -> int:
     return dict(zip(CAPS, AgentSettings().caps(role_id, tier), strict=True))[name]
 
 
-def _entries(
-    place: Place, field: FieldInfo, names: set[str], order: Mapping[str, Any] | tuple[str, ...]
-) -> Iterator[Setting]:
-    """Yield the entries that an object has or may have, the known ones first."""
-    numbers = get_args(field.annotation)[1] is float
-    for name in (*order, *sorted(names - set(order))):
-        path = (*place, name)
-        yield Setting(
-            place=path,
-            section=".".join(place),
-            label=name.replace("_", " "),
-            meaning=str(field.description),
-            kind="number" if numbers else "text",
-            limits="above 0; empty = not there" if numbers else "empty = the model of its tier",
-            low=0.0 if numbers else None,
-            default=USUAL.get(path, ABSENT),
-            optional=True,
-        )
-
-
-def _caps(place: Place, field: FieldInfo, values: Mapping[str, Any]) -> Iterator[Setting]:
-    """Yield the caps that roles have or may have, the known roles first."""
-    for role_id in (*ROLES, *sorted(set(values) - set(ROLES))):
-        for name, (low, high) in CAPS.items():
-            path = (*place, role_id, name)
+def _entry(place: Place, name: str, meaning: str) -> Iterator[Setting]:
+    """Yield an entry that an object has or may have; of a role's caps each of them."""
+    section, path = ".".join(place), (*place, name)
+    common: dict[str, Any] = {"section": section, "meaning": meaning, "optional": True}
+    if section == "agents.role_caps":
+        for cap, (low, high) in CAPS.items():
+            usual = f"empty = {usual_cap(name, cap):,}"
             yield Setting(
-                place=path,
-                section=".".join(place),
-                label=f"{role_id} {name}".replace("_", " "),
-                meaning=str(field.description),
-                kind="whole",
-                limits=f"whole number, {low:,} to {high:,}; empty = {usual_cap(role_id, name):,}",
-                unit=_unit(name),
-                low=low,
-                high=high,
-                default=USUAL.get(path, ABSENT),
-                optional=True,
-            )
+                (*path, cap), label=f"{name} {cap}".replace("_", " "), kind="whole",
+                limits=f"whole number, {low:,} to {high:,}; {usual}", unit=_unit(cap),
+                low=low, high=high, default=USUAL.get((*path, cap), ABSENT), **common,
+            )  # fmt: skip
+        return
+    common |= {"label": name.replace("_", " "), "default": USUAL.get(path, ABSENT)}
+    if section == "agents.role_models":
+        yield Setting(path, kind="text", limits="empty = the model of its tier", **common)
+    else:
+        yield Setting(path, kind="number", limits="above 0; empty = not there", low=0.0, **common)
 
 
 @lru_cache(maxsize=4096)
 def _setting(model: type[BaseModel], name: str, above: Place) -> Setting:
-    field, place = described(model)[name], (*above, name)
-    choices = literals(field.annotation)
-    bounds = {type(rule): rule for rule in field.metadata}
-    low: Any = getattr(bounds.get(Ge), "ge", getattr(bounds.get(Gt), "gt", None))
-    high: Any = getattr(bounds.get(Le), "le", getattr(bounds.get(Lt), "lt", None))
+    place, rules = (*above, name), _schema(model)[name]
+    choices = names_of(rules)
+    low, high = (
+        next((rules[rule] for rule in pair if rule in rules), None)
+        for pair in (("minimum", "exclusiveMinimum"), ("maximum", "exclusiveMaximum"))
+    )
+    kind = _kind(rules)
     return Setting(
         place=place,
         section=".".join(above),
-        label=place[-1].replace("_", " "),
-        meaning=str(field.description),
-        kind=_kind(field.annotation),
-        limits=_limits(field, choices),
+        label=name.replace("_", " "),
+        meaning=str(described(model)[name].description),
+        kind=kind,
+        limits=_limits(kind, rules, choices),
         unit=_unit(".".join(place)),
         low=low,
         high=high,
@@ -428,37 +413,35 @@ def _setting(model: type[BaseModel], name: str, above: Place) -> Setting:
     )
 
 
-def _kind(annotation: Any) -> Kind:
-    simple: dict[Any, Kind] = {int: "whole", float: "number", bool: "switch", str: "text"}
-    if annotation in simple:
-        return simple[annotation]
-    if get_origin(annotation) is not tuple and literals(annotation):
-        return "choice"
-    return "numbers" if float in get_args(annotation) else "words"
+@cache
+def _schema(model: type[BaseModel]) -> dict[str, dict[str, Any]]:
+    properties: dict[str, dict[str, Any]] = model.model_json_schema()["properties"]
+    return properties
 
 
-def literals(annotation: Any) -> tuple[str, ...]:
-    """Return the names that an annotation lists, wherever in it they stand; none for other kinds.
+def _kind(rules: Mapping[str, Any]) -> Kind:
+    simple: dict[str, Kind] = {"integer": "whole", "number": "number", "boolean": "switch"}
+    if rules.get("type") == "array":
+        items = rules.get("items") or rules["prefixItems"][0]
+        return "numbers" if items.get("type") == "number" else "words"
+    return simple.get(rules.get("type", ""), "choice" if names_of(rules) else "text")
+
+
+def names_of(rules: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return the names that a schema lists, wherever in it they stand; none for other kinds.
 
     A field that also takes the name of a plug-in is a union with such a list.
     """
-    if get_origin(annotation) is Literal:
-        return tuple(get_args(annotation))
-    inside = (literals(item) for item in get_args(annotation))
-    return next(filter(None, inside), ())
+    inside = [*rules.get("anyOf", ()), rules.get("items", {})]
+    names = rules.get("enum") or next(
+        (names for one in inside if one and (names := names_of(one))), ()
+    )
+    return tuple(names)
 
 
-def _limits(field: FieldInfo, choices: tuple[str, ...]) -> str:
-    kind = _kind(field.annotation)
-    said = {"whole": "whole number", "words": "one a line", "numbers": "with commas between"}
-    words = [said[kind]] if kind in said else []
-    named = (
-        (Gt, "gt", "above {}"), (Ge, "ge", "at least {}"),
-        (Lt, "lt", "below {}"), (Le, "le", "at most {}"),
-        (MinLen, "min_length", "at least {} of them"), (MaxLen, "max_length", "at most {} of them"),
-    )  # fmt: skip
-    for rule in field.metadata:
-        words += [text.format(getattr(rule, at)) for of, at, text in named if isinstance(rule, of)]
+def _limits(kind: Kind, rules: Mapping[str, Any], choices: tuple[str, ...]) -> str:
+    words = [KIND_LIMITS[kind]] if kind in KIND_LIMITS else []
+    words += [text.format(rules[rule]) for rule, text in LIMITS.items() if rule in rules]
     if choices and kind == "words":
         words.append(f"known: {', '.join(choices)}")
     return ", ".join(words)

@@ -1,7 +1,7 @@
 """The guard of settings: which of them protect the account, and which way each loosens.
 
 An administrator may change a guarded setting; loosening one needs the command line, where somebody
-sits at the desk's own machine. LOOSENS is the one table: a place, with * for any name, and what
+sits at the desk's own machine. guard.csv is the one table: a place, with * for any name, and what
 loosens it. A guarded section is covered whole: a test fails when a setting has no entry. A change
 whose direction is not known counts as loosening. Pure functions; nothing is refused here.
 """
@@ -15,14 +15,14 @@ import posixpath
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import Any, Final, Literal
 
 from agent_config import CAPS
+from agents.features import rows_of
 from torra.profiles.fields import ABSENT, USUAL, Place, flat, named, usual_cap, written
 
-Direction = (
-    Literal["up", "down", "any", "free", "fewer", "more", "path", "calendar"] | tuple[str, ...]
-)
+Direction = str | tuple[str, ...]
 """What loosens a setting: a greater number (up), a smaller one (down), any change, none (free), an
 entry less (fewer) or one more (more), a path that leaves the home, a calendar that goes or changes,
 or, of several choices, a later one.
@@ -35,87 +35,8 @@ SECTIONS: Final = ("risk", "gate", "symbols")
 """Sections of which every setting is guarded."""
 
 LOOSENS: Final[Mapping[str, Direction]] = {
-    "execution": ("off", "approve", "auto"),
-    "thresholds.buy": "down",
-    "thresholds.sell": "down",
-    "risk.capital": "up",
-    "risk.risk_per_trade_pct": "up",
-    "risk.max_positions": "up",
-    "risk.max_notional_pct": "up",
-    "risk.exposure_cap_pct": "up",
-    "risk.daily_loss_cap_pct": "up",
-    "risk.account_leverage_cap": "up",
-    "risk.leverage_caps.*": "up",
-    "risk.max_signals_per_hour": "up",
-    "risk.max_same_openings_per_hour": "up",
-    "risk.cooldown_bars": "down",
-    "risk.price_collar_atr": "up",
-    "risk.max_deviation_atr": "up",
-    "risk.min_trades_for_ev": "up",
-    "gate.max_spread_atr": "up",
-    "gate.min_valid_bars": "down",
-    "gate.max_bar_age": "up",
-    "gate.volatility_percentile": "up",
-    "gate.volatility_multiplier": "up",
-    "gate.losing_streak": "up",
-    "gate.losing_streak_multiplier": "up",
-    "gate.exposure_multiplier": "up",
-    "gate.disagreement_scale": "up",
-    "gate.disagreement_floor": "up",
-    "gate.event_before_minutes": "down",
-    "gate.event_after_minutes": "down",
-    "gate.panic_percentile": "up",
-    "gate.panic_multiplier": "up",
-    "gate.crowded_percentile": "up",
-    "gate.liquidations_percentile": "up",
-    "gate.liquidations_multiplier": "up",
-    "gate.exhaustion_multiplier": "up",
-    "symbols.*.digits": "any",
-    "symbols.*.tick_size": "up",
-    "symbols.*.tick_value": "down",
-    "symbols.*.contract_size": "down",
-    "symbols.*.lot_min": "down",
-    "symbols.*.lot_step": "any",
-    "symbols.*.lot_max": "up",
-    "symbols.*.spread": "down",
-    "symbols.*.slippage": "down",
-    "symbols.*.fill_lots": "free",
-    "symbols.*.stops_level": "down",
-    "symbols.*.asset": "free",
-    "symbols.*.currencies": "fewer",
-    "symbols.*.news_terms": "free",
-    "symbols.*.ticker": "free",
-    "agents.mode": "any",
-    "agents.active_agents": "any",
-    "agents.influence": "any",
-    "agents.max_api_cost_per_hour": "up",
-    "agents.outage_size": "up",
-    "agents.none_cost": "down",
-    "agents.quorum": "down",
-    "agents.provider": "free",
-    "agents.quick_think_model": "free",
-    "agents.deep_think_model": "free",
-    "agents.chief_think_model": "free",
-    "agents.rebuttal": ("never", "auto", "always"),
-    "agents.escalation.when": ("off", "pivotal", "conviction"),
-    "agents.escalation.at": "down",
-    "agents.role_models.*": "free",
-    "agents.role_caps.*.prompt_bytes": "up",
-    "agents.role_caps.*.output_tokens": "up",
-    "agents.fallback_models": "free",
-    "agents.picture_file": "path",
-    "agents.memory.use": ("off", "auto", "on"),
-    "agents.memory.roles": "more",
-    "agents.memory.notes": "up",
-    "agents.memory.embedder": "any",
-    "agents.memory.review": ("rules", "model"),
-    "agents.gate_call": ("always", "openings"),
-    "agents.judge_hold": ("veto", "size"),
-    "agents.judge_close": ("off", "propose"),
-    "agents.trust": "any",
-    "agents.standing": ("off", "on"),
-    "news.file": "path",
-    "events.calendar": "calendar",
+    row["setting"]: tuple(row["loosens"].split(" < ")) if "<" in row["loosens"] else row["loosens"]
+    for row in rows_of(Path(__file__).with_name("guard.csv"))
 }
 """A symbol's conditions are guarded because sizes are computed from them: a smaller tick value lets
 a position be larger. Provider, models and caps are guarded because they cost money; the ceiling

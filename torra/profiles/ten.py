@@ -9,7 +9,10 @@ agents count, and what models may cost. The other settings follow by section.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Final
+
+from agents.features import rows_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,78 +31,11 @@ class MainSetting:
     dead: str = ""
 
 
-NOT_ASKED: Final = "Stored bars cannot show it: a try asks no agent."
-ONE_SYMBOL: Final = "Stored bars cannot show it: a try runs each symbol by itself."
-
-TEN: Final = (
+TEN: Final = tuple(
     MainSetting(
-        "thresholds.buy",
-        "Buy from",
-        "A buy opens when all timeframes together (the consensus) reach this score. The lower, "
-        "the more trades.",
-        "of 1",
-    ),
-    MainSetting(
-        "thresholds.sell",
-        "Sell from",
-        "A sell opens when they fall to minus this score. The lower, the more trades.",
-        "of 1",
-    ),
-    MainSetting(
-        "gate.max_spread_atr",
-        "Widest spread",
-        "Nothing opens while the spread is a larger share of the usual range of a bar (ATR) than "
-        "this. The higher, the more trades.",
-        "of ATR",
-    ),
-    MainSetting(
-        "risk.risk_per_trade_pct",
-        "Risk per trade",
-        "What one trade may lose at its stop. It decides the size.",
-        "% of capital",
-        share=True,
-    ),
-    MainSetting(
-        "risk.max_notional_pct",
-        "Largest position",
-        "What one position may be worth. On currencies this often decides the size, and not the "
-        "risk.",
-        "% of capital",
-        share=True,
-    ),
-    MainSetting(
-        "risk.daily_loss_cap_pct",
-        "Loss cap of a day",
-        "After losing this much since midnight (UTC) the desk opens nothing more that day.",
-        "% of capital",
-        share=True,
-    ),
-    MainSetting(
-        "risk.max_positions",
-        "Positions at once",
-        "How many positions the whole desk may hold.",
-        "positions",
-        dead=ONE_SYMBOL,
-    ),
-    MainSetting(
-        "execution",
-        "Who sends orders",
-        "auto: the desk by itself. approve: the desk, after your yes. off: nobody.",
-    ),
-    MainSetting(
-        "agents.influence",
-        "Do agents count",
-        "full: what they say counts. shadow: it is only recorded. earned: it is recorded until "
-        "they have proved their worth.",
-        dead=NOT_ASKED,
-    ),
-    MainSetting(
-        "agents.max_api_cost_per_hour",
-        "Most that models cost",
-        "What models may cost in any hour. Without a paid model it costs nothing.",
-        "USD an hour",
-        dead=NOT_ASKED,
-    ),
+        row["name"], row["title"], row["says"], row["unit"], row["share"] == "yes", row["dead"]
+    )
+    for row in rows_of(Path(__file__).with_name("ten.csv"))
 )
 
 TITLES: Final = {one.name: one.title for one in TEN}

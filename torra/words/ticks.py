@@ -261,8 +261,7 @@ LEFT_OUT: Final[Mapping[str, str]] = {
     "number_unknown": "a number that is no fact of the trade",
     "orders": "an order to whoever reads it",
     "letters": "letters or marks that no plain sentence has",
-    "outcome": "another end than the trade's",
-    "words": "a word outside the plain ones that are checked",
+    "other_market": "the name of another market",
     "too_long": "more than three sentences",
 }
 """Why a sentence of a model was left out of a lesson, by its flag."""

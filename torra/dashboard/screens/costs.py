@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Final, TypedDict
+from typing import TYPE_CHECKING, Final
 from weakref import WeakKeyDictionary
 
 from flask import jsonify, url_for
@@ -23,7 +23,7 @@ from torra.dashboard.doors.routes import Api, Route
 from torra.dashboard.view.backing import PageContext
 from torra.dashboard.view.rendering import backing, desk_cells, desk_page
 from torra.desk import costs as cost_report
-from torra.desk.costs import CallSums, CostReport, ProfileCost
+from torra.desk.costs import Row
 from torra.errors import ConfigError
 from torra.exhibits import figures
 from torra.tick.spending import CUSTOM, UNASKED
@@ -51,20 +51,6 @@ DEGRADATION_LEVELS: Final = {
     UNASKED: "nobody is asked: the bars alone decide",
 }
 """Agents that are asked on each level of the ladder."""
-
-
-class VerdictTally(TypedDict):
-    """How many verdicts the agents changed, of all."""
-
-    changed: int
-    all: int
-
-
-class ShownReport(CostReport):
-    """The report, the vendors that the desk may pay, and the verdicts changed."""
-
-    paying: list[str]
-    changed: VerdictTally
 
 
 # weak: what is remembered goes with its database
@@ -100,8 +86,12 @@ def api_costs() -> ResponseReturnValue:
     )
 
 
-def document(behind: PageContext) -> ShownReport:
-    """Return the report of `torra cost` from the open database, and the verdicts changed."""
+def document(behind: PageContext) -> Row:
+    """Return the report of `torra cost` from the open database, and more.
+
+    That is `paying`, the vendors that the desk may pay, and `changed`, how many verdicts the
+    agents changed, of all.
+    """
     instances = [*behind.settings.instances, *behind.database.hosted_instances()]
     told = cost_report.report(
         behind.home,
@@ -113,8 +103,7 @@ def document(behind: PageContext) -> ShownReport:
         past=_PASTS.setdefault(behind.database, cost_report.LedgerSums()),
     )
     tallies = behind.database.verdict_tallies([item.id for item in instances]).values()
-    return {
-        **told,
+    return told | {
         "paying": sorted({v for item in instances for v in _vendors(behind, item.profile)}),
         "changed": {
             "changed": sum(changed for changed, _ in tallies),
@@ -143,7 +132,7 @@ def _vendors(behind: PageContext, name: str) -> list[str]:
 # --- arranging ------------------------------------------------------------------------------------
 
 
-def _cells(told: ShownReport) -> Cells:
+def _cells(told: Row) -> Cells:
     cells: Cells = {}
     cells |= _sum("last_hour", told["last_hour"]) | _sum("today", told["today"])
     cells |= _sum("last_24_hours", told["last_24_hours"])
@@ -162,7 +151,7 @@ def _cells(told: ShownReport) -> Cells:
     return cells
 
 
-def _layout_version(told: ShownReport) -> str:
+def _layout_version(told: Row) -> str:
     """Return the layout of the page, which must not change if new cells are to fit it."""
     parts = [
         told["days"][-1]["day"],
@@ -175,7 +164,7 @@ def _layout_version(told: ShownReport) -> str:
     return figures.sanitize("|".join(parts), 4000)
 
 
-def _groups(told: CostReport) -> dict[str, list[tuple[str, CallSums]]]:
+def _groups(told: Row) -> dict[str, list[tuple[str, Row]]]:
     """Return the sums by role and by model, each with its name."""
     return {
         "role": [(row["role"], row) for row in told["roles"]],
@@ -183,7 +172,7 @@ def _groups(told: CostReport) -> dict[str, list[tuple[str, CallSums]]]:
     }
 
 
-def _sum(key: str, row: CallSums) -> Cells:
+def _sum(key: str, row: Row) -> Cells:
     kept = figures.money(row["kept_usd"])
     share = f"{row['kept_share']:.0%}"
     return {
@@ -198,7 +187,7 @@ def _sum(key: str, row: CallSums) -> Cells:
     }
 
 
-def _profile_cells(key: str, row: ProfileCost, now: str) -> Cells:
+def _profile_cells(key: str, row: Row, now: str) -> Cells:
     ceiling, spent = row["ceiling_usd"], row["spent_usd"]
     share = min(1.0, spent / ceiling) if ceiling else 0.0
     # the same shares as on the overview (cells.overview.NEAR_CEILING)
@@ -225,7 +214,7 @@ def _profile_cells(key: str, row: ProfileCost, now: str) -> Cells:
     }
 
 
-def _why(row: ProfileCost) -> str:
+def _why(row: Row) -> str:
     """Return why a profile is on its level."""
     if row["degradation_level"] is None:
         return "the profile is gone, or its file cannot be read"
@@ -247,7 +236,7 @@ def _why(row: ProfileCost) -> str:
     )
 
 
-def _fits(row: ProfileCost, now: str) -> str:
+def _fits(row: Row, now: str) -> str:
     if row["ceiling_usd"] is None:
         return figures.DASH
     if row["ticks_left"] is None:
@@ -260,14 +249,14 @@ def _fits(row: ProfileCost, now: str) -> str:
     return f"none now; the next from {figures.moment(row['free_at'])}, in {figures.span(wait)}"
 
 
-def _leaves(row: ProfileCost, now: str) -> str:
+def _leaves(row: Row, now: str) -> str:
     if row["oldest_leaves_at"] is None:
         return "nothing counts in this hour"
     wait = (parse(row["oldest_leaves_at"]) - parse(now)).total_seconds()
     return f"{figures.moment(row['oldest_leaves_at'])}, in {figures.span(wait)}"
 
 
-def _changed(told: VerdictTally) -> str:
+def _changed(told: Row) -> str:
     """Say plainly in how many ticks the verdict differs from that of L1 alone."""
     if not told["all"]:
         return "No tick is on record yet."

@@ -23,15 +23,9 @@ from torra.dashboard.trade.orders import person
 from torra.dashboard.view.commanding import CommandOutcome, command, words
 from torra.dashboard.view.rendering import backing, desk_page, state
 from torra.desk import costs as cost_report
+from torra.desk.costs import Row
 from torra.desk.models import expected_cost, expert_standing
 from torra.desk.models import report as model_report
-from torra.desk.models.report import (
-    ModelReport,
-    ModelRow,
-    SpendingReport,
-    VendorReport,
-    ticks_that_asked,
-)
 from torra.errors import ConfigError
 from torra.exhibits import figures
 from torra.words.badge import Badge
@@ -122,7 +116,7 @@ def _refuse_unlisted(vendor: str, model: str) -> None:
 # --- reading --------------------------------------------------------------------------------------
 
 
-def _report() -> ModelReport:
+def _report() -> Row:
     known = backing()
     instances = [*known.settings.instances, *known.database.hosted_instances()]
     # Pages that look at a desk of another process have none of its counts.
@@ -150,7 +144,7 @@ def _profiles() -> dict[str, Profile]:
 # --- arranging ------------------------------------------------------------------------------------
 
 
-def _remedy(row: VendorReport) -> str:
+def _remedy(row: Row) -> str:
     """Return what to do so that a vendor can be asked, "" for nothing."""
     if row["key"] == "missing":
         first = row["variables"][0]
@@ -162,7 +156,7 @@ def _remedy(row: VendorReport) -> str:
     return ""
 
 
-def _price(row: ModelRow) -> str:
+def _price(row: Row) -> str:
     if row["input"] is None or row["output"] is None:
         return "not listed: booked at the dearest"
     free = not row["input"] and not row["output"]
@@ -190,7 +184,7 @@ def _took(seconds: object) -> str:
     return f"{1000 * known:.0f} ms" if known < 1 else f"{known:.1f} s"
 
 
-def _spending(row: SpendingReport) -> tuple[str, str, str, str]:
+def _spending(row: Row) -> tuple[str, str, str, str]:
     """Return who answers for a profile, and what that cost in a day, in a tick and in a day."""
     sentence = expected_cost.sentence(row["expected"])
     if not row["paid"]:
@@ -203,7 +197,7 @@ def _spending(row: SpendingReport) -> tuple[str, str, str, str]:
     a_day = "not known yet" if day is None else figures.money(day, 2)
     return (
         f"{row['provider']} is asked: {sentence}",
-        f"{figures.money(row['day_so_far_usd'])} for {ticks_that_asked(row['ticks'])}",
+        f"{figures.money(row['day_so_far_usd'])} for {model_report.ticks_that_asked(row['ticks'])}",
         f"{a_tick}, at most {figures.money(row['tick_most_usd'])}",
         f"{a_day}, at most {figures.money(row['day_most_usd'], 2)} for {row['closes']:,} closes",
     )

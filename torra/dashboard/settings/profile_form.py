@@ -18,7 +18,7 @@ from agents.contracts import Role
 from agents.registry import REVIEWER, SCORER, TRADER, seated
 from torra.config import Profile, SymbolSpec
 from torra.exhibits import figures
-from torra.profiles.book import Checked, SaveResult, SettingFault
+from torra.profiles.book import SaveResult, SettingFault
 from torra.profiles.fields import (
     ABSENT,
     TITLES,
@@ -249,7 +249,7 @@ def _change_row(name: str, before: JsonValue, after: JsonValue, way: object) -> 
 
 
 def checked_shown(
-    checked: Checked, stop: SaveResult | None, costs: str, more: Sequence[str] = ()
+    checked: SaveResult, stop: SaveResult | None, costs: str, more: Sequence[str] = ()
 ) -> CheckLines:
     """Return the findings of a check, text only; `stop` is why it may not be saved.
 

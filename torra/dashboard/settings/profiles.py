@@ -35,7 +35,6 @@ from torra.errors import ConfigError
 from torra.exhibits import figures
 from torra.home import PRICES
 from torra.profiles.book import (
-    Checked,
     HistoryEntry,
     Loaded,
     ProfileBook,
@@ -192,7 +191,7 @@ def _profile_page(
     loaded: Loaded,
     *,
     values: Values | None = None,
-    checked: Checked | None = None,
+    checked: SaveResult | None = None,
     saved: SaveResult | None = None,
     trial: Values | None = None,
 ) -> str:
@@ -459,10 +458,10 @@ def _back(name: str) -> str:
     return url_for("torra_agents.profile", name=name)
 
 
-def _check_told(name: str, checked: Checked) -> CheckLines:
+def _check_told(name: str, checked: SaveResult) -> CheckLines:
     """Return a check for the page, with the way that is open to this visitor."""
-    wish = SaveResult("invalid", "", "", changes=checked.changes)
-    stop = book().refusal(name, wish, _may()) if checked.profile else None
+    answer = book().allowed(name, checked, _may()) if checked.profile else None
+    stop = answer if answer and answer.outcome != "saved" else None
     costs = _costs(checked.profile) if checked.profile else ""
     _, newest_try = trying.newest(name, book().read(name).digest) or (None, None)
     more = tried.more_trades(checked.changes, newest_try)

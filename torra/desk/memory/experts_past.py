@@ -16,7 +16,6 @@ import logging
 import threading
 from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
-from functools import partial
 from typing import Any, Final
 
 from instance_database import Database, TickKey
@@ -73,12 +72,11 @@ class ExpertsPast:
             return None
         lap = lap_of(feed)
 
-        def past(asked: TrackRecordQuery) -> TrackRecord:
+        def past(query: TrackRecordQuery) -> TrackRecord:
             try:
-                stream, trades = self._held(asked.instance, asked.timeframe, provider, lap, asked)
-                return self._told(stream, trades, asked)
+                return self._answer(query, *self._books_of(query, provider, lap))
             except Exception:
-                log.exception("the past of the seats of %s cannot be told", asked.instance)
+                log.exception("the past of the seats of %s cannot be told", query.instance)
                 return TOO_LATE
 
         return past
@@ -92,39 +90,37 @@ class ExpertsPast:
         """Count the books of some instances before their ticks ask; wait `within` s for each."""
         for instance, profile, provider, feed in setups:
             for timeframe in instance.timeframes if wanted(profile.agents) else ():
-                asked = TrackRecordQuery(instance.id, timeframe, "", now, 0.0)
-                held = self._held(instance.id, timeframe, provider, lap_of(feed), asked)
-                if (thread := self._begin(*held)) is not None:
+                query = TrackRecordQuery(instance.id, timeframe, "", now, 0.0)
+                if thread := self._begin(*self._books_of(query, provider, lap_of(feed))):
                     thread.join(within)
 
     def books(self) -> list[tuple[str, HitRates]]:
         """Return the book of every stream that is counted, by its instance, in order."""
         with self._lock:
-            held = [one for one in self._streams.values() if one.filled]
-        return sorted(
-            ((one.instance, one.book) for one in held),
-            key=lambda pair: (pair[0], duration(pair[1].timeframe)),
-        )
+            books = [(one.instance, one.book) for one in self._streams.values() if one.filled]
+        return sorted(books, key=lambda pair: (pair[0], duration(pair[1].timeframe)))
 
-    def _held(
-        self, instance: str, timeframe: str, provider: str, lap: Lap, asked: TrackRecordQuery
+    def _books_of(
+        self, query: TrackRecordQuery, provider: str, lap: Lap
     ) -> tuple[_Stream, _Trades]:
-        now = lap(asked.as_of)
-        stream = instance, timeframe, provider, now
-        found = self._streams.get(stream)
-        if found is None:
-            this_pass = partial(_same_lap, lap, now)
-            found = _Stream(self._database, *stream[:3], this_pass)
+        now = lap(query.as_of)
+        key = query.instance, query.timeframe, provider, now
+        if (stream := self._streams.get(key)) is None:
+
+            def this_pass(moment: datetime) -> bool:
+                return lap(moment) == now
+
+            stream = _Stream(self._database, *key[:3], this_pass)
             with self._making:
                 # In a new dict, as a page may go through the old one; without the book of another
                 # provider or of an earlier pass, which says nothing of what answers now.
-                others = {key: one for key, one in self._streams.items() if key[:2] != stream[:2]}
-                self._streams = {**others, stream: found}
+                others = {at: one for at, one in self._streams.items() if at[:2] != key[:2]}
+                self._streams = {**others, key: stream}
                 trades = _Trades(self._database, provider, this_pass)
                 self._trades.setdefault((provider, now), trades)
-        return found, self._trades[provider, now]
+        return stream, self._trades[provider, now]
 
-    def _told(self, stream: _Stream, trades: _Trades, asked: TrackRecordQuery) -> TrackRecord:
+    def _answer(self, query: TrackRecordQuery, stream: _Stream, trades: _Trades) -> TrackRecord:
         if not self._lock.acquire(timeout=WAIT):
             return TOO_LATE
         try:
@@ -132,9 +128,9 @@ class ExpertsPast:
                 self._begin(stream, trades)
                 return TOO_LATE
             trades.take()
-            if not stream.book.reach(asked.as_of, asked.close):
+            if not stream.book.reach(query.as_of, query.close):
                 return TOO_LATE  # an older tick than the newest: the book knows its future
-            return track_record(stream.book, trades.chances, asked)
+            return track_record(stream.book, trades.chances, query)
         finally:
             self._lock.release()
 
@@ -155,13 +151,11 @@ class ExpertsPast:
 
     def _fill(self, stream: _Stream, trades: _Trades) -> None:
         try:
-            more = PAGE
-            while more == PAGE:
+            while not stream.filled:
                 with self._lock:
-                    more = stream.take(PAGE)
-            with self._lock:
-                trades.take()
-                stream.filled = True
+                    if stream.take(PAGE) < PAGE:
+                        trades.take()
+                        stream.filled = True
         except Exception:
             log.exception("the past of %s could not be counted", stream.instance)
         finally:
@@ -205,28 +199,25 @@ class _Trades:
         """Take in the trades that have ended since."""
         fresh = self._database.lessons_since(*self._read)
         self._read = fresh.facts, fresh.words_number
-        for lesson in fresh.lessons:
-            facts = lesson.facts
-            if facts.kind == "trade" and self._ours(facts.known_at) and self._ours(facts.bar_time):
-                self._note(facts)
+        for facts in (lesson.facts for lesson in fresh.lessons):
+            key = TickKey(facts.instance, facts.timeframe, facts.bar_time)
+            if (
+                facts.kind == "trade"
+                and self._ours(facts.known_at)
+                and self._ours(facts.bar_time)
+                and not WarmUps(self._database).has(*key[:2], key.close_time)
+            ):
+                self._note(key, facts)
 
-    def _note(self, facts: LessonFacts) -> None:
-        key = TickKey(facts.instance, facts.timeframe, facts.bar_time)
-        if WarmUps(self._database).has(facts.instance, facts.timeframe, key.close_time):
-            return
+    def _note(self, key: TickKey, facts: LessonFacts) -> None:
         provider, reports = self._database.reports_of(key.text)
-        said = (
-            chance_of(stored_reports(reports), facts.side) if provider == self._provider else None
-        )
-        if said is not None:
-            self.chances.take(facts.known_at, said, won=facts.outcome == WON)
+        if provider == self._provider:
+            chance = chance_of(stored_reports(reports), facts.side)
+            if chance is not None:
+                self.chances.take(facts.known_at, chance, won=facts.outcome == WON)
 
 
 def past_tick(row: Mapping[str, Any], *, heard: bool = True) -> PastTick:
     """Return a row of StandingStore.stream_calls as a tick; without its calls unless `heard`."""
     calls = calls_of(stored_reports(row["reports"])) if heard else ()
     return PastTick(parse(row["close_time"]), row["close"], row["regime"] or "", calls)
-
-
-def _same_lap(lap: Lap, now: int, moment: datetime) -> bool:
-    return lap(moment) == now

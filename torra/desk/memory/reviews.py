@@ -17,8 +17,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-from concurrent.futures import Future
-from concurrent.futures import TimeoutError as NoAnswer
+from concurrent.futures import wait
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Final, NamedTuple, Protocol
@@ -213,7 +212,16 @@ class _Review:
         if _bytes(request) > most:
             return Reviewed(None, f"its facts take more than {most:,} bytes")
         purse = open_purse(self._paying, self._asking, self._key, self._deadline)
-        if not purse.reserve(STAGE, [_bound(request)]):
+        bound = CallBound(
+            REVIEWER.id,
+            request.model,
+            prompt_bytes=_bytes(request),
+            output_tokens=request.max_output_tokens,
+            requests=1,
+            round=request.round,
+            tier=REVIEWER.tier,
+        )
+        if not purse.reserve(STAGE, [bound]):
             return Reviewed(
                 None,
                 f"with the next {TICKS_FIRST} ticks it would pass the ceiling of "
@@ -251,8 +259,7 @@ class _Review:
         call = Call(request, STAGE, self._clock.monotonic())
         words: LessonText | None = None
         try:
-            call.future = _sent(purse, request)
-            call.completion = self._completion(call.future)
+            call.completion = self._completion(call, purse, request)
             words, call.status = self._words(call.completion, request), ANSWERED
         except ModelUnavailable as error:
             call.status, call.detail = error.reason, error.detail
@@ -260,24 +267,27 @@ class _Review:
         record = replace(call.recorded(call.ended), paid_usd=purse.paid())
         return self._stored(words, record)
 
-    def _completion(self, future: Future[Completion]) -> Completion:
-        """Wait for the answer, no longer than anybody does; raises ModelUnavailable."""
-        while True:
-            left = self._deadline - self._clock.monotonic()
-            try:
-                found = future.result(timeout=max(0.0, min(LEAVE_SECONDS, left)))
-            except NoAnswer:
-                if left > 0 and not self._asking.left():
-                    continue
-                future.cancel()
-                raise ModelUnavailable("timeout", "no answer in time", again=None) from None
-            except ModelUnavailable:
-                raise
-            except Exception as error:  # noqa: BLE001 - a provider's future may hold anything
-                raise ModelUnavailable("error", type(error).__name__) from None
-            if not isinstance(found, Completion):
-                raise ModelUnavailable("error", f"{type(found).__name__} is no completion")
-            return found
+    def _completion(self, call: Call, purse: Purse, request: Request) -> Completion:
+        """Send a request and wait for its answer, no longer than anybody does.
+
+        Raises ModelUnavailable and only that, for a provider and its future may raise anything.
+        """
+        try:
+            call.future = future = purse.submit(request)
+            while (left := self._deadline - self._clock.monotonic()) > 0:
+                if wait([future], min(LEAVE_SECONDS, left)).done or self._asking.left():
+                    break
+            completion = future.result() if future.done() else None
+        except ModelUnavailable:
+            raise
+        except Exception as error:  # noqa: BLE001 - as said above
+            raise ModelUnavailable("error", type(error).__name__) from None
+        if completion is None:
+            future.cancel()
+            raise ModelUnavailable("timeout", "no answer in time", again=None)
+        if not isinstance(completion, Completion):
+            raise ModelUnavailable("error", f"{type(completion).__name__} is no completion")
+        return completion
 
     def _words(self, completion: Completion, request: Request) -> LessonText:
         """Return what may stand of an answer; raises ModelUnavailable for garbage."""
@@ -340,16 +350,6 @@ def open_purse(paying: Paying, asking: ReviewRequest, key: ReviewKey, deadline: 
     )
 
 
-def _sent(purse: Purse, request: Request) -> Future[Completion]:
-    """Send a request; raises ModelUnavailable and only that."""
-    try:
-        return purse.submit(request)
-    except ModelUnavailable:
-        raise
-    except Exception as error:  # noqa: BLE001 - a provider may raise anything
-        raise ModelUnavailable("error", type(error).__name__) from None
-
-
 def alone(settings: AgentSettings) -> AgentSettings:
     """Return settings with which nobody but the reviewer's model is opened, and who stands in."""
     model = settings.model(REVIEWER.id, REVIEWER.tier)
@@ -370,18 +370,6 @@ def said(status: str, detail: str) -> str:
         return f"the vendor gave no answer ({detail})" if detail else "the vendor gave no answer"
     told = known.get(status, "the answer could not be used")
     return f"{told} ({detail})" if detail else told
-
-
-def _bound(request: Request) -> CallBound:
-    return CallBound(
-        REVIEWER.id,
-        request.model,
-        prompt_bytes=_bytes(request),
-        output_tokens=request.max_output_tokens,
-        requests=1,
-        round=request.round,
-        tier=REVIEWER.tier,
-    )
 
 
 def _bytes(request: Request) -> int:

@@ -29,7 +29,7 @@ def line(one: ModelHealth) -> str:
 
 def remedy(one: ModelHealth, environment: Mapping[str, str]) -> str:
     """Return what a person can do about a model that fails; "" for one that does not."""
-    failing = one.cause if one.failing else None
+    failing = one.failing and one.cause
     return _explained(one.vendor, failing, environment)[1] if failing else ""
 
 

@@ -19,7 +19,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Final, TypedDict
+from typing import Final
 
 from pydantic import JsonValue
 
@@ -30,7 +30,7 @@ from agents.debate.debate import LOOK_AGAIN
 from agents.registry import seated
 from instance_database import Database
 from torra.config import Instance, Profile
-from torra.desk.costs import DAY, DECIMALS, closes_a_day, local_by
+from torra.desk.costs import DAY, DECIMALS, Row, closes_a_day, local_by
 from torra.evaluation.promotion_rule import LOOKS
 from torra.providers.prices import PriceList, Usage
 from torra.providers.rules.provider import RulesProvider
@@ -61,30 +61,6 @@ PIVOTAL: Final = 0.12
 
 
 Call = tuple[Request, Completion]
-
-
-class ExpectedCost(TypedDict):
-    """Expected cost in USD of a tick, of a day of `closes` and of EARNED_TICKS.
-
-    A day costs no more than its hours may. The three are None where `unpriced` names models, by
-    VENDOR:MODEL, that have no price, and where nothing can be estimated: the desk cannot be seated,
-    the tick holds numbers that no reply can, or all that is paid is `uncounted`. Those are the paid
-    seats that are not asked on the tick, as a rule for want of evidence.
-    """
-
-    closes: int
-    tick_usd: float | None
-    day_usd: float | None
-    earned_usd: float | None
-    unpriced: list[str]
-    uncounted: list[str]
-
-
-class ModeCost(ExpectedCost):
-    """The same of a mode with a vendor's default models."""
-
-    mode: str
-    vendor: str
 
 
 class ShippedTick(RecordPart):
@@ -126,13 +102,20 @@ class CostBasis:
         tick = next((one for one in ticks if isinstance(one, TickRecord)), shipped_tick())
         return cls(tick, closes_a_day(instances), prices, local_by(environment))
 
-    def expected(self, profile: Profile) -> ExpectedCost:
-        """Return what a profile is expected to cost with its models."""
+    def expected(self, profile: Profile) -> Row:
+        """Return what a profile is expected to cost with its models, in USD.
+
+        `tick_usd` is of a tick, `day_usd` of a day of `closes`, which costs no more than its hours
+        may, `earned_usd` of EARNED_TICKS. The three are None where `unpriced` names models, by
+        VENDOR:MODEL, that have no price, and where nothing can be estimated: the desk cannot be
+        seated, the tick holds numbers that no reply can, or all that is paid is `uncounted`. Those
+        are the paid seats that are not asked on the tick, as a rule for want of evidence.
+        """
         return self._cost(self._rehearsed(profile), profile.agents)
 
-    def by_mode(self) -> list[ModeCost]:
+    def by_mode(self) -> list[Row]:
         """Return what every mode is expected to cost with every vendor."""
-        found: list[ModeCost] = []
+        found: list[Row] = []
         for mode in MODES:
             profiles = [Profile().with_agents(mode=mode, provider=vendor) for vendor in VENDORS]
             calls = self._rehearsed(profiles[0])  # whoever reads them, the prompts are these
@@ -140,7 +123,7 @@ class CostBasis:
                 found.append({"mode": mode, "vendor": vendor, **self._cost(calls, one.agents)})
         return found
 
-    def _cost(self, calls: Sequence[Call] | None, agents: AgentSettings) -> ExpectedCost:
+    def _cost(self, calls: Sequence[Call] | None, agents: AgentSettings) -> Row:
         tick = 0.0
         unpriced: set[str] = set()
         uncounted: list[str] = []
@@ -201,14 +184,14 @@ def shipped_tick() -> ShippedTick:
     return ShippedTick.model_validate_json(path.read_bytes())
 
 
-def figures(told: ExpectedCost) -> tuple[str, ...]:
+def figures(told: Row) -> tuple[str, ...]:
     """Return what a tick, a day and EARNED_TICKS are expected to cost in USD, as text."""
     if told["tick_usd"] is None:
         return ("no price" if told["unpriced"] else "unknown",) * 3
     return f"{told['tick_usd']:.4f}", f"{told['day_usd']:.2f}", f"{told['earned_usd']:.2f}"
 
 
-def sentence(told: ExpectedCost) -> str:
+def sentence(told: Row) -> str:
     """Return an expected cost in words."""
     if told["unpriced"]:
         names = ", ".join(told["unpriced"])
@@ -225,7 +208,7 @@ def sentence(told: ExpectedCost) -> str:
     )
 
 
-def cells(rows: Sequence[ModeCost]) -> list[tuple[str, ...]]:
+def cells(rows: Sequence[Row]) -> list[tuple[str, ...]]:
     """Return what modes are expected to cost as the lines of a table, its titles first."""
     titles = "mode", "vendor", "a tick", f"{rows[0]['closes']:,} closes", f"{EARNED_TICKS:,} ticks"
     return [titles, *((row["mode"], row["vendor"], *figures(row)) for row in rows)]

@@ -8,15 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from datetime import datetime
-from typing import Final, TypedDict
+from typing import Final
 
 from agent_config import EXPERTS, tabled_trust
 from agents.registry import AGENTS
 from instance_database import Database
 from torra.config import ROOT, Instance, Profile
+from torra.desk.costs import Row
 from torra.desk.memory.experts_past import ExpertsPast
-from torra.evaluation.standing.past_calls import LEAST, SEATS, HitRates
-from torra.evaluation.standing.track_record import wanted
+from torra.evaluation.standing.past_calls import LEAST, SEATS
 from torra.feeds.sample import SampleFeed
 from torra.market.regime import REGIMES
 
@@ -28,24 +28,23 @@ NOTHING: Final = (
 )
 
 
-class SeatRow(TypedDict):
-    """A seat in one regime of a stream: calls that came due, the share that was right, its weight.
+def rows(past: ExpertsPast) -> list[Row]:
+    """Return the seats of every stream that is counted, where a call has come due.
 
-    `hit_share` is None below LEAST calls; `tabled` is an expert's weight, None of another seat.
+    `calls` came due in a regime, `hit_share` of them were right: None below LEAST calls. `tabled`
+    is an expert's weight, None of another seat.
     """
-
-    instance: str
-    timeframe: str
-    regime: str
-    agent: str
-    calls: int
-    hit_share: float | None
-    tabled: float | None
-
-
-def rows(past: ExpertsPast) -> list[SeatRow]:
-    """Return the seats of every stream that is counted, where a call has come due."""
-    return [row for instance, book in past.books() for row in _rows(instance, book)]
+    return [
+        {
+            "instance": instance, "timeframe": book.timeframe, "regime": regime, "agent": agent,
+            "calls": hits.calls, "hit_share": hits.share,
+            "tabled": tabled_trust(book.timeframe, regime)[agent] if agent in EXPERTS else None,
+        }
+        for instance, book in past.books()
+        for regime in REGIMES
+        for agent in SEATS
+        if (hits := book.hits(agent, regime)).calls
+    ]  # fmt: skip
 
 
 def counted(
@@ -53,30 +52,24 @@ def counted(
     instances: Iterable[Instance],
     profiles: Mapping[str, Profile],
     now: datetime,
-) -> list[SeatRow]:
-    """Return the same of a desk that does not run here: its journal is counted first."""
+) -> ExpertsPast:
+    """Count the journal of a desk that does not run here."""
     past = ExpertsPast(database)
-    for one in instances:
-        profile = profiles.get(one.profile)
-        if profile is not None:
-            feed = SampleFeed(ROOT / "sample_data") if one.feed == "sample" else None
-            past.prepare([(one, profile, profile.agents.provider, feed)], now, COUNTING)
-    return rows(past)
+    for item in instances:
+        if profile := profiles.get(item.profile):
+            feed = SampleFeed(ROOT / "sample_data") if item.feed == "sample" else None
+            past.prepare([(item, profile, profile.agents.provider, feed)], now, COUNTING)
+    return past
 
 
-def asked_for(profiles: Iterable[Profile]) -> bool:
-    """Tell whether the ticks of any profile are told of their seats' past."""
-    return any(wanted(profile.agents) for profile in profiles)
-
-
-def line(row: SeatRow) -> str:
+def line(row: Row) -> str:
     """Return a seat in one regime as a sentence."""
     place = f"{row['instance']} {row['timeframe']}, {row['regime'].replace('_', ' ')}"
     said = f"{place}: {AGENTS[row['agent']].role.title} {right(row)} of {row['calls']:,} calls"
     return said if row["tabled"] is None else f"{said}, weight {weight(row)}"
 
 
-def right(row: SeatRow) -> str:
+def right(row: Row) -> str:
     """Return the share that was right, for people."""
     share = row["hit_share"]
     return (
@@ -84,23 +77,6 @@ def right(row: SeatRow) -> str:
     )
 
 
-def weight(row: SeatRow) -> str:
+def weight(row: Row) -> str:
     """Return the weight of an expert, for people; "" of another seat."""
     return "" if row["tabled"] is None else f"{row['tabled']:.2f}"
-
-
-def _rows(instance: str, book: HitRates) -> Iterable[SeatRow]:
-    for regime in REGIMES:
-        for agent in SEATS:
-            found = book.hits(agent, regime)
-            if found.calls:
-                expert = agent in EXPERTS
-                yield {
-                    "instance": instance,
-                    "timeframe": book.timeframe,
-                    "regime": regime,
-                    "agent": agent,
-                    "calls": found.calls,
-                    "hit_share": found.share,
-                    "tabled": tabled_trust(book.timeframe, regime)[agent] if expert else None,
-                }

@@ -7,7 +7,7 @@ the next closes step down the ladder is refused. Nobody waits longer than DEADLI
 refuses is not blocked by it, and one that rests is asked all the same: a person wants to know.
 
 What keeps a question from being asked raises ConfigError with the remedy. An answer of any kind, or
-none in time, is an `Asked`. No text of it holds a key: a reply is veiled where it arrives.
+none in time, is a `ModelTest`. No text of it holds a key: a reply is veiled where it arrives.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ import json
 import re
 from collections.abc import Iterable, Mapping
 from concurrent.futures import TimeoutError as NoAnswer
+from contextlib import closing
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -149,7 +150,10 @@ def ask(
     end = CLOCK.monotonic() + DEADLINE
     models = open_models(home, database, environment, remember=False)
     try:
-        settings = _settings(profile.agents, vendor, model)
+        only = {"quick_think_model": model, "deep_think_model": model, "role_models": {}}
+        settings = profile.agents.model_copy(
+            update={"provider": vendor, **only, "fallback_models": ()}
+        )
         provider = _provider(models, settings, vendor, environment)
         models.clients.ready(WARMING)
         ticks = sum(len(one.timeframes) for one in instances if one.profile == name)
@@ -165,14 +169,21 @@ def ask(
             monotonic=CLOCK.monotonic,
             deadline=end,
         )
-        bound = _bound(settings, model)
+        bound = CallBound(
+            ROLE.id,
+            model,
+            prompt_bytes=len(f"{SYSTEM}{USER}".encode()),
+            output_tokens=settings.caps(ROLE.id, ROLE.tier)[1],
+            requests=1,
+            tier=ROLE.tier,
+        )
         if not purse.reserve(STAGE, [bound]):
             raise ConfigError(
                 f"the test of {vendor} was not sent: with the next ticks it would pass the ceiling "
                 f"of {profile.agents.max_api_cost_per_hour:.2f} USD an hour of profile {name}; "
                 "test later, or raise agents.max_api_cost_per_hour"
             )
-        return _asked(purse, vendor, bound, name, environment, end)
+        return _sent(purse, vendor, bound, name, environment, end)
     finally:
         models.close()
 
@@ -200,11 +211,6 @@ def newest(database: Database) -> dict[str, dict[str, Any]]:
 
 
 # --- details --------------------------------------------------------------------------------------
-
-
-def _settings(agents: AgentSettings, vendor: str, model: str) -> AgentSettings:
-    only = {"quick_think_model": model, "deep_think_model": model, "role_models": {}}
-    return agents.model_copy(update={"provider": vendor, **only, "fallback_models": ()})
 
 
 def _provider(
@@ -241,28 +247,7 @@ def _of_next_ticks(
     return kept
 
 
-def _bound(settings: AgentSettings, model: str) -> CallBound:
-    return CallBound(
-        ROLE.id,
-        model,
-        prompt_bytes=len(f"{SYSTEM}{USER}".encode()),
-        output_tokens=settings.caps(ROLE.id, ROLE.tier)[1],
-        requests=1,
-        tier=ROLE.tier,
-    )
-
-
-def _request(bound: CallBound, left: float) -> Request:
-    now = iso(CLOCK.real_now().replace(microsecond=0))
-    return Request(
-        ROLE, 1, 1, "TEST", STAGE, now, bound.model, PROMPT, SCHEMA,
-        features={}, reports=(), scores={},
-        max_output_tokens=bound.output_tokens,
-        limit_s=left,
-    )  # fmt: skip
-
-
-def _asked(
+def _sent(
     purse: Purse,
     vendor: str,
     bound: CallBound,
@@ -270,31 +255,38 @@ def _asked(
     environment: Mapping[str, str],
     end: float,
 ) -> ModelTest:
-    begun = CLOCK.monotonic()
-    told: dict[str, Any] = {}
+    """Send the question and wait for its answer until `end` of the monotonic clock."""
+    begun, now = CLOCK.monotonic(), iso(CLOCK.real_now().replace(microsecond=0))
+    result: dict[str, Any] = {"ok": False}
     try:
         left = max(0.1, end - begun)
-        request = _request(bound, left)
+        request = Request(
+            ROLE, 1, 1, "TEST", STAGE, now, bound.model, PROMPT, SCHEMA,
+            features={}, reports=(), scores={},
+            max_output_tokens=bound.output_tokens, limit_s=left,
+        )  # fmt: skip
         completion = purse.submit(request).result(timeout=left + HELD)
-        told = {
+        result |= {
             "input_tokens": completion.input_tokens,
             "output_tokens": completion.output_tokens,
             "answer": completion.text.strip()[:LONGEST_ANSWER],
         }
-        told |= {"ok": True, "answer": _answer(completion, request)[:LONGEST_ANSWER]}
+        result |= {"ok": True, "answer": _answer(completion, request)[:LONGEST_ANSWER]}
     except (ModelUnavailable, NoAnswer) as error:
-        told |= _failure(error, vendor, environment)
-    took = CLOCK.monotonic() - begun
-    usd = purse.paid()
+        reason, detail = "timeout", ""
+        if isinstance(error, ModelUnavailable):
+            reason, detail = error.reason, error.detail
+        sign = key_sign(vendor, environment)
+        result["error"], result["remedy"] = explained(reason, detail, sign, DEADLINE)
     return ModelTest(
         vendor=vendor,
         model=bound.model,
         profile=profile,
         at=iso(CLOCK.real_now().replace(microsecond=0)),
-        seconds=round(took, 3),
-        usd=round(usd, 9),
+        seconds=round(CLOCK.monotonic() - begun, 3),
+        usd=round(purse.paid(), 9),
         booked=purse.booked,
-        **{"ok": False, **told},
+        **result,
     )
 
 
@@ -304,15 +296,6 @@ def _answer(completion: Completion, request: Request) -> str:
     if not isinstance(answer, str):
         raise ModelUnavailable("garbage", "not JSON of this schema")
     return answer
-
-
-def _failure(
-    error: ModelUnavailable | NoAnswer, vendor: str, environment: Mapping[str, str]
-) -> dict[str, Any]:
-    reason = error.reason if isinstance(error, ModelUnavailable) else "timeout"
-    detail = error.detail if isinstance(error, ModelUnavailable) else ""
-    said, remedy = explained(reason, detail, key_sign(vendor, environment), DEADLINE)
-    return {"error": said, "remedy": remedy}
 
 
 def profiles_of(home: Path) -> dict[str, Profile]:
@@ -326,11 +309,8 @@ def run(home: Path, vendor: str, environment: Mapping[str, str]) -> ModelTest:
     name, _, model = full_name(vendor).partition(":")
     profiles = profiles_of(home)
     chosen(name, model, profiles)
-    database = open_home(home)
-    try:
+    with closing(open_home(home)) as database:
         instances = load_desk(home).instances
-        asked = ask(home, database, name, model, profiles, environment, instances)
-        remember(database, asked, "command line")
-        return asked
-    finally:
-        database.close()
+        test = ask(home, database, name, model, profiles, environment, instances)
+        remember(database, test, "command line")
+        return test

@@ -8,11 +8,13 @@ worst case that is set aside before it. Nothing is asked of a vendor and nothing
 from __future__ import annotations
 
 import math
+from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import asdict, replace
-from datetime import datetime, timedelta
+from contextlib import ExitStack, closing, suppress
+from dataclasses import asdict, dataclass, replace
+from datetime import datetime
 from pathlib import Path
-from typing import Any, Final, NotRequired, TypedDict
+from typing import Final
 
 from agent_config import GATE_ID, MODELS, MODES, TRADER_ID, VENDORS, AgentSettings, route
 from agents.registry import REVIEWER, TRADER, seated
@@ -20,11 +22,12 @@ from instance_database import Database, open_home
 from torra.clock import System, iso
 from torra.config import Instance, Profile, load_desk
 from torra.desk import costs
+from torra.desk.costs import DAY, DECIMALS, Row
 from torra.desk.memory.experts_past import ExpertsPast
 from torra.desk.models import call_words, expected_cost, expert_standing
-from torra.desk.models.expected_cost import CostBasis, ExpectedCost, ModeCost
-from torra.desk.models.expert_standing import SeatRow
+from torra.desk.models.expected_cost import CostBasis
 from torra.desk.models.question import ROLE, newest, profiles_of
+from torra.evaluation.standing.track_record import wanted
 from torra.home import DATABASE, PRICES
 from torra.providers import call_health
 from torra.providers.call_health import ModelHealth
@@ -34,11 +37,8 @@ from torra.providers.vendors.addresses import key_sign
 from torra.providers.vendors.table import vendors, warning
 from torra.store.trade.rows import ProviderBlock
 from torra.tick.marks import PROPOSED
-from torra.tick.spending import HOUR, tick_worst_case
+from torra.tick.spending import HOUR, Local, tick_worst_case
 from torra.words.deny_reasons import DenyReason
-
-DAY: Final = timedelta(days=1)
-DECIMALS: Final = 6
 
 BESIDE: Final = frozenset((ROLE.id, REVIEWER.id))
 """Roles that are asked beside the ticks."""
@@ -60,99 +60,20 @@ TITLES: Final = {
 }
 
 
-class ModelRow(TypedDict):
-    """A model of a vendor: who asks it, its price in USD for a million tokens, its last day.
+@dataclass(frozen=True, slots=True)
+class _Desk:
+    """What a report is made of; `database` is None where nothing was ever stored."""
 
-    A price is None where nobody lists it; `roles` name profile and role, and are empty for the
-    vendor's usual models while no profile asks them. `ending` says when it is shut down, "" for no.
-    `health` is how its newest calls went (torra.providers.call_health), `answers` the same in
-    words, and `remedy` what to do, "" while it does not fail.
-    """
+    database: Database | None
+    instances: Sequence[Instance]
+    profiles: Mapping[str, Profile]
+    prices: PriceList
+    environment: Mapping[str, str]
+    now: datetime
 
-    model: str
-    roles: list[str]
-    input: float | None
-    output: float | None
-    cached: float | None
-    calls: int
-    usd: float
-    ending: str
-    health: dict[str, Any]
-    answers: str
-    remedy: str
-
-
-class VendorReport(TypedDict):
-    """A vendor: its key, its server, its rest, its models and its last test."""
-
-    vendor: str
-    title: str
-    key: str
-    variables: list[str]
-    server: str
-    trouble: str
-    package: str
-    used_by: list[str]
-    rests_until: str | None
-    rests_because: str
-    models: list[ModelRow]
-    tested: dict[str, Any] | None
-
-
-class SpendingReport(TypedDict):
-    """What the ticks of a profile cost: `ticks` of the last 24 hours asked a model.
-
-    `tick_usd` is their mean, None without any; `tick_most_usd` what is set aside for one. A day of
-    `closes` closes is expected to cost `day_usd`, and at most `day_most_usd`. `never_runs` says why
-    the desk never runs and what to change, "" where it may run (torra.desk.costs). `expected` is
-    what its models are expected to cost (torra.desk.models.expected_cost).
-    """
-
-    profile: str
-    provider: str
-    paid: bool
-    ceiling_usd: float
-    spent_hour_usd: float
-    ticks: int
-    day_so_far_usd: float
-    tick_usd: float | None
-    tick_most_usd: float
-    closes: int
-    day_usd: float | None
-    day_most_usd: float
-    never_runs: str
-    expected: ExpectedCost
-
-
-class TraderReport(TypedDict):
-    """How often a profile's trader was asked, of its newest `openings`, made or declined.
-
-    `escalated` were asked of the chief tier, `declined` it would not make, `without` have no answer
-    of it.
-    """
-
-    profile: str
-    openings: int
-    asked: int
-    escalated: int
-    declined: int
-    without: int
-
-
-class ModelReport(TypedDict):
-    """The whole report, as `torra models --json` prints it.
-
-    `expected` is by mode and vendor. `standing` is there where ticks are told of their seats' past,
-    and nowhere else.
-    """
-
-    at: str
-    currency: str
-    vendors: list[VendorReport]
-    profiles: list[SpendingReport]
-    expected: list[ModeCost]
-    traders: list[TraderReport]
-    standing: NotRequired[list[SeatRow]]
+    def users(self, name: str) -> list[Instance]:
+        """Return the instances that use a profile."""
+        return [item for item in self.instances if item.profile == name]
 
 
 def report(
@@ -162,88 +83,60 @@ def report(
     profiles: Mapping[str, Profile],
     environment: Mapping[str, str],
     past: ExpertsPast | None = None,
-) -> ModelReport:
+) -> Row:
     """Return the report on profiles in use; raises ConfigError for a broken price list.
 
-    `past` is that of a desk that runs here; without it the journal is counted.
+    `past` is that of a desk that runs here; without it the journal is counted. `vendors`,
+    `profiles` and `traders` have a row each; `expected` is the cost by mode and vendor; `standing`
+    is there where ticks are told of their seats' past, and nowhere else.
     """
     now = System().real_now().replace(microsecond=0)
     prices = PriceList.read(home / PRICES)
-    rests = {row.provider: row for row in (database.provider_blocks() if database else ())}
-    tested = newest(database) if database else {}
-    spent = _by_model(database, profiles, now)
-    read = database.newest_calls if database else None
-    models = call_health.health((one.agents for one in profiles.values()), read)
-    heard = {(one.vendor, one.model): one for one in models}
-    vendors = [
-        _vendor(
-            name, profiles, prices, environment, spent, heard, rests.get(name), tested.get(name),
-            now,
-        )
-        for name in VENDORS
-    ]  # fmt: skip
-    every = list(instances)
-    told = [
-        _spending(name, one, [item for item in every if item.profile == name], database, prices,
-                  environment, now)
-        for name, one in profiles.items()
-    ]  # fmt: skip
-    traders = [
-        _trader(name, {item.id for item in every if item.profile == name}, database)
-        for name, one in profiles.items()
-        if one.agents.consulted()
-    ]
-    found: ModelReport = {
-        "at": iso(now), "currency": "USD", "vendors": vendors, "profiles": told, "traders": traders,
-        "expected": CostBasis.of(database, every, prices, environment).by_mode(),
+    desk = _Desk(database, list(instances), profiles, prices, environment, now)
+    found: Row = {
+        "at": iso(now), "currency": "USD", "vendors": _vendors(desk),
+        "profiles": [_spending(desk, name, one) for name, one in profiles.items()],
+        "traders": [
+            _trader(name, {item.id for item in desk.users(name)}, database)
+            for name, one in profiles.items()
+            if one.agents.consulted()
+        ],
+        "expected": CostBasis.of(database, desk.instances, prices, environment).by_mode(),
     }  # fmt: skip
-    if expert_standing.asked_for(profiles.values()):
-        found["standing"] = []
-        if past is not None:
-            found["standing"] = expert_standing.rows(past)
-        elif database is not None:
+    if any(wanted(profile.agents) for profile in profiles.values()):
+        if past is None and database is not None:
             moment = database.desk_time() or now
-            found["standing"] = expert_standing.counted(database, every, profiles, moment)
+            past = expert_standing.counted(database, desk.instances, profiles, moment)
+        found["standing"] = expert_standing.rows(past) if past else []
     return found
 
 
-def run(home: Path, environment: Mapping[str, str]) -> ModelReport:
+def run(home: Path, environment: Mapping[str, str]) -> Row:
     """Return the report of a home; raises ConfigError."""
     instances, profiles = load_desk(home).instances, profiles_of(home)
-    # Opening would create a database, and a question must not leave one behind.
-    if not (home / DATABASE).exists():
-        return report(home, None, instances, profiles, environment)
-    database = open_home(home)
-    try:
+    with ExitStack() as stack:
+        # Opening would create a database, and a question must not leave one behind.
+        there = (home / DATABASE).exists()
+        database = stack.enter_context(closing(open_home(home))) if there else None
         return report(home, database, instances, profiles, environment)
-    finally:
-        database.close()
 
 
-def table(document: ModelReport) -> str:
+def table(document: Row) -> str:
     """Return the report for a terminal."""
     cells = expected_cost.cells(document["expected"])
-    return (
-        "\n".join(line for vendor in document["vendors"] for line in _lines(vendor))
-        + "\n\n"
-        + ("\n".join(spending_line(row) for row in document["profiles"]))
-        + "".join(f"\n{line}" for line in ladder_lines(document["profiles"]))
-        + "".join(f"\nprofile {row['profile']}: {trader_line(row)}" for row in document["traders"])
-        + "".join(f"\n{line}" for line in _standing(document))
-        + "\n\nexpected with default models, in USD; influence earned asks for the last column\n"
-        + "\n".join(map("{:<8}{:<18}{:>12}{:>14}{:>14}".format, *zip(*cells, strict=True)))
-    )
+    lines = [line for vendor in document["vendors"] for line in _lines(vendor)]
+    lines += ["", *map(spending_line, document["profiles"]), *ladder_lines(document["profiles"])]
+    lines += [f"profile {row['profile']}: {trader_line(row)}" for row in document["traders"]]
+    if "standing" in document:
+        lines.append("")
+        lines += map(expert_standing.line, document["standing"])
+        lines += [] if document["standing"] else [expert_standing.NOTHING]
+    lines += ["", "expected with default models, in USD; influence earned asks for the last column"]
+    lines += map("{:<8}{:<18}{:>12}{:>14}{:>14}".format, *zip(*cells, strict=True))
+    return "\n".join(lines)
 
 
-def _standing(document: ModelReport) -> list[str]:
-    """Return how often the seats of swarms were right, a sentence each; none where none is told."""
-    told = document.get("standing")
-    if told is None:
-        return []
-    return ["", *map(expert_standing.line, told)] if told else ["", expert_standing.NOTHING]
-
-
-def trader_line(row: TraderReport) -> str:
+def trader_line(row: Row) -> str:
     """Return how often a trader was asked, of which tier, and what it declined, in a sentence."""
     if not row["openings"]:
         return "the trader was not asked yet: no opening stood"
@@ -255,7 +148,7 @@ def trader_line(row: TraderReport) -> str:
     return f"of {of} the trader was asked about {row['asked']}: {', '.join(parts)}"
 
 
-def spending_line(row: SpendingReport) -> str:
+def spending_line(row: Row) -> str:
     """Return what a profile costs, in a sentence."""
     expected = expected_cost.sentence(row["expected"])
     if not row["paid"]:
@@ -273,7 +166,7 @@ def spending_line(row: SpendingReport) -> str:
     )
 
 
-def ladder_lines(rows: Iterable[SpendingReport]) -> list[str]:
+def ladder_lines(rows: Iterable[Row]) -> list[str]:
     """Return for each profile whose desk never runs why that is, in a sentence."""
     return [f"profile {row['profile']}: {row['never_runs']}" for row in rows if row["never_runs"]]
 
@@ -286,38 +179,32 @@ def ticks_that_asked(number: int) -> str:
 # --- vendors --------------------------------------------------------------------------------------
 
 
+def _vendors(desk: _Desk) -> list[Row]:
+    database = desk.database
+    rests = {row.provider: row for row in (database.provider_blocks() if database else ())}
+    tests = newest(database) if database else {}
+    spent = defaultdict[tuple[str, str], list[Row]](list)
+    for name in desk.profiles if database else ():
+        for row in database.ledger_sums(name, desk.now - DAY, None) if database else ():
+            spent[row["provider"], row["model"]].append(row)
+    calls = call_health.health(
+        (one.agents for one in desk.profiles.values()), database.newest_calls if database else None
+    )
+    health = {(one.vendor, one.model): one for one in calls}
+    return [
+        _vendor(desk, name, rests.get(name), tests.get(name), [
+            _model(desk, ModelHealth(name, model), roles, spent[name, model], health)
+            for model, roles in listed(name, desk.profiles).items()
+        ])
+        for name in VENDORS
+    ]  # fmt: skip
+
+
 def _vendor(
-    name: str,
-    profiles: Mapping[str, Profile],
-    prices: PriceList,
-    environment: Mapping[str, str],
-    spent: Mapping[tuple[str, str], tuple[float, int]],
-    heard: Mapping[tuple[str, str], ModelHealth],
-    rest: ProviderBlock | None,
-    tested: dict[str, Any] | None,
-    now: datetime,
-) -> VendorReport:
-    sign = key_sign(name, environment)
-    models: list[ModelRow] = []
-    for model, roles in listed(name, profiles).items():
-        price = prices.per_million(name, model, local=sign.local)
-        usd, calls = spent.get((name, model), (0.0, 0))
-        one = heard.get((name, model), ModelHealth(name, model))
-        models.append(
-            {
-                "model": model,
-                "roles": roles,
-                "input": None if price is None else price.input,
-                "output": None if price is None else price.output,
-                "cached": None if price is None else price.cached,
-                "calls": calls,
-                "usd": round(usd, DECIMALS),
-                "ending": warning(name, model, now.date()) or "",
-                "health": asdict(one),
-                "answers": call_words.line(one),
-                "remedy": call_words.remedy(one, environment),
-            }
-        )
+    desk: _Desk, name: str, block: ProviderBlock | None, test: Row | None, models: list[Row]
+) -> Row:
+    """Return a vendor: its key, its server, its rest, its models and its last test."""
+    sign = key_sign(name, desk.environment)
     server = "the vendor's own server"
     if not sign.official:
         server = "a server on this machine" if sign.local else "a server of yours"
@@ -329,11 +216,44 @@ def _vendor(
         "server": server,
         "trouble": sign.trouble,
         "package": "" if installed(name) else vendors()[name].package,
-        "used_by": [found for found, one in profiles.items() if name in one.agents.vendors()],
-        "rests_until": rest.until if rest else None,
-        "rests_because": rest.reason if rest else "",
+        "used_by": [user for user, one in desk.profiles.items() if name in one.agents.vendors()],
+        "rests_until": block.until if block else None,
+        "rests_because": block.reason if block else "",
         "models": models,
-        "tested": tested,
+        "tested": test,
+    }
+
+
+def _model(
+    desk: _Desk,
+    model: ModelHealth,
+    roles: list[str],
+    booked: Sequence[Row],
+    health: Mapping[tuple[str, str], ModelHealth],
+) -> Row:
+    """Return a model of a vendor: who asks it, its price in USD for a million tokens, its last day.
+
+    A price is None where nobody lists it; `roles` name profile and role, and are empty for the
+    vendor's usual models while no profile asks them. `ending` says when it is shut down, "" for no.
+    `health` is how its newest calls went, `answers` the same in words, and `remedy` what to do, ""
+    while it does not fail.
+    """
+    vendor, name = model.vendor, model.model
+    local = key_sign(vendor, desk.environment).local
+    price = desk.prices.per_million(vendor, name, local=local)
+    state = health.get((vendor, name), model)
+    return {
+        "model": name,
+        "roles": roles,
+        "input": price and price.input,
+        "output": price and price.output,
+        "cached": price and price.cached,
+        "calls": sum(row["calls"] for row in booked),
+        "usd": round(sum(row["usd"] for row in booked), DECIMALS),
+        "ending": warning(vendor, name, desk.now.date()) or "",
+        "health": asdict(state),
+        "answers": call_words.line(state),
+        "remedy": call_words.remedy(state, desk.environment),
     }
 
 
@@ -346,19 +266,13 @@ def _key(found: str, trouble: str, *, official: bool) -> str:
 
 def listed(vendor: str, profiles: Mapping[str, Profile]) -> dict[str, list[str]]:
     """Return the models that a report lists of a vendor: asked by whom, or the usual ones."""
-    asked = _asked(vendor, profiles)
-    return asked or {model: [] for model in dict.fromkeys(MODELS[vendor].values())}
-
-
-def _asked(vendor: str, profiles: Mapping[str, Profile]) -> dict[str, list[str]]:
-    """Return the models of a vendor that profiles ask, each with who asks it."""
-    found: dict[str, list[str]] = {}
+    models = defaultdict[str, list[str]](list)
     for name, profile in profiles.items():
         for role, model in _routes(profile.agents):
-            if route(model, profile.agents.provider)[0] == vendor:
-                model_name = route(model, profile.agents.provider)[1]
-                found.setdefault(model_name, []).append(f"{name}: {role}")
-    return found
+            who, model_name = route(model, profile.agents.provider)
+            if who == vendor:
+                models[model_name].append(f"{name}: {role}")
+    return dict(models) or {model: [] for model in MODELS[vendor].values()}
 
 
 def _routes(agents: AgentSettings) -> list[tuple[str, str]]:
@@ -373,67 +287,59 @@ def _routes(agents: AgentSettings) -> list[tuple[str, str]]:
             roles.append(replace(TRADER.role, tier="chief", title="trader, escalated"))
     if agents.memory.review == "model":
         roles.append(REVIEWER)
-    told = [(role.title, agents.model(role.id, role.tier)) for role in roles]
-    spare = dict.fromkeys(found for role in roles for found in agents.fallbacks(role.tier))
-    return [*told, *(("stands in", f"{vendor}:{model}") for vendor, model in spare)]
-
-
-def _by_model(
-    database: Database | None, profiles: Mapping[str, Profile], now: datetime
-) -> dict[tuple[str, str], tuple[float, int]]:
-    """Return USD and calls of 24 hours by vendor and model."""
-    found: dict[tuple[str, str], tuple[float, int]] = {}
-    for name in profiles if database else ():
-        for row in database.ledger_sums(name, now - DAY, None) if database else ():
-            key = (row["provider"], row["model"])
-            usd, calls = found.get(key, (0.0, 0))
-            found[key] = (usd + row["usd"], calls + row["calls"])
-    return found
+    spare = dict.fromkeys(place for role in roles for place in agents.fallbacks(role.tier))
+    return [
+        *((role.title, agents.model(role.id, role.tier)) for role in roles),
+        *(("stands in", f"{vendor}:{model}") for vendor, model in spare),
+    ]
 
 
 # --- the trader ---------------------------------------------------------------------------------
 
 
-def _trader(name: str, instances: Collection[str], database: Database | None) -> TraderReport:
-    """Return how often a profile's trader was asked, of the newest openings of its instances."""
-    kinds = database.tick_kinds() if database else []
-    wanted = [
+def _trader(name: str, instances: Collection[str], database: Database | None) -> Row:
+    """Return how often a profile's trader was asked, of the newest openings of its instances.
+
+    `escalated` were asked of the chief tier, `declined` it would not make, `without` have no answer
+    of it.
+    """
+    kinds = [
         kind.id
-        for kind in kinds
+        for kind in (database.tick_kinds() if database else ())
         if kind.instance in instances
         and kind.source not in WITHOUT_TRADER
         and (kind.action in OPENINGS or kind.reason in ALMOST)
     ]
-    told = database.consultations(wanted, limit=OPENINGS_READ) if database and wanted else []
+    rows = database.consultations(kinds, limit=OPENINGS_READ) if database and kinds else []
     return {
         "profile": name,
-        "openings": len(told),
-        "asked": sum(bool(one.tier) for one in told),
-        "escalated": sum(one.tier == "chief" for one in told),
-        "declined": sum(one.declined for one in told),
-        "without": sum(bool(one.failure) for one in told),
+        "openings": len(rows),
+        "asked": sum(bool(row.tier) for row in rows),
+        "escalated": sum(row.tier == "chief" for row in rows),
+        "declined": sum(row.declined for row in rows),
+        "without": sum(bool(row.failure) for row in rows),
     }
 
 
 # --- money ----------------------------------------------------------------------------------------
 
 
-def _spending(
-    name: str,
-    profile: Profile,
-    users: Sequence[Instance],
-    database: Database | None,
-    prices: PriceList,
-    environment: Mapping[str, str],
-    now: datetime,
-) -> SpendingReport:
-    agents, local = profile.agents, costs.local_by(environment)
-    usd, ticks = _day(database, name, now)
-    hour = database.spent(name, now - HOUR) if database else 0.0
-    most = _worst(prices, agents, local)
+def _spending(desk: _Desk, name: str, profile: Profile) -> Row:
+    """Return what the ticks of a profile cost: `ticks` of the last 24 hours asked a model.
+
+    `tick_usd` is their mean, None without any; `tick_most_usd` what is set aside for one. A day of
+    `closes` closes is expected to cost `day_usd`, and at most `day_most_usd`. `never_runs` says why
+    the desk never runs and what to change, "" where it may run. `expected` is what its models are
+    expected to cost (torra.desk.models.expected_cost).
+    """
+    agents, database, users = profile.agents, desk.database, desk.users(name)
+    usd, ticks = _day(database, name, desk.now)
+    hour = database.spent(name, desk.now - HOUR) if database else 0.0
+    most = _worst(desk.prices, agents, costs.local_by(desk.environment))
     closes = costs.closes_a_day(users)
     mean = usd / ticks if ticks else None
     ceiling = agents.max_api_cost_per_hour
+    basis = CostBasis.of(database, users, desk.prices, desk.environment)
     return {
         "profile": name,
         "provider": agents.provider,
@@ -447,8 +353,8 @@ def _spending(
         "closes": closes,
         "day_usd": None if mean is None else round(min(mean * closes, 24 * ceiling), DECIMALS),
         "day_most_usd": round(min(most * closes, 24 * ceiling), DECIMALS),
-        "never_runs": costs.never_runs(prices, agents, environment) if most else "",
-        "expected": CostBasis.of(database, users, prices, environment).expected(profile),
+        "never_runs": costs.never_runs(desk.prices, agents, desk.environment) if most else "",
+        "expected": basis.expected(profile),
     }
 
 
@@ -460,27 +366,26 @@ def _day(database: Database | None, profile: str, now: datetime) -> tuple[float,
     """
     booked = database.ledger_sums(profile, now - DAY, None) if database else []
     rows = [row for row in booked if row["role"] not in BESIDE]
-    calls: dict[str, int] = {}
+    calls = Counter[str]()
     for row in rows:
-        calls[row["role"]] = calls.get(row["role"], 0) + row["calls"]
-    usd = math.fsum(row["usd"] for row in rows)
+        calls[row["role"]] += row["calls"]
     # a trader is asked where an opening would stand, and no tick hangs on it
     calls.pop(TRADER_ID, None)
-    return usd, calls.get(GATE_ID) or min(calls.values(), default=0)
+    usd = math.fsum(row["usd"] for row in rows)
+    return usd, calls[GATE_ID] or min(calls.values(), default=0)
 
 
-def _worst(prices: PriceList, agents: AgentSettings, local: Any) -> float:
-    try:
-        found = tick_worst_case(prices, agents, local)
-    except ValueError:  # a desk that cannot be seated asks nobody
-        return 0.0
-    return found if math.isfinite(found) else 0.0
+def _worst(prices: PriceList, agents: AgentSettings, local: Local) -> float:
+    with suppress(ValueError):  # a desk that cannot be seated asks nobody
+        most = tick_worst_case(prices, agents, local)
+        return most if math.isfinite(most) else 0.0
+    return 0.0
 
 
 # --- a terminal -----------------------------------------------------------------------------------
 
 
-def _lines(row: VendorReport) -> list[str]:
+def _lines(row: Row) -> list[str]:
     names = " or ".join(row["variables"])
     users = ", ".join(row["used_by"]) or "no profile"
     lines = [f"{row['vendor']}: key {row['key']} ({names}), {row['server']}, used by {users}"]
