@@ -19,7 +19,7 @@ STOP, NEARER = 1.09, 1.095
 
 
 def move(market: Market, price: float = NEARER) -> dict[str, Any]:
-    return hand_close.move_stop(market.hand, "EURUSD", price, SOMEBODY).document
+    return hand_close.stop(market.hand, SOMEBODY, "EURUSD", price=price).document
 
 
 def held(market: Market) -> Any:

@@ -235,7 +235,7 @@ def approve(
     that is not the one of now; nothing has changed then.
     """
     with database.transaction():
-        row = _readable(_waiting(database, sid))
+        row = _readable(waiting(database, sid))
         if at.now >= parse(row.expires):
             return _end(database, sid, "EXPIRED", DenyReason.SIGNAL_EXPIRED.value)
         if _drifted(row, at.price):
@@ -275,7 +275,7 @@ def preview(database: Database, sid: str, at: ApprovalContext) -> Preview:
 
     Raises ConfigError as `approve` does.
     """
-    row = _readable(_waiting(database, sid))
+    row = _readable(waiting(database, sid))
     action = _review(database, row, at)
     state, reason = _verdict(row, action)
     # `approve` asks for expiry, then drift, then the checks; here the last word wins, so reversed.
@@ -301,7 +301,7 @@ def preview(database: Database, sid: str, at: ApprovalContext) -> Preview:
 def reject(database: Database, sid: str, reason: str = "") -> Decided:
     """Take a proposal off the table; raises ConfigError as `approve` does."""
     with database.transaction():
-        _waiting(database, sid)
+        waiting(database, sid)
         return _end(database, sid, "REJECTED", reason)
 
 
@@ -384,7 +384,8 @@ def _checks(
     return {**found, POSITION_CHANGED: "failed" if changed else "ok"}
 
 
-def _waiting(database: Database, sid: str) -> ProposalRow:
+def waiting(database: Database, sid: str) -> ProposalRow:
+    """Return a proposal that waits; raises ConfigError for one that is not there or has ended."""
     row = database.proposal(sid)
     if row is None:
         raise ConfigError(f"there is no proposal {sid}; `torra signals` lists those that wait")
