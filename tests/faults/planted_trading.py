@@ -212,10 +212,10 @@ TRADING: Final[Table] = {
         "stranger-reduces": fault(
             "a position that nobody knows stops no openings",
             At(
-                "torra.trading.findings:alarm_of",
+                "torra.trading.reconciliation",
                 replace(
                     "Alarm(..., 'EXTERNAL', ...)",
-                    "Alarm(f'External {ticket}', 'EXTERNAL', text, reduces=False)",
+                    "Alarm(f'External {position.ticket}', 'EXTERNAL', text, reduces=False)",
                 ),
             ),
             "test_a_strange_position_stops_openings_and_raises_one_alarm",

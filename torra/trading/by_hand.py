@@ -37,8 +37,8 @@ from torra.trading.commanding import (
     record_late,
     refusals,
 )
-from torra.trading.findings import missing_key
 from torra.trading.kill_switch import KillSwitch, files_down, files_to_halt, put_down
+from torra.trading.reconciliation import missing_key
 from torra.verdict.risk_engine import DenyReason
 from torra.verdict.signal_states import SENT, signal_life
 
