@@ -148,15 +148,6 @@ def test_halted_nothing_goes_and_the_refusal_names_the_way(market: Market) -> No
     assert market.state(sid) == "CLOSED"
 
 
-def test_a_halt_takes_a_waiting_close_back(market: Market) -> None:
-    market.open()
-    market.look(1, advisor=False)
-    (left,) = market.close()
-    market.switch.halt("a test")
-    market.look(3, advisor=False)
-    assert market.state(left["signal"]) == "CANCELLED"
-
-
 def test_a_close_that_did_not_close_is_an_alarm_until_the_position_is_gone(
     market: Market,
 ) -> None:
@@ -383,12 +374,6 @@ def test_flatten_tells_what_cannot_be_closed_from_here(market: Market) -> None:
     assert "No desk runs" in text
 
 
-def test_flatten_without_a_position_does_nothing(market: Market) -> None:
-    done = hand_close.flatten(market.hand, SOMEBODY)
-    assert hand_close.closed_lines(done.document) == "Nothing is held and nothing is opening."
-    assert not done.refused
-
-
 # --- as a person types them -----------------------------------------------------------------------
 
 
@@ -517,16 +502,6 @@ def test_the_word_holds_for_the_positions_that_were_there(home: Path) -> None:
             hand_close.flatten(reach, SOMEBODY, agreed=())
         done = hand_close.flatten(reach, SOMEBODY, agreed=["EURUSD"])
     assert [one["step"] for one in done.document["positions"]] == ["CLOSING"]
-
-
-def test_a_name_that_is_none_is_told(home: Path) -> None:
-    told = torra(home, "close", "GOLD")
-    assert told.exit_code == 2
-    assert "the desk has no instance GOLD; it has EURUSD" in told.output
-    close = torra(home, "close", held_at(home), "--yes", "--json")
-    signal = json.loads(close.stdout)["positions"][0]["signal"]
-    told = torra(home, "close", signal, "--yes")
-    assert "is a close; name its position" in told.output
 
 
 def test_closes_go_again_after_a_halt_and_alarms_stand(home: Path) -> None:

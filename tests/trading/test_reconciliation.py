@@ -203,19 +203,6 @@ def test_which_position_is_whose(rows: Any, entries: Any, expected: list[Any]) -
 # --- the end of a position ------------------------------------------------------------------------
 
 
-@cases(
-    ("word", "reason"),
-    [
-        ("sl", "STOPPED"),
-        ("tp", "TARGET"),
-        *((word, "CLOSED") for word in ("client", "expert", "stop_out", "other", "")),
-    ],
-)
-def test_the_broker_says_why_a_position_ended(word: str, reason: str) -> None:
-    (end,) = compared([held()], books(deal_in(), deal_out(reason=word)))
-    assert is_told(end, "CLOSED", close_reason=reason)
-
-
 def test_the_later_of_two_deals_in_one_second_has_the_higher_number() -> None:
     deals = (deal_out("999", lots=0.2, reason="tp"), deal_out("1000", lots=0.3, reason="client"))
     (end,) = compared([held()], books(deal_in("1"), *deals))

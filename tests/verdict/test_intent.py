@@ -106,13 +106,6 @@ def test_a_position_that_is_being_closed_is_not_closed_twice(on_opposite: Any) -
     assert review("BUY", held("LONG", CLOSING), profile=profile).reason == "POSITION_HELD"
 
 
-@pytest.mark.parametrize("state", ["PENDING", "PUBLISHED", "WAITING", "FILLED"])
-def test_an_opening_under_way_counts_as_a_position(state: str) -> None:
-    action = review("BUY", held("LONG", state))
-    assert (action.name, action.reason, action.drafts) == ("HOLD", "POSITION_HELD", ())
-    assert action.denied == ()  # nobody denied what nobody asked for
-
-
 def test_a_close_names_its_position_and_all_its_lots() -> None:
     (draft,) = review("SELL", held("LONG", lots=0.37)).drafts
     assert (draft.kind, draft.side, draft.lots) == ("close", "SELL", 0.37)
@@ -172,16 +165,6 @@ HALTING = [
 ]
 
 
-@cases(("change", "reasons"), HALTING)
-@cases("verdict", ["BUY", "SELL"])
-def test_an_opening_too_many_halts_the_desk(
-    verdict: str, change: dict[str, Any], reasons: tuple[Any, ...]
-) -> None:
-    action = review(verdict, **change)
-    assert (action.name, action.drafts, action.denied) == ("HOLD", (), reasons)
-    assert (action.halt, action.reason) == (reasons[-1], reasons[-1].value)
-
-
 @pytest.mark.parametrize(("change", "reasons"), HALTING)
 def test_a_halting_reversal_sends_nothing(change: dict[str, Any], reasons: tuple[Any, ...]) -> None:
     """A halted desk closes nothing either; the stop of the position lies with the broker."""
@@ -218,15 +201,6 @@ def test_halted_stops_both_legs(state: str, profile: Profile, side: PositionSide
     action = review("SELL", position, profile=profile, trading_state=state)
     assert (action.name, action.reason, action.drafts) == ("HOLD", "TRADING_HALTED", ())
     assert action.denied == (DenyReason.TRADING_HALTED,)
-
-
-def test_the_limits_of_the_desk_look_at_the_full_size() -> None:
-    """Half of 0.12 lots would fit below the cap; a lower multiplier must not let it through."""
-    for multiplier in (1.0, 0.5):
-        action = review("BUY", gross_notional=16_000.0, multiplier=multiplier)
-        assert action.denied == (R.EXPOSURE_CAP, R.MARGIN)
-        margin = review("BUY", free_margin=50.0, leverage=100.0, multiplier=multiplier)
-        assert margin.denied == (R.MARGIN,)
 
 
 def test_a_reversal_gives_back_its_own_position_first() -> None:

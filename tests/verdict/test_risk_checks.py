@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections.abc import Callable
 from dataclasses import replace
@@ -308,34 +307,3 @@ def test_no_number_makes_check_raise(side: Side, numbers: tuple[float, ...]) -> 
     for name, number in zip((*TICKET_NUMBERS, *ACCOUNT_NUMBERS), numbers, strict=True):
         found = with_number(found, name, number)
     assert found.denied() == found.denied()
-
-
-WORSENED: dict[str, tuple[Any, ...]] = {
-    "positions_open": (0, 2, 3, 9),
-    "gross_notional": (0.0, 15_000.0, 15_300.0, 1e9),
-    "day_loss": (-500.0, 0.0, 199.0, 200.0, 1e9),
-    "signals_last_hour": (0, 5, 6, 60),
-    "same_side_last_hour": (0, 2, 3, 30),
-    "free_margin": (1e9, 48.0, 47.0, -5.0),
-    "leverage": (500.0, 100.0, 1.0, 0.5),
-    "live_spread": (0.0, 15.0, 29.0, 31.0, 500.0),
-    "bars_since_loss": (99.0, 3.0, 2.0, 0.0),
-    "levered": ({}, {"M15": 0.0}, {"M15": 15_200.0}, {"M15": 15_201.0, "account": 9e9}),
-    "equity": (None, 1e9, 10_000.0, 6_666.0, 1_000.0, 0.0, -50.0),
-    "most_notional": (None, 4_800.0, 4_799.0, 0.0),
-    "sides": ("both", "neither"),
-    "market_open": (True, False),
-    "clock_ok": (True, False),
-    "trading_state": ("ACTIVE", "REDUCING"),
-}
-
-
-@cases("name", WORSENED)
-def test_what_makes_the_account_worse_never_lets_an_opening_through(name: str) -> None:
-    """Risk only shrinks: from left to right reasons are added and none goes away."""
-    rest = {"cooldown_bars": 3, "free_margin": 60.0, "leverage": 90.0, "win_rates": (14, 30)}
-    rest |= {"leverage_caps": {"M15": 2.0}, "levered": {"M15": 8_000.0}}
-    told = [set(case(**{**rest, name: value}).denied()) for value in WORSENED[name]]
-    assert all(before <= after for before, after in itertools.pairwise(told))
-    assert not told[0]
-    assert told[-1]

@@ -13,7 +13,6 @@ from tests.cases import cases
 from torra.config import SYMBOLS, Risk, SymbolSpec
 from torra.verdict import risk_engine
 from torra.verdict.order_levels import Side, stakes
-from torra.verdict.position_size import lot_denials
 from torra.verdict.risk_engine import DenyReason, Levels
 
 BTC, EUR, GOLD = SYMBOLS["BTCUSD"], SYMBOLS["EURUSD"], SYMBOLS["XAUUSD"]
@@ -173,23 +172,6 @@ def test_a_lower_multiplier_never_buys_more(
     assert sizes == sorted(sizes)
 
 
-def test_every_lot_rule_that_is_broken_is_told() -> None:
-    spec = GOLD.model_copy(update={"lot_min": 0.1, "lot_max": 0.2})
-    both = [DenyReason.LOT_BELOW_MIN, DenyReason.LOT_STEP]
-    assert list(lot_denials(0.095, spec)) == both
-    assert list(lot_denials(0.205, spec)) == [DenyReason.LOT_ABOVE_MAX, DenyReason.LOT_STEP]
-
-
-@pytest.mark.parametrize(
-    ("lots", "price", "spec", "expected"),
-    [(0.12, 48_000.0, BTC, 5_760.0), (0.08, 1.13, EUR, 9_040.0), (0.05, 2_000.0, GOLD, 10_000.0)],
-)
-def test_notional_is_in_account_currency(
-    lots: float, price: float, spec: SymbolSpec, expected: float
-) -> None:
-    assert risk_engine.notional(lots, price, spec) == expected
-
-
 def test_notional_of_a_symbol_quoted_in_another_currency() -> None:
     """USDJPY: one lot is 100,000 dollars whatever a yen is worth."""
     yen = SymbolSpec(
@@ -215,9 +197,3 @@ def test_break_even_is_one_and_cost_over_one_and_reward(
     assert told["reward_r"] == pytest.approx(float(reward), rel=1e-12)
     assert told["cost_r"] == pytest.approx(float(cost), rel=1e-12)
     assert told["break_even"] == pytest.approx(float((1 + cost) / (1 + reward)), rel=1e-12)
-
-
-def test_without_levels_an_opening_stakes_nothing_known() -> None:
-    assert stakes(math.nan, 1.0, GOLD) == stakes(2_000.0, 0.0, GOLD) == {}
-    gold = stakes(2_000.0, 4.0, GOLD)
-    assert gold == {"reward_r": 2.0, "cost_r": 0.03125, "break_even": 1.03125 / 3.0}

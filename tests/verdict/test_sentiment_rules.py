@@ -42,11 +42,6 @@ def test_composite_is_the_weighted_mean(
     assert -1 <= result <= 1
 
 
-def test_composite_of_the_shipped_weights() -> None:
-    vector = {"price_action": 1.0, "key_levels": -0.5, "momentum": 0.2, "structure": 0.0}
-    assert rules.composite(vector, -1.0, SentimentWeights()) == 0.1
-
-
 @given(vectors, scores, weights, st.sampled_from((*VECTORS, "ath")), scores)
 def test_raising_a_vector_never_lowers_the_composite(
     vector: dict[str, float], ath: float, weights: SentimentWeights, name: str, other: float
