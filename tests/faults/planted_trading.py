@@ -68,7 +68,7 @@ TRADING: Final[Table] = {
             "a position that is being closed is closed by hand once more",
             At(
                 "signal_bridge:write_hand_close",
-                never("any(row['state'] in ENDING for row in before)"),
+                never("any(row['kind'] == 'close' and row['state'] in ENDING for row in before)"),
             ),
             Seam("torra.store.trade.positions:PositionStore.being_closed", "skips(set())"),
             "test_the_same_word_twice_is_one_close",
@@ -77,7 +77,7 @@ TRADING: Final[Table] = {
             "an opening that a person took back is sent all the same",
             At(
                 "signal_bridge",
-                replace("one['kind'] == 'close' and one['closes'] == row['sid']", "False"),
+                replace("row['kind'] == 'close' and row['closes'] == sid", "False"),
             ),
             "test_an_opening_that_is_not_executed_is_taken_back",
         ),
