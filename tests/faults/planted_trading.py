@@ -301,12 +301,12 @@ TRADING: Final[Table] = {
         ),
         "approval-drift": fault(
             "a proposal is sent at any price",
-            At("torra.tick.approval:approve", never("...(row, at.price)")),
+            At("torra.tick.approval", never("...(row, at.price)")),
             "test_a_price_that_has_drifted_ends_it",
         ),
         "approval-expiry": fault(
             "a proposal is sent after its time",
-            At("torra.tick.approval:approve", never("now >= ...")),
+            At("torra.tick.approval", never("now >= ...")),
             "test_a_proposal_ends_at_the_close_of_the_next_bar",
         ),
     },

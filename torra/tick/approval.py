@@ -155,6 +155,7 @@ def propose(
     sid = signal_bridge.signal_id(
         key.instance, symbol, key.timeframe, key.bar_time, kind=first.kind, side=first.side
     )
+    by = {ASKED_BY: asked._asdict()} if asked else {}
     database.propose(
         {
             "sid": sid,
@@ -165,7 +166,7 @@ def propose(
             "bar_time": key.bar_time,
             "verdict": decision.verdict,
             "action": action.name,
-            "drafts": [asdict(draft) | _by(asked) for draft in action.drafts],
+            "drafts": [asdict(draft) | by for draft in action.drafts],
             "price": decision.price,
             "atr": decision.atr,
             "multiplier": decision.multiplier,
@@ -236,15 +237,10 @@ def approve(
     """
     with database.transaction():
         row = _readable(waiting(database, sid))
-        if at.now >= parse(row.expires):
-            return _end(database, sid, "EXPIRED", DenyReason.SIGNAL_EXPIRED.value)
-        if _drifted(row, at.price):
-            return _end(database, sid, "DENIED", DenyReason.PRICE_COLLAR.value)
-        action = _review(database, row, at)
+        state, reason, action = _judge(database, row, at)
         # A runaway halts the desk even though this proposal is denied for it.
-        if action.halt is not None:
+        if action.halt is not None and reason == action.halt.value:
             database.halt(f"{action.halt} of {at.instance.id}, by approval")
-        state, reason = _verdict(row, action)
         if state != "APPROVED":
             return _end(database, sid, state, reason)
         # After the checks: a denial is recorded whatever was typed; a wrong size changes nothing.
@@ -276,13 +272,7 @@ def preview(database: Database, sid: str, at: ApprovalContext) -> Preview:
     Raises ConfigError as `approve` does.
     """
     row = _readable(waiting(database, sid))
-    action = _review(database, row, at)
-    state, reason = _verdict(row, action)
-    # `approve` asks for expiry, then drift, then the checks; here the last word wins, so reversed.
-    if _drifted(row, at.price):
-        state, reason = "DENIED", DenyReason.PRICE_COLLAR.value
-    if at.now >= parse(row.expires):
-        state, reason = "EXPIRED", DenyReason.SIGNAL_EXPIRED.value
+    state, reason, action = _judge(database, row, at)
     levels = _levels(row, at)
     held = database.position(at.instance.id)
     wanted = risk_engine.intent(row.verdict, held, _profile(row, at).on_opposite)
@@ -309,6 +299,16 @@ def opens(row: ProposalRow) -> str | None:
     """Return the side that a proposal would open; None when it only closes."""
     sides = (side for kind, side, _ in _meaning_of(row) if kind == "open")
     return next(sides, None)
+
+
+def _judge(database: Database, row: ProposalRow, at: ApprovalContext) -> tuple[str, str, Action]:
+    """Return how a proposal would end now, why, and the action that the checks leave."""
+    action = _review(database, row, at)
+    if at.now >= parse(row.expires):
+        return "EXPIRED", DenyReason.SIGNAL_EXPIRED.value, action
+    if _drifted(row, at.price):
+        return "DENIED", DenyReason.PRICE_COLLAR.value, action
+    return *_verdict(row, action), action
 
 
 def _verdict(row: ProposalRow, action: Action) -> tuple[str, str]:
@@ -415,7 +415,8 @@ def _review(database: Database, row: ProposalRow, at: ApprovalContext) -> Action
     created, expires = parse(row.created_at), parse(row.expires)
     close, life = _life(row)
     position = database.position(instance.id)
-    if row.asked_by and (position is None or position.signal_id not in _closes(row)):
+    closes = [closed for kind, _, closed in _meaning_of(row) if kind == "close"]
+    if row.asked_by and (position is None or position.signal_id not in closes):
         return Action("HOLD", POSITION_CHANGED)  # nothing is opened in its place, nor asked about
     decision = Decision(
         verdict=row.verdict,
@@ -429,11 +430,14 @@ def _review(database: Database, row: ProposalRow, at: ApprovalContext) -> Action
         score_age=_share(at.now - created, expires - created),
         duplicate=database.signal(row.sid) is not None,
     )
+    levered: dict[str, Any] = {}
+    if at.profile.risk.leverage_caps:
+        levered["levered"] = database.levered(instance.id, row.timeframe, instance.route)
     account = Account(
         trading_state="HALTED" if at.halted else database.trading_state(),
         **database.exposure(instance.id, row.timeframe, as_of=at.now),
         **at.figures,
-        **_levered(database, row, at),
+        **levered,
     )
     spec = profile.symbol(instance.symbol)
     return risk_engine.review(decision, position, account, spec, profile)
@@ -447,21 +451,6 @@ def _share(part: timedelta, whole: timedelta) -> float:
 def _profile(row: ProposalRow, at: ApprovalContext) -> Profile:
     """Return the settings that a proposal is judged by: a close that was asked for only closes."""
     return at.profile.model_copy(update={"on_opposite": "close"}) if row.asked_by else at.profile
-
-
-def _closes(row: ProposalRow) -> list[str | None]:
-    return [closes for kind, _, closes in _meaning_of(row) if kind == "close"]
-
-
-def _by(asked: OrderRequest | None) -> dict[str, Any]:
-    return {ASKED_BY: asked._asdict()} if asked else {}
-
-
-def _levered(database: Database, row: ProposalRow, at: ApprovalContext) -> dict[str, Any]:
-    """Return what leverage caps are asked of, where there are any."""
-    if not at.profile.risk.leverage_caps:
-        return {}
-    return {"levered": database.levered(at.instance.id, row.timeframe, at.instance.route)}
 
 
 def _meaning(drafts: Iterable[SignalDraft | Draft]) -> list[tuple[str, str, str | None]]:
