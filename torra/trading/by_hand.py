@@ -10,7 +10,7 @@ that a check ended is no error; the result's `refused` says so.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import asdict
 from datetime import datetime
 from pathlib import Path
@@ -91,7 +91,9 @@ def halt_desk(
     if own is not None:
         # In memory first: this process stops even if nothing can be written.
         own.hold(why)
-    before = _known_state(database)
+    before = "not known"
+    with suppress(TorraError):
+        before = database.trading_state()
     failed = switch.halt(why)
     if not failed:
         try:
@@ -379,13 +381,6 @@ def _changed(database: Database, before: str) -> CommandResult:
     document = _state(database)
     after = {"trading_state": document["trading_state"], "reason": document["reason"]}
     return CommandResult(document, {"trading_state": before}, after)
-
-
-def _known_state(database: Database) -> str:
-    try:
-        return database.trading_state()
-    except TorraError:
-        return "not known"
 
 
 def _state(database: Database) -> dict[str, Any]:

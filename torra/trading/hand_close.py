@@ -16,9 +16,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, Final, Literal
+from typing import Any, Final
 
 import signal_bridge
 from torra.errors import ConfigError, DataUnavailable
@@ -35,10 +34,6 @@ from torra.trading.commanding import (
 from torra.verdict.risk_engine import CLOSING, OPENS, Position
 from torra.verdict.signal_states import EXECUTED, HELD, UNDER_WAY, signal_life
 from torra.verdict.trade_outcome import gain, leaving
-
-Step = Literal["CLOSING", "TAKEN_BACK", "TAKING_BACK", "ALREADY", "REFUSED"]
-"""What became of a position: a close was written; an opening was taken back, or is being taken back
-with a close behind it; it is being closed already; it cannot be closed from here."""
 
 PAPER: Final = "paper"
 
@@ -64,22 +59,6 @@ where it is not given. A quote is read once it is taken.
 """
 
 
-@dataclass(frozen=True, slots=True)
-class CloseResult:
-    """One position that a person leaves; `signal` is the close, "" where there is none."""
-
-    opening: str
-    instance: str
-    symbol: str
-    side: str
-    lots: float
-    bridge: str
-    step: Step
-    signal: str = ""
-    expires: str = ""
-    why: str = ""
-
-
 # --- the commands ---------------------------------------------------------------------------------
 
 
@@ -90,8 +69,8 @@ def close(desk: CommandContext, name: str, *, agreed: Agreed = None) -> CommandR
     opening = _opening_row(desk, name)
     _require_agreed(desk, "close", [opening], agreed)
     results = _leave_instance(desk, opening)
-    if all(one.step in ("ALREADY", "REFUSED") for one in results):
-        raise ConfigError(next(one.why for one in results if one.opening == opening["sid"]))
+    if all(one["step"] in ("ALREADY", "REFUSED") for one in results):
+        raise ConfigError(next(one["why"] for one in results if one["opening"] == opening["sid"]))
     return _done(desk, results)
 
 
@@ -249,7 +228,7 @@ def _elsewhere(row: Mapping[str, Any]) -> str:
     return f"was opened on {row['bridge']}, where the desk does not trade it now: {remedy}"
 
 
-def _leave_instance(desk: CommandContext, opening: Mapping[str, Any]) -> list[CloseResult]:
+def _leave_instance(desk: CommandContext, opening: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Leave all that the instance of an opening holds or opens: to be flat is what is meant."""
     rows = [one for one in desk.database.openings() if one["instance"] == opening["instance"]]
     # What waits for another close goes first: else it would open as soon as that one is through.
@@ -257,29 +236,41 @@ def _leave_instance(desk: CommandContext, opening: Mapping[str, Any]) -> list[Cl
     return [_leave(desk, row) for row in rows]
 
 
-def _leave(desk: CommandContext, row: Mapping[str, Any]) -> CloseResult:
-    """Leave one position. Joins the open transaction."""
+def _leave(desk: CommandContext, row: Mapping[str, Any]) -> dict[str, Any]:
+    """Leave one position and say how. Joins the open transaction.
+
+    `step` is CLOSING where a close was written, TAKEN_BACK for an opening that was taken back,
+    TAKING_BACK where it is being taken back with a close behind it, ALREADY where it is being
+    closed, REFUSED where it cannot be closed from here. `signal` is the close, "" for none.
+    """
     database, state = desk.database, row["state"]
-    lots = row["lots"] if row["filled_lots"] is None else row["filled_lots"]
-    common = (
-        row["sid"], row["instance"], row["symbol"], OPENS[row["side"]], lots, row["bridge"],
-    )  # fmt: skip
+    result = {
+        "opening": row["sid"],
+        "instance": row["instance"],
+        "symbol": row["symbol"],
+        "side": OPENS[row["side"]],
+        "lots": row["lots"] if row["filled_lots"] is None else row["filled_lots"],
+        "bridge": row["bridge"],
+        "step": "",
+        "signal": "",
+        "expires": "",
+        "why": "",
+    }
     if route_of(desk, row) != row["bridge"]:
-        return CloseResult(*common, "REFUSED", why=_elsewhere(row))
+        return {**result, "step": "REFUSED", "why": _elsewhere(row)}
     # On paper, and before a bridge has it, the database alone says what becomes of it.
     if state == "WAITING" or (state in UNDER_WAY and row["bridge"] == PAPER):
         database.move_signal(row["sid"], "CANCELLED", detail=signal_bridge.TAKEN_BACK)
-        return CloseResult(*common, "TAKEN_BACK")
+        return {**result, "step": "TAKEN_BACK"}
     if row["sid"] in database.being_closed([row["sid"]]):
-        return CloseResult(
-            *common, "ALREADY", why=f"the position of {row['sid']} is being closed already"
-        )
-    written = signal_bridge.write_hand_close(
+        why = f"the position of {row['sid']} is being closed already"
+        return {**result, "step": "ALREADY", "why": why}
+    close = signal_bridge.write_hand_close(
         database, row, now=desk.now(), life=signal_life(row["timeframe"])
     )
-    _hand_over(desk, written)
-    step: Step = "CLOSING" if state in EXECUTED else "TAKING_BACK"
-    return CloseResult(*common, step, written["sid"], written["expires"])
+    _hand_over(desk, close)
+    step = "CLOSING" if state in EXECUTED else "TAKING_BACK"
+    return {**result, "step": step, "signal": close["sid"], "expires": close["expires"]}
 
 
 def _hand_over(desk: CommandContext, row: Mapping[str, Any]) -> None:
@@ -291,8 +282,7 @@ def _hand_over(desk: CommandContext, row: Mapping[str, Any]) -> None:
         desk.database.move_signal(row["sid"], "PUBLISHED")
 
 
-def _done(desk: CommandContext, found: Iterable[CloseResult]) -> CommandResult:
-    positions = [asdict(one) for one in found]
+def _done(desk: CommandContext, positions: list[dict[str, Any]]) -> CommandResult:
     after = {"positions": [{k: v for k, v in one.items() if v != ""} for one in positions]}
     refused = "; ".join(one["why"] for one in positions if one["step"] == "REFUSED")
     document = {
