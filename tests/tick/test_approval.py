@@ -275,17 +275,6 @@ def test_a_close_and_a_reversal_can_be_approved(database: Database) -> None:
     assert (opening["sid"], opening["after"], opening["state"]) == (sid, close["sid"], "WAITING")
 
 
-def test_a_close_whose_position_has_gone_is_denied(database: Database) -> None:
-    held = hold(database)
-    sid = propose(database, "SELL")
-    database.close_position(
-        held, price=1990.0, time=NOON, profit=-10.0, r_multiple=-1.0, reason="STOPPED"
-    )
-    decided = approve(database, sid)
-    assert (decided.state, decided.reason) == ("DENIED", "POSITION_CHANGED")
-    assert len(database.signals()) == 1
-
-
 def test_a_close_is_approved_for_its_own_position_only(database: Database) -> None:
     first = hold(database)
     sid = propose(database, "SELL")

@@ -127,18 +127,6 @@ def test_levels_are_whole_ticks_at_two_atr_and_two_r(
     assert towards * (target - entry) == 2 * distance
 
 
-@cases(
-    ("multiplier", "expected"),
-    [
-        (1.0, 0.12), (0.7, 0.08), (0.56, 0.07), (0.08, 0.01), (0.07, 0.0), (0.0, 0.0),
-        (-1.0, 0.0), (math.nan, 0.0), (2.0, 0.12), (math.inf, 0.12),
-    ],
-)  # fmt: skip
-def test_a_multiplier_only_shrinks(multiplier: float, expected: float) -> None:
-    levels = Levels(48_000.0, 47_600.0, 48_800.0, 200.0)
-    assert risk_engine.size(levels, BTC, Risk(), multiplier) == expected
-
-
 @cases("broken", [math.nan, 0.0, -1.0, 1e13, 2_000.0])
 def test_levels_that_are_none_or_alike_buy_nothing(broken: float) -> None:
     for entry, stop in ((broken, 2_000.0), (2_000.0, broken)):
@@ -170,6 +158,7 @@ def test_a_lower_multiplier_never_buys_more(
     low, high = sorted((first, second))
     sizes = [risk_engine.size(levels, spec, risk, m) for m in (low, high, 1.0)]
     assert sizes == sorted(sizes)
+    assert risk_engine.size(levels, spec, risk, 1.0 + low) == sizes[-1], "above 1 it is no larger"
 
 
 def test_notional_of_a_symbol_quoted_in_another_currency() -> None:
