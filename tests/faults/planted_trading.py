@@ -268,7 +268,7 @@ TRADING: Final[Table] = {
         ),
         "odd-row-alone": fault(
             "a row that cannot be compared stops its channel",
-            At("torra.trading.settlement:settle", never("said")),
+            At("torra.trading.settlement:settle", never("fault")),
             "test_a_signal_without_an_event_stops_nobody_else",
         ),
         "odd-proposal": fault(

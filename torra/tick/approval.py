@@ -274,8 +274,8 @@ def preview(database: Database, sid: str, at: ApprovalContext) -> Preview:
     row = _readable(waiting(database, sid))
     state, reason, action = _judge(database, row, at)
     levels = _levels(row, at)
-    held = database.position(at.instance.id)
-    wanted = risk_engine.intent(row.verdict, held, _profile(row, at).on_opposite)
+    position = database.position(at.instance.id)
+    wanted = risk_engine.intent(row.verdict, position, _profile(row, at).on_opposite)
     return Preview(
         state=state,
         reason=reason,
@@ -345,8 +345,8 @@ def _levels(row: ProposalRow, at: ApprovalContext) -> Levels | None:
     side = opens(row)
     if side is None:
         return None
-    found = risk_engine.levels(side, at.price, row.atr, at.profile.symbol(at.instance.symbol))
-    return None if isinstance(found, DenyReason) else found
+    levels = risk_engine.levels(side, at.price, row.atr, at.profile.symbol(at.instance.symbol))
+    return None if isinstance(levels, DenyReason) else levels
 
 
 def _lots(row: ProposalRow, action: Action, levels: Levels | None, at: ApprovalContext) -> float:
@@ -371,17 +371,17 @@ def _checks(
     """Return the outcome of every check; one that had no opening to look at was not asked."""
     legs = [leg.kind for leg in wanted.legs]
     changed = _verdict(row, action) == ("DENIED", POSITION_CHANGED) or not legs
-    known = levels is not None and "BAD_NUMBER" not in action.denied
-    found: dict[str, Asked] = {}
+    sound = levels is not None and "BAD_NUMBER" not in action.denied
+    outcomes: dict[str, Asked] = {}
     for reason in CHECKED:
         # A halt stops closes too; every other check looks at openings only.
         halts = reason == HALTED and bool(legs)
-        asked = halts or ("open" in legs and (known or reason in WITHOUT_NUMBERS))
+        asked = halts or ("open" in legs and (sound or reason in WITHOUT_NUMBERS))
         failed = reason in action.denied
-        found[reason.value] = "failed" if failed else "ok" if asked else "not asked"
+        outcomes[reason.value] = "failed" if failed else "ok" if asked else "not asked"
     if drifted:
-        found[DenyReason.PRICE_COLLAR.value] = "failed"
-    return {**found, POSITION_CHANGED: "failed" if changed else "ok"}
+        outcomes[DenyReason.PRICE_COLLAR.value] = "failed"
+    return {**outcomes, POSITION_CHANGED: "failed" if changed else "ok"}
 
 
 def waiting(database: Database, sid: str) -> ProposalRow:
@@ -390,8 +390,8 @@ def waiting(database: Database, sid: str) -> ProposalRow:
     if row is None:
         raise ConfigError(f"there is no proposal {sid}; `torra signals` lists those that wait")
     if row.state != "WAITING":
-        told = f" ({row.reason})" if row.reason else ""
-        raise ConfigError(f"the proposal {sid} is {row.state} since {row.decided_at}{told}")
+        why = f" ({row.reason})" if row.reason else ""
+        raise ConfigError(f"the proposal {sid} is {row.state} since {row.decided_at}{why}")
     return row
 
 
@@ -479,5 +479,5 @@ def thesis_of(row: ProposalRow, database: Database) -> Thesis | None:
     """Return what the trader wrote of a proposal's opening; None where it wrote nothing."""
     where = (row.instance, row.symbol, row.timeframe, parse(row.bar_time))
     sid = signal_bridge.signal_id(*where, kind="open", side=row.verdict)
-    seen = database.situation(sid)
-    return None if seen is None else seen.thesis
+    situation = database.situation(sid)
+    return None if situation is None else situation.thesis

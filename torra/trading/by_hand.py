@@ -100,11 +100,11 @@ def halt_desk(
             return _changed(database, before)
         except TorraError as error:
             failed = [str(error)]
-    held = switch.standing()
+    halts = switch.standing()
     if own is not None:
         # A fault in memory holds whatever could not be written.
-        held.append("this process sends nothing more until a person resumes")
-    raise TorraError(_partly(failed, held))
+        halts.append("this process sends nothing more until a person resumes")
+    raise TorraError(_partly(failed, halts))
 
 
 @command("reduce")
@@ -308,17 +308,17 @@ def decided_line(document: Mapping[str, Any]) -> str:
 
 
 def _bridge_line(row: Mapping[str, Any]) -> str:
-    told = f"{row['deny']}: {row['detail']}" if row["deny"] else row["detail"] or "ready"
-    return f"bridge {row['name']}: {told} (books compared {row['reconciled_at'] or 'never'})"
+    state = f"{row['deny']}: {row['detail']}" if row["deny"] else row["detail"] or "ready"
+    return f"bridge {row['name']}: {state} (books compared {row['reconciled_at'] or 'never'})"
 
 
 def _proposal_line(row: Mapping[str, Any]) -> str:
-    said = (
+    line = (
         f"PROPOSAL {row['sid']} {row['action']} {row['instance']} {row['timeframe']} at "
         f"{row['price']}, until {row['expires']}: torra approve {row['sid']}"
     )
-    told = row.get("thesis")
-    return f"{said}\n  the trader's words: {told['claim']}" if told else said
+    thesis = row.get("thesis")
+    return f"{line}\n  the trader's words: {thesis['claim']}" if thesis else line
 
 
 def _signal_line(row: Mapping[str, Any]) -> str:
@@ -369,12 +369,12 @@ def _decided(decided: approval.Decided, wanted: str) -> CommandResult:
     return CommandResult(asdict(decided), {"state": "WAITING"}, after, refused)
 
 
-def _partly(failed: Sequence[str], held: Sequence[str]) -> str:
+def _partly(failed: Sequence[str], halts: Sequence[str]) -> str:
     """Return the sentence on a halt that could not be written everywhere."""
     failures = "; ".join(failed)
-    if not held:
+    if not halts:
         return f"NOT halted, nothing could be written: {failures}; stop the desk itself"
-    return f"halted, but not everywhere: {failures}. What holds: {', '.join(held)}"
+    return f"halted, but not everywhere: {failures}. What holds: {', '.join(halts)}"
 
 
 def _changed(database: Database, before: str) -> CommandResult:

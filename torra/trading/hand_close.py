@@ -169,8 +169,8 @@ def position_line(one: Mapping[str, Any]) -> str:
 def _require_going(desk: CommandContext) -> None:
     """Raise ConfigError while nothing may go out."""
     if why := desk.switch.engaged():
-        told = "" if why == "halted" else f" ({why})"
-        raise ConfigError(f"trading is HALTED{told}: nothing goes out. {LETS_CLOSES_GO}")
+        reason = "" if why == "halted" else f" ({why})"
+        raise ConfigError(f"trading is HALTED{reason}: nothing goes out. {LETS_CLOSES_GO}")
 
 
 def _live(desk: CommandContext, rows: Iterable[Mapping[str, Any]]) -> set[str]:
@@ -295,43 +295,43 @@ def _done(desk: CommandContext, positions: list[dict[str, Any]]) -> CommandResul
 
 def _movable_position(desk: CommandContext, opening: Mapping[str, Any]) -> Position:
     """Return the position of an opening; raises ConfigError where its stop cannot be moved."""
-    sid, held = opening["sid"], desk.database.position(opening["instance"])
-    if opening["state"] not in EXECUTED or held is None or held.signal_id != sid:
+    sid, position = opening["sid"], desk.database.position(opening["instance"])
+    if opening["state"] not in EXECUTED or position is None or position.signal_id != sid:
         raise ConfigError(f"the opening {sid} is {opening['state']}: it has no stop to move yet")
-    if held.state == CLOSING:
+    if position.state == CLOSING:
         raise ConfigError(f"the position of {sid} is being closed already")
     if route_of(desk, opening) != opening["bridge"]:
         raise ConfigError(f"{opening['instance']} {_elsewhere(opening)}")
     moves = desk.database.closes_of(opening["instance"], sid)
     if any(row["kind"] == "modify" and row["state"] in UNDER_WAY for row in moves):
         raise ConfigError(f"the stop of {sid} is being moved already: wait for its end")
-    return held
+    return position
 
 
-def _check_stop(desk: CommandContext, held: Position, price: float) -> None:
+def _check_stop(desk: CommandContext, position: Position, price: float) -> None:
     """Raise ConfigError unless a price lies between a position's stop and the market."""
-    instance = desk.settings.instance(held.instance)
-    spec = desk.profile(instance).symbol(held.symbol)
+    instance = desk.settings.instance(position.instance)
+    spec = desk.profile(instance).symbol(position.symbol)
     try:
         bid, figures = market_now(desk, instance, desk.now())
     except DataUnavailable as error:
-        raise ConfigError(f"{held.instance}: the price of now is not known: {error}") from error
-    leave = leaving(held.side, bid, figures.get("live_spread", spec.spread))
-    told = f"the stop is {held.stop:.{spec.digits}f}, the price {leave:.{spec.digits}f}"
-    if not math.isfinite(price) or not held.stop != price:
-        raise ConfigError(f"{price} is no new stop: {told}")
+        raise ConfigError(f"{position.instance}: the price of now is not known: {error}") from error
+    leave = leaving(position.side, bid, figures.get("live_spread", spec.spread))
+    levels = f"the stop is {position.stop:.{spec.digits}f}, the price {leave:.{spec.digits}f}"
+    if not math.isfinite(price) or not position.stop != price:
+        raise ConfigError(f"{price} is no new stop: {levels}")
     whole = round(round(price / spec.tick_size) * spec.tick_size, spec.digits)
     if not math.isclose(whole, price, rel_tol=0.0, abs_tol=spec.tick_size * 1e-6):
         raise ConfigError(
-            f"{price} is no whole tick of {held.symbol}; the nearest is {whole:.{spec.digits}f}"
+            f"{price} is no whole tick of {position.symbol}; the nearest is {whole:.{spec.digits}f}"
         )
     near = spec.stops_level * 10.0**-spec.digits
-    risk, room = gain(held.side, held.stop, price), gain(held.side, price, leave)
+    risk, room = gain(position.side, position.stop, price), gain(position.side, price, leave)
     if risk <= 0:
         raise ConfigError(
-            f"{price} lies further from the price: {told}. A stop only moves towards the price; to "
-            "give a trade more room, use the terminal"
+            f"{price} lies further from the price: {levels}. A stop only moves towards the price; "
+            "to give a trade more room, use the terminal"
         )
     if room <= 0 or room < near:
         what = "at or beyond the price" if room <= 0 else f"nearer than {spec.stops_level} points"
-        raise ConfigError(f"{price} lies {what}: {told}. To leave now, use `torra close`")
+        raise ConfigError(f"{price} lies {what}: {levels}. To leave now, use `torra close`")

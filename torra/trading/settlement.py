@@ -39,15 +39,15 @@ def settle(
     with database.transaction():
         # Read after the books: a row may know more than they do, never less.
         rows = database.unsettled(list(magics), ended_after=now - REMEMBERED)
-        odd = {number: said for number, row in enumerate(rows) if (said := comparing_fault(row))}
-        for number, said in odd.items():
-            aside(database, rows[number], said)
+        odd = {number: fault for number, row in enumerate(rows) if (fault := comparing_fault(row))}
+        for number, fault in odd.items():
+            aside(database, rows[number], fault)
         legible = [row for number, row in enumerate(rows) if number not in odd]
-        known = _positions_of([rows[number] for number in odd], books)
+        positions = _positions_of([rows[number] for number in odd], books)
         findings = [
             finding
             for finding in reconcile(legible, books, now=now, magics=magics)
-            if not (finding.kind == "EXTERNAL" and finding.ticket in known)
+            if not (finding.kind == "EXTERNAL" and finding.ticket in positions)
         ]
         openings = {row["sid"]: row for row in legible}
         for finding in findings:
@@ -69,19 +69,19 @@ def _positions_of(rows: Sequence[Mapping[str, Any]], books: BrokerBooks) -> set[
 def _book(
     database: Database, finding: Finding, row: Mapping[str, Any] | None, now: datetime
 ) -> None:
-    known = finding.columns
-    if row is None or not known:
+    columns = finding.columns
+    if row is None or not columns:
         return
-    state = known.pop("state", row["state"])
+    state = columns.pop("state", row["state"])
     if finding.kind == "CLOSED":
         _close(database, finding, row, now)
         return
     if row["kind"] == "modify" and state in EXECUTED:
         database.learn(str(row["closes"]), broker_stop=None)  # it stands where it was moved to
     if state != row["state"]:
-        database.move_signal(finding.sid, state, detail=FOUND, fields=known)
-    elif any(row[name] != value for name, value in known.items()):
-        database.learn(finding.sid, **known)
+        database.move_signal(finding.sid, state, detail=FOUND, fields=columns)
+    elif any(row[name] != value for name, value in columns.items()):
+        database.learn(finding.sid, **columns)
 
 
 def _close(database: Database, finding: Finding, row: Mapping[str, Any], now: datetime) -> None:
