@@ -161,25 +161,24 @@ def write_hand_close(
     the open transaction. Raises ValueError for an opening that has ended, and for
     one that is being closed.
     """
-    sid, instance = opening["sid"], opening["instance"]
-    held = opening["state"] in EXECUTED
+    sid, held = opening["sid"], opening["state"] in EXECUTED
     if not held and opening["state"] not in UNDER_WAY:
         raise ValueError(f"the opening {sid} is {opening['state']}: there is nothing to close")
-    before = [row for row in store.closes_of(instance, sid) if row["kind"] == "close"]
-    if any(row["state"] in ENDING for row in before):
+    before = store.closes_of(opening["instance"], sid)
+    if any(row["kind"] == "close" and row["state"] in ENDING for row in before):
         raise ValueError(f"the position of {sid} is being closed already")
-    number = 1 + sum(row["authority"] == BY_HAND for row in before)
-    row = {
-        **_by_hand(opening, "close", number, now, lots_left(opening, before)),
-        "side": CLOSES[OPENS[opening["side"]]],
-        "after": None if held else sid,
-        "state": "PENDING" if held else "WAITING",
-    }
-    decided = parse(row["decided_at"])
-    ends = decided + life if held else max(decided, parse(opening["expires"])) + PATIENCE
-    row["expires"] = iso(ends)
-    store.enqueue_signal({**row, "authority": BY_HAND})
-    return row
+    decided = _whole_second(now)
+    waits = max(decided, parse(opening["expires"])) + PATIENCE
+    return _write_by_hand(
+        store,
+        opening,
+        before,
+        decided,
+        kind="close",
+        side=CLOSES[OPENS[opening["side"]]],
+        expires=decided + life if held else waits,
+        after=None if held else sid,
+    )
 
 
 def write_stop_move(
@@ -192,18 +191,17 @@ def write_stop_move(
     if opening["state"] not in EXECUTED:
         raise ValueError(f"the opening {opening['sid']} is {opening['state']}: it has no stop yet")
     before = store.closes_of(opening["instance"], opening["sid"])
-    number = 1 + sum(row["kind"] == "modify" for row in before)
-    row = {
-        **_by_hand(opening, "modify", number, now, lots_left(opening, before)),
-        "sid": manual_order_id(opening["sid"], "modify", number, stop),
-        "stop": stop,
-        "side": opening["side"],
-        "after": None,
-        "state": "PENDING",
-    }
-    row["expires"] = iso(parse(row["decided_at"]) + life)
-    store.enqueue_signal({**row, "authority": BY_HAND})
-    return row
+    decided = _whole_second(now)
+    return _write_by_hand(
+        store,
+        opening,
+        before,
+        decided,
+        kind="modify",
+        side=opening["side"],
+        expires=decided + life,
+        stop=stop,
+    )
 
 
 def lots_left(opening: Mapping[str, Any], closes: Sequence[Mapping[str, Any]]) -> float:
@@ -219,26 +217,46 @@ def lots_left(opening: Mapping[str, Any], closes: Sequence[Mapping[str, Any]]) -
     return round(held - float(newest["filled_lots"]), 8) if newest and unseen else held
 
 
-def _by_hand(
-    opening: Mapping[str, Any], kind: str, number: int, now: datetime, lots: float
+def _whole_second(now: datetime) -> datetime:
+    """Return the first whole second that is not before a word: on paper it must not fill before."""
+    return now if not now.microsecond else now.replace(microsecond=0) + timedelta(seconds=1)
+
+
+def _write_by_hand(
+    store: Outbox,
+    opening: Mapping[str, Any],
+    before: Sequence[Mapping[str, Any]],
+    decided: datetime,
+    *,
+    kind: str,
+    side: str,
+    expires: datetime,
+    after: str | None = None,
+    stop: float | None = None,
 ) -> dict[str, Any]:
-    """Return the columns that everything has that a person does with a position."""
-    # Whole seconds, and never earlier than the word was given: on paper it would fill in the past.
-    decided = now if not now.microsecond else now.replace(microsecond=0) + timedelta(seconds=1)
-    step = duration(opening["timeframe"])
-    return {
-        "sid": manual_order_id(opening["sid"], kind, number),
+    """Enqueue what a person does with a position; `before` is what was done with it so far."""
+    sid, timeframe = opening["sid"], opening["timeframe"]
+    number = 1 + sum(row["kind"] == kind and row["authority"] == BY_HAND for row in before)
+    row = {
+        "sid": manual_order_id(sid, kind, number, stop),
         "instance": opening["instance"],
         "symbol": opening["symbol"],
-        "timeframe": opening["timeframe"],
-        "bar_time": iso(floor(decided, opening["timeframe"]) - step),
+        "timeframe": timeframe,
+        "bar_time": iso(floor(decided, timeframe) - duration(timeframe)),
         "kind": kind,
-        "lots": lots,
-        **dict.fromkeys(("entry", "stop", "target", "atr")),
-        "closes": opening["sid"],
+        "side": side,
+        "lots": lots_left(opening, before),
+        **dict.fromkeys(("entry", "target", "atr")),
+        "stop": stop,
+        "closes": sid,
+        "after": after,
         "decided_at": iso(decided),
+        "expires": iso(expires),
+        "state": "WAITING" if after else "PENDING",
         "bridge": opening["bridge"],
     }
+    store.enqueue_signal({**row, "authority": BY_HAND})
+    return row
 
 
 # --- towards the market ---------------------------------------------------------------------------
@@ -269,11 +287,14 @@ def publish_pending(
                 store.move_signal(row["sid"], "CANCELLED", detail=DenyReason.TRADING_REDUCING.value)
             elif row["state"] != "PUBLISHED" and (reason := _doomed(row)):
                 store.move_signal(row["sid"], "CANCELLED", detail=reason.value)
-        sent = [row for row in _rows(store, ("PENDING",), instance) if not _expire(store, row, now)]
-        for row in sent:
+        sent = []
+        for row in _rows(store, ("PENDING",), instance):
+            if _over(row, now):
+                _expire(store, row)
+                continue
             store.move_signal(row["sid"], "PUBLISHED")
             failpoint("published")
-            row["state"] = "PUBLISHED"
+            sent.append({**row, "state": "PUBLISHED"})
         _follow_closes(store, instance)
     return sent
 
@@ -319,7 +340,7 @@ def send_pending(
             reason = _altered_now(store, row) or stopped(row["kind"]) or _doomed(row)
             if reason is not None:
                 _take_back(store, bridge, row, "CANCELLED", reason.value)
-            elif _unwanted(store, row):
+            elif _unwanted(store, row["kind"], row["instance"], row["sid"]):
                 _take_back(store, bridge, row, "CANCELLED", TAKEN_BACK)
             elif _over(row, now()):
                 _take_back(store, bridge, row, "EXPIRED", DenyReason.SIGNAL_EXPIRED.value)
@@ -418,10 +439,7 @@ def halt_for(store: Outbox, row: Mapping[str, Any], what: str) -> None:
 
 def _doomed(row: Mapping[str, Any]) -> DenyReason | None:
     """Return why an earlier turn marked a signal to be taken back; None for no mark."""
-    for reason in DOOMS:
-        if row["detail"] == reason.value:
-            return reason
-    return None
+    return next((reason for reason in DOOMS if row["detail"] == reason.value), None)
 
 
 def _rows(store: Outbox, states: Sequence[str], instance: str | None) -> list[dict[str, Any]]:
@@ -440,7 +458,8 @@ def _rows(store: Outbox, states: Sequence[str], instance: str | None) -> list[di
 
 
 def _submit(store: Outbox, bridge: Bridge, order: Order, stopped: Stopped) -> bool:
-    if stopped(order.kind) is not None or _left_meanwhile(store, order):
+    unwanted = _unwanted(store, order.kind, order.instance, order.sid)
+    if stopped(order.kind) is not None or unwanted:
         return False  # since the look at its row; the next turn takes it back
     store.require_desk()
     try:
@@ -456,16 +475,12 @@ def _submit(store: Outbox, bridge: Bridge, order: Order, stopped: Stopped) -> bo
     return True
 
 
-def _unwanted(store: Outbox, row: Mapping[str, Any]) -> bool:
+def _unwanted(store: Outbox, kind: str, instance: str, sid: str) -> bool:
     """Return whether a person's close waits for an opening: then it is not to be executed."""
-    if row["kind"] != "open":
-        return False
-    rows = store.signals(("WAITING",), row["instance"], LIMIT)
-    return any(one["kind"] == "close" and one["closes"] == row["sid"] for one in rows)
-
-
-def _left_meanwhile(store: Outbox, order: Order) -> bool:
-    return _unwanted(store, {"kind": order.kind, "instance": order.instance, "sid": order.sid})
+    return kind == "open" and any(
+        row["kind"] == "close" and row["closes"] == sid
+        for row in store.signals(("WAITING",), instance, LIMIT)
+    )
 
 
 def _take_back(
@@ -484,11 +499,8 @@ def _take_back(
             store.move_signal(row["sid"], "PUBLISHED")
 
 
-def _expire(store: Outbox, row: Mapping[str, Any], now: datetime) -> bool:
-    if not _over(row, now):
-        return False
+def _expire(store: Outbox, row: Mapping[str, Any]) -> None:
     store.move_signal(row["sid"], "EXPIRED", detail=DenyReason.SIGNAL_EXPIRED.value)
-    return True
 
 
 def _over(row: Mapping[str, Any], now: datetime) -> bool:
@@ -526,8 +538,10 @@ def _release_openings(store: Outbox, instance: str | None, now: datetime, stoppe
         if reason is not None:
             store.move_signal(row["sid"], "CANCELLED", detail=reason.value)
         elif _over(row, now):
-            store.move_signal(row["sid"], "EXPIRED", detail=DenyReason.SIGNAL_EXPIRED.value)
-        elif row["instance"] in released or _opening_under_way(store, row["instance"]):
+            _expire(store, row)
+        elif row["instance"] in released or any(
+            other["kind"] == "open" for other in store.signals(UNDER_WAY, row["instance"], LIMIT)
+        ):
             store.move_signal(row["sid"], "CANCELLED", detail=OVERTAKEN)
         elif before is not None and before["state"] == "CLOSED":
             store.move_signal(row["sid"], "PENDING", detail="close filled")
@@ -548,16 +562,12 @@ def _release_closes(store: Outbox, instance: str | None, now: datetime, stopped:
         elif opening is None or state in UNEXECUTED or state == "CLOSED":
             store.move_signal(row["sid"], "CANCELLED", detail=f"opening {state}")
         elif _over(row, now):
-            store.move_signal(row["sid"], "EXPIRED", detail=DenyReason.SIGNAL_EXPIRED.value)
+            _expire(store, row)
         elif state in EXECUTED:
             # Another one: over the lots that were filled, and with a life that begins now.
             store.move_signal(row["sid"], "CANCELLED", detail=f"opening {state}")
             life = signal_life(opening["timeframe"])
             write_hand_close(store, opening, now=now, life=life)
-
-
-def _opening_under_way(store: Outbox, instance: str) -> bool:
-    return any(row["kind"] == "open" for row in store.signals(UNDER_WAY, instance, LIMIT))
 
 
 # --- back from the market -------------------------------------------------------------------------

@@ -158,7 +158,7 @@ def race(backing: PageContext) -> list[bool]:
 
     def type_it() -> bool:
         try:
-            by_hand.reject(backing.home, sid, "no")
+            by_hand.reject.at_home(backing.home, sid, reason="no")
         except ConfigError:
             return False
         return True

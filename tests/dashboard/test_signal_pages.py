@@ -26,7 +26,6 @@ from torra.exhibits import figures
 from torra.exhibits.figures import FORMULA
 from torra.store.trade.rows import SignalRow
 from torra.trading import courier
-from torra.trading.findings import External, Late, LevelsMoved, UnknownAtBroker, alarm_of
 from torra.verdict.risk_engine import DenyReason
 from torra.verdict.signal_states import SENT, TRANSITIONS
 from torra.words.orders import ALARMS
@@ -37,22 +36,22 @@ def test_every_code_and_every_alarm_is_explained() -> None:
         assert trade_rows.explain(f"{reason}: more")
     assert trade_rows.explain("spread 10004") == "the spread is wider than the signal allows"
     assert trade_rows.explain("by a person: looked") == ""
-    moment = demo_orders.START
-    findings = (
-        External("", "7", "XAUUSD", "LONG", 0.1, "XAUUSD"),
-        Late("T1", "EXPIRED", "7", is_open=True),
-        UnknownAtBroker("T1", "FILLED", 99, moment),
-        LevelsMoved("T1", "7", 0.0, 1.0),
-    )
-    kinds = {alarm.kind for alarm in map(alarm_of, findings) if alarm is not None}
-    assert len(kinds) == len(findings)
     of_the_desk = {"UNKNOWN", "UNKNOWN_NOT_SENT", adoption.ALARM, timeframe_clocks.ALARM}
     of_the_desk.add(courier.HAND_CLOSE)
-    raised = r'raise_alarm\([^,]+, "([A-Z_]+)"'
+    raised = r'(?:raise_alarm|Alarm)\([^,]+, "([A-Z_]+)"'
     files = (ROOT / "signal_bridge.py", *(ROOT / "torra").rglob("*.py"))
     told = {kind for file in files for kind in re.findall(raised, file.read_text("utf-8"))}
-    assert {"ODD_REPORT", "ODD_BOOKS", "BRIDGE", "ORDER_ALTERED"} <= told
-    assert set(ALARMS) == kinds | of_the_desk | told | {odd_rows.KIND}
+    assert {
+        "EXTERNAL",
+        "LATE_EXECUTION",
+        "MISSING",
+        "UNPROTECTED",
+        "ODD_REPORT",
+        "ODD_BOOKS",
+        "BRIDGE",
+        "ORDER_ALTERED",
+    } <= told
+    assert set(ALARMS) == of_the_desk | told | {odd_rows.KIND}
 
 
 def test_a_whole_fill_without_a_size_of_its_own_filled_all(backing: PageContext) -> None:

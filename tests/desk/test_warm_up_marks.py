@@ -74,7 +74,7 @@ def test_signals_are_marked_and_counted(desk: Desk) -> None:
     # An order of the running desk is decided at a later close.
     assert marked == [parse(row["decided_at"]) <= desks.START for row in rows]
     told = [
-        {name: row[name] for name in by_hand.TOLD} | {"warm_up": mark}
+        {name: row[name] for name in by_hand.COLUMNS} | {"warm_up": mark}
         for row, mark in zip(rows, marked, strict=True)
     ]
     document = {

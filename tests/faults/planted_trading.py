@@ -68,7 +68,7 @@ TRADING: Final[Table] = {
             "a position that is being closed is closed by hand once more",
             At(
                 "signal_bridge:write_hand_close",
-                never("any(row['state'] in ENDING for row in before)"),
+                never("any(row['kind'] == 'close' and row['state'] in ENDING for row in before)"),
             ),
             Seam("torra.store.trade.positions:PositionStore.being_closed", "skips(set())"),
             "test_the_same_word_twice_is_one_close",
@@ -77,7 +77,7 @@ TRADING: Final[Table] = {
             "an opening that a person took back is sent all the same",
             At(
                 "signal_bridge",
-                replace("one['kind'] == 'close' and one['closes'] == row['sid']", "False"),
+                replace("row['kind'] == 'close' and row['closes'] == sid", "False"),
             ),
             "test_an_opening_that_is_not_executed_is_taken_back",
         ),
@@ -212,10 +212,10 @@ TRADING: Final[Table] = {
         "stranger-reduces": fault(
             "a position that nobody knows stops no openings",
             At(
-                "torra.trading.findings:alarm_of",
+                "torra.trading.reconciliation",
                 replace(
                     "Alarm(..., 'EXTERNAL', ...)",
-                    "Alarm(f'External {ticket}', 'EXTERNAL', text, reduces=False)",
+                    "Alarm(f'External {position.ticket}', 'EXTERNAL', text, reduces=False)",
                 ),
             ),
             "test_a_strange_position_stops_openings_and_raises_one_alarm",
@@ -268,7 +268,7 @@ TRADING: Final[Table] = {
         ),
         "odd-row-alone": fault(
             "a row that cannot be compared stops its channel",
-            At("torra.trading.settlement:settle", never("said")),
+            At("torra.trading.settlement:settle", never("fault")),
             "test_a_signal_without_an_event_stops_nobody_else",
         ),
         "odd-proposal": fault(
@@ -301,12 +301,12 @@ TRADING: Final[Table] = {
         ),
         "approval-drift": fault(
             "a proposal is sent at any price",
-            At("torra.tick.approval:approve", never("...(row, at.price)")),
+            At("torra.tick.approval", never("...(row, at.price)")),
             "test_a_price_that_has_drifted_ends_it",
         ),
         "approval-expiry": fault(
             "a proposal is sent after its time",
-            At("torra.tick.approval:approve", never("now >= ...")),
+            At("torra.tick.approval", never("now >= ...")),
             "test_a_proposal_ends_at_the_close_of_the_next_bar",
         ),
     },

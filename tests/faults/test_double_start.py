@@ -36,7 +36,7 @@ from torra.errors import ConfigError
 from torra.home import DESK_LOCK
 from torra.jobs import asking
 from torra.replay.job_kinds import REPLAY
-from torra.trading.by_hand import COMMAND_LINE
+from torra.trading.commanding import COMMAND_LINE
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork and SIGKILL")
 

@@ -119,7 +119,7 @@ def _both_sides(home: Path) -> tuple[str, Watch, Path]:
     scene.live("closed by a tick")
     market.open()
     scene.live("bought")
-    hand_close.flatten_desk(market.hand, hands.SOMEBODY)
+    hand_close.flatten(market.hand, hands.SOMEBODY)
     scene.live("flattened")
     scene.close()
     return "both_sides", scene.watch, home

@@ -314,7 +314,7 @@ LATER = (
     "anthropic", "openai", "google", "httpx2", "genai_prices", "flask", "jinja2", "matplotlib",
     "model2vec", "apprise", "sklearn", "scipy",
     "torra/dashboard", "torra/exhibits", "torra/replay", "torra/commands", "torra/overlay",
-    "torra/tick/tick_record", "torra/money/book", "torra/trading/findings",
+    "torra/tick/tick_record", "torra/money/book", "torra/trading/reconciliation",
     "torra/bridges/mt5/bridge", "torra/bridges/torra/bridge",
     "torra/bridges/torra/messages", "torra/bridges/guarded",
     "torra/feeds/mt5_files", "torra/feeds/mt5_direct", "torra/feeds/flow_files",

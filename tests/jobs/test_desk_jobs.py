@@ -19,7 +19,7 @@ from torra.desk.schedule import Desk
 from torra.jobs import asking
 from torra.jobs.worker import Worker
 from torra.store.envelopes import DESK_STREAM
-from torra.trading.by_hand import COMMAND_LINE
+from torra.trading.commanding import COMMAND_LINE
 
 
 @pytest.fixture

@@ -14,7 +14,8 @@ from tests.tries import Tries, until
 from tests.worlds.jobs import Office, alive
 from torra.errors import ConfigError
 from torra.jobs import asking
-from torra.trading.by_hand import COMMAND_LINE
+from torra.trading import commanding
+from torra.trading.commanding import COMMAND_LINE
 
 CANCELLED_SECONDS = 2.0
 
@@ -27,7 +28,7 @@ def office(tmp_path: Path) -> Iterator[Office]:
 
 
 def cancel(office: Office, number: int) -> None:
-    asking.cancel(office.database, number, COMMAND_LINE)
+    asking.cancel(commanding.context_of(office.home, office.database), COMMAND_LINE, number)
 
 
 def test_a_job_is_done_and_says_so(office: Office) -> None:

@@ -25,7 +25,7 @@ from torra.jobs.worker import Worker
 from torra.replay import live
 from torra.replay.changed import listing, worth
 from torra.replay.changed.listing import Paths
-from torra.trading.by_hand import COMMAND_LINE
+from torra.trading.commanding import COMMAND_LINE
 
 
 class Lived(NamedTuple):

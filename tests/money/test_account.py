@@ -71,14 +71,6 @@ def test_what_lies_between_two_ends_is_judged_as_each_moment_alone(seed: int) ->
     assert jumps
 
 
-def test_the_equity_and_its_fall_are_those_of_the_marks() -> None:
-    marks = [mark(n, 100.0, equity=value, held=1) for n, value in enumerate((100, 120, 90, 110))]
-    found = series(*marks).standing()
-    assert found is not None
-    assert (found.equity, found.fall, found.below, found.since) == (110, 30.0, 10.0, at(0))
-    assert AccountSeries().standing() is None
-
-
 # --- what is marked -------------------------------------------------------------------------------
 
 
@@ -216,17 +208,7 @@ def test_payments_are_no_fall_of_the_equity() -> None:
     assert found is not None
     assert [one.amount for one in found.newest] == [95.0, -40.0]
     assert (found.fall, found.below) == (5.0, 0.0)
-
-
-def test_the_words_name_what_is_not_torras(database: Database, clock: Hand) -> None:
-    database.mark_account(BRIDGE, FACTS)
-    clock.pass_by(600)
-    database.mark_account(BRIDGE, {**FACTS, "balance": 10_500.0, "equity": 10_500.0})
-    (account,) = MoneyBook(database).money([], clock.moment).accounts
-    text = " ".join(words.sentences(account, "2026-02-13"))
-    assert "The account itself at 2026-02-13 12:10 UTC: balance 10,500.00 EUR" in text
-    assert "Not Torra's, from 2026-02-13 12:00 UTC on: +500.00 EUR in 1 change of its" in text
-    assert "between 2026-02-13 12:00 UTC and 2026-02-13 12:10 UTC" in text
+    assert (found.equity, found.since) == (160.0, at(0))
 
 
 @pytest.mark.journey

@@ -22,13 +22,6 @@ from torra.verdict.risk_engine import OPENS
 NOW = datetime.fromisoformat("2021-11-12T10:00:00+00:00")
 
 
-def test_moments_are_evenly_spread_with_both_ends() -> None:
-    first = NOW - timedelta(hours=3)
-    found = moments(first, NOW, 4)
-    assert found == [first, first + timedelta(hours=1), first + timedelta(hours=2), NOW]
-    assert moments(NOW, NOW) == [NOW]
-
-
 def test_a_trade_counts_from_its_end_on_and_what_is_not_known_is_a_gap() -> None:
     ends = [("2021-11-12T08:00:00Z", 5.0), ("2021-11-12T09:00:00Z", -2.0)]
     at = [NOW - timedelta(hours=3), NOW - timedelta(hours=2), NOW]
@@ -90,17 +83,6 @@ def test_each_moment_equals_a_recount_from_fills_and_bars(desk: Any) -> None:
     assert len({point.closed for point in found}) > 2
 
 
-@pytest.mark.journey
-def test_the_end_of_the_line_is_what_the_sums_say(desk: Any) -> None:
-    setups = desks.profiles(desk)
-    book = MoneyBook(desk.database)
-    (account,) = book.money(setups, desk.clock.now()).accounts
-    last = book.lines(setups, desk.clock.now(), "week")["paper"][-1]
-    assert last.closed == pytest.approx(account.whole.profit, abs=0.005)
-    held = account.open.result or 0.0
-    assert last.whole == pytest.approx(account.whole.profit + held, abs=0.005)
-
-
 def test_an_open_position_alone_has_a_line(
     desk: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -130,5 +112,8 @@ def test_an_open_position_alone_has_a_line(
     assert account.open.warm_up == account.open.result == pytest.approx(10.0)
 
 
-def test_a_desk_without_a_trade_has_no_line(tmp_path: Path) -> None:
-    assert MoneyBook(desks.open_database(tmp_path)).lines([], NOW, "all") == {}
+def test_moments_are_evenly_spread_with_both_ends() -> None:
+    first = NOW - timedelta(hours=3)
+    found = moments(first, NOW, 4)
+    assert found == [first, first + timedelta(hours=1), first + timedelta(hours=2), NOW]
+    assert moments(NOW, NOW) == [NOW]

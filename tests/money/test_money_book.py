@@ -224,29 +224,6 @@ def test_each_channel_is_an_account_of_its_own(database: Database) -> None:
     ]
 
 
-def test_a_position_stands_where_it_was_opened_also_without_its_instance(
-    database: Database,
-) -> None:
-    held(database, "T1", instance="OLD", symbol="OLD", bridge="torra_files main")
-    [paper, gone] = MoneyBook(database).money(SETUPS, NOON).accounts
-    assert (paper.account, paper.open.positions) == ("paper", 0)
-    assert (gone.account, gone.open.positions, gone.open.known) == ("torra_files main", 1, 0)
-    assert gone.open.result is gone.open.risk is None
-    [said] = [line for line in words.sentences(gone, "2026-02-13") if "open" in line]
-    assert "— if closed now; at its stop the loss would be — (— R)" in said
-
-
-def test_the_risk_needs_no_price(database: Database) -> None:
-    held(database, "T1")
-    [account] = MoneyBook(database).money(SETUPS[:1], NOON).accounts
-    assert (account.open.known, account.open.valued) == (1, 0)
-    assert account.open.result is None
-    # 10 from entry to stop, 0.5 lots; R is a third of the 30 from stop to target
-    spec = Profile().symbol("BTCUSD")
-    assert account.open.risk == pytest.approx(10 / spec.tick_size * spec.tick_value * 0.5)
-    assert account.open.risk_r == pytest.approx(1.0)
-
-
 def test_an_order_that_is_out_is_at_risk_and_no_position(database: Database) -> None:
     database.enqueue_signal(opening("T1", instance="EURUSD", symbol="EURUSD", state="PENDING"))
     [alone] = MoneyBook(database).money(SETUPS, NOON).accounts
@@ -301,3 +278,15 @@ def test_a_row_that_says_something_odd_adds_nothing(database: Database) -> None:
     [account] = MoneyBook(database).money(SETUPS[:1], NOON).accounts
     assert account.whole.trades == 1
     assert book.money(SETUPS, NOON)
+
+
+def test_a_position_stands_where_it_was_opened_also_without_its_instance(
+    database: Database,
+) -> None:
+    held(database, "T1", instance="OLD", symbol="OLD", bridge="torra_files main")
+    [paper, gone] = MoneyBook(database).money(SETUPS, NOON).accounts
+    assert (paper.account, paper.open.positions) == ("paper", 0)
+    assert (gone.account, gone.open.positions, gone.open.known) == ("torra_files main", 1, 0)
+    assert gone.open.result is gone.open.risk is None
+    [said] = [line for line in words.sentences(gone, "2026-02-13") if "open" in line]
+    assert "— if closed now; at its stop the loss would be — (— R)" in said

@@ -25,21 +25,6 @@ def tally(*trades: ClosedTrade) -> Tally:
     return found
 
 
-def test_nothing_is_no_result() -> None:
-    assert Tally().result() == TradeTotals()
-    assert TradeTotals().win_rate is None and TradeTotals().win_rate_between is None
-    assert Curve().fall() == ResultDrawdown()
-
-
-def test_trades_are_counted_by_their_sign() -> None:
-    found = tally(trade(5.0, 0.5), trade(-2.0, -0.2), trade(0.0, 0.0), trade(None)).result()
-    assert (found.trades, found.won, found.lost, found.even, found.unknown) == (4, 1, 1, 1, 1)
-    assert found.profit == 3.0 and found.r == pytest.approx(0.3)
-    assert found.win_rate == pytest.approx(1 / 3)
-    between = found.win_rate_between
-    assert between is not None and 0.0 < between.low < 1 / 3 < between.high < 1.0
-
-
 def test_the_interval_is_students() -> None:
     """t(0.975, 4) is 2.776445 (any table of Student's t)."""
     rs = [1.2, -1.0, 0.4, 2.0, -0.3]
@@ -55,14 +40,6 @@ def test_what_does_not_spread_has_no_interval(rs: list[float]) -> None:
     assert tally(*(trade(r, r) for r in rs)).result().between is None
 
 
-def test_two_tallies_together_are_one() -> None:
-    dice = random.Random(5)
-    every = [trade(dice.gauss(0, 30), dice.gauss(0, 1)) for _ in range(60)]
-    one, other = tally(*every[:21]), tally(*every[21:])
-    assert astuple(one.plus(other)) == pytest.approx(astuple(tally(*every)))
-    assert together([one, other]).trades == 60 and together([]) == TradeTotals()
-
-
 def test_the_deepest_fall_is_from_the_highest_point_before_it() -> None:
     curve = Curve()
     for number, profit in enumerate((10.0, -4.0, 9.0, -12.0, 2.0, -1.0, None)):
@@ -71,7 +48,18 @@ def test_the_deepest_fall_is_from_the_highest_point_before_it() -> None:
     assert curve.fall() == ResultDrawdown(12.0, "2026-02-03", "2026-02-04", 11.0)
 
 
-def test_a_loss_at_the_very_beginning_is_a_fall_from_zero() -> None:
-    curve = Curve()
-    curve.add(trade(-7.0, at="2026-02-01"))
-    assert curve.fall() == ResultDrawdown(7.0, "", "2026-02-01", 7.0)
+def test_trades_are_counted_by_their_sign() -> None:
+    found = tally(trade(5.0, 0.5), trade(-2.0, -0.2), trade(0.0, 0.0), trade(None)).result()
+    assert (found.trades, found.won, found.lost, found.even, found.unknown) == (4, 1, 1, 1, 1)
+    assert found.profit == 3.0 and found.r == pytest.approx(0.3)
+    assert found.win_rate == pytest.approx(1 / 3)
+    between = found.win_rate_between
+    assert between is not None and 0.0 < between.low < 1 / 3 < between.high < 1.0
+
+
+def test_two_tallies_together_are_one() -> None:
+    dice = random.Random(5)
+    every = [trade(dice.gauss(0, 30), dice.gauss(0, 1)) for _ in range(60)]
+    one, other = tally(*every[:21]), tally(*every[21:])
+    assert astuple(one.plus(other)) == pytest.approx(astuple(tally(*every)))
+    assert together([one, other]).trades == 60 and together([]) == TradeTotals()

@@ -425,7 +425,7 @@ def test_what_a_hand_did_in_the_middle_of_a_tick_is_done_again(tmp_path: Path) -
     desk = desks.open_desk(tmp_path / "lived", profile=near, provider=agents)
     desks.open_for_work(desk)
     reach = hand_on(desk.database, [desks.BTC], desk.clock.now)
-    agents.leave = lambda: hand_close.close_position(reach, "BTCUSD", SOMEBODY)
+    agents.leave = lambda: hand_close.close(reach, SOMEBODY, "BTCUSD")
     rows: list[dict[str, Any]] = []
     # A debate that a busy machine makes late ends otherwise, and trades otherwise from there on.
     for step in range(120):

@@ -185,18 +185,6 @@ def test_a_trigger_that_enlarges_an_order_stops_it(tmp_path: Path) -> None:
     assert world.database.trading_state() == "HALTED" and world.file.exists()
 
 
-def test_the_alarm_names_the_order_and_comes_once(tmp_path: Path) -> None:
-    world = World(tmp_path)
-    world.bridge.down = True  # it cannot be taken back, so it is looked at in every turn
-    world.queue()
-    alter(world.database, "T1", {"lots": 5.0})
-    for _ in range(5):
-        world.turn()
-    (alarm,) = world.database.alarms()
-    assert alarm.detail.startswith("T1 open BUY of XAUUSD was not sent: ")
-    assert len(world.database.trading_states()) == 1
-
-
 def test_what_a_bridge_refuses_as_altered_halts_too(tmp_path: Path) -> None:
     """The Advisor found the difference: it came between the outbox and the message."""
     world = World(tmp_path)

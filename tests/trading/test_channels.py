@@ -11,6 +11,7 @@ import pandas as pd
 import pytest
 
 from tests.worlds.channels import ENVIRONMENT, KEY, NOW, Stage
+from tests.worlds.hands import hand_on
 from tests.worlds.stores import open_database
 from torra.bridges.protocol import QUOTE_SECONDS
 from torra.bridges.torra.messages import Symbols, decode, encode
@@ -85,20 +86,20 @@ def test_an_approval_takes_price_and_account_from_the_broker_or_says_that_it_has
 ) -> None:
     monkeypatch.setenv("TORRA_CHANNEL_KEY", KEY)
     database = open_database(tmp_path / "home")
-    settings, now = settings_of(stage), stage.clock.now()
+    now, desk = stage.clock.now(), hand_on(database, [EUR], stage.clock.now, channel=stage.channel)
     facts = {"free_margin": 900.0, "leverage": 30, "balance": 1000.0}
     database.note_bridge(EUR.route, deny="CLOCK_SKEW", detail="", facts=facts)
-    price, figures = by_hand.market_now(settings, database, EUR, now)
+    price, figures = by_hand.market_now(desk, EUR, now)
     assert price == 1.1
     assert figures.pop("live_spread") == pytest.approx(0.00012)
     assert figures == {"free_margin": 900.0, "leverage": 30, "clock_ok": False}
     much_later = now + timedelta(hours=1)
     with pytest.raises(DataUnavailable, match="no bar of EURUSD"):
-        by_hand.market_now(settings, database, EUR, much_later)
+        by_hand.market_now(desk, EUR, much_later)
     index = pd.DatetimeIndex([NOW], name="time")
     row = {"open": 1.1, "high": 1.2, "low": 1.0, "close": 1.15, "volume": 1.0}
     database.store_bars(EUR.id, "M15", pd.DataFrame([row], index=index))
-    price, figures = by_hand.market_now(settings, database, EUR, much_later)
+    price, figures = by_hand.market_now(desk, EUR, much_later)
     assert (price, "live_spread" in figures) == (1.15, False)
 
 

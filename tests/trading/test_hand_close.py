@@ -8,7 +8,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import closing, suppress
 from datetime import timedelta
 from pathlib import Path
 
@@ -32,11 +32,11 @@ from tests.worlds.homes import desk_file
 from tests.worlds.stores import opening
 from torra.clock import System
 from torra.commands.command_line import main
-from torra.config import Instance, Profile, load_desk
+from torra.config import Instance, Profile
 from torra.errors import ConfigError
 from torra.store.connection import TickKey
 from torra.tick import approval
-from torra.trading import by_hand, hand_close
+from torra.trading import commanding, hand_close
 from torra.verdict import risk_engine
 from torra.verdict.risk_engine import Account, Decision, SignalDraft
 from torra.verdict.signal_states import UNEXECUTED
@@ -137,7 +137,7 @@ def test_a_verdict_finds_the_close_and_adds_none(market: Market) -> None:
 def test_halted_nothing_goes_and_the_refusal_names_the_way(market: Market) -> None:
     sid = market.fill()
     market.switch.halt("a test")
-    for act in (market.close, lambda: hand_close.flatten_desk(market.hand, SOMEBODY)):
+    for act in (market.close, lambda: hand_close.flatten(market.hand, SOMEBODY)):
         with pytest.raises(ConfigError, match=r"trading is HALTED.*`torra resume --reduce`"):
             act()
     assert market.database.closes_of("EURUSD", sid) == []
@@ -146,15 +146,6 @@ def test_halted_nothing_goes_and_the_refusal_names_the_way(market: Market) -> No
     market.close()
     market.compare()
     assert market.state(sid) == "CLOSED"
-
-
-def test_a_halt_takes_a_waiting_close_back(market: Market) -> None:
-    market.open()
-    market.look(1, advisor=False)
-    (left,) = market.close()
-    market.switch.halt("a test")
-    market.look(3, advisor=False)
-    assert market.state(left["signal"]) == "CANCELLED"
 
 
 def test_a_close_that_did_not_close_is_an_alarm_until_the_position_is_gone(
@@ -372,21 +363,15 @@ def test_flatten_tells_what_cannot_be_closed_from_here(market: Market) -> None:
             symbol="EURUSD", timeframe="M15", bar_time=now, created=now, expires=now + MINUTES,
             authority="tick", bridge="mt5_direct old",
         )  # fmt: skip
-    done = hand_close.flatten_desk(market.hand, SOMEBODY)
+    done = hand_close.flatten(market.hand, SOMEBODY)
     found = {one["instance"]: one for one in done.document["positions"]}
     assert found["EURUSD"]["step"] == "CLOSING"
     assert found["OTHER"]["step"] == "REFUSED"
     assert "mt5_direct old" in done.refused
     assert market.state(foreign["sid"]) == "PENDING"
-    text = hand_close.told(done.document)
+    text = hand_close.closed_lines(done.document)
     assert "do it there" in text
     assert "No desk runs" in text
-
-
-def test_flatten_without_a_position_does_nothing(market: Market) -> None:
-    done = hand_close.flatten_desk(market.hand, SOMEBODY)
-    assert hand_close.told(done.document) == "Nothing is held and nothing is opening."
-    assert not done.refused
 
 
 # --- as a person types them -----------------------------------------------------------------------
@@ -463,7 +448,7 @@ def test_flatten_asks(on_paper: Path, monkeypatch: pytest.MonkeyPatch, typed: st
     monkeypatch.setattr("torra.commands.command_line.on_terminal", lambda: typed is not None)
     words = ["--home", str(on_paper), "flatten", *(["--yes"] if typed == "yes=True" else [])]
     told = CliRunner().invoke(main, words, input=f"{typed}\n")
-    with by_hand.open_desk(on_paper) as database:
+    with closing(open_home(on_paper)) as database:
         closes = database.closes_of("EURUSD", "TPAPER")
     if typed in ("flatten", "yes=True"):
         assert (told.exit_code, len(closes)) == (0, 1)
@@ -482,7 +467,7 @@ def test_a_halted_desk_says_so_before_it_asks(
     monkeypatch.setattr(hand_close, "quote", lambda *_: pytest.fail("a quote was read"))
     refused = torra(home, *words)
     assert (refused.exit_code, "trading is HALTED" in refused.output) == (2, True)
-    with by_hand.open_desk(home) as database:
+    with closing(open_home(home)) as database:
         (entry, *_) = database.audit_entries(limit=9)
     assert (entry["action"], entry["outcome"][:7]) == (words[0], "failed:")
 
@@ -511,22 +496,12 @@ def test_a_name_that_is_none_is_on_record_without_yes_too(home: Path) -> None:
 def test_the_word_holds_for_the_positions_that_were_there(home: Path) -> None:
     """One that came with real money while a person typed is not closed by that word."""
     held_at(home)
-    with by_hand.open_desk(home) as database:
-        reach = by_hand.reach_of(home, load_desk(home), database)
+    with closing(open_home(home)) as database:
+        reach = commanding.context_of(home, database)
         with pytest.raises(ConfigError, match="EURUSD: real money, so nothing was done"):
-            hand_close.flatten_desk(reach, SOMEBODY, agreed=())
-        done = hand_close.flatten_desk(reach, SOMEBODY, agreed=["EURUSD"])
+            hand_close.flatten(reach, SOMEBODY, agreed=())
+        done = hand_close.flatten(reach, SOMEBODY, agreed=["EURUSD"])
     assert [one["step"] for one in done.document["positions"]] == ["CLOSING"]
-
-
-def test_a_name_that_is_none_is_told(home: Path) -> None:
-    told = torra(home, "close", "GOLD")
-    assert told.exit_code == 2
-    assert "the desk has no instance GOLD; it has EURUSD" in told.output
-    close = torra(home, "close", held_at(home), "--yes", "--json")
-    signal = json.loads(close.stdout)["positions"][0]["signal"]
-    told = torra(home, "close", signal, "--yes")
-    assert "is a close; name its position" in told.output
 
 
 def test_closes_go_again_after_a_halt_and_alarms_stand(home: Path) -> None:

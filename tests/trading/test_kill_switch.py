@@ -32,12 +32,6 @@ def switch(files: dict[str, Path], database: Database) -> KillSwitch:
     return KillSwitch(files, database)
 
 
-def test_nothing_is_halted_at_first(switch: KillSwitch, files: dict[str, Path]) -> None:
-    switch.keep()
-    assert switch.engaged() == ""
-    assert not any(path.exists() for path in files.values())
-
-
 @pytest.mark.parametrize("name", ["desk", "main"])
 def test_a_file_halts_database_and_every_channel(
     name: str, switch: KillSwitch, files: dict[str, Path], database: Database
@@ -102,11 +96,6 @@ def test_only_resume_lets_trading_go_on(
     assert database.trading_state() == "ACTIVE"
     assert database.alarms() == []
     assert not any(path.exists() for path in files.values())
-
-
-def test_a_halt_survives_a_restart(files: dict[str, Path], database: Database) -> None:
-    KillSwitch(files, database).halt("a person")
-    assert KillSwitch(files, database).engaged()
 
 
 def test_a_fault_halts_before_it_can_be_written_down(

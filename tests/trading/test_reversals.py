@@ -139,7 +139,7 @@ class Life:
         """Close by hand whatever there is, perhaps twice."""
         for _ in range(self.dice.choice((1, 1, 2))):
             try:
-                done = hand_close.close_position(self.hand, EUR.id, SOMEBODY)
+                done = hand_close.close(self.hand, SOMEBODY, EUR.id)
             except ConfigError:
                 self.seen["hand refused"] += 1
             else:

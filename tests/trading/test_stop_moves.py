@@ -19,7 +19,7 @@ STOP, NEARER = 1.09, 1.095
 
 
 def move(market: Market, price: float = NEARER) -> dict[str, Any]:
-    return hand_close.move_stop(market.hand, "EURUSD", price, SOMEBODY).document
+    return hand_close.stop(market.hand, SOMEBODY, "EURUSD", price=price).document
 
 
 def held(market: Market) -> Any:
@@ -161,17 +161,6 @@ def test_a_stop_moves_towards_the_price_alone(market: Market, price: float, why:
     assert held(market).stop == STOP
 
 
-def test_what_is_no_position_has_no_stop(market: Market) -> None:
-    market.open()
-    market.look(1, advisor=False)
-    with pytest.raises(ConfigError, match="has no stop to move yet"):
-        move(market)
-    market.look(8, seconds=2.5)
-    market.close()
-    with pytest.raises(ConfigError, match="is being closed already"):
-        move(market)
-
-
 def test_without_a_price_nothing_is_moved(paper: Market) -> None:
     paper.open()
     paper.look()
@@ -247,20 +236,6 @@ def test_the_package_moves_the_stop_and_keeps_the_target(package: mt5_package.Wo
     there = package.package.held[int(ticket)]
     assert (there.sl, there.tp) == (2341.0, 2361.2)
     assert package.package.requests[-1]["action"] == 6
-
-
-def test_a_silent_package_is_looked_at(package: mt5_package.World) -> None:
-    ticket = package.opened().position
-    package.package.no_answer = True
-    package.bridge.submit(modify(mt5_package.order(), ticket, 2341.0))
-    report = package.settled()
-    assert (report.status, report.adopted) == ("FILLED", True)
-
-
-def test_the_package_refuses_a_stop_of_nothing(package: mt5_package.World) -> None:
-    package.bridge.submit(modify(mt5_package.order(), "999", 2341.0))
-    report = package.settled()
-    assert (report.status, report.reason) == ("REJECTED", "no_position")
 
 
 # --- as a person types it -------------------------------------------------------------------------

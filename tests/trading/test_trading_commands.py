@@ -78,11 +78,6 @@ def test_halting_works_beside_a_broken_desk_file(home: Path) -> None:
     assert files(home) == [True, False]
 
 
-def test_halting_twice_is_halting_once(home: Path) -> None:
-    torra(home, "halt", "--reason", "first")
-    assert "first" in torra(home, "halt", "--reason", "second").stdout
-
-
 def test_a_halt_that_did_not_reach_everything_says_so(home: Path) -> None:
     (home / "shared").rmdir()
     (home / "shared").write_text("a file where the folder should be")
@@ -166,14 +161,6 @@ def test_a_person_approves_and_rejects(home: Path, monkeypatch: pytest.MonkeyPat
     assert torra(home, "reject", sid).exit_code == 2
 
 
-def test_a_rejected_proposal_stays_rejected(home: Path) -> None:
-    database = open_home(home)
-    sid = propose(database)
-    assert document(home, "reject", sid, "--reason", "no")["state"] == "REJECTED"
-    assert torra(home, "approve", sid).exit_code == 2
-    assert database.signals() == []
-
-
 def test_a_denied_approval_is_told_and_ends_with_one(home: Path) -> None:
     database = open_home(home)
     sid = propose(database)
@@ -209,13 +196,6 @@ def test_a_person_settles_what_nobody_can_tell(state: str, home: Path) -> None:
     assert database.alarms() == []
     assert database.position("XAUUSD") is None
     assert torra(home, "settle", "TNOBODY").exit_code == 2
-
-
-def test_alarms_alone_can_be_ended(home: Path) -> None:
-    database = open_home(home)
-    database.raise_alarm("k", "UNKNOWN_NOT_SENT", "T1")
-    assert torra(home, "resume").exit_code == 0
-    assert database.alarms() == []
 
 
 def audited(database: Database) -> list[tuple[str, str, str]]:

@@ -180,7 +180,3 @@ def test_the_sample_is_fixed_by_the_tick_and_has_its_share() -> None:
     assert set(drawn) <= {key for key in keys if sampled(key, 0.1)}
     assert not any(sampled(key, 0.0) for key in keys)
     assert all(sampled(key, 1.0) for key in keys)
-
-
-def test_a_profile_says_which_policy_holds() -> None:
-    assert Profile().agents.call_policy == "always"

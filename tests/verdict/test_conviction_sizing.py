@@ -54,11 +54,6 @@ class Tempered:
     def close(self) -> None: ...
 
 
-class Down(Tempered):
-    def submit(self, request: Request) -> Future[Completion]:
-        raise ConnectionError
-
-
 def first(folder: Path, provider: Any, action: str, **sections: Any) -> dict[str, Any]:
     """Return the record of the first tick with such an action, with every signal's lots by sid."""
     profile = validate(Profile, {**EAGER, **sections}, "a test")
@@ -96,13 +91,6 @@ def test_an_opening_is_as_large_as_the_desk_is_sure(
 ) -> None:
     record = first(tmp_path, Tempered(confidence), "OPEN")
     assert record["gate"]["multiplier"] == 1.0
-    assert lots(record) == pytest.approx(full_size(record) * share, abs=0.011)
-
-
-def test_with_nobody_heard_the_size_is_that_of_an_outage(tmp_path: Path) -> None:
-    record = first(tmp_path, Down("high"), "OPEN")
-    assert record["source_type"] == "L1_ONLY"
-    share = Profile().agents.outage_size
     assert lots(record) == pytest.approx(full_size(record) * share, abs=0.011)
 
 

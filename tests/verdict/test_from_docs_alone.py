@@ -15,17 +15,13 @@ from math import floor
 from pathlib import Path
 from typing import Any, Final
 
-import pytest
-
 from agent_config import EXPERTS, tabled_trust
 from tests.worlds import desks
 from tests.worlds.rule_outcomes import PROFILES, Steady
 from torra.clock import parse
-from torra.config import ROOT, Profile, SymbolSpec, validate
+from torra.config import ROOT, Profile, validate
 from torra.replay.rerun import trial_tick
 from torra.store.connection import TickKey
-from torra.verdict import order_levels, position_size, sentiment_rules
-from torra.words.deny_reasons import DenyReason
 
 PAGE: Final = (ROOT / "docs" / "orders.md").read_text("utf-8")
 MINUTES: Final = {"M15": 15, "H1": 60}
@@ -143,36 +139,6 @@ def test_what_a_desk_recorded_is_computed_again(tmp_path: Path) -> None:
             opened += 1
             sides.add(signal["side"])
     assert len(ticks) > TICKS and opened >= TICKS and sides == {"BUY", "SELL"}
-
-
-@pytest.mark.parametrize(
-    ("close", "heard"),
-    [("08:00", True), ("06:00", True), ("05:59", False), ("08:01", False)],
-)
-def test_both_ends_of_freshness_count(close: str, heard: bool) -> None:
-    at, now = f"2026-03-02T{close}:00+00:00", "2026-03-02T08:00:00+00:00"
-    assert fresh("H1", at, now) is heard
-    moments = datetime.fromisoformat(at), datetime.fromisoformat(now)
-    assert sentiment_rules.is_fresh(moments[0], "H1", moments[1]) is heard
-
-
-@pytest.mark.parametrize("atr", [0.009, 0.01, 0.0124, 0.0126, 0.02, 0.05])
-@pytest.mark.parametrize("spread", [0.0, 0.01, 0.03])
-@pytest.mark.parametrize("stops_level", [0, 2])
-def test_a_stop_is_too_close_where_the_page_says_so(
-    atr: float, spread: float, stops_level: int
-) -> None:
-    told = {"spread": spread, "stops_level": stops_level, "tick_size": 0.01, "digits": 2}
-    spec = SymbolSpec(**{**Profile().symbol("BTCUSD").model_dump(), **told})
-    tick = plain(0.01)
-    entry, stop, _ = levels("BUY", 50.0, atr, 0.01)
-    least = plain(spread) + max(tick, stops_level * Fraction(1, 10**2))
-    close = plain(atr) < tick or entry - stop < least
-    found = order_levels.levels("BUY", 50.0, atr, spec)
-    assert (found is DenyReason.STOP_TOO_CLOSE) is close
-    assert position_size.notional(0.3, 50.0, spec) == float(
-        plain(0.3) * 50 * plain(spec.tick_value) / tick
-    )
 
 
 # --- the example of the page ----------------------------------------------------------------------

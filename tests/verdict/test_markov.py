@@ -55,43 +55,6 @@ def test_states_ascend_and_mirror(first: float, second: float) -> None:
     assert mirrored == 4 - rules.STATES.index(rules.state(first, cuts))
 
 
-def test_duration_transitions_and_probabilities() -> None:
-    view = rules.markov(
-        history("BEARISH", "NEUTRAL", "BULLISH", "BULLISH", "NEUTRAL", "BULLISH", "BULLISH"),
-        "M15",
-        SETTINGS,
-    )
-    assert (view.state, view.duration) == ("BULLISH", 2)
-    assert view.recent_transitions == (
-        "NEUTRAL→BULLISH", "BULLISH→NEUTRAL", "NEUTRAL→BULLISH", "BEARISH→NEUTRAL",
-    )  # fmt: skip
-    assert view.counts[3] == (0, 0, 1, 2, 0)
-    assert view.next_probabilities == {
-        "STRONG_BEARISH": 0.125,
-        "BEARISH": 0.125,
-        "NEUTRAL": 0.25,
-        "BULLISH": 0.375,
-        "STRONG_BULLISH": 0.125,
-    }
-
-
-def test_a_gap_ends_the_run_and_counts_as_no_transition() -> None:
-    states = ("BULLISH", "BULLISH", "BULLISH", "NEUTRAL", "BULLISH")
-    whole = rules.markov(history(*states[:3]), "M15", SETTINGS)
-    assert whole.duration == 3
-    broken = rules.markov(history(*states[:3], gaps=(2,)), "M15", SETTINGS)
-    assert (broken.duration, broken.counts[3][3]) == (1, 1)
-    jumped = rules.markov(history(*states, gaps=(3, 4)), "M15", SETTINGS)
-    assert jumped.recent_transitions == ()
-    assert (jumped.duration, sum(map(sum, jumped.counts))) == (1, 2)
-
-
-def test_the_same_times_are_one_run_on_one_timeframe_only() -> None:
-    stream = history("BULLISH", "BULLISH")
-    assert rules.markov(stream, "M15", SETTINGS).duration == 2
-    assert rules.markov(stream, "H1", SETTINGS).duration == 1
-
-
 def test_without_history_nothing_is_claimed() -> None:
     view = rules.markov([], "M15", SETTINGS)
     assert (view.state, view.duration, view.recent_transitions) == (None, 0, ())
@@ -109,15 +72,19 @@ def test_against_a_count_by_hand(steps: list[Any], smoothing: float) -> None:
         stream.append((time, LEVEL[name]))
     view = rules.markov(stream, "M15", Markov(smoothing=smoothing))
     moves: Counter[tuple[str, str]] = Counter()
-    run = 0
+    run, changes = 0, list[str]()
     for index, (name, gap) in enumerate(steps):
         if index and not gap:
-            moves[steps[index - 1][0], name] += 1
+            before = steps[index - 1][0]
+            moves[before, name] += 1
+            changes += [f"{before}→{name}"] if before != name else []
         stays = index and not gap and steps[index - 1][0] == name
         run = run + 1 if stays else 1
     for i, before in enumerate(rules.STATES):
         assert view.counts[i] == tuple(moves[before, after] for after in rules.STATES)
     assert view.duration == run
+    assert view.recent_transitions == tuple(changes[:-11:-1])
+    assert view.state == (steps[-1][0] if steps else None)
     total = sum(view.counts[rules.STATES.index(view.state)]) if view.state else 0
     for after, probability in view.next_probabilities.items():
         expected = (moves[view.state, after] + smoothing) / (total + 5 * smoothing)
@@ -207,12 +174,3 @@ def test_memory_view_has_document_001s_keys() -> None:
         "recent_trades": [],
     }
     assert view["next_probabilities"]["BULLISH"] == pytest.approx(3 / 7, abs=1e-8)
-
-
-def test_memory_view_of_a_first_tick() -> None:
-    view = rules.memory_view(
-        as_of=T, timeframe="M15", history=[], settings=SETTINGS, lookback=10, verdicts=[],
-        open_positions=[], profits=[], open_elsewhere=0,
-    )  # fmt: skip
-    assert (view["current_markov_state"], view["position"]) == (None, "FLAT")
-    assert view["sentiment_trend"] == view["open_positions"] == view["recent_signals"] == []

@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections.abc import Callable
-from dataclasses import fields, replace
+from dataclasses import replace
 from typing import Any, NamedTuple
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from agent_config import GateSettings
 from tests.cases import cases
-from torra.bridges.protocol import Health
 from torra.config import SYMBOLS, Profile, Risk
-from torra.verdict import risk_engine
 from torra.verdict.order_levels import Side
-from torra.verdict.risk_engine import HALTING, Account, Levels, Ticket, check
+from torra.verdict.risk_engine import Account, Levels, Ticket, check
 from torra.words.deny_reasons import DenyReason
 
 BTC = SYMBOLS["BTCUSD"]
@@ -221,49 +217,11 @@ def test_every_reason_is_asked_for_here() -> None:
     assert {edge[0] for edge in EDGES} | flags == set(DenyReason) - ELSEWHERE
 
 
-def test_what_is_not_known_denies_nothing() -> None:
-    assert case(free_margin=0.001).denied() == ()
-    assert case(leverage=0.001).denied() == ()
-    for name, value in [
-        ("win_rates", (0, 99)),
-        ("bars_since_loss", 0.0),
-        ("same_side_last_hour", 9),
-    ]:
-        told: dict[str, Any] = {name: {"SELL": value}}
-        elsewhere = replace(Account(), **told)
-        assert check(case("BUY").ticket, elsewhere, BTC, PLAIN) == ()
-    assert case(max_same_openings_per_hour=1, min_trades_for_ev=1, cooldown_bars=9).denied() == ()
-    assert case(cooldown_bars=0, bars_since_loss=-5.0).denied() == ()
-    assert case(cooldown_bars=1, bars_since_loss=-5.0).denied() == (R.COOLDOWN,)
-    assert case(day_loss=-1e9, free_margin=-0.0).denied() == ()
-
-
-@cases(("takes", "side"), [("long_only", "BUY"), ("short_only", "SELL")])
-def test_a_one_sided_account_takes_that_side_alone(takes: str, side: Side) -> None:
-    other: Side = "SELL" if side == "BUY" else "BUY"
-    assert case(side, sides=takes).denied() == ()
-    assert case(other, sides=takes).denied() == (R.VENUE_SIDE,)
-
-
 def test_a_cap_is_asked_of_its_own_timeframe_alone() -> None:
     full = {"M15": 1e9, "account": 1e9}
     assert case(levered=full).denied() == ()
     assert case(levered=full, leverage_caps={"H4": 0.001}).denied() == ()
     assert case(levered={"M15": 0.0}, leverage_caps={"M15": 1.0, "H4": 0.001}).denied() == ()
-
-
-def test_the_lower_of_capital_and_equity_bears_the_cap() -> None:
-    caps: dict[str, Any] = {"leverage_caps": {"M15": 1.0}, "levered": {"M15": 0.0}}
-    assert case(**caps, equity=4_800.0).denied() == ()
-    assert case(**caps, equity=4_799.99).denied() == (R.LEVERAGE_CAP,)
-    rich: dict[str, Any] = {"capital": 4_799.99, "equity": 1e9, "risk_per_trade_pct": 1.0}
-    assert case(**caps, **rich, max_notional_pct=200.0).denied() == (R.LEVERAGE_CAP,)
-    assert case(**caps, equity=-1.0, lots=0.0).denied() == (R.SIZE_ZERO, R.LEVERAGE_CAP)
-
-
-def test_a_negative_free_margin_carries_nothing() -> None:
-    assert case(free_margin=-1.0, leverage=500.0).denied() == (R.MARGIN,)
-    assert case(free_margin=-1.0, leverage=500.0, lots=0.0).denied() == (R.SIZE_ZERO, R.MARGIN)
 
 
 def test_a_negative_size_takes_nothing_off_what_the_desk_holds() -> None:
@@ -327,12 +285,6 @@ def test_a_price_that_cannot_be_one(name: str, number: float) -> None:
     assert with_number(case(), name, number).denied() == (R.BAD_NUMBER,)
 
 
-def test_the_largest_price_is_one() -> None:
-    spec = BTC.model_copy(update={"tick_value": 1e-12})
-    ticket = Ticket("BUY", 0.1, Levels(1e12 - 800, 1e12 - 1_200, 1e12, 200.0), 1e12 - 800)
-    assert check(ticket, Account(), spec, PLAIN) == ()
-
-
 def test_broken_statistics_deny() -> None:
     for pair in [(math.nan, 30), (1, math.nan), (1, math.inf), (31, 30), (-1, 30)]:
         assert case(win_rates=pair).denied() == (R.BAD_NUMBER,), pair
@@ -346,20 +298,6 @@ def test_a_broken_ticket_hides_nothing_that_does_not_need_it(name: str) -> None:
     )  # fmt: skip
 
 
-def test_a_broken_ticket_is_worth_nothing_and_loses_nothing() -> None:
-    full = case(gross_notional=20_000.0, daily_loss_cap_pct=1e-9, day_loss=-1.0)
-    assert with_number(full, "stop", math.nan).denied() == (R.BAD_NUMBER,)
-
-
-def test_a_broken_account_hides_nothing_that_does_not_need_it() -> None:
-    base = case(veto=True, stop=500.0, lots=0.205, max_notional_pct=1.0)
-    assert with_number(base, "day_loss", math.nan).denied() == (
-        R.GATE_VETO, R.BAD_NUMBER, R.STOP_WRONG_SIDE, R.LOT_STEP, R.RISK_PER_TRADE, R.MAX_NOTIONAL,
-    )  # fmt: skip
-    broken = with_number(case(stop=-20.0, live_spread=500.0), "day_loss", math.nan)
-    assert broken.denied() == (R.BAD_NUMBER,), "a spread of a broken account is not leaned on"
-
-
 anything = st.floats() | st.sampled_from((0.0, -0.0, 5e-324, 1e308, 1e12, 48_000.0))
 
 
@@ -369,59 +307,3 @@ def test_no_number_makes_check_raise(side: Side, numbers: tuple[float, ...]) -> 
     for name, number in zip((*TICKET_NUMBERS, *ACCOUNT_NUMBERS), numbers, strict=True):
         found = with_number(found, name, number)
     assert found.denied() == found.denied()
-
-
-WORSENED: dict[str, tuple[Any, ...]] = {
-    "positions_open": (0, 2, 3, 9),
-    "gross_notional": (0.0, 15_000.0, 15_300.0, 1e9),
-    "day_loss": (-500.0, 0.0, 199.0, 200.0, 1e9),
-    "signals_last_hour": (0, 5, 6, 60),
-    "same_side_last_hour": (0, 2, 3, 30),
-    "free_margin": (1e9, 48.0, 47.0, -5.0),
-    "leverage": (500.0, 100.0, 1.0, 0.5),
-    "live_spread": (0.0, 15.0, 29.0, 31.0, 500.0),
-    "bars_since_loss": (99.0, 3.0, 2.0, 0.0),
-    "levered": ({}, {"M15": 0.0}, {"M15": 15_200.0}, {"M15": 15_201.0, "account": 9e9}),
-    "equity": (None, 1e9, 10_000.0, 6_666.0, 1_000.0, 0.0, -50.0),
-    "most_notional": (None, 4_800.0, 4_799.0, 0.0),
-    "sides": ("both", "neither"),
-    "market_open": (True, False),
-    "clock_ok": (True, False),
-    "trading_state": ("ACTIVE", "REDUCING"),
-}
-
-
-@cases("name", WORSENED)
-def test_what_makes_the_account_worse_never_lets_an_opening_through(name: str) -> None:
-    """Risk only shrinks: from left to right reasons are added and none goes away."""
-    rest = {"cooldown_bars": 3, "free_margin": 60.0, "leverage": 90.0, "win_rates": (14, 30)}
-    rest |= {"leverage_caps": {"M15": 2.0}, "levered": {"M15": 8_000.0}}
-    told = [set(case(**{**rest, name: value}).denied()) for value in WORSENED[name]]
-    assert all(before <= after for before, after in itertools.pairwise(told))
-    assert not told[0]
-    assert told[-1]
-
-
-def test_what_is_not_told_speaks_against_nothing() -> None:
-    neutral: tuple[Any, ...] = (
-        0, 0.0, 0.0, 0, {}, {}, {}, None, None, None, "ACTIVE", True, True, {}, None, "both",
-        None, None,
-    )  # fmt: skip
-    assert tuple(getattr(Account(), item.name) for item in fields(Account)) == neutral
-    told = case().ticket
-    bare = Ticket(told.side, told.lots, told.levels, told.price)
-    rest = (bare.bar_age, bare.score_age, bare.veto, bare.opening_stands)
-    assert (*rest, bare.duplicate, bare.declined) == (0.0, 0.0, False, True, False, False)
-
-
-def test_account_and_ticket_are_values() -> None:
-    for value in (case().ticket, Account()):
-        for item in fields(value):
-            with pytest.raises(AttributeError):
-                setattr(value, item.name, None)
-
-
-def test_the_halting_reasons_and_those_of_a_bridge_are_one_enum() -> None:
-    assert {*HALTING} == {R.REPEATED_EXECUTION, R.MESSAGE_RATE}
-    assert risk_engine.DenyReason is DenyReason
-    assert Health(R.BRIDGE_DEAD, "no heartbeat").deny is DenyReason.BRIDGE_DEAD

@@ -5,10 +5,9 @@ from __future__ import annotations
 import math
 from datetime import UTC, datetime, timedelta
 from fractions import Fraction
-from typing import Any
 
 import pytest
-from hypothesis import example, given
+from hypothesis import given
 from hypothesis import strategies as st
 
 from agents.contracts import VECTORS
@@ -40,11 +39,6 @@ def test_composite_is_the_weighted_mean(
     assert abs(Fraction(result) - exact) <= Fraction(6, 10**9)
     assert result == round(result, 8)
     assert -1 <= result <= 1
-
-
-def test_composite_of_the_shipped_weights() -> None:
-    vector = {"price_action": 1.0, "key_levels": -0.5, "momentum": 0.2, "structure": 0.0}
-    assert rules.composite(vector, -1.0, SentimentWeights()) == 0.1
 
 
 @given(vectors, scores, weights, st.sampled_from((*VECTORS, "ath")), scores)
@@ -153,47 +147,6 @@ def test_low_and_high_enclose_both_blends(
     for vector in VECTORS:
         assert {low[vector], high[vector]} == {gated[vector], ungated[vector]}
         assert low[vector] <= high[vector]
-
-
-ticks = st.lists(
-    st.tuples(vectors, vectors, st.floats(0, 1), st.floats(0, 1), st.sampled_from(("M15", "H1"))),
-    min_size=1,
-    max_size=6,
-)
-strong = dict.fromkeys(VECTORS, 0.6)
-against = dict.fromkeys(VECTORS, -0.3)
-
-
-@given(ticks, st.tuples(st.floats(0, 1), st.floats(0, 1)))
-@example([(strong, against, 1.0, 0.0, "H1"), (strong, against, 1.0, 1.0, "M15")], (0.05, 0.05))
-def test_a_lower_multiplier_never_adds_or_reverses_an_opening(
-    stream: list[tuple[Any, ...]], thresholds: tuple[float, float]
-) -> None:
-    """Agents argue with an adjustment; the gate scales it by m. Compare m with a lower m'."""
-    limits = Thresholds(buy=0.05 + thresholds[0] * 0.9, sell=0.05 + thresholds[1] * 0.9)
-    runs = [_openings(stream, limits, lower) for lower in (False, True)]
-    for before, after in zip(*runs, strict=True):
-        assert after in (before, None)
-
-
-def _openings(stream, thresholds, lowered) -> list[str | None]:
-    latest: dict[str, dict[str, tuple[datetime, float]]] = {"final": {}, "low": {}, "high": {}}
-    openings: list[str | None] = []
-    for number, (l1, push, m, share, timeframe) in enumerate(stream):
-        now = T + timedelta(minutes=15 * number)
-        gated, ungated = (
-            {v: round(l1[v] + 0.06 * push[v] * scale, 8) for v in VECTORS}
-            for scale in (m * share if lowered else m, 1.0)
-        )
-        low, high = rules.low_high(gated, ungated)
-        for name, values in {"final": gated, "low": low, "high": high}.items():
-            value = rules.composite(values, 0.0, SentimentWeights())
-            latest[name][timeframe] = (now, value)
-        final, least, most = (rules.consensus(latest[n], WEIGHTS, now) for n in latest)
-        verdict = rules.verdict(final, thresholds)
-        stands = rules.opening_stands(verdict, least, most, thresholds)
-        openings.append(verdict if stands else None)
-    return openings
 
 
 BOTH = {"BUY": True, "SELL": True}

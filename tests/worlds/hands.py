@@ -27,7 +27,7 @@ from torra.config import Channel, DeskSettings, Instance, Profile
 from torra.errors import ConfigError
 from torra.tick import paper as paper_tick
 from torra.trading import hand_close
-from torra.trading.by_hand import Actor, CommandContext
+from torra.trading.commanding import Actor, CommandContext
 from torra.trading.courier import Courier, RoutedInstance
 from torra.trading.kill_switch import KillSwitch
 from torra.verdict.risk_engine import Levels, SignalDraft
@@ -50,10 +50,11 @@ def hand_on(
     """Return the reach of a person on a desk of these instances, which share a channel."""
     known, shared = profile or Profile(), channel or Channel(account=1001)
     channels = {item.channel: shared for item in instances if item.bridge != "paper"}
+    settings = DeskSettings(instances=tuple(instances), channels=channels)
     return CommandContext(
         Path(database.path).parent,
         database,
-        DeskSettings(instances=tuple(instances), channels=channels),
+        lambda: settings,
         profile=lambda _: known,
         now=now,
         environment=ENVIRONMENT,
@@ -73,7 +74,7 @@ def nudge(reach: CommandContext, name: str, price: float, share: float) -> str:
     spec = reach.profile(instance).symbol(held.symbol)
     ticks = round((held.stop + (price - held.stop) * share) / spec.tick_size)
     stop = round(ticks * spec.tick_size, spec.digits)
-    return str(hand_close.move_stop(reach, name, stop, SOMEBODY).document["sid"])
+    return str(hand_close.stop(reach, SOMEBODY, name, price=stop).document["sid"])
 
 
 @dataclass
@@ -139,7 +140,7 @@ class Market:
         return str(row["sid"])
 
     def close(self, name: str = "EURUSD") -> Any:
-        return hand_close.close_position(self.hand, name, SOMEBODY).document["positions"]
+        return hand_close.close(self.hand, SOMEBODY, name).document["positions"]
 
     def row(self, sid: str) -> dict[str, Any]:
         row = self.database.signal(sid)

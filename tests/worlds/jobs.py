@@ -20,7 +20,7 @@ from torra.jobs.child import _work
 from torra.jobs.kinds import JobKind, by_name, parameters_of
 from torra.jobs.process import Bounds
 from torra.jobs.worker import Worker
-from torra.trading.by_hand import COMMAND_LINE
+from torra.trading.commanding import COMMAND_LINE
 
 KINDS = by_name(SCRIPTED)
 QUICK = Bounds(patience=1.0)

@@ -154,7 +154,7 @@ class Impatient:
             if chance.random() < 0.5 and len(bars):
                 nudge(self.reach, item.id, float(bars["close"].iloc[-1]), chance.random())
             else:
-                hand_close.close_position(self.reach, item.id, SOMEBODY)
+                hand_close.close(self.reach, SOMEBODY, item.id)
 
 
 class Revising:

@@ -48,8 +48,8 @@ from torra.errors import MALFORMED, ConfigError, TorraError
 from torra.home import BACKUP_FOLDER, DATABASE, HALT, SIDE_FILES, backups
 from torra.regular_files import lies
 from torra.store.connection import BUSY_SECONDS, connect_guest, connect_reader, copy, stamp
-from torra.trading.by_hand import COMMAND_LINE, files_to_halt
-from torra.trading.kill_switch import put_down
+from torra.trading.commanding import COMMAND_LINE
+from torra.trading.kill_switch import files_to_halt, put_down
 from torra.verdict.signal_states import HELD, UNDER_WAY
 from torra.whole_files import sync_folder, write_whole
 

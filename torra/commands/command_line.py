@@ -296,7 +296,7 @@ def halt(home: Path, reason: str, reduce: bool, as_json: bool) -> None:
     """Stop trading at once, here and at every terminal, until `torra resume`."""
     from torra.trading import by_hand  # noqa: PLC0415
 
-    document = by_hand.halt(home, reason, reduce=reduce)
+    document = by_hand.reduce.at_home(home, reason=reason) if reduce else by_hand.halt(home, reason)
     _answer(document, by_hand.state_line, as_json)
 
 
@@ -308,9 +308,11 @@ def halt(home: Path, reason: str, reduce: bool, as_json: bool) -> None:
 @plainly
 def resume(home: Path, reason: str, reduce: bool, as_json: bool) -> None:
     """Let trading go on after a halt; ends the alarms."""
-    from torra.trading import by_hand  # noqa: PLC0415
+    from torra.trading import by_hand, commanding  # noqa: PLC0415
 
-    _answer(by_hand.resume(home, reason, reduce=reduce), by_hand.resumed, as_json)
+    with commanding.at_home(home, "resume") as desk:
+        done = by_hand.resume(desk, commanding.COMMAND_LINE, reason=reason, reduce=reduce)
+    _answer(done.document, by_hand.resumed, as_json)
 
 
 @main.command()
@@ -335,7 +337,7 @@ def approve(home: Path, proposal: str, as_json: bool) -> None:
     """Send what a proposal holds, if every check still agrees at the price of now."""
     from torra.trading import by_hand  # noqa: PLC0415
 
-    document = by_hand.approve(home, proposal)
+    document = by_hand.approve.at_home(home, proposal)
     _answer(document, by_hand.decided_line, as_json)
     sys.exit(0 if document["state"] == "APPROVED" else 1)
 
@@ -350,7 +352,7 @@ def reject(home: Path, proposal: str, reason: str, as_json: bool) -> None:
     """Take a proposal off the table."""
     from torra.trading import by_hand  # noqa: PLC0415
 
-    document = by_hand.reject(home, proposal, reason)
+    document = by_hand.reject.at_home(home, proposal, reason=reason)
     _answer(document, by_hand.decided_line, as_json)
 
 
@@ -364,8 +366,9 @@ def close(home: Path, position: str, yes: bool, as_json: bool) -> None:
     """Close one position: name its opening's id, or its instance."""
     from torra.trading import hand_close  # noqa: PLC0415
 
-    done = hand_close.close(home, position, _typed("close", yes))
-    _answer(done, hand_close.told, as_json)
+    ask = _typed("close", yes)
+    done = hand_close.ask_and_do(hand_close.close, home, position, ask=ask)
+    _answer(done, hand_close.closed_lines, as_json)
 
 
 @main.command()
@@ -377,8 +380,9 @@ def flatten(home: Path, yes: bool, as_json: bool) -> None:
     """Close every position of the desk, after asking; exit 1 when one cannot be closed."""
     from torra.trading import hand_close  # noqa: PLC0415
 
-    document = hand_close.flatten(home, _typed("flatten", yes, always=True))
-    _answer(document, hand_close.told, as_json)
+    ask = _typed("flatten", yes, always=True)
+    document = hand_close.ask_and_do(hand_close.flatten, home, ask=ask)
+    _answer(document, hand_close.closed_lines, as_json)
     sys.exit(1 if any(one["step"] == "REFUSED" for one in document["positions"]) else 0)
 
 
@@ -393,8 +397,9 @@ def stop(home: Path, position: str, price: float, yes: bool, as_json: bool) -> N
     """Move the stop of a position towards the price."""
     from torra.trading import hand_close  # noqa: PLC0415
 
-    done = hand_close.stop(home, position, price, _typed("stop", yes))
-    _answer(done, hand_close.moved, as_json)
+    ask = _typed("stop", yes)
+    done = hand_close.ask_and_do(hand_close.stop, home, position, ask=ask, price=price)
+    _answer(done, hand_close.moved_line, as_json)
 
 
 @main.command()
@@ -407,7 +412,7 @@ def settle(home: Path, signal: str, reason: str, as_json: bool) -> None:
     """Book, on your word, that an order without an answer never reached the market."""
     from torra.trading import by_hand  # noqa: PLC0415
 
-    _answer(by_hand.mark_not_sent(home, signal, reason), by_hand.settled_line, as_json)
+    _answer(by_hand.settle.at_home(home, signal, reason=reason), by_hand.settled_line, as_json)
 
 
 @main.command()

@@ -40,8 +40,7 @@ from torra.store.migrations import altered, structure
 from torra.store.stored_times import unreadable
 from torra.store.ticks import CLOCK_SET_BACK
 from torra.store.trade.signals import altered_orders
-from torra.trading.by_hand import files_to_halt
-from torra.trading.kill_switch import put_down
+from torra.trading.kill_switch import files_to_halt, put_down
 
 SAFE_SQLITE: Final = (3, 51, 3)
 """Older releases can corrupt a WAL that two connections reset at once (sqlite.org, 2026-03)."""

@@ -3,35 +3,35 @@
 `ask` checks what was asked before anything is stored: bad parameters raise ConfigError and leave
 no job. The same request as that of a job that goes on is that job, so a second click changes
 nothing. A job that waits is cancelled at once; one that runs is stopped by its desk within two
-seconds. Each command is one transaction with its entry in the audit log.
+seconds.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import closing
 from pathlib import Path
 from typing import Any, Final
 
-from instance_database import Database
+from instance_database import Database, open_home
 from torra.errors import ConfigError, bounded
 from torra.home import DATABASE
 from torra.jobs import states
 from torra.jobs.kinds import LONGEST_TITLE, JobKind, Parameters, key_of, parameters_of
 from torra.jobs.worker import CANCELLED
 from torra.store.connection import to_json
-from torra.trading.by_hand import (
-    COMMAND_LINE,
+from torra.trading.commanding import (
     Actor,
+    CommandContext,
     CommandResult,
-    open_desk,
-    refusals,
+    command,
     with_record,
 )
 
 SHOWN: Final = 50
 """Jobs of a list."""
 
-TOLD: Final = (
+COLUMNS: Final = (
     "id", "kind", "title", "state", "attempt", "stage", "done", "total", "says", "made",
     "asked_by", "queued_at", "started_at", "ended_at",
 )  # fmt: skip
@@ -45,9 +45,9 @@ def ask(
     database: Database, home: Path, kind: JobKind, asked: Parameters, person: Actor
 ) -> CommandResult:
     """Queue a job, or find the one that goes on already; raises ConfigError for bad parameters."""
-    request = kind.check(home, asked)
+    request = kind.check(home, asked)  # before the transaction: it may read long files
 
-    def act() -> CommandResult:
+    def queue() -> CommandResult:
         row, new = database.queue_job(
             kind.name,
             key_of(kind.name, request.asked),
@@ -57,33 +57,35 @@ def ask(
         )
         return CommandResult(shown(row) | {"new": new}, {}, {"job": row["id"], "new": new})
 
-    return with_record(database, person, "job", kind.name, act)
+    return with_record(database, person, "job", kind.name, queue)
 
 
-def cancel(database: Database, number: int, person: Actor) -> CommandResult:
+@command("cancel job")
+def cancel(desk: CommandContext, number: int) -> CommandResult:
     """Cancel a job; raises ConfigError for one that is not there or has ended."""
-
-    def act() -> CommandResult:
-        row = database.job(number)
-        if row is None:
-            raise ConfigError(f"there is no job {number}; `torra jobs` lists them")
-        if row["state"] in states.FINAL:
-            raise ConfigError(f"the job {number} has ended already: it is {row['state']}")
-        if row["state"] == "running":
-            database.ask_to_cancel(number)
-        else:
-            states.check_transition(row["state"], "cancelled")
-            database.end_job(number, row["state"], "cancelled", CANCELLED)
-        after = shown(database.job(number) or row)
-        return CommandResult(after, {"state": row["state"]}, {"state": after["state"]})
-
-    return with_record(database, person, "cancel job", str(number), act)
+    database = desk.database
+    row = database.job(number)
+    if row is None:
+        raise ConfigError(f"there is no job {number}; `torra jobs` lists them")
+    if row["state"] in states.FINAL:
+        raise ConfigError(f"the job {number} has ended already: it is {row['state']}")
+    if row["state"] == "running":
+        database.ask_to_cancel(number)
+    else:
+        states.check_transition(row["state"], "cancelled")
+        database.end_job(number, row["state"], "cancelled", CANCELLED)
+    document = shown(database.job(number) or row)
+    return CommandResult(
+        {**document, "desk_runs": database.desk_runs()},
+        {"state": row["state"]},
+        {"state": document["state"]},
+    )
 
 
 def shown(row: Mapping[str, Any]) -> dict[str, Any]:
     """Return a job as it is told: its columns, its parameters, and whether it is being stopped."""
-    told = {name: row[name] for name in TOLD}
-    return {**told, "parameters": parameters_of(row) or {}, "stops": stops(row)}
+    columns = {name: row[name] for name in COLUMNS}
+    return {**columns, "parameters": parameters_of(row) or {}, "stops": stops(row)}
 
 
 def stops(row: Mapping[str, Any]) -> bool:
@@ -103,7 +105,7 @@ def listed(home: Path) -> dict[str, Any]:
     """Return the newest jobs of a home; changes nothing, and makes no database."""
     if not (home / DATABASE).exists():
         return {"desk_runs": False, "jobs": []}
-    with open_desk(home) as database:
+    with closing(open_home(home)) as database:
         return document(database)
 
 
@@ -111,18 +113,16 @@ def cancelled(home: Path, number: int) -> dict[str, Any]:
     """Cancel a job of a home; raises ConfigError."""
     if not (home / DATABASE).exists():
         raise ConfigError(f"there is no job {number}: no desk has run in {home} yet")
-    with open_desk(home) as database, refusals(database, "cancel job", str(number)):
-        done = cancel(database, number, COMMAND_LINE).document
-        return {**done, "desk_runs": database.desk_runs()}
+    return cancel.at_home(home, number)
 
 
-def table(told: Mapping[str, Any]) -> str:
+def table(document: Mapping[str, Any]) -> str:
     """Return jobs as lines of text."""
-    jobs = told["jobs"]
+    jobs = document["jobs"]
     lines = [line(one) for one in jobs] or [
         "No job yet: the page Replays starts one, and `torra replay` needs none."
     ]
-    if not told["desk_runs"] and any(one["state"] in states.LIVE for one in jobs):
+    if not document["desk_runs"] and any(one["state"] in states.LIVE for one in jobs):
         lines.append(WAITS)
     return "\n".join(lines)
 
@@ -146,8 +146,8 @@ def progress(one: Mapping[str, Any]) -> str:
     return f"{one['stage'] or 'begins'}{share}"
 
 
-def cancelled_line(told: Mapping[str, Any]) -> str:
+def cancelled_line(job: Mapping[str, Any]) -> str:
     """Say what became of a cancelled job."""
-    if not told["stops"]:
-        return f"The job {told['id']} is {told['state']}."
-    return f"The job {told['id']} is told to stop. {ASKED_TO_STOP if told['desk_runs'] else NOBODY}"
+    if not job["stops"]:
+        return f"The job {job['id']} is {job['state']}."
+    return f"The job {job['id']} is told to stop. {ASKED_TO_STOP if job['desk_runs'] else NOBODY}"

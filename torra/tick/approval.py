@@ -155,6 +155,7 @@ def propose(
     sid = signal_bridge.signal_id(
         key.instance, symbol, key.timeframe, key.bar_time, kind=first.kind, side=first.side
     )
+    by = {ASKED_BY: asked._asdict()} if asked else {}
     database.propose(
         {
             "sid": sid,
@@ -165,7 +166,7 @@ def propose(
             "bar_time": key.bar_time,
             "verdict": decision.verdict,
             "action": action.name,
-            "drafts": [asdict(draft) | _by(asked) for draft in action.drafts],
+            "drafts": [asdict(draft) | by for draft in action.drafts],
             "price": decision.price,
             "atr": decision.atr,
             "multiplier": decision.multiplier,
@@ -235,16 +236,11 @@ def approve(
     that is not the one of now; nothing has changed then.
     """
     with database.transaction():
-        row = _readable(_waiting(database, sid))
-        if at.now >= parse(row.expires):
-            return _end(database, sid, "EXPIRED", DenyReason.SIGNAL_EXPIRED.value)
-        if _drifted(row, at.price):
-            return _end(database, sid, "DENIED", DenyReason.PRICE_COLLAR.value)
-        action = _review(database, row, at)
+        row = _readable(waiting(database, sid))
+        state, reason, action = _judge(database, row, at)
         # A runaway halts the desk even though this proposal is denied for it.
-        if action.halt is not None:
+        if action.halt is not None and reason == action.halt.value:
             database.halt(f"{action.halt} of {at.instance.id}, by approval")
-        state, reason = _verdict(row, action)
         if state != "APPROVED":
             return _end(database, sid, state, reason)
         # After the checks: a denial is recorded whatever was typed; a wrong size changes nothing.
@@ -275,17 +271,11 @@ def preview(database: Database, sid: str, at: ApprovalContext) -> Preview:
 
     Raises ConfigError as `approve` does.
     """
-    row = _readable(_waiting(database, sid))
-    action = _review(database, row, at)
-    state, reason = _verdict(row, action)
-    # `approve` asks for expiry, then drift, then the checks; here the last word wins, so reversed.
-    if _drifted(row, at.price):
-        state, reason = "DENIED", DenyReason.PRICE_COLLAR.value
-    if at.now >= parse(row.expires):
-        state, reason = "EXPIRED", DenyReason.SIGNAL_EXPIRED.value
+    row = _readable(waiting(database, sid))
+    state, reason, action = _judge(database, row, at)
     levels = _levels(row, at)
-    held = database.position(at.instance.id)
-    wanted = risk_engine.intent(row.verdict, held, _profile(row, at).on_opposite)
+    position = database.position(at.instance.id)
+    wanted = risk_engine.intent(row.verdict, position, _profile(row, at).on_opposite)
     return Preview(
         state=state,
         reason=reason,
@@ -301,7 +291,7 @@ def preview(database: Database, sid: str, at: ApprovalContext) -> Preview:
 def reject(database: Database, sid: str, reason: str = "") -> Decided:
     """Take a proposal off the table; raises ConfigError as `approve` does."""
     with database.transaction():
-        _waiting(database, sid)
+        waiting(database, sid)
         return _end(database, sid, "REJECTED", reason)
 
 
@@ -309,6 +299,16 @@ def opens(row: ProposalRow) -> str | None:
     """Return the side that a proposal would open; None when it only closes."""
     sides = (side for kind, side, _ in _meaning_of(row) if kind == "open")
     return next(sides, None)
+
+
+def _judge(database: Database, row: ProposalRow, at: ApprovalContext) -> tuple[str, str, Action]:
+    """Return how a proposal would end now, why, and the action that the checks leave."""
+    action = _review(database, row, at)
+    if at.now >= parse(row.expires):
+        return "EXPIRED", DenyReason.SIGNAL_EXPIRED.value, action
+    if _drifted(row, at.price):
+        return "DENIED", DenyReason.PRICE_COLLAR.value, action
+    return *_verdict(row, action), action
 
 
 def _verdict(row: ProposalRow, action: Action) -> tuple[str, str]:
@@ -345,8 +345,8 @@ def _levels(row: ProposalRow, at: ApprovalContext) -> Levels | None:
     side = opens(row)
     if side is None:
         return None
-    found = risk_engine.levels(side, at.price, row.atr, at.profile.symbol(at.instance.symbol))
-    return None if isinstance(found, DenyReason) else found
+    levels = risk_engine.levels(side, at.price, row.atr, at.profile.symbol(at.instance.symbol))
+    return None if isinstance(levels, DenyReason) else levels
 
 
 def _lots(row: ProposalRow, action: Action, levels: Levels | None, at: ApprovalContext) -> float:
@@ -371,26 +371,27 @@ def _checks(
     """Return the outcome of every check; one that had no opening to look at was not asked."""
     legs = [leg.kind for leg in wanted.legs]
     changed = _verdict(row, action) == ("DENIED", POSITION_CHANGED) or not legs
-    known = levels is not None and "BAD_NUMBER" not in action.denied
-    found: dict[str, Asked] = {}
+    sound = levels is not None and "BAD_NUMBER" not in action.denied
+    outcomes: dict[str, Asked] = {}
     for reason in CHECKED:
         # A halt stops closes too; every other check looks at openings only.
         halts = reason == HALTED and bool(legs)
-        asked = halts or ("open" in legs and (known or reason in WITHOUT_NUMBERS))
+        asked = halts or ("open" in legs and (sound or reason in WITHOUT_NUMBERS))
         failed = reason in action.denied
-        found[reason.value] = "failed" if failed else "ok" if asked else "not asked"
+        outcomes[reason.value] = "failed" if failed else "ok" if asked else "not asked"
     if drifted:
-        found[DenyReason.PRICE_COLLAR.value] = "failed"
-    return {**found, POSITION_CHANGED: "failed" if changed else "ok"}
+        outcomes[DenyReason.PRICE_COLLAR.value] = "failed"
+    return {**outcomes, POSITION_CHANGED: "failed" if changed else "ok"}
 
 
-def _waiting(database: Database, sid: str) -> ProposalRow:
+def waiting(database: Database, sid: str) -> ProposalRow:
+    """Return a proposal that waits; raises ConfigError for one that is not there or has ended."""
     row = database.proposal(sid)
     if row is None:
         raise ConfigError(f"there is no proposal {sid}; `torra signals` lists those that wait")
     if row.state != "WAITING":
-        told = f" ({row.reason})" if row.reason else ""
-        raise ConfigError(f"the proposal {sid} is {row.state} since {row.decided_at}{told}")
+        why = f" ({row.reason})" if row.reason else ""
+        raise ConfigError(f"the proposal {sid} is {row.state} since {row.decided_at}{why}")
     return row
 
 
@@ -414,7 +415,8 @@ def _review(database: Database, row: ProposalRow, at: ApprovalContext) -> Action
     created, expires = parse(row.created_at), parse(row.expires)
     close, life = _life(row)
     position = database.position(instance.id)
-    if row.asked_by and (position is None or position.signal_id not in _closes(row)):
+    closes = [closed for kind, _, closed in _meaning_of(row) if kind == "close"]
+    if row.asked_by and (position is None or position.signal_id not in closes):
         return Action("HOLD", POSITION_CHANGED)  # nothing is opened in its place, nor asked about
     decision = Decision(
         verdict=row.verdict,
@@ -428,11 +430,14 @@ def _review(database: Database, row: ProposalRow, at: ApprovalContext) -> Action
         score_age=_share(at.now - created, expires - created),
         duplicate=database.signal(row.sid) is not None,
     )
+    levered: dict[str, Any] = {}
+    if at.profile.risk.leverage_caps:
+        levered["levered"] = database.levered(instance.id, row.timeframe, instance.route)
     account = Account(
         trading_state="HALTED" if at.halted else database.trading_state(),
         **database.exposure(instance.id, row.timeframe, as_of=at.now),
         **at.figures,
-        **_levered(database, row, at),
+        **levered,
     )
     spec = profile.symbol(instance.symbol)
     return risk_engine.review(decision, position, account, spec, profile)
@@ -446,21 +451,6 @@ def _share(part: timedelta, whole: timedelta) -> float:
 def _profile(row: ProposalRow, at: ApprovalContext) -> Profile:
     """Return the settings that a proposal is judged by: a close that was asked for only closes."""
     return at.profile.model_copy(update={"on_opposite": "close"}) if row.asked_by else at.profile
-
-
-def _closes(row: ProposalRow) -> list[str | None]:
-    return [closes for kind, _, closes in _meaning_of(row) if kind == "close"]
-
-
-def _by(asked: OrderRequest | None) -> dict[str, Any]:
-    return {ASKED_BY: asked._asdict()} if asked else {}
-
-
-def _levered(database: Database, row: ProposalRow, at: ApprovalContext) -> dict[str, Any]:
-    """Return what leverage caps are asked of, where there are any."""
-    if not at.profile.risk.leverage_caps:
-        return {}
-    return {"levered": database.levered(at.instance.id, row.timeframe, at.instance.route)}
 
 
 def _meaning(drafts: Iterable[SignalDraft | Draft]) -> list[tuple[str, str, str | None]]:
@@ -489,5 +479,5 @@ def thesis_of(row: ProposalRow, database: Database) -> Thesis | None:
     """Return what the trader wrote of a proposal's opening; None where it wrote nothing."""
     where = (row.instance, row.symbol, row.timeframe, parse(row.bar_time))
     sid = signal_bridge.signal_id(*where, kind="open", side=row.verdict)
-    seen = database.situation(sid)
-    return None if seen is None else seen.thesis
+    situation = database.situation(sid)
+    return None if situation is None else situation.thesis

@@ -14,7 +14,8 @@ from torra.config import SymbolSpec
 from torra.errors import ConfigError, DataUnavailable
 from torra.money.book import known_currencies
 from torra.money.open_positions import PAPER
-from torra.trading.by_hand import CommandContext, market_now
+from torra.trading.by_hand import market_now
+from torra.trading.commanding import CommandContext
 from torra.verdict.risk_engine import Position
 from torra.verdict.trade_outcome import CloseValue, leaving, value_at
 
@@ -46,21 +47,19 @@ class CloseQuote:
         return self.why != UNFILLED
 
 
-def quote(reach: CommandContext, held: Position) -> CloseQuote:
+def quote(desk: CommandContext, held: Position) -> CloseQuote:
     """Return a position with its end now and at its stop; a price that is missing is told."""
-    opening = reach.database.signal(held.signal_id) or {}
+    opening = desk.database.signal(held.signal_id) or {}
     route = opening.get("bridge") or PAPER
-    currency = known_currencies(reach.database, reach.settings.paper_currency).get(route, "")
+    currency = known_currencies(desk.database, desk.settings.paper_currency).get(route, "")
     found = CloseQuote(held, route, currency, why=UNFILLED if opening.get("price") is None else "")
     try:
-        instance = reach.settings.instance(held.instance)
-        found = replace(found, real=reach.settings.trades_real_money(instance))
-        spec = reach.profile(instance).symbol(held.symbol)
+        instance = desk.settings.instance(held.instance)
+        found = replace(found, real=desk.settings.trades_real_money(instance))
+        spec = desk.profile(instance).symbol(held.symbol)
         ends = {name: value_at(held, getattr(held, name), spec) for name in PRICES}
         found = replace(found, spec=spec, ends=ends)
-        bid, figures = market_now(
-            reach.settings, reach.database, instance, reach.now(), reach.environment
-        )
+        bid, figures = market_now(desk, instance, desk.now())
     except (ConfigError, DataUnavailable) as error:
         return replace(found, why=found.why or str(error))
     if found.why:

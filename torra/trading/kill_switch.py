@@ -23,7 +23,7 @@ from instance_database import Database
 from torra.bridges.torra.place import folder_of
 from torra.clock import real_sleep
 from torra.config import DeskSettings
-from torra.errors import StoreUnavailable, TorraError
+from torra.errors import ConfigError, StoreUnavailable, TorraError
 from torra.home import HALT, STATE_FOLDER
 from torra.regular_files import lies, put_new
 from torra.time_limit import of_folder
@@ -62,6 +62,14 @@ def halt_files(home: Path, settings: DeskSettings) -> dict[str, Path]:
         elif item.bridge != "paper":
             files[item.channel] = state_folder(home, item.channel) / HALT
     return files
+
+
+def files_to_halt(home: Path, settings: Callable[[], DeskSettings]) -> dict[str, Path]:
+    """Return the HALT files; settings that are broken keep nobody from halting the desk."""
+    try:
+        return halt_files(home, settings())
+    except ConfigError:
+        return {"desk": home / HALT}
 
 
 class KillSwitch:

@@ -1,7 +1,7 @@
 """Compares the broker's books with the database: what happened that no report told of.
 
 `reconcile` compares the signals of one bridge with the broker's positions and deals and returns
-findings (torra.trading.findings). It is pure, and what is in doubt stays in doubt: a position that
+findings. It is pure, and what is in doubt stays in doubt: a position that
 cannot be seen is not a position that was closed, and an order that cannot be seen is not an order
 that was never sent. A close needs closing deals. "Never sent" needs several looks at different
 books, a minute, a list of deals that reaches back far enough, and no unexplained position or deal
@@ -10,8 +10,9 @@ with another magic number does not exist here.
 
 The same books a second time change nothing: booking the findings leads to the same rows. A row is
 left out until the books are `SETTLE_SECONDS` younger than its last step: clocks differ, and an
-order needs a moment to show. Books must come in the order of their time. The caller raises the
-alarms; torra.verdict.trade_outcome judges what a close brought.
+order needs a moment to show. Books must come in the order of their time.
+torra.trading.settlement books the findings and raises their alarms;
+torra.verdict.trade_outcome judges what a close brought.
 """
 
 from __future__ import annotations
@@ -19,31 +20,19 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any, Final, Literal, NamedTuple
 
 from torra.bridges.protocol import OFFSET_TOLERANCE, BrokerBooks, BrokerDeal, BrokerPosition
-from torra.clock import time_of
-from torra.trading.findings import (
-    LOOKS,
-    Amended,
-    Closed,
-    CloseDone,
-    External,
-    Filled,
-    Late,
-    LevelsMoved,
-    NotSent,
-    PartlyClosed,
-    ReappearedAtBroker,
-    ReconciliationEvent,
-    UnknownAtBroker,
-    learned,
-)
+from torra.clock import iso, time_of
 from torra.verdict.risk_engine import OPENS
 from torra.verdict.signal_states import EXECUTED, SENT, TRANSITIONS, UNEXECUTED
 
 Row = Mapping[str, Any]
+
+LOOKS: Final = 3
+"""Comparisons with different books that must have missed something before that counts."""
 
 SETTLE_SECONDS: Final = OFFSET_TOLERANCE
 """Seconds by which books must be younger than a row's last step, or than a position."""
@@ -72,13 +61,80 @@ REASONS: Final[Mapping[str, Literal["STOPPED", "TARGET"]]] = {"sl": "STOPPED", "
 BY_ADVISOR: Final = ("expert", "")
 """The broker's words for a deal that a program asked for; some bridges cannot tell."""
 
+NO_DEALS: Final = {
+    "price": None, "filled_lots": None, "closed_at": None, "deal": "", "misses": 0,
+}  # fmt: skip
+"""The columns of a close that no deals have made."""
+
 ENDED: Final = (*UNEXECUTED, "CLOSED")
 """States of an opening that holds no position, as far as is known here."""
 
 
+FindingKind = Literal[
+    "FILLED", "AMENDED", "PARTLY_CLOSED", "CLOSED", "CLOSE_DONE", "LEVELS_MOVED", "UNSEEN",
+    "REAPPEARED", "NOT_SENT", "EXTERNAL", "LATE", "LATE_ENDED",
+]  # fmt: skip
+"""What the books prove:
+
+FILLED        an opening has become a position, whole or in part
+AMENDED       more is known of a position: its number, or that more of the order has been filled
+PARTLY_CLOSED part of a position is closed: `filled_lots` are left
+CLOSED        a position is gone, and closing deals cover it; `profit` is the sum over all deals
+              of the position that are known, with swap and commission
+CLOSE_DONE    a close or a stop's move is over: executed, or something else was quicker
+LEVELS_MOVED  stop or target at the broker are no longer those that were known; the plan stays
+UNSEEN        a position or an order that these books do not show, and no deal says why
+REAPPEARED    what was missing is there again
+NOT_SENT      an order whose fate was UNKNOWN has never reached the market
+EXTERNAL      a position with a magic number of ours that no signal explains; with a `sid` it is
+              that signal's, but bigger than it ordered. It is never closed by itself
+LATE          the market has executed an opening that had ended here, and holds the position;
+              LATE_ENDED: it is over
+"""
+
+
+class Alarm(NamedTuple):
+    """A message that a person must hear, under one key while it stands.
+
+    `reduces` means that nothing may open until then.
+    """
+
+    key: str
+    kind: str
+    detail: str
+    reduces: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """Something that the books prove about the signal `sid` ("" for none) or a position.
+
+    `values` are columns of the table signals, `state` among them where the signal ends its state.
+    """
+
+    kind: FindingKind
+    sid: str
+    ticket: str = ""
+    values: Mapping[str, Any] = field(default_factory=dict)
+    alarm: Alarm | None = None
+
+    @property
+    def columns(self) -> dict[str, Any]:
+        """The columns as the table keeps them."""
+        return {
+            name: iso(value) if isinstance(value, datetime) else value
+            for name, value in self.values.items()
+        }
+
+
+def missing_key(sid: str) -> str:
+    """Return the key of the alarm that a signal is missing."""
+    return f"Missing {sid}"
+
+
 def reconcile(
     rows: Sequence[Row], books: BrokerBooks, *, now: datetime, magics: Mapping[str, int]
-) -> tuple[ReconciliationEvent, ...]:
+) -> tuple[Finding, ...]:
     """Return what the books prove about the signals of one bridge, openings before closes.
 
     `rows` are its signals as the table keeps them: all that are not finished with the openings that
@@ -93,12 +149,15 @@ def reconcile(
     desk = _Desk(rows, _Index(books), magics)
     # Openings first: a close asks whether its position was found closed.
     openings = [finding for row in desk.openings for finding in desk.opening(row)]
-    closed = {finding.sid for finding in openings if isinstance(finding, Closed)}
-    closes = [row for row in rows if row["kind"] == "close"]
-    ends = [finding for row in closes for finding in desk.close(row, closed)]
-    moves = [row for row in rows if row["kind"] == "modify"]
-    moved = [finding for row in moves for finding in desk.move(row, closed)]
-    return (*openings, *ends, *moved, *desk.strangers())
+    closed = {finding.sid for finding in openings if finding.kind == "CLOSED"}
+    ends = [
+        finding
+        for kind in ("close", "modify")
+        for row in rows
+        if row["kind"] == kind
+        for finding in desk.end(row, closed)
+    ]
+    return (*openings, *ends, *desk.strangers())
 
 
 class _Trace(NamedTuple):
@@ -197,7 +256,7 @@ class _Desk:
 
     # --- openings ---------------------------------------------------------------------------------
 
-    def opening(self, row: Row) -> Iterator[ReconciliationEvent]:
+    def opening(self, row: Row) -> Iterator[Finding]:
         """Yield what the books say of an opening."""
         ticket = self._tickets.get(row["sid"], "")
         if self._young(row):
@@ -210,18 +269,18 @@ class _Desk:
             is_open = ticket in self._index.positions
             # A trade that was booked as closed shows in the deals for days: no news.
             if is_open or row["state"] in UNEXECUTED:
-                yield Late(row["sid"], row["state"], ticket, is_open)
+                yield _late(row, ticket, is_open)
 
-    def _sent(self, row: Row, ticket: str) -> Iterator[ReconciliationEvent]:
+    def _sent(self, row: Row, ticket: str) -> Iterator[Finding]:
         filled = self._filled(row, ticket)
         if filled is None:
             yield from self._unseen(row)
         else:
             yield filled
             # The same books may show its end too.
-            yield from self._held({**row, **learned(filled)}, ticket)
+            yield from self._held({**row, **filled.columns}, ticket)
 
-    def _filled(self, row: Row, ticket: str) -> Filled | None:
+    def _filled(self, row: Row, ticket: str) -> Finding | None:
         """Return the fill by its deals, or by the position where the deals are too old."""
         deals, position = self._index.ins.get(ticket, []), self._index.positions.get(ticket)
         if deals:
@@ -230,10 +289,18 @@ class _Desk:
             lots, price, at = position.lots, position.entry, position.opened_at
         else:
             return None
-        state = "FILLED" if lots > row["lots"] - LOTS else "PARTIAL"
-        return Filled(row["sid"], state, ticket, price, lots, at, deals[0].deal if deals else "")
+        values = {
+            "state": _filled_state(row, lots),
+            "ticket": ticket,
+            "price": price,
+            "filled_lots": lots,
+            "opened_at": at,
+            "deal": deals[0].deal if deals else "",
+            "misses": 0,
+        }
+        return Finding("FILLED", row["sid"], ticket, values)
 
-    def _held(self, row: Row, ticket: str) -> Iterator[ReconciliationEvent]:
+    def _held(self, row: Row, ticket: str) -> Iterator[Finding]:
         position = self._index.positions.get(ticket)
         if position is not None:
             yield from self._open(row, position)
@@ -242,40 +309,37 @@ class _Desk:
         else:
             yield from self._unseen(row)
 
-    def _open(self, row: Row, position: BrokerPosition) -> Iterator[ReconciliationEvent]:
+    def _open(self, row: Row, position: BrokerPosition) -> Iterator[Finding]:
+        sid, lots, number = row["sid"], _held_lots(row), position.ticket
         if row["misses"]:
-            yield ReappearedAtBroker(row["sid"])
-        held, number = _held_lots(row), position.ticket
-        if position.lots < held - LOTS:
-            outs = self._index.outs.get(number, [])
-            yield PartlyClosed(row["sid"], number, position.lots, outs[-1].reason if outs else "")
-        elif position.lots > held + LOTS or number != row["ticket"]:
-            yield Amended(row["sid"], number, position.lots)
+            yield Finding("REAPPEARED", sid, number, {"misses": 0})
+        values = {"ticket": number, "filled_lots": position.lots}
+        if position.lots < lots - LOTS:
+            yield Finding("PARTLY_CLOSED", sid, number, values)
+        elif position.lots > lots + LOTS or number != row["ticket"]:
+            yield Finding("AMENDED", sid, number, values)
         if position.lots > row["lots"] + LOTS:
-            yield _external(position, row["instance"], row["sid"])
-        seen, known = row.get("broker_stop"), self._stops.get(row["sid"], float(row["stop"]))
-        back = seen is not None and not _same(position.stop, float(seen))
+            yield _external(position, row["instance"], sid)
+        booked, known = row.get("broker_stop"), self._stops.get(sid, float(row["stop"]))
+        back = booked is not None and not _same(position.stop, float(booked))
         if back or not (_same(position.stop, known) and _same(position.target, row["target"])):
-            yield LevelsMoved(row["sid"], number, position.stop, position.target)
+            yield _levels_moved(sid, position)
 
-    def _closed(self, row: Row, ticket: str) -> Closed | None:
+    def _closed(self, row: Row, ticket: str) -> Finding | None:
         """Return the end of a position that is gone; None while no deals explain that."""
         ins, outs = self._index.ins.get(ticket, []), self._index.outs.get(ticket, [])
         # A position that is gone without deals may only be missing from these books.
         if not outs or not self._covered(row, _volume(ins), _volume(outs)):
             return None
-        last = outs[-1]
-        return Closed(
-            row["sid"],
-            ticket=ticket,
-            close_price=_mean(outs),
-            lots=_volume(outs),
-            profit=_sum(deal.profit for deal in (*ins, *outs)),
-            closed_at=last.time,
-            close_reason=REASONS.get(last.reason, "CLOSED"),
-            by=last.reason,
-            deal=last.deal,
-        )
+        values = {
+            "state": "CLOSED",
+            "close_price": _mean(outs),
+            "closed_at": outs[-1].time,
+            "profit": _sum(deal.profit for deal in (*ins, *outs)),
+            "close_reason": REASONS.get(outs[-1].reason, "CLOSED"),
+            "misses": 0,
+        }
+        return Finding("CLOSED", row["sid"], ticket, values)
 
     def _covered(self, row: Row, opened: float, closed: float) -> bool:
         """Return whether closing deals account for a whole position.
@@ -290,46 +354,48 @@ class _Desk:
                 opened = min(opened, _held_lots(row))
         return bool(closed > opened - LOTS)
 
-    # --- closes -----------------------------------------------------------------------------------
+    # --- closes and moves of a stop ---------------------------------------------------------------
 
-    def close(self, row: Row, closed: set[str]) -> Iterator[ReconciliationEvent]:
-        """Yield what the books prove about a close; `closed` are openings found to be closed."""
+    def end(self, row: Row, closed: set[str]) -> Iterator[Finding]:
+        """Yield what the books prove about a close or the move of a stop.
+
+        `closed` are openings found to be closed: what was to be done with one is over.
+        """
         # PENDING too: a close that waits may have nothing left to close.
         if row["state"] not in (*SENT, "PENDING") or self._young(row):
             return
         opening = self._rows.get(row["closes"])
         if opening is None or opening["state"] in ENDED or opening["sid"] in closed:
             yield self._close_done(row, self._own_deals(row, opening))
-        elif self._tickets.get(opening["sid"]) in self._index.positions:
-            deals = self._own_deals(row, opening)
-            if deals and row["state"] == "UNKNOWN":
-                yield self._close_done(row, deals)
-            elif row["state"] in SENT:
-                yield from self._unseen(row)
-
-    def move(self, row: Row, closed: set[str]) -> Iterator[CloseDone]:
-        """Yield what the books prove about the move of a stop; `closed` as in `close`.
-
-        A stop that stands where it was to go was moved. One whose position is over, or that stands
-        elsewhere long after the other side has refused what had expired, was not.
-        """
-        if row["state"] not in (*SENT, "PENDING") or self._young(row):
-            return
-        opening = self._rows.get(row["closes"])
-        if opening is None or opening["state"] in ENDED or opening["sid"] in closed:
-            yield self._close_done(row, ())
             return
         position = self._index.positions.get(self._tickets.get(opening["sid"], ""))
-        if position is None or row["state"] == "PENDING":
+        if position is None:
+            return
+        if row["kind"] == "modify":
+            yield from self._move(row, position)
+            return
+        deals = self._own_deals(row, opening)
+        if deals and row["state"] == "UNKNOWN":
+            yield self._close_done(row, deals)
+        elif row["state"] in SENT:
+            yield from self._unseen(row)
+
+    def _move(self, row: Row, position: BrokerPosition) -> Iterator[Finding]:
+        """Yield the end of a stop's move: done where the stop stands where it was to go.
+
+        One that stands elsewhere long after the other side has refused what had expired was not.
+        """
+        if row["state"] == "PENDING":
             return
         if _same(position.stop, row["stop"]):
-            yield CloseDone(row["sid"], "FILLED", True, closed_at=self._index.at)
+            values = {"state": "FILLED", "closed_at": self._index.at}
+            yield Finding("CLOSE_DONE", row["sid"], values={**NO_DEALS, **values})
         elif self._overdue(row):
             yield self._close_done(row, ())
 
     def _own_deals(self, row: Row, opening: Row | None) -> list[BrokerDeal]:
         """Return the closing deals that a close made: they bear its name, or the advisor's mark."""
-        if opening is None or row["state"] == "PENDING":
+        if opening is None or row["state"] == "PENDING" or row["kind"] == "modify":
             return []
         ticket = self._tickets.get(opening["sid"], "") or opening["ticket"] or ""
         outs = self._index.outs.get(ticket, [])
@@ -344,28 +410,34 @@ class _Desk:
         ours = deal.magic == self._magics.get(row["instance"]) and deal.reason in BY_ADVISOR
         return ours and deal.time >= decided
 
-    def _close_done(self, row: Row, deals: Sequence[BrokerDeal]) -> CloseDone:
+    def _close_done(self, row: Row, deals: Sequence[BrokerDeal]) -> Finding:
         if not deals:
             # The first end that the row's state allows: a PENDING one was never sent.
             allowed = TRANSITIONS[row["state"]]
             ends = (name for name in ("CANCELLED", "REJECTED", "NOT_SENT") if name in allowed)
-            return CloseDone(row["sid"], next(ends), executed=False)
+            return Finding("CLOSE_DONE", row["sid"], values={**NO_DEALS, "state": next(ends)})
         lots, last = _volume(deals), deals[-1]
-        state = "FILLED" if lots > row["lots"] - LOTS else "PARTIAL"
-        return CloseDone(row["sid"], state, True, _mean(deals), lots, last.time, last.deal)
+        values = {
+            "state": _filled_state(row, lots),
+            "price": _mean(deals),
+            "filled_lots": lots,
+            "closed_at": last.time,
+            "deal": last.deal,
+        }
+        return Finding("CLOSE_DONE", row["sid"], values={**NO_DEALS, **values})
 
     # --- what cannot be seen ----------------------------------------------------------------------
 
-    def _unseen(self, row: Row) -> Iterator[ReconciliationEvent]:
+    def _unseen(self, row: Row) -> Iterator[Finding]:
         """Yield that a signal does not show in these books, once for each of them."""
         misses, unknown = self._looks(row), row["state"] == "UNKNOWN"
         # The same books again prove nothing new.
         if misses == row["misses"]:
             return
         if unknown and misses >= LOOKS and self._surely_absent(row):
-            yield NotSent(row["sid"], misses)
+            yield Finding("NOT_SENT", row["sid"], values={"state": "NOT_SENT", "misses": misses})
         elif unknown or row["state"] in EXECUTED or self._overdue(row):
-            yield UnknownAtBroker(row["sid"], row["state"], misses, self._index.at)
+            yield _unseen(row, misses, self._index.at)
 
     def _looks(self, row: Row) -> int:
         """Return how many books have missed it, with these: the same ones count once."""
@@ -401,7 +473,7 @@ class _Desk:
 
     # --- positions without a signal ---------------------------------------------------------------
 
-    def strangers(self) -> Iterator[External]:
+    def strangers(self) -> Iterator[Finding]:
         """Yield every position with a magic number of ours that no opening explains."""
         ours = {magic: instance for instance, magic in self._magics.items()}
         for ticket, position in sorted(self._index.positions.items()):
@@ -419,9 +491,41 @@ def _traces(books: BrokerBooks) -> Iterator[_Trace]:
             yield _Trace(deal.time, deal.position, deal.magic, _plain(deal.comment))
 
 
-def _external(position: BrokerPosition, instance: str, sid: str = "") -> External:
-    symbol = position.broker_symbol
-    return External(sid, position.ticket, symbol, position.side, position.lots, instance)
+def _external(position: BrokerPosition, instance: str, sid: str = "") -> Finding:
+    what = f"has more lots than {sid} ordered" if sid else "belongs to no signal"
+    size = f"{position.side} {position.lots:.8g} {position.broker_symbol}"
+    text = f"position {position.ticket} ({size}, magic number of {instance}) {what}"
+    alarm = Alarm(f"External {position.ticket}", "EXTERNAL", text, reduces=True)
+    return Finding("EXTERNAL", sid, position.ticket, alarm=alarm)
+
+
+def _late(row: Row, ticket: str, is_open: bool) -> Finding:
+    sid, state = row["sid"], "is open" if is_open else "was opened"
+    text = f"position {ticket} of {sid} {state}, but the signal had ended {row['state']}"
+    alarm = Alarm(f"Late {sid}", "LATE_EXECUTION", text, reduces=True)
+    return Finding("LATE" if is_open else "LATE_ENDED", sid, ticket, alarm=alarm)
+
+
+def _levels_moved(sid: str, position: BrokerPosition) -> Finding:
+    values, alarm = {"broker_stop": position.stop or None}, None
+    # Levels may be moved by hand; a position without any stop is a danger.
+    if not position.stop:
+        text = f"position {position.ticket} of {sid} has no stop at the broker"
+        alarm = Alarm(f"Unprotected {sid}", "UNPROTECTED", text, reduces=False)
+    return Finding("LEVELS_MOVED", sid, position.ticket, values, alarm)
+
+
+def _unseen(row: Row, misses: int, at: datetime) -> Finding:
+    sid, alarm = row["sid"], None
+    # A position may be slow to show after a fill: the first few misses are no news.
+    if misses > LOOKS:
+        text = f"{sid} is {row['state']}, but neither positions nor deals at the broker show it"
+        alarm = Alarm(missing_key(sid), "MISSING", text, reduces=False)
+    return Finding("UNSEEN", sid, values={"misses": misses, "missed_at": at}, alarm=alarm)
+
+
+def _filled_state(row: Row, lots: float) -> str:
+    return "FILLED" if lots > row["lots"] - LOTS else "PARTIAL"
 
 
 def _held_lots(row: Row) -> float:

@@ -15,21 +15,9 @@ from typing import Any, Final
 from instance_database import Database
 from torra.bridges.odd_rows import aside, comparing_fault, isolate_row_errors
 from torra.bridges.protocol import BrokerBooks
-from torra.trading.findings import (
-    Closed,
-    CloseDone,
-    External,
-    Filled,
-    Late,
-    NotSent,
-    ReconciliationEvent,
-    UnknownAtBroker,
-    alarm_of,
-    learned,
-    missing_key,
-)
-from torra.trading.reconciliation import head, reconcile
+from torra.trading.reconciliation import Finding, head, missing_key, reconcile
 from torra.verdict.risk_engine import OPENS
+from torra.verdict.signal_states import EXECUTED
 from torra.verdict.trade_outcome import r_of
 
 REMEMBERED: Final = timedelta(days=8)
@@ -41,7 +29,7 @@ FOUND: Final = "found at the broker"
 
 def settle(
     database: Database, magics: Mapping[str, int], books: BrokerBooks, *, now: datetime
-) -> Sequence[ReconciliationEvent]:
+) -> Sequence[Finding]:
     """Compare the books of a bridge with its signals and book the findings; return them.
 
     `magics` maps each instance of the bridge to its magic number, `now` is real time. A row that
@@ -51,15 +39,15 @@ def settle(
     with database.transaction():
         # Read after the books: a row may know more than they do, never less.
         rows = database.unsettled(list(magics), ended_after=now - REMEMBERED)
-        odd = {number: said for number, row in enumerate(rows) if (said := comparing_fault(row))}
-        for number, said in odd.items():
-            aside(database, rows[number], said)
+        odd = {number: fault for number, row in enumerate(rows) if (fault := comparing_fault(row))}
+        for number, fault in odd.items():
+            aside(database, rows[number], fault)
         legible = [row for number, row in enumerate(rows) if number not in odd]
-        known = _positions_of([rows[number] for number in odd], books)
+        positions = _positions_of([rows[number] for number in odd], books)
         findings = [
             finding
             for finding in reconcile(legible, books, now=now, magics=magics)
-            if not (isinstance(finding, External) and finding.ticket in known)
+            if not (finding.kind == "EXTERNAL" and finding.ticket in positions)
         ]
         openings = {row["sid"]: row for row in legible}
         for finding in findings:
@@ -79,48 +67,49 @@ def _positions_of(rows: Sequence[Mapping[str, Any]], books: BrokerBooks) -> set[
 
 
 def _book(
-    database: Database, finding: ReconciliationEvent, row: Mapping[str, Any] | None, now: datetime
+    database: Database, finding: Finding, row: Mapping[str, Any] | None, now: datetime
 ) -> None:
-    if row is None or isinstance(finding, External | Late):
+    columns = finding.columns
+    if row is None or not columns:
         return
-    if isinstance(finding, CloseDone) and row["kind"] == "modify" and finding.executed:
-        database.learn(str(row["closes"]), broker_stop=None)  # it stands where it was moved to
-    known = learned(finding)
-    state = known.pop("state", row["state"])
-    if isinstance(finding, Closed):
+    state = columns.pop("state", row["state"])
+    if finding.kind == "CLOSED":
         _close(database, finding, row, now)
-    elif state != row["state"]:
-        database.move_signal(finding.sid, state, detail=FOUND, fields=known)
-    elif any(row[name] != value for name, value in known.items()):
-        database.learn(finding.sid, **known)
+        return
+    if row["kind"] == "modify" and state in EXECUTED:
+        database.learn(str(row["closes"]), broker_stop=None)  # it stands where it was moved to
+    if state != row["state"]:
+        database.move_signal(finding.sid, state, detail=FOUND, fields=columns)
+    elif any(row[name] != value for name, value in columns.items()):
+        database.learn(finding.sid, **columns)
 
 
-def _close(database: Database, finding: Closed, row: Mapping[str, Any], now: datetime) -> None:
+def _close(database: Database, finding: Finding, row: Mapping[str, Any], now: datetime) -> None:
     row = database.signal(finding.sid) or row  # the same books may have told of its fill
-    fill = row["entry"] if row["price"] is None else row["price"]
-    database.learn(finding.sid, misses=finding.misses)
+    fill, end = row["entry"] if row["price"] is None else row["price"], finding.values
+    price = end["close_price"]
+    database.learn(finding.sid, misses=end["misses"])
     database.close_position(
         finding.sid,
-        price=finding.close_price,
-        time=finding.closed_at,
-        profit=finding.profit,
-        r_multiple=r_of(OPENS[row["side"]], fill, finding.close_price, row["stop"], row["target"]),
-        reason=finding.close_reason,
+        price=price,
+        time=end["closed_at"],
+        profit=end["profit"],
+        r_multiple=r_of(OPENS[row["side"]], fill, price, row["stop"], row["target"]),
+        reason=end["close_reason"],
         known_at=now,
     )
 
 
-def _tell(database: Database, finding: ReconciliationEvent) -> None:
-    alarm = alarm_of(finding)
+def _tell(database: Database, finding: Finding) -> None:
+    alarm = finding.alarm
     if alarm is not None:
-        over = isinstance(finding, Late) and not finding.is_open
-        if over and database.alarm(alarm.key) is not None:
+        if finding.kind == "LATE_ENDED" and database.alarm(alarm.key) is not None:
             return  # a person has heard of it; the deals tell of it for days
         new = database.raise_alarm(alarm.key, alarm.kind, alarm.detail)
         if new and alarm.reduces:
             database.reduce(f"{alarm.kind}: {alarm.detail}")
         return
-    if finding.sid and not isinstance(finding, UnknownAtBroker):
+    if finding.sid and finding.kind != "UNSEEN":
         database.end_alarm(missing_key(finding.sid))
-    if isinstance(finding, Filled | NotSent | CloseDone):
+    if finding.kind in ("FILLED", "NOT_SENT", "CLOSE_DONE"):
         database.end_alarm(f"UNKNOWN {finding.sid}")

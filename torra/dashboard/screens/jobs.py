@@ -18,7 +18,7 @@ from pydantic import JsonValue
 from torra.dashboard.cells.common import Cells, words
 from torra.dashboard.doors.routes import Api, Command, Fields, Route
 from torra.dashboard.settings import tried
-from torra.dashboard.trade.orders import person
+from torra.dashboard.trade.orders import person, reach
 from torra.dashboard.view import commanding
 from torra.dashboard.view.commanding import CommandOutcome, command
 from torra.dashboard.view.rendering import backing, desk_cells, desk_page, state
@@ -29,7 +29,7 @@ from torra.exhibits.documents import allowed
 from torra.jobs import states
 
 if TYPE_CHECKING:
-    from torra.trading.by_hand import CommandResult
+    from torra.trading.commanding import CommandResult
 
 PER_MINUTE: Final = 30
 STARTS_PER_MINUTE: Final = 10
@@ -180,12 +180,10 @@ def cancel(number: str) -> ResponseReturnValue:
     wanted = _number(number)
 
     def run() -> CommandOutcome:
-        database = backing().database
-        done = asking.cancel(database, wanted, person())
-        told = asking.cancelled_line({**done.document, "desk_runs": database.desk_runs()})
+        done = asking.cancel(reach(), person(), wanted)
         return CommandOutcome(
             "accepted" if done.document["stops"] else "done",
-            told,
+            asking.cancelled_line(done.document),
             done.before,
             done.after,
             {"job": wanted, "state": str(done.document["state"])},

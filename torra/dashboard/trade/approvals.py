@@ -395,7 +395,7 @@ def _preview(sid: str) -> tuple[Preview | None, str]:
     from torra.trading import by_hand  # noqa: PLC0415  a page alone must not load the desk
 
     try:
-        return by_hand.preview_proposal(orders.reach(), sid), ""
+        return by_hand.preview(orders.reach(), sid), ""
     except (ConfigError, DataUnavailable) as error:
         return None, str(error)
 

@@ -30,7 +30,7 @@ from torra.exhibits import figures
 from torra.words.orders import REASONS
 
 if TYPE_CHECKING:
-    from torra.trading.by_hand import Actor, CommandContext, CommandResult
+    from torra.trading.commanding import Actor, CommandContext, CommandResult
 
 LONGEST_REASON: Final = 300
 PER_MINUTE: Final = 30
@@ -41,13 +41,13 @@ REJECTIONS: Final = ("price moved", "news ahead", "weak case", "too much risk")
 
 def reach() -> CommandContext:
     """Return the parts of this process that a decision about a proposal needs."""
-    from torra.trading import by_hand  # noqa: PLC0415  a page alone must not load the desk
+    from torra.trading import commanding  # noqa: PLC0415  a page alone must not load the desk
 
     known = backing()
-    return by_hand.CommandContext(
+    return commanding.CommandContext(
         known.home,
         known.database,
-        known.settings,
+        lambda: known.settings,
         profile=profile_of,
         now=known.now,
         environment=known.environment,
@@ -57,9 +57,9 @@ def reach() -> CommandContext:
 
 def person() -> Actor:
     """Return the author of this request's command, as the audit log names them."""
-    from torra.trading import by_hand  # noqa: PLC0415
+    from torra.trading import commanding  # noqa: PLC0415
 
-    return by_hand.Actor(visitor().actor, request.remote_addr or "")
+    return commanding.Actor(visitor().actor, request.remote_addr or "")
 
 
 def profile_of(instance: Instance) -> Profile:
@@ -102,7 +102,7 @@ def approve(sid: str) -> ResponseReturnValue:
             instance = backing().settings.instance(row.instance)
             # real money: a click alone must not send the order
             lots = typed_lots(instance, words().get("lots", ""))
-        done = by_hand.approve_proposal(reach(), sid, person(), lots)
+        done = by_hand.approve(reach(), person(), sid, typed=lots)
         return _outcome(done, _approval_report(done))
 
     return command("approve", sid, run, back=url_for("torra_agents.approvals"))
@@ -116,7 +116,7 @@ def reject(sid: str) -> ResponseReturnValue:
         told = words()
         parts = [told.get(name, "").strip() for name in ("reason", "words")]
         reason = _line(": ".join(filter(None, parts)))
-        done = by_hand.reject_proposal(backing().database, sid, reason, person())
+        done = by_hand.reject(reach(), person(), sid, reason=reason)
         return _outcome(done, f"{sid} is rejected; nothing was sent")
 
     return command("reject", sid, run, back=url_for("torra_agents.approvals"))
@@ -124,7 +124,7 @@ def reject(sid: str) -> ResponseReturnValue:
 
 def halt() -> ResponseReturnValue:
     """Stop everything at once: nothing opens and nothing closes until a person resumes."""
-    from torra.trading import by_hand  # noqa: PLC0415
+    from torra.trading import by_hand, kill_switch  # noqa: PLC0415
 
     def run() -> CommandOutcome:
         try:
@@ -132,7 +132,7 @@ def halt() -> ResponseReturnValue:
         except ConfigError:
             reason = ""  # whatever came with it, a halt is a halt
         known = backing()
-        files = by_hand.files_to_halt(known.home, lambda: known.settings)
+        files = kill_switch.files_to_halt(known.home, lambda: known.settings)
         done = by_hand.halt_desk(known.database, files, reason, known.kill_switch)
         told = _outcome(done, f"trading is HALTED; {_protected()}")
         return replace(told, on_record=False)  # it waits for no record: `command` writes one
@@ -150,7 +150,7 @@ def reduce() -> ResponseReturnValue:
     from torra.trading import by_hand  # noqa: PLC0415
 
     def run() -> CommandOutcome:
-        done = by_hand.reduce_desk(backing().database, _reason(), person())
+        done = by_hand.reduce(reach(), person(), reason=_reason())
         return _outcome(done, "trading is REDUCING: closes go out, nothing opens")
 
     return command("reduce", "", run, back=url_for("torra_agents.signals"))
@@ -167,10 +167,7 @@ def resume() -> ResponseReturnValue:
         reduce = told == "yes"
         if not reason:
             raise ConfigError("say why trading may go on: the reason goes on record")
-        known = reach()
-        done = by_hand.resume_desk(
-            known.database, known.files, reason, person(), known.kill_switch, reduce=reduce
-        )
+        done = by_hand.resume(reach(), person(), reason=reason, reduce=reduce)
         if reduce:
             return _outcome(done, "trading is REDUCING: closes go out, nothing opens")
         ended = len(done.document["alarms_ended"])
@@ -184,7 +181,7 @@ def close(sid: str) -> ResponseReturnValue:
     from torra.trading import hand_close  # noqa: PLC0415
 
     def run() -> CommandOutcome:
-        done = hand_close.close_position(reach(), _opening(sid), person(), _agreed("close"))
+        done = hand_close.close(reach(), person(), _opening(sid), agreed=_agreed("close"))
         return _leave_outcome(done)
 
     return command("close", sid, run, back=url_for("torra_agents.signals"))
@@ -195,7 +192,7 @@ def flatten() -> ResponseReturnValue:
     from torra.trading import hand_close  # noqa: PLC0415
 
     def run() -> CommandOutcome:
-        return _leave_outcome(hand_close.flatten_desk(reach(), person(), _agreed("flatten")))
+        return _leave_outcome(hand_close.flatten(reach(), person(), agreed=_agreed("flatten")))
 
     return command("flatten", "", run, back=url_for("torra_agents.signals"))
 
@@ -208,9 +205,10 @@ def stop(sid: str) -> ResponseReturnValue:
         price = _number(words().get("price", ""))
         if price is None:
             raise ConfigError("say where the stop is to go: a price")
-        done = hand_close.move_stop(reach(), _opening(sid), price, person(), _agreed("stop"))
+        agreed = _agreed("stop")
+        done = hand_close.stop(reach(), person(), _opening(sid), price=price, agreed=agreed)
         return CommandOutcome(
-            "done", hand_close.moved(done.document), done.before, done.after, done.after,
+            "done", hand_close.moved_line(done.document), done.before, done.after, done.after,
             on_record=True,
         )  # fmt: skip
 
@@ -225,7 +223,7 @@ def settle(sid: str) -> ResponseReturnValue:
         reason = _reason()
         if not reason:
             raise ConfigError("say what you saw in the terminal: the reason goes on record")
-        done = by_hand.settle_signal(backing().database, sid, reason, person())
+        done = by_hand.settle(reach(), person(), sid, reason=reason)
         return _outcome(done, f"{sid} is {done.document['state']}")
 
     return command("settle", sid, run, back=url_for("torra_agents.signals"))
@@ -262,7 +260,7 @@ def _leave_outcome(done: CommandResult) -> CommandOutcome:
     from torra.trading import hand_close  # noqa: PLC0415
 
     found = done.document["positions"]
-    told = " ".join(hand_close.line(one) for one in found) or "nothing is held"
+    told = " ".join(hand_close.position_line(one) for one in found) or "nothing is held"
     status: Literal["done", "failed"] = "failed" if done.refused else "done"
     return CommandOutcome(status, told, done.before, done.after, done.after, on_record=True)
 
