@@ -184,12 +184,12 @@ def test_the_stored_feed_asks_the_store_and_changes_nothing() -> None:
     asked: list[object] = []
     frame = FEED.bars("BTCUSD", "H1", FAR, 5)
 
-    def load(timeframe: str, *, as_of: datetime, limit: int | None) -> pd.DataFrame:
-        asked.append((timeframe, as_of, limit))
+    def load(name: str, timeframe: str, *, as_of: datetime, limit: int | None) -> pd.DataFrame:
+        asked.append((name, timeframe, as_of, limit))
         return frame
 
-    assert StoredFeed(load).bars("BTCUSD", "H1", FAR, 5) is frame
-    assert asked == [("H1", FAR, 5)]
+    assert StoredFeed(load, "BTCUSD").bars("BTCUSD", "H1", FAR, 5) is frame
+    assert asked == [("BTCUSD", "H1", FAR, 5)]
 
 
 @pytest.mark.parametrize("path", sorted(FOLDER.glob("*.csv")), ids=lambda path: path.name)
