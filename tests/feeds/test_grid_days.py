@@ -14,12 +14,11 @@ from datetime import UTC, datetime, timedelta
 from itertools import product
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from tests.worlds.mt5_bars import GOLD, WALLS, offset, put, quarters, rows, text
 from tests.worlds.mt5_bars import feed as bars_feed
-from torra.clock import TIMEFRAMES, Simulated, closes, duration
+from torra.clock import Simulated, closes
 from torra.desk.bar_closes import TIMER_SLACK, BarCloses, next_close
 from torra.feeds import door
 from torra.market.broker_clock import ServerClock
@@ -95,26 +94,6 @@ def test_a_live_desk_sees_each_close_when_it_comes(
             newest = feed.bars("BTCUSD", "M15", close, 1).index[-1].to_pydatetime()
             seen.append(newest + QUARTER)
         assert seen == due, clock
-
-
-def test_single_times_and_whole_days_agree(host: str, days: list[datetime]) -> None:
-    opens = list(whole(days))
-    for clock, wall in WALLS.items():
-        server = ServerClock.parse(clock)
-        shown = [server.from_utc(moment) for moment in opens]
-        assert shown == [wall(moment) for moment in opens], clock
-        index = server.to_utc_index(np.array(shown, dtype=np.int64))
-        assert [stamp.to_pydatetime() for stamp in index] == opens, clock
-        for moment, at in zip(opens, shown, strict=True):
-            assert server.to_utc(at) == moment or server.shown_twice(at)
-
-
-def test_the_grid_has_every_close_of_a_day_once(host: str, days: list[datetime]) -> None:
-    for timeframe, day in product(TIMEFRAMES, days):
-        step = duration(timeframe)
-        found = list(closes(timeframe, day, day + DAY))
-        assert found == [day + number * step for number in range(1, DAY // step + 1)], timeframe
-    assert len(list(closes("M15", days[0], days[0] + DAY))) == 96
 
 
 def test_the_scheduler_wakes_at_every_close_once(host: str, days: list[datetime]) -> None:

@@ -140,12 +140,6 @@ def test_of_a_long_file_the_newest_bars_may_be_enough(channel: Channel) -> None:
         read_sheet(spoilt.encode(), KEY, GOLD, 2)
 
 
-def test_a_file_without_bars_is_no_fault(channel: Channel) -> None:
-    channel.put([])
-    assert channel.opens() == []
-    assert door.drop_invalid_bars(channel.bars(), "M15", as_of=AS_OF).empty
-
-
 # --- reading again, and only then -----------------------------------------------------------------
 
 
@@ -409,19 +403,4 @@ def test_a_rewritten_bar_is_a_new_revision_and_a_replayed_one_is_not(tmp_path: P
     then = database.bars_then("XAUUSD", "M15", opens[0], opens[-1], 1)
     assert then["close"].iloc[100] == 2000.75
     assert database.bar_revision("XAUUSD", "M15", opens[0], opens[-1]) == 2
-    database.close()
-
-
-def test_a_backfilled_hole_is_stored(tmp_path: Path) -> None:
-    channel = Channel(tmp_path / "channel")
-    database = stores.open_database(tmp_path)
-    window = LiveWindow(Instance(symbol="XAUUSD", timeframes=("M15",)), channel.feed, database)
-    opens = quarters(NOON - timedelta(days=3), 230)
-    bars = rows(opens)
-    for held in (bars[:100] + bars[104:], bars):
-        channel.put(held, NOON)
-        window.keep("M15", window.bars("M15", opens[-1] + timedelta(minutes=15)))
-    stored = database.load_bars("XAUUSD", "M15", as_of=NOON)
-    assert stored.index.tolist() == opens
-    assert database.bar_rows("XAUUSD", "M15") == 230
     database.close()

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from technical_calculator import HISTORY
 from tests.worlds.price_series import times_of
 from torra.clock import closes, duration
-from torra.config import ROOT, DeskSettings
+from torra.config import ROOT
 from torra.errors import ConfigError
 from torra.feeds import door
 from torra.feeds.sample import SampleFeed
@@ -31,11 +31,6 @@ streams = pytest.mark.parametrize(("symbol", "timeframe"), FEED.streams)
 def shipped(symbol: str, timeframe: str) -> pd.DataFrame:
     path = FOLDER / f"{symbol}_{timeframe}.csv"
     return pd.read_csv(path, index_col="time", parse_dates=["time"]).astype(float)
-
-
-def test_the_desk_as_shipped_finds_all_its_streams() -> None:
-    wanted = {(i.symbol, t) for i in DeskSettings().instances for t in i.timeframes}
-    assert wanted <= set(FEED.streams)
 
 
 def test_bitcoin_is_handed_over_as_shipped() -> None:
@@ -134,21 +129,11 @@ def test_a_limited_answer_is_the_end_of_the_whole_one(
     pd.testing.assert_frame_equal(FEED.bars(*stream, as_of, limit), expected)
 
 
-def test_the_same_question_gets_the_same_answer() -> None:
-    as_of = datetime(2023, 3, 3, 12, tzinfo=UTC)
-    again = SampleFeed(FOLDER).bars("EURUSD", "H1", as_of, 750)
-    pd.testing.assert_frame_equal(again, FEED.bars("EURUSD", "H1", as_of, 750))
-
-
 def test_what_is_handed_out_may_be_written_to() -> None:
     as_of = datetime(2021, 11, 1, tzinfo=UTC)
     bars = FEED.bars("BTCUSD", "H1", as_of, 10)
     bars.iloc[:, :] = 0.0
     assert (FEED.bars("BTCUSD", "H1", as_of, 10)["close"] > 0).all()
-
-
-def test_before_the_sample_there_are_no_bars() -> None:
-    assert FEED.bars("BTCUSD", "M15", datetime(2021, 1, 1, tzinfo=UTC), 10).empty
 
 
 @pytest.mark.parametrize("stream", [("XAUUSD", "H1"), ("BTCUSD", "M5"), ("btcusd", "H1")])

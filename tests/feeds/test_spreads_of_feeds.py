@@ -16,11 +16,9 @@ from tests.worlds import mt5_bars
 from tests.worlds.price_series import sample
 from torra.feeds import door, points
 from torra.feeds.csv_file import NO_SPREADS, read_bars
-from torra.feeds.frame import FrameFeed
 from torra.feeds.protocol import COLUMNS
 from torra.market.broker_clock import ServerClock
 from torra.market.spreads import SPREAD
-from torra.tick.record import describe
 
 BEGIN = datetime(2024, 1, 2, tzinfo=UTC)
 HEADER = [
@@ -101,14 +99,6 @@ def test_a_cell_that_is_no_spread_refuses_no_bar(tmp_path: Path, cell: str) -> N
     assert f"line 3: spread is {cell!r}, not a number of points; so are 2 in all" in told
     end = BEGIN + timedelta(minutes=90)
     assert len(door.check(frame, "M15", as_of=end, minimum=1)) == 6
-
-
-def test_bars_are_the_same_with_their_spreads_and_without(tmp_path: Path) -> None:
-    whole = read(tmp_path, [HEADER, *rows(30)])
-    less = read(tmp_path, [line[:-1] for line in (HEADER, *rows(30))])
-    assert SPREAD not in less.columns and NO_SPREADS not in less.attrs
-    pd.testing.assert_frame_equal(whole[list(COLUMNS)], less)
-    assert describe(whole) == describe(less)
 
 
 # --- terminals ------------------------------------------------------------------------------------
@@ -203,9 +193,3 @@ def test_a_column_that_holds_no_numbers_is_told_and_refuses_nothing() -> None:
     end = bars.index[-1].to_pydatetime() + timedelta(minutes=15)
     checked = door.check(twice, "M15", as_of=end)
     assert checked.attrs[door.FAULTY] == "column spread appears more than once"
-
-
-def test_bars_in_memory_keep_theirs() -> None:
-    bars = sample("BTCUSD_M15").iloc[:300].assign(spread=0.5)
-    end = bars.index[-1].to_pydatetime() + timedelta(minutes=15)
-    assert known(FrameFeed({"M15": bars}).bars("BTCUSD", "M15", end, 3)) == [0.5] * 3

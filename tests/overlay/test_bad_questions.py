@@ -39,11 +39,6 @@ class Exploding(list[Any]):
 
 BAD: dict[str, tuple[Spoil, str]] = {
     "nan": (lambda f: set_cell(f, "close", 5, math.nan), "nan"),
-    "infinite": (lambda f: set_cell(f, "high", 5, math.inf), "infinite"),
-    "not positive": (lambda f: set_cell(f, "low", 5, 0.0), "not_positive"),
-    "high below low": (lambda f: set_cell(f, "high", 5, 1.0), "high_low"),
-    "unsorted": (lambda f: f.iloc[::-1], "unsorted"),
-    "doubled": (lambda f: pd.concat([f, f.iloc[-1:]]), "duplicate"),
     "naive": (lambda f: f.tz_localize(None), "no time zone"),
     "naive seconds": (
         lambda f: f.assign(time=price_series.times_of(f).asi8 // 10**6).reset_index(drop=True),
@@ -53,7 +48,6 @@ BAD: dict[str, tuple[Spoil, str]] = {
     "hourly bars": (lambda f: f.iloc[::4], "too_short"),
     "missing column": (lambda f: f.drop(columns="low"), "column low is missing"),
     "no time": (lambda f: f.reset_index(drop=True), "column time is missing"),
-    "wrong grid": (lambda f: f.shift(freq="3min"), "off_grid"),
     "strings": (lambda f: f.astype(str), "not numbers"),
     "truth values": (lambda f: f > 0, "not numbers"),
     "empty": (lambda f: f.iloc[:0], "there is none"),
@@ -76,7 +70,6 @@ BAD: dict[str, tuple[Spoil, str]] = {
     ),
     "twice a column": (lambda f: pd.concat([f, f["close"]], axis=1), "more than once"),
     "an object that raises": (lambda _: Exploding(), "ZeroDivisionError"),
-    "negative volume": (lambda f: set_cell(f, "volume", 5, -1), "has volume -1.0"),
 }  # fmt: skip
 
 

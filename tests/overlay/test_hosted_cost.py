@@ -34,46 +34,6 @@ def priced(folder: Path, ceiling: float) -> None:
     (profiles / "paid.json").write_text(json.dumps({"agents": agents}))
 
 
-@pytest.mark.parametrize("ticks", [0.0, 1.05, pytest.param(3.2, marks=pytest.mark.nightly)])
-def test_two_scorers_and_a_desks_ledger_keep_one_ceiling(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ticks: float, scaled: Scale
-) -> None:
-    """`ticks`: for so many ticks at their dearest the hour pays; more than 3 it never refuses."""
-    settings = vendor_line.agents(ANTHROPIC, second_look="never")
-    worst = tick_worst_case(vendor_line.prices(), settings, lambda _: False)
-    ceiling = ticks * worst
-    priced(tmp_path, ceiling)
-    with VendorServer() as server:
-        for name, value in vendor_line.environment(server).items():
-            monkeypatch.setenv(name, value)
-        both = [scorers.overlay(tmp_path, profile="paid", name=name) for name in ("one", "two")]
-        with closing(scorers.stored(tmp_path)) as database:
-            since = System().real_now() - timedelta(hours=1)
-            charts = []
-            for size in range(300, 300 + scaled(8, least=4)):
-                for overlay in both:
-                    answer = scorers.asked(overlay, scorers.bars(size), scores=scorers.L1)
-                    charts.append(answer)
-                    assert database.spent("paid", since) <= ceiling + 1e-12
-            for overlay in both:
-                overlay.close()
-            debated = [answer for answer in charts if answer.debated]
-            assert bool(debated) == (ticks > 1)
-            assert len(debated) < len(charts) or ticks > 3, "the ceiling was never met"
-            booked = database.spent("paid", since)
-            assert (booked > 0) == bool(debated)
-            for answer in charts:
-                if not answer.debated:
-                    assert scorers.numbers(answer.chart) == scorers.L1
-                    record = database.told_tick(answer.key)
-                    assert record is not None
-                    assert {"budget"} & {*record["deliberation"]["flags"]} or any(
-                        word == "budget" for word in record["deliberation"]["failures"].values()
-                    )
-    keys = scorers.count(tmp_path, "ledger")
-    assert bool(keys) == bool(debated)
-
-
 @pytest.mark.parametrize("ticks", [1.05, pytest.param(1.15, marks=pytest.mark.nightly)])
 def test_a_scorer_and_a_running_desk_keep_one_ceiling(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ticks: float, scaled: Scale
