@@ -18,7 +18,7 @@ import pytest
 
 from tests.worlds.mt5_bars import GOLD, WALLS, offset, put, quarters, rows, text
 from tests.worlds.mt5_bars import feed as bars_feed
-from torra.clock import Simulated, closes
+from torra.clock import Simulated
 from torra.desk.bar_closes import TIMER_SLACK, BarCloses, next_close
 from torra.feeds import door
 from torra.market.broker_clock import ServerClock
@@ -75,25 +75,6 @@ def test_the_feed_brings_every_bar_of_a_day_once(
         per_day = Counter(stamp.date() for stamp in found)
         assert set(per_day.values()) == {1440 // minutes}, clock
         door.check(frame, timeframe, as_of=end, minimum=len(opens))
-
-
-def test_a_live_desk_sees_each_close_when_it_comes(
-    tmp_path: Path, host: str, days: list[datetime]
-) -> None:
-    """Poll at the scheduler's closes while the file grows: the newest bar is always the due one."""
-    start = days[1] - 8 * QUARTER
-    due = list(closes("M15", start, days[1] + timedelta(hours=9)))[::5]
-    path = tmp_path / "bars" / "BTCUSD_M15.csv"
-    source = replace(GOLD, broker_symbol="BTCUSD")
-    for clock, wall in WALLS.items():
-        feed = bars_feed(tmp_path, {"BTCUSD": "BTCUSD"}, ServerClock.parse(clock))
-        seen = []
-        for close in due:
-            opens = quarters(start, (close - start) // QUARTER)
-            put(path, text(rows(opens, wall), offset(wall, close), source), close)
-            newest = feed.bars("BTCUSD", "M15", close, 1).index[-1].to_pydatetime()
-            seen.append(newest + QUARTER)
-        assert seen == due, clock
 
 
 def test_the_scheduler_wakes_at_every_close_once(host: str, days: list[datetime]) -> None:

@@ -14,7 +14,6 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from tests.worlds import stores
 from tests.worlds.mt5_bars import (
     GOLD,
     KEY,
@@ -31,12 +30,10 @@ from tests.worlds.mt5_bars import (
     text,
 )
 from tests.worlds.price_series import times_of
-from torra.config import Instance
 from torra.errors import ConfigError, DataUnavailable
 from torra.feeds import door, mt5_files
 from torra.feeds.mt5_files import Mt5FilesFeed, read_sheet
 from torra.market.broker_clock import ServerClock
-from torra.tick.bar_window import LiveWindow
 
 USUAL = ServerClock.parse("new_york+7")
 OPENS = quarters(NOON, 4)
@@ -369,38 +366,3 @@ def test_at_the_files_head_an_hour_shown_twice_is_left_out(channel: Channel, cut
 
 
 # --- history that is rewritten --------------------------------------------------------------------
-
-
-def test_a_rewritten_bar_is_a_new_revision_and_a_replayed_one_is_not(tmp_path: Path) -> None:
-    channel = Channel(tmp_path / "channel")
-    database = stores.open_database(tmp_path)
-    instance = Instance(symbol="XAUUSD", timeframes=("M15",))
-    window = LiveWindow(instance, channel.feed, database)
-    opens = quarters(NOON - timedelta(days=3), 221)
-    bars = rows(opens)
-
-    def keep(last: int) -> tuple[int, int]:
-        close = opens[last - 1] + timedelta(minutes=15)
-        channel.put(bars[:last], close)
-        window.keep("M15", window.bars("M15", close))
-        return len(database.load_bars("XAUUSD", "M15", as_of=close)), database.bar_rows(
-            "XAUUSD", "M15"
-        )
-
-    assert keep(219) == (219, 219)
-    assert keep(219) == keep(219) == (219, 219)
-    assert keep(220) == (220, 220)
-    before = bars[100]
-    bars[100] = row(before[0], close=2000.75)
-    assert keep(220) == (220, 221)
-    assert keep(221) == keep(221) == (221, 222)
-    bars[100] = before
-    assert keep(221) == (221, 223)
-    stored = database.load_bars("XAUUSD", "M15", as_of=NOON)
-    live = channel.bars(NOON)
-    assert stored.to_numpy().tolist() == live.to_numpy().tolist()
-    assert stored.index.tolist() == live.index.tolist()
-    then = database.bars_then("XAUUSD", "M15", opens[0], opens[-1], 1)
-    assert then["close"].iloc[100] == 2000.75
-    assert database.bar_revision("XAUUSD", "M15", opens[0], opens[-1]) == 2
-    database.close()

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from technical_calculator import HISTORY
 from tests.worlds.price_series import times_of
-from torra.clock import closes, duration
+from torra.clock import duration
 from torra.config import ROOT
 from torra.errors import ConfigError
 from torra.feeds import door
@@ -103,16 +103,6 @@ def test_a_demo_may_start_where_every_stream_has_its_history() -> None:
     for symbol, timeframe in FEED.streams:
         bars = FEED.bars(symbol, timeframe, start, HISTORY)
         assert len(door.check(bars, timeframe, as_of=start)) == HISTORY
-
-
-def test_through_the_period_the_door_refuses_only_stale_bars() -> None:
-    start, end = FEED.period()
-    passed = 0
-    for as_of in list(closes("H1", start, end + 2 * WEEK))[::7]:
-        bars = FEED.bars("BTCUSD", "H1", as_of, HISTORY)
-        door.check(bars, "H1", as_of=as_of, max_age_bars=60)
-        passed += 1
-    assert passed > 200
 
 
 @settings(max_examples=60, deadline=None)

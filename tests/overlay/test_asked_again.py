@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from contextlib import closing
 from datetime import timedelta
 from pathlib import Path
@@ -86,12 +85,10 @@ def test_a_feed_that_stands_still_is_not_answered_as_if_it_were_fresh(tmp_path: 
 
 
 def test_another_profile_is_another_question(tmp_path: Path) -> None:
-    (tmp_path / "home" / "profiles").mkdir(parents=True)
-    told = {"thresholds": {"buy": 0.4}}
-    (tmp_path / "home" / "profiles" / "mine.json").write_text(json.dumps(told))
     provider = Scripted()
     scorers.asked(scorers.overlay(tmp_path, provider, strict=True), scores=scorers.L1)
-    mine = scorers.overlay(tmp_path, provider, profile="mine", strict=True)
+    other = scorers.profile(tmp_path, thresholds={"buy": 0.4})
+    mine = scorers.overlay(tmp_path, provider, profile=other, strict=True)
     assert scorers.asked(mine, scores=scorers.L1).revision == 2
 
 

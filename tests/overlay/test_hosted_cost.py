@@ -25,13 +25,8 @@ from torra.tick.spending import tick_worst_case
 
 def priced(folder: Path, ceiling: float) -> None:
     """Write a profile of a vendor's models with a ceiling, in USD an hour."""
-    profiles = folder / "home" / "profiles"
-    profiles.mkdir(parents=True, exist_ok=True)
-    agents = {
-        "provider": ANTHROPIC, "max_api_cost_per_hour": ceiling, "second_look": "never",
-        "timeout_seconds": 30.0,
-    }  # fmt: skip
-    (profiles / "paid.json").write_text(json.dumps({"agents": agents}))
+    agents = {"provider": ANTHROPIC, "max_api_cost_per_hour": ceiling, "second_look": "never"}
+    scorers.profile(folder, "paid", agents={**agents, "timeout_seconds": 30.0})
 
 
 @pytest.mark.parametrize("ticks", [1.05, pytest.param(1.15, marks=pytest.mark.nightly)])

@@ -100,14 +100,6 @@ def test_the_pages_say_who_decides(tmp_path: Path) -> None:
     assert "the scorer&#39;s own score; Torra reads" in tick.replace("'", "&#39;")
 
 
-def test_one_steps_from_bar_to_bar(tmp_path: Path) -> None:
-    overlay = scorers.overlay(tmp_path, strict=True)
-    times = [scorers.asked(overlay, scorers.bars(n)).record["bar_time"] for n in (398, 400, 399)]
-    page = visited()(f"/symbol/host:scorer:BTCUSD/M15/{times[2]}").get_data(as_text=True)
-    for time in times[:2]:
-        assert f"/symbol/host:scorer:BTCUSD/M15/{time}" in page
-
-
 def test_a_revision_replaces_what_the_page_showed(tmp_path: Path) -> None:
     overlay = scorers.overlay(tmp_path, Scripted(), strict=True)
     get = visited()

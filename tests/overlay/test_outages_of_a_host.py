@@ -5,7 +5,6 @@ In every mode, with seats that abstain beside those that fail, through the real 
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any, Final
 
@@ -30,12 +29,9 @@ FAILURES: Final = {
 
 def overlay_of(folder: Path, mode: str, **agents: Any) -> Overlay:
     """Return an overlay whose profile has a mode, and agents that count."""
-    profiles = folder / "home" / "profiles"
-    profiles.mkdir(parents=True, exist_ok=True)
     told = {"mode": mode, "influence": "full", "second_look": "never", **agents}
     told |= {"max_api_cost_per_hour": 100.0}  # calls that fail are booked at their worst case
-    (profiles / "mine.json").write_text(json.dumps({"agents": told}))
-    return scorers.overlay(folder, profile="mine")
+    return scorers.overlay(folder, agents=told)
 
 
 def opinions(mode: str) -> list[str]:
