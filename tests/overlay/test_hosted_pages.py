@@ -128,7 +128,7 @@ def test_beside_a_desk_both_are_shown_and_neither_disturbs_the_other(tmp_path: P
     get = visited(home=home)
     page = get("/").get_data(as_text=True)
     assert page.index("/symbol/BTCUSD") and page.index("/symbol/host:scorer:BTCUSD")
-    assert "stands by" in page
+    assert "No desk works on this home" in page
     for address in addresses(answer):
         assert get(address).status_code == 200, address
     with closing(scorers.stored(tmp_path)) as database:

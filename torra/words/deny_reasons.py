@@ -10,7 +10,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from enum import StrEnum
-from typing import Final, Protocol, Self
+from typing import TYPE_CHECKING, Final, Self
+
+if TYPE_CHECKING:
+    from torra.bridges.guards import Guard
 
 ENGINE: Final = "risk_engine"
 
@@ -276,25 +279,6 @@ class DenyReason(StrEnum):
     )
 
 
-class GuardRow(Protocol):
-    """The part of a guard that the docs show (torra.bridges.guards.Guard fits)."""
-
-    @property
-    def reason(self) -> str:
-        """Its name, as an acknowledgement carries it."""
-        ...
-
-    @property
-    def scope(self) -> str:
-        """Which kinds of signal it looks at."""
-        ...
-
-    @property
-    def meaning(self) -> str:
-        """The condition that it objects to."""
-        ...
-
-
 def deny_table() -> str:
     """Return docs/deny_reasons.md."""
     rows = "\n".join(
@@ -304,7 +288,7 @@ def deny_table() -> str:
     return _DENY_PAGE.format(rows=rows)
 
 
-def guard_table(guards: Iterable[GuardRow]) -> str:
+def guard_table(guards: Iterable[Guard]) -> str:
     """Return docs/guards.md, the guards in the order in which they are asked."""
     rows = "\n".join(
         f"| {number} | `{guard.reason}` | {_SCOPES[guard.scope]} | {guard.meaning} |"
