@@ -43,7 +43,6 @@ from torra.overlay import given as reading
 from torra.overlay.answer import Hosted, plain
 from torra.overlay.asking import GRACE, PendingQuestion
 from torra.overlay.given import NoScores, OverlayRequest
-from torra.overlay.hosted_tick import TooShort
 from torra.overlay.opened import DEMO, OverlayRuntime
 from torra.overlay.workers import Workers
 from torra.store.hosted import HOST
@@ -204,8 +203,8 @@ class Overlay:
         try:
             question = hosted_tick.question(given, self._name, self._profile, self._profile_name)
             looked = hosted_tick.look(question)
-        except TooShort as error:
-            return self._without(given, f"bars: {error}")
+        except reading.InvalidRequest as error:
+            return self._without(given, str(error))
         except Exception as error:
             log.exception("%s %s could not be read", given.symbol, given.timeframe)
             return self._without(given, f"bars: {type(error).__name__}", error)
