@@ -254,3 +254,10 @@ def test_an_upload_takes_what_a_replay_can_be_told_of(tmp_path: Path) -> None:
     euro[["open", "high", "low", "close"]] *= 110.0 / euro["close"].median()
     told = handed_in(tmp_path, euro.to_csv(date_format="%Y-%m-%dT%H:%M:%SZ"), "FX_EURUSD, 15.csv")
     assert "is outside of the usual 0.3 to 3.5 of EURUSD" in told
+
+
+def test_a_packed_file_of_any_name_is_bounded(tmp_path: Path) -> None:
+    path = written(tmp_path, packed(zipfile.ZIP_DEFLATED))
+    assert len(read_bars(path, clock=None)) == 40
+    with pytest.raises(ConfigError, match="holds more than 100 bytes"):
+        read_bars(path, clock=None, most=100)

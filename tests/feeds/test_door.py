@@ -6,7 +6,6 @@ import itertools
 import math
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 from typing import Any, Literal, cast
 
 import numpy as np
@@ -17,7 +16,6 @@ from hypothesis import strategies as st
 
 from technical_calculator import WARM_UP
 from tests.worlds.price_series import times_of
-from torra.config import ROOT
 from torra.errors import DataUnavailable
 from torra.feeds import door
 from torra.feeds.door import BarsRefused
@@ -187,11 +185,6 @@ def test_a_missing_nullable_number_is_nan() -> None:
     assert refusal(frame) == "nan"
 
 
-def test_gaps_are_kept() -> None:
-    frame = sound().drop(sound(COUNT).index[20:29])
-    assert len(door.check(frame, "M15", as_of=AS_OF, minimum=WARM_UP - 10)) == COUNT - 9
-
-
 def test_two_bars_of_age_pass_and_a_moment_more_does_not() -> None:
     assert len(door.check(sound(), "M15", as_of=AS_OF + 2 * STEP)) == COUNT
     assert refusal(sound(), as_of=AS_OF + 2 * STEP + timedelta(seconds=1)) == "stale"
@@ -207,16 +200,6 @@ def test_the_grid_is_that_of_the_timeframe() -> None:
     with pytest.raises(DataUnavailable) as caught:
         door.check(sound(), "H1", as_of=AS_OF + timedelta(hours=1))
     assert caught.value.reason == "off_grid"
-
-
-@pytest.mark.parametrize("path", sorted((ROOT / "sample_data").glob("*.csv")), ids=lambda p: p.stem)
-def test_the_shipped_bars_pass_over_their_whole_length(path: Path) -> None:
-    frame = pd.read_csv(path, index_col="time", parse_dates=["time"])
-    timeframe = path.stem.rpartition("_")[2]
-    as_of = frame.index[-1] + pd.Timedelta(minutes={"M15": 15, "H1": 60}[timeframe])
-    checked = door.check(frame, timeframe, as_of=as_of.to_pydatetime())
-    assert np.array_equal(checked.to_numpy(), frame.to_numpy(dtype=float))
-    assert len(checked) > 2000
 
 
 # --- ten thousand mutated frames ------------------------------------------------------------------

@@ -18,7 +18,6 @@ from tests.worlds import desks, scorers
 from torra.clock import System
 from torra.config import Instance, Profile, validate
 from torra.desk.wiring import open_models
-from torra.overlay import Overlay
 from torra.providers.rules.provider import RulesProvider
 from torra.tick.spending import tick_worst_case
 
@@ -71,21 +70,3 @@ def test_a_scorer_and_a_running_desk_keep_one_ceiling(
     of_hosts = sum(key.startswith("host:") for (key,) in paid)
     assert of_hosts == debated > 0 and len(paid) > of_hosts, "both were heard"
     assert len(paid) < 2 * turns, "the ceiling was never met"
-
-
-@pytest.mark.journey
-def test_an_answer_of_the_record_costs_nothing(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    priced(tmp_path, 5.0)
-    with VendorServer() as server:
-        for name, value in vendor_line.environment(server).items():
-            monkeypatch.setenv(name, value)
-        overlay: Overlay = scorers.overlay(tmp_path, profile="paid", strict=True)
-        first = scorers.asked(overlay, scores=scorers.L1)
-        assert first.debated and first.cost_usd > 0.0
-        asked, booked = len(server.exchanges), scorers.count(tmp_path, "ledger")
-        again = scorers.asked(overlay, scores=scorers.L1)
-        overlay.close()
-    assert again.chart == first.chart and again.cost_usd == 0.0
-    assert len(server.exchanges) == asked and scorers.count(tmp_path, "ledger") == booked == 4

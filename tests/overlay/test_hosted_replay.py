@@ -235,36 +235,6 @@ def key(folder: Path, number: int = 3) -> str:
 
 
 @pytest.mark.journey
-def test_the_scorers_asked_in_every_way(days: Path) -> None:
-    """Without this the rest would prove little."""
-
-    def words(place: str) -> set[Any]:
-        return {
-            row[0] for row in sql(days, f"SELECT json_extract(record, '$.{place}') FROM journal")
-        }
-
-    assert words("source_type") >= {
-        "AGENT_FULL", "AGENT_BUDGET", "AGENT_PARTIAL", "AGENT_SKIPPED", "LEGACY", "L1_ONLY",
-    }  # fmt: skip
-    assert words("hosted.own_scores") == {0, 1}
-    for place in (
-        "hosted.extra.rsi", "hosted.extra.position", "hosted.headlines[0]", "hosted.picture",
-        "events.to_next", "hosted.fallback.momentum", "picture", "news.items[1]",
-    ):  # fmt: skip
-        path = place.replace(".*", "")
-        assert words(path) - {None}, place
-    assert sql(days, "SELECT 1 FROM bars WHERE revision > 0 AND volume >= 0"), "a correction"
-    assert sql(days, "SELECT 1 FROM bars WHERE volume < 0"), "a withdrawn bar"
-    assert sql(days, "SELECT 1 FROM hosted WHERE record <> ''"), "a question that was put aside"
-    assert sql(days, "SELECT 1 FROM hosted WHERE state = 'open'"), "an undebated one"
-    statuses = {row[0] for row in sql(days, "SELECT DISTINCT status FROM calls")}
-    assert statuses >= {"ok", "garbage", "error"}
-    flags = "SELECT 1 FROM sentiment WHERE json_extract(agent_deliberation, '$.flags') LIKE ?"
-    for flag in ("%shadow%", "%picture:missing%", "%pivotal_sample%", "%fallback_failed%"):
-        assert sql(days, flags, flag), flag
-
-
-@pytest.mark.journey
 def test_every_hosted_tick_is_the_same_to_the_bit(
     days: Path, tables: Tables, record_property: Callable[[str, object], None]
 ) -> None:
@@ -312,22 +282,6 @@ def test_agents_that_hung_hang_again(tmp_path: Path, scaled: Scale) -> None:
     assert sql(tmp_path, "SELECT 1 FROM calls WHERE status = 'timeout'")
     one = checked(tmp_path)[STREAM]
     assert one["same"] == one["ticks"] == len(silent), one["first_difference"]
-
-
-@pytest.mark.journey
-def test_stream_timeframe_and_closes_are_chosen(plain: Path, days: Path) -> None:
-    closes = sorted(row[0] for row in sql(plain, "SELECT close_time FROM chains"))
-    for words, number in (
-        ((STREAM,), 7), (("btcusd",), 7), (("--from", closes[2]), 5), (("--to", closes[1]), 2),
-    ):  # fmt: skip
-        assert checked(plain, *words)[STREAM]["ticks"] == number
-    assert set(checked(days, "MYPAIR")) == {"host:rules:MYPAIR"}
-    found = checked(days, "--timeframes", "M30")
-    assert {name: one["timeframes"] for name, one in found.items()} == {
-        "host:rules:BTCUSD": ["M30"]
-    }
-    told = torra(plain, "XAUUSD")
-    assert told.exit_code == 2 and f"it has ticks of {STREAM}" in told.stderr
 
 
 @pytest.mark.journey

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import agent_framework
-from agents.contracts import VECTORS, ModelUnavailable
+from agents.contracts import VECTORS
 from agents.debate.deliberation import Deliberation
 from tests.doubles.scripted import Scripted
 from tests.tick.test_shadow import VOICES, run
@@ -64,44 +64,6 @@ def test_the_dict_is_that_of_run_debate_with_the_same_context(
         heard.clear()
         assert chart == want
         assert given is None or dict(context.scores) == given
-
-
-@pytest.mark.parametrize("voice", sorted(VOICES))
-def test_no_answer_moves_a_score_past_its_bound(
-    tmp_path: Path, voice: str, scaled: Callable[..., int]
-) -> None:
-    """Also of changed scores of the same bar, whose answer is a revision."""
-    overlay = scorers.overlay(tmp_path, VOICES[voice](), strict=True)
-    rng = np.random.default_rng(3)
-    for number in range(scaled(2_500, least=6)):
-        own = dict(zip(VECTORS, np.round(rng.uniform(-1, 1, 4), 8).tolist(), strict=True))
-        frame = scorers.bars(300 + number // 3 % 500)
-        answer = scorers.asked(overlay, frame, scores=own)
-        for vector in VECTORS:
-            score = answer.chart[vector]["score"]
-            assert -1.0 <= score <= 1.0 and abs(score - own[vector]) <= 0.3 + 1e-9
-            assert abs(answer.blended[vector]["score"] - own[vector]) <= 0.06 + 1e-9
-        assert answer.blended == overlay.blend(own, answer.chart)
-
-
-@pytest.mark.parametrize("error", [ModelUnavailable("unreachable"), RuntimeError("nobody")])
-def test_with_every_agent_down_the_scores_are_l1_bit_for_bit(
-    tmp_path: Path, error: Exception
-) -> None:
-    class Down:
-        name = "down"
-
-        def submit(self, _request: Any) -> Any:
-            raise error
-
-    overlay = scorers.overlay(tmp_path, Down(), strict=True)
-    own = {name: float(np.nextafter(value, 1.0)) for name, value in scorers.L1.items()}
-    answer = scorers.asked(overlay, scores=own)
-    assert scorers.numbers(answer.chart) == own and not answer.debated
-    assert "L1_ONLY" in answer.chart["composite_bias"]["note"]
-    # and without the host's own, Torra's
-    again = scorers.asked(overlay)
-    assert scorers.numbers(again.chart) == dict(again.l1)
 
 
 @pytest.mark.journey
