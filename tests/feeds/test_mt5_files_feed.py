@@ -263,21 +263,6 @@ def test_a_pipe_in_the_place_of_a_file_is_told_and_not_waited_for(channel: Chann
     assert channel.opens() == OPENS
 
 
-def test_a_good_file_that_came_back_ends_the_trouble(
-    channel: Channel, caplog: pytest.LogCaptureFixture
-) -> None:
-    channel.put(rows(OPENS))
-    channel.bars()
-    away = channel.path.with_suffix(".away")
-    with caplog.at_level(logging.WARNING, logger="torra"):
-        for told in (1, 2):
-            channel.path.rename(away)
-            assert channel.opens() == OPENS
-            assert len(caplog.messages) == told
-            away.rename(channel.path)
-            assert channel.opens() == OPENS
-
-
 def test_a_file_that_another_program_holds_is_no_end(
     channel: Channel, monkeypatch: pytest.MonkeyPatch
 ) -> None:

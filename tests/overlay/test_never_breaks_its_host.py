@@ -20,7 +20,6 @@ import pytest
 
 from instance_database import Database
 from tests import ROOT
-from tests.doubles.scripted import Scripted
 from tests.tries import Tries, until
 from tests.worlds import scorers
 from tests.worlds.second_step import second_step
@@ -80,30 +79,6 @@ def test_a_database_that_is_locked(tmp_path: Path, tries: Tries) -> None:
         l1_alone(tries, overlay)
         fresh = quick(tmp_path)
         l1_alone(tries, fresh)
-    goes_on(tries, overlay)
-
-
-def test_a_database_that_is_locked_when_the_answer_is_to_be_stored(
-    tmp_path: Path, tries: Tries
-) -> None:
-    """What is not on record is not given: nobody could look it up."""
-    with closing(scorers.stored(tmp_path)) as _:
-        held: list[Any] = []
-
-        class Locker(Scripted):
-            def submit(self, request: Any) -> Any:
-                if not held:
-                    context = locked(tmp_path / "home" / "torra.db")
-                    context.__enter__()
-                    held.append(context)
-                return super().submit(request)
-
-        overlay = quick(tmp_path, Locker())
-        l1_alone(tries, overlay)
-        held[0].__exit__(None, None, None)
-    assert scorers.count(tmp_path, "journal") == 0
-    time.sleep(GRACE)
-    scorers.answered_by(overlay, Scripted())
     goes_on(tries, overlay)
 
 
