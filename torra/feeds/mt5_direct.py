@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final, Protocol
 
 import numpy as np
 import pandas as pd
@@ -31,9 +31,6 @@ from torra.feeds.frame import broker_name, in_utc, newest_of
 from torra.feeds.protocol import NO_BARS, SERVER_CLOCK, FlowSource, TakeFlow, no_flow
 from torra.market.broker_clock import Seconds, ServerClock
 from torra.market.spreads import SPREAD
-
-if TYPE_CHECKING:
-    from torra.bridges.mt5.terminal import Terminal
 
 SETTLE: Final = timedelta(seconds=5)
 """How long after its time a bar without a follower may still change."""
@@ -58,12 +55,27 @@ FIRST_SECOND: Final = 86_400
 SOURCES: Final = ("open", "high", "low", "close", "tick_volume")
 
 
+class TerminalPackage(Protocol):
+    """The package behind a time limit (torra.bridges.mt5.terminal.Terminal)."""
+
+    def ask(self, name: str, *args: Any) -> Any:
+        """Call a function of the package; raises BridgeUnavailable when it does not return.
+
+        The answer has a `value`, None for none, and then a `fault`, the words of last_error.
+        """
+        ...
+
+    def number(self, name: str) -> int:
+        """Return a constant of the package."""
+        ...
+
+
 class Mt5DirectFeed:
     """The bars of one terminal; `symbols` gives the broker's name of each canonical symbol."""
 
     def __init__(
         self,
-        terminal: Terminal,
+        terminal: TerminalPackage,
         symbols: Mapping[str, str],
         server: ServerClock,
         clock: Clock,

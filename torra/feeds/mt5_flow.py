@@ -26,7 +26,7 @@ from torra.evidence.news_digest import NewsStatus
 from torra.market.broker_clock import ServerClock
 
 if TYPE_CHECKING:
-    from torra.bridges.mt5.terminal import Terminal
+    from torra.feeds.mt5_direct import TerminalPackage
 
 SOURCE: Final = "mt5_direct"
 WHOLE: Final = 0.9
@@ -62,7 +62,7 @@ class Mt5DirectFlow:
 
     def __init__(
         self,
-        terminal: Terminal,
+        terminal: TerminalPackage,
         symbols: Mapping[str, str],
         server: ServerClock,
         clock: Clock,

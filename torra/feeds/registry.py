@@ -26,7 +26,7 @@ from torra.market.broker_clock import ServerClock
 from torra.time_limit import SHARE_SECONDS, TimeLimit, of_folder
 
 if TYPE_CHECKING:
-    from torra.bridges.mt5.terminal import Terminal
+    from torra.feeds.mt5_direct import TerminalPackage
 
 SPARE_BARS: Final = 50
 """Bars of a companion that are read beyond those that count: a trial looks at older closes."""
@@ -51,7 +51,7 @@ class FeedPlace:
     channel: Channel | None = None
     folder: Callable[[], Path] = field(default=lambda: _none("folder"))
     key: Callable[[], str] = field(default=lambda: _none("key"))
-    terminal: Callable[[], Terminal] = field(default=lambda: _none("terminal"))
+    terminal: Callable[[], TerminalPackage] = field(default=lambda: _none("terminal"))
     beside: bool = False
 
     @property

@@ -362,10 +362,10 @@ def _home(home: str | Path) -> Path:
     if found.exists() and not found.is_dir():
         raise ConfigError(f"home of an overlay: {found} is no folder")
     if has_desk(found):
-        demo = any(one.feed == "sample" for one in load_desk(found).instances)
+        sample = any(one.feed == "sample" for one in load_desk(found).instances)
     else:  # `torra run` is the demo then; it leaves word of its pages
-        demo = (found / PAGES).exists()
-    if demo:
+        sample = (found / PAGES).exists()
+    if sample:
         raise ConfigError(f"{found} {DEMO}")
     return found
 

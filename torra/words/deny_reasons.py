@@ -11,12 +11,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from agents.features import rows_of
-
-if TYPE_CHECKING:
-    from torra.bridges.guards import Guard
 
 ENGINE: Final = "risk_engine"
 """The part that gives most reasons."""
@@ -99,11 +96,11 @@ def deny_table() -> str:
     return _DENY_PAGE.format(rows=rows)
 
 
-def guard_table(guards: Iterable[Guard]) -> str:
-    """Return docs/guards.md, the guards in the order in which they are asked."""
+def guard_table(guards: Iterable[tuple[str, str, str]]) -> str:
+    """Return docs/guards.md of guards in their order: the reason, the scope and the meaning."""
     rows = "\n".join(
-        f"| {number} | `{guard.reason}` | {_SCOPES[guard.scope]} | {guard.meaning} |"
-        for number, guard in enumerate(guards, 1)
+        f"| {number} | `{reason}` | {_SCOPES[scope]} | {meaning} |"
+        for number, (reason, scope, meaning) in enumerate(guards, 1)
     )
     return _GUARDS_PAGE.format(rows=rows)
 
