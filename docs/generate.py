@@ -414,7 +414,9 @@ def write() -> None:
     for name, tables in (("outside", outside_tables), ("news", news_tables)):
         page = ROOT / "docs" / f"{name}.md"
         page.write_text(tables(page.read_text("utf-8")), encoding="utf-8")
-    (ROOT / "docs" / "guards.md").write_text(guard_table(GUARDS), encoding="utf-8")
+    (ROOT / "docs" / "guards.md").write_text(
+        guard_table((one.reason, one.scope, one.meaning) for one in GUARDS), encoding="utf-8"
+    )
     dependencies.PAGE.write_text(dependencies.render(), encoding="utf-8")
     transcripts.PAGE.write_text(transcripts.render(), encoding="utf-8")
     security = ROOT / "docs" / "security.md"

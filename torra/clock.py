@@ -14,7 +14,7 @@ import time
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
-from typing import Final, Protocol
+from typing import Final
 
 TEXTS: Final = 4096
 """How many times keep their text, and texts their time: a tick asks for the same ones repeatedly.
@@ -35,65 +35,39 @@ SAMPLE_RATE: Final = 180.0
 """How much faster than real time a sample is replayed: a 15-minute bar every 5 seconds."""
 
 
-class Clock(Protocol):
-    """What a part of Torra may know about time."""
-
-    @property
-    def accelerated(self) -> bool:
-        """Whether desk time runs through a past period: such a desk shows itself as a DEMO."""
-        ...
-
-    @property
-    def rate(self) -> float | None:
-        """Desk seconds in a real second; None for a clock that is set by hand."""
-        ...
-
-    def now(self) -> datetime:
-        """Return the desk's time, aware, in UTC."""
-        ...
-
-    def real_now(self) -> datetime:
-        """Return real time, aware, in UTC."""
-        ...
-
-    def monotonic(self) -> float:
-        """Return real elapsed seconds from an arbitrary start; never runs backwards."""
-        ...
-
-    def real_time_of(self, moment: datetime) -> datetime:
-        """Return the real time at which the desk's clock shows `moment`."""
-        ...
-
-    def sleep(self, seconds: float) -> None:
-        """Wait for this many seconds of the desk's time."""
-        ...
-
-
 class System:
-    """The clock of a live desk: desk time is real time."""
+    """What a part of Torra may know about time; this clock is a live desk's: real time.
+
+    `accelerated`: desk time runs through a past period, and the desk shows itself as a DEMO. `rate`
+    is desk seconds in a real second, None for a clock that is set by hand.
+    """
 
     accelerated = False
     rate: float | None = 1.0
 
     def now(self) -> datetime:
-        """Return the present in UTC."""
+        """Return the desk's time, aware, in UTC."""
         return datetime.now(UTC)
 
     def real_now(self) -> datetime:
-        """Return the present in UTC."""
+        """Return real time, aware, in UTC."""
         return datetime.now(UTC)
 
     def monotonic(self) -> float:
-        """Return real elapsed seconds."""
+        """Return real elapsed seconds from an arbitrary start; never runs backwards."""
         return time.monotonic()
 
     def real_time_of(self, moment: datetime) -> datetime:
-        """Return `moment` itself."""
+        """Return the real time at which the desk's clock shows `moment`."""
         return moment
 
     def sleep(self, seconds: float) -> None:
-        """Wait for this many real seconds."""
+        """Wait for this many seconds of the desk's time."""
         time.sleep(max(0.0, seconds))
+
+
+Clock = System
+"""The type of any clock: `Scaled` and `Simulated` are System with another time."""
 
 
 class Scaled(System):

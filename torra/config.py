@@ -41,7 +41,7 @@ from agent_config import (
     is_plug_in,
     or_plug_in,
 )
-from torra.clock import TIMEFRAMES
+from torra.clock import duration
 from torra.errors import ConfigError, in_words, no_key_twice
 from torra.home import DESK
 from torra.regular_files import lies, read_regular
@@ -118,10 +118,8 @@ def check_name(value: str) -> str:
 
 def check_symbol(value: str) -> None:
     """Raise ConfigError for a name that no symbol may have."""
-    try:
-        check_name(value)
-    except ValueError as error:
-        raise ConfigError(f"{value!r} is no symbol: {error}") from error
+    if not NAME.fullmatch(value):
+        raise ConfigError(f"{value!r} is no symbol: {NAME_RULE}")
 
 
 def is_broker_symbol(value: str) -> bool:
@@ -179,17 +177,11 @@ Weight = Annotated[float, Field(ge=0, le=1e6)]
 class SentimentWeights(Section):
     """Weights of the composite; they need not sum to one."""
 
-    price_action: float = Field(
-        0.25, ge=0, le=1e6, description="weight of price action in the composite"
-    )
-    key_levels: float = Field(
-        0.20, ge=0, le=1e6, description="weight of key levels in the composite"
-    )
+    price_action: Weight = Field(0.25, description="weight of price action in the composite")
+    key_levels: Weight = Field(0.20, description="weight of key levels in the composite")
     momentum: Weight = Field(0.25, description="weight of momentum in the composite")
     structure: Weight = Field(0.20, description="weight of structure in the composite")
-    ath: float = Field(
-        0.10, ge=0, le=1e6, description="weight of the record score in the composite"
-    )
+    ath: Weight = Field(0.10, description="weight of the record score in the composite")
 
     @model_validator(mode="after")
     def _some_weight(self) -> SentimentWeights:
@@ -338,8 +330,7 @@ class Profile(Section):
     @classmethod
     def _known_timeframes(cls, value: dict[str, float]) -> dict[str, float]:
         for name, weight in value.items():
-            if name not in TIMEFRAMES:
-                raise ValueError(f"unknown timeframe {name!r}; known: {', '.join(TIMEFRAMES)}")
+            duration(name)  # ValueError for one that is not known
             if weight <= 0:
                 raise ValueError(f"the weight of {name} must be positive")
         return value
@@ -482,10 +473,7 @@ class Instance(Section):
     @field_validator("timeframes")
     @classmethod
     def _known(cls, value: tuple[str, ...]) -> tuple[str, ...]:
-        for name in value:
-            if name not in TIMEFRAMES:
-                raise ValueError(f"unknown timeframe {name!r}; known: {', '.join(TIMEFRAMES)}")
-        return tuple(sorted(set(value), key=lambda name: TIMEFRAMES[name]))
+        return tuple(sorted(set(value), key=duration))  # ValueError for one that is not known
 
     def __hash__(self) -> int:
         """Return one by the name: a mapping such as that of the companions has none."""
@@ -679,10 +667,8 @@ class DeskSettings(Section):
     @model_validator(mode="after")
     def _channels_there(self) -> DeskSettings:
         for name in self.channels:
-            try:
-                check_name(name)
-            except ValueError as error:
-                raise ValueError(f"channel {name!r}: {error}") from None
+            if not NAME.fullmatch(name):
+                raise ValueError(f"channel {name!r}: {NAME_RULE}")
         for instance in self.instances:
             outside = {instance.feed, instance.bridge} & {*MT5_FEEDS, *MT5_BRIDGES}
             if is_plug_in(instance.bridge):

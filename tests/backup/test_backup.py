@@ -225,17 +225,6 @@ def test_a_backup_that_was_just_made_is_never_one_too_many(home: Path, tmp_path:
     assert [Path(path).name for path in document["removed"]] == [ahead]
 
 
-def test_two_desks_share_a_folder(home: Path, tmp_path: Path) -> None:
-    other = shutil.copytree(home, tmp_path / "another home")
-    marks = {backup_store.desk_of(folder / "torra.db") for folder in (home, other)}
-    assert len({backup_store.name_of(NEWEST, mark, stores.NOON) for mark in marks}) == 2
-    (home / "torra.db").unlink()
-    stores.open_database(home).close()
-    with closing(sqlite3.connect(home / "torra.db")) as db, db:
-        db.execute("UPDATE _sqlite_migrations SET applied_at = '2026-11-22 00:00:00.000001+00:00'")
-    assert backup_store.desk_of(home / "torra.db") not in marks, "a desk that began anew"
-
-
 def no_room(monkeypatch: pytest.MonkeyPatch, free: int) -> None:
     usage = shutil.disk_usage("/")
     monkeypatch.setattr(shutil, "disk_usage", lambda _: usage._replace(free=free))
@@ -364,16 +353,6 @@ def test_settings_that_are_there_stay_unless_it_is_asked_for(home: Path) -> None
     assert (Path(done["replaced"]) / "profiles" / "mine.json").read_text() == tighter
     for name in REMEMBERED:
         assert (home / name).read_text() == "two\n", "what was done must stay remembered"
-
-
-def test_a_new_home_gets_everything(home: Path, tmp_path: Path) -> None:
-    furnish(home, SETTINGS)
-    kept = Path(told("backup", tmp_path / "stick.db", home=home)["path"])
-    new = tmp_path / "new machine" / "home"
-    told("restore", kept, "--yes", home=new)
-    assert ticks(new / "torra.db") == 3
-    assert {name: (new / name).read_text() for name in SETTINGS} == SETTINGS
-    assert state(new)[0] == "HALTED"
 
 
 def test_a_backup_of_a_migration_is_put_back_and_migrated(tmp_path: Path) -> None:

@@ -10,11 +10,12 @@ import json
 import shutil
 import sqlite3
 from contextlib import closing
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 
+from agents.features import rows_of
 from tests.backup.test_backup import everything
 from tests.worlds import legacy_database, stores
 from torra.backup import copies
@@ -27,92 +28,19 @@ from torra.store.migrations import structure
 
 ROUTE = {"instance": "XAUUSD", "symbol": "XAUUSD", "bridge": "torra_files"}
 
-REWRITE = "UPDATE sqlite_master SET sql = replace(sql, '{old}', '{new}') WHERE name = '{name}'"
+NOTES = "CREATE TABLE my_notes (id INTEGER PRIMARY KEY, note TEXT)"
 
 
-@dataclass(frozen=True)
-class Tampering:
+class Tampering(NamedTuple):
     """What somebody does to the file, and how it shows: refused, foreign or altered."""
 
     name: str
-    sql: str
     shows: str
-    word: str = ""
+    word: str
+    sql: str
 
 
-def trigger(table: str, body: str, *, when: str = "AFTER INSERT", name: str = "evil") -> str:
-    return f"CREATE TRIGGER {name} {when} ON {table} BEGIN {body}; END"
-
-
-def rewrite(name: str, old: str, new: str) -> str:
-    told = REWRITE.format(name=name, old=old.replace("'", "''"), new=new.replace("'", "''"))
-    return f"PRAGMA writable_schema = ON; {told}; PRAGMA writable_schema = RESET"
-
-
-ENLARGE = "UPDATE signals SET lots = lots * 100, stop = stop * 0.5 WHERE sid = new.sid"
-ACTIVE = "INSERT INTO desk_state (state, reason, at) VALUES ('ACTIVE', 'by a person', '2026-01-01')"
-NOTES = "CREATE TABLE my_notes (id INTEGER PRIMARY KEY, note TEXT)"
-
-TAMPERINGS = (
-    # Triggers
-    Tampering("signals", trigger("signals", ENLARGE), "refused", "evil"),
-    Tampering("signals-before", trigger("signals", ENLARGE, when="BEFORE INSERT"), "refused"),
-    Tampering("signals-update", trigger("signals", ENLARGE, when="AFTER UPDATE"), "refused"),
-    Tampering("halt", trigger("desk_state", f"{ACTIVE}"), "refused", "desk_state"),
-    Tampering("audit", trigger("audit", "SELECT 1"), "refused"),
-    Tampering("ticks", trigger("ticks", "SELECT RAISE(IGNORE)"), "refused"),
-    Tampering("bars", trigger("bars", "UPDATE bars SET close = close * 2"), "refused"),
-    Tampering("chains", trigger("chains", "UPDATE chains SET composite = 1"), "refused"),
-    Tampering("ledger", trigger("ledger", "DELETE FROM ledger"), "refused"),
-    Tampering("run", trigger("desk_run", "UPDATE desk_run SET process = 0"), "refused"),
-    Tampering("proposals", trigger("proposals", "SELECT 1", when="AFTER DELETE"), "refused"),
-    Tampering("config", trigger("trading_config", "UPDATE trading_config SET profile = ''"),
-              "refused"),
-    Tampering("sentiment", trigger("sentiment", "UPDATE sentiment SET verdict = 'BUY'"), "refused"),
-    Tampering("sentiment-on", trigger("sentiment", "UPDATE Signals SET lots = 9"), "refused"),
-    Tampering("a-host-s-own", f"{NOTES}; {trigger('my_notes', 'UPDATE signals SET lots = 9')}",
-              "refused"),
-    Tampering("quoted", trigger('"signals"', 'UPDATE [signals] SET lots = 9'), "refused"),
-    Tampering("a-view-s", "CREATE VIEW v AS SELECT sid FROM signals; "
-              + trigger("v", "UPDATE signals SET lots = 9", when="INSTEAD OF INSERT"), "refused"),
-    # What was Torra's
-    Tampering("audit-gone", "DROP TRIGGER audit_never_changes", "refused", "gone"),
-    Tampering("audit-other", "DROP TRIGGER audit_never_changes; "
-              "CREATE TRIGGER audit_never_changes BEFORE UPDATE ON audit BEGIN SELECT 1; END",
-              "refused", "not as Torra made it"),
-    Tampering("index-gone", "DROP INDEX signals_one_opening", "refused", "gone"),
-    Tampering("index-other", "DROP INDEX signals_one_opening; "
-              "CREATE INDEX signals_one_opening ON signals (instance)", "refused"),
-    Tampering("column", "ALTER TABLE signals ADD COLUMN more TEXT", "refused"),
-    Tampering("generated", "ALTER TABLE signals ADD COLUMN big REAL AS (lots * 100)", "refused"),
-    Tampering("column-gone", "ALTER TABLE signals DROP COLUMN thesis", "refused"),
-    Tampering("default", rewrite("signals", "DEFAULT 'paper'", "DEFAULT 'mt5_direct'"), "refused"),
-    Tampering("default-authority", rewrite("signals", "authority TEXT NOT NULL DEFAULT ''",
-              "authority TEXT NOT NULL DEFAULT 'tick'"), "refused"),
-    Tampering("check", rewrite("signals", "CHECK (lots > 0)", ""), "refused"),
-    Tampering("check-state", rewrite("ticks", "'claimed', 'released'", "'released', 'claimed'"),
-              "refused"),
-    Tampering("table-as-view", "ALTER TABLE latches RENAME TO old_latches; "
-              "CREATE VIEW latches AS SELECT * FROM old_latches", "refused", "gone"),
-    # A host's own
-    Tampering("a-table", NOTES, "foreign", "my_notes"),
-    Tampering("a-view", "CREATE VIEW best AS SELECT * FROM signals", "foreign", "the view best"),
-    Tampering("an-index", "CREATE INDEX mine ON sentiment (verdict)", "foreign", "mine"),
-    Tampering("a-note", f"{NOTES}; "
-              + trigger("sentiment", "INSERT INTO my_notes (note) VALUES (1)"), "foreign", "evil"),
-    # Rows
-    Tampering("lots", "UPDATE signals SET lots = 2.0 WHERE sid = 'T1'", "altered", "T1"),
-    Tampering("side", "UPDATE signals SET side = 'SELL' WHERE sid = 'T1'", "altered", "T1"),
-    Tampering("stop", "UPDATE signals SET stop = 1.0 WHERE sid = 'T1'", "altered", "T1"),
-    Tampering("expiry", "UPDATE signals SET expires = '2099-01-01T00:00:00Z'", "altered", "T1"),
-    Tampering("position", "UPDATE signals SET lots = 50 WHERE sid = 'T2'", "altered", "T2"),
-    Tampering("seal", "UPDATE signals SET seal = '' WHERE sid = 'T1'", "altered", "T1"),
-    Tampering("forged", "INSERT INTO signals (sid, instance, symbol, timeframe, bar_time, kind, "
-              "side, lots, entry, stop, target, decided_at, expires, state, detail, authority) "
-              "VALUES ('T9', 'EURUSD', 'EURUSD', 'M15', '2026-02-13T11:45:00Z', 'open', 'BUY', 9, "
-              "1, 0.9, 1.2, '2026-02-13T12:00:00Z', '2099-01-01T00:00:00Z', 'PENDING', '', 'tick')",
-              "altered", "T9"),
-)  # fmt: skip
+TAMPERINGS = [Tampering(**row) for row in rows_of(Path(__file__).with_name("tamperings.csv"))]
 
 
 @pytest.fixture(scope="module")
@@ -221,7 +149,9 @@ def test_a_scorer_s_file_is_refused_before_it_is_taken_over_and_not_after(
 ) -> None:
     path = legacy_database.build(tmp_path / "torra.db")
     with closing(sqlite3.connect(path)) as db, db:
-        db.executescript(f"{NOTES}; {trigger('sentiment', body, name='mine')}")
+        db.executescript(
+            f"{NOTES}; CREATE TRIGGER mine AFTER INSERT ON sentiment BEGIN {body}; END"
+        )
     before = path.read_bytes()
     with pytest.raises(ConfigError, match="the trigger mine on sentiment"):
         stores.open_database(tmp_path)

@@ -6,6 +6,7 @@ in one way. `says` is what a refusal names; "" where the bars come out as they a
 
 from __future__ import annotations
 
+import codecs
 import gzip
 import io
 import re
@@ -128,9 +129,12 @@ def _terminal() -> Iterator[FieldFile]:
         yield FieldFile(f"mt5-{name}-no-brackets-no-clock", plain, says=CLOCK)
     tabs = rows(of_form("%Y.%m.%d\t%H:%M:%S", server), "\t", ["0", "7"])
     head = "\t".join(f"<{one}>" for one in names)
-    for name, encoding in (("16", "utf-16"), ("16-no-mark", "utf-16-le"), ("8-mark", "utf-8-sig")):
+    encodings = ("utf-16", "utf-16-le", "utf-16-be", "utf-8-sig")
+    for name, encoding in zip(("16", "16-no-mark", "16-be", "8-mark"), encodings, strict=True):
         content = text(tabs, head, "\r\n", encoding)
         yield FieldFile(f"mt5-utf-{name}", content, SERVER, shape=mt5)
+    marked = codecs.BOM_UTF16_BE + text(tabs, head, "\r\n", "utf-16-be")
+    yield FieldFile("mt5-utf-16-be-mark", marked, SERVER, shape=mt5)
     yield FieldFile("mt5-old-mac", text(tabs, head, "\r"), SERVER, shape=mt5)
     chart = text(rows(of_form("%Y.%m.%d,%H:%M", server)), None)
     yield FieldFile("mt5-chart", chart, SERVER)
@@ -206,6 +210,7 @@ def _programs() -> Iterator[FieldFile]:
     yield FieldFile("plain", text(rows()))
     yield FieldFile("plain-capitals", text(rows(), HEAD.upper()))
     yield FieldFile("plain-no-zone", text(rows(of_form("%Y-%m-%d %H:%M"))))
+    yield FieldFile("plain-slashes", text(rows(of_form("%Y/%m/%d %H:%M"))), "utc")
     yield FieldFile("plain-thousandths", text(rows(of_form("%Y-%m-%dT%H:%M:%S.000Z"))))
     yield FieldFile("plain-zone-and-clock", text(rows()), SERVER, says="carries the zone Z")
     shuffled = [",".join((*(c := line.split(","))[4:], *c[:4])) for line in rows()]
@@ -222,6 +227,7 @@ def _programs() -> Iterator[FieldFile]:
     yield FieldFile("decimal-commas", commas)
     yield FieldFile("comma-head-tab-rows", text(rows(separator="\t")))
     yield FieldFile("blank-lines-below", text([*rows(), "", "", ""]))
+    yield FieldFile("blank-lines-below-the-head", text(["", "", *rows()]))
     yield FieldFile("blank-line-above", text(rows(), f"\n{HEAD}"))
     yield FieldFile("newest-first", text(rows()[::-1]))
     yield FieldFile("gzip", gzip.compress(text(rows()), mtime=0), suffix=".csv.gz")
@@ -247,6 +253,14 @@ def _refused() -> Iterator[FieldFile]:
     first = rows()[0].split(",")
     thousands = ",".join((first[0], '"1,234.50"', '"1,234.60"', '"1,234.40"', '"1,234.50"', "1"))
     yield FieldFile("thousands", text(changed(0, thousands)), says="line 2")
+    of_three = text([f"{first[0]};56,000;56,010;55,990;56,005;7"], HEAD.replace(",", ";"))
+    yield FieldFile(
+        "commas-of-thousands", of_three, says="open is '56,000', not a number; write numbers with a"
+    )
+    both = text([f"{first[0]};100,5;101;99.5;100;7"], HEAD.replace(",", ";"))
+    yield FieldFile("commas-and-dots", both, says="'100,5', not a number")
+    unix = text(rows(since_1970(1_000)), None)
+    yield FieldFile("unix-on-a-clock", unix, SERVER, says="so its clock is utc: use that")
     ticks = text(["2024-07-28T22:00:00Z,1.1,1.2"], "time,bid,ask")
     yield FieldFile("ticks", ticks, says="holds ticks")
     for year in ("9999", "1969"):
@@ -259,10 +273,29 @@ def _refused() -> Iterator[FieldFile]:
         ("infinite", f"{first[0]},1.1,inf,1.0,1.1,5", "line 2"),
         ("no-time", "soon,1.1,1.2,1.0,1.1,5", "'soon' is not a time"),
         ("high-below-low", f"{first[0]},1.1,1.0,1.2,1.1,5", "high 1.0, low 1.2"),
+        ("nan", f"{first[0]},1.1,nan,1.0,1.1,5", "high is 'nan'"),
+        ("underscore", f"{first[0]},1.1,1_3,1.0,1.1,5", "line 2: high is '1_3', not a number"),
+        ("month-13", rows()[0].replace("-07-", "-13-"), "is not a time"),
+        ("hour-25", rows()[0].replace("T22", "T25"), "is not a time"),
+        ("padded", ",,,,,", "line 2: '' is not a time; the line has no bar"),
+        ("another-form", f"28.07.2024 22:00,{','.join(first[1:])}", "not a time; write it like"),
         ("off-grid", rows()[0].replace(":00:00Z", ":00:07Z"), "grid"),
     ):
         yield FieldFile(name, text(changed(0, line)), says=says)
-    yield FieldFile("cut-short", text(rows())[:-12], says=f"line {BARS + 1}")
+    short = text(rows()).rstrip().rpartition(b",")[0].rpartition(b",")[0]
+    says = f"line {BARS + 1}: close is '', not a number; the line ends too early"
+    yield FieldFile("cut-short", short, says=says)
+    yield FieldFile("zone-missing", text([*rows(), "2024-07-29T08:00:00,1,1,1,1,1"]),
+                    says=f"line {BARS + 2}: the time has no zone")  # fmt: skip
+    yield FieldFile("column-twice", text(rows(), f"{HEAD},open"), says="has the column open twice")
+    bare = [",".join(line.split(",")[:4]) for line in rows()]
+    yield FieldFile("few-cells", text(bare, None), says="close; found no header and 4 cells")
+    wide = text(rows(), HEAD + "," * 100_000)
+    yield FieldFile("columns-alone", wide, says="has 100,006 columns: bars have some ten")
+    offset = text(rows(), HEAD.replace("time", "Time (UTC+2)"))
+    yield FieldFile("offset-in-the-head", offset, says="found time (utc+2), open")
+    for name, content in (("binary", b"\xff\x00\x81 \xfe"), ("every-byte", bytes(range(256)) * 4)):
+        yield FieldFile(name, content, says="not text")
     yield FieldFile("too-many-cells", text(changed(5, rows()[5] + ",1,2")), says="line 7")
     yield FieldFile("bar-twice", text([*rows(), rows()[-1]]), says="is there twice")
     swapped = [*rows()[:5], rows()[6], rows()[5], *rows()[7:]]
@@ -283,7 +316,12 @@ def _refused() -> Iterator[FieldFile]:
     yield FieldFile("old-workbook", b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + bytes(99), says="Excel")
     workbook = zipped("[Content_Types].xml", "xl/workbook.xml")
     yield FieldFile("workbook", workbook, says="Excel", suffix=".xlsx")
-    yield FieldFile("zip-of-two", zipped("a.csv", "b.csv"), says="2", suffix=".zip")
+    yield FieldFile(
+        "zip-of-two",
+        zipped("a.csv", "b.csv"),
+        says="with 2 files of bars in it: unpack it",
+        suffix=".zip",
+    )
     packed = gzip.compress(text(rows()), mtime=0)[:-30]
     yield FieldFile("gzip-cut", packed, says="cannot read", suffix=".csv.gz")
 

@@ -136,24 +136,6 @@ def test_what_differs_is_named_with_its_remedy(
 
 
 @pytest.mark.parametrize(
-    ("old", "new"),
-    [
-        ('"count":4', '"count":3'),
-        ('"server_offset_s":10800', '"server_offset_s":7200'),
-        ('"account":1001', '"account":1002'),
-        ('"tf":"M15"', '"tf":"H1"'),
-        ('"v":2', '"v":1'),
-    ],
-)
-def test_nothing_of_the_first_line_can_be_changed(tmp_path: Path, old: str, new: str) -> None:
-    content = text(BARS, OFFSET)
-    assert old in content
-    put(tmp_path / "bars" / "XAUUSD%2Em_M15.csv", content.replace(old, new), NOON)
-    said = refusal(feed(tmp_path, {GOLD.broker_symbol: GOLD.broker_symbol}, CLOCK))
-    assert "its signature is wrong" in said
-
-
-@pytest.mark.parametrize(
     ("content", "told"),
     [
         (

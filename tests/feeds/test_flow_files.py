@@ -107,7 +107,6 @@ def test_what_is_written_comes_back(channel: Channel, scaled: Callable[..., int]
 
 
 def forgeries() -> dict[str, str | bytes]:
-    whole = flow_files.text(lines(bars()))
     rows = lines(bars())
     other = {
         "channel": replace(GOLD, channel="other"),
@@ -118,14 +117,6 @@ def forgeries() -> dict[str, str | bytes]:
     first = rows[0].split(",")
     return {
         "forged": flow_files.text(rows, key="another key"),
-        "changed": whole.replace("\n1770818400,", "\n1770818401,"),
-        "half": whole[: len(whole) // 2],
-        "without an end": whole.rpartition("end,")[0],
-        "empty": "",
-        "cut in the end": whole[:-3],
-        "not text": b"\xff\x00\x80" * 100,
-        "more than it says": flow_files.text(rows, count=3),
-        "another version": flow_files.text(rows, version=3),
         "a file of bars": text([], 7200),
         "bars under its name": flow_files.text(rows).replace('"msg":"flow"', '"msg":"bars"'),
         "other columns": flow_files.text(rows, header=flow_files.HEADER.replace("up", "upp")),

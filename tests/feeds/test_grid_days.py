@@ -14,12 +14,11 @@ from datetime import UTC, datetime, timedelta
 from itertools import product
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from tests.worlds.mt5_bars import GOLD, WALLS, offset, put, quarters, rows, text
 from tests.worlds.mt5_bars import feed as bars_feed
-from torra.clock import TIMEFRAMES, Simulated, closes, duration
+from torra.clock import Simulated
 from torra.desk.bar_closes import TIMER_SLACK, BarCloses, next_close
 from torra.feeds import door
 from torra.market.broker_clock import ServerClock
@@ -76,45 +75,6 @@ def test_the_feed_brings_every_bar_of_a_day_once(
         per_day = Counter(stamp.date() for stamp in found)
         assert set(per_day.values()) == {1440 // minutes}, clock
         door.check(frame, timeframe, as_of=end, minimum=len(opens))
-
-
-def test_a_live_desk_sees_each_close_when_it_comes(
-    tmp_path: Path, host: str, days: list[datetime]
-) -> None:
-    """Poll at the scheduler's closes while the file grows: the newest bar is always the due one."""
-    start = days[1] - 8 * QUARTER
-    due = list(closes("M15", start, days[1] + timedelta(hours=9)))[::5]
-    path = tmp_path / "bars" / "BTCUSD_M15.csv"
-    source = replace(GOLD, broker_symbol="BTCUSD")
-    for clock, wall in WALLS.items():
-        feed = bars_feed(tmp_path, {"BTCUSD": "BTCUSD"}, ServerClock.parse(clock))
-        seen = []
-        for close in due:
-            opens = quarters(start, (close - start) // QUARTER)
-            put(path, text(rows(opens, wall), offset(wall, close), source), close)
-            newest = feed.bars("BTCUSD", "M15", close, 1).index[-1].to_pydatetime()
-            seen.append(newest + QUARTER)
-        assert seen == due, clock
-
-
-def test_single_times_and_whole_days_agree(host: str, days: list[datetime]) -> None:
-    opens = list(whole(days))
-    for clock, wall in WALLS.items():
-        server = ServerClock.parse(clock)
-        shown = [server.from_utc(moment) for moment in opens]
-        assert shown == [wall(moment) for moment in opens], clock
-        index = server.to_utc_index(np.array(shown, dtype=np.int64))
-        assert [stamp.to_pydatetime() for stamp in index] == opens, clock
-        for moment, at in zip(opens, shown, strict=True):
-            assert server.to_utc(at) == moment or server.shown_twice(at)
-
-
-def test_the_grid_has_every_close_of_a_day_once(host: str, days: list[datetime]) -> None:
-    for timeframe, day in product(TIMEFRAMES, days):
-        step = duration(timeframe)
-        found = list(closes(timeframe, day, day + DAY))
-        assert found == [day + number * step for number in range(1, DAY // step + 1)], timeframe
-    assert len(list(closes("M15", days[0], days[0] + DAY))) == 96
 
 
 def test_the_scheduler_wakes_at_every_close_once(host: str, days: list[datetime]) -> None:

@@ -92,31 +92,6 @@ def test_bars_come_as_the_door_wants_them(desk: Desk, timeframe: str) -> None:
     assert desk.feed.period() is None
 
 
-def test_the_forming_bar_is_never_handed_over(desk: Desk) -> None:
-    desk.fill("M15", grid("M15", NOON - timedelta(days=3), NOON + timedelta(hours=2)))
-    start = desk.clock.moment
-    for seconds in range(0, 3600, 20):
-        desk.clock.moment = start + timedelta(seconds=seconds)
-        frame = desk.bars("M15", desk.clock.moment, 10)
-        newest = frame.index[-1].to_pydatetime()
-        assert newest + timedelta(minutes=15) <= desk.clock.moment < newest + timedelta(minutes=30)
-        assert len(frame) == 10
-
-
-def test_a_bar_without_a_follower_settles_first(desk: Desk) -> None:
-    desk.fill("M15", grid("M15", NOON - timedelta(days=1), NOON - timedelta(minutes=15)))
-    before, last = (
-        pd.Timestamp(NOON - timedelta(minutes=30)),
-        pd.Timestamp(NOON - timedelta(minutes=15)),
-    )
-    assert desk.bars("M15", NOON).index[-1] == before
-    desk.clock.moment = NOON + SETTLE - timedelta(milliseconds=1)
-    assert desk.bars("M15", desk.clock.moment).index[-1] == before
-    desk.clock.moment = NOON + SETTLE
-    assert desk.bars("M15", desk.clock.moment).index[-1] == last
-    assert desk.bars("M15", NOON).index[-1] == last
-
-
 @pytest.mark.parametrize("limit", [1, 750, 60_000, None])
 def test_a_moment_of_the_past_sees_nothing_later(desk: Desk, limit: int | None) -> None:
     opens = grid("M15", NOON - timedelta(days=60), NOON)

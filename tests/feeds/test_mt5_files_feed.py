@@ -14,7 +14,6 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from tests.worlds import stores
 from tests.worlds.mt5_bars import (
     GOLD,
     KEY,
@@ -31,12 +30,10 @@ from tests.worlds.mt5_bars import (
     text,
 )
 from tests.worlds.price_series import times_of
-from torra.config import Instance
 from torra.errors import ConfigError, DataUnavailable
 from torra.feeds import door, mt5_files
 from torra.feeds.mt5_files import Mt5FilesFeed, read_sheet
 from torra.market.broker_clock import ServerClock
-from torra.tick.bar_window import LiveWindow
 
 USUAL = ServerClock.parse("new_york+7")
 OPENS = quarters(NOON, 4)
@@ -138,12 +135,6 @@ def test_of_a_long_file_the_newest_bars_may_be_enough(channel: Channel) -> None:
     spoilt = text([*bars[:-1], (1, 1e-07, 1, 1, 1, 1, 1)], OFFSET)
     with pytest.raises(ValueError, match=f"line {len(bars) + 2} is not a bar"):
         read_sheet(spoilt.encode(), KEY, GOLD, 2)
-
-
-def test_a_file_without_bars_is_no_fault(channel: Channel) -> None:
-    channel.put([])
-    assert channel.opens() == []
-    assert door.drop_invalid_bars(channel.bars(), "M15", as_of=AS_OF).empty
 
 
 # --- reading again, and only then -----------------------------------------------------------------
@@ -272,21 +263,6 @@ def test_a_pipe_in_the_place_of_a_file_is_told_and_not_waited_for(channel: Chann
     assert channel.opens() == OPENS
 
 
-def test_a_good_file_that_came_back_ends_the_trouble(
-    channel: Channel, caplog: pytest.LogCaptureFixture
-) -> None:
-    channel.put(rows(OPENS))
-    channel.bars()
-    away = channel.path.with_suffix(".away")
-    with caplog.at_level(logging.WARNING, logger="torra"):
-        for told in (1, 2):
-            channel.path.rename(away)
-            assert channel.opens() == OPENS
-            assert len(caplog.messages) == told
-            away.rename(channel.path)
-            assert channel.opens() == OPENS
-
-
 def test_a_file_that_another_program_holds_is_no_end(
     channel: Channel, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -375,53 +351,3 @@ def test_at_the_files_head_an_hour_shown_twice_is_left_out(channel: Channel, cut
 
 
 # --- history that is rewritten --------------------------------------------------------------------
-
-
-def test_a_rewritten_bar_is_a_new_revision_and_a_replayed_one_is_not(tmp_path: Path) -> None:
-    channel = Channel(tmp_path / "channel")
-    database = stores.open_database(tmp_path)
-    instance = Instance(symbol="XAUUSD", timeframes=("M15",))
-    window = LiveWindow(instance, channel.feed, database)
-    opens = quarters(NOON - timedelta(days=3), 221)
-    bars = rows(opens)
-
-    def keep(last: int) -> tuple[int, int]:
-        close = opens[last - 1] + timedelta(minutes=15)
-        channel.put(bars[:last], close)
-        window.keep("M15", window.bars("M15", close))
-        return len(database.load_bars("XAUUSD", "M15", as_of=close)), database.bar_rows(
-            "XAUUSD", "M15"
-        )
-
-    assert keep(219) == (219, 219)
-    assert keep(219) == keep(219) == (219, 219)
-    assert keep(220) == (220, 220)
-    before = bars[100]
-    bars[100] = row(before[0], close=2000.75)
-    assert keep(220) == (220, 221)
-    assert keep(221) == keep(221) == (221, 222)
-    bars[100] = before
-    assert keep(221) == (221, 223)
-    stored = database.load_bars("XAUUSD", "M15", as_of=NOON)
-    live = channel.bars(NOON)
-    assert stored.to_numpy().tolist() == live.to_numpy().tolist()
-    assert stored.index.tolist() == live.index.tolist()
-    then = database.bars_then("XAUUSD", "M15", opens[0], opens[-1], 1)
-    assert then["close"].iloc[100] == 2000.75
-    assert database.bar_revision("XAUUSD", "M15", opens[0], opens[-1]) == 2
-    database.close()
-
-
-def test_a_backfilled_hole_is_stored(tmp_path: Path) -> None:
-    channel = Channel(tmp_path / "channel")
-    database = stores.open_database(tmp_path)
-    window = LiveWindow(Instance(symbol="XAUUSD", timeframes=("M15",)), channel.feed, database)
-    opens = quarters(NOON - timedelta(days=3), 230)
-    bars = rows(opens)
-    for held in (bars[:100] + bars[104:], bars):
-        channel.put(held, NOON)
-        window.keep("M15", window.bars("M15", opens[-1] + timedelta(minutes=15)))
-    stored = database.load_bars("XAUUSD", "M15", as_of=NOON)
-    assert stored.index.tolist() == opens
-    assert database.bar_rows("XAUUSD", "M15") == 230
-    database.close()

@@ -143,22 +143,6 @@ def test_what_the_terminal_does_not_say_is_no_row(desk: Desk, silent: str) -> No
     assert desk.flow() == FlowThen({}, "left_out", "mt5_direct")
 
 
-def test_a_terminal_that_hangs_is_not_waited_for(desk: Desk) -> None:
-    held = threading.Event()
-    desk.package.blocked["copy_ticks_range"] = held
-    desk.fill(bars(desk))
-    told = desk.terminal, {"XAUUSD": "XAUUSD.m"}, desk.server, desk.clock
-    flow = LimitedFlow(Mt5DirectFlow(*told), patience=0.05)
-    try:
-        found = [flow.begin("XAUUSD", "M15", [NOON])()]
-        began = time.perf_counter()
-        found += [flow.begin("XAUUSD", "M15", [NOON])() for _ in range(20)]
-        assert time.perf_counter() - began < 0.5
-        assert {one.status for one in found} == {"unreachable"}
-    finally:
-        held.set()
-
-
 def test_of_an_hour_that_the_server_shows_twice_no_row_is_taken(desk: Desk) -> None:
     """On 2026-11-01 the server's clock goes back at 06:00 UTC; both hours have the same ticks."""
     first = datetime(2026, 11, 1, 4, 30, tzinfo=UTC)
@@ -208,38 +192,6 @@ def settled(feed: Any) -> None:
     while not all(one.complete for one in feed._flow._newest.values()):
         assert time.monotonic() < end
         time.sleep(0.01)
-
-
-def test_a_terminal_that_was_slow_is_left_alone_and_nothing_else_waits(
-    desk: Desk, opened: Any
-) -> None:
-    """The first tick's question takes longer than a second; bars and positions come at the next."""
-    desk.package.blocked["copy_ticks_range"] = held = threading.Event()
-    count = asked(desk)
-    threading.Timer(1.3, held.set).start()
-    times = [NOON - QUARTER, NOON]
-    assert opened.begin_flow("XAUUSD", "M15", times)().status == "unreachable"
-    settled(opened)
-    held.clear()  # it would be slow again
-    try:
-        for _ in range(5):
-            take = opened.begin_flow("XAUUSD", "M15", times)
-            began = time.monotonic()
-            assert desk.terminal.ask("positions_get").value is not None
-            assert opened.bars("XAUUSD", "M15", NOON + QUARTER, 2) is not None
-            assert take().status == "unreachable"
-            assert time.monotonic() - began < 0.5
-        assert len(count) == 1
-    finally:
-        held.set()
-
-
-def test_a_terminal_that_was_quick_is_asked_at_each_close(desk: Desk, opened: Any) -> None:
-    count = asked(desk)
-    for _ in range(3):
-        opened.begin_flow("XAUUSD", "M15", [NOON])()
-        settled(opened)
-    assert len(count) == 3
 
 
 def test_a_terminal_that_never_answers_is_asked_once(desk: Desk, opened: Any) -> None:

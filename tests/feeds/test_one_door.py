@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
-import io
-import zipfile
 from pathlib import Path
 
 import pandas as pd
@@ -18,7 +15,6 @@ from tests.worlds.price_series import sample, walk
 from torra.clock import System
 from torra.desk.setup import bar_import
 from torra.errors import ConfigError
-from torra.feeds.bar_file import admit
 from torra.feeds.csv_file import ClockMissing
 from torra.market.longer_bars import aggregate
 from torra.replay import uploads
@@ -152,20 +148,3 @@ def test_a_fifth_of_the_minutes_may_be_missing(missing: int, bars: int) -> None:
     assert len(found) == bars
     assert found["close"].iloc[0] == minutes["close"].iloc[14]
     assert len(aggregate(minutes.iloc[:-1], "M1", "M15")) == 39  # the last one may go on
-
-
-@pytest.mark.parametrize("packed", ["gz", "zip"])
-def test_a_packed_file_is_read_whatever_it_is_called(tmp_path: Path, packed: str) -> None:
-    plain = written(tmp_path, sample("BTCUSD_H1").iloc[:50]).read_bytes()
-    path = tmp_path / "packed.csv"
-    if packed == "gz":
-        path.write_bytes(gzip.compress(plain))
-    else:
-        whole = io.BytesIO()
-        with zipfile.ZipFile(whole, "w") as archive:
-            archive.writestr("bars.csv", plain)
-            archive.writestr("report.txt", "gaps: none")
-        path.write_bytes(whole.getvalue())
-    assert len(admit(path, clock=None).frame) == 50
-    with pytest.raises(ConfigError, match="holds more than 100 bytes"):
-        admit(path, clock=None, most=100)

@@ -12,15 +12,11 @@ import pandas as pd
 import pytest
 
 from tests.feeds.test_mt5_direct_feed import NOON, Desk, grid
-from tests.worlds import mt5_bars
 from tests.worlds.price_series import sample
 from torra.feeds import door, points
 from torra.feeds.csv_file import NO_SPREADS, read_bars
-from torra.feeds.frame import FrameFeed
 from torra.feeds.protocol import COLUMNS
-from torra.market.broker_clock import ServerClock
 from torra.market.spreads import SPREAD
-from torra.tick.record import describe
 
 BEGIN = datetime(2024, 1, 2, tzinfo=UTC)
 HEADER = [
@@ -103,34 +99,7 @@ def test_a_cell_that_is_no_spread_refuses_no_bar(tmp_path: Path, cell: str) -> N
     assert len(door.check(frame, "M15", as_of=end, minimum=1)) == 6
 
 
-def test_bars_are_the_same_with_their_spreads_and_without(tmp_path: Path) -> None:
-    whole = read(tmp_path, [HEADER, *rows(30)])
-    less = read(tmp_path, [line[:-1] for line in (HEADER, *rows(30))])
-    assert SPREAD not in less.columns and NO_SPREADS not in less.attrs
-    pd.testing.assert_frame_equal(whole[list(COLUMNS)], less)
-    assert describe(whole) == describe(less)
-
-
 # --- terminals ------------------------------------------------------------------------------------
-
-
-def test_the_bars_of_the_expert_advisor_have_theirs(tmp_path: Path) -> None:
-    quarter = timedelta(minutes=15)
-    opens = mt5_bars.quarters(mt5_bars.NOON, 4)
-    wall = mt5_bars.new_york_plus_7
-    lines = [
-        f"{wall(at)},2062.940,2064.310,2062.100,2063.550,412,{number * 7}"
-        for number, at in enumerate(opens)
-    ]
-    first = (
-        '{"v":2,"msg":"bars","channel":"main","account":1001,"broker_symbol":"XAUUSD.m",'
-        '"tf":"M15","count":4,"server_offset_s":7200}'
-    )
-    path = tmp_path / "bars" / "XAUUSD%2Em_M15.csv"
-    mt5_bars.put(path, mt5_bars.signed([first, mt5_bars.HEADER, *lines]), opens[-1] + quarter)
-    feed = mt5_bars.feed(tmp_path, {"XAUUSD": "XAUUSD.m"}, ServerClock.parse("new_york+7"))
-    frame = feed.bars("XAUUSD", "M15", opens[-1] + quarter)
-    assert known(frame) == [0.0, 0.007, 0.014, 0.021]
 
 
 def test_the_terminal_says_how_large_a_point_is() -> None:
@@ -203,9 +172,3 @@ def test_a_column_that_holds_no_numbers_is_told_and_refuses_nothing() -> None:
     end = bars.index[-1].to_pydatetime() + timedelta(minutes=15)
     checked = door.check(twice, "M15", as_of=end)
     assert checked.attrs[door.FAULTY] == "column spread appears more than once"
-
-
-def test_bars_in_memory_keep_theirs() -> None:
-    bars = sample("BTCUSD_M15").iloc[:300].assign(spread=0.5)
-    end = bars.index[-1].to_pydatetime() + timedelta(minutes=15)
-    assert known(FrameFeed({"M15": bars}).bars("BTCUSD", "M15", end, 3)) == [0.5] * 3

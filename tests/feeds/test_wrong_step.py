@@ -14,12 +14,11 @@ import pytest
 from tests.worlds import stores
 from tests.worlds.price_series import times_of
 from torra.clock import TIMEFRAMES, duration
-from torra.config import ROOT, Instance
+from torra.config import Instance
 from torra.errors import DataUnavailable
 from torra.feeds import door
 from torra.feeds.door import STEPS_TOLD
 from torra.feeds.frame import FrameFeed
-from torra.feeds.sample import SampleFeed
 from torra.tick.bar_window import LiveWindow
 
 MONDAY = datetime(2024, 3, 4, tzinfo=UTC)
@@ -122,13 +121,6 @@ def test_a_thin_market_passes(share: float, scaled: Callable[..., int]) -> None:
         steps = np.cumsum(dice.geometric(share, 220))
         opens = pd.DatetimeIndex(pd.Timestamp(MONDAY) + steps * pd.Timedelta(minutes=1))
         assert passes(bars(opens), "M1")
-
-
-def test_the_shipped_bars_pass() -> None:
-    sample = SampleFeed(ROOT / "sample_data")
-    end = sample.period()[1]
-    for symbol, timeframe in (("BTCUSD", "M15"), ("BTCUSD", "H1"), ("EURUSD", "H1")):
-        assert passes(sample.bars(symbol, timeframe, end), timeframe)
 
 
 def test_a_few_bars_say_nothing() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from contextlib import closing
 from datetime import timedelta
 from pathlib import Path
@@ -11,7 +10,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.conftest import Scale
 from tests.doubles.scripted import Scripted
 from tests.worlds import scorers
 from torra.errors import StoreUnavailable
@@ -86,31 +84,11 @@ def test_a_feed_that_stands_still_is_not_answered_as_if_it_were_fresh(tmp_path: 
 
 
 def test_another_profile_is_another_question(tmp_path: Path) -> None:
-    (tmp_path / "home" / "profiles").mkdir(parents=True)
-    told = {"thresholds": {"buy": 0.4}}
-    (tmp_path / "home" / "profiles" / "mine.json").write_text(json.dumps(told))
     provider = Scripted()
     scorers.asked(scorers.overlay(tmp_path, provider, strict=True), scores=scorers.L1)
-    mine = scorers.overlay(tmp_path, provider, profile="mine", strict=True)
+    other = scorers.profile(tmp_path, thresholds={"buy": 0.4})
+    mine = scorers.overlay(tmp_path, provider, profile=other, strict=True)
     assert scorers.asked(mine, scores=scorers.L1).revision == 2
-
-
-@pytest.mark.journey
-def test_the_order_of_questions_changes_nothing(tmp_path: Path, scaled: Scale) -> None:
-    """Memory is what the bars before say, not what was asked before."""
-    sizes = list(range(312 - scaled(12, least=7), 312))
-    charts = []
-    for folder, order in (("up", sizes), ("down", sizes[::-1]), ("twice", [*sizes[::2], *sizes])):
-        overlay = scorers.overlay(tmp_path / folder, strict=True)
-        found = {}
-        for size in order:
-            answer = scorers.asked(overlay, scorers.bars(size), scores=scorers.L1)
-            shown = {one["id"]: one["value"] for one in answer.record["features"]}
-            found[size] = (answer.chart, shown, answer.record["memory"])
-        charts.append(found)
-    assert charts[0] == charts[1] == charts[2]
-    assert charts[0][311][1]["memory.markov_state"] is not None
-    assert len(charts[0][311][2]["sentiment_trend"]) > 3
 
 
 def test_two_overlays_on_one_home_are_two_streams(tmp_path: Path) -> None:

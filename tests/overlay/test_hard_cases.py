@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 import signal
 import subprocess
@@ -22,7 +21,7 @@ from click.testing import CliRunner
 
 from agents.contracts import VECTORS, ModelUnavailable
 from instance_database import Database
-from tests.doubles.scripted import Blocks, Scripted
+from tests.doubles.scripted import Scripted
 from tests.overlay.test_never_breaks_its_host import DEADLINE, GRACE, ROLES, locked, quick
 from tests.tries import Tries, until
 from tests.worlds import scorers
@@ -256,33 +255,6 @@ def test_a_killed_process_that_nobody_has_looked_after_is_gone() -> None:
         time.sleep(0.01)
     assert not processes.lives(f"{place}|{child.pid}|"), "before anybody waited for it"
     child.wait()
-
-
-@pytest.mark.journey
-def test_many_asyncio_callers_all_end_in_time(tmp_path: Path, tries: Tries) -> None:
-    free = threading.Event()
-    overlay = quick(tmp_path, Scripted(dict.fromkeys(ROLES, Blocks(free))))
-    frame = scorers.bars()
-
-    async def many() -> list[Any]:
-        asked = [
-            overlay.score_chart_async(
-                "BTCUSD", "M15", frame, scores=scorers.L1 | {"structure": number / 100},
-                as_of=scorers.closed_at(frame),
-            )
-            for number in range(24)
-        ]  # fmt: skip
-        return await asyncio.gather(*asked)
-
-    try:
-        for attempt in tries():
-            with attempt:
-                began = time.monotonic()
-                charts = asyncio.run(many())
-                assert time.monotonic() - began < DEADLINE + GRACE + 0.5
-        assert [chart["structure"]["score"] for chart in charts] == [n / 100 for n in range(24)]
-    finally:
-        free.set()
 
 
 def test_an_outcome_is_told_in_time_or_not_at_all(tmp_path: Path, tries: Tries) -> None:

@@ -18,60 +18,14 @@ from tests.worlds import desks, scorers
 from torra.clock import System
 from torra.config import Instance, Profile, validate
 from torra.desk.wiring import open_models
-from torra.overlay import Overlay
 from torra.providers.rules.provider import RulesProvider
 from torra.tick.spending import tick_worst_case
 
 
 def priced(folder: Path, ceiling: float) -> None:
     """Write a profile of a vendor's models with a ceiling, in USD an hour."""
-    profiles = folder / "home" / "profiles"
-    profiles.mkdir(parents=True, exist_ok=True)
-    agents = {
-        "provider": ANTHROPIC, "max_api_cost_per_hour": ceiling, "second_look": "never",
-        "timeout_seconds": 30.0,
-    }  # fmt: skip
-    (profiles / "paid.json").write_text(json.dumps({"agents": agents}))
-
-
-@pytest.mark.parametrize("ticks", [0.0, 1.05, pytest.param(3.2, marks=pytest.mark.nightly)])
-def test_two_scorers_and_a_desks_ledger_keep_one_ceiling(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ticks: float, scaled: Scale
-) -> None:
-    """`ticks`: for so many ticks at their dearest the hour pays; more than 3 it never refuses."""
-    settings = vendor_line.agents(ANTHROPIC, second_look="never")
-    worst = tick_worst_case(vendor_line.prices(), settings, lambda _: False)
-    ceiling = ticks * worst
-    priced(tmp_path, ceiling)
-    with VendorServer() as server:
-        for name, value in vendor_line.environment(server).items():
-            monkeypatch.setenv(name, value)
-        both = [scorers.overlay(tmp_path, profile="paid", name=name) for name in ("one", "two")]
-        with closing(scorers.stored(tmp_path)) as database:
-            since = System().real_now() - timedelta(hours=1)
-            charts = []
-            for size in range(300, 300 + scaled(8, least=4)):
-                for overlay in both:
-                    answer = scorers.asked(overlay, scorers.bars(size), scores=scorers.L1)
-                    charts.append(answer)
-                    assert database.spent("paid", since) <= ceiling + 1e-12
-            for overlay in both:
-                overlay.close()
-            debated = [answer for answer in charts if answer.debated]
-            assert bool(debated) == (ticks > 1)
-            assert len(debated) < len(charts) or ticks > 3, "the ceiling was never met"
-            booked = database.spent("paid", since)
-            assert (booked > 0) == bool(debated)
-            for answer in charts:
-                if not answer.debated:
-                    assert scorers.numbers(answer.chart) == scorers.L1
-                    record = database.told_tick(answer.key)
-                    assert record is not None
-                    assert {"budget"} & {*record["deliberation"]["flags"]} or any(
-                        word == "budget" for word in record["deliberation"]["failures"].values()
-                    )
-    keys = scorers.count(tmp_path, "ledger")
-    assert bool(keys) == bool(debated)
+    agents = {"provider": ANTHROPIC, "max_api_cost_per_hour": ceiling, "second_look": "never"}
+    scorers.profile(folder, "paid", agents={**agents, "timeout_seconds": 30.0})
 
 
 @pytest.mark.parametrize("ticks", [1.05, pytest.param(1.15, marks=pytest.mark.nightly)])
@@ -116,21 +70,3 @@ def test_a_scorer_and_a_running_desk_keep_one_ceiling(
     of_hosts = sum(key.startswith("host:") for (key,) in paid)
     assert of_hosts == debated > 0 and len(paid) > of_hosts, "both were heard"
     assert len(paid) < 2 * turns, "the ceiling was never met"
-
-
-@pytest.mark.journey
-def test_an_answer_of_the_record_costs_nothing(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    priced(tmp_path, 5.0)
-    with VendorServer() as server:
-        for name, value in vendor_line.environment(server).items():
-            monkeypatch.setenv(name, value)
-        overlay: Overlay = scorers.overlay(tmp_path, profile="paid", strict=True)
-        first = scorers.asked(overlay, scores=scorers.L1)
-        assert first.debated and first.cost_usd > 0.0
-        asked, booked = len(server.exchanges), scorers.count(tmp_path, "ledger")
-        again = scorers.asked(overlay, scores=scorers.L1)
-        overlay.close()
-    assert again.chart == first.chart and again.cost_usd == 0.0
-    assert len(server.exchanges) == asked and scorers.count(tmp_path, "ledger") == booked == 4

@@ -100,14 +100,6 @@ def test_the_pages_say_who_decides(tmp_path: Path) -> None:
     assert "the scorer&#39;s own score; Torra reads" in tick.replace("'", "&#39;")
 
 
-def test_one_steps_from_bar_to_bar(tmp_path: Path) -> None:
-    overlay = scorers.overlay(tmp_path, strict=True)
-    times = [scorers.asked(overlay, scorers.bars(n)).record["bar_time"] for n in (398, 400, 399)]
-    page = visited()(f"/symbol/host:scorer:BTCUSD/M15/{times[2]}").get_data(as_text=True)
-    for time in times[:2]:
-        assert f"/symbol/host:scorer:BTCUSD/M15/{time}" in page
-
-
 def test_a_revision_replaces_what_the_page_showed(tmp_path: Path) -> None:
     overlay = scorers.overlay(tmp_path, Scripted(), strict=True)
     get = visited()
@@ -136,7 +128,7 @@ def test_beside_a_desk_both_are_shown_and_neither_disturbs_the_other(tmp_path: P
     get = visited(home=home)
     page = get("/").get_data(as_text=True)
     assert page.index("/symbol/BTCUSD") and page.index("/symbol/host:scorer:BTCUSD")
-    assert "stands by" in page
+    assert "No desk works on this home" in page
     for address in addresses(answer):
         assert get(address).status_code == 200, address
     with closing(scorers.stored(tmp_path)) as database:

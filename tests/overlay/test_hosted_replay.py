@@ -34,7 +34,7 @@ from torra.tick.spending import DegradationLevel
 
 STREAM: Final = "host:scorer:BTCUSD"
 ROLES: Final = ("technical", "bull_researcher", "bear_researcher", "risk_gate", "chart_scorer")
-PROFILES: Final = {
+PROFILES: Final[dict[str, dict[str, Any]]] = {
     "quiet": {"agents": {"influence": "shadow"}},
     "pivotal": {"agents": {"call_policy": "pivotal", "pivotal_sample": 0.5}},
     "full": {"agents": {"mode": "full", "include_news": True}},
@@ -44,11 +44,12 @@ PROFILES: Final = {
 }
 
 
+QUICK: Final = {"timeout_seconds": 1.0}
+
+
 def prepared(folder: Path) -> None:
-    profiles = folder / "home" / "profiles"
-    profiles.mkdir(parents=True)
     for name, told in PROFILES.items():
-        (profiles / f"{name}.json").write_text(json.dumps(told))
+        scorers.profile(folder, name, **told)
     day = "2021-10-{:02d}T12:30:00Z,USD,high,US consumer prices\n"
     rows = "".join(day.format(number) for number in range(1, 32))
     (folder / "home" / "events.csv").write_text(f"time,currency,impact,name\n{rows}")
@@ -234,36 +235,6 @@ def key(folder: Path, number: int = 3) -> str:
 
 
 @pytest.mark.journey
-def test_the_scorers_asked_in_every_way(days: Path) -> None:
-    """Without this the rest would prove little."""
-
-    def words(place: str) -> set[Any]:
-        return {
-            row[0] for row in sql(days, f"SELECT json_extract(record, '$.{place}') FROM journal")
-        }
-
-    assert words("source_type") >= {
-        "AGENT_FULL", "AGENT_BUDGET", "AGENT_PARTIAL", "AGENT_SKIPPED", "LEGACY", "L1_ONLY",
-    }  # fmt: skip
-    assert words("hosted.own_scores") == {0, 1}
-    for place in (
-        "hosted.extra.rsi", "hosted.extra.position", "hosted.headlines[0]", "hosted.picture",
-        "events.to_next", "hosted.fallback.momentum", "picture", "news.items[1]",
-    ):  # fmt: skip
-        path = place.replace(".*", "")
-        assert words(path) - {None}, place
-    assert sql(days, "SELECT 1 FROM bars WHERE revision > 0 AND volume >= 0"), "a correction"
-    assert sql(days, "SELECT 1 FROM bars WHERE volume < 0"), "a withdrawn bar"
-    assert sql(days, "SELECT 1 FROM hosted WHERE record <> ''"), "a question that was put aside"
-    assert sql(days, "SELECT 1 FROM hosted WHERE state = 'open'"), "an undebated one"
-    statuses = {row[0] for row in sql(days, "SELECT DISTINCT status FROM calls")}
-    assert statuses >= {"ok", "garbage", "error"}
-    flags = "SELECT 1 FROM sentiment WHERE json_extract(agent_deliberation, '$.flags') LIKE ?"
-    for flag in ("%shadow%", "%picture:missing%", "%pivotal_sample%", "%fallback_failed%"):
-        assert sql(days, flags, flag), flag
-
-
-@pytest.mark.journey
 def test_every_hosted_tick_is_the_same_to_the_bit(
     days: Path, tables: Tables, record_property: Callable[[str, object], None]
 ) -> None:
@@ -302,34 +273,15 @@ def test_every_answer_that_was_put_aside_is_counted(tmp_path: Path) -> None:
 
 
 def test_agents_that_hung_hang_again(tmp_path: Path, scaled: Scale) -> None:
-    profiles = tmp_path / "home" / "profiles"
-    profiles.mkdir(parents=True)
-    (profiles / "quick.json").write_text('{"agents": {"timeout_seconds": 1.0}}')
     silent = (ROLES[:1], ROLES[1:2], ROLES) if scaled.whole else (ROLES[:1], ROLES)
     for number, roles in enumerate(silent):
         overlay = scorers.overlay(
-            tmp_path, Scripted(dict.fromkeys(roles, NEVER)), profile="quick", strict=True
+            tmp_path, Scripted(dict.fromkeys(roles, NEVER)), agents=QUICK, strict=True
         )
         scorers.asked(overlay, scorers.bars(400 + number), scores=scorers.L1)
     assert sql(tmp_path, "SELECT 1 FROM calls WHERE status = 'timeout'")
     one = checked(tmp_path)[STREAM]
     assert one["same"] == one["ticks"] == len(silent), one["first_difference"]
-
-
-@pytest.mark.journey
-def test_stream_timeframe_and_closes_are_chosen(plain: Path, days: Path) -> None:
-    closes = sorted(row[0] for row in sql(plain, "SELECT close_time FROM chains"))
-    for words, number in (
-        ((STREAM,), 7), (("btcusd",), 7), (("--from", closes[2]), 5), (("--to", closes[1]), 2),
-    ):  # fmt: skip
-        assert checked(plain, *words)[STREAM]["ticks"] == number
-    assert set(checked(days, "MYPAIR")) == {"host:rules:MYPAIR"}
-    found = checked(days, "--timeframes", "M30")
-    assert {name: one["timeframes"] for name, one in found.items()} == {
-        "host:rules:BTCUSD": ["M30"]
-    }
-    told = torra(plain, "XAUUSD")
-    assert told.exit_code == 2 and f"it has ticks of {STREAM}" in told.stderr
 
 
 @pytest.mark.journey
@@ -343,16 +295,6 @@ def test_a_desk_and_a_host_on_one_home_are_both_checked(tmp_path: Path) -> None:
     assert set(found) == {"BTCUSD", "EURUSD", STREAM}
     assert {one["different"] for one in found.values()} == {0}
     assert set(checked(tmp_path, "BTCUSD")) == {"BTCUSD"}, "the instance of that very name"
-
-
-def test_nothing_of_the_home_changes(plain: Path) -> None:
-    def held() -> dict[str, bytes]:
-        home = plain / "home"
-        return {path.name: path.read_bytes() for path in home.iterdir() if path.is_file()}
-
-    before = held()
-    assert torra(plain).exit_code == 0
-    assert held() == before
 
 
 def test_a_tick_that_nobody_could_pay_and_one_without_threads_are_the_same(
@@ -418,14 +360,6 @@ def test_an_altered_bar_differs_at_those_who_saw_it(
     assert told["field"] == "bars"
 
 
-def test_an_altered_setting_is_named(home: Path) -> None:
-    text = """UPDATE trading_config SET profile = replace(profile, '"buy":0.6', '"buy":0.9')"""
-    ((buy,),) = sql(home, "SELECT json_extract(profile, '$.thresholds.buy') FROM trading_config")
-    change(home, text.replace("0.6", f"{buy}"))
-    first = the_one(home, "setting", 7)
-    assert (first["field"], first["then"], first["now"]) == ("thresholds.buy", buy, 0.9)
-
-
 def altered(place: str) -> str:
     """Return the statement that alters a place of a record."""
     return f"UPDATE journal SET record = json_set(record, '$.{place}', json(?)) WHERE torra_key = ?"
@@ -477,71 +411,7 @@ def test_what_was_altered_is_named(home: Path, text: str, value: object, cause: 
     assert the_one(home, cause, 1, *around())["key"] == key(home)
 
 
-@pytest.mark.journey
-@pytest.mark.parametrize("record", ["", "null", "[]", "{}", '{"hosted": 1}'])
-def test_a_record_that_is_none_is_named(home: Path, record: str, scaled: Scale) -> None:
-    change(home, "UPDATE journal SET record = ? WHERE torra_key = ?", record, key(home))
-    words = () if scaled.whole else around()
-    (one,) = checked(home, *words, code=1).values()
-    assert (one["different"], one["causes"]) == (1, {"record": 1})
-    assert one["same"] == (6 if scaled.whole else 2), "its neighbours"
-
-
-def test_an_altered_headline_shows(home: Path) -> None:
-    change(home, "UPDATE news SET headline = 'Bitcoin is no more', score = 0.25")
-    assert the_one(home, "unknown", 6)["field"].startswith("features.news.item")
-
-
-def test_an_altered_picture_is_named(tmp_path: Path) -> None:
-    overlay = scorers.overlay(tmp_path, Scripted(), strict=True)
-    scorers.asked(overlay, scores=scorers.L1, picture=a_picture(3))
-    overlay.close()
-    assert checked(tmp_path)[STREAM]["same"] == 1
-    change(tmp_path, "UPDATE pictures SET data = x'00'")
-    the_one(tmp_path, "chart")
-
-
-def test_a_program_that_computes_otherwise_is_told(
-    plain: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    whole = technical_calculator.score_frame
-
-    def other(frame: pd.DataFrame) -> pd.DataFrame:
-        scored = whole(frame)
-        scored["momentum"] += 1e-9
-        return scored
-
-    monkeypatch.setattr(technical_calculator, "score_frame", other)
-    (one,) = checked(plain, code=1).values()
-    assert one["different"] > 0 and "bar" not in one["causes"]
-
-
 # --- what is not run again ------------------------------------------------------------------------
-
-
-def test_ticks_of_other_rules_and_pruned_ones_are_counted(home: Path) -> None:
-    for number, (name, value) in enumerate((("rules", "0"), ("numpy", "0.1"))):
-        change(
-            home,
-            f"UPDATE journal SET record = json_set(record, '$.versions.{name}', ?) "
-            "WHERE torra_key = ?",
-            value, key(home, number),
-        )  # fmt: skip
-    change(home, "DELETE FROM calls WHERE torra_key = ?", key(home, 2))
-    change(
-        home, "DELETE FROM bars WHERE bar_time = ?", key(home, 6).split("|")[2],
-    )  # fmt: skip
-    change(home, "DELETE FROM journal WHERE torra_key = ?", key(home, 4))
-    one = checked(home)[STREAM]
-    assert one["not_run_again"] == {
-        "no_bars": 1, "no_replies": 1, "other_rules": 1, "unrecorded": 1,
-    }  # fmt: skip
-    assert (one["ticks"], one["same"], one["versions"]) == (7, 3, {"0": 1})
-
-
-def test_headlines_that_are_gone_are_counted(home: Path) -> None:
-    change(home, "DELETE FROM news")
-    assert checked(home)[STREAM]["not_run_again"] == {"no_news": 6}
 
 
 def test_a_fallback_that_asked_a_model_by_itself_is_left_out(tmp_path: Path) -> None:

@@ -20,7 +20,6 @@ import pytest
 
 from instance_database import Database
 from tests import ROOT
-from tests.doubles.scripted import Scripted
 from tests.tries import Tries, until
 from tests.worlds import scorers
 from tests.worlds.second_step import second_step
@@ -32,15 +31,13 @@ from torra.store import migrations
 
 DEADLINE = 1.0
 GRACE = 0.5
+PAID = {"provider": "anthropic"}
 ROLES = ("technical", "bull_researcher", "bear_researcher", "risk_gate", "chart_scorer")
 
 
 def quick(folder: Path, provider: Any = None, **more: Any) -> Overlay:
     """Return an overlay whose deadline is a second."""
-    profiles = folder / "home" / "profiles"
-    profiles.mkdir(parents=True, exist_ok=True)
-    (profiles / "quick.json").write_text(f'{{"agents": {{"timeout_seconds": {DEADLINE}}}}}')
-    return scorers.overlay(folder, provider, profile="quick", **more)
+    return scorers.overlay(folder, provider, agents={"timeout_seconds": DEADLINE}, **more)
 
 
 def in_time(tries: Tries, ask: Callable[[], Any]) -> Any:
@@ -82,30 +79,6 @@ def test_a_database_that_is_locked(tmp_path: Path, tries: Tries) -> None:
         l1_alone(tries, overlay)
         fresh = quick(tmp_path)
         l1_alone(tries, fresh)
-    goes_on(tries, overlay)
-
-
-def test_a_database_that_is_locked_when_the_answer_is_to_be_stored(
-    tmp_path: Path, tries: Tries
-) -> None:
-    """What is not on record is not given: nobody could look it up."""
-    with closing(scorers.stored(tmp_path)) as _:
-        held: list[Any] = []
-
-        class Locker(Scripted):
-            def submit(self, request: Any) -> Any:
-                if not held:
-                    context = locked(tmp_path / "home" / "torra.db")
-                    context.__enter__()
-                    held.append(context)
-                return super().submit(request)
-
-        overlay = quick(tmp_path, Locker())
-        l1_alone(tries, overlay)
-        held[0].__exit__(None, None, None)
-    assert scorers.count(tmp_path, "journal") == 0
-    time.sleep(GRACE)
-    scorers.answered_by(overlay, Scripted())
     goes_on(tries, overlay)
 
 
@@ -175,10 +148,7 @@ def test_a_disk_that_hangs(tmp_path: Path, tries: Tries, monkeypatch: pytest.Mon
 def test_a_key_that_is_missing_is_a_reason_of_every_call(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    profiles = tmp_path / "home" / "profiles"
-    profiles.mkdir(parents=True)
-    (profiles / "paid.json").write_text('{"agents": {"provider": "anthropic"}}')
-    overlay = scorers.overlay(tmp_path, profile="paid")
+    overlay = scorers.overlay(tmp_path, agents=PAID)
     for number in range(3):
         answer = scorers.asked(overlay, scores=scorers.L1)
         assert scorers.numbers(answer.chart) == scorers.L1 and not answer.debated
@@ -186,35 +156,13 @@ def test_a_key_that_is_missing_is_a_reason_of_every_call(
     assert overlay.health()["trouble"]["why"] == answer.why
     assert max(len(text) for text in caplog.text.splitlines() or [""]) < 1_000
     assert "Traceback" not in caplog.text
-    strict = scorers.overlay(tmp_path, profile="paid", strict=True)
+    strict = scorers.overlay(tmp_path, agents=PAID, strict=True)
     with pytest.raises(ConfigError, match="ANTHROPIC_API_KEY"):
         scorers.asked(strict, scores=scorers.L1)
 
 
-def test_a_network_that_is_dead_is_told_in_words(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, tries: Tries
-) -> None:
-    monkeypatch.setenv("ANTHROPIC_API_KEY", "none")
-    monkeypatch.setenv("TORRA_ANTHROPIC_CUSTOM_KEY", "none")
-    monkeypatch.setenv("TORRA_ANTHROPIC_BASE_URL", "http://127.0.0.1:9")  # nobody listens there
-    for attempt in tries():
-        folder = attempt.folder(tmp_path)
-        profiles = folder / "home" / "profiles"
-        profiles.mkdir(parents=True)
-        (profiles / "paid.json").write_text('{"agents": {"provider": "anthropic"}}')
-        overlay = scorers.overlay(folder, profile="paid")
-        answer = scorers.asked(overlay, scores=scorers.L1)
-        overlay.close()
-        assert scorers.numbers(answer.chart) == scorers.L1
-        with attempt:
-            assert answer.why.startswith("no agent was heard: no connection, error")
-
-
 def test_without_a_key_the_hosts_own_scorer_is_asked(tmp_path: Path) -> None:
-    profiles = tmp_path / "home" / "profiles"
-    profiles.mkdir(parents=True)
-    (profiles / "paid.json").write_text('{"agents": {"provider": "anthropic"}}')
-    overlay = scorers.overlay(tmp_path, profile="paid")
+    overlay = scorers.overlay(tmp_path, agents=PAID)
     told = {name: {"score": value, "note": ""} for name, value in scorers.L1.items()}
     told["momentum"]["score"] = 0.4
     answer = scorers.asked(overlay, scores=scorers.L1, fallback=lambda *_: told)
@@ -273,7 +221,7 @@ from tests.worlds import scorers
 
 roles = ("technical", "bull_researcher", "bear_researcher", "risk_gate", "chart_scorer")
 provider = Scripted(dict.fromkeys(roles, Blocks(threading.Event())))
-overlay = scorers.overlay(Path(sys.argv[1]), provider, profile="quick")
+overlay = scorers.overlay(Path(sys.argv[1]), provider, profile="mine")
 print(scorers.numbers(scorers.asked(overlay, scores=scorers.L1).chart) == scorers.L1, flush=True)
 """
 
@@ -334,10 +282,8 @@ def test_closed_it_opens_again(tmp_path: Path) -> None:
 
 
 def test_a_calendar_that_cannot_be_read_is_a_reason(tmp_path: Path) -> None:
-    profiles = tmp_path / "home" / "profiles"
-    profiles.mkdir(parents=True)
-    (profiles / "events.json").write_text('{"events": {"calendar": "none.csv"}}')
-    overlay = scorers.overlay(tmp_path, profile="events")
+    name = scorers.profile(tmp_path, events={"calendar": "none.csv"})
+    overlay = scorers.overlay(tmp_path, profile=name)
     answer = scorers.asked(overlay, scores=scorers.L1)
     assert scorers.numbers(answer.chart) == scorers.L1 and "none.csv" in answer.why
     moment = scorers.closed_at(scorers.bars()) + timedelta(minutes=10)

@@ -5,7 +5,6 @@ In every mode, with seats that abstain beside those that fail, through the real 
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any, Final
 
@@ -14,14 +13,10 @@ import pytest
 from agent_config import EXPERTS, MODES
 from agents.contracts import OPINIONS, ModelUnavailable
 from agents.registry import AGENTS
-from tests.doubles import vendor_line
 from tests.doubles.scripted import Scripted, chart, reporting
-from tests.doubles.vendor_server import HONEST, VENDORS, Hang, Reply, Status, VendorServer
 from tests.worlds import scorers
 from torra.overlay import Overlay
 
-SECONDS: Final = 2.0
-AMPLE: Final = 60.0
 """Seconds of calls that hang, and of those that fail by themselves."""
 
 ABSTAIN: Final = reporting(value=None, abstained=True, abstain_reason="nothing to read")
@@ -34,12 +29,9 @@ FAILURES: Final = {
 
 def overlay_of(folder: Path, mode: str, **agents: Any) -> Overlay:
     """Return an overlay whose profile has a mode, and agents that count."""
-    profiles = folder / "home" / "profiles"
-    profiles.mkdir(parents=True, exist_ok=True)
     told = {"mode": mode, "influence": "full", "second_look": "never", **agents}
     told |= {"max_api_cost_per_hour": 100.0}  # calls that fail are booked at their worst case
-    (profiles / "mine.json").write_text(json.dumps({"agents": told}))
-    return scorers.overlay(folder, profile="mine")
+    return scorers.overlay(folder, agents=told)
 
 
 def opinions(mode: str) -> list[str]:
@@ -106,64 +98,3 @@ def test_a_reader_that_fails_beside_experts_that_abstain_is_asked_again(tmp_path
 
 
 # --- through the SDKs -----------------------------------------------------------------------------
-
-
-WIRE: Final[dict[str, Any]] = {
-    "no key": None,
-    "500": Status(500),
-    "503": Status(503),
-    "hang": Hang(),
-    "garbage": Reply("I would hold here."),
-}
-CASES: Final = [
-    pytest.param(mode, vendor, kind, id=f"{mode}-{vendor}-{kind}")
-    for mode in MODES
-    for vendor in VENDORS
-    for kind in WIRE
-]
-
-
-def set_up(patch: pytest.MonkeyPatch, server: VendorServer, *, key: bool) -> None:
-    for name, value in vendor_line.environment(server).items():
-        # Without its address a vendor is asked at its own, and there the key is needed.
-        if key:
-            patch.setenv(name, value)
-        else:
-            patch.delenv(name, raising=False)
-
-
-@pytest.mark.by_day(6)
-@pytest.mark.parametrize(("mode", "vendor", "kind"), CASES)
-def test_a_real_sdk_whose_vendor_fails_is_an_outage_until_it_is_well(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mode: str, vendor: str, kind: str
-) -> None:
-    """Two sets of seats that abstain; each call ends in its time, and is asked anew when well."""
-    silent = Reply(changes={"abstained": True, "abstain_reason": "flat"})
-    # The news, a company and what an expert reads are not there: these seats abstain by themselves.
-    sets = ((), tuple(name for name in opinions(mode) if name not in EXPERTS)[:1])
-    with VendorServer() as server:
-        for number, names in enumerate(sets):
-            set_up(monkeypatch, server, key=kind != "no key")
-            seconds = SECONDS if kind == "hang" else AMPLE
-            settings = {"provider": vendor, "timeout_seconds": seconds}
-            overlay = overlay_of(tmp_path / str(number), mode, **settings)
-            if kind == "hang":  # what is opened and imported first takes its own time
-                server.play({"*": HONEST})
-                scorers.asked(overlay, scorers.bars(390), scores=scorers.L1)
-            before = len(server.exchanges)
-            server.play({"*": WIRE[kind] or HONEST, **dict.fromkeys(names, silent)})
-            asked = scorers.asked(overlay, scores=scorers.L1, fallback=own)
-            holds(asked, fallback=True)
-            if kind == "no key":
-                assert vendor_line.KEY_NAME[vendor] in asked.why
-            stages = {exchange.stage for exchange in server.exchanges[before:]}
-            assert "thesis" not in stages and "gate" not in stages
-            overlay.close()
-            set_up(monkeypatch, server, key=True)
-            server.play({"*": HONEST})
-            overlay = overlay_of(
-                tmp_path / str(number), mode, provider=vendor, timeout_seconds=AMPLE
-            )
-            well = scorers.asked(overlay, scores=scorers.L1)
-            assert well.debated and well.revision == 2 and not well.why
-            overlay.close()

@@ -12,11 +12,11 @@ import numpy as np
 import pytest
 
 import agent_framework
-from agents.contracts import VECTORS, ModelUnavailable
+from agents.contracts import VECTORS
 from agents.debate.deliberation import Deliberation
-from tests.doubles.scripted import NEVER, Scripted
+from tests.doubles.scripted import Scripted
 from tests.tick.test_shadow import VOICES, run
-from tests.worlds import scorers
+from tests.worlds import scorers, swarm_ticks
 from torra.clock import parse
 from torra.overlay import Overlay
 from torra.providers.rules.provider import RulesProvider
@@ -64,44 +64,6 @@ def test_the_dict_is_that_of_run_debate_with_the_same_context(
         heard.clear()
         assert chart == want
         assert given is None or dict(context.scores) == given
-
-
-@pytest.mark.parametrize("voice", sorted(VOICES))
-def test_no_answer_moves_a_score_past_its_bound(
-    tmp_path: Path, voice: str, scaled: Callable[..., int]
-) -> None:
-    """Also of changed scores of the same bar, whose answer is a revision."""
-    overlay = scorers.overlay(tmp_path, VOICES[voice](), strict=True)
-    rng = np.random.default_rng(3)
-    for number in range(scaled(2_500, least=6)):
-        own = dict(zip(VECTORS, np.round(rng.uniform(-1, 1, 4), 8).tolist(), strict=True))
-        frame = scorers.bars(300 + number // 3 % 500)
-        answer = scorers.asked(overlay, frame, scores=own)
-        for vector in VECTORS:
-            score = answer.chart[vector]["score"]
-            assert -1.0 <= score <= 1.0 and abs(score - own[vector]) <= 0.3 + 1e-9
-            assert abs(answer.blended[vector]["score"] - own[vector]) <= 0.06 + 1e-9
-        assert answer.blended == overlay.blend(own, answer.chart)
-
-
-@pytest.mark.parametrize("error", [ModelUnavailable("unreachable"), RuntimeError("nobody")])
-def test_with_every_agent_down_the_scores_are_l1_bit_for_bit(
-    tmp_path: Path, error: Exception
-) -> None:
-    class Down:
-        name = "down"
-
-        def submit(self, _request: Any) -> Any:
-            raise error
-
-    overlay = scorers.overlay(tmp_path, Down(), strict=True)
-    own = {name: float(np.nextafter(value, 1.0)) for name, value in scorers.L1.items()}
-    answer = scorers.asked(overlay, scores=own)
-    assert scorers.numbers(answer.chart) == own and not answer.debated
-    assert "L1_ONLY" in answer.chart["composite_bias"]["note"]
-    # and without the host's own, Torra's
-    again = scorers.asked(overlay)
-    assert scorers.numbers(again.chart) == dict(again.l1)
 
 
 @pytest.mark.journey
@@ -175,32 +137,10 @@ def test_headlines_are_evidence_and_never_words_of_ours(tmp_path: Path) -> None:
 
 
 def test_agents_in_shadow_are_heard_and_do_not_count(tmp_path: Path) -> None:
-    (tmp_path / "home" / "profiles").mkdir(parents=True)
-    (tmp_path / "home" / "profiles" / "quiet.json").write_text(
-        '{"agents": {"influence": "shadow"}}'
-    )
-    overlay = scorers.overlay(tmp_path, profile="quiet", strict=True)
+    overlay = scorers.overlay(tmp_path, agents={"influence": "shadow"}, strict=True)
     answer = scorers.asked(overlay, scores=scorers.L1)
     assert scorers.numbers(answer.chart) == scorers.L1
     assert answer.debated and any(answer.record["adjustments"].values())
-
-
-def test_the_hosts_own_scorer_is_the_fallback(tmp_path: Path) -> None:
-    asked: list[str] = []
-
-    def fallback(context: Any, _ask: Any) -> dict[str, Any]:
-        asked.append(context.symbol)
-        return {vector: {"score": 0.9, "note": ""} for vector in VECTORS}
-
-    roles = ("technical", "bull_researcher", "bear_researcher", "risk_gate")
-    provider = Scripted(dict.fromkeys(roles, ModelUnavailable("down")))
-    overlay = scorers.overlay(tmp_path, provider, strict=True)
-    answer = scorers.asked(overlay, scores=scorers.L1, fallback=fallback)
-    assert asked == ["BTCUSD"]
-    assert answer.record["source_type"] == "LEGACY" and not answer.debated
-    assert answer.why.startswith("your fallback was heard: ")
-    for vector, score in scorers.numbers(answer.chart).items():
-        assert score == pytest.approx(min(0.9, scorers.L1[vector] + 0.3))
 
 
 def test_a_symbol_and_a_timeframe_that_the_profile_lacks_get_neutral_defaults(
@@ -252,16 +192,6 @@ def test_a_hosted_stream_never_trades(tmp_path: Path) -> None:
         assert scorers.count(tmp_path, table) == 0
 
 
-def test_silent_agents_end_at_the_deadline(tmp_path: Path) -> None:
-    profiles = tmp_path / "home" / "profiles"
-    profiles.mkdir(parents=True)
-    (profiles / "quick.json").write_text('{"agents": {"timeout_seconds": 1.0}}')
-    roles = ("technical", "bull_researcher", "bear_researcher", "risk_gate", "chart_scorer")
-    overlay = scorers.overlay(tmp_path, Scripted(dict.fromkeys(roles, NEVER)), profile="quick")
-    answer = scorers.asked(overlay, scores=scorers.L1)
-    assert scorers.numbers(answer.chart) == scorers.L1 and not answer.debated
-
-
 def test_the_key_is_that_of_the_record(tmp_path: Path) -> None:
     overlay = scorers.overlay(tmp_path, strict=True)
     frame = scorers.bars()
@@ -278,13 +208,27 @@ def test_the_key_is_that_of_the_record(tmp_path: Path) -> None:
 
 
 def test_pivotal_asks_nobody_where_no_reply_could_change_the_verdict(tmp_path: Path) -> None:
-    profiles = tmp_path / "home" / "profiles"
-    profiles.mkdir(parents=True)
-    (profiles / "pivotal.json").write_text(
-        '{"agents": {"call_policy": "pivotal", "pivotal_sample": 0.0}}'
-    )
-    overlay = scorers.overlay(tmp_path, profile="pivotal", strict=True)
+    policy = {"call_policy": "pivotal", "pivotal_sample": 0.0}
+    overlay = scorers.overlay(tmp_path, agents=policy, strict=True)
     flat = scorers.asked(overlay, scores=dict.fromkeys(VECTORS, 0.0))
     assert flat.record["source_type"] == "AGENT_SKIPPED" and not flat.debated
     strong = scorers.asked(overlay, scores=dict.fromkeys(VECTORS, 0.9))
     assert strong.debated
+
+
+def test_a_veto_of_the_judges_side_reaches_a_host(tmp_path: Path) -> None:
+    """At this chance no trade of the sample pays."""
+    provider = Scripted(
+        {
+            "regime_reader": swarm_ticks.read,
+            **dict.fromkeys(swarm_ticks.LEANS, swarm_ticks.found),
+            "judge": lambda request: swarm_ticks.decided(request, win_share=0.1),
+        }
+    )
+    agents = swarm_ticks.SWARM["agents"]
+    overlay = scorers.overlay(tmp_path, provider, agents=agents, strict=True)
+    answer = scorers.asked(overlay, scores=scorers.L1)
+    assert answer.debated and "NEGATIVE_EV" in answer.reasons
+    assert (answer.veto, answer.veto_sides) == (False, ("BUY",)), "the other side stays free"
+    again = scorers.asked(overlay, scores=scorers.L1)
+    assert again.again and again.veto_sides == ("BUY",)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import threading
 import time
 from collections.abc import Iterator, Mapping
@@ -14,10 +13,11 @@ import pytest
 
 from tests.tries import Tries, until
 from tests.worlds import scorers
-from torra.overlay import NoScores, Overlay
+from torra.overlay import NoScores
 
 DEADLINE = 0.5
 GRACE = 0.5
+QUICK = {"timeout_seconds": DEADLINE}
 CLOSED = scorers.closed_at(scorers.bars())
 
 
@@ -49,19 +49,11 @@ def free() -> Iterator[threading.Event]:
     event.set()
 
 
-def quick(folder: Path, **settings: Any) -> Overlay:
-    profiles = folder / "home" / "profiles"
-    profiles.mkdir(parents=True, exist_ok=True)
-    agents = {"agents": {"timeout_seconds": DEADLINE}}
-    (profiles / "quick.json").write_text(json.dumps(agents))
-    return scorers.overlay(folder, profile="quick", **settings)
-
-
 @pytest.mark.parametrize("name", ["bars", "extra", "headlines"])
 def test_a_slow_object_ends_with_the_deadline(
     tmp_path: Path, free: threading.Event, tries: Tries, name: str
 ) -> None:
-    overlay = quick(tmp_path)
+    overlay = scorers.overlay(tmp_path, agents=QUICK)
     given: dict[str, Any] = {"bars": scorers.bars(), name: Slow(free)}
     for attempt in tries():
         with attempt:
@@ -83,7 +75,7 @@ def test_without_scores_of_the_host_there_are_none(
 ) -> None:
     given: dict[str, Any] = {"bars": scorers.bars(), name: Slow(free)}
     with pytest.raises(NoScores, match=r"BTCUSD M15: bars: not read within"):
-        quick(tmp_path).deliberate("BTCUSD", "M15", as_of=CLOSED, **given)
+        scorers.overlay(tmp_path, agents=QUICK).deliberate("BTCUSD", "M15", as_of=CLOSED, **given)
 
 
 def test_the_hosts_objects_are_read_on_a_thread_of_the_overlay(tmp_path: Path) -> None:

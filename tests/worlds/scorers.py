@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Mapping
 from contextlib import closing
 from datetime import datetime
 from functools import cache
@@ -37,8 +39,23 @@ def closed_at(frame: pd.DataFrame, minutes: int = 15) -> datetime:
     return end
 
 
-def overlay(folder: Path, provider: Any = None, **settings: Any) -> Overlay:
-    """Return an overlay on a home below a folder; `provider` answers in place of the profile's."""
+def profile(folder: Path, name: str = "mine", /, **groups: Any) -> str:
+    """Write a profile of the home below a folder; return its name."""
+    path = folder / "home" / "profiles" / f"{name}.json"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(groups))
+    return name
+
+
+def overlay(
+    folder: Path, provider: Any = None, *, agents: Mapping[str, Any] | None = None, **settings: Any
+) -> Overlay:
+    """Return an overlay on a home below a folder; `provider` answers in place of the profile's.
+
+    With `agents` the profile is one of its own with these settings of them.
+    """
+    if agents is not None:
+        settings["profile"] = profile(folder, agents=dict(agents))
     found = Overlay(folder / "home", **settings)
     if provider is not None:
         answered_by(found, provider)

@@ -167,12 +167,19 @@ def write(
         try:
             rows = _copied(source, partial)
             taken, left_out = files()
-            told = {"made_at": stamp(now), "rows": json.dumps(rows), "desk": desk_of(source)}
-            _add(partial, taken, told)
+            facts = {"made_at": stamp(now), "rows": json.dumps(rows), "desk": desk_of(source)}
+            with closing(connect_guest(partial, BUSY_SECONDS)) as db, db.atomic():
+                for statement in TABLES:
+                    db.execute(statement)
+                db.conn.executemany("INSERT INTO torra_backup VALUES (?, ?)", facts.items())
+                db.conn.executemany("INSERT INTO torra_backup_files VALUES (?, ?)", taken.items())
             # Read back from the disk before it gets a name that somebody will trust.
             made = examine(partial)
             partial.replace(target)
-            sha256 = _put_sum(target)
+            sha256 = _digest(target)
+            # In the form that sha256sum reads.
+            line = f"{sha256}  {target.name}\n".encode()
+            write_whole(_sum_of(target), line, mode=owner_only.FILE)
             sync_folder(target.parent)
         finally:
             # `copy` writes under a name of its own first.
@@ -250,21 +257,6 @@ def _copied(source: Path, partial: Path) -> dict[str, int]:
     return rows
 
 
-def _add(partial: Path, files: Mapping[str, bytes], facts: Mapping[str, str]) -> None:
-    with closing(connect_guest(partial, BUSY_SECONDS)) as db, db.atomic():
-        for statement in TABLES:
-            db.execute(statement)
-        db.conn.executemany("INSERT INTO torra_backup VALUES (?, ?)", facts.items())
-        db.conn.executemany("INSERT INTO torra_backup_files VALUES (?, ?)", files.items())
-
-
-def _put_sum(target: Path) -> str:
-    """Put the sum beside a backup, in the form that sha256sum reads; return it."""
-    found = _digest(target)
-    write_whole(_sum_of(target), f"{found}  {target.name}\n".encode(), mode=owner_only.FILE)
-    return found
-
-
 # --- reading --------------------------------------------------------------------------------------
 
 
@@ -309,20 +301,15 @@ def _read(db: sqlite_utils.Database, path: Path, sha256: str) -> Backup:
     built = structure(db, (FACTS, FILES))
     if built.refused:
         raise ConfigError(altered(path, built.refused))
-    files = _files(db) if marked else {}
+    files = dict(db.execute("SELECT path, content FROM torra_backup_files")) if marked else {}
+    for name, content in files.items():
+        if not (isinstance(name, str) and isinstance(content, bytes)):
+            raise TypeError(f"{name!r} is no file")
     orders = altered_orders(db) if SIGNALS in rows else []
     return Backup(
         path, path.stat().st_size, number, str(facts.get("made_at", "")), newest_tick(db), rows,
         sha256, files, str(facts.get("desk", "")), built.foreign, tuple(orders),
     )  # fmt: skip
-
-
-def _files(db: sqlite_utils.Database) -> dict[str, bytes]:
-    files = dict(db.execute("SELECT path, content FROM torra_backup_files"))
-    for name, content in files.items():
-        if not (isinstance(name, str) and isinstance(content, bytes)):
-            raise TypeError(f"{name!r} is no file")
-    return files
 
 
 def count(db: sqlite_utils.Database) -> dict[str, int]:

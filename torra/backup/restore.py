@@ -22,9 +22,9 @@ import shutil
 import sqlite3
 import subprocess
 import sys
-from collections.abc import Container, Iterator, Mapping
-from contextlib import closing, contextmanager, suppress
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, closing, contextmanager, suppress
+from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import Any, Final
@@ -75,31 +75,29 @@ ADVICE: Final = (
 """Advice for the person after a restore; the command that resumes follows."""
 
 
-@dataclass(frozen=True, slots=True)
-class Present:
-    """The database that a restore would replace, as far as it can be read; it may be damaged.
+NOT_THERE: Final[Mapping[str, Any]] = {
+    "sound": True, "newest_tick": "", "ticks_lost": 0, "under_way": [],
+}  # fmt: skip
+"""What a plan says of the database that it replaces where there is none.
 
-    `newer` counts ticks that closed after the backup's newest, None where it cannot be told.
-    `under_way` are its signals that may be in the market now: sid, instance, kind, side, lots,
-    state and bridge; None where they cannot be read.
-    """
-
-    there: bool = False
-    sound: bool = True
-    newest_tick: str = ""
-    newer: int | None = 0
-    under_way: tuple[Mapping[str, Any], ...] | None = ()
+`ticks_lost` counts ticks that closed after the backup's newest, None where it cannot be told.
+`under_way` are its signals that may be in the market now: sid, instance, kind, side, lots, state
+and bridge; None where they cannot be read.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class RestorePlan:
-    """The plan of a restore; `backup` is None for an empty database."""
+    """The plan of a restore; `backup` is None for an empty database.
+
+    `present` is the database that it would replace, as far as it can be read, None for none.
+    """
 
     home: Path
     backup: Backup | None
-    present: Present
-    missing: tuple[str, ...]
-    differing: tuple[str, ...]
+    present: Mapping[str, Any] | None
+    missing: list[str]
+    differing: list[str]
     settings: bool
     kept: Path
 
@@ -110,21 +108,14 @@ class RestorePlan:
 
     def as_dict(self) -> dict[str, Any]:
         """Return the plan as a document."""
-        now = self.present
-        rows = now.under_way
         return {
             "home": str(self.home),
             "backup": self.backup.as_dict() if self.backup else None,
-            "replaced": str(self.kept) if now.there or self.kept.exists() else "",
-            "present": {
-                "sound": now.sound,
-                "newest_tick": now.newest_tick,
-                "ticks_lost": now.newer,
-                "under_way": None if rows is None else [dict(row) for row in rows],
-            },
+            "replaced": str(self.kept) if self.present or self.kept.exists() else "",
+            "present": dict(self.present or NOT_THERE),
             "settings": {
                 "brought_back": [*self.missing, *(self.differing if self.settings else ())],
-                "left_as_they_are": [] if self.settings else list(self.differing),
+                "left_as_they_are": [] if self.settings else self.differing,
             },
         }
 
@@ -134,15 +125,13 @@ class RestorePlan:
 
 def command(home: Path, *words: str | Path) -> str:
     """Return a command line that works wherever it is typed, in the quotation of the system."""
-    told = [str(word.absolute() if isinstance(word, Path) else word) for word in words]
-    joined = subprocess.list2cmdline if SYSTEM == "nt" else shlex.join
-    return joined([_program(), "--home", str(home.absolute()), *told])
-
-
-def _program() -> str:
-    """Return how this program is called: by its name, or where that is not found by its path."""
+    parts = [str(word.absolute() if isinstance(word, Path) else word) for word in words]
     called = Path(sys.argv[0])
-    return "torra" if called.stem != "torra" or shutil.which("torra") else str(called.absolute())
+    # By its name, or where that is not found by its path.
+    named = called.stem != "torra" or shutil.which("torra")
+    program = "torra" if named else str(called.absolute())
+    joined = subprocess.list2cmdline if SYSTEM == "nt" else shlex.join
+    return joined([program, "--home", str(home.absolute()), *parts])
 
 
 def repair(home: Path) -> str:
@@ -168,21 +157,18 @@ def plan(home: Path, path: Path | None, now: datetime, *, settings: bool = False
         raise _desk_works(home)
     backup = _sound(home, path) if path is not None else None
     with alone(database):
-        present = _present(database, backup)
+        present = _present(database, backup.newest_tick if backup else "")
     missing, differing = compare(home, backup.files) if backup else ([], [])
     if backup is not None:
-        check_room(backup.path, _existing(home))
-    begun = _begun(home)
-    if begun is not None and (begun / database.name).exists():  # the desk's own is there already
-        present = replace(present, newer=None, under_way=None)
-    kept = _kept(home, begun, now)
-    return RestorePlan(home, backup, present, tuple(missing), tuple(differing), settings, kept)
-
-
-def _begun(home: Path) -> Path | None:
-    """Return the folder to which a restore that was cut off moved what was there, None for none."""
+        places = (home.absolute(), *home.absolute().parents)
+        check_room(backup.path, next(place for place in places if place.exists()))
     name = _marked(home).get("kept", "")
-    return home / BACKUP_FOLDER / name if KEPT.fullmatch(name) else None
+    # Where a restore that was cut off moved what was there.
+    begun = home / BACKUP_FOLDER / name if KEPT.fullmatch(name) else None
+    if begun is not None and (begun / database.name).exists():  # the desk's own is there already
+        present = {**(present or NOT_THERE), "ticks_lost": None, "under_way": None}
+    kept = _kept(home, begun, now)
+    return RestorePlan(home, backup, present, missing, differing, settings, kept)
 
 
 def _kept(home: Path, begun: Path | None, now: datetime) -> Path:
@@ -215,11 +201,8 @@ def _sound(home: Path, path: Path) -> Backup:
 @contextmanager
 def alone(database: Path) -> Iterator[None]:
     """Keep every other program out of a database; raises ConfigError while one has it open."""
-    if not database.exists():
-        yield
-        return
-    with _held(database) as held:
-        if not held:
+    with ExitStack() as files:
+        if database.exists() and not _is_free(database, files):
             raise ConfigError(
                 f"a program has {database} open, such as a viewer: end "
                 "it first (Ctrl-C where it runs), then type this again; nothing was changed"
@@ -227,34 +210,21 @@ def alone(database: Path) -> Iterator[None]:
         yield
 
 
-@contextmanager
-def _held(database: Path) -> Iterator[bool]:
-    """Yield whether no program has a database open, and keep it so as far as the system can.
+def _is_free(database: Path, files: ExitStack) -> bool:
+    """Return whether no program has a database open, and keep it so until `files` are closed.
 
     Windows renames no open file, not even to its own name. So a rename asks there, and we may not
-    hold the file open ourselves either.
+    hold the file open ourselves either. Elsewhere the bytes that every open SQLite connection
+    shares are locked.
     """
-    if SYSTEM == "nt":
-        yield _can_be_renamed(database)
-        return
-    with database.open("r+b") as file:
-        yield _locked(file.fileno())
-
-
-def _can_be_renamed(database: Path) -> bool:
     try:
-        database.rename(database)
-    except OSError:
-        return False
-    return True
+        if SYSTEM == "nt":
+            database.rename(database)
+        else:
+            import fcntl  # noqa: PLC0415 - not everywhere
 
-
-def _locked(handle: int) -> bool:
-    """Lock the bytes that every open SQLite connection shares; the lock ends with the handle."""
-    import fcntl  # noqa: PLC0415 - not everywhere
-
-    try:
-        fcntl.lockf(handle, fcntl.LOCK_EX | fcntl.LOCK_NB, SHARED_SIZE, SHARED_FIRST)
+            handle = files.enter_context(database.open("r+b")).fileno()
+            fcntl.lockf(handle, fcntl.LOCK_EX | fcntl.LOCK_NB, SHARED_SIZE, SHARED_FIRST)
     except OSError:
         return False
     return True
@@ -267,47 +237,43 @@ def _desk_works(home: Path) -> ConfigError:
     )
 
 
-def _present(database: Path, backup: Backup | None) -> Present:
+def _present(database: Path, since: str) -> dict[str, Any] | None:
     """Return what is known of the database that is there, as far as it can be read."""
     if not database.exists():
-        return Present()
+        return None
     try:
         with closing(connect_reader(database)) as db:
             sound = str(db.execute("PRAGMA quick_check(1)").fetchone()[0]) == "ok"
-            newest = newest_tick(db)
-            tables = {str(row[0]) for row in db.execute("SELECT name FROM sqlite_master")}
+            newest, tables = newest_tick(db), db.table_names()
     except sqlite3.DatabaseError:
-        return Present(there=True, sound=False, newer=None, under_way=None)
-    since = backup.newest_tick if backup else ""
-    newer = _rows(
+        return {"sound": False, "newest_tick": "", "ticks_lost": None, "under_way": None}
+    later = _rows(
         database, "SELECT count(*) AS n FROM ticks WHERE state = 'done' AND close_time > ?", since
     )
-    told = newer[0]["n"] if newer else None
-    return Present(True, sound, newest, told, _under_way(database, tables))
-
-
-def _under_way(database: Path, tables: Container[str]) -> tuple[Mapping[str, Any], ...] | None:
-    """Return the signals that may be in the market now, None where they cannot be read."""
-    if SIGNALS not in tables:  # a scorer's from before Torra has sent none
-        return () if SENTIMENT in tables else None
-    marks = [f"({', '.join('?' * len(states))})" for states in (HELD, UNDER_WAY)]
-    rows = _rows(
-        database,
-        "SELECT sid, instance, kind, side, lots, state, bridge FROM signals "  # noqa: S608 - marks
-        f"WHERE (kind = 'open' AND state IN {marks[0]}) OR state IN {marks[1]} ORDER BY seq",
-        *HELD,
-        *UNDER_WAY,
-    )
-    return None if rows is None else tuple(rows)
+    if SIGNALS in tables:
+        marks = [f"({', '.join('?' * len(states))})" for states in (HELD, UNDER_WAY)]
+        under_way = _rows(
+            database,
+            "SELECT sid, instance, kind, side, lots, state, bridge FROM signals "  # noqa: S608
+            f"WHERE (kind = 'open' AND state IN {marks[0]}) OR state IN {marks[1]} ORDER BY seq",
+            *HELD,
+            *UNDER_WAY,
+        )
+    else:  # a scorer's from before Torra has sent none
+        under_way = [] if SENTIMENT in tables else None
+    return {
+        "sound": sound,
+        "newest_tick": newest,
+        "ticks_lost": later[0]["n"] if later else None,
+        "under_way": under_way,
+    }
 
 
 def _rows(database: Path, sql: str, *values: object) -> list[dict[str, Any]] | None:
     """Return rows of a database that may be damaged or older: None where it cannot answer."""
     try:
         with closing(connect_reader(database)) as db:
-            cursor = db.conn.execute(sql, values)
-            names = [column[0] for column in cursor.description]
-            return [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]
+            return list(db.query(sql, values))
     except sqlite3.DatabaseError:
         return None
 
@@ -339,7 +305,8 @@ def carry_out(planned: RestorePlan) -> dict[str, Any]:
             if not lies(home / HALT):
                 raise ConfigError(f"nothing was changed: cannot halt first: {not_halted[0]}")
             # From here on no desk starts until the restore has ended.
-            _mark(planned)
+            mark = {"again": _again(planned), "kept": planned.kept.name}
+            write_whole(planned.home / MARK, (json.dumps(mark) + "\n").encode())
             begun = True
             _set_aside(database, planned.kept)
             if planned.backup is not None:
@@ -370,11 +337,6 @@ def _stage(path: Path, staged: Path) -> None:
     with closing(connect_guest(staged, BUSY_SECONDS)) as db, db.atomic():
         for table in (FACTS, FILES):
             db.execute(f"DROP TABLE IF EXISTS {table}")
-
-
-def _mark(planned: RestorePlan) -> None:
-    told = {"again": _again(planned), "kept": planned.kept.name}
-    write_whole(planned.home / MARK, (json.dumps(told) + "\n").encode())
 
 
 def _again(planned: RestorePlan) -> str:
@@ -464,7 +426,3 @@ def _marked(home: Path) -> dict[str, str]:
         return {name: value for name, value in told.items() if isinstance(value, str)}
     except (OSError, *MALFORMED):
         return {}
-
-
-def _existing(folder: Path) -> Path:
-    return next(path for path in (folder.absolute(), *folder.absolute().parents) if path.exists())

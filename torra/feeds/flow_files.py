@@ -16,21 +16,26 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
-from functools import partial
 from itertools import compress
-from pathlib import Path
-from typing import Final, NamedTuple
+from typing import ClassVar, Final
 
 import numpy as np
 
 from torra.evidence.flow_readings import FlowRow, FlowThen, missing
 from torra.evidence.news_digest import NewsStatus
-from torra.feeds.mt5_files import OFFSET, WHOSE, BarFileOwner, file_of, signed_rows
+from torra.feeds.frame import clock_fault
+from torra.feeds.mt5_files import (
+    OFFSET,
+    WHOSE,
+    BarFileOwner,
+    SignedFiles,
+    file_of,
+    signed_rows,
+)
 from torra.feeds.points import MOST_DECIMALS
-from torra.market.broker_clock import ServerClock, shown
-from torra.regular_files import read_regular
+from torra.market.broker_clock import ServerClock
 
 FOLDER: Final = "flow"
 SOURCE: Final = "mt5_files"
@@ -47,79 +52,43 @@ ROW: Final = re.compile(
     rf"(?:{_COUNT},{_AMOUNT},{_AMOUNT},(?:-?{_AMOUNT})?,(?:{_AMOUNT})?,{_COUNT}|,,,,,)",
     re.ASCII,
 )
-MAX_BYTES: Final = 4_000_000
+FORMS: Final = (float, float, int, float, float, float, float, int)
+"""How the cells of a row behind its counts of ticks are read; an empty one is None."""
 
 log = logging.getLogger("torra")
 
 
-class _Copy(NamedTuple):
-    """A good file: its signature on the disk, and its rows by the open time of their bar."""
+class FlowFiles(SignedFiles[dict[datetime, FlowRow]]):
+    """The order flow of one account in one channel's folder: its rows by the open time of a bar."""
 
-    seen: tuple[int, int, int]
-    rows: dict[datetime, FlowRow]
-
-
-class FlowFiles:
-    """The order flow of one account in one channel's folder; `symbols` are the broker's names."""
-
-    def __init__(
-        self,
-        folder: Path,
-        symbols: dict[str, str],
-        clock: ServerClock,
-        key: str,
-        *,
-        channel: str,
-        account: int,
-    ) -> None:
-        self._folder = folder / FOLDER
-        self._symbols = symbols
-        self._clock = clock
-        self._key = key
-        self._channel = channel
-        self._account = account
-        self._copies: dict[BarFileOwner, _Copy] = {}
-        self._troubles: dict[BarFileOwner, str] = {}
+    faults: ClassVar[Mapping[NewsStatus, str]] = {
+        NewsStatus.NO_FILE: "{path} is not there",
+        NewsStatus.UNREACHABLE: "{path} cannot be read: {why}",
+        NewsStatus.BROKEN: "{path} cannot be used: {why}",
+    }
 
     def flow(self, symbol: str, timeframe: str, times: Sequence[datetime]) -> FlowThen:
         """Return what is known of the bars up to the one that opened last of `times`."""
         wanted = BarFileOwner(self._channel, self._account, self._symbols[symbol], timeframe)
-        trouble = self._look(wanted)
-        held = self._copies.get(wanted)
-        if held is None:
-            return FlowThen({}, trouble, SOURCE)
-        if times[-1] in held.rows:
-            return FlowThen(held.rows, str(NewsStatus.AVAILABLE), SOURCE)
+        rows, status, _ = self.newest_copy(file_of(self._folder / FOLDER, wanted), wanted)
+        if rows is None:
+            return FlowThen({}, str(status), SOURCE)
+        if times[-1] in rows:
+            return FlowThen(rows, str(NewsStatus.AVAILABLE), SOURCE)
         # One that cannot be opened may be about to be replaced: it is as if it had no such row.
-        status = trouble if trouble == NewsStatus.BROKEN else missing(held.rows, times)
-        return FlowThen(held.rows, status, SOURCE)
+        broken = status == NewsStatus.BROKEN
+        return FlowThen(rows, str(status) if broken else missing(rows, times), SOURCE)
 
-    def _look(self, wanted: BarFileOwner) -> str:
-        """Read the file again if it has changed; return what is wrong with it, "" for nothing."""
-        path = file_of(self._folder, wanted)
-        trouble = partial(self._trouble, wanted, path)
-        try:
-            found = path.stat()
-            seen = (found.st_mtime_ns, found.st_size, found.st_ino)
-            held = self._copies.get(wanted)
-            if held is None or held.seen != seen:
-                rows = read_flow(read_regular(path, MAX_BYTES), self._key, wanted, self._clock)
-                self._copies[wanted] = _Copy(seen, {row.bar_time: row for row in rows})
-        except FileNotFoundError:
-            return trouble(NewsStatus.NO_FILE, "is not there")
-        except OSError as error:
-            return trouble(NewsStatus.UNREACHABLE, f"cannot be read: {error.strerror}")
-        except ValueError as error:
-            return trouble(NewsStatus.BROKEN, f"cannot be used: {error}")
-        self._troubles.pop(wanted, None)
-        return ""
+    def read(self, raw: bytes, wanted: BarFileOwner, modified: datetime) -> dict[datetime, FlowRow]:
+        """Return the rows of a file's bytes; raises ValueError for anything wrong."""
+        del modified
+        return {row.bar_time: row for row in read_flow(raw, self._key, wanted, self._clock)}
 
-    def _trouble(self, wanted: BarFileOwner, path: Path, status: NewsStatus, what: str) -> str:
-        if self._troubles.get(wanted) != what:
-            tell = log.info if status is NewsStatus.NO_FILE else log.warning
-            tell("order flow: %s %s; ticks go on without, or with the last good copy", path, what)
-        self._troubles[wanted] = what
-        return str(status)
+    def complain(self, status: NewsStatus, fault: str, *, kept: bool) -> None:
+        """Log a fault: an Expert Advisor of before writes no such file."""
+        del kept
+        level = logging.INFO if status is NewsStatus.NO_FILE else logging.WARNING
+        log.log(level, "order flow: %s; ticks go on without, or with the last good copy", fault)
 
 
 def read_flow(raw: bytes, key: str, wanted: BarFileOwner, clock: ServerClock) -> list[FlowRow]:
@@ -138,9 +107,8 @@ def read_flow(raw: bytes, key: str, wanted: BarFileOwner, clock: ServerClock) ->
     if (np.diff(wall) <= 0).any():
         raise ValueError("its bars are not in the order of their times")
     index = clock.to_utc_index(wall)
-    if index.hasnans:
-        first = shown(int(wall[index.isna()][0]))
-        raise ValueError(f"{first} does not exist on a server of {clock.name}: set server_clock")
+    if fault := clock_fault(wall, index, clock):
+        raise ValueError(fault)
     times, kept = index.to_pydatetime().tolist(), compress(cells, once)
     return [_row(time, row, 10.0**-digits) for time, row in zip(times, kept, strict=True)]
 
@@ -150,18 +118,14 @@ def _row(time: datetime, cells: Sequence[str], point: float) -> FlowRow:
     ticks, up, down = map(int, cells[1:4])
     if up + down > ticks:
         raise ValueError(f"the bar {time:%Y-%m-%d %H:%M} has more moves than ticks")
-    mean, widest, slippage = (_distance(cells[at], point) for at in (4, 5, 10))
-    levels, events = (_whole(cells[at]) for at in (6, 11))
-    bids, asks, imbalance = (float(cell) if cell else None for cell in cells[7:10])
+    mean, widest, levels, bids, asks, imbalance, slippage, events = (
+        form(cell) if cell else None for form, cell in zip(FORMS, cells[4:], strict=True)
+    )
+    # Rounded: 28 points of 0.01 are 0.28 and no 0.28000000000000003.
+    mean, widest, slippage = (
+        None if counted is None else round(counted * point, MOST_DECIMALS + 2)
+        for counted in (mean, widest, slippage)
+    )
     return FlowRow(
         time, ticks, up, down, mean, widest, levels, bids, asks, imbalance, slippage, events
     )
-
-
-def _distance(points: str, point: float) -> float | None:
-    # Rounded: 28 points of 0.01 are 0.28 and no 0.28000000000000003.
-    return round(float(points) * point, MOST_DECIMALS + 2) if points else None
-
-
-def _whole(cell: str) -> int | None:
-    return int(cell) if cell else None

@@ -24,11 +24,12 @@ import numpy as np
 import pandas as pd
 
 from torra.clock import Clock, duration
-from torra.errors import BridgeUnavailable, ConfigError, DataUnavailable
+from torra.errors import BridgeUnavailable, DataUnavailable
 from torra.evidence.flow_readings import NO_FLOW, FlowThen
 from torra.feeds import points
-from torra.feeds.protocol import COLUMNS, NO_BARS, SERVER_CLOCK, FlowSource, TakeFlow, no_flow
-from torra.market.broker_clock import Seconds, ServerClock, offsets_used, shown
+from torra.feeds.frame import broker_name, in_utc, newest_of
+from torra.feeds.protocol import NO_BARS, SERVER_CLOCK, FlowSource, TakeFlow, no_flow
+from torra.market.broker_clock import Seconds, ServerClock
 from torra.market.spreads import SPREAD
 
 SETTLE: Final = timedelta(seconds=5)
@@ -54,25 +55,14 @@ FIRST_SECOND: Final = 86_400
 SOURCES: Final = ("open", "high", "low", "close", "tick_volume")
 
 
-class PackageAnswer(Protocol):
-    """The result of a call of the package."""
-
-    @property
-    def value(self) -> Any:
-        """The package's answer, None for none."""
-        ...
-
-    @property
-    def fault(self) -> str:
-        """The words of last_error for None."""
-        ...
-
-
 class TerminalPackage(Protocol):
-    """The package behind a time limit."""
+    """The package behind a time limit (torra.bridges.mt5.terminal.Terminal)."""
 
-    def ask(self, name: str, *args: Any, **kwargs: Any) -> PackageAnswer:
-        """Call a function of the package; raises BridgeUnavailable when it does not return."""
+    def ask(self, name: str, *args: Any) -> Any:
+        """Call a function of the package; raises BridgeUnavailable when it does not return.
+
+        The answer has a `value`, None for none, and then a `fault`, the words of last_error.
+        """
         ...
 
     def number(self, name: str) -> int:
@@ -107,10 +97,7 @@ class Mt5DirectFeed:
         Raises ConfigError for a symbol without a broker's name, and DataUnavailable.
         """
         step = duration(timeframe)
-        if symbol not in self._symbols:
-            known = ", ".join(self._symbols)
-            raise ConfigError(f"the channel brings no bars of {symbol}; it brings {known}")
-        name = self._symbols[symbol]
+        name = broker_name(self._symbols, symbol)
         period = self._terminal.number(f"TIMEFRAME_{timeframe}")
         self._select(name)
         decimals = self._decimals_of(name)
@@ -121,9 +108,7 @@ class Mt5DirectFeed:
         # No bar follows the last one: a late trade may still change it.
         if len(frame) and frame.index[-1] > pd.Timestamp(settled - step):
             closed[-1] = False
-        kept = frame[closed]
-        # Not [-limit:], which is everything for a limit of 0.
-        return kept if limit is None else kept.iloc[max(0, len(kept) - limit) :]
+        return newest_of(frame[closed], limit)
 
     def flow(self, symbol: str, timeframe: str, times: Sequence[datetime]) -> FlowThen:
         """Return the order flow of bars, where there is any (torra.feeds.mt5_flow)."""
@@ -184,21 +169,10 @@ class Mt5DirectFeed:
     def _frame(self, rates: Any, name: str, decimals: int | None) -> pd.DataFrame:
         """Return the package's bars, in UTC."""
         wall: Seconds = np.asarray(rates["time"], dtype=np.int64)
-        index = self._server.to_utc_index(wall)
-        if index.hasnans:
-            first = shown(int(wall[index.isna()][0]))
-            raise DataUnavailable(
-                SERVER_CLOCK,
-                f"{name}: {first} does not exist on a server of {self._server.name}: set "
-                "server_clock",
-            )
         columns = [np.asarray(rates[source], np.float64) for source in SOURCES]
         counted = np.asarray(rates[SPREAD], np.float64)
         columns.append(points.in_price(counted, decimals))
-        frame = pd.DataFrame(
-            np.column_stack(columns), index=index.rename("time"), columns=[*COLUMNS, SPREAD]
-        )
-        stamps = pd.DatetimeIndex((wall * 1_000_000).view("M8[us]"))
-        frame.attrs["clock"] = self._server.name
-        frame.attrs["utc_offsets"] = offsets_used(stamps, index)
+        frame, fault = in_utc(wall, np.column_stack(columns), self._server)
+        if fault:
+            raise DataUnavailable(SERVER_CLOCK, f"{name}: {fault}")
         return frame

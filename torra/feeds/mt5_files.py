@@ -32,7 +32,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import Final
+from typing import ClassVar, Final, Generic, NamedTuple, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -41,11 +41,12 @@ import pandas as pd
 from torra.advisor_protocol import PROTOCOL, difference
 from torra.clock import EPOCH, duration
 from torra.errors import ConfigError, DataUnavailable
+from torra.evidence.news_digest import NewsStatus
 from torra.feeds import points
 from torra.feeds.csv_file import ENCODINGS
-from torra.feeds.protocol import COLUMNS, NO_FILE, SERVER_CLOCK
-from torra.market.broker_clock import Seconds, ServerClock, check, offsets_used, shown
-from torra.market.spreads import SPREAD
+from torra.feeds.frame import broker_name, in_utc, newest_of
+from torra.feeds.protocol import NO_FILE, SERVER_CLOCK
+from torra.market.broker_clock import Seconds, ServerClock, check
 from torra.regular_files import read_regular
 
 BAD_FILE: Final = "bad_file"
@@ -85,12 +86,12 @@ class BarFileOwner:
 
     def __str__(self) -> str:
         """Name all four, as a sentence goes on."""
-        told = f"channel {self.channel}, account {self.account}"
-        return f"{told}, {self.broker_symbol} {self.timeframe}"
+        return (
+            f"channel {self.channel}, account {self.account}, {self.broker_symbol} {self.timeframe}"
+        )
 
 
-@dataclass(frozen=True, slots=True)
-class BarSheet:
+class BarSheet(NamedTuple):
     """A file's contents: each bar's wall seconds, its open to spread, the server's offset.
 
     The spread is in units of the price, NaN where the point is not known.
@@ -101,21 +102,18 @@ class BarSheet:
     offset: int
 
 
-@dataclass(frozen=True, slots=True)
-class _Copy:
-    """A good file: its signature on the disk, its bars, and the fault of its clock if any."""
-
-    seen: tuple[int, int, int]
-    frame: pd.DataFrame
-    fault: str
+Content = TypeVar("Content")
 
 
-class Mt5FilesFeed:
-    """The bars of one channel; `symbols` gives the broker's name of each canonical symbol.
+class SignedFiles(Generic[Content]):
+    """The signed files of one channel, each with its last good copy; bars and order flow alike.
 
-    `channel` and `account` are what the Expert Advisor has to sign its files with. Of each file the
-    `newest` bars are read, None: all.
+    `symbols` gives the broker's name of each canonical symbol. `channel` and `account` are what the
+    Expert Advisor has to sign its files with. `faults` are the sentences about a file that cannot
+    be read, by its status.
     """
+
+    faults: ClassVar[Mapping[NewsStatus, str]]
 
     def __init__(
         self,
@@ -126,22 +124,71 @@ class Mt5FilesFeed:
         *,
         channel: str,
         account: int,
-        newest: int | None = None,
     ) -> None:
         if not key:
             raise ConfigError(
                 f"bars in {folder} are signed and no channel key is set: put the key of the "
                 "Expert Advisor into the environment"
             )
-        self._folder = folder / FOLDER
+        self._folder = folder
         self._symbols = dict(symbols)
         self._clock = clock
         self._key = key
         self._channel = channel
         self._account = account
-        self._newest = newest
-        self._copies: dict[BarFileOwner, _Copy] = {}
-        self._troubles: dict[BarFileOwner, str] = {}
+        self._copies: dict[BarFileOwner, tuple[tuple[int, int, int], Content]] = {}
+        self._faults: dict[BarFileOwner, str] = {}
+
+    def read(self, raw: bytes, wanted: BarFileOwner, modified: datetime) -> Content:
+        """Return the contents of a file's bytes; raises ValueError for anything wrong."""
+        raise NotImplementedError
+
+    def complain(self, status: NewsStatus, fault: str, *, kept: bool) -> None:
+        """Log a fault that is new; `kept` says that there is a last good copy, which stands."""
+        raise NotImplementedError
+
+    def newest_copy(
+        self, path: Path, wanted: BarFileOwner
+    ) -> tuple[Content | None, NewsStatus, str]:
+        """Return the last good copy of a file, None before there is one, and what is wrong now."""
+        status, why = NewsStatus.AVAILABLE, ""
+        try:
+            stat = path.stat()
+            signature = (stat.st_mtime_ns, stat.st_size, stat.st_ino)
+            # The file that comes back after a fault may be the good one of before.
+            if wanted not in self._copies or self._copies[wanted][0] != signature:
+                written = EPOCH + timedelta(microseconds=stat.st_mtime_ns // 1_000)
+                content = self.read(read_regular(path, MAX_BYTES), wanted, written)
+                self._copies[wanted] = signature, content
+        except FileNotFoundError:
+            status = NewsStatus.NO_FILE
+        except OSError as error:
+            status, why = NewsStatus.UNREACHABLE, str(error.strerror)
+        except ValueError as error:
+            status, why = NewsStatus.BROKEN, str(error)
+        kept = wanted in self._copies
+        fault = self.faults.get(status, "").format(
+            path=path, why=why, symbol=wanted.broker_symbol, timeframe=wanted.timeframe
+        )
+        if fault and self._faults.get(wanted) != fault:
+            self.complain(status, fault, kept=kept)
+        self._faults[wanted] = fault
+        return self._copies[wanted][1] if kept else None, status, fault
+
+
+class Mt5FilesFeed(SignedFiles[tuple[pd.DataFrame, str]]):
+    """The bars of one channel; of each file the `newest` bars are read, None: all.
+
+    A copy has its bars, and the fault of its clock if any.
+    """
+
+    newest: int | None = None
+    faults: ClassVar[Mapping[NewsStatus, str]] = {
+        NewsStatus.NO_FILE: "there is no {path}; does the Expert Advisor run, with {symbol} in its "
+        "input bar_symbols and {timeframe} in bar_timeframes?",
+        NewsStatus.UNREACHABLE: "cannot read {path}: {why}",
+        NewsStatus.BROKEN: "{path} cannot be used: {why}",
+    }
 
     def bars(
         self, symbol: str, timeframe: str, as_of: datetime, limit: int | None = None
@@ -151,81 +198,42 @@ class Mt5FilesFeed:
         Raises ConfigError for a symbol without a broker's name, and DataUnavailable.
         """
         step = duration(timeframe)
-        if symbol not in self._symbols:
-            known = ", ".join(self._symbols)
-            raise ConfigError(f"the channel brings no bars of {symbol}; it brings {known}")
-        wanted = BarFileOwner(self._channel, self._account, self._symbols[symbol], timeframe)
-        copy = self._copy(wanted, step)
-        if copy.fault:
-            raise DataUnavailable(SERVER_CLOCK, copy.fault)
-        closed = copy.frame[copy.frame.index <= pd.Timestamp(as_of - step)]
-        # Not [-limit:], which is everything for a limit of 0.
-        return closed if limit is None else closed.iloc[max(0, len(closed) - limit) :]
+        name = broker_name(self._symbols, symbol)
+        wanted = BarFileOwner(self._channel, self._account, name, timeframe)
+        content, status, fault = self.newest_copy(file_of(self._folder / FOLDER, wanted), wanted)
+        if content is None:
+            raise DataUnavailable(NO_FILE if status == NewsStatus.NO_FILE else BAD_FILE, fault)
+        frame, clock_fault = content
+        if clock_fault:
+            raise DataUnavailable(SERVER_CLOCK, clock_fault)
+        return newest_of(frame[frame.index <= pd.Timestamp(as_of - step)], limit)
 
     def period(self) -> None:
         """Return None: the feed lives in real time."""
         return
 
-    def _copy(self, wanted: BarFileOwner, step: timedelta) -> _Copy:
-        """Return the file as it is now, or the last good copy of it."""
-        path = file_of(self._folder, wanted)
-        held = self._copies.get(wanted)
-        try:
-            found = path.stat()
-            seen = (found.st_mtime_ns, found.st_size, found.st_ino)
-            # Also after a trouble: the file that comes back may be the good one of before.
-            if held is not None and held.seen == seen:
-                self._troubles.pop(wanted, None)
-                return held
-            raw = read_regular(path, MAX_BYTES)
-            copy = self._judge(read_sheet(raw, self._key, wanted, self._newest), seen, step)
-        except FileNotFoundError:
-            return self._last_good(wanted, NO_FILE, f"there is no {path}; {_remedy(wanted)}")
-        except OSError as error:
-            return self._last_good(wanted, BAD_FILE, f"cannot read {path}: {error.strerror}")
-        except ValueError as error:
-            return self._last_good(wanted, BAD_FILE, f"{path} cannot be used: {error}")
-        self._copies[wanted] = copy
-        self._troubles.pop(wanted, None)
-        return copy
-
-    def _last_good(self, wanted: BarFileOwner, reason: str, trouble: str) -> _Copy:
-        held = self._copies.get(wanted)
-        if held is None:
-            raise DataUnavailable(reason, trouble)
-        if self._troubles.get(wanted) != trouble:
-            log.warning("bars: %s; the last good copy stands", trouble)
-        self._troubles[wanted] = trouble
-        return held
-
-    def _judge(self, sheet: BarSheet, seen: tuple[int, int, int], step: timedelta) -> _Copy:
-        """Convert the times of a good file, and hold its offset against the clock."""
+    def read(
+        self, raw: bytes, wanted: BarFileOwner, modified: datetime
+    ) -> tuple[pd.DataFrame, str]:
+        """Return the bars of a file in UTC, and how its offset contradicts the clock."""
+        sheet = read_sheet(raw, self._key, wanted, self.newest)
         start = _doubtful(self._clock, sheet.wall)
-        wall, bars = sheet.wall[start:], sheet.bars[start:]
-        index = self._clock.to_utc_index(wall)
-        fault = self._clock_fault(sheet, seen[0], step)
-        if index.hasnans and not fault:
-            first = shown(int(wall[index.isna()][0]))
-            fault = f"{first} does not exist on a server of {self._clock.name}: set server_clock"
-        frame = pd.DataFrame(bars, index=index.rename("time"), columns=[*COLUMNS, SPREAD])
-        if not fault:
-            stamps = pd.DatetimeIndex((wall * 1_000_000).view("M8[us]"))
-            frame.attrs["clock"] = self._clock.name
-            frame.attrs["utc_offsets"] = offsets_used(stamps, index)
-        return _Copy(seen, frame, fault)
-
-    def _clock_fault(self, sheet: BarSheet, modified: int, step: timedelta) -> str:
-        """Say how the clock differs from the server's; empty when it fits.
-
-        The offset is of the moment of writing. That is when the file changed last or, for a file
-        that was copied since, soon after the newest bar's close.
-        """
-        moments = [EPOCH + timedelta(microseconds=modified // 1_000)]
+        frame, fault = in_utc(sheet.wall[start:], sheet.bars[start:], self._clock)
+        # The offset is of the moment of writing. That is when the file changed last or, for a file
+        # that was copied since, soon after the newest bar's close.
+        moments = [modified]
         if len(sheet.wall):
-            moments.append(EPOCH + timedelta(seconds=int(sheet.wall[-1]) - sheet.offset) + step)
+            closed = int(sheet.wall[-1]) - sheet.offset
+            moments.append(EPOCH + timedelta(seconds=closed) + duration(wanted.timeframe))
         faults = [check(self._clock, sheet.offset, moment) for moment in moments]
         # One of the two moments is enough: around a change of the clock they differ.
-        return faults[-1] if all(faults) else ""
+        return frame, faults[-1] if all(faults) else fault
+
+    def complain(self, status: NewsStatus, fault: str, *, kept: bool) -> None:
+        """Log a fault where an older copy stands: without one the tick tells it."""
+        del status
+        if kept:
+            log.warning("bars: %s; the last good copy stands", fault)
 
 
 def file_of(folder: Path, wanted: BarFileOwner) -> Path:
@@ -282,7 +290,8 @@ def signed_rows(
 
 def _signed_lines(raw: bytes, key: str) -> list[str]:
     """Return the lines above the signature; ValueError for one that is missing or wrong."""
-    body, newline, last = _text(raw).rstrip("\r\n").rpartition("\n")
+    encoding = next((name for mark, name in ENCODINGS if raw.startswith(mark)), "utf-8")
+    body, newline, last = raw.decode(encoding).rstrip("\r\n").rpartition("\n")
     last = last.rstrip("\r")
     if not (end := END.fullmatch(last)):
         raise ValueError("its last line is missing; it may be half-written")
@@ -317,11 +326,6 @@ def _mend(told: BarFileOwner, wanted: BarFileOwner) -> str:
     return "somebody has put it there under another's name; the next bar brings the right one back"
 
 
-def _text(raw: bytes) -> str:
-    encoding = next((name for mark, name in ENCODINGS if raw.startswith(mark)), "utf-8")
-    return raw.decode(encoding)
-
-
 def _doubtful(clock: ServerClock, wall: Seconds) -> int:
     """Return how many bars at the file's head may be of either hour of an hour shown twice."""
     for count, time in enumerate(wall.tolist()):
@@ -330,10 +334,3 @@ def _doubtful(clock: ServerClock, wall: Seconds) -> int:
         if count and time <= wall[count - 1]:
             return 0
     return len(wall)
-
-
-def _remedy(wanted: BarFileOwner) -> str:
-    return (
-        f"does the Expert Advisor run, with {wanted.broker_symbol} in its input bar_symbols and "
-        f"{wanted.timeframe} in bar_timeframes?"
-    )

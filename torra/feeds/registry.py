@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -22,7 +21,7 @@ from torra.feeds.flow_beside import LimitedFlow
 from torra.feeds.limited import LimitedFeed
 from torra.feeds.protocol import Feed
 from torra.feeds.sample import SampleFeed
-from torra.feeds.stored import StoredCompanions, StoredFeed
+from torra.feeds.stored import StoredFeed
 from torra.market.broker_clock import ServerClock
 from torra.time_limit import SHARE_SECONDS, TimeLimit, of_folder
 
@@ -87,16 +86,12 @@ def open_feed(place: FeedPlace, plug_in: Callable[[str], OpenFeed]) -> Feed:
     name = place.instance.feed
     if name in FEEDS:
         return FEEDS[name](place)
-    made = plug_in(name)(place)
+    made: Any = plug_in(name)(place)
     if missing := [call for call in ("bars", "period") if not callable(getattr(made, call, None))]:
         raise ConfigError(f"the plug-in {name} is no feed: it has no {' and no '.join(missing)}")
     # a plug-in may hang as a share may: the tick must end in time all the same
-    return LimitedFeed(made, TimeLimit(name, SHARE_SECONDS), _own_flow(made))
-
-
-def _own_flow(made: Any) -> LimitedFlow | None:
-    """Return the order flow of a plug-in that brings some."""
-    return LimitedFlow(made) if callable(getattr(made, "flow", None)) else None
+    flow = LimitedFlow(made) if callable(getattr(made, "flow", None)) else None
+    return LimitedFeed(made, TimeLimit(name, SHARE_SECONDS), flow)
 
 
 def _sample(place: FeedPlace) -> Feed:
@@ -116,37 +111,22 @@ def _sample(place: FeedPlace) -> Feed:
 
 
 def _store(place: FeedPlace) -> Feed:
-    if place.beside:
-        return StoredCompanions(place.load_bars)
-    return StoredFeed(partial(place.load_bars, place.instance.id))
+    return StoredFeed(place.load_bars, "" if place.beside else place.instance.id)
 
 
 def _mt5_files(place: FeedPlace) -> Feed:
     from torra.feeds.flow_files import FlowFiles  # noqa: PLC0415
     from torra.feeds.mt5_files import Mt5FilesFeed  # noqa: PLC0415
 
-    folder = place.folder()
-    feed = Mt5FilesFeed(
-        folder,
-        place.symbols,
-        place.server_clock,
-        place.key(),
-        channel=place.instance.channel,
-        account=place.account,
-        # A tick waits for them: a file of a thousand bars takes three times as long.
-        newest=READ_BARS + SPARE_BARS if place.beside else None,
-    )
+    folder, channel = place.folder(), place.instance.channel
+    source = folder, place.symbols, place.server_clock, place.key()
+    feed = Mt5FilesFeed(*source, channel=channel, account=place.account)
     if place.beside:
+        # A tick waits for them: a file of a thousand bars takes three times as long.
+        feed.newest = READ_BARS + SPARE_BARS
         # A companion's file that hangs may not shut the door on the bars of a tick.
         return LimitedFeed(feed, TimeLimit(str(folder), SHARE_SECONDS))
-    flow = FlowFiles(
-        folder,
-        place.symbols,
-        place.server_clock,
-        place.key(),
-        channel=place.instance.channel,
-        account=place.account,
-    )
+    flow = FlowFiles(*source, channel=channel, account=place.account)
     return LimitedFeed(feed, of_folder(folder), LimitedFlow(flow))
 
 

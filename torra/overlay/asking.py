@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from typing import Any, Final
 
@@ -19,9 +20,10 @@ from torra.clock import Clock
 from torra.errors import ConfigError, StoreUnavailable
 from torra.overlay import hosted_tick, processes
 from torra.overlay.answer import Hosted, plain
-from torra.overlay.hosted_tick import HostedScores, ScorerQuestion
+from torra.overlay.hosted_tick import HostedScores, HostFallback, ScorerQuestion
 from torra.overlay.opened import OverlayRuntime
 from torra.store.hosted import HostedAnswer
+from torra.tick.debate import ModelAccess, run_tick_debate
 
 GRACE: Final = 0.4
 """Seconds past its deadline that a call waits for its tick to be stored."""
@@ -78,13 +80,16 @@ def ask(opened: OverlayRuntime, call: PendingQuestion) -> Hosted:
     owner = f"{processes.this_process()}|{threading.get_ident()}"
     found = _claim(desk, call, owner)
     if isinstance(found, HostedAnswer):
-        return _again(desk, call, found)
+        record = found.record or desk.database.told_tick(call.key) or {}
+        return replace(_answered(call, found, record), again=True)
     if found != "ours":
         return call.l1_alone("another call debates this bar, and its answer did not come in time")
     try:
         return _debate(desk, call, owner)
     except BaseException:
-        _give_back(desk, call.question, owner)
+        # Where this fails, too, the claim ends with its time.
+        with suppress(StoreUnavailable), desk.database.transaction(LEAST_WAIT):
+            desk.database.give_back(call.question.key, call.question.asked, owner)
         raise
 
 
@@ -108,74 +113,63 @@ def _claim(desk: OverlayRuntime, call: PendingQuestion, owner: str) -> HostedAns
 def _debate(desk: OverlayRuntime, call: PendingQuestion, owner: str) -> Hosted:
     question, clock = call.question, call.clock
     began = clock.monotonic()
-    provider, missing = desk.answering()
+    provider, submit, missing = desk.answering()
     if missing and call.strict:
         raise ConfigError(missing)
-    events, news = desk.events(question), hosted_tick.news(question)
-    seen = hosted_tick.inputs(question, call.looked, events, news)
-    who = hosted_tick.answerers(
+    seen = hosted_tick.inputs(
+        question, call.looked, desk.events(question), hosted_tick.news(question)
+    )
+    picture = question.given.picture
+    fallback = None if call.fallback is None else HostFallback(call.fallback)
+    who = ModelAccess(
+        submit,
         # Nobody outside is reached without a provider, so there is nothing to pay.
-        provider.submit, None if missing else desk.account, question.given,
-        promoted=desk.promoted, fallback=call.fallback,
-    )  # fmt: skip
+        None if missing else desk.account,
+        picture=None if picture is None else lambda: picture,
+        promoted=desk.promoted,
+        fallback=fallback,
+    )
     chosen = hosted_tick.planned(question, seen, who)
-    debated = hosted_tick.debate(question, seen, chosen, who, clock=clock, deadline=call.deadline)
+    debated = run_tick_debate(
+        chosen, seen, question.profile, who, clock=clock, deadline=call.deadline
+    )
     now = clock.monotonic()
     record, revision = hosted_tick.store(
-        desk.database, question, seen, debated, fallback=who.fallback, owner=owner,
-        provider=provider.name, elapsed_ms=(now - began) * 1000.0, now=clock.real_now(),
+        desk.database, question, seen, debated, fallback=fallback, owner=owner,
+        provider=provider, elapsed_ms=(now - began) * 1000.0, now=clock.real_now(),
         wait=max(LEAST_WAIT, call.deadline + GRACE - LEAST_WAIT - now),
         gave_up=call.gone.is_set,
     )  # fmt: skip
     if debated.late:
         debated.late.watch(desk.database, question.key)
-    counted, final = debated.counted, hosted_tick.is_final(debated)
-    return Hosted(
-        key=call.key,
-        chart={name: dict(entry) for name, entry in counted.scores.items()},
-        l1=call.l1,
-        veto=counted.ruling.veto,
-        multiplier=counted.ruling.multiplier,
-        reasons=counted.ruling.reasons,
-        debated=final,
-        revision=revision,
-        why="" if debated.deliberation.heard else missing or _why(record),
-        told=question.told,
+    answer = HostedAnswer(
+        {name: dict(entry) for name, entry in debated.counted.scores.items()}, revision, None,
+        hosted_tick.is_final(debated),
+    )  # fmt: skip
+    why = _why(record)
+    return replace(
+        _answered(call, answer, record), why=why and (missing or why),
         cost_usd=debated.deliberation.cost_usd,
-        record=record,
-        veto_sides=counted.ruling.veto_sides,
-    )
+    )  # fmt: skip
 
 
-def _again(desk: OverlayRuntime, call: PendingQuestion, found: HostedAnswer) -> Hosted:
-    """Return an answer that was given before."""
-    record = found.record
-    if record is None:
-        record = desk.database.told_tick(call.key) or {}
+def _answered(call: PendingQuestion, answer: HostedAnswer, record: Mapping[str, Any]) -> Hosted:
+    """Return an answer with what its record says of it."""
     gate = record.get("gate") or {}
     return Hosted(
         key=call.key,
-        chart=found.chart,
+        chart=answer.chart,
         l1=call.l1,
         veto=bool(gate.get("veto")),
         multiplier=float(gate.get("multiplier", 1.0)),
         reasons=tuple(gate.get("reasons", ())),
-        debated=found.final,
-        again=True,
-        revision=found.revision,
+        debated=answer.final,
+        revision=answer.revision,
         why=_why(record),
         told=call.question.told,
         record=record,
         veto_sides=tuple(gate.get("veto_sides", ())),
     )
-
-
-def _give_back(desk: OverlayRuntime, question: ScorerQuestion, owner: str) -> None:
-    try:
-        with desk.database.transaction(LEAST_WAIT):
-            desk.database.give_back(question.key, question.asked, owner)
-    except StoreUnavailable:
-        return  # it ends with its time
 
 
 def _why(record: Mapping[str, Any]) -> str:

@@ -51,9 +51,13 @@ MOST_HEADLINES: Final = 50
 AHEAD: Final = timedelta(seconds=2)
 """How far a moment may lie ahead of now: clocks differ."""
 
-OWN_FACTS: Final = ("spread", "position", "losing_streak")
-"""Names of extra numbers that the desk's own evidence has a place for: the spread in price units,
-the position as its side (1 long, -1 short, 0 flat), trades lost in a row."""
+OWN_FACTS: Final[Mapping[str, Callable[[float], bool]]] = {
+    "spread": lambda value: value >= 0,
+    "position": lambda value: value in (-1.0, 0.0, 1.0),
+    "losing_streak": lambda value: value >= 0 and value.is_integer(),
+}
+"""Extra numbers that the desk's own evidence has a place for, each with whether it can be: the
+spread in price units, the position as its side (1 long, -1 short, 0 flat), trades lost in a row."""
 
 TIME: Final = ("time", "timestamp", "datetime", "date")
 VOLUME: Final = ("volume", "tick_volume", "real_volume")
@@ -169,7 +173,12 @@ def read(
     moment, refusal, frame = now, "", None
     try:
         name, step = names_of(symbol, timeframe)
-        moment = now if as_of is None else _not_ahead(moment_of(as_of, clock), now)
+        if as_of is not None:
+            moment = moment_of(as_of, clock)
+        if moment > now + AHEAD:
+            raise InvalidRequest(  # noqa: TRY301 - it is told with the others
+                f"as_of: {iso(moment)} lies ahead of now, {iso(now.replace(microsecond=0))}"
+            )
         frame = _frame(bars, clock)
         frame = _closed(frame, step, moment, told, live=as_of is None)
         frame = _checked(frame, step)
@@ -237,14 +246,6 @@ def moment_of(value: Any, clock: ServerClock | None) -> datetime:
     if clock is None:
         raise InvalidRequest("as_of: it has no time zone; name the clock of the overlay")
     return clock.to_utc(int(pd.Timestamp(value).timestamp()))
-
-
-def _not_ahead(moment: datetime, now: datetime) -> datetime:
-    if moment > now + AHEAD:
-        raise InvalidRequest(
-            f"as_of: {iso(moment)} lies ahead of now, {iso(now.replace(microsecond=0))}"
-        )
-    return moment
 
 
 # --- bars -----------------------------------------------------------------------------------------
@@ -427,7 +428,8 @@ def _extra(extra: Any, told: list[str]) -> Mapping[str, float]:
     for name, value in islice(extra.items(), READ_EXTRA):
         known = finite(value)
         named = isinstance(name, str) and EXTRA_NAME.fullmatch(name)
-        if known is not None and named and len(found) < MOST_EXTRA and _sensible(name, known):
+        can_be = OWN_FACTS.get(name, math.isfinite) if named else None
+        if known is not None and can_be and len(found) < MOST_EXTRA and can_be(known):
             found[name] = known
         else:
             dropped.append(name if named else "?")
@@ -435,15 +437,6 @@ def _extra(extra: Any, told: list[str]) -> Mapping[str, float]:
     if number:
         told.append(f"extra_dropped:{number}:{','.join(dropped[:3])}")
     return found
-
-
-def _sensible(name: str, value: float) -> bool:
-    """Return whether a number of the account is one that can be; others may be anything."""
-    if name == "position":
-        return value in (-1.0, 0.0, 1.0)
-    if name == "losing_streak":
-        return value >= 0 and value.is_integer()
-    return name != "spread" or value >= 0
 
 
 def finite(value: Any) -> float | None:

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Mapping
-from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -22,12 +21,12 @@ import pandas as pd
 import agent_framework
 import ath_calculator
 import technical_calculator
-from agents.contracts import VECTORS, Completion, ModelUnavailable, Request, SourceType
+from agents.contracts import VECTORS, ModelUnavailable, SourceType
 from agents.debate import replies
 from agents.debate.deliberation import ABSTAINED
 from ath_calculator import Records
 from instance_database import Database, TickKey
-from torra.clock import Clock, duration, iso
+from torra.clock import duration, iso
 from torra.config import Instance, Profile
 from torra.errors import StoreUnavailable
 from torra.evidence import feature_bundle, news_digest
@@ -35,10 +34,10 @@ from torra.evidence.feature_bundle import NO_EVENTS, NO_NEWS, EvidenceInputs
 from torra.evidence.news_digest import NewsStatus, NewsSubject, NewsView, rounded_up
 from torra.evidence.scheduled_events import EventView
 from torra.market.bar_view import BarView
-from torra.overlay.given import OWN_FACTS, OverlayRequest
+from torra.overlay.given import OWN_FACTS, InvalidRequest, OverlayRequest
 from torra.store.hosted import HOST, hosted_instance
 from torra.tick import record as tick_record
-from torra.tick.debate import ModelAccess, Plan, plan, run_tick_debate
+from torra.tick.debate import ModelAccess, Plan, plan
 from torra.tick.marks import HOSTED
 from torra.tick.record import TickDebate, TickInputs, TickResult, describe
 from torra.trading_terms import SymbolSpec
@@ -60,10 +59,6 @@ NEUTRAL: Final = SymbolSpec(
 NEUTRAL_WEIGHT: Final = 1.0
 
 SIDES: Final = {1.0: "LONG", -1.0: "SHORT", 0.0: "FLAT"}
-
-
-class TooShort(Exception):
-    """There are too few bars for scores of Torra's own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,37 +124,41 @@ class HostedScores:
 def look(question: ScorerQuestion) -> HostedScores:
     """Compute the scores of the newest bar, and what the bars before it were; no disk is touched.
 
-    Raises TooShort.
+    Raises InvalidRequest where there are too few bars for scores of Torra's own.
     """
-    bars, profile = question.given.bars, question.profile
+    bars = question.given.bars
     if bars is None or len(bars) < technical_calculator.WARM_UP:
-        raise TooShort(f"fewer than {technical_calculator.WARM_UP} closed bars")
+        raise InvalidRequest(f"bars: fewer than {technical_calculator.WARM_UP} closed bars")
     highest = np.maximum.accumulate(bars["high"].to_numpy())
     lowest = np.minimum.accumulate(bars["low"].to_numpy())
     newest = bars.iloc[-technical_calculator.HISTORY :]
     table = technical_calculator.score_frame(newest)
     row = dict(zip(table.columns, table.to_numpy(dtype=float)[-1].tolist(), strict=True))
     if not row["valid"]:
-        raise TooShort(f"fewer than {technical_calculator.WARM_UP} valid bars")
+        raise InvalidRequest(f"bars: fewer than {technical_calculator.WARM_UP} valid bars")
     records = Records(
         float(highest[-1]), float(lowest[-1]), pd.DatetimeIndex(bars.index)[0].to_pydatetime()
     )
     shown = min(len(table), sentiment_rules.MARKOV_HISTORY + 1)
-    history, verdicts = _earlier(
-        question.key.timeframe, table.iloc[-shown:], highest[-shown:], lowest[-shown:], profile
-    )
+    history, verdicts = _earlier(question, table.iloc[-shown:], highest[-shown:], lowest[-shown:])
     return HostedScores(BarView.of(newest), row, records, history, verdicts)
 
 
 def _earlier(
-    timeframe: str, table: pd.DataFrame, highest: Any, lowest: Any, profile: Profile
+    question: ScorerQuestion, table: pd.DataFrame, highest: Any, lowest: Any
 ) -> tuple[tuple[tuple[datetime, float], ...], tuple[str, ...]]:
     """Return close time and composite of the bars before the newest one, and their verdicts.
 
     The composites are those of L1 alone, from the bars that were handed over.
     """
+    profile = question.profile
     weights = profile.sentiment_weights.model_dump()
-    ath = _record_scores(table, highest, lowest, profile)
+    close, atr = table["close"].to_numpy(dtype=float), table["atr14"].to_numpy(dtype=float)
+    rows = zip(close.tolist(), highest.tolist(), lowest.tolist(), atr.tolist(), strict=True)
+    form = profile.record_score
+    ath = np.array(
+        [ath_calculator.score(*row, form) if row[-1] == row[-1] else np.nan for row in rows]
+    )
     total = sum(weights.values())
     composite = weights["ath"] * ath
     for vector in VECTORS:
@@ -167,21 +166,11 @@ def _earlier(
     composite = np.round(composite / total, 8) + 0.0
     known = table["valid"].to_numpy(dtype=float) > 0
     known[-1] = False  # the bar that is asked about has no past yet
-    ends = pd.DatetimeIndex(table.index) + duration(timeframe)
+    ends = pd.DatetimeIndex(table.index) + duration(question.key.timeframe)
     wanted = np.flatnonzero(known & np.isfinite(composite))
     moments, values = ends[wanted].to_pydatetime(), composite[wanted].tolist()
     verdicts = tuple(sentiment_rules.verdict(value, profile.thresholds) for value in values)
     return tuple(zip(moments.tolist(), values, strict=True)), verdicts
-
-
-def _record_scores(table: pd.DataFrame, highest: Any, lowest: Any, profile: Profile) -> Any:
-    """Return ath_calculator's score of each bar."""
-    close, atr = table["close"].to_numpy(dtype=float), table["atr14"].to_numpy(dtype=float)
-    rows = zip(close.tolist(), highest.tolist(), lowest.tolist(), atr.tolist(), strict=True)
-    form = profile.record_score
-    return np.array(
-        [ath_calculator.score(*row, form) if row[-1] == row[-1] else np.nan for row in rows]
-    )
 
 
 def inputs(
@@ -211,7 +200,8 @@ def inputs(
             events=events or NO_EVENTS,
             host=extra,
             experts=profile.agents.seats_experts(),
-            known_at=_known_at(question),
+            # At a whole second, never earlier than the question.
+            known_at=rounded_up(given.moment),
         )
     )
     if profile.agents.seats_experts():
@@ -273,21 +263,15 @@ def _memory(question: ScorerQuestion, looked: HostedScores) -> dict[str, Any]:
     }
 
 
-def _known_at(question: ScorerQuestion) -> datetime:
-    """Return when headlines of the question were seen: at a whole second, never earlier."""
-    return rounded_up(question.given.moment)
-
-
 def news(question: ScorerQuestion) -> NewsView | None:
     """Return what the headlines of a question come to; None without one."""
     given, settings = question.given, question.profile.news
     if not given.headlines:
         return None
-    subject = NewsSubject(symbol=given.symbol)
     return news_digest.view(
         given.headlines,
-        subject,
-        as_of=_known_at(question),
+        NewsSubject(symbol=given.symbol),
+        as_of=rounded_up(given.moment),
         status=NewsStatus.AVAILABLE,
         max_age_hours=settings.max_age_hours,
         half_life_hours=settings.half_life_hours,
@@ -329,21 +313,6 @@ def planned(question: ScorerQuestion, seen: TickInputs, answerers: ModelAccess) 
     return plan(seen, question.profile, answerers, _Alone())
 
 
-def debate(
-    question: ScorerQuestion,
-    seen: TickInputs,
-    chosen: Plan,
-    answerers: ModelAccess,
-    *,
-    clock: Clock,
-    deadline: float,
-) -> TickDebate:
-    """Hold the debate until its deadline at most."""
-    return run_tick_debate(
-        chosen, seen, question.profile, answerers, clock=clock, deadline=deadline
-    )
-
-
 class HostFallback:
     """A host's own scorer, asked in Torra's place; `scores` are what it answered, if it did."""
 
@@ -365,7 +334,7 @@ def store(
     seen: TickInputs,
     debated: TickDebate,
     *,
-    fallback: object,
+    fallback: HostFallback | None,
     owner: str,
     provider: str,
     elapsed_ms: float,
@@ -375,9 +344,9 @@ def store(
 ) -> tuple[Mapping[str, Any], int]:
     """Store the tick with its answer, all or nothing; return its record and its revision.
 
-    `fallback` is that of its answerers; `gave_up` says whether the host has gone on without it, and
-    then nothing is kept. Raises StoreUnavailable when the claim is another's by now,
-    or the store fails.
+    `fallback` is the host's own, if it has one; `gave_up` says whether the host has gone on without
+    the answer, and then nothing is kept. Raises StoreUnavailable when the claim is another's by
+    now, or the store fails.
     """
     key, given, profile = question.key, question.given, question.profile
     bars = given.bars
@@ -392,10 +361,21 @@ def store(
         database.put_aside(key)
         if seen.news is not None:
             database.store_news(found.item for found in seen.news.items)
+        legacy = debated.deliberation.source_type == SourceType.LEGACY
         told = {
-            **_question_record(question, revision),
+            "asked": asked,
+            "revision": revision,
+            "own_scores": given.scores is not None,
+            "extra": dict(given.extra),
+            "headlines": [item.id for item in given.headlines],
+            "bars": 0 if bars is None else len(bars),
+            "moment": iso(given.moment),
+            "stale": question.stale,
+            "told": list(question.told),
+            "picture": hashlib.sha256(given.picture).hexdigest() if given.picture else None,
             "handed": None if bars is None else describe(bars, newest),
-            "fallback": _answered(fallback, debated),
+            # What the host's own fallback answered: {} for nothing, None where there was none.
+            "fallback": None if fallback is None else dict(fallback.scores) if legacy else {},
         }
         record = write(
             database, question, replace(seen, revision=newest), debated,
@@ -469,54 +449,3 @@ def is_final(debated: TickDebate) -> bool:
     """Return whether agents were heard, or all of them abstained: such an answer is given again."""
     spoken = debated.deliberation
     return spoken.heard or (ABSTAINED in spoken.flags and not spoken.failures)
-
-
-class UnavailableProvider:
-    """Stands for a provider that cannot be opened: each agent is down, the fallback is asked."""
-
-    def __init__(self, name: str) -> None:
-        self.name = name
-
-    def submit(self, _request: Request) -> Future[Completion]:
-        """Refuse: no request leaves the process, and nothing is billed."""
-        raise ModelUnavailable("no_provider", billed=False)
-
-
-def _question_record(question: ScorerQuestion, revision: int) -> dict[str, Any]:
-    """Return what the record says of the question."""
-    given = question.given
-    return {
-        "asked": question.asked,
-        "revision": revision,
-        "own_scores": given.scores is not None,
-        "extra": dict(given.extra),
-        "headlines": [item.id for item in given.headlines],
-        "bars": 0 if given.bars is None else len(given.bars),
-        "moment": iso(given.moment),
-        "stale": question.stale,
-        "told": list(question.told),
-        "picture": hashlib.sha256(given.picture).hexdigest() if given.picture else None,
-    }
-
-
-def _answered(fallback: object, debated: TickDebate) -> dict[str, float] | None:
-    """Return what the host's own fallback answered: {} for nothing, None where there was none."""
-    if not isinstance(fallback, HostFallback):
-        return None
-    heard = debated.deliberation.source_type == SourceType.LEGACY
-    return dict(fallback.scores) if heard else {}
-
-
-def answerers(
-    submit: Any,
-    account: Any,
-    given: OverlayRequest,
-    *,
-    promoted: Callable[[], bool],
-    fallback: agent_framework.Fallback | None,
-) -> ModelAccess:
-    """Return who answers the agents of a question."""
-    shown = given.picture
-    picture = None if shown is None else (lambda: shown)
-    own = None if fallback is None else HostFallback(fallback)
-    return ModelAccess(submit, account, picture=picture, promoted=promoted, fallback=own)

@@ -10,17 +10,19 @@ from __future__ import annotations
 import os
 import sqlite3
 import threading
+from concurrent.futures import Future
 from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from agents.contracts import Completion, ModelUnavailable, Request, Submit
 from torra.clock import System
 from torra.config import OutsideSettings, Profile, has_desk
 from torra.desk_lock import is_locked
 from torra.errors import ConfigError, StoreUnavailable
 from torra.evidence.scheduled_events import EventView
 from torra.home import DATABASE
-from torra.overlay.hosted_tick import ScorerQuestion, UnavailableProvider
+from torra.overlay.hosted_tick import ScorerQuestion
 from torra.store import migrations
 from torra.store.connection import connect_reader
 
@@ -118,12 +120,13 @@ class OverlayRuntime:
             raise
         self._database = database
 
-    def answering(self) -> tuple[Provider | UnavailableProvider, str]:
-        """Return who answers the agents, and "" or why nobody can, with the remedy."""
+    def answering(self) -> tuple[str, Submit, str]:
+        """Return who answers the agents, how it is asked, and "" or why nobody can be."""
         try:
-            return self.provider(), ""
+            provider = self.provider()
         except ConfigError as error:
-            return UnavailableProvider(self._profile.agents.provider), str(error)
+            return self._profile.agents.provider, refuse, str(error)
+        return provider.name, provider.submit, ""
 
     def provider(self) -> Provider:
         """Return who answers the agents; raises ConfigError naming the remedy."""
@@ -174,6 +177,11 @@ class OverlayRuntime:
     def abandon(self) -> None:
         """Leave what another process had opened as it is, for as long as this one lives."""
         _ABANDONED.append((self._database, self._models, self._provider, self._outlook))
+
+
+def refuse(_request: Request) -> Future[Completion]:
+    """Raise ModelUnavailable: without a provider no request leaves the process."""
+    raise ModelUnavailable("no_provider", billed=False)
 
 
 def _refuse_to_migrate(path: Path) -> None:

@@ -34,7 +34,7 @@ import agent_framework
 from agent_framework import Fallback
 from instance_database import TickKey
 from torra.clock import Clock, System, iso
-from torra.config import NAME, NAME_RULE, Instance, Profile, has_desk, load_desk, load_profile
+from torra.config import NAME, NAME_RULE, Profile, has_desk, load_desk, load_profile
 from torra.errors import ConfigError, StoreUnavailable, TorraError
 from torra.home import HOSTED, PAGES
 from torra.market.broker_clock import ServerClock
@@ -43,7 +43,6 @@ from torra.overlay import given as reading
 from torra.overlay.answer import Hosted, plain
 from torra.overlay.asking import GRACE, PendingQuestion
 from torra.overlay.given import NoScores, OverlayRequest
-from torra.overlay.hosted_tick import TooShort
 from torra.overlay.opened import DEMO, OverlayRuntime
 from torra.overlay.workers import Workers
 from torra.store.hosted import HOST
@@ -190,7 +189,9 @@ class Overlay:
             known = own[0] if own else None
             question = reading.refused(symbol, timeframe, clock.real_now(), known, late)
             found = self._without(question, late)
-        answer = self._debated(found) if isinstance(found, PendingQuestion) else found
+        answer = self._desk_answer(found) if isinstance(found, PendingQuestion) else found
+        if isinstance(found, PendingQuestion) and answer.why:
+            self._note(found.key, answer.why)
         with self._lock:
             self._counts[_kind(answer)] += 1
         return answer
@@ -204,21 +205,15 @@ class Overlay:
         try:
             question = hosted_tick.question(given, self._name, self._profile, self._profile_name)
             looked = hosted_tick.look(question)
-        except TooShort as error:
-            return self._without(given, f"bars: {error}")
+        except reading.InvalidRequest as error:
+            return self._without(given, str(error))
         except Exception as error:
             log.exception("%s %s could not be read", given.symbol, given.timeframe)
             return self._without(given, f"bars: {type(error).__name__}", error)
         return PendingQuestion(question, looked, fallback, clock, deadline, strict=self._strict)
 
-    def _debated(self, call: PendingQuestion) -> Hosted:
-        """Return the desk's answer where there is one in time, L1's else."""
-        answer = self._desk_answer(call)
-        if answer.why:
-            self._note(call.key, answer.why)
-        return answer
-
     def _desk_answer(self, call: PendingQuestion) -> Hosted:
+        """Return the desk's answer where there is one in time, L1's else."""
         work = self._workers.run(partial(asking.ask, self._opened, call))
         if work is None:
             return call.l1_alone(TOO_MANY)
@@ -366,15 +361,13 @@ def _home(home: str | Path) -> Path:
         raise ConfigError("home of an overlay: name a folder")
     if found.exists() and not found.is_dir():
         raise ConfigError(f"home of an overlay: {found} is no folder")
-    # Without a desk.json `torra run` is the demo; it leaves word of its pages.
-    sample = not has_desk(found) and (found / PAGES).exists()
-    if sample or any(one.feed == "sample" for one in _instances(found)):
+    if has_desk(found):
+        sample = any(one.feed == "sample" for one in load_desk(found).instances)
+    else:  # `torra run` is the demo then; it leaves word of its pages
+        sample = (found / PAGES).exists()
+    if sample:
         raise ConfigError(f"{found} {DEMO}")
     return found
-
-
-def _instances(home: Path) -> tuple[Instance, ...]:
-    return load_desk(home).instances if has_desk(home) else ()
 
 
 def _profile(home: Path, name: object) -> Profile:

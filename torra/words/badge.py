@@ -1,8 +1,20 @@
-"""A value as people see it: the row of every table of words that pages show."""
+"""A value as people see it: the rows of words.csv, which pages, notices, commands and docs show.
+
+A row has its table, the value as it is stored, and the words for it. A table without glyphs is of
+meanings, or of meanings with an advice.
+"""
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections import defaultdict
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from agents.features import rows_of
+
+_TABLES: Final[defaultdict[str, list[dict[str, str]]]] = defaultdict(list)
+for _row in rows_of(Path(__file__).with_name("words.csv")):
+    _TABLES[_row["table"]].append(_row)
 
 
 class Badge(NamedTuple):
@@ -43,3 +55,18 @@ class Remedy(NamedTuple):
 def capital(text: str) -> str:
     """Return a text that begins with a capital letter."""
     return f"{text[:1].upper()}{text[1:]}"
+
+
+def badges(table: str) -> dict[str, Badge]:
+    """Return the badges of a table by value."""
+    return {row["value"]: Badge(*(row[part] for part in Badge._fields)) for row in _TABLES[table]}
+
+
+def remedies(table: str) -> dict[str, Remedy]:
+    """Return the meanings of a table with their advice, by value."""
+    return {row["value"]: Remedy(row["meaning"], row["advice"]) for row in _TABLES[table]}
+
+
+def texts(table: str) -> dict[str, str]:
+    """Return the meanings of a table by value."""
+    return {row["value"]: row["meaning"] for row in _TABLES[table]}

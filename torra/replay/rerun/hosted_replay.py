@@ -42,7 +42,7 @@ from torra.replay.rerun.journal_replay import (
 from torra.store.connection import TickKey, to_json
 from torra.store.hosted import hosted_instance
 from torra.store.journal import StoredDebate, journal_history
-from torra.tick.debate import SHADOW, ModelAccess, Plan
+from torra.tick.debate import SHADOW, ModelAccess, Plan, run_tick_debate
 from torra.tick.record import news_view
 from torra.tick.tick_record import (
     BarRange,
@@ -172,8 +172,8 @@ def _again(
     chosen = replace(chosen, flags=(*chosen.flags, *unseen))
     if crowded:
         who = replace(who, debater=_crowded(chosen))
-    debated = hosted_tick.debate(
-        question, seen, chosen, who, clock=clock,
+    debated = run_tick_debate(
+        chosen, seen, question.profile, who, clock=clock,
         deadline=clock.monotonic() + question.profile.agents.timeout_seconds,
     )  # fmt: skip
     asked = asked_then(record, question.given.bars)
