@@ -372,15 +372,15 @@ def test_a_tick_that_fails_costs_the_others_of_its_close_nothing(
 def test_a_tick_that_cannot_meet_the_others_costs_them_nothing(
     open_desk: Open, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    meet = torra_trader._Tick.meet
+    meet = torra_trader._with_close
 
-    def fails(tick: Any, close: Any) -> None:
+    def fails(tick: Any, *words: Any) -> Any:
         if tick.key.timeframe == "M15":
             raise ValueError("not a finite number")
-        meet(tick, close)
+        return meet(tick, *words)
 
     desk = open_desk()
-    monkeypatch.setattr(torra_trader._Tick, "meet", fails)
+    monkeypatch.setattr(torra_trader, "_with_close", fails)
     assert [one.state for one in desk.wake("BTCUSD")] == ["done", "late"]
 
 
