@@ -28,7 +28,6 @@ from torra.store.ledger import Booking, Settlement
 from torra.tick.spending import (
     HOUR,
     LINGER,
-    LateRows,
     Local,
     Purse,
     SpendingAccount,
@@ -71,10 +70,10 @@ def purse_of(
     hand: Hand,
     agents: AgentSettings,
     seconds: float = AMPLE,
-    late: LateRows | None = None,
+    late: dict[int, Any] | None = None,
     local: Local = paid_elsewhere,
 ) -> Purse:
-    account = SpendingAccount(database, PRICES, "mine", local, hand, late or LateRows())
+    account = SpendingAccount(database, PRICES, "mine", local, hand, {} if late is None else late)
     return account.purse(
         KEY, agents, provider.submit, monotonic=time.monotonic, deadline=time.monotonic() + seconds
     )
@@ -228,7 +227,7 @@ def test_what_a_failure_leaves_in_the_ledger(
 
 
 def late_answer(
-    database: Database, hand: Hand, late: LateRows, seconds: float = 5.0
+    database: Database, hand: Hand, late: dict[int, Any], seconds: float = 5.0
 ) -> tuple[Future[Completion], Purse]:
     """A purse that is closed while its one call is under way, and that call's future."""
     provider = Scripted({"technical": NEVER})
@@ -245,7 +244,7 @@ def late_answer(
 def test_a_late_answer_is_settled_with_the_next_stage_of_its_profile(
     database: Database, hand: Hand
 ) -> None:
-    late = LateRows()
+    late: dict[int, Any] = {}
     held, _ = late_answer(database, hand, late)
     assert states(database)["technical", 1, 1] == "kept"
     held.set_result(Completion("{}", "m", "anthropic", 10, 10, 0.0005))
@@ -254,27 +253,27 @@ def test_a_late_answer_is_settled_with_the_next_stage_of_its_profile(
     assert other.reserve("analysts", bounds_seen())
     (row,) = [row for row in rows(database) if row["state"] == "settled"]
     assert (row["role"], row["usd"]) == ("technical", 0.0005)
-    assert not late.all()
+    assert not late
 
 
 def test_a_late_answer_touches_no_database_on_the_thread_that_brings_it(
     database: Database, hand: Hand, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """That thread is the event loop of every desk."""
-    held, _ = late_answer(database, hand, LateRows())
+    held, _ = late_answer(database, hand, {})
     monkeypatch.setattr(Database, "transaction", lambda *_: pytest.fail("written"))
     monkeypatch.setattr(Database, "connection", lambda *_: pytest.fail("read"))
     held.set_result(Completion("{}", "m", "anthropic", 10, 10, 0.0005))
 
 
 def test_a_late_answer_waits_for_a_transaction_that_holds(database: Database, hand: Hand) -> None:
-    late = LateRows()
+    late: dict[int, Any] = {}
     held, _ = late_answer(database, hand, late)
     held.set_result(Completion("{}", "m", "anthropic", 10, 10, 0.0005))
     poor = PAID.agents.model_copy(update={"max_api_cost_per_hour": 1e-9})
     other = purse_of(database, Scripted(), hand, poor, late=late)
     assert not other.reserve("analysts", bounds_seen()), "refused, and yet written"
-    assert not late.all()
+    assert not late
 
 
 def test_settling_waits_no_longer_than_the_tick_lasts(
