@@ -150,9 +150,7 @@ def run_close(  # noqa: C901, PLR0912 - the whole way of a close, to be read fro
             with _ending(tick, edges):
                 # What its elders may cost is not spent twice.
                 reserved = sum(elder.plan.worst_usd for elder in close if elder.plan)
-                tick.plan = plan(
-                    tick.inputs, tick.bar.profile, edges.answerers, edges.database, beside=reserved
-                )
+                tick.plan = plan(tick.inputs, edges.answerers, edges.database, beside=reserved)
         close = _going_on(close)
         submit = edges.submit
         if len(close) < 2 or submit is None or is_synchronous(submit) or edges.debater is not None:
@@ -254,9 +252,8 @@ def _debate(tick: _Tick, edges: TickDeps) -> None:
         if tick.plan is None:
             raise AssertionError("a step of a tick was left out")
         tick.debate = run_tick_debate(
-            tick.plan, tick.inputs, tick.bar.profile,
-            edges.answerers, clock=edges.clock, deadline=tick.deadline,
-        )  # fmt: skip
+            tick.plan, tick.inputs, edges.answerers, clock=edges.clock, deadline=tick.deadline
+        )
         failpoint("debated")
 
 
@@ -266,9 +263,8 @@ def _decide(tick: _Tick, edges: TickDeps, stored: set[TickKey]) -> None:
         return
     with _ending(tick, edges):
         tick.decision = decide(
-            tick.inputs, tick.debate, tick.bar.profile, edges, tick.bar.due, tick.deadline,
-            stored=stored,
-        )  # fmt: skip
+            tick.inputs, tick.debate, edges, tick.bar.due, tick.deadline, stored=stored
+        )
 
 
 def _publish(tick: _Tick, instance: Instance, edges: TickDeps) -> None:

@@ -95,6 +95,7 @@ def reviewed(
     )
     inputs = SimpleNamespace(
         instance=GOLD,
+        profile=PROFILE,
         close=2_000.0,
         atr=5.0,
         now=NOON,
@@ -106,7 +107,7 @@ def reviewed(
     saved = SimpleNamespace(verdict=verdict, low_consensus=low, high_consensus=high)
     desk = {"trading_state": "ACTIVE", "exposure": {}}
     debated = SimpleNamespace(counted=spoken)
-    parts: Any = (inputs, debated, saved, PROFILE, store, desk)
+    parts: Any = (inputs, debated, saved, store, desk)
     asked, action = decision._review(*parts)
     assert asked.veto is (DenyReason.GATE_VETO in action.denied) or verdict == "HOLD"
     return verdict, action.denied

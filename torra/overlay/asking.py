@@ -118,8 +118,8 @@ def _debate(desk: OverlayRuntime, call: PendingQuestion, owner: str) -> Hosted:
         provider.submit, None if missing else desk.account, question.given,
         promoted=desk.promoted, fallback=call.fallback,
     )  # fmt: skip
-    chosen = hosted_tick.planned(question, seen, who)
-    debated = hosted_tick.debate(question, seen, chosen, who, clock=clock, deadline=call.deadline)
+    chosen = hosted_tick.planned(seen, who)
+    debated = hosted_tick.debate(seen, chosen, who, clock=clock, deadline=call.deadline)
     now = clock.monotonic()
     record, revision = hosted_tick.store(
         desk.database, question, seen, debated, fallback=who.fallback, owner=owner,

@@ -230,6 +230,7 @@ def inputs(
     )  # fmt: skip
     return TickInputs(
         instance=question.instance,
+        profile=profile,
         timeframe=key.timeframe,
         bar_time=key.bar_time,
         as_of=as_of,
@@ -238,7 +239,6 @@ def inputs(
         view=looked.view,
         row=row,
         records=looked.records,
-        record_score=profile.record_score,
         ath_score=score,
         memory=memory,
         bundle=bundle,
@@ -324,13 +324,12 @@ class _Alone:
         """Return nothing, so that no trader is asked: positions and openings are the host's."""
 
 
-def planned(question: ScorerQuestion, seen: TickInputs, answerers: ModelAccess) -> Plan:
+def planned(seen: TickInputs, answerers: ModelAccess) -> Plan:
     """Decide who is asked, by policy, ladder and ceiling, as for a desk's tick."""
-    return plan(seen, question.profile, answerers, _Alone())
+    return plan(seen, answerers, _Alone())
 
 
 def debate(
-    question: ScorerQuestion,
     seen: TickInputs,
     chosen: Plan,
     answerers: ModelAccess,
@@ -339,9 +338,7 @@ def debate(
     deadline: float,
 ) -> TickDebate:
     """Hold the debate until its deadline at most."""
-    return run_tick_debate(
-        chosen, seen, question.profile, answerers, clock=clock, deadline=deadline
-    )
+    return run_tick_debate(chosen, seen, answerers, clock=clock, deadline=deadline)
 
 
 class HostFallback:
@@ -456,7 +453,7 @@ def write(
     result = TickResult(
         seen, debated, saved, Action("HOLD", HOSTED), (), {"decided": iso(now)}, elapsed_ms
     )
-    record = tick_record.build(result, profile, provider)
+    record = tick_record.build(result, provider)
     record["hosted"] = dict(told)
     database.write_journal(key, record)
     database.write_calls(key, spoken.calls)

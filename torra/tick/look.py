@@ -126,6 +126,7 @@ def look(
         revision = edges.database.bar_revision(instance.id, key.timeframe, bars.first, bars.last)
     return TickInputs(
         instance=instance,
+        profile=profile,
         timeframe=key.timeframe,
         bar_time=key.bar_time,
         as_of=as_of,
@@ -134,7 +135,6 @@ def look(
         view=bars,
         row=row,
         records=records,
-        record_score=profile.record_score,
         ath_score=score,
         memory=memory,
         bundle=bundle,

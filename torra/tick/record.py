@@ -23,7 +23,7 @@ from agent_framework import Deliberation
 from agents.contracts import VECTORS, Feature
 from agents.debate.deliberation import OUTAGE
 from agents.registry import wording
-from ath_calculator import Records, RecordScore
+from ath_calculator import Records
 from instance_database import ConsensusResult, TickKey
 from technical_calculator import c_versions
 from torra.clock import iso
@@ -71,6 +71,7 @@ class TickInputs:
     """
 
     instance: Instance
+    profile: Profile
     timeframe: str
     bar_time: datetime
     as_of: datetime
@@ -79,7 +80,6 @@ class TickInputs:
     view: BarView
     row: Mapping[str, float]
     records: Records
-    record_score: RecordScore
     ath_score: float
     memory: Mapping[str, Any]
     bundle: Bundle
@@ -161,11 +161,12 @@ class TickResult(NamedTuple):
     proposed: tuple[SignalDraft, ...] = ()
 
 
-def build(result: TickResult, profile: Profile, provider: str) -> dict[str, Any]:
+def build(result: TickResult, provider: str) -> dict[str, Any]:
     """Return the record of a finished tick as JSON values, without its deliberation."""
     from torra.tick.tick_record import JournalRecord  # noqa: PLC0415 - its models take time to make
 
     inputs, debated, action, saved = result.inputs, result.debated, result.action, result.saved
+    profile = inputs.profile
     gated = {vector: debated.gated[vector]["score"] for vector in VECTORS}
     ungated = {vector: debated.ungated[vector]["score"] for vector in VECTORS}
     parts: dict[str, Any] = {
@@ -180,7 +181,7 @@ def build(result: TickResult, profile: Profile, provider: str) -> dict[str, Any]
         "ath_price": inputs.records.high,
         "low_price": inputs.records.low,
         "records_since": inputs.records.since and iso(inputs.records.since),
-        "record_score": inputs.record_score,
+        "record_score": profile.record_score,
         "together": dict(inputs.together),
         "apart": inputs.apart,
         "l1": dict(inputs.l1),
@@ -221,7 +222,7 @@ def build(result: TickResult, profile: Profile, provider: str) -> dict[str, Any]
             {"kind": draft.kind, "side": draft.side, "lots": draft.lots}
             for draft in result.proposed
         ],
-        "sentence": sentence(finished(result, profile)),
+        "sentence": sentence(finished(result)),
         "source_type": debated.deliberation.source_type,
         "flags": _flags(result),
         "calls": len(debated.deliberation.calls),
@@ -265,7 +266,7 @@ def build(result: TickResult, profile: Profile, provider: str) -> dict[str, Any]
     return JournalRecord.model_construct(**parts).as_json()
 
 
-def finished(result: TickResult, profile: Profile) -> Finished:
+def finished(result: TickResult) -> Finished:
     """Return what the tick's sentence says of it."""
     inputs, debated, saved = result.inputs, result.debated, result.saved
     orders = (
@@ -280,8 +281,8 @@ def finished(result: TickResult, profile: Profile) -> Finished:
         l1_verdict=saved.l1_verdict,
         consensus=saved.consensus,
         l1_consensus=saved.l1_consensus,
-        buy=profile.thresholds.buy,
-        sell=profile.thresholds.sell,
+        buy=inputs.profile.thresholds.buy,
+        sell=inputs.profile.thresholds.sell,
         action=result.action.name,
         reason=result.action.reason,
         denied=[str(reason) for reason in result.action.denied],
