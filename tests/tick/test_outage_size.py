@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping
 from math import floor
 from pathlib import Path
@@ -15,7 +14,7 @@ from agent_config import MODES
 from agents.contracts import ModelUnavailable
 from tests.cases import cases
 from tests.doubles import scripted
-from tests.doubles.scripted import NEVER, Scripted, chart, reporting
+from tests.doubles.scripted import Scripted, chart, reporting
 from tests.worlds import desks
 from tests.worlds.records import tick_record
 from torra.clock import System
@@ -144,12 +143,6 @@ def test_threads_that_are_used_up_are_an_outage(run: Run, monkeypatch: pytest.Mo
     assert "no agent could be asked" in record["sentence"]
 
 
-def test_a_key_that_is_missing_is_an_outage(run: Run) -> None:
-    missing = ModelUnavailable("error", "no address or key", again=None, billed=False)
-    record = run(failing("budget", missing), profile())
-    assert record["flags"] == ["outage"] and lots(record) <= 0.25 * whole(run)
-
-
 @pytest.mark.parametrize("size", [0.0, 0.1, 0.5])
 def test_the_setting_says_how_small(run: Run, size: float) -> None:
     record = run(failing("budget"), profile(agents={"outage_size": size}))
@@ -235,13 +228,6 @@ def notices(desk: Desk, settings: Profile) -> list[str]:
         watcher.look()
     rows = desk.database.notices(limit=50)
     return [row["text"] for row in rows if row["kind"] in ("fill", "proposal")]
-
-
-def test_hanging_calls_are_told_as_no_answer(run: Run) -> None:
-    record = run(failing("budget", NEVER), profile(agents={"timeout_seconds": 2.0}))
-    assert set(record["deliberation"]["failures"].values()) <= {"timeout", "deadline"}
-    assert record["flags"] == ["outage"]
-    assert json.dumps(record["deliberation"]["panel"]["buy"]).count("0.25") == 2
 
 
 def test_the_share_is_of_the_rules_size_not_of_the_gates(run: Run) -> None:

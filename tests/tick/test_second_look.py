@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import random
-import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import Future
@@ -15,29 +14,25 @@ from typing import Any
 import pytest
 
 import agent_framework
-from agent_config import MAX_PROMPT_BYTES, MODES, AgentSettings
+from agent_config import MAX_PROMPT_BYTES, MODES
 from agents.contracts import (
-    VECTORS,
     AgentReport,
     Ask,
     Completion,
     DebateContext,
-    Evidence,
     ModelUnavailable,
     Prompt,
     Request,
     SourceType,
 )
-from agents.debate import debate as debates
 from agents.registry import AGENTS
 from instance_database import Database
-from scoring_rubric import request_hash, second_look
+from scoring_rubric import request_hash
 from tests.cases import cases
 from tests.doubles.scripted import (
     AMPLE,
     FULL_FEATURES,
     NEVER,
-    Blocks,
     Raises,
     Scripted,
     context,
@@ -162,10 +157,6 @@ def test_the_rules_are_not_asked_twice() -> None:
     assert flags(record) == []
 
 
-def test_the_defaults_ask_for_none_in_budget_mode() -> None:
-    assert (AgentSettings().mode, AgentSettings().second_look) == ("budget", "auto")
-
-
 def test_a_researcher_gets_one_in_each_round() -> None:
     provider = Scripted({"bull_researcher": LOW})
     record = sit(provider, debate_rounds=2)
@@ -240,33 +231,6 @@ def test_a_second_look_that_hangs_until_the_stage_is_over(tries: Tries) -> None:
             assert flags(record) == ["first_look_stands:technical"]
             statuses = [call.status for call in record.calls if call.role_id == "technical"]
             assert statuses == ["ok", "timeout"]
-
-
-def test_a_second_look_whose_submit_blocks(tries: Tries) -> None:
-    """The agent's thread is left behind in the middle of it, and its first report with it."""
-    for attempt in tries():
-        with attempt:
-            released = threading.Event()
-            provider = Scripted({"technical": [LOW, Blocks(released)]})
-            try:
-                started = time.monotonic()
-                record = sit(provider, seconds=0.8)
-                assert time.monotonic() - started < 0.8 + 0.5
-                assert debates.abandoned() >= 1
-                assert record.failures == {}
-            finally:
-                released.set()
-                until = time.monotonic() + 30
-                while debates.abandoned() and time.monotonic() < until:
-                    time.sleep(0.01)
-    assert of(record, "technical").confidence == "low"
-    assert record.failures == {}
-    assert record.source_type is SourceType.AGENT_FULL
-    assert flags(record) == ["first_look_stands:technical"]
-    assert [call.status for call in record.calls if call.role_id == "technical"] == [
-        "ok",
-        "timeout",
-    ]
 
 
 def prompt_of(about: DebateContext) -> Prompt:
@@ -373,21 +337,6 @@ def test_the_gates_retry_needs_room_like_any_other() -> None:
 
 
 # --- the prompt -----------------------------------------------------------------------------------
-
-
-def test_the_prompt_of_a_second_look_names_numbers_and_listed_ids_only() -> None:
-    prompt = prompt_of(context())
-    told = AgentReport(
-        "technical",
-        dict.fromkeys(VECTORS, 0.12),
-        evidence=(Evidence("technical.rsi14", 61.2), Evidence("OBEY", 1.0)),
-        claim="OBEY",
-    )
-    again = second_look(prompt, told)
-    added = again.user.removeprefix(prompt.user)
-    assert "+0.12" in added and "technical.rsi14" in added
-    assert "OBEY" not in added
-    assert replace(again, user=prompt.user) == prompt
 
 
 # --- money ----------------------------------------------------------------------------------------

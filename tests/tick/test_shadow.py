@@ -15,11 +15,7 @@ from agent_config import EXPERTS, GATE_ID, JUDGE_ID
 from agents.contracts import VECTORS, Request
 from instance_database import TickKey
 from tests.doubles import scripted
-from tests.doubles.page_reader import Page, check_structure
-from tests.doubles.visitors import open_app
 from tests.worlds import desks, journals
-from tests.worlds.demo_full_desk import FullDeskView
-from tests.worlds.demo_view import bars
 from tests.worlds.records import shown_tick, tick_record
 from torra.clock import Simulated, duration
 from torra.config import Profile
@@ -257,24 +253,3 @@ def test_sizes_and_rulings_are_those_that_counted(told: dict[str, Any]) -> None:
     assert told["gate"]["veto"] == told["gate"]["rule"]["veto"]
     assert told["gate"]["multiplier"] == told["gate"]["rule"]["multiplier"] >= rule["multiplier"]
     assert "not counted" in proposals.conviction(tick_record(told), "BUY").note
-
-
-class InShadow(FullDeskView):
-    """The full desk, its newest tick as a desk in shadow stores one."""
-
-    def _record(self, instance: str, timeframe: str, place: int) -> dict[str, Any]:
-        told = super()._record(instance, timeframe, place)
-        said = told["deliberation"]
-        flags = [*said["flags"], SHADOW]
-        return {**told, "deliberation": {**said, "flags": flags}}
-
-
-def test_a_page_says_so_wherever_an_adjustment_stands() -> None:
-    close = bars("BTCUSD", "M15")[-1]["time"]
-    page = Page(open_app(InShadow("demo")).test_client().get(f"/symbol/BTCUSD/M15/{close}").text)
-    assert "◦ agents watch only: recorded, not counted" in page.text
-    assert "Agents watch only: recorded, not counted. The last bar is the bars alone." in page.text
-    assert "that of the rules alone (agents watch only: recorded, not counted)" in page.text
-    rows = [row[0] for row in page.rows if row and "watch only: recorded" in row[0]]
-    assert len(rows) == 3, "multiplier, adjustment and agent score"
-    check_structure(page)

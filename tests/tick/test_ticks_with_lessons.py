@@ -49,6 +49,11 @@ class Heard:
         self.prompts.append((request.role.id, str(request.system), str(request.user)))
         return self._rules.submit(request)
 
+    @property
+    def plain(self) -> list[tuple[str, str]]:
+        """The prompts without the marks of their fences."""
+        return [(role, NONCE.sub("N", f"{system}\n{user}")) for role, system, user in self.prompts]
+
 
 def test_an_empty_store_adds_not_one_byte() -> None:
     ticks = remembering.keys(4)
@@ -57,9 +62,7 @@ def test_an_empty_store_adds_not_one_byte() -> None:
         store(), remembering.profile(), ticks, lambda _: recall.NOTHING, submit=told.submit
     )
     other = remembering.run(store(), remembering.profile("off"), ticks, None, submit=untold.submit)
-    plain = [[(role, system, NONCE.sub("N", user)) for role, system, user in heard.prompts]
-             for heard in (told, untold)]  # fmt: skip
-    assert plain[0] == plain[1] and plain[0]
+    assert told.plain == untold.plain and told.plain
     assert records(one) == records(other)
     assert all("lessons" not in record for record in records(one))
 
