@@ -94,10 +94,9 @@ class LiveWindow:
         What was stored first stands, as in a replay. A feed that has none gives NO_FLOW.
         """
         take: TakeFlow | None = self._begun.pop(timeframe, None)
-        brings = getattr(self._feed, "flow", None)
         if take is not None:
             found = take()
-        elif brings is not None:
+        elif (brings := getattr(self._feed, "flow", None)) is not None:
             found = brings(self._instance.symbol, timeframe, times)
         else:
             return NO_FLOW
