@@ -14,7 +14,7 @@ from agent_config import MAX_PROMPT_BYTES, AgentSettings
 from agents.contracts import CallBound, Completion
 from instance_database import Database
 from tests.tick.test_ceiling import NOTHING, asking
-from tests.tick.test_ledger import booking
+from tests.worlds.purses import booking
 from tests.worlds.stores import NOON, Hand, key_of, open_database
 from torra.config import NAME, Profile, validate
 from torra.errors import ConfigError, StoreUnavailable

@@ -18,7 +18,8 @@ from tests.cases import cases
 from tests.doubles import vendor_line
 from tests.doubles.scripted import Scripted, honest, settings
 from tests.doubles.vendor_server import HONEST, VENDORS, Reply, VendorServer
-from tests.tick.test_ledger import (
+from tests.worlds import vendor_desk
+from tests.worlds.purses import (
     PAID,
     PRICES,
     a_deliberation,
@@ -30,7 +31,6 @@ from tests.tick.test_ledger import (
     run,
     states,
 )
-from tests.worlds import vendor_desk
 from tests.worlds.stores import NOON, Hand, open_database
 from torra.providers.prices import Usage
 

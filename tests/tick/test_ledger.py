@@ -4,95 +4,47 @@ from __future__ import annotations
 
 import itertools
 import threading
-import time
 from concurrent.futures import Future
-from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from agent_config import MAX_PROMPT_BYTES, OUTPUT_TOKENS, AgentSettings
-from agent_framework import deliberate
+from agent_config import MAX_PROMPT_BYTES, OUTPUT_TOKENS
 from agents.contracts import CallBound, Completion, ModelUnavailable, Prompt, Request
 from agents.debate.deliberation import Deliberation
 from instance_database import Database
 from tests.cases import cases
-from tests.doubles.scripted import AMPLE, NEVER, Raises, Scripted, context, honest, settings
-from tests.worlds.stores import NOON, Hand, key_of, open_database
+from tests.doubles.scripted import NEVER, Raises, Scripted, honest, settings
+from tests.worlds.purses import (
+    KEY,
+    PAID,
+    PRICES,
+    WORST,
+    a_deliberation,
+    a_request,
+    booking,
+    bounds_seen,
+    debated,
+    paid_elsewhere,
+    purse_of,
+    rows,
+    run,
+    states,
+)
+from tests.worlds.stores import NOON, Hand, open_database
 from torra.errors import StoreUnavailable
-from torra.providers.prices import PriceList
-from torra.store.ledger import Booking, Settlement
+from torra.store.ledger import Settlement
 from torra.tick.spending import (
     HOUR,
     LEAST_WAIT,
     LINGER,
     RESERVE_SHARE,
-    Local,
     Purse,
     SpendingAccount,
     worst_case,
 )
-
-KEY = key_of(NOON)
-PAID = settings(provider="anthropic")
-PRICES = PriceList(now=lambda: NOON)
-WORST = PRICES.worst_case(
-    "anthropic",
-    "claude-haiku-5-5",
-    prompt_bytes=MAX_PROMPT_BYTES,
-    output_tokens=OUTPUT_TOKENS["quick"],
-)
-
-
-def paid_elsewhere(vendor: str) -> bool:
-    return False
-
-
-def booking(usd: float = 1.0, **more: Any) -> Booking:
-    row = Booking("analysts", "technical", 1, 1, "anthropic", "claude-haiku-5-5", usd)
-    return replace(row, **more)
-
-
-def rows(database: Database) -> list[dict[str, Any]]:
-    found = database._rows("SELECT * FROM ledger ORDER BY id")
-    return [{**row, "who": (row["role"], row["round"], row["attempt"])} for row in found]
-
-
-def states(database: Database) -> dict[tuple[str, int, int], str]:
-    return {row["who"]: row["state"] for row in rows(database)}
-
-
-def purse_of(
-    database: Database,
-    provider: Scripted,
-    hand: Hand,
-    agents: AgentSettings,
-    seconds: float = AMPLE,
-    late: dict[int, Any] | None = None,
-    local: Local = paid_elsewhere,
-) -> Purse:
-    account = SpendingAccount(database, PRICES, "mine", local, hand, {} if late is None else late)
-    return account.purse(
-        KEY, agents, provider.submit, monotonic=time.monotonic, deadline=time.monotonic() + seconds
-    )
-
-
-def run(
-    database: Database, provider: Scripted, hand: Hand, *, seconds: float = AMPLE, **agents: Any
-) -> Deliberation:
-    config = settings(**{"provider": "anthropic", **agents})
-    purse = purse_of(database, provider, hand, config.agents, seconds)
-    return purse.settled(debated(config, purse.submit, purse.reserve, seconds))
-
-
-def debated(config: Any, submit: Any, reserve: Any = None, seconds: float = AMPLE) -> Deliberation:
-    return deliberate(
-        context(), config, submit, monotonic=time.monotonic,
-        deadline=time.monotonic() + seconds, reserve=reserve,
-    )  # fmt: skip
-
 
 # --- the store ------------------------------------------------------------------------------------
 
@@ -137,16 +89,6 @@ def test_old_rows_are_forgotten(database: Database) -> None:
         database.book("mine", KEY.text, [booking()], at=moment, until=moment)
     assert database.prune_ledger(NOON + timedelta(days=30)) == 1
     assert len(rows(database)) == 1
-
-
-def test_blocked_vendors_are_told_until_their_time_is_over(database: Database, hand: Hand) -> None:
-    database.block_provider("anthropic", "401: the key was refused", NOON + HOUR)
-    database.block_provider("google", "quota", NOON + 2 * HOUR)
-    assert [row.provider for row in database.provider_blocks()] == ["anthropic", "google"]
-    hand.pass_by(3601)
-    assert [row.reason for row in database.provider_blocks()] == ["quota"]
-    database.clear_blocks()
-    assert database.provider_blocks() == []
 
 
 # --- the purse ------------------------------------------------------------------------------------
@@ -252,24 +194,6 @@ def test_a_late_answer_touches_no_database_on_the_thread_that_brings_it(
     monkeypatch.setattr(Database, "transaction", lambda *_: pytest.fail("written"))
     monkeypatch.setattr(Database, "connection", lambda *_: pytest.fail("read"))
     held.set_result(Completion("{}", "m", "anthropic", 10, 10, 0.0005))
-
-
-def bounds_seen(role: str = "", **agents: Any) -> list[Any]:
-    """The bounds that a real deliberation asks leave for, of a role or of all."""
-    seen: list[Any] = []
-    config = settings(**{"provider": "anthropic", **agents})
-    debated(config, Scripted().submit, lambda stage, bounds: bool(seen.extend(bounds)) or True)
-    return [bound for bound in seen if role in ("", bound.role_id)]
-
-
-def a_request(role: str, **changes: Any) -> Request:
-    provider = Scripted()
-    debated(PAID, provider.submit)
-    return replace(provider.asked(role)[0], **changes)
-
-
-def a_deliberation() -> Deliberation:
-    return debated(PAID, Scripted().submit, lambda *_: False)
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,7 @@ from agents.debate.deliberation import Deliberation
 from instance_database import Database
 from tests.cases import cases
 from tests.doubles.scripted import AMPLE, Scripted, honest, settings
-from tests.tick.test_ledger import debated
+from tests.worlds.purses import debated
 from tests.worlds.stores import NOON, Hand, key_of, open_database
 from torra.providers.prices import PriceList, Usage
 from torra.tick.spending import UNCOUNTED, SpendingAccount

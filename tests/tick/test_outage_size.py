@@ -107,16 +107,6 @@ def test_every_mode_trades_smaller_while_all_its_models_fail(run: Run, mode: str
     assert "no agent answered, and its size is cut to" in record["sentence"]
 
 
-@pytest.mark.parametrize("kind", [DOWN, TimeoutError(), "I would hold here."], ids=str)
-def test_a_firm_whose_models_fail_asks_no_trader(run: Run, kind: Any) -> None:
-    provider = failing("firm", kind)
-    record = run(provider, profile("firm"))
-    assert record["source_type"] == "L1_ONLY" and lots(record)
-    assert not provider.asked("trader")
-    assert all(request.role.tier != "chief" for request in provider.requests)
-    assert not record["deliberation"].get("consulted")
-
-
 def test_a_fallback_that_answers_is_no_agent_that_was_heard(run: Run) -> None:
     provider = failing("budget", chart_scorer=lambda request: chart(request, score=0.5))
     record = run(provider, profile())

@@ -44,12 +44,8 @@ from tests.doubles.scripted import (
 )
 from tests.tries import Tries
 from tests.worlds import desks, journals
-from torra.clock import System
-from torra.config import Profile, validate
-from torra.providers.prices import PriceList
 from torra.providers.rules.provider import RulesProvider
 from torra.replay.rerun.journal_replay import replay
-from torra.tick.spending import HOUR
 
 Scaled = Callable[..., int]
 FULL = MODES["full"].seats
@@ -340,63 +336,6 @@ def test_the_gates_retry_needs_room_like_any_other() -> None:
 
 
 # --- money ----------------------------------------------------------------------------------------
-
-PRICES = {"quick": {"input": 1.0, "output": 5.0}, "deep": {"input": 2.0, "output": 10.0}}
-NAMED = {"provider": "anthropic", "quick_think_model": "quick", "deep_think_model": "deep"}
-EACH = 0.0004
-
-
-class Paid:
-    """A script at a vendor's price; nobody knows what the second look of `lost` did cost."""
-
-    name = "anthropic"
-
-    def __init__(self, script: Scripted, lost: str = "") -> None:
-        self.script = script
-        self.lost = lost
-
-    def submit(self, request: Request) -> Future[Completion]:
-        found = self.script.submit(request)
-        if request.role.id == self.lost and request.attempt == 2:
-            lost: Future[Completion] = Future()
-            lost.set_exception(ModelUnavailable("timeout"))
-            return lost
-        told = replace(found.result(), provider="anthropic", cost_usd=EACH)
-        paid: Future[Completion] = Future()
-        paid.set_result(told)
-        return paid
-
-    def close(self) -> None: ...
-
-
-def profile(**agents: Any) -> Profile:
-    return validate(Profile, {"agents": NAMED | {"mode": "full"} | agents}, "a test")
-
-
-@pytest.mark.parametrize("lost", ["", "technical"])
-def test_a_second_look_is_paid_out_of_its_stages_reservation(tmp_path: Path, lost: str) -> None:
-    script = Scripted({"technical": LOW, "bull_researcher": LOW})
-    desk = desks.open_desk(
-        tmp_path, (desks.EUR,), provider=Paid(script, lost), profile=profile(quorum=0)
-    )
-    try:
-        desks.charge(desk, PriceList(PRICES), System().real_now)
-        desks.open_for_work(desk)
-        desks.step(desk)
-        record = desk.database.latest_tick("EURUSD", "H1")
-        rows = desk.database.ledger_rows(System().real_now() - HOUR)
-        spent = desk.database.spent("mine", System().real_now() - HOUR)
-    finally:
-        desk.database.close()
-    looks = {(row["role"], row["attempt"]) for row in rows if row["attempt"] == 2}
-    assert looks == {("technical", 2), ("bull_researcher", 2)}
-    assert len(rows) == len(script.requests) == len(record["calls"])
-    kept = [row for row in rows if row["state"] != "settled"]
-    assert [(row["role"], row["attempt"]) for row in kept] == ([(lost, 2)] if lost else [])
-    assert spent == pytest.approx(sum(call["cost_usd"] for call in record["calls"]))
-    settled = [row["usd"] for row in rows if row["state"] == "settled"]
-    assert settled == [pytest.approx(EACH)] * len(settled)
-    assert record["deliberation"]["failures"] == {}
 
 
 # --- replays --------------------------------------------------------------------------------------

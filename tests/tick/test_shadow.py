@@ -10,9 +10,8 @@ from typing import Any
 import pytest
 
 from agents.contracts import VECTORS
-from tests.doubles import scripted
 from tests.worlds import desks
-from tests.worlds.busy_desk import SWARM, VOICES, Nobody, books, go_on, records, run, wild
+from tests.worlds.busy_desk import VOICES, Nobody, books, go_on, records, run
 from tests.worlds.records import shown_tick, tick_record
 from torra.dashboard.record import agreement, arithmetic, reasoning
 from torra.dashboard.trade import proposals
@@ -57,31 +56,6 @@ def test_a_desk_in_shadow_decides_as_one_with_nobody_asked(
     signals = books(shadow)["signals"]
     assert {row["state"] for row in signals} >= {"CLOSED"}, "there must be trades to tell apart"
     check_recorded(ours)
-
-
-@pytest.mark.journey
-def test_a_swarm_in_shadow_decides_so_too(tmp_path: Path, alone: Desk, steps: int) -> None:
-    """Its judge vetoes both ways and counts for nothing; the budget of the regime lowers a size."""
-    shadow = run(
-        tmp_path, scripted.Scripted(dict.fromkeys(SWARM, wild)), "shadow", steps, mode="swarm"
-    )
-    ours, theirs = records(shadow), records(alone)
-    # A swarm's experts have evidence of their own, and its officer lessens sizes.
-    apart = {"features", "gate", "signals", "before", "desk", "memory"}
-    for one, other in zip(ours, theirs, strict=True):
-        for name in {*DECIDED} - apart:
-            assert one[name] == other[name], name
-        assert {**one["gate"], "budget": 1.0} == {**other["gate"], "budget": 1.0}
-    told, bare = books(shadow)["signals"], books(alone)["signals"]
-    same = ("sid", "kind", "side", "state", "entry", "stop", "target")
-    for one, other in zip(told, bare, strict=True):
-        assert {name: one[name] for name in same} == {name: other[name] for name in same}
-        assert one["lots"] <= other["lots"]
-    assert {row["state"] for row in told} >= {"CLOSED"}
-    check_recorded(ours)
-    said = [record["deliberation"] for record in ours]
-    assert {side for one in said for side in one["ruling"].get("veto_sides", ())} == {"BUY", "SELL"}
-    assert any(one["swarm"]["budget"] < 1.0 for one in said)
 
 
 def check_recorded(found: list[dict[str, Any]]) -> None:
