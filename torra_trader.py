@@ -150,7 +150,7 @@ def run_close(  # noqa: C901, PLR0912 - the whole way of a close, to be read fro
             with _ending(tick, edges):
                 # What its elders may cost is not spent twice.
                 reserved = sum(elder.plan.worst_usd for elder in close if elder.plan)
-                tick.plan = plan(tick.inputs, edges.answerers, edges.database, beside=reserved)
+                tick.plan = plan(tick.inputs, edges, edges.database, beside=reserved)
         close = _going_on(close)
         submit = edges.submit
         if len(close) < 2 or submit is None or is_synchronous(submit) or edges.debater is not None:
@@ -252,7 +252,7 @@ def _debate(tick: _Tick, edges: TickDeps) -> None:
         if tick.plan is None:
             raise AssertionError("a step of a tick was left out")
         tick.debate = run_tick_debate(
-            tick.plan, tick.inputs, edges.answerers, clock=edges.clock, deadline=tick.deadline
+            tick.plan, tick.inputs, edges, clock=edges.clock, deadline=tick.deadline
         )
         failpoint("debated")
 

@@ -134,7 +134,13 @@ def direct(desk: Any) -> Callable[[], Any]:
     setup = desk.setups["EURUSD"]
     window = LiveWindow(setup.instance, setup.feed, desk.database)
     provider = setup.provider
-    edges = TickDeps(desk.database, window, provider.submit, provider.name, desk.clock)
+    edges = TickDeps(
+        database=desk.database,
+        window=window,
+        submit=provider.submit,
+        provider=provider.name,
+        clock=desk.clock,
+    )
 
     def run() -> Any:
         return torra_trader.run_tick(

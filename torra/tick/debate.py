@@ -145,23 +145,27 @@ def reads_no_notes(debater: Debater) -> Debater:
 
 @dataclass(frozen=True, slots=True)
 class ModelAccess:
-    """The callables that answer a tick's agents and pay for them.
+    """Who answers a tick's agents, who pays for them, and who hears of it.
 
-    `submit` is None where nobody is to be asked. `picture` gives the chart that a replay shows
-    again, in place of a new one. A `debater` holds the whole debate. `promoted` says whether agents
-    with influence to earn have earned it. `recorded` says whether the tick's record, with the notes
-    of its scores, is wanted. `fallback` is a host's own scorer, asked when no opinion answered in
-    place of Torra's.
+    `submit` is None where nobody is to be asked, `account` where nobody is to be paid. `on_event`
+    hears what happens inside the tick and may not fail it. `picture` gives the chart that a replay
+    shows again, in place of a new one. A `debater` holds the whole debate. `promoted` says whether
+    agents with influence to earn have earned it. `fallback` is a host's own scorer, asked when no
+    opinion answered in place of Torra's.
     """
 
     submit: Submit | None
-    account: Payer | None
+    account: Payer | None = None
     on_event: Callable[[str, dict[str, Any]], None] | None = None
     picture: Callable[[], bytes | None] | None = None
     debater: Debater | None = None
     promoted: Callable[[], bool] = lambda: False
-    recorded: bool = True
     fallback: agent_framework.Fallback | None = None
+
+    @property
+    def recorded(self) -> bool:
+        """Whether the tick's record, with the notes of its scores, is wanted."""
+        return True
 
     def about(
         self, key: TickKey, *, shadow: bool = False

@@ -243,11 +243,11 @@ class _World:
         instance, profile = self.subject.instance, _for(self.subject.profile, mode)
         clock, rules = FrozenClock(as_of), RulesProvider()
         edges = TickDeps(
-            MemoryStore({instance.id: profile}),
-            self.window,
-            rules.submit,
-            rules.name,
-            clock,
+            database=MemoryStore({instance.id: profile}),
+            window=self.window,
+            submit=rules.submit,
+            provider=rules.name,
+            clock=clock,
             outside=self.outlook.outside_of(instance, profile),
             lessons=self.recall,
             companions=self.outlook.companions_of(),
