@@ -180,7 +180,6 @@ def build(result: TickResult, provider: str) -> dict[str, Any]:
         {vector: chart[vector]["score"] for vector in VECTORS}
         for chart in (debated.gated, debated.ungated, spoken.scores)
     )
-    drafts = result.proposed
     spreads = {} if inputs.spreads == NO_SPREADS else asdict(inputs.spreads)
     parts: dict[str, Any] = {
         "instance": inputs.instance.id,
@@ -227,9 +226,7 @@ def build(result: TickResult, provider: str) -> dict[str, Any]:
         # A reverse has two signals, the close first; its record shows the opening.
         "signal": next(iter(sorted(result.signals, key=lambda row: row["kind"] != "open")), None),
         "signals": result.signals,
-        "proposed": [
-            {"kind": draft.kind, "side": draft.side, "lots": draft.lots} for draft in drafts
-        ],
+        "proposed": [OrderPhrase(each.kind, each.side, each.lots) for each in result.proposed],
         "sentence": sentence(finished(result)),
         "source_type": spoken.source_type,
         "flags": _flags(result),

@@ -15,8 +15,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from types import MappingProxyType
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 
 from agents.contracts import SCORE_DECIMALS, WINNERS, GateReason, SourceType
 from agents.debate.deliberation import OUTAGE
@@ -60,14 +59,12 @@ BRIEFEST: Final = 3
 
 FEWEST_DECIMALS: Final = 2
 
-BARS: Final[Mapping[str, str]] = MappingProxyType(
-    {
-        "L1 carries": "the bars alone carry",
-        "L1 and the agents agree": "on balance the agents agree",
-        "L1 and the experts agree": "on balance the experts agree",
-        "L1 and": "the bars and",
-    }
-)
+BARS: Final[Mapping[str, str]] = {
+    "L1 carries": "the bars alone carry",
+    "L1 and the agents agree": "on balance the agents agree",
+    "L1 and the experts agree": "on balance the experts agree",
+    "L1 and": "the bars and",
+}
 """How a page says what a record says of L1."""
 
 TENTHS: Final = re.compile(r"\b(\d+\.\d) lots\b")
@@ -82,18 +79,17 @@ LATCHED: Final = "an earlier veto or decline still holds"
 """The cause of a latched side at a desk whose trader may have declined it."""
 
 
-AGREED: Final[Mapping[int, str]] = MappingProxyType(
-    {
-        1: "L1 and the agents agree",
-        0: "L1 and the experts agree, and the judge takes no side",
-        -1: "L1 and the experts agree, and the judge is against it",
-    }
-)
+AGREED: Final[Mapping[int, str]] = {
+    1: "L1 and the agents agree",
+    0: "L1 and the experts agree, and the judge takes no side",
+    -1: "L1 and the experts agree, and the judge is against it",
+}
 """Who agrees with a verdict that L1 gives as well, by the judge's side beside it."""
 
 
-class OrderPhrase(NamedTuple):
-    """An order that a tick wrote or proposed."""
+@dataclass(frozen=True, slots=True)
+class OrderPhrase:
+    """An order that a tick wrote, or proposed to a person."""
 
     kind: str
     side: str
@@ -299,23 +295,21 @@ def _written(moment: str) -> str:
 # --- what it did ----------------------------------------------------------------------------------
 
 
-DONE: Final[Mapping[str, str]] = MappingProxyType(
-    {
-        "open": "{verb}s {lots} of {where}",
-        "close": "closes the {closes}{size} in {where}{unturned}",
-        "turn": "turns {position} in {where}, closing {closed} and {verb}ing {lots}",
-        "wants to open": "wants to {verb} {lots} of {where}, if approved",
-        "wants to close": "wants to close the {closes}{size} in {where}{unturned}, if approved",
-        "wants to turn": "wants to turn {position} in {where} with {lots}, if approved",
-        "wants": "has an order for {where} and asks for approval",
-        "denied": "does not {verb} {where}, as {cause}",
-        "hold": "does nothing in {where}",
-        "none": "sends no order for {where}",
-        HOSTED: "reads a {verb} in {where}, and your scorer decides",
-        EXECUTION_OFF: "sends no order for {where}, as execution is off",
-        HELD: f"{KEEPS} in {{where}}",
-    }
-)
+DONE: Final[Mapping[str, str]] = {
+    "open": "{verb}s {lots} of {where}",
+    "close": "closes the {closes}{size} in {where}{unturned}",
+    "turn": "turns {position} in {where}, closing {closed} and {verb}ing {lots}",
+    "wants to open": "wants to {verb} {lots} of {where}, if approved",
+    "wants to close": "wants to close the {closes}{size} in {where}{unturned}, if approved",
+    "wants to turn": "wants to turn {position} in {where} with {lots}, if approved",
+    "wants": "has an order for {where} and asks for approval",
+    "denied": "does not {verb} {where}, as {cause}",
+    "hold": "does nothing in {where}",
+    "none": "sends no order for {where}",
+    HOSTED: "reads a {verb} in {where}, and your scorer decides",
+    EXECUTION_OFF: "sends no order for {where}, as execution is off",
+    HELD: f"{KEEPS} in {{where}}",
+}
 """What a tick did, by its outcome."""
 
 
@@ -414,20 +408,18 @@ def number(value: float, limits: Sequence[float] = ()) -> str:
 # --- what the agents had to do with it ------------------------------------------------------------
 
 
-SHARE: Final[Mapping[str, str]] = MappingProxyType(
-    {
-        "against": "L1 carries the {verb}, and the agents lean against it",
-        "model agrees": "L1 and the one model in the agents' place agree",
-        "the same": "without agents it would be the same",
-        "no side": "L1 carries the {verb}, and the agents take no side",
-        "hold": "without agents it would hold too",
-        "leant": "the agents lean {lean}, and without them it would hold too",
-        "silent": f"{{silent}}, yet {EARLIER} {{done}} the {{verb}} verdict",
-        "others": f"{EARLIER} {{done}} the {{verb}} verdict, though this bar's lean {{lean}}",
-        "model": "the model in the agents' place {done} the {verb} verdict",
-        "made": "the agents {done} the {verb} verdict",
-    }
-)
+SHARE: Final[Mapping[str, str]] = {
+    "against": "L1 carries the {verb}, and the agents lean against it",
+    "model agrees": "L1 and the one model in the agents' place agree",
+    "the same": "without agents it would be the same",
+    "no side": "L1 carries the {verb}, and the agents take no side",
+    "hold": "without agents it would hold too",
+    "leant": "the agents lean {lean}, and without them it would hold too",
+    "silent": f"{{silent}}, yet {EARLIER} {{done}} the {{verb}} verdict",
+    "others": f"{EARLIER} {{done}} the {{verb}} verdict, though this bar's lean {{lean}}",
+    "model": "the model in the agents' place {done} the {verb} verdict",
+    "made": "the agents {done} the {verb} verdict",
+}
 """What the agents had to do with a verdict, by how it came about."""
 
 ALONE: Final = "; without agents{at} it would {alone}"

@@ -288,7 +288,7 @@ class _Window(HistoryWindow):
         stream = self._streams.get(timeframe)
         if stream is None:
             return None
-        return pd.DataFrame(stream.values, index=self.times[timeframe], columns=stream.columns)
+        return pd.DataFrame(stream.scores, index=self.times[timeframe], columns=stream.columns)
 
     def l1_row(self, timeframe: str, as_of: datetime, bars: Any) -> Mapping[str, float]:
         """Look the row up."""

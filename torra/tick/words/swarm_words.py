@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from types import MappingProxyType
 from typing import Final, NamedTuple
 
 from agent_config import EXPERTS, REGIME_BUDGET
@@ -35,40 +34,36 @@ HITS: Final = "that the target is hit before the stop"
 
 NO_SPREADS: Final = "no spreads, ticks or order book of this symbol are known"
 
-LACKS: Final[Mapping[str, str]] = MappingProxyType(
-    {
-        "no liquidity evidence": "too few bars to tell sweeps and volume",
-        "no micro or flow evidence": NO_SPREADS,
-        "no spread or order flow evidence": NO_SPREADS,
-        "no macro or companion or sentiment evidence": (
-            "no other markets, yields, positions or options are known"
-        ),
-        "no geometry evidence": "too few bars to tell the shape of the chart",
-    }
-)
+LACKS: Final[Mapping[str, str]] = {
+    "no liquidity evidence": "too few bars to tell sweeps and volume",
+    "no micro or flow evidence": NO_SPREADS,
+    "no spread or order flow evidence": NO_SPREADS,
+    "no macro or companion or sentiment evidence": (
+        "no other markets, yields, positions or options are known"
+    ),
+    "no geometry evidence": "too few bars to tell the shape of the chart",
+}
 """What an expert lacks, by how its reason begins (agents.evidence.missing)."""
 
 NAMES_OF_FEATURES: Final = re.compile(r" \([a-z0-9_]+(?:, [a-z0-9_]+)*\)$")
 """Ends of feature ids behind a reason, which only a page can explain."""
 
-BOARD_FEATURES: Final[Mapping[str, str]] = MappingProxyType(
-    {
-        "board.lean": "where the experts stand together",
-        "board.dominant": "the side of the experts together",
-        "board.surest": "the expert that weighs most here",
-        "board.long": "experts that lean up",
-        "board.short": "experts that lean down",
-        "board.neutral": "experts that lean neither way",
-        "board.agreed_long": "facts that two experts cite for up",
-        "board.agreed_short": "facts that two experts cite for down",
-        "board.conflicts": "conflicts between experts",
-        "board.anomalies": "what the experts call odd",
-        "board.regime_note": "the regime, and whether the reader disputes it",
-        "stakes.reward_r": "what the target gains",
-        "stakes.cost_r": "what the trade costs",
-        "stakes.break_even": "the chance from which the trade pays",
-    }
-)
+BOARD_FEATURES: Final[Mapping[str, str]] = {
+    "board.lean": "where the experts stand together",
+    "board.dominant": "the side of the experts together",
+    "board.surest": "the expert that weighs most here",
+    "board.long": "experts that lean up",
+    "board.short": "experts that lean down",
+    "board.neutral": "experts that lean neither way",
+    "board.agreed_long": "facts that two experts cite for up",
+    "board.agreed_short": "facts that two experts cite for down",
+    "board.conflicts": "conflicts between experts",
+    "board.anomalies": "what the experts call odd",
+    "board.regime_note": "the regime, and whether the reader disputes it",
+    "stakes.reward_r": "what the target gains",
+    "stakes.cost_r": "what the trade costs",
+    "stakes.break_even": "the chance from which the trade pays",
+}
 """Names of what only a judge is told."""
 
 
