@@ -112,12 +112,6 @@ def test_the_sums_come_out_and_say_what_is_not_counted(told: dict[str, Any]) -> 
     assert rows["Blended score"] == "the bars alone: the agents looked on"
 
 
-def test_a_blend_that_is_not_l1_is_found_out(told: dict[str, Any]) -> None:
-    moved = {**told["scores"], "momentum": {"score": told["l1"]["momentum"] + 0.01}}
-    wrong = arithmetic.failed_checks(tick_record({**told, "scores": moved}))
-    assert "blend of momentum" in wrong
-
-
 def test_sizes_and_rulings_are_those_that_counted(told: dict[str, Any]) -> None:
     record = tick_record(told)
     assert {row.left for row in agreement.sizes(record)} == {record.gate.multiplier}
