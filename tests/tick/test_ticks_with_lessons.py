@@ -149,7 +149,9 @@ def test_a_recall_that_takes_too_long_is_left_out_with_a_flag() -> None:
 def told(text: str, **memory: Any) -> Heard:
     """What the agents of a tick are asked that is told of one lesson."""
     note = recall.RetrievedLesson(1, "claude-sonnet-5-5", 1.0, {}, text)
-    numbers = {"side": "LONG", "similar": 0.0, "win_share": None, "mean_r": None}
+    numbers: dict[str, float | str | None] = {
+        "side": "LONG", "similar": 0.0, "win_share": None, "mean_r": None,
+    }  # fmt: skip
     lessons = RetrievedLessons(numbers, (note,), corpus=1, newest=1, digest="x")
     heard, settings = Heard(), remembering.profile(agents={"memory": {"use": "on", **memory}})
     ticks = remembering.keys(4)[-1:]
