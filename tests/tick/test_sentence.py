@@ -14,11 +14,11 @@ from hypothesis import strategies as st
 from agents.contracts import SourceType
 from tests.cases import cases
 from tests.worlds.records import tick_record
+from torra.tick.marks import OrderPhrase
 from torra.tick.sentence import (
     MOST_TOLD,
     MOST_WORDS,
     Finished,
-    OrderPhrase,
     in_page_words,
     number,
     page_text,

@@ -39,9 +39,9 @@ from torra.market.spreads import NO_SPREADS, SpreadView
 from torra.plugins import loading as plugins
 from torra.store.tick_store import OpeningContext
 from torra.tick.late_answers import LateReplies
-from torra.tick.marks import INVENTED, INVENTED_IDS, LEAN_AGAINST, UNFORESEEN
+from torra.tick.marks import INVENTED, INVENTED_IDS, LEAN_AGAINST, UNFORESEEN, OrderPhrase
 from torra.tick.rules_version import RULES_VERSION
-from torra.tick.sentence import Finished, OrderPhrase, sentence
+from torra.tick.sentence import Finished, sentence
 from torra.verdict.risk_engine import Action, SignalDraft
 from torra.verdict.vetoed import sided
 

@@ -21,7 +21,7 @@ from agents.contracts import SCORE_DECIMALS, WINNERS, GateReason, SourceType
 from agents.debate.deliberation import OUTAGE
 from agents.debate.scoring import DIRECTIONS
 from torra import clock
-from torra.tick.marks import EXECUTION_OFF, HOSTED, PROPOSED, SHADOW
+from torra.tick.marks import EXECUTION_OFF, HOSTED, PROPOSED, SHADOW, OrderPhrase
 from torra.verdict.vetoed import REFUSERS
 from torra.words.badge import capital
 from torra.words.deny_reasons import DenyReason
@@ -85,15 +85,6 @@ AGREED: Final[Mapping[int, str]] = {
     -1: "L1 and the experts agree, and the judge is against it",
 }
 """Who agrees with a verdict that L1 gives as well, by the judge's side beside it."""
-
-
-@dataclass(frozen=True, slots=True)
-class OrderPhrase:
-    """An order that a tick wrote, or proposed to a person."""
-
-    kind: str
-    side: str
-    lots: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -34,8 +34,7 @@ from torra.evidence.news_digest import NewsStatus
 from torra.evidence.outside_readings import OutsideView
 from torra.evidence.scheduled_events import EventView
 from torra.market.spreads import SpreadView
-from torra.tick.marks import GATE, SHADOW
-from torra.tick.sentence import OrderPhrase
+from torra.tick.marks import GATE, SHADOW, OrderPhrase
 from torra.verdict.risk_engine import Account, HeldSide
 
 Value = float | str | None

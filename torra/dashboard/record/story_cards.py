@@ -18,8 +18,8 @@ from torra.dashboard.record.citations import EQUAL, JUDGED, CitedRow
 from torra.dashboard.record.shown import NOT_COUNTED, WATCH_ONLY, Decision, TickLimits, TickView
 from torra.exhibits import figures
 from torra.exhibits.figures import DASH
-from torra.tick.marks import PROPOSED
-from torra.tick.sentence import HELD, NO_AGENT, OrderPhrase, held_side, held_since, outage_of
+from torra.tick.marks import PROPOSED, OrderPhrase
+from torra.tick.sentence import HELD, NO_AGENT, held_side, held_since, outage_of
 from torra.tick.tick_record import (
     DebateRecord,
     SignalRecord,
