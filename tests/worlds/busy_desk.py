@@ -12,7 +12,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from agent_config import EXPERTS, GATE_ID, JUDGE_ID
 from agents.contracts import VECTORS, Request
 from instance_database import TickKey
 from tests.doubles import scripted
@@ -34,9 +33,6 @@ def wild(request: Request) -> dict[str, Any]:
     chance = random.Random(f"{request.role.id}{request.bar_time}{request.timeframe}")
     if request.role.kind == "gate":
         return scripted.ruling(request, multiplier=chance.random(), veto=chance.random() < 0.3)
-    if request.role.kind == "judge":
-        side = chance.choice(("LONG", "SHORT"))
-        return scripted.decision(request, side=side, win_share=chance.random())
     told = scripted.report(request, confidence=chance.choice(("high", "low")))
     told["adjustments"] = {vector: chance.uniform(-9.0, 9.0) for vector in VECTORS}
     return told
@@ -49,8 +45,6 @@ VOICES: dict[str, Callable[[], Any]] = {
     "vetoing": lambda: scripted.Scripted(dict.fromkeys(ROLES, vetoing)),
     "wild": lambda: scripted.Scripted(dict.fromkeys(ROLES, wild)),
 }
-
-SWARM = (*EXPERTS, JUDGE_ID, GATE_ID)
 
 
 class Nobody:
