@@ -18,9 +18,10 @@ to run one.
 from __future__ import annotations
 
 import logging
-import threading
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor, as_completed, wait
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any, Final, Literal
 
@@ -36,7 +37,6 @@ from torra.tick.decision import decide
 from torra.tick.edges import LEAST_WAIT, PUBLISH_WAIT, TickDeps
 from torra.tick.look import look
 from torra.tick.record import TickDebate, TickInputs, TickResult
-from torra.tick.tick_database import TickDatabase
 from torra.verdict import sentiment_rules
 
 log = logging.getLogger("torra")
@@ -101,7 +101,7 @@ def run_tick(
     return outcome
 
 
-def run_close(
+def run_close(  # noqa: C901, PLR0912 - the whole way of a close, to be read from top to bottom
     instance: Instance, bars: Sequence[ClosedBar], *, edges: TickDeps
 ) -> tuple[TickOutcome, ...]:
     """Process bars that closed at the same moment, each exactly once, the longer timeframe first.
@@ -111,221 +111,176 @@ def run_close(
     raised, once every claim that is not finished is released.
     """
     order = sorted(bars, key=lambda bar: duration(bar.timeframe), reverse=True)
+    ticks = [_Tick(bar, TickKey(instance.id, bar.timeframe, bar.bar_time)) for bar in order]
     stored: set[TickKey] = set()
-    ticks = [_Tick(instance, bar, edges, stored, alone=len(order) == 1) for bar in order]
+
+    def debate_and_decide(tick: _Tick, elders: Sequence[Future[None]] = ()) -> None:
+        _debate(tick, edges)
+        wait(elders, max(0.0, tick.deadline + ELDER_GRACE - edges.clock.monotonic()))
+        _decide(tick, edges, stored)
+
     try:
         for tick in ticks:
-            tick.step(tick.claim)
+            with _ending(tick, edges):
+                # In a transaction of its own: a kill from here on leaves a claim that the next
+                # start releases.
+                with edges.write(tick.deadline):
+                    tick.claimed = edges.database.claim_tick(tick.key)
+                if not tick.claimed:
+                    tick.outcome = TickOutcome(tick.key, "taken", reason="claimed")
+                    continue
+                failpoint("claimed")
+                start = {
+                    "instance": instance.id,
+                    "timeframe": tick.key.timeframe,
+                    "bar_time": iso(tick.key.bar_time),
+                    "close_time": iso(tick.key.close_time),
+                }
+                _tell(edges, tick.key, "tick_start", start)
         # The shortest first: its bars are stored then before the paper bridge lives through them.
-        for tick in reversed(ticks):
-            tick.step(tick.look)
-        looked = [tick for tick in ticks if tick.outcome is None]
-        for tick in looked:
-            tick.step(tick.meet, looked)
-        for tick in looked:
-            tick.step(tick.plan_debate, looked)
-        _debate_and_decide([tick for tick in looked if tick.outcome is None], edges)
+        for tick in _going_on(reversed(ticks)):
+            with _ending(tick, edges):
+                tick.inputs = look(instance, tick.key, tick.bar.profile, edges, tick.deadline)
+                failpoint("scored")
+        close = _going_on(ticks)
+        for tick in close:
+            with _ending(tick, edges):
+                tick.inputs = _with_close(tick, close, edges)
+        for tick in _going_on(close):
+            with _ending(tick, edges):
+                # What its elders may cost is not spent twice.
+                reserved = sum(elder.plan.worst_usd for elder in close if elder.plan)
+                tick.plan = plan(tick.inputs, edges, edges.database, beside=reserved)
+        close = _going_on(close)
+        submit = edges.submit
+        if len(close) < 2 or submit is None or is_synchronous(submit) or edges.debater is not None:
+            # What answers at once gains nothing by threads.
+            for tick in close:
+                _debate(tick, edges)
+            for tick in close:
+                _decide(tick, edges, stored)
+                _publish(tick, instance, edges)
+        else:
+            with ThreadPoolExecutor(len(close), thread_name_prefix=instance.id) as pool:
+                decided: dict[Future[None], _Tick] = {}
+                for tick in close:
+                    decided[pool.submit(debate_and_decide, tick, [*decided])] = tick
+                # As each is stored: the younger need not wait until its elder is published.
+                for future in as_completed(decided):
+                    future.result()  # raises an interrupt, in a thread of its own, too
+                    _publish(decided[future], instance, edges)
     except BaseException as error:  # an interrupt: its listener must hear of an end, too
-        for tick in ticks:
-            tick.fail(error)
+        for tick in _going_on(ticks):
+            _fail(tick, edges, error)
         raise
     return tuple(tick.outcome for tick in ticks if tick.outcome is not None)
 
 
-def _debate_and_decide(ticks: Sequence[_Tick], edges: TickDeps) -> None:
-    """Let the ticks of a close debate, then store them in their order."""
-    submit = edges.submit
-    if len(ticks) < 2 or submit is None or is_synchronous(submit) or edges.debater is not None:
-        # What answers at once gains nothing by threads.
-        for tick in ticks:
-            tick.step(tick.debate)
-        for tick in ticks:
-            tick.step(tick.decide)
-        return
-    threads = [
-        # A daemon: a desk that is told to end leaves a running tick behind, as a kill would.
-        threading.Thread(target=tick.run_after, args=(ticks[:at],), name=tick.key.text, daemon=True)
-        for at, tick in enumerate(ticks)
-        if at
-    ]
-    for thread in threads:
-        thread.start()
-    try:
-        ticks[0].run_after(())
-    finally:
-        for thread in threads:
-            thread.join()
-    for tick in ticks:
-        error = tick.outcome.error if tick.outcome else None
-        if error is not None and not isinstance(error, Exception):
-            raise error  # an interrupt, in a thread of its own, too
-
-
+@dataclass(slots=True, eq=False)
 class _Tick:
-    """A tick on its way.
+    """A tick on its way, until it has its outcome; each step adds what it came to."""
 
-    Its steps raise nothing but an interrupt: an error ends the tick, and steps of a tick that has
-    ended do nothing.
-    """
+    bar: ClosedBar
+    key: TickKey
+    claimed: bool = False
+    inputs: TickInputs = field(init=False)
+    plan: Plan | None = None
+    debate: TickDebate = field(init=False)
+    decision: tuple[Mapping[str, Any] | None, TickResult] = field(init=False)
+    outcome: TickOutcome | None = None
 
-    def __init__(
-        self,
-        instance: Instance,
-        bar: ClosedBar,
-        edges: TickDeps,
-        stored: set[TickKey],
-        *,
-        alone: bool,
-    ) -> None:
-        """Order a tick; `stored` is shared by the ticks of a close: those that are stored.
+    @property
+    def deadline(self) -> float:
+        """The moment, in the clock's monotonic seconds, at which its debate is over."""
+        return self.bar.due + self.bar.profile.agents.timeout_seconds
 
-        `alone`: nothing closes with it, so nobody waits for it.
-        """
-        self.key = TickKey(instance.id, bar.timeframe, bar.bar_time)
-        self.outcome: TickOutcome | None = None
-        self._instance = instance
-        self.bar = bar
-        self._edges = edges
-        self._answerers = edges.answerers
-        self._deadline = bar.due + bar.profile.agents.timeout_seconds
-        self._stored = stored
-        self._claimed = False
-        self.inputs: TickInputs
-        self.plan: Plan | None = None
-        self._debate: TickDebate
-        self.over = None if alone else threading.Event()
 
-    def step(self, do: Callable[..., None], *close: Sequence[_Tick]) -> None:
-        """Take a step, unless the tick has ended, and end it where the step raises."""
-        if self.outcome is not None:
-            return
+def _going_on(ticks: Iterable[_Tick]) -> list[_Tick]:
+    return [tick for tick in ticks if tick.outcome is None]
+
+
+@contextmanager
+def _ending(tick: _Tick, edges: TickDeps) -> Iterator[None]:
+    """Take a step, and end the tick where it raises: skipped, or failed with its claim released."""
+    try:
         try:
-            try:
-                do(*close)
-            except DataUnavailable as why:
-                with self._edges.write(self._deadline):
-                    self._edges.database.skip_tick(self.key, why.reason, why.detail)
-                self._finish(TickOutcome(self.key, "skipped", reason=why.reason, detail=why.detail))
-        except Exception as error:  # noqa: BLE001 - the outcome carries it to whoever asked
-            self.fail(error)
+            yield
+        except DataUnavailable as why:
+            with edges.write(tick.deadline):
+                edges.database.skip_tick(tick.key, why.reason, why.detail)
+            tick.outcome = TickOutcome(tick.key, "skipped", reason=why.reason, detail=why.detail)
+            # It is not tried again.
+            event = {"code": f"skipped:{why.reason}", "message": why.detail, "recoverable": False}
+            _tell(edges, tick.key, "tick_error", event)
+    except Exception as error:  # noqa: BLE001 - the outcome carries it to whoever asked
+        _fail(tick, edges, error)
 
-    def fail(self, error: BaseException) -> None:
-        """End it with an error, unless it has ended: its claim is released."""
-        if self.outcome is not None:
-            return
-        if self._claimed:
-            _release(self._edges.database, self.key)
-        self._finish(TickOutcome(self.key, "failed", error=error))
 
-    def _finish(self, outcome: TickOutcome) -> None:
-        """End it, and tell the listener of a tick that was claimed."""
-        self.outcome = outcome
-        self._settle()
-        if not self._claimed:
-            return
-        if outcome.error is not None:
-            _tell(self._edges, self.key, "tick_error", _fault(outcome.error))
-        elif outcome.state != "done":  # its bars could not be used: it is not tried again
-            told = {"code": f"skipped:{outcome.reason}", "message": outcome.detail}
-            _tell(self._edges, self.key, "tick_error", {**told, "recoverable": False})
-        elif outcome.record is not None:
-            _tell(self._edges, self.key, "tick", outcome.record)
+def _fail(tick: _Tick, edges: TickDeps, error: BaseException) -> None:
+    """End a tick with an error: its claim is released, and the listener of a claimed one hears."""
+    tick.outcome = TickOutcome(tick.key, "failed", error=error)
+    if tick.claimed:
+        # Without the store the claim stays; the desk owes it a row and writes it on its next wake.
+        with suppress(StoreUnavailable), edges.database.transaction(LEAST_WAIT):
+            edges.database.release_claim(tick.key)
+        _tell(edges, tick.key, "tick_error", _fault(error))
 
-    def _settle(self) -> None:
-        """Let go on who waits for it."""
-        if self.over is not None:
-            self.over.set()
 
-    # --- its steps ------------------------------------------------------------------------------
+def _with_close(tick: _Tick, close: Sequence[_Tick], edges: TickDeps) -> TickInputs:
+    """Return its inputs with the L1 composites of its close, and what runs apart from it."""
+    inputs, others = tick.inputs, dict(edges.together)
+    others |= {
+        other.key.timeframe: sentiment_rules.composite(
+            other.inputs.l1, other.inputs.ath_score, other.bar.profile.sentiment_weights
+        )
+        for other in _going_on(close)
+        if other is not tick
+    }
+    here = {tick.key.timeframe, *others}
+    apart = [
+        name
+        for name in inputs.instance.timeframes
+        if name not in here and floor(inputs.as_of, name) == inputs.as_of
+    ]
+    # Where nothing stood beside it the inputs say so already.
+    return replace(inputs, together=others, apart=tuple(apart)) if others or apart else inputs
 
-    def claim(self) -> None:
-        """Claim it, in a transaction of its own.
 
-        A kill from here on leaves a claim that the next start releases.
-        """
-        edges = self._edges
-        with edges.write(self._deadline):
-            self._claimed = edges.database.claim_tick(self.key)
-        if not self._claimed:
-            self._finish(TickOutcome(self.key, "taken", reason="claimed"))
-            return
-        failpoint("claimed")
-        start = {
-            "instance": self.key.instance,
-            "timeframe": self.key.timeframe,
-            "bar_time": iso(self.key.bar_time),
-            "close_time": iso(self.key.close_time),
-        }
-        _tell(edges, self.key, "tick_start", start)
-
-    def look(self) -> None:
-        """Take in what may be known at its close."""
-        self.inputs = look(self._instance, self.key, self.bar.profile, self._edges, self._deadline)
-        failpoint("scored")
-
-    def meet(self, close: Sequence[_Tick]) -> None:
-        """Note the L1 composites of what closed with it, and what runs apart from it."""
-        inputs, others = self.inputs, dict(self._edges.together)
-        others |= {
-            tick.key.timeframe: sentiment_rules.composite(
-                tick.inputs.l1, tick.inputs.ath_score, tick.bar.profile.sentiment_weights
-            )
-            for tick in close
-            if tick is not self and tick.outcome is None
-        }
-        here = {self.key.timeframe, *others}
-        apart = [
-            name
-            for name in self._instance.timeframes
-            if name not in here and floor(inputs.as_of, name) == inputs.as_of
-        ]
-        if others or apart:  # else nothing stood beside it: the inputs say so already
-            self.inputs = replace(inputs, together=others, apart=tuple(apart))
-
-    def plan_debate(self, close: Sequence[_Tick]) -> None:
-        """Decide who is asked; what its elders may cost is promised to them."""
-        self.plan = plan(
-            self.inputs, self.bar.profile, self._answerers, self._edges.database,
-            beside=sum(tick.plan.worst_usd for tick in close if tick.plan is not None),
-        )  # fmt: skip
-
-    def debate(self) -> None:
-        """Hold its debate, until its deadline at most."""
-        if self.plan is None:
+def _debate(tick: _Tick, edges: TickDeps) -> None:
+    """Hold its debate, until its deadline at most."""
+    with _ending(tick, edges):
+        if tick.plan is None:
             raise AssertionError("a step of a tick was left out")
-        self._debate = run_tick_debate(
-            self.plan, self.inputs, self.bar.profile,
-            self._answerers, clock=self._edges.clock, deadline=self._deadline,
-        )  # fmt: skip
+        tick.debate = run_tick_debate(
+            tick.plan, tick.inputs, edges, clock=edges.clock, deadline=tick.deadline
+        )
         failpoint("debated")
 
-    def decide(self) -> None:
-        """Store it with what follows from it, then publish."""
-        edges, debate = self._edges, self._debate
-        record, result = decide(
-            self.inputs, debate, self.bar.profile, edges, self.bar.due, self._deadline,
-            stored=self._stored,
-        )  # fmt: skip
-        self._settle()  # here: the younger need not wait until it is published
+
+def _decide(tick: _Tick, edges: TickDeps, stored: set[TickKey]) -> None:
+    """Store it with what follows from it; `stored` are those of its close that were before it."""
+    if tick.outcome is not None:
+        return
+    with _ending(tick, edges):
+        tick.decision = decide(
+            tick.inputs, tick.debate, edges, tick.bar.due, tick.deadline, stored=stored
+        )
+
+
+def _publish(tick: _Tick, instance: Instance, edges: TickDeps) -> None:
+    """Send what it has decided, and tell the listener that it is done."""
+    if tick.outcome is not None:
+        return
+    with _ending(tick, edges):
         failpoint("committed")
         # Only now: a late answer is added to a stored call, and before the commit there is none.
-        if debate.late:
-            debate.late.watch(edges.database, self.key)
-        _afterwards(self._instance, edges)
-        self._finish(TickOutcome(self.key, "done", record=record, result=result))
-
-    def run_after(self, longer: Sequence[_Tick]) -> None:
-        """Debate, wait for the longer timeframes until just past the deadline at most, decide."""
-        try:
-            self.step(self.debate)
-            for tick in longer:
-                if tick.over is not None:
-                    left = self._deadline + ELDER_GRACE - self._edges.clock.monotonic()
-                    tick.over.wait(max(0.0, left))
-            self.step(self.decide)
-        # In a thread nobody would hear it: the caller of the close raises it again.
-        except BaseException as error:  # noqa: BLE001
-            self.fail(error)
+        if tick.debate.late:
+            tick.debate.late.watch(edges.database, tick.key)
+        _afterwards(instance, edges)
+        record, result = tick.decision
+        tick.outcome = TickOutcome(tick.key, "done", record=record, result=result)
+        if record is not None:
+            _tell(edges, tick.key, "tick", record)
 
 
 def _afterwards(instance: Instance, edges: TickDeps) -> None:
@@ -360,11 +315,3 @@ def _fault(error: BaseException) -> dict[str, Any]:
     # The text of an error may hold an address or a key, and this goes to the pages.
     told = f"The tick failed ({type(error).__name__}); the log says why."
     return {"code": "failed", "message": told, "recoverable": True}
-
-
-def _release(database: TickDatabase, key: TickKey) -> None:
-    try:
-        with database.transaction(LEAST_WAIT):
-            database.release_claim(key)
-    except StoreUnavailable:
-        return  # the claim stays; the desk owes it a row and writes it on its next wake

@@ -104,11 +104,11 @@ def prepared(arm: Arm, ticks: int) -> Iterator[tuple[TickDeps, Profile, Sequence
     with tempfile.TemporaryDirectory() as folder, opened(arm, profile, Path(folder)) as store:
         voice = open_provider(profile.agents)
         edges = TickDeps(
-            store,
-            window(),
-            voice.submit if arm.desk else None,
-            voice.name,
-            Simulated(desks.START),
+            database=store,
+            window=window(),
+            submit=voice.submit if arm.desk else None,
+            provider=voice.name,
+            clock=Simulated(desks.START),
             outside=beside if arm.beside else None,
             recording=arm.stored,
         )

@@ -19,8 +19,8 @@ from playwright.sync_api import Browser
 from tests.conftest import Scale
 from tests.doubles.browser import PHONE, Site, Visit, needs_browser
 from tests.doubles.visitors import ACCESS
-from tests.tick.test_shadow import VOICES, run
 from tests.worlds import desks
+from tests.worlds.busy_desk import VOICES, run
 from tests.worlds.demo_full_desk import CASES
 from tests.worlds.demo_view import STREAMS, bars
 from tests.worlds.desk_pages import open_pages

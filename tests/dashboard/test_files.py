@@ -12,8 +12,8 @@ import pytest
 
 from agents.contracts import VECTORS
 from tests.doubles.visitors import open_app
-from tests.tick.test_shadow import VOICES, run
 from tests.worlds import desks
+from tests.worlds.busy_desk import VOICES, run
 from tests.worlds.demo_view import ScriptedView
 from torra.config import DeskSettings
 from torra.dashboard.screens import files

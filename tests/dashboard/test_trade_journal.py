@@ -17,8 +17,8 @@ from numpy.random import default_rng
 
 from tests.cases import cases
 from tests.doubles.page_reader import Page
-from tests.tick.test_shadow import VOICES, run
 from tests.worlds import desks
+from tests.worlds.busy_desk import VOICES, run
 from tests.worlds.demo_orders import text_of, visit
 from tests.worlds.records import shown_tick
 from torra.clock import parse

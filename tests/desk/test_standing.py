@@ -20,8 +20,8 @@ from agents.contracts import VECTORS
 from instance_database import Database
 from tests.cases import cases
 from tests.conftest import Scale
-from tests.tick.test_shadow import go_on, run, trading
 from tests.worlds import desks
+from tests.worlds.busy_desk import go_on, run, trading
 from tests.worlds.homes import desk_file, profile_file
 from torra.commands import promotion as standing_commands
 from torra.config import Instance, Profile, validate

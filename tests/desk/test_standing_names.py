@@ -12,8 +12,8 @@ import pandas as pd
 import pytest
 
 from instance_database import Database, TickKey
-from tests.tick.test_shadow import trading
 from tests.worlds import desks, observed
+from tests.worlds.busy_desk import trading
 from torra.clock import Simulated, duration
 from torra.config import Instance, Profile
 from torra.desk import promotion

@@ -67,7 +67,7 @@ DEBATE: Final[Table] = {
     "L5": {
         "ceiling": fault(
             "a stage is granted above the ceiling of the hour",
-            At("torra.tick.spending:Purse", never("max_api_cost_per_hour")),
+            At("torra.tick.spending:SpendingAccount.affords", never("ceiling")),
             "test_a_stage_above_the_ceiling_makes_no_call",
             "test_no_sliding_hour_costs_more_than_its_ceiling",
         ),

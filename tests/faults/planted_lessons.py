@@ -50,7 +50,7 @@ LESSONS: Final[Table] = {
         ),
         "lesson-twice": fault(
             "each tick of a stretch of vetoes is an opening of its own",
-            At("torra.tick.vetoed:note", never("side == standing")),
+            At("torra.tick.vetoed:note", never("verdict == standing")),
             "test_each_stretch_has_one_lesson_once_it_has_ended",
         ),
     },

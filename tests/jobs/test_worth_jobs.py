@@ -12,8 +12,8 @@ import pytest
 
 from instance_database import Database
 from tests.dashboard.test_query_plans import open_pages
-from tests.tick.test_shadow import VOICES, run
 from tests.worlds import desks
+from tests.worlds.busy_desk import VOICES, run
 from tests.worlds.homes import desk_file, profile_file
 from torra.config import load_desk
 from torra.desk.roster import InstanceRuntime

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from instance_database import Database
-from tests.tick.test_shadow import run
 from tests.worlds import stores
+from tests.worlds.busy_desk import run
 from tests.worlds.stores import NOON, opening
 from torra.clock import parse
 from torra.config import Instance, Profile

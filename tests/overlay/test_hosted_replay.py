@@ -22,8 +22,8 @@ import technical_calculator
 from agents.contracts import VECTORS, ModelUnavailable
 from tests.conftest import Scale
 from tests.doubles.scripted import NEVER, Scripted
-from tests.tick.test_shadow import VOICES
 from tests.worlds import journals, scorers
+from tests.worlds.busy_desk import VOICES
 from tests.worlds.tables_once import Tables, tables_once
 from torra.clock import iso
 from torra.commands.command_line import main

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from tests.tick.test_shadow import VOICES
 from tests.worlds import scorers
+from tests.worlds.busy_desk import VOICES
 from torra.commands.command_line import main
 from torra.overlay import judged
 

@@ -15,8 +15,8 @@ import agent_framework
 from agents.contracts import VECTORS
 from agents.debate.deliberation import Deliberation
 from tests.doubles.scripted import Scripted
-from tests.tick.test_shadow import VOICES, run
 from tests.worlds import scorers, swarm_ticks
+from tests.worlds.busy_desk import VOICES, run
 from torra.clock import parse
 from torra.overlay import Overlay
 from torra.providers.rules.provider import RulesProvider

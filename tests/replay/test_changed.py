@@ -21,8 +21,8 @@ from tests.conftest import Scale, scale_of
 from tests.dashboard import test_query_plans
 from tests.doubles.page_reader import Page, check_structure
 from tests.doubles.visitors import open_app
-from tests.tick.test_shadow import VOICES, go_on, run, trading
 from tests.worlds import desks, stores
+from tests.worlds.busy_desk import VOICES, go_on, run, trading
 from tests.worlds.records import tick_record
 from torra.clock import iso, parse
 from torra.commands.command_line import main

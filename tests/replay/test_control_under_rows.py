@@ -19,8 +19,8 @@ from agents import risk_officer
 from agents.contracts import Completion, OfficerReason, Request
 from agents.risk_officer import NO_ROWS
 from tests.doubles import scripted
-from tests.tick.test_shadow import go_on
 from tests.worlds import desks, journals, l1_markets
+from tests.worlds.busy_desk import go_on
 from tests.worlds.observed import START, plain_tick
 from tests.worlds.random_markets import random_walk
 from torra.config import DeskSettings, Profile

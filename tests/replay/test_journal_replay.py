@@ -26,8 +26,7 @@ from agents.contracts import AgentReport, ModelUnavailable, Role
 from agents.registry import AGENTS, Agent
 from instance_database import Database
 from tests.doubles import scripted
-from tests.tick import test_shadow
-from tests.worlds import desks, journals
+from tests.worlds import busy_desk, desks, journals
 from tests.worlds.hands import SOMEBODY, hand_on
 from tests.worlds.journals import change
 from torra.chart import renderer as chart_renderer
@@ -237,7 +236,7 @@ def test_a_tick_that_nobody_could_pay_is_the_same(tmp_path: Path) -> None:
         ) -> DegradationLevel:
             return DegradationLevel(settings, "L1_ONLY", asked=False)
 
-    desk = test_shadow.run(
+    desk = busy_desk.run(
         tmp_path / "desk", scripted.Scripted(), "full", 4, account=Unpaid()
     )  # fmt: skip
     flags = "json_extract(agent_deliberation, '$.flags[0]')"

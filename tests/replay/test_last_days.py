@@ -15,8 +15,8 @@ import pytest
 
 from agents.contracts import SourceType
 from tests.cases import cases
-from tests.tick.test_shadow import VOICES, run, trading
 from tests.worlds import desks, stores
+from tests.worlds.busy_desk import VOICES, run, trading
 from tests.worlds.observed import plain_tick
 from torra.clock import System
 from torra.config import DeskSettings, Instance, Profile

@@ -73,7 +73,13 @@ def live(
     for key in ticks:
         store = between(store)
         clock.set(key.bar_time + duration(key.timeframe))
-        told = TickDeps(store, window(), voice.submit if asked else None, voice.name, clock)
+        told = TickDeps(
+            database=store,
+            window=window(),
+            submit=voice.submit if asked else None,
+            provider=voice.name,
+            clock=clock,
+        )
         outcomes.append(
             run_tick(
                 desks.BTC, key.timeframe, key.bar_time, clock.monotonic(),

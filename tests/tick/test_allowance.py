@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import random
-import threading
 from concurrent.futures import Future
-from contextlib import closing
 from datetime import timedelta
 from pathlib import Path
 from typing import Any, cast
@@ -16,7 +14,7 @@ from agent_config import MAX_PROMPT_BYTES, AgentSettings
 from agents.contracts import CallBound, Completion
 from instance_database import Database
 from tests.tick.test_ceiling import NOTHING, asking
-from tests.tick.test_ledger import booking
+from tests.worlds.purses import booking
 from tests.worlds.stores import NOON, Hand, key_of, open_database
 from torra.config import NAME, Profile, validate
 from torra.errors import ConfigError, StoreUnavailable
@@ -82,13 +80,6 @@ def test_what_slides_out_of_the_hour_after_the_rung_still_counts(
     assert database.spent(CALLED, EVER) == MOST
 
 
-def test_what_older_hours_and_former_lives_cost_counts(database: Database, hand: Hand) -> None:
-    for ago in (300 * HOUR, 3 * HOUR, HOUR / 2):
-        spend(database, 3.0, ago)
-    assert not reserved(purse(allowance(database, hand)), 2)
-    assert reserved(purse(allowance(database, hand, most=20.0)), 11)
-
-
 def test_an_hour_has_no_ceiling_of_its_own(database: Database, hand: Hand) -> None:
     low = PAID.model_copy(update={"max_api_cost_per_hour": 0.5})
     degradation_level = allowance(database, hand).degradation_level(low)
@@ -108,33 +99,6 @@ def test_where_nothing_is_left_or_nothing_can_be_read_nobody_is_asked(
 
     monkeypatch.setattr(database, "spent", broken)
     assert not allowance(database, hand, most=99.0).degradation_level(PAID).asked
-
-
-def test_a_desk_that_prunes_its_ledger_forgets_no_replay(database: Database, hand: Hand) -> None:
-    spend(database, 9.0, 400 * 24 * HOUR)
-    database.book("default", "key", [booking(1.0)], at=EVER, until=EVER + HOUR)
-    assert database.prune_ledger(NOON - 30 * 24 * HOUR) == 1
-    assert not reserved(purse(allowance(database, hand)), 2)
-
-
-def test_of_two_replays_at_once_under_one_name_one_gets_the_rest(
-    database: Database, hand: Hand, tmp_path: Path
-) -> None:
-    spend(database, 3.0, 2 * HOUR)
-    gate, granted = threading.Barrier(2), []
-
-    def run(store: Database) -> None:
-        found = purse(allowance(store, hand))
-        gate.wait(timeout=5.0)
-        granted.append(reserved(found, 5))
-
-    with closing(open_database(tmp_path, hand)) as other:
-        threads = [threading.Thread(target=run, args=(one,)) for one in (database, other)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join(timeout=10.0)
-    assert sorted(granted) == [False, True]
 
 
 # --- the sum at random ---

@@ -51,7 +51,7 @@ from torra.desk.memory.reviews import (
 )
 from torra.errors import StoreUnavailable
 from torra.providers.prices import CHAT_TOKENS, OUTPUT_ALLOWANCE, SCHEMA_TOKENS, PriceList, Usage
-from torra.tick.spending import HOUR, LINGER, LateRows, SpendingAccount, worst_case
+from torra.tick.spending import HOUR, LINGER, SpendingAccount, worst_case
 
 START: Final = datetime(2026, 3, 2, 9, tzinfo=UTC)
 LENGTH: Final = 2.2 * HOUR.total_seconds()
@@ -135,7 +135,7 @@ class World:
         self.spends: dict[str, list[tuple[float, float, float]]] = defaultdict(list)
         self.asked = self.reviews = self.enlarged = 0
         self.incarnation = 0
-        self.late: dict[str, LateRows] = defaultdict(LateRows)
+        self.late: dict[str, dict[int, Any]] = defaultdict(dict)
         self.database = self._opened()
 
     # --- the run --------------------------------------------------------------------------------
@@ -213,7 +213,7 @@ class World:
         self.database.close()
         self.incarnation += 1
         self.database = self._opened()
-        self.late = defaultdict(LateRows)
+        self.late = defaultdict(dict)
         for profile in self.profiles:
             self._stream(profile, "BTCUSD")
             self._reviews(profile)

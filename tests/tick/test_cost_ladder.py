@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -15,7 +14,6 @@ from tests.worlds.stores import NOON, Hand
 from torra.errors import StoreUnavailable
 from torra.providers.prices import PriceList
 from torra.store.ledger import Booking
-from torra.tick import spending
 from torra.tick.spending import HYSTERESIS, DegradationLevel, SpendingAccount, tick_worst_case
 
 PRICES = PriceList({"flat": {"input": 10, "output": 10}}, now=lambda: NOON)
@@ -101,45 +99,6 @@ def test_an_hour_in_which_nothing_was_spent_is_room_enough(database: Database, h
     assert stand(database, hand, settings).name == "full"
 
 
-def swings(database: Database, hand: Hand) -> int:
-    """How often the level changes in ticks that spend a tenth of their worst case."""
-    settings = agents_of(2 * FULL)
-    names = []
-    for _ in range(200):
-        stood = stand(database, hand, settings)
-        names.append(stood.name)
-        if stood.asked:
-            spend(database, hand, (FULL if stood.name == "full" else BUDGET) / 10)
-        hand.pass_by(300)
-    assert {"full", "budget"} <= set(names)
-    return sum(before != after for before, after in pairwise(names))
-
-
-def test_hysteresis_keeps_it_from_swinging(
-    database: Database, hand: Hand, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    calm = swings(database, hand)
-    hand.pass_by(7200)
-    database.set_degradation_level("mine", "full")
-    monkeypatch.setattr(spending, "HYSTERESIS", 1.0)
-    rash = swings(database, hand)
-    assert 5 * calm <= rash, (calm, rash)
-
-
-def test_a_restart_keeps_the_rung(database: Database, hand: Hand) -> None:
-    settings = agents_of(10 * FULL)
-    spend(database, hand, 10 * FULL)
-    assert stand(database, hand, settings).name == "L1_ONLY"
-    hand.pass_by(3590)
-    database.close()
-    again = Database.open(database.path, now=hand)
-    hand.pass_by(20)
-    spend(again, hand, 10 * FULL - 1.5 * BUDGET)
-    assert stand(again, hand, settings).name == "L1_ONLY"
-    another = SpendingAccount(again, PRICES, "another", paid, hand)
-    assert another.degradation_level(settings, DESK).name == "full"
-
-
 @pytest.mark.parametrize(
     ("change", "name"),
     [
@@ -171,18 +130,6 @@ def test_an_edit_of_the_profile_takes_effect_at_the_next_tick(
 
 def test_a_ceiling_of_nothing_asks_nobody(database: Database, hand: Hand) -> None:
     assert not stand(database, hand, agents_of(0.0)).asked
-
-
-@pytest.mark.parametrize("provider", ["rules", "recorded", "openai_compatible"])
-def test_who_costs_nothing_never_touches_the_database(
-    database: Database, hand: Hand, monkeypatch: pytest.MonkeyPatch, provider: str
-) -> None:
-    monkeypatch.setattr(database, "connection", None)
-    settings = AgentSettings(provider=provider, max_api_cost_per_hour=0.0)
-    account = SpendingAccount(
-        database, PRICES, "mine", lambda vendor: vendor == "openai_compatible", hand
-    )
-    assert account.degradation_level(settings) == DegradationLevel(settings, "budget", asked=True)
 
 
 def test_without_the_database_nobody_is_asked(

@@ -18,7 +18,8 @@ from tests.cases import cases
 from tests.doubles import vendor_line
 from tests.doubles.scripted import Scripted, honest, settings
 from tests.doubles.vendor_server import HONEST, VENDORS, Reply, VendorServer
-from tests.tick.test_ledger import (
+from tests.worlds import vendor_desk
+from tests.worlds.purses import (
     PAID,
     PRICES,
     a_deliberation,
@@ -30,10 +31,8 @@ from tests.tick.test_ledger import (
     run,
     states,
 )
-from tests.worlds import vendor_desk
 from tests.worlds.stores import NOON, Hand, open_database
 from torra.providers.prices import Usage
-from torra.tick.spending import tick_worst_case
 
 ROLE = "technical"
 USUAL = OUTPUT_TOKENS["quick"]
@@ -133,34 +132,6 @@ def test_the_ceiling_decides(tmp_path: Path, hand: Hand, fits: bool) -> None:
     assert (ROLE, 1, 2) not in states(database), "what is not asked again costs nothing"
 
 
-def test_a_tick_without_room_is_not_asked_again(database: Database, hand: Hand) -> None:
-    agents = PAID.agents
-    most = tick_worst_case(PRICES, agents, lambda vendor: False)
-    database.book("mine", "an earlier", [booking(2.0 - most)], at=NOON, until=NOON)
-    dear = {role: [cut, cut] for role in ("bull_researcher", "bear_researcher")}
-    provider = Scripted(dear)
-    spoken = run(database, provider, hand, max_api_cost_per_hour=2.0)
-    assert database.spent("mine", NOON) <= 2.0
-    asked = {role: len(provider.asked(role)) for role in dear}
-    assert set(asked.values()) <= {1, 2} and set(spoken.failures) == set(dear)
-
-
-def test_a_larger_request_than_was_granted_is_refused(database: Database, hand: Hand) -> None:
-    bound = bound_of()
-    provider = Scripted()
-    purse = purse_of(database, provider, hand, PAID.agents)
-    assert purse.reserve("analysts", [bound])
-    with pytest.raises(ModelUnavailable, match="budget"):
-        purse.submit(second())
-    assert purse.reserve("analysts", [more(bound)])
-    with pytest.raises(ModelUnavailable, match="budget"):
-        purse.submit(second(max_output_tokens=2 * USUAL + 1))
-    purse.submit(second())
-    with pytest.raises(ModelUnavailable, match="budget"):
-        purse.submit(second())
-    assert len(provider.requests) == 1
-
-
 def test_when_all_is_over_nothing_more_is_booked(database: Database, hand: Hand) -> None:
     bound = bound_of()
     purse = purse_of(database, Scripted(), hand, PAID.agents)
@@ -169,16 +140,6 @@ def test_when_all_is_over_nothing_more_is_booked(database: Database, hand: Hand)
     assert closed.cost_usd == 0.0
     assert not purse.reserve("analysts", [more(bound)])
     assert rows(database) == []
-
-
-def test_what_costs_nothing_is_granted_without_the_database(database: Database, hand: Hand) -> None:
-    provider = Scripted()
-    agents = settings(provider="openai_compatible").agents
-    purse = purse_of(database, provider, hand, agents, local=lambda vendor: True)
-    bound = replace(bound_of(), model="gpt-6-luna")
-    assert purse.reserve("analysts", [bound]) and purse.reserve("analysts", [more(bound)])
-    purse.submit(second(model="gpt-6-luna"))
-    assert len(provider.requests) == 1 and rows(database) == []
 
 
 def limit(body: dict[str, Any]) -> int:

@@ -46,18 +46,6 @@ def test_live_and_replay_have_the_same_closes(tmp_path: Path) -> None:
         database.close()
 
 
-def test_a_bar_of_the_day_itself_changes_no_close(tmp_path: Path) -> None:
-    frame = hours(30)
-    as_of = BEGIN + timedelta(days=20, hours=12)
-    later = frame.copy()
-    later.loc[later.index >= pd.Timestamp(as_of.date(), tz=UTC), ["open", "close"]] *= 1.01
-    later["high"] = later[["open", "high", "close"]].max(axis=1)
-    later["low"] = later[["open", "low", "close"]].min(axis=1)
-    found = [HistoryWindow({"H1": one}).daily_closes(as_of, SPAN) for one in (frame, later)]
-    assert found[0] == found[1]
-    assert found[0][-1][0] == date(2025, 1, 21)
-
-
 def test_a_corrected_and_a_withdrawn_bar_count_as_they_are_now(tmp_path: Path) -> None:
     frame = hours(3)
     database = desks.open_database(tmp_path)

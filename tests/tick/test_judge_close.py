@@ -50,13 +50,15 @@ def ask(
 ) -> list[ProposalRow]:
     """Return the proposals that wait after a tick on which these reports count."""
     key = key_of(as_of, timeframe, GOLD.id)
-    inputs: Any = SimpleNamespace(instance=GOLD, as_of=as_of, key=key, timeframe=timeframe)
+    inputs: Any = SimpleNamespace(
+        instance=GOLD, profile=profile, as_of=as_of, key=key, timeframe=timeframe
+    )
     debated: Any = SimpleNamespace(counted=SimpleNamespace(reports=reports or (report(),)))
     now = as_of + late
     edges: Any = SimpleNamespace(
         database=database, trading_state=lambda: state, clock=Simulated(now)
     )
-    deciding._ask_to_close(inputs, debated, decision(), drafts, profile, edges, now)
+    deciding._ask_to_close(inputs, debated, decision(), drafts, edges, now)
     return database.proposals()
 
 

@@ -18,7 +18,7 @@ from agents.debate.deliberation import Deliberation
 from instance_database import Database
 from tests.cases import cases
 from tests.doubles.scripted import AMPLE, Scripted, honest, settings
-from tests.tick.test_ledger import debated
+from tests.worlds.purses import debated
 from tests.worlds.stores import NOON, Hand, key_of, open_database
 from torra.providers.prices import PriceList, Usage
 from torra.tick.spending import UNCOUNTED, SpendingAccount
@@ -93,22 +93,6 @@ def test_figures_that_can_be_are_booked_as_they_are(database: Database, hand: Ha
     spoken = run(database, hand, counting(900, 90, usd), PRICED)
     assert {row["usd"] for row in database._rows("SELECT * FROM ledger")} == {usd}
     assert not [flag for flag in spoken.flags if flag.startswith(UNCOUNTED)]
-
-
-@pytest.mark.parametrize("figures", [(0, 0, 0.0), (10**15, 0, 2e9)])
-def test_the_ceiling_of_the_hour_holds_for_a_priced_server_that_counts_nothing(
-    database: Database, hand: Hand, figures: tuple[int, int, float]
-) -> None:
-    """Its ticks cost their worst cases: after a few of them nobody is asked."""
-    provider, asked = counting(*figures), []
-    ceiling = 2.0
-    for _ in range(30):
-        before = len(provider.requests)
-        run(database, hand, provider, PRICED, ceiling=ceiling)
-        asked.append(len(provider.requests) - before)
-    spent = database.spent("mine", NOON)
-    assert asked[0] >= PER_TICK and asked[-1] == 0
-    assert 0.5 * ceiling < spent <= ceiling
 
 
 def test_a_server_without_a_price_stays_free_and_needs_no_database(

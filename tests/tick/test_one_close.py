@@ -369,21 +369,6 @@ def test_a_tick_that_fails_costs_the_others_of_its_close_nothing(
     assert (again.key.timeframe, again.state) == (broken, "done")
 
 
-def test_a_tick_that_cannot_meet_the_others_costs_them_nothing(
-    open_desk: Open, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    meet = torra_trader._Tick.meet
-
-    def fails(tick: Any, close: Any) -> None:
-        if tick.key.timeframe == "M15":
-            raise ValueError("not a finite number")
-        meet(tick, close)
-
-    desk = open_desk()
-    monkeypatch.setattr(torra_trader._Tick, "meet", fails)
-    assert [one.state for one in desk.wake("BTCUSD")] == ["done", "late"]
-
-
 @pytest.mark.parametrize("where", ["H1", "M15"])
 def test_an_interrupt_gives_every_claim_back_that_is_not_done(
     where: str, open_desk: Open, monkeypatch: pytest.MonkeyPatch

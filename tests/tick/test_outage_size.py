@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping
 from math import floor
 from pathlib import Path
@@ -15,7 +14,7 @@ from agent_config import MODES
 from agents.contracts import ModelUnavailable
 from tests.cases import cases
 from tests.doubles import scripted
-from tests.doubles.scripted import NEVER, Scripted, chart, reporting
+from tests.doubles.scripted import Scripted, chart, reporting
 from tests.worlds import desks
 from tests.worlds.records import tick_record
 from torra.clock import System
@@ -108,16 +107,6 @@ def test_every_mode_trades_smaller_while_all_its_models_fail(run: Run, mode: str
     assert "no agent answered, and its size is cut to" in record["sentence"]
 
 
-@pytest.mark.parametrize("kind", [DOWN, TimeoutError(), "I would hold here."], ids=str)
-def test_a_firm_whose_models_fail_asks_no_trader(run: Run, kind: Any) -> None:
-    provider = failing("firm", kind)
-    record = run(provider, profile("firm"))
-    assert record["source_type"] == "L1_ONLY" and lots(record)
-    assert not provider.asked("trader")
-    assert all(request.role.tier != "chief" for request in provider.requests)
-    assert not record["deliberation"].get("consulted")
-
-
 def test_a_fallback_that_answers_is_no_agent_that_was_heard(run: Run) -> None:
     provider = failing("budget", chart_scorer=lambda request: chart(request, score=0.5))
     record = run(provider, profile())
@@ -142,12 +131,6 @@ def test_threads_that_are_used_up_are_an_outage(run: Run, monkeypatch: pytest.Mo
     assert "threads_exhausted" in record["deliberation"]["flags"]
     assert record["flags"] == ["outage"] and lots(record) <= 0.25 * size
     assert "no agent could be asked" in record["sentence"]
-
-
-def test_a_key_that_is_missing_is_an_outage(run: Run) -> None:
-    missing = ModelUnavailable("error", "no address or key", again=None, billed=False)
-    record = run(failing("budget", missing), profile())
-    assert record["flags"] == ["outage"] and lots(record) <= 0.25 * whole(run)
 
 
 @pytest.mark.parametrize("size", [0.0, 0.1, 0.5])
@@ -235,13 +218,6 @@ def notices(desk: Desk, settings: Profile) -> list[str]:
         watcher.look()
     rows = desk.database.notices(limit=50)
     return [row["text"] for row in rows if row["kind"] in ("fill", "proposal")]
-
-
-def test_hanging_calls_are_told_as_no_answer(run: Run) -> None:
-    record = run(failing("budget", NEVER), profile(agents={"timeout_seconds": 2.0}))
-    assert set(record["deliberation"]["failures"].values()) <= {"timeout", "deadline"}
-    assert record["flags"] == ["outage"]
-    assert json.dumps(record["deliberation"]["panel"]["buy"]).count("0.25") == 2
 
 
 def test_the_share_is_of_the_rules_size_not_of_the_gates(run: Run) -> None:

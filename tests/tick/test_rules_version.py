@@ -8,13 +8,10 @@ from typing import Any
 import pytest
 import talib
 
-import scoring_rubric
-import technical_calculator
 from tests.worlds import rule_outcomes
 from tests.worlds.rule_outcomes import DIGITS, digests, golden, made_with, outcomes
 from torra.tick import record
 from torra.tick.rules_version import RULES, RULES_VERSION
-from torra.verdict import sentiment_rules
 
 REMEDY = (
     "the same inputs come to something else in: {parts}. If that is meant, add a row to RULES in "
@@ -63,35 +60,6 @@ def test_the_fixed_ticks_meet_every_part(found: dict[str, list[Any]]) -> None:
     assert any(told["gate"]["multiplier"] < 1 for told in found["gate"])
     assert any(told["profit"] for told in found["paper bridge"])
     assert len({role for told in found["prompts"] for role in told}) > 8
-
-
-@pytest.mark.journey
-def test_a_changed_rule_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The brain's verdict, a wording, and the last bit of a score, each in its own part."""
-
-    def few() -> dict[str, str]:
-        return digests(outcomes(("budget",), closes=2))
-
-    def parts(then: dict[str, str], now: dict[str, str]) -> set[str]:
-        return {part for part in then if then[part] != now[part]}
-
-    before = few()
-    assert parts(before, few()) == set()
-    with monkeypatch.context() as patch:
-        patch.setattr(sentiment_rules, "verdict", lambda *_: "HOLD")
-        assert {"brain", "risk checks"} <= parts(before, few()) < before.keys() - {"gate"}
-    with monkeypatch.context() as patch:
-        patch.setattr(scoring_rubric, "SHARED_PREFIX", "Hello.\n")
-        assert parts(before, few()) == {"prompts"}
-    whole = technical_calculator.score_frame
-
-    def other(frame: Any) -> Any:
-        scored = whole(frame)
-        scored["momentum"] = scored["momentum"] * (1 + 1e-15)
-        return scored
-
-    monkeypatch.setattr(technical_calculator, "score_frame", other)
-    assert "scores of the bars" in parts(before, few())
 
 
 def test_a_record_carries_the_version() -> None:

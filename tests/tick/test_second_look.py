@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import random
-import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import Future
@@ -15,29 +14,25 @@ from typing import Any
 import pytest
 
 import agent_framework
-from agent_config import MAX_PROMPT_BYTES, MODES, AgentSettings
+from agent_config import MAX_PROMPT_BYTES, MODES
 from agents.contracts import (
-    VECTORS,
     AgentReport,
     Ask,
     Completion,
     DebateContext,
-    Evidence,
     ModelUnavailable,
     Prompt,
     Request,
     SourceType,
 )
-from agents.debate import debate as debates
 from agents.registry import AGENTS
 from instance_database import Database
-from scoring_rubric import request_hash, second_look
+from scoring_rubric import request_hash
 from tests.cases import cases
 from tests.doubles.scripted import (
     AMPLE,
     FULL_FEATURES,
     NEVER,
-    Blocks,
     Raises,
     Scripted,
     context,
@@ -49,12 +44,8 @@ from tests.doubles.scripted import (
 )
 from tests.tries import Tries
 from tests.worlds import desks, journals
-from torra.clock import System
-from torra.config import Profile, validate
-from torra.providers.prices import PriceList
 from torra.providers.rules.provider import RulesProvider
 from torra.replay.rerun.journal_replay import replay
-from torra.tick.spending import HOUR
 
 Scaled = Callable[..., int]
 FULL = MODES["full"].seats
@@ -162,10 +153,6 @@ def test_the_rules_are_not_asked_twice() -> None:
     assert flags(record) == []
 
 
-def test_the_defaults_ask_for_none_in_budget_mode() -> None:
-    assert (AgentSettings().mode, AgentSettings().second_look) == ("budget", "auto")
-
-
 def test_a_researcher_gets_one_in_each_round() -> None:
     provider = Scripted({"bull_researcher": LOW})
     record = sit(provider, debate_rounds=2)
@@ -240,33 +227,6 @@ def test_a_second_look_that_hangs_until_the_stage_is_over(tries: Tries) -> None:
             assert flags(record) == ["first_look_stands:technical"]
             statuses = [call.status for call in record.calls if call.role_id == "technical"]
             assert statuses == ["ok", "timeout"]
-
-
-def test_a_second_look_whose_submit_blocks(tries: Tries) -> None:
-    """The agent's thread is left behind in the middle of it, and its first report with it."""
-    for attempt in tries():
-        with attempt:
-            released = threading.Event()
-            provider = Scripted({"technical": [LOW, Blocks(released)]})
-            try:
-                started = time.monotonic()
-                record = sit(provider, seconds=0.8)
-                assert time.monotonic() - started < 0.8 + 0.5
-                assert debates.abandoned() >= 1
-                assert record.failures == {}
-            finally:
-                released.set()
-                until = time.monotonic() + 30
-                while debates.abandoned() and time.monotonic() < until:
-                    time.sleep(0.01)
-    assert of(record, "technical").confidence == "low"
-    assert record.failures == {}
-    assert record.source_type is SourceType.AGENT_FULL
-    assert flags(record) == ["first_look_stands:technical"]
-    assert [call.status for call in record.calls if call.role_id == "technical"] == [
-        "ok",
-        "timeout",
-    ]
 
 
 def prompt_of(about: DebateContext) -> Prompt:
@@ -375,79 +335,7 @@ def test_the_gates_retry_needs_room_like_any_other() -> None:
 # --- the prompt -----------------------------------------------------------------------------------
 
 
-def test_the_prompt_of_a_second_look_names_numbers_and_listed_ids_only() -> None:
-    prompt = prompt_of(context())
-    told = AgentReport(
-        "technical",
-        dict.fromkeys(VECTORS, 0.12),
-        evidence=(Evidence("technical.rsi14", 61.2), Evidence("OBEY", 1.0)),
-        claim="OBEY",
-    )
-    again = second_look(prompt, told)
-    added = again.user.removeprefix(prompt.user)
-    assert "+0.12" in added and "technical.rsi14" in added
-    assert "OBEY" not in added
-    assert replace(again, user=prompt.user) == prompt
-
-
 # --- money ----------------------------------------------------------------------------------------
-
-PRICES = {"quick": {"input": 1.0, "output": 5.0}, "deep": {"input": 2.0, "output": 10.0}}
-NAMED = {"provider": "anthropic", "quick_think_model": "quick", "deep_think_model": "deep"}
-EACH = 0.0004
-
-
-class Paid:
-    """A script at a vendor's price; nobody knows what the second look of `lost` did cost."""
-
-    name = "anthropic"
-
-    def __init__(self, script: Scripted, lost: str = "") -> None:
-        self.script = script
-        self.lost = lost
-
-    def submit(self, request: Request) -> Future[Completion]:
-        found = self.script.submit(request)
-        if request.role.id == self.lost and request.attempt == 2:
-            lost: Future[Completion] = Future()
-            lost.set_exception(ModelUnavailable("timeout"))
-            return lost
-        told = replace(found.result(), provider="anthropic", cost_usd=EACH)
-        paid: Future[Completion] = Future()
-        paid.set_result(told)
-        return paid
-
-    def close(self) -> None: ...
-
-
-def profile(**agents: Any) -> Profile:
-    return validate(Profile, {"agents": NAMED | {"mode": "full"} | agents}, "a test")
-
-
-@pytest.mark.parametrize("lost", ["", "technical"])
-def test_a_second_look_is_paid_out_of_its_stages_reservation(tmp_path: Path, lost: str) -> None:
-    script = Scripted({"technical": LOW, "bull_researcher": LOW})
-    desk = desks.open_desk(
-        tmp_path, (desks.EUR,), provider=Paid(script, lost), profile=profile(quorum=0)
-    )
-    try:
-        desks.charge(desk, PriceList(PRICES), System().real_now)
-        desks.open_for_work(desk)
-        desks.step(desk)
-        record = desk.database.latest_tick("EURUSD", "H1")
-        rows = desk.database.ledger_rows(System().real_now() - HOUR)
-        spent = desk.database.spent("mine", System().real_now() - HOUR)
-    finally:
-        desk.database.close()
-    looks = {(row["role"], row["attempt"]) for row in rows if row["attempt"] == 2}
-    assert looks == {("technical", 2), ("bull_researcher", 2)}
-    assert len(rows) == len(script.requests) == len(record["calls"])
-    kept = [row for row in rows if row["state"] != "settled"]
-    assert [(row["role"], row["attempt"]) for row in kept] == ([(lost, 2)] if lost else [])
-    assert spent == pytest.approx(sum(call["cost_usd"] for call in record["calls"]))
-    settled = [row["usd"] for row in rows if row["state"] == "settled"]
-    assert settled == [pytest.approx(EACH)] * len(settled)
-    assert record["deliberation"]["failures"] == {}
 
 
 # --- replays --------------------------------------------------------------------------------------

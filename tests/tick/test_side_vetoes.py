@@ -58,32 +58,6 @@ def vetoes(chance: random.Random) -> set[str]:
     return {side for side in rules.SIDES if chance.random() < 0.4}
 
 
-def test_the_latch_of_a_side_hangs_on_nothing_of_the_other(
-    scaled: Scale, record_property: Any
-) -> None:
-    count, differing = scaled(10_000, least=200), 0
-    for number in range(count):
-        chance = random.Random(number)
-        changed = chance.choice(rules.SIDES)
-        kept = OTHER[changed]
-        one: dict[str, bool] = {}
-        twin: dict[str, bool] = {}
-        for _ in range(TICKS):
-            at, objected = outer(chance), vetoes(chance)
-            swapped = objected ^ {changed} if chance.random() < 0.5 else objected
-            openings = {side: chance.random() < 0.8 for side in rules.SIDES}
-            told = {"openings": openings}
-            one = rules.veto_latch(one, at, THRESHOLDS, vetoes=objected, **told)
-            twin = rules.veto_latch(twin, at, THRESHOLDS, vetoes=swapped, **told)
-            assert one[kept] == twin[kept], number
-            at = outer(chance)
-            one, twin = (rules.release_latch(held, at, THRESHOLDS) for held in (one, twin))
-            assert one[kept] == twin[kept], number
-            differing += one[changed] != twin[changed]
-    record_property("seen", f"{count:,} courses, on {differing:,} ticks the other side differed")
-    assert differing > count * 0.02
-
-
 def reviewed(
     store: Latches, at: tuple[float, float], ruling: GateRuling, declined: str
 ) -> tuple[str, tuple[DenyReason, ...]]:
@@ -95,6 +69,7 @@ def reviewed(
     )
     inputs = SimpleNamespace(
         instance=GOLD,
+        profile=PROFILE,
         close=2_000.0,
         atr=5.0,
         now=NOON,
@@ -106,7 +81,7 @@ def reviewed(
     saved = SimpleNamespace(verdict=verdict, low_consensus=low, high_consensus=high)
     desk = {"trading_state": "ACTIVE", "exposure": {}}
     debated = SimpleNamespace(counted=spoken)
-    parts: Any = (inputs, debated, saved, PROFILE, store, desk)
+    parts: Any = (inputs, debated, saved, store, desk)
     asked, action = decision._review(*parts)
     assert asked.veto is (DenyReason.GATE_VETO in action.denied) or verdict == "HOLD"
     return verdict, action.denied
@@ -139,18 +114,6 @@ def test_a_decision_on_a_side_hangs_on_no_veto_of_the_other(
                 opened += not found[0][1]
     record_property("seen", f"{count:,} courses, {vetoed:,} vetoes, {opened:,} openings")
     assert min(vetoed, opened) > count * 0.02
-
-
-def test_both_sides_by_name_are_a_veto(scaled: Scale) -> None:
-    for number in range(scaled(2_000, least=20)):
-        chance = random.Random(number)
-        whole, named = Latches(), Latches()
-        for _ in range(TICKS):
-            at = outer(chance)
-            veto = chance.random() < 0.4
-            both = GateRuling(veto_sides=rules.SIDES if veto else ())
-            assert reviewed(whole, at, GateRuling(veto=veto), "") == reviewed(named, at, both, "")
-            assert whole.held == named.held
 
 
 def test_a_veto_of_a_side_holds_on_later_ticks_until_its_own_consensus_is_back() -> None:

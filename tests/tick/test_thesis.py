@@ -17,7 +17,7 @@ from tests.conftest import Scale
 from tests.doubles import scripted
 from tests.tries import Tries
 from tests.worlds import desks
-from torra.clock import duration, parse
+from torra.clock import duration
 from torra.config import Instance, Profile
 from torra.desk.schedule import Desk
 from torra.providers.prices import PriceList
@@ -220,19 +220,6 @@ def test_what_ended_while_the_desk_was_down_is_held_no_more(
         assert before.held.state == "FILLED" and after == before._replace(held=None)
 
 
-def test_a_record_that_cannot_be_read_fails_no_other_tick_of_its_close(tmp_path: Path) -> None:
-    desk = firm_desk(tmp_path, answering(agreeing))
-    desks.step(desk)
-    database = desk.database
-    (elder,) = [text for text in database.journalled("BTCUSD") if "|H1|" in text][-1:]
-    record = database.record(elder)
-    other = TickKey("BTCUSD", "M15", parse(record["as_of"]) - duration("M15"))
-    asked = (other, other.close_time, desks.BTC.timeframes)
-    assert database.company(*asked, {}) is not None
-    database.connection().execute("UPDATE journal SET record = substr(record, 1, 99)")
-    assert database.record(elder) == {} and database.company(*asked, {}) is not None
-
-
 def test_an_opening_of_no_size_is_nothing_to_ask_about(run: Run) -> None:
     nearly_shut = {**scripted.ruling(), "symbol": "BTCUSD", "multiplier": 0.0001}
     provider = answering(agreeing, risk_gate=nearly_shut)
@@ -367,35 +354,6 @@ def test_the_border_of_a_pivotal_one_is_what_the_desk_can_move() -> None:
     for margin in (0.0, reach - 1e-8, reach, reach + 1e-8, 1.0):
         tier = tier_of(profile.agents, Foreseen("SELL", LEVELS, margin), 1.0, profile)
         assert tier == ("chief" if margin < reach else "deep"), margin
-
-
-@pytest.mark.journey
-@pytest.mark.parametrize("at", [0.4, 0.75])
-def test_the_chief_is_asked_exactly_from_the_conviction_of_the_setting(
-    run: Run, at: float, scaled: Scale
-) -> None:
-    provider = answering(wild)
-    profile = firm(agents={"escalation": {"at": at}})
-    records = [one for one in run(provider, scaled(200, least=12), profile) if asked(one)]
-    for record in records:
-        assert asked(record)["tier"] == ("chief" if asked(record)["conviction"] >= at else "deep")
-    models = {request.role.tier for request in provider.asked("trader")}
-    assert models == {asked(record)["tier"] for record in records}
-
-
-def test_with_escalation_off_the_chief_is_never_asked(run: Run) -> None:
-    records = run(answering(agreeing), 4, firm(agents={"escalation": {"when": "off"}}))
-    assert {asked(record)["tier"] for record in records if asked(record)} == {"deep"}
-
-
-@pytest.mark.journey
-def test_a_pivotal_chief_is_asked_where_the_desk_alone_decides(run: Run, scaled: Scale) -> None:
-    profile = firm(agents={"escalation": {"when": "pivotal"}})
-    reach = call_policy.largest_shift(profile.sentiment_weights)
-    found = [one for one in run(answering(wild), scaled(400, least=20), profile) if asked(one)]
-    for record in found:
-        margin = abs(record["consensus"]) - 0.05
-        assert (asked(record)["tier"] == "chief") == (margin < reach)
 
 
 def test_the_worst_case_of_a_tick_has_the_trader_at_its_dearest() -> None:

@@ -27,7 +27,7 @@ from torra.evidence import feature_bundle
 from torra.providers.registry import open_provider
 from torra.tick import record as tick_record
 from torra.tick.bar_window import LiveWindow
-from torra.tick.edges import TickDeps
+from torra.tick.edges import PUBLISH_WAIT, TickDeps
 
 OPINIONS = ("technical", "bull_researcher", "bear_researcher")
 DESK = (*OPINIONS, "risk_gate")
@@ -134,7 +134,13 @@ def direct(desk: Any) -> Callable[[], Any]:
     setup = desk.setups["EURUSD"]
     window = LiveWindow(setup.instance, setup.feed, desk.database)
     provider = setup.provider
-    edges = TickDeps(desk.database, window, provider.submit, provider.name, desk.clock)
+    edges = TickDeps(
+        database=desk.database,
+        window=window,
+        submit=provider.submit,
+        provider=provider.name,
+        clock=desk.clock,
+    )
 
     def run() -> Any:
         return torra_trader.run_tick(
@@ -164,21 +170,6 @@ def test_a_tick_that_raises_gives_its_claim_back(euro_desk: Desk, monkeypatch: A
         with pytest.raises(ZeroDivisionError):
             run()
     assert run().state == "done"
-
-
-def test_a_tick_that_raises_is_tried_again(euro_desk: Desk, monkeypatch: Any) -> None:
-    build = tick_record.build
-
-    def broken(*_: Any) -> dict[str, Any]:
-        raise RuntimeError("a defect")
-
-    monkeypatch.setattr(tick_record, "build", broken)
-    (outcome,) = euro_desk.wake("EURUSD")
-    assert (outcome.state, outcome.reason) == ("late", "error")
-    assert not desks.rows(euro_desk, "select * from sentiment")
-    monkeypatch.setattr(tick_record, "build", build)
-    (outcome,) = euro_desk.wake("EURUSD")
-    assert outcome.state == "done"
 
 
 def test_a_broken_tick_ends_as_a_skip_that_names_the_fault(
@@ -217,18 +208,6 @@ def test_a_hole_in_the_feed_is_a_recorded_skip_though_later_bars_come(tmp_path: 
     assert (row["state"], row["reason"]) == ("skipped", "no_bar")
     others = [row["state"] for time, row in states.items() if time != iso(hole)]
     assert others == ["done"] * 7
-
-
-def test_a_bar_that_comes_late_is_still_ticked(tmp_path: Path) -> None:
-    late = desks.START + 2 * desks.QUARTER
-    feed = desks.Holed({late})
-    desk = desks.leading_desk(tmp_path, feed=feed)
-    desk.wake("BTCUSD")
-    desks.step(desk, 3)
-    feed.missing.clear()
-    desks.step(desk)
-    states = {row["bar_time"]: row["state"] for row in desk.database.tick_states("BTCUSD", "M15")}
-    assert states[iso(late)] == "done"
 
 
 def test_a_locked_database_ends_the_tick_at_its_deadline(tmp_path: Path, tries: Tries) -> None:
@@ -289,49 +268,20 @@ def seconds_of_a_locked_tick(folder: Path) -> float:
     return took
 
 
-def test_two_timeframes_meet_in_one_consensus(tmp_path: Path) -> None:
-    desk = desks.leading_desk(tmp_path)
-    desk.wake("BTCUSD")
-    desks.step(desk, 4)
-    record = desks.newest(desk)
-    parts = record["composites"]
-    assert set(parts) == {"M15", "H1"} and all(part["fresh"] for part in parts.values())
-    total = sum(part["weight"] * part["composite"] for part in parts.values())
-    weight = sum(part["weight"] for part in parts.values())
-    assert record["consensus"] == pytest.approx(total / weight, abs=1e-8)
-    assert record["as_of"] == iso(desk.clock.now())
-
-
 def test_publishing_waits_for_whoever_writes_at_that_moment(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Fifty instances that are due together write one after the other; a signal cannot wait."""
     desk = desks.leading_desk(tmp_path, provider=scripted.Distant())
-    held, published, writers = threading.Event(), [], []
-
-    def hold() -> None:
-        with desk.database.transaction():
-            held.set()
-            time.sleep(0.6)
-
-    def told(*_: Any, **__: Any) -> list[Any]:
-        published.append(time.monotonic())
-        return []
-
-    def the_tick_is_stored(*_: Any) -> None:
-        writers.append(threading.Thread(target=hold, daemon=True))
-        writers[-1].start()
-        assert held.wait(5)
-
-    monkeypatch.setattr("torra.tick.debate.LateReplies.watch", the_tick_is_stored)
-    monkeypatch.setattr("signal_bridge.publish_pending", told)
+    waits: list[float | None] = []
+    begin = desk.database.transaction
+    monkeypatch.setattr(
+        desk.database, "transaction", lambda wait=None: waits.append(wait) or begin(wait)
+    )
     monkeypatch.setattr("signal_bridge.waits", lambda *_: True)
     desk.wake("BTCUSD")
-    for writer in writers:
-        writer.join()
     desk.database.close()
-    assert writers
-    assert len(published) >= 5, "before the ticks, in each of the two, and after each"
+    assert waits.count(PUBLISH_WAIT) == 2, "after each of the two ticks"
 
 
 class Quoting:

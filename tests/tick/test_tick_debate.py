@@ -16,7 +16,6 @@ from tests.worlds import desks
 from torra.chart import renderer as chart_renderer
 from torra.clock import System
 from torra.config import Profile, validate
-from torra.errors import StoreUnavailable
 from torra.providers.prices import PriceList
 from torra.providers.rules.provider import RulesProvider
 from torra.tick.spending import HOUR, tick_worst_case
@@ -129,14 +128,6 @@ def test_the_sample_of_quiet_ticks_is_asked_and_flagged(paid_desk: Make) -> None
     assert any(flags)
 
 
-def test_without_money_nobody_is_asked(paid_desk: Make) -> None:
-    desk, voice = paid_desk(max_api_cost_per_hour=0.0)
-    desk.wake("BTCUSD")
-    record = desks.newest(desk)
-    assert (record["source_type"], voice.requests) == ("L1_ONLY", [])
-    assert "budget" in record["deliberation"]["flags"]
-
-
 def test_money_that_runs_out_ends_the_asking_until_there_is_room_again(paid_desk: Make) -> None:
     ceiling = tick_worst_case(PriceList(PRICES), profile().agents, lambda _: False) + 19 * COST
     desk, _ = paid_desk(max_api_cost_per_hour=ceiling)
@@ -150,21 +141,6 @@ def test_money_that_runs_out_ends_the_asking_until_there_is_room_again(paid_desk
     desk.ahead.hours = 2
     desks.step(desk)
     assert desks.newest(desk)["source_type"] == "AGENT_BUDGET"
-
-
-def test_a_ledger_that_cannot_be_written_means_no_call(
-    paid_desk: Make, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    desk, voice = paid_desk()
-
-    def full(*_: Any, **__: Any) -> None:
-        raise StoreUnavailable("the disk is full")
-
-    monkeypatch.setattr(desk.database, "book", full)
-    desk.wake("BTCUSD")
-    record = desks.newest(desk)
-    assert (record["source_type"], voice.requests) == ("L1_ONLY", [])
-    assert any(flag.startswith("reserve_failed") for flag in record["deliberation"]["flags"])
 
 
 def test_the_warm_up_asks_no_vendor(paid_desk: Make) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -16,27 +15,11 @@ from tests.worlds import desks, journals
 from torra.chart import renderer
 from torra.clock import parse
 from torra.config import Profile, validate
-from torra.evidence.news_digest import NewsItem, NewsStatus, NewsView, Weighted
-from torra.evidence.scheduled_events import EventView, ScheduledEvent
 from torra.tick.tick_record import JournalRecord, TickRecord, load
 
 OF_THE_ROW = {"torra_key", "role", "instructions", "at"}
 """Columns of a stored call that are the store's own."""
 
-MOMENT = datetime(2021, 12, 1, 10, 15, tzinfo=UTC)
-NEWS = NewsView(
-    NewsStatus.AVAILABLE,
-    (Weighted(NewsItem("n1", "file", "file", "Words", MOMENT, MOMENT, 0.5, "macro"), 0.25, 0.75),),
-    unique=3,
-    score=0.5,
-    events={"macro": (3, 0.5)},
-    fundamentals={"pe": 31.2},
-    fundamentals_status=NewsStatus.AVAILABLE,
-)
-EVENTS = EventView(
-    "available", to_next=105.0, events=(ScheduledEvent(MOMENT, "EUR", "high", "Rates"),)
-)
-ODD: tuple[Any, ...] = (None, "text", 3, True, [], {}, [None, "x", 4], [[1]], {"a": {"b": 1}})
 
 Lived = Callable[..., list[dict[str, Any]]]
 

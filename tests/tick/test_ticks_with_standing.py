@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import re
-from collections.abc import Sequence
-from concurrent.futures import Future
-from typing import Any
 
 import pytest
 
-from agents.contracts import Completion, Request, synchronous
+from tests.tick.test_ticks_with_lessons import Heard, records
 from tests.worlds import remembering, swarm_calls
 from torra.config import Profile
 from torra.evaluation.standing.past_calls import SEATS
@@ -22,32 +18,16 @@ from torra.evaluation.standing.track_record import (
     TrackRecordOf,
     TrackRecordQuery,
 )
-from torra.providers.rules.provider import RulesProvider
 from torra.store.memory import MemoryStore
 from torra.tick.tick_record import JournalRecord
 from torra_trader import TickOutcome
 
-NONCE = re.compile("[0-9a-f]{16}")
 NUMBERS: dict[str, float | None] = {
     **{f"{name}_hit_share": 0.51 + number / 100 for number, name in enumerate(SEATS)},
     "judge_hit_share": None,
     **{f"win_share_{k}": None for k in range(10)},
     "win_share_6": 0.4821,
 }
-
-
-class Heard:
-    """The rules, and every prompt that they were asked."""
-
-    def __init__(self) -> None:
-        self.prompts: list[tuple[str, str]] = []
-        self._rules = RulesProvider()
-
-    @synchronous  # on the tick's own thread: two threads would ask in either order
-    def submit(self, request: Request) -> Future[Completion]:
-        text = f"{request.system}\n{request.user}"
-        self.prompts.append((request.role.id, NONCE.sub("N", text)))
-        return self._rules.submit(request)
 
 
 def ticks(
@@ -61,20 +41,13 @@ def ticks(
     return found, heard
 
 
-def records(outcomes: Sequence[TickOutcome]) -> list[dict[str, Any]]:
-    told = [dict(outcome.record or {}) for outcome in outcomes]
-    for record in told:
-        record.pop("elapsed_ms")
-    return json.loads(json.dumps(told))
-
-
 @pytest.mark.journey
 def test_while_nothing_is_known_not_one_byte_changes() -> None:
     for mode in ("budget", "swarm"):
         settings = swarm_calls.profile(mode=mode)
         asked, told = ticks(lambda _: NO_RECORD, settings)
         unasked, untold = ticks(None, settings)
-        assert told.prompts == untold.prompts and told.prompts
+        assert told.plain == untold.plain and told.plain
         assert records(asked) == records(unasked)
         assert all("standing" not in record for record in records(asked))
 
@@ -94,12 +67,14 @@ def test_what_is_told_stands_in_the_record_by_value() -> None:
     assert (asked.instance, asked.timeframe, asked.regime, asked.close) == (
         record["instance"], record["timeframe"], record["regime"]["name"], record["close"],
     )  # fmt: skip
-    assert JournalRecord.parse({**record, "elapsed_ms": 0.0}).standing == TrackRecord(NUMBERS)
+    assert JournalRecord.parse({**record, "elapsed_ms": 0.0, "profile": ""}).standing == (
+        TrackRecord(NUMBERS)
+    )
 
 
 def test_each_seat_is_shown_its_own_share_and_nobody_elses() -> None:
     _, heard = ticks(lambda _: TrackRecord(NUMBERS), swarm_calls.profile())
-    prompts = dict(heard.prompts)
+    prompts = dict(heard.plain)
     assert len(prompts) >= 5
     for role, text in prompts.items():
         shown = {*re.findall(r"standing\.\w+", text)}

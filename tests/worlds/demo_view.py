@@ -29,7 +29,8 @@ from torra.dashboard.view import bar_reading
 from torra.dashboard.view.desk_values import ChartBars, DeskStatus, Overview, Symbol
 from torra.dashboard.view.stream_reading import HISTORY, OWN
 from torra.errors import StoreUnavailable
-from torra.tick.sentence import Finished, OrderPhrase, in_page_words, sentence
+from torra.tick.marks import OrderPhrase
+from torra.tick.sentence import Finished, in_page_words, sentence
 from torra.verdict import sentiment_rules
 from torra.verdict.vetoed import sided
 

@@ -152,16 +152,22 @@ def _edges(
     )
     chances: Any = SimpleNamespace(win_shares=lambda _: {"win_share_4": 0.2})
     return TickDeps(
-        store, remembering.window(), voice.submit, agents.provider, clock,
+        database=store,
+        window=remembering.window(),
+        submit=voice.submit,
+        provider=agents.provider,
+        clock=clock,
         promoted=lambda: promoted,
         evidence=_with_evidence,
         events=_events if profile.events.calendar else None,
         news=(lambda _: NewsView(NewsStatus.EMPTY)) if agents.include_news else None,
         lessons=(lambda asked: _recalled(asked.notes, agents.memory.embedder))
-        if agents.remembers() else None,
+        if agents.remembers()
+        else None,
         standing=(lambda asked: track_record.track_record(book, chances, asked))
-        if track_record.wanted(agents) else None,
-    )  # fmt: skip
+        if track_record.wanted(agents)
+        else None,
+    )
 
 
 def _with_evidence(key: Any, bundle: Bundle, outside: Any) -> Bundle:

@@ -104,9 +104,13 @@ def _run(desk: Any, profile: Profile, ticks: int) -> None:
         desk.database, prices(), "default", lambda _: False, System().real_now
     )
     edges = TickDeps(
-        desk.database, window, setup.provider.submit, setup.provider.name, desk.clock,
+        database=desk.database,
+        window=window,
+        submit=setup.provider.submit,
+        provider=setup.provider.name,
+        clock=desk.clock,
         account=account,
-    )  # fmt: skip
+    )
     for _ in range(ticks):
         bar_time = desk.clock.now() - duration(TIMEFRAME)
         outcome = torra_trader.run_tick(

@@ -73,7 +73,14 @@ def run(
 ) -> list[TickOutcome]:
     """Run ticks with the rules; real time stands still, so that no recall is late."""
     voice, clock, outcomes = RulesProvider(), FrozenClock(desks.START), []
-    told = TickDeps(store, window(), voice.submit, voice.name, clock, lessons=recall)
+    told = TickDeps(
+        database=store,
+        window=window(),
+        submit=voice.submit,
+        provider=voice.name,
+        clock=clock,
+        lessons=recall,
+    )
     for key in ticks:
         clock.set(key.bar_time + duration(key.timeframe))
         outcomes.append(

@@ -67,7 +67,14 @@ def run(
 ) -> list[TickOutcome]:
     """Run ticks of BTCUSD, a second past their close; `name` is the provider's."""
     clock, outcomes = FrozenClock(desks.START), []
-    told = TickDeps(store, remembering.window(), None, name, clock, standing=past)
+    told = TickDeps(
+        database=store,
+        window=remembering.window(),
+        submit=None,
+        provider=name,
+        clock=clock,
+        standing=past,
+    )
     told = replace(told, **{"debater": debater(), **edges})
     for key in ticks:
         clock.set(key.bar_time + duration(key.timeframe) + late)

@@ -82,11 +82,11 @@ def _tick(desk: Any, profile: Profile, *, live: bool, late: float) -> Ticked:
     setup = desk.setups["EURUSD"]
     window = LiveWindow(setup.instance, setup.feed, desk.database) if live else history()
     edges = TickDeps(
-        desk.database,
-        window,
-        setup.provider.submit,
-        setup.provider.name,
-        desk.clock,
+        database=desk.database,
+        window=window,
+        submit=setup.provider.submit,
+        provider=setup.provider.name,
+        clock=desk.clock,
     )
     if desk.database.latest_tick("EURUSD", TIMEFRAME):
         desk.clock.set(desk.clock.now() + duration(TIMEFRAME))

@@ -129,10 +129,8 @@ def _debate(desk: OverlayRuntime, call: PendingQuestion, owner: str) -> Hosted:
         promoted=desk.promoted,
         fallback=fallback,
     )
-    chosen = hosted_tick.planned(question, seen, who)
-    debated = run_tick_debate(
-        chosen, seen, question.profile, who, clock=clock, deadline=call.deadline
-    )
+    chosen = hosted_tick.planned(seen, who)
+    debated = run_tick_debate(chosen, seen, who, clock=clock, deadline=call.deadline)
     now = clock.monotonic()
     record, revision = hosted_tick.store(
         desk.database, question, seen, debated, fallback=fallback, owner=owner,

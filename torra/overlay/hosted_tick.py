@@ -220,6 +220,7 @@ def inputs(
     )  # fmt: skip
     return TickInputs(
         instance=question.instance,
+        profile=profile,
         timeframe=key.timeframe,
         bar_time=key.bar_time,
         as_of=as_of,
@@ -228,7 +229,6 @@ def inputs(
         view=looked.view,
         row=row,
         records=looked.records,
-        record_score=profile.record_score,
         ath_score=score,
         memory=memory,
         bundle=bundle,
@@ -308,9 +308,9 @@ class _Alone:
         """Return nothing, so that no trader is asked: positions and openings are the host's."""
 
 
-def planned(question: ScorerQuestion, seen: TickInputs, answerers: ModelAccess) -> Plan:
+def planned(seen: TickInputs, answerers: ModelAccess) -> Plan:
     """Decide who is asked, by policy, ladder and ceiling, as for a desk's tick."""
-    return plan(seen, question.profile, answerers, _Alone())
+    return plan(seen, answerers, _Alone())
 
 
 class HostFallback:
@@ -436,7 +436,7 @@ def write(
     result = TickResult(
         seen, debated, saved, Action("HOLD", HOSTED), (), {"decided": iso(now)}, elapsed_ms
     )
-    record = tick_record.build(result, profile, provider)
+    record = tick_record.build(result, provider)
     record["hosted"] = dict(told)
     database.write_journal(key, record)
     database.write_calls(key, spoken.calls)

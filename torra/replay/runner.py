@@ -294,11 +294,11 @@ def _steps(run: _Run, lessons: Recall | None, evidence: Evidence | None) -> Iter
     # A paid answer takes real time; else no deadline may pass on a slow machine.
     clock = Simulated(start) if paid else FrozenClock(start)
     edges = TickDeps(
-        run.store,
-        course.window,
-        run.voice.submit,
-        run.voice.provider,
-        clock,
+        database=run.store,
+        window=course.window,
+        submit=run.voice.submit,
+        provider=run.voice.provider,
+        clock=clock,
         account=run.voice.account,
         news=course.outlook.news_of(course.instance, run.profile),
         events=course.outlook.events_of(course.instance, run.profile),

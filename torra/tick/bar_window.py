@@ -46,8 +46,8 @@ class Window(Protocol):
         ...
 
     def keep(self, timeframe: str, bars: BarView) -> None:
-        """Store what is new in them; called inside a transaction."""
-        ...
+        """Store what is new in them; called inside a transaction. A history is stored already."""
+        del timeframe, bars
 
     def l1_row(self, timeframe: str, as_of: datetime, bars: BarView) -> Mapping[str, float]:
         """Return the score_frame row of the newest bar."""
@@ -59,7 +59,7 @@ class Window(Protocol):
 
     def spreads(self, bars: BarView, *, by_hour: bool = False) -> SpreadView:
         """Return what is known of the spreads of such bars, `by_hour` also of their hour."""
-        ...
+        return spreads.seen(bars.spreads, bars.times if by_hour else None)
 
     def path(self, timeframe: str, after: datetime, as_of: datetime) -> list[Bar]:
         """Return the bars that opened after `after`, oldest first, for the paper bridge."""
@@ -70,7 +70,7 @@ class Window(Protocol):
         ...
 
 
-class LiveWindow:
+class LiveWindow(Window):
     """The newest bars of a feed, checked at the door and stored."""
 
     def __init__(self, instance: Instance, feed: Feed, database: Database) -> None:
@@ -94,10 +94,9 @@ class LiveWindow:
         What was stored first stands, as in a replay. A feed that has none gives NO_FLOW.
         """
         take: TakeFlow | None = self._begun.pop(timeframe, None)
-        brings = getattr(self._feed, "flow", None)
         if take is not None:
             found = take()
-        elif brings is not None:
+        elif (brings := getattr(self._feed, "flow", None)) is not None:
             found = brings(self._instance.symbol, timeframe, times)
         else:
             return NO_FLOW
@@ -155,16 +154,15 @@ class LiveWindow:
             raise DataUnavailable("too_short", "no bar is stored yet")
         return found
 
-    def spreads(self, bars: BarView, *, by_hour: bool = False) -> SpreadView:
-        """Read the spreads beside the bars."""
-        return spreads.seen(bars.spreads, bars.times if by_hour else None)
-
     def path(self, timeframe: str, after: datetime, as_of: datetime) -> list[Bar]:
         """Return the feed's bars since `after`, those that the tick has seen where it has them."""
         missing = (as_of - after) // duration(timeframe)
         seen_at, view = self._seen.get(timeframe, (None, None))
         if view is not None and seen_at == as_of and missing < min(len(view), door.STEPS_TOLD):
-            return [bar for bar in _newest(view, max(0, missing)) if bar.time > after]
+            count = max(0, missing)
+            prices = zip(*(view.newest(name, count) for name in PRICES), strict=True)
+            bars = zip(view.newest_times(count), prices, strict=True)
+            return [Bar(time, *row) for time, row in bars if time > after]
         frame = self._feed.bars(self._instance.symbol, timeframe, as_of, missing)
         # A feed answers with the newest bars that it has; over a hole these reach back too far.
         frame = frame[frame.index > after]
@@ -184,7 +182,7 @@ class LiveWindow:
         return self._database.store_bars(self._instance.id, timeframe, frame) if len(frame) else 0
 
 
-class HistoryWindow:
+class HistoryWindow(Window):
     """A whole history scored in one pass; rows are looked up."""
 
     def __init__(
@@ -237,13 +235,12 @@ class HistoryWindow:
         end = stream.position(as_of)
         return BarView(stream.shelf, max(0, end - technical_calculator.HISTORY), end)
 
-    def keep(self, timeframe: str, bars: BarView) -> None:
-        """Store nothing: the caller that brought the history has stored it."""
-
     def l1_row(self, timeframe: str, as_of: datetime, bars: BarView) -> Mapping[str, float]:
         """Look the row up."""
         del bars
-        return self._streams[timeframe].row(as_of)
+        stream = self._streams[timeframe]
+        scores = stream.scores[stream.position(as_of) - 1]
+        return dict(zip(stream.columns, scores.tolist(), strict=True))
 
     def records(self, timeframe: str, as_of: datetime) -> Records:
         """Look the running records up."""
@@ -253,15 +250,16 @@ class HistoryWindow:
         at = stream.position(as_of) - 1
         return Records(float(stream.highest[at]), float(stream.lowest[at]), stream.shelf.moments[0])
 
-    def spreads(self, bars: BarView, *, by_hour: bool = False) -> SpreadView:
-        """Read the spreads beside the bars."""
-        return spreads.seen(bars.spreads, bars.times if by_hour else None)
-
     def path(self, timeframe: str, after: datetime, as_of: datetime) -> list[Bar]:
         """Return the bars between the two moments; none of a stream that has no history."""
         # The shortest timeframe may be without a history while a longer one ticks.
         stream = self._streams.get(timeframe)
-        return [] if stream is None else stream.between(after, as_of - duration(timeframe))
+        if stream is None:
+            return []
+        times = stream.shelf.moments
+        first = bisect_right(times, after)
+        end = bisect_right(times, as_of - duration(timeframe))
+        return [Bar(times[at], *stream.prices[at]) for at in range(first, end)]
 
 
 class _Stream:
@@ -277,14 +275,12 @@ class _Stream:
         self.shelf = BarArrays(checked)
         scored = technical_calculator.score_frame(checked)
         self.columns = list(scored.columns)
-        self.values = scored.to_numpy(dtype=float)
+        self.scores = scored.to_numpy(dtype=float)
         self.highest = np.maximum.accumulate(checked["high"].to_numpy())
         self.lowest = np.minimum.accumulate(checked["low"].to_numpy())
         # Every tick of a replay looks here: a dict and plain lists spare it the pandas index.
         self._number = {time: at for at, time in enumerate(self.shelf.moments)}
-        self._prices = list(
-            zip(*(self.shelf.column(name).tolist() for name in PRICES), strict=True)
-        )
+        self.prices = list(zip(*(self.shelf.column(name).tolist() for name in PRICES), strict=True))
 
     def position(self, as_of: datetime) -> int:
         """Return how many bars are closed at `as_of`, the newest of them at that very moment."""
@@ -294,28 +290,11 @@ class _Stream:
             raise DataUnavailable("no_bar", f"the history has no bar at {iso(bar_time)}")
         return at + 1
 
-    def between(self, after: datetime, last: datetime) -> list[Bar]:
-        """Return the bars that opened after a moment and up to another, oldest first."""
-        times = self.shelf.moments
-        found = range(bisect_right(times, after), bisect_right(times, last))
-        return [Bar(times[at], *self._prices[at]) for at in found]
-
-    def row(self, as_of: datetime) -> Mapping[str, float]:
-        """Return the scores of the bar that closed at `as_of`."""
-        values = self.values[self.position(as_of) - 1]
-        return dict(zip(self.columns, values.tolist(), strict=True))
-
 
 def last_row(frame: pd.DataFrame) -> dict[str, float]:
     """Score a frame of bars and return its last row."""
     scored = technical_calculator.score_frame(frame)
     return dict(zip(scored.columns, scored.to_numpy(dtype=float)[-1].tolist(), strict=True))
-
-
-def _newest(view: BarView, count: int) -> list[Bar]:
-    """Return the newest bars of a view as the paper bridge takes them, oldest first."""
-    prices = zip(*(view.newest(name, count) for name in PRICES), strict=True)
-    return [Bar(time, *row) for time, row in zip(view.newest_times(count), prices, strict=True)]
 
 
 def as_bars(frame: pd.DataFrame) -> Iterable[Bar]:

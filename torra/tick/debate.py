@@ -145,23 +145,27 @@ def reads_no_notes(debater: Debater) -> Debater:
 
 @dataclass(frozen=True, slots=True)
 class ModelAccess:
-    """The callables that answer a tick's agents and pay for them.
+    """Who answers a tick's agents, who pays for them, and who hears of it.
 
-    `submit` is None where nobody is to be asked. `picture` gives the chart that a replay shows
-    again, in place of a new one. A `debater` holds the whole debate. `promoted` says whether agents
-    with influence to earn have earned it. `recorded` says whether the tick's record, with the notes
-    of its scores, is wanted. `fallback` is a host's own scorer, asked when no opinion answered in
-    place of Torra's.
+    `submit` is None where nobody is to be asked, `account` where nobody is to be paid. `on_event`
+    hears what happens inside the tick and may not fail it. `picture` gives the chart that a replay
+    shows again, in place of a new one. A `debater` holds the whole debate. `promoted` says whether
+    agents with influence to earn have earned it. `fallback` is a host's own scorer, asked when no
+    opinion answered in place of Torra's.
     """
 
     submit: Submit | None
-    account: Payer | None
+    account: Payer | None = None
     on_event: Callable[[str, dict[str, Any]], None] | None = None
     picture: Callable[[], bytes | None] | None = None
     debater: Debater | None = None
     promoted: Callable[[], bool] = lambda: False
-    recorded: bool = True
     fallback: agent_framework.Fallback | None = None
+
+    @property
+    def recorded(self) -> bool:
+        """Whether the tick's record, with the notes of its scores, is wanted."""
+        return True
 
     def about(
         self, key: TickKey, *, shadow: bool = False
@@ -191,7 +195,6 @@ class Plan:
 
 def plan(
     inputs: TickInputs,
-    profile: Profile,
     answerers: ModelAccess,
     database: Foresees,
     *,
@@ -201,6 +204,7 @@ def plan(
 
     `beside` is what other ticks of its close may cost, in USD: it is not spent twice.
     """
+    profile = inputs.profile
     config = profile.debate()
     if answerers.debater is not None:
         return Plan(config)
@@ -213,76 +217,79 @@ def plan(
         or agents.gate_call == "openings"
         or agents.rebuts()
         or bool(agents.consulted())
-    ) and _pivotal(inputs, profile, database)
+    ) and call_policy.pivotal(
+        database.foresee(
+            inputs.key,
+            inputs.as_of,
+            l1=inputs.l1,
+            ath=inputs.ath_score,
+            profile=profile,
+            timeframes=inputs.instance.timeframes,
+            together=inputs.together,
+        ),
+        profile.sentiment_weights,
+        profile.thresholds,
+    )
     # Before the ladder: a tick that asks nobody costs nothing, so it leaves the level where it is.
     if agents.call_policy == "pivotal" and not pivotal:
         # A sample is asked all the same, to measure what skipping leaves out.
         if not call_policy.sampled(inputs.key.text, agents.pivotal_sample):
             return Plan(config, (), SourceType.AGENT_SKIPPED)
         flags = ("pivotal_sample",)
-    company: OpeningContext | None = None
-    if agents.consulted():
-        company = database.company(
-            inputs.key, inputs.as_of, inputs.instance.timeframes, inputs.together
-        )
+    company = (
+        database.company(inputs.key, inputs.as_of, inputs.instance.timeframes, inputs.together)
+        if agents.consulted()
+        else None
+    )
     if answerers.account is None:
         return Plan(config, flags, pivotal=pivotal, company=company)
-    degradation_level = answerers.account.degradation_level(config.agents, AGENTS, beside=beside)
-    if not degradation_level.asked:
+    level = answerers.account.degradation_level(agents, AGENTS, beside=beside)
+    if not level.asked:
         return Plan(config, (*flags, BUDGET), SourceType.L1_ONLY)
-    if degradation_level.settings != config.agents:
-        flags = (*flags, f"ladder:{degradation_level.name}")
-    config = config.model_copy(update={"agents": degradation_level.settings})
+    if level.settings != agents:
+        flags = (*flags, f"ladder:{level.name}")
+        config = config.model_copy(update={"agents": level.settings})
     return Plan(
-        config, flags, worst_usd=degradation_level.worst_usd, pivotal=pivotal,
-        company=company if degradation_level.settings.consulted() else None,
+        config, flags, worst_usd=level.worst_usd, pivotal=pivotal,
+        company=company if level.settings.consulted() else None,
     )  # fmt: skip
 
 
 def run_tick_debate(
     plan: Plan,
     inputs: TickInputs,
-    profile: Profile,
     answerers: ModelAccess,
     *,
     clock: Clock,
     deadline: float,
 ) -> TickDebate:
     """Return what the desk made of a tick, blended with L1: gated, and with the gate left out."""
-    shadow = _in_shadow(plan.config.agents, answerers)
-    asked = answerers.debater is not None or (plan.silent is None and answerers.submit is not None)
-    # Notes are words for a reader: a tick that is not recorded and sends no prose out needs none.
-    noted = answerers.recorded or (asked and _notes_are_read(answerers))
-    context = _context(
-        inputs,
-        profile,
-        inputs.bundle.notes if noted else EMPTY,
-        # Fresh each tick: a stranger's text cannot close a fence whose mark it cannot guess.
-        token() if asked else "",
-    )
+    influence, submit = plan.config.agents.influence, answerers.submit
+    shadow = not answerers.promoted() if influence == "earned" else influence == "shadow"
+    asked = answerers.debater is not None or (plan.silent is None and submit is not None)
+    context = _context(inputs, answerers, asked=asked)
     late: LateReplies | None = None
     if answerers.debater is not None:
         spoken = answerers.debater(context, plan.config)
-    elif plan.silent is not None or answerers.submit is None:
+    elif plan.silent is not None or submit is None:
         source = plan.silent or SourceType.L1_ONLY
         unpaid = seated(plan.config.agents, AGENTS) if BUDGET in plan.flags else ()
         spoken = agent_framework.l1_only_record(context, plan.config, source, plan.flags, unpaid)
     else:
         left = deadline - clock.monotonic()
         if answerers.picture is None:
-            picture, seen = _picture(inputs, profile, plan.config.agents, left, clock)
+            picture, seen = _picture(inputs, plan.config.agents, left, clock)
         else:
             # A replay is shown the chart of then, or none, as it was.
             picture, seen = answerers.picture(), ()
         if picture is not None or plan.pivotal:
             context = replace(context, picture=picture, pivotal=plan.pivotal)
-        late = LateReplies(answerers.submit, clock.monotonic)
-        if not is_synchronous(answerers.submit):  # what answers at once brings nothing later
-            answerers = replace(answerers, submit=late.submit)
+        late = LateReplies(submit, clock.monotonic)
+        if not is_synchronous(submit):  # what answers at once brings nothing later
+            submit = late.submit
         spoken = _deliberate(
-            context, plan, answerers, clock, deadline,
-            inputs=inputs, profile=profile, shadow=shadow,
-        )  # fmt: skip
+            context, plan, inputs, submit, answerers, clock, deadline, shadow=shadow
+        )
         if more := (*plan.flags, *seen):
             spoken = replace(spoken, flags=(*spoken.flags, *more))
     alone: Deliberation | None = None
@@ -307,46 +314,28 @@ def run_tick_debate(
     )
 
 
-def _notes_are_read(answerers: ModelAccess) -> bool:
-    if answerers.debater is not None:
-        return not getattr(answerers.debater, "reads_no_notes", False)
-    return not is_synchronous(answerers.submit)
-
-
-def _in_shadow(settings: AgentSettings, answerers: ModelAccess) -> bool:
-    """Return whether the agents of this tick only look on."""
-    if settings.influence == "earned":
-        return not answerers.promoted()
-    return settings.influence == "shadow"
-
-
-def _pivotal(inputs: TickInputs, profile: Profile, database: Foresees) -> bool:
-    foreseen = database.foresee(
-        inputs.key,
-        inputs.as_of,
-        l1=inputs.l1,
-        ath=inputs.ath_score,
-        profile=profile,
-        timeframes=inputs.instance.timeframes,
-        together=inputs.together,
-    )
-    return call_policy.pivotal(foreseen, profile.sentiment_weights, profile.thresholds)
-
-
-def _context(
-    inputs: TickInputs, profile: Profile, notes: Mapping[str, str], nonce: str
-) -> DebateContext:
+def _context(inputs: TickInputs, answerers: ModelAccess, *, asked: bool) -> DebateContext:
+    """Return what a desk is shown; notes and fence where it is `asked` or a record is wanted."""
+    symbol, read = inputs.instance.symbol, answerers.recorded
+    # Notes are words for a reader: a tick that is not recorded and sends no prose out needs none.
+    if asked and not read:
+        read = (
+            not is_synchronous(answerers.submit)
+            if answerers.debater is None
+            else not getattr(answerers.debater, "reads_no_notes", False)
+        )
     return DebateContext(
-        symbol=inputs.instance.symbol,
+        symbol=symbol,
         timeframe=inputs.timeframe,
         bar_time=iso(inputs.bar_time),
         as_of=iso(inputs.as_of),
         scores=inputs.l1,
-        notes=notes,
+        notes=inputs.bundle.notes if read else EMPTY,
         features=inputs.bundle.features,
         memory=inputs.memory,
-        nonce=nonce,
-        asset=profile.symbol(inputs.instance.symbol).asset,
+        # Fresh each tick: a stranger's text cannot close a fence whose mark it cannot guess.
+        nonce=token() if asked else "",
+        asset=inputs.profile.symbol(symbol).asset,
         lessons=tuple(note.text for note in inputs.lessons.notes),
     )
 
@@ -354,58 +343,58 @@ def _context(
 def _deliberate(
     context: DebateContext,
     plan: Plan,
+    inputs: TickInputs,
+    submit: Submit,
     answerers: ModelAccess,
     clock: Clock,
     deadline: float,
     *,
-    inputs: TickInputs,
-    profile: Profile,
     shadow: bool,
 ) -> Deliberation:
     """Hold the debate, ask the trader where an opening would stand, and settle what it cost."""
-    submit, config = answerers.submit, plan.config
-    if submit is None:
-        raise ValueError("nobody is there to be asked")
-    purse = answerers.account and answerers.account.purse(
+    config, account = plan.config, answerers.account
+    purse = account and account.purse(
         inputs.key, config.agents, submit, monotonic=clock.monotonic, deadline=deadline
     )
-    paid = purse.submit if purse else submit
-    if purse and is_synchronous(submit):
+    if purse:
         # A partial: the mark on a bound method would land on the function of every purse.
-        paid = synchronous(partial(purse.submit))
+        paid = partial(purse.submit)
+        submit = synchronous(paid) if is_synchronous(submit) else paid
+    terms: dict[str, Any] = {
+        "monotonic": clock.monotonic,
+        "reserve": purse.reserve if purse else None,
+        "on_event": answerers.about(inputs.key, shadow=shadow),
+    }
+    left = deadline - clock.monotonic()
+    keeps = plan.company is not None and plan.pivotal and left > 2 * CONSULT_SECONDS
     spoken = agent_framework.deliberate(
         context,
         config,
-        paid,
-        monotonic=clock.monotonic,
-        deadline=deadline - _kept(plan, deadline - clock.monotonic()),
-        reserve=purse.reserve if purse else None,
+        submit,
+        deadline=deadline - CONSULT_SECONDS if keeps else deadline,
         agents=AGENTS,
         fallback=answerers.fallback or chart_scorer.score_chart,
-        on_event=answerers.about(inputs.key, shadow=shadow),
+        **terms,
     )
     if plan.company is not None:
         counted = spoken
         if shadow:
             counted = agent_framework.l1_only_record(context, config, spoken.source_type)
-        opening = thesis.predict_consensus(plan.company, inputs, counted, profile)
+        opening = thesis.predict_consensus(plan.company, inputs, counted)
         if opening is not None:
-            line = thesis.TraderAccess(
-                paid, purse.reserve if purse else None, answerers.about(inputs.key, shadow=shadow),
-                clock.monotonic, deadline,
+            consult = partial(
+                agent_framework.consult_trader,
+                config=config, submit=submit, deadline=deadline, **terms,
             )  # fmt: skip
-            spoken = thesis.consulted(spoken, opening, context, config, profile, line)
+            left = deadline - clock.monotonic()
+            spoken = thesis.consulted(
+                spoken, opening, context, config.agents, inputs.profile, consult, left
+            )
     return purse.settled(spoken) if purse else spoken
 
 
-def _kept(plan: Plan, left: float) -> float:
-    """Return the seconds of a deadline that the debate leaves to the trader."""
-    keeps = plan.company is not None and plan.pivotal and left > 2 * CONSULT_SECONDS
-    return CONSULT_SECONDS if keeps else 0.0
-
-
 def _picture(
-    inputs: TickInputs, profile: Profile, agents: AgentSettings, left: float, clock: Clock
+    inputs: TickInputs, agents: AgentSettings, left: float, clock: Clock
 ) -> tuple[bytes | None, tuple[str, ...]]:
     """Return the chart for the roles that ask for one, and a flag when it could not be had."""
     roles = (*(seat.role for seat in seated(agents, AGENTS)), SCORER)
@@ -427,7 +416,7 @@ def _picture(
             inputs.bars,
             symbol=symbol,
             timeframe=timeframe,
-            digits=profile.symbol(symbol).digits,
+            digits=inputs.profile.symbol(symbol).digits,
             wait_s=max(0.0, left * PICTURE_SHARE),
         )
     except TimeoutError:

@@ -13,10 +13,9 @@ from types import MappingProxyType
 from typing import Any, Final
 
 import signal_bridge
-from agents.debate.deliberation import Consulted, Deliberation
+from agents.debate.deliberation import Deliberation
 from instance_database import ConsensusResult, TickKey
 from torra.clock import duration, iso
-from torra.config import Profile
 from torra.failpoints import failpoint
 from torra.lessons.facts import situation_of
 from torra.lessons.lesson import Judgement, Thesis
@@ -40,7 +39,6 @@ NO_EXPOSURE: Final[Mapping[str, Any]] = MappingProxyType(
 def decide(
     inputs: TickInputs,
     debated: TickDebate,
-    profile: Profile,
     edges: TickDeps,
     due: float,
     deadline: float,
@@ -54,6 +52,7 @@ def decide(
     that had come last when it looked.
     """
     database, instance, key = edges.database, inputs.instance, inputs.key
+    profile, spoken = inputs.profile, debated.deliberation
     figures = edges.route.figures(instance.id) if edges.route else {}  # files, and no lock held
     with edges.write(deadline):
         # First: a desk whose lock was deleted may find its tick run by another one.
@@ -70,9 +69,9 @@ def decide(
             ath=inputs.ath_score,
             l1=inputs.l1,
             ungated=debated.ungated,
-            source_type=debated.deliberation.source_type,
+            source_type=spoken.source_type,
             profile=profile,
-            deliberation=tick_record.spoken(debated.deliberation) if edges.recording else None,
+            deliberation=tick_record.spoken(spoken) if edges.recording else None,
             timeframes=instance.timeframes,
         )
         failpoint("saved")
@@ -85,28 +84,44 @@ def decide(
         }
         # A HOLD asks nothing of the account: without a record it is not read.
         if edges.recorded or saved.verdict != "HOLD":
-            desk["exposure"] = {**_exposure(inputs, profile, database), **figures}
-        decision, action = _review(inputs, debated, saved, profile, database, desk)
+            desk["exposure"] = {**_exposure(inputs, database), **figures}
+        decision, action = _review(inputs, debated, saved, database, desk)
         # In the same transaction: the halt of a runaway cannot be lost beside its tick.
         if action.halt is not None:
             database.halt(f"{action.halt} of {instance.id} {key.timeframe} at {iso(inputs.as_of)}")
-        begun = vetoed.note(inputs, saved, action, debated.counted.ruling, profile, database)
+        begun = vetoed.note(inputs, saved, action, debated.counted.ruling, database)
         proposed: tuple[SignalDraft, ...] = ()
         # After the review, so that the record still says what the checks thought of it.
         if profile.execution == "off" and action.drafts:
             action = Action("HOLD", EXECUTION_OFF, denied=action.denied)
         elif profile.execution == "approve" and action.drafts:
             proposed = action.drafts
-            action = _propose(inputs, decision, action, edges, now)
-        signals = _enqueue(inputs, action, database, now)
+            _propose(inputs, decision, action, edges, now)
+            action = Action("HOLD", PROPOSED, denied=action.denied)
+        life = signal_life(inputs.timeframe)
+        signals = tuple(
+            signal_bridge.write_signal(
+                database,
+                draft,
+                instance=instance.id,
+                symbol=instance.symbol,
+                timeframe=inputs.timeframe,
+                bar_time=inputs.bar_time,
+                created=now if now - inputs.as_of > life else inputs.as_of,
+                expires=max(inputs.as_of, now) + life,
+                authority="tick",
+                bridge=instance.route,
+            )
+            for draft in action.drafts
+        )
         drafts = (*action.drafts, *proposed)
-        _ask_to_close(inputs, debated, decision, drafts, profile, edges, now)
-        _keep_situation(inputs, drafts, begun, debated.deliberation, database)
+        _ask_to_close(inputs, debated, decision, drafts, edges, now)
+        _keep_situation(inputs, drafts, begun, spoken, database)
         # The record holds its own time, so it is taken before the record is written.
         elapsed = (edges.clock.monotonic() - due) * 1000.0
         desk |= {"decided": iso(now), "signal_event": stands}
         result = TickResult(inputs, debated, saved, action, signals, desk, elapsed, proposed)
-        record = tick_record.build(result, profile, edges.provider) if edges.recorded else None
+        record = tick_record.build(result, edges.provider) if edges.recorded else None
         if inputs.lessons.told:
             database.note_lesson_uses(key.text, inputs.lessons.told)
         if inputs.news is not None and not inputs.invented:
@@ -114,7 +129,7 @@ def decide(
         if record is not None and edges.recording:
             database.write_journal(key, record)
         failpoint("recorded")
-        database.write_calls(key, debated.deliberation.calls)
+        database.write_calls(key, spoken.calls)
         if debated.picture is not None:
             database.store_picture(debated.picture)
         database.finish_tick(key)
@@ -124,11 +139,11 @@ def decide(
     return record, result
 
 
-def _exposure(inputs: TickInputs, profile: Profile, database: TickDatabase) -> Mapping[str, Any]:
+def _exposure(inputs: TickInputs, database: TickDatabase) -> Mapping[str, Any]:
     """Return the account as an opening would meet it, as far as the store knows."""
     instance = inputs.instance
     found = database.exposure(instance.id, inputs.timeframe, as_of=inputs.as_of)
-    if not profile.risk.leverage_caps:
+    if not inputs.profile.risk.leverage_caps:
         return found
     # Before the rest: a tick that is run again has it among the exposure that it met.
     levered = database.levered(instance.id, inputs.timeframe, instance.route)
@@ -139,41 +154,37 @@ def _review(
     inputs: TickInputs,
     debated: TickDebate,
     saved: ConsensusResult,
-    profile: Profile,
     database: TickDatabase,
     desk: Mapping[str, Any],
 ) -> tuple[Decision, Action]:
-    stands = sentiment_rules.opening_stands(
-        saved.verdict, saved.low_consensus, saved.high_consensus, profile.thresholds
-    )
-    instance = inputs.instance
-    found = database.latches(instance.id)
-    before = {side: side in found for side in sentiment_rules.SIDES}
+    instance, profile, side = inputs.instance, inputs.profile, saved.verdict
+    counted, ruling = debated.counted, debated.counted.ruling
     outer = (saved.low_consensus, saved.high_consensus)
+    found = database.latches(instance.id)
+    before = {name: name in found for name in sentiment_rules.SIDES}
     # Where none is held there is none to release.
     latched = sentiment_rules.release_latch(before, outer, profile.thresholds) if found else before
     position = database.position(instance.id)
-    ruling, declined = debated.counted.ruling, debated.counted.declined
     known = dict(desk["exposure"])
     decision = Decision(
-        verdict=saved.verdict,
+        verdict=side,
         price=inputs.close,
         atr=inputs.atr,
-        # Gate and conviction are both at most 1: the desk can only shrink an opening.
-        multiplier=_multiplier(debated, saved.verdict),
-        veto=ruling.vetoes(saved.verdict) or latched.get(saved.verdict, False),
-        declined=declined == saved.verdict,
-        opening_stands=stands,
+        # Gate, conviction and budget are at most 1: the desk can only shrink an opening.
+        multiplier=ruling.multiplier if side == "HOLD" else counted.size_share(side),
+        veto=ruling.vetoes(side) or latched.get(side, False),
+        declined=counted.declined == side,
+        opening_stands=sentiment_rules.opening_stands(side, *outer, profile.thresholds),
         # The market's own, where a broker quotes: it stands among what the broker says.
         last_price=known.pop("last_price", None),
         bar_age=max(0.0, (inputs.now - inputs.as_of) / duration(inputs.timeframe)),
         # This very decision is in the outbox already.
-        duplicate=saved.verdict != "HOLD"
-        and database.signal(_opening_id(inputs, saved.verdict)) is not None,
+        duplicate=side != "HOLD" and database.signal(_opening_id(inputs, side)) is not None,
     )
     account = Account(trading_state=desk["trading_state"], **known)
     spec = profile.symbol(instance.symbol)
     action = risk_engine.review(decision, position, account, spec, profile)
+    declined = counted.declined
     # Only the sides that were objected to: a veto of one side does nothing to the other one.
     vetoes = [side for side in sentiment_rules.SIDES if ruling.vetoes(side) or side == declined]
     if not found and not vetoes:
@@ -209,26 +220,23 @@ def _keep_situation(
         sides[begun.sid] = begun.side
     if not sides:
         return
-    seen = replace(situation_of(inputs.bundle.features, inputs.l1), judgement=_judgement(spoken))
-    for sid, side in sorted(sides.items()):
-        database.keep_situation(sid, replace(seen, thesis=_thesis(spoken.consulted, side)))
-
-
-def _judgement(spoken: Deliberation) -> Judgement | None:
-    """Return what the judge of a swarm said; None where none was heard."""
-    told = ((one, one.win_share) for one in spoken.reports)
-    heard = (Judgement(one.winner, one.counter, share) for one, share in told if share is not None)
-    return next(heard, None)
-
-
-def _thesis(asked: Consulted | None, side: str) -> Thesis | None:
-    """Return what the trader wrote of an opening of a side, None where it wrote nothing."""
-    if asked is None or asked.report is None or asked.side != side:
-        return None
-    told = asked.report
-    return Thesis(
-        told.claim, told.falsifiers, told.risks, told.horizon_bars, asked.tier, told.declined
+    judgements = (
+        Judgement(report.winner, report.counter, report.win_share)
+        for report in spoken.reports
+        if report.win_share is not None
     )
+    situation = replace(
+        situation_of(inputs.bundle.features, inputs.l1), judgement=next(judgements, None)
+    )
+    trader = spoken.consulted
+    for sid, side in sorted(sides.items()):
+        thesis: Thesis | None = None
+        if trader is not None and trader.side == side and (report := trader.report) is not None:
+            thesis = Thesis(
+                report.claim, report.falsifiers, report.risks, report.horizon_bars, trader.tier,
+                report.declined,
+            )  # fmt: skip
+        database.keep_situation(sid, replace(situation, thesis=thesis))
 
 
 def _opening_id(inputs: TickInputs, side: str) -> str:
@@ -238,34 +246,16 @@ def _opening_id(inputs: TickInputs, side: str) -> str:
     )
 
 
-def _multiplier(debated: TickDebate, verdict: str) -> float:
-    """Return what scales the size of an opening: the gate's multiplier, conviction, budget."""
-    spoken = debated.counted
-    if verdict not in ("BUY", "SELL"):
-        return spoken.ruling.multiplier
-    return spoken.size_share(verdict)
-
-
 def _propose(
-    inputs: TickInputs,
-    decision: Decision,
-    action: Action,
-    edges: TickDeps,
-    now: datetime,
-) -> Action:
+    inputs: TickInputs, decision: Decision, action: Action, edges: TickDeps, now: datetime
+) -> None:
     """Write down what would have been sent, for a person; nothing is sent."""
-    if edges.database.proposal_waits(inputs.key, now):
-        return Action("HOLD", PROPOSED, denied=action.denied)
-    approval.propose(
-        edges.database,
-        action,
-        decision,
-        key=inputs.key,
-        symbol=inputs.instance.symbol,
-        created=now,
-        expires=approval.expiry(inputs.as_of, inputs.timeframe, edges.clock),
-    )
-    return Action("HOLD", PROPOSED, denied=action.denied)
+    if not edges.database.proposal_waits(inputs.key, now):
+        expires = approval.expiry(inputs.as_of, inputs.timeframe, edges.clock)
+        approval.propose(
+            edges.database, action, decision,
+            key=inputs.key, symbol=inputs.instance.symbol, created=now, expires=expires,
+        )  # fmt: skip
 
 
 def _ask_to_close(
@@ -273,7 +263,6 @@ def _ask_to_close(
     debated: TickDebate,
     decision: Decision,
     drafts: Sequence[SignalDraft],
-    profile: Profile,
     edges: TickDeps,
     now: datetime,
 ) -> None:
@@ -281,14 +270,14 @@ def _ask_to_close(
     # Before anything is read: hardly ever does one ask.
     if approval.asks_to_close(debated.counted) is None:
         return
-    database, instance = edges.database, inputs.instance
+    database, profile = edges.database, inputs.profile
     expires = approval.expiry(inputs.as_of, inputs.timeframe, edges.clock)
     # A tick that comes after its bar was over would ask for what nobody can approve.
     if "off" in (profile.agents.judge_close, profile.execution) or now >= expires:
         return
     if any(one.kind == "close" for one in drafts) or edges.trading_state() == "HALTED":
         return
-    position = database.position(instance.id)
+    position = database.position(inputs.instance.id)
     # What this very close has opened the judge did not see.
     if position is None or position.opened_at >= inputs.as_of:
         return
@@ -298,33 +287,7 @@ def _ask_to_close(
         position,
         decision,
         key=inputs.key,
-        symbol=instance.symbol,
+        symbol=inputs.instance.symbol,
         created=now,
         expires=expires,
-    )
-
-
-def _enqueue(
-    inputs: TickInputs,
-    action: Action,
-    database: TickDatabase,
-    now: datetime,
-) -> tuple[Mapping[str, Any], ...]:
-    if not action.drafts:
-        return ()
-    instance, life = inputs.instance, signal_life(inputs.timeframe)
-    return tuple(
-        signal_bridge.write_signal(
-            database,
-            draft,
-            instance=instance.id,
-            symbol=instance.symbol,
-            timeframe=inputs.timeframe,
-            bar_time=inputs.bar_time,
-            created=now if now - inputs.as_of > life else inputs.as_of,
-            expires=max(inputs.as_of, now) + life,
-            authority="tick",
-            bridge=instance.route,
-        )
-        for draft in action.drafts
     )

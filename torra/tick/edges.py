@@ -13,7 +13,6 @@ from datetime import datetime
 from typing import Any, Final, Protocol
 
 import signal_bridge
-from agents.contracts import Submit
 from instance_database import TickKey
 from torra.clock import Clock
 from torra.config import Instance
@@ -27,7 +26,7 @@ from torra.evidence.scheduled_events import EventView
 from torra.lessons.recall import Recall
 from torra.market.spreads import SpreadView
 from torra.tick.bar_window import Window
-from torra.tick.debate import Debater, ModelAccess, Payer
+from torra.tick.debate import ModelAccess
 from torra.tick.tick_database import TickDatabase
 from torra.verdict.risk_engine import TradingState
 
@@ -67,12 +66,10 @@ class MarketRoute(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class TickDeps:
-    """What a tick is handed.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TickDeps(ModelAccess):
+    """What a tick is handed: beside who answers its agents, the store, the bars and the clock.
 
-    `on_event` hears what happens inside it and may not fail it. `submit` is None where nobody is to
-    be asked, `account` None where nobody is to be paid. `picture` gives a replay the chart of then.
     `news` returns what was known at a moment, `events` what was scheduled around a close and the
     moment of its tick, `outside` the outside numbers, from the symbol's own closes of whole days
     too, `flow` the order flow of bars; each is None where the profile does not ask for it.
@@ -90,12 +87,8 @@ class TickDeps:
 
     database: TickDatabase
     window: Window
-    submit: Submit | None
     provider: str
     clock: Clock
-    on_event: Callable[[str, dict[str, Any]], None] | None = None
-    account: Payer | None = None
-    picture: Callable[[], bytes | None] | None = None
     news: Callable[[datetime], NewsView] | None = None
     events: Callable[[datetime, datetime], EventView] | None = None
     outside: Callable[[datetime, ClosesOf], OutsideView] | None = None
@@ -107,8 +100,6 @@ class TickDeps:
     route: MarketRoute | None = None
     halted: Callable[[], str] = lambda: ""
     on_error: Callable[[Exception], None] = lambda _error: None
-    debater: Debater | None = None
-    promoted: Callable[[], bool] = lambda: False
     recording: bool = True
     together: Mapping[str, float] = field(default_factory=dict)
     evidence: Evidence | None = None
@@ -119,19 +110,6 @@ class TickDeps:
     def recorded(self) -> bool:
         """Whether a record is wanted: for the store's journal or for a listener."""
         return self.recording or self.on_event is not None
-
-    @property
-    def answerers(self) -> ModelAccess:
-        """The callables that answer the tick's agents and pay for them."""
-        return ModelAccess(
-            self.submit,
-            self.account,
-            self.on_event,
-            self.picture,
-            self.debater,
-            self.promoted,
-            self.recorded,
-        )
 
     def write(self, deadline: float) -> AbstractContextManager[None]:
         """Begin a transaction that waits for the database's lock until just past the deadline."""

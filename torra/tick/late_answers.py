@@ -56,23 +56,21 @@ class LateReplies:
     def _came(
         self, database: TickDatabase, key: TickKey, call: Call, future: Future[Completion]
     ) -> None:
-        """Take an answer on the thread that brings it, which may not wait for a database."""
-        if future.cancelled() or future.exception(timeout=0) is not None:
-            return
+        """Take an answer on the thread that brings it; that thread serves every desk."""
         took = (call.ended or self._monotonic()) - call.started
-        if took <= call.request.limit_s:
-            return  # it came in time, so the tick has it
+        failed = future.cancelled() or future.exception(timeout=0) is not None
+        if failed or took <= call.request.limit_s:  # what came in time the tick has
+            return
         call.completion = future.result(timeout=0)
-        # The thread that brings an answer serves every desk; it must not wait for a lock.
-        threading.Thread(
-            target=self._record, args=(database, key, call), name="torra-late", daemon=True
-        ).start()
 
-    def _record(self, database: TickDatabase, key: TickKey, call: Call) -> None:
-        try:
-            with database.transaction(STORE_WAIT):
-                database.record_late(key, call.recorded(self._monotonic()))
-        except StoreUnavailable as error:
-            log.warning("a late answer of %s is not recorded: %s", key.text, error)
-        except Exception:
-            log.exception("a late answer of %s is not recorded", key.text)
+        def record() -> None:
+            try:
+                with database.transaction(STORE_WAIT):
+                    database.record_late(key, call.recorded(self._monotonic()))
+            except StoreUnavailable as error:
+                log.warning("a late answer of %s is not recorded: %s", key.text, error)
+            except Exception:
+                log.exception("a late answer of %s is not recorded", key.text)
+
+        # Not on this thread: it must not wait for a lock.
+        threading.Thread(target=record, name="torra-late", daemon=True).start()

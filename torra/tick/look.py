@@ -18,7 +18,7 @@ from torra.clock import duration, iso
 from torra.config import Instance, Profile
 from torra.errors import DataUnavailable
 from torra.evaluation.standing import track_record
-from torra.evaluation.standing.track_record import TrackRecord
+from torra.evaluation.standing.track_record import TrackRecordQuery
 from torra.evidence import feature_bundle, flow_readings
 from torra.evidence.feature_bundle import NO_EVENTS, NO_NEWS, Bundle, EvidenceInputs
 from torra.evidence.flow_readings import NO_FLOW
@@ -37,67 +37,54 @@ def look(
     instance: Instance, key: TickKey, profile: Profile, edges: TickDeps, deadline: float
 ) -> TickInputs:
     """Return what a tick may know at its close; writes wait until just past the deadline."""
-    as_of = key.close_time
-    bars = edges.window.bars(key.timeframe, as_of)
-    # An older newest bar would be scored as if it were the one that is due.
-    if bars.last != key.bar_time:
-        raise DataUnavailable("no_bar", f"the feed has no bar at {iso(key.bar_time)}")
-    if edges.companions is not None:
-        # Now, beside what follows: the own bars are here, so those of a companion soon will be.
-        edges.companions.begin(key.timeframe, as_of)
-    times: Sequence[datetime] = ()
-    if edges.flow is not None:
-        times = bars.newest_times(flow_readings.MEAN_BARS)
-        edges.begin_flow(key.timeframe, times)
-    row = edges.window.l1_row(key.timeframe, as_of, bars)
-    if not row["valid"]:
-        raise DataUnavailable("too_short", f"fewer than {technical_calculator.WARM_UP} bars")
-    cursor = None if edges.route else edges.database.paper_cursor(instance.id)
+    as_of, database, window = key.close_time, edges.database, edges.window
+    symbol, spec = instance.symbol, profile.symbol(instance.symbol)
+    bars, row, times = _bars(key, edges)
+    close, atr = float(row["close"]), float(row["atr14"])
+    cursor = None if edges.route else database.paper_cursor(instance.id)
     # The feed may be slow, so its bars are fetched before the lock is taken.
-    path = paper.path(instance, edges.window, cursor, as_of)
-    vetoes = edges.database.vetoed_openings(instance.id)
-    beyond = vetoed.path(instance, edges.window, vetoes, as_of)
+    path = paper.path(instance, window, cursor, as_of)
+    vetoes = database.vetoed_openings(instance.id)
+    beyond = vetoed.path(instance, window, vetoes, as_of)
     if edges.route is not None:
         edges.route.settle(instance.id)
     experts = profile.agents.seats_experts()
-    flow = _flow(key, edges, times, float(row["atr14"]), experts=experts)
+    then = edges.flow(key.timeframe, times) if edges.flow else NO_FLOW
+    flow: OutsideView | None = None
+    if then.status != NO_FLOW.status:
+        flow = flow_readings.read(then, times, as_of, atr, experts=experts)
     now = edges.clock.now()
     # Before the paper bridge moves: a replay starts from this and lives through the same bars.
-    before = edges.database.standing(instance.id) if edges.recorded else {}
+    before = database.standing(instance.id) if edges.recorded else {}
     with edges.write(deadline):
         # First: the feed may have taken so long that the desk has lost its lock meanwhile.
-        edges.database.require_claim(key)
-        edges.window.keep(key.timeframe, bars)
+        database.require_claim(key)
+        window.keep(key.timeframe, bars)
         if edges.route is None:
             edges.publish(instance)  # a halt since the last tick takes back what waits for a fill
-            paper.advance(instance, profile, edges.database, path, cursor, as_of)
-        vetoed.follow(instance, vetoes, beyond, profile, edges.database, as_of)
+            paper.advance(instance, profile, database, path, cursor, as_of)
+        vetoed.follow(instance, vetoes, beyond, profile, database, as_of)
     # After `keep`: a live window reads the records from the stored bars.
-    records = edges.window.records(key.timeframe, as_of)
-    memory = edges.database.memory_context(
-        instance.id,
-        key.timeframe,
-        as_of=as_of,
-        profile=profile,
-        symbol=instance.symbol,
-        price=float(row["close"]),
+    records = window.records(key.timeframe, as_of)
+    memory = database.memory_context(
+        instance.id, key.timeframe, as_of=as_of, profile=profile, symbol=symbol, price=close
     )
-    spreads = (edges.spreads or edges.window.spreads)(bars, by_hour=experts)
+    spreads = (edges.spreads or window.spreads)(bars, by_hour=experts)
     news = edges.news(as_of) if edges.news else None
     events = edges.events(as_of, now) if edges.events else None
     outside = _outside(key, edges, bars, flow)
     bundle = feature_bundle.build(
         EvidenceInputs(
-            symbol=instance.symbol,
+            symbol=symbol,
             timeframe=key.timeframe,
             bar_time=key.bar_time,
             as_of=as_of,
             row=row,
-            spread=profile.symbol(instance.symbol).spread,
+            spread=spec.spread,
             bars_held=len(bars),
             bar_age=max(0.0, (now - as_of) / duration(key.timeframe)),
             memory=memory,
-            digits=profile.symbol(instance.symbol).digits,
+            digits=spec.digits,
             bars=bars,
             news=news or NO_NEWS,
             events=events or NO_EVENTS,
@@ -108,24 +95,25 @@ def look(
     )
     bundle = bundle if edges.evidence is None else edges.evidence(key, bundle, outside)
     if experts:
-        bundle = _with_stakes(bundle, row, instance, profile)
+        # What an opening stakes, which a swarm reads.
+        numbers = order_levels.stakes(close, atr, spec)
+        bundle = feature_bundle.with_numbers(bundle, "stakes", numbers)
     recalled = _recalled(instance, profile, edges, bundle, as_of)
-    standing = _standing(key, edges, bundle.regime.name, float(row["close"]))
+    regime = bundle.regime.name
+    standing = track_record.NO_RECORD
+    if edges.standing is not None:  # what the past of the seats came to in the regime of now
+        query = TrackRecordQuery(instance.id, key.timeframe, regime, as_of, close)
+        standing = edges.standing(query)
     bundle = feature_bundle.with_numbers(bundle, "lessons", recalled.numbers or None)
     bundle = feature_bundle.with_numbers(bundle, "standing", standing.numbers or None)
-    score = ath_calculator.score(
-        float(row["close"]),
-        records.high,
-        records.low,
-        float(row["atr14"]),
-        profile.record_score,
-    )
+    score = ath_calculator.score(close, records.high, records.low, atr, profile.record_score)
     revision = None
     if edges.recorded:
         before["path"] = [[iso(bar.time), *bar[1:]] for bar in path]
-        revision = edges.database.bar_revision(instance.id, key.timeframe, bars.first, bars.last)
+        revision = database.bar_revision(instance.id, key.timeframe, bars.first, bars.last)
     return TickInputs(
         instance=instance,
+        profile=profile,
         timeframe=key.timeframe,
         bar_time=key.bar_time,
         as_of=as_of,
@@ -134,7 +122,6 @@ def look(
         view=bars,
         row=row,
         records=records,
-        record_score=profile.record_score,
         ath_score=score,
         memory=memory,
         bundle=bundle,
@@ -149,6 +136,26 @@ def look(
     )
 
 
+def _bars(key: TickKey, edges: TickDeps) -> tuple[BarView, Mapping[str, float], Sequence[datetime]]:
+    """Return the bars with their row of scores, and the times whose order flow is being read."""
+    as_of, window = key.close_time, edges.window
+    bars = window.bars(key.timeframe, as_of)
+    # An older newest bar would be scored as if it were the one that is due.
+    if bars.last != key.bar_time:
+        raise DataUnavailable("no_bar", f"the feed has no bar at {iso(key.bar_time)}")
+    if edges.companions is not None:
+        # Now, beside what follows: the own bars are here, so those of a companion soon will be.
+        edges.companions.begin(key.timeframe, as_of)
+    times: Sequence[datetime] = ()
+    if edges.flow is not None:
+        times = bars.newest_times(flow_readings.MEAN_BARS)
+        edges.begin_flow(key.timeframe, times)
+    row = window.l1_row(key.timeframe, as_of, bars)
+    if not row["valid"]:
+        raise DataUnavailable("too_short", f"fewer than {technical_calculator.WARM_UP} bars")
+    return bars, row, times
+
+
 def _outside(
     key: TickKey, edges: TickDeps, bars: BarView, flow: OutsideView | None
 ) -> OutsideView | None:
@@ -160,15 +167,6 @@ def _outside(
         companions = edges.companions.known(key.timeframe, as_of, bars)
         outside = (outside or NO_OUTSIDE).with_view(companions)
     return outside if flow is None else (outside or NO_OUTSIDE).with_view(flow)
-
-
-def _with_stakes(
-    bundle: Bundle, row: Mapping[str, float], instance: Instance, profile: Profile
-) -> Bundle:
-    """Return the evidence with what an opening stakes, which a swarm reads."""
-    spec = profile.symbol(instance.symbol)
-    numbers = order_levels.stakes(float(row["close"]), float(row["atr14"]), spec)
-    return feature_bundle.with_numbers(bundle, "stakes", numbers)
 
 
 def _recalled(
@@ -191,24 +189,3 @@ def _recalled(
     found = edges.lessons(asked)
     late = edges.clock.monotonic() - began > recall.SECONDS
     return recall.TOO_LATE if late else found
-
-
-def _standing(key: TickKey, edges: TickDeps, regime: str, close: float) -> TrackRecord:
-    """Return what the past of the seats came to in the regime of now."""
-    if edges.standing is None:
-        return track_record.NO_RECORD
-    return edges.standing(
-        track_record.TrackRecordQuery(key.instance, key.timeframe, regime, key.close_time, close)
-    )
-
-
-def _flow(
-    key: TickKey, edges: TickDeps, times: Sequence[datetime], atr: float, *, experts: bool
-) -> OutsideView | None:
-    """Return what is known of the order flow of the tick's bars; None where nothing brings any."""
-    if edges.flow is None:
-        return None
-    then = edges.flow(key.timeframe, times)
-    if then.status == NO_FLOW.status:
-        return None
-    return flow_readings.read(then, times, key.close_time, atr, experts=experts)

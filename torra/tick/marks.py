@@ -1,4 +1,4 @@
-"""The words by which a record of a tick is known: flags, and reasons of what it did.
+"""The words by which a record of a tick is known: flags, reasons of what it did, its orders.
 
 They stand apart from `tick_record`, whose models take time to make: who writes a record, or asks a
 stored one for a flag, needs the words alone.
@@ -6,6 +6,7 @@ stored one for a flag, needs the words alone.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Final
 
 GATE: Final = "risk_gate"
@@ -39,3 +40,12 @@ INVENTED_IDS: Final = (
     "macro.", "positioning.", "companion.", "news.", "sentiment.news",
 )  # fmt: skip
 """How the ids of the features begin that are invented on a tick of the demo."""
+
+
+@dataclass(frozen=True, slots=True)
+class OrderPhrase:
+    """An order that a tick wrote, or proposed to a person."""
+
+    kind: str
+    side: str
+    lots: float

@@ -20,10 +20,10 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import pandas as pd
 
 from agent_framework import Deliberation
-from agents.contracts import VECTORS, Feature
+from agents.contracts import VECTORS, GateRuling
 from agents.debate.deliberation import OUTAGE
 from agents.registry import wording
-from ath_calculator import Records, RecordScore
+from ath_calculator import Records
 from instance_database import ConsensusResult, TickKey
 from technical_calculator import c_versions
 from torra.clock import iso
@@ -39,9 +39,9 @@ from torra.market.spreads import NO_SPREADS, SpreadView
 from torra.plugins import loading as plugins
 from torra.store.tick_store import OpeningContext
 from torra.tick.late_answers import LateReplies
-from torra.tick.marks import INVENTED, INVENTED_IDS, LEAN_AGAINST, UNFORESEEN
+from torra.tick.marks import INVENTED, INVENTED_IDS, LEAN_AGAINST, UNFORESEEN, OrderPhrase
 from torra.tick.rules_version import RULES_VERSION
-from torra.tick.sentence import Finished, OrderPhrase, sentence
+from torra.tick.sentence import Finished, sentence
 from torra.verdict.risk_engine import Action, SignalDraft
 from torra.verdict.vetoed import sided
 
@@ -58,6 +58,14 @@ CALL_TEXTS: Final = ("system", "user", "reply")
 """Fields of a call that the `calls` table keeps."""
 
 
+OF_INPUTS: Final = ("timeframe", "close", "atr", "apart", "events", "outside")
+OF_CONSENSUS: Final = (
+    *("composite", "consensus", "verdict", "l1_composite", "l1_consensus", "l1_verdict"),
+    *("low_consensus", "high_consensus"),
+)
+"""What a record has of a tick's inputs and of its consensus by the same name."""
+
+
 @dataclass(frozen=True, slots=True)
 class TickInputs:
     """Everything that the tick saw: bars, L1, evidence and memory.
@@ -71,6 +79,7 @@ class TickInputs:
     """
 
     instance: Instance
+    profile: Profile
     timeframe: str
     bar_time: datetime
     as_of: datetime
@@ -79,7 +88,6 @@ class TickInputs:
     view: BarView
     row: Mapping[str, float]
     records: Records
-    record_score: RecordScore
     ath_score: float
     memory: Mapping[str, Any]
     bundle: Bundle
@@ -161,28 +169,31 @@ class TickResult(NamedTuple):
     proposed: tuple[SignalDraft, ...] = ()
 
 
-def build(result: TickResult, profile: Profile, provider: str) -> dict[str, Any]:
+def build(result: TickResult, provider: str) -> dict[str, Any]:
     """Return the record of a finished tick as JSON values, without its deliberation."""
     from torra.tick.tick_record import JournalRecord  # noqa: PLC0415 - its models take time to make
 
     inputs, debated, action, saved = result.inputs, result.debated, result.action, result.saved
-    gated = {vector: debated.gated[vector]["score"] for vector in VECTORS}
-    ungated = {vector: debated.ungated[vector]["score"] for vector in VECTORS}
+    profile = inputs.profile
+    spoken, counted, view = debated.deliberation, debated.counted, inputs.view
+    gated, ungated, agents = (
+        {vector: chart[vector]["score"] for vector in VECTORS}
+        for chart in (debated.gated, debated.ungated, spoken.scores)
+    )
+    spreads = {} if inputs.spreads == NO_SPREADS else asdict(inputs.spreads)
     parts: dict[str, Any] = {
         "instance": inputs.instance.id,
         "symbol": inputs.instance.symbol,
-        "timeframe": inputs.timeframe,
+        **{name: getattr(inputs, name) for name in OF_INPUTS},
+        **{name: getattr(saved, name) for name in OF_CONSENSUS},
         "bar_time": iso(inputs.bar_time),
         "as_of": iso(inputs.as_of),
-        "close": inputs.close,
-        "atr": inputs.atr,
         "ath": inputs.ath_score,
         "ath_price": inputs.records.high,
         "low_price": inputs.records.low,
         "records_since": inputs.records.since and iso(inputs.records.since),
-        "record_score": inputs.record_score,
+        "record_score": profile.record_score,
         "together": dict(inputs.together),
-        "apart": inputs.apart,
         "l1": dict(inputs.l1),
         "notes": dict(inputs.bundle.notes),
         "components": {
@@ -192,40 +203,35 @@ def build(result: TickResult, profile: Profile, provider: str) -> dict[str, Any]
             ]
             for vector in VECTORS
         },
-        "agents": {vector: debated.deliberation.scores[vector]["score"] for vector in VECTORS},
+        "agents": agents,
         "scores": dict(debated.gated),
         "ungated": ungated,
         # An opening must stand with the gate and without it (sentiment_rules.opening_stands).
         "low": {vector: min(gated[vector], ungated[vector]) for vector in VECTORS},
         "high": {vector: max(gated[vector], ungated[vector]) for vector in VECTORS},
-        "adjustments": dict(debated.deliberation.adjustments),
-        "composite": saved.composite,
-        "consensus": saved.consensus,
-        "verdict": saved.verdict,
-        "l1_composite": saved.l1_composite,
-        "l1_consensus": saved.l1_consensus,
-        "l1_verdict": saved.l1_verdict,
-        "low_consensus": saved.low_consensus,
-        "high_consensus": saved.high_consensus,
+        "adjustments": dict(spoken.adjustments),
         "composites": dict(saved.composites),
         "weights": profile.sentiment_weights.model_dump(),
         "thresholds": profile.thresholds.model_dump(),
-        "gate": _gate(debated),
+        "gate": {
+            **_ruling(counted.ruling),
+            # Where it vetoes no side alone a record has not a letter of it.
+            **({"veto_sides": [*counted.ruling.veto_sides]} if counted.ruling.veto_sides else {}),
+            **({"budget": counted.swarm.budget} if counted.swarm else {}),
+            "rule": _ruling(counted.rule_ruling),
+        },
         "action": action.name,
         "reason": action.reason,
         "denied": action.denied,
         # A reverse has two signals, the close first; its record shows the opening.
         "signal": next(iter(sorted(result.signals, key=lambda row: row["kind"] != "open")), None),
         "signals": result.signals,
-        "proposed": [
-            {"kind": draft.kind, "side": draft.side, "lots": draft.lots}
-            for draft in result.proposed
-        ],
-        "sentence": sentence(finished(result, profile)),
-        "source_type": debated.deliberation.source_type,
+        "proposed": [OrderPhrase(each.kind, each.side, each.lots) for each in result.proposed],
+        "sentence": sentence(finished(result)),
+        "source_type": spoken.source_type,
         "flags": _flags(result),
-        "calls": len(debated.deliberation.calls),
-        "cost_usd": debated.deliberation.cost_usd,
+        "calls": len(spoken.calls),
+        "cost_usd": spoken.cost_usd,
         "elapsed_ms": round(result.elapsed_ms, 3),
         "provider": provider,
         # By its hash: the bytes stand once in their own table.
@@ -241,19 +247,34 @@ def build(result: TickResult, profile: Profile, provider: str) -> dict[str, Any]
         "versions": {
             **versions(),
             "rubric": wording(profile.agents),
-            **plugins.versions(_named(inputs.instance, profile)),
+            # What it was made with that another package may have brought.
+            **plugins.versions(
+                (
+                    inputs.instance.feed,
+                    inputs.instance.bridge,
+                    profile.agents.provider,
+                    *(profile.news.sources if profile.agents.include_news else ()),
+                )
+            ),
         },
-        "bars": describe(inputs.view, inputs.revision),
+        "bars": describe(view, inputs.revision),
         "features": [
-            {"id": item.id, "value": item.value, "unit": _unit(item, invented=inputs.invented)}
+            {
+                "id": item.id,
+                "value": item.value,
+                # That of an invented one says so.
+                "unit": f"{item.unit} {INVENTED}".lstrip()
+                if inputs.invented and item.id.startswith(INVENTED_IDS)
+                else item.unit,
+            }
             for item in inputs.bundle.features.values()
         ],
         "memory": dict(inputs.memory),
         "regime": {"name": inputs.bundle.regime.name, "reads": dict(inputs.bundle.regime.reads)},
         "news": None if inputs.news is None else _news(inputs.news),
-        "events": inputs.events,
-        "spreads": None if inputs.spreads == NO_SPREADS else _spreads(inputs.spreads),
-        "outside": inputs.outside,
+        # By value; the hour only where it was asked for.
+        "spreads": {name: value for name, value in spreads.items() if name != "hour" or value}
+        or None,
         # Where there are none a record has not a letter of it.
         **({"lessons": inputs.lessons.as_dict()} if inputs.lessons else {}),
         **({"standing": inputs.standing} if inputs.standing else {}),
@@ -265,14 +286,15 @@ def build(result: TickResult, profile: Profile, provider: str) -> dict[str, Any]
     return JournalRecord.model_construct(**parts).as_json()
 
 
-def finished(result: TickResult, profile: Profile) -> Finished:
+def finished(result: TickResult) -> Finished:
     """Return what the tick's sentence says of it."""
     inputs, debated, saved = result.inputs, result.debated, result.saved
-    orders = (
-        [OrderPhrase(draft.kind, draft.side, draft.lots) for draft in result.proposed]
-        if result.proposed
-        else [OrderPhrase(row["kind"], row["side"], row["lots"]) for row in result.signals]
-    )
+    spoken, counted = debated.deliberation, debated.counted
+    consulted = spoken.consulted
+    judges = (report.winner for report in spoken.reports if report.win_share is not None)
+    written = [(draft.kind, draft.side, draft.lots) for draft in result.proposed] or [
+        (row["kind"], row["side"], row["lots"]) for row in result.signals
+    ]
     return Finished(
         symbol=inputs.instance.symbol,
         timeframe=inputs.timeframe,
@@ -280,29 +302,22 @@ def finished(result: TickResult, profile: Profile) -> Finished:
         l1_verdict=saved.l1_verdict,
         consensus=saved.consensus,
         l1_consensus=saved.l1_consensus,
-        buy=profile.thresholds.buy,
-        sell=profile.thresholds.sell,
+        buy=inputs.profile.thresholds.buy,
+        sell=inputs.profile.thresholds.sell,
         action=result.action.name,
         reason=result.action.reason,
-        denied=[str(reason) for reason in result.action.denied],
-        orders=orders,
-        vetoed=debated.counted.ruling.vetoes(saved.verdict),
-        vetoed_for=sided(debated.counted.ruling, saved.verdict),
+        denied=[*map(str, result.action.denied)],
+        orders=[OrderPhrase(*order) for order in written],
+        vetoed=counted.vetoes(saved.verdict),
+        vetoed_for=sided(counted.ruling, saved.verdict),
         against=LEAN_AGAINST in _flags(result),
-        source=str(debated.deliberation.source_type),
-        flags=debated.deliberation.flags,
-        push=debated.deliberation.panel.push,
+        source=str(spoken.source_type),
+        flags=spoken.flags,
+        push=spoken.panel.push,
         trader=debated.company is not None,
-        declined=_decline_code(debated.deliberation),
-        judge=next(
-            (
-                report.winner
-                for report in debated.deliberation.reports
-                if report.win_share is not None
-            ),
-            "",
-        ),
-        outage=debated.counted.conviction_for("BUY") if debated.counted.outage else None,
+        declined=consulted.report.decline_code if consulted and consulted.report else "",
+        judge=next(judges, ""),
+        outage=counted.conviction_for("BUY") if counted.outage else None,
         invented=inputs.invented,
     )
 
@@ -315,12 +330,6 @@ def spoken(deliberation: Deliberation) -> dict[str, Any]:
         for call in whole["calls"]
     ]
     return {**whole, "calls": calls}
-
-
-def _unit(item: Feature, *, invented: bool) -> str:
-    """Return the unit of a feature; that of an invented one says so."""
-    marked = invented and item.id.startswith(INVENTED_IDS)
-    return f"{item.unit} {INVENTED}".lstrip() if marked else item.unit
 
 
 def _news(view: NewsView) -> dict[str, Any]:
@@ -337,11 +346,6 @@ def _news(view: NewsView) -> dict[str, Any]:
         "fundamentals": dict(view.fundamentals),
         "fundamentals_status": view.fundamentals_status,
     }
-
-
-def _spreads(view: SpreadView) -> dict[str, Any]:
-    """Return a view of spreads by value; the hour only where it was asked for."""
-    return {name: value for name, value in asdict(view).items() if name != "hour" or value}
 
 
 def news_view(record: NewsRecord, stored: Sequence[NewsItem]) -> NewsView:
@@ -364,43 +368,29 @@ def news_view(record: NewsRecord, stored: Sequence[NewsItem]) -> NewsView:
     )
 
 
-def _gate(debated: TickDebate) -> dict[str, Any]:
-    ruling, rule = debated.counted.ruling, debated.counted.rule_ruling
+def _ruling(ruling: GateRuling) -> dict[str, Any]:
     return {
         "multiplier": ruling.multiplier,
         "veto": ruling.veto,
         "reasons": list(ruling.reasons),
-        # Where it vetoes no side alone a record has not a letter of it.
-        **({"veto_sides": list(ruling.veto_sides)} if ruling.veto_sides else {}),
-        **({"budget": debated.counted.swarm.budget} if debated.counted.swarm else {}),
-        "rule": {
-            "multiplier": rule.multiplier,
-            "veto": rule.veto,
-            "reasons": list(rule.reasons),
-        },
     }
 
 
 def _flags(result: TickResult) -> list[str]:
     """Return what is to be known of the tick as a whole; `deliberation.flags` are the debate's."""
-    counted = result.debated.counted
-    against = counted.panel.agreement(result.saved.verdict).leans_against
-    found = {LEAN_AGAINST: against, UNFORESEEN: _unforeseen(result), OUTAGE: counted.outage}
+    debated, counted = result.debated, result.debated.counted
+    opened = [
+        draft.side for draft in (*result.action.drafts, *result.proposed) if draft.kind == "open"
+    ]
+    # An opening is made that a trader might have been asked about, and was not.
+    might = debated.company is not None and debated.deliberation.heard
+    trader = debated.deliberation.consulted
+    found = {
+        LEAN_AGAINST: counted.panel.agreement(result.saved.verdict).leans_against,
+        UNFORESEEN: bool(might and opened and (trader is None or trader.side not in opened)),
+        OUTAGE: counted.outage,
+    }
     return [flag for flag, stands in found.items() if stands]
-
-
-def _decline_code(spoken: Deliberation) -> str:
-    asked = spoken.consulted
-    return asked.report.decline_code if asked and asked.report else ""
-
-
-def _unforeseen(result: TickResult) -> bool:
-    """Tell whether an opening is made that a trader might have been asked about, and was not."""
-    debated, asked = result.debated, result.debated.deliberation.consulted
-    opened = [one.side for one in (*result.action.drafts, *result.proposed) if one.kind == "open"]
-    if debated.company is None or not opened or not debated.deliberation.heard:
-        return False
-    return asked is None or asked.side not in opened
 
 
 def describe(bars: BarView | pd.DataFrame, revision: int | None = None) -> dict[str, Any]:
@@ -415,12 +405,6 @@ def describe(bars: BarView | pd.DataFrame, revision: int | None = None) -> dict[
         "revision": revision,
         "hash": digest.hexdigest()[:16],
     }
-
-
-def _named(instance: Instance, profile: Profile) -> tuple[str, ...]:
-    """Return what a tick was made with that another package may have brought."""
-    sources = profile.news.sources if profile.agents.include_news else ()
-    return (instance.feed, instance.bridge, profile.agents.provider, *sources)
 
 
 @cache

@@ -15,14 +15,13 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from types import MappingProxyType
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 
 from agents.contracts import SCORE_DECIMALS, WINNERS, GateReason, SourceType
 from agents.debate.deliberation import OUTAGE
 from agents.debate.scoring import DIRECTIONS
 from torra import clock
-from torra.tick.marks import EXECUTION_OFF, HOSTED, PROPOSED, SHADOW
+from torra.tick.marks import EXECUTION_OFF, HOSTED, PROPOSED, SHADOW, OrderPhrase
 from torra.verdict.vetoed import REFUSERS
 from torra.words.badge import capital
 from torra.words.deny_reasons import DenyReason
@@ -60,14 +59,12 @@ BRIEFEST: Final = 3
 
 FEWEST_DECIMALS: Final = 2
 
-BARS: Final[Mapping[str, str]] = MappingProxyType(
-    {
-        "L1 carries": "the bars alone carry",
-        "L1 and the agents agree": "on balance the agents agree",
-        "L1 and the experts agree": "on balance the experts agree",
-        "L1 and": "the bars and",
-    }
-)
+BARS: Final[Mapping[str, str]] = {
+    "L1 carries": "the bars alone carry",
+    "L1 and the agents agree": "on balance the agents agree",
+    "L1 and the experts agree": "on balance the experts agree",
+    "L1 and": "the bars and",
+}
 """How a page says what a record says of L1."""
 
 TENTHS: Final = re.compile(r"\b(\d+\.\d) lots\b")
@@ -82,22 +79,12 @@ LATCHED: Final = "an earlier veto or decline still holds"
 """The cause of a latched side at a desk whose trader may have declined it."""
 
 
-AGREED: Final[Mapping[int, str]] = MappingProxyType(
-    {
-        1: "L1 and the agents agree",
-        0: "L1 and the experts agree, and the judge takes no side",
-        -1: "L1 and the experts agree, and the judge is against it",
-    }
-)
+AGREED: Final[Mapping[int, str]] = {
+    1: "L1 and the agents agree",
+    0: "L1 and the experts agree, and the judge takes no side",
+    -1: "L1 and the experts agree, and the judge is against it",
+}
 """Who agrees with a verdict that L1 gives as well, by the judge's side beside it."""
-
-
-class OrderPhrase(NamedTuple):
-    """An order that a tick wrote or proposed."""
-
-    kind: str
-    side: str
-    lots: float | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -116,11 +103,11 @@ class Finished:
     symbol: str
     timeframe: str
     verdict: str
-    l1_verdict: str | None
-    consensus: float | None
-    l1_consensus: float | None
-    buy: float | None
-    sell: float | None
+    l1_verdict: str
+    consensus: float
+    l1_consensus: float
+    buy: float
+    sell: float
     action: str
     reason: str
     denied: Sequence[str] = ()
@@ -154,7 +141,7 @@ def held_side(record: TickRecord) -> str:
         return ""
     stood = LEANS.get(str(record.memory.get("position")), "")
     alone = not record.together and not record.apart
-    wanted = SIDES.get(record.verdict or "")
+    wanted = SIDES.get(record.verdict)
     return stood if alone or (wanted and stood == wanted.position) else ""
 
 
@@ -164,15 +151,16 @@ def held_since(record: TickRecord) -> str:
     The memory of a tick knows the age of a position in bars, and nothing of one that another tick
     of the same close opened.
     """
-    open_then = record.memory.get("open_positions")
-    for one in open_then if isinstance(open_then, list) else ():
-        if not isinstance(one, dict) or one.get("direction") != held_side(record).upper():
-            continue
-        age = one.get("age_ticks")
-        if not isinstance(age, int) or isinstance(age, bool) or age < 0:
-            return ""
-        return f"open for {age} bar{'' if age == 1 else 's'}" if age else "opened within this bar"
-    return ""
+    positions, side = record.memory.get("open_positions"), held_side(record).upper()
+    ages = (
+        row.get("age_ticks")
+        for row in (positions if isinstance(positions, list) else ())
+        if isinstance(row, dict) and row.get("direction") == side
+    )
+    age = next(ages, None)
+    if type(age) is not int or age < 0:
+        return ""
+    return f"open for {age} bar{'' if age == 1 else 's'}" if age else "opened within this bar"
 
 
 def _with_side(said: str, record: TickRecord) -> str:
@@ -228,19 +216,27 @@ def sentence(tick: Finished) -> str:
 
 def _said(tick: Finished, brief: int) -> str:
     """Return the sentence; the numbers beside L1 and the denial go first, the consensus last."""
-    standing = "" if brief == BRIEFEST else _standing(tick, short=brief > 1)
-    end = SOME_INVENTED if tick.invented else ""
-    return f"{_done(tick, brief)}: {standing}{_agents(tick, brief)}{_cut(tick)}{end}."
+    wanted = tick.denied or any(order.kind == "open" for order in tick.orders)
+    cut = wanted and tick.outage not in (None, 1.0)
+    return "".join(
+        (
+            f"{_done(tick, brief)}: ",
+            "" if brief == BRIEFEST else _standing(tick, short=brief > 1),
+            _agents(tick, brief),
+            f", and its size is cut to {percent(tick.outage or 0.0)}" if cut else "",
+            f"{SOME_INVENTED if tick.invented else ''}.",
+        )
+    )
 
 
 def other_timeframe(record: TickRecord) -> tuple[str, Composite] | None:
     """Return the one other timeframe of which the consensus is; None without, and with several."""
-    found = [
-        (name, one)
-        for name, one in record.composites.items()
-        if name != record.timeframe and one.fresh and one.composite is not None
+    others = [
+        (name, other)
+        for name, other in record.composites.items()
+        if name != record.timeframe and other.fresh
     ]
-    return found[0] if len(found) == 1 else None
+    return others[0] if len(others) == 1 else None
 
 
 def _with_others(said: str, record: TickRecord) -> str:
@@ -249,14 +245,14 @@ def _with_others(said: str, record: TickRecord) -> str:
     Agents' answers on other ticks are those of that timeframe; and an earlier composite of it may
     pull the consensus back from the side that this bar and its agents are on.
     """
-    other = other_timeframe(record)
-    when = _written(other[1].close_time) if other else ""
-    if other is None or not when:
+    if (found := other_timeframe(record)) is None:
         return said
-    name = other[0]
+    name, other = found
+    when = _written(other.close_time)
     if EARLIER in said:
         long = said.replace(EARLIER, f"the {name} agents' answers of {when}")
-    elif (shown := _against(record, other[1])) and said.endswith("."):
+    elif said.endswith(".") and _pulls(record, other):
+        shown = BELOW_ZERO.sub("\u2212", number(round(other.composite, FEWEST_DECIMALS)))
         note = f"; {name} of {when} ({shown}) pulls the other way."
         # A record that is kept for a glance has the sentence of its page already.
         long = said if said.endswith(note) else said[:-1] + note
@@ -265,54 +261,46 @@ def _with_others(said: str, record: TickRecord) -> str:
     return long if len(long.split()) <= MOST_TOLD else said
 
 
-def _against(record: TickRecord, other: Composite) -> str:
-    """Return the composite that stands against this bar, as it is written; "" where none does.
+def _pulls(record: TickRecord, other: Composite) -> bool:
+    """Return whether an earlier composite stands against this bar.
 
     This bar's composite and its agents on balance are on one side, the earlier composite is on the
     other, and takes the consensus across zero or away from a threshold that this bar alone reaches.
     """
-    push, pulled = record.deliberation.panel.push or 0.0, other.composite or 0.0
-    own, mean = record.composite or 0.0, record.consensus or 0.0
+    push = record.deliberation.panel.push or 0.0
     if record.deliberation.in_shadow or record.source_type == SourceType.LEGACY:
-        return ""
+        return False
     earlier = _written(other.close_time) < _written(record.as_of)
-    if not earlier or own * push <= 0.0 or pulled * push >= 0.0:
-        return ""
+    if not earlier or record.composite * push <= 0.0 or other.composite * push >= 0.0:
+        return False
     limit = record.thresholds.buy if push > 0 else record.thresholds.sell
-    lost = limit is not None and abs(own) >= limit > abs(mean)
-    if mean * push > 0.0 and not lost:
-        return ""
-    return BELOW_ZERO.sub("\u2212", number(round(pulled, FEWEST_DECIMALS)))
+    lost = abs(record.composite) >= limit > abs(record.consensus)
+    return record.consensus * push <= 0.0 or lost
 
 
-def _written(moment: str | None) -> str:
+def _written(moment: str) -> str:
     """Return a stored time as pages write it, and their switch of times reads it."""
-    try:
-        return clock.parse(str(moment)).strftime("%Y-%m-%d %H:%M UTC")
-    except ValueError:
-        return ""
+    return clock.parse(moment).strftime("%Y-%m-%d %H:%M UTC")
 
 
 # --- what it did ----------------------------------------------------------------------------------
 
 
-DONE: Final[Mapping[str, str]] = MappingProxyType(
-    {
-        "open": "{verb}s {lots} of {where}",
-        "close": "closes the {closes}{size} in {where}{unturned}",
-        "turn": "turns {position} in {where}, closing {closed} and {verb}ing {lots}",
-        "wants to open": "wants to {verb} {lots} of {where}, if approved",
-        "wants to close": "wants to close the {closes}{size} in {where}{unturned}, if approved",
-        "wants to turn": "wants to turn {position} in {where} with {lots}, if approved",
-        "wants": "has an order for {where} and asks for approval",
-        "denied": "does not {verb} {where}, as {cause}",
-        "hold": "does nothing in {where}",
-        "none": "sends no order for {where}",
-        HOSTED: "reads a {verb} in {where}, and your scorer decides",
-        EXECUTION_OFF: "sends no order for {where}, as execution is off",
-        HELD: f"{KEEPS} in {{where}}",
-    }
-)
+DONE: Final[Mapping[str, str]] = {
+    "open": "{verb}s {lots} of {where}",
+    "close": "closes the {closes}{size} in {where}{unturned}",
+    "turn": "turns {position} in {where}, closing {closed} and {verb}ing {lots}",
+    "wants to open": "wants to {verb} {lots} of {where}, if approved",
+    "wants to close": "wants to close the {closes}{size} in {where}{unturned}, if approved",
+    "wants to turn": "wants to turn {position} in {where} with {lots}, if approved",
+    "wants": "has an order for {where} and asks for approval",
+    "denied": "does not {verb} {where}, as {cause}",
+    "hold": "does nothing in {where}",
+    "none": "sends no order for {where}",
+    HOSTED: "reads a {verb} in {where}, and your scorer decides",
+    EXECUTION_OFF: "sends no order for {where}, as execution is off",
+    HELD: f"{KEEPS} in {{where}}",
+}
 """What a tick did, by its outcome."""
 
 
@@ -330,7 +318,7 @@ def _done(tick: Finished, brief: int) -> str:
         lots=_lots(opening),
         closed=_lots(closing),
         closes=SIDES["BUY" if closing and closing.side == "SELL" else "SELL"].position,
-        size=f" of {_lots(closing)}" if closing and closing.lots is not None else "",
+        size=f" of {_lots(closing)}" if closing else "",
         cause=cause,
         unturned=f" without turning {position}, as {cause}" if cause and side else "",
     )
@@ -366,8 +354,8 @@ def _cause(tick: Finished, brief: int) -> str:
 
 
 def _lots(order: OrderPhrase | None) -> str:
-    if order is None or order.lots is None:
-        return "an unknown size"
+    if order is None:
+        return ""
     return f"{order.lots:.10g} lot{'' if order.lots == 1 else 's'}"
 
 
@@ -376,24 +364,15 @@ def _lots(order: OrderPhrase | None) -> str:
 
 def _standing(tick: Finished, *, short: bool) -> str:
     """Return where the consensus stands, with what parts it from the agents' clause."""
-    value, limits = tick.consensus, _limits(tick)
-    if value is None or limits is None:
-        return ""
-    sell, buy = limits
-    shown = number(value, limits)
+    sell, buy = -tick.sell, tick.buy
+    shown = number(tick.consensus, (sell, buy))
     if short:
         return f"consensus {shown}; "
-    if value >= buy:
+    if tick.consensus >= buy:
         return f"the consensus {shown} reaches the buy threshold {number(buy)}; "
-    if value <= sell:
+    if tick.consensus <= sell:
         return f"the consensus {shown} reaches the sell threshold {number(sell)}; "
     return f"the consensus {shown} is between the thresholds {number(sell)} and {number(buy)}; "
-
-
-def _limits(tick: Finished) -> tuple[float, float] | None:
-    if tick.buy is None or tick.sell is None:
-        return None
-    return -tick.sell, tick.buy
 
 
 def why_declined(code: str | None) -> str:
@@ -408,49 +387,84 @@ def number(value: float, limits: Sequence[float] = ()) -> str:
     """
     for decimals in range(FEWEST_DECIMALS, SCORE_DECIMALS + 1):
         shown = round(value, decimals)
-        if all(_order(shown, one) == _order(value, one) for one in limits or (value,)):
+        if all(
+            (shown > limit, shown < limit) == (value > limit, value < limit)
+            for limit in limits or (value,)
+        ):
             break
     # zero has no sign
     return f"{shown:+.{decimals}f}" if shown else f"{0:.{decimals}f}"
 
 
-def _order(value: float, limit: float) -> int:
-    return (value > limit) - (value < limit)
-
-
 # --- what the agents had to do with it ------------------------------------------------------------
+
+
+SHARE: Final[Mapping[str, str]] = {
+    "against": "L1 carries the {verb}, and the agents lean against it",
+    "model agrees": "L1 and the one model in the agents' place agree",
+    "the same": "without agents it would be the same",
+    "no side": "L1 carries the {verb}, and the agents take no side",
+    "hold": "without agents it would hold too",
+    "leant": "the agents lean {lean}, and without them it would hold too",
+    "silent": f"{{silent}}, yet {EARLIER} {{done}} the {{verb}} verdict",
+    "others": f"{EARLIER} {{done}} the {{verb}} verdict, though this bar's lean {{lean}}",
+    "model": "the model in the agents' place {done} the {verb} verdict",
+    "made": "the agents {done} the {verb} verdict",
+}
+"""What the agents had to do with a verdict, by how it came about."""
+
+ALONE: Final = "; without agents{at} it would {alone}"
+"""What a verdict would be without agents that changed it."""
 
 
 def _agents(tick: Finished, brief: int) -> str:
     """Return what the agents had to do with the verdict."""
-    differs = tick.l1_verdict in (*SIDES, "HOLD") and tick.l1_verdict != tick.verdict
-    if silent := _silent(tick):
-        return f"{silent}{_earlier(tick)}" if differs else silent
-    if differs:
-        return _made(tick, brief)
-    return _carried(tick) if tick.verdict in DIRECTIONS else _holding(tick)
+    silent, differs = _silent(tick), tick.l1_verdict != tick.verdict
+    if silent and not differs:
+        return silent
+    share = "silent" if silent else _changed(tick) if differs else _carried(tick)
+    decides = tick.verdict in DIRECTIONS
+    side, l1 = SIDES.get(tick.verdict if decides else tick.l1_verdict), SIDES.get(tick.l1_verdict)
+    said = SHARE.get(share, share).format(
+        silent=silent,
+        done="made" if decides else "prevented",
+        verb=side.verb if side else "",
+        lean="up" if (tick.push or 0.0) > 0 else "down",
+    )
+    if not differs or silent:
+        return said
+    if tick.against and share != "others":
+        said += ", though their words lean against it"
+    if brief == BRIEFEST:
+        return said
+    at = f" ({number(tick.l1_consensus, (-tick.sell, tick.buy))})" if not brief else ""
+    return said + ALONE.format(at=at, alone=l1.verb if l1 else "hold")
 
 
-def _cut(tick: Finished) -> str:
-    """Return what an outage leaves of an opening's size; empty where none was wanted."""
-    wanted = tick.denied or any(order.kind == "open" for order in tick.orders)
-    if tick.outage in (None, 1.0) or not wanted:
-        return ""
-    return f", and its size is cut to {percent(tick.outage)}"
+def _changed(tick: Finished) -> str:
+    """Return how the agents changed the verdict of L1.
+
+    The consensus holds their answers on the other timeframes too, of bars before: it may have moved
+    the other way than this tick's agents push.
+    """
+    if (tick.push or 0.0) * (tick.consensus - tick.l1_consensus) < 0.0:
+        return "others"
+    return "model" if tick.source == SourceType.LEGACY else "made"
 
 
 def _carried(tick: Finished) -> str:
     """Return what the agents say of a verdict that L1 gives as well."""
+    model = tick.source == SourceType.LEGACY
+    if tick.verdict not in DIRECTIONS:
+        return "hold" if model or not tick.push else "leant"
     if tick.against:
-        return f"L1 carries the {SIDES[tick.verdict].verb}, and the agents lean against it"
-    if tick.source == SourceType.LEGACY:
-        return "L1 and the one model in the agents' place agree"
-    if tick.push is None:
-        return "without agents it would be the same"
+        return "against"
+    if model or tick.push is None:
+        return "model agrees" if model else "the same"
     way = DIRECTIONS[tick.verdict]
-    if tick.push * way > 0:
-        return AGREED[WINNERS.get(tick.judge, 0) * way if tick.judge else 1]
-    return f"L1 carries the {SIDES[tick.verdict].verb}, and the agents take no side"
+    if tick.push * way <= 0:
+        return "no side"
+    return AGREED[WINNERS.get(tick.judge, 0) * way if tick.judge else 1]
 
 
 def _silent(tick: Finished) -> str:
@@ -463,50 +477,3 @@ def _silent(tick: Finished) -> str:
         known = (row.meaning for flag, row in UNHEARD.items() if flag in tick.flags)
         return next(known, "no agent answered")
     return ""
-
-
-def _earlier(tick: Finished) -> str:
-    """Return how answers on other ticks, which the consensus holds, changed this verdict."""
-    done = "made" if tick.verdict in DIRECTIONS else "prevented"
-    return f", yet {EARLIER} {done} {_call(tick)}"
-
-
-def _made(tick: Finished, brief: int) -> str:
-    """Return that the agents made this verdict, or prevented that of L1."""
-    who = "the model in the agents' place" if tick.source == SourceType.LEGACY else "the agents"
-    done = "made" if tick.verdict in DIRECTIONS else "prevented"
-    said = f"{who} {done} {_call(tick)}"
-    if _of_others(tick):
-        lean = "up" if (tick.push or 0.0) > 0 else "down"
-        said = f"{EARLIER} {done} {_call(tick)}, though this bar's lean {lean}"
-    elif tick.against:
-        said += ", though their words lean against it"
-    l1, limits = tick.l1_consensus, _limits(tick)
-    if brief == BRIEFEST:
-        return said
-    at = f" ({number(l1, limits)})" if l1 is not None and limits and not brief else ""
-    side = SIDES.get(tick.l1_verdict or "")
-    alone = side.verb if side else "hold"
-    return f"{said}; without agents{at} it would {alone}"
-
-
-def _of_others(tick: Finished) -> bool:
-    """Tell whether the consensus moved the other way than this tick's agents push.
-
-    It holds their answers on the other timeframes too, of bars before.
-    """
-    if tick.consensus is None or tick.l1_consensus is None or not tick.push:
-        return False
-    return tick.push * (tick.consensus - tick.l1_consensus) < 0.0
-
-
-def _call(tick: Finished) -> str:
-    side = tick.verdict if tick.verdict in DIRECTIONS else str(tick.l1_verdict)
-    return f"the {SIDES[side].verb} verdict"
-
-
-def _holding(tick: Finished) -> str:
-    if tick.source == SourceType.LEGACY or not tick.push:
-        return "without agents it would hold too"
-    lean = "up" if tick.push > 0 else "down"
-    return f"the agents lean {lean}, and without them it would hold too"

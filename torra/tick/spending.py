@@ -45,8 +45,9 @@ from __future__ import annotations
 import logging
 import math
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
@@ -135,31 +136,6 @@ class _Row:
         return self.booking.usd if self.paid is None else self.paid.usd
 
 
-class LateRows:
-    """Rows of one profile whose answers came after their tick and are not written yet."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._rows: list[_Row] = []
-
-    def add(self, row: _Row) -> None:
-        """Keep a row for the next transaction."""
-        with self._lock:
-            self._rows.append(row)
-
-    def all(self) -> list[_Row]:
-        """Return what is waiting."""
-        with self._lock:
-            return list(self._rows)
-
-    def remove(self, rows: Sequence[_Row]) -> None:
-        """Drop what is written."""
-        # By identity: rows compare by value, and two may be alike.
-        gone = {id(row) for row in rows}
-        with self._lock:
-            self._rows = [row for row in self._rows if id(row) not in gone]
-
-
 class Purse:
     """What one tick may spend. Any thread may use it."""
 
@@ -190,13 +166,13 @@ class Purse:
         Bounds of a later attempt than the first change what is booked for that attempt, in one
         transaction and within the stage: what others of it have not sent yet stays booked.
         """
-        rows = [
-            row
-            for bound in bounds
-            for row in _possible(
-                stage, bound, self._account.prices, self._settings, self._account.local
-            )
-        ]
+        account, rows = self._account, list[_Row]()
+        for bound in bounds:
+            vendor, model = route(bound.model, self._settings.provider)
+            usd = worst_case(account.prices, self._settings, account.local, bound)
+            for attempt in range(bound.attempt, bound.attempt + bound.requests):
+                slot = (bound.role_id, bound.round, attempt)
+                rows.append(_Row(slot, bound, Booking(stage, *slot, vendor, model, usd)))
         within = all(bound.attempt > 1 for bound in bounds)
         former = self._finished(unsent=frozenset(row.slot for row in rows) if within else None)
         paid = [row for row in rows if row.booking.usd > 0]
@@ -238,13 +214,12 @@ class Purse:
         Calls that are still under way keep their reservation until their answer comes, if it does.
         """
         flags = self._close()
-        booked = {row.slot: row for row in self._rows.values() if row.id}
-        if not booked:
+        if not self.booked:
             return deliberation
         calls = tuple(
-            replace(call, paid_usd=booked[slot].usd) if slot in booked else call
+            replace(call, paid_usd=row.usd) if row and row.id else call
             for call in deliberation.calls
-            for slot in [(call.role_id, call.round, call.attempt)]
+            for row in [self._rows.get((call.role_id, call.round, call.attempt))]
         )
         return replace(
             deliberation,
@@ -271,7 +246,9 @@ class Purse:
         flags = [f"{UNCOUNTED}:{row.slot[0]}" for row in self._rows.values() if row.uncounted]
         try:
             left = self._deadline - self._monotonic()
-            self._write(rows, max(LEAST_WAIT, min(SETTLE_WAIT, left)))
+            if rows or self._account.late:
+                with self._writing(rows, min(SETTLE_WAIT, left)):
+                    pass
         # The calls are over and paid: a locked ledger may not cost the tick.
         except Exception:
             log.exception("ledger: %s stays at its worst case", self._key.text)
@@ -283,40 +260,47 @@ class Purse:
 
     def _book(self, rows: list[_Row], former: list[_Row]) -> bool:
         """Write what became of the former rows and, if they fit, the new ones: one transaction."""
+        account = self._account
         left = max(0.0, self._deadline - self._monotonic())
-        late = self._account.late.all()
         total = math.fsum(row.booking.usd for row in rows)
-        with self._account.database.transaction(max(LEAST_WAIT, RESERVE_SHARE * left)):
-            # Settle first: what the former stage did not use may pay for this one.
-            self._enter([*former, *late])
-            now = self._account.now()
+        # Settle first: what the former stage did not use may pay for this one.
+        with self._writing(former, RESERVE_SHARE * left):
+            now = account.now()
             # An agent that was left behind may ask when all is over.
-            granted = not self._closed and self._affords(total, now)
+            granted = not self._closed and account.affords(
+                total, self._settings.max_api_cost_per_hour, now
+            )
             if granted:
-                ids = self._account.database.book(
-                    self._account.profile,
+                ids = account.database.book(
+                    account.profile,
                     self._key.text,
                     [row.booking for row in rows],
                     at=now,
                     until=now + timedelta(seconds=left) + LINGER,
                 )
-        # Only after the commit: rows of a transaction that failed wait for the next one.
-        self._written([*former, *late])
         if granted:
             for row, row_id in zip(rows, ids, strict=True):
                 row.id = row_id
         return granted
 
-    def _affords(self, usd: float, now: datetime) -> bool:
-        """Return whether so much more stays under the ceiling of the hour, and under the sum."""
-        spent = self._account.database.spent(self._account.profile, now - HOUR)
-        if spent + usd > self._settings.max_api_cost_per_hour:
-            return False
-        account = self._account
-        return (
-            account.most is None
-            or account.database.spent(account.profile, EVER) + usd <= account.most
-        )
+    @contextmanager
+    def _writing(self, former: Sequence[_Row], wait: float) -> Iterator[None]:
+        """Write what became of rows, and of late ones, in the transaction of what follows."""
+        database, late = self._account.database, self._account.late
+        rows = [*former, *late.values()]
+        with database.transaction(max(LEAST_WAIT, wait)):
+            for row in rows:
+                if not row.sent:
+                    database.release(row.id)
+                elif row.paid is None:
+                    database.keep(row.id)
+                else:
+                    database.settle(row.id, row.paid)
+            yield
+        # Only after the commit: rows of a transaction that failed wait for the next one.
+        for row in rows:
+            row.written = True
+            late.pop(row.id, None)
 
     def _finished(self, *, last: bool = False, unsent: frozenset[Slot] | None = None) -> list[_Row]:
         """Return the booked rows whose end is not written yet; give up those never sent.
@@ -336,62 +320,37 @@ class Purse:
                 row.ended |= not row.sent and (unsent is None or row.slot in unsent)
             return [row for row in rows if row.id and not row.written and (row.ended or last)]
 
-    def _write(self, rows: Sequence[_Row], wait: float) -> None:
-        rows = [*rows, *self._account.late.all()]
-        if not rows:
-            return
-        with self._account.database.transaction(wait):
-            self._enter(rows)
-        self._written(rows)
-
-    def _written(self, rows: Sequence[_Row]) -> None:
-        for row in rows:
-            row.written = True
-        self._account.late.remove(rows)
-
-    def _enter(self, rows: Sequence[_Row]) -> None:
-        for row in rows:
-            if not row.sent:
-                self._account.database.release(row.id)
-            elif row.paid is None:
-                self._account.database.keep(row.id)
-            else:
-                self._account.database.settle(row.id, row.paid)
-
     # --- what became of a request ---------------------------------------------------------------
 
     def _answered(self, row: _Row, future: Future[Completion]) -> None:
-        """Note the end of a call, on the thread that brings it; a late one is written later."""
+        """Note the end of a call, on the thread that brings it."""
         try:
-            late = self._end(row, self._outcome(row, future))
-            if late and row.paid is not None:
-                self._account.late.add(row)
+            self._end(row, self._outcome(row, future))
         except Exception:
             log.exception("ledger: a late answer of %s stays at its worst case", self._key.text)
 
-    def _end(self, row: _Row, paid: Settlement | None) -> bool:
-        """Note what a call did cost, once; return whether that came after the purse was closed."""
+    def _end(self, row: _Row, paid: Settlement | None) -> None:
+        """Note what a call did cost, once; after the purse was closed it is written later."""
         with self._lock:
             # The callback and `_finished` may both come; the first counts.
             if row.ended:
-                return False
+                return
             row.ended, row.paid = True, paid
-            closed = self._closed
+            late = self._closed
         if row.uncounted:
             log.warning(
                 "%s gave no count of tokens that can be for a call of %s: %.6f USD are booked",
                 row.booking.provider, row.slot[0], row.usd,
             )  # fmt: skip
-        return closed
+        if late and paid is not None:
+            self._account.late[row.id] = row
 
     def _outcome(self, row: _Row, future: Future[Completion]) -> Settlement | None:
         """Return what an ended call did cost; None when nobody knows."""
         if future.cancelled():
             return None
         error = future.exception(timeout=0)
-        if error is not None:
-            return self._failed(error)
-        return self._paid(row, future.result(timeout=0))
+        return self._failed(error) if error else self._paid(row, future.result(timeout=0))
 
     def _failed(self, error: BaseException) -> Settlement | None:
         free = isinstance(error, ModelUnavailable) and not error.billed
@@ -448,36 +407,18 @@ def _worst_of(prices: PriceList, local: Local, bound: CallBound, vendor: str, mo
     )
 
 
-def _possible(
-    stage: str, bound: CallBound, prices: PriceList, settings: AgentSettings, local: Local
-) -> list[_Row]:
-    vendor, model = route(bound.model, settings.provider)
-    usd = worst_case(prices, settings, local, bound)
-    return [
-        _Row(
-            (bound.role_id, bound.round, attempt),
-            bound,
-            Booking(stage, bound.role_id, bound.round, attempt, vendor, model, usd),
-        )
-        for attempt in range(bound.attempt, bound.attempt + bound.requests)
-    ]
-
-
 def _fits(request: Request, row: _Row) -> bool:
     """Return whether a request is within its reservation; a free one may have any length."""
     bound = row.bound
+    # A lone surrogate has no UTF-8; its escape counts more bytes, never fewer.
+    size = sum(
+        len(text.encode("utf-8", "backslashreplace")) for text in (request.system, request.user)
+    )
     return (
         request.model == bound.model
         and request.max_output_tokens <= bound.output_tokens
         and (request.picture is None or bound.picture)
-        and (not row.booking.usd or _bytes(request) <= bound.prompt_bytes)
-    )
-
-
-def _bytes(request: Request) -> int:
-    # A lone surrogate has no UTF-8; its escape counts more bytes, never fewer.
-    return sum(
-        len(text.encode("utf-8", "backslashreplace")) for text in (request.system, request.user)
+        and (not row.booking.usd or size <= bound.prompt_bytes)
     )
 
 
@@ -578,23 +519,24 @@ def _choose(
     """Return the number of the level to run on, 0 the highest; `costs` are the worst cases."""
     names = [each.name for each in levels]
     stood = names.index(held) if held in names else 0
-    left = ceiling - spent
-    highest = next((at for at, cost in enumerate(costs) if cost <= left), len(costs) - 1)
+
+    def highest(needed: Callable[[float], float]) -> int:
+        left = ceiling - spent
+        return next((at for at, cost in enumerate(costs) if needed(cost) <= left), len(costs) - 1)
+
+    paid = highest(lambda cost: cost)
     # 0 is the highest level: stepping down needs no hysteresis, only climbing does.
-    if highest >= stood:
-        return highest
-    climbed = next(
-        (at for at, cost in enumerate(costs) if to_climb(cost, ceiling, spent) <= left),
-        stood,
-    )
-    return min(stood, climbed)
+    if paid >= stood:
+        return paid
+    return min(stood, highest(lambda cost: to_climb(cost, ceiling, spent)))
 
 
 @dataclass(frozen=True, slots=True)
 class SpendingAccount:
     """What the ticks of one profile share: the ledger, the prices and the ladder.
 
-    `most` is what they may cost in all, over every hour there was, in USD; None: no such sum.
+    `late` are the rows, by id, whose answers came after their tick and are not written yet. `most`
+    is what they may cost in all, over every hour there was, in USD; None: no such sum.
     """
 
     database: Database
@@ -602,8 +544,14 @@ class SpendingAccount:
     profile: str
     local: Local
     now: Callable[[], datetime]
-    late: LateRows = field(default_factory=LateRows)
+    late: dict[int, _Row] = field(default_factory=dict)
     most: float | None = None
+
+    def affords(self, usd: float, ceiling: float, now: datetime) -> bool:
+        """Return whether so much more stays under the ceiling of the hour, and under the sum."""
+        if self.database.spent(self.profile, now - HOUR) + usd > ceiling:
+            return False
+        return self.most is None or self.database.spent(self.profile, EVER) + usd <= self.most
 
     def degradation_level(
         self,
@@ -624,9 +572,8 @@ class SpendingAccount:
         """
         levels, database = ladder(settings), self.database
         costs = [
-            tick_worst_case(self.prices, each.settings, self.local, agents)
+            tick_worst_case(self.prices, each.settings, self.local, agents) if each.asked else 0.0
             for each in levels
-            if each.asked
         ]
         # A desk that costs nothing has no ladder, and needs no database.
         if not costs[0]:
@@ -635,7 +582,7 @@ class SpendingAccount:
         try:
             held = database.degradation_level(self.profile)
             spent = database.spent(self.profile, self.now() - HOUR)
-            kept = _choose([*costs, 0.0], levels, held, spent, ceiling)
+            kept = _choose(costs, levels, held, spent, ceiling)
             if levels[kept].name != (held or levels[0].name):
                 with database.transaction(LEVEL_WAIT):
                     database.set_degradation_level(self.profile, levels[kept].name)
@@ -643,9 +590,9 @@ class SpendingAccount:
         except StoreUnavailable:
             log.exception("ledger: nobody is asked for profile %s", self.profile)
             return levels[-1]
-        fits = (at for at, cost in enumerate([*costs, 0.0]) if spent + beside + cost <= ceiling)
-        chosen = max(kept, next(fits, len(costs)))
-        return replace(levels[chosen], worst_usd=[*costs, 0.0][chosen])
+        fits = (at for at, cost in enumerate(costs) if spent + beside + cost <= ceiling)
+        chosen = max(kept, next(fits, len(costs) - 1))
+        return replace(levels[chosen], worst_usd=costs[chosen])
 
     def purse(
         self,

@@ -16,16 +16,14 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, Final
+from typing import Final
 
 import agent_framework
-from agent_config import LEAST_CONSULT_SECONDS, AgentSettings, DebateSettings
+from agent_config import LEAST_CONSULT_SECONDS, AgentSettings
 from agents.contracts import (
     SCORE_DECIMALS,
     DebateContext,
     Feature,
-    Reserve,
-    Submit,
     Tier,
 )
 from agents.debate.debate import DebateState
@@ -55,32 +53,22 @@ class Foreseen:
     margin: float
 
 
-@dataclass(frozen=True, slots=True)
-class TraderAccess:
-    """How the trader is reached: its provider, leave to spend, and the clock with its end."""
-
-    submit: Submit
-    reserve: Reserve | None
-    on_event: Callable[[str, dict[str, Any]], None] | None
-    monotonic: Callable[[], float]
-    deadline: float
-
-
 def predict_consensus(
     company: OpeningContext,
     inputs: TickInputs,
     counted: Deliberation,
-    profile: Profile,
 ) -> Foreseen | None:
     """Return the opening that a deliberation's scores would make; None where they make none."""
+    profile = inputs.profile
     if profile.execution == "off":
         return None
     gated, ungated = (
-        {name: chart["score"] for name, chart in told.items() if name in inputs.l1}
-        for told in (
-            agent_framework.blend(inputs.l1, counted.scores),
-            agent_framework.blend(inputs.l1, counted.ungated),
-        )
+        {
+            name: chart["score"]
+            for name, chart in agent_framework.blend(inputs.l1, scores).items()
+            if name in inputs.l1
+        }
+        for scores in (counted.scores, counted.ungated)
     )
     low, high = sentiment_rules.low_high(gated, ungated)
     own = sentiment_rules.composites((inputs.l1, low, high, gated), inputs.ath_score, profile)
@@ -99,11 +87,9 @@ def predict_consensus(
     share = counted.size_share(side)
     if not isinstance(found, Levels) or not size(found, spec, profile.risk, share):
         return None
-    past = {
-        "BUY": saved.consensus - profile.thresholds.buy,
-        "SELL": -saved.consensus - profile.thresholds.sell,
-    }
-    return Foreseen(side, found, past[side])
+    limits = profile.thresholds
+    past = saved.consensus - limits.buy if side == "BUY" else -saved.consensus - limits.sell
+    return Foreseen(side, found, past)
 
 
 def tier_of(
@@ -114,52 +100,58 @@ def tier_of(
     `pivotal`: the desk could have kept the consensus from its threshold, so its words decide.
     """
     rule = settings.escalation
-    high = {
-        "conviction": conviction >= rule.at,
-        "pivotal": opening.margin < call_policy.largest_shift(profile.sentiment_weights),
-        "off": False,
-    }
-    return "chief" if high[rule.when] else "deep"
+    if rule.when == "conviction":
+        chief = conviction >= rule.at
+    else:
+        reach = call_policy.largest_shift(profile.sentiment_weights)
+        chief = rule.when == "pivotal" and opening.margin < reach
+    return "chief" if chief else "deep"
 
 
 def consulted(
     spoken: Deliberation,
     opening: Foreseen,
     context: DebateContext,
-    config: DebateSettings,
+    settings: AgentSettings,
     profile: Profile,
-    line: TraderAccess,
+    consult: Callable[..., DebateState],
+    left: float,
 ) -> Deliberation:
-    """Return a deliberation with what the trader said of an opening."""
+    """Return a deliberation with what the trader said of an opening.
+
+    `consult` is `consult_trader` with the tick's own provider, purse and clock; `left` are the
+    seconds to its deadline.
+    """
     if not spoken.heard:
         return spoken
-    side = opening.side
-    conviction = spoken.conviction_for(side)
-    tier = tier_of(config.agents, opening, conviction, profile)
-    asked = Consulted(TRADER.role.id, side, tier, conviction)
-    short = line.deadline - line.monotonic() < LEAST_CONSULT_SECONDS
-    told = agent_framework.consult_trader(
+    conviction = spoken.conviction_for(opening.side)
+    tier = tier_of(settings, opening, conviction, profile)
+    shown = agent_framework.as_configured(context, settings)
+    short = left < LEAST_CONSULT_SECONDS
+    debate = consult(
         Agent(replace(TRADER.role, tier=tier), TRADER.analyze),
-        _shown(agent_framework.as_configured(context, config.agents), spoken, opening, conviction),
-        config,
-        line.submit,
-        monotonic=line.monotonic,
-        deadline=line.deadline,
-        reserve=line.reserve,
-        on_event=line.on_event,
+        # The evidence, the order, and what everybody but the gate said.
+        replace(
+            shown,
+            features={**shown.features, **_order(shown, opening, conviction)},
+            reports=tuple(report for report in spoken.reports if report.ruling is None),
+        ),
         refused="deadline" if short else "",
     )
-    report, failure = told.report_of("trader"), told.failures.get(asked.agent, "")
-    return _with(spoken, replace(asked, report=report, failure=failure), told)
-
-
-def _shown(
-    context: DebateContext, spoken: Deliberation, opening: Foreseen, conviction: float
-) -> DebateContext:
-    """Return what the trader is shown: evidence, the order, what everybody but the gate said."""
-    reports = tuple(one for one in spoken.reports if one.ruling is None)
-    features = {**context.features, **_order(context, opening, conviction)}
-    return replace(context, features=features, reports=reports)
+    trader = TRADER.role.id
+    report, failure = debate.report_of(trader), debate.failures.get(trader, "")
+    flag = (f"{NO_THESIS}:{failure}",) if failure else ()
+    calls = (*spoken.calls, *debate.records())
+    ms = math.fsum(stage["ms"] for stage in debate.stages)
+    return replace(
+        spoken,
+        consulted=Consulted(trader, opening.side, tier, conviction, report, failure),
+        calls=calls,
+        stages=(*spoken.stages, *debate.stages),
+        flags=tuple(dict.fromkeys((*spoken.flags, *debate.flags, *debate.call_flags(), *flag))),
+        cost_usd=cost_of(calls),
+        elapsed_ms=round(spoken.elapsed_ms + ms, 3),
+    )
 
 
 def _order(context: DebateContext, opening: Foreseen, conviction: float) -> dict[str, Feature]:
@@ -186,18 +178,3 @@ def _order(context: DebateContext, opening: Foreseen, conviction: float) -> dict
         )
         for name, (value, unit, shown) in values.items()
     }
-
-
-def _with(spoken: Deliberation, asked: Consulted, told: DebateState) -> Deliberation:
-    flag = (f"{NO_THESIS}:{asked.failure}",) if asked.failure else ()
-    calls = (*spoken.calls, *told.records())
-    ms = math.fsum(stage["ms"] for stage in told.stages)
-    return replace(
-        spoken,
-        consulted=asked,
-        calls=calls,
-        stages=(*spoken.stages, *told.stages),
-        flags=tuple(dict.fromkeys((*spoken.flags, *told.flags, *told.call_flags(), *flag))),
-        cost_usd=cost_of(calls),
-        elapsed_ms=round(spoken.elapsed_ms + ms, 3),
-    )

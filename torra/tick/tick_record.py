@@ -34,7 +34,7 @@ from torra.evidence.news_digest import NewsStatus
 from torra.evidence.outside_readings import OutsideView
 from torra.evidence.scheduled_events import EventView
 from torra.market.spreads import SpreadView
-from torra.tick.marks import GATE, SHADOW
+from torra.tick.marks import GATE, SHADOW, OrderPhrase
 from torra.verdict.risk_engine import Account, HeldSide
 
 Value = float | str | None
@@ -308,14 +308,6 @@ class SignalRecord(RecordPart):
     after: str | None = None
 
 
-class ProposedOrder(RecordPart):
-    """An order that the tick proposed to a person."""
-
-    kind: str
-    side: str
-    lots: float
-
-
 class BarRange(RecordPart):
     """The range of bars that was read, and the hash of their values."""
 
@@ -490,7 +482,7 @@ class JournalRecord(RecordPart):
     denied: tuple[str, ...]
     signal: SignalRecord | None
     signals: tuple[SignalRecord, ...]
-    proposed: tuple[ProposedOrder, ...]
+    proposed: tuple[OrderPhrase, ...]
     sentence: str
     """What it did and why, in words (torra.tick.sentence)."""
 

@@ -51,7 +51,6 @@ def note(
     saved: ConsensusResult,
     action: Action,
     ruling: GateRuling,
-    profile: Profile,
     database: TickDatabase,
 ) -> VetoedOpening | None:
     """Return the vetoed opening that begins with a tick; close those that L1 has turned from.
@@ -63,46 +62,24 @@ def note(
         if opening.closing_at is None and saved.l1_verdict == CLOSES[OPENS[opening.side]]:
             database.keep_vetoed(replace(opening, closing_at=inputs.as_of))
     standing = database.veto_stretch(instance.id)
-    vetoed = action.reason in VETOED and profile.execution != "off"
-    side = saved.verdict if vetoed else None
-    if side == standing:
+    vetoed = action.reason in VETOED and inputs.profile.execution != "off"
+    verdict = saved.verdict if vetoed else None
+    if verdict == standing:
         return None
-    database.set_veto_stretch(instance.id, side)
-    spec = profile.symbol(instance.symbol)
-    begun = None
-    if side is not None:
-        reason = _why(action, ruling, side)
-        begun = _opening(inputs, side, reason, spec)
-    if begun is not None:
-        database.keep_vetoed(begun)
-    return begun
-
-
-def _why(action: Action, ruling: GateRuling, side: str) -> str:
-    """Return the reason of a judge or an officer where their veto is what counts, else the deny's.
-
-    So a lesson can say who refused its opening.
-    """
-    code = refusal(ruling, side) if action.reason == DenyReason.GATE_VETO else ""
-    return code or action.reason
-
-
-def _opening(
-    inputs: TickInputs,
-    verdict: str,
-    reason: str,
-    spec: SymbolSpec,
-) -> VetoedOpening | None:
-    instance = inputs.instance
+    database.set_veto_stretch(instance.id, verdict)
+    if verdict is None:
+        return None
     side: Side = "BUY" if verdict == "BUY" else "SELL"
-    found = levels(side, inputs.close, inputs.atr, spec)
+    found = levels(side, inputs.close, inputs.atr, inputs.profile.symbol(instance.symbol))
     if not isinstance(found, Levels):
         return None
-    sid = signal_bridge.signal_id(
-        instance.id, instance.symbol, inputs.timeframe, inputs.bar_time, kind="open", side=side
-    )
-    return VetoedOpening(
-        sid=sid,
+    # That of a judge or an officer where their veto is what counts, so a lesson can say who
+    # refused its opening.
+    code = refusal(ruling, side) if action.reason == DenyReason.GATE_VETO else ""
+    begun = VetoedOpening(
+        sid=signal_bridge.signal_id(
+            instance.id, instance.symbol, inputs.timeframe, inputs.bar_time, kind="open", side=side
+        ),
         instance=instance.id,
         symbol=instance.symbol,
         timeframe=inputs.timeframe,
@@ -113,8 +90,10 @@ def _opening(
         stop=found.stop,
         target=found.target,
         lived=inputs.as_of - duration(instance.shortest),
-        reason=reason,
+        reason=code or action.reason,
     )
+    database.keep_vetoed(begun)
+    return begun
 
 
 def path(
@@ -163,13 +142,29 @@ def _follow(
     database: TickDatabase,
     as_of: datetime,
 ) -> None:
+    side = OPENS[opening.side]
+    waiting: list[paper.PaperOrder] = []
+    position: paper.PaperPosition | None = None
+    if opening.price is None:
+        waiting.append(
+            paper.PaperOrder(
+                opening.sid, "open", opening.side, LOTS, opening.stop, opening.target,
+                opening.decided_at, entry=opening.entry,
+            )
+        )  # fmt: skip
+    elif opening.opened_at is not None:
+        position = paper.PaperPosition(
+            opening.sid, side, LOTS, opening.price, opening.stop, opening.target, opening.opened_at
+        )
+    if opening.closing_at is not None:  # L1 asked for its end
+        waiting.append(
+            paper.PaperOrder(
+                f"{opening.sid}-close", "close", CLOSES[side], LOTS, None, None,
+                opening.closing_at, closes=opening.sid,
+            )
+        )  # fmt: skip
     result, reached = paper.advance_all(
-        _orders(opening),
-        _position(opening),
-        bars,
-        cursor=opening.lived,
-        spread=spec.spread,
-        spec=spec,
+        waiting, position, bars, cursor=opening.lived, spread=spec.spread, spec=spec
     )
     known = replace(opening, lived=reached or opening.lived)
     for event in result.events:
@@ -185,35 +180,6 @@ def _follow(
         return
     if known != opening:
         database.keep_vetoed(known)
-
-
-def _orders(opening: VetoedOpening) -> list[paper.PaperOrder]:
-    """Return what waits: the opening until its fill, its close once L1 asked for one."""
-    orders = []
-    if opening.price is None:
-        orders.append(
-            paper.PaperOrder(
-                opening.sid, "open", opening.side, LOTS, opening.stop, opening.target,
-                opening.decided_at, entry=opening.entry,
-            )
-        )  # fmt: skip
-    if opening.closing_at is not None:
-        orders.append(
-            paper.PaperOrder(
-                f"{opening.sid}-close", "close", CLOSES[OPENS[opening.side]], LOTS, None, None,
-                opening.closing_at, closes=opening.sid,
-            )
-        )  # fmt: skip
-    return orders
-
-
-def _position(opening: VetoedOpening) -> paper.PaperPosition | None:
-    if opening.price is None or opening.opened_at is None:
-        return None
-    side = OPENS[opening.side]
-    return paper.PaperPosition(
-        opening.sid, side, LOTS, opening.price, opening.stop, opening.target, opening.opened_at
-    )
 
 
 def _learn(

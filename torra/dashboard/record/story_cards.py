@@ -18,11 +18,10 @@ from torra.dashboard.record.citations import EQUAL, JUDGED, CitedRow
 from torra.dashboard.record.shown import NOT_COUNTED, WATCH_ONLY, Decision, TickLimits, TickView
 from torra.exhibits import figures
 from torra.exhibits.figures import DASH
-from torra.tick.marks import PROPOSED
+from torra.tick.marks import PROPOSED, OrderPhrase
 from torra.tick.sentence import HELD, NO_AGENT, held_side, held_since, outage_of
 from torra.tick.tick_record import (
     DebateRecord,
-    ProposedOrder,
     SignalRecord,
     TickRecord,
     is_gate,
@@ -236,9 +235,9 @@ def _on(report: AgentReport, towards: float, shown: Sequence[str]) -> str:
     return f"{name} on {worst[1].replace('_', ' ')}" if worst[0] < 0.0 else name
 
 
-def opening(record: TickRecord) -> SignalRecord | ProposedOrder | None:
+def opening(record: TickRecord) -> SignalRecord | OrderPhrase | None:
     """Return the opening that a tick wrote or proposed."""
-    orders: tuple[SignalRecord | ProposedOrder, ...] = (*record.signals, *record.proposed)
+    orders: tuple[SignalRecord | OrderPhrase, ...] = (*record.signals, *record.proposed)
     return next((order for order in orders if order.kind == "open"), None)
 
 

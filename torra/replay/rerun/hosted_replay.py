@@ -166,14 +166,14 @@ def _again(
         promoted=lambda: SHADOW not in then.flags,
         fallback=fallback,
     )
-    chosen = hosted_tick.planned(question, seen, who)
+    chosen = hosted_tick.planned(seen, who)
     # Why no chart was shown is told by the one who looked for it.
     unseen = tuple(flag for flag in then.flags if flag.startswith(PICTURE))
     chosen = replace(chosen, flags=(*chosen.flags, *unseen))
     if crowded:
         who = replace(who, debater=_crowded(chosen))
     debated = run_tick_debate(
-        chosen, seen, question.profile, who, clock=clock,
+        chosen, seen, who, clock=clock,
         deadline=clock.monotonic() + question.profile.agents.timeout_seconds,
     )  # fmt: skip
     asked = asked_then(record, question.given.bars)

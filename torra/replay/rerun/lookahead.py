@@ -243,11 +243,11 @@ class _World:
         instance, profile = self.subject.instance, _for(self.subject.profile, mode)
         clock, rules = FrozenClock(as_of), RulesProvider()
         edges = TickDeps(
-            MemoryStore({instance.id: profile}),
-            self.window,
-            rules.submit,
-            rules.name,
-            clock,
+            database=MemoryStore({instance.id: profile}),
+            window=self.window,
+            submit=rules.submit,
+            provider=rules.name,
+            clock=clock,
             outside=self.outlook.outside_of(instance, profile),
             lessons=self.recall,
             companions=self.outlook.companions_of(),
@@ -288,7 +288,7 @@ class _Window(HistoryWindow):
         stream = self._streams.get(timeframe)
         if stream is None:
             return None
-        return pd.DataFrame(stream.values, index=self.times[timeframe], columns=stream.columns)
+        return pd.DataFrame(stream.scores, index=self.times[timeframe], columns=stream.columns)
 
     def l1_row(self, timeframe: str, as_of: datetime, bars: Any) -> Mapping[str, float]:
         """Look the row up."""

@@ -207,11 +207,11 @@ def _tick(
     past = ExpertsPast(database)
     past.prepare([(instance, profile, voice.name, feed)], as_of, within=COUNTING)
     edges = TickDeps(
-        database,
-        window,
-        voice.submit,
-        voice.name,
-        clock,
+        database=database,
+        window=window,
+        submit=voice.submit,
+        provider=voice.name,
+        clock=clock,
         account=account,
         news=outlook.news(instance, profile),
         events=outlook.events(instance, profile),

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from types import MappingProxyType
 from typing import Final, NamedTuple
 
 from agent_config import EXPERTS, REGIME_BUDGET
@@ -35,40 +34,36 @@ HITS: Final = "that the target is hit before the stop"
 
 NO_SPREADS: Final = "no spreads, ticks or order book of this symbol are known"
 
-LACKS: Final[Mapping[str, str]] = MappingProxyType(
-    {
-        "no liquidity evidence": "too few bars to tell sweeps and volume",
-        "no micro or flow evidence": NO_SPREADS,
-        "no spread or order flow evidence": NO_SPREADS,
-        "no macro or companion or sentiment evidence": (
-            "no other markets, yields, positions or options are known"
-        ),
-        "no geometry evidence": "too few bars to tell the shape of the chart",
-    }
-)
+LACKS: Final[Mapping[str, str]] = {
+    "no liquidity evidence": "too few bars to tell sweeps and volume",
+    "no micro or flow evidence": NO_SPREADS,
+    "no spread or order flow evidence": NO_SPREADS,
+    "no macro or companion or sentiment evidence": (
+        "no other markets, yields, positions or options are known"
+    ),
+    "no geometry evidence": "too few bars to tell the shape of the chart",
+}
 """What an expert lacks, by how its reason begins (agents.evidence.missing)."""
 
 NAMES_OF_FEATURES: Final = re.compile(r" \([a-z0-9_]+(?:, [a-z0-9_]+)*\)$")
 """Ends of feature ids behind a reason, which only a page can explain."""
 
-BOARD_FEATURES: Final[Mapping[str, str]] = MappingProxyType(
-    {
-        "board.lean": "where the experts stand together",
-        "board.dominant": "the side of the experts together",
-        "board.surest": "the expert that weighs most here",
-        "board.long": "experts that lean up",
-        "board.short": "experts that lean down",
-        "board.neutral": "experts that lean neither way",
-        "board.agreed_long": "facts that two experts cite for up",
-        "board.agreed_short": "facts that two experts cite for down",
-        "board.conflicts": "conflicts between experts",
-        "board.anomalies": "what the experts call odd",
-        "board.regime_note": "the regime, and whether the reader disputes it",
-        "stakes.reward_r": "what the target gains",
-        "stakes.cost_r": "what the trade costs",
-        "stakes.break_even": "the chance from which the trade pays",
-    }
-)
+BOARD_FEATURES: Final[Mapping[str, str]] = {
+    "board.lean": "where the experts stand together",
+    "board.dominant": "the side of the experts together",
+    "board.surest": "the expert that weighs most here",
+    "board.long": "experts that lean up",
+    "board.short": "experts that lean down",
+    "board.neutral": "experts that lean neither way",
+    "board.agreed_long": "facts that two experts cite for up",
+    "board.agreed_short": "facts that two experts cite for down",
+    "board.conflicts": "conflicts between experts",
+    "board.anomalies": "what the experts call odd",
+    "board.regime_note": "the regime, and whether the reader disputes it",
+    "stakes.reward_r": "what the target gains",
+    "stakes.cost_r": "what the trade costs",
+    "stakes.break_even": "the chance from which the trade pays",
+}
 """Names of what only a judge is told."""
 
 
@@ -103,25 +98,25 @@ def percent(share: float | None) -> str:
     return f"{100 * share:.0f} %" if share is not None and 0.0 <= share <= 1.0 else ""
 
 
-def reading(told: RegimeDirective) -> str:
+def reading(regime: RegimeDirective) -> str:
     """Return what the reader of the regime says of the code's word."""
-    if not told.reader:
+    if not regime.reader:
         return "nobody read it beside the code"
-    if not told.disputed:
+    if not regime.disputed:
         return "the reader names it too"
-    return f"the reader reads {market(told.reader)}: the lower budget counts where agents do"
+    return f"the reader reads {market(regime.reader)}: the lower budget counts where agents do"
 
 
-def budget(told: RegimeDirective, alone: float | None = None) -> str:
+def budget(regime: RegimeDirective, alone: float | None = None) -> str:
     """Return what the regime leaves of an opening's size, and whose share that is.
 
     `alone` is the reader's own share, which is told where it is not that of the regime's row.
     """
-    if told.budget is None or not (left := percent(told.budget)):
+    if not (left := percent(regime.budget)):
         return ""
-    named = (told.code, told.reader) if told.disputed else (told.code,)
-    row = percent(min(REGIME_BUDGET.get(name or "", 1.0) for name in named))
-    whose = "the lower row of the two regimes" if told.disputed else "the regime's row"
+    named = (regime.code, regime.reader) if regime.disputed else (regime.code,)
+    row = percent(min(REGIME_BUDGET.get(name, 1.0) for name in named))
+    whose = "the lower row of the two regimes" if regime.disputed else "the regime's row"
     own = percent(alone)
     if own in ("", row):
         return f"{left} of an opening's size"
@@ -131,9 +126,21 @@ def budget(told: RegimeDirective, alone: float | None = None) -> str:
     )
 
 
-def trusted(told: SwarmRecord) -> list[tuple[str, float]]:
-    """Return the experts with the weight of their word, the heaviest first."""
-    return sorted(told.trust.items(), key=lambda one: (-one[1], one[0]))
+def storm(swarm: SwarmRecord) -> str:
+    """Return why the budget takes less than the regime's share; "" where it takes all of it."""
+    if swarm.storm >= 1.0:
+        return ""
+    return (
+        f"the gate took x {swarm.storm:.2f} for the same storm: only the smallest factor counts, "
+        "not the product"
+    )
+
+
+def sureness(report: AgentReport, trust: float | None) -> str:
+    """Return an expert's own word of how sure it is, with what it was cut to and why."""
+    cut = next((why for flag, why in EXPERT_CUTS.items() if flag in report.flags), "")
+    kept = f", cut to {trust:.2f} as {cut}" if cut and trust is not None else ""
+    return f"its own confidence {report.confidence}{kept}"
 
 
 def break_even(told: ExpectedValue) -> float | None:
@@ -141,6 +148,19 @@ def break_even(told: ExpectedValue) -> float | None:
     if told.reward_r is None or told.cost_r is None or told.reward_r <= -1.0:
         return None
     return (1.0 + told.cost_r) / (1.0 + told.reward_r)
+
+
+def chance(told: ExpectedValue, *, by_rule: bool = False) -> str:
+    """Return which chance counts, and why: the lower of the said one and what came of such ones.
+
+    `by_rule`: the judge is the rules, whose chance is a formula's.
+    """
+    said = f"{HITS}: {'a rule says' if by_rule else 'said'} {percent(told.said)}"
+    came = percent(told.calibrated)
+    if not came:
+        return f"{said}; what came of such chances is not known yet"
+    lower = "came" if (told.calibrated or 0.0) < told.said else "said"
+    return f"{said}, of such chances {came} came true: the lower counts ({lower})"
 
 
 def value_of(told: ExpectedValue) -> float | None:
@@ -168,36 +188,18 @@ def terms(told: ExpectedValue) -> ValueTerms | None:
 
     They have two decimals where these add up, else three, and there the cost is the rest.
     """
-    p, reward, cost, value = told.used, told.reward_r, told.cost_r, told.value_r
-    if reward is None or cost is None or value is None:
+    if told.reward_r is None or told.cost_r is None or told.value_r is None:
         return None
-    found = [_rounded(p, reward, cost, value, decimals) for decimals in (2, 3)]
-    for one in found:
-        if round(one.won - one.lost - one.cost, one.decimals) == one.value:
-            return one
-    last = found[-1]
-    return last._replace(cost=round(last.won - last.lost - last.value, last.decimals))
-
-
-def _rounded(p: float, reward: float, cost: float, value: float, decimals: int) -> ValueTerms:
-    p, reward, cost, value = (round(one, decimals) for one in (p, reward, cost, value))
-    won, lost = round(p * reward, decimals), round(1.0 - p, decimals)
+    for decimals in (2, 3):
+        p, reward, cost, value = (
+            round(term, decimals) for term in (told.used, told.reward_r, told.cost_r, told.value_r)
+        )
+        won, lost = round(p * reward, decimals), round(1.0 - p, decimals)
+        if round(won - lost - cost, decimals) == value:
+            break
+    else:
+        cost = round(won - lost - value, decimals)
     return ValueTerms(p, reward, won, lost, cost, value, decimals)
-
-
-def chance(told: ExpectedValue, *, by_rule: bool = False) -> str:
-    """Return which chance counts, and why: the lower of the said one and what came of such ones.
-
-    `by_rule`: the judge is the rules, whose chance is a formula's.
-    """
-    said, came = (
-        f"{HITS}: {'a rule says' if by_rule else 'said'} {percent(told.said)}",
-        percent(told.calibrated),
-    )
-    if not came:
-        return f"{said}; what came of such chances is not known yet"
-    lower = "came" if (told.calibrated or 0.0) < told.said else "said"
-    return f"{said}, of such chances {came} came true: the lower counts ({lower})"
 
 
 def worth(told: ExpectedValue) -> str:
@@ -230,32 +232,6 @@ def settles(one: Conflict, features: Iterable[FeatureRecord] = ()) -> str:
     return f"{says}, {price:,.10g}"
 
 
-def standing(board: Board) -> str:
-    """Return where the experts stand together: "long; liquidity weighs most here"."""
-    side = LEANS.get(board.dominant, "neither side")
-    return f"{side}; {expert(board.surest)} weighs most here" if board.surest else side
-
-
-def size(multiplier: float | None, conviction: float | None, budget: float | None) -> str:
-    """Return the share of an opening's size, factor by factor; "" where one is not known."""
-    if multiplier is None or conviction is None or budget is None:
-        return ""
-    left = multiplier * conviction * budget
-    return (
-        f"x {left:.2f} = gate {multiplier:.2f} x conviction {conviction:.2f} x budget {budget:.2f}"
-    )
-
-
-def storm(told: SwarmRecord) -> str:
-    """Return why the budget takes less than the regime's share; "" where it takes all of it."""
-    if told.storm >= 1.0:
-        return ""
-    return (
-        f"the gate took x {told.storm:.2f} for the same storm: only the smallest factor counts, "
-        "not the product"
-    )
-
-
 def rows(
     spoken: DebateRecord,
     verdict: str = "",
@@ -267,89 +243,84 @@ def rows(
     `verdict` is the side of which the size is told, none of a HOLD; `features` are the tick's,
     `gate` is what was in force.
     """
-    told = spoken.swarm
-    if told is None:
+    swarm = spoken.swarm
+    if swarm is None:
         return {}
-    return {name: says for name, says in _rows(spoken, told, verdict, features, gate) if says}
+    left = budget(swarm.regime, spoken.reader.budget if spoken.reader else None)
+    cells = (
+        *_judgement(spoken, swarm, verdict, gate),
+        ("reader", reading(swarm.regime) if swarm.regime.code else ""),
+        ("budget", "; ".join(part for part in (left, storm(swarm)) if part)),
+        *_experts(spoken, swarm),
+        *_board(swarm.board, features),
+        ("thin", FLAGS["thin_swarm"] if swarm.thin else ""),
+    )
+    return {name: says for name, says in cells if says}
 
 
-def _rows(
-    spoken: DebateRecord,
-    told: SwarmRecord,
-    verdict: str,
-    features: Iterable[FeatureRecord],
-    gate: GateRecord | None,
+def _judgement(
+    spoken: DebateRecord, swarm: SwarmRecord, verdict: str, gate: GateRecord | None
 ) -> Iterator[tuple[str, str]]:
-    yield from _judge(spoken)
-    if verdict in DIRECTIONS and spoken.in_shadow and gate is not None:
-        left = size(gate.multiplier, 1.0, gate.budget)
-        yield "size", f"{left}: what the agents say does not count yet" if left else ""
-    elif verdict in DIRECTIONS:
-        agreed = spoken.panel.agreement(verdict)
-        yield "size", size(spoken.ruling.multiplier, agreed.conviction, told.budget)
-    yield from _argued(spoken, told)
-    yield "reader", reading(told.regime) if told.regime.code else ""
-    left = budget(told.regime, spoken.reader.budget if spoken.reader else None)
-    yield "budget", "; ".join(part for part in (left, storm(told)) if part)
-    heard = _heard(spoken)
-    spoke = {one.agent_id for one in heard}
-    yield (
-        "trust",
-        ", ".join(
-            f"{expert(name)} {weight:.2f}" for name, weight in trusted(told) if name in spoke
-        ),
-    )
-    for one in heard:
-        # a terminal has eleven places for a name
-        yield one.agent_id.removesuffix("structure"), _stand(one, told)
-    if told.board.stands:
-        yield "board", standing(told.board)
-    for place, clash in enumerate(told.board.conflicts, start=1):
-        name = "conflict" if place == 1 else f"conflict {place}"
-        yield (
-            name,
-            f"{against(clash)}; would settle it: {settles(clash, features) or 'not recorded'}",
+    """Yield what the judge says, and the share of an opening's size, factor by factor."""
+    judge = spoken.judge
+    if judge is not None:
+        head = f"{judge.winner or 'NONE'}, {judge.confidence} confidence"
+        yield "judge", f"{head}: {statement(judge)}"
+    if verdict in DIRECTIONS:
+        multiplier, conviction = (
+            spoken.ruling.multiplier,
+            spoken.panel.agreement(verdict).conviction,
         )
-    if told.thin:
-        yield "thin", FLAGS["thin_swarm"]
+        share: float | None = swarm.budget
+        note = ""
+        if spoken.in_shadow and gate is not None:
+            multiplier, conviction, share = gate.multiplier, 1.0, gate.budget
+            note = ": what the agents say does not count yet"
+        if share is not None:
+            size = f"gate {multiplier:.2f} x conviction {conviction:.2f} x budget {share:.2f}"
+            yield "size", f"x {multiplier * conviction * share:.2f} = {size}{note}"
+    if judge is not None:
+        yield "counter", judge.counter
+        yield "wrong by", "; ".join(judge.falsifiers)
+        if swarm.judgement is not None:
+            yield "chance", chance(swarm.judgement)
+            yield "value", worth(swarm.judgement)
+        yield "close", "asks to end the open position; a person decides" if judge.close else ""
 
 
-def _heard(spoken: DebateRecord) -> list[AgentReport]:
-    return [one for one in spoken.reports if one.agent_id in EXPERTS and not one.abstained]
+def _experts(spoken: DebateRecord, swarm: SwarmRecord) -> Iterator[tuple[str, str]]:
+    """Yield the weights of the experts' words, the heaviest first, and where each one stands."""
+    heard = {
+        report.agent_id: report
+        for report in spoken.reports
+        if report.agent_id in EXPERTS and not report.abstained
+    }
+    heaviest = sorted(swarm.trust.items(), key=lambda item: (-item[1], item[0]))
+    weights = (f"{expert(name)} {weight:.2f}" for name, weight in heaviest if name in heard)
+    yield "trust", ", ".join(weights)
+    stands = {stand.agent: stand for stand in swarm.board.stands}
+    for name, report in heard.items():
+        odd = [word.replace("_", " ") for word in (report.anomaly, report.pattern) if word]
+        named = f", sees {', '.join(odd)}" if odd else ""
+        said = f"{named}: {statement(report)}"
+        if (stand := stands.get(name)) is not None:
+            weight = f", counts {swarm.trust[name]:.2f}" if name in swarm.trust else ""
+            sure = f"{sureness(report, stand.trust)}{weight}"
+            side = LEANS.get(stand.side, "neither side")
+            said = f"{side} {stand.stance:+.3f}, {sure}{said}"
+        else:
+            said = f"{statement(report)}{named}"
+        # a terminal has eleven places for a name
+        yield name.removesuffix("structure"), said
 
 
-def _stand(one: AgentReport, told: SwarmRecord) -> str:
-    odd = [word.replace("_", " ") for word in (one.anomaly, one.pattern) if word]
-    named = f", sees {', '.join(odd)}" if odd else ""
-    stand = next((at for at in told.board.stands if at.agent == one.agent_id), None)
-    if stand is None:
-        return f"{statement(one)}{named}"
-    side, weight = LEANS.get(stand.side, "neither side"), told.trust.get(one.agent_id)
-    counts = "" if weight is None else f", counts {weight:.2f}"
-    return (
-        f"{side} {stand.stance:+.3f}, {sureness(one, stand.trust)}{counts}{named}: {statement(one)}"
-    )
-
-
-def sureness(said: AgentReport, trust: float | None) -> str:
-    """Return an expert's own word of how sure it is, with what it was cut to and why."""
-    cut = next((why for flag, why in EXPERT_CUTS.items() if flag in said.flags), "")
-    kept = f", cut to {trust:.2f} as {cut}" if cut and trust is not None else ""
-    return f"its own confidence {said.confidence}{kept}"
-
-
-def _judge(spoken: DebateRecord) -> Iterator[tuple[str, str]]:
-    if (said := spoken.judge) is not None:
-        yield "judge", f"{said.winner or 'NONE'}, {said.confidence} confidence: {statement(said)}"
-
-
-def _argued(spoken: DebateRecord, told: SwarmRecord) -> Iterator[tuple[str, str]]:
-    said = spoken.judge
-    if said is None:
-        return
-    yield "counter", said.counter
-    yield "wrong by", "; ".join(said.falsifiers)
-    if told.judgement is not None:
-        yield "chance", chance(told.judgement)
-        yield "value", worth(told.judgement)
-    yield "close", "asks to end the open position; a person decides" if said.close else ""
+def _board(board: Board, features: Iterable[FeatureRecord]) -> Iterator[tuple[str, str]]:
+    """Yield where the experts stand together, and what would settle each conflict."""
+    if board.stands:
+        side = LEANS.get(board.dominant, "neither side")
+        surest = f"; {expert(board.surest)} weighs most here" if board.surest else ""
+        yield "board", f"{side}{surest}"
+    for place, conflict in enumerate(board.conflicts, start=1):
+        settled = settles(conflict, features) or "not recorded"
+        name = "conflict" if place == 1 else f"conflict {place}"
+        yield name, f"{against(conflict)}; would settle it: {settled}"
