@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 import click
 
 from torra.clock import token
-from torra.commands.options import print_json
+from torra.commands.answer import print_json
 from torra.commands.terminal import say
 from torra.desk.first_files import refuse_overwriting, write
 from torra.desk.setup.answers import amount, one_of, plain_name, read_timeframes, symbol_name

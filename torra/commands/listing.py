@@ -11,71 +11,62 @@ from typing import Any, Final
 
 import click
 
-from torra.commands.cli_errors import plainly
-from torra.commands.lessons import MOST, as_json_option, stored
-from torra.commands.options import print_json
-from torra.commands.terminal import say
+from torra.commands.answer import Answer, answering, stored
+from torra.commands.lessons import MOST
 
 TICK: Final = ("close_time", "verdict", "consensus", "action", "reason")
 
 
 @click.command()
-@as_json_option
-@click.pass_obj
-@plainly
-def symbols(home: Path, /, as_json: bool) -> None:
+@answering
+def symbols(home: Path, /) -> Answer:
     """List the streams that the desk watches, with their newest stored bar."""
     from torra.config import load_desk  # noqa: PLC0415
 
     with stored(home) as database:
-        found = [
+        rows = [
             {
-                "symbol": one.id,
+                "symbol": instance.id,
                 "timeframe": name,
-                "feed": one.feed,
-                "profile": one.profile,
-                "newest_bar": ((database and database.bar_span(one.id, name)) or [None])[-1],
+                "feed": instance.feed,
+                "profile": instance.profile,
+                "newest_bar": ((database and database.bar_span(instance.id, name)) or [None])[-1],
             }
-            for one in load_desk(home).instances
-            for name in one.timeframes
+            for instance in load_desk(home).instances
+            for name in instance.timeframes
         ]
-    _list(found, as_json)
+    return Answer(rows, _table)
 
 
 @click.command()
 @click.argument("symbol", required=False)
 @click.option("--limit", default=20, show_default=True, type=click.IntRange(1, MOST))
-@as_json_option
-@click.pass_obj
-@plainly
-def ticks(home: Path, /, symbol: str | None, limit: int, as_json: bool) -> None:
+@answering
+def ticks(home: Path, /, symbol: str | None, limit: int) -> Answer:
     """List the newest ticks of the desk, or of a SYMBOL, newest first."""
     from torra.config import load_desk  # noqa: PLC0415
 
     desk = load_desk(home)
     instances = desk.instances
     if symbol is not None:
-        known = any(symbol in (one.id, one.symbol) for one in instances)
+        known = any(symbol in (instance.id, instance.symbol) for instance in instances)
         instances = (desk.instance(symbol if known else symbol.upper()),)
     with stored(home) as database:
-        found = [
-            {"symbol": one.id, "timeframe": name} | {part: row[part] for part in TICK}
-            for one in instances
-            for name in one.timeframes
-            for row in (database.told_ticks(one.id, name, limit) if database else ())
+        rows = [
+            {"symbol": instance.id, "timeframe": name} | {part: row[part] for part in TICK}
+            for instance in instances
+            for name in instance.timeframes
+            for row in (database.told_ticks(instance.id, name, limit) if database else ())
         ]
-    found.sort(key=lambda row: str(row["close_time"]), reverse=True)
-    _list(found[:limit], as_json)
+    rows.sort(key=lambda row: str(row["close_time"]), reverse=True)
+    return Answer(rows[:limit], _table)
 
 
-def _list(rows: Sequence[Mapping[str, Any]], as_json: bool) -> None:
-    if as_json:
-        print_json(rows)
-        return
+def _table(rows: Sequence[Mapping[str, Any]]) -> str:
     lines = [*rows[:1], *([_text(value) for value in row.values()] for row in rows)]
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
     table = ["  ".join(map(str.ljust, line, widths)).rstrip() for line in lines]
-    say("\n".join(table) or "No tick is stored: `torra run` runs them.")
+    return "\n".join(table) or "No tick is stored: `torra run` runs them."
 
 
 def _text(value: object) -> str:
@@ -84,15 +75,11 @@ def _text(value: object) -> str:
 
 @click.command()
 @click.option("--cancel", "number", type=click.IntRange(1), metavar="ID", help="Cancel this job.")
-@as_json_option
-@click.pass_obj
-@plainly
-def jobs(home: Path, /, number: int | None, as_json: bool) -> None:
+@answering
+def jobs(home: Path, /, number: int | None) -> Answer:
     """Show the jobs of the desk, newest first, or cancel one."""
     from torra.jobs import asking  # noqa: PLC0415
 
-    found = asking.listed(home) if number is None else asking.cancelled(home, number)
-    if as_json:
-        print_json(found)
-    else:
-        say(asking.table(found) if number is None else asking.cancelled_line(found))
+    if number is None:
+        return Answer(asking.listed(home), asking.table)
+    return Answer(asking.cancelled(home, number), asking.cancelled_line)
