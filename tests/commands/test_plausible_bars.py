@@ -15,7 +15,7 @@ from tests.cases import cases
 from tests.feeds.broken_histories import BROKEN, Broken, scaled_by
 from tests.worlds.price_series import sample, times_of
 from torra.commands.command_line import main
-from torra.desk.self_check import IMPLAUSIBLE
+from torra.desk.checks.stored import IMPLAUSIBLE
 
 HOURS, QUARTERS = sample("BTCUSD_H1"), sample("BTCUSD_M15")
 NOW = times_of(QUARTERS)[-1].to_pydatetime() + timedelta(hours=1)

@@ -155,7 +155,7 @@ STORAGE: Final[Table] = {
         ),
         "start-room": fault(
             "a start does not look for room on its disk",
-            At("torra.desk.start_check:of_disk", always("MIN_FREE_BYTES")),
+            At("torra.desk.checks.machine:disk", always("MIN_FREE_BYTES")),
             "test_a_disk_with_no_room_halts_until_there_is",
         ),
     },
@@ -222,7 +222,7 @@ STORAGE: Final[Table] = {
         ),
         "start-lost": fault(
             "a database that is gone is made anew",
-            At("torra.desk.start_check:of_database", never("lost(...)")),
+            At("torra.desk.checks.machine:database", never("lost(...)")),
             "test_a_damaged_database_is_refused_and_the_named_command_repairs_it[gone]",
             "test_a_damaged_database_is_refused_and_the_named_command_repairs_it[no-bytes]",
         ),
@@ -329,7 +329,7 @@ STORAGE: Final[Table] = {
         ),
         "start-clock-back": fault(
             "a clock far behind the desk is believed",
-            At("torra.desk.start_check:of_clock", always("CLOCK_SET_BACK")),
+            At("torra.desk.checks.machine:clock", always("CLOCK_SET_BACK")),
             "test_a_clock_that_cannot_be_right_halts[behind-the-desk]",
         ),
     },

@@ -337,12 +337,10 @@ def settle(home: Path, signal: str, reason: str) -> Answer:
 @answering
 def doctor(home: Path) -> Answer:
     """Check the machine, the settings and the database; exit 1 when something must be mended."""
-    from torra.desk import self_check  # noqa: PLC0415
+    from torra.desk.checks import table  # noqa: PLC0415
 
-    findings = self_check.run(home)
-    ok = all(item.ok for item in findings)
-    document = {"ok": ok, "checks": [item.as_dict() for item in findings]}
-    return Answer(document, "\n".join(item.line() for item in findings), int(not ok))
+    document = table.document(table.doctor(home))
+    return Answer(document, table.table, int(not document["ok"]))
 
 
 COMMANDS = (
