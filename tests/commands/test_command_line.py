@@ -70,17 +70,8 @@ def test_tick_changes_nothing_and_can_be_repeated(tmp_path: Path) -> None:
     record = json.loads(again.stdout)
     assert stored is not None
     assert record["reports"] == stored["deliberation"]["reports"] != []
-    for key in (
-        "bar_time",
-        "l1",
-        "agents",
-        "scores",
-        "composite",
-        "consensus",
-        "verdict",
-        "action",
-    ):
-        assert record[key] == stored[key], key
+    same = {"bar_time", "l1", "agents", "scores", "composite", "consensus", "verdict", "action"}
+    assert {key: record[key] for key in same} == {key: stored[key] for key in same}
     assert (tmp_path / "torra.db").read_bytes() == before
 
 
@@ -105,21 +96,14 @@ def test_a_mistake_is_one_clear_line_and_exit_2(
 
 
 @pytest.mark.parametrize("command", ["doctor", "run --port 5999", "tick BTCUSD M15", "halt"])
-@pytest.mark.parametrize(
-    ("home", "said"),
-    [
-        ("~nosuchuser/x", "can be no home: there is no user ~nosuchuser; set"),
-        ("x" * 300, "File name too long"),
-    ],
-    ids=["no such user", "too long"],
-)
 def test_what_can_be_no_home_is_told(
-    home: str, said: str, command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    result = CliRunner().invoke(main, ["--home", home, *command.split()], catch_exceptions=False)
+    words = ["--home", "x" * 300, *command.split()]
+    result = CliRunner().invoke(main, words, catch_exceptions=False)
     assert result.exit_code == 2, result.output
-    assert said in result.stderr and result.stderr.count("\n") == 1
+    assert "File name too long" in result.stderr and result.stderr.count("\n") == 1
     assert "set TORRA_HOME or --home to a folder" in result.stderr
     assert list(tmp_path.iterdir()) == [], "no folder of that name is made"
 
@@ -131,14 +115,6 @@ def test_a_file_of_one_endless_line_is_not_repeated(tmp_path: Path) -> None:
     result = torra(tmp_path / "home", *words)
     assert result.exit_code == 2
     assert result.stderr.startswith("torra: ") and len(result.stderr) <= LONGEST_TEXT + 1
-
-
-def test_a_list_of_a_thousand_numbers_is_one_line(tmp_path: Path) -> None:
-    instance = {"symbol": "BTCUSD", "timeframes": [*range(1_000)]}
-    (tmp_path / "desk.json").write_text(json.dumps({"instances": [instance]}))
-    result = torra(tmp_path, "tick", "BTCUSD", "M15")
-    assert result.exit_code == 2
-    assert result.stderr.count("\n") == 1 and len(result.stderr) <= LONGEST_TEXT + 1
 
 
 def test_signs_that_a_terminal_obeys_are_escapes(tmp_path: Path) -> None:
@@ -252,23 +228,6 @@ def test_a_file_on_another_clock_does_not_overwrite_history(tmp_path: Path) -> N
     assert refused.exit_code == 2 and "--clock" in refused.stderr
     told = json.loads(torra(tmp_path, "import", other, *words, "--revise", "--json").stdout)
     assert (told["new"], told["revised"]) == (0, 20)
-
-
-def test_a_symbol_that_nobody_watches_is_pointed_out(tmp_path: Path) -> None:
-    path = export(tmp_path, "a.csv", hourly(20))
-    result = torra(tmp_path, "import", str(path), "--symbol", "NOPE", "--timeframe", "H1")
-    assert result.exit_code == 0 and "No instance reads NOPE H1" in result.stdout
-
-
-def test_doctor_names_streams_without_fresh_bars(tmp_path: Path) -> None:
-    desk = {"instances": [{"symbol": "EURUSD", "timeframes": ["M15", "H1"], "feed": "store"}]}
-    (tmp_path / "desk.json").write_text(json.dumps(desk))
-    path = export(tmp_path, "a.csv", hourly(20))
-    torra(tmp_path, "import", str(path), "--symbol", "EURUSD", "--timeframe", "H1")
-    result = torra(tmp_path, "doctor")
-    assert result.exit_code == 0
-    assert "EURUSD M15: no bars" in result.stdout
-    assert "EURUSD H1: the newest bar closed 2021-12-01T20:00:00Z" in result.stdout
 
 
 @pytest.mark.journey
@@ -413,25 +372,25 @@ def test_a_profile_s_file_needs_a_plain_name(name: str, tmp_path: Path) -> None:
 # What doctor finds of the models
 
 
-def doctor(home: Path, *rows: dict[str, object], **agents: object) -> list[dict[str, str]]:
+def found_in(home: Path, name: str, profile: object, *rows: dict[str, Any]) -> list[dict[str, str]]:
+    """Return what doctor finds under a name, with a profile that the desk of the home has."""
     (home / "profiles").mkdir(exist_ok=True)
-    (home / "profiles" / "mine.json").write_text(json.dumps({"agents": agents}))
-    instances = [{"symbol": "BTCUSD", "timeframes": ["M15", "H1"], "profile": "mine"}, *rows]
-    (home / "desk.json").write_text(json.dumps({"instances": instances}))
-    found: list[dict[str, str]] = json.loads(torra(home, "doctor", "--json").stdout)["checks"]
-    return found
+    (home / "profiles" / "mine.json").write_text(json.dumps(profile))
+    row = {"symbol": "BTCUSD", "timeframes": ["M15"], "profile": "mine"}
+    (home / "desk.json").write_text(json.dumps({"instances": [{**row, **one} for one in rows]}))
+    checks = json.loads(torra(home, "doctor", "--json").stdout)["checks"]
+    return [check for check in checks if check["name"] == name]
 
 
 def test_doctor_finds_every_vendor_s_missing_key(tmp_path: Path) -> None:
-    found = doctor(tmp_path, provider="anthropic", fallback_models=["google"])
-    told = [row["detail"] for row in found if row["name"] == "provider"]
-    assert len(told) == 2
-    assert "ANTHROPIC_API_KEY" in told[0] and "GOOGLE_API_KEY" in told[1]
-    assert all(row["level"] == "error" for row in found if row["name"] == "provider")
+    agents = {"provider": "anthropic", "fallback_models": ["google"]}
+    first, second = found_in(tmp_path, "provider", {"agents": agents}, {})
+    assert "ANTHROPIC_API_KEY" in first["detail"] and "GOOGLE_API_KEY" in second["detail"]
+    assert first["level"] == second["level"] == "error"
 
 
 def test_doctor_refuses_a_desk_of_stored_answers(tmp_path: Path) -> None:
-    (found,) = [row for row in doctor(tmp_path, provider="recorded") if row["name"] == "provider"]
+    (found,) = found_in(tmp_path, "provider", {"agents": {"provider": "recorded"}}, {})
     assert found["level"] == "error" and "replays" in found["detail"]
 
 
@@ -448,35 +407,23 @@ def test_doctor_warns_of_a_ceiling_under_which_ticks_cannot_ask(
     ceiling: float, more: int, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("ANTHROPIC_API_KEY", "k" * 20)
-    rows: list[dict[str, Any]] = [
-        {"symbol": "EURUSD", "timeframes": ["H1"], "profile": "mine"}
-    ] * more
-    settings: dict[str, Any] = {"provider": "anthropic", "max_api_cost_per_hour": ceiling}
-    found = [row for row in doctor(tmp_path, *rows, **settings) if row["name"] == "ceiling"]
-    assert [row["level"] for row in found] == ["warning"] * bool(said)
+    rows: list[Any] = [{"timeframes": ["M15", "H1"]}]
+    rows += [{"symbol": "EURUSD", "timeframes": ["H1"]}] * more
+
+    def found(usd: float) -> list[dict[str, str]]:
+        agents = {"provider": "anthropic", "max_api_cost_per_hour": usd}
+        return found_in(tmp_path, "ceiling", {"agents": agents}, *rows)
+
+    warnings = found(ceiling)
+    assert [row["level"] for row in warnings] == ["warning"] * bool(said)
     if said:
-        assert said in found[0]["detail"] and f"is {ceiling:.4f}" in found[0]["detail"]
-        raised = float(found[0]["remedy"].split()[3])
-        settings["max_api_cost_per_hour"] = raised
-        again = doctor(tmp_path, *rows, **settings)
-        assert [row for row in again if row["name"] == "ceiling"] == []
+        assert said in warnings[0]["detail"] and f"is {ceiling:.4f}" in warnings[0]["detail"]
+        assert found(float(warnings[0]["remedy"].split()[3])) == []
 
 
 # What doctor finds of news and events
 
 EXAMPLE = str(ROOT / "examples" / "events.csv")
-
-
-def found_in(
-    home: Path, name: str, profile: object, *rows: dict[str, object]
-) -> list[dict[str, str]]:
-    """Return what doctor finds under a name, with a profile that the desk of the home has."""
-    (home / "profiles").mkdir(exist_ok=True)
-    (home / "profiles" / "mine.json").write_text(json.dumps(profile))
-    row = {"symbol": "BTCUSD", "timeframes": ["M15"], "profile": "mine"}
-    (home / "desk.json").write_text(json.dumps({"instances": [{**row, **one} for one in rows]}))
-    checks = json.loads(torra(home, "doctor", "--json").stdout)["checks"]
-    return [check for check in checks if check["name"] == name]
 
 
 def test_doctor_holds_a_calendar_against_the_sample_s_time(tmp_path: Path) -> None:
@@ -547,10 +494,7 @@ def test_doctor_names_a_symbol_whose_currencies_nobody_knows(tmp_path: Path) -> 
 
 
 def test_doctor_tells_a_mistake_once(tmp_path: Path) -> None:
-    (tmp_path / "profiles").mkdir()
-    (tmp_path / "profiles" / "mine.json").write_text('{"agents": {"modes": "full"}}')
-    rows = [{"symbol": "BTCUSD", "profile": "mine"}]
-    (tmp_path / "desk.json").write_text(json.dumps({"instances": rows}))
+    found_in(tmp_path, "settings", {"agents": {"modes": "full"}}, {})
     result = torra(tmp_path, "doctor")
     assert result.exit_code == 1
     assert result.stdout.count("unknown key agents.modes") == 1
@@ -638,10 +582,3 @@ def test_doctor_looks_at_the_channels(tmp_path: Path, monkeypatch: pytest.Monkey
         advisor.step(real.real_now(), 0.0)
         assert words in told()["detail"]
     assert told()["level"] == "ok"
-
-
-def test_a_group_alone_shows_its_help_line_by_line() -> None:
-    result = CliRunner().invoke(main, ["profile"])
-    assert (result.exit_code, result.stderr) == (0, "")
-    lines = result.stdout.splitlines()
-    assert lines[0].startswith("Usage: ") and "Commands:" in lines

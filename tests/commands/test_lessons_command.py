@@ -42,15 +42,6 @@ def sids(home: Path, *words: str) -> list[str]:
     return [one["sid"] for one in listed(home, *words)["lessons"]]
 
 
-def test_lessons_are_listed_newest_first_with_what_was_written_last(home: Path) -> None:
-    told = text(torra(home, "lessons"))
-    assert told.splitlines()[0] == "Vetoed short BTCUSD H1: it would have come to −1.00 R."
-    assert "Long EURUSD H1: win, +2.00 R." in told
-    assert "TLOST000000, closed 2021-11-10 13:00 UTC; range, London, surprise 1.02 R" in told
-    assert f"{told_lessons.MODEL}: A breakout on thin volume." in told
-    assert "\u202e" not in told
-
-
 @pytest.mark.by_day(4)
 @pytest.mark.parametrize(
     ("words", "kept"),

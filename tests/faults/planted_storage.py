@@ -236,7 +236,7 @@ STORAGE: Final[Table] = {
     "D10": {
         "init-profile": fault(
             "torra init writes a desk.json whose profile is not there",
-            At("torra.desk.first_files:write", without("(plan.profile_path, ...)")),
+            At("torra.desk.setup.desk_plan:write", without("(plan.profile_path, ...)")),
             "test_a_disk_that_fails_leaves_no_desk_without_its_profile[False-fsync-1]",
             "test_a_killed_init_leaves_a_desk_that_loads_and_its_profile_first[in-a-new-home]",
             options=EVERY,

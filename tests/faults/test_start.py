@@ -34,13 +34,15 @@ from torra.commands import run as running
 from torra.commands.command_line import main
 from torra.config import ROOT, load_desk, load_profile
 from torra.dashboard import server
-from torra.desk import first_files, wiring
+from torra.desk import wiring
 from torra.desk.checks import machine
 from torra.desk.checks import table as checks
 from torra.desk.checks.finding import Context
 from torra.desk.checks.machine import EARLIEST, MIN_FREE_BYTES, SAFE_SQLITE
 from torra.desk.schedule import Desk
-from torra.desk.setup.desk_plan import InitAnswers, TerminalFacts, plan
+from torra.desk.setup import desk_plan
+from torra.desk.setup.desk_plan import plan
+from torra.desk.setup.request import SetupRequest, TerminalFacts
 from torra.errors import ConfigError
 from torra.feeds import sample
 from torra.home import HALT, PAGES
@@ -379,14 +381,14 @@ def test_a_killed_init_leaves_a_desk_that_loads_and_its_profile_first(
 ) -> None:
     """Killed at each of its steps on files: a new desk.json is never without its profile (D10)."""
 
-    def answers(risk: float) -> InitAnswers:
-        return InitAnswers(
+    def answers(risk: float) -> SetupRequest:
+        return SetupRequest(
             feed="store", symbols=(("BTCUSD", "BTCUSD"),), risk_per_trade=risk,
             timeframes=("M15",) if risk < 0.5 else ("M15", "H1"), profile_name="mine",
         )  # fmt: skip
 
     def made(home: Path, risk: float) -> Path:
-        first_files.write(plan(home, answers(risk), TerminalFacts()), force=True)
+        desk_plan.write(plan(home, answers(risk), TerminalFacts()), force=True)
         return home
 
     def settings(home: Path) -> dict[str, str]:
@@ -426,7 +428,7 @@ READY = """
 import sys, threading, time
 from pathlib import Path
 from torra.commands import run as running
-from torra.desk import first_files, wiring
+from torra.desk import wiring
 from torra.desk.checks import table as checks
 halted = checks.start(Path(sys.argv[1]), print)
 desk, _ = wiring.open_desk(Path(sys.argv[1]))

@@ -94,14 +94,16 @@ def findings(context: Context, checks: Iterable[Check]) -> list[Finding]:
     reported: list[Finding] = []
     errors: set[str] = set()
     for check in checks:
+        before = len(reported)
         try:
-            news = list(check.run(context))
+            reported += check.run(context)  # one by one: what was found before an error stays
         except TorraError as error:
-            # Every check reads the profiles; one word is enough.
-            news = [] if str(error) in errors else [Finding(check.name, "alert", str(error), MEND)]
+            if str(error) not in errors:  # every check reads the profiles; one word is enough
+                reported.append(Finding(check.name, "alert", str(error), MEND))
             errors.add(str(error))
-        reported += news
-        if check.run == machine.database and any(item.level == "alert" for item in news):
+        if check.run == machine.database and any(
+            item.level == "alert" for item in reported[before:]
+        ):
             break
     return reported
 
