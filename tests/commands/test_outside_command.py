@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from contextlib import closing
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -14,7 +13,6 @@ from click.testing import CliRunner, Result
 from instance_database import open_home
 from tests.worlds import desks, flows
 from torra.commands.command_line import main
-from torra.feeds.companions import CompanionReader
 
 START = datetime(2026, 2, 11, 12, tzinfo=UTC)
 QUARTER = timedelta(minutes=15)
@@ -112,25 +110,3 @@ def test_the_order_flow_of_each_stream_is_told(home: Path) -> None:
     )
     (told,) = json.loads(torra(home, "--json").stdout)["flow"]
     assert (told["timeframe"], told["rows"], told["ticks"]) == ("M15", len(rows), rows[-1].ticks)
-
-
-def test_companions_are_told_with_what_the_newest_tick_had_of_them(home: Path) -> None:
-    home.mkdir()
-    own = desks.BTC.model_copy(update={"companions": {"euro": "EURUSD"}})
-    rows = {"instances": [own.model_dump(mode="json", exclude_defaults=True)]}
-    (home / "desk.json").write_text(json.dumps(rows))
-    desk = desks.open_desk(home, [own])
-    with closing(CompanionReader(own, desks.sample(), patience=20.0)) as reader:
-        desk.roster.setups = {
-            name: replace(setup, companions=reader) for name, setup in desk.setups.items()
-        }
-        desks.open_for_work(desk)
-        for _ in range(4):
-            desks.step(desk)
-    desk.close()
-    assert torra(home).stdout.splitlines()[-1] == (
-        "euro, the companion EURUSD of BTCUSD: no bar is stored; in the newest tick: M15 no bars "
-        "of it, H1 known."
-    )
-    (told,) = json.loads(torra(home, "--json").stdout)["companions"]
-    assert told["newest_tick"] == {"M15": "missing", "H1": "available"}
