@@ -159,22 +159,6 @@ def test_an_imported_stream_can_be_ticked(tmp_path: Path) -> None:
     assert json.loads(result.stdout)["bar_time"] == "2017-12-29T21:00:00Z"
 
 
-def test_doctor_names_what_must_be_mended(tmp_path: Path) -> None:
-    (tmp_path / "torra.db").write_bytes(b"this is no database at all" * 100)
-    result = torra(tmp_path, "doctor")
-    assert result.exit_code == 1 and "ERROR" in result.stdout
-
-
-def test_a_taken_port_is_one_clear_line(tmp_path: Path) -> None:
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        taken.listen()
-        port = taken.getsockname()[1]
-        result = torra(tmp_path, "run", "--port", str(port))
-    assert result.exit_code == 2
-    assert f"port {port}" in result.stderr and "PORT=" in result.stderr
-
-
 def test_help_imports_nothing_heavy() -> None:
     code = (
         "import sys; from torra.commands.command_line import main\n"
@@ -209,12 +193,6 @@ def hourly(count: int, price: float = 100.0, day: str = "2021-12-01") -> list[st
         f"{day}T{hour:02d}:00:00Z,{price},{price + 1},{price - 1},{price},10"
         for hour in range(count)
     ]
-
-
-def test_bars_of_the_future_are_refused(tmp_path: Path) -> None:
-    path = export(tmp_path, "future.csv", hourly(10, day="2091-12-01"))
-    result = torra(tmp_path, "import", str(path), "--symbol", "EURUSD", "--timeframe", "H1")
-    assert result.exit_code == 2 and "not yet" in result.stderr
 
 
 def test_a_file_on_another_clock_does_not_overwrite_history(tmp_path: Path) -> None:

@@ -456,24 +456,6 @@ def torra(home: Path, *words: str, answers: str | None = None) -> Result:
     return runner.invoke(group, ["init", *words], obj=home, input=answers, catch_exceptions=False)
 
 
-def test_flags_alone(tmp_path: Path, advisor: Path) -> None:
-    home = tmp_path / "home"
-    result = torra(home, "--yes", "--symbols", "xauusd=XAUUSD.m, EURUSD", "--folder", str(advisor))
-    assert result.exit_code == 0, result.output
-    desk = load_desk(home)
-    assert [(item.symbol, item.broker_name) for item in desk.instances] == [
-        ("XAUUSD", "XAUUSD.m"), ("EURUSD", "EURUSD"),
-    ]  # fmt: skip
-    channel = desk.channels["main"]
-    assert (channel.account, channel.live, channel.server_clock) == (12345678, False, "new_york+7")
-    assert channel.folder == str(advisor)
-    assert load_profile("mine", home).risk.capital == 3000.0
-    lines = result.stdout.splitlines()
-    assert lines[0].startswith("wrote ")
-    assert [line[:2] for line in lines[-3:]] == ["2.", "3.", "4."]
-    assert KEY not in result.output + "".join(everything(home).values())
-
-
 def test_every_flag(tmp_path: Path, advisor: Path) -> None:
     home = tmp_path / "home"
     flags: Mapping[str, str] = {
@@ -535,6 +517,7 @@ def test_questions(tmp_path: Path, advisor: Path) -> None:
     ):  # fmt: skip
         assert said in result.stderr, said
     assert result.stdout.startswith("wrote ")
+    assert KEY not in result.output + "".join(everything(home).values())
 
 
 @pytest.mark.parametrize(

@@ -203,16 +203,6 @@ def test_a_broken_profile_is_put_back_from_its_history(home: Path) -> None:
     assert told(home, "undo", "default", 2)["digest"] == good
 
 
-def test_a_check_names_the_settings_without_effect(home: Path) -> None:
-    why = "agents.trust has no effect in mode budget, without experts."
-    said = call(home, "set", "default", "agents.trust", "flat", "--yes")
-    assert f"note: {why}" in said.output
-    assert call(home, "check", "default").output == f"note: {why}\ndefault is in order\n"
-    found = told(home, "check", "default")
-    assert found["idle"] == [{"setting": "agents.trust", "text": why}]
-    assert found["ok"] is True and found["warnings"] == [why]
-
-
 def test_the_words_of_a_mode_name_what_it_sets() -> None:
     told_of = described(AgentSettings)["mode"].description or ""
     for mode, row in MODES.items():

@@ -135,26 +135,21 @@ def streamed(row: dict[str, Any], **more: Any) -> list[Finding]:
     return list(health_checks.streams(overview, DeskSettings()))
 
 
-def test_a_market_that_is_closed_is_no_trouble() -> None:
-    row = {
-        "timeframe": "M15", "age_seconds": 90_000.0, "next_in_seconds": 5.0, "stale": False,
-        "quiet": {"count": 96, "first": "", "last": ""}, "skipped": None,
-    }  # fmt: skip
-    (one,) = streamed(row)
-    assert one.level == "note" and "no bars for 96 closes" in one.detail
-    (none,) = streamed({**row, "age_seconds": None})
-    assert none.level == "warn" and none.detail.startswith("no bar yet")
-    assert none.remedy == health_checks.WAITS
+QUIET = {"quiet": {"count": 96, "first": "", "last": ""}}
 
 
-@pytest.mark.parametrize("feed", FEEDS)
-def test_a_stream_that_never_had_a_bar_wants_a_look_with_its_remedy(feed: str) -> None:
-    row = {"timeframe": "H1", "age_seconds": None, "next_in_seconds": 5.0}
-    (one,) = streamed(row, feed=feed)
-    assert one.level == ("note" if feed == "host" else "warn")
-    assert one.remedy == health_checks.FIRST[feed] and health_checks.FEEDS[feed]
-    (waits,) = streamed({**row, "bar_age_seconds": 60.0})
-    assert waits.level == "note"
+@pytest.mark.parametrize("feed", [None, *FEEDS])
+def test_a_stream_without_news_says_why_and_what_to_do(feed: str | None) -> None:
+    row = {"timeframe": "M15", "age_seconds": None, "next_in_seconds": 5.0}
+    more = {"feed": feed} if feed else {}
+    (never,) = streamed({**row, **QUIET}, **more)
+    assert never.level == ("note" if feed == "host" else "warn")
+    assert never.detail.startswith("no bar yet")
+    assert never.remedy == (health_checks.FIRST[feed] if feed else health_checks.WAITS)
+    (waits,) = streamed({**row, "bar_age_seconds": 60.0}, **more)
+    assert (waits.level, waits.remedy) == ("note", health_checks.WAITS)
+    (closed,) = streamed({**row, **QUIET, "age_seconds": 90_000.0}, **more)
+    assert closed.level == "note" and "no bars for 96 closes" in closed.detail
 
 
 def test_what_nobody_can_mend_stands_once_at_the_bottom_and_calls_for_nothing(
@@ -366,13 +361,6 @@ def test_companions_tell_their_newest_bar_or_why_there_is_none(tmp_path: Path) -
         "USDX: M15 no bars of it: the sample has no bars of USDX M15"
         in (told["BTCUSD dxy"]["detail"])
     )
-    found.desk.close()
-
-
-def test_a_desk_that_reads_none_has_one_note(tmp_path: Path) -> None:
-    found = open_pages(tmp_path, profile={"outside": {"sources": []}}, steps=0)
-    (one,) = beyond(found).values()
-    assert one["level"] == "note" and "outside.sources" in one["detail"]
     found.desk.close()
 
 

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from torra.commands.answer import Answer, answering
+from torra.commands.options import flag
 from torra.dashboard.doors.access_file import SCOPES, same_name
 from torra.errors import ConfigError, TorraError
 from torra.home import DATABASE, PAGES
@@ -60,7 +61,7 @@ LONGEST: Final = 60
 
 @click.command()
 @click.option("--scope", type=click.Choice(SCOPES), help="Only this one; all by default.")
-@click.option("--new", is_flag=True, help="Replace every token and end every session.")
+@flag("--new", "Replace every token and end every session.")
 @click.option("--name", default=None, help="A token of a person's own; the audit log names them.")
 @click.option("--revoke", default=None, help="Take a person's token back and end their sessions.")
 @click.option(
@@ -90,7 +91,7 @@ def token(
 
 
 @click.command()
-@click.option("--verify", is_flag=True, help="Check the whole chain; exit 1 when it is broken.")
+@flag("--verify", "Check the whole chain; exit 1 when it is broken.")
 @click.option("--action", default="", help="Only entries of this action.")
 @click.option("--actor", default="", help="Only entries of this actor.")
 @click.option("--limit", default=SHOWN, show_default=True, type=click.IntRange(1, 10_000))

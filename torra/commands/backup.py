@@ -18,7 +18,7 @@ import click
 from torra.clock import System
 from torra.commands.answer import Answer, answering
 from torra.commands.cli_errors import plainly
-from torra.commands.options import on_terminal
+from torra.commands.options import ANY_PATH, flag, on_terminal
 from torra.commands.terminal import say
 from torra.errors import ConfigError
 from torra.home import BACKUP_FOLDER, DATABASE, backups
@@ -31,7 +31,7 @@ SHOWN: Final = 10
 
 
 @click.command()
-@click.argument("path", type=click.Path(path_type=Path), required=False)
+@click.argument("path", type=ANY_PATH, required=False)
 @click.option(
     "--keep",
     type=click.IntRange(1, 10_000),
@@ -47,10 +47,10 @@ def backup(home: Path, /, path: Path | None, keep: int | None) -> Answer:
 
 
 @click.command()
-@click.argument("path", type=click.Path(path_type=Path), required=False)
-@click.option("--settings", is_flag=True, help="Put back its settings too, not only missing ones.")
-@click.option("--empty", is_flag=True, help="Without a backup: begin with an empty database.")
-@click.option("--yes", is_flag=True, help="Do it without a question.")
+@click.argument("path", type=ANY_PATH, required=False)
+@flag("--settings", "Put back its settings too, not only missing ones.")
+@flag("--empty", "Without a backup: begin with an empty database.")
+@flag("--yes", "Do it without a question.")
 @click.option(
     "--json",
     "as_json",

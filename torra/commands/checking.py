@@ -15,7 +15,7 @@ import click
 
 from torra.commands.answer import Answer, answering
 from torra.commands.options import ONE_TICK, clock_option, leave_out_option, several
-from torra.commands.terminal import progress, say
+from torra.commands.terminal import columns, progress, say
 from torra.errors import ConfigError
 
 LOOKAHEAD_POINTS: Final = 20
@@ -153,14 +153,9 @@ def _series(symbol: str | None, bars: Sequence[str]) -> list[tuple[str, Sequence
 
 def table(exhibit: Any) -> str:
     """Return an exhibit for a terminal: title, rows under their columns, and its conclusion."""
-    rows = [tuple(_cell(value) for value in row) for row in exhibit.rows]
-    lines = [exhibit.title]
-    if rows:
-        widths = [max(map(len, cells)) for cells in zip(exhibit.columns, *rows, strict=True)]
-        for row in (exhibit.columns, *rows):
-            cells = (cell.ljust(width) for cell, width in zip(row, widths, strict=True))
-            lines.append("  ".join(cells).rstrip())
-    return "\n".join([*lines, exhibit.says])
+    rows = [[_cell(value) for value in row] for row in exhibit.rows]
+    lines = columns([exhibit.columns, *rows]) if rows else []
+    return "\n".join([exhibit.title, *lines, exhibit.says])
 
 
 def _cell(value: Any) -> str:

@@ -27,9 +27,11 @@ from torra.commands.listing import jobs, symbols, ticks
 from torra.commands.models import models
 from torra.commands.notices import notices
 from torra.commands.options import (
+    ANY_PATH,
     ONE_TICK,
     SpelledGroup,
     clock_option,
+    flag,
     leave_out_option,
     on_terminal,
     several,
@@ -75,9 +77,7 @@ def _typed(word: str, yes: bool, *, always: bool = False) -> Ask | None:
 
 
 reason_option = click.option("--reason", default="", help="Goes on record.")
-yes_option = click.option(
-    "--yes", is_flag=True, help="Ask nothing, also where real money is traded."
-)
+yes_option = flag("--yes", "Ask nothing, also where real money is traded.")
 
 CHAPTERS: Final[Mapping[str, tuple[str, ...]]] = {
     "Run": ("run", "init", "import", "symbols", "profile", "models", "token", "tick", "ticks",
@@ -168,11 +168,11 @@ def main(context: click.Context, home: Path) -> None:
 @main.command()
 @click.option("--port", default=5000, show_default=True, type=click.IntRange(1, 65535))
 @click.option("--host", default="127.0.0.1", show_default=True, help="A loopback address.")
-@click.option("--no-pages", is_flag=True, help="Run the desk without the dashboard.")
-@click.option("--allow-remote", is_flag=True, help="Serve other machines too: docs/security.md.")
+@flag("--no-pages", "Run the desk without the dashboard.")
+@flag("--allow-remote", "Serve other machines too: docs/security.md.")
 @click.option("--trusted-host", "names", multiple=True, help="A name that the pages are opened by.")
 @click.option("--prefix", default="", help="Path below which a proxy shows the pages: /torra.")
-@click.option("--wait", is_flag=True, help="Wait for the end of another desk on the home.")
+@flag("--wait", "Wait for the end of another desk on the home.")
 @click.pass_obj
 @plainly
 def run(home: Path, /, no_pages: bool, wait: bool, names: tuple[str, ...], **address: Any) -> None:
@@ -200,16 +200,12 @@ def tick(home: Path, /, symbol: str, timeframe: str, **options: Any) -> Answer:
 
 
 @main.command("import")
-@click.argument("file", type=click.Path(path_type=Path))
+@click.argument("file", type=ANY_PATH)
 @click.option("--symbol", required=True, help="Canonical symbol or instance name, such as XAUUSD.")
 @click.option("--timeframe", required=True, help="Timeframe of the bars, such as M15.")
 @clock_option
 @leave_out_option
-@click.option(
-    "--revise",
-    is_flag=True,
-    help="The file is right: replace stored bars, withdraw those it lacks.",
-)
+@flag("--revise", "The file is right: replace stored bars, withdraw those it lacks.")
 @answering
 def import_bars(
     home: Path, /, file: Path, symbol: str, timeframe: str, clock: str | None, **options: Any
@@ -234,7 +230,7 @@ def cost(home: Path, profile: str | None) -> Answer:
 
 @main.command()
 @reason_option
-@click.option("--reduce", is_flag=True, help="Stop openings only: positions may still be closed.")
+@flag("--reduce", "Stop openings only: positions may still be closed.")
 @answering
 def halt(home: Path, **options: Any) -> Answer:
     """Stop trading at once, here and at every terminal, until `torra resume`."""
@@ -245,7 +241,7 @@ def halt(home: Path, **options: Any) -> Answer:
 
 @main.command()
 @reason_option
-@click.option("--reduce", is_flag=True, help="Let closes go on, nothing else; alarms stand.")
+@flag("--reduce", "Let closes go on, nothing else; alarms stand.")
 @answering
 def resume(home: Path, **options: Any) -> Answer:
     """Let trading go on after a halt; ends the alarms."""
@@ -299,7 +295,7 @@ def close(home: Path, position: str, yes: bool) -> Answer:
 
 
 @main.command()
-@click.option("--yes", is_flag=True, help="Ask nothing.")
+@flag("--yes", "Ask nothing.")
 @answering
 def flatten(home: Path, yes: bool) -> Answer:
     """Close every position of the desk, after asking; exit 1 when one cannot be closed."""

@@ -14,7 +14,7 @@ from pathlib import Path
 import click
 
 from torra.commands.answer import Answer, answering
-from torra.commands.options import SpelledGroup
+from torra.commands.options import ANY_PATH, SpelledGroup, flag
 
 name_option = click.option("--name", default="", help="Which series a publisher's file is.")
 
@@ -75,7 +75,7 @@ def company(home: Path, /, ticker: str) -> Answer:
 
 
 @data.command("check")
-@click.argument("file", type=click.Path(path_type=Path))
+@click.argument("file", type=ANY_PATH)
 @name_option
 @answering
 def check(_home: Path, /, file: Path, name: str) -> Answer:
@@ -86,8 +86,8 @@ def check(_home: Path, /, file: Path, name: str) -> Answer:
 
 
 @data.command("import")
-@click.argument("file", type=click.Path(path_type=Path))
-@click.option("--skip-faults", is_flag=True, help="Leave out the lines that cannot be read.")
+@click.argument("file", type=ANY_PATH)
+@flag("--skip-faults", "Leave out the lines that cannot be read.")
 @name_option
 @answering
 def import_file(home: Path, /, file: Path, skip_faults: bool, name: str) -> Answer:
@@ -98,7 +98,7 @@ def import_file(home: Path, /, file: Path, skip_faults: bool, name: str) -> Answ
 
 
 @click.command("calendar")
-@click.argument("file", type=click.Path(path_type=Path))
+@click.argument("file", type=ANY_PATH)
 @click.option("--clock", default="", help="Clock of times without a zone, as torra import has it.")
 @click.option(
     "--into", default="events.csv", show_default=True, help="Calendar of the home, in CSV."

@@ -23,6 +23,7 @@ import click
 
 from torra.clock import token
 from torra.commands.answer import print_json
+from torra.commands.options import ANY_PATH, flag
 from torra.commands.terminal import say
 from torra.desk.setup.request import (
     SetupRequest,
@@ -73,23 +74,21 @@ class Mistake(click.ClickException):
 @click.option("--channel", help="Name of the channel to MetaTrader 5: main by default.")
 @click.option("--folder", help="Folder that Torra and MetaTrader 5 share for this channel.")
 @click.option("--account", help="Account number; orders for another one are refused.")
-@click.option("--live", is_flag=True, help="Let orders go to an account with real money.")
+@flag("--live", "Let orders go to an account with real money.")
 @click.option("--server-clock", help="Broker's wall clock: new_york+7, Europe/Athens, +03:00, utc.")
 @click.option("--capital", help="In account currency; the account's balance where it is known.")
 @click.option("--risk-per-trade", help="Loss at the stop, percent of capital: 0.5 by default.")
 @click.option("--execution", type=click.Choice(EXECUTIONS), help="Who sends signals.")
-@click.option("--provider", help=f"Who request for the agents: {', '.join(PROVIDERS)}.")
+@click.option("--provider", help=f"Who answers for the agents: {', '.join(PROVIDERS)}.")
 @click.option("--profile-name", help="Name of the profile: mine by default.")
 @click.option(
     "--terms",
-    type=click.Path(path_type=Path),
+    type=ANY_PATH,
     help="JSON file of trading conditions, for want of the Expert Advisor's list.",
 )
-@click.option(
-    "--make-key", is_flag=True, help="Show a fresh channel key on the terminal, and stop."
-)
-@click.option("--yes", is_flag=True, help="Ask nothing: flags and defaults.")
-@click.option("--force", is_flag=True, help="Replace desk.json and the profile.")
+@flag("--make-key", "Show a fresh channel key on the terminal, and stop.")
+@flag("--yes", "Ask nothing: flags and defaults.")
+@flag("--force", "Replace desk.json and the profile.")
 @click.option("--json", "as_json", is_flag=True, help="Ask nothing and print one JSON document.")
 @click.pass_obj
 def init(home: Path, /, **flags: Any) -> None:
@@ -216,7 +215,7 @@ def gather(
         ),
         provider=ask(
             "provider",
-            f"Who request for the agents ({', '.join(PROVIDERS)})",
+            f"Who answers for the agents ({', '.join(PROVIDERS)})",
             "rules",
             provider_name,
         ),

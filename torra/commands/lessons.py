@@ -15,7 +15,7 @@ import click
 
 from torra.clock import duration
 from torra.commands.answer import Answer, answering, stored
-from torra.commands.options import SpelledGroup
+from torra.commands.options import ANY_FILE, SpelledGroup, flag
 from torra.errors import ConfigError, TorraError
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ MOST: Final = 1_000
 @click.option("--limit", default=20, show_default=True, type=click.IntRange(1, MOST))
 @click.option(
     "--export",
-    type=click.Path(dir_okay=False, path_type=Path),
+    type=ANY_FILE,
     help="Write all of them to this file, one JSON object a line.",
 )
 @answering
@@ -73,7 +73,7 @@ def lessons(
 
 @lessons.command("show")
 @click.argument("sid")
-@click.option("--ask", is_flag=True, help="Ask a model now what it says of the trade; it costs.")
+@flag("--ask", "Ask a model now what it says of the trade; it costs.")
 @answering
 def show(home: Path, /, sid: str, ask: bool) -> Answer:
     """Show the lesson of a closed trade: its facts, and what each author wrote of it."""

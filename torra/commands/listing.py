@@ -13,6 +13,7 @@ import click
 
 from torra.commands.answer import Answer, answering, stored
 from torra.commands.lessons import MOST
+from torra.commands.terminal import columns
 
 TICK: Final = ("close_time", "verdict", "consensus", "action", "reason")
 
@@ -63,14 +64,8 @@ def ticks(home: Path, /, symbol: str | None, limit: int) -> Answer:
 
 
 def _table(rows: Sequence[Mapping[str, Any]]) -> str:
-    lines = [*rows[:1], *([_text(value) for value in row.values()] for row in rows)]
-    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
-    table = ["  ".join(map(str.ljust, line, widths)).rstrip() for line in lines]
-    return "\n".join(table) or "No tick is stored: `torra run` runs them."
-
-
-def _text(value: object) -> str:
-    return "-" if value in (None, "") else str(value)
+    cells = [["-" if value in (None, "") else str(value) for value in row.values()] for row in rows]
+    return "\n".join(columns([*rows[:1], *cells])) or "No tick is stored: `torra run` runs them."
 
 
 @click.command()

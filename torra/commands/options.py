@@ -24,6 +24,15 @@ def several(options: Sequence[Callable[[Command], Command]]) -> Callable[[Comman
     return decorate
 
 
+def flag(name: str, meaning: str) -> Callable[[Command], Command]:
+    """Return an option that is given or not; `meaning` is its line of the help."""
+    return click.option(name, is_flag=True, help=meaning)
+
+
+ANY_PATH: Final = click.Path(path_type=Path)
+ANY_FILE: Final = click.Path(dir_okay=False, path_type=Path)
+"""A path of whatever is there or is to be; a file, which need not be there."""
+
 clock_option = click.option(
     "--clock",
     help="Clock of the file's times: utc, new_york+7 (most MT5 brokers), an offset such as +03:00 "
@@ -55,7 +64,7 @@ class ModeName(click.ParamType[str]):
 
 
 ONE_TICK: Final = (
-    click.option("--bars", type=click.Path(path_type=Path), help="Take the bars from this file."),
+    click.option("--bars", type=ANY_PATH, help="Take the bars from this file."),
     clock_option,
     click.option("--profile", help="Use this profile: a name or a file."),
     click.option("--mode", type=ModeName(), help="Which desk of agents (docs/agents.md)."),

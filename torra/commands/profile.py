@@ -15,7 +15,7 @@ from typing import Any
 import click
 
 from torra.commands.answer import Answer, answering
-from torra.commands.options import SpelledGroup
+from torra.commands.options import ANY_PATH, SpelledGroup, flag
 
 
 @click.group("profile", cls=SpelledGroup)
@@ -23,7 +23,7 @@ def profile() -> None:
     """Show and change the settings of an instance."""
 
 
-yes_option = click.option("--yes", is_flag=True, help="Do not ask before loosening.")
+yes_option = flag("--yes", "Do not ask before loosening.")
 
 
 @profile.command()
@@ -63,7 +63,7 @@ def set_values(home: Path, /, **words: Any) -> Answer:
 
 @profile.command()
 @click.argument("name")
-@click.argument("file", type=click.Path(path_type=Path), required=False)
+@click.argument("file", type=ANY_PATH, required=False)
 @answering
 def check(home: Path, /, name: str, file: Path | None) -> Answer:
     """Check a profile, or a FILE that is to become it; exit 1 when it has faults."""

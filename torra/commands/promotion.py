@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from torra.commands.answer import Answer, answering, stored
+from torra.commands.options import ANY_FILE, flag
 from torra.commands.terminal import say
 
 if TYPE_CHECKING:
@@ -26,8 +27,8 @@ if TYPE_CHECKING:
 @click.argument("symbol", required=False)
 @click.option("--from", "begin", help="First close that counts, UTC, as 2026-05-01.")
 @click.option("--to", "end", help="Last close that counts, UTC.")
-@click.option("--report", type=click.Path(dir_okay=False, path_type=Path), help="Write HTML here.")
-@click.option("--full", is_flag=True, help="Print the statistics too.")
+@click.option("--report", type=ANY_FILE, help="Write HTML here.")
+@flag("--full", "Print the statistics too.")
 @answering
 def scorecard(
     home: Path, /, symbol: str | None, begin: str | None, end: str | None, report: Path | None,

@@ -23,7 +23,7 @@ import click
 from click.core import ParameterSource
 
 from torra.commands.answer import Answer, answering
-from torra.commands.options import clock_option, leave_out_option, several
+from torra.commands.options import ANY_FILE, clock_option, flag, leave_out_option, several
 from torra.commands.terminal import progress, say
 from torra.errors import ConfigError
 from torra.imports import freeze_gc
@@ -47,10 +47,8 @@ OF_TRADES: Final = frozenset(("name", "trades"))
 
 
 TOLD: Final = (
-    click.option(
-        "--report", type=click.Path(dir_okay=False, path_type=Path), help="Write HTML here."
-    ),
-    click.option("--full", is_flag=True, help="Print the statistics too."),
+    click.option("--report", type=ANY_FILE, help="Write HTML here."),
+    flag("--full", "Print the statistics too."),
 )
 """Where a result goes, and how much of it."""
 
@@ -78,11 +76,7 @@ RUN: Final = (
 
 @click.command("replay")
 @click.argument("symbol", required=False)
-@click.option(
-    "--journal",
-    is_flag=True,
-    help="Run the stored ticks again, hosted ones too: is each the same to the bit?",
-)
+@flag("--journal", "Run the stored ticks again, hosted ones too: is each the same to the bit?")
 @click.option(
     "--bars",
     "bars",
@@ -103,7 +97,7 @@ RUN: Final = (
 )
 @click.option(
     "--trades",
-    type=click.Path(dir_okay=False, path_type=Path),
+    type=ANY_FILE,
     help="Write the trades as CSV here; with --name alone those of a replay that was run.",
 )
 @click.option(
@@ -194,8 +188,8 @@ def _journal(home: Path, symbol: str) -> Answer:
     help="Analysts, a researcher, the research manager, a swarm's judge or reader of the regime "
     "that are left out.",
 )
-@click.option("--flat", is_flag=True, help="Let all experts of a swarm count alike.")
-@click.option("--no-debate", is_flag=True, help="Leave the researchers out.")
+@flag("--flat", "Let all experts of a swarm count alike.")
+@flag("--no-debate", "Leave the researchers out.")
 @click.option(
     "--gate",
     type=click.Choice(["recorded", "rules", "off"]),
