@@ -24,7 +24,7 @@ from instance_database import Database, open_home
 from tests.doubles.vendor_server import Status, VendorServer
 from tests.worlds import desks, legacy_database
 from tests.worlds.channels import KEY, new_advisor
-from tests.worlds.hands import torra
+from tests.worlds.hands import doctor_rows, torra
 from torra.bridges.torra.messages import Heartbeat, decode, encode
 from torra.clock import System, iso
 from torra.commands.command_line import main
@@ -340,8 +340,7 @@ def found_in(home: Path, name: str, profile: object, *rows: dict[str, Any]) -> l
     (home / "profiles" / "mine.json").write_text(json.dumps(profile))
     row = {"symbol": "BTCUSD", "timeframes": ["M15"], "profile": "mine"}
     (home / "desk.json").write_text(json.dumps({"instances": [{**row, **one} for one in rows]}))
-    checks = json.loads(torra(home, "doctor", "--json").stdout)["checks"]
-    return [check for check in checks if check["name"] == name]
+    return doctor_rows(home, name)
 
 
 def test_doctor_finds_every_vendor_s_missing_key(tmp_path: Path) -> None:
@@ -483,9 +482,8 @@ def test_doctor_looks_at_the_channels(tmp_path: Path, monkeypatch: pytest.Monkey
     (tmp_path / "desk.json").write_text(json.dumps(desk), encoding="utf-8")
 
     def told() -> dict[str, str]:
-        checks = json.loads(torra(tmp_path, "doctor", "--json").stdout)["checks"]
-        (found,) = (row for row in checks if row["name"] == "channel")
-        return dict(found)
+        (found,) = doctor_rows(tmp_path, "channel")
+        return found
 
     assert "TORRA_CHANNEL_KEY is not set" in told()["detail"]
     assert told()["level"] == "error"

@@ -10,7 +10,7 @@ import pytest
 from click.testing import Result
 
 from instance_database import open_home
-from tests.worlds.hands import torra
+from tests.worlds.hands import doctor_rows, torra
 from tests.worlds.price_series import sample
 from tests.worlds.two_clocks import later, terminal_export
 from torra.clock import System
@@ -216,8 +216,7 @@ def test_a_store_of_different_clocks_is_not_measured(tmp_path: Path, command: st
 
 def test_doctor_names_a_store_of_different_clocks(tmp_path: Path) -> None:
     _two_clocks(tmp_path)
-    told = json.loads(torra(tmp_path, "doctor", "--json").stdout)
-    found = [row for row in told["checks"] if row["name"] == "timeframes"]
+    found = doctor_rows(tmp_path, "timeframes")
     assert [(row["level"], row["detail"].split(" in ")[0]) for row in found] == [
         ("error", "BTCUSD: the times of H1 are 2 h earlier than those of M15")
     ]

@@ -7,12 +7,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import CliRunner, Result
+from click.testing import Result
 
 from agents.contracts import ModelUnavailable
 from tests.worlds import stores, told_lessons
+from tests.worlds.hands import torra
 from tests.worlds.reviews import Answers, answer
-from torra.commands.command_line import main
 from torra.lessons.lesson import LessonFacts, LessonText
 
 
@@ -22,10 +22,6 @@ def home(tmp_path: Path) -> Path:
         told_lessons.write(made.database)
         made.database.enqueue_signal({**stores.opening("TOPEN000000"), "state": "PENDING"})
     return tmp_path
-
-
-def torra(home: Path, *words: str) -> Result:
-    return CliRunner().invoke(main, ["--home", str(home), *words])
 
 
 def text(result: Result) -> str:

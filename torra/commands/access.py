@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from torra.commands.answer import Answer, answering
+from torra.commands.answer import CommandAnswer, answering
 from torra.commands.options import flag
 from torra.dashboard.doors.access_file import SCOPES, same_name
 from torra.errors import ConfigError, TorraError
@@ -71,7 +71,7 @@ LONGEST: Final = 60
 def token(
     home: Path, /, scope: str | None, new: bool, name: str | None, revoke: str | None,
     address: str | None,
-) -> Answer:  # fmt: skip
+) -> CommandAnswer:  # fmt: skip
     """Show the tokens of the pages as links that log in, or make new ones."""
     if sum((new, name is not None, revoke is not None)) > 1:
         raise ConfigError("give one of --new, --name and --revoke")
@@ -87,7 +87,7 @@ def token(
     elif scope:
         document["tokens"] = [row for row in document["tokens"] if row["scope"] == scope]
     text = token_table(document)
-    return Answer(document, text if place else f"{text}\n{NOT_TOLD}")
+    return CommandAnswer(document, text if place else f"{text}\n{NOT_TOLD}")
 
 
 @click.command()
@@ -96,10 +96,10 @@ def token(
 @click.option("--actor", default="", help="Only entries of this actor.")
 @click.option("--limit", default=SHOWN, show_default=True, type=click.IntRange(1, 10_000))
 @answering
-def audit(home: Path, /, **options: Any) -> Answer:
+def audit(home: Path, /, **options: Any) -> CommandAnswer:
     """Show what was done to the desk through the pages, newest first."""
     document = entries(home, **options)
-    return Answer(document, audit_table, int(bool(document.get("broken"))))
+    return CommandAnswer(document, audit_table, int(bool(document.get("broken"))))
 
 
 def served_at(home: Path) -> str:

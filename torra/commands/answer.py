@@ -1,8 +1,8 @@
 """The one way in which commands answer: a text by default, one JSON document with --json.
 
-A command returns its `Answer`; `answering` gives it the home and --json, prints what was asked for
-and ends with the exit code. --json before a subcommand counts for the subcommand too. Errors end as
-torra.commands.cli_errors says.
+A command returns its `CommandAnswer`; `answering` gives it the home and --json, prints what was
+asked for and ends with the exit code. --json before a subcommand counts for the subcommand too.
+Errors end as torra.commands.cli_errors says.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class CommandAnswer:
     """The result of a command. `text` is for a terminal, or makes that of the document."""
 
     document: Any
@@ -35,7 +35,7 @@ class Answer:
     exit_code: int = 0
 
 
-def answering(command: Callable[..., Answer]) -> Callable[..., None]:
+def answering(command: Callable[..., CommandAnswer]) -> Callable[..., None]:
     """Give a command its home and --json, and print its answer.
 
     The command of a group is not run where a subcommand is.

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from torra.clock import System
-from torra.commands.answer import Answer, answering
+from torra.commands.answer import CommandAnswer, answering
 from torra.commands.cli_errors import plainly
 from torra.commands.options import ANY_PATH, flag, on_terminal
 from torra.commands.terminal import say
@@ -38,12 +38,12 @@ SHOWN: Final = 10
     help="Afterwards remove all but the newest N backups of this desk that were named there.",
 )
 @answering
-def backup(home: Path, /, path: Path | None, keep: int | None) -> Answer:
+def backup(home: Path, /, path: Path | None, keep: int | None) -> CommandAnswer:
     """Write a checked backup of the desk to PATH, a file or a folder; a desk may run meanwhile.
 
     Without PATH it goes to the folder backups of the home.
     """
-    return Answer(back_up(home, path, keep), backup_table)
+    return CommandAnswer(back_up(home, path, keep), backup_table)
 
 
 @click.command()

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 import click
 
-from torra.commands.answer import Answer, answering
+from torra.commands.answer import CommandAnswer, answering
 from torra.commands.options import ONE_TICK, clock_option, leave_out_option, several
 from torra.commands.terminal import columns, progress, say
 from torra.errors import ConfigError
@@ -48,7 +48,7 @@ SHIPPED: Final = (("BTCUSD", ("BTCUSD_M15.csv", "BTCUSD_H1.csv")), ("EURUSD", ("
 def lookahead(
     home: Path, /, symbol: str | None, bars: tuple[str, ...], timeframes: str,
     clock: str | None, leave_out: str, name: str, points: int, seed: int,
-) -> Answer:  # fmt: skip
+) -> CommandAnswer:  # fmt: skip
     """Check that no score knows the future: later bars are changed, and no number may move.
 
     Without SYMBOL the shipped bars are checked.
@@ -86,7 +86,7 @@ def lookahead(
             for one, exhibit in zip(found, exhibits, strict=True)
         ],
     }
-    return Answer(document, "\n\n".join(map(table, exhibits)), int(not document["clean"]))
+    return CommandAnswer(document, "\n\n".join(map(table, exhibits)), int(not document["clean"]))
 
 
 @click.command("consistency")
@@ -109,7 +109,7 @@ def lookahead(
 @several(ONE_TICK)
 @click.option("--max-cost", type=click.FloatRange(min=0.0), help="USD that a vendor may be paid.")
 @answering
-def consistency(home: Path, /, symbol: str, timeframe: str | None, **options: Any) -> Answer:
+def consistency(home: Path, /, symbol: str, timeframe: str | None, **options: Any) -> CommandAnswer:
     """Ask the same tick several times and say whether the agents repeat themselves."""
     from torra.evaluation.observations import as_json  # noqa: PLC0415
     from torra.replay.rerun import consistency  # noqa: PLC0415
@@ -131,7 +131,7 @@ def consistency(home: Path, /, symbol: str, timeframe: str | None, **options: An
         **_told(exhibit),
     }
     cost = f", {found.cost_usd:.4f} USD" if plan.paid else ""
-    return Answer(document, f"{table(exhibit)}\n{found.calls} calls{cost}")
+    return CommandAnswer(document, f"{table(exhibit)}\n{found.calls} calls{cost}")
 
 
 def _series(symbol: str | None, bars: Sequence[str]) -> list[tuple[str, Sequence[str]]]:

@@ -16,16 +16,14 @@ import click
 
 from torra.commands import terminal
 from torra.commands.access import audit, token
-from torra.commands.answer import Answer, answering
+from torra.commands.answer import CommandAnswer, answering
 from torra.commands.backup import backup, restore
 from torra.commands.checking import consistency, lookahead
 from torra.commands.cli_errors import one_line, plainly
 from torra.commands.data import calendar, data
 from torra.commands.init import init
 from torra.commands.lessons import lessons
-from torra.commands.listing import jobs, symbols, ticks
-from torra.commands.models import models
-from torra.commands.notices import notices
+from torra.commands.listing import jobs, models, notices, results, symbols, ticks
 from torra.commands.options import (
     ANY_PATH,
     ONE_TICK,
@@ -39,7 +37,6 @@ from torra.commands.options import (
 from torra.commands.profile import profile
 from torra.commands.promotion import effect, promotion, scorecard
 from torra.commands.replay import ablate, replay, sweep
-from torra.commands.results import results
 from torra.commands.terminal import say
 from torra.errors import ConfigError
 from torra.imports import importing
@@ -190,13 +187,13 @@ def run(home: Path, /, no_pages: bool, wait: bool, names: tuple[str, ...], **add
 @click.option("--as-of", help="Close of the bar, UTC; default: the newest bar.")
 @several(ONE_TICK)
 @answering
-def tick(home: Path, /, symbol: str, timeframe: str, **options: Any) -> Answer:
+def tick(home: Path, /, symbol: str, timeframe: str, **options: Any) -> CommandAnswer:
     """Run one tick without changing or publishing anything."""
     with importing():
         from torra.replay.rerun import trial_tick  # noqa: PLC0415
 
     record = trial_tick.run(home, symbol.upper(), timeframe.upper(), **options)
-    return Answer(trial_tick.document(record), trial_tick.table(record))
+    return CommandAnswer(trial_tick.document(record), trial_tick.table(record))
 
 
 @main.command("import")
@@ -209,101 +206,101 @@ def tick(home: Path, /, symbol: str, timeframe: str, **options: Any) -> Answer:
 @answering
 def import_bars(
     home: Path, /, file: Path, symbol: str, timeframe: str, clock: str | None, **options: Any
-) -> Answer:
+) -> CommandAnswer:
     """Store the bars of a file, as MetaTrader 5, TradingView, Binance and others export them."""
     from torra.desk.setup import bar_import  # noqa: PLC0415
 
     stream = (symbol.upper(), timeframe.upper())
     result = bar_import.run(home, file, *stream, clock, progress=terminal.progress, **options)
-    return Answer(result, bar_import.table)
+    return CommandAnswer(result, bar_import.table)
 
 
 @main.command()
 @click.option("--profile", help="Only this profile.")
 @answering
-def cost(home: Path, profile: str | None) -> Answer:
+def cost(home: Path, profile: str | None) -> CommandAnswer:
     """Show what models have cost, and what is left of each profile's hour."""
     from torra.desk import costs  # noqa: PLC0415
 
-    return Answer(costs.run(home, profile), costs.table)
+    return CommandAnswer(costs.run(home, profile), costs.table)
 
 
 @main.command()
 @reason_option
 @flag("--reduce", "Stop openings only: positions may still be closed.")
 @answering
-def halt(home: Path, **options: Any) -> Answer:
+def halt(home: Path, **options: Any) -> CommandAnswer:
     """Stop trading at once, here and at every terminal, until `torra resume`."""
     from torra.trading import by_hand  # noqa: PLC0415
 
-    return Answer(by_hand.halt(home, **options), by_hand.state_line)
+    return CommandAnswer(by_hand.halt(home, **options), by_hand.state_line)
 
 
 @main.command()
 @reason_option
 @flag("--reduce", "Let closes go on, nothing else; alarms stand.")
 @answering
-def resume(home: Path, **options: Any) -> Answer:
+def resume(home: Path, **options: Any) -> CommandAnswer:
     """Let trading go on after a halt; ends the alarms."""
     from torra.trading import by_hand  # noqa: PLC0415
 
-    return Answer(by_hand.resume(home, **options), by_hand.resumed)
+    return CommandAnswer(by_hand.resume(home, **options), by_hand.resumed)
 
 
 @main.command()
 @click.option("--instance", help="Only this instance.")
 @click.option("--limit", default=30, show_default=True, type=click.IntRange(1, 10_000))
 @answering
-def signals(home: Path, instance: str | None, limit: int) -> Answer:
+def signals(home: Path, instance: str | None, limit: int) -> CommandAnswer:
     """Show the trading state, bridges, alarms, proposals and the newest signals."""
     from torra.trading import by_hand  # noqa: PLC0415
 
-    return Answer(by_hand.signals(home, instance, limit), by_hand.table)
+    return CommandAnswer(by_hand.signals(home, instance, limit), by_hand.table)
 
 
 @main.command()
 @click.argument("proposal")
 @answering
-def approve(home: Path, proposal: str) -> Answer:
+def approve(home: Path, proposal: str) -> CommandAnswer:
     """Send what a proposal holds, if every check still agrees at the price of now."""
     from torra.trading import by_hand  # noqa: PLC0415
 
     document = by_hand.approve(home, proposal)
-    return Answer(document, by_hand.decided_line, int(document["state"] != "APPROVED"))
+    return CommandAnswer(document, by_hand.decided_line, int(document["state"] != "APPROVED"))
 
 
 @main.command()
 @click.argument("proposal")
 @reason_option
 @answering
-def reject(home: Path, proposal: str, reason: str) -> Answer:
+def reject(home: Path, proposal: str, reason: str) -> CommandAnswer:
     """Take a proposal off the table."""
     from torra.trading import by_hand  # noqa: PLC0415
 
-    return Answer(by_hand.reject(home, proposal, reason), by_hand.decided_line)
+    return CommandAnswer(by_hand.reject(home, proposal, reason), by_hand.decided_line)
 
 
 @main.command()
 @click.argument("position")
 @yes_option
 @answering
-def close(home: Path, position: str, yes: bool) -> Answer:
+def close(home: Path, position: str, yes: bool) -> CommandAnswer:
     """Close one position: name its opening's id, or its instance."""
     from torra.trading import hand_close  # noqa: PLC0415
 
-    return Answer(hand_close.close(home, position, _typed("close", yes)), hand_close.told)
+    return CommandAnswer(hand_close.close(home, position, _typed("close", yes)), hand_close.told)
 
 
 @main.command()
 @flag("--yes", "Ask nothing.")
 @answering
-def flatten(home: Path, yes: bool) -> Answer:
+def flatten(home: Path, yes: bool) -> CommandAnswer:
     """Close every position of the desk, after asking; exit 1 when one cannot be closed."""
     from torra.trading import hand_close  # noqa: PLC0415
 
     document = hand_close.flatten(home, _typed("flatten", yes, always=True))
     refused = any(row["step"] == "REFUSED" for row in document["positions"])
-    return Answer(document, hand_close.told, int(refused))
+    return CommandAnswer(document, hand_close.told, int(refused))
 
 
 @main.command()
@@ -311,32 +308,34 @@ def flatten(home: Path, yes: bool) -> Answer:
 @click.argument("price", type=float)
 @yes_option
 @answering
-def stop(home: Path, position: str, price: float, yes: bool) -> Answer:
+def stop(home: Path, position: str, price: float, yes: bool) -> CommandAnswer:
     """Move the stop of a position towards the price."""
     from torra.trading import hand_close  # noqa: PLC0415
 
-    return Answer(hand_close.stop(home, position, price, _typed("stop", yes)), hand_close.moved)
+    return CommandAnswer(
+        hand_close.stop(home, position, price, _typed("stop", yes)), hand_close.moved
+    )
 
 
 @main.command()
 @click.argument("signal")
 @reason_option
 @answering
-def settle(home: Path, signal: str, reason: str) -> Answer:
+def settle(home: Path, signal: str, reason: str) -> CommandAnswer:
     """Book, on your word, that an order without an answer never reached the market."""
     from torra.trading import by_hand  # noqa: PLC0415
 
-    return Answer(by_hand.mark_not_sent(home, signal, reason), by_hand.settled_line)
+    return CommandAnswer(by_hand.mark_not_sent(home, signal, reason), by_hand.settled_line)
 
 
 @main.command()
 @answering
-def doctor(home: Path) -> Answer:
+def doctor(home: Path) -> CommandAnswer:
     """Check the machine, the settings and the database; exit 1 when something must be mended."""
     from torra.desk.checks import table  # noqa: PLC0415
 
     document = table.document(table.doctor(home))
-    return Answer(document, table.table, int(not document["ok"]))
+    return CommandAnswer(document, table.table, int(not document["ok"]))
 
 
 COMMANDS = (

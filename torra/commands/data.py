@@ -13,7 +13,7 @@ from pathlib import Path
 
 import click
 
-from torra.commands.answer import Answer, answering
+from torra.commands.answer import CommandAnswer, answering
 from torra.commands.options import ANY_PATH, SpelledGroup, flag
 
 name_option = click.option("--name", default="", help="Which series a publisher's file is.")
@@ -44,7 +44,7 @@ class SeriesGroup(SpelledGroup):
 
 @click.group(cls=SeriesGroup, invoke_without_command=True, subcommand_metavar="[NAME | COMMAND]")
 @answering
-def data(home: Path, /) -> Answer:
+def data(home: Path, /) -> CommandAnswer:
     """Show the numbers from beside the chart, since when they are known; of a NAME its values.
 
     NAME is a series, such as DGS2, or a company's ticker, such as AAPL.
@@ -57,7 +57,7 @@ def data(home: Path, /) -> Answer:
 @click.command("show")
 @click.argument("name")
 @answering
-def show(home: Path, /, name: str) -> Answer:
+def show(home: Path, /, name: str) -> CommandAnswer:
     """Show the newest values of a series, as they were known."""
     from torra.commands import data_answers  # noqa: PLC0415
 
@@ -67,7 +67,7 @@ def show(home: Path, /, name: str) -> Answer:
 @click.command("company")
 @click.argument("ticker")
 @answering
-def company(home: Path, /, ticker: str) -> Answer:
+def company(home: Path, /, ticker: str) -> CommandAnswer:
     """Show what a company's newest report comes to, and the figures that it is made of."""
     from torra.commands import data_answers  # noqa: PLC0415
 
@@ -78,7 +78,7 @@ def company(home: Path, /, ticker: str) -> Answer:
 @click.argument("file", type=ANY_PATH)
 @name_option
 @answering
-def check(_home: Path, /, file: Path, name: str) -> Answer:
+def check(_home: Path, /, file: Path, name: str) -> CommandAnswer:
     """Say what stands in a file of series or company figures; store nothing."""
     from torra.commands import data_answers  # noqa: PLC0415
 
@@ -90,7 +90,7 @@ def check(_home: Path, /, file: Path, name: str) -> Answer:
 @flag("--skip-faults", "Leave out the lines that cannot be read.")
 @name_option
 @answering
-def import_file(home: Path, /, file: Path, skip_faults: bool, name: str) -> Answer:
+def import_file(home: Path, /, file: Path, skip_faults: bool, name: str) -> CommandAnswer:
     """Store a file of series or company figures; a line with a fault stores nothing at all."""
     from torra.commands import data_answers  # noqa: PLC0415
 
@@ -104,7 +104,7 @@ def import_file(home: Path, /, file: Path, skip_faults: bool, name: str) -> Answ
     "--into", default="events.csv", show_default=True, help="Calendar of the home, in CSV."
 )
 @answering
-def calendar(home: Path, /, file: Path, clock: str, into: str) -> Answer:
+def calendar(home: Path, /, file: Path, clock: str, into: str) -> CommandAnswer:
     """Add the events of a public calendar to a calendar of the home."""
     from torra.commands import data_answers  # noqa: PLC0415
 

@@ -14,7 +14,7 @@ from typing import Any, Final
 from agents.features import unit_of
 from instance_database import Database, open_home
 from torra.clock import System, duration, iso, parse
-from torra.commands.answer import Answer, stored
+from torra.commands.answer import CommandAnswer, stored
 from torra.config import Instance, load_desk
 from torra.errors import ConfigError
 from torra.evidence import company_figures
@@ -49,7 +49,7 @@ NO_SERIES: Final = (
 Table = ParsedTable[SeriesRow] | ParsedTable[FactRow]
 
 
-def overview(home: Path) -> Answer:
+def overview(home: Path) -> CommandAnswer:
     """Return what is stored of every series, company, companion and stream with order flow."""
     with stored(home) as database:
         instances = load_desk(home).instances
@@ -68,10 +68,10 @@ def overview(home: Path) -> Answer:
     document = {
         "series": series, "facts": facts, "companions": companions, "flow": flow, "names": names
     }  # fmt: skip
-    return Answer(document, "\n".join(lines))
+    return CommandAnswer(document, "\n".join(lines))
 
 
-def series(home: Path, name: str) -> Answer:
+def series(home: Path, name: str) -> CommandAnswer:
     """Return the newest values of a series, as they were known."""
     with stored(home) as database:
         rows = [] if database is None else database.series_rows([name])
@@ -93,10 +93,12 @@ def series(home: Path, name: str) -> Answer:
             f"{outside_words.source_of(row.source)}"
         )
     document = {"name": name, "says": says, "values": values, "stored": len(rows)}
-    return Answer(document, "\n".join(lines) if values else f"{name}, {says}: nothing is stored.")
+    return CommandAnswer(
+        document, "\n".join(lines) if values else f"{name}, {says}: nothing is stored."
+    )
 
 
-def company(home: Path, ticker: str) -> Answer:
+def company(home: Path, ticker: str) -> CommandAnswer:
     """Return what a company's newest report comes to; raises ConfigError for an unknown one."""
     books = Books()
     with stored(home) as database:
@@ -128,20 +130,20 @@ def company(home: Path, ticker: str) -> Answer:
             for name, row in newest.items()
         },
     }
-    return Answer(document, "\n".join(_company_lines(ticker, report, newest)))
+    return CommandAnswer(document, "\n".join(_company_lines(ticker, report, newest)))
 
 
-def check(file: Path, name: str) -> Answer:
+def check(file: Path, name: str) -> CommandAnswer:
     """Return what stands in a file of series or company figures."""
     parsed = tables.read(file, name)
     _refuse_the_future(file, parsed)
     count = f"{_many(len(parsed.rows), 'value')} can be read"
     bad = f"{_many(len(parsed.faults), 'line')} cannot" if parsed.faults else "all of it"
     text = f"{file}: {count}, {bad}{_shape(parsed)}."
-    return Answer(_document(parsed), _with_faults(text, parsed), 2 if parsed.faults else 0)
+    return CommandAnswer(_document(parsed), _with_faults(text, parsed), 2 if parsed.faults else 0)
 
 
-def import_file(home: Path, file: Path, name: str, *, skip_faults: bool) -> Answer:
+def import_file(home: Path, file: Path, name: str, *, skip_faults: bool) -> CommandAnswer:
     """Store a file of series or company figures; raises ConfigError, and then nothing is stored."""
     parsed = tables.read(file, name)
     if parsed.faults and not skip_faults:
@@ -166,10 +168,10 @@ def import_file(home: Path, file: Path, name: str, *, skip_faults: bool) -> Answ
         f"{_shape(parsed)}. A running desk reads them at once where its profile has "
         '"file" among outside.sources.'
     )
-    return Answer({**_document(parsed), "stored": count}, _with_faults(text, parsed))
+    return CommandAnswer({**_document(parsed), "stored": count}, _with_faults(text, parsed))
 
 
-def calendar(home: Path, file: Path, clock: str, into: str) -> Answer:
+def calendar(home: Path, file: Path, clock: str, into: str) -> CommandAnswer:
     """Add the events of a public calendar to one of the home; raises ConfigError."""
     target = home / into
     if not home.is_dir():
@@ -193,7 +195,7 @@ def calendar(home: Path, file: Path, clock: str, into: str) -> Answer:
         "omissions": dict(public.omissions), "total": len(events),
     }  # fmt: skip
     omissions = "; ".join(f"{count} with {why}" for why, count in public.omissions.items())
-    return Answer(
+    return CommandAnswer(
         document,
         f"{file}: {public.name}, clock {document['clock']}. {_many(len(public.events), 'event')} "
         f"({document['high']} high), {document['from']} to {document['to']}; left out: "

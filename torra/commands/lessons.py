@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from torra.clock import duration
-from torra.commands.answer import Answer, answering, stored
+from torra.commands.answer import CommandAnswer, answering, stored
 from torra.commands.options import ANY_FILE, SpelledGroup, flag
 from torra.errors import ConfigError, TorraError
 
@@ -49,7 +49,7 @@ MOST: Final = 1_000
 @answering
 def lessons(
     home: Path, /, search: str, limit: int, export: Path | None, **options: str | None
-) -> Answer:
+) -> CommandAnswer:
     """List what closed trades and vetoed openings taught, newest first."""
     from torra.exhibits import lesson_words  # noqa: PLC0415
 
@@ -58,7 +58,7 @@ def lessons(
         if export is not None:
             count = _exported(database, only, search, export)
             lines = "1 lesson" if count == 1 else f"{count:,} lessons"
-            return Answer({"file": str(export), "lessons": count}, f"{lines} in {export}.")
+            return CommandAnswer({"file": str(export), "lessons": count}, f"{lines} in {export}.")
         found = [] if database is None else database.lesson_list(only, search=search, limit=limit)
         count = 0 if database is None else database.lesson_count()
         warmed = set() if database is None else _warmed(database, found)
@@ -68,14 +68,14 @@ def lessons(
         text = lesson_words.table(found, warmed)
         if len(found) == limit and count > limit:
             text += f"\n\n{limit} are shown; {count:,} are stored: --limit shows more."
-    return Answer({"lessons": _documents(found, warmed), "stored": count}, text)
+    return CommandAnswer({"lessons": _documents(found, warmed), "stored": count}, text)
 
 
 @lessons.command("show")
 @click.argument("sid")
 @flag("--ask", "Ask a model now what it says of the trade; it costs.")
 @answering
-def show(home: Path, /, sid: str, ask: bool) -> Answer:
+def show(home: Path, /, sid: str, ask: bool) -> CommandAnswer:
     """Show the lesson of a closed trade: its facts, and what each author wrote of it."""
     from torra.config import load_desk  # noqa: PLC0415
     from torra.exhibits import lesson_words  # noqa: PLC0415
@@ -90,7 +90,7 @@ def show(home: Path, /, sid: str, ask: bool) -> Answer:
         currency = _currency(database, settings, lesson)
         ticks = database.lesson_ticks(lesson.number, lesson_words.MOST_TICKS + 1)
         warm_up = lesson.number in _warmed(database, [lesson])
-    return Answer(
+    return CommandAnswer(
         {**lesson_words.as_json(lesson, warm_up=warm_up), "ticks": ticks},
         lesson_words.whole(lesson, currency, ticks, warm_up=warm_up),
     )

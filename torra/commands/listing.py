@@ -1,26 +1,36 @@
-"""`torra symbols`, `torra ticks` and `torra jobs`: what a desk watches, has decided and works at.
+"""`torra symbols`, `ticks`, `results`, `jobs`, `models`, `notices`: what a desk watches and knows.
 
-The first two change nothing; a home without a database stays without one.
+All but the tests of `models` and `notices` change nothing; a home without a database stays without
+one. Addresses of notices are in no output: a way out is called by its number and its scheme.
 """
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
 import click
 
-from torra.commands.answer import Answer, answering, stored
+from torra.clock import System
+from torra.commands.answer import CommandAnswer, answering, stored
 from torra.commands.lessons import MOST
+from torra.commands.options import SpelledGroup
 from torra.commands.terminal import columns
+from torra.home import DATABASE
+
+NONE_SET: Final = (
+    "No service is set: put addresses into TORRA_NOTICE_URLS, as docs/notices.md shows. Pages show "
+    "notices without any."
+)
 
 TICK: Final = ("close_time", "verdict", "consensus", "action", "reason")
 
 
 @click.command()
 @answering
-def symbols(home: Path, /) -> Answer:
+def symbols(home: Path, /) -> CommandAnswer:
     """List the streams that the desk watches, with their newest stored bar."""
     from torra.config import load_desk  # noqa: PLC0415
 
@@ -36,14 +46,14 @@ def symbols(home: Path, /) -> Answer:
             for instance in load_desk(home).instances
             for name in instance.timeframes
         ]
-    return Answer(rows, _table)
+    return CommandAnswer(rows, _table)
 
 
 @click.command()
 @click.argument("symbol", required=False)
 @click.option("--limit", default=20, show_default=True, type=click.IntRange(1, MOST))
 @answering
-def ticks(home: Path, /, symbol: str | None, limit: int) -> Answer:
+def ticks(home: Path, /, symbol: str | None, limit: int) -> CommandAnswer:
     """List the newest ticks of the desk, or of a SYMBOL, newest first."""
     from torra.config import load_desk  # noqa: PLC0415
 
@@ -60,7 +70,7 @@ def ticks(home: Path, /, symbol: str | None, limit: int) -> Answer:
             for row in (database.told_ticks(instance.id, name, limit) if database else ())
         ]
     rows.sort(key=lambda row: str(row["close_time"]), reverse=True)
-    return Answer(rows[:limit], _table)
+    return CommandAnswer(rows[:limit], _table)
 
 
 def _table(rows: Sequence[Mapping[str, Any]]) -> str:
@@ -71,10 +81,89 @@ def _table(rows: Sequence[Mapping[str, Any]]) -> str:
 @click.command()
 @click.option("--cancel", "number", type=click.IntRange(1), metavar="ID", help="Cancel this job.")
 @answering
-def jobs(home: Path, /, number: int | None) -> Answer:
+def jobs(home: Path, /, number: int | None) -> CommandAnswer:
     """Show the jobs of the desk, newest first, or cancel one."""
     from torra.jobs import asking  # noqa: PLC0415
 
     if number is None:
-        return Answer(asking.listed(home), asking.table)
-    return Answer(asking.cancelled(home, number), asking.cancelled_line)
+        return CommandAnswer(asking.listed(home), asking.table)
+    return CommandAnswer(asking.cancelled(home, number), asking.cancelled_line)
+
+
+@click.command()
+@answering
+def results(home: Path, /) -> CommandAnswer:
+    """Show what the desk's trades won and lost: today, by symbol, side, reason and day."""
+    from torra.config import load_desk  # noqa: PLC0415
+    from torra.dashboard.view.looking_desk import look_at  # noqa: PLC0415
+    from torra.exhibits import money as words  # noqa: PLC0415
+    from torra.money import book  # noqa: PLC0415
+
+    if not (home / DATABASE).is_file():
+        # A home without a database stays without one.
+        load_desk(home)
+        nothing = book.Money(System().real_now(), (), 0.0, ())
+        return CommandAnswer(
+            nothing.as_json(),
+            "No desk has run here yet, so there is no trade: start one with `torra run`.",
+        )
+    settings, database, desk = look_at(home)
+    try:
+        setups = [(one.instance, one.profile) for one in desk.setups.values()]
+        money = book.MoneyBook(database, settings.paper_currency).money(setups, desk.clock.now())
+    finally:
+        database.close()
+    return CommandAnswer(money.as_json(), words.table(money))
+
+
+@click.command()
+@click.option(
+    "--test", "vendor", metavar="VENDOR", help="Ask this vendor, or VENDOR:MODEL, one question."
+)
+@answering
+def models(home: Path, /, vendor: str | None) -> CommandAnswer:
+    """Show keys, models, prices and cost by vendor; --test asks one question, exit 1 if in vain."""
+    from torra.desk.models import question as model_question  # noqa: PLC0415
+    from torra.desk.models import report as model_report  # noqa: PLC0415
+
+    environment = dict(os.environ)
+    if vendor is None:
+        return CommandAnswer(model_report.run(home, environment), model_report.table)
+    reply = model_question.run(home, vendor, environment)
+    return CommandAnswer(reply.document(), reply.line(), int(not reply.ok))
+
+
+@click.group(cls=SpelledGroup, invoke_without_command=True)
+@click.option("--limit", default=30, show_default=True, type=click.IntRange(1, 2000))
+@answering
+def notices(home: Path, /, limit: int) -> CommandAnswer:
+    """Show what was told to you, newest first, and whether it arrived."""
+    from torra.notices import listing  # noqa: PLC0415
+
+    with stored(home) as database:
+        nothing: dict[str, object] = {"notices": [], "services": []}
+        document = nothing if database is None else listing.document(database, limit)
+    return CommandAnswer(document, listing.table)
+
+
+@notices.command("test")
+@answering
+def test(home: Path, /) -> CommandAnswer:
+    """Send a test to every service; exit 1 when one did not take it."""
+    from torra.config import load_desk  # noqa: PLC0415
+    from torra.desk.wiring import open_notices  # noqa: PLC0415
+    from torra.notices import listing  # noqa: PLC0415
+    from torra.notices.protocol import Notice  # noqa: PLC0415
+    from torra.notices.sending import LIMIT_SECONDS  # noqa: PLC0415
+    from torra.notices.words import NoticeFormatter  # noqa: PLC0415
+
+    services = open_notices(home, load_desk(home), dict(os.environ))
+    now = System().real_now()
+    notice = Notice("test", "test", "note", *NoticeFormatter().test(), "", now, now)
+    rows = listing.try_all(services, notice, LIMIT_SECONDS)
+    lines = [
+        f"{row['service']}: {'failed: ' + row['failed'] if row['failed'] else 'taken'}"
+        for row in rows
+    ]
+    failed = any(row["failed"] for row in rows)
+    return CommandAnswer({"services": rows}, "\n".join(lines) or NONE_SET, int(failed))

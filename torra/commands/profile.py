@@ -14,7 +14,7 @@ from typing import Any
 
 import click
 
-from torra.commands.answer import Answer, answering
+from torra.commands.answer import CommandAnswer, answering
 from torra.commands.options import ANY_PATH, SpelledGroup, flag
 
 
@@ -29,7 +29,7 @@ yes_option = flag("--yes", "Do not ask before loosening.")
 @profile.command()
 @click.argument("name", required=False)
 @answering
-def show(home: Path, /, name: str | None) -> Answer:
+def show(home: Path, /, name: str | None) -> CommandAnswer:
     """Show every profile, or every setting of one."""
     from torra.commands import profile_answers  # noqa: PLC0415
 
@@ -40,7 +40,7 @@ def show(home: Path, /, name: str | None) -> Answer:
 @click.argument("name")
 @click.argument("other", required=False)
 @answering
-def diff(home: Path, /, name: str, other: str | None) -> Answer:
+def diff(home: Path, /, name: str, other: str | None) -> CommandAnswer:
     """Show how a profile differs from the default, another one, or an entry of its history."""
     from torra.commands import profile_answers  # noqa: PLC0415
 
@@ -54,7 +54,7 @@ def diff(home: Path, /, name: str, other: str | None) -> Answer:
 @click.option("--unset", multiple=True, metavar="PLACE", help="Take an entry out.")
 @yes_option
 @answering
-def set_values(home: Path, /, **words: Any) -> Answer:
+def set_values(home: Path, /, **words: Any) -> CommandAnswer:
     """Change settings, such as risk.max_positions=2; a list or an object is JSON."""
     from torra.commands import profile_answers  # noqa: PLC0415
 
@@ -65,7 +65,7 @@ def set_values(home: Path, /, **words: Any) -> Answer:
 @click.argument("name")
 @click.argument("file", type=ANY_PATH, required=False)
 @answering
-def check(home: Path, /, name: str, file: Path | None) -> Answer:
+def check(home: Path, /, name: str, file: Path | None) -> CommandAnswer:
     """Check a profile, or a FILE that is to become it; exit 1 when it has faults."""
     from torra.commands import profile_answers  # noqa: PLC0415
 
@@ -75,7 +75,7 @@ def check(home: Path, /, name: str, file: Path | None) -> Answer:
 @profile.command()
 @click.argument("name")
 @answering
-def history(home: Path, /, name: str) -> Answer:
+def history(home: Path, /, name: str) -> CommandAnswer:
     """Show the newest 50 states of a profile, the newest first."""
     from torra.commands import profile_answers  # noqa: PLC0415
 
@@ -87,7 +87,7 @@ def history(home: Path, /, name: str) -> Answer:
 @click.argument("number", type=click.IntRange(1))
 @yes_option
 @answering
-def undo(home: Path, /, name: str, number: int, yes: bool) -> Answer:
+def undo(home: Path, /, name: str, number: int, yes: bool) -> CommandAnswer:
     """Put an entry of the history back, as a new one."""
     from torra.commands import profile_answers  # noqa: PLC0415
 
@@ -105,7 +105,7 @@ def undo(home: Path, /, name: str, number: int, yes: bool) -> Answer:
     help="How many days of stored bars are run.",
 )
 @answering
-def try_settings(home: Path, /, name: str, pairs: tuple[str, ...], days: int) -> Answer:
+def try_settings(home: Path, /, name: str, pairs: tuple[str, ...], days: int) -> CommandAnswer:
     """Run settings over the desk's stored bars: trades, result, deepest fall. Nothing is saved."""
     from torra.commands import profile_answers  # noqa: PLC0415
 

@@ -16,7 +16,7 @@ import click
 
 from instance_database import open_home
 from torra.clock import System
-from torra.commands.answer import Answer, wants_json
+from torra.commands.answer import CommandAnswer, wants_json
 from torra.commands.options import on_terminal
 from torra.commands.terminal import say
 from torra.config import Profile, load_desk
@@ -45,7 +45,7 @@ LATER: Final = (
 WRITE: Final = "write PLACE=VALUE, such as thresholds.buy=0.4"
 
 
-def profiles(home: Path) -> Answer:
+def profiles(home: Path) -> CommandAnswer:
     """Return every profile with what differs from the default and who uses it."""
     rows, lines = [], [f"{'profile':<20}{'digest':<18}{'differs':>8}  used by"]
     with _book(home) as book:
@@ -66,10 +66,10 @@ def profiles(home: Path) -> Answer:
             )
             count = "broken" if differs is None else str(differs)
             lines.append(f"{name:<20}{loaded.digest:<18}{count:>8}  {', '.join(users) or 'nobody'}")
-    return Answer({"profiles": rows}, "\n".join(lines))
+    return CommandAnswer({"profiles": rows}, "\n".join(lines))
 
 
-def profile(home: Path, name: str) -> Answer:
+def profile(home: Path, name: str) -> CommandAnswer:
     """Return every setting of a profile."""
     with _book(home) as book:
         values = _values(book, name)
@@ -81,10 +81,10 @@ def profile(home: Path, name: str) -> Answer:
         if value is not ABSENT:
             differs = "" if value == setting.default else f"   (default {shown(setting.default)})"
             lines.append(f"{setting.name:<40}{shown(value)}{differs}")
-    return Answer({"profile": name, "digest": digest, "values": values}, "\n".join(lines))
+    return CommandAnswer({"profile": name, "digest": digest, "values": values}, "\n".join(lines))
 
 
-def diff(home: Path, name: str, other: str | None) -> Answer:
+def diff(home: Path, name: str, other: str | None) -> CommandAnswer:
     """Return how a profile differs from the default, another one, or an entry of its history."""
     with _book(home) as book:
         values = _values(book, name)
@@ -102,12 +102,12 @@ def diff(home: Path, name: str, other: str | None) -> Answer:
         "against": other or "the default",
         "changes": [item.told() for item in changes],
     }
-    return Answer(document, "\n".join(_change_lines(changes)) or "nothing differs")
+    return CommandAnswer(document, "\n".join(_change_lines(changes)) or "nothing differs")
 
 
 def set_values(
     home: Path, name: str, pairs: Sequence[str], unset: Sequence[str], *, yes: bool
-) -> Answer:
+) -> CommandAnswer:
     """Change settings of a profile; raises ConfigError for a change that was not made."""
     wanted = _pairs(pairs)
     if not (wanted or unset):
@@ -123,7 +123,7 @@ def set_values(
     return _record(home, name, "profile.set", result, days)
 
 
-def check(home: Path, name: str, file: Path | None) -> Answer:
+def check(home: Path, name: str, file: Path | None) -> CommandAnswer:
     """Return the faults of a profile, or of a file that is to become it."""
     with _book(home) as book:
         values = canonical(read_file(Profile, file)) if file else _values(book, name)
@@ -140,10 +140,10 @@ def check(home: Path, name: str, file: Path | None) -> Answer:
     lines = [item.text for item in checked.faults]
     lines += [f"note: {text}" for text in checked.warnings]
     lines += [f"{name} is in order"] if sound else []
-    return Answer(document, "\n".join(lines), int(not sound))
+    return CommandAnswer(document, "\n".join(lines), int(not sound))
 
 
-def history(home: Path, name: str) -> Answer:
+def history(home: Path, name: str) -> CommandAnswer:
     """Return the newest states of a profile, the newest first."""
     with _book(home) as book:
         book.read(name)
@@ -159,12 +159,12 @@ def history(home: Path, name: str) -> Answer:
         ]
         lines += [f"      {line}" for line in _change_lines(changes)]
         rows.append({key: value for key, value in asdict(entry).items() if key != "values"})
-    return Answer(
+    return CommandAnswer(
         {"profile": name, "entries": rows}, "\n".join(lines) or f"{name} was never saved by Torra"
     )
 
 
-def undo(home: Path, name: str, number: int, *, yes: bool) -> Answer:
+def undo(home: Path, name: str, number: int, *, yes: bool) -> CommandAnswer:
     """Put an entry of the history back; raises ConfigError where that was not done."""
     with _book(home) as book:
         now = book.read(name)
@@ -174,7 +174,7 @@ def undo(home: Path, name: str, number: int, *, yes: bool) -> Answer:
     return _record(home, name, "profile.undo", result, days)
 
 
-def try_settings(home: Path, name: str, pairs: Sequence[str], days: int) -> Answer:
+def try_settings(home: Path, name: str, pairs: Sequence[str], days: int) -> CommandAnswer:
     """Return what settings would have brought over the desk's stored bars."""
     from torra.replay.tried import kind, words  # noqa: PLC0415
 
@@ -183,7 +183,7 @@ def try_settings(home: Path, name: str, pairs: Sequence[str], days: int) -> Answ
         known = {setting.name: setting for setting in settings(values)}
         wanted = {place: _read(known.get(place), text) for place, text in _pairs(pairs)}
         trial = kind.tried_now(home, name, wanted, days)
-    return Answer(trial.as_json(), words.table(trial))
+    return CommandAnswer(trial.as_json(), words.table(trial))
 
 
 # --- details --------------------------------------------------------------------------------------
@@ -296,7 +296,7 @@ def _go_on() -> None:
 
 def _record(
     home: Path, name: str, action: str, result: SaveResult, days: tuple[str, ...]
-) -> Answer:
+) -> CommandAnswer:
     """Put a change on record and return it; raises ConfigError for one that was not made."""
     done = result.outcome in ("saved", "unchanged")
     outcome = "done" if done else "failed"
@@ -327,7 +327,7 @@ def _record(
         lines += [f"{name} is saved as entry {result.number}, digest {result.digest}.", LATER]
     else:
         lines.append(result.reason)
-    return Answer(document, "\n".join(lines))
+    return CommandAnswer(document, "\n".join(lines))
 
 
 def _change_lines(changes: Sequence[Change]) -> list[str]:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from torra.commands.answer import Answer, answering, stored
+from torra.commands.answer import CommandAnswer, answering, stored
 from torra.commands.options import ANY_FILE, flag
 from torra.commands.terminal import say
 
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 def scorecard(
     home: Path, /, symbol: str | None, begin: str | None, end: str | None, report: Path | None,
     full: bool,
-) -> Answer:  # fmt: skip
+) -> CommandAnswer:  # fmt: skip
     """Say what the agents of this desk were worth on its own ticks, without a replay."""
     from torra.exhibits import pages, trade_file  # noqa: PLC0415
     from torra.exhibits import report as reports  # noqa: PLC0415
@@ -50,15 +50,15 @@ def scorecard(
     if found.document is not None:
         where = reports.on_the_page(found.document)
         text = reports.text(found.document, full=full, where=where)
-    return Answer(found.as_json(), text)
+    return CommandAnswer(found.as_json(), text)
 
 
 @click.command("promotion")
 @answering
-def promotion(home: Path, /) -> Answer:
+def promotion(home: Path, /) -> CommandAnswer:
     """Show which agents have a say, by the promotion rule, when the next look is due, and why."""
     rows = [told(one) for one in accounts(home)]
-    return Answer({"rule": rule(), "profiles": rows}, table(rows))
+    return CommandAnswer({"rule": rule(), "profiles": rows}, table(rows))
 
 
 @click.command("effect")
@@ -76,14 +76,14 @@ def promotion(home: Path, /) -> Answer:
 @answering
 def effect(
     home: Path, /, instance: str | None, what: tuple[Any, ...], limit: int, before: str | None
-) -> Answer:
+) -> CommandAnswer:
     """List the ticks that agents changed, and what L1 alone would have done instead."""
     from torra.replay.changed import listing, words  # noqa: PLC0415
 
     name = instance and instance.upper()
     page, paths = listing.of_home(home, instance=name, kinds=what, limit=limit, before=before)
     document = {**page.as_json(), "paths": [asdict(path) for path in paths]}
-    return Answer(document, words.table(page, paths, what))
+    return CommandAnswer(document, words.table(page, paths, what))
 
 
 def accounts(home: Path) -> list[AgentsStanding]:

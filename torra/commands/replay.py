@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 from click.core import ParameterSource
 
-from torra.commands.answer import Answer, answering
+from torra.commands.answer import CommandAnswer, answering
 from torra.commands.options import ANY_FILE, clock_option, flag, leave_out_option, several
 from torra.commands.terminal import progress, say
 from torra.errors import ConfigError
@@ -111,7 +111,7 @@ RUN: Final = (
 def replay(
     home: Path, /, symbol: str | None, journal: bool, full: bool, report: Path | None,
     trades: Path | None, **options: Any,
-) -> Answer:  # fmt: skip
+) -> CommandAnswer:  # fmt: skip
     """Trade a symbol's history with and without agents, and say what each came to in money."""
     from torra.exhibits.report import put  # noqa: PLC0415
     from torra.replay import reporting  # noqa: PLC0415
@@ -134,7 +134,7 @@ def replay(
     if trades is not None:
         put(trades, finished.trades())
         _say(f"trades: {trades}")
-    return Answer(json.loads(finished.json()), finished.text(full=full))
+    return CommandAnswer(json.loads(finished.json()), finished.text(full=full))
 
 
 def _put_report(path: Path | None, finished: Reported) -> None:
@@ -160,7 +160,7 @@ def _only(taken: Collection[str], says: str) -> dict[str, Any]:
     return given
 
 
-def _journal(home: Path, symbol: str) -> Answer:
+def _journal(home: Path, symbol: str) -> CommandAnswer:
     """Check the journal: exit code 1 where a tick is not the same."""
     from torra.replay.rerun import journal_check  # noqa: PLC0415
 
@@ -175,7 +175,7 @@ def _journal(home: Path, symbol: str) -> Answer:
             end=given.get("end"),
             progress=progress,
         )
-    return Answer(found.as_json(), found.text(), int(not found.same))
+    return CommandAnswer(found.as_json(), found.text(), int(not found.same))
 
 
 @click.command("ablate")
@@ -206,7 +206,9 @@ def _journal(home: Path, symbol: str) -> Answer:
 )
 @several(TOLD)
 @answering
-def ablate(home: Path, /, name: str, full: bool, report: Path | None, **options: Any) -> Answer:
+def ablate(
+    home: Path, /, name: str, full: bool, report: Path | None, **options: Any
+) -> CommandAnswer:
     """Say what a replay would have come to with other analysts or weights; asks no model."""
     from torra.replay import recomposing  # noqa: PLC0415
 
@@ -214,7 +216,7 @@ def ablate(home: Path, /, name: str, full: bool, report: Path | None, **options:
     with _told_when_stopped(BEGINS):
         finished = recomposing.recomposed(home, name, request, progress=progress)
     _put_report(report, finished)
-    return Answer(json.loads(finished.json()), finished.text(full=full))
+    return CommandAnswer(json.loads(finished.json()), finished.text(full=full))
 
 
 @click.command("sweep")
@@ -259,7 +261,7 @@ def ablate(home: Path, /, name: str, full: bool, report: Path | None, **options:
 @answering
 def sweep(
     home: Path, /, symbols: tuple[str, ...], full: bool, report: Path | None, **options: Any
-) -> Answer:
+) -> CommandAnswer:
     """Try thresholds and weights on L1 alone, and say how much of the best one is luck."""
     from torra.replay import sweep_jobs  # noqa: PLC0415
 
@@ -273,7 +275,7 @@ def sweep(
         sweeps = sweep_jobs.swept(home, names, request, say=_say, progress=progress)
     _put_report(report, sweeps[0])
     documents = [dict(finished.found) for finished in sweeps]
-    return Answer(
+    return CommandAnswer(
         documents[0] if len(documents) == 1 else documents,
         "\n\n".join(finished.text(full=full) for finished in sweeps),
     )
