@@ -4,7 +4,7 @@ Every module that writes or reads a file of a home takes its name from here. `lo
 of an earlier database: a new one in its place would let a desk trade without memory of what it has
 sent, so a caller asks before it opens a database. Signs are what only a desk with a database leaves
 behind; settings and tokens are none, they are there before the first start. Nothing here writes,
-and nothing raises. torra.desk.start_check decides what to do about a loss.
+and nothing raises. torra.desk.checks decides what to do about a loss.
 """
 
 from __future__ import annotations

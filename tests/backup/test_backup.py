@@ -31,7 +31,7 @@ from torra.backup import files as backup_files
 from torra.backup import restore as backup_restore
 from torra.clock import System
 from torra.commands.command_line import main
-from torra.desk import start_check
+from torra.desk.checks import table
 from torra.desk_lock import DeskLock, is_locked
 from torra.errors import ConfigError, TorraError
 from torra.home import BACKUP_NAME, HALT
@@ -563,7 +563,7 @@ def test_a_restore_that_is_killed_anywhere_ends_by_the_same_command(
 def after_a_kill(home: Path, backup: Path) -> str:
     """Return what a start finds; where none can be, what it says to type ends the restore."""
     try:
-        start_check.check(home, lambda _: None)
+        table.start(home, lambda _: None)
     except ConfigError as error:
         found = str(error)
     else:
@@ -598,9 +598,9 @@ def test_a_restore_that_fails_half_way_says_what_ends_it(
     assert not isinstance(caught.value, ConfigError), "something was changed"
     monkeypatch.undo()
     with pytest.raises(ConfigError, match=r"was cut off; end it: torra --home .*--settings"):
-        start_check.check(home, lambda _: None)
+        table.start(home, lambda _: None)
     told("restore", kept, "--yes", home=home)
-    assert start_check.check(home, lambda _: None) == ""
+    assert table.start(home, lambda _: None) == ""
 
 
 def test_a_home_that_cannot_be_halted_is_left_alone(home: Path, kept: Path) -> None:

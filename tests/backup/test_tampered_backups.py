@@ -21,7 +21,8 @@ from tests.worlds import legacy_database, stores
 from torra.backup import copies
 from torra.backup import restore as backup_restore
 from torra.commands import backup as backup_commands
-from torra.desk import start_check
+from torra.desk.checks import machine, table
+from torra.desk.checks.finding import Context
 from torra.errors import ConfigError
 from torra.store.connection import connect_reader
 from torra.store.migrations import structure
@@ -93,13 +94,13 @@ def test_a_tampered_backup_is_refused_or_says_so(home: Path, case: Tampering) ->
     assert plan.backup is not None
     told = {"foreign": plan.backup.foreign, "altered": plan.backup.altered}
     assert any(case.word in word for word in told.pop(case.shows)) and not any(told.values())
-    table = backup_commands.plan_table(plan.as_dict())
+    shown = backup_commands.plan_table(plan.as_dict())
     says = {"foreign": "Not Torra's", "altered": "NOT as they were decided"}
-    assert says[case.shows] in table and case.word in table
+    assert says[case.shows] in shown and case.word in shown
     backup_restore.carry_out(plan)
     # The start says it once more, and halts for an order.
     said: list[str] = []
-    reason = start_check.check(home, said.append)
+    reason = table.start(home, said.append)
     assert ("not as they were decided" in reason) == (case.shows == "altered")
     assert any(case.word in word for word in said) == (case.shows == "foreign")
 
@@ -113,7 +114,7 @@ def test_a_desk_does_not_work_on_a_tampered_database(home: Path, case: Tampering
     with pytest.raises(ConfigError, match="was altered"):
         stores.open_database(home)
     with pytest.raises(ConfigError, match=r"does not start: .*was altered.*put a backup"):
-        start_check.check(home, lambda _: None)
+        table.start(home, lambda _: None)
     assert (home / "control" / "HALT").exists()
 
 
@@ -137,7 +138,8 @@ def test_a_scorer_s_own_file_is_taken_over_with_all_that_it_holds(tmp_path: Path
         assert database.connection().table("my_notes").count == 1
         found = structure(database.connection())
     assert found.refused == () and len(found.foreign) == 3
-    assert start_check.of_strangers(path)[0].endswith("the table my_notes, which is not Torra's")
+    strange, *_ = machine.strangers(Context(tmp_path, {}))
+    assert strange.detail.endswith("the table my_notes, which is not Torra's")
 
 
 @pytest.mark.parametrize(
@@ -156,7 +158,7 @@ def test_a_scorer_s_file_is_refused_before_it_is_taken_over_and_not_after(
     with pytest.raises(ConfigError, match="the trigger mine on sentiment"):
         stores.open_database(tmp_path)
     with pytest.raises(ConfigError, match="does not start"):
-        start_check.check(tmp_path, lambda _: None)
+        table.start(tmp_path, lambda _: None)
     with closing(sqlite3.connect(path)) as db:
         tables = {row[0] for row in db.execute("SELECT name FROM sqlite_master")}
     assert "signals" not in tables and not (tmp_path / "backups").exists()

@@ -7,7 +7,6 @@ import os
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
-from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -15,15 +14,15 @@ import pytest
 from click.testing import CliRunner, Result
 
 from tests.cases import cases
+from tests.worlds import listed_terms
 from torra.bridges.protocol import Quote, SymbolTerms
-from torra.bridges.torra.book_rows import symbol_row
-from torra.bridges.torra.messages import TAIL_LENGTH, Heartbeat, Symbols, encode, seal
+from torra.bridges.torra.messages import TAIL_LENGTH, seal
 from torra.commands import init as first_steps
 from torra.commands.command_line import PlainGroup
 from torra.config import SYMBOLS, Profile, SymbolSpec, load_desk, load_profile
-from torra.desk.first_files import write
 from torra.desk.setup.broker_symbols import kind_of, nearest, read_terms
-from torra.desk.setup.desk_plan import DeskPlan, InitAnswers, TerminalFacts, plan
+from torra.desk.setup.desk_plan import plan, write
+from torra.desk.setup.request import SetupRequest, TerminalFacts
 from torra.errors import ConfigError
 
 KEY = "a key of the test"
@@ -49,7 +48,7 @@ POUND = replace(EURO, broker_symbol="GBPJPY.m", tick_value=0.67, currency="JPY",
 APPLE = terms_of("#AAPL", contract_size=1.0, stops_level=0, quote=Quote(210.0, 210.05, AT))
 TERMS = {row.broker_symbol: row for row in (GOLD, EURO, POUND, APPLE)}
 LIST = TerminalFacts(terms=TERMS, account=12345678, trade_mode="demo", offset=10800, at=AT)
-TWO = InitAnswers(
+TWO = SetupRequest(
     symbols=(("XAUUSD", "XAUUSD.m"), ("EURUSD", "EURUSD")),
     folder="/mt5/Torra/main",
     account=12345678,
@@ -136,36 +135,6 @@ def test_companions_are_of_every_symbol_but_themselves(tmp_path: Path) -> None:
     ) in found.steps[0]
 
 
-@pytest.mark.parametrize(
-    ("text", "found"),
-    [
-        ("", ()),
-        ("dxy=USDX.f", (("dxy", "USDX.f"),)),
-        (" dxy = USDX.f , vix=VIX,", (("dxy", "USDX.f"), ("vix", "VIX"))),
-    ],
-)
-def test_companions_are_read_from_their_flag(text: str, found: tuple[Any, ...]) -> None:
-    assert first_steps.read_companions(text) == found
-
-
-@pytest.mark.parametrize(
-    ("text", "said"),
-    [
-        ("USDX.f", "write USDX.f=SYMBOL, such as dxy=USDX.f"),
-        ("dxy=", "write dxy=SYMBOL"),
-        ("dxy=A,dxy=B", "the name dxy is there twice"),
-    ],
-)
-def test_companions_that_cannot_be_read_are_told(text: str, said: str) -> None:
-    with pytest.raises(ConfigError, match=said):
-        first_steps.read_companions(text)
-
-
-def test_a_companion_that_the_desk_would_refuse_is_never_written(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="lower-case letters"):
-        plan(tmp_path, replace(TWO, companions=(("DXY", "USDX.f"),)), LIST)
-
-
 def test_a_profile_says_only_what_differs(tmp_path: Path) -> None:
     answers = replace(
         TWO, capital=2500.0, risk_per_trade=0.25, execution="approve", provider="anthropic"
@@ -249,6 +218,7 @@ def test_each_way_to_the_market(
         ({"server_clock": "Atlantis"}, "unknown clock 'Atlantis'"),
         ({"risk_per_trade": 11.0}, r"profile mine: risk\.risk_per_trade_pct: .*must be 10 at most"),
         ({"feed": "csv"}, r"desk\.json: instances\.0\.feed"),
+        ({"companions": (("DXY", "USDX.f"),)}, "lower-case letters"),
     ],
 )  # fmt: skip
 def test_an_answer_that_does_not_fit(tmp_path: Path, changes: dict[str, Any], said: str) -> None:
@@ -467,28 +437,14 @@ def test_a_broken_list_names_the_place(tmp_path: Path, values: object, said: str
 # --- the command ----------------------------------------------------------------------------------
 
 
-@pytest.fixture
-def folder(tmp_path: Path) -> Path:
-    path = tmp_path / "Torra" / "main"
-    (path / "state").mkdir(parents=True)
-    return path
+STORE = ("--feed", "store", "--symbols", "EURUSD")
 
 
 @pytest.fixture
-def advisor(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def advisor(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder in which the Expert Advisor has written, and its key in the environment."""
-    rows = tuple(map(symbol_row, TERMS.values()))
-    gmt = int(AT.timestamp())
-    symbols = Symbols(n=1, gmt=gmt, channel="main", account=12345678, rows=rows)
-    pulse = Heartbeat(
-        n=1, gmt=gmt, server_offset_s=10801, account=12345678, trade_mode="demo",
-        margin_mode="hedging", connected=True, algo_allowed=True, trade_allowed=True, kill=False,
-        ea_version="1.0", last_seq=0, inbox=0, work=0, balance=Decimal("3000.55"),
-        equity=Decimal("3000.55"), free_margin=Decimal("3000.55"), leverage=30, currency="EUR",
-        channel="main",
-    )  # fmt: skip
-    (folder / "state" / "symbols.json").write_bytes(encode(symbols, KEY))
-    (folder / "state" / "ea.json").write_bytes(encode(pulse, KEY))
+    folder = tmp_path / "Torra" / "main"
+    listed_terms.write(folder, [*TERMS.values()], KEY, offset=10801, balance="3000.55")
     monkeypatch.setenv("TORRA_CHANNEL_KEY", KEY)
     return folder
 
@@ -500,24 +456,6 @@ def torra(home: Path, *words: str, answers: str | None = None) -> Result:
     return runner.invoke(group, ["init", *words], obj=home, input=answers, catch_exceptions=False)
 
 
-def test_flags_alone(tmp_path: Path, advisor: Path) -> None:
-    home = tmp_path / "home"
-    result = torra(home, "--yes", "--symbols", "xauusd=XAUUSD.m, EURUSD", "--folder", str(advisor))
-    assert result.exit_code == 0, result.output
-    desk = load_desk(home)
-    assert [(item.symbol, item.broker_name) for item in desk.instances] == [
-        ("XAUUSD", "XAUUSD.m"), ("EURUSD", "EURUSD"),
-    ]  # fmt: skip
-    channel = desk.channels["main"]
-    assert (channel.account, channel.live, channel.server_clock) == (12345678, False, "new_york+7")
-    assert channel.folder == str(advisor)
-    assert load_profile("mine", home).risk.capital == 3000.0
-    lines = result.stdout.splitlines()
-    assert lines[0].startswith("wrote ")
-    assert [line[:2] for line in lines[-3:]] == ["2.", "3.", "4."]
-    assert KEY not in result.output + "".join(everything(home).values())
-
-
 def test_every_flag(tmp_path: Path, advisor: Path) -> None:
     home = tmp_path / "home"
     flags: Mapping[str, str] = {
@@ -525,7 +463,7 @@ def test_every_flag(tmp_path: Path, advisor: Path) -> None:
         "bridge": "torra_files", "channel": "main", "folder": str(advisor),
         "account": "12345678", "server-clock": "+03:00", "capital": "2500",
         "risk-per-trade": "0.25", "execution": "approve", "provider": "google",
-        "profile-name": "pound",
+        "profile-name": "pound", "companions": " dxy = USDX.f , vix=VIX,",
     }  # fmt: skip
     words = [word for name, value in flags.items() for word in (f"--{name}", value)]
     result = torra(home, "--json", "--live", *words)
@@ -536,6 +474,7 @@ def test_every_flag(tmp_path: Path, advisor: Path) -> None:
     assert document["profile"] == json.loads((home / "profiles" / "pound.json").read_text())
     instance = load_desk(home).instances[0]
     assert (instance.timeframes, instance.bridge) == (("M15", "H4"), "torra_files")
+    assert instance.companions == {"dxy": "USDX.f", "vix": "VIX"}
     channel = load_desk(home).channels["main"]
     assert (channel.live, channel.server_clock) == (True, "+03:00")
     profile = load_profile(instance.profile, home)
@@ -578,17 +517,7 @@ def test_questions(tmp_path: Path, advisor: Path) -> None:
     ):  # fmt: skip
         assert said in result.stderr, said
     assert result.stdout.startswith("wrote ")
-
-
-def test_questions_that_flags_answer_are_not_asked(tmp_path: Path) -> None:
-    result = torra(
-        tmp_path, "--feed", "store", "--bridge", "paper", "--symbols", "XAUUSD",
-        "--timeframes", "M15", "--provider", "rules", "--execution", "off",
-        answers="\n\n\n",
-    )  # fmt: skip
-    assert result.exit_code == 0, result.output
-    assert result.stderr.count("]:") == 3  # capital, risk, profile
-    assert "channels" not in json.loads((tmp_path / "desk.json").read_text())
+    assert KEY not in result.output + "".join(everything(home).values())
 
 
 @pytest.mark.parametrize(
@@ -614,6 +543,9 @@ def test_questions_that_flags_answer_are_not_asked(tmp_path: Path) -> None:
         (("--feed", "csv"), "Invalid value for '--feed'"),
         (("--make-key",), "--make-key shows a key on a terminal only"),
         (("--terms", "gone.json", "--feed", "store"), "cannot read gone.json"),
+        ((*STORE, "--companions", "USDX.f"), "write USDX.f=SYMBOL, such as dxy=USDX.f"),
+        ((*STORE, "--companions", "dxy="), "write dxy=SYMBOL"),
+        ((*STORE, "--companions", "dxy=A,dxy=B"), "the name dxy is there twice"),
     ],
 )  # fmt: skip
 @pytest.mark.parametrize("how", ["--yes", "--json"])
@@ -625,15 +557,6 @@ def test_a_mistake_is_one_line_and_nothing_is_written(
     assert result.exit_code == 2
     assert said in result.stderr and len(result.stderr.splitlines()) == 1
     assert result.stdout == "" and not home.exists()
-
-
-def test_a_desk_that_is_there_is_noticed_before_any_question(tmp_path: Path) -> None:
-    (tmp_path / "desk.json").write_text("{}")
-    result = torra(tmp_path)
-    assert result.exit_code == 2 and "add --force" in result.stderr
-    words = ("--force", "--yes", "--feed", "store", "--symbols", "EURUSD")
-    assert torra(tmp_path, *words).exit_code == 0
-    assert load_desk(tmp_path).instances[0].symbol == "EURUSD"
 
 
 def test_a_fresh_key_is_shown_on_the_terminal_and_nowhere_else(
@@ -651,13 +574,40 @@ def test_a_fresh_key_is_shown_on_the_terminal_and_nowhere_else(
     assert len(keys) == 3
 
 
-def test_a_list_with_a_wrong_row_is_no_list(tmp_path: Path, advisor: Path) -> None:
-    row = symbol_row(GOLD).replace("|full|", "|fool|")
-    message = Symbols(n=1, gmt=int(AT.timestamp()), channel="main", account=12345678, rows=(row,))
-    (advisor / "state" / "symbols.json").write_bytes(encode(message, KEY))
-    result = torra(tmp_path / "a", "--yes", "--folder", str(advisor), "--symbols", "XAUUSD")
-    assert result.exit_code == 0, result.output
-    assert "has a wrong row" in result.stdout and "shipped trading conditions" in result.stdout
+def wrong_row(state: Path) -> None:
+    listed_terms.write(
+        state.parent, [GOLD], KEY, change=lambda row: row.replace("|full|", "|fool|")
+    )
+
+
+def older(state: Path) -> None:
+    for path in state.iterdir():
+        body = path.read_text(encoding="ascii")[:-TAIL_LENGTH].replace('"v":2', '"v":1')
+        path.write_bytes(seal(body, KEY))
+
+
+@pytest.mark.parametrize(
+    ("damage", "more", "said"),
+    [
+        (wrong_row, (), "has a wrong row"),
+        (
+            older,
+            (),
+            "the Expert Advisor on channel main speaks protocol 1, this Torra 2: compile and",
+        ),
+        (lambda _: None, ("--channel", "second"), "has the channel main, not second"),
+    ],
+    ids=["a-wrong-row", "an-older-version", "another-channel"],
+)
+def test_what_an_advisor_wrote_wrongly_is_told_once(
+    tmp_path: Path, advisor: Path, damage: Callable[[Path], None], more: tuple[str, ...], said: str
+) -> None:
+    damage(advisor / "state")
+    words = ("--yes", "--folder", str(advisor), "--account", "12345678", "--symbols", "EURUSD")
+    result = torra(tmp_path / "home", *words, *more)
+    assert result.output.count(said) == 1
+    assert result.exit_code == (2 if more else 0)
+    assert ("shipped trading conditions" in result.output) is not bool(more)
 
 
 def test_what_the_advisor_wrote_counts_only_when_it_is_signed(
@@ -679,24 +629,6 @@ def test_what_the_advisor_wrote_counts_only_when_it_is_signed(
     assert "shipped trading conditions" not in result.stdout
 
 
-def test_an_advisor_of_an_older_version_is_told_once(tmp_path: Path, advisor: Path) -> None:
-    for path in (advisor / "state").iterdir():
-        body = path.read_text(encoding="ascii")[:-TAIL_LENGTH].replace('"v":2', '"v":1')
-        path.write_bytes(seal(body, KEY))
-    words = ("--yes", "--folder", str(advisor), "--account", "12345678", "--symbols", "EURUSD")
-    result = torra(tmp_path / "a", *words)
-    assert result.exit_code == 0, result.output
-    told = "the Expert Advisor on channel main speaks protocol 1, this Torra 2: compile and attach"
-    assert result.stdout.count(told) == 1
-
-
-def test_the_advisor_of_another_channel_is_refused(tmp_path: Path, advisor: Path) -> None:
-    words = ("--yes", "--folder", str(advisor), "--symbols", "EURUSD", "--channel", "second")
-    result = torra(tmp_path / "home", *words)
-    assert result.exit_code == 2
-    assert "has the channel main, not second" in result.stderr
-
-
 def test_a_list_from_a_file_goes_before_the_advisors(tmp_path: Path, advisor: Path) -> None:
     path = tmp_path / "terms.json"
     path.write_text(json.dumps({"USDJPY.x": {**ROW, "bid": 150.0, "ask": 150.012}}))
@@ -708,7 +640,9 @@ def test_a_list_from_a_file_goes_before_the_advisors(tmp_path: Path, advisor: Pa
     assert profile.symbol("XAUUSD").stops_level == 15
 
 
-def test_the_common_folder_is_found(tmp_path: Path) -> None:
+def test_the_common_folder_is_found_and_offered(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     inside = Path("MetaQuotes", "Terminal", "Common", "Files")
     windows = tmp_path / "Roaming" / inside
     wine = tmp_path / ".wine/drive_c/users/me/AppData/Roaming" / inside
@@ -719,6 +653,10 @@ def test_the_common_folder_is_found(tmp_path: Path) -> None:
     assert first_steps.common_files({"APPDATA": str(tmp_path / "Roaming")}) == windows
     assert first_steps.common_files({"HOME": str(tmp_path)}) == wine
     assert first_steps.common_files({"WINEPREFIX": str(tmp_path / ".wine")}) == wine
+    monkeypatch.setenv("APPDATA", str(tmp_path / "Roaming"))
+    result = torra(tmp_path / "home", "--yes", "--symbols", "EURUSD", "--account", "5")
+    assert result.exit_code == 0, result.output
+    assert load_desk(tmp_path / "home").channels["main"].folder == str(windows / "Torra" / "main")
 
 
 def test_a_folder_is_written_so_that_it_means_the_same_from_everywhere(
@@ -731,20 +669,3 @@ def test_a_folder_is_written_so_that_it_means_the_same_from_everywhere(
         result = torra(tmp_path / "home", *words)
         assert result.exit_code == 0, result.output
         assert load_desk(tmp_path / "home").channels["main"].folder == str(tmp_path / meant)
-
-
-def test_the_folder_is_offered_where_it_is_known(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    common = tmp_path / "MetaQuotes" / "Terminal" / "Common" / "Files"
-    common.mkdir(parents=True)
-    monkeypatch.setenv("APPDATA", str(tmp_path))
-    result = torra(tmp_path / "home", "--yes", "--symbols", "EURUSD", "--account", "5")
-    assert result.exit_code == 0, result.output
-    assert load_desk(tmp_path / "home").channels["main"].folder == str(common / "Torra" / "main")
-
-
-def test_a_plan_is_told_in_a_table_and_a_document(tmp_path: Path) -> None:
-    found: DeskPlan = plan(tmp_path, TWO, LIST)
-    assert json.loads(json.dumps(found.document()))["next"] == list(found.steps)
-    assert all(step in found.table() for step in found.steps)

@@ -7,12 +7,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import CliRunner, Result
+from click.testing import Result
 
 from agents.contracts import ModelUnavailable
 from tests.worlds import stores, told_lessons
+from tests.worlds.hands import torra
 from tests.worlds.reviews import Answers, answer
-from torra.commands.command_line import main
 from torra.lessons.lesson import LessonFacts, LessonText
 
 
@@ -22,10 +22,6 @@ def home(tmp_path: Path) -> Path:
         told_lessons.write(made.database)
         made.database.enqueue_signal({**stores.opening("TOPEN000000"), "state": "PENDING"})
     return tmp_path
-
-
-def torra(home: Path, *words: str) -> Result:
-    return CliRunner().invoke(main, ["--home", str(home), *words])
 
 
 def text(result: Result) -> str:
@@ -40,15 +36,6 @@ def listed(home: Path, *words: str) -> dict[str, Any]:
 
 def sids(home: Path, *words: str) -> list[str]:
     return [one["sid"] for one in listed(home, *words)["lessons"]]
-
-
-def test_lessons_are_listed_newest_first_with_what_was_written_last(home: Path) -> None:
-    told = text(torra(home, "lessons"))
-    assert told.splitlines()[0] == "Vetoed short BTCUSD H1: it would have come to −1.00 R."
-    assert "Long EURUSD H1: win, +2.00 R." in told
-    assert "TLOST000000, closed 2021-11-10 13:00 UTC; range, London, surprise 1.02 R" in told
-    assert f"{told_lessons.MODEL}: A breakout on thin volume." in told
-    assert "\u202e" not in told
 
 
 @pytest.mark.by_day(4)

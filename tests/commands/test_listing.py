@@ -6,16 +6,9 @@ import json
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner
 
+from tests.worlds.hands import torra
 from tests.worlds.stores import open_database
-from torra.commands.command_line import main
-
-
-def torra(home: Path, *words: str, code: int = 0) -> str:
-    answer = CliRunner().invoke(main, ["--home", str(home), *words])
-    assert answer.exit_code == code, answer.output
-    return answer.output
 
 
 def test_a_score_of_zero_is_no_missing_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -23,7 +16,7 @@ def test_a_score_of_zero_is_no_missing_one(tmp_path: Path, monkeypatch: pytest.M
     row = {"close_time": "2021-11-10T11:00:00Z", "verdict": "HOLD", "consensus": 0.0}
     rows = [row | {"action": None, "reason": ""}]
     monkeypatch.setattr("torra.store.history.HistoryStore.told_ticks", lambda *_: rows)
-    line = torra(tmp_path, "ticks", "EURUSD").splitlines()[1]
+    line = torra(tmp_path, "ticks", "EURUSD").output.splitlines()[1]
     assert line.split()[2:] == ["2021-11-10T11:00:00Z", "HOLD", "0.0", "-", "-"]
 
 
@@ -31,5 +24,5 @@ def test_an_instance_is_found_as_it_is_named(tmp_path: Path) -> None:
     instances = [{"symbol": "EURUSD", "name": name} for name in ("EURUSD", "euro")]
     (tmp_path / "desk.json").write_text(json.dumps({"instances": instances}))
     for name in ("euro", "eurusd"):
-        assert "No tick is stored" in torra(tmp_path, "ticks", name)
-    assert "no instance POUND;" in torra(tmp_path, "ticks", "pound", code=2)
+        assert "No tick is stored" in torra(tmp_path, "ticks", name).output
+    assert "no instance POUND;" in torra(tmp_path, "ticks", "pound").stderr

@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import json
 from contextlib import closing
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner, Result
 
 from instance_database import open_home
 from tests.worlds import desks, flows
-from torra.commands.command_line import main
-from torra.feeds.companions import CompanionReader
+from tests.worlds.hands import torra
 
 START = datetime(2026, 2, 11, 12, tzinfo=UTC)
 QUARTER = timedelta(minutes=15)
@@ -24,10 +21,6 @@ FACTS = (
     "ticker,figure,begins,ends,known_at,value,unit\n"
     "ACME,revenue,2025-10-01,2025-12-31,2026-02-05T21:30:00Z,5e9,USD\n"
 )
-
-
-def torra(home: Path, *words: str) -> Result:
-    return CliRunner().invoke(main, ["--home", str(home), "data", *words])
 
 
 @pytest.fixture
@@ -43,31 +36,33 @@ def written(folder: Path, text: str) -> str:
 
 def test_a_file_is_stored_once_and_told(home: Path, tmp_path: Path) -> None:
     file = written(tmp_path, SERIES + GOOD)
-    assert "2 values are stored." in torra(home, "import", file).stdout
-    assert "0 values are stored; 2 were known already" in torra(home, "import", file).stdout
-    (line,) = torra(home).stdout.splitlines()
+    assert "2 values are stored." in torra(home, "data", "import", file).stdout
+    assert "0 values are stored; 2 were known already" in torra(home, "data", "import", file).stdout
+    (line,) = torra(home, "data").stdout.splitlines()
     assert line == (
         "DGS2, the 2-year US yield: 4.30 % of 2026-02-13, too old to count now, known since "
         "2026-02-16 22:00 UTC, from your file mine.csv; 2 values since 2026-02-12."
     )
-    (row,) = json.loads(torra(home, "--json").stdout)["series"]
+    (row,) = json.loads(torra(home, "data", "--json").stdout)["series"]
     assert (row["name"], row["value"], row["rows"]) == ("DGS2", 4.3, 2)
 
 
 def test_nobody_knows_the_future(home: Path, tmp_path: Path) -> None:
-    refused = torra(home, "import", written(tmp_path, SERIES + "DGS2,2026-02-12,2062-02-13,4\n"))
+    refused = torra(
+        home, "data", "import", written(tmp_path, SERIES + "DGS2,2026-02-12,2062-02-13,4\n")
+    )
     assert refused.exit_code == 2
     assert "lies in the future" in refused.stderr
 
 
 def test_a_company_of_which_nothing_is_stored_is_refused(home: Path, tmp_path: Path) -> None:
-    torra(home, "import", written(tmp_path, FACTS))
-    told = torra(home, "OTHER")
+    torra(home, "data", "import", written(tmp_path, FACTS))
+    told = torra(home, "data", "OTHER")
     assert told.exit_code == 2
     assert "nothing is stored of a company of that name" in told.stderr
-    assert "OTHER is no series" in torra(home, "other").stderr
-    assert "check" in torra(home, "chekc").stderr
-    partly = torra(home, "ACME")
+    assert "OTHER is no series" in torra(home, "data", "other").stderr
+    assert "check" in torra(home, "data", "chekc").stderr
+    partly = torra(home, "data", "ACME")
     assert partly.exit_code == 0
     assert partly.stdout.startswith("ACME: no net income is stored")
     assert "revenue: 5,000,000,000 USD, 2025-10-01 to 2025-12-31" in partly.stdout
@@ -78,20 +73,20 @@ def test_companions_are_told_with_their_newest_stored_bars(home: Path) -> None:
     own = desks.BTC.model_copy(update={"companions": {"euro": "EURUSD", "dxy": "usdx"}})
     rows = {"instances": [own.model_dump(mode="json", exclude_defaults=True)]}
     (home / "desk.json").write_text(json.dumps(rows))
-    first, *rest = torra(home).stdout.splitlines()
+    first, *rest = torra(home, "data").stdout.splitlines()
     assert first.startswith("No series is stored yet")
     assert rest[0] == "euro, the companion EURUSD of BTCUSD: no bar is stored."
     bars = desks.sample().bars("EURUSD", "H1", desks.START, 30)
     with closing(open_home(home)) as database:
         database.store_bars(own.companion_stream("EURUSD"), "H1", bars)
         database.store_bars("USDX", "H1", bars.head(20))  # as torra import stores it
-    told = torra(home).stdout.splitlines()
+    told = torra(home, "data").stdout.splitlines()
     assert told[-2:] == [
         "euro, the companion EURUSD of BTCUSD: its newest stored bars closed H1 2021-11-10 "
         "10:00 UTC.",
         "dxy, the companion usdx of BTCUSD: its newest stored bars closed H1 2021-11-10 00:00 UTC.",
     ]
-    found = json.loads(torra(home, "--json").stdout)["companions"]
+    found = json.loads(torra(home, "data", "--json").stdout)["companions"]
     assert found[0] == {
         "instance": "BTCUSD", "name": "euro", "symbol": "EURUSD",
         "closed": {"H1": "2021-11-10T10:00:00Z"}, "newest_tick": {},
@@ -103,34 +98,12 @@ def test_the_order_flow_of_each_stream_is_told(home: Path) -> None:
     database = open_home(home)
     database.store_flow("XAUUSD", "M15", rows, "mt5_files")
     database.close()
-    (line,) = torra(home).stdout.splitlines()
+    (line,) = torra(home, "data").stdout.splitlines()
     books = sum(row.levels is not None for row in rows)
     assert line.startswith(f"XAUUSD M15, order flow: {rows[-1].ticks} ticks and ")
     assert line.endswith(
         f"counted by the Expert Advisor; {len(rows)} bars since 2026-02-11, {books} with an order "
         "book."
     )
-    (told,) = json.loads(torra(home, "--json").stdout)["flow"]
+    (told,) = json.loads(torra(home, "data", "--json").stdout)["flow"]
     assert (told["timeframe"], told["rows"], told["ticks"]) == ("M15", len(rows), rows[-1].ticks)
-
-
-def test_companions_are_told_with_what_the_newest_tick_had_of_them(home: Path) -> None:
-    home.mkdir()
-    own = desks.BTC.model_copy(update={"companions": {"euro": "EURUSD"}})
-    rows = {"instances": [own.model_dump(mode="json", exclude_defaults=True)]}
-    (home / "desk.json").write_text(json.dumps(rows))
-    desk = desks.open_desk(home, [own])
-    with closing(CompanionReader(own, desks.sample(), patience=20.0)) as reader:
-        desk.roster.setups = {
-            name: replace(setup, companions=reader) for name, setup in desk.setups.items()
-        }
-        desks.open_for_work(desk)
-        for _ in range(4):
-            desks.step(desk)
-    desk.close()
-    assert torra(home).stdout.splitlines()[-1] == (
-        "euro, the companion EURUSD of BTCUSD: no bar is stored; in the newest tick: M15 no bars "
-        "of it, H1 known."
-    )
-    (told,) = json.loads(torra(home, "--json").stdout)["companions"]
-    assert told["newest_tick"] == {"M15": "missing", "H1": "available"}

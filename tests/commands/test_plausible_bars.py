@@ -8,14 +8,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import CliRunner
 
 from instance_database import open_home
 from tests.cases import cases
 from tests.feeds.broken_histories import BROKEN, Broken, scaled_by
+from tests.worlds.hands import doctor_rows
 from tests.worlds.price_series import sample, times_of
-from torra.commands.command_line import main
-from torra.desk.self_check import IMPLAUSIBLE
+from torra.desk.checks.stored import IMPLAUSIBLE
 
 HOURS, QUARTERS = sample("BTCUSD_H1"), sample("BTCUSD_M15")
 NOW = times_of(QUARTERS)[-1].to_pydatetime() + timedelta(hours=1)
@@ -36,9 +35,7 @@ def rows(home: Path, symbol: str, **frames: Any) -> list[dict[str, Any]]:
     for timeframe, bars in frames.items():
         database.store_bars(symbol, timeframe, bars)
     database.close()
-    answer = CliRunner().invoke(main, ["--home", str(home), "doctor", "--json"])
-    told = json.loads(answer.stdout)
-    return [one for one in told["checks"] if one["name"] == "bars"]
+    return doctor_rows(home, "bars")
 
 
 @cases("broken", [one for one in BROKEN if one.name in ("filler", "split-EURUSD-H1-10")])

@@ -47,8 +47,9 @@ def record(home):
 
 
 def test_a_setting_is_set_told_and_on_record(home: Path) -> None:
-    document = told(home, "set", "default", "risk.max_positions", 2, "markov.cut_points",
-                    "-0.5,-0.1,0.1,0.5")  # fmt: skip
+    words = ("risk.max_positions", 2, "markov.cut_points", "-0.5,-0.1,0.1,0.5")
+    document = told(home, "set", "default", *words)
+    assert document["last_days"] == [], "what loosens nothing of the agents has no days beside it"
     assert [(row["place"], row["after"], row["way"]) for row in document["changes"]] == [
         ("markov.cut_points", [-0.5, -0.1, 0.1, 0.5], ""),
         ("risk.max_positions", 2, "tightens"),
@@ -85,7 +86,7 @@ def test_how_much_agents_count_is_asked_with_the_last_days_beside(
         2, f"{NO_TICK}\ntorra: this loosens {name}: add --yes if you mean it\n",
     )  # fmt: skip
     with monkeypatch.context() as patch:
-        patch.setattr("torra.commands.profile.on_terminal", lambda: True)
+        patch.setattr("torra.commands.profile_answers.on_terminal", lambda: True)
         asked = call(home, "set", "default", name, value, given="n\n").output
     (change,) = [line for line in asked.splitlines() if line.startswith(name)]
     assert change.endswith("(loosens)") and NO_TICK in asked.splitlines()
@@ -109,7 +110,7 @@ def test_what_agents_are_expected_to_cost_is_told_before_a_change_is_made(
     wanted = Profile().with_agents(mode="swarm", provider="google")
     said = f"note: {sentence(estimate.expected(wanted))}"
     with monkeypatch.context() as patch:
-        patch.setattr("torra.commands.profile.on_terminal", lambda: True)
+        patch.setattr("torra.commands.profile_answers.on_terminal", lambda: True)
         asked = call(home, "set", "default", *PAID, given="n\n").output
         paid = call(home, "set", "default", "agents.provider", "google", given="n\n")
     assert paid.exit_code == 2 and paid.output.index("expected to cost") < paid.output.index(
@@ -131,16 +132,11 @@ def test_what_agents_are_expected_to_cost_is_told_before_a_change_is_made(
     assert "no cost is expected: google:gemini-99 has no price" in strange
 
 
-def test_what_loosens_nothing_of_the_agents_has_no_days_beside_it(home: Path) -> None:
-    assert told(home, "set", "default", "risk.max_positions", 5, "--yes")["last_days"] == []
-    assert told(home, "set", "default", "agents.quorum", 4)["last_days"] == []
-
-
 @pytest.mark.parametrize(("answer", "code"), [("y\n", 0), ("n\n", 2)])
 def test_a_person_at_a_terminal_is_asked(
     home: Path, monkeypatch: pytest.MonkeyPatch, answer: str, code: int
 ) -> None:
-    monkeypatch.setattr("torra.commands.profile.on_terminal", lambda: True)
+    monkeypatch.setattr("torra.commands.profile_answers.on_terminal", lambda: True)
     asked = call(home, "set", "default", "risk.max_positions", 5, given=answer)
     assert asked.exit_code == code
     assert "This loosens what guards the account:\nrisk.max_positions: 3 -> 5" in asked.output
@@ -188,24 +184,6 @@ def test_a_mode_that_earns_its_influence_says_so(home: Path, mode: str) -> None:
     assert "earns its influence" not in again
 
 
-def test_history_diff_and_undo(home: Path) -> None:
-    before = told(home, "show", "default")["digest"]
-    told(home, "set", "default", "risk.max_positions", 2)
-    (change,) = told(home, "diff", "default")["changes"]
-    assert (change["place"], change["before"], change["after"]) == ("risk.max_positions", 3, 2)
-    assert told(home, "diff", "default", 2)["changes"] == []
-    assert call(home, "diff", "default", "1").output == (
-        "risk.max_positions: 3 -> 2   (tightens)\n"
-    )
-    refused = call(home, "undo", "default", 1)
-    assert (refused.exit_code, "add --yes" in refused.stderr) == (2, True)
-    assert told(home, "undo", "default", 1, "--yes")["digest"] == before
-    entries = told(home, "history", "default")["entries"]
-    assert [row["action"] for row in entries] == ["undo to 1", "set", "shipped"]
-    assert "undo to 1" in call(home, "history", "default").output
-    assert [row["action"] for row in record(home)] == ["profile.undo", "profile.set"]
-
-
 def test_every_profile_is_listed_a_broken_one_too(home: Path) -> None:
     (home / "profiles").mkdir()
     (home / "profiles" / "mine.json").write_text("{")
@@ -223,23 +201,6 @@ def test_a_broken_profile_is_put_back_from_its_history(home: Path) -> None:
     answer = call(home, "show", "default")
     assert "`torra profile undo default 2` puts back" in answer.stderr
     assert told(home, "undo", "default", 2)["digest"] == good
-
-
-def test_a_name_that_cannot_be_is_a_mistake(home: Path) -> None:
-    answer = call(home, "show", "../desk")
-    assert (answer.exit_code, "no name for a profile" in answer.stderr) == (2, True)
-    answer = call(home, "undo", "default", 7, "--yes")
-    assert (answer.exit_code, "no entry 7" in answer.stderr) == (2, True)
-
-
-def test_a_check_names_the_settings_without_effect(home: Path) -> None:
-    why = "agents.trust has no effect in mode budget, without experts."
-    said = call(home, "set", "default", "agents.trust", "flat", "--yes")
-    assert f"note: {why}" in said.output
-    assert call(home, "check", "default").output == f"note: {why}\ndefault is in order\n"
-    found = told(home, "check", "default")
-    assert found["idle"] == [{"setting": "agents.trust", "text": why}]
-    assert found["ok"] is True and found["warnings"] == [why]
 
 
 def test_the_words_of_a_mode_name_what_it_sets() -> None:

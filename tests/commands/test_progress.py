@@ -9,12 +9,11 @@ from pathlib import Path
 
 import pytest
 from click import _termui_impl
-from click.testing import CliRunner
 
 from tests.conftest import Scale
+from tests.worlds.hands import torra
 from torra.clock import System
 from torra.commands import terminal
-from torra.commands.command_line import main
 from torra.config import ROOT
 from torra.replay.rerun import lookahead
 
@@ -97,8 +96,7 @@ def test_long_commands_tell_a_pipe_and_keep_the_document_apart(
         # Little is run before each moment that a lookahead looks at.
         monkeypatch.setattr(lookahead, "LEAD", 1)
     bars = ("--bars", str(ROOT / "sample_data" / "BTCUSD_H1.csv"))
-    words = ("--home", str(tmp_path), *LONG[name], *bars, "--json")
-    found = CliRunner().invoke(main, words, catch_exceptions=False)
+    found = torra(tmp_path, *LONG[name], *bars, "--json")
     assert found.exit_code == 0, found.output
     json.loads(found.stdout)
     assert " left\n" in found.stderr and " of " in found.stderr
@@ -108,7 +106,7 @@ def test_an_import_tells_it_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(terminal, "TOLD_SECONDS", 0.0)
     monkeypatch.setattr("torra.desk.setup.bar_import.PART", 500)
     file = str(ROOT / "sample_data" / "BTCUSD_H1.csv")
-    words = ("--home", str(tmp_path), "import", file, "--symbol", "BTCUSD", "--timeframe", "H1")
-    found = CliRunner().invoke(main, [*words, "--json"], catch_exceptions=False)
+    words = ("import", file, "--symbol", "BTCUSD", "--timeframe", "H1")
+    found = torra(tmp_path, *words, "--json")
     assert json.loads(found.stdout)["bars"] > 1000
     assert "bars: 500 of " in found.stderr

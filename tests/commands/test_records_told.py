@@ -9,11 +9,10 @@ from typing import Any
 
 import pandas as pd
 import pytest
-from click.testing import CliRunner, Result
 
 from instance_database import Database, open_home
+from tests.worlds.hands import doctor_rows, torra
 from tests.worlds.stores import frame
-from torra.commands.command_line import main
 from torra.verdict.one_sided import TICKS
 
 NOW = datetime(2026, 3, 2, 12, tzinfo=UTC)
@@ -28,16 +27,6 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def torra(home: Path, *words: str) -> Result:
-    return CliRunner().invoke(main, ["--home", str(home), *words])
-
-
-def doctor(home: Path, name: str) -> list[dict[str, Any]]:
-    told = json.loads(torra(home, "doctor", "--json").stdout)
-    found = told if isinstance(told, list) else told["checks"]
-    return [one for one in found if one["name"] == name]
-
-
 def stored(home: Path, age: timedelta) -> None:
     database = open_home(home)
     bars = pd.concat(
@@ -50,7 +39,7 @@ def stored(home: Path, age: timedelta) -> None:
 @pytest.mark.parametrize(("days", "level"), [(11, "warning"), (364, "warning"), (365, "ok")])
 def test_a_record_younger_than_a_year_is_told(home: Path, days: int, level: str) -> None:
     stored(home, timedelta(days=days))
-    (found,) = doctor(home, "record")
+    (found,) = doctor_rows(home, "record")
     since = (NOW - timedelta(days=days)).date().isoformat()
     assert found["level"] == level
     assert f"record high 5,599.08, record low 5,199, of the bars since {since}" in found["detail"]
@@ -59,12 +48,12 @@ def test_a_record_younger_than_a_year_is_told(home: Path, days: int, level: str)
 
 def test_a_stream_without_bars_has_no_record(home: Path) -> None:
     open_home(home).close()
-    assert doctor(home, "record") == []
+    assert doctor_rows(home, "record") == []
 
 
 def test_an_instance_that_hardly_buys_is_told(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     open_home(home).close()
-    assert doctor(home, "verdicts") == []
+    assert doctor_rows(home, "verdicts") == []
     asked: list[Any] = []
 
     def verdicts(_: Database, *told: Any) -> dict[str, int]:
@@ -72,7 +61,7 @@ def test_an_instance_that_hardly_buys_is_told(home: Path, monkeypatch: pytest.Mo
         return {"SELL": 278, "HOLD": TICKS - 278}
 
     monkeypatch.setattr(Database, "verdicts_of", verdicts)
-    (found,) = doctor(home, "verdicts")
+    (found,) = doctor_rows(home, "verdicts")
     assert asked == [("XAUUSD", ("M15",), TICKS)]
     assert found["level"] == "warning"
     assert "278 say SELL and none says BUY" in found["detail"]

@@ -7,12 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
-from click.testing import CliRunner
 
 from instance_database import open_home
 from tests.feeds.test_spreads_of_feeds import HEADER, rows
+from tests.worlds.hands import torra
 from torra.clock import parse
-from torra.commands.command_line import main
 from torra.feeds.protocol import COLUMNS
 from torra.market.spreads import SPREAD
 from torra.replay.shards.history import load
@@ -24,7 +23,7 @@ def imported(home: Path, lines: list[Any]) -> dict[str, Any]:
     file = home / "XAUUSD_M15.csv"
     file.write_text("".join("\t".join(line) + "\n" for line in lines))
     words = ("import", str(file), "--symbol", "XAUUSD", "--timeframe", "M15", "--clock", "utc")
-    done = CliRunner().invoke(main, ["--home", str(home), *words, "--json"])
+    done = torra(home, *words, "--json")
     assert done.exit_code == 0, done.output
     told: dict[str, Any] = json.loads(done.stdout)
     return told

@@ -6,9 +6,8 @@ import gzip
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner
 
-from torra.commands.command_line import main
+from tests.worlds.hands import torra
 
 NEEDS = "needs time, open, high, low, close; found date, price, amount: export bars"
 DOORS = {
@@ -27,7 +26,7 @@ def test_wrong_columns_are_told_as_such(door: str, rows: int, tmp_path: Path) ->
     path = tmp_path / "bad.csv"
     path.write_text("date,price,amount\n" + "2024-01-01,1.5,2\n" * rows, encoding="utf-8")
     words = [str(path) if word == "FILE" else word for word in DOORS[door]]
-    told = CliRunner().invoke(main, ["--home", str(tmp_path / "home"), *words])
+    told = torra(tmp_path / "home", *words)
     assert told.exit_code == 2
     *_, last = told.stderr.splitlines()
     assert f"{path} {NEEDS}" in last
@@ -36,14 +35,13 @@ def test_wrong_columns_are_told_as_such(door: str, rows: int, tmp_path: Path) ->
 def test_a_packed_file_is_named_by_its_own_name(tmp_path: Path) -> None:
     path = tmp_path / "bad.csv.gz"
     path.write_bytes(gzip.compress(b"date,price,amount\n2024-01-01,1.5,2\n"))
-    words = ("--home", str(tmp_path), "replay", "BTCUSD", "--bars", str(path))
-    told = CliRunner().invoke(main, words)
+    told = torra(tmp_path, "replay", "BTCUSD", "--bars", str(path))
     assert f"{path} {NEEDS}" in told.stderr
 
 
 def test_long_heads_are_shown_in_part(tmp_path: Path) -> None:
     path = tmp_path / "bad.csv"
     path.write_text(",".join(["x" * 400, "<b>\x1b[31m"] * 40) + "\n", encoding="utf-8")
-    told = CliRunner().invoke(main, ["replay", "BTCUSD", "--bars", str(path)])
+    told = torra(tmp_path, "replay", "BTCUSD", "--bars", str(path))
     assert "found xxxxxxxxxxxxxxxxxxxxxxxx, " in told.stderr and "\x1b" not in told.stderr
     assert len(told.stderr) < 700

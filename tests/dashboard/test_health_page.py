@@ -26,11 +26,11 @@ from torra.collecting.asking import TopicState
 from torra.config import FEEDS, DeskSettings, Profile, validate
 from torra.dashboard.screens import health, health_checks
 from torra.dashboard.screens.health import MARKS, Checkup, _sound, checkup
-from torra.dashboard.screens.health_checks import LEVELS, Sign
 from torra.dashboard.view import swarm_flags
 from torra.dashboard.view.desk_values import Overview
 from torra.dashboard.view.kept import LruCache
-from torra.desk import self_check
+from torra.desk.checks import table
+from torra.desk.checks.finding import LEVELS, Finding
 from torra.desk.outlook import ContextFeeds
 from torra.evidence.news_digest import NewsStatus
 from torra.evidence.outside_numbers import FactRow, SeriesRow
@@ -128,41 +128,34 @@ def test_a_stale_stream_names_what_to_start(pages: Pages) -> None:
         pages.desk.clock.set(moment)
 
 
-def streamed(row: dict[str, Any], **more: Any) -> list[Sign]:
+def streamed(row: dict[str, Any], **more: Any) -> list[Finding]:
     """Return what is told of an instance with this one stream."""
     instance = {"instance": "X", "streams": [row], **more}
     overview = view_value(Overview, {"instances": [instance]})
     return list(health_checks.streams(overview, DeskSettings()))
 
 
-def test_a_market_that_is_closed_is_no_trouble() -> None:
-    row = {
-        "timeframe": "M15", "age_seconds": 90_000.0, "next_in_seconds": 5.0, "stale": False,
-        "quiet": {"count": 96, "first": "", "last": ""}, "skipped": None,
-    }  # fmt: skip
-    (one,) = streamed(row)
-    assert one.level == "note" and "no bars for 96 closes" in one.detail
-    (none,) = streamed({**row, "age_seconds": None})
-    assert none.level == "warn" and none.detail.startswith("no bar yet")
-    assert none.remedy == health_checks.WAITS
+QUIET = {"quiet": {"count": 96, "first": "", "last": ""}}
 
 
-@pytest.mark.parametrize("feed", FEEDS)
-def test_a_stream_that_never_had_a_bar_wants_a_look_with_its_remedy(feed: str) -> None:
-    row = {"timeframe": "H1", "age_seconds": None, "next_in_seconds": 5.0}
-    (one,) = streamed(row, feed=feed)
-    assert one.level == ("note" if feed == "host" else "warn")
-    assert one.remedy == health_checks.FIRST[feed] and health_checks.FEEDS[feed]
-    (waits,) = streamed({**row, "bar_age_seconds": 60.0})
-    assert waits.level == "note"
+@pytest.mark.parametrize("feed", [None, *FEEDS])
+def test_a_stream_without_news_says_why_and_what_to_do(feed: str | None) -> None:
+    row = {"timeframe": "M15", "age_seconds": None, "next_in_seconds": 5.0}
+    more = {"feed": feed} if feed else {}
+    (never,) = streamed({**row, **QUIET}, **more)
+    assert never.level == ("note" if feed == "host" else "warn")
+    assert never.detail.startswith("no bar yet")
+    assert never.remedy == (health_checks.FIRST[feed] if feed else health_checks.WAITS)
+    (waits,) = streamed({**row, "bar_age_seconds": 60.0}, **more)
+    assert (waits.level, waits.remedy) == ("note", health_checks.WAITS)
+    (closed,) = streamed({**row, **QUIET, "age_seconds": 90_000.0}, **more)
+    assert closed.level == "note" and "no bars for 96 closes" in closed.detail
 
 
 def test_what_nobody_can_mend_stands_once_at_the_bottom_and_calls_for_nothing(
     pages: Pages, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    old = self_check.CheckResult(
-        "sqlite", "warning", "SQLite 3.40.1 has a rare fault", "3.51 ends it"
-    )
+    old = Finding("sqlite", "warn", "SQLite 3.40.1 has a rare fault", "3.51 ends it")
     monkeypatch.setattr(Checkup, "findings", lambda *_: [old])
     text = pages.text("/health")
     assert text.count("SQLite 3.40.1 has a rare fault") == 1
@@ -170,7 +163,7 @@ def test_what_nobody_can_mend_stands_once_at_the_bottom_and_calls_for_nothing(
     told = pages.json("/api/v1/health")
     (one,) = told["signs"]["lasting"]
     assert one["name"] == "sqlite"
-    assert health.worst({"lasting": [Sign(**{**one, "facts": ()})]}) == "note"
+    assert health.worst({"lasting": [Finding(**{**one, "facts": ()})]}) == "note"
     assert not [key for key in told["cells"] if key.startswith("lasting")]
     assert not [one for one in told["signs"]["checklist"] if one["name"] == "sqlite"]
 
@@ -179,8 +172,12 @@ def test_a_part_that_is_well_is_one_line(pages: Pages) -> None:
     cells = Page(pages.text("/health")).cells
     assert cells["trading.worst"] == "● well"
     assert cells["trading.line"] == "ACTIVE: signals may be sent"
-    signs = [Sign("a", "ok", "one"), Sign("b", "warn", "two", "do"), Sign("c", "warn", "three")]
-    signs += [Sign("d", "warn", "four"), Sign("e", "note", "five")]
+    signs = [
+        Finding("a", "ok", "one"),
+        Finding("b", "warn", "two", "do"),
+        Finding("c", "warn", "three"),
+    ]
+    signs += [Finding("d", "warn", "four"), Finding("e", "note", "five")]
     assert health._line(signs) == ("warn", "two; three; and 1 more")
     assert health._line([]) == ("ok", "nothing to tell")
 
@@ -367,13 +364,6 @@ def test_companions_tell_their_newest_bar_or_why_there_is_none(tmp_path: Path) -
     found.desk.close()
 
 
-def test_a_desk_that_reads_none_has_one_note(tmp_path: Path) -> None:
-    found = open_pages(tmp_path, profile={"outside": {"sources": []}}, steps=0)
-    (one,) = beyond(found).values()
-    assert one["level"] == "note" and "outside.sources" in one["detail"]
-    found.desk.close()
-
-
 def test_each_series_tells_value_age_release_and_source(knowing: Pages) -> None:
     told = beyond(knowing)
     one = told["2-year yield of EUR"]
@@ -428,7 +418,7 @@ def asking(pages: Pages, profile: dict[str, Any], **feeds: Any) -> Any:
     return SimpleNamespace(desk=desk, database=pages.database, now=pages.backing.now)
 
 
-def outside_signs(behind: Any) -> dict[str, Sign]:
+def outside_signs(behind: Any) -> dict[str, Finding]:
     return {one.name: one for one in health_checks.beyond(behind, LruCache(9))}
 
 
@@ -614,8 +604,8 @@ def test_tokens_that_others_can_read_are_told(pages: Pages) -> None:
 
 
 def test_the_checklist_is_what_doctor_finds_without_the_database(pages: Pages) -> None:
-    glance = [(item.name, item.level) for item in self_check.quick_checks(pages.backing.home, {})]
-    whole = [(item.name, item.level) for item in self_check.run(pages.backing.home)]
+    glance = [(item.name, item.level) for item in table.quick(pages.backing.home, {})]
+    whole = [(item.name, item.level) for item in table.doctor(pages.backing.home)]
     assert whole[: len(glance)] == glance
     assert whole[len(glance)] == ("database", "ok")
     told = sign(pages, "checklist", "python")
@@ -626,7 +616,7 @@ def test_the_checklist_is_looked_at_once_a_minute(
     pages: Pages, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     looks = []
-    place = "torra.dashboard.screens.health.quick_checks"
+    place = "torra.desk.checks.table.quick"
     monkeypatch.setattr(place, lambda *_: looks.append(1) or [])
     memory, now = type(checkup(pages.backing))(), parse("2026-11-21T10:00:00Z")
     for seconds in (0, 1, 59, 60, 61):
@@ -637,4 +627,4 @@ def test_the_checklist_is_looked_at_once_a_minute(
 def test_levels_and_marks_agree() -> None:
     assert tuple(MARKS) == LEVELS
     assert {glyph for (word, _) in MARKS.values() for glyph in word.split()[:1]} == set("✕!?◦●")
-    assert Sign("a", "ok", "b").remedy == ""
+    assert Finding("a", "ok", "b").remedy == ""

@@ -8,8 +8,6 @@ import shutil
 from collections.abc import Iterator, Mapping
 from contextlib import nullcontext
 from dataclasses import replace
-from datetime import UTC, datetime
-from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -17,11 +15,10 @@ import pytest
 
 from instance_database import Database, open_home
 from tests import ROOT
+from tests.worlds import listed_terms
 from tests.worlds.homes import profile_file
 from tests.worlds.mt5_package import World
 from torra.bridges.protocol import Quote, SymbolTerms
-from torra.bridges.torra.book_rows import symbol_row
-from torra.bridges.torra.messages import Heartbeat, Symbols, encode
 from torra.config import Channel, DeskSettings, Instance, load_desk, load_profile
 from torra.desk.setup import adding, bar_sources, wishes
 from torra.desk.setup.adding import Addition, place_of, plan, write
@@ -31,10 +28,9 @@ from torra.errors import ConfigError
 from torra.home import DESK_BEFORE
 
 KEY = "a key of the test"
-AT = datetime(2026, 3, 10, 12, tzinfo=UTC)
 POUND = SymbolTerms(
     "GBPJPY.m", 3, 0.001, 0.67, 100_000.0, 0.01, 0.01, 50.0, 3, "full", "JPY",
-    Quote(190.1, 190.118, AT),
+    Quote(190.1, 190.118, listed_terms.AT),
 )  # fmt: skip
 TERMS = {
     "digits": "2", "tick_size": "0.01", "tick_value": "1", "contract_size": "100",
@@ -69,9 +65,15 @@ def database(home: Path) -> Iterator[Database]:
     found.close()
 
 
-def planned(home: Path, words: Mapping[str, str], database: Database | None) -> Addition:
+def planned(
+    home: Path,
+    words: Mapping[str, str],
+    database: Database | None,
+    *uploads: str,
+) -> Addition:
     settings = load_desk(home)
-    wish, faults = wishes.read(words, sources(settings, {}), ["gold.csv", "slow.csv"])
+    files = [*uploads] or ["gold.csv", "slow.csv"]
+    wish, faults = wishes.read(words, sources(settings, {}), files)
     assert wish is not None, faults
     return plan(place_of(home, settings), wish, database)
 
@@ -87,9 +89,13 @@ def put(found: Addition) -> Addition:
 
 def test_an_instance_is_added_and_nothing_else_changes(home: Path, database: Database) -> None:
     before = json.loads((home / "desk.json").read_text())
-    found = put(planned(home, FROM_FILES, database))
+    shown = planned(home, FROM_FILES, database)
+    assert shown.before and '"XAUUSD"' not in shown.before
+    found = put(shown)
+    assert (home / "desk.json").read_text() == shown.after
+    assert (home / "profiles" / "xauusd.json").read_text() == shown.profile_text
     after = json.loads((home / "desk.json").read_text())
-    assert after == {**before, "instances": [*before["instances"], dict(found.instance)]}
+    assert after == {**before, "instances": [*before["instances"], found.desk["instances"][-1]]}
     added = load_desk(home).instance("XAUUSD")
     assert (added.bridge, added.feed, added.profile) == ("paper", "store", "xauusd")
     after_of = added.timeframes
@@ -108,14 +114,6 @@ def test_its_profile_asks_a_person_and_pays_nobody(home: Path, database: Databas
     assert (profile.risk.capital, profile.risk.risk_per_trade_pct) == (2500.0, 0.25)
     assert json.loads((home / "profiles" / "mine.json").read_text()) == {"execution": "auto"}
     assert wrong(home, execution="auto")["execution"].startswith("'auto' is none of approve, off")
-
-
-def test_what_it_says_will_be_written_is_written(home: Path, database: Database) -> None:
-    found = planned(home, FROM_FILES, database)
-    assert found.before and '"XAUUSD"' not in found.before
-    put(found)
-    assert (home / "desk.json").read_text() == found.after
-    assert (home / "profiles" / "xauusd.json").read_text() == found.profile_text
 
 
 def test_a_profile_that_is_there_is_used_as_it_is(home: Path, database: Database) -> None:
@@ -162,10 +160,7 @@ def test_a_packed_file_is_imported_to_the_end(home: Path, database: Database) ->
 
 def packed_plan(home: Path, database: Database) -> Addition:
     words = {"source": "files", "symbol": "XAUUSD", "as.gold.csv.gz": "M15", **TERMS}
-    settings = load_desk(home)
-    wish, faults = wishes.read(words, sources(settings, {}), ["gold.csv.gz"])
-    assert wish is not None, faults
-    return plan(place_of(home, settings), wish, database)
+    return planned(home, words, database, "gold.csv.gz")
 
 
 @pytest.mark.journey
@@ -310,26 +305,11 @@ def test_a_broken_desk_file_is_not_touched(home: Path) -> None:
 # --- the broker's list ----------------------------------------------------------------------------
 
 
-def desk_with(channel: Channel, **instance: Any) -> DeskSettings:
-    one = Instance(symbol="EURUSD", profile="mine", feed="mt5_files", **instance)
-    return DeskSettings(instances=(one,), channels={"main": channel})
-
-
-def listed(folder: Path, *, account: int = 12345678, key: str = KEY) -> DeskSettings:
-    (folder / "state").mkdir(parents=True)
-    gmt = int(AT.timestamp())
-    rows = (symbol_row(POUND),)
-    symbols = Symbols(n=1, gmt=gmt, channel="main", account=account, rows=rows)
-    (folder / "state" / "symbols.json").write_bytes(encode(symbols, key))
-    pulse = Heartbeat(
-        n=1, gmt=gmt, server_offset_s=7200, account=account, trade_mode="demo",
-        margin_mode="hedging", connected=True, algo_allowed=True, trade_allowed=True, kill=False,
-        ea_version="1.0", last_seq=0, inbox=0, work=0, balance=Decimal(3000),
-        equity=Decimal(3000), free_margin=Decimal(3000), leverage=30, currency="EUR",
-        channel="main",
-    )  # fmt: skip
-    (folder / "state" / "ea.json").write_bytes(encode(pulse, key))
-    return desk_with(Channel(folder=str(folder), account=12345678))
+def listed(folder: Path, *, account: int = 12345678) -> DeskSettings:
+    listed_terms.write(folder, [POUND], KEY, account=account)
+    euro = Instance(symbol="EURUSD", profile="mine", feed="mt5_files")
+    channel = Channel(folder=str(folder), account=12345678)
+    return DeskSettings(instances=(euro,), channels={"main": channel})
 
 
 def test_the_advisors_list_fills_the_terms_in(tmp_path: Path) -> None:
@@ -345,7 +325,7 @@ def test_the_advisors_list_fills_the_terms_in(tmp_path: Path) -> None:
     assert wish is not None, faults
     (tmp_path / "desk.json").write_text(settings.model_dump_json())
     added = plan(place_of(tmp_path, settings), wish, None)
-    assert added.instance == {
+    assert added.desk["instances"][-1] == {
         "symbol": "GBPJPY", "timeframes": ["M15", "H1"], "profile": "gbpjpy", "feed": "mt5_files",
         "bridge": "paper", "channel": "main", "broker_symbol": "GBPJPY.m",
     }  # fmt: skip

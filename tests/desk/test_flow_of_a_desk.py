@@ -16,7 +16,7 @@ from tests.worlds import desks, flow_files, journals, mt5_bars
 from tests.worlds.flows import Flowing
 from tests.worlds.mt5_bars import KEY, put
 from torra.config import Instance
-from torra.desk import self_check
+from torra.desk.checks import stored
 from torra.evidence.flow_readings import MEAN_BARS, FlowThen
 from torra.feeds.companions import PATIENCE
 from torra.feeds.flow_beside import LimitedFlow
@@ -283,9 +283,9 @@ class Fed:
     [
         (20, "ok", "that of the newest bar is there"),
         (19, "ok", "not there yet"),
-        (5, "warning", "nothing has been counted"),
+        (5, "warn", "nothing has been counted"),
         (0, "ok", "writes none"),
-        (-1, "warning", "cannot be used"),
+        (-1, "warn", "cannot be used"),
     ],
 )
 def test_doctor_says_how_the_order_flow_stands(
@@ -301,14 +301,14 @@ def test_doctor_says_how_the_order_flow_stands(
         told = flow_files.text(lines, key=KEY if rows > 0 else "another")
         put(folder / "flow" / "XAUUSD%2Em_M15.csv", told)
     instance = Instance(symbol="XAUUSD", timeframes=("M15",), feed="mt5_files")
-    (found,) = self_check._flow(instance, "M15", Fed(folder).feed)
+    (found,) = stored.order_flow(instance, "M15", Fed(folder).feed)
     assert (found.name, found.level) == ("order flow", level)
     assert found.detail.startswith("XAUUSD M15: ") and said in found.detail
-    assert bool(found.remedy) == (level == "warning")
+    assert bool(found.remedy) == (level == "warn")
 
 
 def test_doctor_says_nothing_of_a_feed_without_any() -> None:
-    assert not [*self_check._flow(desks.BTC, "M15", desks.sample())]
+    assert not [*stored.order_flow(desks.BTC, "M15", desks.sample())]
     assert not [
-        *self_check._flow(desks.BTC, "M15", LimitedFeed(desks.sample(), TimeLimit("x", 3.0)))
+        *stored.order_flow(desks.BTC, "M15", LimitedFeed(desks.sample(), TimeLimit("x", 3.0)))
     ]

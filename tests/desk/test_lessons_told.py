@@ -8,7 +8,8 @@ from tests.worlds import desks, told_lessons
 from tests.worlds.homes import profile_file
 from torra.config import Profile, validate
 from torra.dashboard.screens import health_checks
-from torra.desk import self_check
+from torra.desk.checks import stored
+from torra.desk.checks.finding import Context
 from torra.desk.memory import shelves
 
 ON = validate(Profile, {"agents": {"memory": {"use": "on"}}}, "a test")
@@ -37,7 +38,7 @@ def test_torra_doctor_counts_lessons_and_finds_an_embedder_that_is_gone(tmp_path
     profile_file(tmp_path, {"agents": {"memory": memory}})
     with told_lessons.desk(tmp_path) as made:
         told_lessons.write(made.database)
-        found = list(self_check._lessons(tmp_path, made.database))
-    assert [(one.name, one.level) for one in found] == [("lessons", "ok"), ("lessons", "error")]
+        found = list(stored.lessons(Context(tmp_path, {}), made.database))
+    assert [(one.name, one.level) for one in found] == [("lessons", "ok"), ("lessons", "alert")]
     assert found[0].detail.startswith("3 lessons, 1 review by a model; ticks of BTCUSD, EURUSD")
     assert "nowhere" in found[1].detail and "agents.memory.embedder" in found[1].remedy

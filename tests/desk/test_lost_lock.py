@@ -25,7 +25,8 @@ from tests.trading.test_courier import GOLD, PAPER, World, position
 from tests.worlds import desks, stores
 from torra.clock import Simulated, System
 from torra.config import Instance
-from torra.desk import self_check
+from torra.desk.checks import stored
+from torra.desk.checks.finding import Context
 from torra.desk.schedule import LIFE_SECONDS, Desk
 from torra.desk.watches import LockWatch
 from torra.desk_lock import DeskLock
@@ -302,12 +303,12 @@ def test_the_doctor_tells_a_desk_that_is_paused_from_one_that_was_killed(tmp_pat
     hand = stores.Hand(System().real_now())
     database = stores.open_database(tmp_path, hand)
     lock = DeskLock(tmp_path)
-    assert self_check._desk(database) is None, "before the first desk"
+    context = Context(tmp_path, {})
+    assert not [*stored.desk(context, database)], "before the first desk"
 
     def told() -> tuple[str, str]:
-        found = self_check._desk(database)
-        assert found is not None
-        return found.level, found.detail
+        (finding,) = stored.desk(context, database)
+        return finding.level, finding.detail
 
     lock.acquire()
     database.begin_run("run 77", 77)
@@ -315,10 +316,10 @@ def test_the_doctor_tells_a_desk_that_is_paused_from_one_that_was_killed(tmp_pat
     hand.pass_by(-60.0)
     database.show_life(None)
     level, detail = told()
-    assert level == "error" and "the desk of process 77 has shown no life for 6" in detail
+    assert level == "alert" and "the desk of process 77 has shown no life for 6" in detail
     lock.release()
     level, detail = told()
-    assert level == "warning" and "that of process 77 was killed after" in detail
+    assert level == "warn" and "that of process 77 was killed after" in detail
     database.end_run()
     assert told()[0] == "ok" and "the last one ended at" in told()[1]
     database.close()

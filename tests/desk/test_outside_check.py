@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import closing
 from datetime import timedelta
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import pandas as pd
 import pytest
@@ -15,130 +15,108 @@ from instance_database import open_home
 from tests.worlds import desks
 from tests.worlds.homes import desk_file, profile_file
 from torra.clock import System, floor
-from torra.desk import self_check
-from torra.desk.self_check import CheckResult
+from torra.desk.checks import stored, table
+from torra.desk.checks.finding import Context, Finding
 
+OUTSIDE: Final = next(check for check in table.CHECKS if check.name == "outside")
 HOUR: Final = timedelta(hours=1)
 DESK = ["technical", "bull_researcher", "bear_researcher", "risk_gate"]
-
-
-def findings(
-    home: Path,
-    sources: list[str] | None,
-    agents: Mapping[str, Any] | None = None,
-    *,
-    symbol: str = "EURUSD",
-    environment: Mapping[str, str] | None = None,
-) -> list[CheckResult]:
-    """Return what the check says of a desk of one symbol with these settings."""
-    timeframe = "H1" if symbol == "EURUSD" else "M15"
-    desk_file(home, {"symbol": symbol, "timeframes": [timeframe], "profile": "own"})
-    profile: dict[str, Any] = {"agents": dict(agents or {})}
-    if sources is not None:
-        profile["outside"] = {"sources": sources}
-    profile_file(home, profile, "own")
-    place = self_check.HomeContext(home, environment or {})
-    found = list(self_check._outside(place))
-    assert {one.name for one in found} <= {"outside"}
-    return found
-
-
-def test_it_is_one_of_the_quick_checks(tmp_path: Path) -> None:
-    assert ("outside", self_check._outside) in self_check.QUICK
-
-
-@pytest.mark.parametrize("sources", [None, ["file"], []])
-def test_a_desk_that_asks_nobody_is_told_nothing(tmp_path: Path, sources: list[str]) -> None:
-    assert findings(tmp_path, sources) == []
-
-
-@pytest.mark.parametrize(
-    ("source", "host", "analyst"),
-    [
-        ("fred", "fred.stlouisfed.org", "fundamental"),
-        ("cftc", "publicreporting.cftc.gov", "sentiment"),
-    ],
-)
-def test_who_is_asked_is_told_with_its_host(
-    tmp_path: Path, source: str, host: str, analyst: str
-) -> None:
-    (one,) = findings(tmp_path, [source], {"active_agents": [analyst, *DESK]})
-    assert one.ok and one.level == "ok" and one.detail.endswith(f"{source} is asked at {host}")
-    said, lacking = findings(tmp_path, [source], {"active_agents": DESK})
-    assert said == one and lacking.level == "warning"
-    assert "no seated analyst reads" in lacking.detail and f'"{analyst}"' in lacking.remedy
-
-
-def test_another_server_is_told_and_a_wrong_address_is_an_error(tmp_path: Path) -> None:
-    seat = {"active_agents": ["fundamental", *DESK]}
-    mine = {"TORRA_FRED_BASE_URL": "https://mirror.example.com/graph"}
-    (one,) = findings(tmp_path, ["fred"], seat, environment=mine)
-    assert one.detail.endswith("mirror.example.com, a server of yours")
-    findings(tmp_path, ["fred"], seat)
-    wrong = self_check._run(
-        tmp_path, {"TORRA_FRED_BASE_URL": "ftp://x"}, [("outside", self_check._outside)]
-    )
-    assert [one.level for one in wrong] == ["error"] and "TORRA_FRED_BASE_URL" in wrong[0].detail
-
-
-def test_a_publisher_that_no_symbol_reads_is_told(tmp_path: Path) -> None:
-    seat = {"active_agents": ["sentiment", *DESK]}
-    (one,) = findings(tmp_path, ["fred"], seat, symbol="BTCUSD")
-    assert one.level == "warning" and "no symbol of it reads" in one.detail
-    assert "outside.sources" in one.remedy
-    (read,) = findings(tmp_path, ["cftc"], seat, symbol="BTCUSD")
-    assert read.level == "ok"
-
-
-def test_a_fundamental_analyst_without_anything_to_read_is_told(tmp_path: Path) -> None:
-    seat = {"active_agents": ["fundamental", *DESK]}
-    (one,) = findings(tmp_path, ["file"], seat, symbol="BTCUSD")
-    assert one.level == "warning" and "will abstain" in one.detail and "BTCUSD" in one.detail
-    assert "symbols.*.asset" in one.remedy and "agents.active_agents" in one.remedy
-    (none,) = findings(tmp_path, [], seat)
-    assert none.level == "warning" and none.remedy.startswith("name a source in outside.sources")
-    assert findings(tmp_path, ["file"], seat) == []
-
-
-# --- EDGAR ----------------------------------------------------------------------------------------
-
 CONTACT = {"TORRA_EDGAR_CONTACT": "canary@example.org"}
-STOCK = {"EURUSD": {"asset": "stock", "ticker": "AAPL"}}
+APPLE = {"EURUSD": {"asset": "stock", "ticker": "AAPL"}}
+UNREAD = ("warn", "no seated analyst reads", "agents.active_agents")
+ABSTAINS = "will abstain, for it reads nothing of "
 
 
-def of_edgar(home: Path, environment: Mapping[str, str], symbols: Any = STOCK) -> list[CheckResult]:
-    """Return what the check says of a desk that names EDGAR, its fundamental analyst seated."""
-    desk_file(home, {"symbol": "EURUSD", "timeframes": ["H1"], "profile": "own"})
-    agents = {"active_agents": ["fundamental", *DESK], "include_news": True}
-    profile = {"outside": {"sources": ["edgar"]}, "symbols": symbols, "agents": agents}
-    profile_file(home, profile, "own")
-    return list(self_check._outside(self_check.HomeContext(home, environment)))
+class Case(NamedTuple):
+    """A desk of one symbol, and the findings of the check: level, detail and remedy in part."""
+
+    sources: list[str] | None
+    analyst: str
+    findings: Sequence[tuple[str, str, str]]
+    environment: Mapping[str, str] = {}
+    symbol: str = "EURUSD"
+    symbols: Mapping[str, Any] = {}
 
 
-def test_edgar_is_asked_with_a_contact_that_is_not_told(tmp_path: Path) -> None:
-    (one,) = of_edgar(tmp_path, CONTACT)
-    assert one.level == "ok" and one.detail.endswith(
-        "edgar is asked at data.sec.gov, with your contact"
-    )
-    assert "canary" not in repr(one)
-    mirror = {**CONTACT, "TORRA_EDGAR_BASE_URL": "https://mirror.example.com"}
-    (other,) = of_edgar(tmp_path, mirror)
-    assert "mirror.example.com, a server of yours" in other.detail
+CASES = {
+    "no-section": Case(None, "", ()),
+    "a-file": Case(["file"], "", ()),
+    "nobody": Case([], "", ()),
+    "fred": Case(["fred"], "fundamental", [("ok", "fred is asked at fred.stlouisfed.org", "")]),
+    "cftc": Case(["cftc"], "sentiment", [("ok", "cftc is asked at publicreporting.cftc.gov", "")]),
+    "fred-unread": Case(["fred"], "", [("ok", "fred is asked", ""), UNREAD]),
+    "cftc-unread": Case(["cftc"], "", [("ok", "cftc is asked", ""), UNREAD]),
+    "a-mirror": Case(
+        ["fred"], "fundamental", [("ok", "mirror.example.com, a server of yours", "")],
+        {"TORRA_FRED_BASE_URL": "https://mirror.example.com/graph"},
+    ),
+    "no-address": Case(
+        ["fred"], "fundamental", [("alert", "TORRA_FRED_BASE_URL", "mend")],
+        {"TORRA_FRED_BASE_URL": "ftp://x"},
+    ),
+    "no-symbol-reads-it": Case(
+        ["fred"], "sentiment", [("warn", "no symbol of it reads", "outside.sources")],
+        symbol="BTCUSD",
+    ),
+    "read-by-bitcoin": Case(["cftc"], "sentiment", [("ok", "cftc", "")], symbol="BTCUSD"),
+    "nothing-to-read": Case(
+        ["file"], "fundamental", [("warn", f"{ABSTAINS}BTCUSD", "symbols.*.asset")],
+        symbol="BTCUSD",
+    ),
+    "no-source": Case(
+        [], "fundamental", [("warn", ABSTAINS, "name a source in outside.sources")]
+    ),
+    "a-file-to-read": Case(["file"], "fundamental", ()),
+    "edgar": Case(
+        ["edgar"], "fundamental",
+        [("ok", "edgar is asked at data.sec.gov, with your contact", "")], CONTACT, symbols=APPLE,
+    ),
+    "edgar-mirror": Case(
+        ["edgar"], "fundamental", [("ok", "mirror.example.com, a server of yours", "")],
+        {**CONTACT, "TORRA_EDGAR_BASE_URL": "https://mirror.example.com"}, symbols=APPLE,
+    ),
+    "no-contact": Case(
+        ["edgar"], "fundamental",
+        [("warn", "not asked", "set TORRA_EDGAR_CONTACT to an e-mail address or a URL")],
+        symbols=APPLE,
+    ),
+    "no-company": Case(
+        ["edgar"], "fundamental", [("warn", "no symbol of it is a company", "symbols.*.ticker")],
+        CONTACT, symbols={"EURUSD": {"asset": "stock"}},
+    ),
+    "an-odd-contact": Case(
+        ["edgar"], "fundamental", [("alert", "TORRA_EDGAR_CONTACT", "mend")],
+        {"TORRA_EDGAR_CONTACT": "canary"}, symbols=APPLE,
+    ),
+}  # fmt: skip
 
 
-def test_edgar_without_a_contact_or_a_company_is_told(tmp_path: Path) -> None:
-    (one,) = of_edgar(tmp_path, {})
-    assert one.level == "warning" and "not asked" in one.detail
-    assert one.remedy.startswith("set TORRA_EDGAR_CONTACT to an e-mail address or a URL")
-    nobody, *_ = of_edgar(tmp_path, CONTACT, {"EURUSD": {"asset": "stock"}})
-    assert nobody.level == "warning" and "no symbol of it is a company" in nobody.detail
-    bad = self_check._run(
-        tmp_path, {"TORRA_EDGAR_CONTACT": "canary"}, [("outside", self_check._outside)]
-    )
-    assert [result.level for result in bad] == ["error"] and "canary" not in repr(bad)
+@pytest.mark.parametrize("name", CASES)
+def test_who_is_asked_and_read_is_told_with_what_to_do(tmp_path: Path, name: str) -> None:
+    case = CASES[name]
+    timeframe = "H1" if case.symbol == "EURUSD" else "M15"
+    desk_file(tmp_path, {"symbol": case.symbol, "timeframes": [timeframe], "profile": "own"})
+    news = bool(case.symbols)
+    agents = {"active_agents": [*filter(None, [case.analyst]), *DESK], "include_news": news}
+    profile: dict[str, Any] = {"agents": agents, "symbols": dict(case.symbols)}
+    if case.sources is not None:
+        profile["outside"] = {"sources": case.sources}
+    profile_file(tmp_path, profile, "own")
+    findings = table.findings(Context(tmp_path, case.environment), [OUTSIDE])
+    assert OUTSIDE.quick and "canary" not in repr(findings)
+    assert [finding.level for finding in findings] == [row[0] for row in case.findings]
+    for finding, (_, detail, remedy) in zip(findings, case.findings, strict=True):
+        assert finding.name == "outside" and detail in finding.detail and remedy in finding.remedy
+
+
+def companions(home: Path) -> list[Finding]:
+    with closing(open_home(home)) as database:
+        findings = stored.streams(Context(home, {}), database)
+        return [finding for finding in findings if finding.name == "companion"]
 
 
 def test_a_companion_without_bars_is_told_with_what_to_do(tmp_path: Path) -> None:
+    assert companions(tmp_path) == [], "a desk without companions"
     instance = desks.EUR.model_copy(
         update={"feed": "store", "companions": {"gold": "XAUUSD", "dxy": "USDX"}}
     )
@@ -148,16 +126,12 @@ def test_a_companion_without_bars_is_told_with_what_to_do(tmp_path: Path) -> Non
     moved = bars.set_axis(pd.date_range(end=newest - HOUR, periods=30, freq=HOUR, name="time"))
     with closing(open_home(tmp_path)) as database:
         database.store_bars("XAUUSD", "H1", moved)
-        found = [one for one in self_check._streams(tmp_path, database) if one.name == "companion"]
-    assert [(one.level, one.detail) for one in found] == [
-        ("ok", "EURUSD: gold (XAUUSD) H1: fresh bars"),
-        ("warning", "EURUSD: dxy (USDX) H1: no bars of it: 0 bars where 1 are needed"),
+    assert companions(tmp_path) == [
+        Finding("companion", "ok", "EURUSD: gold (XAUUSD) H1: fresh bars"),
+        Finding(
+            "companion",
+            "warn",
+            "EURUSD: dxy (USDX) H1: no bars of it: 0 bars where 1 are needed",
+            stored.COMPANION,
+        ),
     ]
-    assert found[1].remedy == self_check.COMPANION and not found[0].remedy
-
-
-def test_a_desk_without_companions_is_told_of_none(tmp_path: Path) -> None:
-    with closing(open_home(tmp_path)) as database:
-        assert not [
-            one for one in self_check._streams(tmp_path, database) if one.name == "companion"
-        ]

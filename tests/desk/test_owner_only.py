@@ -18,7 +18,8 @@ from torra import owner_only
 from torra.bridges.order_journal import OrderJournal
 from torra.commands import run as running
 from torra.commands.command_line import main
-from torra.desk import self_check, start_check
+from torra.desk.checks import machine, table
+from torra.desk.checks.finding import Context
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="Windows keeps no such modes")
 
@@ -96,19 +97,19 @@ def test_a_home_of_an_older_program_is_mended_with_a_word(tmp_path: Path) -> Non
     aside.write_text("not ours")
     aside.chmod(0o644)
     (tmp_path / "backups" / "link.db").symlink_to(aside)
-    (warning,) = (one for one in self_check.run(tmp_path) if "others" in one.detail)
-    assert (warning.level, warning.name) == ("warning", "home")
+    (warning,) = (one for one in table.doctor(tmp_path) if "others" in one.detail)
+    assert (warning.level, warning.name) == ("warn", "home")
     assert f"chmod 700 {tmp_path}" in warning.remedy
     told: list[str] = []
-    start_check.check(tmp_path, told.append)
+    table.start(tmp_path, told.append)
     note = f"note: others of this machine could read {tmp_path}: from now on only its owner can"
     assert note in told
     assert rights(tmp_path) == {0}
     assert stat.S_IMODE(aside.stat().st_mode) == 0o644, "what a link names is not the home's"
     again: list[str] = []
-    start_check.check(tmp_path, again.append)
+    table.start(tmp_path, again.append)
     assert not [line for line in again if "others" in line]
-    assert not [one for one in self_check.run(tmp_path) if "others" in one.detail]
+    assert not [one for one in table.doctor(tmp_path) if "others" in one.detail]
 
 
 def test_a_folder_that_was_there_is_closed_at_the_first_start(
@@ -132,7 +133,7 @@ def test_a_folder_that_was_there_is_closed_at_the_first_start(
     with pytest.raises(Reached):
         running.run(tmp_path, address, pages=False, say=said.append)
     assert (tmp_path / "torra.db").exists() and rights(tmp_path) == {0}
-    assert not [warning for warning in self_check.run(tmp_path) if "others" in warning.detail]
+    assert not [warning for warning in table.doctor(tmp_path) if "others" in warning.detail]
 
 
 def test_a_death_right_after_the_file_was_made_costs_nothing(tmp_path: Path) -> None:
@@ -140,9 +141,9 @@ def test_a_death_right_after_the_file_was_made_costs_nothing(tmp_path: Path) -> 
     home = tmp_path / "home"
     owner_only.make_folder(home)
     owner_only.make_file(home / "torra.db")
-    assert start_check.check(home, lambda _: None) == ""
+    assert table.start(home, lambda _: None) == ""
     open_home(home).close()
-    assert start_check.of_database(home / "torra.db") is None
+    assert next(machine.database(Context(home, {}))).level == "ok"
     assert rights(home) == {0}
 
 

@@ -155,7 +155,7 @@ STORAGE: Final[Table] = {
         ),
         "start-room": fault(
             "a start does not look for room on its disk",
-            At("torra.desk.start_check:of_disk", always("MIN_FREE_BYTES")),
+            At("torra.desk.checks.machine:disk", always("MIN_FREE_BYTES")),
             "test_a_disk_with_no_room_halts_until_there_is",
         ),
     },
@@ -222,7 +222,7 @@ STORAGE: Final[Table] = {
         ),
         "start-lost": fault(
             "a database that is gone is made anew",
-            At("torra.desk.start_check:of_database", never("lost(...)")),
+            At("torra.desk.checks.machine:database", never("lost(...)")),
             "test_a_damaged_database_is_refused_and_the_named_command_repairs_it[gone]",
             "test_a_damaged_database_is_refused_and_the_named_command_repairs_it[no-bytes]",
         ),
@@ -236,7 +236,7 @@ STORAGE: Final[Table] = {
     "D10": {
         "init-profile": fault(
             "torra init writes a desk.json whose profile is not there",
-            At("torra.desk.first_files:write", without("(plan.profile_path, ...)")),
+            At("torra.desk.setup.desk_plan:write", without("(plan.profile_path, ...)")),
             "test_a_disk_that_fails_leaves_no_desk_without_its_profile[False-fsync-1]",
             "test_a_killed_init_leaves_a_desk_that_loads_and_its_profile_first[in-a-new-home]",
             options=EVERY,
@@ -329,7 +329,7 @@ STORAGE: Final[Table] = {
         ),
         "start-clock-back": fault(
             "a clock far behind the desk is believed",
-            At("torra.desk.start_check:of_clock", always("CLOCK_SET_BACK")),
+            At("torra.desk.checks.machine:clock", always("CLOCK_SET_BACK")),
             "test_a_clock_that_cannot_be_right_halts[behind-the-desk]",
         ),
     },

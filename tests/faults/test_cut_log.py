@@ -19,7 +19,7 @@ from tests.faults import kills, wal
 from tests.faults.test_start import torra
 from tests.worlds import stores
 from torra.backup.log_end import FRAME_HEADER, LOG_HEADER, lacks_newest_commit
-from torra.desk import start_check
+from torra.desk.checks import table as checks
 from torra.failpoints import strike
 from torra.home import HALT
 
@@ -124,10 +124,10 @@ def test_what_is_in_the_database_already_is_not_missed(home: Path) -> None:
 
 def test_a_start_says_it_and_begins_halted(home: Path) -> None:
     log_of(home).write_bytes(log_of(home).read_bytes()[: LOG_HEADER + 2 * FRAME])
-    told = start_check.check(home, lambda _: None)
+    told = checks.start(home, lambda _: None)
     for word in ("torra.db-wal", "newest", "MetaTrader 5", "resume"):
         assert word in told, told
-    assert start_check.check(home, lambda _: None) == "", "the first program has begun it anew"
+    assert checks.start(home, lambda _: None) == "", "the first program has begun it anew"
     assert not (home / HALT).exists(), "the desk that starts is halted by what the check returns"
 
 

@@ -24,8 +24,9 @@ from tests.faults.recorded_life import life
 from tests.faults.test_power_cut import checkpointed
 from tests.worlds import desks
 from torra.clock import Simulated
-from torra.desk import start_check, wiring
+from torra.desk import wiring
 from torra.desk.bar_closes import next_close
+from torra.desk.checks import table as checks
 from torra.errors import ConfigError
 from torra.home import HALT
 
@@ -69,7 +70,7 @@ def start(home: Path) -> str:
     Raises what would end the process: anything but a line for a person.
     """
     try:
-        reason = start_check.check(home, lambda _: None)
+        reason = checks.start(home, lambda _: None)
         desk, _ = wiring.open_desk(home)
     except ConfigError as error:
         return "refused" if "torra restore" in str(error) else f"refused without remedy: {error}"
@@ -145,7 +146,7 @@ def test_a_time_that_is_none_is_named(
     with closing(sqlite3.connect(path)) as writer, writer:
         writer.execute(f"UPDATE {table} SET {column} = replace({column}, 'T', char(16))")
     with pytest.raises(ConfigError, match=rf"{table}\.{column} holds .* no time.*torra restore"):
-        start_check.check(tmp_path, lambda _: None)
+        checks.start(tmp_path, lambda _: None)
     assert (tmp_path / HALT).exists()
 
 
@@ -160,7 +161,7 @@ def test_a_page_that_is_none_is_named(lived: bytes, tmp_path: Path) -> None:
     for page in used[1 :: len(used) // 5]:
         home = damaged(tmp_path / str(page), lived, (page - 1) * PAGE, 4)
         with pytest.raises(ConfigError, match=r"is damaged .*torra restore"):
-            start_check.check(home, lambda _: None)
+            checks.start(home, lambda _: None)
         assert (home / HALT).exists()
 
 

@@ -19,7 +19,8 @@ from torra import home as lost_database
 from torra.bridges.mt5 import bridge as mt5_direct
 from torra.commands import access as access_commands
 from torra.dashboard.doors import access_file
-from torra.desk import start_check, wiring
+from torra.desk import wiring
+from torra.desk.checks import machine, table
 from torra.errors import ConfigError
 from torra.home import HALT
 from torra.trading.kill_switch import state_folder
@@ -110,7 +111,7 @@ def test_terminals_are_halted_before_a_remedy_is_looked_for(
         seen.append((home / HALT).exists())
         raise ValueError("a backup that nobody can read")
 
-    monkeypatch.setattr(start_check, "repair", looked)
+    monkeypatch.setattr(machine, "repair", looked)
     with pytest.raises((ValueError, ConfigError)):
-        start_check.check(tmp_path, lambda _: None)
+        table.start(tmp_path, lambda _: None)
     assert seen == [True]

@@ -36,7 +36,8 @@ from tests.worlds import channels, legacy_database
 from torra.commands.cli_errors import plainly
 from torra.commands.command_line import main
 from torra.config import ROOT
-from torra.desk import start_check, wiring
+from torra.desk import wiring
+from torra.desk.checks import table as checks
 from torra.errors import LONGEST_TEXT
 
 PATIENCE = 30.0
@@ -53,7 +54,7 @@ SPOILED = 500
 @plainly
 def start(home: Path) -> None:
     """Do what `torra run` does before it serves: check the home, open the desk, let it go."""
-    start_check.check(home, lambda _: None)
+    checks.start(home, lambda _: None)
     desk, _ = wiring.open_desk(home)
     desk.close()
 

@@ -24,7 +24,7 @@ from torra.backup import copies as backup_store
 from torra.backup import files as backup_files
 from torra.backup import restore as backup_restore
 from torra.commands import backup as backup_commands
-from torra.desk import start_check
+from torra.desk.checks import table as checks
 from torra.errors import ConfigError, TorraError
 from torra.store.connection import connect_reader, uri_of
 
@@ -284,7 +284,7 @@ def test_what_was_kept_is_never_written_over(home: Path, monkeypatch: pytest.Mon
         backup_restore.plan(home, None, stores.NOON)
     backup_restore.carry_out(first)
     assert len(list((home / "backups").glob("replaced-*/torra.db"))) == 2
-    assert start_check.check(home, lambda _: None) == ""
+    assert checks.start(home, lambda _: None) == ""
 
 
 def test_a_mark_that_says_anything_is_no_folder(home: Path, tmp_path: Path) -> None:

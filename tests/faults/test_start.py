@@ -34,10 +34,15 @@ from torra.commands import run as running
 from torra.commands.command_line import main
 from torra.config import ROOT, load_desk, load_profile
 from torra.dashboard import server
-from torra.desk import first_files, start_check, wiring
+from torra.desk import wiring
+from torra.desk.checks import machine
+from torra.desk.checks import table as checks
+from torra.desk.checks.finding import Context
+from torra.desk.checks.machine import EARLIEST, MIN_FREE_BYTES, SAFE_SQLITE
 from torra.desk.schedule import Desk
-from torra.desk.setup.desk_plan import InitAnswers, TerminalFacts, plan
-from torra.desk.start_check import EARLIEST, MIN_FREE_BYTES, SAFE_SQLITE
+from torra.desk.setup import desk_plan
+from torra.desk.setup.desk_plan import plan
+from torra.desk.setup.request import SetupRequest, TerminalFacts
 from torra.errors import ConfigError
 from torra.feeds import sample
 from torra.home import HALT, PAGES
@@ -118,7 +123,7 @@ def type_it(line: str, *more: str) -> Result:
 
 def starts(home: Path) -> str:
     """Start a desk as `torra run` does, up to its first tick; return what halts it."""
-    halted = start_check.check(home, lambda _: None)
+    halted = checks.start(home, lambda _: None)
     desk, _ = wiring.open_desk(home)
     desk.close()
     return halted
@@ -237,7 +242,7 @@ def test_a_locked_or_unreadable_file_is_not_called_damaged(home: Path) -> None:
         other.execute("BEGIN EXCLUSIVE")
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr("torra.store.connection.BUSY_SECONDS", 0.01)
-            assert start_check.of_database(home / "torra.db") is None
+            assert not [*machine.database(Context(home, {}))]
 
 
 # --- what halts -----------------------------------------------------------------------------------
@@ -272,15 +277,19 @@ def test_a_clock_that_cannot_be_right_halts(name: str, home: Path) -> None:
     if renewed is not None:
         with closing(stores.open_database(home, lambda: renewed)) as database:
             database.begin_run("run 77", 77)
-    found = start_check.of_clock(home / "torra.db", now)
-    assert bool(found) is wrong
-    assert all("timedatectl set-ntp true" in item.remedy for item in found)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Context, "now", now)
+        (finding,) = machine.clock(Context(home, {}))
+    assert (finding.level == "alert") is wrong
+    assert ("timedatectl set-ntp true" in finding.remedy) is wrong
 
 
 @pytest.mark.parametrize("more", [-1, 0, 1], ids=["below", "at", "above"])
-def test_an_old_sqlite_is_told(more: int) -> None:
-    found = start_check.of_sqlite((*SAFE_SQLITE[:2], SAFE_SQLITE[2] + more))
-    assert (found is not None) is (more < 0)
+def test_an_old_sqlite_is_told(more: int, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    version = (*SAFE_SQLITE[:2], SAFE_SQLITE[2] + more)
+    monkeypatch.setattr("sqlite3.sqlite_version_info", version)
+    (finding,) = machine.sqlite(Context(home, {}))
+    assert finding.level == ("warn" if more < 0 else "ok")
 
 
 class Stop(Exception):
@@ -298,14 +307,13 @@ def test_a_desk_that_must_not_trade_starts_halted_until_a_person_resumes(
 
     monkeypatch.setattr(signal, "signal", lambda *_: None)
     monkeypatch.setattr(running, "warm_up", reached)
-    little = start_check.StartupProblem("little room", "make room")
-    monkeypatch.setattr(start_check, "of_disk", lambda _: [little])
+    monkeypatch.setattr(machine, "MIN_FREE_BYTES", 10**18)
     with pytest.raises(Stop):
         running.run(home, running.PagesAddress("127.0.0.1", 0), pages=False, say=said.append)
-    assert said[0].startswith("Trading is HALTED: start: little room; make room, then: torra")
+    assert re.match("Trading is HALTED: start: .* MB free.*; make room there, then: torra", said[0])
     assert said[1] and state(home)[0] == "HALTED" and (home / HALT).exists()
-    assert "little room" in state(home)[1]
-    monkeypatch.setattr(start_check, "of_disk", lambda _: [])
+    assert "make room there" in state(home)[1]
+    monkeypatch.setattr(machine, "MIN_FREE_BYTES", 0)
     assert type_it(state(home)[1].partition("then: ")[2]).exit_code == 0
     with pytest.raises(Stop):
         running.run(home, running.PagesAddress("127.0.0.1", 0), pages=False, say=said.append)
@@ -373,14 +381,14 @@ def test_a_killed_init_leaves_a_desk_that_loads_and_its_profile_first(
 ) -> None:
     """Killed at each of its steps on files: a new desk.json is never without its profile (D10)."""
 
-    def answers(risk: float) -> InitAnswers:
-        return InitAnswers(
+    def answers(risk: float) -> SetupRequest:
+        return SetupRequest(
             feed="store", symbols=(("BTCUSD", "BTCUSD"),), risk_per_trade=risk,
             timeframes=("M15",) if risk < 0.5 else ("M15", "H1"), profile_name="mine",
         )  # fmt: skip
 
     def made(home: Path, risk: float) -> Path:
-        first_files.write(plan(home, answers(risk), TerminalFacts()), force=True)
+        desk_plan.write(plan(home, answers(risk), TerminalFacts()), force=True)
         return home
 
     def settings(home: Path) -> dict[str, str]:
@@ -396,7 +404,7 @@ def test_a_killed_init_leaves_a_desk_that_loads_and_its_profile_first(
         shutil.copytree(tmp_path / "old" if there else empty, home)
         if not died_at(nth, lambda: made(home, 0.1)):
             return False
-        start_check.check(home, lambda _: None)
+        checks.start(home, lambda _: None)
         found = settings(home)
         desk, profile = (found.get(name) for name in ("desk.json", "profiles/mine.json"))
         assert desk in (old.get("desk.json"), new["desk.json"]), nth
@@ -420,8 +428,9 @@ READY = """
 import sys, threading, time
 from pathlib import Path
 from torra.commands import run as running
-from torra.desk import first_files, start_check, wiring
-halted = start_check.check(Path(sys.argv[1]), print)
+from torra.desk import wiring
+from torra.desk.checks import table as checks
+halted = checks.start(Path(sys.argv[1]), print)
 desk, _ = wiring.open_desk(Path(sys.argv[1]))
 assert desk.open() and not halted
 running.warm_up(desk, print, threading.Event())

@@ -13,7 +13,7 @@ import pytest
 from tests.doubles.notice_server import WebHook
 from tests.worlds.hands import torra
 from torra.config import NoticeSettings
-from torra.desk import self_check
+from torra.desk.checks import table
 from torra.errors import ConfigError
 from torra.notices import apprise_service
 from torra.notices.apprise_service import VARIABLE, AppriseAddress, addresses
@@ -142,17 +142,13 @@ def test_without_the_extra_everything_says_how_to_get_it(
     monkeypatch.setenv(VARIABLE, "json://127.0.0.1:9/canary")
     done = torra(tmp_path, "notices", "test")
     assert done.exit_code == 1 and "1 json: failed: the extra `notices` is not" in done.output
-    found = self_check.quick_checks(tmp_path, {VARIABLE: "json://127.0.0.1:9/canary"})
+    found = table.quick(tmp_path, {VARIABLE: "json://127.0.0.1:9/canary"})
     (told,) = [item for item in found if item.name == "notices"]
-    assert told.level == "warning" and "pip install apprise" in told.line()
+    assert told.level == "warn" and "pip install apprise" in told.remedy
     assert "canary" not in str(found)
 
 
 def test_doctor_says_nothing_of_notices_that_nobody_set(tmp_path: Path) -> None:
-    assert not [item for item in self_check.quick_checks(tmp_path, {}) if item.name == "notices"]
-    (told,) = [
-        item
-        for item in self_check.quick_checks(tmp_path, {VARIABLE: "x"})
-        if item.name == "notices"
-    ]
-    assert told.level == "error" and "address 1 is none" in told.detail
+    assert not [item for item in table.quick(tmp_path, {}) if item.name == "notices"]
+    (told,) = [item for item in table.quick(tmp_path, {VARIABLE: "x"}) if item.name == "notices"]
+    assert told.level == "alert" and "address 1 is none" in told.detail

@@ -6,6 +6,7 @@ desk; `live_home` is a home for the commands.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -189,6 +190,12 @@ def live_home(folder: Path) -> Path:
 
 def torra(home: Path, *words: str) -> Result:
     return CliRunner().invoke(main, ["--home", str(home), *words], catch_exceptions=False)
+
+
+def doctor_rows(home: Path, name: str) -> list[dict[str, str]]:
+    """Return what `torra doctor` finds under a name."""
+    checks = json.loads(torra(home, "doctor", "--json").stdout)["checks"]
+    return [check for check in checks if check["name"] == name]
 
 
 def held_at(home: Path) -> str:

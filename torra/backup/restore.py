@@ -8,7 +8,7 @@ Afterwards trading is HALTED and only a person resumes, because the broker may k
 the backup does not.
 
 A restore that was cut off at any point leaves a mark, with which no desk starts
-(torra.desk.start_check says what to type); the same command again ends it. A mistake raises
+(torra.desk.checks says what to type); the same command again ends it. A mistake raises
 ConfigError, and then nothing was changed; a failure half-way raises a TorraError that says so.
 """
 

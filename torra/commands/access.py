@@ -10,16 +10,15 @@ broken chain exit code 1. Heavy imports stand inside the functions, as in every 
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Mapping
-from contextlib import suppress
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from torra.commands.cli_errors import plainly
-from torra.commands.terminal import say
+from torra.commands.answer import CommandAnswer, answering
+from torra.commands.options import flag
 from torra.dashboard.doors.access_file import SCOPES, same_name
 from torra.errors import ConfigError, TorraError
 from torra.home import DATABASE, PAGES
@@ -62,24 +61,17 @@ LONGEST: Final = 60
 
 @click.command()
 @click.option("--scope", type=click.Choice(SCOPES), help="Only this one; all by default.")
-@click.option("--new", is_flag=True, help="Replace every token and end every session.")
+@flag("--new", "Replace every token and end every session.")
 @click.option("--name", default=None, help="A token of a person's own; the audit log names them.")
 @click.option("--revoke", default=None, help="Take a person's token back and end their sessions.")
 @click.option(
     "--address", default=None, help="Where the pages are; by default where the desk serves them."
 )
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
-@click.pass_obj
-@plainly
+@answering
 def token(
-    home: Path,
-    scope: str | None,
-    new: bool,
-    name: str | None,
-    revoke: str | None,
+    home: Path, /, scope: str | None, new: bool, name: str | None, revoke: str | None,
     address: str | None,
-    as_json: bool,
-) -> None:
+) -> CommandAnswer:  # fmt: skip
     """Show the tokens of the pages as links that log in, or make new ones."""
     if sum((new, name is not None, revoke is not None)) > 1:
         raise ConfigError("give one of --new, --name and --revoke")
@@ -94,27 +86,20 @@ def token(
         ]
     elif scope:
         document["tokens"] = [row for row in document["tokens"] if row["scope"] == scope]
-    if as_json:
-        say(json.dumps(document, indent=2))
-        return
-    say(token_table(document))
-    if not place:
-        say(NOT_TOLD)
+    text = token_table(document)
+    return CommandAnswer(document, text if place else f"{text}\n{NOT_TOLD}")
 
 
 @click.command()
-@click.option("--verify", is_flag=True, help="Check the whole chain; exit 1 when it is broken.")
+@flag("--verify", "Check the whole chain; exit 1 when it is broken.")
 @click.option("--action", default="", help="Only entries of this action.")
 @click.option("--actor", default="", help="Only entries of this actor.")
 @click.option("--limit", default=SHOWN, show_default=True, type=click.IntRange(1, 10_000))
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
-@click.pass_obj
-@plainly
-def audit(home: Path, /, verify: bool, as_json: bool, **asked: Any) -> None:
+@answering
+def audit(home: Path, /, **options: Any) -> CommandAnswer:
     """Show what was done to the desk through the pages, newest first."""
-    document = entries(home, verify=verify, **asked)
-    say(json.dumps(document, ensure_ascii=False, indent=2) if as_json else audit_table(document))
-    sys.exit(1 if document.get("broken") else 0)
+    document = entries(home, **options)
+    return CommandAnswer(document, audit_table, int(bool(document.get("broken"))))
 
 
 def served_at(home: Path) -> str:
@@ -193,11 +178,8 @@ def _on_record(home: Path, action: str, target: str = "") -> None:
     if not (home / DATABASE).exists():
         return
     try:
-        database = open_home(home)
-        try:
+        with closing(open_home(home)) as database:
             database.audit(actor=BY_COMMAND_LINE, action=action, target=target)
-        finally:
-            database.close()
     except TorraError as error:
         raise TorraError(f"{DONE[action]}, but that is not on record: {error}") from error
 
@@ -225,19 +207,19 @@ def entries(
 
     if not (home / DATABASE).exists():
         raise ConfigError(f"no desk has run in {home} yet: there is no log; see --home")
-    database = open_home(home)
-    try:
+    with closing(open_home(home)) as database:
         rows = database.audit_entries(limit=limit, action=action, actor=actor)
         document: dict[str, Any] = {"entries": [_read(row) for row in rows]}
         if verify:
             broken = database.broken_entry()
-            document["verified"] = broken is None
-            document["broken"] = broken and {"seq": broken.seq, "why": broken.why}
             newest = database.audit_entries(limit=1)
-            document["newest"] = {name: newest[0][name] for name in NEWEST} if newest else None
-            document |= {"proves": "" if broken else PROVES, "proves_not": PROVES_NOT}
-    finally:
-        database.close()
+            document |= {
+                "verified": broken is None,
+                "broken": broken and {"seq": broken.seq, "why": broken.why},
+                "newest": {name: newest[0][name] for name in NEWEST} if newest else None,
+                "proves": "" if broken else PROVES,
+                "proves_not": PROVES_NOT,
+            }
     return document
 
 
@@ -250,25 +232,20 @@ def _read(row: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def audit_table(document: Mapping[str, Any]) -> str:
-    """Return the log for a terminal."""
+    """Return the log for a terminal, with what the check of the whole chain says."""
     lines = [_line(row) for row in document["entries"]] or ["Nothing was done yet."]
-    if "verified" in document:
-        lines += _verified(document)
+    newest = document.get("newest")
+    if broken := document.get("broken"):
+        lines.append(f"The chain is BROKEN at entry {broken['seq']}: {broken['why']}")
+    elif newest:
+        lines += [
+            f"The chain holds from entry 1 to entry {newest['seq']}: {document['proves']}.",
+            f"Hash of entry {newest['seq']}: {newest['hash']}",
+            f"{document['proves_not']}.",
+        ]
+    elif "verified" in document:
+        lines.append("The log is empty: there is nothing to check.")
     return "\n".join(lines)
-
-
-def _verified(document: Mapping[str, Any]) -> list[str]:
-    """Return what the check of the whole chain has found, and what it proves."""
-    broken, newest = document["broken"], document["newest"]
-    if broken:
-        return [f"The chain is BROKEN at entry {broken['seq']}: {broken['why']}"]
-    if newest is None:
-        return ["The log is empty: there is nothing to check."]
-    return [
-        f"The chain holds from entry 1 to entry {newest['seq']}: {document['proves']}.",
-        f"Hash of entry {newest['seq']}: {newest['hash']}",
-        f"{document['proves_not']}.",
-    ]
 
 
 def _line(row: Mapping[str, Any]) -> str:

@@ -10,14 +10,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import click
 
+from torra.clock import System
+from torra.commands.answer import CommandAnswer, answering
 from torra.commands.cli_errors import plainly
-from torra.commands.options import on_terminal
+from torra.commands.options import ANY_PATH, flag, on_terminal
 from torra.commands.terminal import say
 from torra.errors import ConfigError
 from torra.home import BACKUP_FOLDER, DATABASE, backups
@@ -30,29 +31,26 @@ SHOWN: Final = 10
 
 
 @click.command()
-@click.argument("path", type=click.Path(path_type=Path), required=False)
+@click.argument("path", type=ANY_PATH, required=False)
 @click.option(
     "--keep",
     type=click.IntRange(1, 10_000),
     help="Afterwards remove all but the newest N backups of this desk that were named there.",
 )
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
-@click.pass_obj
-@plainly
-def backup(home: Path, path: Path | None, keep: int | None, as_json: bool) -> None:
+@answering
+def backup(home: Path, /, path: Path | None, keep: int | None) -> CommandAnswer:
     """Write a checked backup of the desk to PATH, a file or a folder; a desk may run meanwhile.
 
     Without PATH it goes to the folder backups of the home.
     """
-    document = back_up(home, path, keep)
-    say(_json(document) if as_json else backup_table(document))
+    return CommandAnswer(back_up(home, path, keep), backup_table)
 
 
 @click.command()
-@click.argument("path", type=click.Path(path_type=Path), required=False)
-@click.option("--settings", is_flag=True, help="Put back its settings too, not only missing ones.")
-@click.option("--empty", is_flag=True, help="Without a backup: begin with an empty database.")
-@click.option("--yes", is_flag=True, help="Do it without a question.")
+@click.argument("path", type=ANY_PATH, required=False)
+@flag("--settings", "Put back its settings too, not only missing ones.")
+@flag("--empty", "Without a backup: begin with an empty database.")
+@flag("--yes", "Do it without a question.")
 @click.option(
     "--json",
     "as_json",
@@ -69,17 +67,19 @@ def restore(
     PATH is the backup. What the desk knows now is kept beside, so that nothing is lost. Without
     PATH the backups of the home are listed, for a folder those that lie in it.
     """
+    from torra.backup import restore as backup_restore  # noqa: PLC0415
+
     if (path is None or path.is_dir()) and not empty:
         document = list_backups(home, path)
         say(_json(document) if as_json else list_table(document))
         return
     if path is not None and empty:
         raise ConfigError("give a backup or --empty, not both")
-    found = planned(home, path, settings=settings)
-    if not _agreed(found, yes=yes, as_json=as_json):
-        return
-    document = carried_out(found)
-    say(_json(document) if as_json else done_table(document))
+    backup_path = path.absolute() if path is not None else None
+    plan = backup_restore.plan(home, backup_path, System().real_now(), settings=settings)
+    if _agreed(plan, yes=yes, as_json=as_json):
+        document = {**backup_restore.carry_out(plan), "restored": True}
+        say(_json(document) if as_json else done_table(document))
 
 
 def _agreed(found: RestorePlan, *, yes: bool, as_json: bool) -> bool:
@@ -106,7 +106,6 @@ def _agreed(found: RestorePlan, *, yes: bool, as_json: bool) -> bool:
 def back_up(home: Path, path: Path | None, keep: int | None = None) -> dict[str, Any]:
     """Write a backup and return what is in it; raises ConfigError, and then none was made."""
     from torra.backup import copies, files  # noqa: PLC0415
-    from torra.clock import System  # noqa: PLC0415
 
     database = home / DATABASE
     if not database.exists():
@@ -118,48 +117,24 @@ def back_up(home: Path, path: Path | None, keep: int | None = None) -> dict[str,
         raise ConfigError(f"there is no folder {path}; make it, or name a file that ends in .db")
     now = System().real_now()
     folder = path or home / BACKUP_FOLDER
-    target = folder if named else folder / _name(database, now)
+    target = (
+        folder
+        if named
+        else folder / copies.name_of(copies.schema_of(database), copies.desk_of(database), now)
+    )
     # The files come last: what was handed over since the database's moment is in them then.
     made, left_out = copies.write(database, target.absolute(), lambda: files.found(home), now)
     # After the new one is whole: a failed backup costs no old one.
     removed = copies.surplus(made.path, keep) if keep else []
     for old in removed:
-        _remove(old)
+        try:
+            copies.remove(old)
+        except OSError as error:
+            raise ConfigError(
+                f"the backup was made, but {old} cannot be removed: {error.strerror}"
+            ) from error
     told = [str(old) for old in removed]
     return {**made.as_dict(), "home": str(home.absolute()), "left_out": left_out, "removed": told}
-
-
-def _name(database: Path, now: datetime) -> str:
-    from torra.backup.copies import desk_of, name_of, schema_of  # noqa: PLC0415
-
-    return name_of(schema_of(database), desk_of(database), now)
-
-
-def _remove(old: Path) -> None:
-    from torra.backup import copies  # noqa: PLC0415
-
-    try:
-        copies.remove(old)
-    except OSError as error:
-        raise ConfigError(
-            f"the backup was made, but {old} cannot be removed: {error.strerror}"
-        ) from error
-
-
-def planned(home: Path, path: Path | None, *, settings: bool = False) -> RestorePlan:
-    """Return what a restore would do; raises ConfigError."""
-    from torra.backup import restore as backup_restore  # noqa: PLC0415
-    from torra.clock import System  # noqa: PLC0415
-
-    where = path.absolute() if path is not None else None
-    return backup_restore.plan(home, where, System().real_now(), settings=settings)
-
-
-def carried_out(found: RestorePlan) -> dict[str, Any]:
-    """Do what was planned; raises TorraError."""
-    from torra.backup import restore as backup_restore  # noqa: PLC0415
-
-    return {**backup_restore.carry_out(found), "restored": True}
 
 
 def list_backups(home: Path, where: Path | None = None) -> dict[str, Any]:
@@ -255,21 +230,17 @@ def _in_the_market(now: Mapping[str, Any]) -> list[str]:
     rows = now["under_way"]
     if rows is None:
         return ["Which orders may be in the market cannot be read: look in MetaTrader 5."]
-    lines = [_under_way(row) for row in rows[:SHOWN]]
+    lines = [
+        f"May be in the market now: {row['kind']} {row['side']} "
+        f"{f'{lots:g}' if isinstance(lots := row['lots'], float) else lots} of "
+        f"{row['instance']}, {row['sid']} {row['state']} ({row['bridge']})"
+        for row in rows[:SHOWN]
+    ]
     if len(rows) > SHOWN:
         lines.append(f"and {len(rows) - SHOWN} more: add --json to see all")
     if not now["sound"]:
         lines.append("The damage may hide orders that are in the market: look in MetaTrader 5.")
     return lines
-
-
-def _under_way(row: Mapping[str, Any]) -> str:
-    lots = row["lots"]
-    told = f"{lots:g}" if isinstance(lots, float) else str(lots)
-    return (
-        f"May be in the market now: {row['kind']} {row['side']} {told} of "
-        f"{row['instance']}, {row['sid']} {row['state']} ({row['bridge']})"
-    )
 
 
 def _content(found: Mapping[str, Any]) -> str:

@@ -7,23 +7,20 @@ exit code 1 means that something was found which must be mended.
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
 
 import click
 
-from torra.commands.cli_errors import plainly
-from torra.commands.options import ModeName, clock_option, leave_out_option, print_json
-from torra.commands.terminal import progress, say
+from torra.commands.answer import CommandAnswer, answering
+from torra.commands.options import ONE_TICK, clock_option, leave_out_option, several
+from torra.commands.terminal import columns, progress, say
 from torra.errors import ConfigError
 
 LOOKAHEAD_POINTS: Final = 20
 SHIPPED: Final = (("BTCUSD", ("BTCUSD_M15.csv", "BTCUSD_H1.csv")), ("EURUSD", ("EURUSD_H1.csv",)))
 """Symbols and files that are probed when none is named."""
-
-as_json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 
 
 @click.command("lookahead")
@@ -47,13 +44,11 @@ as_json_option = click.option("--json", "as_json", is_flag=True, help="Print one
     show_default=True,
     help="Fixes which moments are drawn.",
 )
-@as_json_option
-@click.pass_obj
-@plainly
+@answering
 def lookahead(
     home: Path, /, symbol: str | None, bars: tuple[str, ...], timeframes: str,
-    clock: str | None, leave_out: str, name: str, points: int, seed: int, as_json: bool,
-) -> None:  # fmt: skip
+    clock: str | None, leave_out: str, name: str, points: int, seed: int,
+) -> CommandAnswer:  # fmt: skip
     """Check that no score knows the future: later bars are changed, and no number may move.
 
     Without SYMBOL the shipped bars are checked.
@@ -91,8 +86,7 @@ def lookahead(
             for one, exhibit in zip(found, exhibits, strict=True)
         ],
     }
-    _answer(document, "\n\n".join(map(table, exhibits)), as_json)
-    sys.exit(0 if document["clean"] else 1)
+    return CommandAnswer(document, "\n\n".join(map(table, exhibits)), int(not document["clean"]))
 
 
 @click.command("consistency")
@@ -112,22 +106,15 @@ def lookahead(
     show_default=True,
     help="How many ticks, the newest.",
 )
-@click.option("--bars", type=click.Path(path_type=Path), help="Take the bars from this file.")
-@clock_option
-@click.option("--profile", help="Use this profile: a name or a file.")
-@click.option("--mode", type=ModeName(), help="Which desk of agents (docs/agents.md).")
-@click.option("--provider", help="Who answers for the agents.")
+@several(ONE_TICK)
 @click.option("--max-cost", type=click.FloatRange(min=0.0), help="USD that a vendor may be paid.")
-@as_json_option
-@click.pass_obj
-@plainly
-def consistency(
-    home: Path, /, symbol: str, timeframe: str | None, as_json: bool, **asked: Any
-) -> None:
+@answering
+def consistency(home: Path, /, symbol: str, timeframe: str | None, **options: Any) -> CommandAnswer:
     """Ask the same tick several times and say whether the agents repeat themselves."""
+    from torra.evaluation.observations import as_json  # noqa: PLC0415
     from torra.replay.rerun import consistency  # noqa: PLC0415
 
-    plan = consistency.plan(home, symbol.upper(), timeframe and timeframe.upper(), **asked)
+    plan = consistency.plan(home, symbol.upper(), timeframe and timeframe.upper(), **options)
     say(plan.line(), err=True)
     with progress(plan.total, "runs") as forward:
         found = consistency.repeat(plan, on_run=lambda _: forward(1))
@@ -136,7 +123,7 @@ def consistency(
         "symbol": plan.instance.id,
         "timeframe": plan.timeframe,
         "provider": plan.profile.agents.provider,
-        "runs": [[as_json_of(tick) for tick in own] for own in found.runs],
+        "runs": [[as_json(tick) for tick in own] for own in found.runs],
         "identical": found.identical,
         "calls": found.calls,
         "cost_usd": found.cost_usd,
@@ -144,14 +131,7 @@ def consistency(
         **_told(exhibit),
     }
     cost = f", {found.cost_usd:.4f} USD" if plan.paid else ""
-    _answer(document, f"{table(exhibit)}\n{found.calls} calls{cost}", as_json)
-
-
-def as_json_of(tick: Any) -> dict[str, Any]:
-    """Return an observed tick as JSON values."""
-    from torra.evaluation.observations import as_json  # noqa: PLC0415
-
-    return as_json(tick)
+    return CommandAnswer(document, f"{table(exhibit)}\n{found.calls} calls{cost}")
 
 
 def _series(symbol: str | None, bars: Sequence[str]) -> list[tuple[str, Sequence[str]]]:
@@ -173,14 +153,9 @@ def _series(symbol: str | None, bars: Sequence[str]) -> list[tuple[str, Sequence
 
 def table(exhibit: Any) -> str:
     """Return an exhibit for a terminal: title, rows under their columns, and its conclusion."""
-    rows = [tuple(_cell(value) for value in row) for row in exhibit.rows]
-    lines = [exhibit.title]
-    if rows:
-        widths = [max(map(len, cells)) for cells in zip(exhibit.columns, *rows, strict=True)]
-        for row in (exhibit.columns, *rows):
-            cells = (cell.ljust(width) for cell, width in zip(row, widths, strict=True))
-            lines.append("  ".join(cells).rstrip())
-    return "\n".join([*lines, exhibit.says])
+    rows = [[_cell(value) for value in row] for row in exhibit.rows]
+    lines = columns([exhibit.columns, *rows]) if rows else []
+    return "\n".join([exhibit.title, *lines, exhibit.says])
 
 
 def _cell(value: Any) -> str:
@@ -201,10 +176,3 @@ def _told(exhibit: Any) -> dict[str, Any]:
         "enough": exhibit.enough,
         "figures": dict(exhibit.figures),
     }
-
-
-def _answer(document: dict[str, Any], text: str, as_json: bool) -> None:
-    if as_json:
-        print_json(document)
-    else:
-        say(text)

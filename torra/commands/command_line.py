@@ -16,27 +16,27 @@ import click
 
 from torra.commands import terminal
 from torra.commands.access import audit, token
+from torra.commands.answer import CommandAnswer, answering
 from torra.commands.backup import backup, restore
 from torra.commands.checking import consistency, lookahead
 from torra.commands.cli_errors import one_line, plainly
 from torra.commands.data import calendar, data
 from torra.commands.init import init
 from torra.commands.lessons import lessons
-from torra.commands.listing import jobs, symbols, ticks
-from torra.commands.models import models
-from torra.commands.notices import notices
+from torra.commands.listing import jobs, models, notices, results, symbols, ticks
 from torra.commands.options import (
-    ModeName,
+    ANY_PATH,
+    ONE_TICK,
     SpelledGroup,
     clock_option,
+    flag,
     leave_out_option,
     on_terminal,
-    print_json,
+    several,
 )
 from torra.commands.profile import profile
 from torra.commands.promotion import effect, promotion, scorecard
 from torra.commands.replay import ablate, replay, sweep
-from torra.commands.results import results
 from torra.commands.terminal import say
 from torra.errors import ConfigError
 from torra.imports import importing
@@ -46,15 +46,6 @@ from torra.regular_files import lies
 if TYPE_CHECKING:
     from torra.trading.close_quote import CloseQuote
     from torra.trading.hand_close import Ask
-
-
-def _answer(
-    document: Mapping[str, Any], table: Callable[[Mapping[str, Any]], str], as_json: bool
-) -> None:
-    if as_json:
-        print_json(document)
-    else:
-        say(table(document))
 
 
 def _typed(word: str, yes: bool, *, always: bool = False) -> Ask | None:
@@ -81,6 +72,9 @@ def _typed(word: str, yes: bool, *, always: bool = False) -> Ask | None:
 
     return None if yes else ask
 
+
+reason_option = click.option("--reason", default="", help="Goes on record.")
+yes_option = flag("--yes", "Ask nothing, also where real money is traded.")
 
 CHAPTERS: Final[Mapping[str, tuple[str, ...]]] = {
     "Run": ("run", "init", "import", "symbols", "profile", "models", "token", "tick", "ticks",
@@ -171,11 +165,11 @@ def main(context: click.Context, home: Path) -> None:
 @main.command()
 @click.option("--port", default=5000, show_default=True, type=click.IntRange(1, 65535))
 @click.option("--host", default="127.0.0.1", show_default=True, help="A loopback address.")
-@click.option("--no-pages", is_flag=True, help="Run the desk without the dashboard.")
-@click.option("--allow-remote", is_flag=True, help="Serve other machines too: docs/security.md.")
+@flag("--no-pages", "Run the desk without the dashboard.")
+@flag("--allow-remote", "Serve other machines too: docs/security.md.")
 @click.option("--trusted-host", "names", multiple=True, help="A name that the pages are opened by.")
 @click.option("--prefix", default="", help="Path below which a proxy shows the pages: /torra.")
-@click.option("--wait", is_flag=True, help="Wait for the end of another desk on the home.")
+@flag("--wait", "Wait for the end of another desk on the home.")
 @click.pass_obj
 @plainly
 def run(home: Path, /, no_pages: bool, wait: bool, names: tuple[str, ...], **address: Any) -> None:
@@ -191,250 +185,164 @@ def run(home: Path, /, no_pages: bool, wait: bool, names: tuple[str, ...], **add
 @click.argument("symbol")
 @click.argument("timeframe")
 @click.option("--as-of", help="Close of the bar, UTC; default: the newest bar.")
-@click.option("--bars", type=click.Path(path_type=Path), help="Take the bars from this file.")
-@clock_option
-@click.option("--profile", help="Use this profile: a name or a file.")
-@click.option("--mode", type=ModeName(), help="Which desk of agents (docs/agents.md).")
-@click.option("--provider", help="Who answers for the agents.")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
-@click.pass_obj
-@plainly
-def tick(home: Path, /, symbol: str, timeframe: str, as_json: bool, **options: Any) -> None:
+@several(ONE_TICK)
+@answering
+def tick(home: Path, /, symbol: str, timeframe: str, **options: Any) -> CommandAnswer:
     """Run one tick without changing or publishing anything."""
     with importing():
         from torra.replay.rerun import trial_tick  # noqa: PLC0415
 
     record = trial_tick.run(home, symbol.upper(), timeframe.upper(), **options)
-    if as_json:
-        print_json(trial_tick.document(record))
-    else:
-        say(trial_tick.table(record))
+    return CommandAnswer(trial_tick.document(record), trial_tick.table(record))
 
 
 @main.command("import")
-@click.argument("file", type=click.Path(path_type=Path))
+@click.argument("file", type=ANY_PATH)
 @click.option("--symbol", required=True, help="Canonical symbol or instance name, such as XAUUSD.")
 @click.option("--timeframe", required=True, help="Timeframe of the bars, such as M15.")
 @clock_option
 @leave_out_option
-@click.option(
-    "--revise",
-    is_flag=True,
-    help="The file is right: replace stored bars, withdraw those it lacks.",
-)
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
-@click.pass_obj
-@plainly
+@flag("--revise", "The file is right: replace stored bars, withdraw those it lacks.")
+@answering
 def import_bars(
-    home: Path,
-    file: Path,
-    symbol: str,
-    timeframe: str,
-    clock: str | None,
-    leave_out: str,
-    revise: bool,
-    as_json: bool,
-) -> None:
+    home: Path, /, file: Path, symbol: str, timeframe: str, clock: str | None, **options: Any
+) -> CommandAnswer:
     """Store the bars of a file, as MetaTrader 5, TradingView, Binance and others export them."""
     from torra.desk.setup import bar_import  # noqa: PLC0415
 
     stream = (symbol.upper(), timeframe.upper())
-    result = bar_import.run(
-        home, file, *stream, clock, revise=revise, leave_out=leave_out, progress=terminal.progress
-    )
-    if as_json:
-        print_json(result)
-        return
-    name = f"{result['instance']} {result['timeframe']}"
-    say(
-        f"{result['bars']} bars of {name}, {result['from']} to {result['to']} "
-        f"(times read as {result['clock']}): {result['new']} new, {result['revised']} revised"
-        + (f", {result['withdrawn']} withdrawn" if result["withdrawn"] else "")
-    )
-    for told in result["report"]["notes"]:
-        say(told)
-    for told in result["warnings"]:
-        say(f"warning: {told}")
-    if result["learns"]:
-        say(
-            f"Record high {result['record_high']:,.7g}, record low {result['record_low']:,.7g}, "
-            f"of the bars since {result['records_since'][:10]}: the desk learns its records from "
-            "these."
-        )
-    if result["learns"] and not result["watched"]:
-        say("Its bars for ticks still come from its own feed (docs/install.md).")
-    elif not result["watched"]:
-        say(
-            f"No instance reads {name} from the store: add one on the page Add a symbol, or in "
-            "desk.json (docs/install.md, Your own symbols)."
-        )
+    result = bar_import.run(home, file, *stream, clock, progress=terminal.progress, **options)
+    return CommandAnswer(result, bar_import.table)
 
 
 @main.command()
 @click.option("--profile", help="Only this profile.")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
-@click.pass_obj
-@plainly
-def cost(home: Path, profile: str | None, as_json: bool) -> None:
+@answering
+def cost(home: Path, profile: str | None) -> CommandAnswer:
     """Show what models have cost, and what is left of each profile's hour."""
     from torra.desk import costs  # noqa: PLC0415
 
-    document = costs.run(home, profile)
-    if as_json:
-        print_json(document)
-    else:
-        say(costs.table(document))
+    return CommandAnswer(costs.run(home, profile), costs.table)
 
 
 @main.command()
-@click.option("--reason", default="", help="Goes on record.")
-@click.option("--reduce", is_flag=True, help="Stop openings only: positions may still be closed.")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
-@click.pass_obj
-@plainly
-def halt(home: Path, reason: str, reduce: bool, as_json: bool) -> None:
+@reason_option
+@flag("--reduce", "Stop openings only: positions may still be closed.")
+@answering
+def halt(home: Path, reason: str, reduce: bool) -> CommandAnswer:
     """Stop trading at once, here and at every terminal, until `torra resume`."""
     from torra.trading import by_hand  # noqa: PLC0415
 
     document = by_hand.reduce.at_home(home, reason=reason) if reduce else by_hand.halt(home, reason)
-    _answer(document, by_hand.state_line, as_json)
+    return CommandAnswer(document, by_hand.state_line)
 
 
 @main.command()
-@click.option("--reason", default="", help="Goes on record.")
-@click.option("--reduce", is_flag=True, help="Let closes go on, nothing else; alarms stand.")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
-@click.pass_obj
-@plainly
-def resume(home: Path, reason: str, reduce: bool, as_json: bool) -> None:
+@reason_option
+@flag("--reduce", "Let closes go on, nothing else; alarms stand.")
+@answering
+def resume(home: Path, **options: Any) -> CommandAnswer:
     """Let trading go on after a halt; ends the alarms."""
     from torra.trading import by_hand, commanding  # noqa: PLC0415
 
     with commanding.at_home(home, "resume") as desk:
-        done = by_hand.resume(desk, commanding.COMMAND_LINE, reason=reason, reduce=reduce)
-    _answer(done.document, by_hand.resumed, as_json)
+        done = by_hand.resume(desk, commanding.COMMAND_LINE, **options)
+    return CommandAnswer(done.document, by_hand.resumed)
 
 
 @main.command()
 @click.option("--instance", help="Only this instance.")
 @click.option("--limit", default=30, show_default=True, type=click.IntRange(1, 10_000))
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
-@click.pass_obj
-@plainly
-def signals(home: Path, instance: str | None, limit: int, as_json: bool) -> None:
+@answering
+def signals(home: Path, instance: str | None, limit: int) -> CommandAnswer:
     """Show the trading state, bridges, alarms, proposals and the newest signals."""
     from torra.trading import by_hand  # noqa: PLC0415
 
-    _answer(by_hand.signals(home, instance, limit), by_hand.table, as_json)
+    return CommandAnswer(by_hand.signals(home, instance, limit), by_hand.table)
 
 
 @main.command()
 @click.argument("proposal")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
-@click.pass_obj
-@plainly
-def approve(home: Path, proposal: str, as_json: bool) -> None:
+@answering
+def approve(home: Path, proposal: str) -> CommandAnswer:
     """Send what a proposal holds, if every check still agrees at the price of now."""
     from torra.trading import by_hand  # noqa: PLC0415
 
     document = by_hand.approve.at_home(home, proposal)
-    _answer(document, by_hand.decided_line, as_json)
-    sys.exit(0 if document["state"] == "APPROVED" else 1)
+    return CommandAnswer(document, by_hand.decided_line, int(document["state"] != "APPROVED"))
 
 
 @main.command()
 @click.argument("proposal")
-@click.option("--reason", default="", help="Goes on record.")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
-@click.pass_obj
-@plainly
-def reject(home: Path, proposal: str, reason: str, as_json: bool) -> None:
+@reason_option
+@answering
+def reject(home: Path, proposal: str, reason: str) -> CommandAnswer:
     """Take a proposal off the table."""
     from torra.trading import by_hand  # noqa: PLC0415
 
     document = by_hand.reject.at_home(home, proposal, reason=reason)
-    _answer(document, by_hand.decided_line, as_json)
+    return CommandAnswer(document, by_hand.decided_line)
 
 
 @main.command()
 @click.argument("position")
-@click.option("--yes", is_flag=True, help="Ask nothing, also where real money is traded.")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
-@click.pass_obj
-@plainly
-def close(home: Path, position: str, yes: bool, as_json: bool) -> None:
+@yes_option
+@answering
+def close(home: Path, position: str, yes: bool) -> CommandAnswer:
     """Close one position: name its opening's id, or its instance."""
     from torra.trading import hand_close  # noqa: PLC0415
 
     ask = _typed("close", yes)
     done = hand_close.ask_and_do(hand_close.close, home, position, ask=ask)
-    _answer(done, hand_close.closed_lines, as_json)
+    return CommandAnswer(done, hand_close.closed_lines)
 
 
 @main.command()
-@click.option("--yes", is_flag=True, help="Ask nothing.")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
-@click.pass_obj
-@plainly
-def flatten(home: Path, yes: bool, as_json: bool) -> None:
+@flag("--yes", "Ask nothing.")
+@answering
+def flatten(home: Path, yes: bool) -> CommandAnswer:
     """Close every position of the desk, after asking; exit 1 when one cannot be closed."""
     from torra.trading import hand_close  # noqa: PLC0415
 
     ask = _typed("flatten", yes, always=True)
     document = hand_close.ask_and_do(hand_close.flatten, home, ask=ask)
-    _answer(document, hand_close.closed_lines, as_json)
-    sys.exit(1 if any(one["step"] == "REFUSED" for one in document["positions"]) else 0)
+    refused = any(row["step"] == "REFUSED" for row in document["positions"])
+    return CommandAnswer(document, hand_close.closed_lines, int(refused))
 
 
 @main.command()
 @click.argument("position")
 @click.argument("price", type=float)
-@click.option("--yes", is_flag=True, help="Ask nothing, also where real money is traded.")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
-@click.pass_obj
-@plainly
-def stop(home: Path, position: str, price: float, yes: bool, as_json: bool) -> None:
+@yes_option
+@answering
+def stop(home: Path, position: str, price: float, yes: bool) -> CommandAnswer:
     """Move the stop of a position towards the price."""
     from torra.trading import hand_close  # noqa: PLC0415
 
     ask = _typed("stop", yes)
     done = hand_close.ask_and_do(hand_close.stop, home, position, ask=ask, price=price)
-    _answer(done, hand_close.moved_line, as_json)
+    return CommandAnswer(done, hand_close.moved_line)
 
 
 @main.command()
 @click.argument("signal")
-@click.option("--reason", default="", help="Goes on record.")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
-@click.pass_obj
-@plainly
-def settle(home: Path, signal: str, reason: str, as_json: bool) -> None:
+@reason_option
+@answering
+def settle(home: Path, signal: str, reason: str) -> CommandAnswer:
     """Book, on your word, that an order without an answer never reached the market."""
     from torra.trading import by_hand  # noqa: PLC0415
 
-    _answer(by_hand.settle.at_home(home, signal, reason=reason), by_hand.settled_line, as_json)
+    return CommandAnswer(by_hand.settle.at_home(home, signal, reason=reason), by_hand.settled_line)
 
 
 @main.command()
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
-@click.pass_obj
-@plainly
-def doctor(home: Path, as_json: bool) -> None:
+@answering
+def doctor(home: Path) -> CommandAnswer:
     """Check the machine, the settings and the database; exit 1 when something must be mended."""
-    from torra.desk import self_check  # noqa: PLC0415
+    from torra.desk.checks import table  # noqa: PLC0415
 
-    findings = self_check.run(home)
-    if as_json:
-        print_json(
-            {
-                "ok": all(item.ok for item in findings),
-                "checks": [item.as_dict() for item in findings],
-            }
-        )
-    else:
-        for item in findings:
-            say(item.line())
-    sys.exit(0 if all(item.ok for item in findings) else 1)
+    document = table.document(table.doctor(home))
+    return CommandAnswer(document, table.table, int(not document["ok"]))
 
 
 COMMANDS = (

@@ -1,7 +1,7 @@
 """`torra init`: asks, or takes flags, and writes a desk.json and a profile for one's own symbols.
 
 What MetaTrader 5 says of itself is read from the channel's folder where possible;
-torra.desk.setup.desk_plan decides what to write, torra.desk.first_files writes it.
+torra.desk.setup.desk_plan decides what to write, and writes it.
 
 A mistake is one line, exit code 2, and nothing was written. Existing files stay unless --force says
 otherwise. No channel key is ever written to a file or into --json; a fresh one is shown on a
@@ -17,21 +17,26 @@ import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import Any, Final, TypeVar
 
 import click
 
 from torra.clock import token
-from torra.commands.options import print_json
+from torra.commands.answer import print_json
+from torra.commands.options import ANY_PATH, flag
 from torra.commands.terminal import say
-from torra.desk.first_files import refuse_overwriting, write
-from torra.desk.setup.answers import amount, one_of, plain_name, read_timeframes, symbol_name
+from torra.desk.setup.request import (
+    SetupRequest,
+    TerminalFacts,
+    amount,
+    one_of,
+    plain_name,
+    read_timeframes,
+    symbol_name,
+)
 from torra.desk.setup.terminal_facts import read_terminal_facts
 from torra.errors import ConfigError
 from torra.home import DESK
-
-if TYPE_CHECKING:
-    from torra.desk.setup.desk_plan import InitAnswers, TerminalFacts
 
 T = TypeVar("T")
 
@@ -69,7 +74,7 @@ class Mistake(click.ClickException):
 @click.option("--channel", help="Name of the channel to MetaTrader 5: main by default.")
 @click.option("--folder", help="Folder that Torra and MetaTrader 5 share for this channel.")
 @click.option("--account", help="Account number; orders for another one are refused.")
-@click.option("--live", is_flag=True, help="Let orders go to an account with real money.")
+@flag("--live", "Let orders go to an account with real money.")
 @click.option("--server-clock", help="Broker's wall clock: new_york+7, Europe/Athens, +03:00, utc.")
 @click.option("--capital", help="In account currency; the account's balance where it is known.")
 @click.option("--risk-per-trade", help="Loss at the stop, percent of capital: 0.5 by default.")
@@ -78,14 +83,12 @@ class Mistake(click.ClickException):
 @click.option("--profile-name", help="Name of the profile: mine by default.")
 @click.option(
     "--terms",
-    type=click.Path(path_type=Path),
+    type=ANY_PATH,
     help="JSON file of trading conditions, for want of the Expert Advisor's list.",
 )
-@click.option(
-    "--make-key", is_flag=True, help="Show a fresh channel key on the terminal, and stop."
-)
-@click.option("--yes", is_flag=True, help="Ask nothing: flags and defaults.")
-@click.option("--force", is_flag=True, help="Replace desk.json and the profile.")
+@flag("--make-key", "Show a fresh channel key on the terminal, and stop.")
+@flag("--yes", "Ask nothing: flags and defaults.")
+@flag("--force", "Replace desk.json and the profile.")
 @click.option("--json", "as_json", is_flag=True, help="Ask nothing and print one JSON document.")
 @click.pass_obj
 def init(home: Path, /, **flags: Any) -> None:
@@ -98,7 +101,7 @@ def init(home: Path, /, **flags: Any) -> None:
 
 def run(home: Path, flags: Mapping[str, Any], environment: Mapping[str, str]) -> None:
     """Ask, plan, write and report; raises ConfigError."""
-    from torra.desk.setup.desk_plan import plan  # noqa: PLC0415
+    from torra.desk.setup.desk_plan import plan, refuse_overwriting, write  # noqa: PLC0415
 
     if flags["make_key"]:
         show_key()
@@ -172,20 +175,18 @@ class InitPrompt:
 def gather(
     ask: InitPrompt,
     environment: Mapping[str, str],
-    look: Callable[[InitAnswers, str], TerminalFacts],
-) -> tuple[InitAnswers, TerminalFacts]:
+    look: Callable[[SetupRequest, str], TerminalFacts],
+) -> tuple[SetupRequest, TerminalFacts]:
     """Return every answer, and what MetaTrader 5 says; raises ConfigError."""
-    from torra.desk.setup.desk_plan import InitAnswers, TerminalFacts  # noqa: PLC0415
-
-    answers = InitAnswers(
+    request = SetupRequest(
         feed=ask("feed", f"Where bars come from ({', '.join(FEEDS)})", FEEDS[0], one_of(FEEDS)),
         bridge=ask(
             "bridge", f"Where signals go ({', '.join(BRIDGES)})", BRIDGES[0], one_of(BRIDGES)
         ),
     )
     terminal = TerminalFacts()
-    if answers.needs_channel:
-        answers, terminal = _ask_channel(ask, answers, environment, look)
+    if request.needs_channel:
+        request, terminal = _ask_channel(ask, request, environment, look)
     if ask.flags.get("terms") is not None:
         from torra.desk.setup.broker_symbols import read_terms  # noqa: PLC0415
 
@@ -195,7 +196,7 @@ def gather(
     # Rounded down: capital above the balance would make every size too large.
     balance = math.floor(terminal.balance)
     return replace(
-        answers,
+        request,
         # Nobody is asked for them: most desks have none.
         companions=read_companions(ask.flags.get("companions") or ""),
         symbols=ask(
@@ -205,7 +206,7 @@ def gather(
             lambda text: read_symbols(text, terminal),
         ),
         timeframes=ask(
-            "timeframes", "Timeframes", ",".join(InitAnswers().timeframes), read_timeframes
+            "timeframes", "Timeframes", ",".join(SetupRequest().timeframes), read_timeframes
         ),
         capital=ask("capital", "Capital, account currency", str(max(balance, 0) or 10_000), amount),
         risk_per_trade=ask("risk_per_trade", "Loss at the stop, percent of capital", "0.5", amount),
@@ -224,24 +225,24 @@ def gather(
 
 def _ask_channel(
     ask: InitPrompt,
-    answers: InitAnswers,
+    request: SetupRequest,
     environment: Mapping[str, str],
-    look: Callable[[InitAnswers, str], TerminalFacts],
-) -> tuple[InitAnswers, TerminalFacts]:
+    look: Callable[[SetupRequest, str], TerminalFacts],
+) -> tuple[SetupRequest, TerminalFacts]:
     from torra.desk.setup.desk_plan import KEY_VARIABLE, server_clock  # noqa: PLC0415
 
     channel = ask("channel", "Name of the channel to MetaTrader 5", "main", plain_name)
-    answers = replace(answers, channel=channel)
-    if answers.needs_key:
+    request = replace(request, channel=channel)
+    if request.needs_key:
         common = common_files(environment)
         usual = str(common / "Torra" / channel) if common else ""
         folder = ask("folder", "Folder that Torra and MetaTrader 5 share", usual, shared_folder)
-        answers = replace(answers, folder=folder)
+        request = replace(request, folder=folder)
     # Before the next questions, whose defaults come from what the terminal said.
-    terminal = look(answers, environment.get(KEY_VARIABLE, ""))
+    terminal = look(request, environment.get(KEY_VARIABLE, ""))
     account = ask("account", "Account number", str(terminal.account or ""), account_number)
     live = bool(ask.flags.get("live"))
-    if ask.asks and not live and answers.bridge != "paper":
+    if ask.asks and not live and request.bridge != "paper":
         live = click.confirm("May orders go to an account with real money", err=True)
     given = ask.flags.get("server_clock")
     clock = ""
@@ -253,7 +254,7 @@ def _ask_channel(
             "" if given else server_clock("", terminal, []),
             lambda text: server_clock(text, terminal, []),
         )
-    return replace(answers, account=account, live=live, server_clock=clock), terminal
+    return replace(request, account=account, live=live, server_clock=clock), terminal
 
 
 def shared_folder(text: str) -> str:

@@ -8,21 +8,18 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from torra.commands.cli_errors import plainly
-from torra.commands.options import SpelledGroup, print_json
-from torra.commands.terminal import say
+from torra.clock import duration
+from torra.commands.answer import CommandAnswer, answering, stored
+from torra.commands.options import ANY_FILE, SpelledGroup, flag
 from torra.errors import ConfigError, TorraError
-from torra.home import DATABASE
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Collection, Mapping, Sequence
 
     from instance_database import Database
     from torra.config import DeskSettings
@@ -32,8 +29,6 @@ AT_ONCE: Final = 500
 """Lessons that an export reads at once."""
 
 MOST: Final = 1_000
-
-as_json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 
 
 @click.group("lessons", cls=SpelledGroup, invoke_without_command=True)
@@ -48,49 +43,39 @@ as_json_option = click.option("--json", "as_json", is_flag=True, help="Print one
 @click.option("--limit", default=20, show_default=True, type=click.IntRange(1, MOST))
 @click.option(
     "--export",
-    type=click.Path(dir_okay=False, path_type=Path),
+    type=ANY_FILE,
     help="Write all of them to this file, one JSON object a line.",
 )
-@as_json_option
-@click.pass_context
-@plainly
+@answering
 def lessons(
-    context: click.Context, /, search: str, limit: int, export: Path | None, as_json: bool,
-    **only: str | None,
-) -> None:  # fmt: skip
+    home: Path, /, search: str, limit: int, export: Path | None, **options: str | None
+) -> CommandAnswer:
     """List what closed trades and vetoed openings taught, newest first."""
-    if context.invoked_subcommand is not None:
-        return
-    home: Path = context.obj
     from torra.exhibits import lesson_words  # noqa: PLC0415
 
-    narrowed = {name: value for name, value in only.items() if value}
-    asked = bool(narrowed or search)
+    only = {name: value for name, value in options.items() if value}
     with stored(home) as database:
         if export is not None:
-            _say_exported(_exported(database, narrowed, search, export), export, as_json=as_json)
-            return
-        found = [] if database is None else _listed(database, narrowed, search, limit)
+            count = _exported(database, only, search, export)
+            lines = "1 lesson" if count == 1 else f"{count:,} lessons"
+            return CommandAnswer({"file": str(export), "lessons": count}, f"{lines} in {export}.")
+        found = [] if database is None else database.lesson_list(only, search=search, limit=limit)
         count = 0 if database is None else database.lesson_count()
         warmed = set() if database is None else _warmed(database, found)
-    if as_json:
-        told = [lesson_words.as_json(one, warm_up=one.number in warmed) for one in found]
-        print_json({"lessons": told, "stored": count})
-    elif asked and count and not found:
-        say(f"No lesson is like that; {count:,} are stored.")
+    if not found and count and (only or search):
+        text = f"No lesson is like that; {count:,} are stored."
     else:
-        say(lesson_words.table(found, warmed))
+        text = lesson_words.table(found, warmed)
         if len(found) == limit and count > limit:
-            say(f"\n{limit} are shown; {count:,} are stored: --limit shows more.")
+            text += f"\n\n{limit} are shown; {count:,} are stored: --limit shows more."
+    return CommandAnswer({"lessons": _documents(found, warmed), "stored": count}, text)
 
 
 @lessons.command("show")
 @click.argument("sid")
-@click.option("--ask", is_flag=True, help="Ask a model now what it says of the trade; it costs.")
-@as_json_option
-@click.pass_obj
-@plainly
-def show(home: Path, /, sid: str, ask: bool, as_json: bool) -> None:
+@flag("--ask", "Ask a model now what it says of the trade; it costs.")
+@answering
+def show(home: Path, /, sid: str, ask: bool) -> CommandAnswer:
     """Show the lesson of a closed trade: its facts, and what each author wrote of it."""
     from torra.config import load_desk  # noqa: PLC0415
     from torra.exhibits import lesson_words  # noqa: PLC0415
@@ -105,10 +90,10 @@ def show(home: Path, /, sid: str, ask: bool, as_json: bool) -> None:
         currency = _currency(database, settings, lesson)
         ticks = database.lesson_ticks(lesson.number, lesson_words.MOST_TICKS + 1)
         warm_up = lesson.number in _warmed(database, [lesson])
-    if as_json:
-        print_json({**lesson_words.as_json(lesson, warm_up=warm_up), "ticks": ticks})
-    else:
-        say(lesson_words.whole(lesson, currency, ticks, warm_up=warm_up))
+    return CommandAnswer(
+        {**lesson_words.as_json(lesson, warm_up=warm_up), "ticks": ticks},
+        lesson_words.whole(lesson, currency, ticks, warm_up=warm_up),
+    )
 
 
 def lesson_of(database: Database, sid: str) -> Lesson:
@@ -149,55 +134,32 @@ def ask_model(home: Path, settings: DeskSettings, database: Database, lesson: Le
 # --- details --------------------------------------------------------------------------------------
 
 
-@contextmanager
-def stored(home: Path) -> Iterator[Database | None]:
-    """Lend the database of a home; None where there is none."""
-    if not (home / DATABASE).is_file():
-        yield None
-        return
-    from instance_database import open_home  # noqa: PLC0415
+def _documents(lessons: Sequence[Lesson], warmed: Collection[int]) -> list[dict[str, Any]]:
+    from torra.exhibits import lesson_words  # noqa: PLC0415
 
-    database = open_home(home)
-    try:
-        yield database
-    finally:
-        database.close()
-
-
-def _listed(
-    database: Database, only: Mapping[str, str], search: str, limit: int, before: int | None = None
-) -> list[Lesson]:
-    return database.lesson_list(only, search=search, before=before, limit=limit)
+    return [lesson_words.as_json(item, warm_up=item.number in warmed) for item in lessons]
 
 
 def _exported(database: Database | None, only: Mapping[str, str], search: str, path: Path) -> int:
     """Write every lesson of a filter to a file, newest first, and return how many."""
-    from torra.exhibits import lesson_words, report  # noqa: PLC0415
+    from torra.exhibits import report  # noqa: PLC0415
 
     lines: list[str] = []
     before: int | None = None
     while database is not None:
-        found = _listed(database, only, search, AT_ONCE, before)
-        warmed = _warmed(database, found)
-        told = [lesson_words.as_json(one, warm_up=one.number in warmed) for one in found]
-        lines += [json.dumps(one, allow_nan=False) for one in told]
-        if len(found) < AT_ONCE:
+        part = database.lesson_list(only, search=search, before=before, limit=AT_ONCE)
+        lines += [
+            json.dumps(item, allow_nan=False) for item in _documents(part, _warmed(database, part))
+        ]
+        if len(part) < AT_ONCE:
             break
-        before = found[-1].number
+        before = part[-1].number
     report.put(path, "".join(f"{line}\n" for line in lines))
     return len(lines)
 
 
-def _say_exported(count: int, path: Path, *, as_json: bool) -> None:
-    if as_json:
-        print_json({"file": str(path), "lessons": count})
-    else:
-        say(f"{'1 lesson' if count == 1 else f'{count:,} lessons'} in {path}.")
-
-
 def _warmed(database: Database, found: Sequence[Lesson]) -> set[int]:
     """Return the numbers of those whose opening was decided in warm-up."""
-    from torra.clock import duration  # noqa: PLC0415
     from torra.store.standings import WarmUps  # noqa: PLC0415
 
     warm_ups = WarmUps(database)

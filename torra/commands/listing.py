@@ -1,98 +1,169 @@
-"""`torra symbols`, `torra ticks` and `torra jobs`: what a desk watches, has decided and works at.
+"""`torra symbols`, `ticks`, `results`, `jobs`, `models`, `notices`: what a desk watches and knows.
 
-The first two change nothing; a home without a database stays without one.
+All but the tests of `models` and `notices` change nothing; a home without a database stays without
+one. Addresses of notices are in no output: a way out is called by its number and its scheme.
 """
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
 import click
 
-from torra.commands.cli_errors import plainly
-from torra.commands.lessons import MOST, as_json_option, stored
-from torra.commands.options import print_json
-from torra.commands.terminal import say
+from torra.clock import System
+from torra.commands.answer import CommandAnswer, answering, stored
+from torra.commands.lessons import MOST
+from torra.commands.options import SpelledGroup
+from torra.commands.terminal import columns
+from torra.home import DATABASE
+
+NONE_SET: Final = (
+    "No service is set: put addresses into TORRA_NOTICE_URLS, as docs/notices.md shows. Pages show "
+    "notices without any."
+)
 
 TICK: Final = ("close_time", "verdict", "consensus", "action", "reason")
 
 
 @click.command()
-@as_json_option
-@click.pass_obj
-@plainly
-def symbols(home: Path, /, as_json: bool) -> None:
+@answering
+def symbols(home: Path, /) -> CommandAnswer:
     """List the streams that the desk watches, with their newest stored bar."""
     from torra.config import load_desk  # noqa: PLC0415
 
     with stored(home) as database:
-        found = [
+        rows = [
             {
-                "symbol": one.id,
+                "symbol": instance.id,
                 "timeframe": name,
-                "feed": one.feed,
-                "profile": one.profile,
-                "newest_bar": ((database and database.bar_span(one.id, name)) or [None])[-1],
+                "feed": instance.feed,
+                "profile": instance.profile,
+                "newest_bar": ((database and database.bar_span(instance.id, name)) or [None])[-1],
             }
-            for one in load_desk(home).instances
-            for name in one.timeframes
+            for instance in load_desk(home).instances
+            for name in instance.timeframes
         ]
-    _list(found, as_json)
+    return CommandAnswer(rows, _table)
 
 
 @click.command()
 @click.argument("symbol", required=False)
 @click.option("--limit", default=20, show_default=True, type=click.IntRange(1, MOST))
-@as_json_option
-@click.pass_obj
-@plainly
-def ticks(home: Path, /, symbol: str | None, limit: int, as_json: bool) -> None:
+@answering
+def ticks(home: Path, /, symbol: str | None, limit: int) -> CommandAnswer:
     """List the newest ticks of the desk, or of a SYMBOL, newest first."""
     from torra.config import load_desk  # noqa: PLC0415
 
     desk = load_desk(home)
     instances = desk.instances
     if symbol is not None:
-        known = any(symbol in (one.id, one.symbol) for one in instances)
+        known = any(symbol in (instance.id, instance.symbol) for instance in instances)
         instances = (desk.instance(symbol if known else symbol.upper()),)
     with stored(home) as database:
-        found = [
-            {"symbol": one.id, "timeframe": name} | {part: row[part] for part in TICK}
-            for one in instances
-            for name in one.timeframes
-            for row in (database.told_ticks(one.id, name, limit) if database else ())
+        rows = [
+            {"symbol": instance.id, "timeframe": name} | {part: row[part] for part in TICK}
+            for instance in instances
+            for name in instance.timeframes
+            for row in (database.told_ticks(instance.id, name, limit) if database else ())
         ]
-    found.sort(key=lambda row: str(row["close_time"]), reverse=True)
-    _list(found[:limit], as_json)
+    rows.sort(key=lambda row: str(row["close_time"]), reverse=True)
+    return CommandAnswer(rows[:limit], _table)
 
 
-def _list(rows: Sequence[Mapping[str, Any]], as_json: bool) -> None:
-    if as_json:
-        print_json(rows)
-        return
-    lines = [*rows[:1], *([_text(value) for value in row.values()] for row in rows)]
-    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
-    table = ["  ".join(map(str.ljust, line, widths)).rstrip() for line in lines]
-    say("\n".join(table) or "No tick is stored: `torra run` runs them.")
-
-
-def _text(value: object) -> str:
-    return "-" if value in (None, "") else str(value)
+def _table(rows: Sequence[Mapping[str, Any]]) -> str:
+    cells = [["-" if value in (None, "") else str(value) for value in row.values()] for row in rows]
+    return "\n".join(columns([*rows[:1], *cells])) or "No tick is stored: `torra run` runs them."
 
 
 @click.command()
 @click.option("--cancel", "number", type=click.IntRange(1), metavar="ID", help="Cancel this job.")
-@as_json_option
-@click.pass_obj
-@plainly
-def jobs(home: Path, /, number: int | None, as_json: bool) -> None:
+@answering
+def jobs(home: Path, /, number: int | None) -> CommandAnswer:
     """Show the jobs of the desk, newest first, or cancel one."""
     from torra.jobs import asking  # noqa: PLC0415
 
-    found = asking.listed(home) if number is None else asking.cancelled(home, number)
-    if as_json:
-        print_json(found)
-    else:
-        say(asking.table(found) if number is None else asking.cancelled_line(found))
+    if number is None:
+        return CommandAnswer(asking.listed(home), asking.table)
+    return CommandAnswer(asking.cancelled(home, number), asking.cancelled_line)
+
+
+@click.command()
+@answering
+def results(home: Path, /) -> CommandAnswer:
+    """Show what the desk's trades won and lost: today, by symbol, side, reason and day."""
+    from torra.config import load_desk  # noqa: PLC0415
+    from torra.dashboard.view.looking_desk import look_at  # noqa: PLC0415
+    from torra.exhibits import money as words  # noqa: PLC0415
+    from torra.money import book  # noqa: PLC0415
+
+    if not (home / DATABASE).is_file():
+        # A home without a database stays without one.
+        load_desk(home)
+        nothing = book.Money(System().real_now(), (), 0.0, ())
+        return CommandAnswer(
+            nothing.as_json(),
+            "No desk has run here yet, so there is no trade: start one with `torra run`.",
+        )
+    settings, database, desk = look_at(home)
+    try:
+        setups = [(one.instance, one.profile) for one in desk.setups.values()]
+        money = book.MoneyBook(database, settings.paper_currency).money(setups, desk.clock.now())
+    finally:
+        database.close()
+    return CommandAnswer(money.as_json(), words.table(money))
+
+
+@click.command()
+@click.option(
+    "--test", "vendor", metavar="VENDOR", help="Ask this vendor, or VENDOR:MODEL, one question."
+)
+@answering
+def models(home: Path, /, vendor: str | None) -> CommandAnswer:
+    """Show keys, models, prices and cost by vendor; --test asks one question, exit 1 if in vain."""
+    from torra.desk.models import question as model_question  # noqa: PLC0415
+    from torra.desk.models import report as model_report  # noqa: PLC0415
+
+    environment = dict(os.environ)
+    if vendor is None:
+        return CommandAnswer(model_report.run(home, environment), model_report.table)
+    reply = model_question.run(home, vendor, environment)
+    return CommandAnswer(reply.document(), reply.line(), int(not reply.ok))
+
+
+@click.group(cls=SpelledGroup, invoke_without_command=True)
+@click.option("--limit", default=30, show_default=True, type=click.IntRange(1, 2000))
+@answering
+def notices(home: Path, /, limit: int) -> CommandAnswer:
+    """Show what was told to you, newest first, and whether it arrived."""
+    from torra.notices import listing  # noqa: PLC0415
+
+    with stored(home) as database:
+        nothing: dict[str, object] = {"notices": [], "services": []}
+        document = nothing if database is None else listing.document(database, limit)
+    return CommandAnswer(document, listing.table)
+
+
+@notices.command("test")
+@answering
+def test(home: Path, /) -> CommandAnswer:
+    """Send a test to every service; exit 1 when one did not take it."""
+    from torra.config import load_desk  # noqa: PLC0415
+    from torra.desk.wiring import open_notices  # noqa: PLC0415
+    from torra.notices import listing  # noqa: PLC0415
+    from torra.notices.protocol import Notice  # noqa: PLC0415
+    from torra.notices.sending import LIMIT_SECONDS  # noqa: PLC0415
+    from torra.notices.words import NoticeFormatter  # noqa: PLC0415
+
+    services = open_notices(home, load_desk(home), dict(os.environ))
+    now = System().real_now()
+    notice = Notice("test", "test", "note", *NoticeFormatter().test(), "", now, now)
+    rows = listing.try_all(services, notice, LIMIT_SECONDS)
+    lines = [
+        f"{row['service']}: {'failed: ' + row['failed'] if row['failed'] else 'taken'}"
+        for row in rows
+    ]
+    failed = any(row["failed"] for row in rows)
+    return CommandAnswer({"services": rows}, "\n".join(lines) or NONE_SET, int(failed))

@@ -2,14 +2,36 @@
 
 from __future__ import annotations
 
-import json
 import sys
-from collections.abc import Mapping
-from typing import Any, ClassVar, Final
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, ClassVar, Final, TypeVar
 
 import click
 
-from torra.commands.terminal import say
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+
+def several(options: Sequence[Callable[[Command], Command]]) -> Callable[[Command], Command]:
+    """Return a decorator that gives a command several options, which help shows in this order."""
+
+    def decorate(command: Command) -> Command:
+        # A decorator that is applied last is shown first.
+        for option in reversed(options):
+            command = option(command)
+        return command
+
+    return decorate
+
+
+def flag(name: str, meaning: str) -> Callable[[Command], Command]:
+    """Return an option that is given or not; `meaning` is its line of the help."""
+    return click.option(name, is_flag=True, help=meaning)
+
+
+ANY_PATH: Final = click.Path(path_type=Path)
+ANY_FILE: Final = click.Path(dir_okay=False, path_type=Path)
+"""A path of whatever is there or is to be; a file, which need not be there."""
 
 clock_option = click.option(
     "--clock",
@@ -41,6 +63,15 @@ class ModeName(click.ParamType[str]):
         return str(value)
 
 
+ONE_TICK: Final = (
+    click.option("--bars", type=ANY_PATH, help="Take the bars from this file."),
+    clock_option,
+    click.option("--profile", help="Use this profile: a name or a file."),
+    click.option("--mode", type=ModeName(), help="Which desk of agents (docs/agents.md)."),
+    click.option("--provider", help="Who answers for the agents."),
+)
+"""Options of a command that runs a tick: whose bars, which profile, which agents."""
+
 LONGEST_HELP: Final = 400
 """Characters of a command's sentence in a list of commands: none is cut short."""
 
@@ -63,11 +94,6 @@ class SpelledGroup(click.Group):
             ]
             with formatter.section(head):
                 formatter.write_dl(rows)
-
-
-def print_json(document: object) -> None:
-    """Write one JSON document to standard output."""
-    say(json.dumps(document, ensure_ascii=False, allow_nan=False, indent=2))
 
 
 def on_terminal() -> bool:

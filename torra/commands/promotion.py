@@ -15,30 +15,25 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from torra.commands.cli_errors import plainly
-from torra.commands.options import print_json
+from torra.commands.answer import CommandAnswer, answering, stored
+from torra.commands.options import ANY_FILE, flag
 from torra.commands.terminal import say
-from torra.home import DATABASE
 
 if TYPE_CHECKING:
     from torra.desk.promotion import AgentsStanding
-
-as_json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 
 
 @click.command("scorecard")
 @click.argument("symbol", required=False)
 @click.option("--from", "begin", help="First close that counts, UTC, as 2026-05-01.")
 @click.option("--to", "end", help="Last close that counts, UTC.")
-@click.option("--report", type=click.Path(dir_okay=False, path_type=Path), help="Write HTML here.")
-@click.option("--full", is_flag=True, help="Print the statistics too.")
-@as_json_option
-@click.pass_obj
-@plainly
+@click.option("--report", type=ANY_FILE, help="Write HTML here.")
+@flag("--full", "Print the statistics too.")
+@answering
 def scorecard(
     home: Path, /, symbol: str | None, begin: str | None, end: str | None, report: Path | None,
-    full: bool, as_json: bool,
-) -> None:  # fmt: skip
+    full: bool,
+) -> CommandAnswer:  # fmt: skip
     """Say what the agents of this desk were worth on its own ticks, without a replay."""
     from torra.exhibits import pages, trade_file  # noqa: PLC0415
     from torra.exhibits import report as reports  # noqa: PLC0415
@@ -51,26 +46,19 @@ def scorecard(
         trades = trade_file.trade_lines(trade_file.as_csv(found.arms)) or ()
         reports.put(report, pages.html(found.document, trades))
         say(f"report: {report}", err=True)
-    if as_json:
-        print_json(found.as_json())
-    elif found.document is None:
-        say(found.says)
-    else:
+    text = found.says
+    if found.document is not None:
         where = reports.on_the_page(found.document)
-        say(reports.text(found.document, full=full, where=where))
+        text = reports.text(found.document, full=full, where=where)
+    return CommandAnswer(found.as_json(), text)
 
 
 @click.command("promotion")
-@as_json_option
-@click.pass_obj
-@plainly
-def promotion(home: Path, /, as_json: bool) -> None:
+@answering
+def promotion(home: Path, /) -> CommandAnswer:
     """Show which agents have a say, by the promotion rule, when the next look is due, and why."""
-    found = [told(one) for one in accounts(home)]
-    if as_json:
-        print_json({"rule": rule(), "profiles": found})
-    else:
-        say(table(found))
+    rows = [told(one) for one in accounts(home)]
+    return CommandAnswer({"rule": rule(), "profiles": rows}, table(rows))
 
 
 @click.command("effect")
@@ -85,39 +73,30 @@ def promotion(home: Path, /, as_json: bool) -> None:
 )
 @click.option("--limit", default=20, show_default=True, type=click.IntRange(1, 200))
 @click.option("--before", help="Go on with the ticks before: the `next` of an earlier list.")
-@as_json_option
-@click.pass_obj
-@plainly
+@answering
 def effect(
-    home: Path, /, instance: str | None, what: tuple[Any, ...], limit: int, before: str | None,
-    as_json: bool,
-) -> None:  # fmt: skip
+    home: Path, /, instance: str | None, what: tuple[Any, ...], limit: int, before: str | None
+) -> CommandAnswer:
     """List the ticks that agents changed, and what L1 alone would have done instead."""
     from torra.replay.changed import listing, words  # noqa: PLC0415
 
     name = instance and instance.upper()
     page, paths = listing.of_home(home, instance=name, kinds=what, limit=limit, before=before)
-    if as_json:
-        print_json({**page.as_json(), "paths": [asdict(one) for one in paths]})
-    else:
-        say(words.table(page, paths, what))
+    document = {**page.as_json(), "paths": [asdict(path) for path in paths]}
+    return CommandAnswer(document, words.table(page, paths, what))
 
 
 def accounts(home: Path) -> list[AgentsStanding]:
     """Return how the agents of every profile of a desk stand; raises ConfigError."""
-    from instance_database import open_home  # noqa: PLC0415
     from torra.config import load_desk  # noqa: PLC0415
     from torra.desk import promotion  # noqa: PLC0415
     from torra.replay import live  # noqa: PLC0415
 
     subjects = live.subjects(home, load_desk(home))
-    if not (home / DATABASE).exists():
-        return [promotion.nothing_yet(subject) for subject in subjects]
-    database = open_home(home)
-    try:
+    with stored(home) as database:
+        if database is None:
+            return [promotion.nothing_yet(subject) for subject in subjects]
         return [promotion.account(database, subject) for subject in subjects]
-    finally:
-        database.close()
 
 
 def rule() -> dict[str, Any]:

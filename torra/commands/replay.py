@@ -14,21 +14,22 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Final, NoReturn, TypeVar
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 from click.core import ParameterSource
 
-from torra.commands.cli_errors import plainly
-from torra.commands.options import clock_option, leave_out_option
+from torra.commands.answer import CommandAnswer, answering
+from torra.commands.options import ANY_FILE, clock_option, flag, leave_out_option, several
 from torra.commands.terminal import progress, say
 from torra.errors import ConfigError
 from torra.imports import freeze_gc
 
-Command = TypeVar("Command", bound=Callable[..., Any])
+if TYPE_CHECKING:
+    from torra.exhibits.report import Reported
 
 USUAL_ARMS: Final = "l1,budget,full,placebo"
 
@@ -45,24 +46,9 @@ OF_TRADES: Final = frozenset(("name", "trades"))
 """Parameters of `torra replay` that go with --trades where no replay is run."""
 
 
-def _with(options: Sequence[Callable[[Command], Command]]) -> Callable[[Command], Command]:
-    """Return a decorator that gives a command several options, which help shows in this order."""
-
-    def given(command: Command) -> Command:
-        # A decorator that is applied last is shown first.
-        for option in reversed(options):
-            command = option(command)
-        return command
-
-    return given
-
-
 TOLD: Final = (
-    click.option(
-        "--report", type=click.Path(dir_okay=False, path_type=Path), help="Write HTML here."
-    ),
-    click.option("--full", is_flag=True, help="Print the statistics too."),
-    click.option("--json", "as_json", is_flag=True, help="Print one JSON document."),
+    click.option("--report", type=ANY_FILE, help="Write HTML here."),
+    flag("--full", "Print the statistics too."),
 )
 """Where a result goes, and how much of it."""
 
@@ -90,11 +76,7 @@ RUN: Final = (
 
 @click.command("replay")
 @click.argument("symbol", required=False)
-@click.option(
-    "--journal",
-    is_flag=True,
-    help="Run the stored ticks again, hosted ones too: is each the same to the bit?",
-)
+@flag("--journal", "Run the stored ticks again, hosted ones too: is each the same to the bit?")
 @click.option(
     "--bars",
     "bars",
@@ -115,7 +97,7 @@ RUN: Final = (
 )
 @click.option(
     "--trades",
-    type=click.Path(dir_okay=False, path_type=Path),
+    type=ANY_FILE,
     help="Write the trades as CSV here; with --name alone those of a replay that was run.",
 )
 @click.option(
@@ -124,41 +106,44 @@ RUN: Final = (
     help="Keep how often L1 won here, buys and sells apart: the desk then refuses an opening whose "
     "odds would lose money (docs/replaying.md).",
 )
-@_with(RUN)
-@click.pass_obj
-@plainly
+@several(RUN)
+@answering
 def replay(
-    home: Path, /, symbol: str | None, journal: bool, as_json: bool, full: bool,
-    report: Path | None, trades: Path | None, **asked: Any,
-) -> None:  # fmt: skip
+    home: Path, /, symbol: str | None, journal: bool, full: bool, report: Path | None,
+    trades: Path | None, **options: Any,
+) -> CommandAnswer:  # fmt: skip
     """Trade a symbol's history with and without agents, and say what each came to in money."""
     from torra.exhibits.report import put  # noqa: PLC0415
     from torra.replay import reporting  # noqa: PLC0415
 
     if journal:
-        _journal(home, symbol or "", as_json)
-    if symbol is None and trades is not None and asked["name"]:
+        return _journal(home, symbol or "")
+    if symbol is None and trades is not None and options["name"]:
         _only(OF_TRADES, "--trades without SYMBOL takes --name")
-        put(trades, reporting.trades_of(home, asked["name"]))
+        put(trades, reporting.trades_of(home, options["name"]))
         _say(f"trades: {trades}")
-        return
+        sys.exit(0)
     if symbol is None:
         raise ConfigError("name a symbol; only --journal, and --name with --trades, go without one")
-    request = reporting.ReplayRequest(**asked)
+    request = reporting.ReplayRequest(**options)
     _let_a_desk_go_first(home)
     freeze_gc()
     with _told_when_stopped(GOES_ON):
-        found = reporting.replayed(home, symbol.upper(), request, say=_say, progress=progress)
-    if report is not None:
-        put(report, found.html())
-        _say(f"report: {report}")
+        finished = reporting.replayed(home, symbol.upper(), request, say=_say, progress=progress)
+    _put_report(report, finished)
     if trades is not None:
-        put(trades, found.trades())
+        put(trades, finished.trades())
         _say(f"trades: {trades}")
-    if as_json:
-        say(found.json())
-    else:
-        say(found.text(full=full))
+    return CommandAnswer(json.loads(finished.json()), finished.text(full=full))
+
+
+def _put_report(path: Path | None, finished: Reported) -> None:
+    """Write the report to the file that --report names, if any."""
+    from torra.exhibits.report import put  # noqa: PLC0415
+
+    if path is not None:
+        put(path, finished.html())
+        _say(f"report: {path}")
 
 
 def _only(taken: Collection[str], says: str) -> dict[str, Any]:
@@ -175,8 +160,8 @@ def _only(taken: Collection[str], says: str) -> dict[str, Any]:
     return given
 
 
-def _journal(home: Path, symbol: str, as_json: bool) -> NoReturn:
-    """Check the journal and end: exit code 1 where a tick is not the same."""
+def _journal(home: Path, symbol: str) -> CommandAnswer:
+    """Check the journal: exit code 1 where a tick is not the same."""
     from torra.replay.rerun import journal_check  # noqa: PLC0415
 
     taken = "--journal takes SYMBOL, --timeframes, --from, --to and --json"
@@ -190,9 +175,7 @@ def _journal(home: Path, symbol: str, as_json: bool) -> NoReturn:
             end=given.get("end"),
             progress=progress,
         )
-    document = json.dumps(found.as_json(), ensure_ascii=False, allow_nan=False, indent=2)
-    say(document if as_json else found.text())
-    sys.exit(0 if found.same else 1)
+    return CommandAnswer(found.as_json(), found.text(), int(not found.same))
 
 
 @click.command("ablate")
@@ -205,8 +188,8 @@ def _journal(home: Path, symbol: str, as_json: bool) -> NoReturn:
     help="Analysts, a researcher, the research manager, a swarm's judge or reader of the regime "
     "that are left out.",
 )
-@click.option("--flat", is_flag=True, help="Let all experts of a swarm count alike.")
-@click.option("--no-debate", is_flag=True, help="Leave the researchers out.")
+@flag("--flat", "Let all experts of a swarm count alike.")
+@flag("--no-debate", "Leave the researchers out.")
 @click.option(
     "--gate",
     type=click.Choice(["recorded", "rules", "off"]),
@@ -221,26 +204,19 @@ def _journal(home: Path, symbol: str, as_json: bool) -> NoReturn:
 @click.option(
     "--weights", default="", help="Five weights of the composite, the record score's last."
 )
-@_with(TOLD)
-@click.pass_obj
-@plainly
+@several(TOLD)
+@answering
 def ablate(
-    home: Path, /, name: str, as_json: bool, full: bool, report: Path | None, **asked: Any
-) -> None:
+    home: Path, /, name: str, full: bool, report: Path | None, **options: Any
+) -> CommandAnswer:
     """Say what a replay would have come to with other analysts or weights; asks no model."""
-    from torra.exhibits.report import put  # noqa: PLC0415
     from torra.replay import recomposing  # noqa: PLC0415
 
-    request = recomposing.RecomposeRequest(**asked)
+    request = recomposing.RecomposeRequest(**options)
     with _told_when_stopped(BEGINS):
-        found = recomposing.recomposed(home, name, request, progress=progress)
-    if report is not None:
-        put(report, found.html())
-        _say(f"report: {report}")
-    if as_json:
-        say(found.json())
-    else:
-        say(found.text(full=full))
+        finished = recomposing.recomposed(home, name, request, progress=progress)
+    _put_report(report, finished)
+    return CommandAnswer(json.loads(finished.json()), finished.text(full=full))
 
 
 @click.command("sweep")
@@ -281,38 +257,28 @@ def ablate(
 @click.option(
     "--seed", type=click.IntRange(0), help="Fixes what is drawn by lot: the same gives the same."
 )
-@_with(RUN)
-@click.pass_obj
-@plainly
+@several(RUN)
+@answering
 def sweep(
-    home: Path,
-    /,
-    symbols: tuple[str, ...],
-    as_json: bool,
-    full: bool,
-    report: Path | None,
-    **asked: Any,
-) -> None:
+    home: Path, /, symbols: tuple[str, ...], full: bool, report: Path | None, **options: Any
+) -> CommandAnswer:
     """Try thresholds and weights on L1 alone, and say how much of the best one is luck."""
-    from torra.exhibits.report import put  # noqa: PLC0415
     from torra.replay import sweep_jobs  # noqa: PLC0415
 
     names = list(dict.fromkeys(symbol.upper() for symbol in symbols))
     if report is not None and len(names) > 1:
         raise ConfigError("--report is for one symbol; of several each has its page")
-    request = sweep_jobs.SweepRequest(**asked)
+    request = sweep_jobs.SweepRequest(**options)
     _let_a_desk_go_first(home)
     freeze_gc()
     with _told_when_stopped(GOES_ON if request.address else BEGINS):
-        found = sweep_jobs.swept(home, names, request, say=_say, progress=progress)
-    if report is not None:
-        put(report, found[0].html())
-        _say(f"report: {report}")
-    if as_json:
-        told = [dict(one.found) for one in found]
-        say(json.dumps(told[0] if len(told) == 1 else told, indent=2, allow_nan=False))
-    else:
-        say("\n\n".join(one.text(full=full) for one in found))
+        sweeps = sweep_jobs.swept(home, names, request, say=_say, progress=progress)
+    _put_report(report, sweeps[0])
+    documents = [dict(finished.found) for finished in sweeps]
+    return CommandAnswer(
+        documents[0] if len(documents) == 1 else documents,
+        "\n\n".join(finished.text(full=full) for finished in sweeps),
+    )
 
 
 def _let_a_desk_go_first(home: Path) -> None:

@@ -1,6 +1,6 @@
 """`torra run`: warm the database, start the desk, serve its pages until a person ends it.
 
-torra.desk.start_check comes first: it refuses the start, or halts the desk, where that must not
+torra.desk.checks.table comes first: it refuses the start, or halts the desk, where that must not
 trade. Before that the home's lock is taken: a second desk is refused before it changes anything, or
 waits for the lock where it was told to. The port is opened before anything long, so that a taken
 one ends in a single line. SIGTERM and Ctrl-C end the same way: the timers stop, a running tick has
@@ -30,7 +30,8 @@ from torra.dashboard.app import create_app
 from torra.dashboard.doors.access import Access
 from torra.dashboard.view.backing import PageContext
 from torra.dashboard.view.desk_view import DatabaseView
-from torra.desk import start_check, wiring
+from torra.desk import wiring
+from torra.desk.checks import table as checks
 from torra.desk.schedule import Desk, refusal
 from torra.desk_lock import DeskLock
 from torra.errors import ConfigError
@@ -146,10 +147,10 @@ def _run(
     told: list[str] = []
     if pages:
         _begin(home, address, say)
-    halted = start_check.check(home, told.append)
+    halted = checks.start(home, told.append)
     desk, settings = wiring.open_desk(home, KINDS, lock)
     # A folder that was there before the first start is a desk's home only since the line above.
-    told += start_check.of_rights(home)
+    checks.take_rights(home, told.append)
     with suppress(ConfigError):  # without the folder a desk runs all the same; its page says so
         uploads.folder_of(home)
     try:

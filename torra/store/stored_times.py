@@ -5,7 +5,7 @@ in the middle of a time passes them all; whoever reads the row later fails, at e
 `unreadable` looks at all times of the tables that orders hang on. Of the large tables it looks at
 the times by which a tick is found, for which a covering index or a narrow table is read.
 
-It only reads; torra.desk.start_check decides what to do about a damaged database. A digit that
+It only reads; torra.desk.checks decides what to do about a damaged database. A digit that
 turned into another digit is a time like any other: nothing sees it.
 """
 

@@ -22,15 +22,15 @@ from torra.dashboard.cells.common import Cells, words
 from torra.dashboard.cells.symbol_cells import strip
 from torra.dashboard.doors.routes import Api, Command, Route
 from torra.dashboard.screens import health_checks
-from torra.dashboard.screens.health_checks import LEVELS, Sign
 from torra.dashboard.view.backing import PageContext
 from torra.dashboard.view.commanding import CommandOutcome, command
 from torra.dashboard.view.desk_values import Overview
 from torra.dashboard.view.kept import LruCache
 from torra.dashboard.view.rendering import backing, desk_page, desk_view, state
 from torra.dashboard.view.swarm_flags import Flagged
+from torra.desk.checks import table
+from torra.desk.checks.finding import LEVELS, Finding
 from torra.desk.promotion import PromotionSubject, subjects_of
-from torra.desk.self_check import CheckResult, quick_checks
 from torra.exhibits import figures
 
 if TYPE_CHECKING:
@@ -75,7 +75,7 @@ LASTING: Final = "lasting"
 BRIEFLY: Final = 2
 """Details that the line of a part tells where something is not well."""
 
-Signs = dict[str, list[Sign]]
+Signs = dict[str, list[Finding]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,19 +92,19 @@ class Checkup:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._findings: tuple[datetime, list[CheckResult]] | None = None
+        self._findings: tuple[datetime, list[Finding]] | None = None
         self._thread: threading.Thread | None = None
         self._answer: tuple[datetime, str] | None = None
         self.shares: LruCache[list[dict[str, Any]]] = LruCache(SHARES_KEPT)
         self.flags: LruCache[Flagged] = LruCache(SHARES_KEPT)
 
-    def findings(self, behind: PageContext, now: datetime) -> list[CheckResult]:
+    def findings(self, behind: PageContext, now: datetime) -> list[Finding]:
         """Return findings that are younger than CHECKED_FOR, or look again."""
         with self._lock:
             held = self._findings
             # abs: a clock that was set back would keep the findings for as long
             if held is None or abs(now - held[0]) >= CHECKED_FOR:
-                held = self._findings = (now, quick_checks(behind.home, behind.environment))
+                held = self._findings = (now, table.quick(behind.home, behind.environment))
             return held[1]
 
     def start(self, behind: PageContext) -> bool:
@@ -236,16 +236,18 @@ def _subjects(behind: PageContext) -> tuple[PromotionSubject, ...]:
     return subjects_of((setup.instance, setup.profile) for setup in setups)
 
 
-def _sound(checked: DatabaseCheck) -> Sign:
+def _sound(checked: DatabaseCheck) -> Finding:
     """Return the sign of the last check of the database."""
     if checked.state == "running":
-        return Sign("sound", "note", "being read through now")
+        return Finding("sound", "note", "being read through now")
     if checked.state == "never":
-        return Sign("sound", "unknown", "not read through since this process began", "check it now")
+        return Finding(
+            "sound", "unknown", "not read through since this process began", "check it now"
+        )
     when = figures.moment(checked.at)
     if checked.answer == "ok":
-        return Sign("sound", "ok", f"read through {when} (real time): nothing is damaged")
-    return Sign("sound", "alert", f"{when}: {checked.answer}", "stop the desk, restore a backup")
+        return Finding("sound", "ok", f"read through {when} (real time): nothing is damaged")
+    return Finding("sound", "alert", f"{when}: {checked.answer}", "stop the desk, restore a backup")
 
 
 def worst(found: Signs) -> str:
@@ -279,7 +281,7 @@ def _cells(found: Signs) -> Cells:
     return cells
 
 
-def _line(signs: list[Sign]) -> tuple[str, str]:
+def _line(signs: list[Finding]) -> tuple[str, str]:
     """Return a part of the desk in a line: its worst level, and what it comes to."""
     levels = {sign.level for sign in signs}
     level = next((one for one in LEVELS if one in levels), "ok")

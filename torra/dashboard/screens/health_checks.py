@@ -14,7 +14,7 @@ import shutil
 import sqlite3
 import stat
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -31,11 +31,11 @@ from torra.dashboard.view.desk_values import DeskStatus, Overview, StreamStatus
 from torra.dashboard.view.desk_view import RunningSetup, version
 from torra.dashboard.view.kept import LruCache
 from torra.dashboard.view.swarm_flags import Flagged
+from torra.desk.checks.finding import HELD_UP, LEVELS, UNSENT, Finding
 from torra.desk.memory import shelves
 from torra.desk.models import call_words
 from torra.desk.outlook import subject_of
 from torra.desk.promotion import EARNED, PromotionSubject, next_look, standing_of
-from torra.desk.self_check import HELD_UP, UNSENT, CheckResult
 from torra.desk.watches import desk_sign
 from torra.errors import ConfigError, SchemaMismatch
 from torra.evidence.company_facts import ANNUAL, FIGURES
@@ -62,9 +62,6 @@ if TYPE_CHECKING:
     from torra.feeds.companions import CompanionReader
     from torra.feeds.companions import CompanionReading as CompanionTold
     from torra.outside.collector import SeriesCollector
-
-LEVELS: Final = ("alert", "warn", "unknown", "note", "ok")
-"""Levels of a sign, the worst first."""
 
 SKEW: Final = timedelta(seconds=30)
 """A sign of life this far in the future was given by another clock than this one."""
@@ -108,18 +105,7 @@ def _level(status: str) -> str:
     return STATUSES[status].tone if status in STATUSES else "warn"
 
 
-@dataclass(frozen=True, slots=True)
-class Sign:
-    """The state of one thing. `facts` are (name, text); any text may be a stranger's."""
-
-    name: str
-    level: str
-    detail: str
-    remedy: str = ""
-    facts: tuple[tuple[str, str], ...] = ()
-
-
-def streams(overview: Overview, settings: DeskSettings) -> Iterator[Sign]:
+def streams(overview: Overview, settings: DeskSettings) -> Iterator[Finding]:
     """Yield a sign for each stream: its newest tick, its record, whether bars still come."""
     feeds = {item.id: item.feed for item in settings.instances}
     for one in overview.instances:
@@ -128,13 +114,13 @@ def streams(overview: Overview, settings: DeskSettings) -> Iterator[Sign]:
             yield _stream(name, row, feeds.get(one.instance, one.feed))
             if row.damaged:
                 told = f"the record of its newest tick is damaged: {figures.sanitize(row.damaged)}"
-                yield Sign(f"{name} record", "warn", told, DAMAGED)
+                yield Finding(f"{name} record", "warn", told, DAMAGED)
 
 
 DAMAGED: Final = "a backup from before may have the record whole: torra restore lists the backups"
 
 
-def _stream(name: str, row: StreamStatus, feed: str | None) -> Sign:
+def _stream(name: str, row: StreamStatus, feed: str | None) -> Finding:
     age = f"the newest tick closed {figures.span(row.age_seconds)} ago"
     then = f"next close in {figures.countdown(row.next_in_seconds)}"
     if row.skipped:
@@ -142,57 +128,57 @@ def _stream(name: str, row: StreamStatus, feed: str | None) -> Sign:
     if row.stale:
         if row.bar_age_seconds is not None and row.bar_age_seconds < (row.age_seconds or 0.0):
             told = f"stale: {age}, though bars have come since; {then}"
-            return Sign(name, "alert", told, NO_TICK)
+            return Finding(name, "alert", told, NO_TICK)
         bar = f"the newest bar closed {figures.span(row.bar_age_seconds)} ago"
         told = f"stale: {bar if row.age_seconds is None else age}, and no closed market explains it"
-        return Sign(name, "alert", f"{told}; {then}", FEEDS.get(feed or "", "look at its feed"))
+        return Finding(name, "alert", f"{told}; {then}", FEEDS.get(feed or "", "look at its feed"))
     if row.age_seconds is None and row.bar_age_seconds is None:
         # another program's scorer brings its bars with its question
         level = "note" if feed == FEED else "warn"
-        return Sign(name, level, "no bar yet, so no tick can run", FIRST.get(feed or "", WAITS))
+        return Finding(name, level, "no bar yet, so no tick can run", FIRST.get(feed or "", WAITS))
     if row.age_seconds is None:
-        return Sign(name, "note", f"no tick yet; {then}", WAITS)
+        return Finding(name, "note", f"no tick yet; {then}", WAITS)
     if row.quiet:
         told = f"no bars for {row.quiet.count} closes: the market is closed, or there is a hole"
-        return Sign(name, "note", f"{age}; {told}")
-    return Sign(name, "ok", f"{age}; {then}")
+        return Finding(name, "note", f"{age}; {told}")
+    return Finding(name, "ok", f"{age}; {then}")
 
 
-def trading(desk: DeskStatus) -> Iterator[Sign]:
+def trading(desk: DeskStatus) -> Iterator[Finding]:
     """Yield the trading state and the standing alarms."""
     state, why = desk.trading_state, desk.trading_reason or "no reason was given"
     if state == "HALTED":
         remedy = "see Signals and positions, then resume there or with torra resume"
-        yield Sign("trading", "alert", f"HALTED, no signal is sent: {why}", remedy)
+        yield Finding("trading", "alert", f"HALTED, no signal is sent: {why}", remedy)
     elif state == "REDUCING":
         remedy = "resume on Signals and positions, or with torra resume"
-        yield Sign("trading", "warn", f"REDUCING, positions are closed only: {why}", remedy)
+        yield Finding("trading", "warn", f"REDUCING, positions are closed only: {why}", remedy)
     else:
         hosted = desk.role == "HOSTED"
         told = "nothing is sent: other scorers decide" if hosted else "ACTIVE: signals may be sent"
-        yield Sign("trading", "ok", told)
+        yield Finding("trading", "ok", told)
     for row in desk.alarms:
         remedy = "see Signals and positions; torra resume ends alarms that you have looked at"
         told = f"{row.detail} (since {figures.moment(row.at)})"
-        yield Sign(f"alarm {row.kind}", "alert", told, remedy)
+        yield Finding(f"alarm {row.kind}", "alert", told, remedy)
 
 
-def agents(database: Database, subjects: Iterable[PromotionSubject]) -> Iterator[Sign]:
+def agents(database: Database, subjects: Iterable[PromotionSubject]) -> Iterator[Finding]:
     """Yield the profiles whose agents do not simply count: in shadow, or with influence to earn."""
     for subject in subjects:
         influence = subject.profile.agents.influence
         if influence == "shadow":
-            yield Sign(f"agents of {subject.name}", "note", NOT_COUNTED)
+            yield Finding(f"agents of {subject.name}", "note", NOT_COUNTED)
         elif influence == EARNED:
             standing, _ = standing_of(database, subject.fingerprint)
             wanted = next_look(standing)
             ahead = "no look is left" if wanted is None else f"next look at {wanted:,} ticks"
             level = "ok" if standing.promoted else "note"
             say = "promoted, they count" if standing.promoted else NOT_COUNTED
-            yield Sign(f"agents of {subject.name}", level, f"{say}; {standing.reason}; {ahead}")
+            yield Finding(f"agents of {subject.name}", level, f"{say}; {standing.reason}; {ahead}")
 
 
-def swarms(behind: PageContext, kept: LruCache[Flagged]) -> Iterator[Sign]:
+def swarms(behind: PageContext, kept: LruCache[Flagged]) -> Iterator[Finding]:
     """Yield for each symbol that a swarm decides what its newest ticks flagged."""
     for one in behind.desk.setups.values():
         instance = one.instance
@@ -207,15 +193,15 @@ def swarms(behind: PageContext, kept: LruCache[Flagged]) -> Iterator[Sign]:
 
         found = kept.get((instance.id, *(newest[stream][0] for stream in streams)), made)
         if not found.ticks:
-            yield Sign(f"{instance.id} swarm", "note", "no tick of experts is stored yet")
+            yield Finding(f"{instance.id} swarm", "note", "no tick of experts is stored yet")
         elif found.grave(FAILING):
-            yield Sign(f"{instance.id} swarm", "warn", swarm_flags.told(found), ODD_SWARM)
+            yield Finding(f"{instance.id} swarm", "warn", swarm_flags.told(found), ODD_SWARM)
         else:
             mend = SILENT_ROWS if found.silent else ""
-            yield Sign(f"{instance.id} swarm", "ok", swarm_flags.told(found), mend)
+            yield Finding(f"{instance.id} swarm", "ok", swarm_flags.told(found), mend)
 
 
-def scheduler(behind: PageContext, now: datetime) -> Iterator[Sign]:
+def scheduler(behind: PageContext, now: datetime) -> Iterator[Finding]:
     """Yield the desk and its process, the state of the clocks, and each instance's next wake."""
     run = behind.database.desk_run()
     yield _desk(behind, run, now)
@@ -225,47 +211,47 @@ def scheduler(behind: PageContext, now: datetime) -> Iterator[Sign]:
     # real clocks only move on: a sign ahead of now means that one of the two was set
     if ahead > SKEW:
         told = f"the desk was seen {figures.span(ahead.total_seconds())} in the future"
-        yield Sign(
+        yield Finding(
             "clock", "warn", told, "set the clock of this machine, then start the desk again"
         )
     elif jumped:
         told = "the clock jumped a while ago; no bar is written off until it has settled"
-        yield Sign("clock", "warn", told, "look whether this machine's time service runs")
+        yield Finding("clock", "warn", told, "look whether this machine's time service runs")
     else:
         told = f"desk time {figures.moment(behind.now().isoformat(), seconds=True)}"
-        yield Sign("clock", "ok", f"{told}, real time {figures.moment(now.isoformat())}")
+        yield Finding("clock", "ok", f"{told}, real time {figures.moment(now.isoformat())}")
     yield from _wakes(behind, now)
 
 
-def _desk(behind: PageContext, run: Mapping[str, Any] | None, now: datetime) -> Sign:
+def _desk(behind: PageContext, run: Mapping[str, Any] | None, now: datetime) -> Finding:
     start = "start the desk: torra run"
     if run is None and behind.settings.instances:
-        return Sign("desk", "warn", "no desk has worked on this database yet", start)
+        return Finding("desk", "warn", "no desk has worked on this database yet", start)
     if run is None:
-        return Sign("desk", "ok", "no desk runs here: other scorers ask, and decide")
+        return Finding("desk", "ok", "no desk runs here: other scorers ask, and decide")
     # a desk that only looks writes nothing of its own
     if held_up := getattr(behind.desk, "held_up", ""):
-        return Sign("desk", "alert", held_up, HELD_UP)
+        return Finding("desk", "alert", held_up, HELD_UP)
     state, told = desk_sign(run, locked=behind.database.desk_runs(), now=now)
     if state == "works":
-        return Sign("desk", "ok", told)
-    return Sign("desk", "alert", told, HELD_UP if state == "silent" else start)
+        return Finding("desk", "ok", told)
+    return Finding("desk", "alert", told, HELD_UP if state == "silent" else start)
 
 
-def _wakes(behind: PageContext, now: datetime) -> Iterator[Sign]:
+def _wakes(behind: PageContext, now: datetime) -> Iterator[Finding]:
     """Yield the timers of a desk that runs in this process; nothing for a desk without them."""
     tell = getattr(behind.desk, "timers", None)
     for name, (following, last) in (tell() if callable(tell) else {}).items():
         before = f"last {figures.moment(last.isoformat(), seconds=True)}" if last else "never yet"
         if following is None:
             remedy = "start the desk again: torra run"
-            yield Sign(f"wakes {name}", "alert", f"no timer is set; {before}", remedy)
+            yield Finding(f"wakes {name}", "alert", f"no timer is set; {before}", remedy)
             continue
         wait = figures.countdown((following - now).total_seconds())
-        yield Sign(f"wakes {name}", "ok", f"next in {wait} real time; {before} (desk time)")
+        yield Finding(f"wakes {name}", "ok", f"next in {wait} real time; {before} (desk time)")
 
 
-def bridges(behind: PageContext, now: datetime) -> Iterator[Sign]:
+def bridges(behind: PageContext, now: datetime) -> Iterator[Finding]:
     """Yield each bridge as it was stored last: what keeps it from sending, and its facts."""
     rows = behind.database.bridges()
     noted = {row.name for row in rows}
@@ -275,25 +261,25 @@ def bridges(behind: PageContext, now: datetime) -> Iterator[Sign]:
     for route, item in routes.items():
         if route != "paper" and not noted & {route, item.channel, f"{item.bridge}:{item.channel}"}:
             remedy = "start the desk and the Expert Advisor (docs/mt5.md)"
-            yield Sign(route, "unknown", "nothing was heard of it yet", remedy)
+            yield Finding(route, "unknown", "nothing was heard of it yet", remedy)
     if "paper" in routes:
-        yield Sign("paper", "ok", "fills are made here, on paper: no order leaves this machine")
+        yield Finding("paper", "ok", "fills are made here, on paper: no order leaves this machine")
 
 
-def _bridge(row: BridgeRow, now: datetime) -> Sign:
+def _bridge(row: BridgeRow, now: datetime) -> Finding:
     age = now - parse(row.at)
     compared = figures.moment(row.reconciled_at) if row.reconciled_at else "never"
     facts = (("noted", figures.moment(row.at)), ("books compared", compared), *_facts(row))
     if row.deny:
         told = f"{row.deny}: {row.detail}"
-        return Sign(row.name, "alert", told, "mend what it names; see docs/guards.md", facts)
+        return Finding(row.name, "alert", told, "mend what it names; see docs/guards.md", facts)
     if age > OLD_NOTE:
         told = f"noted {figures.span(age.total_seconds())} ago: no desk looks after it"
-        return Sign(row.name, "warn", told, "start the desk: torra run", facts)
+        return Finding(row.name, "warn", told, "start the desk: torra run", facts)
     if not row.reconciled_at:
         told = "its books were never compared: nothing is sent before that"
-        return Sign(row.name, "warn", told, "wait a minute; then see docs/mt5.md", facts)
-    return Sign(row.name, "ok", "may send", "", facts)
+        return Finding(row.name, "warn", told, "wait a minute; then see docs/mt5.md", facts)
+    return Finding(row.name, "ok", "may send", "", facts)
 
 
 def _facts(row: BridgeRow) -> list[tuple[str, str]]:
@@ -307,7 +293,7 @@ def _facts(row: BridgeRow) -> list[tuple[str, str]]:
     ]
 
 
-def providers(behind: PageContext) -> Iterator[Sign]:
+def providers(behind: PageContext) -> Iterator[Finding]:
     """Yield each vendor: whether its key is set, whether it is asked, and how it answered."""
     desks = [setup.profile.agents for setup in behind.desk.setups.values()]
     used = {vendor for desk in desks for vendor in desk.vendors()}
@@ -325,20 +311,22 @@ def _provider(
     block: ProviderBlock | None,
     models: Sequence[ModelHealth],
     behind: PageContext,
-) -> Sign:
+) -> Finding:
     key, remedy = _key(name, behind.environment)
     facts = (("key", key), ("used", "yes" if used else "no"), *map(_answers, models))
     if block:
         told = f"not asked until {figures.moment(block.until)}: {block.reason}"
         mend = "mend its key or its account, then start the desk again"
-        return Sign(name, "warn", told, mend, facts)
+        return Finding(name, "warn", told, mend, facts)
     if used and remedy:
-        return Sign(name, "alert", f"used, and cannot be asked: {key}", remedy, facts)
+        return Finding(name, "alert", f"used, and cannot be asked: {key}", remedy, facts)
     failing = [one for one in models if one.failing]
     if failing:
         told = "; ".join(f"{one.model}: {call_words.line(one)}" for one in failing)
-        return Sign(name, "alert", told, call_words.remedy(failing[0], behind.environment), facts)
-    return Sign(name, "ok" if used else "note", "used" if used else "not used", "", facts)
+        return Finding(
+            name, "alert", told, call_words.remedy(failing[0], behind.environment), facts
+        )
+    return Finding(name, "ok" if used else "note", "used" if used else "not used", "", facts)
 
 
 def _key(name: str, environment: Mapping[str, str]) -> tuple[str, str]:
@@ -357,7 +345,7 @@ def _answers(one: ModelHealth) -> tuple[str, str]:
     return one.model, f"{call_words.line(one)}{median}"
 
 
-def news(behind: PageContext, overview: Overview) -> Iterator[Sign]:
+def news(behind: PageContext, overview: Overview) -> Iterator[Finding]:
     """Yield the collector's topics if this process has one, and the state in the newest ticks."""
     # A page of another process looks at a desk without a roster.
     outlook = getattr(getattr(behind.desk, "roster", None), "outlook", None)
@@ -372,25 +360,25 @@ def news(behind: PageContext, overview: Overview) -> Iterator[Sign]:
             ("failures", str(state.failures)), ("next", figures.span(state.due)),
         )  # fmt: skip
         mend = "torra doctor names what to mend" if level == "warn" else ""
-        yield Sign(f"news {state.source} {state.topic}", level, told, mend, facts)
+        yield Finding(f"news {state.source} {state.topic}", level, told, mend, facts)
     instances = overview.instances
     wanted = any(setup.profile.agents.include_news for setup in behind.desk.setups.values())
     if told := sources.news_warning(instances):
-        yield Sign("news", "warn", told, "torra doctor names what to mend")
+        yield Finding("news", "warn", told, "torra doctor names what to mend")
     elif not wanted:
-        yield Sign("news", "note", "no profile reads headlines (agents.include_news)")
+        yield Finding("news", "note", "no profile reads headlines (agents.include_news)")
     elif not states:
-        yield Sign("news", "unknown", "this process collects none: a desk that runs tells more")
+        yield Finding("news", "unknown", "this process collects none: a desk that runs tells more")
     calendars = {s.profile.events.calendar for s in behind.desk.setups.values()} - {""}
     if told := sources.calendar_warning(instances):
-        yield Sign("calendar", "warn", told, "put a whole and newer file in its place")
+        yield Finding("calendar", "warn", told, "put a whole and newer file in its place")
     elif calendars:
-        yield Sign("calendar", "ok", f"read: {', '.join(sorted(calendars))}")
+        yield Finding("calendar", "ok", f"read: {', '.join(sorted(calendars))}")
     else:
-        yield Sign("calendar", "note", "no profile names one (events.calendar)")
+        yield Finding("calendar", "note", "no profile names one (events.calendar)")
 
 
-def beyond(behind: PageContext, shares: LruCache[list[dict[str, Any]]]) -> Iterator[Sign]:
+def beyond(behind: PageContext, shares: LruCache[list[dict[str, Any]]]) -> Iterator[Finding]:
     """Yield the numbers from beyond the chart: who is asked, how old each is, who had them.
 
     `shares` keeps how the blocks of the newest ticks stood.
@@ -400,11 +388,11 @@ def beyond(behind: PageContext, shares: LruCache[list[dict[str, Any]]]) -> Itera
         yield from companion_signs(behind, one)
 
 
-def _series_signs(behind: PageContext, shares: LruCache[list[dict[str, Any]]]) -> Iterator[Sign]:
+def _series_signs(behind: PageContext, shares: LruCache[list[dict[str, Any]]]) -> Iterator[Finding]:
     """Yield how publishers answer, how old each series is, and in how many ticks it was known."""
     reading = [one for one in behind.desk.setups.values() if one.profile.outside.sources]
     if not reading:
-        yield Sign("numbers", "note", "no profile reads any (outside.sources)")
+        yield Finding("numbers", "note", "no profile reads any (outside.sources)")
         return
     outlook = getattr(getattr(behind.desk, "roster", None), "outlook", None)
     collector = getattr(outlook, "series", None)
@@ -416,7 +404,7 @@ def _series_signs(behind: PageContext, shares: LruCache[list[dict[str, Any]]]) -
     ]  # fmt: skip
     if not stored and not asked:
         told = "nothing is stored yet: torra data import FILE, or name fred, cftc or edgar"
-        yield Sign("numbers", "note", f"{told} in outside.sources")
+        yield Finding("numbers", "note", f"{told} in outside.sources")
         return
     filings = getattr(outlook, "filings", None)
     for name in asked:
@@ -426,7 +414,7 @@ def _series_signs(behind: PageContext, shares: LruCache[list[dict[str, Any]]]) -
         yield from _share(behind, one, shares)
 
 
-def companion_signs(behind: PageContext, one: RunningSetup) -> Iterator[Sign]:
+def companion_signs(behind: PageContext, one: RunningSetup) -> Iterator[Finding]:
     """Yield each companion of an instance: its newest bar, or why there is nothing."""
     instance = one.instance
     reader: CompanionReader | None = getattr(one, "companions", None)
@@ -441,7 +429,7 @@ def companion_signs(behind: PageContext, one: RunningSetup) -> Iterator[Sign]:
             level = "ok" if "" in lacks else max(map(_companion_level, lacks), key=LEVELS.index)
             said = f"{symbol}: {'; '.join(f'{timeframe} {what}' for timeframe, what in facts)}"
             mend = COMPANION_REMEDY if level == "warn" else ""
-            yield Sign(title, level, said, mend, facts)
+            yield Finding(title, level, said, mend, facts)
             continue
         stored = [
             f"{timeframe} {figures.moment(iso(newest + duration(timeframe)))}"
@@ -449,7 +437,7 @@ def companion_signs(behind: PageContext, one: RunningSetup) -> Iterator[Sign]:
             if (newest := behind.database.newest_companion(instance, symbol, timeframe))
         ]
         known = f"; its newest stored bars closed: {', '.join(stored)}" if stored else ""
-        yield Sign(title, "note", f"{symbol}: not read yet since this desk started{known}")
+        yield Finding(title, "note", f"{symbol}: not read yet since this desk started{known}")
 
 
 def _companion_level(lack: str) -> str:
@@ -466,15 +454,15 @@ def _companion_bar(row: CompanionTold) -> str:
     return ", ".join(filter(None, parts))
 
 
-def _publisher(name: str, collector: SeriesCollector | None) -> Sign:
+def _publisher(name: str, collector: SeriesCollector | None) -> Finding:
     """Return how a publisher of numbers answers, with each of its topics."""
     title = PUBLISHERS[name].removeprefix("the ")
     if collector is None:
         told = "this process asks nobody: a desk that runs tells more"
-        return Sign(title, "unknown", told)
+        return Finding(title, "unknown", told)
     states = [state for state in collector.status() if state.source == name]
     if not states:
-        return Sign(title, "note", "asked for nothing: no symbol here reads what it publishes")
+        return Finding(title, "note", "asked for nothing: no symbol here reads what it publishes")
     facts = tuple(
         (
             state.topic,
@@ -487,11 +475,11 @@ def _publisher(name: str, collector: SeriesCollector | None) -> Sign:
     )
     trouble = collector.trouble(name)
     if not trouble:
-        return Sign(title, "ok", "answers", "", facts)
+        return Finding(title, "ok", "answers", "", facts)
     details = [state.detail for state in states if str(state.status) == trouble and state.detail]
     told = ": ".join([outside_words.brief(trouble), *details[:1]])
     level = _level(trouble)
-    return Sign(
+    return Finding(
         title, level, told, "torra doctor names what to mend" if level == "warn" else "", facts
     )
 
@@ -517,7 +505,7 @@ def _by_company(states: Iterable[TopicState]) -> Iterator[TopicState]:
     yield from together.values()
 
 
-def _companies(behind: PageContext, reading: Sequence[RunningSetup]) -> Iterator[Sign]:
+def _companies(behind: PageContext, reading: Sequence[RunningSetup]) -> Iterator[Finding]:
     """Yield of each company that a symbol is what is stored of its figures, or that nothing is."""
     now = behind.now()
     subjects = [subject_of(one.instance, one.profile) for one in reading]
@@ -525,7 +513,7 @@ def _companies(behind: PageContext, reading: Sequence[RunningSetup]) -> Iterator
     stored = behind.database.facts_told() if wanted else []
     for ticker in sorted(wanted - {row["ticker"] for row in stored}):
         mend = "look at symbols.*.ticker, import a file of its figures, or name edgar"
-        yield Sign(f"{ticker} figures", "note", "nothing is stored of this company", mend)
+        yield Finding(f"{ticker} figures", "note", "nothing is stored of this company", mend)
     for row in stored:
         if row["ticker"] in wanted:
             one = row["rows"] == 1
@@ -536,7 +524,7 @@ def _companies(behind: PageContext, reading: Sequence[RunningSetup]) -> Iterator
             )
             # Beyond a year and the time that its report may take no figure counts.
             old = now - parse(row["last"]) > timedelta(days=ANNUAL.stop) + REPORT_DELAY
-            yield Sign(
+            yield Finding(
                 f"{row['ticker']} figures",
                 "warn" if old else "ok",
                 f"{told}, too old to count" if old else told,
@@ -546,7 +534,7 @@ def _companies(behind: PageContext, reading: Sequence[RunningSetup]) -> Iterator
 
 def _numbers(
     behind: PageContext, reading: Sequence[RunningSetup], collector: SeriesCollector | None
-) -> Iterator[Sign]:
+) -> Iterator[Finding]:
     """Yield each series that a symbol reads and that is stored or asked for; of a market one sign.
 
     The parts of a market's positions come together, so the first of them tells of all.
@@ -574,10 +562,10 @@ def _numbers(
             yield _number(title, row, now)
         elif collector is not None and str(collector.status_of(name)) != "off":
             told.add(title)
-            yield Sign(title, "note", "nothing is stored yet")
+            yield Finding(title, "note", "nothing is stored yet")
 
 
-def _number(title: str, one: StoredRow, now: datetime) -> Sign:
+def _number(title: str, one: StoredRow, now: datetime) -> Finding:
     series, row = series_of(one.row.name), one.row
     age = now - row.at
     old = series is not None and age > series.valid
@@ -587,13 +575,13 @@ def _number(title: str, one: StoredRow, now: datetime) -> Sign:
         f"{outside_words.source_of(row.source)}; {figures.span(age.total_seconds())} old"
     )
     if not old:
-        return Sign(title, "ok", told)
+        return Finding(title, "ok", told)
     by_file = row.source not in PUBLISHERS
     remedy = "bring newer values: torra data import FILE" if by_file else OLD_NUMBER
-    return Sign(title, "warn", f"{told}, too old to count", remedy)
+    return Finding(title, "warn", f"{told}, too old to count", remedy)
 
 
-def _flow(behind: PageContext, reading: Sequence[RunningSetup]) -> Iterator[Sign]:
+def _flow(behind: PageContext, reading: Sequence[RunningSetup]) -> Iterator[Finding]:
     """Yield the newest order flow of each stream whose feed brings any, or why there is none.
 
     A stream whose newest tick has it is in order, however long ago that is: the market may rest.
@@ -609,16 +597,16 @@ def _flow(behind: PageContext, reading: Sequence[RunningSetup]) -> Iterator[Sign
             title = f"{name} {timeframe} order flow"
             line = flow_words.in_a_line(row) if row else "none is stored yet"
             if status in ("", "available"):
-                yield Sign(title, "ok", line)
+                yield Finding(title, "ok", line)
                 continue
             why = f"{line}; the newest tick had none: {outside_words.brief(status)}"
             level = "warn" if status in FAULTS else "note"
-            yield Sign(title, level, why, FLOW[status].text if status in FLOW else "")
+            yield Finding(title, level, why, FLOW[status].text if status in FLOW else "")
 
 
 def _share(
     behind: PageContext, one: RunningSetup, shares: LruCache[list[dict[str, Any]]]
-) -> Iterator[Sign]:
+) -> Iterator[Finding]:
     """Yield in how many of the newest ticks of a symbol each block was known."""
     instance = one.instance
     subject = subject_of(instance, one.profile)
@@ -645,39 +633,39 @@ def _share(
     if ticks and known:
         level = "ok" if any(counts.values()) else "note"
         told = f"known in the last {len(ticks)} ticks: {', '.join(known)}"
-        yield Sign(f"{instance.id} ticks", level, told)
+        yield Finding(f"{instance.id} ticks", level, told)
 
 
-def database(behind: PageContext) -> Iterator[Sign]:
+def database(behind: PageContext) -> Iterator[Finding]:
     """Yield disk room, write-ahead log, schema and backups of the database."""
     path = behind.database.path
     size, log = _size(path), _size(path.with_name(path.name + "-wal"))
     free = shutil.disk_usage(path.parent).free
     facts = (("size", _bytes(size)), ("write-ahead log", _bytes(log)), ("free", _bytes(free)))
     if free < LITTLE_ROOM:
-        yield Sign("disk", "alert", f"{_bytes(free)} are free", "make room on its volume", facts)
+        yield Finding("disk", "alert", f"{_bytes(free)} are free", "make room on its volume", facts)
     else:
-        yield Sign("disk", "ok", f"{_bytes(free)} are free", "", facts)
+        yield Finding("disk", "ok", f"{_bytes(free)} are free", "", facts)
     if log > LARGE_WAL:
         remedy = "a reader holds it open: end programs that look into the database for long"
-        yield Sign("log", "warn", f"the write-ahead log has grown to {_bytes(log)}", remedy)
+        yield Finding("log", "warn", f"the write-ahead log has grown to {_bytes(log)}", remedy)
     try:
-        yield Sign("schema", "ok", f"{schema(behind.database.connection())} of {NEWEST}")
+        yield Finding("schema", "ok", f"{schema(behind.database.connection())} of {NEWEST}")
     except SchemaMismatch as error:  # a newer program was started meanwhile
-        yield Sign("schema", "warn", error.what, error.remedy)
+        yield Finding("schema", "warn", error.what, error.remedy)
     yield _backups(path.parent / BACKUP_FOLDER)
     setups = [(one.instance, one.profile) for one in behind.desk.setups.values()]
-    yield Sign("lessons", "ok", shelves.standing(behind.database, setups))
+    yield Finding("lessons", "ok", shelves.standing(behind.database, setups))
 
 
-def _backups(folder: Path) -> Sign:
+def _backups(folder: Path) -> Finding:
     kept = sorted(folder.glob("*.db")) if folder.is_dir() else []
     if not kept:
-        return Sign(
+        return Finding(
             "backups", "note", "none: torra backup makes one, and so does each change of the schema"
         )
     newest = max(kept, key=lambda path: path.stat().st_mtime)
-    return Sign("backups", "ok", f"{len(kept)}, the newest {newest.name}")
+    return Finding("backups", "ok", f"{len(kept)}, the newest {newest.name}")
 
 
 def _size(path: Path) -> int:
@@ -691,52 +679,52 @@ def _bytes(number: int) -> str:
     return f"{number / 1e9:,.1f} GB" if number >= 1e9 else f"{number / 1e6:,.1f} MB"
 
 
-def event_streams(behind: PageContext) -> Iterator[Sign]:
+def event_streams(behind: PageContext) -> Iterator[Finding]:
     """Yield whether pages learn of changes at once."""
     events = getattr(behind, "events", None)
     if events is None:
-        yield Sign("streams", "note", "this process sends none: pages ask every few seconds")
+        yield Finding("streams", "note", "this process sends none: pages ask every few seconds")
         return
     told = getattr(events, "status", None)
     facts = tuple((str(n), str(v)) for n, v in (told() if callable(told) else {}).items())
     closed = bool(getattr(events, "closed", False))
     if closed:
-        yield Sign("streams", "warn", "closed: pages ask every few seconds", "", facts)
+        yield Finding("streams", "warn", "closed: pages ask every few seconds", "", facts)
     else:
-        yield Sign("streams", "ok", "pages hear of changes at once", "", facts)
+        yield Finding("streams", "ok", "pages hear of changes at once", "", facts)
 
 
-def notices(behind: PageContext) -> Iterator[Sign]:
+def notices(behind: PageContext) -> Iterator[Finding]:
     """Yield whether the last notice was taken, where services have been tried."""
     tried = [str(row["service"]) for row in behind.database.notice_services()]
     if trouble := listing.trouble(behind.database, tried):
         told = f"the last notice was not taken: {trouble}"
-        yield Sign("notices", "warn", told, UNSENT)
+        yield Finding("notices", "warn", told, UNSENT)
     elif tried:
-        yield Sign("notices", "ok", f"the last notice was taken by {', '.join(tried)}")
+        yield Finding("notices", "ok", f"the last notice was taken by {', '.join(tried)}")
 
 
-def access(behind: PageContext, remote: bool) -> Iterator[Sign]:
+def access(behind: PageContext, remote: bool) -> Iterator[Finding]:
     """Yield who can reach the pages, and whether only the owner can read the tokens."""
     if remote:
         remedy = "use a tunnel (SSH, WireGuard) instead where you can"
-        yield Sign("reach", "warn", "the pages are served to other machines", remedy)
+        yield Finding("reach", "warn", "the pages are served to other machines", remedy)
     else:
-        yield Sign("reach", "ok", "this machine only")
+        yield Finding("reach", "ok", "this machine only")
     path = behind.home / "access.json"
     try:
         mode = stat.S_IMODE(path.stat().st_mode)
     except OSError:
-        yield Sign("tokens", "note", "no access.json: this process was given its tokens")
+        yield Finding("tokens", "note", "no access.json: this process was given its tokens")
         return
     if os.name == "posix" and mode & OTHERS:
         remedy = f"chmod 600 {path}; if others may have read it: torra token --new"
-        yield Sign("tokens", "alert", f"access.json can be read by others ({mode:o})", remedy)
+        yield Finding("tokens", "alert", f"access.json can be read by others ({mode:o})", remedy)
     else:
-        yield Sign("tokens", "ok", "access.json is its owner's alone")
+        yield Finding("tokens", "ok", "access.json is its owner's alone")
 
 
-def versions(noted: Iterable[BridgeRow]) -> Iterator[Sign]:
+def versions(noted: Iterable[BridgeRow]) -> Iterator[Finding]:
     """Yield the versions of Torra, Python, SQLite and the Expert Advisors."""
     facts = [
         ("Torra", version() or "not installed as a package"),
@@ -747,31 +735,28 @@ def versions(noted: Iterable[BridgeRow]) -> Iterator[Sign]:
         told = dict(_facts(row)).get("ea version")
         if told:
             facts.append((f"Expert Advisor {row.name}", told))
-    yield Sign("versions", "ok", f"Torra {facts[0][1]}", "", tuple(facts))
+    yield Finding("versions", "ok", f"Torra {facts[0][1]}", "", tuple(facts))
 
 
-def is_lasting(item: CheckResult) -> bool:
+def is_lasting(finding: Finding) -> bool:
     """Return whether a finding is of this machine for good: nobody can mend it from here."""
-    return item.name == "sqlite" and item.level == "warning"
+    return finding.name == "sqlite" and finding.level == "warn"
 
 
-def lasting(findings: Iterable[CheckResult]) -> Iterator[Sign]:
+def lasting(findings: Iterable[Finding]) -> Iterator[Finding]:
     """Yield what is known about this machine, and is no call to do anything."""
-    for item in filter(is_lasting, findings):
-        yield Sign(item.name, "note", item.detail, item.remedy)
+    for finding in filter(is_lasting, findings):
+        yield replace(finding, level="note")
 
 
-def checklist(findings: Iterable[CheckResult]) -> Iterator[Sign]:
+def checklist(findings: Iterable[Finding]) -> Iterator[Finding]:
     """Yield the findings of `torra doctor`, apart from those that read the whole database."""
-    levels = {"ok": "ok", "warning": "warn", "error": "alert"}
-    there = []
-    for item in findings:
-        if is_lasting(item):
-            continue
+    packages = []
+    for finding in findings:
         # one sign for all packages that are well: there are many, and nothing to do about them
-        if item.name == "package" and item.level == "ok":
-            there.append(item.detail)
-        else:
-            yield Sign(item.name, levels[item.level], item.detail, item.remedy)
-    if there:
-        yield Sign("packages", "ok", ", ".join(there))
+        if finding.name == "package" and finding.level == "ok":
+            packages.append(finding.detail)
+        elif not is_lasting(finding):
+            yield finding
+    if packages:
+        yield Finding("packages", "ok", ", ".join(packages))

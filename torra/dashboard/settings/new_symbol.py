@@ -27,7 +27,7 @@ from torra.market.broker_clock import USUAL
 if TYPE_CHECKING:
     from torra.desk.setup.adding import Addition, SymbolHome
     from torra.desk.setup.bar_sources import BarSource
-    from torra.desk.setup.wishes import NewSymbolRequest
+    from torra.desk.setup.request import SetupRequest
 
 PER_MINUTE: Final = 30
 LISTED_NAMES: Final = 2_000
@@ -125,7 +125,7 @@ def add_symbol() -> ResponseReturnValue:
         done = held[0]
         told = done.document()
         before = {"desk": {**done.place.values}}
-        said = f"{done.wish.symbol} is in {done.place.home}. {done.steps[0]}"
+        said = f"{done.request.symbol} is in {done.place.home}. {done.steps[0]}"
         return CommandOutcome("done", said, before, {"desk": {**done.desk}, **told}, told)
 
     symbol = figures.sanitize(request.form.get("symbol", ""), 40)
@@ -193,27 +193,27 @@ def _planned(
     from torra.desk.setup import wishes  # noqa: PLC0415
 
     place, known = _place(), _sources()
-    wish, faults = wishes.read(entered, known, _uploads())
-    if wish is None:
+    setup, faults = wishes.read(entered, known, _uploads())
+    if setup is None:
         return None, faults, place, known
     try:
-        return _plan(place, wish), {}, place, known
+        return _plan(place, setup), {}, place, known
     except wishes.FieldError as error:
         return None, {error.name: str(error)}, place, known
 
 
-def _plan(place: SymbolHome, wish: NewSymbolRequest) -> Addition:
+def _plan(place: SymbolHome, request: SetupRequest) -> Addition:
     from instance_database import open_home  # noqa: PLC0415
     from torra.desk.setup import adding  # noqa: PLC0415
     from torra.home import DATABASE  # noqa: PLC0415
 
     if not place.apart:
-        return adding.plan(place, wish, backing().database)
+        return adding.plan(place, request, backing().database)
     if not (place.home / DATABASE).is_file():
-        return adding.plan(place, wish, None)
+        return adding.plan(place, request, None)
     own = open_home(place.home)
     try:
-        return adding.plan(place, wish, own)
+        return adding.plan(place, request, own)
     finally:
         own.close()
 

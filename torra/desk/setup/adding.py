@@ -5,7 +5,7 @@ own: no profile that is there is changed, for its limits hold for what it trades
 on paper, and at first only after a person's yes, or not at all. Where the desk is the demo, whose
 clock lives in the past, the symbol gets a home of its own beside it, and the demo stays as it is.
 
-What was asked for is read by torra.desk.setup.wishes. `plan` returns what would be written, checked
+The request is read by torra.desk.setup.wishes. `plan` returns what would be written, checked
 by the models that will read it. `write` imports the bars, then writes both files or none, unless
 desk.json has become another than the one that was planned with. The file as it was stays beside it
 as DESK_BEFORE.
@@ -18,12 +18,12 @@ import json
 import os
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
 from torra.backup.restore import command
-from torra.clock import TIMEFRAMES, System
+from torra.clock import System
 from torra.config import (
     ROOT,
     DeskSettings,
@@ -32,12 +32,17 @@ from torra.config import (
     validate,
 )
 from torra.desk import wiring
-from torra.desk.first_files import as_text
-from torra.desk.first_files import write as write_both
 from torra.desk.setup import bar_import
-from torra.desk.setup.bar_sources import STORED
-from torra.desk.setup.desk_plan import DeskPlan, differing, weights
-from torra.desk.setup.wishes import EXECUTIONS, NEW, FieldError, NewSymbolRequest
+from torra.desk.setup.desk_plan import (
+    DeskPlan,
+    advisor_inputs,
+    as_text,
+    instance_values,
+    profile_values,
+)
+from torra.desk.setup.desk_plan import write as write_files
+from torra.desk.setup.request import SetupRequest
+from torra.desk.setup.wishes import EXECUTIONS, FieldError
 from torra.errors import ConfigError, no_key_twice
 from torra.feeds.csv_file import ClockMissing, read_bars
 from torra.home import DESK, DESK_BEFORE, UPLOADS
@@ -95,17 +100,11 @@ class SymbolHome:
 
 
 @dataclass(frozen=True, slots=True)
-class Addition:
-    """What would be written. `profile` is None where one that is there is used."""
+class Addition(DeskPlan):
+    """What would be written, and after the writing what was imported."""
 
     place: SymbolHome
-    wish: NewSymbolRequest
-    instance: Mapping[str, Any]
-    desk: Mapping[str, Any]
-    profile: Mapping[str, Any] | None
-    notes: tuple[str, ...] = ()
-    steps: tuple[str, ...] = ()
-    imported: tuple[str, ...] = field(default=())
+    imported: tuple[str, ...] = ()
 
     @property
     def before(self) -> str:
@@ -125,10 +124,10 @@ class Addition:
     def document(self) -> dict[str, Any]:
         """Return it for JSON and for the audit log."""
         return {
-            "home": str(self.place.home),
-            "instance": dict(self.instance),
-            "profile": self.wish.profile_name,
-            "profile_values": None if self.profile is None else dict(self.profile),
+            "home": str(self.home),
+            "instance": self.desk["instances"][-1],
+            "profile": self.request.profile_name,
+            "profile_values": self.profile,
             "notes": list(self.notes),
             "next": list(self.steps),
             "imported": list(self.imported),
@@ -170,44 +169,49 @@ def offered(place: SymbolHome) -> list[str]:
 # --- what would be written ------------------------------------------------------------------------
 
 
-def plan(place: SymbolHome, wish: NewSymbolRequest, stored: BarStore | None) -> Addition:
+def plan(place: SymbolHome, request: SetupRequest, stored: BarStore | None) -> Addition:
     """Return what would be written; raises Wrong, and ConfigError without a field to blame.
 
     `stored` are the bars of the home that is added to, None where it has no database yet.
     """
-    settings = place.settings
-    there = [item.id for item in settings.instances] if settings else []
-    if wish.symbol in there:
-        raise FieldError("symbol", f"the desk watches {wish.symbol} already")
-    if wish.source.key == STORED:
+    symbol = request.symbol
+    if place.settings and symbol in [item.id for item in place.settings.instances]:
+        raise FieldError("symbol", f"the desk watches {symbol} already")
+    if request.feed == "store" and not request.files:
         missing = [
-            name for name in wish.timeframes
-            if stored is None or not stored.bar_rows(wish.symbol, name)
+            name for name in request.timeframes
+            if stored is None or not stored.bar_rows(symbol, name)
         ]  # fmt: skip
         if missing:
             raise FieldError(
                 "timeframes",
-                f"no bars of {wish.symbol} {', '.join(missing)} are stored: take a file, or torra "
+                f"no bars of {symbol} {', '.join(missing)} are stored: take a file, or torra "
                 "import first",
             )
     notes: list[str] = []
-    _refuse_files(place, wish, notes)
-    profile = None if wish.profile != NEW else _profile(place, wish, notes)
-    instance = _instance(wish)
+    _refuse_files(place, request, notes)
+    profile = None
+    if request.new_profile:
+        if lies(place.home / "profiles" / f"{request.profile_name}.json"):
+            there = f"there is a profile {request.profile_name} already: give another name"
+            raise FieldError("profile_name", there)
+        if request.spec is None:
+            raise FieldError("digits", "say how the symbol is traded")
+        profile = profile_values(request, {symbol: request.spec.model_dump(mode="json")}, notes)
+    instance = instance_values(request, *request.symbols[0])
     desk = {**place.values, "instances": [*place.values.get("instances", []), instance]}
     try:
         checked = validate(DeskSettings, desk, DESK)
     except ConfigError as error:
         raise FieldError("", str(error)) from error
-    _check_profile(place, wish, profile, checked)
-    return Addition(
-        place, wish, instance, desk, profile, tuple(notes), _steps(place, wish, checked)
-    )
+    _check_profile(place, request, profile, checked)
+    steps = _steps(place, request, checked)
+    return Addition(place.home, request, desk, profile, tuple(notes), steps, place)
 
 
-def _refuse_files(place: SymbolHome, wish: NewSymbolRequest, notes: list[str]) -> None:
+def _refuse_files(place: SymbolHome, request: SetupRequest, notes: list[str]) -> None:
     """Refuse a file that is too large, or on nobody knows whose clock; note one of the past."""
-    for name in wish.files.values():
+    for name in request.files.values():
         path = place.uploads / name
         with suppress(OSError):
             if path.stat().st_size > LARGEST_FILE:
@@ -217,7 +221,7 @@ def _refuse_files(place: SymbolHome, wish: NewSymbolRequest, notes: list[str]) -
                     "import, then take bars that were imported already",
                 )
         try:
-            bars = read_bars(path, clock=wish.clock or None, most=LARGEST_FILE)
+            bars = read_bars(path, clock=request.clock or None, most=LARGEST_FILE)
         except ClockMissing as error:
             raise FieldError("clock", f"{name} {ASKS_CLOCK}") from error
         except ConfigError as error:
@@ -226,80 +230,39 @@ def _refuse_files(place: SymbolHome, wish: NewSymbolRequest, notes: list[str]) -
             notes.append(OF_THE_PAST.format(name=name, days=old.days))
 
 
-def _profile(place: SymbolHome, wish: NewSymbolRequest, notes: list[str]) -> Mapping[str, Any]:
-    path = place.home / "profiles" / f"{wish.profile_name}.json"
-    if lies(path):
-        raise FieldError(
-            "profile_name", f"there is a profile {wish.profile_name} already: give another name"
-        )
-    if wish.spec is None:
-        raise FieldError("digits", "say how the symbol is traded")
-    values = {
-        **weights(wish.timeframes, notes),
-        "risk": {"capital": wish.capital, "risk_per_trade_pct": wish.risk},
-        "symbols": {wish.symbol: wish.spec.model_dump(mode="json")},
-        "agents": {"provider": "rules"},
-        "execution": wish.execution,
-    }
-    return differing(values, Profile().model_dump(mode="json"))
-
-
-def _instance(wish: NewSymbolRequest) -> dict[str, Any]:
-    """Return the entry of desk.json, as torra init writes one; always on paper."""
-    return {
-        "symbol": wish.symbol,
-        "timeframes": list(wish.timeframes),
-        "profile": wish.profile_name,
-        "feed": wish.source.feed,
-        "bridge": "paper",
-        **({"channel": wish.source.channel} if wish.source.channel else {}),
-        **({"broker_symbol": wish.broker} if wish.broker != wish.symbol else {}),
-    }
-
-
 def _check_profile(
-    place: SymbolHome, wish: NewSymbolRequest, profile: Mapping[str, Any] | None, desk: DeskSettings
+    place: SymbolHome, request: SetupRequest, profile: Mapping[str, Any] | None, desk: DeskSettings
 ) -> None:
     try:
         if profile is None:
-            found = load_profile(wish.profile_name, place.home)
+            found = load_profile(request.profile_name, place.home)
         else:
-            found = validate(Profile, profile, f"profile {wish.profile_name}")
+            found = validate(Profile, profile, f"profile {request.profile_name}")
     except ConfigError as error:
         raise FieldError("profile", str(error)) from error
     if found.execution not in EXECUTIONS:
         raise FieldError(
             "profile",
-            f"profile {wish.profile_name} sends orders by itself (execution: {found.execution}): "
-            "take a new profile",
+            f"profile {request.profile_name} sends orders by itself (execution: "
+            f"{found.execution}): take a new profile",
         )
     try:
-        wiring.check_profile(found, desk.instance(wish.symbol))
+        wiring.check_profile(found, desk.instance(request.symbol))
     except ConfigError as error:
         told = str(error)
         if "no trading conditions" in told:
             told = (
-                f"the profile {wish.profile_name} does not know how {wish.symbol} is traded: take "
-                "a new profile, or add it there on the command line"
+                f"the profile {request.profile_name} does not know how {request.symbol} is traded: "
+                "take a new profile, or add it there on the command line"
             )
         raise FieldError("profile", told) from error
 
 
-def _steps(place: SymbolHome, wish: NewSymbolRequest, desk: DeskSettings) -> tuple[str, ...]:
+def _steps(place: SymbolHome, request: SetupRequest, desk: DeskSettings) -> tuple[str, ...]:
     steps = []
-    if wish.source.feed == "mt5_files":
-        every = [item for item in desk.instances if item.channel == wish.source.channel]
-        used = {one for item in every for one in item.timeframes}
-        frames = [name for name in TIMEFRAMES if name in used]
-        beside = (symbol for item in every for symbol in item.companions.values())
-        traded = dict.fromkeys(item.broker_name for item in every)
-        names = dict.fromkeys([*traded, *beside])
-        # Nobody reads the order flow of companions.
-        flow = f", flow_symbols {','.join(traded)}" if len(names) > len(traded) else ""
-        steps.append(
-            f"In the Expert Advisor of channel {wish.source.channel}: "
-            f"bar_symbols {','.join(names)}, bar_timeframes {','.join(frames)}{flow}."
-        )
+    if request.feed == "mt5_files":
+        inputs = advisor_inputs(desk, request.channel)
+        steps.append(f"In the Expert Advisor of channel {request.channel}: {inputs}.")
     if place.apart:
         run = command(place.home, "run", "--port", str(PORT))
         steps.append(f"Start the desk of your own beside the demo: {run}")
@@ -308,7 +271,7 @@ def _steps(place: SymbolHome, wish: NewSymbolRequest, desk: DeskSettings) -> tup
             f"Stop the desk (Ctrl-C) and start it again, for it takes a symbol at its start: "
             f"{command(place.home, 'run')}"
         )
-    if wish.source.feed == "store":
+    if request.feed == "store":
         steps.append(
             "It ticks when a bar closes: import new bars as they come, or let MetaTrader 5 bring "
             "them (torra init, docs/mt5.md)."
@@ -327,14 +290,14 @@ def write(
     `version` is of the desk file that a person was shown. `exclusive` keeps other pages of this
     desk out. Returns what was written, with what was imported.
     """
-    place, wish = found.place, found.wish
+    place, request = found.place, found.request
     if version != place.version:
-        raise ConfigError(CHANGED.format(path=place.home / DESK))
+        raise ConfigError(CHANGED.format(path=found.desk_path))
     told = []
-    for timeframe, name in wish.files.items():
+    for timeframe, name in request.files.items():
         try:
             done = bar_import.run(
-                place.home, place.uploads / name, wish.symbol, timeframe, wish.clock or None,
+                place.home, place.uploads / name, request.symbol, timeframe, request.clock or None,
                 most=LARGEST_FILE,
             )  # fmt: skip
         except ConfigError as error:
@@ -342,41 +305,25 @@ def write(
             field = "clock" if "--clock" in str(error) else "files"
             raise FieldError(field, _of_file(str(error), place.uploads)) from error
         told.append(
-            f"{done['bars']:,} bars of {wish.symbol} {timeframe}, {done['from']} to {done['to']}"
+            f"{done['bars']:,} bars of {request.symbol} {timeframe}, {done['from']} to {done['to']}"
         )
     with exclusive():
-        path = place.home / DESK
+        path = found.desk_path
         content = read_regular(path) if lies(path) else b""
         if hashlib.sha256(content).hexdigest()[:16] != place.version:
             raise ConfigError(CHANGED.format(path=path))
-        if found.profile is not None and lies(_profile_path(found)):
-            raise FieldError("profile_name", f"a profile {wish.profile_name} has come meanwhile")
-        _put(found)
-    return Addition(
-        place, wish, found.instance, found.desk, found.profile, found.notes, found.steps,
-        tuple(told),
-    )  # fmt: skip
+        if found.profile is not None and lies(found.profile_path):
+            raise FieldError("profile_name", f"a profile {request.profile_name} has come meanwhile")
+        if place.values:
+            try:
+                write_whole(path.with_name(DESK_BEFORE), content)
+            except OSError as error:
+                raise ConfigError(f"cannot write {error.filename}: {error.strerror}") from error
+        write_files(found, force=True)
+    return replace(found, imported=tuple(told))
 
 
 def _of_file(said: str, uploads: Path) -> str:
     """Return an import's mistake without the folder, and with the form's word for its option."""
     plain = said.replace(f"{uploads}{os.sep}", "")
     return plain.replace("with --clock", "in Clock of the files").replace("--clock", "Clock")
-
-
-def _profile_path(found: Addition) -> Path:
-    return found.place.home / "profiles" / f"{found.wish.profile_name}.json"
-
-
-def _put(found: Addition) -> None:
-    path = found.place.home / DESK
-    try:
-        if found.place.values:
-            write_whole(path.with_name(DESK_BEFORE), read_regular(path))
-        if found.profile is None:
-            write_whole(path, found.after.encode())
-            return
-    except OSError as error:
-        raise ConfigError(f"cannot write {error.filename}: {error.strerror}") from error
-    both = DeskPlan(path, found.desk, _profile_path(found), found.profile, (), ())
-    write_both(both, force=True)

@@ -9,7 +9,7 @@ was imported: a file whose times are of another clock than those of another time
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict
 from datetime import timedelta
@@ -140,6 +140,32 @@ def run(
         "record_low": known and known.low,
         "records_since": known and known.since and iso(known.since),
     }
+
+
+def table(result: Mapping[str, Any]) -> str:
+    """Return what `run` did, for a terminal."""
+    name = f"{result['instance']} {result['timeframe']}"
+    withdrawn = f", {result['withdrawn']} withdrawn" if result["withdrawn"] else ""
+    lines = [
+        f"{result['bars']} bars of {name}, {result['from']} to {result['to']} (times read as "
+        f"{result['clock']}): {result['new']} new, {result['revised']} revised{withdrawn}",
+        *result["report"]["notes"],
+        *(f"warning: {warning}" for warning in result["warnings"]),
+    ]
+    if result["learns"]:
+        lines.append(
+            f"Record high {result['record_high']:,.7g}, record low {result['record_low']:,.7g}, "
+            f"of the bars since {result['records_since'][:10]}: the desk learns its records from "
+            "these."
+        )
+    if not result["watched"]:
+        lines.append(
+            "Its bars for ticks still come from its own feed (docs/install.md)."
+            if result["learns"]
+            else f"No instance reads {name} from the store: add one on the page Add a symbol, or "
+            "in desk.json (docs/install.md, Your own symbols)."
+        )
+    return "\n".join(lines)
 
 
 def _shifts(

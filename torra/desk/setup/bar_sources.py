@@ -21,7 +21,7 @@ from torra.bridges.protocol import SymbolTerms
 from torra.clock import System
 from torra.config import DeskSettings
 from torra.desk.setup.broker_symbols import COUNTS, SIZES, kind_of, shipped, spread_of
-from torra.desk.setup.desk_plan import InitAnswers
+from torra.desk.setup.request import SetupRequest
 from torra.desk.setup.terminal_facts import read_terminal_facts
 from torra.errors import BridgeUnavailable, ConfigError
 from torra.time_limit import of_folder
@@ -122,10 +122,10 @@ def _channel(
     try:
         if feed == "mt5_direct":
             return made(_package(terminal))
-        answers = InitAnswers(channel=name, folder=channel.folder, account=channel.account)
+        request = SetupRequest(channel=name, folder=channel.folder, account=channel.account)
         key = environment.get(channel.key_variable, "")
         # The folder may be a share whose server is gone.
-        facts = of_folder(Path(channel.folder)).run(partial(read_terminal_facts, answers, key))
+        facts = of_folder(Path(channel.folder)).run(partial(read_terminal_facts, request, key))
     except (ConfigError, BridgeUnavailable) as error:
         return made(trouble=str(error))
     except OSError as error:

@@ -1,94 +1,65 @@
-"""The plan of `torra init`: a desk.json and a profile from a user's answers. Pure.
+"""The plan of a desk: a desk.json and a profile from a request, and the writing of both.
 
-The caller hands in what MetaTrader 5 said of itself (symbols with their trading conditions, the
-server's offset, the account); an answer that does not fit it raises ConfigError. The plan has been
-checked by the models that read the files later, so nothing is planned that could not be loaded. The
-profile names only what differs from the shipped default. torra.commands.init asks, reads and
-writes.
+What is planned has been checked by the models that read the files later, so nothing is planned that
+could not be loaded. The profile names only what differs from the shipped default. `torra init`
+plans with `plan`: the caller hands in what MetaTrader 5 said of itself (symbols with their trading
+conditions, the server's offset, the account), and an answer that does not fit it raises
+ConfigError. The page that adds a symbol plans with torra.desk.setup.adding.
+
+desk.json is written last, so it never names a profile that is not there: what a kill or a full disk
+between the two leaves is a profile more.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import json
+import re
+from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import datetime
+from decimal import Decimal
 from pathlib import Path
 from typing import Any, Final
 
-from torra.bridges.protocol import SymbolTerms
-from torra.clock import EPOCH, iso
+from torra.clock import TIMEFRAMES, iso
 from torra.config import Channel, DeskSettings, Profile, validate
 from torra.desk.setup.broker_symbols import conditions, kind_of, lookup, shipped, spread_of
+from torra.desk.setup.request import SetupRequest, TerminalFacts
 from torra.errors import ConfigError
 from torra.home import DESK
 from torra.market.broker_clock import USUAL, ServerClock, check, detect
+from torra.whole_files import write_whole
 
 KEY_VARIABLE: Final[str] = Channel.model_fields["key_variable"].default
 """Environment variable of the channel key, unless a channel names another."""
 
 
-@dataclass(frozen=True, slots=True)
-class TerminalFacts:
-    """What MetaTrader 5 said of itself; None, 0 or "" where nothing is known.
-
-    `offset` is by how many seconds the server was ahead of UTC at `at`. `terms` are the symbols
-    that the broker trades. `trouble` says why something is not known.
-    """
-
-    terms: Mapping[str, SymbolTerms] | None = None
-    account: int = 0
-    trade_mode: str = ""
-    offset: int | None = None
-    at: datetime = EPOCH
-    balance: float = 0.0
-    trouble: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class InitAnswers:
-    """The user's answers. `symbols` pairs canonical names with the broker's.
-
-    `companions` pairs own names with the broker's: every symbol gets those that are not it itself.
-    An empty `server_clock` is derived from the server's offset.
-    """
-
-    symbols: tuple[tuple[str, str], ...] = ()
-    companions: tuple[tuple[str, str], ...] = ()
-    timeframes: tuple[str, ...] = ("M15", "H1")
-    feed: str = "mt5_files"
-    bridge: str = "paper"
-    channel: str = "main"
-    folder: str = ""
-    account: int = 0
-    live: bool = False
-    server_clock: str = ""
-    capital: float = 10_000.0
-    risk_per_trade: float = 0.5
-    execution: str = "auto"
-    provider: str = "rules"
-    profile_name: str = "mine"
-
-    @property
-    def needs_channel(self) -> bool:
-        """Whether the desk talks to MetaTrader 5."""
-        return self.feed != "store" or self.bridge != "paper"
-
-    @property
-    def needs_key(self) -> bool:
-        """Whether Torra and MetaTrader 5 share a folder, and sign their messages there."""
-        return self.feed == "mt5_files" or self.bridge == "torra_files"
+SMALL: Final = re.compile(r"(?m)(?<=: )\d+(?:\.\d+)?e-\d+(?=,?$)")
+"""A number that JSON writes with an exponent."""
 
 
 @dataclass(frozen=True, slots=True)
 class DeskPlan:
-    """The two files as they would be, with notes for the user and the next steps."""
+    """The two files as they would be, with notes for the user and the next steps.
 
-    desk_path: Path
+    `profile` is None where one that is there is used.
+    """
+
+    home: Path
+    request: SetupRequest
     desk: Mapping[str, Any]
-    profile_path: Path
-    profile: Mapping[str, Any]
+    profile: Mapping[str, Any] | None
     notes: tuple[str, ...]
     steps: tuple[str, ...]
+
+    @property
+    def desk_path(self) -> Path:
+        """Where desk.json is."""
+        return self.home / DESK
+
+    @property
+    def profile_path(self) -> Path:
+        """Where the profile is."""
+        return self.home / "profiles" / f"{self.request.profile_name}.json"
 
     def document(self) -> dict[str, Any]:
         """Return the plan for --json."""
@@ -108,83 +79,105 @@ class DeskPlan:
         return "\n".join(lines)
 
 
-def plan(home: Path, answers: InitAnswers, terminal: TerminalFacts) -> DeskPlan:
+def plan(home: Path, request: SetupRequest, terminal: TerminalFacts) -> DeskPlan:
     """Return what would be written; raises ConfigError naming the answer and the remedy."""
-    _refuse_clashes(answers)
+    _refuse_clashes(request)
     notes = [terminal.trouble] if terminal.trouble else []
     # Sizes are computed from the capital: above the balance every risk is larger than it says.
-    if 0 < terminal.balance < answers.capital:
+    if 0 < terminal.balance < request.capital:
         notes.append(f"the account's balance is {terminal.balance:.2f}, below the capital")
-    profile = {
-        **weights(answers.timeframes, notes),
-        "risk": {"capital": answers.capital, "risk_per_trade_pct": answers.risk_per_trade},
-        "symbols": {
-            symbol: _conditions(symbol, broker, answers, terminal, notes)
-            for symbol, broker in answers.symbols
+    profile = profile_values(
+        request,
+        {
+            symbol: _conditions(symbol, broker, request, terminal, notes)
+            for symbol, broker in request.symbols
         },
-        "agents": {"provider": answers.provider},
-        "execution": answers.execution,
-    }
-    desk: dict[str, Any] = {"instances": [_instance(answers, *pair) for pair in answers.symbols]}
-    if answers.needs_channel:
-        desk["channels"] = {answers.channel: _channel(answers, terminal, notes)}
-    values = differing(profile, Profile().model_dump(mode="json"))
-    # Raises here what `torra run` would raise: a plan that cannot be loaded is none.
-    validate(DeskSettings, desk, "desk.json")
-    validate(Profile, values, f"profile {answers.profile_name}")
-    return DeskPlan(
-        desk_path=home / DESK,
-        desk=desk,
-        profile_path=home / "profiles" / f"{answers.profile_name}.json",
-        profile=values,
-        notes=tuple(notes),
-        steps=_steps(answers),
+        notes,
     )
+    instances = [instance_values(request, *pair) for pair in request.symbols]
+    desk: dict[str, Any] = {"instances": instances}
+    if request.needs_channel:
+        desk["channels"] = {request.channel: _channel(request, terminal, notes)}
+    # Raises here what `torra run` would raise: a plan that cannot be loaded is none.
+    settings = validate(DeskSettings, desk, DESK)
+    validate(Profile, profile, f"profile {request.profile_name}")
+    return DeskPlan(home, request, desk, profile, tuple(notes), _steps(request, settings))
 
 
-def _refuse_clashes(answers: InitAnswers) -> None:
-    if not answers.symbols:
-        raise ConfigError("give --symbols, such as XAUUSD=XAUUSD.m,EURUSD")
-    for at, whose in ((0, "symbol"), (1, "broker's symbol")):
-        names = [pair[at] for pair in answers.symbols]
-        if twice := next((name for name in names if names.count(name) > 1), ""):
-            raise ConfigError(f"--symbols: the {whose} {twice} is there twice")
-    if answers.needs_key and not answers.folder:
-        raise ConfigError("give --folder, the folder that Torra and MetaTrader 5 share")
-    if answers.needs_channel and answers.account < 1:
-        raise ConfigError("give --account, the number of the account at the broker")
-
-
-def _instance(answers: InitAnswers, symbol: str, broker: str) -> dict[str, Any]:
-    beside = {name: other for name, other in answers.companions if other not in (symbol, broker)}
+def instance_values(request: SetupRequest, symbol: str, broker: str) -> dict[str, Any]:
+    """Return the entry of desk.json for a symbol."""
+    beside = {name: other for name, other in request.companions if other not in (symbol, broker)}
     return {
         "symbol": symbol,
-        "timeframes": list(answers.timeframes),
-        "profile": answers.profile_name,
-        "feed": answers.feed,
-        "bridge": answers.bridge,
-        **({"channel": answers.channel} if answers.needs_channel else {}),
+        "timeframes": list(request.timeframes),
+        "profile": request.profile_name,
+        "feed": request.feed,
+        "bridge": request.bridge,
+        **({"channel": request.channel} if request.needs_channel else {}),
         **({"broker_symbol": broker} if broker != symbol else {}),
         **({"companions": beside} if beside else {}),
     }
 
 
-def _channel(answers: InitAnswers, terminal: TerminalFacts, notes: list[str]) -> dict[str, Any]:
-    if terminal.account and terminal.account != answers.account:
+def profile_values(
+    request: SetupRequest, symbols: Mapping[str, Mapping[str, Any]], notes: list[str]
+) -> dict[str, Any]:
+    """Return what differs from the shipped profile; `symbols` are trading conditions."""
+    usual = Profile()
+    values = {
+        "risk": {"capital": request.capital, "risk_per_trade_pct": request.risk_per_trade},
+        "symbols": symbols,
+        "agents": {"provider": request.provider},
+        "execution": request.execution,
+    }
+    if not set(request.timeframes) <= set(usual.timeframe_weights):
+        notes.append("every timeframe weighs the same: see timeframe_weights in the profile")
+        values = {"timeframe_weights": dict.fromkeys(request.timeframes, 1.0)} | values
+    return differing(values, usual.model_dump(mode="json"))
+
+
+def advisor_inputs(desk: DeskSettings, channel: str) -> str:
+    """Return the inputs of a channel's Expert Advisor that say which bars a desk reads."""
+    items = [item for item in desk.instances if item.channel == channel]
+    traded = dict.fromkeys(item.broker_name for item in items)
+    # In this order: what ticks is written before what is only read beside it.
+    names = traded | dict.fromkeys(name for item in items for name in item.companions.values())
+    used = {name for item in items for name in item.timeframes}
+    frames = [name for name in TIMEFRAMES if name in used]
+    # Nobody reads the order flow of companions.
+    flow = f", flow_symbols {','.join(traded)}" if len(names) > len(traded) else ""
+    return f"bar_symbols {','.join(names)}, bar_timeframes {','.join(frames)}{flow}"
+
+
+def _refuse_clashes(request: SetupRequest) -> None:
+    if not request.symbols:
+        raise ConfigError("give --symbols, such as XAUUSD=XAUUSD.m,EURUSD")
+    for at, whose in ((0, "symbol"), (1, "broker's symbol")):
+        names = [pair[at] for pair in request.symbols]
+        if twice := next((name for name in names if names.count(name) > 1), ""):
+            raise ConfigError(f"--symbols: the {whose} {twice} is there twice")
+    if request.needs_key and not request.folder:
+        raise ConfigError("give --folder, the folder that Torra and MetaTrader 5 share")
+    if request.needs_channel and request.account < 1:
+        raise ConfigError("give --account, the number of the account at the broker")
+
+
+def _channel(request: SetupRequest, terminal: TerminalFacts, notes: list[str]) -> dict[str, Any]:
+    if terminal.account and terminal.account != request.account:
         raise ConfigError(
-            f"--account: MetaTrader 5 is logged in to {terminal.account}, not {answers.account}; "
+            f"--account: MetaTrader 5 is logged in to {terminal.account}, not {request.account}; "
             "log in to the right account, or give its number"
         )
-    if terminal.trade_mode == "real" and answers.bridge != "paper" and not answers.live:
+    if terminal.trade_mode == "real" and request.bridge != "paper" and not request.live:
         notes.append(
-            f"account {answers.account} holds real money: no order goes there until "
-            f"channels.{answers.channel}.live is true"
+            f"account {request.account} holds real money: no order goes there until "
+            f"channels.{request.channel}.live is true"
         )
     return {
-        **({"folder": str(Path(answers.folder).expanduser().absolute())} if answers.folder else {}),
-        "account": answers.account,
-        "live": answers.live,
-        "server_clock": server_clock(answers.server_clock, terminal, notes),
+        **({"folder": str(Path(request.folder).expanduser().absolute())} if request.folder else {}),
+        "account": request.account,
+        "live": request.live,
+        "server_clock": server_clock(request.server_clock, terminal, notes),
     }
 
 
@@ -215,16 +208,8 @@ def server_clock(given: str, terminal: TerminalFacts, notes: list[str]) -> str:
     return found[0]
 
 
-def weights(timeframes: Iterable[str], notes: list[str]) -> dict[str, Any]:
-    """Return equal weights where the shipped profile lacks one of the timeframes."""
-    if set(timeframes) <= set(Profile().timeframe_weights):
-        return {}
-    notes.append("every timeframe weighs the same: see timeframe_weights in the profile")
-    return {"timeframe_weights": dict.fromkeys(timeframes, 1.0)}
-
-
 def _conditions(
-    symbol: str, broker: str, answers: InitAnswers, terminal: TerminalFacts, notes: list[str]
+    symbol: str, broker: str, request: SetupRequest, terminal: TerminalFacts, notes: list[str]
 ) -> dict[str, Any]:
     """Return a symbol's section of the profile: from the broker's list, or nothing."""
     if terminal.terms is None:
@@ -237,7 +222,7 @@ def _conditions(
         notes.append(f"{symbol}: shipped trading conditions; check them against your broker's")
         return {}
     found = lookup(symbol, broker, terminal.terms)
-    if found.trade_mode in {"disabled", "close_only"} and answers.bridge != "paper":
+    if found.trade_mode in {"disabled", "close_only"} and request.bridge != "paper":
         raise ConfigError(
             f"the broker lets nobody open {broker} (trade mode {found.trade_mode}): leave it out, "
             "or use the paper bridge"
@@ -265,34 +250,63 @@ def differing(values: Mapping[str, Any], usual: Mapping[str, Any]) -> dict[str, 
     return found
 
 
-def _steps(answers: InitAnswers) -> tuple[str, ...]:
-    stream = f"--symbol {answers.symbols[0][0]} --timeframe {answers.timeframes[0]}"
-    first = f"Start MetaTrader 5 on this computer and log in to account {answers.account}."
-    if answers.needs_key:
-        inputs = [f"channel {answers.channel}", f"account {answers.account}"]
-        if answers.feed == "mt5_files":
-            # In this order: what ticks is written before what is only read beside it.
-            names = dict.fromkeys(broker for _, broker in (*answers.symbols, *answers.companions))
-            inputs.append(f"bar_symbols {','.join(names)}")
-            inputs.append(f"bar_timeframes {','.join(answers.timeframes)}")
-            traded = [broker for _, broker in answers.symbols]
-            if len(names) > len(traded):  # nobody reads the order flow of companions
-                inputs.append(f"flow_symbols {','.join(traded)}")
-        first = (
+def _steps(request: SetupRequest, desk: DeskSettings) -> tuple[str, ...]:
+    stream = f"--symbol {request.symbol} --timeframe {request.timeframes[0]}"
+    steps = [f"Start MetaTrader 5 on this computer and log in to account {request.account}."]
+    if request.needs_key:
+        inputs = f"channel {request.channel}, account {request.account}"
+        if request.feed == "mt5_files":
+            inputs += f", {advisor_inputs(desk, request.channel)}"
+        steps = [
             f"Set {KEY_VARIABLE} where Torra runs (torra init --make-key shows a fresh one), and "
-            f"in the Expert Advisor the same text as channel_key, {', '.join(inputs)}."
+            f"in the Expert Advisor the same text as channel_key, {inputs}."
+        ]
+    elif not request.needs_channel:
+        steps = [f"Import bars, for every stream: torra import FILE {stream} --clock new_york+7"]
+    # Imported bars are the whole feed of `store`; beside another feed they are its past.
+    if request.feed != "store":
+        steps.append(
+            "Import years of bars, for every stream, so that the desk knows the record high and "
+            f"low: torra import FILE {stream} --clock new_york+7 (docs/mt5.md)"
         )
-    elif not answers.needs_channel:
-        first = f"Import bars, for every stream: torra import FILE {stream} --clock new_york+7"
-    goes = "on paper" if answers.bridge == "paper" else f"for account {answers.account}"
-    history = (
-        "Import years of bars, for every stream, so that the desk knows the record high and low: "
-        f"torra import FILE {stream} --clock new_york+7 (docs/mt5.md)"
-    )
+    goes = "on paper" if request.bridge == "paper" else f"for account {request.account}"
     return (
-        first,
-        # Imported bars are the whole feed of `store`; beside another feed they are its past.
-        *([] if answers.feed == "store" else [history]),
-        "torra doctor says what is still missing.",
-        f"torra run starts the desk, {goes}.",
-    )
+        *steps, "torra doctor says what is still missing.", f"torra run starts the desk, {goes}."
+    )  # fmt: skip
+
+
+# --- the writing ----------------------------------------------------------------------------------
+
+
+def write(plan: DeskPlan, *, force: bool = False) -> None:
+    """Write the profile and then desk.json; raises ConfigError naming the file that cannot be.
+
+    Without `force` files that are there already stay, and nothing is written.
+    """
+    if not force:
+        refuse_overwriting(plan.desk_path, plan.profile_path)
+    for path, values in ((plan.profile_path, plan.profile), (plan.desk_path, plan.desk)):
+        if values is None:
+            continue
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            write_whole(path, as_text(values).encode())
+        except OSError as error:
+            raise ConfigError(
+                f"cannot write {path}: {error.strerror}; once that is mended, do it again "
+                "(torra init asks for --force then)"
+            ) from error
+
+
+def refuse_overwriting(*paths: Path) -> None:
+    """Raise ConfigError when one of the files exists."""
+    for path in paths:
+        if path.exists():
+            raise ConfigError(f"{path} is there already: add --force to replace it")
+
+
+def as_text(values: Mapping[str, Any]) -> str:
+    """Write a settings file as JSON, without exponents."""
+    # A person reads and edits this: 0.00001, not 1e-05.
+    text = json.dumps(values, indent=2, allow_nan=False)
+    return SMALL.sub(lambda number: format(Decimal(number[0]), "f"), text) + "\n"

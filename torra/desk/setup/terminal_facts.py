@@ -15,41 +15,41 @@ from typing import TYPE_CHECKING, TypeVar
 
 from torra.advisor_protocol import difference
 from torra.clock import EPOCH
+from torra.desk.setup.request import SetupRequest, TerminalFacts
 from torra.errors import ConfigError
 from torra.regular_files import read_regular
 
 if TYPE_CHECKING:
     from torra.bridges.protocol import SymbolTerms
     from torra.bridges.torra.messages import Heartbeat, Symbols
-    from torra.desk.setup.desk_plan import InitAnswers, TerminalFacts
 
 M = TypeVar("M", "Heartbeat", "Symbols")
 
 
-def read_terminal_facts(answers: InitAnswers, key: str) -> TerminalFacts:
+def read_terminal_facts(request: SetupRequest, key: str) -> TerminalFacts:
     """Return what the Expert Advisor wrote into the channel's folder, as far as it can be read.
 
     Raises ConfigError when it is the Expert Advisor of another channel.
     """
     from torra.bridges.torra.messages import Heartbeat  # noqa: PLC0415
-    from torra.desk.setup.desk_plan import KEY_VARIABLE, TerminalFacts  # noqa: PLC0415
+    from torra.desk.setup.desk_plan import KEY_VARIABLE  # noqa: PLC0415
 
-    if not answers.needs_key:
+    if not request.needs_key:
         return TerminalFacts()
     if not key:
         return TerminalFacts(trouble=f"what MT5 wrote was not read, for {KEY_VARIABLE} is not set")
-    state = Path(answers.folder) / "state"
+    state = Path(request.folder) / "state"
     troubles: list[str] = []
-    read = partial(_message, answers.channel, key, troubles)
+    read = partial(_message, request.channel, key, troubles)
     terms = _terms(read, state / "symbols.json", troubles)
     pulse = read(state / "ea.json", Heartbeat)
     known = TerminalFacts(terms=terms, trouble="; ".join(troubles))
     if pulse is None:
         return known
-    if pulse.channel != answers.channel:
+    if pulse.channel != request.channel:
         raise ConfigError(
-            f"--channel: the Expert Advisor of {answers.folder} has the channel {pulse.channel}, "
-            f"not {answers.channel}"
+            f"--channel: the Expert Advisor of {request.folder} has the channel {pulse.channel}, "
+            f"not {request.channel}"
         )
     return replace(
         known,

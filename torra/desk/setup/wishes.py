@@ -8,16 +8,22 @@ part. Nothing is read from a disk here.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any, Final
 
 from pydantic import ValidationError
 
 from torra.clock import TIMEFRAMES
 from torra.config import BROKER_SYMBOL_RULE, SymbolSpec, faults, is_broker_symbol
-from torra.desk.setup.answers import amount, plain_name, read_timeframes, symbol_name
 from torra.desk.setup.bar_sources import FILES, NUMBERS, TERMS, BarSource
 from torra.desk.setup.broker_symbols import COUNTS, lookup
+from torra.desk.setup.request import (
+    SetupRequest,
+    amount,
+    one_of,
+    plain_name,
+    read_timeframes,
+    symbol_name,
+)
 from torra.errors import ConfigError
 from torra.market.broker_clock import ServerClock
 
@@ -43,31 +49,9 @@ class FieldError(ConfigError):
         self.name = name
 
 
-@dataclass(frozen=True, slots=True)
-class NewSymbolRequest:
-    """What was asked for, understood. `files` are names in the folder uploads, by timeframe.
-
-    `profile` is the name of one that is there, or NEW; `spec` are the trading conditions of a new
-    one.
-    """
-
-    symbol: str
-    broker: str
-    source: BarSource
-    timeframes: tuple[str, ...]
-    files: Mapping[str, str]
-    clock: str
-    profile: str
-    profile_name: str
-    execution: str
-    capital: float
-    risk: float
-    spec: SymbolSpec | None
-
-
 def read(
     words: Mapping[str, str], known: Mapping[str, BarSource], uploads: list[str]
-) -> tuple[NewSymbolRequest | None, Faults]:
+) -> tuple[SetupRequest | None, Faults]:
     """Return what was asked for, or what is wrong by field; `uploads` are the files there are."""
     found: Faults = {}
 
@@ -87,7 +71,7 @@ def read(
     if source is not None and source.key == FILES:
         timeframes = tuple(name for name in TIMEFRAMES if name in files)
     else:
-        timeframes = take("timeframes", _timeframes, ())
+        timeframes = take("timeframes", lambda text: read_timeframes(text or "M15,H1"), ())
     clock = take("clock", lambda text: _clock(text, source), "utc")
     profile = take("profile", lambda text: plain_name(text or NEW), NEW)
     named = profile
@@ -96,14 +80,21 @@ def read(
         named = take("profile_name", lambda text: plain_name(text or symbol.lower() or "mine"), "")
         spec, wrong = _spec(words)
         found |= wrong
-    wish = NewSymbolRequest(
-        symbol, broker, source, timeframes, files, clock, profile, named,
-        execution=take("execution", _execution, "off"),
+    request = SetupRequest(
+        symbols=((symbol, broker),),
+        timeframes=timeframes,
+        feed=source.feed if source else "",
+        channel=source.channel if source else "",
+        files=files,
+        clock=clock,
+        new_profile=profile == NEW,
+        profile_name=named,
+        execution=take("execution", lambda text: one_of(EXECUTIONS)(text or EXECUTIONS[0]), "off"),
         capital=take("capital", lambda text: amount(text or "10000"), 0.0),
-        risk=take("risk", _risk, 0.0),
+        risk_per_trade=take("risk", _risk, 0.0),
         spec=spec,
-    )  # fmt: skip
-    return (None if found else wish), found
+    )
+    return (None if found else request), found
 
 
 def _source(text: str, known: Mapping[str, BarSource]) -> BarSource:
@@ -126,10 +117,6 @@ def _broker(symbol: str, broker: str, source: BarSource) -> str:
         if found.trade_mode == "disabled":
             raise ConfigError(f"the broker does not let {broker} be traded")
     return broker
-
-
-def _timeframes(text: str) -> tuple[str, ...]:
-    return read_timeframes(text or "M15,H1")
 
 
 def _files(
@@ -156,12 +143,6 @@ def _clock(text: str, source: BarSource | None) -> str:
     if source is None or source.key != FILES:
         return ""
     return str(ServerClock.parse(text) and text) if text else ""
-
-
-def _execution(text: str) -> str:
-    if text and text not in EXECUTIONS:
-        raise ConfigError(f"{text[:20]!r} is none of {', '.join(EXECUTIONS)}")
-    return text or EXECUTIONS[0]
 
 
 def _risk(text: str) -> float:

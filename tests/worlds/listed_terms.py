@@ -1,0 +1,39 @@
+"""The list of symbols and the sign of life that an Expert Advisor has written into its folder."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from datetime import UTC, datetime
+from decimal import Decimal
+from pathlib import Path
+
+from torra.bridges.protocol import SymbolTerms
+from torra.bridges.torra.book_rows import symbol_row
+from torra.bridges.torra.messages import Heartbeat, Symbols, encode
+
+AT = datetime(2026, 3, 10, 12, tzinfo=UTC)
+
+
+def write(
+    folder: Path,
+    terms: Iterable[SymbolTerms],
+    key: str,
+    *,
+    account: int = 12345678,
+    offset: int = 7200,
+    balance: str = "3000",
+    change: Callable[[str], str] = str,
+) -> None:
+    """Write both files of channel `main`; `change` alters each row of the list."""
+    (folder / "state").mkdir(parents=True, exist_ok=True)
+    gmt, money = int(AT.timestamp()), Decimal(balance)
+    rows = tuple(change(symbol_row(item)) for item in terms)
+    symbols = Symbols(n=1, gmt=gmt, channel="main", account=account, rows=rows)
+    pulse = Heartbeat(
+        n=1, gmt=gmt, server_offset_s=offset, account=account, trade_mode="demo",
+        margin_mode="hedging", connected=True, algo_allowed=True, trade_allowed=True, kill=False,
+        ea_version="1.0", last_seq=0, inbox=0, work=0, balance=money, equity=money,
+        free_margin=money, leverage=30, currency="EUR", channel="main",
+    )  # fmt: skip
+    (folder / "state" / "symbols.json").write_bytes(encode(symbols, key))
+    (folder / "state" / "ea.json").write_bytes(encode(pulse, key))

@@ -1,0 +1,357 @@
+"""The answers of `torra data` and `torra calendar`; torra.commands.data has their options.
+
+Imported only when one of them runs, for its imports cost time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import closing
+from datetime import timedelta
+from pathlib import Path
+from typing import Any, Final
+
+from agents.features import unit_of
+from instance_database import Database, open_home
+from torra.clock import System, duration, iso, parse
+from torra.commands.answer import CommandAnswer, stored
+from torra.config import Instance, load_desk
+from torra.errors import ConfigError
+from torra.evidence import company_figures
+from torra.evidence.company_facts import FIGURES, Books
+from torra.evidence.company_figures import CompanyFigures
+from torra.evidence.outside_numbers import SERIES, FactRow, SeriesRow, series_of
+from torra.exhibits import figures
+from torra.exhibits.beyond import company_words, flow_words, outside_words
+from torra.news import public_calendars
+from torra.news.event_file import MAX_EVENTS, read_events, table
+from torra.outside import tables
+from torra.outside.tables import ParsedTable
+from torra.whole_files import write_whole
+
+MOST_FAULTS: Final = 20
+"""Lines with a fault that are shown; all are counted."""
+
+MOST_VALUES: Final = 20
+"""Values of a series that are shown, the newest."""
+
+NOTHING: Final = (
+    "Nothing is stored yet, so no agent sees a number from beside the chart. Import a file with "
+    "`torra data import FILE`, or name fred, cftc or edgar in the profile's outside.sources "
+    "(docs/outside.md)."
+)
+
+NO_SERIES: Final = (
+    "No series is stored yet: import a file with `torra data import FILE`, or name fred or cftc "
+    "in the profile's outside.sources (docs/outside.md)."
+)
+
+Table = ParsedTable[SeriesRow] | ParsedTable[FactRow]
+
+
+def overview(home: Path) -> CommandAnswer:
+    """Return what is stored of every series, company, companion and stream with order flow."""
+    with stored(home) as database:
+        instances = load_desk(home).instances
+        companions = [row for item in instances for row in _companions(item, database)]
+        series = [] if database is None else list(_series(database))
+        facts = [] if database is None else database.facts_told()
+        flow = [] if database is None else database.flow_told()
+    lines = [*map(_series_line, series), *map(_company_line, facts), *map(_flow_line, flow)]
+    if not lines:
+        lines.append(NO_SERIES if companions else NOTHING)
+    lines += map(_companion_line, companions)
+    names = [
+        {"name": name, "says": row.says, "unit": row.unit, "source": row.source, "own": row.own}
+        for name, row in SERIES.items()
+    ]
+    document = {
+        "series": series, "facts": facts, "companions": companions, "flow": flow, "names": names
+    }  # fmt: skip
+    return CommandAnswer(document, "\n".join(lines))
+
+
+def series(home: Path, name: str) -> CommandAnswer:
+    """Return the newest values of a series, as they were known."""
+    with stored(home) as database:
+        rows = [] if database is None else database.series_rows([name])
+    newest = sorted(rows, key=lambda item: (item.row.at, item.row.known_at))[-MOST_VALUES:]
+    known = series_of(name)
+    says = "" if known is None else known.says
+    values = []
+    lines = [f"{name}, {says}: {len(rows):,} values are stored, the newest last."]
+    for item in newest:
+        row = item.row
+        at, known_at, first_seen = map(iso, (row.at, row.known_at, item.first_seen))
+        values.append(
+            {"at": at, "value": row.value, "known_at": known_at, "first_seen": first_seen,
+             "source": row.source}
+        )  # fmt: skip
+        lines.append(
+            f"{at[:10]}  {outside_words.series_amount(row)}, known since "
+            f"{figures.moment(known_at)}, seen here {figures.moment(first_seen)}, from "
+            f"{outside_words.source_of(row.source)}"
+        )
+    document = {"name": name, "says": says, "values": values, "stored": len(rows)}
+    return CommandAnswer(
+        document, "\n".join(lines) if values else f"{name}, {says}: nothing is stored."
+    )
+
+
+def company(home: Path, ticker: str) -> CommandAnswer:
+    """Return what a company's newest report comes to; raises ConfigError for an unknown one."""
+    books = Books()
+    with stored(home) as database:
+        rows = [] if database is None else database.facts_of(ticker, System().real_now())
+    for fact in rows:
+        books.add(fact)
+    if not rows:
+        raise ConfigError(
+            f"{ticker} is no series, and nothing is stored of a company of that name: `torra "
+            "outside` lists what is"
+        )
+    report = company_figures.read(books)
+    newest = {figure: row for figure in FIGURES if (row := books.newest(figure)) is not None}
+    document = {
+        "ticker": ticker,
+        "ends": None if report is None else report.ends.isoformat(),
+        "filed": None if report is None else iso(report.filed),
+        "source": None if report is None else report.source,
+        "figures": {} if report is None else dict(report.ratios),
+        "newest": {
+            name: {
+                "begins": row.begins.date().isoformat(),
+                "ends": row.ends.date().isoformat(),
+                "value": row.value,
+                "unit": row.unit,
+                "known_at": iso(row.known_at),
+                "source": row.source,
+            }
+            for name, row in newest.items()
+        },
+    }
+    return CommandAnswer(document, "\n".join(_company_lines(ticker, report, newest)))
+
+
+def check(file: Path, name: str) -> CommandAnswer:
+    """Return what stands in a file of series or company figures."""
+    parsed = tables.read(file, name)
+    _refuse_the_future(file, parsed)
+    count = f"{_many(len(parsed.rows), 'value')} can be read"
+    bad = f"{_many(len(parsed.faults), 'line')} cannot" if parsed.faults else "all of it"
+    text = f"{file}: {count}, {bad}{_shape(parsed)}."
+    return CommandAnswer(_document(parsed), _with_faults(text, parsed), 2 if parsed.faults else 0)
+
+
+def import_file(home: Path, file: Path, name: str, *, skip_faults: bool) -> CommandAnswer:
+    """Store a file of series or company figures; raises ConfigError, and then nothing is stored."""
+    parsed = tables.read(file, name)
+    if parsed.faults and not skip_faults:
+        raise ConfigError(
+            f"{file}, {parsed.faults[0]}. Nothing was stored: mend the "
+            f"{_many(len(parsed.faults), 'line')}, or leave out what cannot be read with "
+            "--skip-faults"
+        )
+    load_desk(home)
+    with closing(open_home(home)) as database:
+        now = System().real_now()
+        _refuse_the_future(file, parsed)
+        # By day: a tick that reads half of it sees a series that is too old, and none with holes.
+        numbers = sorted(row for row in parsed.rows if isinstance(row, SeriesRow))
+        facts = [row for row in parsed.rows if not isinstance(row, SeriesRow)]
+        count = database.store_series(numbers, now, stamped=True)
+        count += database.store_facts(facts, now)
+    known = len(parsed.rows) - count
+    more = f"; {known:,} were known already" if known else ""
+    text = (
+        f"{file}: {_many(count, 'value')} {'is' if count == 1 else 'are'} stored{more}"
+        f"{_shape(parsed)}. A running desk reads them at once where its profile has "
+        '"file" among outside.sources.'
+    )
+    return CommandAnswer({**_document(parsed), "stored": count}, _with_faults(text, parsed))
+
+
+def calendar(home: Path, file: Path, clock: str, into: str) -> CommandAnswer:
+    """Add the events of a public calendar to one of the home; raises ConfigError."""
+    target = home / into
+    if not home.is_dir():
+        raise ConfigError(f"the home {home} is not there: start with torra init or torra run")
+    if Path(into).name != into or target.suffix.lower() != ".csv":
+        raise ConfigError(f"{target} can be no calendar: name a .csv file of the home")
+    public = public_calendars.read(file, clock)
+    before = read_events(target) if target.exists() else ()
+    events = {*before, *public.events}
+    if len(events) > MAX_EVENTS:
+        raise ConfigError(f"{target} would have more than {MAX_EVENTS} events: cut off old years")
+    try:
+        write_whole(target, table(events).encode())
+    except OSError as error:
+        raise ConfigError(f"{target} cannot be written: {error.strerror}") from error
+    times = sorted(event.time for event in public.events)
+    document = {
+        "shape": public.name, "clock": public.clock or "in the file", "events": len(public.events),
+        "high": sum(event.impact == "high" for event in public.events),
+        "from": iso(times[0]), "to": iso(times[-1]), "new": len(events) - len(before),
+        "omissions": dict(public.omissions), "total": len(events),
+    }  # fmt: skip
+    omissions = "; ".join(f"{count} with {why}" for why, count in public.omissions.items())
+    return CommandAnswer(
+        document,
+        f"{file}: {public.name}, clock {document['clock']}. {_many(len(public.events), 'event')} "
+        f"({document['high']} high), {document['from']} to {document['to']}; left out: "
+        f"{omissions or 'none'}.\n"
+        f"{target} has {_many(len(events), 'event')}, {document['new']} of them new. A profile "
+        f'names it: "events": {{"calendar": "{into}"}}',
+    )
+
+
+# --- rows -----------------------------------------------------------------------------------------
+
+
+def _series(database: Database) -> Iterator[dict[str, Any]]:
+    now = System().real_now()
+    for row in database.series_told():
+        known = series_of(row["name"])
+        if known is not None:
+            age = now - parse(row["at"])
+            yield {
+                **row,
+                "says": known.says,
+                "unit": known.unit,
+                "age_days": round(age.total_seconds() / 86_400, 1),
+                "stale": age > known.valid,
+                "now": iso(now),
+            }
+
+
+def _companions(instance: Instance, database: Database | None) -> Iterator[dict[str, Any]]:
+    """Yield each companion of an instance: its newest stored bars, and what ticks had of it."""
+    for name, symbol in instance.companions.items():
+        closed: dict[str, str] = {}
+        newest_tick: dict[str, str] = {}
+        for timeframe in instance.timeframes:
+            if database is None:
+                break
+            if newest := database.newest_companion(instance, symbol, timeframe):
+                closed[timeframe] = iso(newest + duration(timeframe))
+            for statuses in database.outside_statuses(instance.id, [timeframe], 1):
+                if "companion" in statuses:
+                    newest_tick[timeframe] = statuses.get(f"companion.{name}", "available")
+        yield {
+            "instance": instance.id, "name": name, "symbol": symbol,
+            "closed": closed, "newest_tick": newest_tick,
+        }  # fmt: skip
+
+
+def _document(parsed: Table) -> dict[str, Any]:
+    return {
+        "rows": len(parsed.rows),
+        "shape": parsed.shape,
+        "holes": parsed.holes,
+        "faults": [fault._asdict() for fault in parsed.faults],
+    }
+
+
+def _refuse_the_future(file: Path, parsed: Table) -> None:
+    """Raise ConfigError for a value that the public cannot know yet."""
+    now = System().real_now()
+    late = max((row.known_at for row in parsed.rows), default=now)
+    # By a publisher's rule a value of today is known on its next business day at the latest.
+    if late > now + timedelta(days=10 if parsed.shape else 1):
+        raise ConfigError(
+            f"{file}: known_at {iso(late)} lies in the future, and nobody can know that value yet. "
+            "Nothing was stored: mend that line"
+        )
+
+
+# --- lines ----------------------------------------------------------------------------------------
+
+
+def _series_line(row: dict[str, Any]) -> str:
+    newest = SeriesRow(
+        row["name"], parse(row["at"]), parse(row["known_at"]), row["value"], row["source"]
+    )
+    old = ", too old to count now" if row["stale"] else ""
+    return (
+        f"{row['name']}, {row['says']}: {outside_words.series_amount(newest)} of "
+        f"{row['at'][:10]}{old}, known since {figures.moment(row['known_at'])}, from "
+        f"{outside_words.source_of(row['source'])}; {_many(row['rows'], 'value')} since "
+        f"{row['first'][:10]}."
+    )
+
+
+def _company_line(row: dict[str, Any]) -> str:
+    return (
+        f"{row['ticker']}, a company: {_many(row['rows'], 'value')} of "
+        f"{_many(row['figures'], 'figure')}, for periods that end {row['first'][:10]} to "
+        f"{row['last'][:10]}, the newest known since {figures.moment(row['known_at'])}."
+    )
+
+
+def _company_lines(
+    ticker: str, report: CompanyFigures | None, newest: Mapping[str, FactRow]
+) -> Iterator[str]:
+    """Yield a company in lines: its report, what it comes to, the figures behind it."""
+    if report is None:
+        yield f"{ticker}: no net income is stored, so nothing can be said of it yet."
+    else:
+        old = System().real_now().date() - report.ends > report.valid
+        yield (
+            f"{ticker}: the year to {report.ends}, known since "
+            f"{figures.moment(iso(report.filed))}, from {company_words.filing(report.source)}"
+            f"{'; too old to count now, as no newer report is stored' if old else ''}."
+        )
+        missing = []
+        for number in company_words.NUMBERS:
+            value = report.ratios.get(number.feature)
+            if value is not None:
+                unit = unit_of(f"company.{number.feature}")
+                amount = outside_words.amount(value, unit, number.decimals, signed=number.signed)
+                yield f"  {number.name}: {amount}"
+            elif number.feature in report.ratios:
+                missing.append(number.name)
+        if missing:
+            yield f"Not known, for a part is missing in its reports: {', '.join(missing)}."
+        yield "What a price pays for it stands on the page of its symbol, for that needs closes."
+    yield "The newest figures:"
+    for name, row in newest.items():
+        begins, ends = row.begins.date(), row.ends.date()
+        period = f"{ends}" if begins == ends else f"{begins} to {ends}"
+        yield (
+            f"  {FIGURES[name].says}: {row.value:,.0f} {row.unit}, {period}, known since "
+            f"{figures.moment(iso(row.known_at))}, from {company_words.filing(row.source)}"
+        )
+
+
+def _companion_line(row: dict[str, Any]) -> str:
+    closed = [f"{name} {figures.moment(at)}" for name, at in row["closed"].items()]
+    known = f"its newest stored bars closed {', '.join(closed)}" if closed else "no bar is stored"
+    had = [f"{name} {outside_words.brief(word)}" for name, word in row["newest_tick"].items()]
+    ticks = f"; in the newest tick: {', '.join(had)}" if had else ""
+    return f"{row['name']}, the companion {row['symbol']} of {row['instance']}: {known}{ticks}."
+
+
+def _flow_line(row: dict[str, Any]) -> str:
+    books = f", {row['books']:,} with an order book" if row["books"] else ""
+    return (
+        f"{row['instance']} {row['timeframe']}, order flow: {flow_words.in_a_line(row)}; "
+        f"{_many(row['rows'], 'bar')} since {row['first'][:10]}{books}."
+    )
+
+
+def _many(count: int, what: str) -> str:
+    return f"{count:,} {what}{'' if count == 1 else 's'}"
+
+
+def _shape(parsed: Table) -> str:
+    """Return which publisher's shape a file has; "" for one of Torra's own."""
+    if not parsed.shape:
+        return ""
+    return f" (as of {parsed.shape}; {_many(parsed.holes, 'hole')} left out)"
+
+
+def _with_faults(text: str, parsed: Table) -> str:
+    lines = [text, *map(str, parsed.faults[:MOST_FAULTS])]
+    if len(parsed.faults) > MOST_FAULTS:
+        lines.append(f"and {len(parsed.faults) - MOST_FAULTS:,} more")
+    return "\n".join(lines)

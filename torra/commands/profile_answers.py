@@ -1,0 +1,338 @@
+"""The answers of `torra profile`; torra.commands.profile has their options.
+
+Imported only when one of them runs, for its imports cost time.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any, Final
+
+import click
+
+from instance_database import open_home
+from torra.clock import System
+from torra.commands.answer import CommandAnswer, wants_json
+from torra.commands.options import on_terminal
+from torra.commands.terminal import say
+from torra.config import Profile, load_desk
+from torra.config import read as read_file
+from torra.errors import ConfigError
+from torra.profiles.book import ProfileBook, SaveResult
+from torra.profiles.fields import (
+    ABSENT,
+    DEFAULT,
+    along_with_mode,
+    canonical,
+    changed,
+    flat,
+    place_of,
+    read,
+    settings,
+    shown,
+    written,
+)
+from torra.profiles.guard import MORE_TRADES, Change, compare, loosening
+
+ACTOR: Final = "command line"
+LATER: Final = (
+    "A desk that runs takes it at its next start, or by the button on the profile's page."
+)
+WRITE: Final = "write PLACE=VALUE, such as thresholds.buy=0.4"
+
+
+def profiles(home: Path) -> CommandAnswer:
+    """Return every profile with what differs from the default and who uses it."""
+    rows, lines = [], [f"{'profile':<20}{'digest':<18}{'differs':>8}  used by"]
+    with _book(home) as book:
+        for name in book.names():
+            loaded = book.read(name)
+            users = [item.id for item in book.users(name)]
+            differs = len(compare(DEFAULT, canonical(loaded.profile))) if loaded.profile else None
+            rows.append(
+                {
+                    "profile": name,
+                    "digest": loaded.digest,
+                    "differences": differs,
+                    "users": users,
+                    "path": str(loaded.path.absolute()),
+                    "shipped": loaded.shipped,
+                    "trouble": loaded.trouble,
+                }
+            )
+            count = "broken" if differs is None else str(differs)
+            lines.append(f"{name:<20}{loaded.digest:<18}{count:>8}  {', '.join(users) or 'nobody'}")
+    return CommandAnswer({"profiles": rows}, "\n".join(lines))
+
+
+def profile(home: Path, name: str) -> CommandAnswer:
+    """Return every setting of a profile."""
+    with _book(home) as book:
+        values = _values(book, name)
+        digest = book.read(name).digest
+    here = flat(values)
+    lines = []
+    for setting in settings(values):
+        value = here.get(setting.place, ABSENT)
+        if value is not ABSENT:
+            differs = "" if value == setting.default else f"   (default {shown(setting.default)})"
+            lines.append(f"{setting.name:<40}{shown(value)}{differs}")
+    return CommandAnswer({"profile": name, "digest": digest, "values": values}, "\n".join(lines))
+
+
+def diff(home: Path, name: str, other: str | None) -> CommandAnswer:
+    """Return how a profile differs from the default, another one, or an entry of its history."""
+    with _book(home) as book:
+        values = _values(book, name)
+        base: Mapping[str, Any] = DEFAULT
+        if other is not None and other.isdigit():
+            entry = book.entry(name, int(other))
+            if entry is None:
+                raise ConfigError(f"the history of {name} has no entry {other}")
+            base = entry.values
+        elif other is not None:
+            base = _values(book, other)
+    changes = compare(base, values)
+    document = {
+        "profile": name,
+        "against": other or "the default",
+        "changes": [item.told() for item in changes],
+    }
+    return CommandAnswer(document, "\n".join(_change_lines(changes)) or "nothing differs")
+
+
+def set_values(
+    home: Path, name: str, pairs: Sequence[str], unset: Sequence[str], *, yes: bool
+) -> CommandAnswer:
+    """Change settings of a profile; raises ConfigError for a change that was not made."""
+    wanted = _pairs(pairs)
+    if not (wanted or unset):
+        raise ConfigError(WRITE)
+    propose = _proposal(wanted, unset)
+    with _book(home) as book:
+        now = book.read(name)
+        checked = book.check(name, propose(_values(book, name)))
+        days = _ask(book, name, checked, yes=yes)
+        result = book.save(
+            name, propose, digest=now.digest, may="loosen", actor=ACTOR, action="set"
+        )
+    return _record(home, name, "profile.set", result, days)
+
+
+def check(home: Path, name: str, file: Path | None) -> CommandAnswer:
+    """Return the faults of a profile, or of a file that is to become it."""
+    with _book(home) as book:
+        values = canonical(read_file(Profile, file)) if file else _values(book, name)
+        checked = book.check(name, values)
+    sound = checked.profile is not None
+    document = {
+        "profile": name,
+        "ok": sound,
+        "faults": [{"setting": item.name, "text": item.text} for item in checked.faults],
+        "warnings": list(checked.warnings),
+        "idle": [{"setting": place, "text": text} for place, text in checked.idle.items()],
+        "changes": [item.told() for item in checked.changes],
+    }
+    lines = [item.text for item in checked.faults]
+    lines += [f"note: {text}" for text in checked.warnings]
+    lines += [f"{name} is in order"] if sound else []
+    return CommandAnswer(document, "\n".join(lines), int(not sound))
+
+
+def history(home: Path, name: str) -> CommandAnswer:
+    """Return the newest states of a profile, the newest first."""
+    with _book(home) as book:
+        book.read(name)
+        entries = book.history(name)
+    lines, rows = [], []
+    for entry in entries:
+        lines.append(
+            f"{entry.number:>4}  {entry.at}  {entry.actor:<24} {entry.action:<14} {entry.digest}"
+        )
+        changes = [
+            Change(tuple(row["place"].split(".")), row["before"], row["after"], None, row["way"])
+            for row in entry.changes
+        ]
+        lines += [f"      {line}" for line in _change_lines(changes)]
+        rows.append({key: value for key, value in asdict(entry).items() if key != "values"})
+    return CommandAnswer(
+        {"profile": name, "entries": rows}, "\n".join(lines) or f"{name} was never saved by Torra"
+    )
+
+
+def undo(home: Path, name: str, number: int, *, yes: bool) -> CommandAnswer:
+    """Put an entry of the history back; raises ConfigError where that was not done."""
+    with _book(home) as book:
+        now = book.read(name)
+        entry = next((item for item in book.history(name) if item.number == number), None)
+        days = _ask(book, name, book.check(name, entry.values), yes=yes) if entry else ()
+        result = book.undo(name, number, digest=now.digest, may="loosen", actor=ACTOR)
+    return _record(home, name, "profile.undo", result, days)
+
+
+def try_settings(home: Path, name: str, pairs: Sequence[str], days: int) -> CommandAnswer:
+    """Return what settings would have brought over the desk's stored bars."""
+    from torra.replay.tried import kind, words  # noqa: PLC0415
+
+    with _book(home) as book:
+        values = _values(book, name)
+        known = {setting.name: setting for setting in settings(values)}
+        wanted = {place: _read(known.get(place), text) for place, text in _pairs(pairs)}
+        trial = kind.tried_now(home, name, wanted, days)
+    return CommandAnswer(trial.as_json(), words.table(trial))
+
+
+# --- details --------------------------------------------------------------------------------------
+
+
+@contextmanager
+def _book(home: Path) -> Iterator[ProfileBook]:
+    """Open the profiles of a home; only a save touches its database."""
+
+    @contextmanager
+    def exclusive() -> Iterator[None]:
+        with closing(open_home(home)) as database, database.transaction():
+            yield
+
+    yield ProfileBook(home, load_desk(home), now=System().real_now, exclusive=exclusive)
+
+
+def _values(book: ProfileBook, name: str) -> Mapping[str, Any]:
+    loaded = book.read(name)
+    if loaded.profile is None:
+        remedies = [
+            f"; `torra profile undo {name} {entry.number}` puts back what was saved last"
+            for entry in book.history(name, 1)
+        ]
+        raise ConfigError("".join([loaded.trouble, *remedies]))
+    return canonical(loaded.profile)
+
+
+def _pairs(words: Sequence[str]) -> list[tuple[str, str]]:
+    """Return places with their values, of PLACE=VALUE or of each value after its place."""
+    pairs, left = [], iter(words)
+    for word in left:
+        place, sign, value = word.partition("=")
+        text = value if sign else next(left, None)
+        if text is None or not place:
+            raise ConfigError(f"{word}: {WRITE}")
+        pairs.append((place, text))
+    return pairs
+
+
+def _proposal(
+    wanted: Sequence[tuple[str, str]], unset: Sequence[str]
+) -> Callable[[Mapping[str, Any]], dict[str, Any]]:
+    def propose(values: Mapping[str, Any]) -> dict[str, Any]:
+        known = {setting.name: setting for setting in settings(values)}
+        changes: dict[tuple[str, ...], Any] = {}
+        for name, text in wanted:
+            setting = known.get(name)
+            place = setting.place if setting else place_of(values, name)
+            changes[place] = _read(setting, text)
+        changes |= {place_of(values, name): ABSENT for name in unset}
+        return along_with_mode(values, changed(values, changes), changes)
+
+    return propose
+
+
+def _read(setting: Any, text: str) -> Any:
+    """Read a value as the form does; for an unknown setting it is JSON, or else text."""
+    # On a command line a list is typed as JSON; a form has one entry a line.
+    if setting is not None and not text.startswith(("[", "{")):
+        return read(setting, text)
+    try:
+        return json.loads(text)
+    except ValueError:
+        return text
+
+
+def _ask(book: ProfileBook, name: str, checked: SaveResult, *, yes: bool) -> tuple[str, ...]:
+    """Ask a person to agree to what loosens; raises ConfigError where nobody does.
+
+    On a terminal a note is a question too: what a model costs is paid from the next tick on.
+
+    What is to be known of the change is said first: what it is expected to cost, a key that is not
+    there. The comparison of the last days stands beside the question, and is returned.
+    """
+    asks = on_terminal() and not wants_json()
+    for text in checked.warnings:
+        say(f"note: {text}", err=wants_json())
+    if not (loose := loosening(checked.changes)):
+        if checked.warnings and asks and not yes:
+            _go_on()
+        return ()
+    days: tuple[str, ...] = ()
+    if any(item.place[0] == "agents" for item in loose):
+        from torra.replay.changed.last_days import last_days  # noqa: PLC0415
+
+        days = last_days(book, name, loose)
+    if yes:
+        return days
+    more = "".join(
+        f" {item.name}={written(item.after)}" for item in loose if item.name in MORE_TRADES
+    )
+    trial = f"torra profile try {name}{more} says what more trades the last 30 days would have had"
+    advice = [trial] if more else []
+    if not asks:
+        names = ", ".join(item.name for item in loose)
+        for line in days:  # an error is cut at its length, figures may not be
+            say(line, err=True)
+        raise ConfigError("; ".join([f"this loosens {names}: add --yes if you mean it", *advice]))
+    lines = "\n".join([*_change_lines(loose), *advice, *days])
+    say(f"This loosens what guards the account:\n{lines}")
+    _go_on()
+    return days
+
+
+def _go_on() -> None:
+    if not click.confirm("Go on?"):
+        raise ConfigError("nothing was changed")
+
+
+def _record(
+    home: Path, name: str, action: str, result: SaveResult, days: tuple[str, ...]
+) -> CommandAnswer:
+    """Put a change on record and return it; raises ConfigError for one that was not made."""
+    done = result.outcome in ("saved", "unchanged")
+    outcome = "done" if done else "failed"
+    with closing(open_home(home)) as database:
+        # What was refused goes on record too, so before the error is raised.
+        database.audit(
+            actor=ACTOR,
+            action=action,
+            target=name,
+            outcome=outcome if result.outcome == "saved" else f"{outcome}: {result.reason}"[:300],
+            before={"digest": result.before, **{item.name: item.before for item in result.changes}},
+            after={"digest": result.digest, **{item.name: item.after for item in result.changes}},
+        )
+    if not done:
+        raise ConfigError(result.reason)
+    document = {
+        "profile": name,
+        "outcome": result.outcome,
+        "digest": result.digest,
+        "before": result.before,
+        "entry": result.number or None,
+        "changes": [item.told() for item in result.changes],
+        "warnings": list(result.warnings),
+        "last_days": days,
+    }
+    lines = [*_change_lines(result.changes), *(f"note: {text}" for text in days)]
+    if result.outcome == "saved":
+        lines += [f"{name} is saved as entry {result.number}, digest {result.digest}.", LATER]
+    else:
+        lines.append(result.reason)
+    return CommandAnswer(document, "\n".join(lines))
+
+
+def _change_lines(changes: Sequence[Change]) -> list[str]:
+    return [
+        f"{item.name}: {shown(item.before)} -> {shown(item.after)}"
+        + (f"   ({item.way})" if item.way in ("loosens", "tightens") else "")
+        for item in changes
+    ]
