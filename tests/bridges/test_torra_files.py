@@ -9,18 +9,19 @@ import shutil
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.bridges.test_drop_folder import FaultyDisk, files
+from tests.bridges.test_drop_folder import FaultyDisk, files, instead
 from tests.worlds.channels import ACCOUNT, KEY, NOW, Stage, closing, order
 from torra.advisor_protocol import PROTOCOL
 from torra.bridges.protocol import Bridge, OrderReport, Recall
 from torra.bridges.torra import bridge as torra_files
 from torra.bridges.torra.bridge import TorraFiles
-from torra.bridges.torra.drop_folder import Disk, file_name
+from torra.bridges.torra.drop_folder import file_name
 from torra.bridges.torra.messages import (
     TAIL_LENGTH,
     Ack,
@@ -133,7 +134,7 @@ def test_an_order_that_no_message_can_say_is_not_sent(stage: Stage, wrong: dict[
 def test_a_full_disk_stops_and_starts_again(tmp_path: Path, lasts: int) -> None:
     stage = Stage(tmp_path)
     disk = FaultyDisk()
-    stage.bridge = stage.new_bridge(disk=disk)
+    stage.bridge = stage.new_bridge(run=disk)
     stage.wake()
     for fails in range(1, 40):
         disk.steps, disk.fails = 0, range(fails, fails + lasts)
@@ -156,13 +157,12 @@ def test_a_full_disk_stops_and_starts_again(tmp_path: Path, lasts: int) -> None:
 def test_a_folder_that_could_not_be_flushed_is_flushed_again(stage: Stage) -> None:
     flushes: list[bool] = []
 
-    class Flushing(Disk):
-        def sync_folder(self, path: Path) -> None:
-            flushes.append(True)
-            if len(flushes) == 1:
-                raise OSError(errno.EIO, "Input/output error")
+    def flush(_: partial[Any]) -> None:
+        flushes.append(True)
+        if len(flushes) == 1:
+            raise OSError(errno.EIO, "Input/output error")
 
-    bridge = stage.new_bridge(disk=Flushing())
+    bridge = stage.new_bridge(run=instead(flush_names=flush))
     for _ in range(2):
         stage.tick()
         bridge.health()
@@ -266,12 +266,11 @@ def test_an_answer_that_arrives_while_the_older_one_is_settled_stays(stage: Stag
     path.write_bytes(ack(status="PLACED"))
     (placed,) = stage.bridge.poll()
 
-    class Late(Disk):
-        def rename(self, source: Path, target: Path) -> None:
-            path.write_bytes(ack(status="FILLED"))
-            super().rename(source, target)
+    def rename(step: partial[Any]) -> Any:
+        path.write_bytes(ack(status="FILLED"))
+        return step()
 
-    stage.new_bridge(disk=Late()).settle(placed)
+    stage.new_bridge(run=instead(rename=rename)).settle(placed)
     (filled,) = stage.bridge.poll()
     assert (filled.status, stage.names("arch")) == ("FILLED", [])
     stage.bridge.settle(filled)
@@ -299,12 +298,11 @@ def test_a_crash_while_settling_loses_no_report(
     class Crash(BaseException):
         pass
 
-    class Stops(Disk):
-        def replace(self, source: Path, target: Path) -> None:
-            raise Crash
+    def stop(_: partial[Any]) -> None:
+        raise Crash
 
     with pytest.raises(Crash):
-        stage.new_bridge(disk=Stops()).settle(report)
+        stage.new_bridge(run=instead(replace=stop)).settle(report)
     assert stage.names("ack") == [f"{name_of()}.settling"]
     again = stage.new_bridge()
     assert again.poll() == [report]
@@ -605,11 +603,7 @@ def test_a_halt_between_publishing_and_the_claim_stops_the_order(stage: Stage) -
 
 
 def test_a_halt_that_comes_while_an_order_is_written_stops_it(stage: Stage) -> None:
-    class Halting(Disk):
-        def sync(self, handle: int) -> None:
-            stage.bridge.set_halt("now")
-
-    bridge = stage.new_bridge(disk=Halting())
+    bridge = stage.new_bridge(run=instead(fsync=lambda _: stage.bridge.set_halt("now")))
     for _ in range(2):
         stage.tick()
         bridge.health()
@@ -650,7 +644,7 @@ def test_mixed_versions_refuse_to_talk(
 def test_a_read_only_folder_is_red_and_quiet(tmp_path: Path) -> None:
     stage = Stage(tmp_path)
     disk = FaultyDisk()
-    bridge = stage.bridge = stage.new_bridge(disk=disk)
+    bridge = stage.bridge = stage.new_bridge(run=disk)
     stage.wake()
     disk.fails = range(1, 10_000)
     disk.error = OSError(errno.EROFS, "Read-only file system")

@@ -142,7 +142,7 @@ TRADING: Final[Table] = {
         ),
         "halt-while-writing": fault(
             "HALT is not asked again when a signal's text is written",
-            At("torra.bridges.torra.drop_folder:DropFolder", never("taken(path)")),
+            At("torra.bridges.torra.drop_folder:DropFolder", never("...(lies, path)")),
             "test_a_halt_that_comes_while_an_order_is_written_stops_it",
         ),
     },

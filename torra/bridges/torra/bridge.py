@@ -30,7 +30,6 @@ from torra.bridges.torra.book_rows import read_deal, read_position, read_symbol
 from torra.bridges.torra.drop_folder import (
     NAME,
     SETTLING,
-    Disk,
     DropFolder,
     file_name,
     random_share,
@@ -57,6 +56,7 @@ from torra.bridges.torra.place import folder_of, key_of
 from torra.clock import Clock, real_sleep
 from torra.config import Channel
 from torra.errors import BridgeUnavailable, bounded
+from torra.time_limit import Run, at_once
 from torra.verdict.risk_engine import DenyReason, TradingState
 
 FRESH: Final = timedelta(seconds=30)
@@ -91,7 +91,7 @@ class TorraFiles:
         clock: Clock,
         *,
         environment: Mapping[str, str] | None = None,
-        disk: Disk | None = None,
+        run: Run = at_once,
         sleep: Callable[[float], None] = real_sleep,
         chance: Callable[[], float] = random_share,
         halts: Sequence[Path] = (),
@@ -107,7 +107,7 @@ class TorraFiles:
         self._folder = DropFolder(
             folder_of(name, channel, environment),
             monotonic=clock.monotonic,
-            disk=disk,
+            run=run,
             sleep=sleep,
             chance=chance,
             halts=halts,
