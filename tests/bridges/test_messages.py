@@ -25,7 +25,6 @@ from torra.bridges.torra.book_rows import (
 from torra.bridges.torra.messages import (
     AMOUNTS,
     CHOICES,
-    COUNTED,
     LIMIT,
     LIST_LIMIT,
     NAMES,
@@ -103,10 +102,8 @@ def any_of(kind: type[Message]) -> st.SearchStrategy[Any]:
     for field in fields(kind):
         words = CHOICES.get(kind, {}).get(field.name)
         known = TIME if field.name in TIMES else types[str(field.type)]
-        if kind is Ack and field.name in COUNTED:
-            known = st.integers(0, 10**18 - 1)
-        elif kind is Ack and field.name in (*AMOUNTS, *QUOTES):
-            known = AMOUNT
+        if kind is Ack and field.name in (*AMOUNTS, *QUOTES):
+            known = st.integers(0, 10**18 - 1) if known is NUMBER else AMOUNT
         values[field.name] = st.sampled_from(words) if words else known
     return st.builds(kind, **values)
 

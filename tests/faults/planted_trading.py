@@ -230,7 +230,10 @@ TRADING: Final[Table] = {
         ),
         "message-unknown-key": fault(
             "a message with a key that nobody knows is read",
-            At("torra.bridges.torra.messages", never("rest")),
+            At(
+                "torra.bridges.torra.messages",
+                replace("[name for name, _ in pairs]", "_[: len(expected)]"),
+            ),
             "test_a_key_behind_the_last_is_refused",
         ),
     },
