@@ -97,7 +97,7 @@ AMOUNT = st.decimals(0, 10**9, places=8, allow_nan=False)
 def any_of(kind: type[Message]) -> st.SearchStrategy[Any]:
     """Return messages of a kind with whatever its fields may hold."""
     types = {"str": TEXT, "int": NUMBER, "Decimal": PRICE, "bool": st.booleans()}
-    types["tuple[str, ...]"] = st.lists(TEXT, max_size=5).map(tuple)
+    types["tuple[Any, ...]"] = st.lists(TEXT, max_size=5).map(tuple)
     values = {}
     for field in fields(kind):
         words = CHOICES.get(kind, {}).get(field.name)

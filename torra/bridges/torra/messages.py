@@ -234,7 +234,7 @@ class Positions:
     gmt: int
     channel: str
     account: int
-    rows: tuple[str, ...]
+    rows: tuple[Any, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -246,7 +246,7 @@ class Deals:
     since: int
     channel: str
     account: int
-    rows: tuple[str, ...]
+    rows: tuple[Any, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -257,7 +257,7 @@ class Symbols:
     gmt: int
     channel: str
     account: int
-    rows: tuple[str, ...]
+    rows: tuple[Any, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -283,7 +283,7 @@ NAMES: Final[Mapping[type, str]] = {
     DeskState: "torra",
 }
 LISTS: Final[Mapping[type, str]] = {Positions: "p", Deals: "d", Symbols: "s"}
-"""Messages whose rows follow as p0, p1 and so on."""
+"""Messages whose rows, texts as they are sent, follow as p0, p1 and so on."""
 
 
 ACK_STATUS: Final = tuple(status for status in get_args(Status) if status != "CLAIMED")
