@@ -11,7 +11,6 @@ import csv
 import io
 import json
 from collections.abc import Iterator
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, Literal
@@ -23,7 +22,7 @@ from click.testing import CliRunner
 from tests.doubles.advisor_channel import KEY, NOW, OFFSET, AdvisorChannel, in_a_path
 from tests.doubles.compiled_ea import ACCOUNT
 from tests.doubles.page_reader import Page, check_policy, check_structure
-from tests.worlds import desks, mt5_package
+from tests.worlds import desks
 from tests.worlds.desk_pages import Pages, open_pages
 from tests.worlds.orders import Decided
 from torra.bridges.protocol import Order
@@ -199,18 +198,6 @@ def test_their_bars_and_their_order_flow_are_read(desk: AdvisorChannel) -> None:
 
 
 # --- the other bridges ----------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("name", NAMES.values())
-def test_the_package_opens_and_closes_them(tmp_path: Path, name: str) -> None:
-    world = mt5_package.World(tmp_path)
-    world.package.quotes[name] = (2345.00, 2345.20)
-    opening = world.opened(broker_symbol=name)
-    assert opening.status == "FILLED"
-    assert world.bridge.terms()[name].broker_symbol == name
-    world.bridge.submit(replace(mt5_package.closing(opening.position), broker_symbol=name))
-    assert world.settled().status == "FILLED" and world.package.held == {}
-    world.close()
 
 
 # --- pages and files ------------------------------------------------------------------------------

@@ -25,7 +25,6 @@ from torra.bridges.torra.drop_folder import (
     FOLDERS,
     PATIENCE,
     DropFolder,
-    SharingRetry,
     file_name,
 )
 from torra.bridges.torra.messages import DeskState, MessageError, Signal, decode, encode, signal_of
@@ -282,10 +281,11 @@ def test_a_full_disk_leaves_the_state_file_as_it_was(root: Path, folder: DropFol
 def test_every_fault_comes_with_its_remedy(
     root: Path, folder: DropFolder, number: int, words: str
 ) -> None:
-    broken = open_folder(root, FaultyDisk(1, OSError(number, os.strerror(number)), lasts=99))
+    slept: list[float] = []
+    disk = FaultyDisk(1, OSError(number, os.strerror(number)), lasts=99)
     with pytest.raises(BridgeUnavailable, match=words) as caught:
-        broken.publish(NAME, b"x")
-    assert str(root) in str(caught.value)
+        open_folder(root, disk, sleep=slept.append).publish(NAME, b"x")
+    assert str(root) in str(caught.value) and slept == []
     assert files(root) == []
 
 
@@ -334,28 +334,6 @@ def test_a_call_waits_for_all_its_steps_together(root: Path, folder: DropFolder)
     assert 9 < len(slept) <= 18
     assert sum(slept) <= PATIENCE
     assert files(root) == []
-
-
-def test_the_patience_of_a_call_has_an_end() -> None:
-    slept: list[float] = []
-    patience = SharingRetry(slept.append, lambda: 0.999)
-
-    def refused() -> None:
-        raise sharing(32)
-
-    for _ in range(10):
-        with pytest.raises(PermissionError):
-            patience(refused)
-    assert PATIENCE - 0.1 < sum(slept) <= PATIENCE
-
-
-def test_a_forbidden_folder_is_not_waited_for(root: Path, folder: DropFolder) -> None:
-    slept: list[float] = []
-    error = PermissionError(errno.EACCES, "Permission denied")
-    broken = open_folder(root, FaultyDisk(1, error, 99), sleep=slept.append)
-    with pytest.raises(BridgeUnavailable, match="cannot be written"):
-        broken.publish(NAME, b"x")
-    assert slept == []
 
 
 # --- promise D5: no half file ---------------------------------------------------------------------
@@ -674,9 +652,3 @@ def test_a_halt_that_cannot_be_set_is_an_error(root: Path, folder: DropFolder) -
     root.rename(root.with_name("elsewhere"))
     with pytest.raises(OSError, match="HALT"):
         folder.set_halt("now")
-
-
-def test_the_random_share_is_a_share() -> None:
-    shares = [drop_folder.random_share() for _ in range(50)]
-    assert all(0 <= share < 1 for share in shares)
-    assert len(set(shares)) > 40

@@ -401,22 +401,6 @@ def test_a_part_that_is_filled_is_the_same_on_both_sides(tmp_path: Path) -> None
     ]  # fmt: skip
 
 
-def test_a_stop_between_bid_and_ask_is_refused_on_both_sides(tmp_path: Path) -> None:
-    inside, at_the_bid, below = (
-        by_hand(seq, kind="open", side="BUY", lots=0.1, stop=stop)
-        for seq, stop in ((1, 2000.29), (2, 2000.0), (3, 1999.99))
-    )
-    ticks = [quiet(0, inside, at_the_bid, below)]
-    there = OnAdvisor(tmp_path)
-    there.prepare = {ticks[0].at: lambda ea: ea.symbol(SYMBOL, stops_level=0)}
-    told = there.play(ticks)
-    free = GOLD.model_copy(update={"stops_level": 0})
-    assert list(differences(OnPaper(free).play(ticks), told)) == []
-    assert [item[:2] for item in told.answers.values()] == [
-        ("REJECTED", "retcode"), ("REJECTED", "retcode"), ("FILLED", ""),
-    ]  # fmt: skip
-
-
 def quiet(number: int, *pleas: Plea) -> Tick:
     at = START + number * timedelta(minutes=15)
     return Tick(at, 2000.0, 2000.3, Limits(0.0, 0, 0), frozenset(), "full", pleas)

@@ -167,31 +167,6 @@ def test_a_bar_is_counted_to_its_last_millisecond_and_no_farther(
     assert rows(desk) == [line(Bar(FIRST, inside), None, 0)] == [f"{FIRST},2,1,0,10.0000,10,,,,,,"]
 
 
-def test_the_book_is_the_last_one_before_the_close(start: Callable[..., AdvisorChannel]) -> None:
-    desk = start()
-    bars = market(FIRST, 3, books=False)
-    bars[0].books = [(FIRST, ASK_BOOK), (FIRST + 59, BOOK)]
-    bars[2].books = [(FIRST + 120, ASK_BOOK)]
-    for bar in bars:
-        close(desk, bar)
-    told = [row.split(",", 6)[6] for row in rows(desk)]
-    assert told == [
-        "3,2.00,1.50,0.1429,0.00,2",
-        "3,2.00,1.50,0.1429,0.00,0",
-        "2,4.00,1.00,0.6000,0.00,1",
-    ]
-
-
-def test_one_lot_costs_what_the_dearer_side_takes(start: Callable[..., AdvisorChannel]) -> None:
-    desk = start()
-    bar = market(FIRST, 1, books=False)[0]
-    # 0.5 at 2000.10, 0.25 at 2000.20, 0.25 of 3 at 2000.50: 0 + 2.5 + 10 points. Bids: 0.
-    asks = [(1, 2000.50, 3, 0.0), (1, 2000.10, 0, 0.5), (1, 2000.20, 0, 0.25)]
-    bar.books = [(FIRST, [*asks, (2, 2000.0, 1, 0.0)])]
-    close(desk, bar)
-    assert rows(desk)[0].split(",")[10] == "12.50"
-
-
 def test_a_book_that_was_not_watched_from_the_beginning_of_a_bar_is_none(
     start: Callable[..., AdvisorChannel],
 ) -> None:

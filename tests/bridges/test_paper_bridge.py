@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from torra.bridges.paper import Advanced, Bar, PaperOrder, PaperPosition, advance, advance_all
 from torra.config import SYMBOLS, SymbolSpec
 from torra.verdict.order_levels import Side
-from torra.verdict.risk_engine import Position, PositionSide
+from torra.verdict.risk_engine import PositionSide
 
 GOLD = SYMBOLS["XAUUSD"]  # one dollar of price is 100 dollars a lot
 SLIPPERY = GOLD.model_copy(update={"slippage": 0.3})
@@ -222,29 +222,12 @@ def test_an_opening_whose_close_is_refused_goes_with_it() -> None:
         assert (advanced.orders, advanced.position) == ((), None)
 
 
-def test_an_order_that_no_longer_fits_the_position_is_refused() -> None:
-    assert told(live([closing()], None, QUIET)) == [("REJECTED", "TCLOSE", 0.0)]
-    second = opening("BUY", sid="TSECOND")
-    advanced = live([second], holding("LONG"), QUIET)
-    assert told(advanced) == [("REJECTED", "TSECOND", 0.0)]
-    assert advanced.events[0].reason == "policy"
-    assert advanced.position == holding("LONG")
-    assert advanced.orders == ()
-
-
 def test_a_close_of_another_trade_leaves_the_position_alone() -> None:
     for closes, kinds in (("TOTHER", ["REJECTED"]), ("TOPEN", ["FILLED", "CLOSED"])):
         order = replace(closing(), closes=closes)
         advanced = live([order], holding("LONG"), QUIET)
         assert [event.kind for event in advanced.events] == kinds
         assert (advanced.position is None) == (closes == "TOPEN")
-
-
-@pytest.mark.parametrize(("side", "entry"), [("BUY", 2000.8), ("SELL", 1999.7)])
-def test_an_entry_slips_against_the_trader(side: Side, entry: float) -> None:
-    advanced = live([opening(side)], None, QUIET, spec=SLIPPERY)
-    assert told(advanced) == [("FILLED", "TOPEN", entry)]
-    assert advanced.position.entry == entry
 
 
 @pytest.mark.parametrize(
@@ -341,13 +324,6 @@ def test_each_bar_is_lived_through_once() -> None:
     late = [opening("BUY", at=bars[3].time)]
     left, _ = advance_all(late, None, bars, cursor=cursor, spread=SPREAD, spec=GOLD)
     assert left == (tuple(late), None, ())
-
-
-def test_a_stored_position_is_read_as_it_is() -> None:
-    stored = Position(
-        "GOLD", "XAUUSD", "LONG", 0.1, 2000.0, 1990.0, 2020.0, T - STEP, "TOPEN", "FILLED"
-    )
-    assert PaperPosition.of(stored) == holding("LONG")
 
 
 prices = st.integers(19_500, 20_500).map(lambda tenths: tenths / 10)

@@ -15,10 +15,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from torra.bridges.guards import REASONS, GuardRequest, View, first_objection
+from torra.bridges.guards import GuardRequest, View, first_objection
 from torra.bridges.paper import (
-    AT_ACCEPTANCE,
-    AT_FILL,
     FREE,
     Advanced,
     Bar,
@@ -26,7 +24,6 @@ from torra.bridges.paper import (
     PaperPosition,
     acceptance,
     advance,
-    advance_all,
 )
 from torra.config import SYMBOLS, SymbolSpec
 from torra.verdict.order_levels import Side
@@ -68,42 +65,6 @@ def answer(*args: Any, **rest: Any) -> str:
     return first.reason
 
 
-def test_every_guard_is_asked_at_one_of_the_two_moments() -> None:
-    assert AT_ACCEPTANCE + AT_FILL == REASONS
-    assert AT_ACCEPTANCE[-1] == "autotrading_off"
-
-
-def test_a_good_order_meets_no_objection() -> None:
-    assert answer(OPEN) == answer(selling(OPEN)) == answer(CLOSE, position=HELD) == ""
-
-
-@pytest.mark.parametrize(
-    ("conditions", "order", "position", "reason"),
-    [
-        ({"trade_mode": "disabled"}, CLOSE, HELD, "symbol"),
-        ({"trade_mode": "close_only"}, CLOSE, HELD, ""),
-        ({"trade_mode": "long_only"}, selling(OPEN), None, "symbol"),
-        ({"session_open": False}, CLOSE, HELD, "session"),
-        # Its own position counts too.
-        ({"positions": 1, "max_positions": 2}, OPEN, HELD, "max_positions"),
-        ({"positions": 1, "max_positions": 3}, OPEN, HELD, "policy"),
-        ({"max_trades_per_day": 1, "trades_today": 1}, CLOSE, HELD, ""),
-        ({"held": True}, OPEN, None, "policy"),
-        ({}, CLOSE, None, "no_position"),
-        ({}, replace(CLOSE, closes="TOTHER"), HELD, "no_position"),
-        ({}, replace(CLOSE, closes=None), HELD, ""),
-        ({}, replace(CLOSE, lots=0.11), HELD, "volume"),
-        ({}, replace(CLOSE, lots=0.0), HELD, "volume"),
-        ({}, replace(CLOSE, lots=0.055), HELD, "volume"),
-    ],
-)
-def test_an_order_meets_the_account(
-    conditions: dict[Any, Any], order: PaperOrder, position: PaperPosition | None, reason: str
-) -> None:
-    told = replace(FREE, **conditions)
-    assert answer(order, position=position, conditions=told) == reason
-
-
 @pytest.mark.parametrize(
     ("order", "stop", "reason"),
     [
@@ -127,15 +88,6 @@ def test_a_stop_between_bid_and_ask_is_no_brokers(
     assert event.reason == reason
 
 
-def test_what_is_refused_changes_nothing() -> None:
-    for order, position in ((OPEN, HELD), (replace(CLOSE, closes="TOTHER"), HELD)):
-        advanced = meet(order, position=position)
-        (event,) = advanced.events
-        assert (advanced.orders, advanced.position) == ((), HELD)
-        assert (event.sid, event.price, event.time, event.volume) == (order.sid, 0.0, T, 0.0)
-        assert (event.profit, event.r_multiple) == (0.0, 0.0)
-
-
 def test_the_second_opening_of_a_bar_meets_the_first() -> None:
     """The trades of a bar count for the orders after them."""
     one = replace(FREE, max_trades_per_day=1)
@@ -146,17 +98,6 @@ def test_the_second_opening_of_a_bar_meets_the_first() -> None:
         advanced = advance([OPEN, closing, again], None, bar, SPREAD, GOLD, conditions)
         assert [event.kind for event in advanced.events[:3]] == ["FILLED", "FILLED", "CLOSED"]
         assert (advanced.events[3].kind, advanced.events[3].reason) == last
-
-
-def test_a_gap_beyond_the_deviation_is_refused_and_one_within_it_is_filled() -> None:
-    friday, sunday = T, T + timedelta(hours=59)
-    for opened, kind, reason in ((2006.0, "REJECTED", "deviation"), (2000.4, "FILLED", "")):
-        bars = [
-            Bar(friday - STEP, 2000.0, 2000.0, 2000.0, 2000.0),
-            Bar(sunday, opened, opened, opened, opened),
-        ]
-        advanced, _ = advance_all([OPEN], None, bars, cursor=None, spread=SPREAD, spec=GOLD)
-        assert [(e.kind, e.reason, e.time) for e in advanced.events] == [(kind, reason, sunday)]
 
 
 @pytest.mark.parametrize("missing", ["entry", "max_dev_pts", "max_spread_pts"])
@@ -179,22 +120,6 @@ MESSAGE = GuardRequest(
     channel="main", account=7,
 )  # fmt: skip
 HERE = replace(FREE, channel="main", account=7)
-
-
-@pytest.mark.parametrize(
-    ("order", "around", "reason"),
-    [
-        ({}, {}, ""),
-        ({"kind": "buy"}, {}, "schema"),
-        ({}, {"real_account": True, "demo_only": False}, ""),
-        # What belongs to the fill is not asked yet.
-        ({"lots": 0.0}, {"trade_mode": "disabled", "session_open": False, "held": True}, ""),
-    ],
-)
-def test_acceptance_asks_what_needs_no_quote(
-    order: dict[Any, Any], around: dict[Any, Any], reason: str
-) -> None:
-    assert acceptance(replace(MESSAGE, **order), NOW, replace(HERE, **around)) == reason
 
 
 def test_acceptance_needs_no_conditions() -> None:

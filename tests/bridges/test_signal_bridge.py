@@ -202,12 +202,6 @@ def test_the_opening_of_a_reversal_waits_for_the_close_of_the_same_decision() ->
     assert close["sid"] != opening["sid"]
 
 
-def test_the_same_decision_twice_is_one_signal() -> None:
-    store = Memory()
-    assert write(store, OPEN) == write(store, OPEN)
-    assert len(store.rows) == 1
-
-
 def publish(store: Memory, *, now: datetime = T, halted: bool = False, **which):
     return signal_bridge.publish_pending(store, now=now, halted=halted, **which)
 
@@ -552,44 +546,12 @@ def test_a_report_that_cannot_be_booked_is_not_settled() -> None:
     assert [kind for kind, _ in store.alarms.values()] == ["ODD_SIGNAL"]
 
 
-def test_halt_leaves_an_open_position_alone() -> None:
-    store = Memory()
-    (row,) = write(store, OPEN)
-    publish(store)
-    signal_bridge.apply_event(store, PaperEvent("FILLED", row["sid"], 2000.5, T))
-    publish(store, halted=True)
-    assert store.states() == {"open BUY": "FILLED"}
-
-
 def test_an_opening_whose_close_expired_is_cancelled() -> None:
     store = Memory()
     write(store, CLOSE, FOLLOW)
     publish(store, now=T + LIFE)
     assert store.states() == {"close SELL": "EXPIRED", "open SELL": "CANCELLED"}
     assert store.steps[-1][2] == "close EXPIRED"
-
-
-def test_a_fill_is_booked_with_price_and_time() -> None:
-    store = Memory()
-    (row,) = write(store, OPEN)
-    publish(store)
-    signal_bridge.apply_event(store, PaperEvent("FILLED", row["sid"], 2000.5, T))
-    booked = store.rows[row["sid"]]
-    assert (booked["state"], booked["price"], booked["opened_at"]) == ("FILLED", 2000.5, T)
-    assert booked["entry"] == 2000.0  # the decided one
-
-
-@pytest.mark.parametrize("kind", ["STOPPED", "TARGET", "CLOSED"])
-def test_the_end_of_a_position_is_booked_with_its_outcome(kind: EventKind) -> None:
-    store = Memory()
-    (row,) = write(store, OPEN)
-    publish(store)
-    signal_bridge.apply_event(store, PaperEvent("FILLED", row["sid"], 2000.5, T))
-    end = PaperEvent(kind, row["sid"], 1990.0, T + timedelta(hours=1), -105.0, -1.05)
-    signal_bridge.apply_event(store, end)
-    booked = store.rows[row["sid"]]
-    assert (booked["state"], booked["detail"], booked["profit"]) == ("CLOSED", kind, -105.0)
-    assert (booked["close_price"], booked["r_multiple"]) == (1990.0, -1.05)
 
 
 def test_a_reversal_is_booked_on_one_bar() -> None:
@@ -602,14 +564,6 @@ def test_a_reversal_is_booked_on_one_bar() -> None:
     assert [state for sid, state, _ in store.steps if sid == opening["sid"]] == [
         "PENDING", "PUBLISHED", "FILLED",
     ]  # fmt: skip
-
-
-def test_a_cancelled_order_ends() -> None:
-    store = Memory()
-    (row,) = write(store, CLOSE)
-    publish(store)
-    signal_bridge.apply_event(store, PaperEvent("CANCELLED", row["sid"], 0.0, T))
-    assert store.states() == {"close SELL": "CANCELLED"}
 
 
 def test_an_unknown_event_changes_nothing() -> None:

@@ -157,11 +157,6 @@ def test_a_zone_of_quarters_is_found(hours: float) -> None:
     assert only({"M5": bars, "H1": later(aggregate(bars, "M5", "H1"), hours)}).hours == hours
 
 
-def test_half_an_hour_is_found_where_the_bars_are_that_fine() -> None:
-    frames = PAIRS[1].frames(None)
-    assert only({**frames, "M15": later(frames["M15"], 5.5)}).hours == -5.5
-
-
 # --- bars that are named by their ends ------------------------------------------------------------
 
 
@@ -209,12 +204,6 @@ def test_two_different_markets_are_not_judged(scaled: Scale) -> None:
         assert shifted({"M15": walk(4_000, seed + 10_000), "H1": longer}) == []
 
 
-def test_a_price_that_stands_still_fits_at_every_lag() -> None:
-    flat = walk(400, 1, flat=(0, 400)).assign(close=1000.0)
-    hours = aggregate(flat, "M15", "H1")
-    assert shifted({"M15": flat, "H1": later(hours, 1)}) == []
-
-
 def test_a_peg_of_two_brokers_is_not_judged_by_closes_that_repeat() -> None:
     """Rounded to a few steps, closes of a price that goes nowhere are equal at any lag."""
     for seed in range(15):
@@ -257,11 +246,6 @@ def test_a_morning_is_enough_where_closes_are_equal() -> None:
     frames = PAIRS[1].frames(None)
     few = later(frames["H1"].iloc[400:408], 2)
     assert only({"M15": frames["M15"], "H1": few}).hours == 2
-
-
-def test_bars_of_different_years_are_not_compared() -> None:
-    frames = PAIRS[1].frames(None)
-    assert shifted({"M15": frames["M15"], "H1": later(frames["H1"], 24 * 400)}) == []
 
 
 def test_every_pair_of_three_timeframes_is_compared() -> None:
