@@ -332,8 +332,11 @@ def _fill(table: Array, bars: Columns) -> None:
     found = _indicators(bars)
     for name in INDICATORS:
         row[name][:] = found[name]
-    for name, values in _components(row).items():
-        row[name][:] = values
+    # In a flat market the ATR is 0: whatever is measured in it is 0.
+    atr = _unit(row["atr14"])
+    for part in (_price_action, _key_levels, _momentum, _structure):
+        for name, values in part(row, atr).items():
+            row[name][:] = values
     _round(table[len(INDICATORS) : -len(VECTORS)])
     # From the rounded components, so that a reader can recompute a score by hand (docs/scores.md).
     for vector, weights in COMPONENTS.items():
@@ -346,14 +349,6 @@ def _round(rows: Array) -> None:
     """Round to the decimals of a score, in place and without negative zeros."""
     np.round(rows, SCORE_DECIMALS, out=rows)
     rows += 0.0
-
-
-def _components(ind: Columns) -> Columns:
-    # In a flat market the ATR is 0: whatever is measured in it is 0.
-    atr = _unit(ind["atr14"])
-    return (
-        _price_action(ind, atr) | _key_levels(ind, atr) | _momentum(ind, atr) | _structure(ind, atr)
-    )
 
 
 def _price_action(ind: Columns, atr: Array) -> Columns:
@@ -464,7 +459,10 @@ def _of_windows(bars: Columns) -> Columns:
     high, low, close = bars["high"], bars["low"], bars["close"]
     middle = windows.mean(close, 20)
     band = 2.0 * windows.standard_deviation(close, middle, 20)
-    stoch = windows.mean(_raw_stochastic(bars), 3)
+    lowest, span = windows.lowest(low, 14), _range(bars, 14)
+    # A window without range says nothing.
+    stoch = np.where(span == 0.0, 50.0, 100.0 * (close - lowest) / _unit(span))
+    stoch = windows.mean(stoch, 3)
     return {
         "sma20": middle,
         "sma50": windows.mean(close, 50),
@@ -479,12 +477,6 @@ def _of_windows(bars: Columns) -> Columns:
     }
 
 
-def _raw_stochastic(bars: Columns) -> Array:
-    low, span = windows.lowest(bars["low"], 14), _range(bars, 14)
-    # A window without range says nothing.
-    return np.where(span == 0.0, 50.0, 100.0 * (bars["close"] - low) / _unit(span))
-
-
 def _cci(typical: Array, length: int) -> Array:
     means = windows.mean(typical, length)
     deviation = windows.mean_deviation(typical, means, length)
@@ -497,7 +489,10 @@ def _define_flat(found: Columns, bars: Columns) -> None:
     """Give the indicators their value where nothing moves: no information, score 0."""
     floor = FLAT * found["close"]
     still = found["atr14"] <= floor
-    found["rsi14"] = np.where(still | _unmoved(bars["close"]), 50.0, found["rsi14"])
+    close = bars["close"]
+    # While the close is still that of the first bar TA-Lib's RSI is 0.
+    unmoved = ~np.logical_or.accumulate(close != close[0])
+    found["rsi14"] = np.where(still | unmoved, 50.0, found["rsi14"])
     for name in ("atr14", "adx14", "plus_di", "minus_di"):
         found[name] = np.where(still, 0.0, found[name])
     # not >, instead of <=: NaN, a window that is not there yet, counts as flat as well.
@@ -505,11 +500,6 @@ def _define_flat(found: Columns, bars: Columns) -> None:
     wide = found["bb_upper"] - found["bb_lower"] > floor
     for name in ("bb_upper", "bb_lower"):
         found[name] = np.where(wide, found[name], found["bb_mid"])
-
-
-def _unmoved(close: Array) -> Flags:
-    """Tell where the close is still that of the first bar: TA-Lib's RSI is 0 there."""
-    return ~np.logical_or.accumulate(close != close[0])
 
 
 def _range(bars: Columns, length: int) -> Array:

@@ -12,37 +12,29 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.cases import cases
+from tests.doubles.advisor_channel import KEYS
+from tests.worlds.advisor_rows import deal_row, plain, position_row, symbol_row
 from tests.worlds.channels import KEY, NOW, ORDER
 from torra.bridges.protocol import BrokerDeal, BrokerPosition, Quote, SymbolTerms
-from torra.bridges.torra.book_rows import (
-    deal_row,
-    position_row,
-    read_deal,
-    read_position,
-    read_symbol,
-    symbol_row,
-)
+from torra.bridges.torra.book_rows import read_deal, read_position, read_symbol
 from torra.bridges.torra.messages import (
     AMOUNTS,
     CHOICES,
     LIMIT,
     LIST_LIMIT,
+    LISTS,
     NAMES,
     QUOTES,
     TAIL_LENGTH,
     TIMES,
     Ack,
-    Deals,
-    Heartbeat,
     Message,
     MessageError,
     Positions,
     Signal,
-    Symbols,
     decode,
     encode,
     fixed,
-    plain,
     report_of,
     seal,
     signal_of,
@@ -410,52 +402,9 @@ def test_a_comment_cannot_break_a_row() -> None:
 
 
 def test_the_keys_are_those_of_the_protocol() -> None:
-    assert [f.name for f in fields(Heartbeat)] == [
-        "n",
-        "gmt",
-        "server_offset_s",
-        "account",
-        "trade_mode",
-        "margin_mode",
-        "connected",
-        "algo_allowed",
-        "trade_allowed",
-        "kill",
-        "ea_version",
-        "last_seq",
-        "inbox",
-        "work",
-        "balance",
-        "equity",
-        "free_margin",
-        "leverage",
-        "currency",
-        "channel",
-    ]
-    assert [f.name for f in fields(Ack)] == [
-        "sid",
-        "seq",
-        "channel",
-        "kind",
-        "status",
-        "reason",
-        "retcode",
-        "ticket",
-        "deal",
-        "position",
-        "price",
-        "volume",
-        "bid",
-        "ask",
-        "server_time",
-        "gmt",
-        "adopted",
-    ]
-    deals = Deals(n=1, gmt=2, since=3, channel="main", account=4, rows=("x",))
-    assert encode(deals, KEY).startswith(
-        b'{"v":2,"msg":"deals","n":1,"gmt":2,"since":3,"channel":"main","account":4,"count":1,'
-        b'"d0":"x","mac":"'
-    )
-    assert encode(Symbols(n=1, gmt=2, channel="main", account=4, rows=()), KEY).startswith(
-        b'{"v":2,"msg":"symbols","n":1,"gmt":2,"channel":"main","account":4,"count":0,"mac":"'
-    )
+    for kind, name in NAMES.items():
+        if name in KEYS:
+            rest = ["rows"] if kind in LISTS else []
+            assert [field.name for field in fields(kind)] == [
+                *KEYS[name].replace(" count", "").split(), *rest,
+            ]  # fmt: skip

@@ -16,6 +16,7 @@ from tests.bridges.test_messages import ACK
 from tests.bridges.test_signal_bridge import CLOSE, LIFE, OPEN, Memory, T, send, write
 from tests.cases import cases
 from tests.doubles.scripted_bridge import ScriptedBridge
+from tests.worlds.advisor_rows import deal_row, position_row
 from tests.worlds.channels import KEY
 from torra.bridges.plausible import (
     LATEST_FILL,
@@ -24,7 +25,7 @@ from torra.bridges.plausible import (
     books_fault,
 )
 from torra.bridges.protocol import BrokerBooks, BrokerDeal, BrokerPosition
-from torra.bridges.torra.book_rows import deal_row, position_row, read_deal, read_position
+from torra.bridges.torra.book_rows import read_deal, read_position
 from torra.bridges.torra.messages import Ack, MessageError, decode, encode, seal
 from torra.errors import LONGEST_TEXT
 

@@ -15,8 +15,8 @@ import pytest
 from click.testing import CliRunner, Result
 
 from tests.cases import cases
+from tests.worlds.advisor_rows import symbol_row
 from torra.bridges.protocol import Quote, SymbolTerms
-from torra.bridges.torra.book_rows import symbol_row
 from torra.bridges.torra.messages import TAIL_LENGTH, Heartbeat, Symbols, encode, seal
 from torra.commands import init as first_steps
 from torra.commands.command_line import PlainGroup

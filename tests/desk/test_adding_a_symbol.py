@@ -17,10 +17,10 @@ import pytest
 
 from instance_database import Database, open_home
 from tests import ROOT
+from tests.worlds.advisor_rows import symbol_row
 from tests.worlds.homes import profile_file
 from tests.worlds.mt5_package import World
 from torra.bridges.protocol import Quote, SymbolTerms
-from torra.bridges.torra.book_rows import symbol_row
 from torra.bridges.torra.messages import Heartbeat, Symbols, encode
 from torra.config import Channel, DeskSettings, Instance, load_desk, load_profile
 from torra.desk.setup import adding, bar_sources, wishes

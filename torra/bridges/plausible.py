@@ -123,13 +123,18 @@ def report_fault(
     """
     if report.status not in EXECUTED:
         return ""
-    return (
-        first_fault(partial(getattr, report), REPORT)
-        or _from_the_future("at", report.at, now)
-        or _overfill(report, row)
-        or _far_price(report, row["entry"] or (opening or {}).get("price"))
-        or _far_time(report, row)
-    )
+    fault = first_fault(partial(getattr, report), REPORT) or _from_the_future("at", report.at, now)
+    if fault:
+        return fault
+    # What was found at the broker may be a netting account's position, with others' lots in it.
+    if not report.adopted and report.volume > row["lots"] + LOTS_SLACK:
+        return f"{report.volume:.8g} lots were filled, and {row['lots']:.8g} were ordered"
+    planned = row["entry"] or (opening or {}).get("price")
+    factor = report.price / planned if report.price and planned else 1.0
+    if not 1.0 / PRICE_FACTOR <= factor <= PRICE_FACTOR:
+        return f"the price is {report.price:.8g}, and {planned} was the price of the decision"
+    after = report.at - time_of(row["decided_at"])
+    return "" if EARLIEST_FILL <= after <= LATEST_FILL else f"at is {report.at}"
 
 
 def books_fault(books: BrokerBooks, now: datetime) -> str:
@@ -156,23 +161,3 @@ def deal_fault(row: BrokerDeal, now: datetime | None = None) -> str:
 
 def _from_the_future(name: str, value: datetime, now: datetime | None) -> str:
     return "" if now is None or value <= now + AHEAD else f"{name} is {value}"
-
-
-def _overfill(report: OrderReport, row: Mapping[str, Any]) -> str:
-    # What was found at the broker may be a netting account's position, with others' lots in it.
-    if report.adopted or report.volume <= row["lots"] + LOTS_SLACK:
-        return ""
-    return f"{report.volume:.8g} lots were filled, and {row['lots']:.8g} were ordered"
-
-
-def _far_price(report: OrderReport, planned: float | None) -> str:
-    if not report.price or not planned:
-        return ""
-    if planned / PRICE_FACTOR <= report.price <= planned * PRICE_FACTOR:
-        return ""
-    return f"the price is {report.price:.8g}, and {planned} was the price of the decision"
-
-
-def _far_time(report: OrderReport, row: Mapping[str, Any]) -> str:
-    after = report.at - time_of(row["decided_at"])
-    return "" if EARLIEST_FILL <= after <= LATEST_FILL else f"at is {report.at}"

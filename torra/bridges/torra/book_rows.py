@@ -1,10 +1,9 @@
-"""Reads and writes the rows of the Advisor's lists: positions, deals and symbols.
+"""Reads the rows of the Advisor's lists: positions, deals and symbols.
 
 A row is one text with bars between its columns. The dataclasses of torra.bridges.protocol are the
 schema: their fields are the columns, in that order; a quote's come last. Reading raises ValueError
 for a row that is not exactly as it should be, or tells what cannot be (torra.bridges.plausible), so
-a list is taken as a whole or not at all. The Advisor writes these rows; writing them here serves
-whoever plays its part.
+a list is taken as a whole or not at all.
 """
 
 from __future__ import annotations
@@ -14,13 +13,11 @@ import typing
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
-from decimal import Decimal
 from typing import Any, Final, Literal, TypeVar
 
 from torra.bridges.plausible import deal_fault, position_fault
 from torra.bridges.protocol import BrokerDeal, BrokerPosition, Quote, SymbolTerms
-from torra.bridges.torra.messages import DECIMAL, INTEGER, moment, plain, plain_name
-from torra.clock import EPOCH
+from torra.bridges.torra.messages import DECIMAL, INTEGER, moment
 
 Row = TypeVar("Row")
 
@@ -43,11 +40,6 @@ def read_position(row: str) -> BrokerPosition:
     return _sound(position, position_fault(position))
 
 
-def position_row(position: BrokerPosition) -> str:
-    """Write an open position."""
-    return "|".join(_columns(position))
-
-
 def read_deal(row: str) -> BrokerDeal:
     """Read deal|position|symbol|entry|side|volume|price|profit|magic|comment|time|reason."""
     deal = _read(BrokerDeal, row.split("|"))
@@ -57,11 +49,6 @@ def read_deal(row: str) -> BrokerDeal:
     return _sound(deal, deal_fault(deal))
 
 
-def deal_row(deal: BrokerDeal) -> str:
-    """Write an execution."""
-    return "|".join(_columns(replace(deal, reason=deal.reason or OTHER)))
-
-
 def read_symbol(row: str) -> SymbolTerms:
     """Read the terms of a symbol: sizes, lots, level, mode, currency, bid, ask, their time."""
     columns = row.split("|")
@@ -69,29 +56,10 @@ def read_symbol(row: str) -> SymbolTerms:
     return replace(terms, quote=quote) if quote.bid > 0 and quote.ask > 0 else terms
 
 
-def symbol_row(terms: SymbolTerms) -> str:
-    """Write the terms of a symbol; one without prices has zeros there, and no quote when read."""
-    return "|".join([*_columns(terms), *_columns(terms.quote or Quote(0.0, 0.0, EPOCH))])
-
-
 @functools.cache
 def _schema(kind: Any) -> dict[str, Any]:
     hints = typing.get_type_hints(kind)
     return {name: hint for name, hint in hints.items() if name != "quote"}
-
-
-def _columns(row: Any) -> list[str]:
-    kind: type = type(row)
-    return [_column(name, getattr(row, name)) for name in _schema(kind)]
-
-
-def _column(name: str, value: object) -> str:
-    if isinstance(value, float):
-        # Never 1e-05: the format of a decimal has no exponent.
-        return format(Decimal(repr(value)), "f")
-    if isinstance(value, datetime):
-        return str(int(value.timestamp()))
-    return (plain_name if name == "broker_symbol" else plain)(str(value))
 
 
 def _read(kind: Callable[..., Row], columns: Sequence[str]) -> Row:

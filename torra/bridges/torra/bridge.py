@@ -163,7 +163,10 @@ class TorraFiles:
         with self._lock:
             self._prepare()
             if self._folder.recall(name):
-                self._file_by_expiry(name)
+                with suppress(BridgeUnavailable, MessageError):
+                    raw = self._folder.read(f"cancelled/{name}", LIMIT) or b""
+                    if moment(self._decoded(raw, Signal).expires) <= self._clock.now():
+                        self._folder.file_as_expired(name)
                 return Recall.RECALLED
             place = self._folder.where(name)
             if place in ("cancelled", "expired"):
@@ -171,13 +174,6 @@ class TorraFiles:
             if place == "done":
                 self._find_answer(name)
             return Recall.TAKEN if place else Recall.NEVER_SENT
-
-    def _file_by_expiry(self, name: str) -> None:
-        with suppress(BridgeUnavailable, MessageError):
-            raw = self._folder.read(f"cancelled/{name}", LIMIT) or b""
-            signal = self._decoded(raw, Signal)
-            if moment(signal.expires) <= self._clock.now():
-                self._folder.file_as_expired(name)
 
     def _find_answer(self, name: str) -> None:
         """Read the answer from the Advisor's journal where it is lost from ack/."""
@@ -223,7 +219,9 @@ class TorraFiles:
         ]
         # The first ten characters of a name are the signal's number.
         found.sort(key=lambda pair: pair[0][:10])
-        self._forget_claims({_sid(name) for name, _ in found})
+        present = {_sid(name) for name, _ in found}
+        self._claims = {sid: at for sid, at in self._claims.items() if sid in present}
+        self._settled_claims &= present
         return [report for _, report in found if report]
 
     def _answer(self, name: str) -> OrderReport | None:
@@ -255,10 +253,6 @@ class TorraFiles:
         sid = _sid(name)
         at = self._claims.setdefault(sid, self._clock.now())
         return None if sid in self._settled_claims else OrderReport(sid, "CLAIMED", at)
-
-    def _forget_claims(self, present: set[str]) -> None:
-        self._claims = {sid: at for sid, at in self._claims.items() if sid in present}
-        self._settled_claims &= present
 
     # --- health -----------------------------------------------------------------------------------
 
@@ -362,7 +356,10 @@ class TorraFiles:
                 self._trouble.pop("state", None)
             except BridgeUnavailable as error:
                 self._trouble["state"] = str(error)
-            self._prune(now)
+            monotonic = self._clock.monotonic()
+            if self._pruned is None or monotonic - self._pruned > PRUNE_SECONDS:
+                self._pruned = monotonic
+                self._folder.prune(now)
         self._look(self._heart)
 
     def close(self) -> None:
@@ -412,12 +409,6 @@ class TorraFiles:
         if not self._prepared:
             self._folder.prepare()
             self._prepared = True
-
-    def _prune(self, now: datetime) -> None:
-        monotonic = self._clock.monotonic()
-        if self._pruned is None or monotonic - self._pruned > PRUNE_SECONDS:
-            self._pruned = monotonic
-            self._folder.prune(now)
 
 
 def _sid(name: str) -> str:

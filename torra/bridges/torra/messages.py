@@ -67,12 +67,6 @@ FORMS: Final[Mapping[Any, tuple[re.Pattern[str], Callable[[str], Any]]]] = {
 }
 """How a field of a type is written, and what reads it."""
 
-UNFIT: Final = re.compile(r"[|\"\\]|[^ -~]")
-"""Characters that a column of a list must not hold."""
-
-UNFIT_NAME: Final = re.compile(r'[|"\\\x00-\x1f\x7f\ud800-\udfff]')
-"""Characters that a symbol's name in a list must not hold."""
-
 LATEST: Final = 10**11
 """Times are epoch seconds below this: the year 5138."""
 
@@ -333,16 +327,6 @@ def encode(message: Message, key: str, *, version: int = PROTOCOL) -> bytes:
 def seal(body: str, key: str) -> bytes:
     """Return a body, which begins with {"v":, with its signature and its end."""
     return f'{body},"mac":"{signature(body, key)}","end":"1"}}'.encode()
-
-
-def plain(text: str) -> str:
-    """Return a text with everything that a message cannot hold, and the bar, as underscores."""
-    return UNFIT.sub("_", text)
-
-
-def plain_name(symbol: str) -> str:
-    """Return a broker's name of a symbol as a column of a list."""
-    return UNFIT_NAME.sub("_", symbol)
 
 
 def fixed(value: float, digits: int) -> Decimal:
