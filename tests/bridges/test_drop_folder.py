@@ -22,7 +22,6 @@ from tests.faults import kills
 from tests.worlds.channels import KEY, NOW, HandClock, order
 from torra.bridges.torra import drop_folder
 from torra.bridges.torra.drop_folder import (
-    FOLDERS,
     PATIENCE,
     DropFolder,
     file_name,
@@ -105,12 +104,6 @@ def files(root: Path) -> list[str]:
     return sorted(path.relative_to(root).as_posix() for path in found)
 
 
-def test_the_folders_are_made(root: Path, folder: DropFolder) -> None:
-    assert sorted(path.name for path in root.iterdir()) == sorted(FOLDERS)
-    folder.prepare()
-    assert files(root) == []
-
-
 def test_nothing_is_made_where_a_share_is_not_mounted(tmp_path: Path) -> None:
     folder = open_folder(tmp_path / "share" / "Torra" / "main")
     with pytest.raises(BridgeUnavailable, match="mount the share"):
@@ -125,12 +118,6 @@ def test_a_name_is_a_name(seq: int, sid: str) -> None:
     assert file_name(1, "T1") == "0000000001_T1.json"
     with pytest.raises(ValueError, match="no name"):
         file_name(seq, sid)
-
-
-def test_a_signal_appears_whole_and_nothing_else(root: Path, folder: DropFolder) -> None:
-    folder.publish(NAME, b"text")
-    assert files(root) == [f"inbox/{NAME}"]
-    assert (root / "inbox" / NAME).read_bytes() == b"text"
 
 
 def test_a_name_is_never_replaced(root: Path, folder: DropFolder) -> None:
@@ -602,16 +589,6 @@ def test_a_halt_of_any_kind_halts_the_channel(root: Path, folder: DropFolder) ->
     assert not target.exists(), "nothing is written through a link"
     folder.set_halt(None)
     assert not folder.halted()
-
-
-def test_answers_come_oldest_first(root: Path, folder: DropFolder) -> None:
-    for name in ("0000000002_B.json", "0000000010_A.json", "0000000002_B.json.settling", "x.json"):
-        (root / "ack" / name).write_bytes(b"x")
-    assert folder.acks() == [
-        "0000000002_B.json.settling",
-        "0000000002_B.json",
-        "0000000010_A.json",
-    ]
 
 
 def test_old_files_go_after_thirty_days(root: Path, folder: DropFolder) -> None:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterator, Sequence
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +15,6 @@ import pytest
 from tests.doubles.advisor_channel import GOLD, KEY, OFFSET, AdvisorChannel, in_a_path, mac
 from tests.doubles.compiled_ea import ACCOUNT
 from tests.worlds.flow_files import HEADER, Bar, Entry, line, market
-from torra.feeds.flow_files import FlowFiles
-from torra.market.broker_clock import ServerClock
 
 NOW = 1_771_200_000
 """A full minute, hour and four hours of the server's clock, and UTC plus OFFSET."""
@@ -129,31 +126,6 @@ def test_without_a_book_its_columns_are_empty_and_the_others_are_those_of_a_reco
     desk.ea.timer(2, 1.0)
     assert rows(desk) == recount(bars, watched_from=FIRST * 2)
     assert all(row.endswith(",,,,,,") for row in rows(desk))
-
-
-def test_torra_reads_what_it_wrote(start: Callable[..., AdvisorChannel]) -> None:
-    desk = start()
-    bars = market(FIRST, 30, books=True, trades=True)
-    bars[0].books = [(FIRST, BOOK)]
-    for bar in bars:
-        close(desk, bar)
-    feed = FlowFiles(
-        desk.folder,
-        {"GOLD": GOLD},
-        ServerClock.parse("+03:00"),
-        KEY,
-        channel="main",
-        account=ACCOUNT,
-    )
-    opens = [datetime.fromtimestamp(bar.time - OFFSET, UTC) for bar in bars]
-    found = feed.flow("GOLD", "M1", opens)
-    assert found.status == "available" and [*found.rows] == opens
-    for text, row in zip(rows(desk), found.rows.values(), strict=True):
-        cells = text.split(",")
-        assert (row.ticks, row.up, row.down) == tuple(map(int, cells[1:4]))
-        assert row.levels == (int(cells[6]) if cells[6] else None)
-        assert (row.slippage is None) == (not cells[10])
-        assert row.imbalance == (float(cells[9]) if cells[9] else None)
 
 
 def test_a_bar_is_counted_to_its_last_millisecond_and_no_farther(

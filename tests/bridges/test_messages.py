@@ -147,14 +147,6 @@ def test_a_single_changed_byte_is_refused(kind: type[Message], scaled: Callable[
     check()
 
 
-def test_every_byte_of_a_signal_counts() -> None:
-    for at in range(len(GOLDEN)):
-        for flip in (1, 0x20, 0x80):
-            changed = bytearray(GOLDEN)
-            changed[at] ^= flip
-            assert refused(bytes(changed)) == "auth"
-
-
 def test_every_beginning_of_a_message_is_refused_as_unfinished() -> None:
     for length in range(len(GOLDEN)):
         with pytest.raises(MessageError) as caught:
@@ -267,11 +259,6 @@ def test_a_byte_order_mark_is_no_harm(encoding: str) -> None:
         {"sl": Decimal("Infinity")},
         {"lots": 0.1},
         {"seq": True},
-        {"seq": 1.0},
-        {"seq": 10**18},
-        {"symbol": 'EUR"USD'},
-        {"symbol": "EUR\\USD"},
-        {"symbol": "ÉURUSD"},
         {"symbol": None},
         {"kind": "opening"},
         {"expires": -1},

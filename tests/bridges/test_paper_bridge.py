@@ -1,7 +1,4 @@
-"""The paper bridge reads a bar as a market would have: gaps, spread sides, stop before target.
-
-What it refuses, and why, is in test_paper_guards.py.
-"""
+"""The paper bridge reads a bar as a market would have: gaps, spread sides, stop before target."""
 
 from __future__ import annotations
 
@@ -14,7 +11,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.cases import cases
-from torra.bridges.paper import Advanced, Bar, PaperOrder, PaperPosition, advance, advance_all
+from torra.bridges.guards import REASONS, GuardRequest
+from torra.bridges.paper import (
+    AT_ACCEPTANCE,
+    AT_FILL,
+    FREE,
+    Advanced,
+    Bar,
+    PaperOrder,
+    PaperPosition,
+    acceptance,
+    advance,
+    advance_all,
+)
 from torra.config import SYMBOLS, SymbolSpec
 from torra.verdict.order_levels import Side
 from torra.verdict.risk_engine import PositionSide
@@ -196,6 +205,71 @@ def test_an_opening_without_levels_is_an_error() -> None:
     naked = replace(opening(), stop=None, target=None)
     with pytest.raises(ValueError, match="no stop"):
         advance([naked], None, QUIET, SPREAD, GOLD)
+
+
+# --- refusals: the edges of each guard are in test_guard_edges ----------------------------------
+
+
+LIMITED = replace(opening(), lots=0.1, entry=2000.0, max_spread_pts=60, max_dev_pts=100)
+
+
+def refusal(order: PaperOrder, opened: float = 2000.0, spread: float = SPREAD) -> str:
+    """Return why an order is refused at an open; "" when it is filled."""
+    (event, *_) = advance([order], None, bar(opened, opened, opened), spread, GOLD).events
+    assert event.kind == ("REJECTED" if event.reason else "FILLED")
+    return event.reason
+
+
+@cases(
+    ("side", "stop", "reason"),
+    [
+        # Bid 2000, ask 2000.5, and no stops level.
+        ("BUY", 1999.99, ""), ("BUY", 2000.0, "retcode"), ("BUY", 2000.49, "retcode"),
+        ("BUY", 2000.5, "side"), ("SELL", 2000.51, ""), ("SELL", 2000.5, "retcode"),
+        ("SELL", 2000.01, "retcode"), ("SELL", 2000.0, "side"),
+    ],
+)  # fmt: skip
+def test_a_stop_between_bid_and_ask_is_no_brokers(side: Side, stop: float, reason: str) -> None:
+    assert refusal(replace(opening(side), stop=stop)) == reason
+
+
+@cases(
+    ("missing", "opened", "spread", "reason"),
+    [
+        ("entry", 2006.0, 0.5, "deviation"),
+        ("max_dev_pts", 2006.0, 0.5, "deviation"),
+        ("max_spread_pts", 2000.0, 0.9, "spread"),
+    ],
+)
+def test_no_limit_means_no_question(
+    missing: str, opened: float, spread: float, reason: str
+) -> None:
+    """Signals that were stored without limits are filled as they always were."""
+    assert refusal(replace(LIMITED, **{missing: None}), opened, spread) == ""
+    assert refusal(LIMITED, opened, spread) == reason
+    zero = replace(LIMITED, max_spread_pts=0, max_dev_pts=0)
+    assert [refusal(zero), refusal(zero, 2000.01, 0.0)] == ["spread", "deviation"]
+
+
+@cases(("most", "last"), [(0, "FILLED"), (1, "REJECTED")])
+def test_the_second_opening_of_a_bar_meets_the_first(most: int, last: str) -> None:
+    """The trades of a bar count for the orders after them."""
+    again = opening(sid="TAGAIN", after="TCLOSE")
+    close = replace(closing(), closes="TOPEN")
+    conditions = replace(FREE, max_trades_per_day=most)
+    advanced = advance([opening(), close, again], None, QUIET, SPREAD, GOLD, conditions)
+    assert [event.kind for event in advanced.events] == ["FILLED", "FILLED", "CLOSED", last]
+
+
+def test_every_guard_is_asked_at_acceptance_or_at_the_fill() -> None:
+    """What publishing asks needs no quote: halt, clock and expiry."""
+    assert AT_ACCEPTANCE + AT_FILL == REASONS
+    seconds = int(T.timestamp())
+    ask = GuardRequest("close", "SELL", 0.1, created=seconds, expires=seconds + 180)
+    assert acceptance(ask, T) == ""
+    assert acceptance(ask, T + timedelta(minutes=3)) == "stale"
+    assert acceptance(ask, T - timedelta(seconds=6)) == "clock"
+    assert acceptance(ask, T, replace(FREE, halted=True)) == "kill"
 
 
 prices = st.integers(19_500, 20_500).map(lambda tenths: tenths / 10)

@@ -225,9 +225,3 @@ def test_a_broad_bar_breaks_out_or_comes_back(beyond: Beyond | None, flag: tuple
 
 def upside_down(bar: Beyond) -> Beyond:
     return Beyond(-bar.low, -bar.high, -bar.close, -bar.swing_low, -bar.swing_high)
-
-
-@given(st.floats(0, 10), st.floats(0, 10), st.floats(-3, 3), st.floats(0, 5))
-def test_flags_are_the_same_upside_down(wide: float, volume: float, gap: float, age: float) -> None:
-    words: dict[str, Any] = {"range_atr": wide, "volume_ratio": volume, "bar_age": age}
-    assert flags(**words, gap_atr=gap) == flags(**words, gap_atr=-gap)
