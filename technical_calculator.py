@@ -18,6 +18,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from importlib import import_module
+from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final
 
@@ -26,6 +27,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from agents.contracts import SCORE_DECIMALS, VECTORS
+from agents.features import rows_of
 from torra.market import structure, windows
 
 Array = NDArray[np.float64]
@@ -82,78 +84,28 @@ INDICATORS: Final = (
 )
 """Columns of `score_frame` that describe the market; docs/scores.md defines each."""
 
+_ROWS: Final = rows_of(Path(structure.__file__).with_name("components.csv"))
+
 COMPONENTS: Final[Mapping[str, Mapping[str, float]]] = MappingProxyType(
     {
-        "price_action": MappingProxyType(
-            {
-                "pa_trend": 0.20,
-                "pa_slope": 0.15,
-                "pa_thrust": 0.20,
-                "pa_body": 0.15,
-                "pa_wicks": 0.10,
-                "pa_pattern": 0.05,
-                "pa_gap": 0.05,
-                "pa_volume": 0.10,
-            }
-        ),
-        "key_levels": MappingProxyType(
-            {
-                "kl_bollinger": 0.20,
-                "kl_cloud": 0.25,
-                "kl_fibonacci": 0.20,
-                "kl_levels": 0.25,
-                "kl_lines": 0.10,
-            }
-        ),
-        "momentum": MappingProxyType(
-            {
-                "mo_rsi": 0.25,
-                "mo_macd": 0.20,
-                "mo_histogram": 0.15,
-                "mo_stochastic": 0.15,
-                "mo_cci": 0.10,
-                "mo_direction": 0.15,
-            }
-        ),
-        "structure": MappingProxyType(
-            {
-                "st_swings": 0.20,
-                "st_state": 0.15,
-                "st_break": 0.20,
-                "st_medium": 0.25,
-                "st_long": 0.20,
-            }
-        ),
+        vector: MappingProxyType(
+            {row["component"]: float(row["weight"]) for row in _ROWS if row["vector"] == vector}
+        )
+        for vector in VECTORS
     }
 )
 """Components of each vector with their weights, which sum to 1. A component is in [-1, +1]."""
 
 WIDTHS: Final[Mapping[str, float]] = MappingProxyType(
-    {
-        "pa_trend": 1.0,
-        "pa_slope": 0.75,
-        "pa_thrust": 1.0,
-        "pa_body": 0.5,
-        "pa_gap": 0.5,
-        "kl_bollinger": 1.0,
-        "kl_cloud": 2.0,
-        "kl_fibonacci": 2.0,
-        "kl_levels": 1.0,
-        "kl_lines": 1.0,
-        "mo_rsi": 15.0,
-        "mo_macd": 1.0,
-        "mo_histogram": 0.25,
-        "mo_cci": 100.0,
-        "mo_direction": 25.0,
-        "st_swings": 4.0,
-        "st_medium": 3.0,
-        "st_long": 5.0,
-    }
+    {row["component"]: float(row["width"]) for row in _ROWS if row["width"]}
 )
 """The amount at which a component reaches tanh(1) = 0.76: in ATR, except kl_bollinger (half band
 widths), mo_rsi and mo_direction (points of RSI and ADX) and mo_cci; for kl_levels the distance in
 ATR at which a level counts 1/e.
 """
+
+NOTES: Final[Mapping[str, str]] = MappingProxyType({row["component"]: row["note"] for row in _ROWS})
+"""The note of each component, filled from the columns of its row."""
 
 SCALES: Final[Mapping[str, float]] = MappingProxyType(
     {"price_action": 0.94, "key_levels": 0.83, "momentum": 0.75, "structure": 0.82}
@@ -231,35 +183,6 @@ def c_versions() -> dict[str, str]:
 
 # --- evidence -------------------------------------------------------------------------------
 
-NOTES: Final = {
-    "pa_trend": "close {close:.6g}, EMA20 {ema20:.6g}",
-    "pa_slope": f"EMA20 over {SLOPE_BARS} bars",
-    "pa_thrust": f"close over {THRUST_BARS} bars",
-    "pa_body": "body {body_atr:+.2f} ATR",
-    "pa_wicks": "lower wick {lower_wick:.0%}, upper {upper_wick:.0%} of the range",
-    "pa_pattern": "engulfing {engulfing:+.0f}, hammer {hammer:+.0f}",
-    "pa_gap": "gap {gap_atr:+.2f} ATR",
-    "pa_volume": "volume {volume_ratio:.1f} x average behind the body",
-    "kl_bollinger": "Bollinger {bb_lower:.6g} to {bb_upper:.6g}",
-    "kl_cloud": "cloud edges {span_a:.6g} and {span_b:.6g}",
-    "kl_fibonacci": "retracements {fib_382:.6g} and {fib_618:.6g}",
-    "kl_levels": "support {support:.6g}, resistance {resistance:.6g}",
-    "kl_lines": "tenkan {tenkan:.6g}, kijun {kijun:.6g}",
-    "mo_rsi": "RSI14 {rsi14:.1f}",
-    "mo_macd": "MACD {macd:+.4g}",
-    "mo_histogram": "MACD histogram {macd_hist:+.4g}",
-    "mo_stochastic": "stochastic {stoch_k:.1f}",
-    "mo_cci": "CCI20 {cci20:+.0f}",
-    "mo_direction": "+DI {plus_di:.1f}, -DI {minus_di:.1f}, ADX {adx14:.1f}",
-    "st_swings": "swings {prev_swing_high:.6g} to {swing_high:.6g}, "
-    "{prev_swing_low:.6g} to {swing_low:.6g}",
-    "st_state": "trend state {trend_state:+.0f}",
-    "st_break": "break of structure {bos:+.0f}",
-    "st_medium": "close {close:.6g}, SMA50 {sma50:.6g}",
-    "st_long": "SMA50 {sma50:.6g}, SMA200 {sma200:.6g}",
-}
-"""The note of each component, filled from the columns of its row."""
-
 
 class _Explained(Mapping[str, VectorEvidence]):
     """The evidence of one row, worked out when asked for: that of most rows is never read."""
@@ -303,7 +226,7 @@ class _Numbers(dict[str, float]):
     """The columns of a row as floats, converted when asked for."""
 
     def __init__(self, row: Mapping[str, Any] | pd.Series[Any]) -> None:
-        super().__init__()
+        super().__init__(slope_bars=SLOPE_BARS, thrust_bars=THRUST_BARS)
         self._row = row
 
     def __missing__(self, name: str) -> float:
@@ -332,8 +255,11 @@ def _fill(table: Array, bars: Columns) -> None:
     found = _indicators(bars)
     for name in INDICATORS:
         row[name][:] = found[name]
-    for name, values in _components(row).items():
-        row[name][:] = values
+    # In a flat market the ATR is 0: whatever is measured in it is 0.
+    atr = _unit(row["atr14"])
+    for part in (_price_action, _key_levels, _momentum, _structure):
+        for name, values in part(row, atr).items():
+            row[name][:] = values
     _round(table[len(INDICATORS) : -len(VECTORS)])
     # From the rounded components, so that a reader can recompute a score by hand (docs/scores.md).
     for vector, weights in COMPONENTS.items():
@@ -346,14 +272,6 @@ def _round(rows: Array) -> None:
     """Round to the decimals of a score, in place and without negative zeros."""
     np.round(rows, SCORE_DECIMALS, out=rows)
     rows += 0.0
-
-
-def _components(ind: Columns) -> Columns:
-    # In a flat market the ATR is 0: whatever is measured in it is 0.
-    atr = _unit(ind["atr14"])
-    return (
-        _price_action(ind, atr) | _key_levels(ind, atr) | _momentum(ind, atr) | _structure(ind, atr)
-    )
 
 
 def _price_action(ind: Columns, atr: Array) -> Columns:
@@ -464,7 +382,10 @@ def _of_windows(bars: Columns) -> Columns:
     high, low, close = bars["high"], bars["low"], bars["close"]
     middle = windows.mean(close, 20)
     band = 2.0 * windows.standard_deviation(close, middle, 20)
-    stoch = windows.mean(_raw_stochastic(bars), 3)
+    lowest, span = windows.lowest(low, 14), _range(bars, 14)
+    # A window without range says nothing.
+    stoch = np.where(span == 0.0, 50.0, 100.0 * (close - lowest) / _unit(span))
+    stoch = windows.mean(stoch, 3)
     return {
         "sma20": middle,
         "sma50": windows.mean(close, 50),
@@ -479,12 +400,6 @@ def _of_windows(bars: Columns) -> Columns:
     }
 
 
-def _raw_stochastic(bars: Columns) -> Array:
-    low, span = windows.lowest(bars["low"], 14), _range(bars, 14)
-    # A window without range says nothing.
-    return np.where(span == 0.0, 50.0, 100.0 * (bars["close"] - low) / _unit(span))
-
-
 def _cci(typical: Array, length: int) -> Array:
     means = windows.mean(typical, length)
     deviation = windows.mean_deviation(typical, means, length)
@@ -497,7 +412,10 @@ def _define_flat(found: Columns, bars: Columns) -> None:
     """Give the indicators their value where nothing moves: no information, score 0."""
     floor = FLAT * found["close"]
     still = found["atr14"] <= floor
-    found["rsi14"] = np.where(still | _unmoved(bars["close"]), 50.0, found["rsi14"])
+    close = bars["close"]
+    # While the close is still that of the first bar TA-Lib's RSI is 0.
+    unmoved = ~np.logical_or.accumulate(close != close[0])
+    found["rsi14"] = np.where(still | unmoved, 50.0, found["rsi14"])
     for name in ("atr14", "adx14", "plus_di", "minus_di"):
         found[name] = np.where(still, 0.0, found[name])
     # not >, instead of <=: NaN, a window that is not there yet, counts as flat as well.
@@ -505,11 +423,6 @@ def _define_flat(found: Columns, bars: Columns) -> None:
     wide = found["bb_upper"] - found["bb_lower"] > floor
     for name in ("bb_upper", "bb_lower"):
         found[name] = np.where(wide, found[name], found["bb_mid"])
-
-
-def _unmoved(close: Array) -> Flags:
-    """Tell where the close is still that of the first bar: TA-Lib's RSI is 0 there."""
-    return ~np.logical_or.accumulate(close != close[0])
 
 
 def _range(bars: Columns, length: int) -> Array:

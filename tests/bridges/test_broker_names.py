@@ -23,9 +23,8 @@ from click.testing import CliRunner
 from tests.doubles.advisor_channel import KEY, NOW, OFFSET, AdvisorChannel, in_a_path
 from tests.doubles.compiled_ea import ACCOUNT
 from tests.doubles.page_reader import Page, check_policy, check_structure
-from tests.worlds import desks, mt5_package
+from tests.worlds import channels, desks
 from tests.worlds.desk_pages import Pages, open_pages
-from tests.worlds.orders import Decided
 from torra.bridges.protocol import Order
 from torra.bridges.torra.book_rows import read_deal, read_position, read_symbol
 from torra.bridges.torra.messages import Ack, Deals, Positions, Symbols, decode, encode, signal_of
@@ -137,17 +136,18 @@ def order(
     ticket: str = "",
 ) -> Order:
     """Return the order of a number; a close has the next one and the magic of its opening."""
-    opens = kind == "open"
-    return Decided(
-        sid=f"T{seq:012d}", seq=seq, kind=kind, instance=symbol, symbol=symbol,
-        broker_symbol=NAMES[symbol], timeframe="M15",
-        bar_time=datetime.fromtimestamp(NOW - 900, UTC), side="BUY" if opens else "SELL", lots=0.1,
-        entry=2345.2 if opens else 0.0, stop=2338.4 if opens else 0.0,
-        target=2361.2 if opens else 0.0, created=datetime.fromtimestamp(NOW, UTC),
-        expires=datetime.fromtimestamp(NOW + 180, UTC), magic=220_000_000 + seq // 2,
-        max_spread_pts=40, max_dev_pts=30, digits=2, closes=closes, ticket=ticket,
+    number = seq if kind == "open" else seq - 1
+    sent = channels.order(
+        seq, symbol=symbol, instance=symbol, broker_symbol=NAMES[symbol], digits=2, entry=2345.2,
+        stop=2338.4, target=2361.2, created=datetime.fromtimestamp(NOW, UTC),
+        expires=datetime.fromtimestamp(NOW + 180, UTC), magic=220_000_000 + number,
         origin="tick GOLD torra_files 4.2 - -",
     )  # fmt: skip
+    if kind == "open":
+        return sent
+    return replace(
+        sent, kind=kind, side="SELL", closes=closes, ticket=ticket, entry=0.0, stop=0.0, target=0.0
+    )
 
 
 def send(desk: AdvisorChannel, sent: Order) -> Ack:
@@ -199,18 +199,6 @@ def test_their_bars_and_their_order_flow_are_read(desk: AdvisorChannel) -> None:
 
 
 # --- the other bridges ----------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("name", NAMES.values())
-def test_the_package_opens_and_closes_them(tmp_path: Path, name: str) -> None:
-    world = mt5_package.World(tmp_path)
-    world.package.quotes[name] = (2345.00, 2345.20)
-    opening = world.opened(broker_symbol=name)
-    assert opening.status == "FILLED"
-    assert world.bridge.terms()[name].broker_symbol == name
-    world.bridge.submit(replace(mt5_package.closing(opening.position), broker_symbol=name))
-    assert world.settled().status == "FILLED" and world.package.held == {}
-    world.close()
 
 
 # --- pages and files ------------------------------------------------------------------------------

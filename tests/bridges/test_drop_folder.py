@@ -22,15 +22,13 @@ from tests.faults import kills
 from tests.worlds.channels import KEY, NOW, HandClock, order
 from torra.bridges.torra import drop_folder
 from torra.bridges.torra.drop_folder import (
-    FOLDERS,
     PATIENCE,
-    Disk,
     DropFolder,
-    SharingRetry,
     file_name,
 )
 from torra.bridges.torra.messages import DeskState, MessageError, Signal, decode, encode, signal_of
 from torra.errors import BridgeUnavailable
+from torra.time_limit import Run, at_once
 
 NAME = file_name(1042, "T7K3Q9ZB2M4XA")
 
@@ -39,52 +37,42 @@ def signed(number: int) -> bytes:
     return encode(signal_of(order(number), channel="main", account=1), KEY)
 
 
-class FaultyDisk(Disk):
-    """Counts the steps that write; the step number `fails` raises `error`."""
+WRITING = ("mkdir", "open", "write", "fsync", "give", "rename", "replace", "flush_names")
+"""Steps that write, by the functions that make them."""
+
+
+class FaultyDisk:
+    """Makes the steps of a folder; of those that write number `fails` raises `error`.
+
+    Of what is written half is taken at a time: that is how disks fill up.
+    """
 
     def __init__(self, fails: int = 0, error: OSError | None = None, lasts: int = 1) -> None:
-        super().__init__()
         self.steps = 0
         self.fails = range(fails, fails + lasts) if fails else range(0)
         self.error = error or OSError(errno.ENOSPC, "No space left on device")
 
-    def _step(self) -> None:
-        self.steps += 1
-        if self.steps in self.fails:
-            raise self.error
+    def __call__(self, step: Callable[[], Any]) -> Any:
+        assert isinstance(step, partial)
+        if step.func.__name__ in WRITING:
+            self.steps += 1
+            if self.steps in self.fails:
+                raise self.error
+        if step.func is os.write:
+            handle, data = step.args
+            return os.write(handle, data[: len(data) // 2 + 1])
+        return step()
 
-    def make_folder(self, path: Path) -> None:
-        self._step()
-        super().make_folder(path)
 
-    def create(self, path: Path) -> int:
-        self._step()
-        return super().create(path)
+def instead(**calls: Callable[[partial[Any]], Any]) -> Run:
+    """Return a way to make steps: those of a name are made by the call of that name."""
 
-    def write(self, handle: int, data: bytes) -> int:
-        """Write half of what is asked, then fail: that is how disks fill up."""
-        self._step()
-        return super().write(handle, data[: len(data) // 2 + 1])
+    def run(step: Callable[[], Any]) -> Any:
+        assert isinstance(step, partial)
+        call = calls.get(step.func.__name__)
+        return call(step) if call else step()
 
-    def sync(self, handle: int) -> None:
-        self._step()
-        super().sync(handle)
-
-    def give(self, source: Path, target: Path) -> None:
-        self._step()
-        super().give(source, target)
-
-    def rename(self, source: Path, target: Path) -> None:
-        self._step()
-        super().rename(source, target)
-
-    def replace(self, source: Path, target: Path) -> None:
-        self._step()
-        super().replace(source, target)
-
-    def sync_folder(self, path: Path) -> None:
-        self._step()
-        super().sync_folder(path)
+    return run
 
 
 def sharing(number: int) -> PermissionError:
@@ -99,9 +87,9 @@ def root(tmp_path: Path) -> Path:
     return tmp_path / "main"
 
 
-def open_folder(root: Path, disk: Disk | None = None, **more: Any) -> DropFolder:
-    given: dict[str, Any] = {"monotonic": HandClock().monotonic, "sleep": lambda _: None, **more}
-    return DropFolder(root, disk=disk, **given)
+def open_folder(root: Path, run: Run = at_once, **more: Any) -> DropFolder:
+    options: dict[str, Any] = {"monotonic": HandClock().monotonic, "sleep": lambda _: None, **more}
+    return DropFolder(root, run=run, **options)
 
 
 @pytest.fixture
@@ -114,12 +102,6 @@ def folder(root: Path) -> DropFolder:
 def files(root: Path) -> list[str]:
     found = [path for path in root.rglob("*") if path.is_file()]
     return sorted(path.relative_to(root).as_posix() for path in found)
-
-
-def test_the_folders_are_made(root: Path, folder: DropFolder) -> None:
-    assert sorted(path.name for path in root.iterdir()) == sorted(FOLDERS)
-    folder.prepare()
-    assert files(root) == []
 
 
 def test_nothing_is_made_where_a_share_is_not_mounted(tmp_path: Path) -> None:
@@ -136,12 +118,6 @@ def test_a_name_is_a_name(seq: int, sid: str) -> None:
     assert file_name(1, "T1") == "0000000001_T1.json"
     with pytest.raises(ValueError, match="no name"):
         file_name(seq, sid)
-
-
-def test_a_signal_appears_whole_and_nothing_else(root: Path, folder: DropFolder) -> None:
-    folder.publish(NAME, b"text")
-    assert files(root) == [f"inbox/{NAME}"]
-    assert (root / "inbox" / NAME).read_bytes() == b"text"
 
 
 def test_a_name_is_never_replaced(root: Path, folder: DropFolder) -> None:
@@ -176,18 +152,16 @@ def test_leftovers_of_an_earlier_life_go_but_not_the_advisors(
 def test_the_text_is_on_the_disk_before_it_has_its_name(root: Path, folder: DropFolder) -> None:
     steps: list[str] = []
 
-    class Noting(Disk):
-        def sync(self, handle: int) -> None:
-            steps.append(f"sync {os.fstat(handle).st_size}")
+    def name(step: partial[Any]) -> None:
+        steps.append("name")
+        step()
 
-        def give(self, source: Path, target: Path) -> None:
-            steps.append("name")
-            super().give(source, target)
-
-        def sync_folder(self, path: Path) -> None:
-            steps.append(f"sync {path.name}")
-
-    open_folder(root, Noting()).publish(NAME, b"1234")
+    noting = instead(
+        fsync=lambda step: steps.append(f"sync {os.fstat(*step.args).st_size}"),
+        give=name,
+        flush_names=lambda step: steps.append(f"sync {step.args[0].name}"),
+    )
+    open_folder(root, noting).publish(NAME, b"1234")
     assert steps == ["sync 4", "name", "sync inbox"]
 
 
@@ -294,10 +268,11 @@ def test_a_full_disk_leaves_the_state_file_as_it_was(root: Path, folder: DropFol
 def test_every_fault_comes_with_its_remedy(
     root: Path, folder: DropFolder, number: int, words: str
 ) -> None:
-    broken = open_folder(root, FaultyDisk(1, OSError(number, os.strerror(number)), lasts=99))
+    slept: list[float] = []
+    disk = FaultyDisk(1, OSError(number, os.strerror(number)), lasts=99)
     with pytest.raises(BridgeUnavailable, match=words) as caught:
-        broken.publish(NAME, b"x")
-    assert str(root) in str(caught.value)
+        open_folder(root, disk, sleep=slept.append).publish(NAME, b"x")
+    assert str(root) in str(caught.value) and slept == []
     assert files(root) == []
 
 
@@ -331,43 +306,21 @@ def test_a_file_that_others_have_open_is_waited_for(
 def test_a_call_waits_for_all_its_steps_together(root: Path, folder: DropFolder) -> None:
     slept: list[float] = []
 
-    class Stubborn(Disk):
-        def replace(self, source: Path, target: Path) -> None:
-            raise sharing(32)
+    def refuse(_: partial[Any]) -> None:
+        raise sharing(32)
 
-        def create(self, path: Path) -> int:
-            if len(slept) < 9:
-                raise sharing(5)
-            return super().create(path)
+    def create(step: partial[Any]) -> Any:
+        if len(slept) < 9:
+            raise sharing(5)
+        return step()
 
-    windows = open_folder(root, Stubborn(), sleep=slept.append, chance=lambda: 0.999)
+    stubborn = instead(replace=refuse, open=create)
+    windows = open_folder(root, stubborn, sleep=slept.append, chance=lambda: 0.999)
     with pytest.raises(BridgeUnavailable, match="another program keeps"):
         windows.write_state("torra.json", b"x")
     assert 9 < len(slept) <= 18
     assert sum(slept) <= PATIENCE
     assert files(root) == []
-
-
-def test_the_patience_of_a_call_has_an_end() -> None:
-    slept: list[float] = []
-    patience = SharingRetry(slept.append, lambda: 0.999)
-
-    def refused() -> None:
-        raise sharing(32)
-
-    for _ in range(10):
-        with pytest.raises(PermissionError):
-            patience(refused)
-    assert PATIENCE - 0.1 < sum(slept) <= PATIENCE
-
-
-def test_a_forbidden_folder_is_not_waited_for(root: Path, folder: DropFolder) -> None:
-    slept: list[float] = []
-    error = PermissionError(errno.EACCES, "Permission denied")
-    broken = open_folder(root, FaultyDisk(1, error, 99), sleep=slept.append)
-    with pytest.raises(BridgeUnavailable, match="cannot be written"):
-        broken.publish(NAME, b"x")
-    assert slept == []
 
 
 # --- promise D5: no half file ---------------------------------------------------------------------
@@ -415,17 +368,16 @@ class Reader:
             sys.setswitchinterval(before)
 
 
-class LookedAtDisk(Disk):
-    """Takes forty bytes at a time, and lets `reader` look after each of them."""
+def looked_at(reader: Reader) -> Run:
+    """Return a disk that takes forty bytes at a time, and lets `reader` look after each."""
 
-    def __init__(self, reader: Reader) -> None:
-        super().__init__()
-        self._reader = reader
-
-    def write(self, handle: int, data: bytes) -> int:
-        taken = super().write(handle, data[:40])
-        self._reader.be_looked_at()
+    def write(step: partial[Any]) -> int:
+        handle, data = step.args
+        taken = os.write(handle, data[:40])
+        reader.be_looked_at()
         return taken
+
+    return instead(write=write)
 
 
 def test_no_state_file_is_ever_read_by_half(
@@ -451,7 +403,7 @@ def test_no_state_file_is_ever_read_by_half(
             file.write(said[40:])
 
     reader, control = Reader(whole), Reader(whole)
-    folder = open_folder(root, LookedAtDisk(reader))
+    folder = open_folder(root, looked_at(reader))
     folder.prepare()
     reader.read_against(lambda n: folder.write_state("torra.json", text(n)), reads)
     control.read_against(in_place, reads)
@@ -485,7 +437,7 @@ def test_no_signal_is_ever_read_by_half(
         return file_name(said.seq, said.sid) == path.name
 
     reader = Reader(whole)
-    folder = open_folder(root, LookedAtDisk(reader))
+    folder = open_folder(root, looked_at(reader))
     folder.prepare()
     texts = [signed(number) for number in range(50)]
 
@@ -639,16 +591,6 @@ def test_a_halt_of_any_kind_halts_the_channel(root: Path, folder: DropFolder) ->
     assert not folder.halted()
 
 
-def test_answers_come_oldest_first(root: Path, folder: DropFolder) -> None:
-    for name in ("0000000002_B.json", "0000000010_A.json", "0000000002_B.json.settling", "x.json"):
-        (root / "ack" / name).write_bytes(b"x")
-    assert folder.acks() == [
-        "0000000002_B.json.settling",
-        "0000000002_B.json",
-        "0000000010_A.json",
-    ]
-
-
 def test_old_files_go_after_thirty_days(root: Path, folder: DropFolder) -> None:
     for where in ("arch", "cancelled", "expired", "bad", "done", "inbox"):
         for name, days in (("old.json", 30.1), ("young.json", 29.9)):
@@ -687,9 +629,3 @@ def test_a_halt_that_cannot_be_set_is_an_error(root: Path, folder: DropFolder) -
     root.rename(root.with_name("elsewhere"))
     with pytest.raises(OSError, match="HALT"):
         folder.set_halt("now")
-
-
-def test_the_random_share_is_a_share() -> None:
-    shares = [drop_folder.random_share() for _ in range(50)]
-    assert all(0 <= share < 1 for share in shares)
-    assert len(set(shares)) > 40

@@ -13,7 +13,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
-from datetime import date, datetime, timedelta
+from datetime import date
 from decimal import Decimal
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -21,11 +21,8 @@ from typing import Any, NamedTuple
 import pytest
 
 from tests.doubles.compiled_ea import ACCOUNT, SOURCE, CompiledEa, compiled, decoded
-from tests.worlds.orders import Decided
 from tests.worlds.tick_tape import (
     LOT_MAX,
-    MAGIC,
-    START,
     STOPS_LEVEL,
     SYMBOL,
     Limits,
@@ -241,7 +238,6 @@ class OnAdvisor:
         self.program = program
         self.market = folder / "broker"
         self.story = Story()
-        self.prepare: dict[datetime, Callable[[CompiledEa], None]] = {}
         self._limits: Limits | None = None
         self._known: dict[str, object] = {}
         self._deals = 0
@@ -267,8 +263,6 @@ class OnAdvisor:
         for plea in tick.pleas:
             path = self.folder / "inbox" / name_of(plea)
             path.write_bytes(file_of(plea))
-        if tick.at in self.prepare:
-            self.prepare[tick.at](self.ea)
         self.ea.timer()
         for plea in tick.pleas:
             path = self.folder / "ack" / name_of(plea)
@@ -381,55 +375,6 @@ def test_orders_slip_alike(tmp_path: Path, scaled: Callable[..., int]) -> None:
         story.endings = [item for item in story.endings if item.how == "CLOSED"]
     assert list(differences(here, there)) == []
     assert list(differences(smooth, there))
-
-
-def test_a_part_that_is_filled_is_the_same_on_both_sides(tmp_path: Path) -> None:
-    """0.29 lots asked, 0.05 filled: only those can be closed."""
-    opening = by_hand(1, kind="open", side="BUY", lots=0.29)
-    too_much, fits = (
-        by_hand(seq, kind="close", side="SELL", lots=lots, closes=opening.order.sid)
-        for seq, lots in ((2, 0.29), (3, 0.05))
-    )
-    ticks = [quiet(0, opening), quiet(1, too_much, fits)]
-    there = OnAdvisor(tmp_path)
-    there.prepare = {ticks[0].at: lambda ea: ea.fail(10010, 1, 0.05)}
-    thin = GOLD.model_copy(update={"fill_lots": 0.05})
-    told = there.play(ticks)
-    assert list(differences(OnPaper(thin).play(ticks), told)) == []
-    assert [(item.status, item.reason, item.volume) for item in told.answers.values()] == [
-        ("PARTIAL", "", 0.05), ("REJECTED", "volume", 0.0), ("FILLED", "", 0.05),
-    ]  # fmt: skip
-
-
-def test_a_stop_between_bid_and_ask_is_refused_on_both_sides(tmp_path: Path) -> None:
-    inside, at_the_bid, below = (
-        by_hand(seq, kind="open", side="BUY", lots=0.1, stop=stop)
-        for seq, stop in ((1, 2000.29), (2, 2000.0), (3, 1999.99))
-    )
-    ticks = [quiet(0, inside, at_the_bid, below)]
-    there = OnAdvisor(tmp_path)
-    there.prepare = {ticks[0].at: lambda ea: ea.symbol(SYMBOL, stops_level=0)}
-    told = there.play(ticks)
-    free = GOLD.model_copy(update={"stops_level": 0})
-    assert list(differences(OnPaper(free).play(ticks), told)) == []
-    assert [item[:2] for item in told.answers.values()] == [
-        ("REJECTED", "retcode"), ("REJECTED", "retcode"), ("FILLED", ""),
-    ]  # fmt: skip
-
-
-def quiet(number: int, *pleas: Plea) -> Tick:
-    at = START + number * timedelta(minutes=15)
-    return Tick(at, 2000.0, 2000.3, Limits(0.0, 0, 0), frozenset(), "full", pleas)
-
-
-def by_hand(seq: int, **more: Any) -> Plea:
-    order = Decided(
-        sid=f"T{seq:012d}", seq=seq, instance="GOLD", symbol="XAUUSD", broker_symbol=SYMBOL,
-        timeframe="M15", bar_time=START, entry=2000.3, target=2020.0, created=START,
-        expires=START + timedelta(hours=1), magic=MAGIC, max_spread_pts=60, max_dev_pts=100,
-        digits=2, **{"stop": 1990.0, **more},
-    )  # fmt: skip
-    return Plea(order, frozenset())
 
 
 # --- a guard less ---------------------------------------------------------------------------------

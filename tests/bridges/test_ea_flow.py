@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterator, Sequence
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +15,6 @@ import pytest
 from tests.doubles.advisor_channel import GOLD, KEY, OFFSET, AdvisorChannel, in_a_path, mac
 from tests.doubles.compiled_ea import ACCOUNT
 from tests.worlds.flow_files import HEADER, Bar, Entry, line, market
-from torra.feeds.flow_files import FlowFiles
-from torra.market.broker_clock import ServerClock
 
 NOW = 1_771_200_000
 """A full minute, hour and four hours of the server's clock, and UTC plus OFFSET."""
@@ -131,31 +128,6 @@ def test_without_a_book_its_columns_are_empty_and_the_others_are_those_of_a_reco
     assert all(row.endswith(",,,,,,") for row in rows(desk))
 
 
-def test_torra_reads_what_it_wrote(start: Callable[..., AdvisorChannel]) -> None:
-    desk = start()
-    bars = market(FIRST, 30, books=True, trades=True)
-    bars[0].books = [(FIRST, BOOK)]
-    for bar in bars:
-        close(desk, bar)
-    feed = FlowFiles(
-        desk.folder,
-        {"GOLD": GOLD},
-        ServerClock.parse("+03:00"),
-        KEY,
-        channel="main",
-        account=ACCOUNT,
-    )
-    opens = [datetime.fromtimestamp(bar.time - OFFSET, UTC) for bar in bars]
-    found = feed.flow("GOLD", "M1", opens)
-    assert found.status == "available" and [*found.rows] == opens
-    for text, row in zip(rows(desk), found.rows.values(), strict=True):
-        cells = text.split(",")
-        assert (row.ticks, row.up, row.down) == tuple(map(int, cells[1:4]))
-        assert row.levels == (int(cells[6]) if cells[6] else None)
-        assert (row.slippage is None) == (not cells[10])
-        assert row.imbalance == (float(cells[9]) if cells[9] else None)
-
-
 def test_a_bar_is_counted_to_its_last_millisecond_and_no_farther(
     start: Callable[..., AdvisorChannel],
 ) -> None:
@@ -165,31 +137,6 @@ def test_a_bar_is_counted_to_its_last_millisecond_and_no_farther(
     desk.ea.ticks(GOLD, sorted(inside + around))
     close(desk, Bar(FIRST), ticks=2)
     assert rows(desk) == [line(Bar(FIRST, inside), None, 0)] == [f"{FIRST},2,1,0,10.0000,10,,,,,,"]
-
-
-def test_the_book_is_the_last_one_before_the_close(start: Callable[..., AdvisorChannel]) -> None:
-    desk = start()
-    bars = market(FIRST, 3, books=False)
-    bars[0].books = [(FIRST, ASK_BOOK), (FIRST + 59, BOOK)]
-    bars[2].books = [(FIRST + 120, ASK_BOOK)]
-    for bar in bars:
-        close(desk, bar)
-    told = [row.split(",", 6)[6] for row in rows(desk)]
-    assert told == [
-        "3,2.00,1.50,0.1429,0.00,2",
-        "3,2.00,1.50,0.1429,0.00,0",
-        "2,4.00,1.00,0.6000,0.00,1",
-    ]
-
-
-def test_one_lot_costs_what_the_dearer_side_takes(start: Callable[..., AdvisorChannel]) -> None:
-    desk = start()
-    bar = market(FIRST, 1, books=False)[0]
-    # 0.5 at 2000.10, 0.25 at 2000.20, 0.25 of 3 at 2000.50: 0 + 2.5 + 10 points. Bids: 0.
-    asks = [(1, 2000.50, 3, 0.0), (1, 2000.10, 0, 0.5), (1, 2000.20, 0, 0.25)]
-    bar.books = [(FIRST, [*asks, (2, 2000.0, 1, 0.0)])]
-    close(desk, bar)
-    assert rows(desk)[0].split(",")[10] == "12.50"
 
 
 def test_a_book_that_was_not_watched_from_the_beginning_of_a_bar_is_none(

@@ -307,14 +307,6 @@ def test_a_bare_answer_is_filled_in_from_the_books(desk: AdvisorChannel) -> None
     assert (ack["status"], ack["price"], ack["volume"]) == ("FILLED", 2345.23, 0.1)
 
 
-def test_real_refusals_of_the_broker_come_through(desk: AdvisorChannel) -> None:
-    desk.ea.set(free_margin=10)
-    assert desk.order()["retcode"] == 10019
-    desk.ea.set(free_margin="")
-    desk.ea.symbol(GOLD, filling=0)
-    assert desk.order()["status"] == "FILLED"
-
-
 def test_history_that_cannot_be_read_is_not_nothing_there(desk: AdvisorChannel) -> None:
     desk.ea.set(history=0)
     name = desk.drop()

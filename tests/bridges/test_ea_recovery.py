@@ -296,15 +296,6 @@ def test_two_advisors_on_one_channel(desk: AdvisorChannel, tmp_path: Path) -> No
         assert desk.ack(name)["status"] == "FILLED", "a dead program holds no file"
 
 
-def test_files_that_torra_took_back_are_not_executed(desk: AdvisorChannel) -> None:
-    name = desk.drop()
-    (desk.folder / "cancelled").mkdir(exist_ok=True)
-    (desk.folder / "inbox" / name).rename(desk.folder / "cancelled" / name)
-    desk.ea.run(1)
-    assert desk.names("ack") == []
-    assert desk.ea.broker_state()["sends"] == 0
-
-
 def test_the_journal_forgets_after_thirty_days(desk: AdvisorChannel) -> None:
     old = desk.drop(kind="ping")
     desk.ea.timer()

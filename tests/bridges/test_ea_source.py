@@ -9,10 +9,8 @@ from __future__ import annotations
 import itertools
 import random
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
-
-import pytest
 
 from tests.doubles.advisor_channel import (
     AdvisorChannel,
@@ -21,14 +19,9 @@ from tests.doubles.advisor_channel import (
     seal,
 )
 from tests.doubles.compiled_ea import (
-    FLAGS,
-    SHIM,
     SOURCE,
-    CompileError,
-    compiled,
     decoded,
     names_called,
-    translated,
     without_texts,
 )
 
@@ -87,49 +80,6 @@ def test_is_plain_text_that_says_what_it_is() -> None:
     assert "MetaEditor has not seen it" in source
     assert "MIT licence" in source
     assert source.count("OrderSend(request") == 1, "an order leaves from one place"
-
-
-BREAKS = {
-    "semicolon": ("   EventKillTimer();", "   EventKillTimer()"),
-    "undeclared": ("   CreateFolders();\n", "   CreateFolder();\n"),
-    "arity": ("FolderCreate(Folder(folders[i]), FILE_COMMON)", "FolderCreate()"),
-    "method": ("IsEmpty(channel_key)", "channel_key.empty()"),
-    "type": ("int count = PositionsOfMagic", 'int count = "3" + PositionsOfMagic'),
-}
-
-
-def broken(*names: str) -> str:
-    source = decoded(SOURCE.read_bytes())
-    for name in names:
-        good, bad = BREAKS[name]
-        assert good in source
-        source = source.replace(good, bad, 1)
-    return source
-
-
-@pytest.mark.journey
-def test_a_broken_copy_does_not_compile(scaled: Callable[..., int]) -> None:
-    """All at once by day, each by itself at night."""
-    chosen = list(BREAKS)[: scaled(len(BREAKS), least=0)]
-    for names in [tuple(BREAKS)] + [(name,) for name in chosen]:
-        with pytest.raises(CompileError) as error:
-            compiled(broken(*names), flags=(*FLAGS, "-fsyntax-only"))
-        assert "TorraBridge.mq5:" in str(error.value)
-
-
-def test_line_numbers_and_encodings_survive_the_translation() -> None:
-    source = decoded(SOURCE.read_bytes())
-    assert decoded(source.encode("utf-16")) == source
-    assert decoded(source.replace("\n", "\r\n").encode("utf-8-sig")) == source
-    text = translated("int f(const uchar &a[]) {\n   uchar b[];\n   return 0;\n}\n")
-    assert "int f(const Array<uchar> &a);" in text
-    assert "Array<uchar> b;" in text
-
-
-def test_the_shim_has_no_clock_of_its_own() -> None:
-    for path in SHIM.iterdir():
-        text = path.read_text("utf-8")
-        assert not re.search(r"\btime\(|gettimeofday|clock_gettime|chrono|sleep\(|rand\(", text)
 
 
 # --- signatures -----------------------------------------------------------------------------------

@@ -12,39 +12,29 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.cases import cases
+from tests.doubles.advisor_channel import KEYS
+from tests.worlds.advisor_rows import deal_row, plain, position_row, symbol_row
 from tests.worlds.channels import KEY, NOW, ORDER
 from torra.bridges.protocol import BrokerDeal, BrokerPosition, Quote, SymbolTerms
-from torra.bridges.torra.book_rows import (
-    deal_row,
-    position_row,
-    read_deal,
-    read_position,
-    read_symbol,
-    symbol_row,
-)
+from torra.bridges.torra.book_rows import read_deal, read_position, read_symbol
 from torra.bridges.torra.messages import (
     AMOUNTS,
     CHOICES,
-    COUNTED,
     LIMIT,
     LIST_LIMIT,
+    LISTS,
     NAMES,
     QUOTES,
     TAIL_LENGTH,
     TIMES,
     Ack,
-    Deals,
-    DeskState,
-    Heartbeat,
     Message,
     MessageError,
     Positions,
     Signal,
-    Symbols,
     decode,
     encode,
     fixed,
-    plain,
     report_of,
     seal,
     signal_of,
@@ -98,15 +88,13 @@ AMOUNT = st.decimals(0, 10**9, places=8, allow_nan=False)
 def any_of(kind: type[Message]) -> st.SearchStrategy[Any]:
     """Return messages of a kind with whatever its fields may hold."""
     types = {"str": TEXT, "int": NUMBER, "Decimal": PRICE, "bool": st.booleans()}
-    types["tuple[str, ...]"] = st.lists(TEXT, max_size=5).map(tuple)
+    types["tuple[Any, ...]"] = st.lists(TEXT, max_size=5).map(tuple)
     values = {}
     for field in fields(kind):
         words = CHOICES.get(kind, {}).get(field.name)
         known = TIME if field.name in TIMES else types[str(field.type)]
-        if kind is Ack and field.name in COUNTED:
-            known = st.integers(0, 10**18 - 1)
-        elif kind is Ack and field.name in (*AMOUNTS, *QUOTES):
-            known = AMOUNT
+        if kind is Ack and field.name in (*AMOUNTS, *QUOTES):
+            known = st.integers(0, 10**18 - 1) if known is NUMBER else AMOUNT
         values[field.name] = st.sampled_from(words) if words else known
     return st.builds(kind, **values)
 
@@ -125,14 +113,6 @@ def test_a_signal_is_these_bytes() -> None:
     assert encode(SIGNAL, KEY) == GOLDEN
     assert len(GOLDEN) <= LIMIT
     assert decode(GOLDEN, Signal, KEY) == SIGNAL
-
-
-def test_a_key_longer_than_a_block_is_hashed_first() -> None:
-    raw = encode(SIGNAL, "k" * 65)
-    assert decode(raw, Signal, "k" * 65) == SIGNAL
-    assert raw[-TAIL_LENGTH:].startswith(
-        b',"mac":"cc167e36460c9a13ccf265384038129a107e09af80f1176f6638c9cd947d1dac'
-    )
 
 
 @cases("kind", NAMES)
@@ -165,14 +145,6 @@ def test_a_single_changed_byte_is_refused(kind: type[Message], scaled: Callable[
         assert refused(bytes(raw), kind) == "auth"
 
     check()
-
-
-def test_every_byte_of_a_signal_counts() -> None:
-    for at in range(len(GOLDEN)):
-        for flip in (1, 0x20, 0x80):
-            changed = bytearray(GOLDEN)
-            changed[at] ^= flip
-            assert refused(bytes(changed)) == "auth"
 
 
 def test_every_beginning_of_a_message_is_refused_as_unfinished() -> None:
@@ -287,11 +259,6 @@ def test_a_byte_order_mark_is_no_harm(encoding: str) -> None:
         {"sl": Decimal("Infinity")},
         {"lots": 0.1},
         {"seq": True},
-        {"seq": 1.0},
-        {"seq": 10**18},
-        {"symbol": 'EUR"USD'},
-        {"symbol": "EUR\\USD"},
-        {"symbol": "ÉURUSD"},
         {"symbol": None},
         {"kind": "opening"},
         {"expires": -1},
@@ -421,60 +388,10 @@ def test_a_comment_cannot_break_a_row() -> None:
     assert read_position(told).comment == "a_b_c_d__"
 
 
-def test_the_desk_state_is_small() -> None:
-    raw = encode(DeskState(n=7, gmt=1770984000, channel="main", state="ACTIVE"), KEY)
-    assert raw.startswith(
-        b'{"v":2,"msg":"torra","n":7,"gmt":1770984000,"channel":"main","state":"ACTIVE","mac":"'
-    )
-
-
 def test_the_keys_are_those_of_the_protocol() -> None:
-    assert [f.name for f in fields(Heartbeat)] == [
-        "n",
-        "gmt",
-        "server_offset_s",
-        "account",
-        "trade_mode",
-        "margin_mode",
-        "connected",
-        "algo_allowed",
-        "trade_allowed",
-        "kill",
-        "ea_version",
-        "last_seq",
-        "inbox",
-        "work",
-        "balance",
-        "equity",
-        "free_margin",
-        "leverage",
-        "currency",
-        "channel",
-    ]
-    assert [f.name for f in fields(Ack)] == [
-        "sid",
-        "seq",
-        "channel",
-        "kind",
-        "status",
-        "reason",
-        "retcode",
-        "ticket",
-        "deal",
-        "position",
-        "price",
-        "volume",
-        "bid",
-        "ask",
-        "server_time",
-        "gmt",
-        "adopted",
-    ]
-    deals = Deals(n=1, gmt=2, since=3, channel="main", account=4, rows=("x",))
-    assert encode(deals, KEY).startswith(
-        b'{"v":2,"msg":"deals","n":1,"gmt":2,"since":3,"channel":"main","account":4,"count":1,'
-        b'"d0":"x","mac":"'
-    )
-    assert encode(Symbols(n=1, gmt=2, channel="main", account=4, rows=()), KEY).startswith(
-        b'{"v":2,"msg":"symbols","n":1,"gmt":2,"channel":"main","account":4,"count":0,"mac":"'
-    )
+    for kind, name in NAMES.items():
+        if name in KEYS:
+            rest = ["rows"] if kind in LISTS else []
+            assert [field.name for field in fields(kind)] == [
+                *KEYS[name].replace(" count", "").split(), *rest,
+            ]  # fmt: skip

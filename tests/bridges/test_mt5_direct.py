@@ -91,14 +91,6 @@ def test_a_close_always_names_its_position(world: World, how: str) -> None:
     assert world.package.held == {}
 
 
-def test_a_partial_close_leaves_the_rest(world: World) -> None:
-    opening = world.opened()
-    world.bridge.submit(closing(opening.position, lots=0.04))
-    report = world.settled()
-    assert (report.status, report.volume) == ("FILLED", 0.04)
-    assert world.package.held[int(opening.position)].volume == 0.06
-
-
 @pytest.mark.parametrize("lots", [0.1, 0.11])
 def test_a_close_that_fits_no_position_is_refused(world: World, lots: float) -> None:
     opening = world.opened()
@@ -466,12 +458,3 @@ def test_halt_stops_it_at_every_point(
         world.bridge.submit(order())
     assert world.package.requests == []
     assert world.bridge.recall(SID, 1) is Recall.NEVER_SENT
-
-
-def test_the_name_and_what_it_does_not_do(world: World) -> None:
-    assert world.bridge.name == "mt5_direct main"
-    world.bridge.heartbeat("ACTIVE")
-    assert world.package.calls == []
-    world.bridge.health()
-    world.bridge.close()
-    assert not world.package.initialized

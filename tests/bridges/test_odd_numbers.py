@@ -16,6 +16,7 @@ from tests.bridges.test_messages import ACK
 from tests.bridges.test_signal_bridge import CLOSE, LIFE, OPEN, Memory, T, send, write
 from tests.cases import cases
 from tests.doubles.scripted_bridge import ScriptedBridge
+from tests.worlds.advisor_rows import deal_row, position_row
 from tests.worlds.channels import KEY
 from torra.bridges.plausible import (
     LATEST_FILL,
@@ -24,7 +25,7 @@ from torra.bridges.plausible import (
     books_fault,
 )
 from torra.bridges.protocol import BrokerBooks, BrokerDeal, BrokerPosition
-from torra.bridges.torra.book_rows import deal_row, position_row, read_deal, read_position
+from torra.bridges.torra.book_rows import read_deal, read_position
 from torra.bridges.torra.messages import Ack, MessageError, decode, encode, seal
 from torra.errors import LONGEST_TEXT
 
@@ -100,30 +101,9 @@ def test_a_position_that_cannot_be_is_refused(wrong: dict[str, Any]) -> None:
         read_position(position_row(replace(POSITION, **wrong)))
 
 
-@pytest.mark.parametrize(
-    "wrong", [{"lots": -0.1}, {"lots": 0.0}, {"price": -1990.0}, {"price": 0.0}]
-)
-def test_a_deal_that_cannot_be_is_refused(wrong: dict[str, Any]) -> None:
-    with pytest.raises(ValueError, match=f"^{next(iter(wrong))} is "):
-        read_deal(deal_row(replace(DEAL, **wrong)))
-
-
 def test_a_number_of_a_deal_below_zero_is_refused() -> None:
     with pytest.raises(ValueError, match="-900 is no number of a deal"):
         read_deal(deal_row(replace(DEAL, deal="-900")))
-
-
-@cases(
-    "real",
-    [
-        {"stop": 0.0, "target": 0.0}, {"profit": 0.0}, {"profit": -1234.5}, {"magic": 0},
-        {"magic": -1},
-        {"comment": ""}, {"lots": 0.001},
-    ],
-)  # fmt: skip
-def test_a_real_position_is_read(real: dict[str, Any]) -> None:
-    told = replace(POSITION, **real)
-    assert read_position(position_row(told)) == told
 
 
 # --- any bridge's books ---------------------------------------------------------------------------

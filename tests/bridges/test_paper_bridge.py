@@ -1,22 +1,32 @@
-"""The paper bridge reads a bar as a market would have: gaps, spread sides, stop before target.
-
-What it refuses, and why, is in test_paper_guards.py.
-"""
+"""The paper bridge reads a bar as a market would have: gaps, spread sides, stop before target."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from torra.bridges.paper import Advanced, Bar, PaperOrder, PaperPosition, advance, advance_all
+from tests.cases import cases
+from torra.bridges.guards import REASONS, GuardRequest
+from torra.bridges.paper import (
+    AT_ACCEPTANCE,
+    AT_FILL,
+    FREE,
+    Advanced,
+    Bar,
+    PaperOrder,
+    PaperPosition,
+    acceptance,
+    advance,
+    advance_all,
+)
 from torra.config import SYMBOLS, SymbolSpec
 from torra.verdict.order_levels import Side
-from torra.verdict.risk_engine import Position, PositionSide
+from torra.verdict.risk_engine import PositionSide
 
 GOLD = SYMBOLS["XAUUSD"]  # one dollar of price is 100 dollars a lot
 SLIPPERY = GOLD.model_copy(update={"slippage": 0.3})
@@ -59,233 +69,123 @@ def told(advanced: Advanced) -> list[tuple[str, str, float]]:
 QUIET = bar(2000.0, 2001.0, 1999.5)
 
 
-@pytest.mark.parametrize(
-    ("side", "position_side", "entry"), [("BUY", "LONG", 2000.5), ("SELL", "SHORT", 2000.0)]
-)
-def test_an_opening_fills_at_the_open_of_the_bar_that_starts_at_its_decision(
-    side: Side, position_side: str, entry: float
-) -> None:
-    order = opening(side)
-    early = live([order], None, bar(1990.0, 1991.0, 1989.0, at=T - STEP))
-    assert early == ((order,), None, ())
-    orders, position, events = live([order], None, QUIET)
-    assert (orders, position.side, position.entry) == ((), position_side, entry)
-    assert (position.stop, position.target) == (order.stop, order.target)
-    assert (position.sid, position.lots, position.opened_at) == ("TOPEN", 0.1, T)
-    (event,) = events
-    assert (event.kind, event.price, event.time, event.profit) == ("FILLED", entry, T, 0.0)
+FOLLOWER = opening("SELL", sid="TNEXT", after="TCLOSE")
+LATE = T + STEP
+LONG, SHORT = holding("LONG"), holding("SHORT")
+CLOSED = [("FILLED", "TCLOSE", 2000.0), ("CLOSED", "TOPEN", 2000.0)]
+REVERSED = [*CLOSED, ("FILLED", "TNEXT", 2000.0)]
+
+Story = tuple[list[PaperOrder], PaperPosition | None, Bar, list[tuple[str, str, float]]]
+STORIES: dict[str, Story] = {
+    "a bar of before the decision": ([opening(at=LATE)], None, QUIET, []),
+    "a BUY at the ask": ([opening()], None, QUIET, [("FILLED", "TOPEN", 2000.5)]),
+    "a SELL at the bid": ([opening("SELL")], None, QUIET, [("FILLED", "TOPEN", 2000.0)]),
+    "an opening after a gap": (
+        [opening()], None, bar(2006.0, 2007.0, 2005.0), [("FILLED", "TOPEN", 2006.5)],
+    ),
+    "an opening beyond its stop": (
+        [opening()], None, bar(1980.0, 1981.0, 1979.0), [("REJECTED", "TOPEN", 0.0)],
+    ),
+    "a fill and its stop": (
+        [opening()], None, bar(2000.0, 2001.0, 1985.0),
+        [("FILLED", "TOPEN", 2000.5), ("STOPPED", "TOPEN", 1990.0)],
+    ),
+    # Long: stop 1990 and target 2020 on the bid. Short: 2010 and 1980 on the ask, the bid + 0.5.
+    "a long at its stop": ([], LONG, bar(2000.0, 2001.0, 1990.0), [("STOPPED", "TOPEN", 1990.0)]),
+    "a long above its stop": ([], LONG, bar(2000.0, 2001.0, 1990.1), []),
+    "a long at its target": ([], LONG, bar(2000.0, 2020.0, 1999.0), [("TARGET", "TOPEN", 2020.0)]),
+    "a long below its target": ([], LONG, bar(2000.0, 2019.9, 1999.0), []),
+    "a short at its stop": ([], SHORT, bar(2000.0, 2009.5, 1999.0), [("STOPPED", "TOPEN", 2010.0)]),
+    "a short below its stop": ([], SHORT, bar(2000.0, 2009.4, 1999.0), []),
+    "a short at its target": (
+        [], SHORT, bar(2000.0, 2001.0, 1979.5), [("TARGET", "TOPEN", 1980.0)],
+    ),
+    "a short above its target": ([], SHORT, bar(2000.0, 2001.0, 1979.6), []),
+    "a gap through a long's target": (
+        [], LONG, bar(2025.0, 2030.0, 1970.0), [("TARGET", "TOPEN", 2025.0)],
+    ),
+    "a gap through a short's target": (
+        [], SHORT, bar(1975.0, 2030.0, 1970.0), [("TARGET", "TOPEN", 1975.5)],
+    ),
+    "a long's stop comes first": (
+        [], LONG, bar(2000.0, 2030.0, 1970.0), [("STOPPED", "TOPEN", 1990.0)],
+    ),
+    "a short's stop comes first": (
+        [], SHORT, bar(2000.0, 2030.0, 1970.0), [("STOPPED", "TOPEN", 2010.0)],
+    ),
+    "a bar of before the position": ([], LONG, bar(2000.0, 2030.0, 1970.0, at=T - 2 * STEP), []),
+    "a close of a long comes first": (
+        [closing()], LONG, bar(2004.0, 2030.0, 1970.0),
+        [("FILLED", "TCLOSE", 2004.0), ("CLOSED", "TOPEN", 2004.0)],
+    ),
+    "a close of a short comes first": (
+        [closing("BUY")], SHORT, bar(2004.0, 2030.0, 1970.0),
+        [("FILLED", "TCLOSE", 2004.5), ("CLOSED", "TOPEN", 2004.5)],
+    ),
+    "a close of another trade": (
+        [replace(closing(), closes="TOTHER")], LONG, QUIET, [("REJECTED", "TCLOSE", 0.0)],
+    ),
+    "a close of this trade": ([replace(closing(), closes="TOPEN")], LONG, QUIET, CLOSED),
+    "a reversal": ([closing(), FOLLOWER], LONG, QUIET, REVERSED),
+    "an opening that waits for no close": (
+        [replace(FOLLOWER, after=None), closing()], LONG, QUIET, REVERSED,
+    ),
+    "a close of later": ([FOLLOWER, closing(at=LATE)], LONG, QUIET, []),
+    "a close that is gone": ([FOLLOWER], None, QUIET, [("FILLED", "TNEXT", 2000.0)]),
+    "a close that is refused": (
+        [closing(), FOLLOWER], None, QUIET,
+        [("REJECTED", "TCLOSE", 0.0), ("CANCELLED", "TNEXT", 0.0)],
+    ),
+    # H1 opens and M15 closes at the same close time: both meet the same open.
+    "an opening and its close": (
+        [opening(), closing()], None, QUIET, [("FILLED", "TOPEN", 2000.5), *CLOSED],
+    ),
+}  # fmt: skip
+"""What is there, the bar, and what happens: each opening's stop is 10 away, its target 20."""
 
 
-def test_after_a_weekend_the_next_bar_fills_wherever_it_opens() -> None:
-    friday = datetime(2021, 12, 3, 22, tzinfo=UTC)
-    sunday = datetime(2021, 12, 5, 23, tzinfo=UTC)
-    order = opening("BUY", at=friday)
-    before = bar(2000.0, 2000.0, 2000.0, at=friday - STEP)
-    _, position, events = live([order], None, before, bar(2006.0, 2007.0, 2005.0, at=sunday))
-    assert [(event.kind, event.price, event.time) for event in events] == [
-        ("FILLED", 2006.5, sunday)
-    ]
-    # The stop keeps its distance from the decided entry, not from the fill.
-    assert (position.stop, position.target) == (1990.0, 2020.0)
+@cases("name", STORIES)
+def test_a_bar_tells_this_story(name: str) -> None:
+    orders, position, seen, events = STORIES[name]
+    for given_orders in (orders, orders[::-1]):
+        advanced = live(given_orders, position, seen)
+        assert told(advanced) == events
+        assert len(advanced.orders) == (len(orders) if not events else 0)
+        held = advanced.position
+        if held and held is not position:
+            order = next(order for order in orders if order.sid == held.sid)
+            assert (held.stop, held.target, held.opened_at) == (order.stop, order.target, T)
 
 
-@pytest.mark.parametrize(
-    ("kind", "side", "low", "high", "price", "profit"),
-    [
-        # Long: stop 1990 and target 2020 on the bid.
-        ("STOPPED", "LONG", 1990.0, 2001.0, 1990.0, -105.0),
-        ("", "LONG", 1990.1, 2001.0, None, None),
-        ("TARGET", "LONG", 1999.0, 2020.0, 2020.0, 195.0),
-        ("", "LONG", 1999.0, 2019.9, None, None),
-        # Short: stop 2010 and target 1980 on the ask, which is the bid + 0.5.
-        ("STOPPED", "SHORT", 1999.0, 2009.5, 2010.0, -100.0),
-        ("", "SHORT", 1999.0, 2009.4, None, None),
-        ("TARGET", "SHORT", 1979.5, 2001.0, 1980.0, 200.0),
-        ("", "SHORT", 1979.6, 2001.0, None, None),
-    ],
-)
-def test_stop_and_target_are_met_on_the_side_where_the_position_leaves(
-    kind: str,
-    side: PositionSide,
-    low: float,
-    high: float,
-    price: float | None,
-    profit: float | None,
-) -> None:
-    entry = 2000.5 if side == "LONG" else 2000.0
-    advanced = live([], holding(side, entry), bar(2000.0, high, low))
-    assert told(advanced) == ([(kind, "TOPEN", price)] if price else [])
-    if price:
-        (event,) = advanced.events
-        assert event.profit == profit
-        assert event.r_multiple == pytest.approx(profit / 100.0)  # one R: 10 x 100 x 0.1
-        assert advanced.position is None
-
-
-@pytest.mark.parametrize(
-    ("side", "opened", "price"), [("LONG", 2025.0, 2025.0), ("SHORT", 1975.0, 1975.5)]
-)
-def test_a_gap_through_the_target_fills_at_the_open_whatever_comes_later(
-    side: PositionSide, opened: float, price: float
-) -> None:
-    advanced = live([], holding(side), bar(opened, 2030.0, 1970.0))
-    assert told(advanced) == [("TARGET", "TOPEN", price)]
-    assert advanced.events[0].r_multiple > 2
-
-
-@pytest.mark.parametrize(("side", "stop"), [("LONG", 1990.0), ("SHORT", 2010.0)])
-def test_inside_a_bar_the_stop_comes_before_the_target(side: PositionSide, stop: float) -> None:
-    advanced = live([], holding(side), bar(2000.0, 2030.0, 1970.0))
-    assert told(advanced) == [("STOPPED", "TOPEN", stop)]
-
-
-def test_a_fill_and_its_stop_on_the_same_bar() -> None:
-    advanced = live([opening("BUY")], None, bar(2000.0, 2001.0, 1985.0))
-    assert told(advanced) == [("FILLED", "TOPEN", 2000.5), ("STOPPED", "TOPEN", 1990.0)]
-    assert advanced.position is None
-    assert advanced.orders == ()
-
-
-def test_an_opening_that_gaps_beyond_its_stop_is_refused() -> None:
-    advanced = live([opening("BUY")], None, bar(1980.0, 1981.0, 1979.0))
-    assert told(advanced) == [("REJECTED", "TOPEN", 0.0)]
-    assert advanced.events[0].reason == "side"
-    assert (advanced.orders, advanced.position) == ((), None)
-
-
-@pytest.mark.parametrize(
-    ("side", "order_side", "price", "profit"),
-    [("LONG", "SELL", 2004.0, 40.0), ("SHORT", "BUY", 2004.5, -45.0)],
-)
-def test_a_close_fills_at_the_open_before_anything_else(
-    side: PositionSide, order_side: Side, price: float, profit: float
-) -> None:
-    advanced = live([closing(order_side)], holding(side), bar(2004.0, 2030.0, 1970.0))
-    assert told(advanced) == [("FILLED", "TCLOSE", price), ("CLOSED", "TOPEN", price)]
-    assert advanced.events[1].profit == profit
-    assert advanced.position is None
-
-
-def test_a_reversal_fills_on_one_bar_the_close_first() -> None:
-    follower = opening("SELL", sid="TNEXT", after="TCLOSE")
-    for orders in ([closing(), follower], [follower, closing()]):
-        advanced = live(orders, holding("LONG"), QUIET)
-        assert told(advanced) == [
-            ("FILLED", "TCLOSE", 2000.0), ("CLOSED", "TOPEN", 2000.0), ("FILLED", "TNEXT", 2000.0),
-        ]  # fmt: skip
-        assert (advanced.position.sid, advanced.position.side) == ("TNEXT", "SHORT")
-        assert advanced.orders == ()
-
-
-def test_a_close_comes_before_an_opening_that_does_not_wait_for_it() -> None:
-    for orders in (
-        [closing(), opening("SELL", sid="TNEXT")],
-        [opening("SELL", sid="TNEXT"), closing()],
+def test_every_exit_but_the_target_slips() -> None:
+    """The bid and the stop 0.3 lower, the ask and the stop 0.3 higher; the target as it is."""
+    for held, closes, prices in (
+        (LONG, "SELL", (1999.7, 1989.7, 1984.7, 2020.0, 2025.0)),
+        (SHORT, "BUY", (2000.8, 2010.3, 2015.8, 1980.0, 1975.5)),
     ):
-        assert [kind for kind, *_ in told(live(orders, holding("LONG"), QUIET))] == [
-            "FILLED", "CLOSED", "FILLED",
+        mirror = 1 if held is LONG else -1
+        gap, far = 2000.0 - 15 * mirror, 2000.0 + 25 * mirror
+        seen = [
+            bar(2000.0, 2010.0, 1990.0), bar(gap, gap, gap),
+            bar(2000.0, max(2000.0, far), min(2000.0, far)), bar(far, far, far),
         ]  # fmt: skip
-
-
-def test_an_opening_waits_as_long_as_its_close_does() -> None:
-    follower = opening("SELL", sid="TNEXT", after="TCLOSE")
-    late = closing(at=T + STEP)
-    orders, position, events = live([follower, late], holding("LONG"), QUIET)
-    assert (set(orders), position, events) == ({follower, late}, holding("LONG"), ())
-    after = bar(2001.0, 2001.0, 2000.0, at=T + STEP)
-    assert [kind for kind, *_ in told(live(orders, position, after))] == [
-        "FILLED", "CLOSED", "FILLED",
-    ]  # fmt: skip
-
-
-def test_an_opening_whose_close_is_gone_is_released() -> None:
-    follower = opening("SELL", sid="TNEXT", after="TCLOSE")
-    assert told(live([follower], None, QUIET)) == [("FILLED", "TNEXT", 2000.0)]
-
-
-def test_an_opposite_verdict_in_the_same_moment_opens_and_closes() -> None:
-    """H1 opens and M15 closes at the same close time: both meet the same open."""
-    for orders in ([opening("BUY"), closing()], [closing(), opening("BUY")]):
-        advanced = live(orders, None, QUIET)
-        assert told(advanced) == [
-            ("FILLED", "TOPEN", 2000.5), ("FILLED", "TCLOSE", 2000.0), ("CLOSED", "TOPEN", 2000.0),
-        ]  # fmt: skip
-        assert advanced.position is None
-
-
-def test_an_opening_whose_close_is_refused_goes_with_it() -> None:
-    follower = opening("SELL", sid="TNEXT", after="TCLOSE")
-    for orders in ([closing(), follower], [follower, closing()]):
-        advanced = live(orders, None, QUIET)
-        assert told(advanced) == [("REJECTED", "TCLOSE", 0.0), ("CANCELLED", "TNEXT", 0.0)]
-        assert [event.reason for event in advanced.events] == ["no_position", "close REJECTED"]
-        assert (advanced.orders, advanced.position) == ((), None)
-
-
-def test_an_order_that_no_longer_fits_the_position_is_refused() -> None:
-    assert told(live([closing()], None, QUIET)) == [("REJECTED", "TCLOSE", 0.0)]
-    second = opening("BUY", sid="TSECOND")
-    advanced = live([second], holding("LONG"), QUIET)
-    assert told(advanced) == [("REJECTED", "TSECOND", 0.0)]
-    assert advanced.events[0].reason == "policy"
-    assert advanced.position == holding("LONG")
-    assert advanced.orders == ()
-
-
-def test_a_close_of_another_trade_leaves_the_position_alone() -> None:
-    for closes, kinds in (("TOTHER", ["REJECTED"]), ("TOPEN", ["FILLED", "CLOSED"])):
-        order = replace(closing(), closes=closes)
-        advanced = live([order], holding("LONG"), QUIET)
-        assert [event.kind for event in advanced.events] == kinds
-        assert (advanced.position is None) == (closes == "TOPEN")
-
-
-@pytest.mark.parametrize(("side", "entry"), [("BUY", 2000.8), ("SELL", 1999.7)])
-def test_an_entry_slips_against_the_trader(side: Side, entry: float) -> None:
-    advanced = live([opening(side)], None, QUIET, spec=SLIPPERY)
-    assert told(advanced) == [("FILLED", "TOPEN", entry)]
-    assert advanced.position.entry == entry
-
-
-@pytest.mark.parametrize(
-    ("side", "closes", "left", "stopped", "gapped", "target"),
-    [
-        # The bid, the stop and the gap, 0.3 lower; the target as it is.
-        ("LONG", "SELL", 1999.7, 1989.7, 1984.7, 2020.0),
-        # The ask, the stop and the gap, 0.3 higher.
-        ("SHORT", "BUY", 2000.8, 2010.3, 2015.8, 1980.0),
-    ],
-)
-def test_every_exit_but_the_target_slips(
-    side: PositionSide, closes: Side, left: float, stopped: float, gapped: float, target: float
-) -> None:
-    held, mirror = holding(side), (1 if side == "LONG" else -1)
-    gap, far = 2000.0 - 15 * mirror, 2000.0 + 25 * mirror
-    (_, closed) = live([closing(closes)], held, QUIET, spec=SLIPPERY).events
-    assert (closed.kind, closed.price) == ("CLOSED", left)
-    for seen, kind, price in (
-        (bar(2000.0, 2010.0, 1990.0), "STOPPED", stopped),
-        (bar(gap, gap, gap), "STOPPED", gapped),
-        (bar(2000.0, 2000.0 + 25 * (mirror > 0), 2000.0 - 25 * (mirror < 0)), "TARGET", target),
-        (bar(far, far, far), "TARGET", far if side == "LONG" else far + SPREAD),
-    ):
-        assert told(live([], held, seen, spec=SLIPPERY)) == [(kind, "TOPEN", price)]
-    assert closed.profit == pytest.approx((left - 2000.0) * mirror * 100 * 0.1)
+        (_, closed) = live([closing(cast(Side, closes))], held, QUIET, spec=SLIPPERY).events
+        ends = [live([], held, one, spec=SLIPPERY).events[0].price for one in seen]
+        assert (closed.price, *ends) == prices
 
 
 def test_a_thin_market_fills_a_part_and_the_rest_is_gone() -> None:
-    first, second = bar(2000.0, 2001.0, 1999.5), bar(2000.0, 2001.0, 1985.0, at=T + STEP)
-    whole, part = live([opening()], None, first, second), live([opening()], None, first, spec=THIN)
-    (event,) = part.events
-    assert (event.kind, event.price, event.volume, event.reason) == ("PARTIAL", 2000.5, 0.04, "")
+    """A close is no bigger than its opening's fill; a stop goes on until nothing is left."""
+    second = bar(2000.0, 2001.0, 1985.0, at=LATE)
+    whole, part = live([opening()], None, QUIET, second), live([opening()], None, QUIET, spec=THIN)
     assert (part.orders, part.position.lots) == ((), 0.04)
     (stopped,) = live([], part.position, second, spec=THIN).events
     assert stopped.volume == 0.04
     assert stopped.profit == pytest.approx(whole.events[-1].profit * 0.4)
     assert stopped.r_multiple == whole.events[-1].r_multiple
-    enough = GOLD.model_copy(update={"fill_lots": 0.1})
-    (filled,) = live([opening()], None, first, spec=enough).events
-    assert (filled.kind, filled.volume) == ("FILLED", 0.1)
+    for lots in (0.1, 0.05):
+        (filled, ended) = live([replace(closing(), lots=lots)], LONG, QUIET, spec=THIN).events
+        assert (filled.kind, filled.volume, ended.volume) == ("FILLED", 0.1, 0.1)
 
 
 def test_a_part_is_of_whole_lot_steps() -> None:
@@ -299,55 +199,77 @@ def test_a_part_is_of_whole_lot_steps() -> None:
         spec = GOLD.model_copy(update={"fill_lots": fill_lots})
         advanced = live([replace(opening(), lots=0.5)], None, QUIET, spec=spec)
         assert [(e.kind, e.volume, e.reason) for e in advanced.events] == events
-        assert (advanced.position is None) == (events[0][0] == "REJECTED")
-
-
-def test_what_ends_a_position_ends_all_of_it() -> None:
-    """A close is no bigger than its opening's fill; a stop goes on until nothing is left."""
-    for lots in (0.1, 0.05):
-        close = replace(closing(), lots=lots)
-        (filled, ended) = live([close], holding(), QUIET, spec=THIN).events
-        assert (filled.kind, filled.volume, ended.volume) == ("FILLED", 0.1, 0.1)
-    (stopped,) = live([], holding(), bar(2000.0, 2000.0, 1985.0), spec=THIN).events
-    assert stopped.volume == 0.1
 
 
 def test_an_opening_without_levels_is_an_error() -> None:
-    naked = PaperOrder("TOPEN", "open", "BUY", 0.1, None, None, T)
+    naked = replace(opening(), stop=None, target=None)
     with pytest.raises(ValueError, match="no stop"):
         advance([naked], None, QUIET, SPREAD, GOLD)
 
 
-def test_a_bar_from_before_the_position_does_not_touch_it() -> None:
-    position = holding("LONG")
-    old = bar(2000.0, 2030.0, 1970.0, at=position.opened_at - STEP)
-    assert live([], position, old) == ((), position, ())
+# --- refusals: the edges of each guard are in test_guard_edges ----------------------------------
 
 
-def test_each_bar_is_lived_through_once() -> None:
-    bars = [bar(2000.0, 2001.0, 1999.0, at=T + n * STEP) for n in range(4)]
-    first, cursor = advance_all(
-        [opening("BUY")], None, bars[:3], cursor=T - STEP, spread=SPREAD, spec=GOLD
-    )
-    assert cursor == bars[2].time
-    again, unmoved = advance_all(
-        first.orders, first.position, bars[:3], cursor=cursor, spread=SPREAD, spec=GOLD
-    )
-    assert (again, unmoved) == (first._replace(events=()), cursor)
-    more, cursor = advance_all(
-        first.orders, first.position, bars, cursor=cursor, spread=SPREAD, spec=GOLD
-    )
-    assert (more, cursor) == (again, bars[3].time)
-    late = [opening("BUY", at=bars[3].time)]
-    left, _ = advance_all(late, None, bars, cursor=cursor, spread=SPREAD, spec=GOLD)
-    assert left == (tuple(late), None, ())
+LIMITED = replace(opening(), lots=0.1, entry=2000.0, max_spread_pts=60, max_dev_pts=100)
 
 
-def test_a_stored_position_is_read_as_it_is() -> None:
-    stored = Position(
-        "GOLD", "XAUUSD", "LONG", 0.1, 2000.0, 1990.0, 2020.0, T - STEP, "TOPEN", "FILLED"
-    )
-    assert PaperPosition.of(stored) == holding("LONG")
+def refusal(order: PaperOrder, opened: float = 2000.0, spread: float = SPREAD) -> str:
+    """Return why an order is refused at an open; "" when it is filled."""
+    (event, *_) = advance([order], None, bar(opened, opened, opened), spread, GOLD).events
+    assert event.kind == ("REJECTED" if event.reason else "FILLED")
+    return event.reason
+
+
+@cases(
+    ("side", "stop", "reason"),
+    [
+        # Bid 2000, ask 2000.5, and no stops level.
+        ("BUY", 1999.99, ""), ("BUY", 2000.0, "retcode"), ("BUY", 2000.49, "retcode"),
+        ("BUY", 2000.5, "side"), ("SELL", 2000.51, ""), ("SELL", 2000.5, "retcode"),
+        ("SELL", 2000.01, "retcode"), ("SELL", 2000.0, "side"),
+    ],
+)  # fmt: skip
+def test_a_stop_between_bid_and_ask_is_no_brokers(side: Side, stop: float, reason: str) -> None:
+    assert refusal(replace(opening(side), stop=stop)) == reason
+
+
+@cases(
+    ("missing", "opened", "spread", "reason"),
+    [
+        ("entry", 2006.0, 0.5, "deviation"),
+        ("max_dev_pts", 2006.0, 0.5, "deviation"),
+        ("max_spread_pts", 2000.0, 0.9, "spread"),
+    ],
+)
+def test_no_limit_means_no_question(
+    missing: str, opened: float, spread: float, reason: str
+) -> None:
+    """Signals that were stored without limits are filled as they always were."""
+    assert refusal(replace(LIMITED, **{missing: None}), opened, spread) == ""
+    assert refusal(LIMITED, opened, spread) == reason
+    zero = replace(LIMITED, max_spread_pts=0, max_dev_pts=0)
+    assert [refusal(zero), refusal(zero, 2000.01, 0.0)] == ["spread", "deviation"]
+
+
+@cases(("most", "last"), [(0, "FILLED"), (1, "REJECTED")])
+def test_the_second_opening_of_a_bar_meets_the_first(most: int, last: str) -> None:
+    """The trades of a bar count for the orders after them."""
+    again = opening(sid="TAGAIN", after="TCLOSE")
+    close = replace(closing(), closes="TOPEN")
+    conditions = replace(FREE, max_trades_per_day=most)
+    advanced = advance([opening(), close, again], None, QUIET, SPREAD, GOLD, conditions)
+    assert [event.kind for event in advanced.events] == ["FILLED", "FILLED", "CLOSED", last]
+
+
+def test_every_guard_is_asked_at_acceptance_or_at_the_fill() -> None:
+    """What publishing asks needs no quote: halt, clock and expiry."""
+    assert AT_ACCEPTANCE + AT_FILL == REASONS
+    seconds = int(T.timestamp())
+    ask = GuardRequest("close", "SELL", 0.1, created=seconds, expires=seconds + 180)
+    assert acceptance(ask, T) == ""
+    assert acceptance(ask, T + timedelta(minutes=3)) == "stale"
+    assert acceptance(ask, T - timedelta(seconds=6)) == "clock"
+    assert acceptance(ask, T, replace(FREE, halted=True)) == "kill"
 
 
 prices = st.integers(19_500, 20_500).map(lambda tenths: tenths / 10)

@@ -6,7 +6,6 @@ import json
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from copy import deepcopy
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 from typing import Any, cast
@@ -202,12 +201,6 @@ def test_the_opening_of_a_reversal_waits_for_the_close_of_the_same_decision() ->
     assert close["sid"] != opening["sid"]
 
 
-def test_the_same_decision_twice_is_one_signal() -> None:
-    store = Memory()
-    assert write(store, OPEN) == write(store, OPEN)
-    assert len(store.rows) == 1
-
-
 def publish(store: Memory, *, now: datetime = T, halted: bool = False, **which):
     return signal_bridge.publish_pending(store, now=now, halted=halted, **which)
 
@@ -295,20 +288,6 @@ def test_a_bridge_that_is_down_leaves_the_signal_pending_until_it_expires() -> N
     assert len(wire.sent) == 1
 
 
-@pytest.mark.parametrize(
-    "reason", ["BRIDGE_DEAD", "VERSION_MISMATCH", "CLOCK_SKEW", "TRADING_HALTED"]
-)
-def test_a_bridge_that_is_not_well_is_handed_nothing_and_the_signal_says_why(reason: str) -> None:
-    store, wire = Memory(), ScriptedBridge()
-    wire.deny(DenyReason[reason], "told in a sentence")
-    (row,) = write(store, OPEN)
-    assert send(store, wire) == []
-    assert wire.sent == []
-    assert store.rows[row["sid"]]["detail"] == f"{reason}: told in a sentence"
-    assert send(store, wire, now=T + LIFE) == []
-    assert store.states() == {"open BUY": "EXPIRED"}
-
-
 def test_one_failing_submission_does_not_stop_the_next() -> None:
     class Picky(ScriptedBridge):
         def submit(self, order) -> None:
@@ -320,19 +299,6 @@ def test_one_failing_submission_does_not_stop_the_next() -> None:
     write(store, OPEN)
     write(store, OPEN, instance="OTHER")
     assert [row["instance"] for row in send(store, Picky())] == ["OTHER"]
-
-
-def test_halt_cancels_whatever_has_not_been_executed() -> None:
-    store, wire = Memory(), ScriptedBridge()
-    write(store, OPEN, instance="OTHER")
-    send(store, wire)
-    write(store, CLOSE, FOLLOW)
-    assert send(store, wire, halted="a person") == []
-    assert set(store.states().values()) == {"CANCELLED"}
-    assert {row["detail"] for row in store.rows.values()} == {"TRADING_HALTED"}
-    assert len(wire.sent) == 1
-    assert len(wire.recalled) == 2, "the close was asked for too: it might have been handed over"
-    assert send(store, wire) == []
 
 
 def test_a_halt_between_the_look_and_the_submission_stops_it() -> None:
@@ -398,24 +364,6 @@ def test_a_desk_without_its_lock_touches_nothing() -> None:
     assert store.states() == {"open BUY": "PENDING"}
 
 
-def test_of_two_waiting_openings_one_goes_and_none_jams_the_others() -> None:
-    store, wire = Memory(), ScriptedBridge()
-    (held,) = write(store, OPEN, at=T - timedelta(hours=2))
-    with store.transaction():
-        store.move_signal(held["sid"], "PUBLISHED")
-        store.move_signal(held["sid"], "FILLED")
-    follow = replace(FOLLOW, closes=held["sid"])
-    _, first = write(store, replace(CLOSE, closes=held["sid"]), follow, at=T - timedelta(minutes=1))
-    _, second = write(store, replace(CLOSE, closes=held["sid"]), follow)
-    with store.transaction():
-        store.close_position(
-            held["sid"], price=2001.0, time=T, profit=1.0, r_multiple=0.1, reason="CLOSED"
-        )
-    send(store, wire)
-    states = {row["state"] for row in (store.rows[first["sid"]], store.rows[second["sid"]])}
-    assert states == {"CANCELLED", "PUBLISHED"}
-
-
 def test_a_waiting_opening_expires() -> None:
     store, wire = Memory(), ScriptedBridge()
     _, opening = write(store, CLOSE, FOLLOW)
@@ -446,28 +394,6 @@ def test_what_was_handed_over_before_a_crash_is_not_written_off(how: str) -> Non
     signal_bridge.take_reports(store, wire)
     assert store.states() == {"open BUY": "FILLED"}
     assert store.rows[row["sid"]]["ticket"] == "77"
-
-
-def test_the_opening_of_a_reversal_waits_until_the_books_say_that_the_position_is_closed() -> None:
-    store, wire = Memory(), ScriptedBridge()
-    (held,) = write(store, OPEN, at=T - timedelta(hours=1))
-    send(store, wire, now=T - timedelta(hours=1))
-    follow = replace(FOLLOW, closes=held["sid"])
-    close, opening = write(store, replace(CLOSE, closes=held["sid"]), follow)
-    wire.say(held["sid"], "FILLED", T, price=2000.0, volume=0.1, position="77")
-    signal_bridge.take_reports(store, wire)
-    send(store, wire)
-    wire.say(close["sid"], "FILLED", T, price=2001.0, volume=0.1)
-    signal_bridge.take_reports(store, wire)
-    send(store, wire)
-    assert store.rows[opening["sid"]]["state"] == "WAITING", "acknowledged is not yet closed"
-    with store.transaction():
-        store.close_position(
-            held["sid"], price=2001.0, time=T, profit=10.0, r_multiple=0.1, reason="CLOSED"
-        )
-    send(store, wire)
-    assert store.rows[opening["sid"]]["state"] == "PUBLISHED"
-    assert wire.sids == [held["sid"], close["sid"], opening["sid"]]
 
 
 @pytest.mark.parametrize("status", ["REJECTED", "EXPIRED", "UNKNOWN_NOT_SENT"])
@@ -516,17 +442,6 @@ def test_no_order_of_reports_takes_a_signal_back(statuses: list[Any]) -> None:
         assert store.reduced, "an execution of a signal that had ended went unnoticed"
 
 
-def test_an_execution_after_the_end_is_an_alarm_and_stops_openings() -> None:
-    store, wire = Memory(), ScriptedBridge()
-    (row,) = write(store, OPEN)
-    send(store, wire, now=T + LIFE)
-    wire.say(row["sid"], "FILLED", T, price=2000.5, volume=0.1)
-    signal_bridge.take_reports(store, wire)
-    assert store.states() == {"open BUY": "EXPIRED"}
-    assert store.alarms[f"report {row['sid']}"][0] == "LATE_EXECUTION"
-    assert len(store.reduced) == 1
-
-
 def test_a_report_of_an_unknown_signal_is_an_alarm() -> None:
     store, wire = Memory(), ScriptedBridge()
     wire.say("TSTRANGE", "FILLED", T, price=1.0, volume=0.1)
@@ -550,66 +465,6 @@ def test_a_report_that_cannot_be_booked_is_not_settled() -> None:
     assert signal_bridge.take_reports(store, wire) == []
     assert len(wire.reports) == 1
     assert [kind for kind, _ in store.alarms.values()] == ["ODD_SIGNAL"]
-
-
-def test_halt_leaves_an_open_position_alone() -> None:
-    store = Memory()
-    (row,) = write(store, OPEN)
-    publish(store)
-    signal_bridge.apply_event(store, PaperEvent("FILLED", row["sid"], 2000.5, T))
-    publish(store, halted=True)
-    assert store.states() == {"open BUY": "FILLED"}
-
-
-def test_an_opening_whose_close_expired_is_cancelled() -> None:
-    store = Memory()
-    write(store, CLOSE, FOLLOW)
-    publish(store, now=T + LIFE)
-    assert store.states() == {"close SELL": "EXPIRED", "open SELL": "CANCELLED"}
-    assert store.steps[-1][2] == "close EXPIRED"
-
-
-def test_a_fill_is_booked_with_price_and_time() -> None:
-    store = Memory()
-    (row,) = write(store, OPEN)
-    publish(store)
-    signal_bridge.apply_event(store, PaperEvent("FILLED", row["sid"], 2000.5, T))
-    booked = store.rows[row["sid"]]
-    assert (booked["state"], booked["price"], booked["opened_at"]) == ("FILLED", 2000.5, T)
-    assert booked["entry"] == 2000.0  # the decided one
-
-
-@pytest.mark.parametrize("kind", ["STOPPED", "TARGET", "CLOSED"])
-def test_the_end_of_a_position_is_booked_with_its_outcome(kind: EventKind) -> None:
-    store = Memory()
-    (row,) = write(store, OPEN)
-    publish(store)
-    signal_bridge.apply_event(store, PaperEvent("FILLED", row["sid"], 2000.5, T))
-    end = PaperEvent(kind, row["sid"], 1990.0, T + timedelta(hours=1), -105.0, -1.05)
-    signal_bridge.apply_event(store, end)
-    booked = store.rows[row["sid"]]
-    assert (booked["state"], booked["detail"], booked["profit"]) == ("CLOSED", kind, -105.0)
-    assert (booked["close_price"], booked["r_multiple"]) == (1990.0, -1.05)
-
-
-def test_a_reversal_is_booked_on_one_bar() -> None:
-    store = Memory()
-    close, opening = write(store, CLOSE, FOLLOW)
-    publish(store)
-    signal_bridge.apply_event(store, PaperEvent("FILLED", close["sid"], 2000.0, T))
-    signal_bridge.apply_event(store, PaperEvent("FILLED", opening["sid"], 2000.0, T))
-    assert store.states() == {"close SELL": "FILLED", "open SELL": "FILLED"}
-    assert [state for sid, state, _ in store.steps if sid == opening["sid"]] == [
-        "PENDING", "PUBLISHED", "FILLED",
-    ]  # fmt: skip
-
-
-def test_a_cancelled_order_ends() -> None:
-    store = Memory()
-    (row,) = write(store, CLOSE)
-    publish(store)
-    signal_bridge.apply_event(store, PaperEvent("CANCELLED", row["sid"], 0.0, T))
-    assert store.states() == {"close SELL": "CANCELLED"}
 
 
 def test_an_unknown_event_changes_nothing() -> None:

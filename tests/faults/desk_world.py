@@ -325,7 +325,7 @@ class Life:
     def _bridges(self) -> dict[str, TorraFiles]:
         bridge = TorraFiles(
             "main", self.world.channel, self.world.clock, environment=ENVIRONMENT,
-            disk=MortalDisk(self.doom), sleep=lambda _: None, halts=(self.world.files["desk"],),
+            run=MortalDisk(self.doom), sleep=lambda _: None, halts=(self.world.files["desk"],),
         )  # fmt: skip
         return {"main": bridge}
 

@@ -10,7 +10,6 @@ as dropping a HALT file. What a power cut does to a disk is not shown here.
 
 from __future__ import annotations
 
-import functools
 import sys
 import threading
 from collections import Counter
@@ -19,18 +18,16 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import pytest
 
 from instance_database import Database
 from torra import failpoints
-from torra.bridges.torra.drop_folder import Disk
 from torra.store.connection import ThreadConnection
 from torra.time_limit import TimeLimit
 
-STEPS = tuple(name for name in vars(Disk) if not name.startswith("_"))
-"""The single steps on files, each of which may be the last."""
+T = TypeVar("T")
 
 
 class Crash(BaseException):
@@ -91,17 +88,15 @@ def open_mortal(path: Path, now: Callable[[], datetime], doom: Doom | None) -> M
     return found
 
 
-class MortalDisk(Disk):
-    """Files whose every step may be their owner's last."""
+@dataclass
+class MortalDisk:
+    """Makes the steps on files, each of which may be their owner's last."""
 
-    def __init__(self, doom: Doom) -> None:
-        super().__init__()
-        for name in STEPS:
-            setattr(self, name, functools.partial(self._step, doom, name))
+    doom: Doom
 
-    def _step(self, doom: Doom, name: str, *words: Any) -> Any:
-        doom.step("disk")
-        return getattr(Disk, name)(self, *words)
+    def __call__(self, step: Callable[[], T]) -> T:
+        self.doom.step("disk")
+        return step()
 
 
 @dataclass

@@ -118,9 +118,9 @@ STORAGE: Final[Table] = {
         "written-in-place": fault(
             "a signal is written where it is read",
             At(
-                "torra.bridges.torra.drop_folder:DropFolder.publish",
+                "torra.bridges.torra.drop_folder:DropFolder",
                 sets("temporary", "self.root / 'inbox' / name"),
-                drop("give(...)"),
+                drop("retry(give, ...)"),
             ),
             "test_no_signal_is_ever_read_by_half",
             "test_a_kill_at_any_point_leaves_all_or_nothing",
@@ -128,10 +128,10 @@ STORAGE: Final[Table] = {
         "state-in-place": fault(
             "a file of state/ is written where it is read",
             At(
-                "torra.bridges.torra.drop_folder:DropFolder.write_state",
+                "torra.bridges.torra.drop_folder:DropFolder",
                 sets("temporary", "self.root / 'state' / name"),
-                replace("create(temporary)", "(temporary.unlink(missing_ok=True), _)[1]"),
-                drop("replace(...)"),
+                replace("NEW", "os.O_WRONLY | os.O_CREAT | os.O_TRUNC"),
+                drop("retry(temporary.replace, ...)"),
             ),
             "test_no_state_file_is_ever_read_by_half",
         ),

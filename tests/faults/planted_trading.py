@@ -142,7 +142,7 @@ TRADING: Final[Table] = {
         ),
         "halt-while-writing": fault(
             "HALT is not asked again when a signal's text is written",
-            At("torra.bridges.torra.drop_folder:DropFolder", never("taken(path)")),
+            At("torra.bridges.torra.drop_folder:DropFolder", never("...(lies, path)")),
             "test_a_halt_that_comes_while_an_order_is_written_stops_it",
         ),
     },
@@ -194,7 +194,10 @@ TRADING: Final[Table] = {
         ),
         "advisor-clock": fault(
             "signals go to an advisor whose clock is off",
-            At("torra.bridges.torra.advisor_health:objections", never("OFFSET_TOLERANCE")),
+            At(
+                "torra.bridges.torra.advisor_health:objections",
+                replace("abs(heart.ahead) > OFFSET_TOLERANCE", "False"),
+            ),
             "test_clocks_that_differ_are_not_traded_on",
         ),
     },
@@ -230,7 +233,10 @@ TRADING: Final[Table] = {
         ),
         "message-unknown-key": fault(
             "a message with a key that nobody knows is read",
-            At("torra.bridges.torra.messages", never("rest")),
+            At(
+                "torra.bridges.torra.messages",
+                replace("[name for name, _ in pairs]", "_[: len(expected)]"),
+            ),
             "test_a_key_behind_the_last_is_refused",
         ),
     },

@@ -19,7 +19,6 @@ from tests.tries import DiskWitness, Tries, until
 from tests.worlds import channels as stages
 from tests.worlds import desks
 from tests.worlds.channels import ENVIRONMENT, Stage, order
-from torra.bridges.torra.drop_folder import Disk
 from torra.clock import System, parse
 from torra.desk import wiring
 from torra.desk.schedule import Desk
@@ -71,7 +70,7 @@ def test_a_bridge_whose_folder_hangs_says_so_in_time_and_comes_back(
     """(R6) Every question is answered, no order goes out, and after it all is as before."""
     (tmp_path / "share").mkdir()
     stage = Stage(tmp_path / "share")
-    bridge = stage.bridge = stage.new_bridge(disk=Disk(TimeLimit("share", LIMIT).run))
+    bridge = stage.bridge = stage.new_bridge(run=TimeLimit("share", LIMIT).run)
     stage.wake()
     assert bridge.health().ok
     share.hang()

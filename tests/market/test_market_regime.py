@@ -9,15 +9,14 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, Final
 
-import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from technical_calculator import HISTORY, score_frame
+from technical_calculator import score_frame
 from tests import ROOT
 from tests.cases import cases
-from tests.worlds.price_series import SAMPLES, mirrored, row_of, sample, walk
+from tests.worlds.price_series import SAMPLES, sample
 from torra.market.regime import (
     BROAD_RANGE_ATR,
     BROAD_VOLUME,
@@ -117,32 +116,9 @@ def test_whoever_sees_what_was_read_finds_the_same_regime(row: dict[str, float])
     assert all(value is None or round(value, 2) == value for value in told.values())
 
 
-def test_prices_upside_down_turn_the_trend_round() -> None:
-    """Volatility counts per price, which changes upside down; so it is held as it was."""
-    turns = Counter[str]()
-    for seed in range(6):
-        bars = walk(900, seed)
-        one, other = score_frame(bars).iloc[250:], score_frame(mirrored(bars)).iloc[250:]
-        other = other.assign(volatility_percentile=one["volatility_percentile"])
-        for upright, hanging in zip(rows_of(one), rows_of(other), strict=True):
-            was = read(upright).name
-            assert read(hanging).name == TURNED.get(was, was)
-            turns[was] += 1
-    assert set(turns) == set(REGIMES)
-
-
 def rows_of(frame: Any) -> list[dict[str, float]]:
     found: list[dict[str, float]] = frame[list(CALM)].to_dict("records")
     return found
-
-
-@pytest.mark.parametrize("series", SAMPLES)
-def test_the_live_window_reads_the_regime_of_the_whole_history(series: str) -> None:
-    bars = sample(series)
-    whole = score_frame(bars)
-    for end in np.random.default_rng(5).integers(HISTORY, len(bars) + 1, 8):
-        live = score_frame(bars.iloc[end - HISTORY : end]).iloc[-1]
-        assert read(row_of(live)) == read(row_of(whole.iloc[end - 1]))
 
 
 def shares(series: str) -> dict[str, float]:
@@ -249,9 +225,3 @@ def test_a_broad_bar_breaks_out_or_comes_back(beyond: Beyond | None, flag: tuple
 
 def upside_down(bar: Beyond) -> Beyond:
     return Beyond(-bar.low, -bar.high, -bar.close, -bar.swing_low, -bar.swing_high)
-
-
-@given(st.floats(0, 10), st.floats(0, 10), st.floats(-3, 3), st.floats(0, 5))
-def test_flags_are_the_same_upside_down(wide: float, volume: float, gap: float, age: float) -> None:
-    words: dict[str, Any] = {"range_atr": wide, "volume_ratio": volume, "bar_age": age}
-    assert flags(**words, gap_atr=gap) == flags(**words, gap_atr=-gap)

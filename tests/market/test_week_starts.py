@@ -73,12 +73,6 @@ def test_the_note_says_when_weeks_begin_and_what_fits_as_well() -> None:
     )
 
 
-def test_a_clock_that_is_wrong_by_the_same_hours_all_the_year_is_named_by_the_hour() -> None:
-    answer = weeks(misread(EURUSD, "Europe/Athens", "Europe/London"), "Europe/London")
-    assert answer.hours[0] == (19, 50)
-    assert answer.others == ("Europe/Athens",) and answer.warning
-
-
 @cases("opens", [4, 5])
 @cases("seed", range(2))
 def test_a_market_that_stands_still_on_its_server_fits_both_clocks(opens: int, seed: int) -> None:
@@ -96,13 +90,6 @@ def test_a_month_around_the_change_of_clocks_accuses_nobody(opens: int) -> None:
         assert len(march) > 500
         answer = weeks(march, "Europe/Athens")
         assert (answer.warning, answer.others[0]) == ("", "new_york+7")
-
-
-def test_late_openings_count_for_neither_clock() -> None:
-    for late in (0, 3, 6, 12):
-        history = History(MARKETS[0], "Europe/Athens", late, 24, "H1", 1)
-        assert weeks(read(history, "new_york+7"), "new_york+7").others == ("Europe/Athens",)
-        assert weeks(read(history, "Europe/Athens"), "Europe/Athens").warning == ""
 
 
 def test_one_differing_week_proves_nothing() -> None:

@@ -7,8 +7,8 @@ from datetime import UTC, datetime
 from decimal import Decimal
 from pathlib import Path
 
+from tests.worlds.advisor_rows import symbol_row
 from torra.bridges.protocol import SymbolTerms
-from torra.bridges.torra.book_rows import symbol_row
 from torra.bridges.torra.messages import Heartbeat, Symbols, encode
 
 AT = datetime(2026, 3, 10, 12, tzinfo=UTC)

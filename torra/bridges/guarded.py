@@ -18,13 +18,12 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
-from torra.bridges.guards import REASONS, WITHOUT_QUOTE, View, ask_of, first_objection
+from torra.bridges.guards import REASONS, WITHOUT_QUOTE, View, ask_of, first_objection, limits_of
 from torra.bridges.order_journal import halt_in
 from torra.bridges.protocol import (
     QUOTE_SECONDS,
     Bridge,
     BrokerBooks,
-    BrokerPosition,
     Health,
     Order,
     OrderReport,
@@ -89,9 +88,11 @@ class GuardedBridge:
 
     def poll(self) -> Sequence[OrderReport]:
         """Return every report that is not settled yet: the guards' own, then the bridge's."""
-        told = self._heard(self._bridge.poll, ())
-        ours = [one for one in told if isinstance(one, OrderReport)] if _listed(told) else []
-        return [*self._refused.values(), *ours]
+        reports = self._heard(self._bridge.poll, ())
+        if not isinstance(reports, Sequence) or isinstance(reports, str | bytes):
+            reports = ()
+        theirs = [report for report in reports if isinstance(report, OrderReport)]
+        return [*self._refused.values(), *theirs]
 
     def settle(self, report: OrderReport) -> None:
         """Forget a report: it is committed."""
@@ -166,11 +167,8 @@ class GuardedBridge:
         Raises BridgeUnavailable for what it has not told yet: the signal waits for it until it
         expires, for a refusal would be final.
         """
-        now, terms, books = (
-            self._clock.real_now(),
-            self.terms().get(order.broker_symbol),
-            self.books(),
-        )
+        now = self._clock.real_now()
+        terms, books = self.terms().get(order.broker_symbol), self.books()
         if terms is None or books is None:
             what = "positions" if terms else f"trading conditions of {order.broker_symbol}"
             raise BridgeUnavailable(f"{self._name} has not told the {what}")
@@ -179,7 +177,12 @@ class GuardedBridge:
         if not fresh and order.kind == "open":
             raise BridgeUnavailable(f"{self._name} has no quote of {order.broker_symbol}")
         held = books.positions
-        meant = [row for row in held if _is_meant(row, order)]
+        # The position that a close names, or the instance's own.
+        meant = [
+            row
+            for row in held
+            if (row.ticket == order.ticket if order.ticket else row.magic == order.magic)
+        ]
         return View(
             now=int(now.timestamp()),
             bid=quote.bid if quote and fresh else 0.0,
@@ -189,23 +192,10 @@ class GuardedBridge:
             real_account=facts.get(REAL) is not False,
             demo_only=not self._channel.live,
             halted=bool(halt_in(self._halts)),
-            trade_mode=terms.trade_mode,
-            stops_level=terms.stops_level,
-            lot_min=terms.lot_min,
-            lot_step=terms.lot_step,
-            lot_max=terms.lot_max,
+            **limits_of(terms),
             positions=len(held),
             held=any(row.magic == order.magic for row in held),
             found=bool(meant),
             found_lots=sum(row.lots for row in meant),
             found_stop=meant[0].stop if meant else 0.0,
         )
-
-
-def _is_meant(row: BrokerPosition, order: Order) -> bool:
-    """Tell whether a position is the one that a close names, or the instance's own."""
-    return row.ticket == order.ticket if order.ticket else row.magic == order.magic
-
-
-def _listed(found: object) -> bool:
-    return isinstance(found, Sequence) and not isinstance(found, str | bytes)

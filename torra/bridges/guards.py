@@ -13,10 +13,10 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Final, Literal, NamedTuple
+from typing import Any, Final, Literal, NamedTuple
 
 from torra.advisor_protocol import PROTOCOL
-from torra.bridges.protocol import Order
+from torra.bridges.protocol import Order, SymbolTerms
 
 CLOCK_TOLERANCE: Final = 5
 """Seconds by which a signal may come from the future."""
@@ -107,6 +107,12 @@ def ask_of(order: Order, account: int) -> GuardRequest:
         as_decided=order.as_decided,
         account=account,
     )
+
+
+def limits_of(terms: SymbolTerms) -> dict[str, Any]:
+    """Return what a symbol's terms tell of a View."""
+    names = ("trade_mode", "stops_level", "lot_min", "lot_step", "lot_max")
+    return {name: getattr(terms, name) for name in names}
 
 
 class Guard(NamedTuple):

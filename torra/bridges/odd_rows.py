@@ -8,11 +8,11 @@ person hears once. Who finds an odd row leaves it as it is: it is neither sent n
 from __future__ import annotations
 
 import logging
-import math
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from typing import Any, Final, get_args
 
+from torra.bridges.plausible import Rule, first_fault, quantity
 from torra.clock import time_of
 from torra.errors import MALFORMED, StoreUnavailable, TorraError, bounded
 from torra.verdict.outbox import Outbox
@@ -21,21 +21,48 @@ from torra.verdict.signal_states import TRANSITIONS
 
 KIND: Final = "ODD_SIGNAL"
 
-CHOICES: Final[Mapping[str, tuple[str, ...]]] = {
-    "kind": get_args(Kind),
-    "side": ("BUY", "SELL"),
-    "state": tuple(TRANSITIONS),
+log = logging.getLogger("torra")
+
+
+def _is_name(value: Any) -> bool:
+    return isinstance(value, str) and bool(value)
+
+
+def _is_time(value: Any) -> bool:
+    with suppress(*MALFORMED):
+        return time_of(value).tzinfo is not None
+    return False
+
+
+def _or_none(rule: Rule) -> Rule:
+    return lambda value: value is None or rule(value)
+
+
+POSITIVE: Final = quantity(zero=False)
+
+SIGNAL: Final[Mapping[str, Rule]] = {
+    **dict.fromkeys(("sid", "instance", "symbol", "timeframe"), _is_name),
+    "kind": get_args(Kind).__contains__,
+    "side": ("BUY", "SELL").__contains__,
+    "state": tuple(TRANSITIONS).__contains__,
+    "lots": POSITIVE,
+    "bar_time": _is_time,
+    "decided_at": _is_time,
 }
-TIMES: Final = ("bar_time", "decided_at")
-LEVELS: Final[Mapping[str, tuple[str, ...]]] = {
-    "open": ("entry", "stop", "target"), "close": (), "modify": ("stop",),
-}  # fmt: skip
+LEVELS: Final[Mapping[str, Mapping[str, Rule]]] = {
+    "open": dict.fromkeys(("entry", "stop", "target"), POSITIVE),
+    "close": {},
+    "modify": {"stop": POSITIVE},
+}
 """Prices that a signal must have, by its kind."""
 
-COMPARED_TIMES: Final = ("missed_at", "opened_at", "closed_at", "expires")
-"""Times that a row may be without, and that comparing the books reads."""
-
-log = logging.getLogger("torra")
+COMPARED: Final[Mapping[str, Rule]] = {
+    "changed_at": _is_time,
+    **dict.fromkeys(("missed_at", "opened_at", "closed_at", "expires"), _or_none(_is_time)),
+    "misses": lambda value: isinstance(value, int) and value >= 0,
+    "filled_lots": _or_none(quantity()),
+}
+"""What comparing the books reads besides."""
 
 
 def row_fault(row: Mapping[str, Any]) -> str:
@@ -44,21 +71,12 @@ def row_fault(row: Mapping[str, Any]) -> str:
     It must have id, instance and timeframe, be of a known kind, side and state, have lots, an
     opening its levels, and times that are times; an expiry, unless it is only compared.
     """
-    for name in ("sid", "instance", "symbol", "timeframe"):
-        if not isinstance(row.get(name), str) or not row[name]:
-            return _said(name, row)
-    for name, choices in CHOICES.items():
-        if row.get(name) not in choices:
-            return _said(name, row)
-    for name in ("lots", *LEVELS[row["kind"]]):
-        if not _is_amount(row.get(name)):
-            return _said(name, row)
-    return next((_said(name, row) for name in TIMES if not _is_time(row.get(name))), "")
+    return first_fault(row.get, SIGNAL) or first_fault(row.get, LEVELS[row["kind"]])
 
 
 def sending_fault(row: Mapping[str, Any]) -> str:
     """Return what keeps a signal from being sent or taken back: its expiry must be known too."""
-    return row_fault(row) or ("" if _is_time(row.get("expires")) else _said("expires", row))
+    return row_fault(row) or first_fault(row.get, {"expires": _is_time})
 
 
 def comparing_fault(row: Mapping[str, Any]) -> str:
@@ -67,15 +85,7 @@ def comparing_fault(row: Mapping[str, Any]) -> str:
         return fault
     if row.get("changed_at") is None:
         return "none of its steps is on record"
-    if not _is_time(row["changed_at"]):
-        return _said("changed_at", row)
-    for name in COMPARED_TIMES:
-        if row.get(name) is not None and not _is_time(row[name]):
-            return _said(name, row)
-    if not isinstance(row.get("misses"), int) or row["misses"] < 0:
-        return _said("misses", row)
-    filled = row.get("filled_lots")
-    return "" if filled is None or filled == 0 or _is_amount(filled) else _said("filled_lots", row)
+    return first_fault(row.get, COMPARED)
 
 
 def aside(store: Outbox, row: Mapping[str, Any], fault: str) -> None:
@@ -98,18 +108,3 @@ def isolate_row_errors(store: Outbox, row: Mapping[str, Any]) -> Iterator[None]:
         raise
     except (*MALFORMED, TorraError) as error:
         aside(store, row, f"{type(error).__name__}: {error}")
-
-
-def _said(name: str, row: Mapping[str, Any]) -> str:
-    return bounded(f"{name} is {row.get(name)!r}")
-
-
-def _is_amount(value: object) -> bool:
-    number = isinstance(value, int | float) and not isinstance(value, bool)
-    return number and math.isfinite(value) and value > 0  # type: ignore[arg-type, operator]
-
-
-def _is_time(value: Any) -> bool:
-    with suppress(*MALFORMED):
-        return time_of(value).tzinfo is not None
-    return False

@@ -159,16 +159,11 @@ class OrderJournal:
                 ) from None
             self._entries[entry.order.sid] = entry
         self._size = sum(whole)
-        self._forget(now)
-
-    def _forget(self, now: datetime) -> None:
-        """Rewrite the file without the orders that are over; no other process uses it."""
-        kept = {sid: entry for sid, entry in self._entries.items() if not _over(entry, now)}
-        if len(kept) == len(self._entries):
-            return
-        body = b"".join(map(_line, kept.values()))
-        write_whole(self._path, body)
-        self._entries, self._size = kept, len(body)
+        left = {sid: entry for sid, entry in self._entries.items() if not _over(entry, now)}
+        if len(left) < len(self._entries):  # rewritten: no other process uses the file
+            body = b"".join(map(_line, left.values()))
+            write_whole(self._path, body)
+            self._entries, self._size = left, len(body)
 
     def _append(self, line: bytes) -> None:
         """Write one line behind the last whole one, and wait until it is on the disk."""

@@ -279,18 +279,11 @@ class _Market(NamedTuple):
             return PaperEvent("CANCELLED", order.sid, 0.0, self.bar.time, reason="close REJECTED")
         view = self._view(order, position, conditions, opened)
         reason = first_objection(_ask(order), view, only=_asked(order))
-        if not reason and order.kind == "open" and not self._taken(order):
+        if not reason and not self._taken(order, position):
             reason = BROKERS_NO
-        if (
-            not reason
-            and order.kind == "modify"
-            and position
-            and not self._movable(order, position)
-        ):
-            reason = BROKERS_NO
-        return (
-            PaperEvent("REJECTED", order.sid, 0.0, self.bar.time, reason=reason) if reason else None
-        )
+        if not reason:
+            return None
+        return PaperEvent("REJECTED", order.sid, 0.0, self.bar.time, reason=reason)
 
     def close(self, order: PaperOrder, position: PaperPosition) -> list[PaperEvent]:
         """Close the position at the open."""
@@ -301,7 +294,8 @@ class _Market(NamedTuple):
     def open(self, order: PaperOrder) -> tuple[PaperPosition, PaperEvent]:
         """Open at the open, as many lots as the market takes."""
         stop, target = _levels(order)
-        price = self._worse(order.side, self._quote(order.side))
+        quote = self._ask(self.bar.open) if order.side == "BUY" else self.bar.open
+        price = self._worse(order.side, quote)
         lots = self._volume(order)
         kind: EventKind = "PARTIAL" if lots < order.lots else "FILLED"
         return (
@@ -315,13 +309,6 @@ class _Market(NamedTuple):
         first = position.stop if position.moved_from is None else position.moved_from
         moved = replace(position, stop=stop, moved_from=first)
         return moved, PaperEvent("FILLED", order.sid, stop, self.bar.time)
-
-    def _movable(self, order: PaperOrder, position: PaperPosition) -> bool:
-        """Return whether a broker takes a stop: nearer, and not reached at the open."""
-        opened = self._exit_side(position.side, self.bar.open)
-        if order.stop is None or _beyond(position.side, opened, order.stop):
-            return False
-        return gain(position.side, position.stop, order.stop) > 0
 
     def end(self, position: PaperPosition) -> PaperEvent | None:
         """Return how the position ends inside this bar, the stop before the target; None: not."""
@@ -364,12 +351,22 @@ class _Market(NamedTuple):
             found_lots=found.lots if found else 0.0,
         )
 
-    def _taken(self, order: PaperOrder) -> bool:
-        stop, _ = _levels(order)
-        side = OPENS[order.side]
-        return self._volume(order) > 0 and not _beyond(
-            side, self._exit_side(side, self.bar.open), stop
-        )
+    def _taken(self, order: PaperOrder, position: PaperPosition | None) -> bool:
+        """Return whether a broker takes an order that the guards let pass.
+
+        A stop must not be reached at the open, a move must bring it nearer.
+        """
+        if order.kind == "open":
+            stop, _ = _levels(order)
+            side = OPENS[order.side]
+            opened = self._exit_side(side, self.bar.open)
+            return self._volume(order) > 0 and not _beyond(side, opened, stop)
+        if order.kind != "modify" or position is None:
+            return True
+        opened = self._exit_side(position.side, self.bar.open)
+        if order.stop is None or _beyond(position.side, opened, order.stop):
+            return False
+        return gain(position.side, position.stop, order.stop) > 0
 
     def _volume(self, order: PaperOrder) -> float:
         """Return how many lots of an opening are filled, in whole steps."""
@@ -378,9 +375,6 @@ class _Market(NamedTuple):
             return order.lots
         steps = math.floor(self.spec.fill_lots / self.spec.lot_step + STEP_TOLERANCE)
         return round(steps * self.spec.lot_step, MONEY_DECIMALS)
-
-    def _quote(self, side: Side) -> float:
-        return self._ask(self.bar.open) if side == "BUY" else self.bar.open
 
     def _exit_side(self, side: PositionSide, bid: float) -> float:
         return bid if side == "LONG" else self._ask(bid)

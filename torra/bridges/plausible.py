@@ -10,8 +10,9 @@ position.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import datetime, timedelta
+from functools import partial
 from typing import Any, Final
 
 from torra.bridges.protocol import BrokerBooks, BrokerDeal, BrokerPosition, OrderReport
@@ -42,15 +43,71 @@ server's clock that is misjudged is hours off."""
 AHEAD: Final = timedelta(days=1)
 """A time that lies further in the future than this is no misjudged clock."""
 
-SIDES: Final = ("LONG", "SHORT")
-DEAL_SIDES: Final = ("BUY", "SELL")
-ENTRIES: Final = ("in", "out")
+Rule = Callable[[Any], bool]
+"""Whether a value can be meant."""
 
 
-def amount_fault(name: str, value: object, most: float, *, zero: bool) -> str:
-    """Say what is wrong with a quantity or a price: finite, not negative, `most` at most."""
-    fine = _is_number(value) and 0.0 <= float(value) <= most  # type: ignore[arg-type]
-    return "" if fine and (zero or value) else f"{name} is {value!r}"
+def is_number(value: Any) -> bool:
+    """Return whether a value is a finite number; True is an int in Python and none here."""
+    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+
+
+def is_whole(value: Any) -> bool:
+    """Return whether a value is a whole number, of any size and sign."""
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def is_text(value: Any) -> bool:
+    """Return whether a value is a text of LONGEST_TEXT characters at most."""
+    return isinstance(value, str) and len(value) <= LONGEST_TEXT
+
+
+def is_moment(value: Any) -> bool:
+    """Return whether a value is a time with its zone."""
+    return isinstance(value, datetime) and value.tzinfo is not None
+
+
+def quantity(most: float = math.inf, *, zero: bool = True) -> Rule:
+    """Return the rule of a quantity or a price: finite, not negative, `most` at most."""
+    return lambda value: is_number(value) and 0.0 <= value <= most and bool(zero or value)
+
+
+REPORT: Final[Mapping[str, Rule]] = {
+    "volume": quantity(MOST_LOTS),
+    "price": quantity(MOST_PRICE),
+    "at": is_moment,
+    **dict.fromkeys(("ticket", "deal", "position", "reason"), is_text),
+}
+POSITION: Final[Mapping[str, Rule]] = {
+    "lots": quantity(MOST_LOTS, zero=False),
+    "entry": quantity(MOST_PRICE, zero=False),
+    "stop": quantity(MOST_PRICE),
+    "target": quantity(MOST_PRICE),
+    "side": ("LONG", "SHORT").__contains__,
+    "profit": is_number,
+    "magic": is_whole,
+    **dict.fromkeys(("ticket", "broker_symbol", "comment"), is_text),
+    "opened_at": is_moment,
+}
+DEAL: Final[Mapping[str, Rule]] = {
+    "lots": quantity(MOST_LOTS, zero=False),
+    "price": quantity(MOST_PRICE, zero=False),
+    "entry": ("in", "out").__contains__,
+    "side": ("BUY", "SELL").__contains__,
+    "profit": is_number,
+    "magic": is_whole,
+    **dict.fromkeys(("deal", "position", "broker_symbol", "comment", "reason"), is_text),
+    "time": is_moment,
+}
+
+
+def first_fault(value_of: Callable[[str], Any], rules: Mapping[str, Rule]) -> str:
+    """Name the first field whose value breaks its rule, with the value; "" for none."""
+    for name, fits in rules.items():
+        value = value_of(name)
+        if not fits(value):
+            return bounded(f"{name} is {value if isinstance(value, datetime) else repr(value)}")
+    return ""
 
 
 def report_fault(
@@ -66,15 +123,18 @@ def report_fault(
     """
     if report.status not in EXECUTED:
         return ""
-    return (
-        amount_fault("volume", report.volume, MOST_LOTS, zero=True)
-        or amount_fault("price", report.price, MOST_PRICE, zero=True)
-        or _time_fault("at", report.at, now)
-        or _words_fault(report, ("ticket", "deal", "position", "reason"))
-        or _overfill(report, row)
-        or _far_price(report, row["entry"] or (opening or {}).get("price"))
-        or _far_time(report, row)
-    )
+    fault = first_fault(partial(getattr, report), REPORT) or _from_the_future("at", report.at, now)
+    if fault:
+        return fault
+    # What was found at the broker may be a netting account's position, with others' lots in it.
+    if not report.adopted and report.volume > row["lots"] + LOTS_SLACK:
+        return f"{report.volume:.8g} lots were filled, and {row['lots']:.8g} were ordered"
+    planned = row["entry"] or (opening or {}).get("price")
+    factor = report.price / planned if report.price and planned else 1.0
+    if not 1.0 / PRICE_FACTOR <= factor <= PRICE_FACTOR:
+        return f"the price is {report.price:.8g}, and {planned} was the price of the decision"
+    after = report.at - time_of(row["decided_at"])
+    return "" if EARLIEST_FILL <= after <= LATEST_FILL else f"at is {report.at}"
 
 
 def books_fault(books: BrokerBooks, now: datetime) -> str:
@@ -89,75 +149,15 @@ def books_fault(books: BrokerBooks, now: datetime) -> str:
 
 def position_fault(row: BrokerPosition, now: datetime | None = None) -> str:
     """Say what in an open position cannot be."""
-    return (
-        amount_fault("lots", row.lots, MOST_LOTS, zero=False)
-        or amount_fault("entry", row.entry, MOST_PRICE, zero=False)
-        or amount_fault("stop", row.stop, MOST_PRICE, zero=True)
-        or amount_fault("target", row.target, MOST_PRICE, zero=True)
-        or _choice_fault("side", row.side, SIDES)
-        or _common_fault(row, ("ticket", "broker_symbol", "comment"))
-        or _time_fault("opened_at", row.opened_at, now)
-    )
+    fault = first_fault(partial(getattr, row), POSITION)
+    return fault or _from_the_future("opened_at", row.opened_at, now)
 
 
 def deal_fault(row: BrokerDeal, now: datetime | None = None) -> str:
     """Say what in an execution cannot be."""
-    return (
-        amount_fault("lots", row.lots, MOST_LOTS, zero=False)
-        or amount_fault("price", row.price, MOST_PRICE, zero=False)
-        or _choice_fault("entry", row.entry, ENTRIES)
-        or _choice_fault("side", row.side, DEAL_SIDES)
-        or _common_fault(row, ("deal", "position", "broker_symbol", "comment", "reason"))
-        or _time_fault("time", row.time, now)
-    )
+    fault = first_fault(partial(getattr, row), DEAL)
+    return fault or _from_the_future("time", row.time, now)
 
 
-def _common_fault(row: BrokerPosition | BrokerDeal, words: tuple[str, ...]) -> str:
-    if not _is_number(row.profit):
-        return f"profit is {row.profit!r}"
-    # Of any size and sign: another program's number is its own affair. True is an int in Python.
-    if not isinstance(row.magic, int) or isinstance(row.magic, bool):
-        return f"magic is {row.magic!r}"
-    return _words_fault(row, words)
-
-
-def _words_fault(row: object, names: tuple[str, ...]) -> str:
-    for name in names:
-        value = getattr(row, name)
-        if not isinstance(value, str) or len(value) > LONGEST_TEXT:
-            return bounded(f"{name} is {value!r}")
-    return ""
-
-
-def _choice_fault(name: str, value: object, choices: tuple[str, ...]) -> str:
-    return "" if value in choices else bounded(f"{name} is {value!r}")
-
-
-def _time_fault(name: str, value: object, now: datetime | None) -> str:
-    fine = isinstance(value, datetime) and value.tzinfo is not None
-    late = fine and now is not None and value > now + AHEAD  # type: ignore[operator]
-    return "" if fine and not late else f"{name} is {value}"
-
-
-def _overfill(report: OrderReport, row: Mapping[str, Any]) -> str:
-    # What was found at the broker may be a netting account's position, with others' lots in it.
-    if report.adopted or report.volume <= row["lots"] + LOTS_SLACK:
-        return ""
-    return f"{report.volume:.8g} lots were filled, and {row['lots']:.8g} were ordered"
-
-
-def _far_price(report: OrderReport, planned: float | None) -> str:
-    if not report.price or not planned:
-        return ""
-    if planned / PRICE_FACTOR <= report.price <= planned * PRICE_FACTOR:
-        return ""
-    return f"the price is {report.price:.8g}, and {planned} was the price of the decision"
-
-
-def _far_time(report: OrderReport, row: Mapping[str, Any]) -> str:
-    after = report.at - time_of(row["decided_at"])
-    return "" if EARLIEST_FILL <= after <= LATEST_FILL else f"at is {report.at}"
-
-
-def _is_number(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+def _from_the_future(name: str, value: datetime, now: datetime | None) -> str:
+    return "" if now is None or value <= now + AHEAD else f"{name} is {value}"

@@ -88,12 +88,11 @@ def open_bridge(kind: str, place: BridgePlace, plug_in: Callable[[str], OpenBrid
 
 def _torra_files(place: BridgePlace) -> Bridge:
     from torra.bridges.torra.bridge import TorraFiles  # noqa: PLC0415
-    from torra.bridges.torra.drop_folder import Disk  # noqa: PLC0415
 
     folder = folder_of(place.name, place.channel, place.environment)
     return TorraFiles(
         place.name, place.channel, place.clock,
-        environment=place.environment, disk=Disk(of_folder(folder).run), halts=place.halts,
+        environment=place.environment, run=of_folder(folder).run, halts=place.halts,
     )  # fmt: skip
 
 

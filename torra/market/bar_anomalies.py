@@ -16,7 +16,7 @@ the mirrored market has the same ones. Pure; nothing raises.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Final
 
 from agents.swarm.anomalies import BOOK, FEAR, LEANING, Choices, limits
@@ -46,19 +46,19 @@ READS: Final = tuple(
 """Features that the anomalies are read from."""
 
 
+CERTAINTY: Final = (False, None, True).index
+"""Order of the answers: of all that must hold the least counts, of several ways the greatest."""
+
+
 def anomalies(numbers: Mapping[str, float | None]) -> dict[str, bool | None]:
     """Return whether each anomaly stands, by its name; None is unknown."""
     return {
-        name: _any(_all(limit.holds(numbers.get(limit.feature)) for limit in row) for row in rows)
+        name: max(
+            (
+                min((limit.holds(numbers.get(limit.feature)) for limit in row), key=CERTAINTY)
+                for row in rows
+            ),
+            key=CERTAINTY,
+        )
         for name, rows in ANOMALIES.items()
     }
-
-
-def _all(parts: Iterable[bool | None]) -> bool | None:
-    known = {*parts}
-    return False if False in known else None if None in known else True
-
-
-def _any(parts: Iterable[bool | None]) -> bool | None:
-    known = {*parts}
-    return True if True in known else None if None in known else False

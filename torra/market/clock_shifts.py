@@ -127,19 +127,6 @@ def shifted(frames: Mapping[str, pd.DataFrame]) -> list[ClockShift]:
     return [shift for shift in found if shift is not None]
 
 
-def equal_share(
-    frames: Mapping[str, pd.DataFrame], shorter: str, longer: str, hours: float
-) -> float:
-    """Return the share of closes of `longer` that are equal to those of `shorter` at a lag.
-
-    NaN where no two bars close together there.
-    """
-    times, closes = _columns(frames[longer], longer)
-    partners = _at(_columns(frames[shorter], shorter), times - round(hours * 3_600))
-    both = np.isfinite(partners)
-    return float(_equal(closes, partners)[both].mean()) if both.any() else float("nan")
-
-
 def _compared(columns: Mapping[str, Columns], shorter: str, longer: str) -> ClockShift | None:
     """Return how two timeframes are shifted, None where they are not or nobody can tell."""
     short, (times, closes) = columns[shorter], columns[longer]

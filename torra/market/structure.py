@@ -67,8 +67,11 @@ def structure(high: Array, low: Array, close: Array) -> dict[str, Array]:
     else 0. `bos` (break of structure) is +1 while the close is above the newest swing high, -1
     while it is below the newest swing low, else 0.
     """
-    highs, lows = swings(high), _upside_down(swings(-low))
-    support, resistance = _levels(np.vstack([highs.level, lows.level]), close)
+    highs, hanging = swings(high), swings(-low)
+    lows = Swings(-hanging.level, hanging.bar)
+    levels = np.vstack([highs.level, lows.level])
+    below = np.where(levels <= close, levels, -np.inf).max(axis=0)
+    above = np.where(levels >= close, levels, np.inf).min(axis=0)
     rising = np.sign(highs.level[0] - highs.level[1]) + np.sign(lows.level[0] - lows.level[1])
     broken = (close > highs.level[0]).astype(float) - (close < lows.level[0])
     return {
@@ -76,8 +79,8 @@ def structure(high: Array, low: Array, close: Array) -> dict[str, Array]:
         "swing_low": lows.level[0],
         "prev_swing_high": highs.level[1],
         "prev_swing_low": lows.level[1],
-        "support": support,
-        "resistance": resistance,
+        "support": np.where(np.isinf(below), np.nan, below),
+        "resistance": np.where(np.isinf(above), np.nan, above),
         **_retracements(highs, lows),
         # Only +2 and -2 are a trend: highs and lows must move the same way.
         "trend_state": np.trunc(np.nan_to_num(rising) / 2),
@@ -114,17 +117,6 @@ def peaks(values: Array) -> NDArray[np.intp]:
     # Of equal bars the first is the peak: above the bars before it, not below those after.
     found = (middle > tops[: len(middle)]) & (middle >= tops[PIVOT_BARS + 1 :])
     return np.flatnonzero(found) + PIVOT_BARS
-
-
-def _upside_down(found: Swings) -> Swings:
-    return Swings(-found.level, found.bar)
-
-
-def _levels(levels: Array, close: Array) -> tuple[Array, Array]:
-    """Return the nearest level at or below the close and the nearest at or above it."""
-    below = np.where(levels <= close, levels, -np.inf).max(axis=0)
-    above = np.where(levels >= close, levels, np.inf).min(axis=0)
-    return np.where(np.isinf(below), np.nan, below), np.where(np.isinf(above), np.nan, above)
 
 
 def _retracements(highs: Swings, lows: Swings) -> dict[str, Array]:

@@ -18,7 +18,7 @@ opens by its own city's clock, and by fewer than five weeks. Bars longer than an
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Final
@@ -160,7 +160,7 @@ def look(bars: pd.DataFrame, timeframe: str, clock: str) -> WeekLook | None:
     if not _can_judge(times, pauses, timeframe):
         return WeekLook(clock, hours)
     readings = {**_readings(first, last), clock: reading}
-    names = _fitting(readings)
+    names = [name for name, reading in readings.items() if _fits(reading, readings.values())]
     others = (name for name in names if (readings[name].moments != reading.moments).any())
     return WeekLook(clock, hours, clock in names, tuple(others))
 
@@ -212,19 +212,14 @@ def _new_york(moments: pd.DatetimeIndex) -> Seconds:
     return np.asarray(local.day_of_week * DAY + local.hour)
 
 
-def _fitting(readings: Mapping[str, _Reading]) -> tuple[str, ...]:
-    """Return the clocks under which most weeks stand still, without those that another beats."""
-    return tuple(
-        name
-        for name, one in readings.items()
-        if one.count(np.ones(len(one.moments), dtype=np.bool_)) >= FIT * len(one.moments)
-        and not any(_is_better(other, one) for other in readings.values())
+def _fits(reading: _Reading, others: Iterable[_Reading]) -> bool:
+    """Return whether most weeks stand still under a clock, and none of the others beats it."""
+    weeks = len(reading.moments)
+    return reading.count(np.ones(weeks, dtype=np.bool_)) >= FIT * weeks and not any(
+        other.count(differing) >= reading.count(differing) + CLEAR_WEEKS
+        for other in others
+        for differing in [np.asarray(other.moments != reading.moments)]
     )
-
-
-def _is_better(other: _Reading, one: _Reading) -> bool:
-    weeks = np.asarray(other.moments != one.moments)
-    return other.count(weeks) >= one.count(weeks) + CLEAR_WEEKS
 
 
 def _commonest(hours: Seconds) -> int:

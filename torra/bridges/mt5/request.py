@@ -12,7 +12,7 @@ from collections.abc import Collection, Sequence
 from datetime import datetime
 from typing import Any, Final, Literal, NamedTuple
 
-from torra.bridges.guards import View
+from torra.bridges.guards import View, limits_of
 from torra.bridges.mt5.lookup import BUY_TYPE, SELL_TYPE
 from torra.bridges.protocol import Order, Quote, SymbolTerms
 from torra.config import Channel
@@ -73,12 +73,11 @@ def view_of(order: Order, market: OrderMarket, channel: Channel, now: datetime, 
         halted=halt,
         connected=bool(terminal.connected),
         algo_allowed=algo_allowed(terminal, account),
-        trade_mode=mode_of(symbol) if symbol else "disabled",
         held=held,
         found=position is not None,
         found_lots=position.volume if position else 0.0,
         found_stop=position.sl if position else 0.0,
-        **(_limits(symbol) if symbol else {}),
+        **(limits_of(terms_of(symbol, now)) if symbol else {"trade_mode": "disabled"}),
     )
 
 
@@ -146,12 +145,6 @@ def fillings_of(symbol: Any) -> list[int]:
     )
 
 
-def mode_of(symbol: Any) -> SymbolMode:
-    """Return how a symbol may be traded; a number that is not known forbids it."""
-    known = 0 <= symbol.trade_mode < len(SYMBOL_MODES)
-    return SYMBOL_MODES[symbol.trade_mode] if known else "disabled"
-
-
 def algo_allowed(terminal: Any, account: Any) -> bool:
     """Return whether terminal and broker let a program trade."""
     return bool(
@@ -164,6 +157,7 @@ def algo_allowed(terminal: Any, account: Any) -> bool:
 
 def terms_of(symbol: Any, quoted_at: datetime) -> SymbolTerms:
     """Return how the broker quotes and trades a symbol."""
+    mode = symbol.trade_mode
     return SymbolTerms(
         broker_symbol=symbol.name,
         digits=symbol.digits,
@@ -174,7 +168,8 @@ def terms_of(symbol: Any, quoted_at: datetime) -> SymbolTerms:
         lot_step=symbol.volume_step,
         lot_max=symbol.volume_max,
         stops_level=symbol.trade_stops_level,
-        trade_mode=mode_of(symbol),
+        # A number that is not known forbids trading.
+        trade_mode=SYMBOL_MODES[mode if 0 <= mode < len(SYMBOL_MODES) else 0],
         currency=symbol.currency_profit,
         quote=Quote(symbol.bid, symbol.ask, quoted_at) if symbol.bid > 0 else None,
     )
@@ -195,15 +190,6 @@ def facts_of(terminal: Any, account: Any) -> dict[str, object]:
         "free_margin": account.margin_free,
         "leverage": account.leverage,
         "currency": account.currency,
-    }
-
-
-def _limits(symbol: Any) -> dict[str, Any]:
-    return {
-        "stops_level": symbol.trade_stops_level,
-        "lot_min": symbol.volume_min,
-        "lot_step": symbol.volume_step,
-        "lot_max": symbol.volume_max,
     }
 
 

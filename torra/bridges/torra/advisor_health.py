@@ -10,11 +10,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from datetime import datetime
-from typing import Final, Generic, NamedTuple, Protocol, TypeVar
+from typing import Final, Generic, TypeVar
 
 from torra.advisor_protocol import difference
-from torra.bridges.protocol import ALIVE_SECONDS, OFFSET_TOLERANCE
-from torra.bridges.torra.messages import Heartbeat, MessageError
+from torra.bridges.protocol import ALIVE_SECONDS, OFFSET_TOLERANCE, Health
+from torra.bridges.torra.messages import (
+    Deals,
+    Heartbeat,
+    MessageError,
+    Positions,
+    Symbols,
+)
 from torra.config import Channel
 from torra.verdict.risk_engine import DenyReason
 
@@ -22,21 +28,8 @@ REAL: Final = "real"
 """Trade mode of an account with real money; demo and contest accounts hold none."""
 
 
-class AdvisorState(Protocol):
-    """What every state file has: a counter and epoch seconds UTC."""
-
-    @property
-    def n(self) -> int:
-        """Counts up while the Advisor runs; begins anew when it starts."""
-        ...
-
-    @property
-    def gmt(self) -> int:
-        """When it was written, by the Advisor's clock."""
-        ...
-
-
-S = TypeVar("S", bound=AdvisorState)
+S = TypeVar("S", Heartbeat, Positions, Deals, Symbols)
+"""A state file: `n` counts up while the Advisor runs and begins anew when it starts."""
 
 
 class Latest(Generic[S]):
@@ -54,7 +47,7 @@ class Latest(Generic[S]):
         self.trouble: MessageError | None = None
         self.advanced: float | None = None
         self.ahead = 0.0
-        self._read = read
+        self._read: Callable[[bytes], S] = read
         self._seen: bytes | None = None
 
     def take(self, raw: bytes | None, now: datetime, monotonic: float) -> str:
@@ -82,32 +75,59 @@ class Latest(Generic[S]):
         return None if self.advanced is None else monotonic - self.advanced
 
 
-class Objection(NamedTuple):
-    """Why nothing is sent, and a sentence with the remedy."""
-
-    deny: DenyReason
-    detail: str
-
-
 def objections(
     heart: Latest[Heartbeat], name: str, channel: Channel, monotonic: float
-) -> Iterator[Objection]:
+) -> Iterator[Health]:
     """Yield the reasons against sending to the channel `name`, the most telling first."""
     # First: an Advisor of another version seems dead too, for its heartbeat is not read.
     if heart.trouble and heart.trouble.reason == "version":
-        yield Objection(DenyReason.VERSION_MISMATCH, difference(name, *heart.trouble.versions))
+        yield Health(DenyReason.VERSION_MISMATCH, difference(name, *heart.trouble.versions))
     age = heart.age(monotonic)
     if age is None or age > ALIVE_SECONDS:
-        yield Objection(DenyReason.BRIDGE_DEAD, _dead(heart, age, name, channel))
-    if heart.good:
-        yield from _wrong_account(heart.good, name, channel)
-        if abs(heart.ahead) > OFFSET_TOLERANCE:
-            yield Objection(
-                DenyReason.CLOCK_SKEW,
-                f"the Advisor's clock is {heart.ahead:+.0f} s off this one: set both by a time "
-                "server",
-            )
-        yield from _cannot_trade(heart.good)
+        yield Health(DenyReason.BRIDGE_DEAD, _dead(heart, age, name, channel))
+    beat = heart.good
+    if beat is None:
+        return
+    dead, halted, skew = (
+        DenyReason.BRIDGE_DEAD, DenyReason.TRADING_HALTED, DenyReason.CLOCK_SKEW,
+    )  # fmt: skip
+    obstacles = (
+        (
+            beat.channel != name, dead,
+            f"the Advisor serves channel {beat.channel}, not {name}: set its input channel",
+        ),
+        (
+            beat.account != channel.account, dead,
+            f"MetaTrader is on account {beat.account}, not {channel.account}: log in there or set "
+            f"channels.{name}.account",
+        ),
+        (
+            beat.trade_mode == REAL and not channel.live, dead,
+            f"account {beat.account} holds real money: set channels.{name}.live to true if orders "
+            "shall go there",
+        ),
+        (
+            abs(heart.ahead) > OFFSET_TOLERANCE, skew,
+            f"the Advisor's clock is {heart.ahead:+.0f} s off this one: set both by a time server",
+        ),
+        (
+            beat.kill, halted,
+            "the Advisor says that control/HALT is there: `torra resume` lets orders go again",
+        ),
+        (
+            not beat.connected, dead,
+            "MetaTrader has no connection to the broker: see its Journal",
+        ),
+        (
+            not beat.algo_allowed, dead,
+            "algo trading is off: press Algo Trading in MetaTrader and allow it for TorraBridge",
+        ),
+        (
+            not beat.trade_allowed, dead,
+            "trading is not allowed: see the Advisor's input allow_trading, and the account",
+        ),
+    )  # fmt: skip
+    yield from (Health(deny, detail) for stands, deny, detail in obstacles if stands)
 
 
 def _dead(heart: Latest[Heartbeat], age: float | None, name: str, channel: Channel) -> str:
@@ -133,46 +153,3 @@ def _dead(heart: Latest[Heartbeat], age: float | None, name: str, channel: Chann
         f"no sign of life from the Advisor for {age:.0f} s: see that MetaTrader runs and "
         "TorraBridge is attached"
     )
-
-
-def _wrong_account(beat: Heartbeat, name: str, channel: Channel) -> Iterator[Objection]:
-    if beat.channel != name:
-        yield Objection(
-            DenyReason.BRIDGE_DEAD,
-            f"the Advisor serves channel {beat.channel}, not {name}: set its input channel",
-        )
-    if beat.account != channel.account:
-        yield Objection(
-            DenyReason.BRIDGE_DEAD,
-            f"MetaTrader is on account {beat.account}, not {channel.account}: log in there or set "
-            f"channels.{name}.account",
-        )
-    if beat.trade_mode == REAL and not channel.live:
-        yield Objection(
-            DenyReason.BRIDGE_DEAD,
-            f"account {beat.account} holds real money: set channels.{name}.live to true if orders "
-            "shall go there",
-        )
-
-
-def _cannot_trade(beat: Heartbeat) -> Iterator[Objection]:
-    if beat.kill:
-        yield Objection(
-            DenyReason.TRADING_HALTED,
-            "the Advisor says that control/HALT is there: `torra resume` lets orders go again",
-        )
-    if not beat.connected:
-        yield Objection(
-            DenyReason.BRIDGE_DEAD,
-            "MetaTrader has no connection to the broker: see its Journal",
-        )
-    if not beat.algo_allowed:
-        yield Objection(
-            DenyReason.BRIDGE_DEAD,
-            "algo trading is off: press Algo Trading in MetaTrader and allow it for TorraBridge",
-        )
-    if not beat.trade_allowed:
-        yield Objection(
-            DenyReason.BRIDGE_DEAD,
-            "trading is not allowed: see the Advisor's input allow_trading, and the account",
-        )

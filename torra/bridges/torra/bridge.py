@@ -17,38 +17,38 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime, timedelta
 from decimal import Decimal
 from pathlib import Path
-from typing import Any, Final, Generic, TypeVar
+from typing import Any, Final, TypeVar
 
 from torra.advisor_protocol import PROTOCOL
 from torra.bridges.protocol import BrokerBooks, Health, Order, OrderReport, Recall, SymbolTerms
-from torra.bridges.torra.advisor_health import AdvisorState, Latest, Objection, objections
+from torra.bridges.torra.advisor_health import Latest, objections
 from torra.bridges.torra.book_rows import read_deal, read_position, read_symbol
 from torra.bridges.torra.drop_folder import (
     NAME,
     SETTLING,
-    Disk,
     DropFolder,
     file_name,
     random_share,
 )
 from torra.bridges.torra.messages import (
     LIMIT,
-    LIST_LIMIT,
     NAMES,
     Ack,
     Deals,
     DeskState,
     Heartbeat,
+    Message,
     MessageError,
     Positions,
     Signal,
     Symbols,
     decode,
     encode,
+    limit_of,
     moment,
     report_of,
     signal_of,
@@ -57,6 +57,7 @@ from torra.bridges.torra.place import folder_of, key_of
 from torra.clock import Clock, real_sleep
 from torra.config import Channel
 from torra.errors import BridgeUnavailable, bounded
+from torra.time_limit import Run, at_once
 from torra.verdict.risk_engine import DenyReason, TradingState
 
 FRESH: Final = timedelta(seconds=30)
@@ -66,19 +67,8 @@ PRUNE_SECONDS: Final = 86_400.0
 """How often old files are removed."""
 
 
-R = TypeVar("R")
-S = TypeVar("S", bound=AdvisorState)
-
-
-@dataclass(frozen=True, slots=True)
-class _List(Generic[R]):
-    """A list of the Advisor's as this side knows it."""
-
-    n: int
-    gmt: int
-    account: int
-    since: int
-    rows: tuple[R, ...]
+M = TypeVar("M", bound=Message)
+S = TypeVar("S", Heartbeat, Positions, Deals, Symbols)
 
 
 class TorraFiles:
@@ -91,7 +81,7 @@ class TorraFiles:
         clock: Clock,
         *,
         environment: Mapping[str, str] | None = None,
-        disk: Disk | None = None,
+        run: Run = at_once,
         sleep: Callable[[float], None] = real_sleep,
         chance: Callable[[], float] = random_share,
         halts: Sequence[Path] = (),
@@ -107,15 +97,15 @@ class TorraFiles:
         self._folder = DropFolder(
             folder_of(name, channel, environment),
             monotonic=clock.monotonic,
-            disk=disk,
+            run=run,
             sleep=sleep,
             chance=chance,
             halts=halts,
         )
-        self._heart = Latest("state/ea.json", LIMIT, self._beat)
-        self._positions = self._list(Positions, read_position)
-        self._deals = self._list(Deals, read_deal)
-        self._symbols = self._list(Symbols, read_symbol)
+        self._heart = self._latest(Heartbeat)
+        self._positions = self._latest(Positions, read_position)
+        self._deals = self._latest(Deals, read_deal)
+        self._symbols = self._latest(Symbols, read_symbol)
         self._lock = threading.RLock()
         # Of its own: `health` and `books` do not wait while an order is being written.
         self._state_lock = threading.Lock()
@@ -173,7 +163,10 @@ class TorraFiles:
         with self._lock:
             self._prepare()
             if self._folder.recall(name):
-                self._file_by_expiry(name)
+                with suppress(BridgeUnavailable, MessageError):
+                    raw = self._folder.read(f"cancelled/{name}", LIMIT) or b""
+                    if moment(self._decoded(raw, Signal).expires) <= self._clock.now():
+                        self._folder.file_as_expired(name)
                 return Recall.RECALLED
             place = self._folder.where(name)
             if place in ("cancelled", "expired"):
@@ -181,13 +174,6 @@ class TorraFiles:
             if place == "done":
                 self._find_answer(name)
             return Recall.TAKEN if place else Recall.NEVER_SENT
-
-    def _file_by_expiry(self, name: str) -> None:
-        with suppress(BridgeUnavailable, MessageError):
-            raw = self._folder.read(f"cancelled/{name}", LIMIT) or b""
-            signal = decode(raw, Signal, self._key, version=PROTOCOL)
-            if moment(signal.expires) <= self._clock.now():
-                self._folder.file_as_expired(name)
 
     def _find_answer(self, name: str) -> None:
         """Read the answer from the Advisor's journal where it is lost from ack/."""
@@ -233,7 +219,9 @@ class TorraFiles:
         ]
         # The first ten characters of a name are the signal's number.
         found.sort(key=lambda pair: pair[0][:10])
-        self._forget_claims({_sid(name) for name, _ in found})
+        present = {_sid(name) for name, _ in found}
+        self._claims = {sid: at for sid, at in self._claims.items() if sid in present}
+        self._settled_claims &= present
         return [report for _, report in found if report]
 
     def _answer(self, name: str) -> OrderReport | None:
@@ -259,42 +247,31 @@ class TorraFiles:
             raw = self._folder.read(f"ack/{name}", LIMIT)
         except BridgeUnavailable:  # open elsewhere for a moment, or gone: the next poll looks again
             return None
-        if raw is None:
-            return None
-        ack = decode(raw, Ack, self._key, version=PROTOCOL)
-        self._own(ack.channel)
-        return report_of(ack)
+        return None if raw is None else report_of(self._decoded(raw, Ack))
 
     def _claim(self, name: str) -> OrderReport | None:
         sid = _sid(name)
         at = self._claims.setdefault(sid, self._clock.now())
         return None if sid in self._settled_claims else OrderReport(sid, "CLAIMED", at)
 
-    def _forget_claims(self, present: set[str]) -> None:
-        self._claims = {sid: at for sid, at in self._claims.items() if sid in present}
-        self._settled_claims &= present
-
     # --- health -----------------------------------------------------------------------------------
 
     def health(self) -> Health:
         """Return whether orders may be handed over now; never raises."""
         self._look(self._heart)
-        objection = next(self._objections(), None)
-        if objection is None:
-            return Health(None, "", self._facts())
-        return Health(objection.deny, objection.detail, self._facts())
+        return replace(next(self._objections(), Health(None, "")), facts=self._facts())
 
-    def _objections(self) -> Iterator[Objection]:
+    def _objections(self) -> Iterator[Health]:
         try:
             self._prepare()
             self._folder.check()
         except BridgeUnavailable as error:
-            yield Objection(DenyReason.BRIDGE_DEAD, str(error))
+            yield Health(DenyReason.BRIDGE_DEAD, str(error))
         # A copy: another thread may change it.
         for trouble in tuple(self._trouble.values()):
-            yield Objection(DenyReason.BRIDGE_DEAD, trouble)
+            yield Health(DenyReason.BRIDGE_DEAD, trouble)
         if self.halted():
-            yield Objection(
+            yield Health(
                 DenyReason.TRADING_HALTED,
                 f"{self._folder.root}/control/HALT is there: `torra resume` lets orders go again",
             )
@@ -379,7 +356,10 @@ class TorraFiles:
                 self._trouble.pop("state", None)
             except BridgeUnavailable as error:
                 self._trouble["state"] = str(error)
-            self._prune(now)
+            monotonic = self._clock.monotonic()
+            if self._pruned is None or monotonic - self._pruned > PRUNE_SECONDS:
+                self._pruned = monotonic
+                self._folder.prune(now)
         self._look(self._heart)
 
     def close(self) -> None:
@@ -387,29 +367,28 @@ class TorraFiles:
 
     # --- inside -----------------------------------------------------------------------------------
 
-    def _beat(self, raw: bytes) -> Heartbeat:
-        return decode(raw, Heartbeat, self._key, version=PROTOCOL)
+    def _decoded(self, raw: bytes, kind: type[M]) -> M:
+        """Read a message; MessageError for another channel's too: channels may share a key."""
+        message = decode(raw, kind, self._key, version=PROTOCOL)
+        # A heartbeat of another channel is read: `health` says which one the Advisor serves.
+        if kind is not Heartbeat and message.channel != self._channel_name:
+            text = f"it is signed as channel {message.channel}'s, and this is {self._channel_name}"
+            raise MessageError("auth", text)
+        return message
 
-    def _own(self, channel: str) -> None:
-        """Raise MessageError for a message of another channel: channels may share a key."""
-        if channel != self._channel_name:
-            told = f"it is signed as channel {channel}'s, and this is {self._channel_name}"
-            raise MessageError("auth", told)
+    def _latest(self, kind: type[S], read: Callable[[str], Any] | None = None) -> Latest[S]:
+        """Return the keeper of a state file; a list with a row that cannot be read is not taken."""
 
-    def _list(self, kind: type[Any], read: Callable[[str], R]) -> Latest[_List[R]]:
-        """Return the keeper of a list; one with a row that cannot be read is not taken."""
-
-        def rows(raw: bytes) -> _List[R]:
-            found = decode(raw, kind, self._key, version=PROTOCOL)
-            self._own(found.channel)
+        def parsed(raw: bytes) -> S:
+            message = self._decoded(raw, kind)
+            if read is None or isinstance(message, Heartbeat):
+                return message
             try:
-                parsed = tuple(read(row) for row in found.rows)
+                return replace(message, rows=tuple(map(read, message.rows)))
             except ValueError as error:
                 raise MessageError("schema", str(error)) from error
-            since = getattr(found, "since", 0)
-            return _List(found.n, found.gmt, found.account, since, parsed)
 
-        return Latest(f"state/{NAMES[kind]}.json", LIST_LIMIT, rows)
+        return Latest(f"state/{NAMES[kind]}.json", limit_of(kind), parsed)
 
     def _look(self, latest: Latest[S]) -> S | None:
         """Return the newest good copy of a state file."""
@@ -430,12 +409,6 @@ class TorraFiles:
         if not self._prepared:
             self._folder.prepare()
             self._prepared = True
-
-    def _prune(self, now: datetime) -> None:
-        monotonic = self._clock.monotonic()
-        if self._pruned is None or monotonic - self._pruned > PRUNE_SECONDS:
-            self._pruned = monotonic
-            self._folder.prune(now)
 
 
 def _sid(name: str) -> str:

@@ -26,7 +26,7 @@ from contextlib import contextmanager, suppress
 from datetime import datetime, timedelta
 from functools import partial
 from pathlib import Path
-from typing import Final, TypeVar
+from typing import Any, Final, TypeVar
 
 from torra.clock import real_sleep, token
 from torra.errors import BridgeUnavailable
@@ -77,6 +77,9 @@ PATIENCE: Final = 2.5
 UNREADABLE_SECONDS: Final = 10.0
 """Seconds after which an answer that is still not whole goes to bad/."""
 
+NEW: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
+"""How a new file is opened: FileExistsError when there is one."""
+
 KEPT: Final = timedelta(days=30)
 PRUNED: Final = ("arch", "cancelled", "expired", "bad")
 
@@ -95,108 +98,31 @@ def file_name(seq: int, sid: str) -> str:
     return name
 
 
-class Disk:
-    """The single steps on files, each made by `run`; a test can make each of them fail.
-
-    A share whose server is gone blocks every program that touches a file on it. With the `run` of
-    the folder's TimeLimit a step that takes too long is TimeoutError, an error like any other. It
-    may still be done later: a signal may appear in inbox/, where the next look finds it.
-    """
-
-    def __init__(self, run: Run = at_once) -> None:
-        self._run = run
-
-    def make_folder(self, path: Path) -> None:
-        """Make a folder inside one that is there; no error when it is there itself."""
-        self._run(partial(path.mkdir, exist_ok=True))
-
-    def create(self, path: Path) -> int:
-        """Open a new file for writing; FileExistsError when there is one."""
-        mode = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
-        return self._run(partial(os.open, path, mode, 0o666))
-
-    def write(self, handle: int, data: bytes) -> int:
-        """Write as much as goes in at once."""
-        return self._run(partial(os.write, handle, data))
-
-    def sync(self, handle: int) -> None:
-        """Wait until the file is on the disk."""
-        self._run(partial(os.fsync, handle))
-
-    def close(self, handle: int) -> None:
-        """Close a file."""
-        self._run(partial(os.close, handle))
-
-    def give(self, source: Path, target: Path) -> None:
-        """Rename without ever replacing: FileExistsError. Nobody else may know the source."""
-        self._run(partial(_give, source, target))
-
-    def rename(self, source: Path, target: Path) -> None:
-        """Rename; of two attempts at the same file one gets FileNotFoundError."""
-        self._run(partial(source.rename, target))
-
-    def replace(self, source: Path, target: Path) -> None:
-        """Rename, over a file that is there."""
-        self._run(partial(source.replace, target))
-
-    def remove(self, path: Path) -> None:
-        """Remove a file."""
-        self._run(path.unlink)
-
-    def sync_folder(self, path: Path) -> None:
-        """Wait until a folder's names are on the disk, where the system can do that."""
-        self._run(partial(_sync_folder, path))
-
-    def read(self, path: Path, limit: int) -> bytes:
-        """Return a file's beginning, `limit` bytes at most."""
-        return self._run(partial(read_regular, path, limit))
-
-    def names(self, path: Path) -> list[str]:
-        """Return the names in a folder, sorted."""
-        return sorted(self._run(partial(os.listdir, path)))
-
-    def there(self, path: Path) -> bool:
-        """Return whether a file or a folder is there; raises OSError when that cannot be told."""
-        try:
-            self._run(path.stat)
-        except (FileNotFoundError, NotADirectoryError):
-            return False
-        return True
-
-    def taken(self, path: Path) -> bool:
-        """Return whether a name is taken, by whatever; raises OSError when that cannot be told."""
-        return self._run(partial(lies, path))
-
-    def writable(self, path: Path) -> bool:
-        """Return whether this user may write into a folder."""
-        return self._run(partial(os.access, path, os.W_OK))
-
-    def changed(self, path: Path) -> float:
-        """Return when a file was changed, epoch seconds."""
-        return self._run(path.stat).st_mtime
-
-
 class SharingRetry:
     """Repeats a step while Windows says that another program has the file open."""
 
-    def __init__(self, sleep: Callable[[float], None], chance: Callable[[], float]) -> None:
+    def __init__(
+        self, sleep: Callable[[float], None], chance: Callable[[], float], run: Run = at_once
+    ) -> None:
         self._sleep = sleep
         self._chance = chance
+        self._run = run
         self._left = PATIENCE
 
-    def __call__(self, step: Callable[[], T]) -> T:
+    def __call__(self, call: Callable[..., T], *arguments: Any, **options: Any) -> T:
         """Return what the step returns; raises its error after TRIES or PATIENCE."""
+        step = partial(call, *arguments, **options)
         for _ in range(TRIES - 1):
             pause = PAUSE * (0.5 + self._chance())
             try:
-                return step()
+                return self._run(step)
             except PermissionError as error:
                 # Other errors do not pass by waiting.
                 if getattr(error, "winerror", None) not in SHARING or pause > self._left:
                     raise
             self._left -= pause
             self._sleep(pause)
-        return step()
+        return self._run(step)
 
 
 def random_share() -> float:
@@ -212,16 +138,22 @@ class DropFolder:
         root: Path,
         *,
         monotonic: Callable[[], float],
-        disk: Disk | None = None,
+        run: Run = at_once,
         sleep: Callable[[float], None] = real_sleep,
         chance: Callable[[], float] = random_share,
         halts: Sequence[Path] = (),
     ) -> None:
-        """Know a folder; `halts` are further files that stop sending as its own HALT does."""
+        """Know a folder; `halts` are further files that stop sending as its own HALT does.
+
+        Each single step on a file is made by `run`. A share whose server is gone blocks every
+        program that touches a file on it. With the `run` of the folder's TimeLimit a step that
+        takes too long is TimeoutError, an error like any other. It may still be done later: a
+        signal may appear in inbox/, where the next look finds it.
+        """
         self.root = root
         self._halts = tuple(halts)
         self._monotonic = monotonic
-        self._disk = disk or Disk()
+        self._run = run
         self._sleep = sleep
         self._chance = chance
         self._illegible: dict[str, float] = {}
@@ -233,8 +165,8 @@ class DropFolder:
         """
         with self._explained():
             for path in (self.root, *(self.root / name for name in FOLDERS)):
-                self._disk.make_folder(path)
-            for name in self._disk.names(self.root / "tmp"):
+                self._step(partial(path.mkdir, exist_ok=True))
+            for name in self._names("tmp"):
                 # The Advisor writes in tmp/ too, perhaps right now.
                 if name.startswith(OURS):
                     self._forget(self.root / "tmp" / name)
@@ -243,40 +175,35 @@ class DropFolder:
         """Raise BridgeUnavailable when the folder is not there or cannot be written."""
         with self._explained():
             self._look_round()
-            if not self._disk.writable(self.root / "inbox"):
+            if not self._step(os.access, self.root / "inbox", os.W_OK):
                 raise PermissionError(errno.EACCES, "no right to write", str(self.root / "inbox"))
 
     # --- signals ----------------------------------------------------------------------------------
 
     def publish(self, name: str, data: bytes) -> None:
         """Let a signal appear in inbox/, whole and on the disk, unless a HALT file is there."""
-        patience = self._patience()
-        temporary = self._temporary(name)
-        with self._explained():
-            try:
-                self._write(temporary, data, patience)
-                self._heed_halt()
-                # Nothing comes between the look for a HALT and the name.
-                patience(lambda: self._disk.give(temporary, self.root / "inbox" / name))
-            except (OSError, BridgeUnavailable):
-                self._forget(temporary)
-                raise
-            failpoint("renamed")
-            self.sync_inbox()
+        with self._new_file(name, data) as (temporary, retry):
+            for path in (self.root / HALT, *self._halts):
+                if self._step(lies, path):
+                    raise BridgeUnavailable(f"{path} is there: nothing is sent")
+            # Nothing comes between the look for a HALT and the name.
+            retry(give, temporary, self.root / "inbox" / name)
+        failpoint("renamed")
+        self.sync_inbox()
 
     def sync_inbox(self) -> None:
         """Wait until the names in inbox/ are on the disk."""
         with self._explained():
-            self._disk.sync_folder(self.root / "inbox")
+            self._step(flush_names, self.root / "inbox")
 
     def where(self, name: str) -> str:
         """Return the first folder of FORWARD that holds a name, "" when none does."""
         with self._explained():
             for folder in FORWARD:
-                if self._disk.there(self.root / folder / name):
+                if self._there(self.root / folder / name):
                     return folder
                 # An answer that is being settled is still an answer.
-                if folder == "ack" and self._disk.there(self.root / folder / (name + SETTLING)):
+                if folder == "ack" and self._there(self.root / folder / (name + SETTLING)):
                     return folder
             self._look_round()
         # Nowhere means something only if the folder itself is there.
@@ -287,7 +214,7 @@ class DropFolder:
         inbox, cancelled = self.root / "inbox" / name, self.root / "cancelled" / name
         with self._explained():
             try:
-                self._patience()(lambda: self._disk.rename(inbox, cancelled))
+                self._retry()(inbox.rename, cancelled)
             except FileNotFoundError:
                 # Either the Advisor has taken the file, or the whole share is gone.
                 self._look_round()
@@ -297,7 +224,8 @@ class DropFolder:
     def file_as_expired(self, name: str) -> None:
         """Move a recalled signal on to expired/, if that is possible; never raises."""
         with suppress(OSError):
-            self._disk.rename(self.root / "cancelled" / name, self.root / "expired" / name)
+            cancelled = self.root / "cancelled" / name
+            self._step(cancelled.rename, self.root / "expired" / name)
 
     def claimed(self) -> list[str]:
         """Return the names in work/, oldest first."""
@@ -316,40 +244,32 @@ class DropFolder:
         """Return whether done/ has an answer that was taken out of ack/ without being archived."""
         places = (f"work/{name}", f"ack/{name}", f"ack/{name}{SETTLING}", f"arch/{name}")
         with self._explained():
-            there = [place for place in places if self._disk.there(self.root / place)]
-            return not there and self._disk.there(self.root / "done" / name)
+            there = [place for place in places if self._there(self.root / place)]
+            return not there and self._there(self.root / "done" / name)
 
     def answer_again(self, name: str, limit: int) -> None:
         """Put a copy of done/ into ack/, where somebody has lost the answer."""
         data = self.read(f"done/{name}", limit)
         if data is None:
             return
-        temporary = self._temporary(name)
-        with self._explained():
-            try:
-                self._write(temporary, data, self._patience())
-                self._disk.give(temporary, self.root / "ack" / name)
-            except OSError:
-                self._forget(temporary)
-                raise
+        with self._new_file(name, data) as (temporary, _):
+            self._step(give, temporary, self.root / "ack" / name)
 
     def take(self, name: str) -> str:
         """Put an answer under a name that the Advisor does not replace, and return that name."""
         if name.endswith(SETTLING):
             return name
-        taken = name + SETTLING
+        answer, settling = self.root / "ack" / name, self.root / "ack" / (name + SETTLING)
         with self._explained():
-            if not self._disk.there(self.root / "ack" / taken):
-                self._patience()(
-                    lambda: self._disk.rename(self.root / "ack" / name, self.root / "ack" / taken)
-                )
-        return taken
+            if not self._there(settling):
+                self._retry()(answer.rename, settling)
+        return settling.name
 
     def archive(self, taken: str) -> None:
         """Move an answer that `take` named to arch/."""
         target = self.root / "arch" / taken.removesuffix(SETTLING)
         with self._explained():
-            self._patience()(lambda: self._disk.replace(self.root / "ack" / taken, target))
+            self._retry()((self.root / "ack" / taken).replace, target)
         failpoint("archived")
 
     def legible(self, name: str) -> None:
@@ -366,7 +286,8 @@ class DropFolder:
             return False
         try:
             # The Advisor may answer wrongly again under the same name.
-            self._disk.rename(self.root / "ack" / name, self.root / "bad" / f"{name}.{token(4)}")
+            answer = self.root / "ack" / name
+            self._step(answer.rename, self.root / "bad" / f"{name}.{token(4)}")
         except OSError:
             return False
         self._illegible.pop(name, None)
@@ -382,7 +303,7 @@ class DropFolder:
         """
         with self._explained():
             try:
-                return self._disk.read(self.root / place, 2 * limit + 4)
+                return self._step(read_regular, self.root / place, 2 * limit + 4)
             except FileNotFoundError:
                 return None
             except NotRegular:
@@ -390,24 +311,13 @@ class DropFolder:
 
     def write_state(self, name: str, data: bytes) -> None:
         """Replace a file of state/; a reader sees the old one or the new one, whole."""
-        patience = self._patience()
-        temporary = self._temporary(name)
-        with self._explained():
-            try:
-                handle = patience(lambda: self._disk.create(temporary))
-                try:
-                    self._pour(handle, data)
-                finally:
-                    self._disk.close(handle)
-                # Not flushed first: what a power cut takes is written anew a second later.
-                patience(lambda: self._disk.replace(temporary, self.root / "state" / name))
-            except OSError:
-                self._forget(temporary)
-                raise
+        # Not flushed first: what a power cut takes is written anew a second later.
+        with self._new_file(name, data, flushed=False) as (temporary, retry):
+            retry(temporary.replace, self.root / "state" / name)
 
     def halted(self) -> bool:
         """Return whether control/HALT is there; raises OSError when that cannot be told."""
-        return self._disk.taken(self.root / HALT)
+        return self._step(lies, self.root / HALT)
 
     def set_halt(self, reason: str | None) -> None:
         """Make control/HALT, or remove it with None. Raises OSError.
@@ -416,73 +326,100 @@ class DropFolder:
         """
         path = self.root / HALT
         if reason is None:
-            self._patience()(lambda: path.unlink(missing_ok=True))
+            SharingRetry(self._sleep, self._chance)(path.unlink, missing_ok=True)
             return
         try:
-            self._patience()(partial(put_new, path, f"{reason}\n"))
+            SharingRetry(self._sleep, self._chance)(put_new, path, f"{reason}\n")
         except FileExistsError:
             return  # whatever it is, it halts
         except OSError:
             if not lies(path):
                 raise
         with suppress(OSError):
-            self._disk.sync_folder(path.parent)
+            self._step(flush_names, path.parent)
 
     def prune(self, now: datetime) -> None:
         """Remove files that are older than KEPT from PRUNED; never raises."""
         oldest = (now - KEPT).timestamp()
         for folder in PRUNED:
             with suppress(OSError):
-                for name in self._disk.names(self.root / folder):
+                for name in self._names(folder):
                     path = self.root / folder / name
                     with suppress(OSError):
                         # One file that cannot go must not keep the others.
-                        if self._disk.changed(path) < oldest:
-                            self._disk.remove(path)
+                        if self._step(path.stat).st_mtime < oldest:
+                            self._step(path.unlink)
 
     # --- inside -----------------------------------------------------------------------------------
 
-    def _heed_halt(self) -> None:
-        for path in (self.root / HALT, *self._halts):
-            if self._disk.taken(path):
-                raise BridgeUnavailable(f"{path} is there: nothing is sent")
+    def _step(self, call: Callable[..., T], *arguments: Any) -> T:
+        return self._run(partial(call, *arguments))
+
+    def _there(self, path: Path) -> bool:
+        try:
+            self._step(path.stat)
+        except (FileNotFoundError, NotADirectoryError):
+            return False
+        return True
+
+    def _names(self, folder: str) -> list[str]:
+        return sorted(self._step(os.listdir, self.root / folder))
 
     def _signals_in(self, folder: str, ending: str = "") -> list[str]:
         with self._explained():
-            names = self._disk.names(self.root / folder)
+            names = self._names(folder)
         return [name for name in names if NAME.fullmatch(name.removesuffix(ending or "\0"))]
 
-    def _temporary(self, name: str) -> Path:
-        return self.root / "tmp" / f"{OURS}{name}.{token(4)}"
+    @contextmanager
+    def _new_file(
+        self, name: str, data: bytes, *, flushed: bool = True
+    ) -> Iterator[tuple[Path, SharingRetry]]:
+        """Yield a file of tmp/ that holds the data, with what is left of this call's patience.
 
-    def _write(self, path: Path, data: bytes, patience: SharingRetry) -> None:
-        handle = patience(lambda: self._disk.create(path))
-        try:
+        The file is removed where it cannot be written, or what is done with it fails.
+        """
+        temporary = self.root / "tmp" / f"{OURS}{name}.{token(4)}"
+        retry = self._retry()
+        with self._explained():
+            try:
+                handle = retry(os.open, temporary, NEW, 0o666)
+                try:
+                    self._write(handle, data, flushed)
+                finally:
+                    self._step(os.close, handle)
+                if flushed:
+                    failpoint("tmp_done")
+                yield temporary, retry
+            except (OSError, BridgeUnavailable):
+                self._forget(temporary)
+                raise
+
+    def _write(self, handle: int, data: bytes, flushed: bool) -> None:
+        if flushed:
             self._pour(handle, data[: len(data) // 2])
             failpoint("tmp_half")
             self._pour(handle, data[len(data) // 2 :])
             # The text must be on the disk before it has its name.
-            self._disk.sync(handle)
-        finally:
-            self._disk.close(handle)
-        failpoint("tmp_done")
+            self._step(os.fsync, handle)
+        else:
+            self._pour(handle, data)
 
     def _pour(self, handle: int, data: bytes) -> None:
         while data:
             # A write may take a part only.
-            data = data[self._disk.write(handle, data) :]
+            data = data[self._step(os.write, handle, data) :]
 
     def _forget(self, path: Path) -> None:
         with suppress(OSError):
-            self._disk.remove(path)
+            self._step(path.unlink)
 
-    def _patience(self) -> SharingRetry:
-        return SharingRetry(self._sleep, self._chance)
+    def _retry(self) -> SharingRetry:
+        return SharingRetry(self._sleep, self._chance, self._run)
 
     def _look_round(self) -> None:
         """Raise FileNotFoundError unless this is the folder: without it, nothing is known."""
         for name in ("inbox", "work", "done"):
-            if not self._disk.there(self.root / name):
+            if not self._there(self.root / name):
                 raise FileNotFoundError(errno.ENOENT, "no such folder", str(self.root / name))
 
     @contextmanager
@@ -505,7 +442,8 @@ class DropFolder:
         return f"{self.root}: {error.strerror or error}: look at its disk or share"
 
 
-def _give(source: Path, target: Path) -> None:
+def give(source: Path, target: Path) -> None:
+    """Rename without ever replacing: FileExistsError. Nobody else may know the source."""
     try:
         name_once(source, target)
     except OSError as error:
@@ -520,7 +458,8 @@ def _give(source: Path, target: Path) -> None:
         source.unlink(missing_ok=True)
 
 
-def _sync_folder(path: Path) -> None:
+def flush_names(path: Path) -> None:
+    """Wait until a folder's names are on the disk, where the system can do that."""
     try:
         sync_folder(path)
     except OSError as error:

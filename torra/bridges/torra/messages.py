@@ -17,9 +17,10 @@ import codecs
 import functools
 import hashlib
 import hmac
+import math
 import re
 import typing
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, fields
 from datetime import UTC, datetime
 from decimal import Decimal
@@ -27,7 +28,7 @@ from typing import Any, Final, Literal, TypeVar, get_args
 
 from torra.advisor_protocol import PROTOCOL
 from torra.bridges.guards import KINDS
-from torra.bridges.plausible import MOST_LOTS, MOST_PRICE, amount_fault
+from torra.bridges.plausible import MOST_LOTS, MOST_PRICE
 from torra.bridges.protocol import Order, OrderReport, Status
 from torra.errors import LONGEST_TEXT, TorraError, bounded
 from torra.verdict import order_seal
@@ -44,41 +45,44 @@ LIST_LIMIT: Final = 262_144
 TAIL: Final = re.compile(r',"mac":"([0-9a-f]{64})","end":"1"\}')
 TAIL_LENGTH: Final = len(',"mac":""') + 64 + len(',"end":"1"}')
 
-PLAIN: Final = re.compile(r"[ !#-\[\]-~]*")
-"""Characters of a string: printable ASCII without the quote and the backslash."""
+PLAIN: Final = re.compile(r'"[ !#-\[\]-~]*"')
+"""A string: printable ASCII without the quote and the backslash."""
 
-NAMED: Final = re.compile(r'[^\x00-\x1f"\\\x7f\ud800-\udfff]*')
-"""Characters of a string that names a symbol of the broker: what needs no escape in JSON."""
+NAMED: Final = re.compile(r'"[^\x00-\x1f"\\\x7f\ud800-\udfff]*"')
+"""A string that names a symbol of the broker: what needs no escape in JSON."""
 
 NAMING: Final = re.compile(r"broker_symbol|[pds][0-9]+")
 """Fields that name a symbol of the broker: that of a signal, and the rows of the lists."""
 
-PAIR: Final = re.compile(rf'"([a-z][a-z0-9_]*)":("{NAMED.pattern}"|-?[0-9][0-9.]*|true|false)')
+PAIR: Final = re.compile(rf'"([a-z][a-z0-9_]*)":({NAMED.pattern}|-?[0-9][0-9.]*|true|false)')
 HEAD: Final = re.compile(r'\{"v":([0-9]{1,9}),"msg":"([a-z]+)"')
 INTEGER: Final = re.compile(r"0|-?[1-9][0-9]{0,17}")
 DECIMAL: Final = re.compile(r"-?(0|[1-9][0-9]{0,14})(\.[0-9]{1,20})?")
 
-UNFIT: Final = re.compile(r"[|\"\\]|[^ -~]")
-"""Characters that a column of a list must not hold."""
-
-UNFIT_NAME: Final = re.compile(r'[|"\\\x00-\x1f\x7f\ud800-\udfff]')
-"""Characters that a symbol's name in a list must not hold."""
+FORMS: Final[Mapping[Any, tuple[re.Pattern[str], Callable[[str], Any]]]] = {
+    bool: (re.compile("true|false"), "true".__eq__),
+    int: (INTEGER, int),
+    Decimal: (DECIMAL, Decimal),
+    str: (NAMED, lambda text: text[1:-1]),
+}
+"""How a field of a type is written, and what reads it."""
 
 LATEST: Final = 10**11
 """Times are epoch seconds below this: the year 5138."""
 
 TIMES: Final = frozenset({"created", "expires", "bar_time", "gmt", "since", "server_time"})
 
-AMOUNTS: Final[Mapping[str, float]] = {"price": MOST_PRICE, "volume": MOST_LOTS}
+AMOUNTS: Final[Mapping[str, float]] = {
+    "price": MOST_PRICE,
+    "volume": MOST_LOTS,
+    **dict.fromkeys(("seq", "retcode", "ticket", "deal", "position"), math.inf),
+}
 """Numbers of an ack that are not negative, and how big they may be."""
 
 QUOTES: Final[Mapping[str, float]] = {"bid": MOST_PRICE, "ask": MOST_PRICE}
 """Those of an ack of an execution too. A refusal may name a quote below zero, as oil had in 2020:
 the Advisor trades at none, and says so by it.
 """
-
-COUNTED: Final = frozenset({"seq", "retcode", "ticket", "deal", "position"})
-"""Numbers of an ack that count or name something."""
 
 LOT_DIGITS: Final = (2, 8)
 """Fewest and most decimals of a volume."""
@@ -144,12 +148,7 @@ class Signal:
     @property
     def as_decided(self) -> bool:
         """Whether the message is the order that was decided, as the Advisor computes it."""
-        return self.seal == self.computed_seal
-
-    @property
-    def computed_seal(self) -> str:
-        """The seal of what the message says now."""
-        return order_seal.seal(
+        computed = order_seal.seal(
             sid=self.sid,
             kind=self.kind,
             symbol=self.symbol,
@@ -165,6 +164,7 @@ class Signal:
             closes=self.ref,
             origin=self.origin,
         )
+        return self.seal == computed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -228,7 +228,7 @@ class Positions:
     gmt: int
     channel: str
     account: int
-    rows: tuple[str, ...]
+    rows: tuple[Any, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -240,7 +240,7 @@ class Deals:
     since: int
     channel: str
     account: int
-    rows: tuple[str, ...]
+    rows: tuple[Any, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -251,7 +251,7 @@ class Symbols:
     gmt: int
     channel: str
     account: int
-    rows: tuple[str, ...]
+    rows: tuple[Any, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -277,7 +277,7 @@ NAMES: Final[Mapping[type, str]] = {
     DeskState: "torra",
 }
 LISTS: Final[Mapping[type, str]] = {Positions: "p", Deals: "d", Symbols: "s"}
-"""Messages whose rows follow as p0, p1 and so on."""
+"""Messages whose rows, texts as they are sent, follow as p0, p1 and so on."""
 
 
 ACK_STATUS: Final = tuple(status for status in get_args(Status) if status != "CLAIMED")
@@ -311,33 +311,22 @@ def limit_of(kind: type) -> int:
 def encode(message: Message, key: str, *, version: int = PROTOCOL) -> bytes:
     """Return a message as signed bytes; raises MessageError(schema) for what no reader takes."""
     kind: type = type(message)
-    pairs = [("v", str(version)), ("msg", f'"{NAMES[kind]}"')]
-    for name, hint in _schema(kind).items():
-        value = getattr(message, name)
-        if name == "rows":
-            pairs += _listed(kind, value)
-        else:
-            pairs.append((name, _written(name, hint, value, CHOICES.get(kind, {}))))
-    sealed = seal("{" + ",".join(f'"{name}":{text}' for name, text in pairs), key)
+    pairs = list(_written(message))
+    values = _fields(pairs, kind)
+    head = f'{{"v":{version},"msg":"{NAMES[kind]}"'
+    sealed = seal(head + "".join(f',"{name}":{text}' for name, text in pairs), key)
     if len(sealed) > limit_of(kind):
         raise MessageError("schema", f"{len(sealed)} characters are too many for {NAMES[kind]}")
-    _refuse_odd(kind, {name: getattr(message, name) for name in _schema(kind)})
+    _refuse_odd(kind, values)
+    # A float for a Decimal is written like one, and is another number.
+    if kind(**values) != message:
+        raise MessageError("schema", f"a value of {NAMES[kind]} has the wrong type")
     return sealed
 
 
 def seal(body: str, key: str) -> bytes:
     """Return a body, which begins with {"v":, with its signature and its end."""
     return f'{body},"mac":"{signature(body, key)}","end":"1"}}'.encode()
-
-
-def plain(text: str) -> str:
-    """Return a text with everything that a message cannot hold, and the bar, as underscores."""
-    return UNFIT.sub("_", text)
-
-
-def plain_name(symbol: str) -> str:
-    """Return a broker's name of a symbol as a column of a list."""
-    return UNFIT_NAME.sub("_", symbol)
 
 
 def fixed(value: float, digits: int) -> Decimal:
@@ -365,13 +354,16 @@ def _schema(kind: type) -> dict[str, Any]:
     return {field.name: hints[field.name] for field in fields(kind)}
 
 
-def _written(name: str, hint: Any, value: Any, choices: Mapping[str, tuple[str, ...]]) -> str:
-    # The exact type, for True is an int in Python; of str alone StrEnum is one too.
-    if type(value) is not hint and not (hint is str and isinstance(value, str)):
-        raise MessageError("schema", f"{name} is no {hint.__name__}: {value!r}")
-    text = _text_of(value)
-    _value(name, hint, text, choices)
-    return text
+def _written(message: Message) -> Iterator[tuple[str, str]]:
+    kind: type = type(message)
+    for name in _schema(kind):
+        value = getattr(message, name)
+        if name != "rows":
+            yield name, _text_of(value)
+            continue
+        yield "count", str(len(value))
+        for number, row in enumerate(value):
+            yield f"{LISTS[kind]}{number}", _text_of(row)
 
 
 def _text_of(value: Any) -> str:
@@ -380,13 +372,6 @@ def _text_of(value: Any) -> str:
     if isinstance(value, str):
         return f'"{value}"'
     return format(value, "f") if isinstance(value, Decimal) else str(value)
-
-
-def _listed(kind: type, rows: tuple[str, ...]) -> Iterator[tuple[str, str]]:
-    yield "count", str(len(rows))
-    for number, row in enumerate(rows):
-        name = f"{LISTS[kind]}{number}"
-        yield name, _written(name, str, row, {})
 
 
 # --- reading --------------------------------------------------------------------------------------
@@ -451,63 +436,49 @@ def _pairs(body: str) -> list[tuple[str, str]]:
 def _fields(pairs: list[tuple[str, str]], kind: type) -> dict[str, Any]:
     schema = _schema(kind)
     simple = [name for name in schema if name != "rows"]
-    values: dict[str, Any] = {}
-    if [name for name, _ in pairs[: len(simple)]] != simple:
-        raise MessageError("schema", f"the keys are not those of {NAMES[kind]} in their order")
-    for name, text in pairs[: len(simple)]:
-        values[name] = _value(name, schema[name], text, CHOICES.get(kind, {}))
-    rest = pairs[len(simple) :]
+    expected = list(simple)
     if "rows" in schema:
-        values["rows"] = _rows(rest, LISTS[kind])
-    elif rest:
-        raise MessageError("schema", f"unknown key {rest[0][0]}")
+        count = len(pairs) - len(simple) - 1
+        expected += ["count", *(f"{LISTS[kind]}{number}" for number in range(count))]
+    if [name for name, _ in pairs] != expected:
+        raise MessageError("schema", f"the keys are not those of {NAMES[kind]} in their order")
+    choices = CHOICES.get(kind, {})
+    values = {
+        name: _value(name, schema[name], text, choices.get(name))
+        for name, text in pairs[: len(simple)]
+    }
+    if "rows" in schema:
+        if pairs[len(simple)][1] != str(count):
+            raise MessageError("schema", "count and rows do not fit each other")
+        values["rows"] = tuple(_value(name, str, text) for name, text in pairs[len(simple) + 1 :])
     return values
 
 
-def _value(name: str, hint: Any, text: str, choices: Mapping[str, tuple[str, ...]]) -> Any:
-    value: Any = None
-    if hint is bool and text in ("true", "false"):
-        value = text == "true"
-    elif hint is int and INTEGER.fullmatch(text):
-        value = int(text)
-    elif hint is Decimal and DECIMAL.fullmatch(text):
-        value = Decimal(text)
-    elif hint is str and text[:1] == '"':
-        value = text[1:-1] if _writable(name, text[1:-1]) else None
-    if value is None:
+def _value(name: str, hint: Any, text: str, choices: tuple[str, ...] | None = None) -> Any:
+    form, read = FORMS[hint]
+    if hint is str and not NAMING.fullmatch(name):
+        form = PLAIN
+    if not form.fullmatch(text):
         raise MessageError("schema", f"{name} is no {hint.__name__}: {text[:40]}")
-    if name in choices and value not in choices[name]:
-        raise MessageError("schema", f"{name} is none of {', '.join(choices[name])}: {text[:40]}")
+    value = read(text)
+    if choices and value not in choices:
+        raise MessageError("schema", f"{name} is none of {', '.join(choices)}: {text[:40]}")
     if name in TIMES and not 0 <= value < LATEST:
         raise MessageError("schema", f"{name} is no time: {text}")
     return value
 
 
-def _writable(name: str, text: str) -> bool:
-    """Return whether a string needs no escape, and is ASCII unless it names a symbol."""
-    return bool((NAMED if NAMING.fullmatch(name) else PLAIN).fullmatch(text))
-
-
 def _refuse_odd(kind: type, values: Mapping[str, Any]) -> None:
     """Raise MessageError(schema) for a text without end, and a number that no ack can have."""
-    amounts = {**AMOUNTS, **(QUOTES if values.get("status") in EXECUTED else {})}
     for name, value in values.items():
-        fault = ""
         if isinstance(value, str) and len(value) > LONGEST_TEXT:
             fault = f"{name} has {len(value)} characters, {LONGEST_TEXT} at most"
-        elif kind is Ack and name in amounts and isinstance(value, Decimal):
-            fault = amount_fault(name, float(value), amounts[name], zero=True)
-        elif kind is Ack and name in COUNTED and isinstance(value, int) and value < 0:
-            fault = f"{name} is {value}"
-        if fault:
             raise MessageError("schema", fault)
-
-
-def _rows(pairs: list[tuple[str, str]], prefix: str) -> tuple[str, ...]:
-    expected = ["count", *(f"{prefix}{number}" for number in range(len(pairs) - 1))]
-    if [name for name, _ in pairs] != expected or pairs[0][1] != str(len(pairs) - 1):
-        raise MessageError("schema", "count and rows do not fit each other")
-    return tuple(_value(name, str, text, {}) for name, text in pairs[1:])
+    if kind is Ack:
+        quotes = QUOTES if values["status"] in EXECUTED else {}
+        for name, most in {**AMOUNTS, **quotes}.items():
+            if not 0 <= values[name] <= most:
+                raise MessageError("schema", f"{name} is {values[name]}")
 
 
 # --- what Torra means by them ---------------------------------------------------------------------
