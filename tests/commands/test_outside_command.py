@@ -120,7 +120,7 @@ def test_companions_are_told_with_what_the_newest_tick_had_of_them(home: Path) -
     rows = {"instances": [own.model_dump(mode="json", exclude_defaults=True)]}
     (home / "desk.json").write_text(json.dumps(rows))
     desk = desks.open_desk(home, [own])
-    with closing(CompanionReader(own, desks.sample(), patience=20.0)) as reader:
+    with closing(CompanionReader(own, desks.sample(), wait=20.0)) as reader:
         desk.roster.setups = {
             name: replace(setup, companions=reader) for name, setup in desk.setups.items()
         }
