@@ -70,7 +70,7 @@ def test(home: Path, /, as_json: bool) -> None:
 
     services = open_notices(home, load_desk(home), dict(os.environ))
     now = System().real_now()
-    notice = Notice("test", "test", "note", *NoticeFormatter().test(), "", now, now)
+    notice = Notice("test", "test", "note", *NoticeFormatter().say("test", "Torra"), "", now, now)
     tried = listing.try_all(services, notice, LIMIT_SECONDS)
     if as_json:
         print_json({"services": tried})
