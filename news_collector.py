@@ -17,7 +17,6 @@ from the function that is handed in.
 from __future__ import annotations
 
 import logging
-import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
@@ -25,10 +24,8 @@ from typing import Final, Protocol
 
 from torra.collecting.asking import (
     FETCH_SECONDS,
-    LONGEST_PAUSE_S,
     TROUBLES,
     WORKING,
-    Loop,
     Place,
     Poller,
     SourceSettings,
@@ -54,6 +51,7 @@ from torra.evidence.news_digest import (
     view,
 )
 from torra.evidence.news_shelf import Headlines, Shelves
+from torra.services import CLOSE_SECONDS, Service
 
 logger = logging.getLogger(__name__)
 
@@ -127,22 +125,31 @@ class Collector(Poller[NewsAnswer]):
         self._store = store
         self._score = score
         self._files = Shelves(files, lambda item: rated(item, score), monotonic)
+        self.file_look = Service(
+            "news-file", FILE_LOOK_S, self._look_at_files, at_once=True, private=True
+        )
         self._subjects: dict[tuple[NewsSubject, str | None], None] = {}
         self._peers: dict[tuple[str, str], tuple[str, ...]] = {}
 
     def watch(self, subject: NewsSubject, settings: NewsSettings | None = None) -> None:
         """Ask about a subject from now on: the sources of these settings, or all."""
+        topics = self._topics(subject, settings)  # not with the lock: a plug-in says them
         with self._lock:
-            self._watch(self._topics(subject, settings))
+            self._watch(topics)
             if settings is None or "file" in settings.sources:
                 self._subjects[subject, None if settings is None else settings.file] = None
-        self._wake.set()
+        self.wake()
 
-    def poll(self) -> None:
-        """Look at the files and ask every topic that is due, once at most; never raises."""
-        with self._going_on():
-            self._files.look(self._wanted)
-        super().poll()
+    def start(self) -> None:
+        """Begin to ask, and to look at the files where there are some."""
+        if [*self._files]:
+            self.file_look.start()
+        super().start()
+
+    def close(self, within: float = CLOSE_SECONDS) -> None:
+        """Stop asking and looking for ever."""
+        self.file_look.close(0.0)
+        super().close(within)
 
     def latest(self, subject: NewsSubject, as_of: datetime, settings: NewsSettings) -> NewsView:
         """Return what was known at `as_of`. Reads only; never raises."""
@@ -174,7 +181,7 @@ class Collector(Poller[NewsAnswer]):
         """
         states = [*super().status()]
         for name in self._files:
-            status, detail, count = self._files.state(name, refreshed=self._rest is not None)
+            status, detail, count = self._files.state(name, refreshed=self.running)
             topic = self._files.topic(name)
             states.append(TopicState("file", topic, status, detail, items=count))
         return tuple(states)
@@ -194,7 +201,7 @@ class Collector(Poller[NewsAnswer]):
         if "file" in settings.sources:
             rows, status = self._files.known(
                 settings.file, subject, since=since, as_of=as_of,
-                max_age_hours=settings.max_age_hours, refreshed=self._rest is not None,
+                max_age_hours=settings.max_age_hours, refreshed=self.running,
             )  # fmt: skip
             # The stored item wins: a record names items by id, so they must stay as they counted.
             items = {**{item.id: item for item in rows}, **items}
@@ -221,10 +228,11 @@ class Collector(Poller[NewsAnswer]):
     def _statuses(
         self, subject: NewsSubject, settings: NewsSettings, *, figures: bool
     ) -> list[NewsStatus]:
+        topics = self._topics(subject, settings)
         with self._lock:
             return [
                 self._shown(self._states.get(place, TopicState(*place))).status
-                for place in self._topics(subject, settings)
+                for place in topics
                 if (place[1].startswith(FIGURES) if figures else not about_company(place[1]))
             ]
 
@@ -238,16 +246,8 @@ class Collector(Poller[NewsAnswer]):
 
     # --- asking -----------------------------------------------------------------------------------
 
-    def _loops(self) -> Iterable[tuple[str, Loop]]:
-        return [("news-file", self._look_on)] if [*self._files] else ()
-
-    def _look_on(self, rest: threading.Event) -> None:
-        while not rest.is_set():
-            pause = LONGEST_PAUSE_S
-            with self._going_on():
-                self._files.look(self._wanted)
-                pause = FILE_LOOK_S
-            rest.wait(pause)
+    def _look_at_files(self) -> None:
+        self._files.look(self._wanted)
 
     def _wanted(self, file: str) -> list[NewsSubject]:
         with self._lock:

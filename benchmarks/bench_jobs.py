@@ -87,7 +87,7 @@ def _job(desk: Any, home: Path) -> Iterator[int]:
         if worker.child != child:
             raise RuntimeError("the job ended before the ticks did")
     finally:
-        worker.rest()
+        worker.close()
 
 
 def _one(desk: Any, spent: list[float]) -> None:

@@ -13,9 +13,11 @@ import errno
 import threading
 from collections.abc import Callable
 from concurrent.futures import Future, wait
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Final, Protocol, TypeVar
+
+from torra.services import in_background
 
 T = TypeVar("T")
 
@@ -55,7 +57,7 @@ class TimeLimit:
         answer: Future[T] = Future()
         # A thread and no pool: a pool joins its workers at exit, and one that hangs would keep the
         # process.
-        threading.Thread(target=settle, args=(answer, work), name="limited", daemon=True).start()
+        in_background("limited", partial(settle, answer, work))
         if not wait([answer], self._seconds).done:
             with self._lock:
                 self._late.append(answer)  # type: ignore[arg-type]

@@ -62,7 +62,7 @@ def served(home: Path, tried: tuple[Instance, ...] = ()) -> Iterator[tuple[Pages
     worker.start()
     with Site(create_app(view, access=ACCESS, backing=backing)) as site:
         yield pages, site
-    worker.rest()
+    worker.close()
     pages.desk.close()
 
 

@@ -33,7 +33,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, Any
         desks.step(desk)
     desk.database.set_trading_state("REDUCING", "a person asked for it")
     files.start()
-    files.rest()
+    files.close()
     newest = desk.database.latest_tick("BTCUSD", "M15")
     desk.close()
     return folder, newest

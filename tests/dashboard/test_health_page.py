@@ -345,7 +345,7 @@ def test_companions_tell_their_newest_bar_or_why_there_is_none(tmp_path: Path) -
     told = beyond(found)
     assert told["BTCUSD euro"]["level"] == "note"
     assert told["BTCUSD euro"]["detail"] == "EURUSD: not read yet since this desk started"
-    with closing(CompanionReader(own, desks.sample(), patience=20.0)) as reader:
+    with closing(CompanionReader(own, desks.sample(), wait=20.0)) as reader:
         for name, setup in found.desk.setups.items():
             found.desk.roster.setups = {name: replace(setup, companions=reader)}
         for _ in range(4):

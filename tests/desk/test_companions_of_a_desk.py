@@ -28,8 +28,8 @@ from torra.desk import wiring
 from torra.desk.schedule import Desk
 from torra.errors import ConfigError
 from torra.evidence.outside_readings import OutsideView
-from torra.feeds import companions
-from torra.feeds.companions import PATIENCE, CompanionReader
+from torra.feeds.close_reader import WAIT
+from torra.feeds.companions import CompanionReader
 from torra.feeds.limited import LimitedFeed
 from torra.feeds.mt5_files import BarFileOwner
 from torra.feeds.registry import FeedPlace, open_feed
@@ -71,9 +71,9 @@ class Counted(CompanionReader):
         super().__init__(*words, **named)
         self.waits: list[float] = []
 
-    def _wait(self, reading: Any, seconds: float) -> float:
-        self.waits.append(seconds)
-        return super()._wait(reading, seconds)
+    def _wait(self, reading: Any) -> None:
+        self.waits.append(reading.left(self._wait_s))
+        super()._wait(reading)
 
 
 def desk_of(
@@ -107,7 +107,7 @@ def ticks_of(database: Database) -> list[Mapping[str, Any]]:
 
 @pytest.fixture
 def reader() -> Iterator[Counted]:
-    with closing(Counted(BTC, desks.sample(), patience=20.0, afterwards=3600.0)) as made:
+    with closing(Counted(BTC, desks.sample(), wait=20.0)) as made:
         yield made
 
 
@@ -189,7 +189,7 @@ def test_a_hanging_companion_makes_no_tick_later(
             assert asked(having) == asked(plain)
             assert having["outside"]["statuses"]["companion"] == "unread"
         # The first tick waits a tenth of a second, and no other at all.
-        assert len(reader.waits) == 1 and reader.waits[0] <= PATIENCE
+        assert len(reader.waits) == 1 and reader.waits[0] <= WAIT
         feed.gate.set()
     hung.close()
 
@@ -253,11 +253,9 @@ def test_no_tick_waits_and_none_decides_otherwise_whatever_a_companion_is(
     tmp_path: Path,
     kind: str,
     without: list[Mapping[str, Any]],
-    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Side by side with a desk that has none, at every close."""
-    monkeypatch.setattr(companions, "LONGEST", 3600.0)
-    with closing(Unhurried(BTC, Written(tmp_path / "channel", kind), afterwards=0.0)) as reader:
+    with closing(Unhurried(BTC, Written(tmp_path / "channel", kind))) as reader:
         desk = desk_of(tmp_path / "desk", reader)
         having = lived(desk)
         desk.close()
@@ -281,7 +279,7 @@ def asked(tick: Mapping[str, Any]) -> Mapping[str, Any]:
 
 def test_no_companion_is_asked_about_the_past(tmp_path: Path) -> None:
     """A live reader knows bars of now: each close of the warm-up would wait for them in vain."""
-    with closing(Counted(BTC, desks.sample(), patience=20.0, afterwards=3600.0)) as reader:
+    with closing(Counted(BTC, desks.sample(), wait=20.0)) as reader:
         desk = desk_of(tmp_path, reader)
         *_, (done, planned) = desk.warm_up(desks.START, bars=12)
         assert done == planned == 15
@@ -317,7 +315,6 @@ def test_nothing_ticks_and_nothing_trades_for_a_companion(tmp_path: Path) -> Non
     desk, settings = wiring.open_desk(tmp_path)
     with closing(desk.setups["BTCUSD"].companions) as reader:
         assert reader is not None
-        reader._afterwards = 0.0
         desks.open_for_work(desk)
         desk.clock = Simulated(desks.START)
         lived(desk, 4)
@@ -387,7 +384,7 @@ def test_a_replay_knows_what_the_live_ticks_knew(tmp_path: Path) -> None:
         wiring._keep(BTC, desk.database, symbol, timeframe, bars)
 
     desk_file(tmp_path, BTC.model_dump(mode="json", exclude_defaults=True))
-    with closing(CompanionReader(BTC, desks.sample(), keep, patience=20.0, afterwards=0.0)) as one:
+    with closing(CompanionReader(BTC, desks.sample(), keep, wait=20.0)) as one:
         desk = desk_of(tmp_path, one)
         ticks = lived(desk, examples(24, 12))
         newest = desks.clock_of(desk).now()

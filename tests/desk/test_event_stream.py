@@ -453,7 +453,7 @@ def test_a_desk_that_is_killed_writes_nothing_more(opened: Open, database: Datab
     events.on_event("agent_start", ABOUT)
     events.close(within=0.0)
     assert [kinds(stream) for stream in told(database)] == [["tick_start"]]
-    assert events._writer is not None and not events._writer.is_alive()
+    assert events._thread is not None and not events._thread.is_alive()
 
 
 def test_changes_by_others_are_seen_and_told(opened: Open, database: Database) -> None:

@@ -18,12 +18,13 @@ from tests.worlds.mt5_bars import KEY, put
 from torra.config import Instance
 from torra.desk.checks import stored
 from torra.evidence.flow_readings import MEAN_BARS, FlowThen
-from torra.feeds.companions import PATIENCE
-from torra.feeds.flow_beside import LimitedFlow
+from torra.feeds.close_reader import WAIT
 from torra.feeds.flow_files import FlowFiles
 from torra.feeds.limited import LimitedFeed
+from torra.feeds.limited_flow import LimitedFlow
 from torra.feeds.protocol import no_flow
 from torra.market.broker_clock import ServerClock
+from torra.services import Service, Services
 from torra.tick.bar_window import LiveWindow
 from torra.time_limit import TimeLimit
 
@@ -115,8 +116,7 @@ def test_a_drive_that_is_slow_but_answers_makes_no_tick_later(tmp_path: Path) ->
     for record, other in zip(records, beside, strict=True):
         assert (record["l1"], record["consensus"]) == (other["l1"], other["consensus"])
     assert len(flow.waited) == len(records) == len(quick.waited) > 6
-    assert max(flow.waited) < PATIENCE + 0.3
-    assert sum(flow.waited) < PATIENCE + 0.5
+    assert max(flow.waited) < WAIT + 0.3
 
 
 class AMomentLater(Flowing):
@@ -136,10 +136,13 @@ class AMomentLater(Flowing):
 
 
 @pytest.mark.journey
-def test_a_row_that_is_written_a_moment_after_the_bars_is_in_the_tick(tmp_path: Path) -> None:
+def test_a_row_that_is_written_a_moment_after_the_bars_is_in_the_tick(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """As a replay has it: side by side with a desk whose rows are there with the bars."""
+    monkeypatch.setattr("torra.feeds.close_reader.WAIT", 5.0)
     source = AMomentLater()
-    flow = LimitedFlow(source, patience=5.0)
+    flow = LimitedFlow(source, wait=5.0)
     limited = LimitedFeed(source, TimeLimit("bars", 30.0), flow)
     records, beside = lived(tmp_path / "later", limited), lived(tmp_path / "at_once", Flowing())
     assert [one["outside"] for one in records] == [one["outside"] for one in beside]
@@ -159,9 +162,12 @@ def test_a_desk_asks_once_before_its_first_tick(tmp_path: Path) -> None:
     def no_timer(*_: Any) -> None:
         seen.append("timers")
 
-    desk = desks.open_desk(
-        tmp_path, (desks.BTC,), feed=Noting(), at_start=lambda: seen.append("start")
-    )
+    class Opens(Service):
+        def open(self) -> None:
+            seen.append("start")
+
+    desk = desks.open_desk(tmp_path, (desks.BTC,), feed=Noting())
+    desk.services = Services(Opens("opens", 3600.0, lambda: None))
     desk._set_timers = no_timer  # type: ignore[method-assign]
     desks.open_for_work(desk)
     desk.start()
@@ -202,7 +208,7 @@ def test_a_plug_ins_bad_order_flow_costs_no_tick(tmp_path: Path, bad: Any) -> No
             return found._replace(rows=rows)
 
     made = Bad()
-    limited = LimitedFeed(made, TimeLimit("bars", 30.0), LimitedFlow(made, patience=5.0))
+    limited = LimitedFeed(made, TimeLimit("bars", 30.0), LimitedFlow(made, wait=5.0))
     records, beside = lived(tmp_path / "bad", limited), lived(tmp_path / "good", Flowing())
     assert [one["bar_time"] for one in records] == [one["bar_time"] for one in beside]
     assert {one["outside"]["statuses"]["flow"] for one in records} == {"broken"}

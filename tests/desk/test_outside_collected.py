@@ -138,7 +138,7 @@ def test_each_publisher_tells_its_own_trouble(
     outlook = opened({}, settings)
     outlook.outside(PAIR, settings)
     assert outlook.filings is not None
-    outlook.filings.poll()
+    outlook.filings.turn()
     assert (outlook._trouble("edgar"), outlook._trouble("fred")) == ("no_key", "")
 
 

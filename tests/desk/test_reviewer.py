@@ -58,13 +58,13 @@ def make(tmp_path: Path) -> Iterator[Callable[..., Home]]:
 
     yield home
     for one in homes:
-        one.reviewer.rest()
+        one.reviewer.close()
         one.database.close()
 
 
 def turn(home: Home, seconds: float = SPACING) -> Any:
     home.later(seconds)
-    return home.reviewer.turn(threading.Event())
+    return home.reviewer.review_due()
 
 
 def booked(home: Home) -> list[dict[str, Any]]:
@@ -313,7 +313,7 @@ def test_calls_are_thirty_seconds_apart_and_the_oldest_trade_comes_first(make: A
     for sid in ("a" * 12, "b" * 12, "c" * 12):
         home.close_trade(sid)
     home.reviewer.start()  # sets the first call a spacing after the start
-    home.reviewer.rest()
+    home.reviewer.close()
     seen = [home.clock.monotonic() for _ in range(19) if turn(home, 5.0)]
     assert seen == [30.0, 60.0, 90.0]
     asked = [call["torra_key"] for call in reversed(home.database.calls_before(None, 9))]
@@ -362,7 +362,7 @@ def test_a_vendor_that_hangs_is_left_behind_within_a_second(
         reviewer.wake()
         until(partial(len, asked))
         began = time.monotonic()
-        reviewer.rest()
+        reviewer.close()
         with attempt:
             assert time.monotonic() - began < 1.0
         released.set()
@@ -377,7 +377,7 @@ def test_the_thread_reviews_what_closed(make: Any) -> None:
     home.hand.pass_by(SPACING)
     home.reviewer.wake()
     until(lambda: home.words() is not None)
-    home.reviewer.rest()
+    home.reviewer.close()
 
 
 def test_the_thread_outlives_whatever_fails(make: Any, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -402,17 +402,6 @@ def test_the_thread_outlives_whatever_fails(make: Any, monkeypatch: pytest.Monke
 
 
 # --- in a desk ------------------------------------------------------------------------------------
-
-
-def test_it_begins_and_rests_with_its_desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    told: list[str] = []
-    for name in ("start", "rest"):
-        monkeypatch.setattr(Reviewer, name, lambda _, name=name: told.append(name))
-    desk, _ = wiring.open_desk(desk_home(tmp_path, {}))
-    desks.open_for_work(desk)
-    desk.start()
-    desk.close()
-    assert told == ["start", "rest"]
 
 
 def test_what_closes_in_a_desk_wakes_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

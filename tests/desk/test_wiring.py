@@ -19,6 +19,7 @@ from torra.desk import wiring
 from torra.desk.outlook import ContextFeeds
 from torra.desk.schedule import Desk
 from torra.errors import ConfigError
+from torra.services import Service
 
 
 def home(folder: Path, profile: dict[str, Any], **instance: Any) -> Path:
@@ -151,15 +152,21 @@ def test_a_block_that_is_heeded_ends_when_it_was_to_end(tmp_path: Path) -> None:
     models.close()
 
 
-def test_the_outlook_is_what_a_desk_tells(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    told: list[str] = []
-    for name in ("start", "close"):
-        monkeypatch.setattr(ContextFeeds, name, lambda _, name=name: told.append(name))
+def test_services_begin_in_their_order_and_end_in_the_other_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begun, ended = list[str](), list[str]()
+    for kind in (Service, ContextFeeds):
+        monkeypatch.setattr(kind, "start", lambda self: begun.append(type(self).__name__))
+        monkeypatch.setattr(kind, "close", lambda self, *_: ended.append(type(self).__name__))
     desk, _ = wiring.open_desk(home(tmp_path, {}))
+    begun.clear()
     desks.open_for_work(desk)
     desk.start()
     desk.close()
-    assert told == ["start", "close"]
+    names = ["ContextFeeds", "Courier", "DeskNotices", "Worker"]
+    assert [name for name in begun if name in names] == names
+    assert [name for name in ended if name in names] == names[::-1]
 
 
 BTC: dict[str, Any] = {"symbol": "BTCUSD"}

@@ -33,6 +33,7 @@ from torra.config import SYMBOLS, Channel, Instance, Profile, validate
 from torra.desk.roster import InstanceRuntime, ProfileReload
 from torra.desk.schedule import Desk
 from torra.home import HALT
+from torra.services import Services
 from torra.trading.courier import Courier, RoutedInstance
 from torra.trading.kill_switch import KillSwitch
 from torra_trader import TickOutcome
@@ -310,8 +311,8 @@ class Life:
             lambda _: world.clock,
             route=self.courier,
             kill_switch=self.switch,
-            at_close=self.courier.close,
         )
+        self.desk.services = Services(self.courier)
         self.desk.roster.refit = ProfileReload(
             lambda old, new: replace(old, profile=new),
             lambda setup: self.courier.adopt(setup.instance.id, setup.profile),
@@ -342,7 +343,7 @@ class Life:
     def _keep(self) -> None:
         self.desk.keep()
         if self._walking and not self.desk.active:
-            self.courier.rest()
+            self.courier.close()
             self._walking = False
 
     def turn(self) -> bool:

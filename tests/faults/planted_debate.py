@@ -242,16 +242,13 @@ DEBATE: Final[Table] = {
             "test_without_a_book_its_numbers_are_none_and_never_0",
         ),
         "flow-waits": fault(
-            "each tick waits for order flow that does not come",
-            At("torra.feeds.flow_beside:LimitedFlow", replace("get(stream, True)", "True")),
-            "test_a_row_that_does_not_come_is_waited_for_once",
+            "each tick waits for order flow of a source that hangs",
+            At("torra.feeds.close_reader:CloseReader", without("self.hangs()")),
+            "test_a_source_that_hangs_is_asked_once_and_waited_for_once",
         ),
         "flow-never-waits": fault(
             "a row that is written a moment after the bars is in no tick",
-            At(
-                "torra.feeds.flow_beside:LimitedFlow",
-                drop("wait_for(lambda: reading.complete, ...)"),
-            ),
+            At("torra.feeds.close_reader:CloseReader", drop("wait_for(...)")),
             "test_a_row_that_comes_a_moment_after_the_bars_is_used",
         ),
         "flow-again": fault(
@@ -324,31 +321,14 @@ DEBATE: Final[Table] = {
         ),
         "companion-waits": fault(
             "each tick waits for a companion that hangs",
-            At(
-                "torra.feeds.companions:CompanionReader",
-                replace("not complete and ... and ... > 0.0", "not reading.complete"),
-            ),
+            At("torra.feeds.close_reader:CloseReader", without("self.hangs()")),
             "test_a_feed_that_hangs_is_waited_for_once_and_never_again",
             "test_a_hanging_companion_makes_no_tick_later",
         ),
-        "companion-hope": fault(
-            "each tick waits for a bar that never comes in time",
-            At(
-                "torra.feeds.companions:CompanionReader",
-                replace("get((name, reading.timeframe))", "True"),
-                replace("not bars.lack", "True"),
-            ),
-            "test_no_tick_waits_and_none_decides_otherwise_whatever_a_companion_is",
-        ),
-        "companion-vain": fault(
-            "a bar that always comes too late is hoped for at each close",
-            At("torra.feeds.companions:CompanionReader", replace("... < VAIN", "True")),
-            "test_a_companion_that_always_comes_too_late_is_waited_for_a_few_times_and_no_more",
-        ),
-        "companion-rest": fault(
-            "a slow terminal is asked for the next companion all the same",
-            At("torra.feeds.companions:CompanionReader", never("... > SLOW")),
-            "test_a_slow_companion_holds_up_one_question_and_then_companions_are_left_alone",
+        "companion-waits-anew": fault(
+            "each timeframe of a close waits for companions as long as the first",
+            At("torra.feeds.close_reader:Reading", replace("self.begun", "monotonic()")),
+            "test_the_timeframes_of_a_close_wait_for_no_longer_than_one",
         ),
         "companion-stream": fault(
             "the bars of a companion are stored as those of a symbol",

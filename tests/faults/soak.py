@@ -384,7 +384,7 @@ class Soak:
     def _between(self, moment: datetime) -> None:
         self.clock.set(moment)
         self.terminal.step(self.clock)
-        cast(Any, self.desk._route).turn()  # the courier
+        cast(Any, self.desk.route).turn()  # the courier
 
     def _wake(self, name: str) -> tuple[float, float, int]:
         """Wake an instance; return the milliseconds, those of CPU, and how many ticks it ran."""

@@ -36,6 +36,7 @@ from torra.errors import ConfigError
 from torra.home import DESK_LOCK
 from torra.jobs import asking
 from torra.replay.job_kinds import REPLAY
+from torra.services import Service, Services
 from torra.trading.commanding import COMMAND_LINE
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork and SIGKILL")
@@ -68,11 +69,11 @@ class Processes:
 
     def made(self) -> Desk:
         """Return a desk that is not open yet."""
-        return desks.open_desk(
-            self.folder,
-            make_clock=lambda stood: Scaled(stood or desks.START, RATE),
-            at_start=self.touch,
+        desk = desks.open_desk(
+            self.folder, make_clock=lambda stood: Scaled(stood or desks.START, RATE)
         )
+        desk.services = Services(Service("mark", 3600.0, self.touch, at_once=True))
+        return desk
 
     def touch(self) -> None:
         """Say that this process works."""

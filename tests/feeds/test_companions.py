@@ -24,8 +24,9 @@ from torra.config import Channel, Instance
 from torra.errors import ConfigError, DataUnavailable
 from torra.evidence import companion_readings
 from torra.evidence.companion_readings import NUMBERS, CompanionBars
-from torra.feeds import companions
-from torra.feeds.companions import PATIENCE, VAIN, CompanionReader
+from torra.feeds import close_reader, companions
+from torra.feeds.close_reader import WAIT
+from torra.feeds.companions import CompanionReader
 from torra.feeds.mt5_files import BarFileOwner
 from torra.feeds.registry import FeedPlace, open_feed
 from torra.market.bar_view import BarView
@@ -74,9 +75,9 @@ class Counted(CompanionReader):
         super().__init__(*words, **named)
         self.waits: list[float] = []
 
-    def _wait(self, reading: Any, seconds: float) -> float:
-        self.waits.append(seconds)
-        return super()._wait(reading, seconds)
+    def _wait(self, reading: Any) -> None:
+        self.waits.append(reading.left(self._wait_s))
+        super()._wait(reading)
 
 
 Make = Callable[..., Counted]
@@ -87,7 +88,7 @@ def make() -> Iterator[Make]:
     made: list[Counted] = []
 
     def reader(feed: Any, instance: Instance = GOLD, **named: Any) -> Counted:
-        made.append(Counted(instance, feed, **{"patience": 20.0, "afterwards": 3600.0, **named}))
+        made.append(Counted(instance, feed, **{"wait": 20.0, **named}))
         return made[-1]
 
     yield reader
@@ -252,14 +253,15 @@ class Hanging(Answers):
 @pytest.mark.parametrize("symbol", ["USDX.f", "VIX"])
 def test_a_feed_that_hangs_is_waited_for_once_and_never_again(make: Make, symbol: str) -> None:
     feed = Hanging(symbol)
-    reader = make(feed, BOTH, patience=PATIENCE)
+    reader = make(feed, BOTH, wait=WAIT)
     feed.hangs.set()
     for number in range(50):
         found = tick(reader, NOW + number * STEPS["M15"])
         assert found.statuses[f"companion.{'dxy' if symbol == 'USDX.f' else 'vix'}"] == "unread"
-    assert len(reader.waits) == 1 and reader.waits[0] <= PATIENCE
+    assert len(reader.waits) == 1 and reader.waits[0] <= WAIT
     feed.hangs.clear()
     feed.free.set()
+    assert until(lambda: reader._under_way is None)
     later = NOW + 50 * STEPS["M15"]
     reader.begin("M15", later)
     assert until(lambda: reader._newest["M15"].complete)
@@ -267,145 +269,44 @@ def test_a_feed_that_hangs_is_waited_for_once_and_never_again(make: Make, symbol
     assert len(reader.waits) == 1, "what is there is not waited for"
 
 
-def test_the_timeframes_of_a_close_wait_for_no_longer_than_one(make: Make) -> None:
-    reader = make(Answers(sound), patience=PATIENCE)
-    gate = threading.Event()
-
-    def held(*words: Any) -> pd.DataFrame:
-        gate.wait(30.0)
-        return sound(*words)
-
-    def wait(_reading: Any, seconds: float) -> float:
-        reader.waits.append(seconds)
-        return 0.07
-
-    reader._wait = wait  # type: ignore[assignment,method-assign]
-    reader._feed = Answers(held)
+def test_the_timeframes_of_a_close_wait_for_no_longer_than_one(
+    make: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    moments = [0.0]
+    monkeypatch.setattr(close_reader, "monotonic", lambda: moments[-1])
+    feed = Hanging()
+    feed.hangs.set()
+    reader = make(feed, wait=WAIT)
     for timeframe in ("M15", "H1"):
-        reader._quick = True
-        tick(reader, NOW, timeframe)
-    assert reader.waits == [pytest.approx(0.1), pytest.approx(0.03)]
-    reader._quick = True
-    tick(reader, NOW + STEPS["M15"])
-    assert reader.waits[2:] == [pytest.approx(0.1)], "the next close has a patience of its own"
-    gate.set()
+        reader.begin(timeframe, NOW)
+    for timeframe in ("M15", "H1"):
+        reader.known(timeframe, NOW, own(NOW, timeframe))
+        moments.append(0.1)
+    assert reader.waits == [WAIT, 0.0]
+    feed.free.set()
 
 
-def test_a_reading_that_was_slow_is_not_waited_for_the_next_time(make: Make) -> None:
-    reader = make(Answers(sound), patience=PATIENCE)
-    tick(reader, NOW)
-    reader._quick = False  # as a reading that took longer than the patience leaves it
-    waits = len(reader.waits)
-    reader.begin("M15", NOW + STEPS["M15"])
-    reader.known("M15", NOW + STEPS["M15"], own(NOW + STEPS["M15"]))
-    assert len(reader.waits) == waits
-
-
-def test_a_bar_that_comes_a_little_later_is_waited_for(make: Make) -> None:
+def test_a_bar_that_comes_a_little_later_is_waited_for(
+    make: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """All files of a close are written at about one moment; the own may be the first."""
+    monkeypatch.setattr(close_reader, "WAIT", 20.0)
     looks = []
 
     def late(_symbol: str, timeframe: str, as_of: datetime) -> pd.DataFrame:
         looks.append(as_of)
-        behind = as_of == NOW and len(looks) <= 3
-        return frame(as_of - STEPS["M15"] if behind else as_of, timeframe)
+        return frame(as_of - STEPS["M15"] if len(looks) <= 3 else as_of, timeframe)
 
-    reader = make(Answers(late))
-    reader._prompt["dxy", "M15"] = True  # it came for the close before
-    assert tick(reader, NOW).statuses == {"companion": "available"}
+    assert tick(make(Answers(late)), NOW).statuses == {"companion": "available"}
     assert len(looks) == 4
 
 
-def test_a_market_that_is_closed_is_not_waited_for(make: Make) -> None:
-    feed = Answers(shifted(-30))
-    reader = make(feed)
-    found = tick(reader, NOW)
-    assert found.statuses["companion"] == "stale"
-    assert len(feed.asked) == 1, "it was not there at the close before, so it is read once"
-
-
-def test_a_companion_that_always_comes_after_the_tick_is_learned(make: Make) -> None:
-    moments: dict[datetime, int] = {}
-
-    def second_time(_symbol: str, timeframe: str, as_of: datetime) -> pd.DataFrame:
-        moments[as_of] = moments.get(as_of, 0) + 1
-        return frame(as_of - STEPS["M15"] if moments[as_of] == 1 else as_of, timeframe)
-
-    reader = make(Answers(second_time), afterwards=0.0)
-    assert tick(reader, NOW).statuses["companion"] == "late"
-    assert until(lambda: reader._prompt.get(("dxy", "M15"), False))
-    assert tick(reader, NOW + STEPS["M15"]).statuses == {"companion": "available"}
-
-
-def test_a_companion_whose_bars_stop_is_waited_for_once(make: Make) -> None:
-    stops = NOW + STEPS["M15"]
-
-    def until_then(_symbol: str, timeframe: str, as_of: datetime) -> pd.DataFrame:
-        return frame(min(as_of, stops), timeframe)
-
-    reader = make(Answers(until_then), patience=PATIENCE)
-    for number in range(12):
-        moment = NOW + number * STEPS["M15"]
-        reader.begin("M15", moment)
-        assert until(lambda: reader._newest["M15"].passed)
-        found = reader.known("M15", moment, own(moment))
-        assert (found.statuses["companion"] == "available") is (moment <= stops)
-        assert until(lambda: reader._newest["M15"].complete)
-        reader._look_again()
-    assert len(reader.waits) == 1 and reader.waits[0] <= PATIENCE
-
-
-def test_a_companion_that_always_comes_too_late_is_waited_for_a_few_times_and_no_more(
-    make: Make,
-) -> None:
-    """It is there when it is looked for again, so each close would hope for it."""
-    comes = threading.Event()
-
-    def later(_symbol: str, timeframe: str, as_of: datetime) -> pd.DataFrame:
-        return frame(as_of if comes.is_set() else as_of - STEPS["M15"], timeframe)
-
-    reader = make(Answers(later), patience=PATIENCE)
-    for number in range(12):
-        moment = NOW + number * STEPS["M15"]
-        comes.clear()
-        reader.begin("M15", moment)
-        assert until(lambda: reader._newest["M15"].passed)
-        late = reader.known("M15", moment, own(moment))
-        assert late.statuses["companion"] == "late"
-        assert until(lambda: reader._newest["M15"].complete)
-        comes.set()
-        reader._look_again()
-        assert [one.lack for one in reader.told()] == [""]
-    assert len(reader.waits) == VAIN and max(reader.waits) <= PATIENCE
-    moment += STEPS["M15"]
-    assert tick(reader, moment).statuses == {"companion": "available"}
-    assert not reader._vain, "a first look that finds it is a new hope"
-
-
-def test_what_a_tick_did_not_take_ends_by_itself(
-    make: Make, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(companions, "LONGEST", 0.05)
-    reader = make(Answers(shifted(-0.25)))
-    reader._prompt["dxy", "M15"] = True
+def test_a_bar_that_does_not_come_is_given_up_whether_a_tick_takes_it_or_not(make: Make) -> None:
+    reader = make(Answers(shifted(-30)))
     reader.begin("M15", NOW)
     assert until(lambda: reader._newest["M15"].complete)
-
-
-def test_a_slow_terminal_is_left_alone_for_a_while(
-    make: Make, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """What the ticks ask the same terminal would wait behind a companion."""
-    monkeypatch.setattr(companions, "SLOW", 0.0)
-    feed = Answers(sound)
-    reader = make(feed, rest=3600.0)
-    assert tick(reader, NOW).statuses == {"companion": "available"}
-    for number in range(1, 4):
-        moment = NOW + number * STEPS["M15"]
-        assert tick(reader, moment).statuses["companion"] == "unread"
-    assert len(feed.asked) == 1
-    reader._rested = 0.0
-    assert tick(reader, moment + STEPS["M15"]).statuses == {"companion": "available"}
+    assert reader.known("M15", NOW, own(NOW)).statuses["companion"] == "stale"
+    assert reader.waits == []
 
 
 # --- afterwards -----------------------------------------------------------------------------------
@@ -417,7 +318,7 @@ def test_bars_are_stored_after_the_tick_and_by_the_thread(make: Make) -> None:
     def keep(symbol: str, timeframe: str, bars: pd.DataFrame) -> None:
         kept.append((symbol, timeframe, len(bars), threading.current_thread().name))
 
-    reader = make(Answers(sound), keep=keep, afterwards=0.0)
+    reader = make(Answers(sound), keep=keep)
     tick(reader, NOW)
     assert until(lambda: bool(kept))
     assert kept[0] == ("USDX.f", "M15", 250, "companions XAUUSD")
@@ -430,7 +331,7 @@ def test_a_store_that_fails_costs_no_later_tick(make: Make) -> None:
         tried.set()
         raise OSError("a full disk")
 
-    reader = make(Answers(sound), keep=keep, afterwards=0.0)
+    reader = make(Answers(sound), keep=keep)
     tick(reader, NOW)
     assert tried.wait(20.0)
     assert tick(reader, NOW + STEPS["M15"]).statuses == {"companion": "available"}

@@ -1,7 +1,7 @@
 """Companions at a terminal of the MetaTrader5 package, which answers one question after the other.
 
-There a companion that is slow does hold up the desk's own questions: once, and then companions are
-left alone. The terminal is the real one over a package that does not answer for one symbol.
+There a companion that is slow does hold up the desk's own questions. The terminal is
+the real one over a package that does not answer for one symbol.
 """
 
 from __future__ import annotations
@@ -10,7 +10,6 @@ import threading
 from collections.abc import Iterator
 from contextlib import closing
 from datetime import datetime, timedelta
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -21,12 +20,8 @@ from tests.doubles.hand_clock import HandClock
 from tests.feeds.test_companions import BOTH, NOW, STEPS, Counted, own
 from tests.tries import until
 from torra.bridges.mt5.terminal import Terminal
-from torra.config import DeskSettings
-from torra.desk import wiring
 from torra.errors import DataUnavailable
-from torra.evidence import companion_readings
-from torra.feeds import companions
-from torra.feeds.companions import PATIENCE, REST, RESTING
+from torra.feeds.close_reader import WAIT
 from torra.feeds.mt5_direct import Mt5DirectFeed
 from torra.market.broker_clock import ServerClock
 
@@ -73,9 +68,7 @@ class Place:
         self.terminal = Terminal(self.package, seconds=seconds)
         told = self.terminal, {one: one for one in ("XAUUSD", "USDX.f", "VIX")}, server, self.clock
         self.feed = Mt5DirectFeed(*told)
-        self.reader = Counted(
-            BOTH, Mt5DirectFeed(*told), patience=PATIENCE, afterwards=3600.0, rest=3600.0
-        )
+        self.reader = Counted(BOTH, Mt5DirectFeed(*told), wait=WAIT)
 
     def own_bars(self, as_of: datetime) -> Any:
         return self.feed.bars("XAUUSD", "M15", as_of, 300)
@@ -88,10 +81,6 @@ class Place:
     def tick(self, as_of: datetime) -> Any:
         self.begin(as_of)
         return self.reader.known("M15", as_of, own(as_of))
-
-    def read(self) -> bool:
-        """Wait until the newest reading is over."""
-        return bool(until(lambda: self.reader._newest["M15"].complete))
 
 
 def place(seconds: float) -> Iterator[Place]:
@@ -111,62 +100,47 @@ def at_short_terminal() -> Iterator[Place]:
     yield from place(0.2)
 
 
-def test_a_slow_companion_holds_up_one_question_and_then_companions_are_left_alone(
-    at_terminal: Place, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    package, reader = at_terminal.package, at_terminal.reader
-    at_terminal.begin(NOW)
-    assert at_terminal.read()
-    assert reader.known("M15", NOW, own(NOW)).statuses == {"companion": "available"}
-    reader._quick = True  # as on a machine that was not busy: the next tick waits
-    package.gate.clear()
-    monkeypatch.setattr(companions, "SLOW", 0.0)
-    package.bars_of.clear()
-    found = at_terminal.tick(NOW + M15)
-    assert found.statuses["companion"] == "unread"
-    assert package.held_up.wait(20.0)
-    answers: list[Any] = []
-    asking = [
-        threading.Thread(target=lambda: answers.append(at_terminal.own_bars(NOW + M15))),
-        threading.Thread(target=lambda: answers.append(at_terminal.terminal.ask("positions_get"))),
-    ]
-    for one in asking:
-        one.start()
-        one.join(0.1)
-    assert not answers, "one question after the other: neither bars nor the account"
-    at_terminal.begin(NOW + 2 * M15)  # the next close begins meanwhile
-    package.gate.set()
-    for one in asking:
-        one.join(20.0)
-    assert len(answers) == 2 and at_terminal.read()
-    for number in range(3, CLOSES):
-        moment = NOW + number * M15
-        assert {*at_terminal.tick(moment).statuses.values()} == {"unread"}
-        assert at_terminal.own_bars(moment).index[-1] == moment - M15
-    assert [symbol for symbol in package.bars_of if symbol != "XAUUSD"] == ["USDX.f"]
-    assert len(reader.waits) == 1 and reader.waits[0] <= PATIENCE
-    reader._rested = 0.0
-    at_terminal.begin(NOW + CLOSES * M15)
-    assert at_terminal.read() and package.bars_of[-1] != "XAUUSD"
-
-
 def test_a_terminal_that_hangs_at_a_companion_answers_nobody_until_it_comes_back(
-    at_short_terminal: Place, monkeypatch: pytest.MonkeyPatch
+    at_short_terminal: Place,
 ) -> None:
     package, reader = at_short_terminal.package, at_short_terminal.reader
     at_short_terminal.own_bars(NOW)
     package.gate.clear()
-    monkeypatch.setattr(companions, "SLOW", 0.0)
     package.bars_of.clear()
-    at_short_terminal.begin(NOW)
-    assert package.held_up.wait(20.0) and at_short_terminal.read()
+    found = at_short_terminal.tick(NOW)
+    assert found.statuses["companion"] == "unread"
+    assert package.held_up.wait(20.0)
     with pytest.raises(DataUnavailable, match="MetaTrader 5 has not returned"):
         at_short_terminal.own_bars(NOW)
-    assert {*at_short_terminal.tick(NOW + M15).statuses.values()} == {"unread"}
+    assert until(lambda: reader._newest["M15"].complete)
     package.gate.set()
     assert until(lambda: _answers(at_short_terminal))
-    assert package.bars_of.count("USDX.f") == 1 and "VIX" not in package.bars_of
+    assert package.bars_of.count("USDX.f") == 1
     assert reader.told()[0].bars.detail.startswith("MetaTrader 5 has not returned")
+
+
+def test_the_questions_of_the_desk_come_after_one_of_a_companion_and_not_after_more(
+    at_terminal: Place,
+) -> None:
+    package = at_terminal.package
+    package.gate.clear()
+    at_terminal.tick(NOW)
+    assert package.held_up.wait(20.0)
+    answers: list[Any] = []
+    asking = [
+        threading.Thread(target=lambda: answers.append(at_terminal.own_bars(NOW))),
+        threading.Thread(target=lambda: answers.append(at_terminal.terminal.ask("positions_get"))),
+    ]
+    for thread in asking:
+        thread.start()
+    for number in range(1, CLOSES):  # the next closes begin meanwhile
+        assert {*at_terminal.tick(NOW + number * M15).statuses.values()} == {"unread"}
+    assert not answers and package.bars_of == ["USDX.f"]
+    package.gate.set()
+    for thread in asking:
+        thread.join(20.0)
+    assert len(answers) == 2 and package.bars_of.count("USDX.f") == 1
+    assert at_terminal.reader.waits == [pytest.approx(WAIT, abs=WAIT)]
 
 
 def _answers(at: Place) -> bool:
@@ -174,28 +148,3 @@ def _answers(at: Place) -> bool:
         return len(at.own_bars(NOW)) > 0
     except DataUnavailable:
         return False
-
-
-def test_people_are_told_why_a_companion_is_not_read(
-    at_terminal: Place, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(companions, "SLOW", 0.0)
-    told: list[Any] = []
-    real = companion_readings.read
-    monkeypatch.setattr(
-        companions, "read", lambda found, *words: told.append(found) or real(found, *words)
-    )
-    at_terminal.begin(NOW)
-    assert at_terminal.read()
-    at_terminal.tick(NOW + M15)
-    assert {bars.detail for bars in told[-1].values()} == {RESTING}
-
-
-@pytest.mark.parametrize(("feed", "rests"), [("mt5_direct", REST), ("mt5_files", 0.0)])
-def test_only_at_such_a_terminal_companions_rest(
-    feed: str, rests: float, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    monkeypatch.setattr(wiring, "_opened", lambda *_, **__: {BOTH.id: object()})
-    instance = BOTH.model_copy(update={"feed": feed})
-    readers = wiring.open_companions([instance], DeskSettings(), tmp_path, None)
-    assert readers[BOTH.id]._rest == rests

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import random
-import threading
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, Final
@@ -105,7 +104,7 @@ def make(folder: Path) -> dict[str, str]:
     consult_trader(TRADER, order, config, trader.submit, monotonic=lambda: 0.0, deadline=60.0)
     home = reviews.Home(folder, answers := reviews.Answers())
     home.close_trade()
-    home.reviewer.turn(threading.Event())
+    home.reviewer.review_due()
     home.database.close()
     alone = [*trader.requests, *answers.requests]
     log += [("desk", request) for request in alone]

@@ -38,4 +38,4 @@ def idle(unasked: Pages) -> Pages:
 def worker(pages: Pages) -> Iterator[Worker]:
     found = Worker(pages.database, pages.backing.home, KINDS, retry_seconds=0.2)
     yield found
-    found.rest()
+    found.close()

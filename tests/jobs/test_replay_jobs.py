@@ -103,7 +103,12 @@ def test_a_cancelled_replay_goes_on_where_it_stopped(pages: Pages, worker: Worke
     ask(pages, **MONTH, name="month")
     turn_until(pages, worker, 1, stage="runs the ticks")
     folder = pages.backing.home / FOLDER / "month"
-    until(lambda: worker.turn() or any(folder.glob("*.state.json")), 60.0)
+
+    def has_state() -> bool:
+        worker.turn()
+        return any(folder.glob("*.state.json"))
+
+    until(has_state, 60.0)
     answer = pages.client().post("/api/v1/jobs/1/cancel", headers=JSON)
     assert answer.status_code == 202
     assert answer.get_json()["reason"].startswith("The job 1 is told to stop.")

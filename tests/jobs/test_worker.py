@@ -255,7 +255,7 @@ def test_a_desk_that_is_stopped_gives_the_attempt_back(office: Office) -> None:
     number = office.ask("a", steps=100_000, seconds=0.1)
     office.turn_until_begun(number)
     child = office.worker.child
-    office.worker.rest()
+    office.worker.close()
     row = office.row(number)
     assert (row["state"], row["attempt"]) == ("retrying", 0)
     assert row["says"] == "The desk was stopped; the job goes on where one runs."
@@ -265,5 +265,5 @@ def test_a_desk_that_is_stopped_gives_the_attempt_back(office: Office) -> None:
 def test_a_work_that_ends_as_its_desk_stops_is_done(office: Office) -> None:
     number = office.ask("a", how="deaf", steps=2, seconds=0.7)
     office.turn_until_begun(number)
-    office.worker.rest()
+    office.worker.close()
     assert office.row(number)["state"] == "done"

@@ -235,7 +235,7 @@ def test_a_single_tick_scores_few(tmp_path: Path) -> None:
 
 def test_a_file_that_nobody_can_look_at_grows_old(tmp_path: Path) -> None:
     desk = desk_of(tmp_path, {**GOOD, "headline": "Wheat is late"}).later(0)
-    desk.collector._rest = threading.Event()  # as if a thread looked, and hung
+    desk.collector._thread = threading.current_thread()  # as if a thread looked, and hung
     assert at(desk).status is S.EMPTY
     desk.seconds += LATE_FILE_S + 1
     assert at(desk).status is S.UNREACHABLE

@@ -147,7 +147,7 @@ class Exchange:
     def ask(self, vendor: str, reply: Said, subject: NewsSubject = GOLD) -> Any:
         """Ask once; return the status, how many rows were dropped, and the items."""
         desk, began = self.desk(vendor, reply, subject), time.monotonic()
-        desk.collector.poll()
+        desk.collector.turn()
         assert time.monotonic() - began < desk.collector._fetch_seconds + 1.5
         ((path, query),) = self.server.asked
         assert query[VENDORS[vendor][1]] == self.key and path.startswith("/api/v1/")

@@ -198,19 +198,18 @@ def test_services_that_cannot_be_opened_keep_notices_in_the_list(
     assert "notices are not sent" in caplog.text and "secret" not in caplog.text
 
 
-def test_a_desk_that_rests_looks_no_more_and_goes_on_where_it_stood(desk: Desk) -> None:
+def test_what_a_desk_did_not_tell_the_next_one_does(desk: Desk) -> None:
     works = Odd("works")
-    notices = notices_of(desk, works)
-    notices.start()
+    first = notices_of(desk, works)
+    first.start()
     until_watched(desk)
-    notices.rest()
-    names = {"notices", "notices 1 odd"}
-    until(lambda: not names & {thread.name for thread in threading.enumerate()})
+    first.close()
     desk.database.halt("by a person")
     assert told(desk.database) == []
-    notices.start()
+    second = notices_of(desk, works)
+    second.start()
     until(lambda: told(desk.database) and works.entered)
-    notices.close()
+    second.close()
     assert told(desk.database) == ["halt"] and len(works.entered) == 1
 
 
@@ -231,4 +230,4 @@ def test_a_look_that_fails_is_told_once_in_the_log_and_tried_again(
     notices.start()
     until_watched(desk)
     notices.close()
-    assert caplog.text.count("the next look tries again") == 1
+    assert caplog.text.count("the next turn tries again") == 1

@@ -247,7 +247,7 @@ def test_a_desk_that_lost_its_lock_writes_and_sends_nothing(desk: ToldDesk, page
     asked = iter([True, False, False])
     desk.database.fence = lambda: next(asked)
     with pytest.raises(StoreUnavailable):
-        desk.senders[0].turn()
+        desk.senders[0].send_due()
     assert pager.tries == 0 and desk.states() == {"fill:T1": "waiting"}
     end(desk.database)
     answers = iter([True, False])
@@ -267,10 +267,10 @@ def test_what_could_not_be_booked_is_booked_later(desk: ToldDesk, pager: Pager) 
 
     vars(desk.database)["note_service"] = away
     with pytest.raises(StoreUnavailable):
-        desk.senders[0].turn()
+        desk.senders[0].send_due()
     assert desk.states() == {"fill:T1": "sending"}
     del vars(desk.database)["note_service"]
-    assert desk.senders[0].turn() is False
+    assert desk.senders[0].send_due() is False
     assert desk.states() == {"fill:T1": "sent"} and pager.tries == 1
 
 
@@ -298,7 +298,7 @@ def test_a_look_for_what_is_due_reads_no_table_through(desk: ToldDesk) -> None:
     said: list[str] = []
     connection = desk.database.connection().conn
     connection.set_trace_callback(said.append)
-    desk.senders[0].turn()
+    desk.senders[0].send_due()
     desk.later_look()
     connection.set_trace_callback(None)
     looked = [one for one in dict.fromkeys(said) if one.lstrip().startswith("SELECT")]

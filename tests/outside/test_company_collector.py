@@ -67,7 +67,7 @@ class Desk:
         end = self.seconds + seconds
         while self.seconds < end:
             before = len(self.server.asked)
-            self.collector.poll()
+            self.collector.turn()
             self.moments += [self.seconds] * (len(self.server.asked) - before)
             self.pass_by(min(step, max(end - self.seconds, 0.001)))
         return self

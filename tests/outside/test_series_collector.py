@@ -95,7 +95,7 @@ class Desk:
     def later(self, seconds: float) -> Desk:
         self.seconds += seconds
         self.now.pass_by(seconds)
-        self.collector.poll()
+        self.collector.turn()
         return self
 
     def status(self) -> NewsStatus:

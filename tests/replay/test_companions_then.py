@@ -109,7 +109,7 @@ def test_one_without_stored_bars_is_missing_as_on_a_live_tick(tmp_path: Path) ->
     open_home(tmp_path).close()
     stored = read_outlook(tmp_path, PLAIN, Profile(), ending(BARS, 989), ending(BARS))
     own = BarView.of(BARS.iloc[250:])
-    with closing(CompanionReader(alone, desks.sample(), patience=20.0)) as reader:
+    with closing(CompanionReader(alone, desks.sample(), wait=20.0)) as reader:
         reader.begin("M15", ending(BARS))
         live = reader.known("M15", ending(BARS), own)
     assert live.statuses == {"companion": "missing", "companion.vix": "missing"}

@@ -85,7 +85,8 @@ def test_new_rows_follow_the_desks_and_old_ones_keep_every_byte(
     ours.start()
     heard.append(ours.on_change)
     desks.step(desk, 6)
-    ours.rest()
+    until(lambda: fed(host) == wanted(desk))
+    ours.close()
     assert len(fed(host)) > 6
     assert fed(host) == wanted(desk)
     assert rows_of_legacy(host) == before
@@ -117,8 +118,8 @@ def test_what_a_crash_left_out_is_found_at_the_next_start(desk: Desk, host: Path
         connection.execute("DELETE FROM sentiment WHERE torra_key LIKE '%H1%'")
     again = files(desk, host)
     again.start()
-    again.rest()
-    assert fed(host) == wanted(desk)
+    until(lambda: fed(host) == wanted(desk))
+    again.close()
 
 
 def test_a_locked_file_is_behind_and_keeps_no_tick_waiting(
@@ -137,9 +138,8 @@ def test_a_locked_file_is_behind_and_keeps_no_tick_waiting(
         until(lambda: "locked" in ours.behind().get("BTCUSD", ""))
         other.execute("ROLLBACK")
     desks.step(desk)
-    until(lambda: not ours.behind())
-    ours.rest()
-    assert fed(host) == wanted(desk)
+    until(lambda: not ours.behind() and fed(host) == wanted(desk))
+    ours.close()
 
 
 def test_what_nobody_told_is_found_by_the_comparison(
@@ -154,7 +154,7 @@ def test_what_nobody_told_is_found_by_the_comparison(
     heard.append(ours.on_change)
     desks.step(desk, 3)
     until(lambda: fed(host) == wanted(desk))
-    ours.rest()
+    ours.close()
 
 
 def test_rows_that_their_owner_took_out_stay_out(desk: Desk, host: Path) -> None:

@@ -272,25 +272,15 @@ def test_without_the_lock_nothing_is_touched(world: World) -> None:
     assert len(world.bridge.reports) == 1
 
 
-def test_a_desk_that_takes_over_opens_its_bridges_anew(world: World) -> None:
-    """What an earlier desk has handed over meanwhile is only known to a fresh one."""
-    opened: list[ScriptedBridge] = []
-
-    def open_bridges() -> dict[str, ScriptedBridge]:
-        opened.append(ScriptedBridge())
-        return {"main": opened[-1]}
-
-    world.courier._open_bridges = open_bridges
-    world.courier.rest()
+def test_its_bridges_are_opened_at_its_start_and_let_go_at_its_end(world: World) -> None:
+    opened = ScriptedBridge()
+    world.courier._open_bridges = lambda: {"main": opened}
+    world.courier.start()
+    assert list(world.courier._lines) == ["main"] and not opened.closed
+    world.courier.close()
     world.queue()
     world.courier.send("XAUUSD")
-    assert world.bridge.sent == []
-    world.courier.start()
-    world.courier.rest()
-    world.courier.start()
-    world.courier.close()
-    assert len(opened) == 2
-    assert all(bridge.closed for bridge in (world.bridge, *opened))
+    assert opened.closed and opened.sent == []
 
 
 def test_reducing_takes_openings_back_everywhere(world: World) -> None:

@@ -83,7 +83,7 @@ class Office:
     def close(self) -> None:
         self.works = False
         self.worker.turn()
-        self.worker.rest()
+        self.worker.close()
         self.database.close()
 
 

@@ -103,7 +103,8 @@ class NewsDesk:
         while True:
             self.seconds += passed
             self.now.pass_by(passed)
-            self.collector.poll()
+            self.collector.file_look.turn()
+            self.collector.turn()
             if self.seconds >= end:
                 return self
 

@@ -31,6 +31,7 @@ from torra.desk.schedule import Desk
 from torra.errors import ConfigError
 from torra.evidence.flow_readings import FlowThen
 from torra.feeds.companions import CompanionReader
+from torra.services import Services
 from torra.store.trade.rows import ProposalRow
 from torra.tick import approval
 
@@ -176,7 +177,7 @@ def _profile(values: Mapping[str, Any]) -> Profile:
 def _desk(
     home: Path, profiles: Mapping[str, Profile], feed: journals.Revising, voice: journals.Moody
 ) -> Desk:
-    reader = CompanionReader(FULL, desks.sample(), patience=20.0, afterwards=3600.0)
+    reader = CompanionReader(FULL, desks.sample(), wait=20.0)
     setups = [
         InstanceRuntime(
             item, profiles[item.id], feed, voice, threading.Lock(),
@@ -188,8 +189,8 @@ def _desk(
         desks.open_database(home),
         setups,
         lambda stood: Simulated(stood or desks.START),
-        at_close=reader.close,
     )
+    desk.services = Services(reader)
     outlook = ContextFeeds(home, desk.database, {}, list(profiles.values()), now=desk.clock.now)
     desk.roster.setups = {
         name: replace(

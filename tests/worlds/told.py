@@ -120,7 +120,7 @@ class ToldDesk:
         """Let every sender do what is due now."""
         for sender in self.senders:
             for _ in range(2000):
-                if not sender.turn():
+                if not sender.send_due():
                     break
 
     def texts(self) -> list[str]:

@@ -1,34 +1,30 @@
 """When sources are asked: at their own pace, on threads of their own, and not again for a while.
 
 `Poller` is what collectors have in common: who collects says what an answer is (`_without`), what
-becomes of it (`_store_answer`), and perhaps how a question is put (`_question`) and what else is to
-be done on a thread (`_loops`). `start` runs a thread that asks each source about each topic at that
-source's pace. Every question is asked by a thread of its own and given up after `fetch_seconds`,
-however slowly the answer drips in. While MAX_ABANDONED given-up questions of a source are still
-alive, that source is not asked. After a failure the next question waits longer. Nothing here
-raises: what went wrong is a status.
+becomes of it (`_store_answer`), and how a question is put (`_question`). It is a service
+(torra.services) that asks each source about each topic at that source's pace. Every question is
+asked by a thread of its own and given up after `fetch_seconds`, however slowly the answer drips in.
+While MAX_ABANDONED given-up questions of a source are still alive, that source is not asked. After
+a failure the next question waits longer. Nothing here raises: what went wrong is a status.
 """
 
 from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sized
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Mapping, Sized
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Final, Generic, Protocol, TypeVar
 
 from torra.evidence.news_digest import NewsStatus
+from torra.services import CLOSE_SECONDS, Service, in_background
 
 FETCH_SECONDS: Final = 10.0
 """An answer that is not whole after this time is given up."""
 
 MAX_ABANDONED: Final = 2
 """Given-up questions of a source that may be alive: one that hangs does not fill the process."""
-
-CLOSE_SECONDS: Final = 1.5
-"""How long `close` waits for the threads."""
 
 LATE_PACES: Final = 5
 """A source that has not answered for this many of its paces counts as unreachable."""
@@ -63,8 +59,6 @@ TROUBLES: Final = (
 
 Place = tuple[str, str]
 """A source and one of its topics, by name."""
-
-Loop = Callable[[threading.Event], None]
 
 
 class SourceAnswer(Protocol):
@@ -127,7 +121,7 @@ class TopicState:
     due: float = 0.0
 
 
-class Poller(Generic[A]):
+class Poller(Service, Generic[A]):
     """Asks in its own threads; any thread may look at the status.
 
     `now` is the desk's clock, `monotonic` counts real seconds. `about` says in the log and in the
@@ -144,6 +138,7 @@ class Poller(Generic[A]):
         about: str,
         log: logging.Logger,
     ) -> None:
+        super().__init__(about, LONGEST_PAUSE_S, self._ask_round, at_once=True, private=True)
         self._paces: Mapping[str, SourceSettings] = sources
         self._now = now
         self._monotonic = monotonic
@@ -156,10 +151,6 @@ class Poller(Generic[A]):
         self._sources = {name: TopicState(name, "") for name in sources}
         self._abandoned: dict[str, list[threading.Thread]] = {}
         self._asking = threading.Event()
-        self._wake = threading.Event()
-        self._closed = False
-        self._rest: threading.Event | None = None
-        self._threads: list[threading.Thread] = []
 
     # --- what a collector says of itself ----------------------------------------------------------
 
@@ -185,57 +176,22 @@ class Poller(Generic[A]):
         # Bounded: a power of 1,024 or more is no float any more.
         return min(longest, first * 2.0 ** min(failures - 1, 20))
 
-    def _loops(self) -> Iterable[tuple[str, Loop]]:
-        """Return the names of further threads, and what runs on them until a rest."""
-        return ()
-
     # --- beginning and end ------------------------------------------------------------------------
 
     def start(self) -> None:
-        """Begin to ask, or again after a rest; the threads end with `close` or the process."""
-        with self._lock:
-            if self._closed or self._rest is not None:
-                return
-            rest = self._rest = threading.Event()
-            self._threads = []
-            try:
-                for name, loop in ((self._about, self._ask_on), *self._loops()):
-                    thread = threading.Thread(target=loop, args=(rest,), name=name, daemon=True)
-                    thread.start()
-                    self._threads.append(thread)
-            except RuntimeError:
-                self._log.warning(
-                    "no %s are collected: the machine starts no more threads", self._about
-                )
-                rest.set()
-                self._rest = None
+        """Begin to ask; the thread ends with `close` or the process."""
+        try:
+            super().start()
+        except RuntimeError:
+            self._log.warning(
+                "no %s are collected: the machine starts no more threads", self._about
+            )
 
-    def rest(self) -> None:
-        """Stop asking at once: give up the open question, and do not store its answer.
-
-        What was collected stays, and `start` asks again.
-        """
-        with self._lock:
-            rest, self._rest = self._rest, None
-        if rest is not None:
-            rest.set()
-            self._wake.set()
-            self._asking.set()
-
-    def close(self) -> None:
-        """Stop asking for ever, and wait a moment for the threads."""
-        self._closed = True
-        self.rest()
+    def close(self, within: float = CLOSE_SECONDS) -> None:
+        """Stop asking for ever: give up the open question, and do not store its answer."""
+        self._ending.set()
         self._asking.set()
-        end = self._monotonic() + CLOSE_SECONDS
-        for thread in self._threads:
-            # All threads share one wait.
-            thread.join(max(0.0, end - self._monotonic()))
-
-    def poll(self) -> None:
-        """Ask every topic that is due, once at most; never raises."""
-        with self._going_on():
-            self._ask_round(self._rest or threading.Event())
+        super().close(within)
 
     def status(self) -> tuple[TopicState, ...]:
         """Return the state of every topic; `due` is in seconds from now.
@@ -262,19 +218,9 @@ class Poller(Generic[A]):
 
     # --- asking -----------------------------------------------------------------------------------
 
-    def _ask_on(self, rest: threading.Event) -> None:
-        while not rest.is_set():
-            # Before the round: what is asked for meanwhile shortens the next pause.
-            self._wake.clear()
-            pause = LONGEST_PAUSE_S
-            with self._going_on():
-                self._ask_round(rest)
-                pause = self._pause()
-            if not rest.is_set():
-                self._wake.wait(pause)
-
-    def _ask_round(self, rest: threading.Event) -> None:
-        # `poll` and the thread must not ask the same topic at the same time.
+    def _ask_round(self) -> float:
+        """Ask every topic that is due, once at most; return the seconds until the next is."""
+        # Two who take a turn must not ask the same topic at the same time.
         with self._round:
             for place in self._due():
                 # An answer of this very round may have closed the source.
@@ -283,10 +229,11 @@ class Poller(Generic[A]):
                 # And one may have told that this is to be asked no more.
                 if place not in self._states:
                     continue
-                answer = self._ask(*place, rest)
-                if self._closed or rest.is_set() or answer is None:
-                    return
+                answer = self._ask(*place)
+                if self.ending or answer is None:
+                    break
                 self._settle(place, self._store_answer(*place, answer))
+        return self._pause()
 
     def _pause(self) -> float:
         with self._lock:
@@ -325,7 +272,7 @@ class Poller(Generic[A]):
             due = [place for place, state in self._states.items() if self._opens(state) <= now]
             return sorted(due, key=lambda place: (self._states[place].due, place))
 
-    def _ask(self, source: str, topic: str, rest: threading.Event) -> A | None:
+    def _ask(self, source: str, topic: str) -> A | None:
         """Return a source's answer; None when collecting ends before it comes."""
         hanging = [thread for thread in self._abandoned.get(source, ()) if thread.is_alive()]
         self._abandoned[source] = hanging
@@ -333,7 +280,7 @@ class Poller(Generic[A]):
         if len(hanging) >= MAX_ABANDONED:
             return self._without(NewsStatus.UNREACHABLE, "too many questions hang")
         box: list[A] = []
-        # `rest` sets this event too, and so ends the wait at once.
+        # `close` sets this event too, and so ends the wait at once.
         done = self._asking = threading.Event()
 
         def fetch() -> None:
@@ -344,12 +291,11 @@ class Poller(Generic[A]):
             finally:
                 done.set()
 
-        # A rest from before this event was in place could not set it.
-        if self._closed or rest.is_set():
+        # A close from before this event was in place could not set it.
+        if self.ending:
             return None
-        thread = threading.Thread(target=fetch, name=f"{self._about}-fetch", daemon=True)
         try:
-            thread.start()
+            thread = in_background(f"{self._about}-fetch", fetch)
         except RuntimeError:
             return self._without(NewsStatus.UNREACHABLE, "the machine starts no more threads")
         done.wait(self._fetch_seconds)
@@ -387,15 +333,6 @@ class Poller(Generic[A]):
             where = source if of_all or of_source else f"{source}, {topic}"
             words = ", ".join(filter(None, (answer.status, answer.detail)))
             self._log.warning("%s of %s: %s", self._about, where, words)
-
-    @contextmanager
-    def _going_on(self) -> Iterator[None]:
-        """Let nothing end a thread; the words of an exception may hold a URL."""
-        try:
-            yield
-        except Exception as error:  # noqa: BLE001
-            kind = type(error).__name__
-            self._log.warning("collecting %s stumbled (%s) and goes on", self._about, kind)
 
 
 def _health(state: TopicState) -> tuple[NewsStatus | None, str]:

@@ -159,7 +159,7 @@ def test(home: Path, /) -> CommandAnswer:
 
     services = open_notices(home, load_desk(home), dict(os.environ))
     now = System().real_now()
-    notice = Notice("test", "test", "note", *NoticeFormatter().test(), "", now, now)
+    notice = Notice("test", "test", "note", *NoticeFormatter().say("test", "Torra"), "", now, now)
     rows = listing.try_all(services, notice, LIMIT_SECONDS)
     lines = [
         f"{row['service']}: {'failed: ' + row['failed'] if row['failed'] else 'taken'}"

@@ -13,7 +13,6 @@ from __future__ import annotations
 import logging
 import os
 import signal
-import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -41,6 +40,7 @@ from torra.imports import settle
 from torra.one_heap import limit_malloc_arenas
 from torra.replay import uploads
 from torra.replay.job_kinds import KINDS
+from torra.services import in_background
 
 ENDING: Final = "Ctrl-C ends it."
 
@@ -169,7 +169,7 @@ def _run(
         if not halted and (why := _halted(desk)):
             say(f"Trading is HALTED: {why}. It goes on after: {command(home, 'resume')}")
         if listener:
-            threading.Thread(target=listener.run, name="pages", daemon=True).start()
+            in_background("pages", listener.run)
             say(f"The pages: {shown}")
         say(f"The desk is running on {home.absolute()}. {ENDING}")
         stop.wait(lambda: desk.lost)

@@ -11,9 +11,9 @@ thread waits; the newest wish wins, and a swap that fails then raises an alarm.
 from __future__ import annotations
 
 import logging
-import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from typing import Final
 
 from instance_database import Database
@@ -21,6 +21,7 @@ from torra.clock import real_sleep
 from torra.config import Instance, Profile
 from torra.desk.roster import InstanceRegistry, InstanceRuntime, ProfileReload
 from torra.errors import ConfigError, StoreUnavailable
+from torra.services import in_background
 
 PATIENCE: Final = 2.0
 """Real seconds that an adoption waits for running ticks, in all; then threads wait for the rest.
@@ -173,9 +174,7 @@ def _wait_for(roster: InstanceRegistry, refit: ProfileReload, setup: InstanceRun
     name = setup.instance.id
     with roster.swapping:
         roster.wished[name] = setup
-    threading.Thread(
-        target=_later, args=(roster, refit, name), name=f"adopt {name}", daemon=True
-    ).start()
+    in_background(f"adopt {name}", partial(_later, roster, refit, name))
 
 
 def _swap(roster: InstanceRegistry, refit: ProfileReload, name: str) -> None:

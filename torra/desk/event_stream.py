@@ -22,10 +22,12 @@ import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any, Final
 
 from torra.clock import System, token
 from torra.errors import StoreUnavailable
+from torra.services import Service
 from torra.store import envelopes
 from torra.store.envelopes import DESK_STREAM, Shaped, StreamEvent
 from torra.store.streams import EventStore
@@ -42,7 +44,7 @@ GATHER_SECONDS: Final = 0.1
 """How long the writer gathers before it writes: a tick of many events costs few transactions."""
 
 RETRY_SECONDS: Final = 0.5
-"""How long the writer leaves a database alone that could not be written."""
+"""Time between two looks of the writer, and before it tries a failed database again."""
 
 PATIENCE_SECONDS: Final = 2.0
 """How long a transaction of the writer waits for others."""
@@ -83,7 +85,7 @@ class PendingEvent:
     opens: str | None = None
 
 
-class EventStream:
+class EventStream(Service):
     """The streams of one desk: takes events from ticks, writes them, wakes followers.
 
     `owner` names this process in the database, by default a random name. `written` grows with every
@@ -99,6 +101,7 @@ class EventStream:
         capacity: int = CAPACITY,
         gather: float = GATHER_SECONDS,
     ) -> None:
+        super().__init__("events", RETRY_SECONDS, self._turn)
         self.owner = owner or token(8)
         self.written = 0
         self._database = database
@@ -108,14 +111,11 @@ class EventStream:
         self._queue: deque[PendingEvent] = deque()
         self._attempts: dict[str, Attempt] = {}
         # Two locks: followers who wait for events may not hold up the ticks that bring them.
-        self._heard = threading.Condition()
+        self._heard = threading.Lock()
         self._news = threading.Condition()
-        self._ended = threading.Event()
-        self._writer: threading.Thread | None = None
         self._closing = threading.Event()
         self._active = False
         self._orphans = False
-        self._complained = False
         self._pulse: Mapping[str, Any] = {}
         self._looked = -math.inf
         self._listeners: list[Listener] = []
@@ -219,20 +219,16 @@ class EventStream:
                 self._end(attempt, envelopes.failure(*envelopes.LOST))
             self._attempts.clear()
             self._closing.set()
-            self._heard.notify_all()
-        if within > 0 and self._writer is not None:
-            self._writer.join(within)
-        self._ended.set()
-        if self._writer is not None:
-            # The writer may be inside a transaction, which waits this long at most.
-            self._writer.join(PATIENCE_SECONDS)
-        self._wake()
+        self.wake()
+        with self._news:
+            self._news.wait_for(lambda: not self._queue, within)
+        # The writer may be inside a transaction, which waits this long at most.
+        super().close(PATIENCE_SECONDS)
+        self._tell_followers()
 
     def _start_writer(self) -> None:
-        if self._writer is None:
-            self._writer = threading.Thread(target=self._work, name="events", daemon=True)
-            self._writer.start()
-        self._heard.notify_all()
+        super().start()
+        self.wake()
 
     # --- for those who follow ---------------------------------------------------------------------
 
@@ -241,46 +237,27 @@ class EventStream:
         with self._news:
             self._news.wait_for(lambda: self.written != written or self.closed, seconds)
 
-    def _wake(self) -> None:
+    def _tell_followers(self) -> None:
         with self._news:
             self.written += 1
             self._news.notify_all()
 
     # --- the writer -------------------------------------------------------------------------------
 
-    def _work(self) -> None:
-        while not self._ended.is_set():
-            batch = self._gathered()
-            if batch is None:
-                return
-            try:
-                self._end_orphans()
-                self._settle(batch)
-                self._look()
-                self._complained = False
-            except StoreUnavailable as error:
-                # Said once: while the database is away it is tried twice a second.
-                if not self._complained:
-                    log.warning("events wait: %s", error)
-                self._complained = True
-                self._ended.wait(RETRY_SECONDS)
-            except Exception:
-                log.exception("events")
-                self._ended.wait(RETRY_SECONDS)
-
-    def _gathered(self) -> list[PendingEvent] | None:
-        """Wait for something to do; None when everything is done."""
-        with self._heard:
-            idle = PULSE_SECONDS if self._active else None
-            self._heard.wait_for(lambda: self._queue or self.closed or self._orphans, idle)
+    def _turn(self) -> float | None:
+        """Write a batch of what waits; return 0 where more is there to be written."""
         if self._queue and not self.closed:
             # Waits on closing, so that a desk that stops need not sit the pause out.
             self._closing.wait(self._gather)
+        if self.ending:
+            return None
         with self._heard:
-            if self._ended.is_set() or (self.closed and not self._queue):
-                return None
             # Copied, not taken: what is not written yet stays in the queue for the next try.
-            return [self._queue[place] for place in range(min(BATCH, len(self._queue)))]
+            batch = [*islice(self._queue, BATCH)]
+        self._end_orphans()
+        self._settle(batch)
+        self._look()
+        return 0.0 if self._queue else None
 
     def _end_orphans(self) -> None:
         with self._heard:
@@ -289,7 +266,7 @@ class EventStream:
         try:
             # A few at a time, each in its own transaction, so that ticks get in between.
             while wanted and self._database.end_orphans(self.owner, last):
-                self._wake()
+                self._tell_followers()
         except StoreUnavailable:
             self._orphans = wanted
             raise
@@ -310,7 +287,7 @@ class EventStream:
             log.exception("%s events could not be written", len(batch))
             self._give_up(batch)
         self._forget(len(batch))
-        self._wake()
+        self._tell_followers()
         for change in changes:
             self._tell(change)
 

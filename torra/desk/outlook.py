@@ -12,7 +12,6 @@ for a disk. Settings that are wrong raise ConfigError before anything starts.
 from __future__ import annotations
 
 import logging
-import threading
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import replace
 from datetime import datetime
@@ -33,6 +32,7 @@ from torra.news.event_file import read_events
 from torra.news.watched_file import WatchedFile
 from torra.outside.invented import InventedSample
 from torra.outside.shelf import OutsideShelf, trouble_of
+from torra.services import CLOSE_SECONDS, Service, Services
 from torra.trading_terms import CURRENCY
 
 if TYPE_CHECKING:
@@ -50,12 +50,6 @@ Events = Callable[[datetime, datetime], EventView]
 
 REFRESH_SECONDS: Final = 5.0
 """Pause between two looks at whether a calendar has changed."""
-
-FIRST_SECONDS: Final = 1.0
-"""Longest wait of a start for the first look: a desk that stood by for days may have old ones."""
-
-CLOSE_SECONDS: Final = 1.0
-"""Longest wait of a close for the thread; one that hangs at a dead drive is left behind."""
 
 log = logging.getLogger("torra")
 
@@ -88,10 +82,7 @@ class ContextFeeds:
         self.filings = _filings(database, environment, now) if EDGAR in named else None
         self._database = database
         self._shelves: dict[tuple[bool, frozenset[str]], OutsideShelf] = {}
-        self._lock = threading.Lock()
-        self._ended = threading.Event()
-        self._looked = threading.Event()
-        self._thread: threading.Thread | None = None
+        self._look = Service("calendars", REFRESH_SECONDS, self.refresh)
 
     def news(self, instance: Instance, profile: Profile) -> News | None:
         """Return the function that gives an instance's news; None when its profile wants none."""
@@ -152,30 +143,17 @@ class ContextFeeds:
         return "" if collector is None else collector.trouble(source)
 
     def start(self) -> None:
-        """Begin to collect headlines and to look after the calendars."""
-        with self._lock:
-            if self._ended.is_set():
-                return
-            for collector in self._collectors():
-                collector.start()
-            if self._calendars and self._thread is None:
-                self._thread = threading.Thread(target=self._look, name="calendars", daemon=True)
-                self._thread.start()
-        if self._thread is not None:
-            # Outside the lock: a drive that hangs may not keep `close` waiting.
-            self._looked.wait(FIRST_SECONDS)
+        """Begin to collect headlines and numbers and to look after the calendars."""
+        self._services().start()
 
-    def close(self) -> None:
-        """Stop collector and thread for good."""
-        self._ended.set()
-        with self._lock:
-            for collector in self._collectors():
-                collector.close()
-            if self._thread is not None:
-                self._thread.join(CLOSE_SECONDS)
+    def close(self, within: float = CLOSE_SECONDS) -> None:
+        """Stop collectors and calendars for good; one that hangs is left behind."""
+        self._services().close(within)
 
-    def _collectors(self) -> list[Collector | SeriesCollector | FactsCollector]:
-        return [one for one in (self.collector, self.series, self.filings) if one is not None]
+    def _services(self) -> Services:
+        collectors = (self.collector, self.series, self.filings)
+        looks = [self._look] if self._calendars else []
+        return Services(*looks, *(item for item in collectors if item is not None))
 
     def refresh(self) -> None:
         """Read the calendars that have changed; never raises."""
@@ -185,13 +163,6 @@ class ContextFeeds:
                 calendar.refresh()
             except Exception:
                 log.exception("the calendar %s stands as it was read last", calendar.path)
-
-    def _look(self) -> None:
-        """Refresh time and again; nothing ends this but `close`."""
-        while not self._ended.is_set():
-            self.refresh()
-            self._looked.set()
-            self._ended.wait(REFRESH_SECONDS)
 
 
 def with_invented(

@@ -18,7 +18,6 @@ from __future__ import annotations
 import logging
 import os
 import sqlite3
-import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import replace
@@ -47,6 +46,7 @@ from torra.desk.write_off import NO_BAR, Reason, mark_missed, missing_bar_reason
 from torra.desk_lock import DeskLock
 from torra.errors import ConfigError, StoreBroken, StoreUnavailable
 from torra.home import DATABASE
+from torra.services import Service, Services, in_background
 from torra.store.connection import LOCKED, connect_reader
 from torra.tick.bar_window import LiveWindow, Window
 from torra.tick.edges import MarketRoute, TickDeps
@@ -113,7 +113,8 @@ class Desk:
     """All instances of one process: takes the lock, wakes at closes, runs what is due.
 
     `lock` is the lock of the database's home, which may be held already. `lost` says why the desk
-    had to give up its work, "" while it need not.
+    had to give up its work, "" while it need not. `services` begin with `start` and end with
+    `close`; `route` takes signals to a market. Both may be set until then.
     """
 
     def __init__(
@@ -127,17 +128,14 @@ class Desk:
         life_seconds: float = LIFE_SECONDS,
         route: MarketRoute | None = None,
         kill_switch: KillSwitch | None = None,
-        at_close: Callable[[], None] = lambda: None,
-        at_start: Callable[[], None] = lambda: None,
         keep_calls: timedelta = KEEP_CALLS,
         lessons: DeskLessons | None = None,
     ) -> None:
         self._keep_calls = keep_calls
-        self._life_seconds = life_seconds
-        self._route = route
+        self.route = route
         self.kill_switch = kill_switch or KillSwitch({}, database)
-        self._at_close = at_close
-        self._at_start = at_start
+        self.services = Services()
+        self._life = Service("life", life_seconds, self.keep)
         self.lock = lock or DeskLock(database.path.parent)
         self.active = False
         self.lost = ""
@@ -156,7 +154,6 @@ class Desk:
         self._owed: dict[TickKey, Reason] = {}
         self._running = False
         self._closing = False
-        self._ended = threading.Event()
         self._clocks = ClockWatch()
         self._lock_watch = LockWatch(3 * life_seconds)
         self._woken: dict[str, datetime] = {}
@@ -180,7 +177,7 @@ class Desk:
         From now on this desk shows that it lives.
         """
         self._take_up()
-        threading.Thread(target=self._keep_on, name="life", daemon=True).start()
+        self._life.start()
         now = self.clock.real_now()
         self._timers.every("prune", self.prune, PRUNE_EVERY, now + PRUNE_FIRST)
         self._timers.every("agents", self.look_at_agents, LOOK_EVERY, now + LOOK_FIRST)
@@ -205,7 +202,8 @@ class Desk:
         """Start the clock where the desk stood and wake at every close from now on."""
         self.clock = self._make_clock(self.database.desk_time())
         self._running = True
-        self._at_start()
+        self._prepare_memory()
+        self.services.start()
         self._ask_for_flow()
         self._set_timers()
 
@@ -216,7 +214,7 @@ class Desk:
         the process ends.
         """
         self._closing = True
-        self._ended.set()
+        self._life.close(0.0)
         self._timers.stop()
         end = self.clock.monotonic() + within
         for setup in self.setups.values():
@@ -224,7 +222,7 @@ class Desk:
             if not setup.lock.acquire(timeout=left):
                 return False
             setup.lock.release()  # from here on a wake sees that the desk is closing
-        self._at_close()
+        self.services.close()
         if self.active:
             self.active = False
             self._try_to_tell(self.database.end_run)
@@ -233,13 +231,14 @@ class Desk:
         self.lock.release()
         return True
 
-    def _keep_on(self) -> None:
-        """Show life and look after the desk by monotonic time, whatever fails."""
-        while not self._ended.wait(self._life_seconds):
-            try:
-                self.keep()
-            except Exception:
-                log.exception("the desk is looked after again in a moment")
+    def _prepare_memory(self) -> None:
+        """Let lessons and experts' past be read before the first tick asks."""
+        setups = [*self.setups.values()]
+        self.lessons.prepare((item.profile, item.feed) for item in setups)
+        self.past.prepare(
+            ((item.instance, item.profile, item.provider.name, item.feed) for item in setups),
+            self.clock.now(),
+        )
 
     def keep(self) -> None:
         """See that the lock is ours, show life, and see that every instance is woken in time."""
@@ -287,7 +286,7 @@ class Desk:
         """Wake an instance whose timer did not fire, and set that timer anew."""
         log.warning("%s was not woken in time: it is now", name)
         self._set_timer(name)
-        threading.Thread(target=self.wake, args=[name], name=f"rouse {name}", daemon=True).start()
+        in_background(f"rouse {name}", partial(self.wake, name))
 
     def _desk_time(self) -> datetime | None:
         return self.clock.now() if self._running else None
@@ -624,7 +623,7 @@ class Desk:
             lessons=self.lessons.of(setup.profile, setup.feed),
             standing=self.past.of(setup.profile, setup.provider.name, setup.feed),
             companions=setup.companions,
-            route=None if setup.instance.bridge == "paper" else self._route,
+            route=None if setup.instance.bridge == "paper" else self.route,
             halted=self.kill_switch.engaged,
             on_error=self._halt_if_broken,
             promoted=partial(self.promotions.promoted, setup.instance.profile, setup.profile),

@@ -41,7 +41,8 @@ from torra.desk.outlook import ContextFeeds, currencies_of
 from torra.desk.roster import InstanceRuntime, ProfileReload
 from torra.desk_lock import DeskLock
 from torra.errors import ConfigError
-from torra.feeds.companions import PATIENCE, REST, CompanionReader
+from torra.feeds.close_reader import WAIT
+from torra.feeds.companions import CompanionReader
 from torra.feeds.protocol import Feed
 from torra.feeds.registry import open_feed
 from torra.feeds.sample import SampleFeed
@@ -53,6 +54,7 @@ from torra.plugins.loading import of_desk, of_home
 from torra.providers.prices import PriceList
 from torra.providers.registry import FindPlugIn, Provider, check, open_provider
 from torra.providers.vendors.clients import VendorClients
+from torra.services import Services
 from torra.store.host_files import SymbolDatabases, files_of
 from torra.tick.spending import SpendingAccount
 from torra.trading import channels
@@ -95,7 +97,10 @@ class Models:
             left = (parse(row.until) - now).total_seconds()
             self.clients.block(row.provider, row.reason, left)
 
-    def close(self) -> None:
+    def start(self) -> None:
+        """Begin nothing: a connection is opened by its first question."""
+
+    def close(self, within: float = 0.0) -> None:  # noqa: ARG002 - it waits for nobody
         """Cancel what runs and close every connection to a vendor."""
         self.clients.close()
 
@@ -168,36 +173,43 @@ def open_desk(
         database.close()
         raise
     leave_sign(folder)
-    found: list[Desk] = []
 
-    def now() -> datetime:
-        # The desk's clock is another one after its start; before it stands there is none.
-        return found[0].clock.now() if found else System().now()
+    desk: Desk | None = None
+
+    def clock() -> Clock:
+        # The desk's clock is another one after its start; a collector may ask before there is one.
+        return System() if desk is None else desk.clock
 
     def watched() -> list[tuple[Instance, Profile]]:
-        return [(one.instance, one.profile) for one in found[0].setups.values()]
+        setups = {} if desk is None else desk.setups
+        return [(item.instance, item.profile) for item in setups.values()]
 
     try:
-        outlook = ContextFeeds(folder, database, dict(os.environ), profiles.values(), now=now)
+        environment = dict(os.environ)
+        outlook = ContextFeeds(
+            folder, database, environment, profiles.values(), now=lambda: clock().now()
+        )
         models = open_models(folder, database)
         setups = _setups(folder, settings, profiles, database, models, outlook)
-        make_clock = clock_maker(setup.feed for setup in setups)
         kill_switch = KillSwitch(halt_files(folder, settings), database)
-        channels.check(settings, dict(os.environ))
+        channels.check(settings, environment)
         check_routes(settings.instances, database)
+        events = EventStream(database)
+        desk = Desk(
+            database,
+            setups,
+            clock_maker(setup.feed for setup in setups),
+            lock=lock,
+            events=events,
+            kill_switch=kill_switch,
+            keep_calls=timedelta(days=settings.keep_calls_days),
+        )
         courier = Courier(
             database,
             addressees(settings.instances, profiles, settings.channels),
-            partial(channels.open_bridges, folder, settings, dict(os.environ)),
+            partial(channels.open_bridges, folder, settings, environment),
             kill_switch,
-            lambda: found[0].clock,
-        )
-        events = EventStream(database)
-        worker = Worker(
-            database,
-            folder,
-            kinds,
-            tell=partial(events.changed, "jobs"),
+            clock,
         )
         host_files = SymbolDatabases(
             files_of(settings.instances, settings.symbol_databases, folder),
@@ -205,57 +217,30 @@ def open_desk(
             System().real_now,
         )
         host_files.check()
-        events.listen(host_files.on_change)
         notices = DeskNotices(
             database,
             settings.notices,
             watched,
-            lambda: found[0].clock,
-            partial(open_notices, folder, settings, dict(os.environ)),
+            clock,
+            partial(open_notices, folder, settings, environment),
             settings.paper_currency,
         )
-        reviewer = Reviewer(database, models, watched, lambda: found[0].clock)
-        events.listen(lambda _: reviewer.wake())
-        desk = Desk(
-            database,
-            setups,
-            make_clock,
-            lock=lock,
-            events=events,
-            route=courier,
-            kill_switch=kill_switch,
-            at_close=partial(
-                _each,
-                worker.rest,
-                reviewer.rest,
-                notices.close,
-                courier.close,
-                outlook.close,
-                *(one.companions.close for one in setups if one.companions),
-                models.close,
-                host_files.rest,
-                events.close,
-            ),
-            at_start=partial(
-                _each,
-                events.start,
-                lambda: _prepare_memory(found[0]),
-                host_files.start,
-                outlook.start,
-                courier.start,
-                notices.start,
-                reviewer.start,
-                worker.start,
-            ),
-            keep_calls=timedelta(days=settings.keep_calls_days),
-        )
-        desk.roster.refit = ProfileReload(
-            partial(_fit, with_models(models)), partial(_tell, courier)
-        )
-        found.append(desk)
+        reviewer = Reviewer(database, models, watched, clock)
+        worker = Worker(database, folder, kinds, tell=partial(events.changed, "jobs"))
     except BaseException:
         database.close()
         raise
+    events.listen(host_files.on_change)
+    events.listen(lambda _: reviewer.wake())
+    readers = [item.companions for item in setups if item.companions]
+    desk.route = courier
+    desk.services = Services(
+        events, host_files, models, *readers, outlook, courier, notices, reviewer, worker
+    )
+    desk.roster.refit = ProfileReload(
+        partial(_fit, with_models(models)),
+        lambda setup: courier.adopt(setup.instance.id, setup.profile),
+    )
     return desk, settings
 
 
@@ -306,24 +291,6 @@ def _fit(
     new: Profile,
 ) -> InstanceRuntime:
     return open_for(old, check_profile(new, old.instance))
-
-
-def _tell(courier: Courier, setup: InstanceRuntime) -> None:
-    courier.adopt(setup.instance.id, setup.profile)
-
-
-def _prepare_memory(desk: Desk) -> None:
-    setups = [*desk.setups.values()]
-    desk.lessons.prepare((one.profile, one.feed) for one in setups)
-    desk.past.prepare(
-        ((one.instance, one.profile, one.provider.name, one.feed) for one in setups),
-        desk.clock.now(),
-    )
-
-
-def _each(*steps: Callable[[], None]) -> None:
-    for step in steps:
-        step()
 
 
 def check_routes(instances: Sequence[Instance], database: Database) -> None:
@@ -446,7 +413,7 @@ def open_companions(
     database: Database | None,
     *,
     keep: bool = True,
-    patience: float = PATIENCE,
+    wait: float = WAIT,
 ) -> dict[str, CompanionReader]:
     """Return the readers of the companions of those instances that have some; ConfigError.
 
@@ -460,8 +427,7 @@ def open_companions(
             item,
             feeds[item.id],
             partial(_keep, item, database) if keep and database and item.feed != "store" else None,
-            patience=patience,
-            rest=REST if item.feed == "mt5_direct" else 0.0,
+            wait=wait,
         )
         for item in found
     }

@@ -1,34 +1,21 @@
-"""The companions of an instance, read beside its ticks: no tick waits for what does not come.
+"""The companions of an instance, read beside its ticks (torra.feeds.close_reader).
 
-A tick begins a reading when it looks at its own bars, and takes what has been read when its own
-work is done. `CompanionReader` reads on a thread of its own, through a feed of its own and the same
-door as all bars. A feed that hangs holds up that thread and nothing else.
-
-All bars of a close are written at about the same moment, so a companion's may come a little after
-the tick's own. The tick waits for it PATIENCE at most, all timeframes of a close together, and not
-at all where nothing is to be hoped for: while the last reading was slow or has not come back, of a
-companion whose bar had not come either when it was looked for again after the close before, and of
-one for which ticks waited VAIN times in a row until a first look finds its bar again.
+`CompanionReader` reads through a feed of its own and the same door as all bars. A companion whose
+bar has not come yet is read again until the wait of its tick is over. Then the bars are handed over
+to be stored: the tick has them, or goes on without. What goes wrong is a word in the tick's record
+(torra.evidence.companion_readings.Lack); nothing is raised.
 
 A terminal of the MetaTrader5 package answers one question after the other, whoever asks: there a
 companion that is slow holds up the desk's own questions for as long as the terminal takes to answer
-for it. `rest` makes that rare: from SLOW on all companions are left alone for so long, those of the
-same reading that were not asked for yet among them.
-
-AFTERWARDS, when the ticks of the close have been decided or wait for answers, the thread looks once
-more and hands the bars over to be stored. What goes wrong is a word in the tick's record
-(torra.evidence.companion_readings.Lack); nothing is raised.
+for it.
 """
 
 from __future__ import annotations
 
 import logging
-import threading
-from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import datetime
-from time import monotonic
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -47,35 +34,12 @@ from torra.evidence.companion_readings import (
 )
 from torra.evidence.outside_readings import OutsideView
 from torra.feeds import door
+from torra.feeds.close_reader import WAIT, CloseReader, Reading
 from torra.feeds.door import BarsRefused
 from torra.feeds.limited import NO_ANSWER
 from torra.feeds.protocol import NO_BARS, NO_FILE, SERVER_CLOCK, Feed
 from torra.market.bar_view import BarView
 from torra.words.ticks import STATUSES
-
-PATIENCE: Final = 0.1
-"""Real seconds that the ticks of a close wait for their companions, all together."""
-
-POLL: Final = 0.02
-"""Real seconds between two looks for a bar that is about to come."""
-
-AFTERWARDS: Final = 2.0
-"""Real seconds after a reading at which the companions are looked at again and stored."""
-
-SLOW: Final = 1.0
-"""Real seconds from which on a reading is slow enough to let companions rest."""
-
-REST: Final = 600.0
-"""Real seconds of such a rest."""
-
-VAIN: Final = 3
-"""Waits for a companion in a row that brought nothing; ticks wait for it no more after these."""
-
-LONGEST: Final = 3.0
-"""Real seconds after which a bar is no longer looked for, should no tick take what was read."""
-
-CLOSE_SECONDS: Final = 0.5
-"""Longest wait of a close for the thread; one that hangs at a dead drive is left behind."""
 
 LACKS: Final = {
     NO_FILE: Lack.MISSING,
@@ -90,7 +54,6 @@ LACKS: Final = {
 """What a reason of DataUnavailable means for a companion; every other one is `broken`."""
 
 UNREAD: Final = "it was not read in time"
-RESTING: Final = "the terminal was slow to answer for it and is left alone for a while"
 
 Keep = Callable[[str, str, pd.DataFrame], object]
 """Stores the bars of a companion: symbol, timeframe, checked frame."""
@@ -124,114 +87,64 @@ class CompanionReading(NamedTuple):
 
 
 @dataclass(slots=True)
-class _Reading:
-    """The companions at one close of a timeframe.
-
-    `passed` says that each has been read once, `complete` that nothing more is hoped for, `over`
-    that nobody waits for it any more.
-    """
+class CompanionsAtClose(Reading):
+    """The companions at one close of a timeframe: what was read of each, and the checked bars."""
 
     timeframe: str
     as_of: datetime
-    found: dict[str, CompanionBars] = field(default_factory=dict)
-    passed: bool = False
-    complete: bool = False
-    over: bool = False
+    bars: dict[str, CompanionBars] = field(default_factory=dict)
+    frames: dict[str, pd.DataFrame] = field(default_factory=dict)
+
+    def has_closed(self, name: str) -> bool:
+        """Return whether the newest bar of a companion is the one that closes at `as_of`."""
+        bars = self.bars.get(name)
+        if bars is None or bars.lack or not len(bars.times):
+            return False
+        return int(bars.times[-1]) == micros(self.as_of - duration(self.timeframe))
 
 
-class CompanionReader:
+class CompanionReader(CloseReader[CompanionsAtClose]):
     """The companions of an instance, read through `feed` (torra.evidence.Companions).
 
-    `keep` stores what was read, None where nothing is to be. `patience`, `afterwards` and `rest`
-    are in real seconds. The thread starts with the first reading; `close` ends it.
+    `keep` stores what was read, None where nothing is to be. `wait` is in real seconds.
     """
 
     def __init__(
-        self,
-        instance: Instance,
-        feed: Feed,
-        keep: Keep | None = None,
-        *,
-        patience: float = PATIENCE,
-        afterwards: float = AFTERWARDS,
-        rest: float = 0.0,
+        self, instance: Instance, feed: Feed, keep: Keep | None = None, *, wait: float = WAIT
     ) -> None:
+        super().__init__(f"companions {instance.id}", wait)
         self._symbols = dict(instance.companions)
-        self._who = instance.id
         self._feed = feed
         self._keep = keep
-        self._patience = patience
-        self._afterwards = afterwards
-        self._rest = rest
-        self._rested = 0.0
-        self._state = threading.Condition()
-        self._thread: threading.Thread | None = None
-        self._ended = False
-        self._wanted: _Reading | None = None
-        self._newest: dict[str, _Reading] = {}
-        self._owed: dict[str, datetime] = {}
-        self._look_at = 0.0
-        self._quick = True
-        self._prompt: dict[tuple[str, str], bool] = {}
-        self._vain: Counter[tuple[str, str]] = Counter()
-        self._waited: tuple[datetime | None, float] = (None, 0.0)
-        self._told: dict[tuple[str, str], CompanionReading] = {}
+        self._readings: dict[tuple[str, str], CompanionReading] = {}
 
     # --- what a tick asks -------------------------------------------------------------------------
 
     def begin(self, timeframe: str, as_of: datetime) -> None:
         """Begin to read the bars that close at `as_of`."""
-        with self._state:
-            if self._ended:
-                return
-            before = self._newest.get(timeframe)
-            if before is not None:
-                before.over = True
-            if self._resting:
-                return
-            self._wanted = self._newest[timeframe] = _Reading(timeframe, as_of)
-            if self._thread is None:
-                self._thread = threading.Thread(
-                    target=self._work, name=f"companions {self._who}", daemon=True
-                )
-                self._thread.start()
-            self._state.notify_all()
+        self._begin(timeframe, CompanionsAtClose(timeframe, as_of))
 
     def known(self, timeframe: str, as_of: datetime, bars: BarView) -> OutsideView:
-        """Return what has been read by now, or comes within what is left of the patience."""
-        why = RESTING if self._resting else UNREAD
-        found = {
-            name: CompanionBars(symbol, lack=Lack.UNREAD, detail=why)
+        """Return what has been read by now, or comes within what is left of the wait."""
+        unread = {
+            name: CompanionBars(symbol, lack=Lack.UNREAD, detail=UNREAD)
             for name, symbol in self._symbols.items()
         }
         try:
-            return read(found | self._taken(timeframe, as_of), timeframe, as_of, bars)
+            return read(unread | self._taken(timeframe, as_of), timeframe, as_of, bars)
         except Exception as error:
-            log.exception("the companions of %s cannot be read", self._who)
+            log.exception("%s cannot be read", self.name)
             broken = CompanionBars("", lack=Lack.BROKEN, detail=str(error))
-            return read(dict.fromkeys(found, broken), timeframe, as_of, bars)
+            return read(dict.fromkeys(unread, broken), timeframe, as_of, bars)
 
     def _taken(self, timeframe: str, as_of: datetime) -> dict[str, CompanionBars]:
         with self._state:
             reading = self._newest.get(timeframe)
             if reading is None or reading.as_of != as_of:
                 return {}
-            left = self._patience - (self._waited[1] if self._waited[0] == as_of else 0.0)
-            if not reading.complete and self._quick and left > 0.0:
-                spent = self._wait(reading, left)
-                self._waited = (as_of, self._patience - left + spent)
-                # The next tick does not wait for a thread that did not come back for this one.
-                self._quick = reading.passed
-                self._vain.update((name, timeframe) for name in self._late(reading))
-            reading.over = True
-            self._state.notify_all()
-            return dict(reading.found)
-
-    def _wait(self, reading: _Reading, seconds: float) -> float:
-        """Wait until a reading is complete, so many seconds at most; return how long it took."""
-        begun = monotonic()
-        self._state.wait_for(lambda: reading.complete or self._ended, seconds)
-        return monotonic() - begun
+            if not reading.complete:
+                self._wait(reading)
+            return dict(reading.bars)
 
     def look(self, timeframe: str, as_of: datetime) -> list[CompanionReading]:
         """Read each companion now, in the caller's thread: for a check, not for a tick."""
@@ -243,139 +156,34 @@ class CompanionReader:
     def told(self) -> list[CompanionReading]:
         """Return what was last read of each companion on each timeframe, for people."""
         with self._state:
-            return sorted(self._told.values(), key=lambda one: (one.name, duration(one.timeframe)))
-
-    def close(self) -> None:
-        """End the thread for good."""
-        with self._state:
-            self._ended = True
-            self._state.notify_all()
-            thread = self._thread
-        if thread is not None:
-            thread.join(CLOSE_SECONDS)
+            readings = list(self._readings.values())
+        return sorted(readings, key=lambda item: (item.name, duration(item.timeframe)))
 
     # --- what the thread does ---------------------------------------------------------------------
 
-    def _work(self) -> None:
-        while (reading := self._next()) is not None or not self._ended:
-            try:
-                if reading is None:
-                    self._look_again()
-                else:
-                    self._read(reading)
-            except Exception:
-                log.exception("the companions of %s", self._who)
-
-    def _next(self) -> _Reading | None:
-        """Return the next reading; None when it is time to look again, and at the end."""
-        with self._state:
-            while self._wanted is None and not self._ended:
-                left = self._look_at - monotonic() if self._owed else None
-                if left is not None and left <= 0.0:
-                    break
-                self._state.wait(left)
-            reading, self._wanted = self._wanted, None
-            return None if self._ended else reading
-
-    def _read(self, reading: _Reading) -> None:
-        """Read all companions, and those that are about to come until somebody takes them."""
-        begun = monotonic()
-        self._fetch(reading, list(self._symbols))
-        with self._state:
-            self._quick = monotonic() - begun <= self._patience
-            reading.passed = True
-        while monotonic() - begun < LONGEST and (awaited := self._awaited(reading)):
-            self._fetch(reading, awaited)
-        with self._state:
-            reading.complete = True
-            self._owed[reading.timeframe] = reading.as_of
-            self._look_at = monotonic() + self._afterwards
-            self._state.notify_all()
-
-    def _late(self, reading: _Reading) -> list[str]:
-        """Return the companions whose bar may be expected and is not there."""
-        return [
-            name
-            for name, bars in reading.found.items()
-            if not bars.lack
-            and not _closes_at(bars, reading)
-            and self._prompt.get((name, reading.timeframe))
-            and self._vain[name, reading.timeframe] < VAIN
-        ]
-
-    @property
-    def _resting(self) -> bool:
-        """Whether companions are left alone for now."""
-        return monotonic() < self._rested
-
-    def _rest_if_slow(self, begun: float) -> None:
-        """Let companions rest after a reading that began so long ago."""
-        if monotonic() - begun > SLOW:
-            self._rested = monotonic() + self._rest
-
-    def _awaited(self, reading: _Reading) -> list[str]:
-        """Wait a moment and return the companions whose bar may come yet; none once it is over."""
-
-        def over() -> bool:
-            return reading.over or self._ended or self._wanted is not None
-
-        with self._state:
-            late = self._late(reading)
-            if late:
-                self._state.wait_for(over, POLL)
-            return [] if over() else late
-
-    def _fetch(self, reading: _Reading, names: list[str]) -> None:
-        begun = monotonic()
-        for name in names:
-            if self._resting:  # since this one was asked for, or the one before was slow
-                return
-            bars, _ = fetch(self._feed, self._symbols[name], reading.timeframe, reading.as_of)
-            self._rest_if_slow(begun)
-            self._take_in(name, reading, bars)
-
-    def _take_in(
-        self, name: str, reading: _Reading, bars: CompanionBars, *, again: bool = False
-    ) -> None:
-        with self._state:
-            reading.found[name] = bars
-            key = name, reading.timeframe
-            self._told[key] = CompanionReading(name, reading.timeframe, bars, reading.as_of)
-            if _closes_at(bars, reading):
-                self._prompt[key] = True
-                if not again:
-                    del self._vain[key]
-
-    def _look_again(self) -> None:
-        """Look at what a close brought in the end, and hand it over to be stored."""
-        if self._resting:
-            self._owed.clear()
-        for timeframe, as_of in [*self._owed.items()]:
-            begun, frames = monotonic(), dict[str, pd.DataFrame]()
-            for name, symbol in self._symbols.items():
-                if self._wanted is not None or self._ended or self._resting:
-                    return  # a tick comes first; what is owed stays owed
-                bars, frame = fetch(self._feed, symbol, timeframe, as_of)
-                self._rest_if_slow(begun)
-                again = _Reading(timeframe, as_of)
-                self._take_in(name, again, bars, again=True)
-                self._prompt[name, timeframe] = _closes_at(bars, again)
-                if frame is not None:
-                    frames[symbol] = frame
+    def _read(self, reading: CompanionsAtClose) -> bool:
+        """Read the companions whose bar has not come; return whether none is waited for."""
+        timeframe, as_of = reading.timeframe, reading.as_of
+        for name, symbol in self._symbols.items():
+            if reading.has_closed(name):
+                continue
+            bars, frame = fetch(self._feed, symbol, timeframe, as_of)
             with self._state:
-                self._quick = monotonic() - begun <= self._patience
-                if self._owed.get(timeframe) == as_of:
-                    del self._owed[timeframe]
-            for symbol, frame in frames.items():
-                self._store(symbol, timeframe, frame)
+                reading.bars[name] = bars
+                self._readings[name, timeframe] = CompanionReading(name, timeframe, bars, as_of)
+            if frame is not None:
+                reading.frames[symbol] = frame
+        return all(bars.lack or reading.has_closed(name) for name, bars in reading.bars.items())
 
-    def _store(self, symbol: str, timeframe: str, frame: pd.DataFrame) -> None:
-        if self._keep is None or self._ended:
-            return
-        try:
-            self._keep(symbol, timeframe, frame)
-        except Exception as error:  # noqa: BLE001 - the next close brings these bars again
-            log.warning("bars of the companion %s are not stored: %s", symbol, error)
+    def _completed(self, reading: CompanionsAtClose) -> None:
+        """Hand the bars over to be stored."""
+        for symbol, frame in reading.frames.items():
+            if self._keep is None or self.ending:
+                return
+            try:
+                self._keep(symbol, reading.timeframe, frame)
+            except Exception as error:  # noqa: BLE001 - the next close brings these bars again
+                log.warning("bars of the companion %s are not stored: %s", symbol, error)
 
 
 def fetch(
@@ -399,10 +207,3 @@ def fetch(
     index = pd.DatetimeIndex(frame.index).as_unit("us")
     closes = frame["close"].to_numpy(dtype=np.float64)
     return CompanionBars(symbol, index.asi8, closes), frame
-
-
-def _closes_at(bars: CompanionBars, reading: _Reading) -> bool:
-    """Tell whether the newest bar is the one that closes with a reading."""
-    if bars.lack or not len(bars.times):
-        return False
-    return int(bars.times[-1]) == micros(reading.as_of - duration(reading.timeframe))

@@ -2,7 +2,7 @@
 
 DataUnavailable (`no_answer`) is raised instead of waiting on. So a tick that asks ends in time, is
 tried again like any whose bar is late, and leaves its reason on record. Everything else is the
-feed's own. Order flow is read beside the ticks (torra.feeds.flow_beside).
+feed's own. Order flow is read beside the ticks (torra.feeds.limited_flow).
 """
 
 from __future__ import annotations

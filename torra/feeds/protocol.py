@@ -73,7 +73,7 @@ def no_flow() -> FlowThen:
 
 
 class FlowSource(FlowFeed, Protocol):
-    """A source of order flow that is read beside the ticks (torra.feeds.flow_beside)."""
+    """A source of order flow that is read beside the ticks (torra.feeds.limited_flow)."""
 
     def begin(self, symbol: str, timeframe: str, times: Sequence[datetime]) -> TakeFlow:
         """Begin to read; never waits."""

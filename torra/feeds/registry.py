@@ -16,9 +16,8 @@ from torra.clock import System
 from torra.config import Channel, Instance
 from torra.errors import ConfigError
 from torra.evidence.companion_readings import READ_BARS
-from torra.feeds.companions import REST
-from torra.feeds.flow_beside import LimitedFlow
 from torra.feeds.limited import LimitedFeed
+from torra.feeds.limited_flow import LimitedFlow
 from torra.feeds.protocol import Feed
 from torra.feeds.sample import SampleFeed
 from torra.feeds.stored import StoredFeed
@@ -135,7 +134,7 @@ def _mt5_direct(place: FeedPlace) -> Feed:
     from torra.feeds.mt5_flow import Mt5DirectFlow  # noqa: PLC0415
 
     told = place.terminal(), place.symbols, place.server_clock, System()
-    return Mt5DirectFeed(*told, LimitedFlow(Mt5DirectFlow(*told), rest=REST))
+    return Mt5DirectFeed(*told, LimitedFlow(Mt5DirectFlow(*told)))
 
 
 def _none(what: str) -> Any:

@@ -18,7 +18,6 @@ import json
 import os
 import signal
 import sys
-import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import IO, Any, Final
@@ -28,6 +27,7 @@ from torra.errors import Busy, StoreUnavailable, TorraError, bounded
 from torra.imports import freeze_gc
 from torra.jobs.kinds import JobResult, Parameters, Work
 from torra.jobs.priority import step_back
+from torra.services import in_background
 
 if sys.platform != "win32":
     import resource
@@ -58,7 +58,7 @@ class ParentPipe:
     def watch(self) -> None:
         """Watch from now on, whatever the main thread does."""
         for work in (self._listen, self._look):
-            threading.Thread(target=work, name="desk", daemon=True).start()
+            in_background("desk", work)
 
     def _listen(self) -> None:
         while self._line.readline():

@@ -12,9 +12,9 @@ import os
 import queue
 import subprocess
 import sys
-import threading
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import IO, Any, Final
 
@@ -23,6 +23,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from torra.config import CHECKOUT
 from torra.jobs.kinds import Parameters
 from torra.jobs.priority import NICENESS
+from torra.services import in_background
 
 MEMORY_BYTES: Final = 2 * 2**30
 """Memory that a child may take for its data (RLIMIT_DATA)."""
@@ -89,10 +90,7 @@ class JobProcess:
             "patience": bounds.patience,
         }
         self._write(json.dumps(job).encode() + b"\n")
-        self._reader = threading.Thread(
-            target=self._read, args=(self._process.stdout,), name="job", daemon=True
-        )
-        self._reader.start()
+        self._reader = in_background("job", partial(self._read, self._process.stdout))
 
     @property
     def number(self) -> int:
@@ -152,9 +150,9 @@ class JobProcess:
                 pipe.write(line)
                 pipe.flush()
 
-    def _read(self, out: IO[bytes]) -> None:
+    def _read(self, out: IO[bytes] | None) -> None:
         with suppress(OSError, ValueError):
-            while line := out.readline(LONGEST_LINE):
+            while out and (line := out.readline(LONGEST_LINE)):
                 with suppress(ValidationError):
                     self._words.put(ChildMessage.model_validate_json(line))
 

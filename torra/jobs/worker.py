@@ -13,7 +13,6 @@ fails here ends the worker: it is logged, and the next turn tries again.
 from __future__ import annotations
 
 import logging
-import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -27,15 +26,13 @@ from torra.errors import StoreUnavailable
 from torra.jobs import states
 from torra.jobs.kinds import THE_DESK, JobKind, parameters_of
 from torra.jobs.process import Bounds, ChildMessage, JobProcess
+from torra.services import Service
 
 TURN_SECONDS: Final = 0.25
 """Real seconds between two turns."""
 
 STOP_SECONDS: Final = 1.0
 """Real seconds that a process has to stop when it is asked to; then it is killed."""
-
-REST_SECONDS: Final = 2.0
-"""Real seconds that `rest` waits for the turn that is under way."""
 
 NOTE_SECONDS: Final = 1.0
 """Real seconds between two notes about the progress of one stage."""
@@ -69,7 +66,7 @@ class _Run:
     kill_at: float | None = None
 
 
-class Worker:
+class Worker(Service):
     """Runs the jobs of one desk.
 
     `tell` hears of every change, as text by name.
@@ -85,6 +82,7 @@ class Worker:
         bounds: Bounds | None = None,
         retry_seconds: float = RETRY_SECONDS,
     ) -> None:
+        super().__init__("jobs", TURN_SECONDS, self._turn)
         self._database = database
         self._home = home
         self._kinds = kinds
@@ -94,32 +92,6 @@ class Worker:
         self._run: _Run | None = None
         self._due: dict[int, float] = {}
         self._kept_up = CLOCK.monotonic()
-        self._ended = threading.Event()
-        self._thread: threading.Thread | None = None
-
-    # --- life -------------------------------------------------------------------------------------
-
-    def start(self) -> None:
-        """Walk from now on."""
-        self.rest()
-        self._due.clear()
-        self._ended = threading.Event()
-        self._thread = threading.Thread(
-            target=self._walk, args=(self._ended,), name="jobs", daemon=True
-        )
-        self._thread.start()
-
-    def rest(self) -> None:
-        """Stop walking and end the process of the job that runs.
-
-        Where this desk still has its lock the job is laid back, and this attempt does not count.
-        """
-        self._ended.set()
-        thread, self._thread = self._thread, None
-        # A thread cannot join itself.
-        if thread is not None and thread is not threading.current_thread():
-            thread.join(timeout=REST_SECONDS)
-        self._try(self._lay_down)
 
     @property
     def child(self) -> int | None:
@@ -127,17 +99,17 @@ class Worker:
         run = self._run
         return run.process.number if run else None
 
-    def _walk(self, ended: threading.Event) -> None:
-        while not ended.wait(TURN_SECONDS):
-            self.turn()
+    def shut(self) -> None:
+        """End the process of the job that runs.
+
+        Where this desk still has its lock the job is laid back, and this attempt does not count.
+        """
+        self._try(self._lay_down)
 
     # --- a turn -----------------------------------------------------------------------------------
 
-    def turn(self) -> None:
-        """Do everything once; never raises. Without the desk's lock only the process is ended."""
-        self._try(self._turn)
-
     def _turn(self) -> None:
+        """Do everything once. Without the desk's lock only the process is ended."""
         if not self._database.fence():
             self._let_go()
             return

@@ -4,12 +4,14 @@ A plug-in has `topics(subject)`, `every(topic)`, `spacing` and `fetch(topic, now
 returns rows as docs/news.md has them for a file: headline and published, perhaps summary, url,
 source and tickers. Rows are read at the same door as any vendor's: what cannot be read is dropped
 and counted, texts are cleaned and cut. What a call raises is an answer that says so, and never its
-words, which may hold a key. torra.collecting.asking gives a call its time and no longer.
+words, which may hold a key. torra.collecting.asking gives a question its time and no longer; topics
+and paces of a subject are asked for once, within SHARE_SECONDS.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
@@ -21,6 +23,7 @@ from torra.config import NewsSettings
 from torra.errors import ConfigError
 from torra.evidence.news_digest import NewsAnswer, NewsItem, NewsStatus, NewsSubject
 from torra.news.reading import PUBLISHER, cleaned, finite, item_of, listed
+from torra.time_limit import SHARE_SECONDS, TimeLimit
 
 LEAST_SPACING: Final = 1.0
 LEAST_EVERY: Final = 60.0
@@ -51,6 +54,9 @@ class PlugInSource:
             raise ConfigError(f"the plug-in {name} is no news source: it has no {lacks}")
         self._source = source
         self._name = name
+        self._limit = TimeLimit(f"the plug-in {name}", SHARE_SECONDS)
+        self._topics: dict[NewsSubject, tuple[str, ...]] = {}
+        self._every: dict[str, float] = {}
         self.where = f", at the plug-in {name.partition(':')[0]}"
 
     @property
@@ -59,19 +65,25 @@ class PlugInSource:
         return max(LEAST_SPACING, finite(getattr(self._source, "spacing", None)) or 0.0)
 
     def topics(self, subject: NewsSubject) -> tuple[str, ...]:
-        """Return what to ask about a subject; nothing where the plug-in fails."""
-        try:
-            topics = [cleaned(topic, PUBLISHER) for topic in self._source.topics(subject)]
-        except Exception:  # noqa: BLE001 - somebody else's code
-            return ()
-        return tuple(filter(None, topics[:MOST_TOPICS]))
+        """Return what to ask about a subject; nothing where the plug-in fails or hangs."""
+        if subject not in self._topics:
+            try:
+                self._topics[subject] = self._limit.run(partial(self._ask_topics, subject))
+            except Exception:  # noqa: BLE001 - somebody else's code
+                self._topics[subject] = ()
+        return self._topics[subject]
+
+    def _ask_topics(self, subject: NewsSubject) -> tuple[str, ...]:
+        topics = [cleaned(topic, PUBLISHER) for topic in self._source.topics(subject)]
+        wanted = tuple(filter(None, topics[:MOST_TOPICS]))
+        for topic in wanted:
+            with suppress(Exception):  # somebody else's code: LEAST_EVERY stands
+                self._every[topic] = finite(self._source.every(topic)) or 0.0
+        return wanted
 
     def every(self, topic: str) -> float:
         """Return the seconds between two questions about a topic."""
-        try:
-            return max(LEAST_EVERY, finite(self._source.every(topic)) or 0.0)
-        except Exception:  # noqa: BLE001 - somebody else's code
-            return LEAST_EVERY
+        return max(LEAST_EVERY, self._every.get(topic, 0.0))
 
     def fetch(self, topic: str, now: datetime, seconds: float) -> NewsAnswer:
         """Ask about a topic; `seconds` is what the plug-in may take. Never raises."""

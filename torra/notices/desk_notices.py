@@ -8,7 +8,6 @@ remedy, and `torra doctor` too. Nothing here is called by a tick, and nothing ra
 from __future__ import annotations
 
 import logging
-import threading
 from collections.abc import Callable, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Final
@@ -16,10 +15,11 @@ from typing import TYPE_CHECKING, Final
 from instance_database import Database
 from torra.clock import Clock
 from torra.config import NoticeSettings
-from torra.errors import StoreUnavailable, TorraError
+from torra.errors import TorraError
 from torra.notices.protocol import NoticeService
 from torra.notices.sending import Sender
 from torra.notices.watching import Watcher
+from torra.services import Service
 
 if TYPE_CHECKING:
     from torra.money.book import Setups
@@ -27,13 +27,10 @@ if TYPE_CHECKING:
 LOOK_SECONDS: Final = 1.0
 """Real seconds between two looks."""
 
-REST_SECONDS: Final = 2.0
-"""Real seconds that `rest` waits for the look that is under way."""
-
 log = logging.getLogger("torra")
 
 
-class DeskNotices:
+class DeskNotices(Service):
     """What tells a person of a desk."""
 
     def __init__(
@@ -46,85 +43,49 @@ class DeskNotices:
         paper_currency: str = "",
     ) -> None:
         """Tell of a desk; `setups` and `clock` are those of now."""
+        super().__init__("notices", LOOK_SECONDS, self._turn, at_once=True)
         self._database = database
         self._settings = settings
         self._clock = clock
         self._open = open_services
-        self._senders: list[Sender] = []
-        self._ended = threading.Event()
-        self._thread: threading.Thread | None = None
-        self._complained = False
+        self._services: Sequence[NoticeService] | None = None
+        self._senders: list[Sender] | None = None
         self.watcher = Watcher(database, settings, setups, clock, self._names, paper_currency)
 
-    def start(self) -> None:
-        """Look and send from now on, in threads of their own."""
-        self.rest()
-        self._ended = threading.Event()
-        self._complained = False
-        self._thread = threading.Thread(
-            target=self._walk, args=(self._ended,), name="notices", daemon=True
-        )
-        self._thread.start()
-
-    def rest(self) -> None:
-        """Stop: this desk closes."""
-        self._ended.set()
-        thread, self._thread = self._thread, None
-        if thread is not None and thread is not threading.current_thread():
-            thread.join(timeout=REST_SECONDS)
-        senders, self._senders = self._senders, []
-        for sender in senders:
-            sender.end()
-
-    def close(self) -> None:
-        """End as `rest` does."""
-        self.rest()
+    def shut(self) -> None:
+        """Let every service go; a call that is under way is left to its limit."""
+        for sender in self._senders or ():
+            sender.close(0.0)
 
     def _names(self) -> list[str]:
-        return [sender.name for sender in self._senders]
+        return [sender.service for sender in self._senders or ()]
 
-    def _walk(self, ended: threading.Event) -> None:
-        if not self._begin(ended):
-            return
-        while not ended.wait(LOOK_SECONDS):
-            self._try(self.watcher.look)
+    def _turn(self) -> None:
+        if self._senders is None:
+            # Here and not in `open`: a service may take long to open, and a start waits for that.
+            self._begin()
+        else:
+            self.watcher.look()
 
-    def _begin(self, ended: threading.Event) -> bool:
-        """Open the services, here and not where a start waits for it; False when ended."""
-        services: Sequence[NoticeService] = ()
+    def _begin(self) -> None:
+        """Open the services and let each send on a thread of its own."""
+        services = self._services = self._opened() if self._services is None else self._services
+        senders = [Sender(self._database, one, self._settings, self._real_now) for one in services]
+        self._database.keep_services([sender.service for sender in senders])
+        self._senders = senders
+        for sender in senders:
+            if self.ending:
+                return
+            sender.start()
+
+    def _opened(self) -> Sequence[NoticeService]:
         try:
-            services = self._open()
+            return self._open()
         except TorraError as error:
             log.error("notices are not sent: %s", error)
         except Exception as error:  # noqa: BLE001 - a plug-in may raise anything
             log.error("notices are not sent: %s", type(error).__name__)
-        senders = [Sender(self._database, one, self._settings, self._real_now) for one in services]
-        names = [sender.name for sender in senders]
-        while not self._try(lambda: self._database.keep_services(names)):
-            if ended.wait(LOOK_SECONDS):
-                return False
-        if ended.is_set():
-            return False
-        self._senders = senders
-        for sender in senders:
-            sender.start()
-        return True
+        return ()
 
     def _real_now(self) -> datetime:
         return self._clock().real_now()
-
-    def _try(self, step: Callable[[], object]) -> bool:
-        """Do a step; False, and one line in the log until it works again, when it fails."""
-        try:
-            step()
-        except StoreUnavailable as error:
-            if not self._complained:
-                log.warning("notices wait: %s", error)
-        except Exception:
-            if not self._complained:
-                log.exception("notices: the next look tries again")
-        else:
-            self._complained = False
-            return True
-        self._complained = True
-        return False

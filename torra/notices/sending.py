@@ -13,7 +13,6 @@ words of ours, never an address, and of an unexpected exception only its type.
 from __future__ import annotations
 
 import logging
-import threading
 from collections.abc import Callable, Mapping
 from datetime import datetime, timedelta
 from functools import partial
@@ -22,8 +21,8 @@ from typing import Any, Final
 from instance_database import Database
 from torra.clock import parse
 from torra.config import NoticeSettings
-from torra.errors import StoreUnavailable
 from torra.notices.protocol import Notice, NoticeRefused, NoticeService
+from torra.services import Service
 from torra.store.notices import PATIENCE_SECONDS, SENDING, WAITING
 from torra.time_limit import TimeLimit
 
@@ -48,7 +47,7 @@ IDLE_SECONDS: Final = 1.0
 log = logging.getLogger("torra")
 
 
-class Sender:
+class Sender(Service):
     """What takes notices to one service."""
 
     def __init__(
@@ -62,53 +61,35 @@ class Sender:
         idle: float = IDLE_SECONDS,
     ) -> None:
         """Send over `service`; `now` is real time."""
-        self.name = service.name
+        super().__init__(f"notices {service.name}", idle, self._turn, private=True)
+        self.service = service.name
         self._database = database
         self._service = service
         self._settings = settings
         self._now = now
-        self._limit = TimeLimit(self.name, seconds)
-        self._idle = idle
-        self._ended = threading.Event()
-        self._thread: threading.Thread | None = None
+        self._limit = TimeLimit(self.service, seconds)
         self._failures = 0
         self._rest_until: datetime | None = None
         self._owed: Callable[[], None] | None = None
 
-    def start(self) -> None:
-        """Send from now on."""
-        self._thread = threading.Thread(target=self._walk, name=f"notices {self.name}", daemon=True)
-        self._thread.start()
+    def _turn(self) -> None:
+        while not self.ending and self.send_due():
+            pass
 
-    def end(self) -> None:
-        """Hand over nothing more; a call that is under way is left to its limit."""
-        self._ended.set()
-
-    def _walk(self) -> None:
-        while not self._ended.wait(self._idle):
-            try:
-                while not self._ended.is_set() and self.turn():
-                    pass
-            except StoreUnavailable as error:
-                if not self._ended.is_set():
-                    log.warning("notices: %s", error)
-            except Exception as error:  # noqa: BLE001 - its text may hold what nobody may see
-                log.error("notices: %s: %s", self.name, type(error).__name__)
-
-    def turn(self) -> bool:
+    def send_due(self) -> bool:
         """Hand over one notice that is due; return whether another may be tried at once."""
         if self._owed is not None:
             self._owe(self._owed)
         now = self._now()
         if (self._rest_until is not None and now < self._rest_until) or not self._database.fence():
             return False
-        row = self._database.due_notice(self.name, now)
+        row = self._database.due_notice(self.service, now)
         if row is None:
             return False
         if row["level"] != "alarm":
             if now - parse(row["at"]) > GIVE_UP:
                 self._mark(row, "failed", row["tries"], "not taken within an hour")
-                log.warning("notices: %s did not take %s within an hour", self.name, _which(row))
+                log.warning("notices: %s did not take %s within an hour", self.service, _which(row))
                 return True
             if self._settings.quiet_at(now):
                 self._mark(row, "dropped", row["tries"], "quiet hours")
@@ -156,7 +137,7 @@ class Sender:
     ) -> None:
         with self._database.transaction(PATIENCE_SECONDS):
             self._mark(row, state, tries, why, next_try)
-            self._database.note_service(self.name, why)
+            self._database.note_service(self.service, why)
 
     def _mark(
         self,
@@ -169,7 +150,7 @@ class Sender:
         with self._database.transaction(PATIENCE_SECONDS):
             self._database.require_desk()  # it may have been lost while a service hung
             self._database.mark_notice(
-                row["id"], self.name, state, tries=tries, detail=detail, next_try=next_try
+                row["id"], self.service, state, tries=tries, detail=detail, next_try=next_try
             )
 
 

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import datetime, timedelta
 from itertools import groupby
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, cast
 
 from agents.debate.deliberation import OUTAGE
 from instance_database import Database
@@ -26,7 +26,16 @@ from torra.errors import ConfigError
 from torra.market.closed_hours import SILENT_BARS, closed_at_most
 from torra.money.open_positions import PAPER
 from torra.notices.protocol import Level, Notice
-from torra.notices.words import NoticeFormatter, NoticeText
+from torra.notices.words import (
+    TEXTS,
+    NoticeFormatter,
+    NoticeText,
+    alarm_facts,
+    facts_of,
+    failing_models,
+    harmless,
+    span,
+)
 from torra.providers.call_health import health
 from torra.store.notices import PATIENCE_SECONDS
 from torra.store.standings import WarmUps
@@ -87,15 +96,14 @@ class WatchResult:
     def add(
         self,
         key: str,
-        kind: str,
-        level: Level,
-        said: NoticeText,
+        name: str,
+        text: NoticeText,
         instance: str = "",
         desk_time: datetime | None = None,
     ) -> None:
-        """Note something that is new."""
-        at = desk_time or self.now
-        self.found.append(Notice(key, kind, level, said.title, said.text, instance, at, self.real))
+        """Note something that is new, by the name of its notice."""
+        kind, level, at = TEXTS[name]["kind"], TEXTS[name]["level"], desk_time or self.now
+        self.found.append(Notice(key, kind, cast(Level, level), *text, instance, at, self.real))
 
 
 class Watcher:
@@ -161,7 +169,8 @@ class Watcher:
             for service in self._services():
                 if count and (lost := self._database.trim_outbox(service, MOST_WAITING)):
                     hour = iso(floor(look.real, "H1"))
-                    said = tongue.dropped(lost)
+                    notices = "1 notice was" if lost == 1 else f"{lost} notices were"
+                    said = tongue.say("dropped", "Torra", notices=notices)
                     key = f"dropped:{service}:{hour}"
                     self._add(Notice(key, "dropped", "decision", *said, "", look.now, look.real))
             for name, place in moved.items():
@@ -192,18 +201,20 @@ class Watcher:
         for row in rows:
             if row.kind != "open" or warm_ups.made(*row.bar):
                 continue
-            spec = _spec(setups, row)
             if row.to_state in EXECUTED:
-                said, kind, when = self._cut(tongue.fill(row, spec), row), "fill", row.opened_at
+                name, when = "fill", row.opened_at
             elif row.to_state in REFUSED:
-                said, kind, when = tongue.refused(row, spec), "refused", None
+                name, when = "refused", None
             elif row.to_state == "CLOSED":
-                currencies = currencies or _currencies(self._database, self._paper)
-                currency = currencies.get(str(row.bridge or PAPER), "")
-                said, kind, when = tongue.closed(row, spec, currency), "close", row.closed_at
+                name, when = "close", row.closed_at
             else:
                 continue
-            look.add(f"{kind}:{row.sid}", kind, "trade", said, row.instance, _moment(when))
+            if name == "close" and currencies is None:
+                currencies = _currencies(self._database, self._paper)
+            currency = (currencies or {}).get(str(row.bridge or PAPER), "")
+            text = tongue.say(name, row.instance, **facts_of(row, _spec(setups, row), currency))
+            text = self._cut(text, row) if name == "fill" else text
+            look.add(f"{name}:{row.sid}", name, text, row.instance, _moment(when))
 
     def _proposals(self, look: WatchResult, tongue: NoticeFormatter, setups: Setups) -> None:
         """Tell proposals that wait for a person."""
@@ -214,7 +225,7 @@ class Watcher:
             if row.sid not in told:
                 said = self._cut(tongue.proposal(row, _spec(setups, row)), row)
                 key = f"proposal:{row.sid}"
-                look.add(key, "proposal", "decision", said, row.instance)
+                look.add(key, "proposal", said, row.instance)
 
     def _cut(self, said: NoticeText, row: Order) -> NoticeText:
         """Return a notice of an order that says so where models failed on the order's tick."""
@@ -231,8 +242,8 @@ class Watcher:
         for name, row in stands.items():
             if name not in told:
                 concerned = self._concerned(row.key)
-                said = tongue.alarm(row.kind, concerned)
-                look.add(f"alarm:{name}", "alarm", "alarm", said, concerned)
+                said = tongue.say("alarm", concerned or "Torra", **alarm_facts(row.kind))
+                look.add(f"alarm:{name}", "alarm", said, concerned)
 
     def _concerned(self, key: str) -> str:
         """Return the instance that the key of an alarm names, itself or by a signal; else ""."""
@@ -250,9 +261,8 @@ class Watcher:
             return
         for row in self._database.states_after(int(stood), AT_ONCE):
             look.cursors["states"] = str(row.id)
-            level: Level = "alarm" if row.state == "HALTED" else "note"
-            said = tongue.state(row.state, row.reason)
-            look.add(f"state:{row.id}", "halt", level, said)
+            why = f"Why: {harmless(row.reason)}. " if harmless(row.reason) else ""
+            look.add(f"state:{row.id}", row.state, tongue.say(row.state, "Torra", why=why))
 
     def _ceilings(self, look: WatchResult, tongue: NoticeFormatter, setups: Setups) -> None:
         """Tell profiles that have used most of the hour's ceiling, once an hour each."""
@@ -266,8 +276,15 @@ class Watcher:
             if spent < NEAR * most or (before and look.real - parse(before) < HOUR):
                 continue
             told[name] = iso(look.real.replace(microsecond=0))
-            said = tongue.ceiling(name, spent, most)
-            look.add(f"ceiling:{name}:{told[name]}", "ceiling", "note", said)
+            said = tongue.say(
+                "ceiling",
+                "Torra",
+                share=f"{spent / most:.0%}",
+                profile=name,
+                spent=spent,
+                most=most,
+            )
+            look.add(f"ceiling:{name}:{told[name]}", "ceiling", said)
             look.cursors["ceilings"] = json.dumps(told)
 
     def _models(self, look: WatchResult, tongue: NoticeFormatter, setups: Setups) -> None:
@@ -281,14 +298,14 @@ class Watcher:
             own = [one for one in models if one.failing or one.name in told]
             known = [one for one in own if one.name in told]
             if known and all(one.well for one in own):
-                look.add(f"well:{vendor}:{now}", "models_well", "note", tongue.well(vendor))
+                look.add(f"well:{vendor}:{now}", "well", tongue.say("well", vendor))
                 continue
             stand.update(one.name for one in own)
             # One that was told of and is not asked since keeps silent of no other.
             before = any(one.failing or (one.calls and not one.well) for one in known)
             if not before and any(one.failing for one in own):
-                said = tongue.failing(vendor, own)
-                look.add(f"failing:{vendor}:{now}", "models_failing", "decision", said)
+                said = tongue.say("failing", vendor, models=failing_models(own))
+                look.add(f"failing:{vendor}:{now}", "failing", said)
         look.cursors["models"] = _names_text(stand)
 
     def _silences(self, look: WatchResult, tongue: NoticeFormatter, setups: Setups) -> None:
@@ -302,8 +319,8 @@ class Watcher:
                 continue
             quiet_for = look.now - max(since, self._awake)
             if quiet_for >= self._patience(item, profile, since, look.now):
-                said = tongue.silent(item.id, item.shortest, look.now - since)
-                look.add(f"silent:{key}", "silent", "decision", said, item.id)
+                facts = {"timeframe": item.shortest, "span": span(look.now - since)}
+                look.add(f"silent:{key}", "silent", tongue.say("silent", item.id, **facts), item.id)
 
     def _newest(self, item: Instance) -> tuple[str, datetime | None]:
         """Return the key and the close of the newest tick of an instance's shortest timeframe."""

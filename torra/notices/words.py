@@ -12,17 +12,19 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import timedelta
+from pathlib import Path
 from typing import Final, NamedTuple
 
+from agents.features import rows_of
 from torra.bridges.guards import GUARDS
 from torra.clock import parse
 from torra.config import SymbolSpec
 from torra.harmless_text import HOSTILE
 from torra.providers.call_health import ModelHealth
-from torra.store.trade.rows import Draft, ProposalRow, SignalEvent, SignalRow
+from torra.store.trade.rows import Draft, ProposalRow, SignalEvent
 from torra.words.badge import capital
 from torra.words.deny_reasons import DenyReason
-from torra.words.orders import ALARMS, EXITS, SIDES, SideWords
+from torra.words.orders import ALARMS, EXITS, SIDES
 
 LONGEST_REASON: Final = 160
 IN_MONEY: Final = "in the account's currency"
@@ -49,10 +51,8 @@ MEANINGS: Final = {
 CODE: Final = re.compile(r"[A-Za-z_]+")
 
 
-SMALLER: Final = (
-    "torra models says why, and what to do. Where agents count, an opening is smaller while none "
-    "is heard."
-)
+TEXTS: Final = {row["name"]: row for row in rows_of(Path(__file__).with_name("notices.csv"))}
+"""The notices by their names: kind, level, and title and text, plain and short."""
 
 
 class NoticeText(NamedTuple):
@@ -69,109 +69,17 @@ class NoticeFormatter:
     short: bool = False
     mark: str = ""
 
-    def say(self, subject: str, told: str, text: str) -> NoticeText:
-        """Return a title, with its mark, and a text."""
-        return NoticeText(f"{self.mark}{subject}: {told}", text)
+    def say(self, name: str, subject: str, **facts: object) -> NoticeText:
+        """Return the notice of a name about a subject; `facts` fill its row of notices.csv."""
+        row, short = TEXTS[name], "short_" if self.short and TEXTS[name]["short_text"] else ""
+        title, text = (row[f"{short}{part}"].format(**facts) for part in ("title", "text"))
+        return NoticeText(f"{self.mark}{subject}: {title}", text)
 
     def proposal(self, row: ProposalRow, spec: SymbolSpec | None) -> NoticeText:
         """Say that a proposal waits for a person."""
-        orders = [one for draft in row.orders if (one := self._order(draft, spec))]
-        what = " and ".join(orders) or "an order"
-        until = f"Until {clock(row.expires)} UTC."
-        return self.say(row.instance, "a proposal waits", f"{capital(what)}. {until}")
-
-    def fill(self, row: SignalRow, spec: SymbolSpec | None) -> NoticeText:
-        """Say that a position was opened."""
-        side = _side(row.side).past
-        if self.short:
-            return self.say(row.instance, side, f"A position is open ({row.timeframe}).")
-        lots = row.filled_lots if row.filled_lots is not None else row.lots
-        at = row.price if row.price is not None else row.entry
-        told = f"{side} {size(lots)} lots at {price(at, spec)}"
-        levels = f"Stop {price(row.stop, spec)}, target {price(row.target, spec)}."
-        return self.say(row.instance, told, levels)
-
-    def closed(self, row: SignalRow, spec: SymbolSpec | None, currency: str) -> NoticeText:
-        """Say that a position was closed, and with which result."""
-        reason = EXITS.get(str(row.close_reason))
-        how = f": {reason}" if reason else ""
-        was = _side(row.side).position
-        if self.short:
-            return self.say(row.instance, "closed", f"The {was} position ended{how}.")
-        result = money(row.profit, currency)
-        r = "" if number(row.r_multiple) is None else f", {row.r_multiple:+.2f} R"
-        at = f" at {price(row.close_price, spec)}" if number(row.close_price) else ""
-        lots = row.filled_lots if row.filled_lots is not None else row.lots
-        text = f"The {was} position of {size(lots)} lots ended{at}{how}."
-        return self.say(row.instance, f"closed, {result}{r}", text)
-
-    def refused(self, row: SignalEvent, spec: SymbolSpec | None) -> NoticeText:
-        """Say that an order to open a position was refused, or ran out of time."""
-        told = "an order was refused" if row.to_state == "REJECTED" else "an order expired"
-        side = _side(row.side).verb
-        order = f"to {side}" if self.short else f"to {side} {size(row.lots)} lots"
-        at = "" if self.short else f" near {price(row.entry, spec)}"
-        code = CODE.match(str(row.detail or ""))
-        why = MEANINGS.get(code[0], "") if code else ""
-        because = f": {why}" if why else ""
-        return self.say(row.instance, told, f"The order {order}{at} was not filled{because}.")
-
-    def state(self, state: str, reason: str) -> NoticeText:
-        """Say that trading was halted, reduced or resumed."""
-        why = f"Why: {harmless(reason)}. " if harmless(reason) else ""
-        if state == "HALTED":
-            return self.say(
-                "Torra", "trading is HALTED", f"{why}No signal is sent until a person resumes."
-            )
-        if state == "REDUCING":
-            return self.say("Torra", "trading is REDUCING", f"{why}Positions are closed only.")
-        return self.say("Torra", "trading goes on", f"{why}Signals may be sent again.")
-
-    def alarm(self, kind: str, instance: str) -> NoticeText:
-        """Say that an alarm stands, in words of ours for its kind."""
-        means = ALARMS[kind].meaning if kind in ALARMS else "something needs a person"
-        what = f"alarm {kind}" if kind in ALARMS else "an alarm stands"
-        text = f"{capital(means)}. See Signals and positions, or torra signals."
-        return self.say(instance or "Torra", what, text)
-
-    def ceiling(self, profile: str, spent: float, most: float) -> NoticeText:
-        """Say that models have cost most of what an hour may cost."""
-        share = f"{spent / most:.0%}"
-        text = f"Models have used {share} of the hour's ceiling of profile {profile}"
-        usd = "" if self.short else f": {spent:.4f} of {most:.4f} USD"
-        then = "At the ceiling no model is asked, and the arithmetic decides alone."
-        return self.say("Torra", f"cost at {share} of the ceiling", f"{text}{usd}. {then}")
-
-    def failing(self, vendor: str, models: Sequence[ModelHealth]) -> NoticeText:
-        """Say that models of a vendor fail."""
-        told = (
-            f"Of the newest {one.calls} calls to {one.model} {one.usable} were usable."
-            for one in models
-        )
-        return self.say(vendor, "models fail", f"{' '.join(told)} {SMALLER}")
-
-    def well(self, vendor: str) -> NoticeText:
-        """Say that models of a vendor that failed are well again."""
-        return self.say(vendor, "models are well again", "Their newest calls were usable.")
-
-    def silent(self, instance: str, timeframe: str, quiet_for: timedelta) -> NoticeText:
-        """Say that no bar has come for long."""
-        text = (
-            f"No bar of {timeframe} for {span(quiet_for)}: the feed is silent, or the market is "
-            "closed. No tick runs and nothing is opened meanwhile."
-        )
-        return self.say(instance, "no bars", text)
-
-    def dropped(self, count: int) -> NoticeText:
-        """Say that notices were not sent because too many waited."""
-        what = "1 notice was" if count == 1 else f"{count} notices were"
-        return self.say(
-            "Torra", f"{what} dropped", "Too many waited for a service. torra notices lists them."
-        )
-
-    def test(self) -> NoticeText:
-        """Return the notice of `torra notices test`."""
-        return self.say("Torra", "a test", "If you read this, notices reach you.")
+        orders = [text for draft in row.orders if (text := self._order(draft, spec))]
+        what = capital(" and ".join(orders) or "an order")
+        return self.say("proposal", row.instance, orders=what, until=clock(row.expires))
 
     def _order(self, draft: Draft, spec: SymbolSpec | None) -> str:
         side = SIDES[draft.side].verb
@@ -182,6 +90,46 @@ class NoticeFormatter:
         at = draft.levels
         levels = f" at {price(at.entry, spec)}, stop {price(at.stop, spec)}" if at else ""
         return f"{side} {size(draft.lots)} lots{levels}"
+
+
+def facts_of(row: SignalEvent, spec: SymbolSpec | None, currency: str) -> dict[str, str]:
+    """Return what the notices of an order to open say: its side, sizes, prices and result."""
+    side = SIDES["BUY" if row.side == "BUY" else "SELL"]
+    reason, code = EXITS.get(str(row.close_reason)), CODE.match(str(row.detail or ""))
+    why = MEANINGS.get(code[0], "") if code else ""
+    return {
+        "past": side.past,
+        "verb": side.verb,
+        "position": side.position,
+        "timeframe": row.timeframe,
+        "lots": size(row.lots if row.filled_lots is None else row.filled_lots),
+        "size": size(row.lots),
+        "price": price(row.entry if row.price is None else row.price, spec),
+        "entry": price(row.entry, spec),
+        "stop": price(row.stop, spec),
+        "target": price(row.target, spec),
+        "result": money(row.profit, currency),
+        "r": "" if number(row.r_multiple) is None else f", {row.r_multiple:+.2f} R",
+        "at": f" at {price(row.close_price, spec)}" if number(row.close_price) else "",
+        "how": f": {reason}" if reason else "",
+        "refusal": "was refused" if row.to_state == "REJECTED" else "expired",
+        "because": f": {why}" if why else "",
+    }
+
+
+def alarm_facts(kind: str) -> dict[str, str]:
+    """Return what the notice of an alarm says, in words of ours for its kind."""
+    if kind not in ALARMS:
+        return {"what": "an alarm stands", "meaning": "Something needs a person"}
+    return {"what": f"alarm {kind}", "meaning": capital(ALARMS[kind].meaning)}
+
+
+def failing_models(models: Sequence[ModelHealth]) -> str:
+    """Return how models of a vendor fail."""
+    return " ".join(
+        f"Of the newest {row.calls} calls to {row.model} {row.usable} were usable."
+        for row in models
+    )
 
 
 def harmless(text: str) -> str:
@@ -235,7 +183,3 @@ def span(length: timedelta) -> str:
         return f"{minutes} minutes"
     hours = minutes // 60
     return f"{hours} hours" if hours < 72 else f"{hours // 24} days"
-
-
-def _side(side: str) -> SideWords:
-    return SIDES["BUY" if side == "BUY" else "SELL"]

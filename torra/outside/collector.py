@@ -108,7 +108,7 @@ class SeriesCollector(OutsideCollector[SeriesRow]):
         """Ask for these series from now on; those that nobody here publishes are let pass."""
         with self._lock:
             self._watch(self._places[name] for name in names if name in self._places)
-        self._wake.set()
+        self.wake()
 
     def status_of(self, name: str) -> NewsStatus:
         """Return the status of a series; `off` when it is not watched."""

@@ -110,7 +110,7 @@ class FactsCollector(OutsideCollector[FactRow]):
                 kept = TopicState(*table, status=NewsStatus.AVAILABLE, due=due)
                 self._states.setdefault(table, kept)
             self._watch([table])
-        self._wake.set()
+        self.wake()
 
     def _brings_rows(self, topic: str) -> bool:
         # Tickers and lists of filings alone tell nothing of a company.

@@ -51,6 +51,7 @@ class Workers:
     def _started(self) -> bool:
         """Start a thread; False where the system gives none any more."""
         try:
+            # No service: it takes jobs from a queue, and their number follows the need.
             threading.Thread(target=self._work, name="torra-overlay", daemon=True).start()
         except RuntimeError:
             return False

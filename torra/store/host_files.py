@@ -14,9 +14,8 @@ ConfigError at start.
 from __future__ import annotations
 
 import logging
-import queue
 import sqlite3
-import threading
+from collections import Counter, deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import closing
 from datetime import datetime
@@ -28,6 +27,7 @@ import sqlite_utils
 
 from torra.config import Instance
 from torra.errors import ConfigError, StoreUnavailable
+from torra.services import Service
 from torra.store.connection import LOCKED, connect_guest, explain
 from torra.store.migrations import take_over
 from torra.store.sentiment import FED, KEY_END, SentimentStore
@@ -84,17 +84,18 @@ def files_of(
     return files
 
 
-class SymbolDatabases:
+class SymbolDatabases(Service):
     """The host's files of one desk, and the thread that feeds them."""
 
     def __init__(
         self, files: Mapping[str, Path], source: SentimentStore, now: Callable[[], datetime]
     ) -> None:
+        super().__init__("symbol databases", RETRY_SECONDS, self._turn, at_once=True)
         self._files = dict(files)
         self._source = source
         self._now = now
-        self._keys: queue.SimpleQueue[str | None] = queue.SimpleQueue()
-        self._thread: threading.Thread | None = None
+        self._keys: deque[str] = deque()
+        self._ticks: Counter[str] = Counter()
         self._behind: dict[str, str] = {}
 
     def check(self) -> None:
@@ -120,45 +121,32 @@ class SymbolDatabases:
 
     def start(self) -> None:
         """Compare every file with the desk's database, and write new rows from now on."""
-        if not self._files or self._thread is not None:
-            return
-        # A thread that outlived `rest` still reads the old queue, and ends at the None in it.
-        self._keys = queue.SimpleQueue()
-        self._behind = dict.fromkeys(self._files, "not compared yet")
-        self._thread = threading.Thread(target=self._work, name="symbol databases", daemon=True)
-        self._thread.start()
+        if self._files:
+            super().start()
 
-    def rest(self) -> None:
-        """Write nothing more; what comes meanwhile is found at the next start."""
-        thread, self._thread = self._thread, None
-        if thread is not None:
-            self._keys.put(None)
-            # The thread may be waiting for the host's lock, which lasts as long at most.
-            thread.join(GUEST_BUSY_SECONDS)
+    def open(self) -> None:
+        """Begin with a comparison: what came before is found by it."""
+        self._behind = dict.fromkeys(self._files, "not compared yet")
 
     def on_change(self, change: Mapping[str, Any]) -> None:
         """Note a change that the desk tells (torra.desk.event_stream); returns at once."""
         if change["what"] == "tick" and change["instance"] in self._files:
-            self._keys.put("|".join(change[name] for name in ("instance", "timeframe", "bar_time")))
+            self._keys.append(
+                "|".join(change[name] for name in ("instance", "timeframe", "bar_time"))
+            )
+            self.wake()
 
-    def _work(self) -> None:
-        keys, ticks = self._keys, dict.fromkeys(self._files, 0)
-        while True:
-            # Files that are behind first: `repair` also finds the rows that wait in the queue.
-            for instance in list(self._behind):
-                self._try(instance, partial(self.repair, instance))
-            try:
-                key = keys.get(timeout=RETRY_SECONDS if self._behind else None)
-            except queue.Empty:
-                continue
-            if key is None:
-                return
+    def _turn(self) -> None:
+        # Files that are behind first: `repair` also finds the rows that wait in the queue.
+        for instance in list(self._behind):
+            self._try(instance, partial(self.repair, instance))
+        while self._keys and not self.ending:
+            key = self._keys.popleft()
             instance = key.partition("|")[0]
-            ticks[instance] += 1
-            if not ticks[instance] % COMPARE_EVERY:
-                # Called behind, so that the next round compares it.
-                self._behind.setdefault(instance, "compared from time to time")
-            if instance not in self._behind:
+            self._ticks[instance] += 1
+            if not self._ticks[instance] % COMPARE_EVERY:
+                self._try(instance, partial(self.repair, instance))
+            elif instance not in self._behind:
                 self._try(instance, partial(self._feed, key))
 
     def _try(self, instance: str, step: Callable[[], object]) -> None:

@@ -31,6 +31,7 @@ from torra.bridges.protocol import OFFSET_TOLERANCE, QUOTE_SECONDS, Bridge, Heal
 from torra.clock import Clock, parse
 from torra.config import Channel, Instance, Profile
 from torra.errors import StoreBroken, StoreUnavailable
+from torra.services import Service
 from torra.trading.channels import taken
 from torra.trading.kill_switch import KillSwitch
 from torra.verdict import order_seal
@@ -48,9 +49,6 @@ BOOKS_AGE: Final = timedelta(seconds=30)
 
 SHOWN_SECONDS: Final = OFFSET_TOLERANCE + 1.0
 """Real seconds after a report until the books must show what it said."""
-
-REST_SECONDS: Final = 2.0
-"""Real seconds that `rest` waits for the turn that is under way."""
 
 BEAT_SECONDS: Final = 1.0
 """Real seconds between two signs of life towards a bridge."""
@@ -105,7 +103,7 @@ class BridgeSession:
         return self.reconciled > -math.inf
 
 
-class Courier:
+class Courier(Service):
     """Everything of a desk that goes to a market or comes from it."""
 
     def __init__(
@@ -116,6 +114,7 @@ class Courier:
         kill_switch: KillSwitch,
         clock: Callable[[], Clock],
     ) -> None:
+        super().__init__("courier", TURN_SECONDS, self._turn, fence=lambda: database.fence())  # noqa: PLW0108
         self._database = database
         self._addressees = {item.instance.id: item for item in addressees}
         self._open_bridges = open_bridges
@@ -123,8 +122,6 @@ class Courier:
         self._kill_switch = kill_switch
         self._clock = clock
         self._looked_at_hands = -math.inf
-        self._ended = threading.Event()
-        self._thread: threading.Thread | None = None
 
     def adopt(self, instance: str, profile: Profile) -> None:
         """Use another profile for an instance from now on."""
@@ -132,50 +129,19 @@ class Courier:
         # A new dict: the courier's thread may be going through the old one.
         self._addressees = {**self._addressees, instance: known}
 
-    # --- life -------------------------------------------------------------------------------------
-
-    def start(self) -> None:
-        """Open the bridges and walk from now on. Raises ConfigError when one cannot be opened."""
-        self.rest()
-        self.open()
-        self._ended = threading.Event()
-        self._thread = threading.Thread(
-            target=self._walk, args=(self._ended,), name="courier", daemon=True
-        )
-        self._thread.start()
-
     def open(self) -> None:
         """Open the bridges; each one's books are compared before it is sent anything."""
         self._lines = {name: BridgeSession(bridge) for name, bridge in self._open_bridges().items()}
 
-    def rest(self) -> None:
-        """Stop walking and let the bridges go."""
-        self._ended.set()
-        thread, self._thread = self._thread, None
-        # A thread cannot join itself.
-        if thread is not None and thread is not threading.current_thread():
-            thread.join(timeout=REST_SECONDS)
+    def shut(self) -> None:
+        """Let the bridges go."""
         lines, self._lines = self._lines, {}
         for line in lines.values():
             line.bridge.close()
 
-    def close(self) -> None:
-        """End as `rest` does."""
-        self.rest()
-
-    def _walk(self, ended: threading.Event) -> None:
-        while not ended.wait(TURN_SECONDS):
-            self.turn()
-
     # --- a turn -----------------------------------------------------------------------------------
 
-    def turn(self) -> None:
-        """Do everything once; never raises. Without the desk's lock it does nothing."""
-        self._try("the turn", self._turn)
-
     def _turn(self) -> None:
-        if not self._database.fence():
-            return
         self._try("kill switch", self._kill_switch.keep)
         for name, line in list(self._lines.items()):
             self._try(f"bridge {name}", partial(self._visit, name, line))

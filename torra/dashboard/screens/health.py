@@ -11,6 +11,7 @@ from __future__ import annotations
 import threading
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Literal
 from weakref import WeakKeyDictionary
 
@@ -32,6 +33,7 @@ from torra.desk.checks import table
 from torra.desk.checks.finding import LEVELS, Finding
 from torra.desk.promotion import PromotionSubject, subjects_of
 from torra.exhibits import figures
+from torra.services import in_background
 
 if TYPE_CHECKING:
     from instance_database import Database
@@ -112,10 +114,7 @@ class Checkup:
         with self._lock:
             if self._thread is not None and self._thread.is_alive():
                 return False
-            self._thread = threading.Thread(
-                target=self._read, args=(behind,), name="quick-check", daemon=True
-            )
-            self._thread.start()
+            self._thread = in_background("quick-check", partial(self._read, behind))
             return True
 
     def wait(self, seconds: float) -> bool:

@@ -15,11 +15,11 @@ from __future__ import annotations
 
 import logging
 import math
-import threading
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -29,6 +29,7 @@ from torra.dashboard.settings.handover import ADOPTING
 from torra.dashboard.view.backing import PageContext
 from torra.errors import ConfigError, TorraError
 from torra.profiles.practice import EASY, ease
+from torra.services import in_background
 
 LASTS: Final = timedelta(minutes=5)
 """Real time after which practice ends by itself."""
@@ -190,7 +191,7 @@ def likely_within(known: PageContext) -> int | None:
 
 
 def _start_watch(known: PageContext, practice: Practice) -> None:
-    threading.Thread(target=_watch, args=(known, practice), name="practice", daemon=True).start()
+    in_background("practice", partial(_watch, known, practice))
 
 
 def _watch(known: PageContext, practice: Practice) -> None:

@@ -14,6 +14,7 @@ import threading
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Final, Literal
 
@@ -24,6 +25,7 @@ from torra.clock import System, token
 from torra.config import Instance, Profile
 from torra.errors import ConfigError, TorraError
 from torra.exhibits import figures
+from torra.services import in_background
 from torra.tick.tick_record import TickRecord
 
 DEADLINE: Final = 120.0
@@ -102,10 +104,7 @@ class Trials:
             while len(self._kept) > KEPT:
                 self._kept.popitem(last=False)
         # a daemon: a trial under way must not keep the desk from ending
-        trial.thread = threading.Thread(
-            target=_run, args=(trial, run), name=f"trial {trial.id}", daemon=True
-        )
-        trial.thread.start()
+        trial.thread = in_background(f"trial {trial.id}", partial(_run, trial, run))
         return trial
 
     def told(self, home: Path, trial_id: str) -> dict[str, JsonValue] | None:

@@ -16,6 +16,7 @@ import logging
 import threading
 from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
+from functools import partial
 from typing import Any, Final
 
 from instance_database import Database, TickKey
@@ -34,6 +35,7 @@ from torra.evaluation.standing.track_record import (
 )
 from torra.feeds.protocol import Feed
 from torra.lessons.lesson import LessonFacts
+from torra.services import in_background
 from torra.store.standings import WarmUps
 
 KEPT: Final = 5_000
@@ -139,15 +141,11 @@ class ExpertsPast:
         if stream.filling:
             return None
         stream.filling, stream.filled = True, False
-        thread = threading.Thread(
-            target=self._fill, args=(stream, trades), name="standing", daemon=True
-        )
         try:
-            thread.start()
+            return in_background("standing", partial(self._fill, stream, trades))
         except RuntimeError:  # the system has no thread left: the next tick tries again
             stream.filling = False
             return None
-        return thread
 
     def _fill(self, stream: _Stream, trades: _Trades) -> None:
         try:

@@ -10,7 +10,6 @@ desk, no tick waits for it, and whoever closes the desk does not wait for an ans
 from __future__ import annotations
 
 import logging
-import threading
 from collections.abc import Callable, Iterable, Iterator
 from datetime import timedelta
 from typing import Final
@@ -28,8 +27,8 @@ from torra.desk.memory.reviews import (
     refused,
     review_now,
 )
-from torra.errors import StoreUnavailable
 from torra.lessons.lesson import Lesson
+from torra.services import Service
 from torra.store.standings import WarmUps
 
 SPACING: Final = 30.0
@@ -49,13 +48,13 @@ CATCH_UP: Final = timedelta(days=1)
 LISTED: Final = 50
 """Newest lessons among which trades to be reviewed are looked for."""
 
-REST_SECONDS: Final = 0.5
-"""Real seconds that `rest` waits for the thread."""
+CLOSE_SECONDS: Final = 0.5
+"""Real seconds that `close` waits for the thread: a call may last much longer."""
 
 log = logging.getLogger("torra")
 
 
-class Reviewer:
+class Reviewer(Service):
     """Reviews what a desk's instances closed."""
 
     def __init__(
@@ -66,61 +65,30 @@ class Reviewer:
         clock: Callable[[], Clock],
     ) -> None:
         """Begin at rest; `watched` and `clock` are those of now."""
+        super().__init__("reviews", LOOK_SECONDS, self._turn, at_once=True, private=True)
         self._database, self._vendors = database, vendors
         self._watched, self._clock = watched, clock
-        self._roused, self._ended = threading.Event(), threading.Event()
-        self._thread: threading.Thread | None = None
         self._next = 0.0
         self._told = ""
-        self._complained = False
         self._broken: set[str] = set()
 
-    def start(self) -> None:
-        """Review closed trades from now on, in a thread of its own."""
-        self.rest()
-        self._roused, self._ended = threading.Event(), threading.Event()
+    def close(self, within: float = CLOSE_SECONDS) -> None:
+        """End; a call that is under way is left behind."""
+        super().close(min(within, CLOSE_SECONDS))
+
+    def open(self) -> None:
+        """Let the first call wait as long as any other one."""
         self._next = self._clock().monotonic() + SPACING
-        self._thread = threading.Thread(
-            target=self._walk, args=(self._roused, self._ended), name="reviewer", daemon=True
-        )
-        self._thread.start()
 
-    def wake(self) -> None:
-        """Look now: something may have closed. Returns at once."""
-        self._roused.set()
+    def _turn(self) -> None:
+        self.review_due(lambda: self.ending)
 
-    def rest(self) -> None:
-        """Stop: this desk closes; a call is left behind."""
-        self._ended.set()
-        self._roused.set()
-        thread, self._thread = self._thread, None
-        if thread is not None and thread is not threading.current_thread():
-            thread.join(timeout=REST_SECONDS)
-
-    def _walk(self, roused: threading.Event, ended: threading.Event) -> None:
-        while not ended.is_set():
-            try:
-                self.turn(ended)
-            except StoreUnavailable as error:
-                self._complain("reviews wait: %s", error)
-            except Exception as error:  # noqa: BLE001 - a desk goes on whatever happens here
-                self._complain("reviews: %s", type(error).__name__)
-            else:
-                self._complained = False
-            roused.wait(LOOK_SECONDS)
-            roused.clear()
-
-    def _complain(self, text: str, why: object) -> None:
-        if not self._complained:
-            log.warning(text, why)
-        self._complained = True
-
-    def turn(self, ended: threading.Event) -> Reviewed | None:
+    def review_due(self, ended: Callable[[], bool] = lambda: False) -> Reviewed | None:
         """Review the oldest trade that is due, if it is time; return what became of it."""
         clock = self._clock()
-        if clock.monotonic() < self._next or ended.is_set():
+        if clock.monotonic() < self._next or ended():
             return None
-        asking = ReviewRequest(self._database, self._vendors, clock, ended.is_set)
+        asking = ReviewRequest(self._database, self._vendors, clock, ended)
         found: Reviewed | None = None
         passed: set[str] = set()
         for lesson, paying in self._due(asking):
@@ -141,7 +109,7 @@ class Reviewer:
         return found
 
     def _tell(self, lesson: Lesson, found: Reviewed) -> None:
-        if found.why != self._told and not self._ended.is_set():
+        if found.why != self._told and not self.ending:
             log.info("review of %s: %s", lesson.facts.sid, found.why or "written")
         self._told = found.why
 

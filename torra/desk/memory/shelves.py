@@ -15,6 +15,7 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from datetime import datetime
 from typing import Final
 
@@ -29,6 +30,7 @@ from torra.lessons.hashed import hashed
 from torra.lessons.lesson import LessonFacts
 from torra.lessons.ranking import Embed
 from torra.lessons.recall import LessonRetriever, Recall
+from torra.services import in_background
 from torra.store.standings import WarmUps
 
 FIRST_SECONDS: Final = 0.25
@@ -77,12 +79,8 @@ class DeskLessons:
 
 def _fill(shelf: LessonRetriever) -> None:
     """Fill a shelf beside the ticks; a small one is full when this returns."""
-    thread = threading.Thread(target=shelf.fill, name="lessons", daemon=True)
-    try:
-        thread.start()
-    except RuntimeError:  # the system has no thread left: the next tick fills it
-        return
-    thread.join(FIRST_SECONDS)
+    with suppress(RuntimeError):  # the system has no thread left: the next tick fills it
+        in_background("lessons", shelf.fill).join(FIRST_SECONDS)
 
 
 def standing(database: Database, setups: Iterable[tuple[Instance, Profile]]) -> str:

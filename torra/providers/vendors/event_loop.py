@@ -18,6 +18,7 @@ from functools import partial
 from typing import Any, Final, TypeVar
 
 from agents.contracts import ModelUnavailable
+from torra.services import in_background
 from torra.time_limit import settle
 
 CLOSE_S: Final = 2.0
@@ -43,12 +44,7 @@ class DaemonThreads(ThreadPoolExecutor):
         # A thread that runs cannot be taken back.
         future.set_running_or_notify_cancel()
 
-        threading.Thread(
-            target=settle,
-            args=(future, partial(fn, *args, **named)),
-            name="torra-vendors",
-            daemon=True,
-        ).start()
+        in_background("torra-vendors", partial(settle, future, partial(fn, *args, **named)))
         return future
 
 
@@ -58,6 +54,7 @@ class EventLoop:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._loop: asyncio.AbstractEventLoop | None = None
+        # A thread of its own: it ends with the last job after `close`, and nothing else runs on it.
         self._thread = threading.Thread(target=self._run, name="torra-models", daemon=True)
         self._closed = False
 

@@ -354,7 +354,7 @@ def _feed(
 def _companions(home: Path, instance: Instance, database: Database) -> CompanionReader | None:
     """Return the reader of an instance's companions; a trial may take its time to wait for them."""
     found = wiring.open_companions(
-        [instance], load_desk(home), home, database, keep=False, patience=SHARE_SECONDS
+        [instance], load_desk(home), home, database, keep=False, wait=SHARE_SECONDS
     )
     return found.get(instance.id)
 

@@ -14,9 +14,11 @@ import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import BrokenExecutor, Executor, Future, ProcessPoolExecutor
 from contextlib import contextmanager
+from functools import partial
 from typing import Any, Final
 
 from torra.imports import freeze_gc
+from torra.services import in_background
 
 THREADS: Final = (
     "OMP_NUM_THREADS",
@@ -145,7 +147,7 @@ def _begin(steps: Any) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     parent = multiprocessing.parent_process()
     if parent is not None:
-        threading.Thread(target=_end_with, args=(parent,), daemon=True).start()
+        in_background("parent", partial(_end_with, parent))
 
 
 def _end_with(parent: Any) -> None:

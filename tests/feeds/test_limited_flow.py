@@ -14,9 +14,9 @@ import pytest
 from tests.worlds import desks
 from torra.clock import duration
 from torra.evidence.flow_readings import FlowRow, FlowThen
-from torra.feeds.companions import PATIENCE
-from torra.feeds.flow_beside import LimitedFlow
+from torra.feeds.close_reader import WAIT
 from torra.feeds.limited import LimitedFeed
+from torra.feeds.limited_flow import LimitedFlow
 from torra.time_limit import TimeLimit
 
 QUARTER = timedelta(minutes=15)
@@ -86,46 +86,29 @@ def settle(flow: Counted) -> None:
         time.sleep(0.005)
 
 
-def test_a_row_that_comes_a_moment_after_the_bars_is_used(make: Callable[..., Counted]) -> None:
+def test_a_row_that_comes_a_moment_after_the_bars_is_used(
+    make: Callable[..., Counted], monkeypatch: pytest.MonkeyPatch
+) -> None:
     """As the Expert Advisor writes it: first all files of bars, then order flow."""
-    flow = make(Source(comes_after=0.03), patience=1.0)
+    monkeypatch.setattr("torra.feeds.close_reader.WAIT", 20.0)
+    flow = make(Source(comes_after=0.03), wait=20.0)
     for number in range(5):
         found, _ = tick(flow, number)
         assert found.status == "available" and len(found.rows) == 2
-    assert flow.waits == 5
 
 
-def test_a_row_that_does_not_come_is_waited_for_once(make: Callable[..., Counted]) -> None:
-    source = Source(comes_after=1e9)
-    flow = make(source, patience=0.5)
-    for number in range(4):
-        found, waited = tick(flow, number)
-        assert found.status in ("not_yet", "unreachable")
-        assert waited < (0.5 if number == 0 else 0.0) + SLACK
-        settle(flow)
-    assert flow.waits == 1
-    source.comes_after = 0.0  # it comes in time again
-    tick(flow, 4)
-    settle(flow)
-    assert flow.waits == 1
-    source.comes_after = 0.03
-    tick(flow, 5)
-    assert flow.waits == 2
-
-
-@pytest.mark.parametrize("answers_after", [0.3, 1.2])
-def test_a_source_that_is_slow_but_answers_costs_one_tick_a_tenth_of_a_second(
-    make: Callable[..., Counted], answers_after: float
+def test_what_came_too_late_for_its_own_tick_is_known_to_the_next_one(
+    make: Callable[..., Counted],
 ) -> None:
-    flow = make(Source(answers_after=answers_after))
+    source = Source(answers_after=60.0)
+    flow = make(source)
     for number in range(3):
-        found, waited = tick(flow, number)
-        assert found.status == "unreachable"
-        assert waited < PATIENCE + SLACK if number == 0 else waited < SLACK
-        # What came too late for its own tick is known to the next one, so that it is kept.
+        source.let_go.clear()
+        found, _ = tick(flow, number)
+        assert found.status == "unreachable" and flow.waits == number + 1
         assert len(found.rows) == (2 if number else 0)
+        source.let_go.set()
         settle(flow)
-    assert flow.waits == 1
 
 
 def test_a_source_that_hangs_is_asked_once_and_waited_for_once(
@@ -136,14 +119,6 @@ def test_a_source_that_hangs_is_asked_once_and_waited_for_once(
     found = [tick(flow, number // 2, ("H1", "M15")[number % 2])[0] for number in range(8)]
     assert {one.status for one in found} == {"unreachable"}
     assert len(source.asked) == flow.waits == 1
-
-
-def test_all_timeframes_of_a_close_wait_a_tenth_of_a_second_together(
-    make: Callable[..., Counted],
-) -> None:
-    flow = make(Source(comes_after=1e9))
-    waited = [tick(flow, 0, timeframe)[1] for timeframe in ("H4", "H1", "M30", "M15")]
-    assert PATIENCE * 0.9 <= sum(waited) < PATIENCE + SLACK
 
 
 GOOD = FlowRow(desks.START, 5, 1, 1)
@@ -219,7 +194,7 @@ def test_a_system_without_threads_costs_no_tick(
     def none_left(_: Any) -> None:
         raise RuntimeError("can't start new thread")
 
-    flow = make(Source(), patience=5.0)
+    flow = make(Source(), wait=5.0)
     with monkeypatch.context() as patched:
         patched.setattr(threading.Thread, "start", none_left)
         assert tick(flow, 0)[0].status == "unreachable"
@@ -237,4 +212,4 @@ def test_bars_do_not_wait_for_it(make: Callable[..., Counted]) -> None:
     feed.begin_flow("BTCUSD", "M15", [desks.START])
     began = time.monotonic()
     assert len(feed.bars("BTCUSD", "M15", desks.START, 10)) == 10
-    assert time.monotonic() - began < PATIENCE + SLACK
+    assert time.monotonic() - began < WAIT + SLACK
