@@ -41,6 +41,9 @@ HELPERS: Final = ("_sqlite_migrations", "sqlite_sequence")
 LONGEST: Final = 200
 """Characters of a cell that are shown."""
 
+PROCESS: Final = {"desk_run": {"process": 1}}
+"""Columns that no two runs have alike, and what is shown of them."""
+
 RACE: Final = re.compile(r'("signal_event": ?)\d+')
 """The newest step of a signal that a tick knew: the ticks of one close race for it."""
 
@@ -93,7 +96,7 @@ def _shown(table: str, rows: list[dict[str, Any]]) -> Any:
     if table in MANY:
         return {"rows": len(rows), "hash": digest(rows)}
     return [
-        {name: _cell(value, number) for name, value in row.items()}
+        {name: _cell(value, number) for name, value in (row | PROCESS.get(table, {})).items()}
         for number, row in enumerate(rows)
     ]
 

@@ -441,6 +441,9 @@ def names_of(rules: Mapping[str, Any]) -> tuple[str, ...]:
 
 def _limits(kind: Kind, rules: Mapping[str, Any], choices: tuple[str, ...]) -> str:
     words = [KIND_LIMITS[kind]] if kind in KIND_LIMITS else []
+    if "minItems" in rules and rules["minItems"] == rules.get("maxItems"):
+        words.append(f"{rules['minItems']} of them")
+        rules = {name: rule for name, rule in rules.items() if not name.endswith("Items")}
     words += [text.format(rules[rule]) for rule, text in LIMITS.items() if rule in rules]
     if choices and kind == "words":
         words.append(f"known: {', '.join(choices)}")

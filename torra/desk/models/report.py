@@ -249,7 +249,7 @@ def _model(
         "output": price and price.output,
         "cached": price and price.cached,
         "calls": sum(row["calls"] for row in booked),
-        "usd": round(sum(row["usd"] for row in booked), DECIMALS),
+        "usd": round(math.fsum(row["usd"] for row in booked), DECIMALS),
         "ending": warning(vendor, name, desk.now.date()) or "",
         "health": asdict(state),
         "answers": call_words.line(state),
