@@ -28,27 +28,16 @@ from torra.errors import ConfigError, StoreUnavailable
 from torra.home import DATABASE, LOST, lost
 from torra.store import migrations
 from torra.store.audit import AuditStore
-from torra.store.bars import BarStore
+from torra.store.bars import BarStore, last_close
 from torra.store.brain import Composites
 from torra.store.connection import BUSY_SECONDS, TickKey, explain, inspect, stamp, to_json
-from torra.store.flow import FlowStore
-from torra.store.history import HistoryStore
-from torra.store.hosted import HostedStore
-from torra.store.jobs import JobStore
 from torra.store.journal import JournalStore
 from torra.store.ledger import LedgerStore
 from torra.store.lessons import LessonStore
 from torra.store.news import NewsStore
-from torra.store.notices import NoticeStore
-from torra.store.sentiment import SentimentStore
 from torra.store.series import SeriesStore
-from torra.store.standings import ChangeStore, StandingStore
-from torra.store.streams import EventStore
-from torra.store.tick_listing import TickListingStore
 from torra.store.tick_store import TickStore
 from torra.store.ticks import ClaimStore
-from torra.store.trade.accounts import AccountStore
-from torra.store.trade.notes import NoteStore
 from torra.store.trade.proposals_and_alarms import ExecutionStore
 from torra.store.trade.signals import CLOSED_OPENING, SignalStore
 from torra.verdict.sentiment_rules import CHAINS, MARKOV_HISTORY, RECENT_TRADES, ConsensusResult
@@ -76,20 +65,8 @@ class Database(
     LedgerStore,
     NewsStore,
     SeriesStore,
-    FlowStore,
     LessonStore,
-    NoticeStore,
-    EventStore,
     AuditStore,
-    AccountStore,
-    NoteStore,
-    SentimentStore,
-    HistoryStore,
-    TickListingStore,
-    StandingStore,
-    ChangeStore,
-    HostedStore,
-    JobStore,
     TickStore,
 ):
     """One desk's database. Any thread may use it; each has its own connection."""
@@ -139,7 +116,7 @@ class Database(
     ) -> Composites:
         found: Composites = {}
         for timeframe in timeframes:
-            row = self._row(
+            row = self.row(
                 "SELECT close_time, l1_composite, low_composite, high_composite, composite "
                 "FROM chains WHERE instance = ? AND timeframe = ? AND close_time <= ? "
                 "ORDER BY close_time DESC LIMIT 1",
@@ -154,7 +131,7 @@ class Database(
     def _history(
         self, instance: str, timeframe: str, as_of: datetime, limit: int
     ) -> list[tuple[str, float, str]]:
-        rows = self._tuples(
+        rows = self.tuples(
             "SELECT close_time, consensus, verdict FROM chains WHERE instance = ? "
             "AND timeframe = ? AND close_time < ? ORDER BY close_time DESC LIMIT ?",
             instance, timeframe, stamp(as_of), limit,
@@ -163,7 +140,7 @@ class Database(
         return rows[::-1]
 
     def _recent_trades(self, instance: str, as_of: datetime) -> Sequence[Mapping[str, Any]]:
-        rows = self._tuples(
+        rows = self.tuples(
             f"SELECT {', '.join(RECALLED)} FROM signals WHERE {CLOSED_OPENING} "  # noqa: S608
             "AND closed_at < ? AND instance = ? ORDER BY closed_at DESC, seq DESC LIMIT ?",
             stamp(as_of), instance, RECENT_TRADES,
@@ -171,7 +148,7 @@ class Database(
         return [dict(zip(RECALLED, row, strict=True)) for row in rows]
 
     def _last_close(self, instance: str, timeframe: str, as_of: datetime) -> float | None:
-        found = self.last_close(instance, timeframe, as_of)
+        found = last_close(self, instance, timeframe, as_of)
         return found[1] if found else None
 
     def _keep_tick(
@@ -199,8 +176,8 @@ class Database(
             "torra_key": key.text,
         }
         # First, because the chain names it by its id.
-        sentiment_id = self._add("sentiment", row)
-        self._add(
+        sentiment_id = self.add("sentiment", row)
+        self.add(
             "chains",
             {
                 "torra_key": key.text,
@@ -226,7 +203,7 @@ class Database(
     # --- going back -----------------------------------------------------------------------------
 
     def _forget_ticks(self, instance: str, as_of: datetime, timeframe: str | None) -> None:
-        rows = self._rows(
+        rows = self.rows(
             "SELECT instance, timeframe, bar_time, close_time FROM ticks WHERE close_time >= ?",
             stamp(as_of),
         )
@@ -237,55 +214,55 @@ class Database(
             key = TickKey(row["instance"], row["timeframe"], parse(row["bar_time"]))
             # The chain before its sentiment row, which it references.
             for table in ("journal", "calls", "lesson_uses", "chains", "sentiment"):
-                self._change(f"DELETE FROM {table} WHERE torra_key = ?", key.text)  # noqa: S608
-            self._change(
+                self.change(f"DELETE FROM {table} WHERE torra_key = ?", key.text)  # noqa: S608
+            self.change(
                 "DELETE FROM ticks WHERE instance = ? AND timeframe = ? AND bar_time = ?",
                 key.instance, key.timeframe, row["bar_time"],
             )  # fmt: skip
 
     def _forget_signals(self, instance: str, as_of: datetime, timeframe: str | None) -> None:
         now = stamp(as_of)
-        for row in self._rows("SELECT * FROM signals WHERE decided_at >= ?", now):
+        for row in self.rows("SELECT * FROM signals WHERE decided_at >= ?", now):
             if not _stays(row, row["decided_at"], instance, as_of, timeframe):
                 # Before their signal: they reference it.
                 for table in ("signal_events", "trade_notes", "trade_tags"):
-                    self._change(f"DELETE FROM {table} WHERE sid = ?", row["sid"])  # noqa: S608
-                self._change("DELETE FROM signals WHERE sid = ?", row["sid"])
+                    self.change(f"DELETE FROM {table} WHERE sid = ?", row["sid"])  # noqa: S608
+                self.change("DELETE FROM signals WHERE sid = ?", row["sid"])
         # A signal's state is that of its last step: what is taken back, its steps are too.
-        self._change(
+        self.change(
             "DELETE FROM signal_events WHERE to_state = 'CLOSED' AND sid IN "
             "(SELECT sid FROM signals WHERE kind = 'open' AND state = 'CLOSED' AND closed_at >= ?)",
             now,
         )
-        self._change(
+        self.change(
             "DELETE FROM signal_events WHERE to_state IN ('FILLED', 'PARTIAL', 'CLOSED') "
             "AND sid IN (SELECT sid FROM signals WHERE state IN ('FILLED', 'PARTIAL', 'CLOSED') "
             "AND opened_at >= ?)",
             now,
         )
-        self._change(
+        self.change(
             "UPDATE signals SET state = 'FILLED', closed_at = NULL, close_price = NULL, "
             "profit = NULL, r_multiple = NULL, close_reason = NULL, "
             "outcome = NULL, evolution = NULL, thesis = NULL "
             "WHERE kind = 'open' AND state = 'CLOSED' AND closed_at >= ?",
             now,
         )
-        self._change(
+        self.change(
             "UPDATE signals SET state = 'PUBLISHED', opened_at = NULL, price = NULL, "
             "filled_lots = NULL, deal = NULL "
             "WHERE state IN ('FILLED', 'PARTIAL') AND opened_at >= ?",
             now,
         )
-        self._change("DELETE FROM paper_cursor WHERE bar_time >= ?", now)
+        self.change("DELETE FROM paper_cursor WHERE bar_time >= ?", now)
 
     def _forget_bars(self, as_of: datetime) -> None:
         self._known_bars.forget()
-        streams = self._rows("SELECT DISTINCT instance, timeframe FROM record_highs")
+        streams = self.rows("SELECT DISTINCT instance, timeframe FROM record_highs")
         for row in streams:
             last = stamp(as_of - duration(row["timeframe"]))
             # Spread and order flow go after their bar: beside it, they stay.
             for table in ("bars", "spreads", "flow", "record_highs", "record_lows"):
-                self._change(
+                self.change(
                     f"DELETE FROM {table} WHERE instance = ? AND timeframe = ? "  # noqa: S608
                     "AND bar_time > ?",
                     row["instance"], row["timeframe"], last,

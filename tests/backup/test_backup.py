@@ -35,6 +35,7 @@ from torra.desk import start_check
 from torra.desk_lock import DeskLock, is_locked
 from torra.errors import ConfigError, TorraError
 from torra.home import BACKUP_NAME, HALT
+from torra.store import audit as audit_chain
 from torra.store import connection as store_connection
 from torra.store.migrations import NEWEST
 
@@ -318,8 +319,8 @@ def test_after_a_restore_the_desk_is_whole_halted_and_on_record(home: Path, kept
     assert halted == "HALTED" and str(kept) in reason and reason.endswith(f"{home} resume")
     assert not (home / backup_files.MARK).exists()
     with closing(stores.open_database(home, System().real_now)) as database:
-        assert database.audit_entries(limit=1)[0]["action"] == "restore"
-        assert database.broken_entry() is None
+        assert audit_chain.audit_entries(database, limit=1)[0]["action"] == "restore"
+        assert audit_chain.broken_entry(database) is None
         names = database.connection().table_names()
     assert backup_store.FACTS not in names and backup_store.FILES not in names
     assert torra("resume", home=home).exit_code == 0

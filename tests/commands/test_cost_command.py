@@ -16,6 +16,7 @@ from instance_database import Database
 from torra.clock import System, iso, parse
 from torra.commands.command_line import main
 from torra.desk import costs as cost_report
+from torra.store import ledger as ledger_table
 from torra.store.ledger import Booking, Settlement
 
 NOW = parse("2026-11-21T18:00:00Z")
@@ -152,7 +153,7 @@ def test_it_says_when_no_tick_ever_fits(home: Path) -> None:
 
 def test_the_table_shows_small_money_and_what_is_blocked(home: Path) -> None:
     database = fill(home)
-    database.block_provider("anthropic", "401: the key was refused", NOW + HOUR)
+    ledger_table.block_provider(database, "anthropic", "401: the key was refused", NOW + HOUR)
     database.close()
     text = torra(home).stdout
     for word in (

@@ -21,6 +21,8 @@ from torra.config import Profile
 from torra.dashboard.cells import common as cells
 from torra.dashboard.trade import approvals, proposals
 from torra.dashboard.view.backing import PageContext
+from torra.store import audit as audit_chain
+from torra.store.trade import proposals_and_alarms as execution_table
 from torra.tick import approval
 from torra.tick.marks import PROPOSED
 from torra.trading import by_hand
@@ -132,7 +134,9 @@ def test_neighbours_that_expired_are_folded(backing: PageContext) -> None:
     page = read(backing, "/approvals")
     assert "more expired unsent" in page.text
     links = [one.get("href") for one in page.all("a")]
-    assert all(f"/approvals/{row.sid}" in links for row in database.decided_proposals())
+    assert all(
+        f"/approvals/{row.sid}" in links for row in execution_table.decided_proposals(database)
+    )
 
 
 # --- a tick that proposed -------------------------------------------------------------------------
@@ -209,7 +213,7 @@ def test_looking_changes_nothing(backing: PageContext) -> None:
         database = backing.database
         return [
             database.proposals(None), database.signals(limit=500), database.trading_states(99),
-            database.audit_entries(),
+            audit_chain.audit_entries(database),
         ]  # fmt: skip
 
     before = everything()

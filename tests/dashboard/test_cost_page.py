@@ -26,6 +26,7 @@ from torra.dashboard.screens import costs
 from torra.desk import costs as cost_report
 from torra.exhibits import figures
 from torra.providers.prices import PriceList
+from torra.store import ledger as ledger_table
 from torra.store.ledger import Booking, Settlement
 from torra.tick.spending import UNASKED, SpendingAccount, to_climb
 
@@ -305,13 +306,13 @@ def test_no_sum_of_the_ledger_scans_it(tmp_path: Path) -> None:
 
 def test_profiles_of_the_ledger_by_steps_in_its_index(tmp_path: Path) -> None:
     database = Database.open(tmp_path / "torra.db", now=lambda: NOW)
-    assert database.ledger_profiles() == []
+    assert ledger_table.ledger_profiles(database) == []
     for name in ("b", "a", "ü", "a", "", "b"):
         book(database, NOW, profile=name)
-    assert database.ledger_profiles() == ["", "a", "b", "ü"]
+    assert ledger_table.ledger_profiles(database) == ["", "a", "b", "ü"]
     sql = "SELECT DISTINCT profile FROM ledger ORDER BY profile"
     plain = database.connection().execute(sql).fetchall()
-    assert [row[0] for row in plain] == database.ledger_profiles()
+    assert [row[0] for row in plain] == ledger_table.ledger_profiles(database)
     database.close()
 
 

@@ -19,6 +19,7 @@ from torra.dashboard.trade import approvals
 from torra.dashboard.view.backing import PageContext
 from torra.dashboard.view.looking_desk import LookingDesk
 from torra.desk_lock import DeskLock
+from torra.store.trade import proposals_and_alarms as execution_table
 from torra.store.trade.rows import SignalRow
 
 AT = datetime(2021, 11, 8, 3, 7, tzinfo=UTC)
@@ -93,7 +94,7 @@ def test_a_demo_proposes_once_a_stream_while_its_bars_go_on_closing(tmp_path: Pa
     )
     desks.open_for_work(desk)
     begun = desk.clock.now()
-    while not (waiting := desk.database.waiting()):
+    while not (waiting := execution_table.waiting(desk.database)):
         desks.step(desk)
     assert desk.clock.now() < begun + timedelta(hours=12)
     while desk.clock.now() < begun + timedelta(hours=18):

@@ -20,6 +20,7 @@ from torra.dashboard.settings import first_run
 from torra.dashboard.settings.first_run import STEPS
 from torra.dashboard.view.backing import PageContext
 from torra.home import FIRST_RUN
+from torra.store import jobs as job_table
 
 JSON = {"Accept": "application/json"}
 SKIP = "/api/v1/first-run/note"
@@ -104,7 +105,7 @@ def test_what_happened_is_done(pages: Pages) -> None:
     assert "model" not in done(pages)
     database.audit(actor="a", action="test model", after={"ok": True})
     assert "model" in done(pages)
-    job, _ = database.queue_job("replay", "k", title="t", parameters="{}", asked_by="a")
+    job, _ = job_table.queue_job(database, "replay", "k", title="t", parameters="{}", asked_by="a")
     assert "replay" not in done(pages)
     with database.transaction():
         database.connection().execute(

@@ -37,6 +37,8 @@ from torra.evidence.outside_numbers import FactRow, SeriesRow
 from torra.feeds.companions import CompanionReader
 from torra.providers import call_health
 from torra.providers.call_health import ModelHealth
+from torra.store import ledger as ledger_table
+from torra.store import tick_queries
 
 KEY = "sk-ant-fake-0123456789abcdef"
 HOUR = timedelta(hours=1)
@@ -95,7 +97,7 @@ def test_a_healthy_desk_is_shown_whole(pages: Pages) -> None:
 
 def test_what_is_wrong_stands_on_top_the_worst_first(pages: Pages) -> None:
     real = pages.desk.clock.real_now()
-    pages.database.block_provider("google", "429: <quota>", real + HOUR)
+    ledger_table.block_provider(pages.database, "google", "429: <quota>", real + HOUR)
     pages.database.set_trading_state("HALTED", "the disk was full")
     try:
         text = pages.text("/health")
@@ -112,7 +114,7 @@ def test_what_is_wrong_stands_on_top_the_worst_first(pages: Pages) -> None:
         assert "429: &lt;quota&gt;" in text
         assert pages.json("/api/v1/health")["status"] == "alert"
     finally:
-        pages.database.clear_blocks()
+        ledger_table.clear_blocks(pages.database)
         pages.database.set_trading_state("ACTIVE", "")
 
 
@@ -569,7 +571,7 @@ def test_a_damaged_debate_fails_no_row_of_a_swarm(tmp_path: Path) -> None:
     for damage in ("'no JSON'", "'[1]'", """'{"flags": 3, "reports": [4, {"flags": {}}]}'"""):
         with found.database.transaction():
             connection.execute(f"UPDATE sentiment SET agent_deliberation = {damage}")
-        assert isinstance(found.database.debate_flags("BTCUSD", ("M15",), 5), list)
+        assert isinstance(tick_queries.debate_flags(found.database, "BTCUSD", ("M15",), 5), list)
     found.desk.close()
 
 

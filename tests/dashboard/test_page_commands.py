@@ -30,6 +30,7 @@ from torra.dashboard.view.commanding import given
 from torra.dashboard.view.rendering import EXTENSION
 from torra.errors import ConfigError, StoreUnavailable
 from torra.home import HALT
+from torra.store import audit as audit_chain
 from torra.store.audit import seal
 from torra.trading import by_hand, kill_switch
 from torra.trading.kill_switch import KillSwitch
@@ -48,7 +49,7 @@ def post(client: FlaskClient, address: str, **words: str) -> tuple[int, dict[str
 
 
 def audited(backing: PageContext) -> list[dict[str, Any]]:
-    rows = backing.database.audit_entries()[::-1]
+    rows = audit_chain.audit_entries(backing.database)[::-1]
     for row in rows:
         assert seal(row) == row["hash"]
     return rows
@@ -522,7 +523,7 @@ def test_what_cannot_be_put_on_record_does_not_happen(
 
     def known() -> tuple[Any, ...]:
         found = (database.proposal(sid), database.signals(limit=99), database.trading_states())
-        return (*found, database.alarms(), halts(quick), database.audit_entries())
+        return (*found, database.alarms(), halts(quick), audit_chain.audit_entries(database))
 
     def locked(**_: object) -> int:
         raise StoreUnavailable("database is locked")
@@ -625,7 +626,7 @@ def test_a_visitor_without_the_scope_changes_nothing(
         answer = client.post(address, json={"reason": "x"}, headers=headers)
         assert answer.status_code == (403 if scope else 401), address
     assert backing.database.trading_state() == "ACTIVE"
-    assert backing.database.audit_entries() == []
+    assert audit_chain.audit_entries(backing.database) == []
 
 
 def test_a_form_without_scripts_gets_a_page_and_needs_its_token(backing: PageContext) -> None:

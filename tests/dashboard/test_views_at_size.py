@@ -197,7 +197,7 @@ def test_a_new_tick_is_seen_at_once(fresh: Opened) -> None:
     after = view.overview().instances[0]
     assert after.streams[0].tick.bar_time == iso(key.bar_time)
     assert after.streams[0].history[:-1] == before.streams[0].history[-47:]
-    (counted,) = fresh.database._rows(
+    (counted,) = fresh.database.rows(
         "SELECT sum(verdict <> l1_verdict) AS changed, count(*) AS every FROM chains "
         "WHERE instance = ?",
         name,
@@ -217,7 +217,7 @@ def test_a_tick_that_came_late_takes_its_place(fresh: Opened) -> None:
     key = f"{name}|M15|{iso(close - 2 * duration('M15'))}"
     with database.transaction():
         for table in ("journal", "chains", "sentiment"):
-            database._change(f"DELETE FROM {table} WHERE torra_key = ?", key)
+            database.change(f"DELETE FROM {table} WHERE torra_key = ?", key)
     short = view.overview().instances[0].streams[0].history
     assert len(view.symbol(name, "M15", 300).ticks) == len(short)
     add_tick(fresh, name, close - duration("M15"), 0.25)

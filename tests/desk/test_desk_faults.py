@@ -26,6 +26,8 @@ from torra.desk.watches import SETTLING_SECONDS
 from torra.desk_lock import is_locked
 from torra.errors import ConfigError, DataUnavailable, StoreUnavailable
 from torra.feeds.frame import FrameFeed
+from torra.store import bars as bar_table
+from torra.store import tick_queries
 from torra.tick import record as tick_record
 from torra.tick.bar_window import HistoryWindow, LiveWindow
 from torra.verdict import sentiment_rules
@@ -34,7 +36,7 @@ H1 = timedelta(hours=1)
 
 
 def states(desk: Any, instance: str, timeframe: str) -> dict[str, str]:
-    found = desk.database.tick_states(instance, timeframe, 100)
+    found = tick_queries.tick_states(desk.database, instance, timeframe, 100)
     return {row["bar_time"]: row["state"] for row in found}
 
 
@@ -158,7 +160,7 @@ def test_a_gap_in_the_run_hides_no_record(tmp_path: Path) -> None:
     known = desk.database.records("BTCUSD", "M15", as_of=desk.clock.now())
     assert known is not None
     assert (known.high, known.low) == (feed["high"].max(), feed["low"].min())
-    assert desk.database.bar_rows("BTCUSD", "M15") == len(feed)
+    assert bar_table.bar_rows(desk.database, "BTCUSD", "M15") == len(feed)
 
 
 def test_the_hash_of_the_bars_names_their_values() -> None:
@@ -274,7 +276,7 @@ def test_one_bad_old_bar_neither_stops_a_stream_nor_freezes_the_paper_bridge(
     database = desks.open_database(tmp_path)
     window = LiveWindow(desks.BTC, FrameFeed({"M15": bars}), database)
     window.keep("M15", window.bars("M15", desks.START))
-    assert database.bar_rows("BTCUSD", "M15") == len(bars) - 1
+    assert bar_table.bar_rows(database, "BTCUSD", "M15") == len(bars) - 1
     path = window.path("M15", bars.index[40].to_pydatetime(), desks.START)
     assert len(path) == len(bars) - 41 - 1
 

@@ -25,6 +25,7 @@ from torra.clock import System
 from torra.config import Instance, Profile
 from torra.desk.models import question as model_question
 from torra.errors import ConfigError
+from torra.store import ledger as ledger_table
 from torra.store.ledger import Booking
 from torra.tick.spending import HOUR
 
@@ -56,7 +57,7 @@ def asked(
 
 
 def rows(database: Database) -> list[dict[str, object]]:
-    return database.ledger_rows(System().real_now() - HOUR)
+    return ledger_table.ledger_rows(database, System().real_now() - HOUR)
 
 
 @pytest.mark.journey
@@ -206,4 +207,4 @@ def test_a_refusal_blocks_no_vendor(
 ) -> None:
     server.play({"*": Status(401, "bad_key")})
     asked(database, tmp_path, server, GOOGLE)
-    assert database.provider_blocks() == []
+    assert ledger_table.provider_blocks(database) == []

@@ -25,6 +25,7 @@ from torra.desk import wiring
 from torra.desk.schedule import Desk
 from torra.errors import BridgeUnavailable
 from torra.home import HALT
+from torra.store import tick_queries
 from torra.time_limit import TimeLimit
 from torra.trading import channels, kill_switch
 from torra.trading.kill_switch import KillSwitch
@@ -192,7 +193,7 @@ def lives_through(desk: Desk, share: Share) -> None:
     desk.start()
 
     def done(name: str) -> int:
-        found = desk.database.tick_states(name, "M15", 1000)
+        found = tick_queries.tick_states(desk.database, name, "M15", 1000)
         return sum(row["state"] == "done" for row in found)
 
     def ticks_until(name: str, count: int) -> None:

@@ -36,6 +36,7 @@ from torra.errors import ConfigError, DataUnavailable
 from torra.feeds import door, mt5_files
 from torra.feeds.mt5_files import Mt5FilesFeed, read_sheet
 from torra.market.broker_clock import ServerClock
+from torra.store import bars as bar_table
 from torra.tick.bar_window import LiveWindow
 
 USUAL = ServerClock.parse("new_york+7")
@@ -389,8 +390,8 @@ def test_a_rewritten_bar_is_a_new_revision_and_a_replayed_one_is_not(tmp_path: P
         close = opens[last - 1] + timedelta(minutes=15)
         channel.put(bars[:last], close)
         window.keep("M15", window.bars("M15", close))
-        return len(database.load_bars("XAUUSD", "M15", as_of=close)), database.bar_rows(
-            "XAUUSD", "M15"
+        return len(database.load_bars("XAUUSD", "M15", as_of=close)), bar_table.bar_rows(
+            database, "XAUUSD", "M15"
         )
 
     assert keep(219) == (219, 219)
@@ -406,7 +407,7 @@ def test_a_rewritten_bar_is_a_new_revision_and_a_replayed_one_is_not(tmp_path: P
     live = channel.bars(NOON)
     assert stored.to_numpy().tolist() == live.to_numpy().tolist()
     assert stored.index.tolist() == live.index.tolist()
-    then = database.bars_then("XAUUSD", "M15", opens[0], opens[-1], 1)
+    then = bar_table.bars_then(database, "XAUUSD", "M15", opens[0], opens[-1], 1)
     assert then["close"].iloc[100] == 2000.75
     assert database.bar_revision("XAUUSD", "M15", opens[0], opens[-1]) == 2
     database.close()
@@ -423,5 +424,5 @@ def test_a_backfilled_hole_is_stored(tmp_path: Path) -> None:
         window.keep("M15", window.bars("M15", opens[-1] + timedelta(minutes=15)))
     stored = database.load_bars("XAUUSD", "M15", as_of=NOON)
     assert stored.index.tolist() == opens
-    assert database.bar_rows("XAUUSD", "M15") == 230
+    assert bar_table.bar_rows(database, "XAUUSD", "M15") == 230
     database.close()

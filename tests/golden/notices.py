@@ -20,6 +20,7 @@ from tests.worlds.told import PAID, Pager, ToldDesk, end, fill, propose
 from torra.config import NoticeSettings
 from torra.notices.apprise_service import AppriseAddress
 from torra.notices.words import MEANINGS
+from torra.store import notices as notice_table
 from torra.store.ledger import Booking, Settlement
 from torra.words.orders import ALARMS
 
@@ -113,7 +114,7 @@ def _each_level(desk: ToldDesk) -> None:
 
 def _text(desk: ToldDesk) -> str:
     """Return the notices, oldest first; of several with the same words one."""
-    rows = reversed(desk.database.notices(2000))
+    rows = reversed(notice_table.notices(desk.database, 2000))
     lines = (
         f"{row['kind']}, {row['level']}{', silent' if row['silent'] else ''}\n"
         f"{row['title']}\n{row['text']}\n"

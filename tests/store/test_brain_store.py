@@ -38,6 +38,9 @@ from tests.worlds.stores import (
 )
 from torra.clock import duration, iso
 from torra.config import Profile
+from torra.store import bars as bar_table
+from torra.store import tick_queries
+from torra.store.trade import signals as signal_table
 
 STEP = timedelta(minutes=15)
 HOUR = timedelta(hours=1)
@@ -309,7 +312,7 @@ def test_a_rewound_copy_knows_what_was_known_then(database: Database, tmp_path: 
     copy.rewind("BTCUSD", NOON + 4 * STEP, "M15")
     newest = {name: copy.ticks("BTCUSD", name, 1)[0]["close_time"] for name in ("M15", "H1")}
     assert newest == {"M15": iso(NOON + 3 * STEP), "H1": iso(NOON + 4 * STEP)}
-    assert copy.newest_bar("BTCUSD", "M15") == NOON + 3 * STEP
+    assert bar_table.newest_bar(copy, "BTCUSD", "M15") == NOON + 3 * STEP
     known = copy.records("BTCUSD", "M15", as_of=moment)
     assert known is not None and (known.high, known.low) == (105.0, 99.0)
     assert [row["sid"] for row in copy.signals()] == ["T1"]
@@ -342,7 +345,7 @@ def test_bars_come_back_as_they_went_in(database: Database) -> None:
     none = database.load_bars("EURUSD", "M15", as_of=NOON)
     assert (len(none), list(none.columns)) == (0, list(bars.columns))
     assert str(times_of(none).tz) == "UTC"
-    assert database.newest_bar("EURUSD", "M15") is None
+    assert bar_table.newest_bar(database, "EURUSD", "M15") is None
 
 
 def test_a_changed_bar_is_a_new_revision(database: Database) -> None:
@@ -365,9 +368,11 @@ def test_a_withdrawn_bar_is_none_and_what_saw_it_still_does(database: Database) 
     assert database.withdraw_others("BTCUSD", "M15", bars) == 0
     end = NOON + HOUR
     assert database.load_bars("BTCUSD", "M15", as_of=end)["close"].tolist() == [100.0, 110.0, 111.0]
-    assert len(database.closes("BTCUSD", "M15", since=NOON, as_of=end)) == 3
-    assert database.bars_then("BTCUSD", "M15", NOON, end, 0)["close"].tolist()[1] == 150.0
-    assert len(database.bars_then("BTCUSD", "M15", NOON, end, 1)) == 3
+    assert len(bar_table.closes(database, "BTCUSD", "M15", since=NOON, as_of=end)) == 3
+    assert (
+        bar_table.bars_then(database, "BTCUSD", "M15", NOON, end, 0)["close"].tolist()[1] == 150.0
+    )
+    assert len(bar_table.bars_then(database, "BTCUSD", "M15", NOON, end, 1)) == 3
     known = database.records("BTCUSD", "M15", as_of=end)
     assert known is not None and known.high < 150.0
     # A bar that comes after all is there again.
@@ -380,11 +385,11 @@ def test_the_newest_bar_is_the_newest_that_was_not_withdrawn(database: Database)
     database.store_bars("BTCUSD", "M15", bars)
     around = pd.concat([bars.iloc[[0]], bars.iloc[[2]].shift(4, freq="15min")])
     assert database.withdraw_others("BTCUSD", "M15", around) == 2
-    assert database.newest_bar("BTCUSD", "M15") == NOON
-    assert database.last_close("BTCUSD", "M15", NOON + HOUR) == (iso(NOON), 100.0)
+    assert bar_table.newest_bar(database, "BTCUSD", "M15") == NOON
+    assert bar_table.last_close(database, "BTCUSD", "M15", NOON + HOUR) == (iso(NOON), 100.0)
     # Bars that follow are no revisions of what was withdrawn.
     assert database.store_bars("BTCUSD", "M15", frame([100.0, 101.0, 102.0, 103.0])) == 1
-    assert database.newest_bar("BTCUSD", "M15") == NOON + 3 * STEP
+    assert bar_table.newest_bar(database, "BTCUSD", "M15") == NOON + 3 * STEP
 
 
 def test_a_broken_bar_is_refused(database: Database) -> None:
@@ -491,13 +496,13 @@ def test_no_read_of_a_tick_walks_through_a_table(tmp_path: Path) -> None:
             database.signals(state, instance)
     database.latest_tick("BTCUSD", "M15")
     database.ticks("BTCUSD", "M15", 50)
-    database.tick_states("BTCUSD", "M15", 50)
-    database.closed_trades("BTCUSD", 10)
-    database.closed_trades(None, 10)
-    database.signal_events("T1")
+    tick_queries.tick_states(database, "BTCUSD", "M15", 50)
+    signal_table.closed_trades(database, "BTCUSD", 10)
+    signal_table.closed_trades(database, None, 10)
+    signal_table.signal_events(database, "T1")
     database.desk_time()
-    database.verdict_tallies(["BTCUSD"])
-    database.newest_bar("BTCUSD", "M15")
+    tick_queries.verdict_tallies(database, ["BTCUSD"])
+    bar_table.newest_bar(database, "BTCUSD", "M15")
     database.connection().conn.set_trace_callback(None)
     reads = [sql for sql in seen if re.match(r"\s*(SELECT|UPDATE|DELETE)", sql)]
     assert len(reads) > 25
@@ -538,7 +543,7 @@ def run_a_tick(database: Database) -> None:
 
 
 def test_changed_verdicts_are_counted_by_stream_and_by_instance(database: Database) -> None:
-    assert database.verdict_tallies(["BTCUSD"]) == {}
+    assert tick_queries.verdict_tallies(database, ["BTCUSD"]) == {}
     for number, (final, l1) in enumerate([(0.6, 0.1), (0.6, 0.6), (-0.6, 0.1), (0.1, 0.1)]):
         save(database, NOON + number * STEP, final, l1=l1, ath=0.0, timeframes=("M15",))
     save(database, NOON, 0.9, l1=0.0, timeframe="H1", timeframes=("H1",))
@@ -546,5 +551,5 @@ def test_changed_verdicts_are_counted_by_stream_and_by_instance(database: Databa
     rows = database.ticks("BTCUSD", "M15")
     changed = sum(row["verdict"] != row["l1_verdict"] for row in rows)
     assert changed == 2
-    tallies = database.verdict_tallies(["BTCUSD"])
+    tallies = tick_queries.verdict_tallies(database, ["BTCUSD"])
     assert tallies == {("BTCUSD", "M15"): (changed, 4), ("BTCUSD", "H1"): (1, 1)}

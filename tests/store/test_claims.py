@@ -18,13 +18,14 @@ from tests.conftest import Scale
 from tests.worlds.stores import NOON, Hand, count, forked, key_of, open_database, save
 from torra.clock import iso
 from torra.errors import StoreUnavailable
+from torra.store import tick_queries
 
 STEP = timedelta(minutes=15)
 KEY = key_of(NOON)
 
 
 def state_of(database: Database, key: TickKey = KEY) -> str | None:
-    for row in database.tick_states(key.instance, key.timeframe):
+    for row in tick_queries.tick_states(database, key.instance, key.timeframe):
         if row["bar_time"] == key.text.rsplit("|", 1)[1]:
             return str(row["state"])
     return None
@@ -100,11 +101,11 @@ WRITES: dict[str, Callable[[Database], object]] = {
 def test_a_desk_that_lost_its_lock_writes_nothing(database: Database, write: str) -> None:
     database.begin_run("run 77", 77)
     database.claim_tick(KEY)
-    before = database.tick_states("BTCUSD", "M15"), database.desk_run()
+    before = tick_queries.tick_states(database, "BTCUSD", "M15"), database.desk_run()
     database.fence = lambda: False
     with pytest.raises(StoreUnavailable, match="lost the lock"):
         WRITES[write](database)
-    assert (database.tick_states("BTCUSD", "M15"), database.desk_run()) == before
+    assert (tick_queries.tick_states(database, "BTCUSD", "M15"), database.desk_run()) == before
     assert count(database, "sentiment") == 0
 
 
@@ -146,7 +147,7 @@ def test_a_skip_is_recorded_once(database: Database) -> None:
     assert database.skip_tick(KEY, "missed", "came too late") is True
     assert database.skip_tick(KEY, "missed", "again") is False
     assert database.claim_tick(KEY) is False
-    (row,) = database.tick_states("BTCUSD", "M15")
+    (row,) = tick_queries.tick_states(database, "BTCUSD", "M15")
     assert (row["state"], row["reason"], row["detail"]) == ("skipped", "missed", "came too late")
     own = key_of(NOON + STEP)
     database.claim_tick(own)
@@ -196,7 +197,7 @@ def test_of_processes_that_want_a_tick_one_gets_it(tmp_path: Path, scaled: Scale
 
     forked(wins, 2)
     database = open_database(tmp_path)
-    rows = database.tick_states("BTCUSD", "M15", 10_000)
+    rows = tick_queries.tick_states(database, "BTCUSD", "M15", 10_000)
     assert len(rows) == ticks
     assert {row["state"] for row in rows} == {"skipped"}
 
@@ -246,7 +247,7 @@ def test_no_close_is_ever_forgotten(
         else:
             desk(word, number)
     desk("run", 1_000)
-    rows = database.tick_states("BTCUSD", "M15", 1_000)
+    rows = tick_queries.tick_states(database, "BTCUSD", "M15", 1_000)
     assert len(rows) == (clock - NOON) // STEP
     assert {row["state"] for row in rows} <= {"done", "skipped"}
     assert len(done) == len(set(done))

@@ -27,6 +27,7 @@ from torra.providers.rules.provider import RulesProvider
 from torra.replay.shards import arm_words
 from torra.store.connection import TickKey, stamp
 from torra.store.memory import CLAIMS, MemoryStore
+from torra.store.trade import signals as signal_table
 from torra.tick.debate import Debater, reads_no_notes
 from torra.tick.edges import TickDeps
 from torra.verdict import sentiment_rules
@@ -118,7 +119,7 @@ def test_ticks_are_the_same_in_memory_as_in_a_database(
     )  # fmt: skip
     assert records(one) == records(other)
     assert other.store.take_trades() == trades(
-        [row.as_json() for row in database.closed_trades(BTC, 1000)]
+        [row.as_json() for row in signal_table.closed_trades(database, BTC, 1000)]
     )
     assert other.store.take_trades() == []
     assert other.store.trading_state() == database.trading_state()

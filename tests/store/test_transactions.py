@@ -226,7 +226,7 @@ def test_an_upsert_joins_the_transaction_and_keeps_what_it_is_not_told(database:
 
 def test_an_upsert_makes_no_table(database: Database) -> None:
     with pytest.raises(PrimaryKeyRequired):
-        database._upsert("nowhere", {"id": 1})
+        database.upsert("nowhere", {"id": 1})
     assert "nowhere" not in database.connection().table_names()
 
 
@@ -237,7 +237,7 @@ def test_a_number_that_is_not_finite_is_never_stored(database: Database, broken:
         yield lambda: database.write_journal(key_of(NOON), {"deep": [{"er": broken}]})
         yield lambda: database.write_journal(key_of(NOON), {"cost_usd": broken})
         yield lambda: save(database, NOON, deliberation={"cost": broken})
-        yield lambda: database._upsert("bridges", {"name": "main", "facts": broken})
+        yield lambda: database.upsert("bridges", {"name": "main", "facts": broken})
         yield lambda: database.close_position(
             "T1", price=1.0, time=NOON, profit=broken, r_multiple=0.0, reason="STOPPED"
         )
@@ -280,7 +280,7 @@ def test_a_damaged_file_is_noticed(tmp_path: Path) -> None:
     database = open_database(tmp_path)
     for number in range(50):
         database.write_journal(key_of(NOON.replace(minute=number)), {"long": "x" * 3000})
-    (page,) = database._tuples("SELECT rootpage - 1 FROM sqlite_master WHERE name = 'journal'")[0]
+    (page,) = database.tuples("SELECT rootpage - 1 FROM sqlite_master WHERE name = 'journal'")[0]
     database.close()
     path = tmp_path / "torra.db"
     data = bytearray(path.read_bytes())

@@ -23,6 +23,7 @@ from torra.errors import ConfigError, StoreUnavailable
 from torra.providers.prices import PriceList
 from torra.replay import voices
 from torra.replay.voices import Allowance, ledger_name
+from torra.store import ledger as ledger_table
 from torra.tick.spending import EVER, HOUR, Purse, SpendingAccount
 
 MODEL = "claude-haiku-5-5"
@@ -113,7 +114,7 @@ def test_where_nothing_is_left_or_nothing_can_be_read_nobody_is_asked(
 def test_a_desk_that_prunes_its_ledger_forgets_no_replay(database: Database, hand: Hand) -> None:
     spend(database, 9.0, 400 * 24 * HOUR)
     database.book("default", "key", [booking(1.0)], at=EVER, until=EVER + HOUR)
-    assert database.prune_ledger(NOON - 30 * 24 * HOUR) == 1
+    assert ledger_table.prune_ledger(database, NOON - 30 * 24 * HOUR) == 1
     assert not reserved(purse(allowance(database, hand)), 2)
 
 
@@ -192,7 +193,7 @@ class Replay:
         self.restart()
 
     def prune(self) -> None:
-        self.database.prune_ledger(self.hand.moment - HOUR)
+        ledger_table.prune_ledger(self.database, self.hand.moment - HOUR)
 
 
 def world(folder: Path, chance: random.Random) -> float:

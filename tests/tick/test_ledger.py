@@ -24,6 +24,7 @@ from tests.tries import Tries
 from tests.worlds.stores import NOON, Hand, key_of, open_database
 from torra.errors import StoreUnavailable
 from torra.providers.prices import PriceList
+from torra.store import ledger as ledger_table
 from torra.store.ledger import Booking, Settlement
 from torra.tick.spending import (
     HOUR,
@@ -57,7 +58,7 @@ def booking(usd: float = 1.0, **more: Any) -> Booking:
 
 
 def rows(database: Database) -> list[dict[str, Any]]:
-    found = database._rows("SELECT * FROM ledger ORDER BY id")
+    found = database.rows("SELECT * FROM ledger ORDER BY id")
     return [{**row, "who": (row["role"], row["round"], row["attempt"])} for row in found]
 
 
@@ -136,18 +137,21 @@ def test_old_rows_are_forgotten(database: Database) -> None:
     for day in (0, 40):
         moment = NOON + timedelta(days=day)
         database.book("mine", KEY.text, [booking()], at=moment, until=moment)
-    assert database.prune_ledger(NOON + timedelta(days=30)) == 1
+    assert ledger_table.prune_ledger(database, NOON + timedelta(days=30)) == 1
     assert len(rows(database)) == 1
 
 
 def test_blocked_vendors_are_told_until_their_time_is_over(database: Database, hand: Hand) -> None:
-    database.block_provider("anthropic", "401: the key was refused", NOON + HOUR)
-    database.block_provider("google", "quota", NOON + 2 * HOUR)
-    assert [row.provider for row in database.provider_blocks()] == ["anthropic", "google"]
+    ledger_table.block_provider(database, "anthropic", "401: the key was refused", NOON + HOUR)
+    ledger_table.block_provider(database, "google", "quota", NOON + 2 * HOUR)
+    assert [row.provider for row in ledger_table.provider_blocks(database)] == [
+        "anthropic",
+        "google",
+    ]
     hand.pass_by(3601)
-    assert [row.reason for row in database.provider_blocks()] == ["quota"]
-    database.clear_blocks()
-    assert database.provider_blocks() == []
+    assert [row.reason for row in ledger_table.provider_blocks(database)] == ["quota"]
+    ledger_table.clear_blocks(database)
+    assert ledger_table.provider_blocks(database) == []
 
 
 # --- the purse ------------------------------------------------------------------------------------

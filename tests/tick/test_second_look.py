@@ -54,6 +54,7 @@ from torra.config import Profile, validate
 from torra.providers.prices import PriceList
 from torra.providers.rules.provider import RulesProvider
 from torra.replay.rerun.journal_replay import replay
+from torra.store import ledger as ledger_table
 from torra.tick.spending import HOUR
 
 Scaled = Callable[..., int]
@@ -435,7 +436,7 @@ def test_a_second_look_is_paid_out_of_its_stages_reservation(tmp_path: Path, los
         desks.open_for_work(desk)
         desks.step(desk)
         record = desk.database.latest_tick("EURUSD", "H1")
-        rows = desk.database.ledger_rows(System().real_now() - HOUR)
+        rows = ledger_table.ledger_rows(desk.database, System().real_now() - HOUR)
         spent = desk.database.spent("mine", System().real_now() - HOUR)
     finally:
         desk.database.close()

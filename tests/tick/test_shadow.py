@@ -28,6 +28,7 @@ from torra.dashboard.trade import proposals
 from torra.desk.schedule import Desk, running_order
 from torra.providers.rules.provider import RulesProvider
 from torra.replay.rerun.journal_replay import replay
+from torra.store import replay_queries
 from torra.tick.bar_window import HistoryWindow, LiveWindow
 from torra.tick.debate import SHADOW
 
@@ -117,7 +118,9 @@ def go_on(desk: Desk, bars: int) -> None:
 
 
 def records(desk: Desk) -> list[dict[str, Any]]:
-    found = [desk.database.told_tick(key) for key in desk.database.journalled("BTCUSD")]
+    found = [
+        desk.database.told_tick(key) for key in replay_queries.journalled(desk.database, "BTCUSD")
+    ]
     return [record for record in found if record is not None]
 
 

@@ -21,6 +21,7 @@ from torra.clock import duration, parse
 from torra.config import Instance, Profile
 from torra.desk.schedule import Desk
 from torra.providers.prices import PriceList
+from torra.store import replay_queries
 from torra.tick.marks import UNFORESEEN
 from torra.tick.spending import consulting_tiers, tick_worst_case
 from torra.tick.thesis import Foreseen, tier_of
@@ -97,7 +98,10 @@ def run(tmp_path: Path) -> Run:
         folder.mkdir()
         desk = firm_desk(folder, provider, instance, profile)
         desks.step(desk, steps)
-        found = [desk.database.told_tick(key) for key in desk.database.journalled("BTCUSD")]
+        found = [
+            desk.database.told_tick(key)
+            for key in replay_queries.journalled(desk.database, "BTCUSD")
+        ]
         return [dict(record) for record in found if record is not None]
 
     return run_one
@@ -224,7 +228,9 @@ def test_a_record_that_cannot_be_read_fails_no_other_tick_of_its_close(tmp_path:
     desk = firm_desk(tmp_path, answering(agreeing))
     desks.step(desk)
     database = desk.database
-    (elder,) = [text for text in database.journalled("BTCUSD") if "|H1|" in text][-1:]
+    (elder,) = [text for text in replay_queries.journalled(database, "BTCUSD") if "|H1|" in text][
+        -1:
+    ]
     record = database.record(elder)
     other = TickKey("BTCUSD", "M15", parse(record["as_of"]) - duration("M15"))
     asked = (other, other.close_time, desks.BTC.timeframes)
@@ -417,7 +423,7 @@ def test_the_worst_case_of_a_tick_has_the_trader_at_its_dearest() -> None:
 def test_the_thesis_is_kept_with_the_opening_for_its_lesson(tmp_path: Path) -> None:
     desk = firm_desk(tmp_path, answering(agreeing), ALONE)
     desks.step(desk)
-    (key,) = desk.database.journalled("BTCUSD")
+    (key,) = replay_queries.journalled(desk.database, "BTCUSD")
     record = desk.database.told_tick(key)
     assert record is not None
     (signal,) = record["signals"]

@@ -18,6 +18,7 @@ from torra.clock import parse
 from torra.config import Profile, validate
 from torra.evidence.news_digest import NewsItem, NewsStatus, NewsView, Weighted
 from torra.evidence.scheduled_events import EventView, ScheduledEvent
+from torra.store import replay_queries
 from torra.tick.tick_record import JournalRecord, TickRecord, load
 
 OF_THE_ROW = {"torra_key", "role", "instructions", "at"}
@@ -53,7 +54,7 @@ class Nobody:
 def stored(database: Database) -> Iterator[dict[str, Any]]:
     """Yield every tick of a desk as its store tells it."""
     for name in ("BTCUSD", "EURUSD"):
-        for key in database.journalled(name):
+        for key in replay_queries.journalled(database, name):
             instance, timeframe, bar_time = key.split("|")
             found = database.tick(TickKey(instance, timeframe, parse(bar_time)))
             assert found is not None

@@ -15,7 +15,7 @@ from torra.bridges.order_journal import halt_in
 from torra.config import Channel, DeskSettings, Instance
 from torra.errors import StoreBroken, StoreUnavailable
 from torra.home import HALT
-from torra.store.connection import unavailable
+from torra.store.connection import refuse
 from torra.trading import kill_switch
 from torra.trading.kill_switch import KillSwitch, halt_files
 
@@ -286,9 +286,9 @@ def test_resuming_stops_at_a_file_that_cannot_go(
 def test_a_lock_passes_by_and_everything_else_halts(
     said: str, broken: bool, tmp_path: Path
 ) -> None:
-    error = unavailable(tmp_path / "torra.db", sqlite3.OperationalError(said))
-    assert isinstance(error, StoreUnavailable)
-    assert isinstance(error, StoreBroken) is broken
+    with pytest.raises(StoreUnavailable) as raised:
+        refuse(tmp_path / "torra.db", sqlite3.OperationalError(said))
+    assert isinstance(raised.value, StoreBroken) is broken
 
 
 def test_every_channel_has_a_file_where_its_other_side_looks(tmp_path: Path) -> None:

@@ -16,6 +16,7 @@ from tests.worlds.stores import opening
 from torra.clock import System, floor
 from torra.config import Profile
 from torra.errors import StoreUnavailable
+from torra.store import audit as audit_chain
 from torra.store.connection import TickKey
 from torra.tick import approval
 from torra.trading import by_hand
@@ -219,7 +220,7 @@ def test_alarms_alone_can_be_ended(home: Path) -> None:
 
 
 def audited(database: Database) -> list[tuple[str, str, str]]:
-    rows = database.audit_entries()[::-1]
+    rows = audit_chain.audit_entries(database)[::-1]
     assert {row["actor"] for row in rows} <= {"command line"}
     return [(row["action"], row["target"], row["outcome"].partition(":")[0]) for row in rows]
 
@@ -244,11 +245,11 @@ def test_every_command_is_in_the_audit_log_and_a_refused_one_too(
         ("resume", "", "done"),
         ("settle", "TNOBODY", "failed"),
     ]
-    halted = database.audit_entries()[-2]
+    halted = audit_chain.audit_entries(database)[-2]
     assert json.loads(halted["before"]) == {"trading_state": "REDUCING"}
     after = {"trading_state": "HALTED", "reason": "by a person: the news"}
     assert json.loads(halted["after"]) == after
-    assert "DENIED: TRADING_HALTED" in database.audit_entries()[-3]["outcome"]
+    assert "DENIED: TRADING_HALTED" in audit_chain.audit_entries(database)[-3]["outcome"]
 
 
 def test_halting_puts_the_files_down_where_the_database_is_broken(home: Path) -> None:

@@ -32,6 +32,7 @@ from torra.dashboard.doors import access
 from torra.dashboard.view.backing import PageContext
 from torra.dashboard.view.desk_view import DatabaseView
 from torra.dashboard.view.rendering import EXTENSION
+from torra.store import jobs as job_table
 from torra.store.connection import TickKey
 from torra.store.trade.rows import ProposalRow
 from torra.tick import approval
@@ -153,15 +154,15 @@ def _ask_for_jobs(database: Any) -> None:
         ("first", "2021-10-20 to 2021-10-21"),
         ("second", "2021-10-20 to 2021-11-20"),
     ):
-        row, _ = database.queue_job(
+        row, _ = job_table.queue_job(database,
             "replay", key, title=f"BTCUSD M15, H1, {days}",
             parameters=f'{{"symbol":"BTCUSD","bars":"store","name":"{key}"}}', asked_by="a person",
         )  # fmt: skip
-        database.begin_job(row["id"], "queued")
-        database.note_progress(row["id"], "runs the ticks", 1860, 3720)
+        job_table.begin_job(database, row["id"], "queued")
+        job_table.note_progress(database, row["id"], "runs the ticks", 1860, 3720)
         if key == "first":
             says = "No arm shows an edge. There is no trade, which is too few."
-            database.end_job(row["id"], "running", "done", says, key)
+            job_table.end_job(database, row["id"], "running", "done", says, key)
 
 
 @cache

@@ -24,6 +24,7 @@ from torra.dashboard.doors.access_file import SCOPES, same_name
 from torra.errors import ConfigError, TorraError
 from torra.home import DATABASE, PAGES
 from torra.regular_files import read_regular
+from torra.store import audit as audit_chain
 from torra.whole_files import write_whole
 
 if TYPE_CHECKING:
@@ -227,13 +228,13 @@ def entries(
         raise ConfigError(f"no desk has run in {home} yet: there is no log; see --home")
     database = open_home(home)
     try:
-        rows = database.audit_entries(limit=limit, action=action, actor=actor)
+        rows = audit_chain.audit_entries(database, limit=limit, action=action, actor=actor)
         document: dict[str, Any] = {"entries": [_read(row) for row in rows]}
         if verify:
-            broken = database.broken_entry()
+            broken = audit_chain.broken_entry(database)
             document["verified"] = broken is None
             document["broken"] = broken and {"seq": broken.seq, "why": broken.why}
-            newest = database.audit_entries(limit=1)
+            newest = audit_chain.audit_entries(database, limit=1)
             document["newest"] = {name: newest[0][name] for name in NEWEST} if newest else None
             document |= {"proves": "" if broken else PROVES, "proves_not": PROVES_NOT}
     finally:

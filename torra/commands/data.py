@@ -21,6 +21,10 @@ from torra.commands.cli_errors import plainly
 from torra.commands.options import SpelledGroup, print_json
 from torra.commands.terminal import say
 from torra.home import DATABASE
+from torra.store import bars as bar_table
+from torra.store import flow as flow_table
+from torra.store import series as series_table
+from torra.store import tick_queries
 
 if TYPE_CHECKING:
     from instance_database import Database
@@ -322,7 +326,11 @@ def _told(
         return [], [], []
     database = open_home(home)
     try:
-        rows, facts, flow = database.series_told(), database.facts_told(), database.flow_told()
+        rows, facts, flow = (
+            series_table.series_told(database),
+            series_table.facts_told(database),
+            flow_table.flow_told(database),
+        )
     finally:
         database.close()
     now = System().real_now()
@@ -369,9 +377,9 @@ def _beside(instance: Instance, database: Database | None) -> Iterator[dict[str,
         for timeframe in instance.timeframes:
             if database is None:
                 break
-            if newest := database.newest_companion(instance, symbol, timeframe):
+            if newest := bar_table.newest_companion(database, instance, symbol, timeframe):
                 closed[timeframe] = iso(newest + duration(timeframe))
-            for told in database.outside_statuses(instance.id, [timeframe], 1):
+            for told in tick_queries.outside_statuses(database, instance.id, [timeframe], 1):
                 if "companion" in told:
                     newest_tick[timeframe] = told.get(f"companion.{name}", "available")
         yield {
@@ -432,7 +440,7 @@ def _filed(home: Path, ticker: str) -> list[FactRow]:
         return []
     database = open_home(home)
     try:
-        return database.facts_of(ticker, System().real_now())
+        return series_table.facts_of(database, ticker, System().real_now())
     finally:
         database.close()
 

@@ -20,6 +20,7 @@ from torra.commands.options import SpelledGroup, print_json
 from torra.commands.terminal import say
 from torra.errors import ConfigError, TorraError
 from torra.home import DATABASE
+from torra.store import lessons as lesson_table
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -71,7 +72,7 @@ def lessons(
             _say_exported(_exported(database, narrowed, search, export), export, as_json=as_json)
             return
         found = [] if database is None else _listed(database, narrowed, search, limit)
-        count = 0 if database is None else database.lesson_count()
+        count = 0 if database is None else lesson_table.lesson_count(database)
         warmed = set() if database is None else _warmed(database, found)
     if as_json:
         told = [lesson_words.as_json(one, warm_up=one.number in warmed) for one in found]
@@ -103,7 +104,7 @@ def show(home: Path, /, sid: str, ask: bool, as_json: bool) -> None:
         if ask:
             lesson = ask_model(home, settings, database, lesson)
         currency = _currency(database, settings, lesson)
-        ticks = database.lesson_ticks(lesson.number, lesson_words.MOST_TICKS + 1)
+        ticks = lesson_table.lesson_ticks(database, lesson.number, lesson_words.MOST_TICKS + 1)
         warm_up = lesson.number in _warmed(database, [lesson])
     if as_json:
         print_json({**lesson_words.as_json(lesson, warm_up=warm_up), "ticks": ticks})
@@ -167,7 +168,7 @@ def stored(home: Path) -> Iterator[Database | None]:
 def _listed(
     database: Database, only: Mapping[str, str], search: str, limit: int, before: int | None = None
 ) -> list[Lesson]:
-    return database.lesson_list(only, search=search, before=before, limit=limit)
+    return lesson_table.lesson_list(database, only, search=search, before=before, limit=limit)
 
 
 def _exported(database: Database | None, only: Mapping[str, str], search: str, path: Path) -> int:

@@ -15,6 +15,8 @@ from torra.commands.cli_errors import plainly
 from torra.commands.lessons import MOST, as_json_option, stored
 from torra.commands.options import print_json
 from torra.commands.terminal import say
+from torra.store import bars as bar_table
+from torra.store import tick_queries
 
 TICK: Final = ("close_time", "verdict", "consensus", "action", "reason")
 
@@ -34,7 +36,9 @@ def symbols(home: Path, /, as_json: bool) -> None:
                 "timeframe": name,
                 "feed": one.feed,
                 "profile": one.profile,
-                "newest_bar": ((database and database.bar_span(one.id, name)) or [None])[-1],
+                "newest_bar": ((database and bar_table.bar_span(database, one.id, name)) or [None])[
+                    -1
+                ],
             }
             for one in load_desk(home).instances
             for name in one.timeframes
@@ -62,7 +66,7 @@ def ticks(home: Path, /, symbol: str | None, limit: int, as_json: bool) -> None:
             {"symbol": one.id, "timeframe": name} | {part: row[part] for part in TICK}
             for one in instances
             for name in one.timeframes
-            for row in (database.told_ticks(one.id, name, limit) if database else ())
+            for row in (tick_queries.told_ticks(database, one.id, name, limit) if database else ())
         ]
     found.sort(key=lambda row: str(row["close_time"]), reverse=True)
     _list(found[:limit], as_json)

@@ -13,6 +13,7 @@ import math
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any, Final, TypedDict
 
@@ -25,6 +26,8 @@ from torra.home import DATABASE, PRICES
 from torra.providers import call_health
 from torra.providers.prices import PriceList
 from torra.providers.vendors.addresses import key_sign
+from torra.store import hosted as hosted_table
+from torra.store import ledger as ledger_table
 from torra.tick.spending import (
     HOUR,
     UNASKED,
@@ -210,7 +213,7 @@ def run(home: Path, profile: str | None = None) -> HomeReport:
         return _with_vendors(report(home, None, named, now, profile=profile), home, instances)
     database = open_home(home)
     try:
-        named += [item.profile for item in database.hosted_instances()]
+        named += [item.profile for item in hosted_table.hosted_instances(database)]
         told = report(home, database, named, now, profile=profile)
     finally:
         database.close()
@@ -288,14 +291,16 @@ def report(
     reports.
     """
     now = now.replace(microsecond=0)
-    booked = database.ledger_profiles() if database else []
+    booked = ledger_table.ledger_profiles(database) if database else []
     known = _chosen(home, {*named, *booked}, profile)
     found = settings or (lambda name: profile_of(name, home))
     read_from = os.environ if environment is None else environment
     told = _profiles(home, database, known, found, read_from, now)
     past = past or LedgerSums()
     groups = past.groups(database, known, now) if database else []
-    blocked: list[Any] = [row.as_json() for row in database.provider_blocks()] if database else []
+    blocked: list[Any] = (
+        [row.as_json() for row in ledger_table.provider_blocks(database)] if database else []
+    )
     return {
         **_sums(now, groups),
         "days": past.days(database, known, now)
@@ -417,7 +422,7 @@ class LedgerSums:
         """Return day, usd and calls of each of the last DAYS days (UTC), the oldest first."""
         rows = []
         for start in _starts(now):
-            read = database.ledger_between
+            read = partial(ledger_table.ledger_between, database)
             sums = [self._of(read, name, start, start + DAY, now) for name in profiles]
             usd = math.fsum(one for one, _ in sums)
             rows.append(_day(start, usd, sum(calls for _, calls in sums)))
@@ -429,8 +434,8 @@ class LedgerSums:
     ) -> list[Row]:
         if end is None:
             # The newest stretch still grows, so it is read each time.
-            return list(database.ledger_sums(name, start, None))
-        return list(self._of(database.ledger_sums, name, start, end, now))
+            return list(ledger_table.ledger_sums(database, name, start, None))
+        return list(self._of(partial(ledger_table.ledger_sums, database), name, start, end, now))
 
     def _of(
         self,
@@ -478,7 +483,9 @@ def _kept(database: Database, profiles: Iterable[str], now: datetime) -> list[Ke
     `under_way` says that a request may still be answered.
     """
     found = [
-        row for name in profiles for row in database.ledger_unsettled(name, now - DAY, KEPT_SHOWN)
+        row
+        for name in profiles
+        for row in ledger_table.ledger_unsettled(database, name, now - DAY, KEPT_SHOWN)
     ]
     newest = sorted(found, key=lambda row: (row["until"], row["id"]), reverse=True)[:KEPT_SHOWN]
     return [
@@ -502,7 +509,7 @@ def _kept(database: Database, profiles: Iterable[str], now: datetime) -> list[Ke
 
 def _late(database: Database | None, profiles: Iterable[Profile]) -> LateShare:
     """Return how many of the newest calls to each model were answered too late to be used."""
-    read = database.newest_calls if database else None
+    read = partial(ledger_table.newest_calls, database) if database else None
     told = call_health.health((one.agents for one in profiles), read)
     late = (one.failed.get("late", 0) for one in told)
     return {"calls": sum(late), "of": sum(one.calls for one in told)}
@@ -534,7 +541,7 @@ def _profiles(
     told = []
     for name in names:
         found = settings(name)
-        rows = [] if database is None else database.ledger_rows(now - HOUR, name)
+        rows = [] if database is None else ledger_table.ledger_rows(database, now - HOUR, name)
         row: ProfileCost = {
             "profile": name,
             "spent_usd": _round(_usd(rows)),
@@ -551,7 +558,7 @@ def _profiles(
             "booked_ahead": sum(parse(row["at"]) > now for row in rows),
         }
         if found is not None:
-            held = None if database is None else database.degradation_level_row(name)
+            held = None if database is None else ledger_table.degradation_level_row(database, name)
             worst = _worst(prices, found.agents, environment)
             row = _against(row, rows, found.agents.max_api_cost_per_hour, worst, held, now)
         told.append(row)

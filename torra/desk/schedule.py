@@ -47,6 +47,9 @@ from torra.desk.write_off import NO_BAR, Reason, mark_missed, missing_bar_reason
 from torra.desk_lock import DeskLock
 from torra.errors import ConfigError, StoreBroken, StoreUnavailable
 from torra.home import DATABASE
+from torra.store import ledger as ledger_table
+from torra.store import news as news_table
+from torra.store import streams as stream_table
 from torra.store.connection import LOCKED, connect_reader
 from torra.tick.bar_window import LiveWindow, Window
 from torra.tick.edges import MarketRoute, TickDeps
@@ -195,8 +198,8 @@ class Desk:
         with self.database.transaction():
             self.database.begin_run(self.run, os.getpid())
             # Whoever starts a desk has looked after its keys.
-            self.database.clear_blocks()
-            self.database.begin_calls()
+            ledger_table.clear_blocks(self.database)
+            ledger_table.begin_calls(self.database)
             for setup in self.setups.values():
                 adoption.put_on_record(self.database, setup)
         self.active = True
@@ -349,11 +352,11 @@ class Desk:
         try:
             while self.active and not self._closing and self.clock.monotonic() < end:
                 went = self.database.prune(before, limit=PRUNE_ROWS)
-                went += self.database.prune_news(news, limit=PRUNE_ROWS)
-                went += self.database.prune_streams(before, limit=PRUNE_ROWS)
+                went += news_table.prune_news(self.database, news, limit=PRUNE_ROWS)
+                went += stream_table.prune_streams(self.database, before, limit=PRUNE_ROWS)
                 gone += went
                 if not went:
-                    self.database.prune_ledger(before)
+                    ledger_table.prune_ledger(self.database, before)
                     break
         except StoreUnavailable as error:
             log.error("pruning: %s", error)

@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from datetime import date, timedelta
+from functools import partial
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any, Final
@@ -53,6 +54,8 @@ from torra.providers.prices import PriceList
 from torra.providers.registry import check, check_vendor
 from torra.providers.vendors.clients import VendorClients
 from torra.providers.vendors.table import warning
+from torra.store import ledger as ledger_table
+from torra.store import tick_queries
 from torra.tick.spending import tick_worst_case
 from torra.trading import channels
 from torra.verdict.one_sided import TICKS, verdict_balance
@@ -547,7 +550,7 @@ def _trading(state: str, home: Path) -> CheckResult:
 
 
 def _blocks(database: Database) -> Iterator[CheckResult]:
-    for row in database.provider_blocks():
+    for row in ledger_table.provider_blocks(database):
         yield CheckResult(
             "provider",
             "warning",
@@ -559,7 +562,7 @@ def _blocks(database: Database) -> Iterator[CheckResult]:
 def _models(place: HomeContext, database: Database) -> Iterator[CheckResult]:
     """Check that the newest calls to each model brought answers that can be used."""
     desks = [profile.agents for profile, _ in _profiles(place.home).values()]
-    for one in call_health.health(desks, database.newest_calls):
+    for one in call_health.health(desks, partial(ledger_table.newest_calls, database)):
         level, mend = "error" if one.failing else "ok", call_words.remedy(one, place.environment)
         yield CheckResult("calls", level, f"{one.name}: {call_words.line(one)}", mend)
 
@@ -752,7 +755,7 @@ def _lessons(home: Path, database: Database) -> Iterator[CheckResult]:
 def _sides(home: Path, database: Database) -> Iterator[CheckResult]:
     """Check that no instance hardly buys or hardly sells."""
     for instance in load_desk(home).instances:
-        counts = database.verdicts_of(instance.id, instance.timeframes, TICKS)
+        counts = tick_queries.verdicts_of(database, instance.id, instance.timeframes, TICKS)
         if said := verdict_balance(counts):
             yield CheckResult(
                 "verdicts",

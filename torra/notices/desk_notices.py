@@ -20,6 +20,7 @@ from torra.errors import StoreUnavailable, TorraError
 from torra.notices.protocol import NoticeService
 from torra.notices.sending import Sender
 from torra.notices.watching import Watcher
+from torra.store import notices as notice_table
 
 if TYPE_CHECKING:
     from torra.money.book import Setups
@@ -100,7 +101,7 @@ class DeskNotices:
             log.error("notices are not sent: %s", type(error).__name__)
         senders = [Sender(self._database, one, self._settings, self._real_now) for one in services]
         names = [sender.name for sender in senders]
-        while not self._try(lambda: self._database.keep_services(names)):
+        while not self._try(lambda: notice_table.keep_services(self._database, names)):
             if ended.wait(LOOK_SECONDS):
                 return False
         if ended.is_set():

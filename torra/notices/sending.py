@@ -24,6 +24,7 @@ from torra.clock import parse
 from torra.config import NoticeSettings
 from torra.errors import StoreUnavailable
 from torra.notices.protocol import Notice, NoticeRefused, NoticeService
+from torra.store import notices as notice_table
 from torra.store.notices import PATIENCE_SECONDS, SENDING, WAITING
 from torra.time_limit import TimeLimit
 
@@ -102,7 +103,7 @@ class Sender:
         now = self._now()
         if (self._rest_until is not None and now < self._rest_until) or not self._database.fence():
             return False
-        row = self._database.due_notice(self.name, now)
+        row = notice_table.due_notice(self._database, self.name, now)
         if row is None:
             return False
         if row["level"] != "alarm":
@@ -156,7 +157,7 @@ class Sender:
     ) -> None:
         with self._database.transaction(PATIENCE_SECONDS):
             self._mark(row, state, tries, why, next_try)
-            self._database.note_service(self.name, why)
+            notice_table.note_service(self._database, self.name, why)
 
     def _mark(
         self,
@@ -168,8 +169,14 @@ class Sender:
     ) -> None:
         with self._database.transaction(PATIENCE_SECONDS):
             self._database.require_desk()  # it may have been lost while a service hung
-            self._database.mark_notice(
-                row["id"], self.name, state, tries=tries, detail=detail, next_try=next_try
+            notice_table.mark_notice(
+                self._database,
+                row["id"],
+                self.name,
+                state,
+                tries=tries,
+                detail=detail,
+                next_try=next_try,
             )
 
 

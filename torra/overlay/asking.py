@@ -21,6 +21,7 @@ from torra.overlay import hosted_tick, processes
 from torra.overlay.answer import Hosted, plain
 from torra.overlay.hosted_tick import HostedScores, ScorerQuestion
 from torra.overlay.opened import OverlayRuntime
+from torra.store import hosted as hosted_table
 from torra.store.hosted import HostedAnswer
 
 GRACE: Final = 0.4
@@ -95,7 +96,7 @@ def _claim(desk: OverlayRuntime, call: PendingQuestion, owner: str) -> HostedAns
         left = call.deadline - clock.monotonic()
         expires = clock.real_now() + timedelta(seconds=max(0.0, left)) + CLAIM_GRACE
         with desk.database.transaction(max(LEAST_WAIT, left)):
-            found = desk.database.ask_hosted(
+            found = hosted_table.ask_hosted(desk.database,
                 question.key, question.asked, owner, expires, processes.lives,
                 desk.profile_name, waited=waited,
             )  # fmt: skip
@@ -173,7 +174,7 @@ def _again(desk: OverlayRuntime, call: PendingQuestion, found: HostedAnswer) -> 
 def _give_back(desk: OverlayRuntime, question: ScorerQuestion, owner: str) -> None:
     try:
         with desk.database.transaction(LEAST_WAIT):
-            desk.database.give_back(question.key, question.asked, owner)
+            hosted_table.give_back(desk.database, question.key, question.asked, owner)
     except StoreUnavailable:
         return  # it ends with its time
 

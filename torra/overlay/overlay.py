@@ -46,6 +46,7 @@ from torra.overlay.given import NoScores, OverlayRequest
 from torra.overlay.hosted_tick import TooShort
 from torra.overlay.opened import DEMO, OverlayRuntime
 from torra.overlay.workers import Workers
+from torra.store import hosted as hosted_table
 from torra.store.hosted import HOST
 
 log = logging.getLogger("torra.overlay")
@@ -286,7 +287,9 @@ class Overlay:
         deadline = self._deadline()
 
         def tell() -> bool:
-            return self._opened.at(deadline).database.tell_outcome(key, verdict, known)
+            return hosted_table.tell_outcome(
+                self._opened.at(deadline).database, key, verdict, known
+            )
 
         work = self._workers.run(tell)
         try:

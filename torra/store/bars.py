@@ -34,8 +34,8 @@ from torra.clock import EPOCH, TIMEFRAMES, duration, parse
 from torra.config import Instance
 from torra.market import spreads
 from torra.market.known_bars import BarMatrix, KnownBars, Stream
-from torra.store.connection import BUSY_SECONDS, stamp
-from torra.store.spreads import SpreadStore
+from torra.store.connection import BUSY_SECONDS, RowDict, Store, stamp
+from torra.store.spreads import spreads_of, store_spreads
 
 COLUMNS: Final = ("open", "high", "low", "close", "volume")
 
@@ -73,7 +73,7 @@ BEFORE_ALL: Final = ""
 """Text that sorts before every time."""
 
 
-class BarStore(SpreadStore):
+class BarStore(Store):
     """Bars of every stream."""
 
     def __init__(
@@ -86,7 +86,7 @@ class BarStore(SpreadStore):
         self, instance: str, timeframe: str, first: date, last: date
     ) -> list[tuple[date, float]]:
         """Return the close of each day's last bar, from `first` to `last`; days are of UTC."""
-        rows = self._rows(
+        rows = self.rows(
             "SELECT substr(bar_time, 1, 10) AS day, max(bar_time), close FROM "  # noqa: S608
             f"({NEWEST_REVISIONS}) GROUP BY day ORDER BY day",
             instance, timeframe, first.isoformat(), last.isoformat() + AFTER_ALL,
@@ -120,7 +120,7 @@ class BarStore(SpreadStore):
             # for it.
             again = bool(fresh) and fresh[0][0] <= newest
             later = self._next_revision(instance, timeframe) if again else 0
-            at = self._moment()
+            at = self.moment()
             # `_add` would refuse what is not finite; `_as_arrays` has done so for all bars at once.
             self._insert(
                 stream,
@@ -129,7 +129,7 @@ class BarStore(SpreadStore):
                     for bar in fresh
                 ],
             )
-            self._keep_spreads(instance, timeframe, _known_spreads(frame, given.times))
+            store_spreads(self, instance, timeframe, _known_spreads(frame, given.times))
             if again:
                 self._settle_records(instance, timeframe, fresh[0][0])
             elif fresh:  # what they only extend has no bar after them that would need a look
@@ -146,12 +146,12 @@ class BarStore(SpreadStore):
             return 0
         there = {bar[0] for bar in bars}
         with self.transaction():
-            rows = self._rows(
+            rows = self.rows(
                 NEWEST_REVISIONS + "ORDER BY bar_time",
                 instance, timeframe, bars[0][0], bars[-1][0],
             )  # fmt: skip
             others = [row for row in rows if row["bar_time"] not in there]
-            revision, at = self._next_revision(instance, timeframe), self._moment()
+            revision, at = self._next_revision(instance, timeframe), self.moment()
             self._insert(
                 (instance, timeframe),
                 [
@@ -164,15 +164,6 @@ class BarStore(SpreadStore):
                 self._settle_records(instance, timeframe, others[0]["bar_time"])
         return len(others)
 
-    def times_held(self, instance: str, timeframe: str, first: datetime, last: datetime) -> int:
-        """Return how many bar times from `first` to `last` were ever stored."""
-        row = self._row(
-            "SELECT count(DISTINCT bar_time) AS number FROM bars WHERE instance = ? "
-            "AND timeframe = ? AND bar_time BETWEEN ? AND ?",
-            instance, timeframe, stamp(first), stamp(last),
-        )  # fmt: skip
-        return int(row["number"]) if row else 0
-
     def load_bars(
         self, instance: str, timeframe: str, *, as_of: datetime, limit: int | None = None
     ) -> pd.DataFrame:
@@ -181,56 +172,15 @@ class BarStore(SpreadStore):
         The frame has the feeds' shape, with a column of spreads where one of them is known; it is
         empty when there are none.
         """
-        rows = self._tuples(*_newest_bars(instance, timeframe, as_of, limit))[::-1]
+        rows = self.tuples(*_newest_bars(instance, timeframe, as_of, limit))[::-1]
         frame = _as_frame(rows)
         if not rows:
             return frame
-        known = self._spreads(instance, timeframe, rows[0][0], rows[-1][0])
+        known = spreads_of(self, instance, timeframe, rows[0][0], rows[-1][0])
         if known:
             found = [known.get((bar_time, revision), np.nan) for bar_time, revision, *_ in rows]
             frame[spreads.SPREAD] = np.array(found)
         return frame
-
-    def newest_bars(
-        self, instance: str, timeframe: str, *, as_of: datetime, limit: int | None = None
-    ) -> list[dict[str, Any]]:
-        """Return what `load_bars` does as rows: bar_time, revision, open to volume."""
-        return self._rows(*_newest_bars(instance, timeframe, as_of, limit))[::-1]
-
-    def closes(
-        self, instance: str, timeframe: str, *, since: datetime, as_of: datetime
-    ) -> pd.DataFrame:
-        """Return the closes of the bars that open from `since` on and were closed at `as_of`.
-
-        A frame of one column, `close`, on the index of `load_bars`; far faster than the whole bars.
-        """
-        found = self.connection().conn.execute(
-            NEWEST_REVISIONS + "ORDER BY bar_time",
-            (instance, timeframe, stamp(since), stamp(as_of - duration(timeframe))),
-        )
-        rows = [(row[0][:-1], row[5]) for row in found]
-        times, values = zip(*rows, strict=True) if rows else ((), ())
-        return pd.DataFrame({"close": np.array(values, dtype=float)}, index=_index(times))
-
-    def any_closes(self, instance: str, *, as_of: datetime) -> pd.DataFrame | None:
-        """Return the closes of the shortest timeframe that is stored, None where none is."""
-        held = (self.closes(instance, name, since=EPOCH, as_of=as_of) for name in TIMEFRAMES)
-        return next((frame for frame in held if len(frame)), None)
-
-    def bars_then(
-        self, instance: str, timeframe: str, first: datetime, last: datetime, revision: int
-    ) -> pd.DataFrame:
-        """Return the bars from `first` to `last` as they were while `revision` was their highest.
-
-        That is what `bar_revision` gave for the same range. The frame has the feeds' shape.
-        """
-        rows = self._tuples(
-            "SELECT bar_time, max(revision) AS revision, open, high, low, close, volume FROM bars "
-            "WHERE instance = ? AND timeframe = ? AND bar_time BETWEEN ? AND ? AND revision <= ? "
-            "GROUP BY bar_time HAVING volume >= 0 ORDER BY bar_time",
-            instance, timeframe, stamp(first), stamp(last), revision,
-        )  # fmt: skip
-        return _as_frame(rows)
 
     def records(self, instance: str, timeframe: str, *, as_of: datetime) -> Records | None:
         """Return the highest and the lowest price of the stream up to `as_of`, and since when.
@@ -241,7 +191,7 @@ class BarStore(SpreadStore):
         high = self._record(HIGHS, instance, timeframe, last)
         low = self._record(LOWS, instance, timeframe, last)
         # The first bar of all sets both records.
-        first = self._row(
+        first = self.row(
             "SELECT bar_time FROM record_highs WHERE instance = ? AND timeframe = ? "
             "ORDER BY bar_time LIMIT 1",
             instance, timeframe,
@@ -250,48 +200,16 @@ class BarStore(SpreadStore):
             return None
         return Records(high, low, parse(first["bar_time"]))
 
-    def bar_rows(self, instance: str, timeframe: str) -> int:
-        """Return how many bars of a stream are stored, every revision counted."""
-        return self._count("bars", "instance = ? AND timeframe = ?", instance, timeframe)
-
-    def newest_bar(self, instance: str, timeframe: str) -> datetime | None:
-        """Return the open time of the newest stored bar; None without one."""
-        row = self._newest(instance, timeframe)
-        return parse(row["bar_time"]) if row else None
-
-    def newest_companion(self, instance: Instance, symbol: str, timeframe: str) -> datetime | None:
-        """Return the open time of the newest stored bar of a companion; None without one."""
-        streams = instance.companion_streams(symbol)
-        found = (self.newest_bar(name, timeframe) for name in streams)
-        return max(filter(None, found), default=None)
-
-    def bar_span(self, instance: str, timeframe: str) -> tuple[str, str] | None:
-        """Return the first and the last stored bar time, ISO; None without a bar."""
-        stream = instance, timeframe, BEFORE_ALL, AFTER_ALL
-        first = self._row(NEWEST_REVISIONS + "ORDER BY bar_time LIMIT 1", *stream)
-        last = self._newest(instance, timeframe)
-        return (str(first["bar_time"]), str(last["bar_time"])) if first and last else None
-
-    def has_bar(self, instance: str, timeframe: str, first: datetime, last: datetime) -> bool:
-        """Return whether a bar from `first` to `last` (bar times) is stored."""
-        sql = NEWEST_REVISIONS + "LIMIT 1"
-        return self._row(sql, instance, timeframe, stamp(first), stamp(last)) is not None
-
     def bar_revision(
         self, instance: str, timeframe: str, first: datetime, last: datetime
     ) -> int | None:
         """Return the highest revision among the bars from `first` to `last` (bar times)."""
-        row = self._row(
+        row = self.row(
             "SELECT max(revision) AS revision FROM bars WHERE instance = ? AND timeframe = ? "
             "AND bar_time BETWEEN ? AND ?",
             instance, timeframe, stamp(first), stamp(last),
         )  # fmt: skip
         return None if row is None else row["revision"]
-
-    def _newest(self, instance: str, timeframe: str) -> dict[str, Any] | None:
-        """Return the newest bar; None without one."""
-        sql = NEWEST_REVISIONS + "ORDER BY bar_time DESC LIMIT 1"
-        return self._row(sql, instance, timeframe, BEFORE_ALL, AFTER_ALL)
 
     def _known_head(self, stream: Stream, given: BarMatrix) -> int:
         """Return how many of the first bars are stored as they are, once each and nothing between.
@@ -328,17 +246,17 @@ class BarStore(SpreadStore):
     def _newest_row(self, instance: str, timeframe: str) -> str:
         """Return the time of the newest bar that ever was, withdrawn ones too."""
         sql = "SELECT max(bar_time) AS newest FROM bars WHERE instance = ? AND timeframe = ?"
-        row = self._row(sql, instance, timeframe)
+        row = self.row(sql, instance, timeframe)
         return str(row["newest"]) if row and row["newest"] else BEFORE_ALL
 
     def _next_revision(self, instance: str, timeframe: str) -> int:
         sql = "SELECT max(revision) AS revision FROM bars WHERE instance = ? AND timeframe = ?"
-        row = self._row(sql, instance, timeframe)
+        row = self.row(sql, instance, timeframe)
         return int(row["revision"]) + 1 if row and row["revision"] is not None else 0
 
     def _record(self, kind: RecordTable, instance: str, timeframe: str, last: str) -> float | None:
         """Return the record up to a bar time; None without a bar."""
-        row = self._row(
+        row = self.row(
             f"SELECT {kind.price} FROM {kind.name} WHERE instance = ? AND timeframe = ? "  # noqa: S608
             "AND bar_time <= ? ORDER BY bar_time DESC LIMIT 1",
             instance, timeframe, last,
@@ -353,7 +271,7 @@ class BarStore(SpreadStore):
         )
         bars = [(bar_time, *prices) for bar_time, _, *prices in later]
         for kind in (HIGHS, LOWS):
-            self._change(
+            self.change(
                 f"DELETE FROM {kind.name} "  # noqa: S608
                 "WHERE instance = ? AND timeframe = ? AND bar_time >= ?",
                 instance, timeframe, first,
@@ -375,6 +293,96 @@ class BarStore(SpreadStore):
                 f"INSERT INTO {kind.name} VALUES (?, ?, ?, ?)",  # noqa: S608
                 found,
             )
+
+
+def times_held(store: Store, instance: str, timeframe: str, first: datetime, last: datetime) -> int:
+    """Return how many bar times from `first` to `last` were ever stored."""
+    row = store.row(
+        "SELECT count(DISTINCT bar_time) AS number FROM bars WHERE instance = ? "
+        "AND timeframe = ? AND bar_time BETWEEN ? AND ?",
+        instance, timeframe, stamp(first), stamp(last),
+    )  # fmt: skip
+    return int(row["number"]) if row else 0
+
+
+def newest_bars(
+    store: Store, instance: str, timeframe: str, *, as_of: datetime, limit: int | None = None
+) -> list[dict[str, Any]]:
+    """Return what `load_bars` does as rows: bar_time, revision, open to volume."""
+    return store.rows(*_newest_bars(instance, timeframe, as_of, limit))[::-1]
+
+
+def closes(
+    store: Store, instance: str, timeframe: str, *, since: datetime, as_of: datetime
+) -> pd.DataFrame:
+    """Return the closes of the bars that open from `since` on and were closed at `as_of`.
+
+    A frame of one column, `close`, on the index of `load_bars`; far faster than the whole bars.
+    """
+    found = store.connection().conn.execute(
+        NEWEST_REVISIONS + "ORDER BY bar_time",
+        (instance, timeframe, stamp(since), stamp(as_of - duration(timeframe))),
+    )
+    rows = [(row[0][:-1], row[5]) for row in found]
+    times, values = zip(*rows, strict=True) if rows else ((), ())
+    return pd.DataFrame({"close": np.array(values, dtype=float)}, index=_index(times))
+
+
+def any_closes(store: Store, instance: str, *, as_of: datetime) -> pd.DataFrame | None:
+    """Return the closes of the shortest timeframe that is stored, None where none is."""
+    held = (closes(store, instance, name, since=EPOCH, as_of=as_of) for name in TIMEFRAMES)
+    return next((frame for frame in held if len(frame)), None)
+
+
+def bars_then(
+    store: Store, instance: str, timeframe: str, first: datetime, last: datetime, revision: int
+) -> pd.DataFrame:
+    """Return the bars from `first` to `last` as they were while `revision` was their highest.
+
+    That is what `bar_revision` gave for the same range. The frame has the feeds' shape.
+    """
+    rows = store.tuples(
+        "SELECT bar_time, max(revision) AS revision, open, high, low, close, volume FROM bars "
+        "WHERE instance = ? AND timeframe = ? AND bar_time BETWEEN ? AND ? AND revision <= ? "
+        "GROUP BY bar_time HAVING volume >= 0 ORDER BY bar_time",
+        instance, timeframe, stamp(first), stamp(last), revision,
+    )  # fmt: skip
+    return _as_frame(rows)
+
+
+def bar_rows(store: Store, instance: str, timeframe: str) -> int:
+    """Return how many bars of a stream are stored, every revision counted."""
+    sql = "SELECT count(*) FROM bars WHERE instance = ? AND timeframe = ?"
+    return int(store.value(sql, instance, timeframe))
+
+
+def newest_bar(store: Store, instance: str, timeframe: str) -> datetime | None:
+    """Return the open time of the newest stored bar; None without one."""
+    row = _newest(store, instance, timeframe)
+    return parse(row["bar_time"]) if row else None
+
+
+def newest_companion(
+    store: Store, instance: Instance, symbol: str, timeframe: str
+) -> datetime | None:
+    """Return the open time of the newest stored bar of a companion; None without one."""
+    streams = instance.companion_streams(symbol)
+    found = (newest_bar(store, name, timeframe) for name in streams)
+    return max(filter(None, found), default=None)
+
+
+def bar_span(store: Store, instance: str, timeframe: str) -> tuple[str, str] | None:
+    """Return the first and the last stored bar time, ISO; None without a bar."""
+    stream = instance, timeframe, BEFORE_ALL, AFTER_ALL
+    first = store.row(NEWEST_REVISIONS + "ORDER BY bar_time LIMIT 1", *stream)
+    last = _newest(store, instance, timeframe)
+    return (str(first["bar_time"]), str(last["bar_time"])) if first and last else None
+
+
+def has_bar(store: Store, instance: str, timeframe: str, first: datetime, last: datetime) -> bool:
+    """Return whether a bar from `first` to `last` (bar times) is stored."""
+    sql = NEWEST_REVISIONS + "LIMIT 1"
+    return store.row(sql, instance, timeframe, stamp(first), stamp(last)) is not None
 
 
 def _as_arrays(frame: pd.DataFrame) -> BarMatrix:
@@ -441,3 +449,36 @@ def _as_frame(rows: Sequence[tuple[Any, ...]]) -> pd.DataFrame:
     index = _index([time[:-1] for time in times])
     bars = np.ascontiguousarray(np.array(values, dtype=float).T)
     return pd.DataFrame(bars, index=index, columns=list(COLUMNS))
+
+
+def last_close(
+    store: Store, instance: str, timeframe: str, as_of: datetime
+) -> tuple[str, float] | None:
+    """Return bar time and close of the newest bar that was closed at `as_of`.
+
+    None for a close that is no number: then no price is known.
+    """
+    row = store.row(
+        NEWEST_REVISIONS + "ORDER BY bar_time DESC LIMIT 1",
+        instance, timeframe, BEFORE_ALL, stamp(as_of - duration(timeframe)),
+    )  # fmt: skip
+    known = row is not None and isinstance(row["close"], float)
+    return (str(row["bar_time"]), row["close"]) if row is not None and known else None
+
+
+def newest_close(
+    store: Store, instance: str, timeframes: Sequence[str], as_of: datetime
+) -> float | None:
+    """Return the close of the bar that ended last at `as_of`, of several timeframes."""
+    found = [
+        (parse(told[0]) + duration(timeframe), told[1])
+        for timeframe in timeframes
+        if (told := last_close(store, instance, timeframe, as_of)) is not None
+    ]
+    return max(found)[1] if found else None
+
+
+def _newest(store: Store, instance: str, timeframe: str) -> RowDict | None:
+    """Return the newest bar; None without one."""
+    sql = NEWEST_REVISIONS + "ORDER BY bar_time DESC LIMIT 1"
+    return store.row(sql, instance, timeframe, BEFORE_ALL, AFTER_ALL)

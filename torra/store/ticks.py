@@ -60,12 +60,12 @@ class ClaimStore(Store):
         """
         with self.transaction():
             self.require_desk()
-            self._change(
+            self.change(
                 "INSERT INTO desk_run (id, run, process, started_at, seen_at) "
                 "VALUES (1, ?, ?, ?, ?) "
                 "ON CONFLICT (id) DO UPDATE SET run = excluded.run, process = excluded.process, "
                 "started_at = excluded.started_at, seen_at = excluded.seen_at",
-                run, process, iso(self._now()), iso(self._now()),
+                run, process, iso(self.now()), iso(self.now()),
             )  # fmt: skip
             self.release_claims()
 
@@ -73,9 +73,9 @@ class ClaimStore(Store):
         """Give a sign of life, and note where the desk's clock stands, where it runs."""
         with self.transaction():
             self.require_desk()
-            self._change(
+            self.change(
                 "UPDATE desk_run SET seen_at = ?, desk_time = coalesce(?, desk_time) WHERE id = 1",
-                iso(self._now()), iso(desk_time) if desk_time else None,
+                iso(self.now()), iso(desk_time) if desk_time else None,
             )  # fmt: skip
 
     def end_run(self) -> None:
@@ -83,21 +83,21 @@ class ClaimStore(Store):
         with self.transaction():
             self.require_desk()
             sql = "UPDATE desk_run SET process = 0, seen_at = ? WHERE id = 1"
-            self._change(sql, iso(self._now()))
+            self.change(sql, iso(self.now()))
 
     def desk_run(self) -> dict[str, Any] | None:
         """Return run, process (0 once it ended in order), started_at, seen_at and desk_time.
 
         None before the first desk.
         """
-        return self._row(
+        return self.row(
             "SELECT run, process, started_at, seen_at, desk_time FROM desk_run WHERE id = 1"
         )
 
     def desk_time(self) -> datetime | None:
         """Return where the desk's clock goes on: at its last sign of life, or a later close."""
         run = self.desk_run()
-        newest = self._row("SELECT max(close_time) AS close_time FROM ticks")
+        newest = self.row("SELECT max(close_time) AS close_time FROM ticks")
         told = [run["desk_time"] if run else None, newest["close_time"] if newest else None]
         # A kill may come between a tick and the next sign: the later of both counts.
         return max((parse(text) for text in told if text), default=None)
@@ -113,11 +113,11 @@ class ClaimStore(Store):
             self.require_desk()
             if self._tick_state(key) not in (None, "released"):
                 return False
-            self._change(
+            self.change(
                 "INSERT OR REPLACE INTO ticks (instance, timeframe, bar_time, close_time, state, "
                 "reason, detail, at) VALUES (?, ?, ?, ?, 'claimed', '', '', ?)",
                 key.instance, key.timeframe, stamp(key.bar_time),
-                stamp(key.close_time), self._moment(),
+                stamp(key.close_time), self.moment(),
             )  # fmt: skip
             return True
 
@@ -130,7 +130,7 @@ class ClaimStore(Store):
     def release_claims(self) -> None:
         """Release every claim: those of a desk that is dead, at the start of the next."""
         # Both conditions: the first is that of the index which has no other tick.
-        self._change(
+        self.change(
             "UPDATE ticks SET state = 'released' "
             "WHERE state IN ('claimed', 'released') AND state = 'claimed'"
         )
@@ -149,14 +149,14 @@ class ClaimStore(Store):
             return sum(self._skip(key, *told) for key, told in reasons.items())
 
     def _skip(self, key: TickKey, reason: str, detail: str) -> int:
-        return self._change(
+        return self.change(
             "INSERT INTO ticks (instance, timeframe, bar_time, close_time, state, reason, "
             "detail, at) VALUES (?, ?, ?, ?, 'skipped', ?, ?, ?) "
             "ON CONFLICT (instance, timeframe, bar_time) DO UPDATE SET state = excluded.state, "
             "reason = excluded.reason, detail = excluded.detail, "
             "at = excluded.at WHERE ticks.state IN ('claimed', 'released')",
             key.instance, key.timeframe, stamp(key.bar_time),
-            stamp(key.close_time), reason, bounded(detail), self._moment(),
+            stamp(key.close_time), reason, bounded(detail), self.moment(),
         )  # fmt: skip
 
     def require_claim(self, key: TickKey) -> None:
@@ -207,12 +207,12 @@ class ClaimStore(Store):
         step = duration(timeframe)
         rows = "FROM ticks WHERE instance = ? AND timeframe = ? AND bar_time BETWEEN ? AND ?"
         place = (instance, timeframe, stamp(newest - LOOK_BACK * step), stamp(newest))
-        ((begun, count),) = self._tuples(f"SELECT min(bar_time), count(*) {rows}", *place)
+        ((begun, count),) = self.tuples(f"SELECT min(bar_time), count(*) {rows}", *place)
         # A stream that has just begun owes nothing from before its first row.
         first = parse(begun)
         if first + (count - 1) * step == newest:
             return set()  # nearly always, and no row is read
-        there = {parse(bar_time) for (bar_time,) in self._tuples(f"SELECT bar_time {rows}", *place)}
+        there = {parse(bar_time) for (bar_time,) in self.tuples(f"SELECT bar_time {rows}", *place)}
         return {close - step for close in closes(timeframe, first, newest)} - there
 
     def newest_claim(self, instance: str, timeframe: str) -> datetime | None:
@@ -222,16 +222,8 @@ class ClaimStore(Store):
         finished = self._newest_finished(instance, timeframe)
         return max([*found, *([finished] if finished else [])], default=None)
 
-    def tick_states(self, instance: str, timeframe: str, limit: int = 100) -> list[dict[str, Any]]:
-        """Return the newest ticks' bar_time, close_time, state, reason, detail and at."""
-        return self._rows(
-            "SELECT bar_time, close_time, state, reason, detail, at FROM ticks "
-            "WHERE instance = ? AND timeframe = ? ORDER BY bar_time DESC LIMIT ?",
-            instance, timeframe, limit,
-        )  # fmt: skip
-
     def _tick_state(self, key: TickKey) -> str | None:
-        row = self._row(
+        row = self.row(
             "SELECT state FROM ticks WHERE instance = ? AND timeframe = ? AND bar_time = ?",
             key.instance, key.timeframe, stamp(key.bar_time),
         )  # fmt: skip
@@ -239,15 +231,15 @@ class ClaimStore(Store):
 
     def _leave_claim(self, key: TickKey, state: str) -> int:
         """Turn a claim into another state; return how many there were."""
-        return self._change(
+        return self.change(
             "UPDATE ticks SET state = ?, at = ? WHERE instance = ? AND timeframe = ? "
             "AND bar_time = ? AND state = 'claimed'",
-            state, self._moment(), key.instance, key.timeframe, stamp(key.bar_time),
+            state, self.moment(), key.instance, key.timeframe, stamp(key.bar_time),
         )  # fmt: skip
 
     def _unfinished(self, instance: str, timeframe: str) -> list[tuple[datetime, str]]:
         """Return bar time and state of what is claimed or released, oldest first."""
-        rows = self._tuples(
+        rows = self.tuples(
             "SELECT bar_time, state FROM ticks WHERE instance = ? AND timeframe = ? "
             "AND state IN ('claimed', 'released') ORDER BY bar_time",
             instance, timeframe,
@@ -260,7 +252,7 @@ class ClaimStore(Store):
         """Return the newest bar time that is done or skipped and closed at `upto`, if given."""
         # "~" sorts after every time.
         last = "~" if upto is None else stamp(upto - duration(timeframe))
-        row = self._row(
+        row = self.row(
             "SELECT bar_time FROM ticks WHERE instance = ? AND timeframe = ? "
             "AND state IN ('done', 'skipped') AND bar_time <= ? ORDER BY bar_time DESC LIMIT 1",
             instance, timeframe, last,
@@ -271,16 +263,16 @@ class ClaimStore(Store):
 
     def trading_state(self) -> TradingState:
         """Return ACTIVE, REDUCING or HALTED."""
-        row = self._row("SELECT state FROM desk_state ORDER BY id DESC LIMIT 1")
+        row = self.row("SELECT state FROM desk_state ORDER BY id DESC LIMIT 1")
         return cast(TradingState, row["state"]) if row else "ACTIVE"
 
     def _note_state(self, state: str, reason: str) -> None:
-        self._add("desk_state", {"state": state, "reason": bounded(reason), "at": self._moment()})
+        self.add("desk_state", {"state": state, "reason": bounded(reason), "at": self.moment()})
 
     def trading_states(self, limit: int = 20) -> list[TradingStateRow]:
         """Return the newest changes of the trading state."""
         sql = "SELECT state, reason, at FROM desk_state ORDER BY id DESC LIMIT ?"
-        return self._all(TradingStateRow, sql, limit)
+        return self.models(TradingStateRow, sql, limit)
 
     def apply_profile(self, instance: str, profile_json: str, digest: str) -> bool:
         """Keep the profile that an instance runs from now on; False when it already did."""
@@ -289,21 +281,12 @@ class ClaimStore(Store):
             if now is not None and now["digest"] == digest:
                 return False
             row = {"instance": instance, "digest": digest, "profile": profile_json}
-            self._add("trading_config", {**row, "applied_at": self._moment()})
+            self.add("trading_config", {**row, "applied_at": self.moment()})
             return True
-
-    def knows_profile(self, instance: str, digest: str) -> bool:
-        """Return whether an instance was ever given a profile."""
-        return (
-            self._row(
-                "SELECT 1 FROM trading_config WHERE instance = ? AND digest = ?", instance, digest
-            )
-            is not None
-        )
 
     def applied_profile(self, instance: str) -> dict[str, Any] | None:
         """Return the digest, profile (JSON text) and applied_at of an instance's newest profile."""
-        return self._row(
+        return self.row(
             "SELECT digest, profile, applied_at FROM trading_config WHERE instance = ? "
             "ORDER BY id DESC LIMIT 1",
             instance,

@@ -29,7 +29,9 @@ from torra.clock import System, iso
 from torra.config import DeskSettings, Instance, Profile, load_desk, load_profile
 from torra.errors import ConfigError, DataUnavailable, StoreUnavailable, TorraError
 from torra.home import DATABASE, HALT, lost
+from torra.store import bars as bar_table
 from torra.store.standings import WarmUps
+from torra.store.trade import proposals_and_alarms as execution_table
 from torra.store.trade.rows import ProposalRow
 from torra.tick import approval
 from torra.trading import channels
@@ -306,7 +308,10 @@ def signals(home: Path, instance: str | None = None, limit: int = ROWS) -> dict[
     if not (home / DATABASE).exists():
         return {"trading_state": "ACTIVE", "reason": "", "at": None, **empty}
     with open_desk(home) as database:
-        rows, warmed = database.signal_page(instance=instance, limit=limit), WarmUps(database)
+        rows, warmed = (
+            execution_table.signal_page(database, instance=instance, limit=limit),
+            WarmUps(database),
+        )
         return {
             **_state(database),
             "bridges": [row.as_json() for row in database.bridges()],
@@ -394,7 +399,7 @@ def market_now(
     quote = channels.quote(settings, instance, known, now)
     if quote is not None:
         return quote.bid, {**figures, "live_spread": quote.ask - quote.bid}
-    newest = database.last_close(instance.id, instance.shortest, now)
+    newest = bar_table.last_close(database, instance.id, instance.shortest, now)
     if newest is None:
         raise DataUnavailable("no_price", f"no bar of {instance.id} is stored yet")
     return newest[1], figures

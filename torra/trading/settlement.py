@@ -15,6 +15,7 @@ from typing import Any, Final
 from instance_database import Database
 from torra.bridges.odd_rows import aside, comparing_fault, isolate_row_errors
 from torra.bridges.protocol import BrokerBooks
+from torra.store.trade import proposals_and_alarms as execution_table
 from torra.trading.findings import (
     Closed,
     CloseDone,
@@ -114,7 +115,7 @@ def _tell(database: Database, finding: ReconciliationEvent) -> None:
     alarm = alarm_of(finding)
     if alarm is not None:
         over = isinstance(finding, Late) and not finding.is_open
-        if over and database.alarm(alarm.key) is not None:
+        if over and execution_table.alarm(database, alarm.key) is not None:
             return  # a person has heard of it; the deals tell of it for days
         new = database.raise_alarm(alarm.key, alarm.kind, alarm.detail)
         if new and alarm.reduces:

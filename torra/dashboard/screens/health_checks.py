@@ -16,6 +16,7 @@ import stat
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -52,6 +53,12 @@ from torra.owner_only import OTHERS
 from torra.providers import call_health
 from torra.providers.call_health import ModelHealth
 from torra.providers.vendors.addresses import address
+from torra.store import bars as bar_table
+from torra.store import flow as flow_table
+from torra.store import ledger as ledger_table
+from torra.store import notices as notice_table
+from torra.store import series as series_table
+from torra.store import tick_queries
 from torra.store.hosted import FEED
 from torra.store.migrations import NEWEST, schema
 from torra.store.trade.rows import BridgeRow, ProviderBlock
@@ -199,10 +206,12 @@ def swarms(behind: PageContext, kept: LruCache[Flagged]) -> Iterator[Sign]:
         if not one.profile.agents.row().weighs:
             continue
         streams = [(instance.id, timeframe) for timeframe in instance.timeframes]
-        newest = behind.database.newest_of(streams)
+        newest = tick_queries.newest_of(behind.database, streams)
 
         def made(instance: Instance = instance) -> Flagged:
-            found = behind.database.debate_flags(instance.id, instance.timeframes, SHARED)
+            found = tick_queries.debate_flags(
+                behind.database, instance.id, instance.timeframes, SHARED
+            )
             return swarm_flags.counted(found)
 
         found = kept.get((instance.id, *(newest[stream][0] for stream in streams)), made)
@@ -311,8 +320,8 @@ def providers(behind: PageContext) -> Iterator[Sign]:
     """Yield each vendor: whether its key is set, whether it is asked, and how it answered."""
     desks = [setup.profile.agents for setup in behind.desk.setups.values()]
     used = {vendor for desk in desks for vendor in desk.vendors()}
-    blocks = {row.provider: row for row in behind.database.provider_blocks()}
-    models = call_health.health(desks, behind.database.newest_calls)
+    blocks = {row.provider: row for row in ledger_table.provider_blocks(behind.database)}
+    models = call_health.health(desks, partial(ledger_table.newest_calls, behind.database))
     # vendors that cost money always; others only if they are used
     for name in (*VENDORS, *sorted(used - {*VENDORS, "none", ""})):
         own = [one for one in models if one.vendor == name]
@@ -446,7 +455,7 @@ def companion_signs(behind: PageContext, one: RunningSetup) -> Iterator[Sign]:
         stored = [
             f"{timeframe} {figures.moment(iso(newest + duration(timeframe)))}"
             for timeframe in instance.timeframes
-            if (newest := behind.database.newest_companion(instance, symbol, timeframe))
+            if (newest := bar_table.newest_companion(behind.database, instance, symbol, timeframe))
         ]
         known = f"; its newest stored bars closed: {', '.join(stored)}" if stored else ""
         yield Sign(title, "note", f"{symbol}: not read yet since this desk started{known}")
@@ -522,7 +531,7 @@ def _companies(behind: PageContext, reading: Sequence[RunningSetup]) -> Iterator
     now = behind.now()
     subjects = [subject_of(one.instance, one.profile) for one in reading]
     wanted = {one.ticker for one in subjects if reads_company(one)}
-    stored = behind.database.facts_told() if wanted else []
+    stored = series_table.facts_told(behind.database) if wanted else []
     for ticker in sorted(wanted - {row["ticker"] for row in stored}):
         mend = "look at symbols.*.ticker, import a file of its figures, or name edgar"
         yield Sign(f"{ticker} figures", "note", "nothing is stored of this company", mend)
@@ -561,7 +570,9 @@ def _numbers(
     found = {
         name: row
         for live, names in wanted.items()
-        for name, row in behind.database.series_at(sorted(names), now, live=live).items()
+        for name, row in series_table.series_at(
+            behind.database, sorted(names), now, live=live
+        ).items()
     }
     told: set[str] = set()
     for name in sorted(wanted[True] | wanted[False]):
@@ -601,8 +612,8 @@ def _flow(behind: PageContext, reading: Sequence[RunningSetup]) -> Iterator[Sign
     for one in reading:
         name = one.instance.id
         for timeframe in one.instance.timeframes:
-            row = behind.database.newest_flow(name, timeframe)
-            newest = behind.database.outside_statuses(name, (timeframe,), 1)
+            row = flow_table.newest_flow(behind.database, name, timeframe)
+            newest = tick_queries.outside_statuses(behind.database, name, (timeframe,), 1)
             status = next((str(tick["flow"]) for tick in newest if tick.get("flow")), "")
             if not row and not status:
                 continue
@@ -628,10 +639,12 @@ def _share(
         "company": reads_company(subject),
     }
     streams = [(instance.id, timeframe) for timeframe in instance.timeframes]
-    newest = behind.database.newest_of(streams)
+    newest = tick_queries.newest_of(behind.database, streams)
     ticks = shares.get(
         (instance.id, *(newest[stream][0] for stream in streams)),
-        lambda: behind.database.outside_statuses(instance.id, instance.timeframes, SHARED),
+        lambda: tick_queries.outside_statuses(
+            behind.database, instance.id, instance.timeframes, SHARED
+        ),
     )
     counts = {
         block: sum(tick.get(block) == "available" for tick in ticks)
@@ -708,7 +721,7 @@ def event_streams(behind: PageContext) -> Iterator[Sign]:
 
 def notices(behind: PageContext) -> Iterator[Sign]:
     """Yield whether the last notice was taken, where services have been tried."""
-    tried = [str(row["service"]) for row in behind.database.notice_services()]
+    tried = [str(row["service"]) for row in notice_table.notice_services(behind.database)]
     if trouble := listing.trouble(behind.database, tried):
         told = f"the last notice was not taken: {trouble}"
         yield Sign("notices", "warn", told, UNSENT)

@@ -25,6 +25,7 @@ from torra.config import (
 )
 from torra.errors import ConfigError
 from torra.home import DATABASE, HOSTED
+from torra.store import hosted as hosted_table
 
 if TYPE_CHECKING:
     from instance_database import Database
@@ -114,7 +115,11 @@ def look_at(home: Path) -> tuple[DeskSettings, Database, LookingDesk]:
         )
     settings = load_desk(home)
     database = open_home(home)
-    if not has_desk(home) and (ours or database.hosted_streams()) and not database.desk_run():
+    if (
+        not has_desk(home)
+        and (ours or hosted_table.hosted_streams(database))
+        and not database.desk_run()
+    ):
         # Without a desk.json a desk would be the demo's, and none has run here.
         settings = settings.model_copy(update={"instances": ()})
     return settings, database, LookingDesk(home, settings, database)

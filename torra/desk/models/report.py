@@ -11,6 +11,7 @@ import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, replace
 from datetime import datetime, timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any, Final, NotRequired, TypedDict
 
@@ -32,6 +33,8 @@ from torra.providers.prices import PriceList
 from torra.providers.registry import installed
 from torra.providers.vendors.addresses import key_sign
 from torra.providers.vendors.table import vendors, warning
+from torra.store import ledger as ledger_table
+from torra.store import tick_listing
 from torra.store.trade.rows import ProviderBlock
 from torra.tick.marks import PROPOSED
 from torra.tick.spending import HOUR, tick_worst_case
@@ -169,10 +172,12 @@ def report(
     """
     now = System().real_now().replace(microsecond=0)
     prices = PriceList.read(home / PRICES)
-    rests = {row.provider: row for row in (database.provider_blocks() if database else ())}
+    rests = {
+        row.provider: row for row in (ledger_table.provider_blocks(database) if database else ())
+    }
     tested = newest(database) if database else {}
     spent = _by_model(database, profiles, now)
-    read = database.newest_calls if database else None
+    read = partial(ledger_table.newest_calls, database) if database else None
     models = call_health.health((one.agents for one in profiles.values()), read)
     heard = {(one.vendor, one.model): one for one in models}
     vendors = [
@@ -384,7 +389,7 @@ def _by_model(
     """Return USD and calls of 24 hours by vendor and model."""
     found: dict[tuple[str, str], tuple[float, int]] = {}
     for name in profiles if database else ():
-        for row in database.ledger_sums(name, now - DAY, None) if database else ():
+        for row in ledger_table.ledger_sums(database, name, now - DAY, None) if database else ():
             key = (row["provider"], row["model"])
             usd, calls = found.get(key, (0.0, 0))
             found[key] = (usd + row["usd"], calls + row["calls"])
@@ -396,7 +401,7 @@ def _by_model(
 
 def _trader(name: str, instances: Collection[str], database: Database | None) -> TraderReport:
     """Return how often a profile's trader was asked, of the newest openings of its instances."""
-    kinds = database.tick_kinds() if database else []
+    kinds = tick_listing.tick_kinds(database) if database else []
     wanted = [
         kind.id
         for kind in kinds
@@ -404,7 +409,11 @@ def _trader(name: str, instances: Collection[str], database: Database | None) ->
         and kind.source not in WITHOUT_TRADER
         and (kind.action in OPENINGS or kind.reason in ALMOST)
     ]
-    told = database.consultations(wanted, limit=OPENINGS_READ) if database and wanted else []
+    told = (
+        tick_listing.consultations(database, wanted, limit=OPENINGS_READ)
+        if database and wanted
+        else []
+    )
     return {
         "profile": name,
         "openings": len(told),
@@ -458,7 +467,7 @@ def _day(database: Database | None, profile: str, now: datetime) -> tuple[float,
     A tick is one call of its gate, which is asked once; of a gate that costs nothing the ledger
     knows nothing, then it is one of the role that was asked least.
     """
-    booked = database.ledger_sums(profile, now - DAY, None) if database else []
+    booked = ledger_table.ledger_sums(database, profile, now - DAY, None) if database else []
     rows = [row for row in booked if row["role"] not in BESIDE]
     calls: dict[str, int] = {}
     for row in rows:

@@ -44,6 +44,7 @@ from torra.home import DESK, DESK_BEFORE, UPLOADS
 from torra.market.broker_clock import USUAL
 from torra.market.closed_hours import WEEK
 from torra.regular_files import lies, read_regular
+from torra.store import bars as bar_table
 from torra.store.bars import BarStore
 from torra.whole_files import write_whole
 
@@ -182,7 +183,7 @@ def plan(place: SymbolHome, wish: NewSymbolRequest, stored: BarStore | None) -> 
     if wish.source.key == STORED:
         missing = [
             name for name in wish.timeframes
-            if stored is None or not stored.bar_rows(wish.symbol, name)
+            if stored is None or not bar_table.bar_rows(stored, wish.symbol, name)
         ]  # fmt: skip
         if missing:
             raise FieldError(

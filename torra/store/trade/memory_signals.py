@@ -264,7 +264,8 @@ class MemorySignals(PositionStore):
 
     # --- what the books are made of -------------------------------------------------------------
 
-    def _live(self, states: Sequence[str], instance: str | None, kind: str) -> list[Row]:
+    def live_signals(self, states: Sequence[str], instance: str | None, kind: str) -> list[Row]:
+        """Return the signals of a kind in one of the states, of one instance or of all."""
         if not self._live_sids:
             return []
         rows = (self._signals[sid] for sid in self._live_sids)

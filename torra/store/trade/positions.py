@@ -47,7 +47,9 @@ class PositionStore(Outbox):
     # --- what a store of signals gives ----------------------------------------------------------
 
     @abstractmethod
-    def _live(self, states: Sequence[str], instance: str | None, kind: str) -> list[dict[str, Any]]:
+    def live_signals(
+        self, states: Sequence[str], instance: str | None, kind: str
+    ) -> list[dict[str, Any]]:
         """Return the signals of a kind in one of the states, of one instance or of all."""
 
     @abstractmethod
@@ -109,7 +111,7 @@ class PositionStore(Outbox):
 
     def openings(self) -> list[dict[str, Any]]:
         """Return the desk's openings that are not finished, as stored."""
-        return self._live(HELD, None, "open")
+        return self.live_signals(HELD, None, "open")
 
     def being_closed(self, sids: Collection[str]) -> set[str]:
         """Return which openings are being closed, of some ids."""
@@ -117,7 +119,7 @@ class PositionStore(Outbox):
 
     def paper_position(self, instance: str) -> Position | None:
         """Return what the paper bridge holds: the opening that was filled."""
-        rows = self._live(EXECUTED, instance, "open")
+        rows = self.live_signals(EXECUTED, instance, "open")
         return as_position(rows[0], set(), self._stops(rows)) if rows else None
 
     def paper_orders(self, instance: str, only: Collection[str]) -> list[dict[str, Any]]:
@@ -269,7 +271,7 @@ class PositionStore(Outbox):
         )
 
     def _positions(self, instance: str | None) -> list[Position]:
-        rows = self._live(HELD, instance, "open")
+        rows = self.live_signals(HELD, instance, "open")
         if not rows:
             return []
         closing, stops = self._closing([row["sid"] for row in rows]), self._stops(rows)
@@ -287,7 +289,7 @@ class PositionStore(Outbox):
     def _held_at(self, as_of: str) -> list[dict[str, Any]]:
         """Return the openings that were positions before `as_of`, as they were known then."""
         # Those that ended since were still open then.
-        rows = [*self._live(HELD, None, "open"), *self._closed_since(as_of)]
+        rows = [*self.live_signals(HELD, None, "open"), *self._closed_since(as_of)]
         return [_as_known(row, as_of) for row in rows if row["decided_at"] < as_of]
 
     def _bars_since_loss(self, instance: str, timeframe: str, as_of: datetime) -> dict[str, float]:
