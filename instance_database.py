@@ -120,7 +120,7 @@ class Database(
                 "SELECT close_time, l1_composite, low_composite, high_composite, composite "
                 "FROM chains WHERE instance = ? AND timeframe = ? AND close_time <= ? "
                 "ORDER BY close_time DESC LIMIT 1",
-                key.instance, timeframe, stamp(close_time),
+                key.instance, timeframe, close_time,
             )  # fmt: skip
             if row is not None:
                 close, *values = row.values()
@@ -134,7 +134,7 @@ class Database(
         rows = self.tuples(
             "SELECT close_time, consensus, verdict FROM chains WHERE instance = ? "
             "AND timeframe = ? AND close_time < ? ORDER BY close_time DESC LIMIT ?",
-            instance, timeframe, stamp(as_of), limit,
+            instance, timeframe, as_of, limit,
         )  # fmt: skip
         # Read backwards for the index and the limit; the brain wants them oldest first.
         return rows[::-1]
@@ -143,7 +143,7 @@ class Database(
         rows = self.tuples(
             f"SELECT {', '.join(RECALLED)} FROM signals WHERE {CLOSED_OPENING} "  # noqa: S608
             "AND closed_at < ? AND instance = ? ORDER BY closed_at DESC, seq DESC LIMIT ?",
-            stamp(as_of), instance, RECENT_TRADES,
+            as_of, instance, RECENT_TRADES,
         )  # fmt: skip
         return [dict(zip(RECALLED, row, strict=True)) for row in rows]
 
@@ -205,7 +205,7 @@ class Database(
     def _forget_ticks(self, instance: str, as_of: datetime, timeframe: str | None) -> None:
         rows = self.rows(
             "SELECT instance, timeframe, bar_time, close_time FROM ticks WHERE close_time >= ?",
-            stamp(as_of),
+            as_of,
         )
         for row in rows:
             # Other streams may close at the very moment of `as_of`: this tick knew some of them.

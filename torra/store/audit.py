@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from torra.store.connection import Store, to_json
+from torra.store.connection import RowDict, Store, to_json
 
 SEALED: Final = (
     "seq", "at", "actor", "address", "action", "target", "outcome", "before", "after", "previous",
@@ -62,7 +62,7 @@ class AuditStore(Store):
         """Append an entry and return its number; part of a transaction that is open."""
         with self.transaction():
             last = self.row("SELECT seq, hash FROM audit ORDER BY seq DESC LIMIT 1")
-            row: dict[str, Any] = {
+            row: RowDict = {
                 # Numbered here and not by SQLite: the number is under the hash, and a gap shows a
                 # deletion.
                 "seq": last["seq"] + 1 if last else 1,
@@ -81,7 +81,7 @@ class AuditStore(Store):
 
 def audit_entries(
     store: Store, *, before: int | None = None, limit: int = 100, action: str = "", actor: str = ""
-) -> list[dict[str, Any]]:
+) -> list[RowDict]:
     """Return entries, newest first; `before` is the number above the first of them.
 
     Only those of an action or an actor where one is given.
@@ -98,7 +98,7 @@ def audit_entries(
     )
 
 
-def every_audit_entry(store: Store, page: int = PAGE) -> Iterator[list[dict[str, Any]]]:
+def every_audit_entry(store: Store, page: int = PAGE) -> Iterator[list[RowDict]]:
     """Yield all entries, oldest first, a page at a time; entries written meanwhile come too."""
     last = 0
     sql = "SELECT * FROM audit WHERE seq > ? ORDER BY seq LIMIT ?"

@@ -207,7 +207,7 @@ class BarStore(Store):
         row = self.row(
             "SELECT max(revision) AS revision FROM bars WHERE instance = ? AND timeframe = ? "
             "AND bar_time BETWEEN ? AND ?",
-            instance, timeframe, stamp(first), stamp(last),
+            instance, timeframe, first, last,
         )  # fmt: skip
         return None if row is None else row["revision"]
 
@@ -300,14 +300,14 @@ def times_held(store: Store, instance: str, timeframe: str, first: datetime, las
     row = store.row(
         "SELECT count(DISTINCT bar_time) AS number FROM bars WHERE instance = ? "
         "AND timeframe = ? AND bar_time BETWEEN ? AND ?",
-        instance, timeframe, stamp(first), stamp(last),
+        instance, timeframe, first, last,
     )  # fmt: skip
     return int(row["number"]) if row else 0
 
 
 def newest_bars(
     store: Store, instance: str, timeframe: str, *, as_of: datetime, limit: int | None = None
-) -> list[dict[str, Any]]:
+) -> list[RowDict]:
     """Return what `load_bars` does as rows: bar_time, revision, open to volume."""
     return store.rows(*_newest_bars(instance, timeframe, as_of, limit))[::-1]
 
@@ -345,7 +345,7 @@ def bars_then(
         "SELECT bar_time, max(revision) AS revision, open, high, low, close, volume FROM bars "
         "WHERE instance = ? AND timeframe = ? AND bar_time BETWEEN ? AND ? AND revision <= ? "
         "GROUP BY bar_time HAVING volume >= 0 ORDER BY bar_time",
-        instance, timeframe, stamp(first), stamp(last), revision,
+        instance, timeframe, first, last, revision,
     )  # fmt: skip
     return _as_frame(rows)
 
@@ -382,7 +382,7 @@ def bar_span(store: Store, instance: str, timeframe: str) -> tuple[str, str] | N
 def has_bar(store: Store, instance: str, timeframe: str, first: datetime, last: datetime) -> bool:
     """Return whether a bar from `first` to `last` (bar times) is stored."""
     sql = NEWEST_REVISIONS + "LIMIT 1"
-    return store.row(sql, instance, timeframe, stamp(first), stamp(last)) is not None
+    return store.row(sql, instance, timeframe, first, last) is not None
 
 
 def _as_arrays(frame: pd.DataFrame) -> BarMatrix:
@@ -460,7 +460,7 @@ def last_close(
     """
     row = store.row(
         NEWEST_REVISIONS + "ORDER BY bar_time DESC LIMIT 1",
-        instance, timeframe, BEFORE_ALL, stamp(as_of - duration(timeframe)),
+        instance, timeframe, BEFORE_ALL, as_of - duration(timeframe),
     )  # fmt: skip
     known = row is not None and isinstance(row["close"], float)
     return (str(row["bar_time"]), row["close"]) if row is not None and known else None

@@ -325,7 +325,7 @@ class Store:
         sql = f"INSERT INTO {table} ({names}) VALUES ({marks})"  # noqa: S608 - names of ours
         return int(self._write(sql, tuple(row.values())).lastrowid or 0)
 
-    def upsert(self, table: str, row: dict[str, Any]) -> None:
+    def upsert(self, table: str, row: RowDict) -> None:
         """Write a row over the one with its primary key, or add it.
 
         Columns that are left out keep what they have. Not for every tick: it takes 0.1 ms.
@@ -333,7 +333,8 @@ class Store:
         _refuse_infinite(row.values(), table)
         with self.transaction():
             # The key is the schema's: told by us, sqlite-utils would make a table that is missing.
-            self.connection().table(table).upsert(row)
+            values = dict(zip(row, _stored(row.values()), strict=True))
+            self.connection().table(table).upsert(values)
 
     def _write(self, sql: str, values: Sequence[object]) -> sqlite3.Cursor:
         """Execute one statement inside the open transaction, or in one of its own.
@@ -655,7 +656,7 @@ def stamp(moment: datetime) -> str:
     return iso(moment.replace(microsecond=0) if moment.microsecond else moment)
 
 
-def _stored(values: Sequence[object]) -> list[object]:
+def _stored(values: Iterable[object]) -> list[object]:
     return [stamp(value) if isinstance(value, datetime) else value for value in values]
 
 

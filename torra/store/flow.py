@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from datetime import datetime
-from typing import Any, Final
+from typing import Final
 
 from torra.clock import parse
 from torra.evidence.flow_readings import FlowRow
-from torra.store.connection import Store, stamp
+from torra.store.connection import RowDict, Store, stamp
 
 COLUMNS: Final = ", ".join(FlowRow._fields)
 MARKS: Final = ", ".join(f"?{number + 1}" for number in range(len(FlowRow._fields) + 4))
@@ -49,17 +49,17 @@ def flow_rows(
     """Return the rows of the bars that opened from `first` to `last`, oldest first."""
     rows = store.rows(
         f"SELECT {COLUMNS} {OF_STREAM} AND bar_time BETWEEN ? AND ? ORDER BY bar_time",
-        instance, timeframe, stamp(first), stamp(last),
+        instance, timeframe, first, last,
     )  # fmt: skip
     return [FlowRow(**{**row, "bar_time": parse(row["bar_time"])}) for row in rows]
 
 
-def newest_flow(store: Store, instance: str, timeframe: str) -> dict[str, Any] | None:
+def newest_flow(store: Store, instance: str, timeframe: str) -> RowDict | None:
     """Return the newest row of a stream whole, None without one."""
     return store.row(f"SELECT * {OF_STREAM} ORDER BY bar_time DESC LIMIT 1", instance, timeframe)
 
 
-def flow_told(store: Store) -> list[dict[str, Any]]:
+def flow_told(store: Store) -> list[RowDict]:
     """Return of every stream how many rows are stored, the first, and the newest whole.
 
     Reads the table through.

@@ -21,7 +21,7 @@ from typing import Any, Final, Literal
 from torra.clock import duration, iso, parse
 from torra.config import Instance
 from torra.errors import StoreUnavailable
-from torra.store.connection import Store, TickKey, to_json
+from torra.store.connection import RowDict, Store, TickKey, to_json
 from torra.store.sentiment import KEY_END
 
 HOST: Final = "host:"
@@ -50,9 +50,9 @@ def hosted_instance(name: str, timeframes: Sequence[str], profile: str = "defaul
 class HostedAnswer:
     """What a question was answered before: the dict, its number, and the record if it moved."""
 
-    chart: dict[str, Any]
+    chart: RowDict
     revision: int
-    record: dict[str, Any] | None
+    record: RowDict | None
     final: bool = True
 
 
@@ -195,7 +195,7 @@ def hosted_streams(store: Store) -> dict[str, list[str]]:
     return found
 
 
-def hosted_answer(store: Store, torra_key: str, asked: str) -> dict[str, Any] | None:
+def hosted_answer(store: Store, torra_key: str, asked: str) -> RowDict | None:
     """Return the chart that answers a question again; None where none is stored."""
     row = store.row(
         "SELECT chart FROM hosted WHERE torra_key = ? AND asked = ? AND revision > 0",
@@ -210,7 +210,7 @@ def hosted_ends(
     timeframes: Collection[str] = (),
     begin: datetime | None = None,
     end: datetime | None = None,
-) -> list[dict[str, Any]]:
+) -> list[RowDict]:
     """Return how many answers of a stream stand (done) and were put aside by a newer one.
 
     The rows are those of `JournalStore.tick_ends`, of the same choice.
@@ -260,7 +260,7 @@ def tell_outcome(store: Store, torra_key: str, verdict: str, r: float | None) ->
         return True
 
 
-def hosted_outcomes(store: Store, instance: str) -> list[dict[str, Any]]:
+def hosted_outcomes(store: Store, instance: str) -> list[RowDict]:
     """Return what a host told of a stream's bars, oldest first.
 
     Each row has torra_key, verdict, r, at, and the tick's consensus and l1_consensus.
@@ -273,6 +273,6 @@ def hosted_outcomes(store: Store, instance: str) -> list[dict[str, Any]]:
     )
 
 
-def hosted_outcome(store: Store, torra_key: str) -> dict[str, Any] | None:
+def hosted_outcome(store: Store, torra_key: str) -> RowDict | None:
     """Return what a host told of a tick: verdict, r and when; None if it told nothing."""
     return store.row("SELECT verdict, r, at FROM hosted_outcomes WHERE torra_key = ?", torra_key)

@@ -10,10 +10,10 @@ A part of instance_database.Database.
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 
 from torra.errors import ConfigError, bounded
-from torra.store.connection import Store
+from torra.store.connection import RowDict, Store
 
 KEPT: Final = 200
 """Jobs that have ended and are kept."""
@@ -27,7 +27,7 @@ GOES_ON: Final = ("queued", "running", "retrying")
 
 def queue_job(
     store: Store, kind: str, key: str, *, title: str, parameters: str, asked_by: str
-) -> tuple[dict[str, Any], bool]:
+) -> tuple[RowDict, bool]:
     """Queue a job and return its row; False with the one of that key that goes on already.
 
     `parameters` is JSON text. Raises ConfigError while too many jobs wait.
@@ -54,24 +54,24 @@ def queue_job(
         return job(store, number) or {}, True
 
 
-def job(store: Store, number: int) -> dict[str, Any] | None:
+def job(store: Store, number: int) -> RowDict | None:
     """Return one job; None when there is none of that number."""
     return store.row("SELECT * FROM jobs WHERE id = ?", number)
 
 
-def jobs_in(store: Store, state: str) -> list[dict[str, Any]]:
+def jobs_in(store: Store, state: str) -> list[RowDict]:
     """Return the jobs in a state, oldest first."""
     return store.rows(
         "SELECT * FROM jobs WHERE state = ? ORDER BY id LIMIT ?", state, KEPT + MOST_WAITING
     )
 
 
-def jobs(store: Store, limit: int = KEPT + MOST_WAITING) -> list[dict[str, Any]]:
+def jobs(store: Store, limit: int = KEPT + MOST_WAITING) -> list[RowDict]:
     """Return jobs, the newest first."""
     return store.rows("SELECT * FROM jobs ORDER BY id DESC LIMIT ?", limit)
 
 
-def newest_job(store: Store, kind: str, state: str = "") -> dict[str, Any] | None:
+def newest_job(store: Store, kind: str, state: str = "") -> RowDict | None:
     """Return the newest job of a kind, in a state where one is given; None without any."""
     which = ("kind = ?", "kind = ? AND state = ?")[bool(state)]
     return store.row(
@@ -82,8 +82,8 @@ def newest_job(store: Store, kind: str, state: str = "") -> dict[str, Any] | Non
 
 def newest_says(store: Store, kind: str) -> str:
     """Return what the newest job of a kind that was done came to, "" where there is none."""
-    found = newest_job(store, kind, "done")
-    return str(found["says"]) if found else ""
+    job = newest_job(store, kind, "done")
+    return str(job["says"]) if job else ""
 
 
 def begin_job(store: Store, number: int, was: str) -> bool:
@@ -141,12 +141,12 @@ def _alter(store: Store, number: int, was: str, **columns: object) -> bool:
 
 def _job_revision(store: Store) -> int:
     """Return a number above that of every change before: the pulse of the database reads it."""
-    return int(store.rows("SELECT coalesce(max(revision), 0) AS told FROM jobs")[0]["told"]) + 1
+    return int(store.value("SELECT coalesce(max(revision), 0) FROM jobs")) + 1
 
 
 def _forget_old_jobs(store: Store) -> None:
-    ended = [
-        row["id"] for row in jobs(store, 2 * KEPT + MOST_WAITING) if row["state"] not in GOES_ON
-    ]
-    for number in ended[KEPT:]:
-        store.change("DELETE FROM jobs WHERE id = ?", number)
+    store.change(
+        f"DELETE FROM jobs WHERE id IN (SELECT id FROM jobs WHERE state NOT IN {GOES_ON} "  # noqa: S608
+        "ORDER BY id DESC LIMIT -1 OFFSET ?)",
+        KEPT,
+    )

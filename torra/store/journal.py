@@ -18,7 +18,7 @@ from functools import lru_cache
 from typing import Any, Final, Protocol
 
 from torra.errors import MALFORMED
-from torra.store.connection import Keyed, Store, TickKey, stamp, to_json
+from torra.store.connection import Keyed, RowDict, Store, TickKey, stamp, to_json
 
 CALL_COLUMNS: Final = (
     "stage",
@@ -191,22 +191,22 @@ class JournalStore(Store):
         self.change("INSERT OR IGNORE INTO instructions (hash, text) VALUES (?, ?)", name, text)
         return name
 
-    def tick(self, key: TickKey) -> dict[str, Any] | None:
+    def tick(self, key: TickKey) -> RowDict | None:
         """Return a tick as its record, with `deliberation` and `calls` (rows); None without one.
 
         A tick that was stored without a record has the columns of its rows instead.
         """
         return self._whole(self.row(TICK_ROW + "WHERE c.torra_key = ?", key.text))
 
-    def told_tick(self, torra_key: str) -> dict[str, Any] | None:
+    def told_tick(self, torra_key: str) -> RowDict | None:
         """Return a tick as `tick` does, without its calls, whose texts are the bulk of it."""
         return self._whole(self.row(TICK_ROW + "WHERE c.torra_key = ?", torra_key), calls=False)
 
-    def latest_tick(self, instance: str, timeframe: str) -> dict[str, Any] | None:
+    def latest_tick(self, instance: str, timeframe: str) -> RowDict | None:
         """Return the newest tick of a stream as `tick` does."""
         return self._whole(self.row(TICK_ROW + STREAM, instance, timeframe, 1))
 
-    def ticks(self, instance: str, timeframe: str, limit: int = 100) -> list[dict[str, Any]]:
+    def ticks(self, instance: str, timeframe: str, limit: int = 100) -> list[RowDict]:
         """Return the newest ticks of a stream, newest first: both chains, scores, action, reason.
 
         `l1` maps each vector to its deterministic score; action and reason are None for a tick
@@ -216,7 +216,7 @@ class JournalStore(Store):
 
     # --- what a replay asks for ------------------------------------------------------------------
 
-    def standing(self, instance: str) -> dict[str, Any]:
+    def standing(self, instance: str) -> RowDict:
         """Return what an instance has before a tick: paper_cursor, latches, signal_event.
 
         `signal_event` is the number of the newest step of any signal: `state_before` finds the
@@ -231,12 +231,12 @@ class JournalStore(Store):
             "signal_event": (event["id"] if event else None) or 0,
         }
 
-    def record(self, torra_key: str) -> dict[str, Any]:
+    def record(self, torra_key: str) -> RowDict:
         """Return the record of a stored tick; an empty one where none is kept or can be read."""
         row = self.row("SELECT record FROM journal WHERE torra_key = ?", torra_key)
         return json_object(row["record"] if row else None)
 
-    def _whole(self, row: dict[str, Any] | None, *, calls: bool = True) -> dict[str, Any] | None:
+    def _whole(self, row: RowDict | None, *, calls: bool = True) -> RowDict | None:
         if row is None:
             return None
         key = row["torra_key"]
@@ -261,7 +261,7 @@ def _name_of(text: str) -> str:
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
 
-def json_object(text: Any) -> dict[str, Any]:
+def json_object(text: Any) -> RowDict:
     """Return the object that a column of JSON holds; an empty one for whatever else is there."""
     try:
         found = json.loads(text or "{}")
@@ -270,5 +270,5 @@ def json_object(text: Any) -> dict[str, Any]:
     return found if isinstance(found, dict) else {}
 
 
-def _told(row: dict[str, Any]) -> dict[str, Any]:
+def _told(row: RowDict) -> RowDict:
     return {**row, "l1": json.loads(row["l1"])}

@@ -144,7 +144,7 @@ class LessonStore(Store):
             last = closed - duration(timeframe)
             found += self.tuples(
                 f"SELECT min(low), max(high) FROM ({NEWEST_REVISIONS})",  # noqa: S608
-                instance, timeframe, stamp(opened), stamp(last),
+                instance, timeframe, opened, last,
             )  # fmt: skip
         ranges = [(low, high) for low, high in found if low is not None]
         if not ranges:

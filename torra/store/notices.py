@@ -17,7 +17,7 @@ from datetime import datetime
 from typing import Any, Final
 
 from torra.errors import bounded
-from torra.store.connection import Store, stamp
+from torra.store.connection import RowDict, Store, to_json
 from torra.store.trade.rows import SignalEvent, TradingStateRow
 
 COLUMNS: Final = ("key", "kind", "level", "title", "text", "instance", "desk_time", "at", "silent")
@@ -40,23 +40,18 @@ def add_notice(store: Store, row: Mapping[str, Any], services: Sequence[str]) ->
 
     Needs COLUMNS; times are aware. `silent` notices are listed, and nobody is called for them.
     """
-    known = {
-        **{name: row[name] for name in COLUMNS},
+    known = {name: row[name] for name in COLUMNS} | {
         "title": bounded(str(row["title"]), LONGEST_TITLE),
         "text": bounded(str(row["text"])),
-        "desk_time": stamp(row["desk_time"]),
-        "at": stamp(row["at"]),
         "silent": int(bool(row["silent"])),
     }
     with store.transaction():
         if store.value("SELECT 1 FROM notices WHERE key = ?", known["key"]):
             return False
         number = store.add("notices", known)
+        sent = {"notice": number, "state": WAITING, "next_try": ""}
         for service in services:
-            store.add(
-                "notice_outbox",
-                {"notice": number, "service": service, "state": WAITING, "next_try": ""},
-            )
+            store.add("notice_outbox", {**sent, "service": service})
         store.change(
             "DELETE FROM notice_outbox WHERE notice <= ? AND notice NOT IN "
             "(SELECT notice FROM notice_outbox WHERE state IN ('waiting', 'sending'))",
@@ -97,7 +92,7 @@ def mark_notice(
     store.change(
         "UPDATE notice_outbox SET state = ?, tries = ?, detail = ?, next_try = ? "
         "WHERE notice = ? AND service = ?",
-        state, tries, bounded(detail), stamp(next_try) if next_try else "", notice, service,
+        state, tries, bounded(detail), next_try or "", notice, service,
     )  # fmt: skip
 
 
@@ -112,65 +107,41 @@ def keep_services(store: Store, services: Sequence[str]) -> None:
 
     What was being sent may have arrived: an alarm waits again, anything else is not known.
     """
+    names = to_json([*services])
     with store.transaction(PATIENCE_SECONDS):
-        alarms = "(SELECT id FROM notices WHERE level = 'alarm')"
         store.change(
-            "UPDATE notice_outbox SET state = 'waiting', next_try = '' "  # noqa: S608
-            f"WHERE state = 'sending' AND notice IN {alarms}"
+            "UPDATE notice_outbox SET state = 'waiting', next_try = '' WHERE state = 'sending' "
+            "AND notice IN (SELECT id FROM notices WHERE level = 'alarm')"
         )
         store.change(
             "UPDATE notice_outbox SET state = 'failed', "
             "detail = 'the desk ended while it was sent' WHERE state = 'sending'"
         )
-        known = store.rows(
-            "SELECT DISTINCT service FROM notice_outbox WHERE state = 'waiting' "
-            "UNION SELECT service FROM notice_services"
+        store.change(
+            "UPDATE notice_outbox SET state = 'dropped', "
+            "detail = 'this service is not set any more' WHERE state = 'waiting' "
+            "AND service NOT IN (SELECT value FROM json_each(?))",
+            names,
         )
-        for row in known:
-            if row["service"] not in services:
-                store.change(
-                    "UPDATE notice_outbox SET state = 'dropped', "
-                    "detail = 'this service is not set any more' "
-                    "WHERE service = ? AND state = 'waiting'",
-                    row["service"],
-                )
-                store.change("DELETE FROM notice_services WHERE service = ?", row["service"])
+        store.change(
+            "DELETE FROM notice_services WHERE service NOT IN (SELECT value FROM json_each(?))",
+            names,
+        )
 
 
-def due_notice(store: Store, service: str, now: datetime) -> dict[str, Any] | None:
+def due_notice(store: Store, service: str, now: datetime) -> RowDict | None:
     """Return what a service is to be handed next, an alarm first; None when nothing is due."""
     return store.row(
         "SELECT n.*, o.tries FROM notice_outbox o JOIN notices n ON n.id = o.notice "
         "WHERE o.service = ? AND o.state = 'waiting' AND o.next_try <= ? "
         "ORDER BY n.level <> 'alarm', o.tries, o.notice LIMIT 1",
-        service, stamp(now),
+        service, now,
     )  # fmt: skip
 
 
-def notices(store: Store, limit: int) -> list[dict[str, Any]]:
+def notices(store: Store, limit: int) -> list[RowDict]:
     """Return the newest notices, newest first, each with its `sent`: one row a service."""
-    return _with_services(
-        store, store.rows("SELECT * FROM notices ORDER BY id DESC LIMIT ?", limit)
-    )
-
-
-def notices_after(store: Store, number: int, limit: int) -> list[dict[str, Any]]:
-    """Return the notices with a greater number, oldest first."""
-    return store.rows("SELECT * FROM notices WHERE id > ? ORDER BY id LIMIT ?", number, limit)
-
-
-def newest_notice(store: Store) -> int:
-    """Return the number of the newest notice, 0 before the first."""
-    row = store.row("SELECT max(id) AS id FROM notices")
-    return int(row["id"] or 0) if row else 0
-
-
-def notice_services(store: Store) -> list[dict[str, Any]]:
-    """Return how the last try of each service went: service, detail ("" = taken), at."""
-    return store.rows("SELECT * FROM notice_services ORDER BY service")
-
-
-def _with_services(store: Store, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    rows = store.rows("SELECT * FROM notices ORDER BY id DESC LIMIT ?", limit)
     for row in rows:
         row["sent"] = store.rows(
             "SELECT service, state, tries, detail FROM notice_outbox WHERE notice = ? "
@@ -180,10 +151,25 @@ def _with_services(store: Store, rows: list[dict[str, Any]]) -> list[dict[str, A
     return rows
 
 
+def notices_after(store: Store, number: int, limit: int) -> list[RowDict]:
+    """Return the notices with a greater number, oldest first."""
+    return store.rows("SELECT * FROM notices WHERE id > ? ORDER BY id LIMIT ?", number, limit)
+
+
+def newest_notice(store: Store) -> int:
+    """Return the number of the newest notice, 0 before the first."""
+    return int(store.value("SELECT max(id) FROM notices") or 0)
+
+
+def notice_services(store: Store) -> list[RowDict]:
+    """Return how the last try of each service went: service, detail ("" = taken), at."""
+    return store.rows("SELECT * FROM notice_services ORDER BY service")
+
+
 def notice_cursor(store: Store, name: str) -> str | None:
     """Return where a look stood, None before the first."""
-    row = store.row("SELECT place FROM notice_cursors WHERE name = ?", name)
-    return None if row is None else str(row["place"])
+    place = store.value("SELECT place FROM notice_cursors WHERE name = ?", name)
+    return None if place is None else str(place)
 
 
 def set_notice_cursor(store: Store, name: str, place: str) -> None:
@@ -213,5 +199,4 @@ def states_after(store: Store, number: int, limit: int) -> list[TradingStateRow]
 
 def newest_state(store: Store) -> int:
     """Return the number of the newest change of the trading state, 0 before the first."""
-    row = store.row("SELECT max(id) AS id FROM desk_state")
-    return int(row["id"] or 0) if row else 0
+    return int(store.value("SELECT max(id) FROM desk_state") or 0)

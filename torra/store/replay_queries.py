@@ -9,7 +9,7 @@ from datetime import datetime
 from typing import Any, Final, NamedTuple
 
 from agents.contracts import Request
-from torra.store.connection import Store, stamp
+from torra.store.connection import RowDict, Store, stamp
 from torra.store.journal import json_object
 from torra.verdict.signal_states import EXECUTED
 
@@ -50,7 +50,7 @@ OF_ITS_END: Final = (
 """Columns of a signal that only its end fills."""
 
 
-def calls_before(store: Store, place: int | None, limit: int) -> list[dict[str, Any]]:
+def calls_before(store: Store, place: int | None, limit: int) -> list[RowDict]:
     """Return the calls that were stored before a place, newest first, without their texts.
 
     `place` of the last one is what to go on with; None begins with the newest.
@@ -112,7 +112,7 @@ def tick_ends(
     timeframes: Collection[str] = (),
     begin: datetime | None = None,
     end: datetime | None = None,
-) -> list[dict[str, Any]]:
+) -> list[RowDict]:
     """Return how many ticks of an instance ended how: timeframe, state, reason and number.
 
     Those that `journalled` would choose from, and with them the ticks that were skipped or are
@@ -133,7 +133,7 @@ def ticked_instances(store: Store) -> list[str]:
     return [str(row["instance"]) for row in rows]
 
 
-def journal_row(store: Store, torra_key: str) -> tuple[dict[str, Any], str]:
+def journal_row(store: Store, torra_key: str) -> tuple[RowDict, str]:
     """Return the record of a tick and the real time of its storing; KeyError without one."""
     row = store.row("SELECT record, at FROM journal WHERE torra_key = ?", torra_key)
     if row is None:
@@ -141,7 +141,7 @@ def journal_row(store: Store, torra_key: str) -> tuple[dict[str, Any], str]:
     return json.loads(row["record"]), str(row["at"])
 
 
-def profiles_of(store: Store, instance: str) -> list[dict[str, Any]]:
+def profiles_of(store: Store, instance: str) -> list[RowDict]:
     """Return every profile that an instance was given, newest first, as applied_profile."""
     return store.rows(
         "SELECT digest, profile, applied_at FROM trading_config WHERE instance = ? "
@@ -150,7 +150,7 @@ def profiles_of(store: Store, instance: str) -> list[dict[str, Any]]:
     )
 
 
-def signal_steps(store: Store, instance: str, after: int, upto: int | None) -> list[dict[str, Any]]:
+def signal_steps(store: Store, instance: str, after: int, upto: int | None) -> list[RowDict]:
     """Return the steps of an instance's signals with a number in (after, upto], oldest first.
 
     Each has id, sid, from_state, to_state, detail, at and bridge (its signal's); `upto` None
@@ -164,7 +164,7 @@ def signal_steps(store: Store, instance: str, after: int, upto: int | None) -> l
     )  # fmt: skip
 
 
-def twins(store: Store, torra_key: str) -> dict[str, dict[str, Any]]:
+def twins(store: Store, torra_key: str) -> dict[str, RowDict]:
     """Return what is stored of a tick beside its record: its rows by table, without numbers.
 
     `chains` and `sentiment` have its scores, `debate` what was said, and each of `calls`, by
@@ -195,7 +195,7 @@ def twins(store: Store, torra_key: str) -> dict[str, dict[str, Any]]:
 
 def state_before(
     store: Store, instance: str, torra_key: str, signal_event: int, chains: int
-) -> dict[str, list[dict[str, Any]]]:
+) -> dict[str, list[RowDict]]:
     """Return the rows on which a tick stood: sentiment, chains, signals and signal_events.
 
     The newest `chains` rows of each stream that were stored before the tick, oldest first, and
@@ -221,7 +221,7 @@ def state_before(
         instance, signal_event,
     )  # fmt: skip
     signals = store.rows("SELECT * FROM signals WHERE instance = ? ORDER BY seq", instance)
-    steps: dict[str, list[dict[str, Any]]] = {}
+    steps: dict[str, list[RowDict]] = {}
     for event in events:
         steps.setdefault(event["sid"], []).append(event)
     return {
@@ -315,7 +315,7 @@ def _closed(
     return "".join(tests), [*timeframes, *bounds]
 
 
-def _signal_then(row: dict[str, Any], steps: Sequence[dict[str, Any]]) -> dict[str, Any]:
+def _signal_then(row: RowDict, steps: Sequence[RowDict]) -> RowDict:
     """Return a signal as it was after its step `steps[-1]`."""
     known = {**row, "state": steps[-1]["to_state"], "detail": steps[-1]["detail"]}
     reached = {step["to_state"] for step in steps}

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 
-from torra.store.connection import Store
+from torra.store.connection import RowDict, Store
 
 FED: Final = (
     "timestamp", "timeframe", "price_action", "key_levels", "momentum", "structure", "ath",
@@ -16,7 +16,7 @@ KEY_END: Final = "}"
 """The character after the | that follows an instance's name in a torra_key."""
 
 
-def sentiment_page(store: Store, instance: str, after: str, limit: int) -> list[dict[str, Any]]:
+def sentiment_page(store: Store, instance: str, after: str, limit: int) -> list[RowDict]:
     """Return an instance's rows in the order of their keys, those above `after`.
 
     `after` is "" for the first page. The columns are FED.
@@ -28,7 +28,7 @@ def sentiment_page(store: Store, instance: str, after: str, limit: int) -> list[
     )  # fmt: skip
 
 
-def sentiment_row(store: Store, torra_key: str) -> dict[str, Any] | None:
+def sentiment_row(store: Store, torra_key: str) -> RowDict | None:
     """Return the row of a tick, None when there is none."""
     return store.row(
         f"SELECT {', '.join(FED)} FROM sentiment WHERE torra_key = ?",  # noqa: S608

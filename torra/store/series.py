@@ -22,7 +22,7 @@ from torra.evidence.outside_numbers import (
     StoredRow,
     kind_of_source,
 )
-from torra.store.connection import Store, stamp
+from torra.store.connection import RowDict, Store, stamp
 
 ROWS_AT_ONCE: Final = 200
 """Rows of one transaction: a tick that wants to write must not wait for years of a series."""
@@ -53,7 +53,7 @@ class SeriesStore(Store):
             for one in self.rows(
                 "SELECT known_at, value, source FROM series WHERE name = ? AND at = ? "
                 "ORDER BY known_at, number",
-                row.name, stamp(row.at),
+                row.name, row.at,
             )
             # Settings choose among the sources: each has its own word on a day.
             if kind_of_source(one["source"]) == kind
@@ -70,7 +70,7 @@ class SeriesStore(Store):
         return self.change(
             "INSERT INTO series (name, at, known_at, first_seen, value, source) "
             "VALUES (?, ?, ?, ?, ?, ?)",
-            row.name, stamp(row.at), stamp(known), stamp(first_seen), row.value + 0.0, row.source,
+            row.name, row.at, known, first_seen, row.value + 0.0, row.source,
         )  # fmt: skip
 
     def series_rows(self, names: Sequence[str], after: int = 0) -> list[StoredRow]:
@@ -84,8 +84,7 @@ class SeriesStore(Store):
 
     def newest_series(self) -> int:
         """Return the number of the row that was stored last, 0 without one."""
-        row = self.row("SELECT max(number) AS number FROM series")
-        return int(row["number"] or 0) if row else 0
+        return int(self.value("SELECT max(number) FROM series") or 0)
 
     def store_facts(self, rows: Iterable[FactRow], first_seen: datetime) -> int:
         """Store what is not known yet of companies; return how many rows that were."""
@@ -124,7 +123,7 @@ class SeriesStore(Store):
         return self.change(
             "INSERT INTO facts (ticker, figure, begins, ends, known_at, first_seen, value, "
             "unit, source) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
-            *key, stamp(known), seen, row.value + 0.0, row.unit, row.source,
+            *key, known, seen, row.value + 0.0, row.unit, row.source,
         )  # fmt: skip
 
     def fact_rows(self, ticker: str, after: int = 0) -> list[StoredFact]:
@@ -136,11 +135,10 @@ class SeriesStore(Store):
 
     def newest_fact(self) -> int:
         """Return the number of the figure that was stored last, 0 without one."""
-        row = self.row("SELECT max(number) AS number FROM facts")
-        return int(row["number"] or 0) if row else 0
+        return int(self.value("SELECT max(number) FROM facts") or 0)
 
 
-def series_told(store: Store) -> list[dict[str, Any]]:
+def series_told(store: Store) -> list[RowDict]:
     """Return of every stored series its name, rows, first and last day, and newest value."""
     return store.rows(
         "SELECT s.name, s.rows, s.first, s.at, t.value, t.known_at, t.first_seen, t.source "
@@ -164,14 +162,14 @@ def series_at(
         row = store.row(
             f"SELECT * FROM series WHERE name = ? AND known_at <= ? {seen}"  # noqa: S608
             "ORDER BY at DESC, known_at DESC LIMIT 1",
-            name, stamp(as_of), *([stamp(as_of)] if live else []),
+            name, as_of, *([stamp(as_of)] if live else []),
         )  # fmt: skip
         if row is not None:
             found[name] = _stored(row)
     return found
 
 
-def facts_told(store: Store) -> list[dict[str, Any]]:
+def facts_told(store: Store) -> list[RowDict]:
     """Return of every company its figures, values, first and last period, and newest stamp."""
     return store.rows(
         "SELECT ticker, count(DISTINCT figure) AS figures, count(*) AS rows, "
@@ -184,7 +182,7 @@ def facts_of(store: Store, ticker: str, as_of: datetime) -> list[FactRow]:
     """Return what was known of a company at a moment, in the order of knowing."""
     rows = store.rows(
         "SELECT * FROM facts WHERE ticker = ? AND known_at <= ? ORDER BY known_at, number",
-        ticker, stamp(as_of),
+        ticker, as_of,
     )  # fmt: skip
     return [_fact(row) for row in rows]
 

@@ -23,7 +23,7 @@ from typing import Any, Final
 from weakref import WeakKeyDictionary
 
 from torra.clock import TIMEFRAMES, duration, parse
-from torra.store.connection import Store, stamp, to_json
+from torra.store.connection import RowDict, Store, stamp, to_json
 from torra.store.hosted import is_hosted
 from torra.verdict.signal_states import HELD, UNEXECUTED
 
@@ -93,7 +93,7 @@ def write_standing(
         return True
 
 
-def standings(store: Store, fingerprint: str) -> list[dict[str, Any]]:
+def standings(store: Store, fingerprint: str) -> list[RowDict]:
     """Return every look of a setting in order: profile, trial, look, promoted, reason, at.
 
     `profile` is what the profile was called then, `figures` what the look saw.
@@ -152,7 +152,7 @@ def observed(
 
 def stream_calls(
     store: Store, instance: str, timeframe: str, after: datetime | None, limit: int
-) -> list[dict[str, Any]]:
+) -> list[RowDict]:
     """Return the ticks of a stream that closed after a moment, oldest first, with their calls.
 
     Each has close_time, provider, close, regime, and the reports of its agents as JSON text,
@@ -209,7 +209,7 @@ def trades_between(
     instances: Sequence[str],
     start: datetime | None = None,
     end: datetime | None = None,
-) -> list[dict[str, Any]]:
+) -> list[RowDict]:
     """Return the closed trades of instances that were decided in [start, end].
 
     Rows as in the table signals, in the order of their ends.
@@ -337,7 +337,7 @@ def changed_places(
     return [(str(row["close_time"]), str(row["torra_key"])) for row in rows]
 
 
-def decided_tick(store: Store, torra_key: str) -> dict[str, Any] | None:
+def decided_tick(store: Store, torra_key: str) -> RowDict | None:
     """Return a tick as it was decided: both verdicts, action, reason, and its JSON.
 
     `record` is its record with its deliberation (torra.tick.tick_record.load).
@@ -346,7 +346,7 @@ def decided_tick(store: Store, torra_key: str) -> dict[str, Any] | None:
     return None if row is None else {**row, "record": with_debate(row)}
 
 
-def held_at(store: Store, instance: str, timeframe: str, moment: datetime) -> dict[str, Any] | None:
+def held_at(store: Store, instance: str, timeframe: str, moment: datetime) -> RowDict | None:
     """Return the opening that an instance held or had sent when a tick of a close decided.
 
     None if it was flat then. Of ticks that close together the longer timeframe decided first.
@@ -385,12 +385,12 @@ def l1_verdicts(
     rows = store.rows(
         "SELECT close_time, l1_verdict FROM chains WHERE instance = ? AND timeframe = ? "
         "AND close_time >= ? ORDER BY close_time LIMIT ?",
-        instance, timeframe, stamp(first), limit,
+        instance, timeframe, first, limit,
     )  # fmt: skip
     return [(str(row["close_time"]), str(row["l1_verdict"])) for row in rows]
 
 
-def _before(signal: dict[str, Any], at: str, timeframe: str) -> bool:
+def _before(signal: RowDict, at: str, timeframe: str) -> bool:
     decided = str(signal["decided_at"])
     # what is no timeframe was in no file of ours: it counts as none that ran before
     step = TIMEFRAMES.get(str(signal["timeframe"]), timedelta())

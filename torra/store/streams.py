@@ -13,9 +13,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from datetime import UTC, datetime
-from typing import Any, Final
+from typing import Final
 
-from torra.store.connection import Store
+from torra.store.connection import RowDict, Store
 from torra.store.envelopes import DESK_STREAM, StreamEvent
 from torra.store.trade.rows import DeskEvent
 
@@ -89,12 +89,12 @@ def _append(store: Store, stream_id: str, events: Iterable[StreamEvent]) -> int:
     return seq
 
 
-def stream(store: Store, stream_id: str) -> dict[str, Any] | None:
+def stream(store: Store, stream_id: str) -> RowDict | None:
     """Return a stream: kind, torra_key, owner, at, ended, seq (newest), first; None without."""
     return store.row(STREAM + "WHERE stream_id = ?", stream_id)
 
 
-def streams(store: Store, torra_key: str | None = None, limit: int = 50) -> list[dict[str, Any]]:
+def streams(store: Store, torra_key: str | None = None, limit: int = 50) -> list[RowDict]:
     """Return the newest streams of ticks, newest first: those of one tick, or of all."""
     if torra_key is not None:
         return store.rows(
@@ -167,7 +167,7 @@ def prune_streams(store: Store, before: datetime, *, limit: int) -> int:
     return gone
 
 
-def pulse(store: Store) -> dict[str, Any]:
+def pulse(store: Store) -> RowDict:
     """Return numbers that differ from those of before when something was changed since."""
     return {name: store.rows(sql)[0]["told"] for name, sql in PULSE.items()}
 
@@ -178,7 +178,7 @@ def fine(moment: datetime) -> str:
     return text.replace("+00:00", "Z")
 
 
-def running_debates(store: Store, since: datetime) -> list[dict[str, Any]]:
+def running_debates(store: Store, since: datetime) -> list[RowDict]:
     """Return the debates that began after a real moment and go on: stream_id, torra_key, at.
 
     Newest first. One that is older was left by a desk that died.

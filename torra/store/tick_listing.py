@@ -15,9 +15,9 @@ import json
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from heapq import merge
 from itertools import islice
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
-from torra.store.connection import Store
+from torra.store.connection import RowDict, Store
 
 Place = tuple[str, int]
 """Where a list goes on: close time (ISO 8601) and number of the last tick that was shown."""
@@ -133,13 +133,13 @@ def alone_of(store: Store, torra_keys: Collection[str]) -> Mapping[str, str]:
     )
 
 
-def closes_without_tick(store: Store, first: str, last: str, *, most: int) -> list[dict[str, Any]]:
+def closes_without_tick(store: Store, first: str, last: str, *, most: int) -> list[RowDict]:
     """Return the skipped closes in [first, last) (ISO 8601), by stream and reason.
 
     Of each: how many (`count`), the oldest and the newest close, and the newest one's bar time.
     Only the newest `most` closes of any state are looked at, however many there are.
     """
-    found: dict[tuple[str, str, str], dict[str, Any]] = {}
+    found: dict[tuple[str, str, str], RowDict] = {}
     for instance, timeframe, bar_time, close_time, reason in store.tuples(
         WITHOUT_TICK, first, last, most
     ):
@@ -157,7 +157,7 @@ def closes_without_tick(store: Store, first: str, last: str, *, most: int) -> li
 
 def ticks_of_kinds(
     store: Store, kinds: Collection[int], *, begin: str = "", before: Place = AFTER_ALL, limit: int
-) -> list[dict[str, Any]]:
+) -> list[RowDict]:
     """Return ticks of some kinds from `begin` on and before a place, newest first.
 
     Of each: its number (sentiment_id), its key, scores, composites, consensus and verdicts,
@@ -193,7 +193,7 @@ def gates_of(store: Store, numbers: Collection[int]) -> Mapping[int, str]:
 
 def every_tick_of_kinds(
     store: Store, kinds: Collection[int], *, begin: str, before: Place, at_once: int
-) -> Iterator[dict[str, Any]]:
+) -> Iterator[RowDict]:
     """Yield the same of every tick of some kinds, newest first, some read at once."""
     places = merge(*(_of_kind(store, kind, begin, before) for kind in kinds), reverse=True)
     while some := list(islice(places, at_once)):
@@ -210,6 +210,6 @@ def _of_kind(store: Store, kind: int, begin: str, before: Place) -> Iterator[Pla
         before, part = rows[-1], min(2 * part, MOST_AT_A_LOOK)
 
 
-def _rows_at(store: Store, places: Sequence[Place]) -> list[dict[str, Any]]:
+def _rows_at(store: Store, places: Sequence[Place]) -> list[RowDict]:
     rows = store.rows(TOLD, json.dumps([number for _, number in places]))
     return sorted(rows, key=lambda row: (row["close_time"], row["sentiment_id"]), reverse=True)

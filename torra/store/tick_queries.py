@@ -14,10 +14,10 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Collection, Sequence
-from typing import Any, Final
+from typing import Final
 
 from torra.clock import duration, parse
-from torra.store.connection import Store, stamp
+from torra.store.connection import RowDict, Store, stamp
 from torra.store.hosted import is_hosted
 
 StreamKey = tuple[str, str]
@@ -85,7 +85,7 @@ def newest_of(
     return found
 
 
-def told_ticks(store: Store, instance: str, timeframe: str, limit: int) -> list[dict[str, Any]]:
+def told_ticks(store: Store, instance: str, timeframe: str, limit: int) -> list[RowDict]:
     """Return the newest ticks of a stream as charts and lists show them, newest first.
 
     The keys are torra_key, bar_time, close_time, both consensus and verdicts, the five blended
@@ -94,9 +94,7 @@ def told_ticks(store: Store, instance: str, timeframe: str, limit: int) -> list[
     return store.rows(TICKS, instance, timeframe, limit)
 
 
-def words_of(
-    store: Store, torra_keys: Collection[str], names: Sequence[str]
-) -> dict[str, dict[str, Any]]:
+def words_of(store: Store, torra_keys: Collection[str], names: Sequence[str]) -> dict[str, RowDict]:
     """Return parts of the records of some ticks by their names; what is null is left out."""
     paths = ", ".join(f"'$.{name}'" for name in names)
     rows = store.rows(
@@ -115,9 +113,7 @@ def words_of(
     }
 
 
-def consensus_history(
-    store: Store, instance: str, timeframe: str, limit: int
-) -> list[dict[str, Any]]:
+def consensus_history(store: Store, instance: str, timeframe: str, limit: int) -> list[RowDict]:
     """Return close_time, consensus and verdict of the newest ticks, oldest first."""
     return store.rows(HISTORY, instance, timeframe, limit)[::-1]
 
@@ -154,7 +150,7 @@ def debate_flags(
 
 def outside_statuses(
     store: Store, instance: str, timeframes: Collection[str], limit: int
-) -> list[dict[str, Any]]:
+) -> list[RowDict]:
     """Return, of the newest `limit` ticks of an instance, how each block of numbers stood.
 
     Newest first; a tick that read none, or whose record cannot be read, has nothing in it.
@@ -173,7 +169,7 @@ def outside_statuses(
 
 def skips_after(
     store: Store, instance: str, timeframe: str, bar_time: str, limit: int
-) -> dict[str, Any] | None:
+) -> RowDict | None:
     """Return the newest skipped close of the bars after `bar_time` ("" for all), or None.
 
     Its keys are bar_time, close_time, state, reason and detail. Three more keys describe the
@@ -198,7 +194,7 @@ def skips_after(
 
 def skips_from(
     store: Store, instance: str, timeframe: str, bar_time: str, limit: int
-) -> list[dict[str, Any]]:
+) -> list[RowDict]:
     """Return the newest skipped closes of bars from `bar_time` on, newest first."""
     return store.rows(
         "SELECT bar_time, close_time, state, reason, detail FROM ticks WHERE instance = ? "
@@ -208,7 +204,7 @@ def skips_from(
     )  # fmt: skip
 
 
-def tick_state(store: Store, instance: str, timeframe: str, bar_time: str) -> dict[str, Any] | None:
+def tick_state(store: Store, instance: str, timeframe: str, bar_time: str) -> RowDict | None:
     """Return state, reason and detail of one close; None for a close without a row."""
     return store.row(
         "SELECT state, reason, detail FROM ticks WHERE instance = ? AND timeframe = ? "
@@ -264,9 +260,7 @@ def verdict_tallies(store: Store, instances: Collection[str]) -> dict[StreamKey,
     }
 
 
-def tick_states(
-    store: Store, instance: str, timeframe: str, limit: int = 100
-) -> list[dict[str, Any]]:
+def tick_states(store: Store, instance: str, timeframe: str, limit: int = 100) -> list[RowDict]:
     """Return the newest ticks' bar_time, close_time, state, reason, detail and at."""
     return store.rows(
         "SELECT bar_time, close_time, state, reason, detail, at FROM ticks "

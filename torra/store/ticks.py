@@ -14,12 +14,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from datetime import datetime, timedelta
-from typing import Any, Final, cast
+from typing import Final, cast
 
 from torra.clock import closes, duration, iso, parse
 from torra.desk_lock import is_locked
 from torra.errors import StoreUnavailable, bounded
-from torra.store.connection import Store, TickKey, stamp
+from torra.store.connection import RowDict, Store, TickKey, stamp
 from torra.store.trade.rows import TradingStateRow
 from torra.verdict.risk_engine import TradingState
 
@@ -85,7 +85,7 @@ class ClaimStore(Store):
             sql = "UPDATE desk_run SET process = 0, seen_at = ? WHERE id = 1"
             self.change(sql, iso(self.now()))
 
-    def desk_run(self) -> dict[str, Any] | None:
+    def desk_run(self) -> RowDict | None:
         """Return run, process (0 once it ended in order), started_at, seen_at and desk_time.
 
         None before the first desk.
@@ -116,8 +116,8 @@ class ClaimStore(Store):
             self.change(
                 "INSERT OR REPLACE INTO ticks (instance, timeframe, bar_time, close_time, state, "
                 "reason, detail, at) VALUES (?, ?, ?, ?, 'claimed', '', '', ?)",
-                key.instance, key.timeframe, stamp(key.bar_time),
-                stamp(key.close_time), self.moment(),
+                key.instance, key.timeframe, key.bar_time,
+                key.close_time, self.moment(),
             )  # fmt: skip
             return True
 
@@ -155,8 +155,8 @@ class ClaimStore(Store):
             "ON CONFLICT (instance, timeframe, bar_time) DO UPDATE SET state = excluded.state, "
             "reason = excluded.reason, detail = excluded.detail, "
             "at = excluded.at WHERE ticks.state IN ('claimed', 'released')",
-            key.instance, key.timeframe, stamp(key.bar_time),
-            stamp(key.close_time), reason, bounded(detail), self.moment(),
+            key.instance, key.timeframe, key.bar_time,
+            key.close_time, reason, bounded(detail), self.moment(),
         )  # fmt: skip
 
     def require_claim(self, key: TickKey) -> None:
@@ -225,7 +225,7 @@ class ClaimStore(Store):
     def _tick_state(self, key: TickKey) -> str | None:
         row = self.row(
             "SELECT state FROM ticks WHERE instance = ? AND timeframe = ? AND bar_time = ?",
-            key.instance, key.timeframe, stamp(key.bar_time),
+            key.instance, key.timeframe, key.bar_time,
         )  # fmt: skip
         return row["state"] if row else None
 
@@ -234,7 +234,7 @@ class ClaimStore(Store):
         return self.change(
             "UPDATE ticks SET state = ?, at = ? WHERE instance = ? AND timeframe = ? "
             "AND bar_time = ? AND state = 'claimed'",
-            state, self.moment(), key.instance, key.timeframe, stamp(key.bar_time),
+            state, self.moment(), key.instance, key.timeframe, key.bar_time,
         )  # fmt: skip
 
     def _unfinished(self, instance: str, timeframe: str) -> list[tuple[datetime, str]]:
@@ -284,7 +284,7 @@ class ClaimStore(Store):
             self.add("trading_config", {**row, "applied_at": self.moment()})
             return True
 
-    def applied_profile(self, instance: str) -> dict[str, Any] | None:
+    def applied_profile(self, instance: str) -> RowDict | None:
         """Return the digest, profile (JSON text) and applied_at of an instance's newest profile."""
         return self.row(
             "SELECT digest, profile, applied_at FROM trading_config WHERE instance = ? "

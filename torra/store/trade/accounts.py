@@ -12,7 +12,7 @@ from datetime import timedelta
 from typing import Any, Final
 
 from torra.clock import parse
-from torra.store.connection import Store
+from torra.store.connection import RowDict, Store
 from torra.verdict.signal_states import EXECUTED, SENT
 
 EVERY: Final = timedelta(minutes=15)
@@ -60,8 +60,7 @@ def mark_account(store: Store, bridge: str, facts: Mapping[str, object]) -> bool
 
 def newest_mark(store: Store) -> int:
     """Return the number (id) of the newest mark, 0 before the first."""
-    [(found,)] = store.tuples("SELECT max(id) FROM account_marks")
-    return int(found or 0)
+    return int(store.value("SELECT max(id) FROM account_marks") or 0)
 
 
 def account_marks(store: Store, bridge: str, after: int, upto: int) -> Iterator[tuple[Any, ...]]:
@@ -96,10 +95,10 @@ def account_holders(store: Store, bridge: str, since: int, upto: int) -> list[tu
 
 def marked_bridges(store: Store) -> list[str]:
     """Return the bridges whose accounts may have been marked: those that ever reported."""
-    return [name for (name,) in store.tuples("SELECT name FROM bridges ORDER BY name")]
+    return store.column("SELECT name FROM bridges ORDER BY name")
 
 
-def _told(facts: Mapping[str, object]) -> dict[str, Any] | None:
+def _told(facts: Mapping[str, object]) -> RowDict | None:
     """Return account, currency, balance and equity as they are stored; None where one is none."""
     account, currency = facts.get("account"), facts.get("currency")
     amounts = {name: facts.get(name) for name in ("balance", "equity")}

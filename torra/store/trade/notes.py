@@ -54,13 +54,8 @@ def write_trade_note(
     with store.transaction():
         if trade_note(store, sid).revision != revision:
             return False
-        store.change(
-            "INSERT INTO trade_notes (sid, note, tags, revision, actor, at) "
-            "VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT (sid) DO UPDATE SET note = excluded.note, "
-            "tags = excluded.tags, revision = excluded.revision, actor = excluded.actor, "
-            "at = excluded.at",
-            sid, note, " ".join(tags), revision + 1, actor, store.moment(),
-        )  # fmt: skip
+        row = {"sid": sid, "note": note, "tags": " ".join(tags), "revision": revision + 1}
+        store.upsert("trade_notes", {**row, "actor": actor, "at": store.moment()})
         store.change("DELETE FROM trade_tags WHERE sid = ?", sid)
         for tag in dict.fromkeys(tags):
             store.add("trade_tags", {"tag": tag, "sid": sid})
@@ -77,11 +72,9 @@ def tagged_results(store: Store) -> list[tuple[Any, ...]]:
 
 def known_tags(store: Store) -> list[str]:
     """Return every tag that a trade has, in order."""
-    found: list[str] = []
     # one look a tag: the index leads from each to the next
-    while row := store.row(
-        "SELECT tag FROM trade_tags WHERE tag > ? ORDER BY tag LIMIT 1",
-        found[-1] if found else "",
-    ):
-        found.append(str(row["tag"]))
-    return found
+    sql = "SELECT min(tag) FROM trade_tags WHERE tag > ?"
+    tags: list[str] = []
+    while tag := store.value(sql, tags[-1] if tags else ""):
+        tags.append(str(tag))
+    return tags

@@ -97,7 +97,7 @@ class ExecutionStore(Store):
         One whose orders cannot be read closes nothing.
         """
         sql = f"SELECT drafts FROM proposals WHERE {WAITS}"  # noqa: S608
-        rows = self.models(ProposalRow, sql, stamp(now))
+        rows = self.models(ProposalRow, sql, now)
         return any(
             draft.closes == closes for row in rows for draft in row.orders if draft.kind == "close"
         )
@@ -106,7 +106,7 @@ class ExecutionStore(Store):
         """End every proposal whose time has run out; return how many."""
         return self.change(
             f"UPDATE proposals SET state = 'EXPIRED', reason = ?, decided_at = ? WHERE {DUE}",  # noqa: S608
-            reason, self.moment(), stamp(now),
+            reason, self.moment(), now,
         )  # fmt: skip
 
     # --- signals as they are shown --------------------------------------------------------------

@@ -169,11 +169,11 @@ class SignalStore(Store, PositionStore):
             self._note(sid, row["state"], state, detail)
             return True
 
-    def signal(self, sid: str) -> dict[str, Any] | None:
+    def signal(self, sid: str) -> RowDict | None:
         """Return one signal; None when there is none of that id."""
         return self.row("SELECT * FROM signals WHERE sid = ?", sid)
 
-    def closes_of(self, instance: str, sid: str) -> list[dict[str, Any]]:
+    def closes_of(self, instance: str, sid: str) -> list[RowDict]:
         """Return the closes of one position, and the openings that waited for its end."""
         sql = (
             "SELECT * FROM signals INDEXED BY signals_closes "
@@ -190,7 +190,7 @@ class SignalStore(Store, PositionStore):
 
     def signals(
         self, states: Sequence[str] | None = None, instance: str | None = None, limit: int = 100
-    ) -> list[dict[str, Any]]:
+    ) -> list[RowDict]:
         """Return signals by state and instance, newest first; times are ISO text."""
         wanted: dict[str, Sequence[str]] = {}
         if states is not None:
@@ -221,7 +221,7 @@ class SignalStore(Store, PositionStore):
         names = ", ".join(f"{name} = ?" for name in known)
         self.change(f"UPDATE signals SET {names} WHERE sid = ?", *known.values(), sid)  # noqa: S608
 
-    def unsettled(self, instances: Sequence[str], *, ended_after: datetime) -> list[dict[str, Any]]:
+    def unsettled(self, instances: Sequence[str], *, ended_after: datetime) -> list[RowDict]:
         """Return the signals that reconciliation looks at, oldest first.
 
         These are the signals that were sent and are not finished. Those decided at `ended_after`
@@ -235,7 +235,7 @@ class SignalStore(Store, PositionStore):
             f"FROM signals s WHERE s.instance IN ({_marks(instances)}) AND "
             f"(s.state IN ({_marks(SENT)}) OR s.decided_at >= ? "
             f"OR (s.kind = 'open' AND s.state IN ({_marks(EXECUTED)}))) ORDER BY s.seq",
-            *instances, *SENT, stamp(ended_after), *EXECUTED,
+            *instances, *SENT, ended_after, *EXECUTED,
         )  # fmt: skip
 
     # --- positions and trades -------------------------------------------------------------------
@@ -286,7 +286,7 @@ class SignalStore(Store, PositionStore):
     def set_paper_cursor(self, instance: str, bar_time: datetime) -> None:
         """Remember how far the paper bridge has come."""
         sql = "INSERT OR REPLACE INTO paper_cursor (instance, bar_time) VALUES (?, ?)"
-        self.change(sql, instance, stamp(bar_time))
+        self.change(sql, instance, bar_time)
 
     # --- details --------------------------------------------------------------------------------
 
@@ -317,7 +317,7 @@ class SignalStore(Store, PositionStore):
             *states, kind, *([instance] if instance is not None else []),
         )  # fmt: skip
 
-    def _openings(self, states: Sequence[str], instance: str | None) -> list[dict[str, Any]]:
+    def _openings(self, states: Sequence[str], instance: str | None) -> list[RowDict]:
         """Return openings that are not finished, by the index of the one that there may be.
 
         An index by state would read every close that was ever filled.
@@ -329,7 +329,7 @@ class SignalStore(Store, PositionStore):
             rows += self.rows(f"{WAITING_OPENINGS} AND {which}", name)
         return [row for row in rows if row["state"] in states]
 
-    def _closed_since(self, moment: str) -> list[dict[str, Any]]:
+    def _closed_since(self, moment: str) -> list[RowDict]:
         rows = self.rows(
             f"SELECT * FROM signals WHERE {CLOSED_OPENING} AND closed_at >= ?",  # noqa: S608
             moment,
@@ -386,7 +386,7 @@ def signal_events(store: Store, sid: str) -> list[SignalStep]:
     )
 
 
-def foreign_signals(store: SignalStore, routes: Mapping[str, str]) -> list[dict[str, Any]]:
+def foreign_signals(store: SignalStore, routes: Mapping[str, str]) -> list[RowDict]:
     """Return unfinished signals whose bridge is not the one that their instance uses now.
 
     `routes` maps each instance of the desk to its bridge. Signals on paper of an instance that
@@ -440,7 +440,7 @@ def closed_between(store: Store, after: int, upto: int) -> list[tuple[Any, ...]]
     )  # fmt: skip
 
 
-def next_closed(store: Store, instance: str, after: str) -> dict[str, Any] | None:
+def next_closed(store: Store, instance: str, after: str) -> RowDict | None:
     """Return the trade of an instance that was the first to close after a moment (ISO)."""
     return store.row(
         "SELECT * FROM signals INDEXED BY signals_instance WHERE instance = ? "
@@ -500,7 +500,7 @@ def altered_orders(db: sqlite_utils.Database) -> list[str]:
     return [str(row["sid"]) for row in rows if order_seal.altered(row)]
 
 
-def newborn(row: Mapping[str, Any]) -> dict[str, Any]:
+def newborn(row: Mapping[str, Any]) -> RowDict:
     """Return the columns of a new signal as they are stored, with its seal.
 
     Raises ValueError for a state or an authority that is none.
@@ -513,7 +513,7 @@ def newborn(row: Mapping[str, Any]) -> dict[str, Any]:
     return {**known, "seal": order_seal.of_row(known)}
 
 
-def columns(row: Mapping[str, Any], allowed: Sequence[str]) -> dict[str, Any]:
+def columns(row: Mapping[str, Any], allowed: Sequence[str]) -> RowDict:
     """Return columns of a signal as they are stored; ValueError for one that is not `allowed`."""
     unknown = sorted(set(row) - set(allowed))
     if unknown:
