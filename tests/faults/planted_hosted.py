@@ -16,7 +16,7 @@ HOSTED: Final[Table] = {
         ),
         "hosted-claim": fault(
             "an answer is stored whose claim is another's by now",
-            At("torra.store.hosted:hosted_revision", never("row is None")),
+            At("torra.store.hosted:hosted_revision", never("not ...")),
             "test_a_claim_that_was_lost_stores_nothing",
         ),
         "hosted-final": fault(

@@ -259,18 +259,20 @@ def test_a_desk_that_lost_its_lock_writes_and_sends_nothing(desk: ToldDesk, page
     assert len(desk.look()) == 1
 
 
-def test_what_could_not_be_booked_is_booked_later(desk: ToldDesk, pager: Pager) -> None:
+def test_what_could_not_be_booked_is_booked_later(
+    desk: ToldDesk, pager: Pager, monkeypatch: pytest.MonkeyPatch
+) -> None:
     fill(desk.database)
     desk.look()
 
     def away(*_: object) -> None:
         raise StoreUnavailable("locked")
 
-    vars(desk.database)["note_service"] = away
-    with pytest.raises(StoreUnavailable):
-        desk.senders[0].turn()
+    with monkeypatch.context() as patch:
+        patch.setattr("torra.store.notices.note_service", away)
+        with pytest.raises(StoreUnavailable):
+            desk.senders[0].turn()
     assert desk.states() == {"fill:T1": "sending"}
-    del vars(desk.database)["note_service"]
     assert desk.senders[0].turn() is False
     assert desk.states() == {"fill:T1": "sent"} and pager.tries == 1
 
@@ -306,8 +308,8 @@ def test_a_look_for_what_is_due_reads_no_table_through(desk: ToldDesk) -> None:
     assert any("notice_outbox" in one for one in looked) and len(looked) > 8
     plans = [row[-1] for one in looked for row in connection.execute(f"EXPLAIN QUERY PLAN {one}")]
     scans = {plan for plan in plans if plan.startswith("SCAN") and "CONSTANT ROW" not in plan}
-    few = {"SCAN alarms USING INDEX alarms_standing", "SCAN wanted", "SCAN w"}
-    assert scans <= few, "few rows each"
+    few = {"SCAN alarms USING INDEX alarms_standing"}
+    assert {one for one in scans if "json_each" not in one} <= few, "few rows each"
 
 
 def test_settings_that_cannot_be_meant_are_refused_with_the_remedy() -> None:

@@ -48,21 +48,6 @@ def test_answers_of_a_stream_are_counted_by_timeframe_and_close(database: Databa
     assert counts((), NOON + HOUR, NOON + 2 * HOUR) == {"M15": 2}
 
 
-def test_the_newest_ticks_of_many_streams_are_read_some_at_once(
-    database: Database, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(tick_queries, "STREAMS_AT_ONCE", 2)
-    names = [f"I{number}" for number in range(5)]
-    for name in names:
-        save(database, NOON - HOUR, instance=name)
-        save(database, NOON, instance=name)
-    newest = tick_queries.newest_of(database, [(name, "M15") for name in names])
-    bar = iso(NOON - timedelta(minutes=15))
-    assert {stream: key for stream, (key, _) in newest.items()} == {
-        (name, "M15"): f"{name}|M15|{bar}" for name in names
-    }
-
-
 def test_a_halted_desk_opens_nothing_and_asks_for_no_opening(database: Database) -> None:
     asked: Any = (key_of(NOON), NOON, ("M15",), {})
     assert database.company(*asked) is not None
@@ -112,3 +97,15 @@ def test_proposals_of_a_state_and_of_any(database: Database) -> None:
     assert [row.sid for row in database.proposals()] == ["P2"]
     assert [row.sid for row in database.proposals("EXPIRED")] == ["P1"]
     assert [row.sid for row in database.proposals(None)] == ["P2", "P1"]
+
+
+def test_the_newest_ticks_of_many_streams_are_read_at_once(database: Database) -> None:
+    names = [f"I{number}" for number in range(5)]
+    for name in names:
+        save(database, NOON - HOUR, instance=name)
+        save(database, NOON, instance=name)
+    newest = tick_queries.newest_of(database, [(name, "M15") for name in names])
+    bar = iso(NOON - timedelta(minutes=15))
+    assert {stream: key for stream, (key, _) in newest.items()} == {
+        (name, "M15"): f"{name}|M15|{bar}" for name in names
+    }

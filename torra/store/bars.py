@@ -86,12 +86,12 @@ class BarStore(Store):
         self, instance: str, timeframe: str, first: date, last: date
     ) -> list[tuple[date, float]]:
         """Return the close of each day's last bar, from `first` to `last`; days are of UTC."""
-        rows = self.rows(
-            "SELECT substr(bar_time, 1, 10) AS day, max(bar_time), close FROM "  # noqa: S608
+        rows = self.tuples(
+            "SELECT substr(bar_time, 1, 10) AS day, close, max(bar_time) FROM "  # noqa: S608
             f"({NEWEST_REVISIONS}) GROUP BY day ORDER BY day",
             instance, timeframe, first.isoformat(), last.isoformat() + AFTER_ALL,
         )  # fmt: skip
-        return [(date.fromisoformat(row["day"]), row["close"]) for row in rows]
+        return [(date.fromisoformat(day), close) for day, close, _ in rows]
 
     def store_bars(self, instance: str, timeframe: str, frame: pd.DataFrame) -> int:
         """Store the bars of a frame that are new or changed; return how many bars were new.
@@ -191,25 +191,24 @@ class BarStore(Store):
         high = self._record(HIGHS, instance, timeframe, last)
         low = self._record(LOWS, instance, timeframe, last)
         # The first bar of all sets both records.
-        first = self.row(
-            "SELECT bar_time FROM record_highs WHERE instance = ? AND timeframe = ? "
-            "ORDER BY bar_time LIMIT 1",
+        first = self.value(
+            "SELECT min(bar_time) FROM record_highs WHERE instance = ? AND timeframe = ?",
             instance, timeframe,
         )  # fmt: skip
-        if high is None or low is None or first is None:
+        if high is None or low is None:
             return None
-        return Records(high, low, parse(first["bar_time"]))
+        return Records(high, low, parse(first))
 
     def bar_revision(
         self, instance: str, timeframe: str, first: datetime, last: datetime
     ) -> int | None:
         """Return the highest revision among the bars from `first` to `last` (bar times)."""
-        row = self.row(
-            "SELECT max(revision) AS revision FROM bars WHERE instance = ? AND timeframe = ? "
+        revision = self.value(
+            "SELECT max(revision) FROM bars WHERE instance = ? AND timeframe = ? "
             "AND bar_time BETWEEN ? AND ?",
             instance, timeframe, first, last,
         )  # fmt: skip
-        return None if row is None else row["revision"]
+        return None if revision is None else int(revision)
 
     def _known_head(self, stream: Stream, given: BarMatrix) -> int:
         """Return how many of the first bars are stored as they are, once each and nothing between.
@@ -245,23 +244,23 @@ class BarStore(Store):
 
     def _newest_row(self, instance: str, timeframe: str) -> str:
         """Return the time of the newest bar that ever was, withdrawn ones too."""
-        sql = "SELECT max(bar_time) AS newest FROM bars WHERE instance = ? AND timeframe = ?"
-        row = self.row(sql, instance, timeframe)
-        return str(row["newest"]) if row and row["newest"] else BEFORE_ALL
+        sql = "SELECT max(bar_time) FROM bars WHERE instance = ? AND timeframe = ?"
+        return str(self.value(sql, instance, timeframe) or BEFORE_ALL)
 
     def _next_revision(self, instance: str, timeframe: str) -> int:
-        sql = "SELECT max(revision) AS revision FROM bars WHERE instance = ? AND timeframe = ?"
-        row = self.row(sql, instance, timeframe)
-        return int(row["revision"]) + 1 if row and row["revision"] is not None else 0
+        sql = (
+            "SELECT coalesce(max(revision), -1) + 1 FROM bars WHERE instance = ? AND timeframe = ?"
+        )
+        return int(self.value(sql, instance, timeframe))
 
     def _record(self, kind: RecordTable, instance: str, timeframe: str, last: str) -> float | None:
         """Return the record up to a bar time; None without a bar."""
-        row = self.row(
+        price = self.value(
             f"SELECT {kind.price} FROM {kind.name} WHERE instance = ? AND timeframe = ? "  # noqa: S608
             "AND bar_time <= ? ORDER BY bar_time DESC LIMIT 1",
             instance, timeframe, last,
         )  # fmt: skip
-        return float(row[kind.price]) if row else None
+        return None if price is None else float(price)
 
     def _settle_records(self, instance: str, timeframe: str, first: str) -> None:
         """Find the bars from `first` on that set a new high or a new low, and forget what did."""
@@ -297,12 +296,13 @@ class BarStore(Store):
 
 def times_held(store: Store, instance: str, timeframe: str, first: datetime, last: datetime) -> int:
     """Return how many bar times from `first` to `last` were ever stored."""
-    row = store.row(
-        "SELECT count(DISTINCT bar_time) AS number FROM bars WHERE instance = ? "
-        "AND timeframe = ? AND bar_time BETWEEN ? AND ?",
-        instance, timeframe, first, last,
+    return int(
+        store.value(
+            "SELECT count(DISTINCT bar_time) FROM bars WHERE instance = ? "
+            "AND timeframe = ? AND bar_time BETWEEN ? AND ?",
+            instance, timeframe, first, last,
+        )
     )  # fmt: skip
-    return int(row["number"]) if row else 0
 
 
 def newest_bars(
@@ -319,12 +319,12 @@ def closes(
 
     A frame of one column, `close`, on the index of `load_bars`; far faster than the whole bars.
     """
-    found = store.connection().conn.execute(
+    found = store.tuples(
         NEWEST_REVISIONS + "ORDER BY bar_time",
-        (instance, timeframe, stamp(since), stamp(as_of - duration(timeframe))),
-    )
-    rows = [(row[0][:-1], row[5]) for row in found]
-    times, values = zip(*rows, strict=True) if rows else ((), ())
+        instance, timeframe, since, as_of - duration(timeframe),
+    )  # fmt: skip
+    # numpy takes no Z at the end of a time.
+    times, values = [row[0][:-1] for row in found], [row[5] for row in found]
     return pd.DataFrame({"close": np.array(values, dtype=float)}, index=_index(times))
 
 

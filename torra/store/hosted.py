@@ -16,6 +16,8 @@ from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import groupby
+from operator import itemgetter
 from typing import Any, Final, Literal
 
 from torra.clock import duration, iso, parse
@@ -100,15 +102,14 @@ def hosted_revision(store: Store, key: TickKey, asked: str, owner: str) -> int:
     First in the transaction that stores it: raises StoreUnavailable when the claim is not
     `owner`'s any more.
     """
-    row = store.row(
+    if not store.value(
         "SELECT 1 FROM hosted WHERE torra_key = ? AND asked = ? AND state = 'claimed' "
         "AND owner = ?",
         key.text, asked, owner,
-    )  # fmt: skip
-    if row is None:
+    ):  # fmt: skip
         raise StoreUnavailable(f"claim lost: {key.text} is debated by another process by now")
-    newest = store.row("SELECT max(revision) AS revision FROM hosted WHERE torra_key = ?", key.text)
-    return 1 + int((newest and newest["revision"]) or 0)
+    newest = store.value("SELECT max(revision) FROM hosted WHERE torra_key = ?", key.text)
+    return 1 + int(newest or 0)
 
 
 def put_aside(store: Store, key: TickKey) -> None:
@@ -174,34 +175,34 @@ def hosted_instances(store: Store) -> list[Instance]:
 
 def _profile_of(store: Store, instance: str) -> str:
     # The keys of a stream lie between its name with a bar behind it and the sign after the bar.
-    row = store.row(
+    profile = store.value(
         "SELECT profile FROM hosted WHERE torra_key > ? AND torra_key < ? "
         "ORDER BY torra_key DESC LIMIT 1",
-        f"{instance}|", f"{instance}}}",
+        f"{instance}|", f"{instance}{KEY_END}",
     )  # fmt: skip
-    return str(row["profile"]) if row else "default"
+    return str(profile or "default")
 
 
 def hosted_streams(store: Store) -> dict[str, list[str]]:
     """Return the timeframes of every hosted stream that has a tick, by its instance."""
-    rows = store.rows(
+    rows = store.tuples(
         "SELECT instance, timeframe FROM verdict_tallies WHERE instance >= ? AND instance < ? "
         "AND ticks > 0 ORDER BY instance, timeframe",
         *HOSTS,
     )
-    found: dict[str, list[str]] = {}
-    for row in rows:
-        found.setdefault(str(row["instance"]), []).append(str(row["timeframe"]))
-    return found
+    return {
+        instance: [timeframe for _, timeframe in group]
+        for instance, group in groupby(rows, itemgetter(0))
+    }
 
 
 def hosted_answer(store: Store, torra_key: str, asked: str) -> RowDict | None:
     """Return the chart that answers a question again; None where none is stored."""
-    row = store.row(
+    chart = store.value(
         "SELECT chart FROM hosted WHERE torra_key = ? AND asked = ? AND revision > 0",
         torra_key, asked,
     )  # fmt: skip
-    return row and json.loads(row["chart"])
+    return json.loads(chart) if chart else None
 
 
 def hosted_ends(

@@ -146,8 +146,8 @@ class JournalStore(Store):
 
     def picture(self, name: str) -> bytes | None:
         """Return a stored picture by its hash; None for one that is not there any more."""
-        row = self.row("SELECT data FROM pictures WHERE hash = ?", name)
-        return bytes(row["data"]) if row else None
+        data = self.value("SELECT data FROM pictures WHERE hash = ?", name)
+        return bytes(data) if data is not None else None
 
     def prune(self, before: datetime, *, limit: int) -> int:
         """Remove texts and pictures from before a real moment; return how many rows went.
@@ -159,12 +159,12 @@ class JournalStore(Store):
         last = stamp(before)
         with self.transaction():
             # By tick: a tick has all of its calls or none.
-            oldest = self.rows(
+            oldest = self.column(
                 "SELECT DISTINCT torra_key FROM "
                 "(SELECT torra_key FROM calls WHERE at < ? ORDER BY at LIMIT ?)",
                 last, limit,
             )  # fmt: skip
-            gone = sum(self._forget_calls(row["torra_key"]) for row in oldest)
+            gone = sum(self._forget_calls(key) for key in oldest)
             gone += self.change(
                 "DELETE FROM pictures WHERE hash IN "
                 "(SELECT hash FROM pictures WHERE at < ? ORDER BY at LIMIT ?)",
@@ -174,14 +174,14 @@ class JournalStore(Store):
         return gone
 
     def _forget_calls(self, key: str) -> int:
-        told = self.rows("SELECT DISTINCT instructions FROM calls WHERE torra_key = ?", key)
+        names = self.column("SELECT DISTINCT instructions FROM calls WHERE torra_key = ?", key)
         gone = self.change("DELETE FROM calls WHERE torra_key = ?", key)
-        for row in told:
+        for name in names:
             self.change(
                 # The same text serves every tick: it goes with the last call that names it.
                 "DELETE FROM instructions WHERE hash = ? "
                 "AND NOT EXISTS (SELECT 1 FROM calls WHERE instructions = hash)",
-                row["instructions"],
+                name,
             )
         return gone
 
@@ -222,35 +222,29 @@ class JournalStore(Store):
         `signal_event` is the number of the newest step of any signal: `state_before` finds the
         signals of that moment by it.
         """
-        cursor = self.row("SELECT bar_time FROM paper_cursor WHERE instance = ?", instance)
-        latches = self.rows("SELECT side FROM latches WHERE instance = ? ORDER BY side", instance)
-        event = self.row("SELECT max(id) AS id FROM signal_events")
-        return {
-            "paper_cursor": cursor["bar_time"] if cursor else None,
-            "latches": [row["side"] for row in latches],
-            "signal_event": (event["id"] if event else None) or 0,
-        }
+        cursor = self.value("SELECT bar_time FROM paper_cursor WHERE instance = ?", instance)
+        latches = self.column("SELECT side FROM latches WHERE instance = ? ORDER BY side", instance)
+        event = self.value("SELECT coalesce(max(id), 0) FROM signal_events")
+        return {"paper_cursor": cursor, "latches": latches, "signal_event": event}
 
     def record(self, torra_key: str) -> RowDict:
         """Return the record of a stored tick; an empty one where none is kept or can be read."""
-        row = self.row("SELECT record FROM journal WHERE torra_key = ?", torra_key)
-        return json_object(row["record"] if row else None)
+        return json_object(self.value("SELECT record FROM journal WHERE torra_key = ?", torra_key))
 
     def _whole(self, row: RowDict | None, *, calls: bool = True) -> RowDict | None:
         if row is None:
             return None
         key = row["torra_key"]
-        found = self.row("SELECT record FROM journal WHERE torra_key = ?", key)
-        spoken = self.row(
+        spoken = self.value(
             "SELECT agent_deliberation FROM sentiment WHERE id = ?", row["sentiment_id"]
         )
-        record = json_object(found["record"]) if found else {}
+        record = self.record(key)
         # A record that cannot be read empties its own tick, and stops no page.
         if not record.keys() >= WHOLE_RECORD:
             record = {**_told(row), "as_of": row["close_time"], **record}
         return {
             **record,
-            "deliberation": json_object(spoken["agent_deliberation"] if spoken else None) or None,
+            "deliberation": json_object(spoken) or None,
             **({"calls": self.rows(CALLS, key)} if calls else {}),
         }
 

@@ -132,24 +132,20 @@ class LessonStore(Store):
 
     def price_range(self, instance: str, opened: datetime, closed: datetime) -> PriceRange | None:
         """Return the range of the bars that lie wholly between two moments; None without any."""
-        found: list[tuple[float, float]] = []
+        ranges: list[tuple[float, float]] = []
         timeframe = ""
         # One look for each timeframe: the key of the table leads from each to the next.
-        while row := self.row(
-            "SELECT timeframe FROM bars WHERE instance = ? AND timeframe > ? "
-            "ORDER BY timeframe LIMIT 1",
-            instance, timeframe,
-        ):  # fmt: skip
-            timeframe = str(row["timeframe"])
-            last = closed - duration(timeframe)
-            found += self.tuples(
-                f"SELECT min(low), max(high) FROM ({NEWEST_REVISIONS})",  # noqa: S608
-                instance, timeframe, opened, last,
+        sql = "SELECT min(timeframe) FROM bars WHERE instance = ? AND timeframe > ?"
+        while timeframe := self.value(sql, instance, timeframe):
+            ranges += self.tuples(
+                "SELECT min(low), max(high) FROM "  # noqa: S608
+                f"({NEWEST_REVISIONS}) HAVING min(low) IS NOT NULL",
+                instance, timeframe, opened, closed - duration(timeframe),
             )  # fmt: skip
-        ranges = [(low, high) for low, high in found if low is not None]
         if not ranges:
             return None
-        return PriceRange(min(low for low, _ in ranges), max(high for _, high in ranges))
+        lows, highs = zip(*ranges, strict=True)
+        return PriceRange(min(lows), max(highs))
 
     # --- vetoed openings ------------------------------------------------------------------------
 
@@ -174,8 +170,8 @@ class LessonStore(Store):
 
     def veto_stretch(self, instance: str) -> str | None:
         """Return the side whose openings are being vetoed now, tick after tick; None for none."""
-        row = self.row("SELECT side FROM veto_stretches WHERE instance = ?", instance)
-        return str(row["side"]) if row else None
+        side = self.value("SELECT side FROM veto_stretches WHERE instance = ?", instance)
+        return None if side is None else str(side)
 
     def set_veto_stretch(self, instance: str, side: str | None) -> None:
         """Begin a stretch of vetoes of a side, or end the one that stands."""
@@ -250,11 +246,10 @@ def lesson_list(
 
 def lesson_ticks(store: Store, number: int, limit: int = 100) -> list[str]:
     """Return the keys of the ticks that were told of a lesson, newest first."""
-    rows = store.tuples(
+    return store.column(
         "SELECT torra_key FROM lesson_uses WHERE lesson = ? ORDER BY rowid DESC LIMIT ?",
         number, limit,
     )  # fmt: skip
-    return [str(key) for (key,) in rows]
 
 
 def lesson_count(store: Store) -> int:

@@ -27,12 +27,12 @@ from torra.errors import bounded
 from torra.evidence.news_digest import NewsItem
 from torra.lessons.lesson import Lesson, Situation
 from torra.store.brain import Composites
-from torra.store.connection import TickKey, stamp
+from torra.store.connection import RowDict, TickKey, stamp
 from torra.store.journal import CallRow
 from torra.store.memory_lessons import MemoryLessons, Ranges, no_ranges
 from torra.store.tick_store import TickStore
 from torra.store.ticks import claim_lost
-from torra.store.trade.memory_signals import RowDict, Stream
+from torra.store.trade.memory_signals import Stream
 from torra.verdict import sentiment_rules
 from torra.verdict.risk_engine import TradingState
 from torra.verdict.sentiment_rules import (

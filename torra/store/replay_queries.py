@@ -9,7 +9,7 @@ from datetime import datetime
 from typing import Any, Final, NamedTuple
 
 from agents.contracts import Request
-from torra.store.connection import RowDict, Store, stamp
+from torra.store.connection import RowDict, Store
 from torra.store.journal import json_object
 from torra.verdict.signal_states import EXECUTED
 
@@ -98,12 +98,12 @@ def journalled(
     Those of some `timeframes` (none named: all) that closed in [begin, end].
     """
     which, values = _closed(timeframes, begin, end)
-    rows = store.rows(
+    keys = store.column(
         "SELECT c.torra_key FROM chains c JOIN journal j ON j.torra_key = c.torra_key "  # noqa: S608
         f"WHERE c.instance = ? {which}ORDER BY c.sentiment_id DESC LIMIT ?",
         instance, *values, -1 if limit is None else limit,
     )  # fmt: skip
-    return [str(row["torra_key"]) for row in reversed(rows)]
+    return keys[::-1]
 
 
 def tick_ends(
@@ -129,8 +129,7 @@ def tick_ends(
 
 def ticked_instances(store: Store) -> list[str]:
     """Return the names of all instances that have a tick, in the order of the alphabet."""
-    rows = store.rows("SELECT DISTINCT instance FROM ticks ORDER BY instance")
-    return [str(row["instance"]) for row in rows]
+    return store.column("SELECT DISTINCT instance FROM ticks ORDER BY instance")
 
 
 def journal_row(store: Store, torra_key: str) -> tuple[RowDict, str]:
@@ -234,12 +233,8 @@ def state_before(
 
 def knows_profile(store: Store, instance: str, digest: str) -> bool:
     """Return whether an instance was ever given a profile."""
-    return (
-        store.row(
-            "SELECT 1 FROM trading_config WHERE instance = ? AND digest = ?", instance, digest
-        )
-        is not None
-    )
+    sql = "SELECT 1 FROM trading_config WHERE instance = ? AND digest = ?"
+    return store.value(sql, instance, digest) is not None
 
 
 class StoredDebate(NamedTuple):
@@ -306,13 +301,15 @@ def journal_history(store: Store, instance: str) -> Recollection:
 
 def _closed(
     timeframes: Collection[str], begin: datetime | None, end: datetime | None
-) -> tuple[str, list[str]]:
+) -> tuple[str, list[object]]:
     """Return the SQL that chooses rows `c` by stream and close, and its values."""
-    tests = [f"AND c.timeframe IN ({', '.join('?' * len(timeframes))}) "] if timeframes else []
-    tests += ["AND c.close_time >= ? "] if begin is not None else []
-    tests += ["AND c.close_time <= ? "] if end is not None else []
-    bounds = [stamp(moment) for moment in (begin, end) if moment is not None]
-    return "".join(tests), [*timeframes, *bounds]
+    bounds: dict[str, list[object]] = {
+        f"c.timeframe IN ({', '.join('?' * len(timeframes))})": [*timeframes],
+        "c.close_time >= ?": [] if begin is None else [begin],
+        "c.close_time <= ?": [] if end is None else [end],
+    }
+    tests = [f"AND {test} " for test, values in bounds.items() if values]
+    return "".join(tests), [value for values in bounds.values() for value in values]
 
 
 def _signal_then(row: RowDict, steps: Sequence[RowDict]) -> RowDict:

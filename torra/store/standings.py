@@ -111,23 +111,18 @@ def standings(store: Store, fingerprint: str) -> list[RowDict]:
 
 def settings_looked_at(store: Store) -> int:
     """Return how many settings ever came to a look, under whatever name."""
-    row = store.row("SELECT coalesce(max(trial), 0) AS number FROM agent_standing")
-    return int(row["number"]) if row else 0
+    return int(store.value("SELECT coalesce(max(trial), 0) FROM agent_standing"))
 
 
 def agents_promoted(store: Store, fingerprint: str) -> bool:
     """Return whether the newest look of a setting promoted its agents."""
-    row = store.row(
-        "SELECT promoted FROM agent_standing WHERE fingerprint = ? ORDER BY look DESC LIMIT 1",
-        fingerprint,
-    )
-    return row is not None and bool(row["promoted"])
+    sql = "SELECT promoted FROM agent_standing WHERE fingerprint = ? ORDER BY look DESC LIMIT 1"
+    return bool(store.value(sql, fingerprint))
 
 
 def profiles_given(store: Store) -> list[tuple[str, str]]:
     """Return every instance there was with each profile it was given, as JSON, oldest first."""
-    rows = store.rows("SELECT instance, profile FROM trading_config ORDER BY id")
-    return [(str(row["instance"]), str(row["profile"])) for row in rows]
+    return store.tuples("SELECT instance, profile FROM trading_config ORDER BY id")
 
 
 def observed(
@@ -143,9 +138,8 @@ def observed(
     (torra.tick.tick_record.load). Ticks that are stored meanwhile may come too.
     """
     after, marks = 0, ", ".join("?" * len(instances))
-    bounds = (stamp(start) if start else "", stamp(end) if end else NEWEST)
     sql = f"{OBSERVED}({marks}) ORDER BY c.sentiment_id LIMIT ?"
-    while rows := store.rows(sql, after, *bounds, *instances, page):
+    while rows := store.rows(sql, after, start or "", end or NEWEST, *instances, page):
         after = rows[-1]["number"]
         yield from ((row["torra_key"], with_debate(row)) for row in rows)
 
@@ -168,12 +162,12 @@ def stream_calls(
 
 def close_before(store: Store, instance: str, timeframe: str, ticks: int) -> datetime | None:
     """Return the close after which a stream has so many ticks; None where it has no more."""
-    row = store.row(
+    close = store.value(
         "SELECT close_time FROM chains WHERE instance = ? AND timeframe = ? "
         "ORDER BY close_time DESC LIMIT 1 OFFSET ?",
         instance, timeframe, ticks,
     )  # fmt: skip
-    return parse(row["close_time"]) if row else None
+    return parse(close) if close else None
 
 
 def reports_of(store: Store, torra_key: str) -> tuple[str, str]:
@@ -194,14 +188,13 @@ def skipped_between(
     end: datetime | None = None,
 ) -> dict[str, int]:
     """Return how many ticks that closed in [start, end] were skipped, by reason."""
-    marks = ", ".join("?" * len(instances))
-    rows = store.rows(
-        "SELECT reason, count(*) AS number FROM ticks WHERE state = 'skipped' "  # noqa: S608
-        f"AND close_time >= ? AND close_time <= ? AND instance IN ({marks}) "
+    rows = store.tuples(
+        "SELECT reason, count(*) FROM ticks WHERE state = 'skipped' "
+        "AND close_time >= ? AND close_time <= ? AND instance IN (SELECT value FROM json_each(?)) "
         "GROUP BY reason ORDER BY reason",
-        stamp(start) if start else "", stamp(end) if end else NEWEST, *instances,
+        start or "", end or NEWEST, to_json([*instances]),
     )  # fmt: skip
-    return {str(row["reason"]): int(row["number"]) for row in rows}
+    return dict(rows)
 
 
 def trades_between(
@@ -214,12 +207,11 @@ def trades_between(
 
     Rows as in the table signals, in the order of their ends.
     """
-    marks = ", ".join("?" * len(instances))
     return store.rows(
-        "SELECT * FROM signals WHERE kind = 'open' AND state = 'CLOSED' "  # noqa: S608 - marks
-        f"AND decided_at >= ? AND decided_at <= ? AND instance IN ({marks}) "
+        "SELECT * FROM signals WHERE kind = 'open' AND state = 'CLOSED' "
+        "AND decided_at >= ? AND decided_at <= ? AND instance IN (SELECT value FROM json_each(?)) "
         "ORDER BY closed_at, seq",
-        stamp(start) if start else "", stamp(end) if end else NEWEST, *instances,
+        start or "", end or NEWEST, to_json([*instances]),
     )  # fmt: skip
 
 
@@ -311,12 +303,15 @@ def with_debate(row: Mapping[str, Any]) -> str:
 BEYOND: Final = ("9999", "")
 """A place in the order of ticks that none reaches."""
 
-PLACES: Final = (
-    "SELECT torra_key, close_time FROM chains INDEXED BY {} WHERE instance = ? AND {} "
+PLACES: Final = tuple(
+    f"SELECT close_time, torra_key FROM chains INDEXED BY {index} WHERE instance = ? AND {which} "  # noqa: S608
     "AND (close_time, torra_key) < (?, ?) ORDER BY close_time DESC, torra_key DESC LIMIT ?"
+    for index, which in (
+        ("chains_changed", "verdict <> l1_verdict"),
+        ("chains_acting", "verdict = l1_verdict AND verdict <> 'HOLD'"),
+    )
 )
-CHANGED: Final = PLACES.format("chains_changed", "verdict <> l1_verdict")
-ACTING: Final = PLACES.format("chains_acting", "verdict = l1_verdict AND verdict <> 'HOLD'")
+"""Ticks of another verdict than L1's, and those of an equal BUY or SELL."""
 
 DECIDED: Final = (
     "SELECT c.torra_key, c.instance, c.timeframe, c.bar_time, c.close_time, c.l1_verdict, "
@@ -333,8 +328,7 @@ def changed_places(
 
     Ticks of another verdict than L1's; with `acting` those of an equal BUY or SELL.
     """
-    rows = store.rows(ACTING if acting else CHANGED, instance, *before, limit)
-    return [(str(row["close_time"]), str(row["torra_key"])) for row in rows]
+    return store.tuples(PLACES[acting], instance, *before, limit)
 
 
 def decided_tick(store: Store, torra_key: str) -> RowDict | None:
@@ -382,12 +376,11 @@ def l1_verdicts(
     store: Store, instance: str, timeframe: str, first: datetime, limit: int
 ) -> list[tuple[str, str]]:
     """Return close time and L1's verdict of the ticks of a stream from a close on."""
-    rows = store.rows(
+    return store.tuples(
         "SELECT close_time, l1_verdict FROM chains WHERE instance = ? AND timeframe = ? "
         "AND close_time >= ? ORDER BY close_time LIMIT ?",
         instance, timeframe, first, limit,
     )  # fmt: skip
-    return [(str(row["close_time"]), str(row["l1_verdict"])) for row in rows]
 
 
 def _before(signal: RowDict, at: str, timeframe: str) -> bool:

@@ -66,10 +66,13 @@ GATES: Final = (
     "JOIN journal j ON j.torra_key = c.torra_key WHERE json_valid(j.record)"
 )
 WITHOUT_TICK: Final = (
-    "SELECT instance, timeframe, bar_time, close_time, reason FROM ("
+    # Beside max(), SQLite gives the other columns of the very row that holds the maximum.
+    "SELECT instance, timeframe, reason, bar_time, max(close_time) AS newest, "
+    "count(*) AS count, min(close_time) AS oldest FROM ("
     "SELECT instance, timeframe, bar_time, close_time, state, reason FROM ticks "
     "INDEXED BY ticks_close WHERE close_time >= ? AND close_time < ? "
-    "ORDER BY close_time DESC LIMIT ?) WHERE state = 'skipped'"
+    "ORDER BY close_time DESC LIMIT ?) WHERE state = 'skipped' "
+    "GROUP BY instance, timeframe, reason ORDER BY newest DESC"
 )
 
 
@@ -139,20 +142,7 @@ def closes_without_tick(store: Store, first: str, last: str, *, most: int) -> li
     Of each: how many (`count`), the oldest and the newest close, and the newest one's bar time.
     Only the newest `most` closes of any state are looked at, however many there are.
     """
-    found: dict[tuple[str, str, str], RowDict] = {}
-    for instance, timeframe, bar_time, close_time, reason in store.tuples(
-        WITHOUT_TICK, first, last, most
-    ):
-        one = found.setdefault(
-            (instance, timeframe, reason),
-            {
-                "instance": instance, "timeframe": timeframe, "reason": reason,
-                "bar_time": bar_time, "newest": close_time, "count": 0,
-            },
-        )  # fmt: skip
-        # newest first
-        one["count"], one["oldest"] = one["count"] + 1, close_time
-    return [*found.values()]
+    return store.rows(WITHOUT_TICK, first, last, most)
 
 
 def ticks_of_kinds(

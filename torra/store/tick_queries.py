@@ -17,21 +17,19 @@ from collections.abc import Collection, Sequence
 from typing import Final
 
 from torra.clock import duration, parse
-from torra.store.connection import RowDict, Store, stamp
+from torra.store.connection import RowDict, Store, stamp, to_json
 from torra.store.hosted import is_hosted
 
 StreamKey = tuple[str, str]
 """Instance and timeframe."""
 
-STREAMS_AT_ONCE: Final = 400
-"""Streams in one statement; SQLite of old takes 999 values in one."""
-
 NEWEST: Final = (
-    "WITH wanted (instance, timeframe) AS (VALUES {}) SELECT w.instance, w.timeframe, "
+    "SELECT w.instance, w.timeframe, "
     "(SELECT torra_key FROM chains c WHERE c.instance = w.instance AND c.timeframe = w.timeframe "
-    "ORDER BY c.close_time DESC LIMIT 1) AS torra_key, "
+    "ORDER BY c.close_time DESC LIMIT 1), "
     "(SELECT max(bar_time) FROM ticks t WHERE t.instance = w.instance "
-    "AND t.timeframe = w.timeframe) AS bar_time FROM wanted w"
+    "AND t.timeframe = w.timeframe) FROM (SELECT json_extract(value, '$[0]') AS instance, "
+    "json_extract(value, '$[1]') AS timeframe FROM json_each(?)) w"
 )
 
 TICKS: Final = (
@@ -76,13 +74,8 @@ def newest_of(
     store: Store, streams: Sequence[StreamKey]
 ) -> dict[StreamKey, tuple[str | None, str | None]]:
     """Return each stream's newest tick (its key) and the newest bar time of any state."""
-    found: dict[StreamKey, tuple[str | None, str | None]] = {}
-    for first in range(0, len(streams), STREAMS_AT_ONCE):
-        some = streams[first : first + STREAMS_AT_ONCE]
-        sql = NEWEST.format(", ".join(["(?, ?)"] * len(some)))
-        for row in store.rows(sql, *[value for stream in some for value in stream]):
-            found[row["instance"], row["timeframe"]] = (row["torra_key"], row["bar_time"])
-    return found
+    rows = store.tuples(NEWEST, to_json([*streams]))
+    return {(instance, timeframe): (key, bar) for instance, timeframe, key, bar in rows}
 
 
 def told_ticks(store: Store, instance: str, timeframe: str, limit: int) -> list[RowDict]:
@@ -97,19 +90,20 @@ def told_ticks(store: Store, instance: str, timeframe: str, limit: int) -> list[
 def words_of(store: Store, torra_keys: Collection[str], names: Sequence[str]) -> dict[str, RowDict]:
     """Return parts of the records of some ticks by their names; what is null is left out."""
     paths = ", ".join(f"'$.{name}'" for name in names)
-    rows = store.rows(
-        f"SELECT torra_key, json_extract(record, {paths}) AS told FROM journal "  # noqa: S608
+    rows = store.tuples(
+        f"SELECT torra_key, json_extract(record, {paths}) "  # noqa: S608
+        "FROM json_each(?) JOIN journal ON torra_key = value "
         # SQLite raises for text that is no JSON, and one such row would take all with it.
-        f"WHERE json_valid(record) AND torra_key IN ({', '.join('?' * len(torra_keys))})",
-        *torra_keys,
+        "WHERE json_valid(record)",
+        to_json([*torra_keys]),
     )
     return {
-        str(row["torra_key"]): {
+        key: {
             name: value
-            for name, value in zip(names, json.loads(row["told"]), strict=True)
+            for name, value in zip(names, json.loads(parts), strict=True)
             if value is not None
         }
-        for row in rows
+        for key, parts in rows
     }
 
 
@@ -141,11 +135,8 @@ def debate_flags(
     Of ticks whose debate can be read; one that flagged nothing has an empty list.
     """
     newest = _newest_values(store, KEYS, instance, timeframes, limit)
-    rows = store.rows(FLAGS, json.dumps(newest))
-    return [
-        [str(one) for name in ("debate", "reports") for one in json.loads(row[name])]
-        for row in rows
-    ]
+    rows = store.tuples(FLAGS, to_json(newest))
+    return [[str(flag) for part in row for flag in json.loads(part)] for row in rows]
 
 
 def outside_statuses(
@@ -156,15 +147,14 @@ def outside_statuses(
     Newest first; a tick that read none, or whose record cannot be read, has nothing in it.
     """
     newest = _newest_values(store, KEYS, instance, timeframes, limit)
-    rows = store.rows(
-        "SELECT torra_key, CASE WHEN json_valid(record) "  # noqa: S608
-        "THEN json_extract(record, '$.outside.statuses') END AS told FROM journal "
-        f"WHERE torra_key IN ({', '.join('?' * len(newest))})",
-        *newest,
+    rows = store.tuples(
+        "SELECT torra_key, json_extract(record, '$.outside.statuses') "
+        "FROM json_each(?) JOIN journal ON torra_key = value WHERE json_valid(record)",
+        to_json(newest),
     )
-    told = {row["torra_key"]: json.loads(row["told"] or "{}") for row in rows}
-    kept = (told.get(key) for key in newest)
-    return [one if isinstance(one, dict) else {} for one in kept]
+    statuses = {key: json.loads(text or "{}") for key, text in rows}
+    found = (statuses.get(key) for key in newest)
+    return [one if isinstance(one, dict) else {} for one in found]
 
 
 def skips_after(
@@ -216,13 +206,11 @@ def tick_state(store: Store, instance: str, timeframe: str, bar_time: str) -> Ro
 def tick_times(store: Store, instance: str, timeframe: str, first: str, last: str) -> list[str]:
     """Return the bar times in [first, last] of a stream's stored ticks, oldest first."""
     step = duration(timeframe)
-    begin, end = (stamp(parse(moment) + step) for moment in (first, last))
-    rows = store.tuples(
+    return store.column(
         "SELECT bar_time FROM chains WHERE instance = ? AND timeframe = ? "
         "AND close_time BETWEEN ? AND ? ORDER BY close_time",
-        instance, timeframe, begin, end,
+        instance, timeframe, parse(first) + step, parse(last) + step,
     )  # fmt: skip
-    return [bar_time for (bar_time,) in rows]
 
 
 def beside(
@@ -248,16 +236,12 @@ def beside(
 
 def verdict_tallies(store: Store, instances: Collection[str]) -> dict[StreamKey, tuple[int, int]]:
     """Return, by stream, how many verdicts are not L1's, and how many ticks there are."""
-    marks = ", ".join("?" * len(instances))
-    rows = store.rows(
-        "SELECT instance, timeframe, changed, ticks FROM verdict_tallies "  # noqa: S608
-        f"WHERE instance IN ({marks})",
-        *instances,
+    rows = store.tuples(
+        "SELECT instance, timeframe, changed, ticks FROM verdict_tallies "
+        "WHERE instance IN (SELECT value FROM json_each(?))",
+        to_json([*instances]),
     )
-    return {
-        (row["instance"], row["timeframe"]): (int(row["changed"]), int(row["ticks"]))
-        for row in rows
-    }
+    return {(instance, timeframe): (changed, ticks) for instance, timeframe, changed, ticks in rows}
 
 
 def tick_states(store: Store, instance: str, timeframe: str, limit: int = 100) -> list[RowDict]:

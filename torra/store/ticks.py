@@ -96,11 +96,12 @@ class ClaimStore(Store):
 
     def desk_time(self) -> datetime | None:
         """Return where the desk's clock goes on: at its last sign of life, or a later close."""
-        run = self.desk_run()
-        newest = self.row("SELECT max(close_time) AS close_time FROM ticks")
-        told = [run["desk_time"] if run else None, newest["close_time"] if newest else None]
+        stored = (
+            self.value("SELECT desk_time FROM desk_run WHERE id = 1"),
+            self.value("SELECT max(close_time) FROM ticks"),
+        )
         # A kill may come between a tick and the next sign: the later of both counts.
-        return max((parse(text) for text in told if text), default=None)
+        return max((parse(text) for text in stored if text), default=None)
 
     # --- claims ---------------------------------------------------------------------------------
 
@@ -116,8 +117,7 @@ class ClaimStore(Store):
             self.change(
                 "INSERT OR REPLACE INTO ticks (instance, timeframe, bar_time, close_time, state, "
                 "reason, detail, at) VALUES (?, ?, ?, ?, 'claimed', '', '', ?)",
-                key.instance, key.timeframe, key.bar_time,
-                key.close_time, self.moment(),
+                *key, key.close_time, self.moment(),
             )  # fmt: skip
             return True
 
@@ -155,8 +155,7 @@ class ClaimStore(Store):
             "ON CONFLICT (instance, timeframe, bar_time) DO UPDATE SET state = excluded.state, "
             "reason = excluded.reason, detail = excluded.detail, "
             "at = excluded.at WHERE ticks.state IN ('claimed', 'released')",
-            key.instance, key.timeframe, key.bar_time,
-            key.close_time, reason, bounded(detail), self.moment(),
+            *key, key.close_time, reason, bounded(detail), self.moment(),
         )  # fmt: skip
 
     def require_claim(self, key: TickKey) -> None:
@@ -218,23 +217,23 @@ class ClaimStore(Store):
     def newest_claim(self, instance: str, timeframe: str) -> datetime | None:
         """Return the newest bar time that is done, skipped or being worked on."""
         claims = self._unfinished(instance, timeframe)
-        found = [bar_time for bar_time, state in claims if state == "claimed"]
-        finished = self._newest_finished(instance, timeframe)
-        return max([*found, *([finished] if finished else [])], default=None)
+        working = [bar_time for bar_time, state in claims if state == "claimed"]
+        return max(
+            filter(None, [*working, self._newest_finished(instance, timeframe)]), default=None
+        )
 
     def _tick_state(self, key: TickKey) -> str | None:
-        row = self.row(
-            "SELECT state FROM ticks WHERE instance = ? AND timeframe = ? AND bar_time = ?",
-            key.instance, key.timeframe, key.bar_time,
-        )  # fmt: skip
-        return row["state"] if row else None
+        state = self.value(
+            "SELECT state FROM ticks WHERE instance = ? AND timeframe = ? AND bar_time = ?", *key
+        )
+        return None if state is None else str(state)
 
     def _leave_claim(self, key: TickKey, state: str) -> int:
         """Turn a claim into another state; return how many there were."""
         return self.change(
             "UPDATE ticks SET state = ?, at = ? WHERE instance = ? AND timeframe = ? "
             "AND bar_time = ? AND state = 'claimed'",
-            state, self.moment(), key.instance, key.timeframe, key.bar_time,
+            state, self.moment(), *key,
         )  # fmt: skip
 
     def _unfinished(self, instance: str, timeframe: str) -> list[tuple[datetime, str]]:
@@ -252,19 +251,19 @@ class ClaimStore(Store):
         """Return the newest bar time that is done or skipped and closed at `upto`, if given."""
         # "~" sorts after every time.
         last = "~" if upto is None else stamp(upto - duration(timeframe))
-        row = self.row(
+        found = self.value(
             "SELECT bar_time FROM ticks WHERE instance = ? AND timeframe = ? "
             "AND state IN ('done', 'skipped') AND bar_time <= ? ORDER BY bar_time DESC LIMIT 1",
             instance, timeframe, last,
         )  # fmt: skip
-        return parse(row["bar_time"]) if row else None
+        return parse(found) if found else None
 
     # --- the desk -------------------------------------------------------------------------------
 
     def trading_state(self) -> TradingState:
         """Return ACTIVE, REDUCING or HALTED."""
-        row = self.row("SELECT state FROM desk_state ORDER BY id DESC LIMIT 1")
-        return cast(TradingState, row["state"]) if row else "ACTIVE"
+        state = self.value("SELECT state FROM desk_state ORDER BY id DESC LIMIT 1")
+        return cast(TradingState, state or "ACTIVE")
 
     def _note_state(self, state: str, reason: str) -> None:
         self.add("desk_state", {"state": state, "reason": bounded(reason), "at": self.moment()})

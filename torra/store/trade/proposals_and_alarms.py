@@ -49,12 +49,8 @@ class ExecutionStore(Store):
         with self.transaction():
             if self.proposal(row["sid"]):
                 return False
-            known = {
-                name: stamp(value) if isinstance(value, datetime) else value
-                for name, value in row.items()
-            }
-            known["drafts"] = to_json(known["drafts"])
-            self.add("proposals", {**known, "state": WAITING, "reason": ""})
+            known = {**row, "drafts": to_json(row["drafts"]), "state": WAITING, "reason": ""}
+            self.add("proposals", known)
             return True
 
     def proposal(self, sid: str) -> ProposalRow | None:
@@ -229,5 +225,4 @@ def alarm(store: Store, key: str) -> AlarmRow | None:
 
 def waiting(store: Store) -> list[str]:
     """Return the instance of every proposal that waits for a person."""
-    rows = store.rows("SELECT instance FROM proposals WHERE state = 'WAITING'")
-    return [str(row["instance"]) for row in rows]
+    return store.column("SELECT instance FROM proposals WHERE state = 'WAITING'")

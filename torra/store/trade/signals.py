@@ -183,10 +183,9 @@ class SignalStore(Store, PositionStore):
 
     def last_state(self, sid: str) -> str | None:
         """Return the state that a signal's last step on record led to; None without a step."""
-        row = self.row(
-            "SELECT to_state FROM signal_events WHERE sid = ? ORDER BY id DESC LIMIT 1", sid
-        )
-        return row["to_state"] if row else None
+        sql = "SELECT to_state FROM signal_events WHERE sid = ? ORDER BY id DESC LIMIT 1"
+        state = self.value(sql, sid)
+        return None if state is None else str(state)
 
     def signals(
         self, states: Sequence[str] | None = None, instance: str | None = None, limit: int = 100
@@ -242,11 +241,11 @@ class SignalStore(Store, PositionStore):
 
     def win_rates(self, instance: str, timeframe: str) -> dict[str, list[int]]:
         """Return [wins, trades] by side, as the newest replay found them; empty when none did."""
-        rows = self.rows(
+        rows = self.tuples(
             "SELECT side, wins, trades FROM win_rates WHERE instance = ? AND timeframe = ?",
             instance, timeframe,
         )  # fmt: skip
-        return {row["side"]: [row["wins"], row["trades"]] for row in rows}
+        return {side: counts for side, *counts in rows}
 
     def set_win_rate(
         self, instance: str, timeframe: str, side: str, *, wins: int, trades: int, source: str
@@ -264,8 +263,7 @@ class SignalStore(Store, PositionStore):
 
     def latches(self, instance: str) -> frozenset[str]:
         """Return the sides on which a veto of openings is latched."""
-        rows = self.tuples("SELECT side FROM latches WHERE instance = ?", instance)
-        return frozenset(side for (side,) in rows)
+        return frozenset(self.column("SELECT side FROM latches WHERE instance = ?", instance))
 
     def set_latch(self, instance: str, side: str, held: bool = True) -> None:
         """Latch a veto, or clear it when `held` is False."""
@@ -280,8 +278,8 @@ class SignalStore(Store, PositionStore):
 
     def paper_cursor(self, instance: str) -> datetime | None:
         """Return the bar time up to which the paper bridge has lived."""
-        row = self.row("SELECT bar_time FROM paper_cursor WHERE instance = ?", instance)
-        return parse(row["bar_time"]) if row else None
+        at = self.value("SELECT bar_time FROM paper_cursor WHERE instance = ?", instance)
+        return parse(at) if at else None
 
     def set_paper_cursor(self, instance: str, bar_time: datetime) -> None:
         """Remember how far the paper bridge has come."""
@@ -291,12 +289,13 @@ class SignalStore(Store, PositionStore):
     # --- details --------------------------------------------------------------------------------
 
     def _closing(self, sids: Collection[str]) -> set[str]:
-        rows = self.rows(
-            f"SELECT closes FROM signals WHERE kind = 'close' AND state IN ({_marks(ENDING)}) "  # noqa: S608
-            f"AND closes IN ({_marks(sids)})",
-            *ENDING, *sids,
+        return set(
+            self.column(
+                f"SELECT closes FROM signals WHERE kind = 'close' AND state IN ({_marks(ENDING)}) "  # noqa: S608
+                f"AND closes IN ({_marks(sids)})",
+                *ENDING, *sids,
+            )
         )  # fmt: skip
-        return {row["closes"] for row in rows}
 
     def _moved_stops(self, sids: Collection[str]) -> dict[str, float]:
         rows = self.tuples(
@@ -344,24 +343,16 @@ class SignalStore(Store, PositionStore):
         )  # fmt: skip
 
     def _last_losses(self, instance: str, before: str) -> dict[str, str]:
-        found: dict[str, str] = {}
-        for side in OPENS:
-            row = self.row(
-                f"SELECT closed_at FROM signals WHERE {CLOSED_OPENING} "  # noqa: S608
-                "AND instance = ? AND side = ? AND profit < 0 AND closed_at < ? "
-                "ORDER BY closed_at DESC LIMIT 1",
-                instance, side, before,
-            )  # fmt: skip
-            if row is not None:
-                found[side] = str(row["closed_at"])
-        return found
+        sql = (
+            f"SELECT closed_at FROM signals WHERE {CLOSED_OPENING} AND instance = ? AND side = ? "  # noqa: S608
+            "AND profit < 0 AND closed_at < ? ORDER BY closed_at DESC LIMIT 1"
+        )
+        losses = {side: self.value(sql, instance, side, before) for side in OPENS}
+        return {side: str(closed) for side, closed in losses.items() if closed is not None}
 
     def _spec(self, instance: str, symbol: str) -> SymbolSpec:
-        row = self.row(
-            "SELECT profile FROM trading_config WHERE instance = ? ORDER BY id DESC LIMIT 1",
-            instance,
-        )
-        return _profile(row["profile"] if row else None).symbol(symbol)
+        sql = "SELECT profile FROM trading_config WHERE instance = ? ORDER BY id DESC LIMIT 1"
+        return _profile(self.value(sql, instance)).symbol(symbol)
 
     def _one_opening(self, instance: str, write: Any) -> None:
         try:
@@ -407,14 +398,15 @@ def closed_trades(
 
     The end of a trade at a bar's open is known when that bar has closed, hence before.
     """
-    which = "" if instance is None else "AND instance = ? "
-    sql = (
-        "SELECT * FROM signals WHERE kind = 'open' AND state = 'CLOSED' "  # noqa: S608
-        f"AND closed_at < ? {which}ORDER BY closed_at DESC, seq DESC LIMIT ?"
-    )
     # "~" sorts after every time.
     known = "~" if as_of is None else stamp(as_of)
-    return store.models(SignalRow, sql, known, *([instance] if instance is not None else []), limit)
+    which, values = ("", []) if instance is None else ("AND instance = ? ", [instance])
+    return store.models(
+        SignalRow,
+        f"SELECT * FROM signals WHERE {CLOSED_OPENING} AND closed_at < ? {which}"  # noqa: S608
+        "ORDER BY closed_at DESC, seq DESC LIMIT ?",
+        known, *values, limit,
+    )  # fmt: skip
 
 
 def closed_results(store: Store, since: str = "") -> list[tuple[Any, ...]]:
@@ -456,8 +448,7 @@ def closed_at(store: Store, moment: str) -> SignalRow | None:
 
 def newest_step(store: Store) -> int:
     """Return the number of the newest step of any signal, 0 before the first."""
-    row = store.row("SELECT max(id) AS id FROM signal_events")
-    return int(row["id"] or 0) if row else 0
+    return int(store.value("SELECT max(id) FROM signal_events") or 0)
 
 
 def closed_list(
