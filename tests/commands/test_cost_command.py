@@ -114,7 +114,7 @@ def test_the_sums_are_those_of_the_ledger(home: Path) -> None:
 
 def test_each_profile_stands_against_its_ceiling(home: Path) -> None:
     database = fill(home)
-    database.set_degradation_level("paying", "L1_ONLY")
+    ledger_table.set_degradation_level(database, "paying", "L1_ONLY")
     database.close()
     default, gone, paying = document(home)["profiles"]
     assert (paying["spent_usd"], paying["left_usd"], paying["degradation_level"]) == (

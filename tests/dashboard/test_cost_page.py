@@ -105,7 +105,7 @@ def test_what_is_left_and_when_the_oldest_cost_leaves(paying: Pages) -> None:
 
 def test_a_rung_says_why_and_since_when(paying: Pages) -> None:
     real = paying.desk.clock.real_now()
-    paying.database.set_degradation_level("paying", UNASKED)
+    ledger_table.set_degradation_level(paying.database, "paying", UNASKED)
     number = book(paying.database, real, worst=0.4)
     try:
         (row,) = paying.json("/api/v1/costs")["report"]["profiles"]
@@ -118,7 +118,7 @@ def test_a_rung_says_why_and_since_when(paying: Pages) -> None:
         assert page.cells["p0.degradation_level"] == "○ bars alone"
     finally:
         paying.database.release(number)
-        paying.database.set_degradation_level("paying", "full")
+        ledger_table.set_degradation_level(paying.database, "paying", "full")
 
 
 @pytest.mark.parametrize("ceiling", [1.0, 0.4], ids=["twice", "halfway"])
@@ -132,7 +132,7 @@ def test_what_a_rung_needs_is_what_the_ladder_asks_for(tmp_path: Path, ceiling: 
     account = SpendingAccount(database, prices, "p", lambda _: False, lambda: NOW)
     assert worst < needed < ceiling
     for more, climbs in ((1e-6, True), (-1e-6, False)):
-        database.set_degradation_level("p", UNASKED)
+        ledger_table.set_degradation_level(database, "p", UNASKED)
         number = book(database, NOW, profile="p", worst=ceiling - needed - more)
         found = account.degradation_level(agents)
         database.release(number)

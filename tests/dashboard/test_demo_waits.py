@@ -19,6 +19,7 @@ from torra.dashboard.trade import approvals
 from torra.dashboard.view.backing import PageContext
 from torra.dashboard.view.looking_desk import LookingDesk
 from torra.desk_lock import DeskLock
+from torra.store import ticks as claim_table
 from torra.store.trade import proposals_and_alarms as execution_table
 from torra.store.trade.rows import SignalRow
 
@@ -111,7 +112,7 @@ def test_who_only_looks_has_the_desks_clock_at_its_pace(tmp_path: Path) -> None:
     with closing(stores.open_database(tmp_path, System().real_now)) as database:
         lock = DeskLock(tmp_path)
         assert lock.acquire()
-        database.begin_run("run 77", 77)
+        claim_table.begin_run(database, "run 77", 77)
         database.show_life(AT)
         clock = LookingDesk(tmp_path, DeskSettings(instances=(desks.BTC,)), database).clock
         assert clock.rate == 180.0 and abs(clock.now() - AT) < timedelta(minutes=1)

@@ -25,6 +25,7 @@ from torra.dashboard.view.stream_reading import brief
 from torra.desk.schedule import Desk
 from torra.exhibits import figures
 from torra.store import tick_queries
+from torra.store import ticks as claim_table
 from torra.store.brain import _profit
 from torra.tick.tick_record import TickRecord
 from torra.verdict.risk_engine import Position, PositionSide
@@ -155,8 +156,8 @@ def test_pages_write_nothing(client: FlaskClient, desk: Desk) -> None:
         return [
             desk.database.signals(limit=1000),
             tick_queries.tick_states(desk.database, "BTCUSD", "M15", 1000),
-            desk.database.trading_states(1000),
-            (desk.database.desk_run() or {})["seen_at"],
+            claim_table.trading_states(desk.database, 1000),
+            (claim_table.desk_run(desk.database) or {})["seen_at"],
         ]
 
     before = contents()

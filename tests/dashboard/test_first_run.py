@@ -21,6 +21,7 @@ from torra.dashboard.settings.first_run import STEPS
 from torra.dashboard.view.backing import PageContext
 from torra.home import FIRST_RUN
 from torra.store import jobs as job_table
+from torra.store.trade import proposals_and_alarms as execution_table
 
 JSON = {"Accept": "application/json"}
 SKIP = "/api/v1/first-run/note"
@@ -92,10 +93,10 @@ def test_what_happened_is_done(pages: Pages) -> None:
         "created_at": "2021-11-08T03:00:00Z", "expires": "2021-11-08T03:15:00Z",
     }  # fmt: skip
     database.propose(row)
-    database.decide_proposal("TQC7T2AN4XUX6", "EXPIRED", "time")
+    execution_table.decide_proposal(database, "TQC7T2AN4XUX6", "EXPIRED", "time")
     assert "approval" not in done(pages), "time decided, and no person"
     database.propose({**row, "sid": "TAAAAAAAAAAAA"})
-    database.decide_proposal("TAAAAAAAAAAAA", "REJECTED", "weak case")
+    execution_table.decide_proposal(database, "TAAAAAAAAAAAA", "REJECTED", "weak case")
     assert "approval" in done(pages)
     database.audit(actor="a", action="add symbol", outcome="failed: no")
     assert "symbol" not in done(pages)

@@ -39,6 +39,8 @@ from torra.providers import call_health
 from torra.providers.call_health import ModelHealth
 from torra.store import ledger as ledger_table
 from torra.store import tick_queries
+from torra.store import ticks as claim_table
+from torra.store.trade import proposals_and_alarms as execution_table
 
 KEY = "sk-ant-fake-0123456789abcdef"
 HOUR = timedelta(hours=1)
@@ -191,13 +193,13 @@ def test_a_part_that_is_well_is_one_line(pages: Pages) -> None:
 
 
 def run(found: Any, locked: bool = True, **changes: Any) -> Any:
-    row = {**found.database.desk_run(), **changes}
+    row = {**claim_table.desk_run(found.database), **changes}
     store = SimpleNamespace(desk_run=lambda: row, desk_runs=lambda: locked)
     return SimpleNamespace(desk=found.backing.desk, now=found.backing.now, database=store)
 
 
 def test_whether_a_desk_works(pages: Pages) -> None:
-    seen = parse(pages.database.desk_run()["seen_at"])
+    seen = parse(claim_table.desk_run(pages.database)["seen_at"])
 
     def told(after: float, locked: bool = True, **changes: Any) -> tuple[str, str, str]:
         moment = seen + timedelta(seconds=after)
@@ -244,7 +246,7 @@ def test_wakes_are_told_by_a_desk_that_tells_them(pages: Pages) -> None:
 
 def test_a_bridge_that_denies_stands_there_with_its_facts(pages: Pages) -> None:
     real = pages.desk.clock.real_now()
-    pages.database.note_bridge(
+    execution_table.note_bridge(pages.database,
         "main", deny="BRIDGE_DEAD", detail="no sign of life for 95 s",
         facts={"account": 7, "ea_version": "1.4", "connected": False, "alarms": {}},
         reconciled_at=real,
@@ -252,7 +254,9 @@ def test_a_bridge_that_denies_stands_there_with_its_facts(pages: Pages) -> None:
     one = sign(pages, "bridges", "main")
     assert one["level"] == "alert" and "BRIDGE_DEAD: no sign of life" in one["detail"]
     assert ["connected", "no"] in one["facts"] and ["account", "7"] in one["facts"]
-    pages.database.note_bridge("main", deny="", detail="", facts={}, reconciled_at=real)
+    execution_table.note_bridge(
+        pages.database, "main", deny="", detail="", facts={}, reconciled_at=real
+    )
     assert sign(pages, "bridges", "main")["level"] == "ok"
     row = pages.database.bridges()[0]
     old = health_checks._bridge(row, parse(row.at) + timedelta(minutes=4))

@@ -31,7 +31,9 @@ from torra.dashboard.view.rendering import EXTENSION
 from torra.errors import ConfigError, StoreUnavailable
 from torra.home import HALT
 from torra.store import audit as audit_chain
+from torra.store import ticks as claim_table
 from torra.store.audit import seal
+from torra.store.trade import proposals_and_alarms as execution_table
 from torra.trading import by_hand, kill_switch
 from torra.trading.kill_switch import KillSwitch
 
@@ -166,7 +168,7 @@ def race(backing: PageContext) -> list[bool]:
 
     def expire() -> bool:
         past = backing.now() + timedelta(minutes=15)
-        backing.database.expire_proposals(past, "SIGNAL_EXPIRED")
+        execution_table.expire_proposals(backing.database, past, "SIGNAL_EXPIRED")
         row = backing.database.proposal(sid)
         return row is not None and row.state == "EXPIRED"
 
@@ -339,7 +341,7 @@ def test_a_halt_reaches_the_files_and_a_resume_takes_them_away(
 ) -> None:
     assert post(client, "halt", reason="the news")[1]["status"] == "done"
     assert halts(quick) == [True, True]
-    newest = quick.database.trading_states(1)[0]
+    newest = claim_table.trading_states(quick.database, 1)[0]
     assert (newest.state, newest.reason) == ("HALTED", "by a person: the news")
     code, told = post(client, "reduce")
     assert (code, told["status"]) == (409, "failed")
@@ -522,7 +524,11 @@ def test_what_cannot_be_put_on_record_does_not_happen(
         assert post(client, "halt")[0] == 200
 
     def known() -> tuple[Any, ...]:
-        found = (database.proposal(sid), database.signals(limit=99), database.trading_states())
+        found = (
+            database.proposal(sid),
+            database.signals(limit=99),
+            claim_table.trading_states(database),
+        )
         return (*found, database.alarms(), halts(quick), audit_chain.audit_entries(database))
 
     def locked(**_: object) -> int:

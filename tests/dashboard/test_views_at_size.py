@@ -41,6 +41,7 @@ from torra.dashboard.view.desk_view import DatabaseView
 from torra.dashboard.view.kept import LruCache
 from torra.dashboard.view.stream_reading import StreamReading, brief
 from torra.store.connection import TickKey
+from torra.store.trade import proposals_and_alarms as execution_table
 from torra.tick.tick_record import ThresholdsRecord, TickRecord
 from torra.verdict.one_sided import TICKS
 
@@ -241,8 +242,8 @@ def test_what_a_person_changes_is_seen_at_once(fresh: Opened) -> None:
     before = client.get("/api/v1/overview").json
     told = before["cells"]["glance.waiting"]["text"], before["cells"]["glance.alarms"]["text"]
     assert (*told, before["order"][0]) == ("1 to decide", "1 stands", "i0")
-    fresh.database.decide_proposal(large_database.PROPOSED, "REJECTED", "a test")
-    fresh.database.end_alarms()
+    execution_table.decide_proposal(fresh.database, large_database.PROPOSED, "REJECTED", "a test")
+    execution_table.end_alarms(fresh.database)
     fresh.database.set_trading_state("HALTED", "a test")
     after = client.get("/api/v1/overview").json["cells"]
     assert (after["glance.waiting"]["text"], after["glance.alarms"]["text"]) == (

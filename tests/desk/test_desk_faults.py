@@ -28,6 +28,7 @@ from torra.errors import ConfigError, DataUnavailable, StoreUnavailable
 from torra.feeds.frame import FrameFeed
 from torra.store import bars as bar_table
 from torra.store import tick_queries
+from torra.store import ticks as claim_table
 from torra.tick import record as tick_record
 from torra.tick.bar_window import HistoryWindow, LiveWindow
 from torra.verdict import sentiment_rules
@@ -218,12 +219,12 @@ def test_the_paper_bridge_lives_through_no_bar_that_the_door_refuses(tmp_path: P
 def test_a_desk_that_is_refused_changes_no_setting(tmp_path: Path) -> None:
     first, _ = wiring.open_desk(tmp_path)
     first.open()
-    applied = first.database.applied_profile("BTCUSD")
+    applied = claim_table.applied_profile(first.database, "BTCUSD")
     profile_file(tmp_path, {"symbols": {"BTCUSD": {"contract_size": 7.0}}})
     second, _ = wiring.open_desk(tmp_path)
     with pytest.raises(ConfigError, match=rf"another desk \(process {os.getpid()}, since"):
         second.open()
-    assert first.database.applied_profile("BTCUSD") == applied
+    assert claim_table.applied_profile(first.database, "BTCUSD") == applied
     assert second.close() and is_locked(tmp_path)
     assert first.close()
 

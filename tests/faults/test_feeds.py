@@ -36,6 +36,7 @@ from torra.feeds.frame import FrameFeed
 from torra.feeds.limited import NO_ANSWER, LimitedFeed
 from torra.market.broker_clock import ServerClock
 from torra.store import tick_queries
+from torra.store import ticks as claim_table
 from torra.tick.bar_window import LiveWindow
 from torra.time_limit import TimeLimit
 from torra.verdict import sentiment_rules
@@ -127,7 +128,7 @@ def beside_a_feed_that_blocks(folder: Path, mute: Mute) -> tuple[float, float]:
     desk.start()
     try:
         until(lambda: len(states(desk, "BTCUSD", "M15")) >= 6, 30, "the other instance ticks")
-        run = desk.database.desk_run() or {}
+        run = claim_table.desk_run(desk.database) or {}
         seen = (System().real_now() - parse(run["seen_at"])).total_seconds()
         assert mute.waiting == 1, "wakes do not pile up behind it"
         assert states(desk, "EURUSD") == {}

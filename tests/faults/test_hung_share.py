@@ -26,6 +26,7 @@ from torra.desk.schedule import Desk
 from torra.errors import BridgeUnavailable
 from torra.home import HALT
 from torra.store import tick_queries
+from torra.store import ticks as claim_table
 from torra.time_limit import TimeLimit
 from torra.trading import channels, kill_switch
 from torra.trading.kill_switch import KillSwitch
@@ -205,7 +206,7 @@ def lives_through(desk: Desk, share: Share) -> None:
     before = {name: done(name) for name in ("PAPER", "LIVE")}
     for name, count in before.items():
         ticks_until(name, count + 2)
-    run = desk.database.desk_run() or {}
+    run = claim_table.desk_run(desk.database) or {}
     assert (System().real_now() - parse(run["seen_at"])).total_seconds() < 3.0
     begin = System().monotonic()
     desk.close(within=5)

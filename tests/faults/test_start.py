@@ -41,6 +41,7 @@ from torra.desk.start_check import EARLIEST, MIN_FREE_BYTES, SAFE_SQLITE
 from torra.errors import ConfigError
 from torra.feeds import sample
 from torra.home import HALT, PAGES
+from torra.store import ticks as claim_table
 from torra.store.ticks import CLOCK_SET_BACK
 
 READY_SECONDS = 5.0
@@ -271,7 +272,7 @@ def test_a_clock_that_cannot_be_right_halts(name: str, home: Path) -> None:
     now, renewed, wrong = CLOCKS[name]
     if renewed is not None:
         with closing(stores.open_database(home, lambda: renewed)) as database:
-            database.begin_run("run 77", 77)
+            claim_table.begin_run(database, "run 77", 77)
     found = start_check.of_clock(home / "torra.db", now)
     assert bool(found) is wrong
     assert all("timedatectl set-ntp true" in item.remedy for item in found)

@@ -22,6 +22,7 @@ from torra.notices.apprise_service import AppriseAddress
 from torra.notices.words import MEANINGS
 from torra.store import notices as notice_table
 from torra.store.ledger import Booking, Settlement
+from torra.store.trade import proposals_and_alarms as execution_table
 from torra.words.orders import ALARMS
 
 CLOSE: Final = {"kind": "close", "side": "SELL", "lots": 0.1, "levels": None, "closes": "T1"}
@@ -63,7 +64,7 @@ def _trade(desk: ToldDesk) -> None:
     propose(database)
     propose(database, "P2", drafts=[CLOSE, OPEN])
     facts = {"currency": "CHF", "account": 48151623}
-    database.note_bridge("torra_files main", deny="", detail="", facts=facts)
+    execution_table.note_bridge(database, "torra_files main", deny="", detail="", facts=facts)
     for number, how in enumerate(ENDS):
         fill(database, f"T{number}", side=("BUY", "SELL")[number % 2])
         desk.look()

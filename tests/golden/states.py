@@ -50,6 +50,7 @@ from torra.desk.event_stream import EventStream
 from torra.desk_lock import DeskLock
 from torra.exhibits import report, trade_file
 from torra.store import ledger as ledger_table
+from torra.store import ticks as claim_table
 
 BOTH: Final = (desks.BTC, desks.EUR)
 CLOSES: Final = 8
@@ -82,7 +83,7 @@ def demo(home: Path, end: ExitStack) -> Flask:
     lock = DeskLock(home)
     assert lock.acquire()
     end.callback(lock.release)
-    database.begin_run("run 77", 77)
+    claim_table.begin_run(database, "run 77", 77)
     return _app(PageContext(home, database, known, desk, {}))
 
 

@@ -20,6 +20,7 @@ from torra.exhibits import money as words
 from torra.money.account import AccountMark, AccountSeries, Jump
 from torra.money.book import Money, MoneyBook
 from torra.store.trade import accounts as account_table
+from torra.store.trade import proposals_and_alarms as execution_table
 
 FACTS = {"account": 1001, "currency": "EUR", "balance": 10_000.0, "equity": 10_000.0}
 BRIDGE = "torra_files main"
@@ -91,7 +92,7 @@ def clock() -> Hand:
 @pytest.fixture
 def database(tmp_path: Path, clock: Hand) -> Database:
     found = open_database(tmp_path, clock)
-    found.note_bridge(BRIDGE, deny="", detail="", facts={})
+    execution_table.note_bridge(found, BRIDGE, deny="", detail="", facts={})
     return found
 
 

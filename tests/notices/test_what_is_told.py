@@ -13,6 +13,7 @@ from torra.config import NoticeSettings
 from torra.market.closed_hours import weekends
 from torra.store import notices as notice_table
 from torra.store.ledger import Booking, Settlement
+from torra.store.trade import proposals_and_alarms as execution_table
 from torra.words.orders import EXITS
 
 
@@ -30,7 +31,7 @@ def test_a_proposal_says_what_would_be_sent_and_until_when(desk: ToldDesk) -> No
         "EURUSD: a proposal waits. Buy 0.20 lots at 1.18340, stop 1.17900. Until 14:30 UTC."
     ]
     assert desk.look() == []
-    desk.database.decide_proposal("P1", "REJECTED", "no")
+    execution_table.decide_proposal(desk.database, "P1", "REJECTED", "no")
     propose(desk.database, "P2", drafts=[
         {"kind": "close", "side": "SELL", "lots": 0.1, "levels": None, "closes": "T1"},
         {"kind": "open", "side": "SELL", "lots": 0.2, "levels": None, "closes": "T1"},
@@ -54,7 +55,7 @@ def test_a_fill_and_an_end_say_side_price_and_result(desk: ToldDesk) -> None:
 
 def test_a_loss_has_the_currency_that_the_bridge_told(desk: ToldDesk) -> None:
     facts = {"currency": "CHF", "account": 48151623}
-    desk.database.note_bridge("torra_files main", deny="", detail="", facts=facts)
+    execution_table.note_bridge(desk.database, "torra_files main", deny="", detail="", facts=facts)
     fill(desk.database, bridge="torra_files main", side="SELL")
     end(desk.database, profit=-1200.5, r_multiple=-1.0, reason="STOPPED")
     assert desk.look() == [

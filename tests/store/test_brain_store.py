@@ -40,6 +40,7 @@ from torra.clock import duration, iso
 from torra.config import Profile
 from torra.store import bars as bar_table
 from torra.store import tick_queries
+from torra.store import ticks as claim_table
 from torra.store.trade import signals as signal_table
 
 STEP = timedelta(minutes=15)
@@ -451,7 +452,7 @@ def test_a_profile_is_kept_with_its_history(database: Database) -> None:
     assert database.apply_profile("BTCUSD", "{}", "aaa") is False
     assert database.apply_profile("BTCUSD", '{"x": 1}', "bbb") is True
     assert database.apply_profile("BTCUSD", "{}", "aaa") is True
-    assert database.applied_profile("BTCUSD")["digest"] == "aaa"
+    assert claim_table.applied_profile(database, "BTCUSD")["digest"] == "aaa"
     assert count(database, "trading_config") == 3
 
 
@@ -461,7 +462,7 @@ def test_the_trading_state_is_kept_with_its_history(database: Database) -> None:
     assert database.trading_state() == "HALTED"
     with pytest.raises(ValueError, match="no trading state"):
         database.set_trading_state("PAUSED", "")
-    assert [row.state for row in database.trading_states()] == ["HALTED"]
+    assert [row.state for row in claim_table.trading_states(database)] == ["HALTED"]
 
 
 def test_no_read_of_a_tick_walks_through_a_table(tmp_path: Path) -> None:

@@ -19,6 +19,7 @@ from tests.worlds.stores import NOON, Hand, count, forked, key_of, open_database
 from torra.clock import iso
 from torra.errors import StoreUnavailable
 from torra.store import tick_queries
+from torra.store import ticks as claim_table
 
 STEP = timedelta(minutes=15)
 KEY = key_of(NOON)
@@ -56,20 +57,22 @@ def test_a_start_releases_the_claims_of_the_dead(database: Database) -> None:
     for key in (KEY, done, later):
         database.claim_tick(key)
     database.finish_tick(done)
-    assert database.newest_claim("BTCUSD", "M15") == later.bar_time
-    database.begin_run("run 77", 77)
+    assert claim_table.newest_claim(database, "BTCUSD", "M15") == later.bar_time
+    claim_table.begin_run(database, "run 77", 77)
     assert [state_of(database, key) for key in (KEY, done, later)] == [
         "released",
         "done",
         "released",
     ]
-    assert database.newest_claim("BTCUSD", "M15") == done.bar_time, "nobody works on the others"
+    assert claim_table.newest_claim(database, "BTCUSD", "M15") == done.bar_time, (
+        "nobody works on the others"
+    )
     assert database.claim_tick(KEY) is True
 
 
 def test_who_lost_the_claim_stores_nothing(database: Database) -> None:
     database.claim_tick(KEY)
-    database.begin_run("run 77", 77)
+    claim_table.begin_run(database, "run 77", 77)
     with pytest.raises(StoreUnavailable, match="claim lost"):
         store(database)
     assert count(database, "sentiment") == count(database, "chains") == 0
@@ -91,21 +94,24 @@ WRITES: dict[str, Callable[[Database], object]] = {
     "skip": lambda database: database.skip_tick(KEY, "missed", ""),
     "require": lambda database: database.require_claim(KEY),
     "finish": store,
-    "begin": lambda database: database.begin_run("run 78", 78),
+    "begin": lambda database: claim_table.begin_run(database, "run 78", 78),
     "life": lambda database: database.show_life(NOON),
-    "end": lambda database: database.end_run(),
+    "end": claim_table.end_run,
 }
 
 
 @pytest.mark.parametrize("write", WRITES)
 def test_a_desk_that_lost_its_lock_writes_nothing(database: Database, write: str) -> None:
-    database.begin_run("run 77", 77)
+    claim_table.begin_run(database, "run 77", 77)
     database.claim_tick(KEY)
-    before = tick_queries.tick_states(database, "BTCUSD", "M15"), database.desk_run()
+    before = tick_queries.tick_states(database, "BTCUSD", "M15"), claim_table.desk_run(database)
     database.fence = lambda: False
     with pytest.raises(StoreUnavailable, match="lost the lock"):
         WRITES[write](database)
-    assert (tick_queries.tick_states(database, "BTCUSD", "M15"), database.desk_run()) == before
+    assert (
+        tick_queries.tick_states(database, "BTCUSD", "M15"),
+        claim_table.desk_run(database),
+    ) == before
     assert count(database, "sentiment") == 0
 
 
@@ -113,20 +119,20 @@ def test_a_tick_that_raises_gives_its_claim_back(database: Database) -> None:
     database.claim_tick(KEY)
     database.release_claim(KEY)
     assert state_of(database) == "released"
-    assert database.newest_claim("BTCUSD", "M15") is None
+    assert claim_table.newest_claim(database, "BTCUSD", "M15") is None
     assert database.claim_tick(KEY) is True, "the desk may try again"
 
 
 def test_the_desk_time_goes_on_where_it_stood(database: Database, hand: Hand) -> None:
     stood = datetime(2021, 11, 10, 10, 7, tzinfo=UTC)
-    assert database.desk_run() is None
+    assert claim_table.desk_run(database) is None
     assert database.desk_time() is None
-    database.begin_run("run 77", 77)
+    claim_table.begin_run(database, "run 77", 77)
     assert database.desk_time() is None
     database.show_life(stood)
     hand.pass_by(2.0)
     database.show_life(None)
-    assert database.desk_run() == {
+    assert claim_table.desk_run(database) == {
         "run": "run 77",
         "process": 77,
         "started_at": iso(NOON),
@@ -137,9 +143,9 @@ def test_the_desk_time_goes_on_where_it_stood(database: Database, hand: Hand) ->
     assert database.desk_time() == stood
     database.claim_tick(key_of(stood.replace(minute=15)))
     assert database.desk_time() == stood.replace(minute=15), "never before a tick already begun"
-    database.end_run()
-    assert (database.desk_run() or {})["process"] == 0
-    database.begin_run("run 78", 78)
+    claim_table.end_run(database)
+    assert (claim_table.desk_run(database) or {})["process"] == 0
+    claim_table.begin_run(database, "run 78", 78)
     assert database.desk_time() == stood.replace(minute=15)
 
 
@@ -178,7 +184,7 @@ def test_what_is_due_after_work(database: Database) -> None:
     database.skip_tick(keys[0], "error", "")
     database.claim_tick(keys[2])
     assert due(database, upto) == [3]
-    database.begin_run("run 77", 77)
+    claim_table.begin_run(database, "run 77", 77)
     assert due(database, upto) == [2, 3], "bar 2 was left by the desk before"
     assert due(database, upto, start=NOON + 3 * STEP) == [2, 3], "start counts before the first"
 
@@ -231,7 +237,7 @@ def test_no_close_is_ever_forgotten(
             key = TickKey("BTCUSD", "M15", bar_time)
             assert database.claim_tick(key), "what is due can be claimed"
             if word == "die":
-                database.release_claims()  # as the next start does
+                claim_table.release_claims(database)  # as the next start does
                 return
             if word == "raise":
                 database.release_claim(key)

@@ -250,16 +250,20 @@ def test_the_exposure_uses_the_applied_profile(database: Database) -> None:
 
 
 def test_a_latch_holds_until_it_is_cleared(database: Database) -> None:
-    assert database.latch("BTCUSD", "BUY") is False
+    assert signal_table.latch(database, "BTCUSD", "BUY") is False
     database.set_latch("BTCUSD", "BUY")
     database.set_latch("BTCUSD", "BUY", True)
-    assert database.latch("BTCUSD", "BUY") is True
-    assert database.latch("BTCUSD", "SELL") is database.latch("EURUSD", "BUY") is False
+    assert signal_table.latch(database, "BTCUSD", "BUY") is True
+    assert (
+        signal_table.latch(database, "BTCUSD", "SELL")
+        is signal_table.latch(database, "EURUSD", "BUY")
+        is False
+    )
     database.set_latch("BTCUSD", "BUY", False)
-    assert database.latch("BTCUSD", "BUY") is False
+    assert signal_table.latch(database, "BTCUSD", "BUY") is False
     database.set_latch("BTCUSD", "SELL")
-    database.clear_latch("BTCUSD", "SELL")
-    assert database.latch("BTCUSD", "SELL") is False
+    signal_table.clear_latch(database, "BTCUSD", "SELL")
+    assert signal_table.latch(database, "BTCUSD", "SELL") is False
 
 
 def test_what_the_paper_bridge_reads(database: Database) -> None:

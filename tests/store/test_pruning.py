@@ -34,8 +34,8 @@ from torra.desk import schedule, wiring
 from torra.errors import StoreUnavailable
 from torra.evidence.news_digest import NewsItem
 from torra.providers.registry import open_provider
+from torra.store import connection, replay_queries
 from torra.store import news as news_table
-from torra.store import replay_queries
 
 DAY = timedelta(days=1)
 STEP = duration("M15")
@@ -95,7 +95,7 @@ def test_only_what_is_older_goes(database: Database, hand: stores.Hand) -> None:
     }  # fmt: skip
     assert {table: stores.count(database, table) for table in KEPT} == before
     assert database.prune(border, limit=1000) == 0
-    assert whole(database) and database.quick_check() == "ok"
+    assert whole(database) and connection.quick_check(database) == "ok"
 
 
 def test_a_pruned_tick_still_reads(database: Database, hand: stores.Hand) -> None:

@@ -15,6 +15,7 @@ from torra.store import hosted as hosted_table
 from torra.store import notices as notice_table
 from torra.store import tick_queries
 from torra.store.memory import MemoryStore
+from torra.store.trade import proposals_and_alarms as execution_table
 
 HOUR = timedelta(hours=1)
 
@@ -93,7 +94,7 @@ def test_proposals_of_a_state_and_of_any(database: Database) -> None:
                 "created_at": NOON + number * HOUR, "expires": NOON + 2 * number * HOUR,
             }
         )  # fmt: skip
-    assert database.expire_proposals(NOON + 3 * HOUR, "late") == 1
+    assert execution_table.expire_proposals(database, NOON + 3 * HOUR, "late") == 1
     assert [row.sid for row in database.proposals()] == ["P2"]
     assert [row.sid for row in database.proposals("EXPIRED")] == ["P1"]
     assert [row.sid for row in database.proposals(None)] == ["P2", "P1"]

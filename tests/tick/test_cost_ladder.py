@@ -14,6 +14,7 @@ from instance_database import Database
 from tests.worlds.stores import NOON, Hand
 from torra.errors import StoreUnavailable
 from torra.providers.prices import PriceList
+from torra.store import ledger as ledger_table
 from torra.store.ledger import Booking
 from torra.tick import spending
 from torra.tick.spending import HYSTERESIS, DegradationLevel, SpendingAccount, tick_worst_case
@@ -120,7 +121,7 @@ def test_hysteresis_keeps_it_from_swinging(
 ) -> None:
     calm = swings(database, hand)
     hand.pass_by(7200)
-    database.set_degradation_level("mine", "full")
+    ledger_table.set_degradation_level(database, "mine", "full")
     monkeypatch.setattr(spending, "HYSTERESIS", 1.0)
     rash = swings(database, hand)
     assert 5 * calm <= rash, (calm, rash)

@@ -26,6 +26,7 @@ from torra.bridges.paper import Bar
 from torra.bridges.torra.messages import MessageError, Signal, decode, encode, signal_of
 from torra.clock import iso
 from torra.config import SYMBOLS, Profile
+from torra.store import ticks as claim_table
 from torra.tick import paper
 from torra.trading.courier import order_of
 from torra.verdict import order_levels, order_seal
@@ -194,7 +195,7 @@ def test_the_alarm_names_the_order_and_comes_once(tmp_path: Path) -> None:
         world.turn()
     (alarm,) = world.database.alarms()
     assert alarm.detail.startswith("T1 open BUY of XAUUSD was not sent: ")
-    assert len(world.database.trading_states()) == 1
+    assert len(claim_table.trading_states(world.database)) == 1
 
 
 def test_what_a_bridge_refuses_as_altered_halts_too(tmp_path: Path) -> None:

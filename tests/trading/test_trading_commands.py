@@ -17,7 +17,9 @@ from torra.clock import System, floor
 from torra.config import Profile
 from torra.errors import StoreUnavailable
 from torra.store import audit as audit_chain
+from torra.store import ticks as claim_table
 from torra.store.connection import TickKey
+from torra.store.trade import proposals_and_alarms as execution_table
 from torra.tick import approval
 from torra.trading import by_hand
 from torra.verdict import risk_engine
@@ -133,7 +135,9 @@ def test_signals_tell_what_waits_and_why(home: Path) -> None:
     gold = {"instance": "XAUUSD", "symbol": "XAUUSD"}
     database.enqueue_signal(opening("T1", **gold))
     database.note_signal("T1", "BRIDGE_DEAD: no heartbeat")
-    database.note_bridge("torra_files main", deny="BRIDGE_DEAD", detail="no heartbeat", facts={})
+    execution_table.note_bridge(
+        database, "torra_files main", deny="BRIDGE_DEAD", detail="no heartbeat", facts={}
+    )
     database.raise_alarm("k", "EXTERNAL", "position 7")
     sid = propose(database)
     database.close()
@@ -281,7 +285,7 @@ def test_what_cannot_be_put_on_record_is_not_done_but_a_halt_is(
         assert (result.exit_code, "database is locked" in result.stderr) == (1, True), words
     assert database.proposal(sid).state == "WAITING"
     assert [row["state"] for row in database.signals()] == ["PUBLISHED"]
-    assert (database.trading_states(), len(database.alarms())) == ([], 1)
+    assert (claim_table.trading_states(database), len(database.alarms())) == ([], 1)
     assert caplog.records == []
     assert torra(home, "halt").exit_code == 0
     assert (database.trading_state(), files(home)) == ("HALTED", [True, True])

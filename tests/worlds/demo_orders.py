@@ -34,6 +34,7 @@ from torra.dashboard.view.desk_view import DatabaseView
 from torra.dashboard.view.rendering import EXTENSION
 from torra.store import jobs as job_table
 from torra.store.connection import TickKey
+from torra.store.trade import proposals_and_alarms as execution_table
 from torra.store.trade.rows import ProposalRow
 from torra.tick import approval
 from torra.verdict import risk_engine
@@ -193,7 +194,7 @@ def _decide(database: Any, now: datetime) -> None:
         if row.timeframe == "H1":
             approval.reject(database, row.sid, "news ahead: the minutes at two")
         elif quarters == 1:
-            database.decide_proposal(row.sid, "EXPIRED", "SIGNAL_EXPIRED")
+            execution_table.decide_proposal(database, row.sid, "EXPIRED", "SIGNAL_EXPIRED")
         elif quarters < STEPS:
             _approve(database, row, desks.BTC, now, row.price * 1.2)  # it has gone too far
 
@@ -224,7 +225,9 @@ def _write(database: Any, now: datetime) -> None:
     database.raise_alarm("UNKNOWN TUNKNOWN000", "UNKNOWN", "TUNKNOWN000 open BUY 0.01 XAUUSD")
     facts = {"free_margin": 8123.5, "leverage": 30.0, "algo": True}
     compared = System().real_now() - timedelta(seconds=20)
-    database.note_bridge(GOLD.route, deny="", detail="ready", facts=facts, reconciled_at=compared)
+    execution_table.note_bridge(
+        database, GOLD.route, deny="", detail="ready", facts=facts, reconciled_at=compared
+    )
     for state, why in (("REDUCING", "MISSING TGONE"), ("ACTIVE", "by a person: looked at it")):
         database.set_trading_state(state, why)
 

@@ -30,6 +30,7 @@ from torra.store import ledger as ledger_table
 from torra.store import replay_queries
 from torra.store.connection import to_json
 from torra.store.ledger import Booking
+from torra.store.trade import proposals_and_alarms as execution_table
 from torra.verdict.signal_states import TRANSITIONS
 
 PROFILE: Final = {
@@ -177,7 +178,7 @@ class Home:
         self.database.raise_alarm("a key", "UNKNOWN_ORDER", "a word")
         facts = {"account": "a word", "server": "a word", "symbols": "a word", "leverage": 100}
         for name in ("main", "other"):
-            self.database.note_bridge(name, deny="", detail="a word", facts=facts)
+            execution_table.note_bridge(self.database, name, deny="", detail="a word", facts=facts)
 
     def _machine(self) -> None:
         real = self.desk.clock.real_now()

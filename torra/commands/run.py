@@ -40,6 +40,7 @@ from torra.imports import settle
 from torra.one_heap import limit_malloc_arenas
 from torra.replay import uploads
 from torra.replay.job_kinds import KINDS
+from torra.store import ticks as claim_table
 
 ENDING: Final = "Ctrl-C ends it."
 
@@ -199,7 +200,7 @@ def _begin(home: Path, address: PagesAddress, say: Callable[[str], None]) -> Non
 def _halted(desk: Desk) -> str:
     """Return why nothing goes out, as it was said when that began; "" when trading goes on."""
     why = desk.kill_switch.engaged()
-    newest = desk.database.trading_states(1) if why else []
+    newest = claim_table.trading_states(desk.database, 1) if why else []
     told = next((row.reason for row in newest if row.state == "HALTED"), "")
     return told or why
 

@@ -56,6 +56,7 @@ from torra.providers.vendors.clients import VendorClients
 from torra.providers.vendors.table import warning
 from torra.store import ledger as ledger_table
 from torra.store import tick_queries
+from torra.store import ticks as claim_table
 from torra.tick.spending import tick_worst_case
 from torra.trading import channels
 from torra.verdict.one_sided import TICKS, verdict_balance
@@ -607,7 +608,7 @@ def _database(place: HomeContext) -> Iterator[CheckResult]:
 
 def _desk(database: Database) -> CheckResult | None:
     """Check that a desk which has the home's lock also lives; None before the first desk."""
-    run = database.desk_run()
+    run = claim_table.desk_run(database)
     if run is None:
         return None
     now = System().real_now()

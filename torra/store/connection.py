@@ -163,11 +163,12 @@ class ThreadConnection:
     can act on. `log` is which file it writes ahead to, from its first transaction on.
     """
 
-    __slots__ = ("db", "depth", "log", "store", "uses")
+    __slots__ = ("begin", "db", "depth", "end", "log", "path", "uses")
 
-    def __init__(self, store: Store, db: sqlite_utils.Database) -> None:
-        self.store = store
+    def __init__(self, path: Path, db: sqlite_utils.Database, begin: UseStep, end: UseStep) -> None:
+        self.path = path
         self.db = db
+        self.begin, self.end = begin, end
         self.log: FileIdentity | None = None
         self.uses = self.depth = 0
 
@@ -175,15 +176,19 @@ class ThreadConnection:
         if self.uses:  # by this very thread: `close` lets it be
             self.uses += 1
         else:
-            self.store.begin_use(self)
+            self.begin(self)
         return self.db
 
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         if self.uses > 1:
             self.uses -= 1
         else:
-            self.store.end_use(self)
-        refuse(self.store.path, error)
+            self.end(self)
+        refuse(self.path, error)
+
+
+UseStep = Callable[[ThreadConnection], None]
+"""What begins or ends the outermost use of a connection."""
 
 
 class Store:
@@ -258,13 +263,6 @@ class Store:
                 return copy(db, target)
         except sqlite3.DatabaseError as error:
             raise StoreUnavailable(explain(path, error)) from error
-
-    def quick_check(self) -> str:
-        """Read the file through; return "ok" or what is damaged first."""
-        try:
-            return str(self.value("PRAGMA quick_check(1)"))
-        except StoreUnavailable as error:
-            return str(error)
 
     def connection(self) -> sqlite_utils.Database:
         """Return this thread's connection; writes belong inside a `transaction()`."""
@@ -368,10 +366,11 @@ class Store:
                 self._open.pop(thread).db.close()
         self._refuse_moved()
         try:
-            held = ThreadConnection(self, connect(self.path, self._busy_seconds))
+            db = connect(self.path, self._busy_seconds)
         except sqlite3.DatabaseError as error:
             refuse(self.path, error)
             raise
+        held = ThreadConnection(self.path, db, self._begin_use, self._end_use)
         with self._lock:
             # Which file it is is known once it is open: SQLite makes a missing one.
             self._identity = self._identity or _identity(self.path)
@@ -382,13 +381,13 @@ class Store:
             self._open[threading.current_thread()] = held
         return held
 
-    def begin_use(self, held: ThreadConnection) -> None:
+    def _begin_use(self, held: ThreadConnection) -> None:
         """Hold a connection against `close`."""
         with self._lock:
             self._refuse_closed()
             held.uses = 1
 
-    def end_use(self, held: ThreadConnection) -> None:
+    def _end_use(self, held: ThreadConnection) -> None:
         """End the last use of a connection, and close it if that was asked for meanwhile."""
         with self._lock:
             held.uses = 0
@@ -492,6 +491,14 @@ class Store:
                 raise
             return False
         return True
+
+
+def quick_check(store: Store) -> str:
+    """Read the file through; return "ok" or what is damaged first."""
+    try:
+        return str(store.value("PRAGMA quick_check(1)"))
+    except StoreUnavailable as error:
+        return str(error)
 
 
 def connect(path: Path, busy_seconds: float) -> sqlite_utils.Database:

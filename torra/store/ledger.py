@@ -148,12 +148,13 @@ class LedgerStore(Store):
         level = self.value(sql, profile)
         return None if level is None else str(level)
 
-    def set_degradation_level(self, profile: str, degradation_level: str) -> None:
-        """Put a profile on a level."""
-        self.upsert(
-            "degradation_levels",
-            {"profile": profile, "degradation_level": degradation_level, "at": self.moment()},
-        )
+
+def set_degradation_level(store: Store, profile: str, degradation_level: str) -> None:
+    """Put a profile on a level."""
+    store.upsert(
+        "degradation_levels",
+        {"profile": profile, "degradation_level": degradation_level, "at": store.moment()},
+    )
 
     # --- vendors that are not asked -------------------------------------------------------------
 

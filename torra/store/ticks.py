@@ -53,22 +53,6 @@ class ClaimStore(Store):
         """Return whether a desk, of any process, works on this database's home now."""
         return is_locked(self.path.parent)
 
-    def begin_run(self, run: str, process: int) -> None:
-        """Note that a desk begins to work in a process, and release the claims of the one before.
-
-        `run` is its name alone. Where the clock of the one before stood is kept.
-        """
-        with self.transaction():
-            self.require_desk()
-            self.change(
-                "INSERT INTO desk_run (id, run, process, started_at, seen_at) "
-                "VALUES (1, ?, ?, ?, ?) "
-                "ON CONFLICT (id) DO UPDATE SET run = excluded.run, process = excluded.process, "
-                "started_at = excluded.started_at, seen_at = excluded.seen_at",
-                run, process, iso(self.now()), iso(self.now()),
-            )  # fmt: skip
-            self.release_claims()
-
     def show_life(self, desk_time: datetime | None) -> None:
         """Give a sign of life, and note where the desk's clock stands, where it runs."""
         with self.transaction():
@@ -77,22 +61,6 @@ class ClaimStore(Store):
                 "UPDATE desk_run SET seen_at = ?, desk_time = coalesce(?, desk_time) WHERE id = 1",
                 iso(self.now()), iso(desk_time) if desk_time else None,
             )  # fmt: skip
-
-    def end_run(self) -> None:
-        """Note that the desk ends in order."""
-        with self.transaction():
-            self.require_desk()
-            sql = "UPDATE desk_run SET process = 0, seen_at = ? WHERE id = 1"
-            self.change(sql, iso(self.now()))
-
-    def desk_run(self) -> RowDict | None:
-        """Return run, process (0 once it ended in order), started_at, seen_at and desk_time.
-
-        None before the first desk.
-        """
-        return self.row(
-            "SELECT run, process, started_at, seen_at, desk_time FROM desk_run WHERE id = 1"
-        )
 
     def desk_time(self) -> datetime | None:
         """Return where the desk's clock goes on: at its last sign of life, or a later close."""
@@ -126,14 +94,6 @@ class ClaimStore(Store):
         with self.transaction():
             self.require_desk()
             self._leave_claim(key, "released")
-
-    def release_claims(self) -> None:
-        """Release every claim: those of a desk that is dead, at the start of the next."""
-        # Both conditions: the first is that of the index which has no other tick.
-        self.change(
-            "UPDATE ticks SET state = 'released' "
-            "WHERE state IN ('claimed', 'released') AND state = 'claimed'"
-        )
 
     def skip_tick(self, key: TickKey, reason: str, detail: str) -> bool:
         """Record why a tick is not run; False when it is done or skipped."""
@@ -184,12 +144,12 @@ class ClaimStore(Store):
         every earlier one whose claim was released. What the desk is working on is not listed.
         """
         step = duration(timeframe)
-        newest = self._newest_finished(instance, timeframe, upto)
+        newest = _newest_finished(self, instance, timeframe, upto)
         after = start if newest is None else newest + step
         owed = {close - step for close in closes(timeframe, after, upto)}
         if newest is not None:
             owed |= self._holes(instance, timeframe, newest)
-        for bar_time, state in self._unfinished(instance, timeframe):
+        for bar_time, state in _unfinished(self, instance, timeframe):
             if state == "released" and bar_time + step <= upto:
                 owed.add(bar_time)
             else:
@@ -214,14 +174,6 @@ class ClaimStore(Store):
         there = {parse(bar_time) for (bar_time,) in self.tuples(f"SELECT bar_time {rows}", *place)}
         return {close - step for close in closes(timeframe, first, newest)} - there
 
-    def newest_claim(self, instance: str, timeframe: str) -> datetime | None:
-        """Return the newest bar time that is done, skipped or being worked on."""
-        claims = self._unfinished(instance, timeframe)
-        working = [bar_time for bar_time, state in claims if state == "claimed"]
-        return max(
-            filter(None, [*working, self._newest_finished(instance, timeframe)]), default=None
-        )
-
     def _tick_state(self, key: TickKey) -> str | None:
         state = self.value(
             "SELECT state FROM ticks WHERE instance = ? AND timeframe = ? AND bar_time = ?", *key
@@ -236,28 +188,6 @@ class ClaimStore(Store):
             state, self.moment(), *key,
         )  # fmt: skip
 
-    def _unfinished(self, instance: str, timeframe: str) -> list[tuple[datetime, str]]:
-        """Return bar time and state of what is claimed or released, oldest first."""
-        rows = self.tuples(
-            "SELECT bar_time, state FROM ticks WHERE instance = ? AND timeframe = ? "
-            "AND state IN ('claimed', 'released') ORDER BY bar_time",
-            instance, timeframe,
-        )  # fmt: skip
-        return [(parse(bar_time), state) for bar_time, state in rows]
-
-    def _newest_finished(
-        self, instance: str, timeframe: str, upto: datetime | None = None
-    ) -> datetime | None:
-        """Return the newest bar time that is done or skipped and closed at `upto`, if given."""
-        # "~" sorts after every time.
-        last = "~" if upto is None else stamp(upto - duration(timeframe))
-        found = self.value(
-            "SELECT bar_time FROM ticks WHERE instance = ? AND timeframe = ? "
-            "AND state IN ('done', 'skipped') AND bar_time <= ? ORDER BY bar_time DESC LIMIT 1",
-            instance, timeframe, last,
-        )  # fmt: skip
-        return parse(found) if found else None
-
     # --- the desk -------------------------------------------------------------------------------
 
     def trading_state(self) -> TradingState:
@@ -268,28 +198,105 @@ class ClaimStore(Store):
     def _note_state(self, state: str, reason: str) -> None:
         self.add("desk_state", {"state": state, "reason": bounded(reason), "at": self.moment()})
 
-    def trading_states(self, limit: int = 20) -> list[TradingStateRow]:
-        """Return the newest changes of the trading state."""
-        sql = "SELECT state, reason, at FROM desk_state ORDER BY id DESC LIMIT ?"
-        return self.models(TradingStateRow, sql, limit)
-
     def apply_profile(self, instance: str, profile_json: str, digest: str) -> bool:
         """Keep the profile that an instance runs from now on; False when it already did."""
         with self.transaction():
-            now = self.applied_profile(instance)
+            now = applied_profile(self, instance)
             if now is not None and now["digest"] == digest:
                 return False
             row = {"instance": instance, "digest": digest, "profile": profile_json}
             self.add("trading_config", {**row, "applied_at": self.moment()})
             return True
 
-    def applied_profile(self, instance: str) -> RowDict | None:
-        """Return the digest, profile (JSON text) and applied_at of an instance's newest profile."""
-        return self.row(
-            "SELECT digest, profile, applied_at FROM trading_config WHERE instance = ? "
-            "ORDER BY id DESC LIMIT 1",
-            instance,
+
+def end_run(store: ClaimStore) -> None:
+    """Note that the desk ends in order."""
+    with store.transaction():
+        store.require_desk()
+        sql = "UPDATE desk_run SET process = 0, seen_at = ? WHERE id = 1"
+        store.change(sql, iso(store.now()))
+
+
+def newest_claim(store: Store, instance: str, timeframe: str) -> datetime | None:
+    """Return the newest bar time that is done, skipped or being worked on."""
+    claims = _unfinished(store, instance, timeframe)
+    working = [bar_time for bar_time, state in claims if state == "claimed"]
+    return max(filter(None, [*working, _newest_finished(store, instance, timeframe)]), default=None)
+
+
+def _unfinished(store: Store, instance: str, timeframe: str) -> list[tuple[datetime, str]]:
+    """Return bar time and state of what is claimed or released, oldest first."""
+    rows = store.tuples(
+        "SELECT bar_time, state FROM ticks WHERE instance = ? AND timeframe = ? "
+        "AND state IN ('claimed', 'released') ORDER BY bar_time",
+        instance, timeframe,
+    )  # fmt: skip
+    return [(parse(bar_time), state) for bar_time, state in rows]
+
+
+def _newest_finished(
+    store: Store, instance: str, timeframe: str, upto: datetime | None = None
+) -> datetime | None:
+    """Return the newest bar time that is done or skipped and closed at `upto`, if given."""
+    # "~" sorts after every time.
+    last = "~" if upto is None else stamp(upto - duration(timeframe))
+    found = store.value(
+        "SELECT bar_time FROM ticks WHERE instance = ? AND timeframe = ? "
+        "AND state IN ('done', 'skipped') AND bar_time <= ? ORDER BY bar_time DESC LIMIT 1",
+        instance, timeframe, last,
+    )  # fmt: skip
+    return parse(found) if found else None
+
+
+def begin_run(store: ClaimStore, run: str, process: int) -> None:
+    """Note that a desk begins to work in a process, and release the claims of the one before.
+
+    `run` is its name alone. Where the clock of the one before stood is kept.
+    """
+    with store.transaction():
+        store.require_desk()
+        store.change(
+            "INSERT INTO desk_run (id, run, process, started_at, seen_at) "
+            "VALUES (1, ?, ?, ?, ?) "
+            "ON CONFLICT (id) DO UPDATE SET run = excluded.run, process = excluded.process, "
+            "started_at = excluded.started_at, seen_at = excluded.seen_at",
+            run, process, iso(store.now()), iso(store.now()),
         )  # fmt: skip
+        release_claims(store)
+
+
+def desk_run(store: Store) -> RowDict | None:
+    """Return run, process (0 once it ended in order), started_at, seen_at and desk_time.
+
+    None before the first desk.
+    """
+    return store.row(
+        "SELECT run, process, started_at, seen_at, desk_time FROM desk_run WHERE id = 1"
+    )
+
+
+def release_claims(store: Store) -> None:
+    """Release every claim: those of a desk that is dead, at the start of the next."""
+    # Both conditions: the first is that of the index which has no other tick.
+    store.change(
+        "UPDATE ticks SET state = 'released' "
+        "WHERE state IN ('claimed', 'released') AND state = 'claimed'"
+    )
+
+
+def trading_states(store: Store, limit: int = 20) -> list[TradingStateRow]:
+    """Return the newest changes of the trading state."""
+    sql = "SELECT state, reason, at FROM desk_state ORDER BY id DESC LIMIT ?"
+    return store.models(TradingStateRow, sql, limit)
+
+
+def applied_profile(store: Store, instance: str) -> RowDict | None:
+    """Return the digest, profile (JSON text) and applied_at of an instance's newest profile."""
+    return store.row(
+        "SELECT digest, profile, applied_at FROM trading_config WHERE instance = ? "
+        "ORDER BY id DESC LIMIT 1",
+        instance,
+    )  # fmt: skip
 
 
 def claim_lost(key: TickKey) -> StoreUnavailable:

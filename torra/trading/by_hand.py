@@ -30,6 +30,7 @@ from torra.config import DeskSettings, Instance, Profile, load_desk, load_profil
 from torra.errors import ConfigError, DataUnavailable, StoreUnavailable, TorraError
 from torra.home import DATABASE, HALT, lost
 from torra.store import bars as bar_table
+from torra.store import ticks as claim_table
 from torra.store.standings import WarmUps
 from torra.store.trade import proposals_and_alarms as execution_table
 from torra.store.trade.rows import ProposalRow
@@ -619,7 +620,7 @@ def open_desk(home: Path) -> Iterator[Database]:
 
 
 def _state(database: Database) -> dict[str, Any]:
-    newest = database.trading_states(1)
+    newest = claim_table.trading_states(database, 1)
     return {
         "trading_state": database.trading_state(),
         "reason": newest[0].reason if newest else "",

@@ -315,7 +315,8 @@ class Courier:
             return
         line.told, line.noted = told, now
         with self._fenced():
-            self._database.note_bridge(
+            execution_table.note_bridge(
+                self._database,
                 line.bridge.name,
                 deny=told[0],
                 detail=health.detail,
@@ -383,7 +384,9 @@ class Courier:
         # Looked at first: the courier asks all the time, and a transaction takes the write lock.
         if execution_table.proposals_due(self._database, now):
             with self._fenced():
-                self._database.expire_proposals(now, DenyReason.SIGNAL_EXPIRED.value)
+                execution_table.expire_proposals(
+                    self._database, now, DenyReason.SIGNAL_EXPIRED.value
+                )
 
     @contextmanager
     def _fenced(self) -> Iterator[None]:

@@ -32,6 +32,7 @@ from torra.dashboard.view.swarm_flags import Flagged
 from torra.desk.promotion import PromotionSubject, subjects_of
 from torra.desk.self_check import CheckResult, quick_checks
 from torra.exhibits import figures
+from torra.store import connection
 
 if TYPE_CHECKING:
     from instance_database import Database
@@ -136,7 +137,7 @@ class Checkup:
         return DatabaseCheck("done", answer[1], iso(answer[0]))
 
     def _read(self, behind: PageContext) -> None:
-        answer = behind.database.quick_check()
+        answer = connection.quick_check(behind.database)
         self._answer = (behind.desk.clock.real_now().replace(microsecond=0), answer)
 
 

@@ -59,6 +59,7 @@ from torra.store import ledger as ledger_table
 from torra.store import notices as notice_table
 from torra.store import series as series_table
 from torra.store import tick_queries
+from torra.store import ticks as claim_table
 from torra.store.hosted import FEED
 from torra.store.migrations import NEWEST, schema
 from torra.store.trade.rows import BridgeRow, ProviderBlock
@@ -226,7 +227,7 @@ def swarms(behind: PageContext, kept: LruCache[Flagged]) -> Iterator[Sign]:
 
 def scheduler(behind: PageContext, now: datetime) -> Iterator[Sign]:
     """Yield the desk and its process, the state of the clocks, and each instance's next wake."""
-    run = behind.database.desk_run()
+    run = claim_table.desk_run(behind.database)
     yield _desk(behind, run, now)
     ahead = parse(run["seen_at"]) - now if run else timedelta()
     # a desk that only looks has no timers and cannot be settling

@@ -24,6 +24,7 @@ from torra.dashboard.trade import journal, lessons, orders, trade_rows
 from torra.dashboard.view.rendering import backing, desk_cells, desk_page, state
 from torra.exhibits import lesson_words
 from torra.money.open_positions import PAPER, spec_of
+from torra.store import ticks as claim_table
 from torra.store.standings import WarmUps
 from torra.store.trade import notes as note_table
 from torra.store.trade import proposals_and_alarms as execution_table
@@ -113,7 +114,7 @@ def signals() -> str:
         layout_version="signals",
         version=_version(screen, rows),
         **screen._asdict(),
-        states=backing().database.trading_states(HISTORY),
+        states=claim_table.trading_states(backing().database, HISTORY),
         signals=rows,
         outcomes=OUTCOMES,
         older=older,
@@ -141,7 +142,7 @@ def api_signals() -> ResponseReturnValue:
         positions=[_position_as_json(quote) for quote in screen.positions],
         bridges=[row.as_json() for row in screen.bridges],
         alarms=[row.as_json() for row in screen.alarms],
-        states=[row.as_json() for row in database.trading_states(HISTORY)],
+        states=[row.as_json() for row in claim_table.trading_states(database, HISTORY)],
     )
 
 

@@ -47,6 +47,7 @@ from torra.store import ledger as ledger_table
 from torra.store import news as news_table
 from torra.store import streams as stream_table
 from torra.store import tick_queries
+from torra.store import ticks as claim_table
 from torra.store.hosted import is_hosted
 from torra.store.trade import proposals_and_alarms as execution_table
 from torra.store.trade import signals as signal_table
@@ -165,7 +166,7 @@ class DatabaseView:
         """Return the state of the desk."""
         clock = self._clock
         real = clock.real_now()
-        states = self._database.trading_states(1)
+        states = claim_table.trading_states(self._database, 1)
         # by profile: the instances of one profile share its ceiling
         budgets = {one.profile: self._profile(one).agents for one in self._instances()}
         waiting = Counter(execution_table.waiting(self._database))

@@ -66,17 +66,6 @@ class ExecutionStore(Store):
             *([] if state is None else [state]), limit,
         )  # fmt: skip
 
-    def decide_proposal(self, sid: str, state: str, reason: str) -> bool:
-        """End a proposal that waits; False when it does not wait any more."""
-        if state not in DECIDED:
-            raise ValueError(f"a proposal ends {', '.join(DECIDED)}, not {state}")
-        changed = self.change(
-            "UPDATE proposals SET state = ?, reason = ?, decided_at = ? "
-            "WHERE sid = ? AND state = 'WAITING'",
-            state, bounded(reason), self.moment(), sid,
-        )  # fmt: skip
-        return bool(changed)
-
     def proposal_waits(self, key: TickKey, now: datetime) -> bool:
         """Return whether a proposal of an earlier tick of the stream still waits at a moment."""
         return bool(
@@ -97,13 +86,6 @@ class ExecutionStore(Store):
         return any(
             draft.closes == closes for row in rows for draft in row.orders if draft.kind == "close"
         )
-
-    def expire_proposals(self, now: datetime, reason: str) -> int:
-        """End every proposal whose time has run out; return how many."""
-        return self.change(
-            f"UPDATE proposals SET state = 'EXPIRED', reason = ?, decided_at = ? WHERE {DUE}",  # noqa: S608
-            reason, self.moment(), now,
-        )  # fmt: skip
 
     # --- signals as they are shown --------------------------------------------------------------
 
@@ -133,10 +115,6 @@ class ExecutionStore(Store):
         sql = "UPDATE alarms SET ended_at = ? WHERE key = ? AND ended_at IS NULL"
         return bool(self.change(sql, self.moment(), key))
 
-    def end_alarms(self) -> int:
-        """End every alarm that stands: a person has seen them."""
-        return self.change("UPDATE alarms SET ended_at = ? WHERE ended_at IS NULL", self.moment())
-
     def alarms(self, *, standing: bool = True, limit: int = 100) -> list[AlarmRow]:
         """Return alarms (those that stand), newest first."""
         where = "WHERE ended_at IS NULL " if standing else ""
@@ -145,26 +123,52 @@ class ExecutionStore(Store):
 
     # --- bridges --------------------------------------------------------------------------------
 
-    def note_bridge(
-        self,
-        name: str,
-        *,
-        deny: str,
-        detail: str,
-        facts: Mapping[str, Any],
-        reconciled_at: datetime | None = None,
-    ) -> None:
-        """Store the state of a bridge, for the pages and for `torra signals`.
-
-        Without `reconciled_at` that of before stays.
-        """
-        row = {"name": name, "deny": deny, "detail": bounded(detail), "facts": to_json(facts)}
-        told = {"reconciled_at": stamp(reconciled_at)} if reconciled_at else {}
-        self.upsert("bridges", {**row, **told, "at": self.moment()})
-
     def bridges(self) -> list[BridgeRow]:
         """Return every bridge."""
         return self.models(BridgeRow, "SELECT * FROM bridges ORDER BY name")
+
+
+def decide_proposal(store: Store, sid: str, state: str, reason: str) -> bool:
+    """End a proposal that waits; False when it does not wait any more."""
+    if state not in DECIDED:
+        raise ValueError(f"a proposal ends {', '.join(DECIDED)}, not {state}")
+    changed = store.change(
+        "UPDATE proposals SET state = ?, reason = ?, decided_at = ? "
+        "WHERE sid = ? AND state = 'WAITING'",
+        state, bounded(reason), store.moment(), sid,
+    )  # fmt: skip
+    return bool(changed)
+
+
+def expire_proposals(store: Store, now: datetime, reason: str) -> int:
+    """End every proposal whose time has run out; return how many."""
+    return store.change(
+        f"UPDATE proposals SET state = 'EXPIRED', reason = ?, decided_at = ? WHERE {DUE}",  # noqa: S608
+        reason, store.moment(), now,
+    )  # fmt: skip
+
+
+def end_alarms(store: Store) -> int:
+    """End every alarm that stands: a person has seen them."""
+    return store.change("UPDATE alarms SET ended_at = ? WHERE ended_at IS NULL", store.moment())
+
+
+def note_bridge(
+    store: Store,
+    name: str,
+    *,
+    deny: str,
+    detail: str,
+    facts: Mapping[str, Any],
+    reconciled_at: datetime | None = None,
+) -> None:
+    """Store the state of a bridge, for the pages and for `torra signals`.
+
+    Without `reconciled_at` that of before stays.
+    """
+    row = {"name": name, "deny": deny, "detail": bounded(detail), "facts": to_json(facts)}
+    told = {"reconciled_at": stamp(reconciled_at)} if reconciled_at else {}
+    store.upsert("bridges", {**row, **told, "at": store.moment()})
 
 
 def decided_proposals(store: Store, limit: int = 20) -> list[ProposalRow]:

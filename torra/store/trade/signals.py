@@ -247,19 +247,7 @@ class SignalStore(Store, PositionStore):
         )  # fmt: skip
         return {side: counts for side, *counts in rows}
 
-    def set_win_rate(
-        self, instance: str, timeframe: str, side: str, *, wins: int, trades: int, source: str
-    ) -> None:
-        """Keep what a replay found for the openings of one side; `source` names the replay."""
-        key = {"instance": instance, "timeframe": timeframe, "side": side}
-        found = {"wins": wins, "trades": trades, "source": source, "at": self.moment()}
-        self.upsert("win_rates", {**key, **found})
-
     # --- latches, paper -------------------------------------------------------------------------
-
-    def latch(self, instance: str, side: str) -> bool:
-        """Return whether a veto of openings on this side (BUY or SELL) is latched."""
-        return side in self.latches(instance)
 
     def latches(self, instance: str) -> frozenset[str]:
         """Return the sides on which a veto of openings is latched."""
@@ -268,13 +256,9 @@ class SignalStore(Store, PositionStore):
     def set_latch(self, instance: str, side: str, held: bool = True) -> None:
         """Latch a veto, or clear it when `held` is False."""
         if not held:
-            self.clear_latch(instance, side)
-        elif not self.latch(instance, side):
+            clear_latch(self, instance, side)
+        elif not latch(self, instance, side):
             self.add("latches", {"instance": instance, "side": side, "at": self.moment()})
-
-    def clear_latch(self, instance: str, side: str) -> None:
-        """Let openings on this side be asked for again."""
-        self.change("DELETE FROM latches WHERE instance = ? AND side = ?", instance, side)
 
     def paper_cursor(self, instance: str) -> datetime | None:
         """Return the bar time up to which the paper bridge has lived."""
@@ -366,6 +350,25 @@ class SignalStore(Store, PositionStore):
     def _note(self, sid: str, before: str | None, after: str, detail: str) -> None:
         row = {"sid": sid, "from_state": before, "to_state": after, "detail": detail}
         self.add("signal_events", {**row, "at": self.moment()})
+
+
+def set_win_rate(
+    store: Store, instance: str, timeframe: str, side: str, *, wins: int, trades: int, source: str
+) -> None:
+    """Keep what a replay found for the openings of one side; `source` names the replay."""
+    key = {"instance": instance, "timeframe": timeframe, "side": side}
+    found = {"wins": wins, "trades": trades, "source": source, "at": store.moment()}
+    store.upsert("win_rates", {**key, **found})
+
+
+def latch(store: SignalStore, instance: str, side: str) -> bool:
+    """Return whether a veto of openings on this side (BUY or SELL) is latched."""
+    return side in store.latches(instance)
+
+
+def clear_latch(store: Store, instance: str, side: str) -> None:
+    """Let openings on this side be asked for again."""
+    store.change("DELETE FROM latches WHERE instance = ? AND side = ?", instance, side)
 
 
 def signal_events(store: Store, sid: str) -> list[SignalStep]:
