@@ -275,9 +275,15 @@ def test_a_database_that_fails_raises_nothing(make: Any, monkeypatch: pytest.Mon
     def fail(*_: object, **__: object) -> None:
         raise StoreUnavailable("the disk is full")
 
-    for name in ("book", "write_words", "trade_note", "rounds_asked"):
+    steps = (
+        (home.database, "book"),
+        (lesson_table, "write_words"),
+        (note_table, "trade_note"),
+        (ledger_table, "rounds_asked"),
+    )
+    for place, name in steps:
         with monkeypatch.context() as patch:
-            patch.setattr(home.database, name, fail)
+            patch.setattr(place, name, fail)
             found = review_now(lesson, home.paying, home.asking)
         assert found.words is None and "disk is full" in found.why, name
     assert home.words() is None

@@ -24,7 +24,6 @@ from torra.dashboard.doors.access_file import SCOPES, same_name
 from torra.errors import ConfigError, TorraError
 from torra.home import DATABASE, PAGES
 from torra.regular_files import read_regular
-from torra.store import audit as audit_chain
 from torra.whole_files import write_whole
 
 if TYPE_CHECKING:
@@ -222,6 +221,7 @@ def entries(
 ) -> dict[str, Any]:
     """Return entries of the audit log, newest first; raises ConfigError without a database."""
     from instance_database import open_home  # noqa: PLC0415
+    from torra.store import audit as audit_chain  # noqa: PLC0415
     from torra.store.audit import PROVES, PROVES_NOT  # noqa: PLC0415
 
     if not (home / DATABASE).exists():

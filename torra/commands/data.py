@@ -21,10 +21,6 @@ from torra.commands.cli_errors import plainly
 from torra.commands.options import SpelledGroup, print_json
 from torra.commands.terminal import say
 from torra.home import DATABASE
-from torra.store import bars as bar_table
-from torra.store import flow as flow_table
-from torra.store import series as series_table
-from torra.store import tick_queries
 
 if TYPE_CHECKING:
     from instance_database import Database
@@ -320,6 +316,8 @@ def _told(
     from torra.clock import System, iso, parse  # noqa: PLC0415
     from torra.config import load_desk  # noqa: PLC0415
     from torra.evidence.outside_numbers import series_of  # noqa: PLC0415
+    from torra.store import flow as flow_table  # noqa: PLC0415
+    from torra.store import series as series_table  # noqa: PLC0415
 
     if not (home / DATABASE).is_file():
         load_desk(home)  # a home without a database stays without one
@@ -370,6 +368,8 @@ def _companions(home: Path) -> list[dict[str, Any]]:
 def _beside(instance: Instance, database: Database | None) -> Iterator[dict[str, Any]]:
     """Yield the companions of an instance, each with its timeframes that anything is known of."""
     from torra.clock import duration, iso  # noqa: PLC0415
+    from torra.store import bars as bar_table  # noqa: PLC0415
+    from torra.store import tick_queries  # noqa: PLC0415
 
     for name, symbol in instance.companions.items():
         closed: dict[str, str] = {}
@@ -434,6 +434,7 @@ def _filed(home: Path, ticker: str) -> list[FactRow]:
     from instance_database import open_home  # noqa: PLC0415
     from torra.clock import System  # noqa: PLC0415
     from torra.config import load_desk  # noqa: PLC0415
+    from torra.store import series as series_table  # noqa: PLC0415
 
     if not (home / DATABASE).is_file():
         load_desk(home)

@@ -20,7 +20,6 @@ from torra.commands.options import SpelledGroup, print_json
 from torra.commands.terminal import say
 from torra.errors import ConfigError, TorraError
 from torra.home import DATABASE
-from torra.store import lessons as lesson_table
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -60,6 +59,8 @@ def lessons(
     **only: str | None,
 ) -> None:  # fmt: skip
     """List what closed trades and vetoed openings taught, newest first."""
+    from torra.store import lessons as lesson_table  # noqa: PLC0415
+
     if context.invoked_subcommand is not None:
         return
     home: Path = context.obj
@@ -95,6 +96,7 @@ def show(home: Path, /, sid: str, ask: bool, as_json: bool) -> None:
     """Show the lesson of a closed trade: its facts, and what each author wrote of it."""
     from torra.config import load_desk  # noqa: PLC0415
     from torra.exhibits import lesson_words  # noqa: PLC0415
+    from torra.store import lessons as lesson_table  # noqa: PLC0415
 
     settings = load_desk(home)
     with stored(home) as database:
@@ -168,6 +170,8 @@ def stored(home: Path) -> Iterator[Database | None]:
 def _listed(
     database: Database, only: Mapping[str, str], search: str, limit: int, before: int | None = None
 ) -> list[Lesson]:
+    from torra.store import lessons as lesson_table  # noqa: PLC0415
+
     return lesson_table.lesson_list(database, only, search=search, before=before, limit=limit)
 
 

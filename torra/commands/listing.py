@@ -15,8 +15,6 @@ from torra.commands.cli_errors import plainly
 from torra.commands.lessons import MOST, as_json_option, stored
 from torra.commands.options import print_json
 from torra.commands.terminal import say
-from torra.store import bars as bar_table
-from torra.store import tick_queries
 
 TICK: Final = ("close_time", "verdict", "consensus", "action", "reason")
 
@@ -28,6 +26,7 @@ TICK: Final = ("close_time", "verdict", "consensus", "action", "reason")
 def symbols(home: Path, /, as_json: bool) -> None:
     """List the streams that the desk watches, with their newest stored bar."""
     from torra.config import load_desk  # noqa: PLC0415
+    from torra.store import bars as bar_table  # noqa: PLC0415
 
     with stored(home) as database:
         found = [
@@ -55,6 +54,7 @@ def symbols(home: Path, /, as_json: bool) -> None:
 def ticks(home: Path, /, symbol: str | None, limit: int, as_json: bool) -> None:
     """List the newest ticks of the desk, or of a SYMBOL, newest first."""
     from torra.config import load_desk  # noqa: PLC0415
+    from torra.store import tick_queries  # noqa: PLC0415
 
     desk = load_desk(home)
     instances = desk.instances

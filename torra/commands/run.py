@@ -40,7 +40,6 @@ from torra.imports import settle
 from torra.one_heap import limit_malloc_arenas
 from torra.replay import uploads
 from torra.replay.job_kinds import KINDS
-from torra.store import ticks as claim_table
 
 ENDING: Final = "Ctrl-C ends it."
 
@@ -199,6 +198,8 @@ def _begin(home: Path, address: PagesAddress, say: Callable[[str], None]) -> Non
 
 def _halted(desk: Desk) -> str:
     """Return why nothing goes out, as it was said when that began; "" when trading goes on."""
+    from torra.store import ticks as claim_table  # noqa: PLC0415
+
     why = desk.kill_switch.engaged()
     newest = claim_table.trading_states(desk.database, 1) if why else []
     told = next((row.reason for row in newest if row.state == "HALTED"), "")

@@ -11,8 +11,10 @@ Reads are causal: they return nothing that closed after `as_of`. The records, th
 lowest price so far, are looked up in two small tables of the bars that set a new one; the tables
 are kept right when bars arrive late or change.
 
-A spread that a frame has beside its bars is kept with them (torra.store.spreads), and comes back as
-a column of what is loaded; it makes no bar another one.
+A spread that a frame has beside its bars is kept with them, and comes back as a column of what is
+loaded. It belongs to a revision of a bar: a bar that changes has that of its new self, or none. The
+first spread of a revision stays; one that comes later than its bar, as from an import, is added. So
+bars, their revisions and their hashes are what they were without spreads.
 
 A number that is not finite raises ValueError, a database that fails StoreUnavailable. The feed's
 door (torra.feeds) decides whether bars may be used at all.
@@ -20,7 +22,7 @@ door (torra.feeds) decides whether bars may be used at all.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import date, datetime
 from pathlib import Path
 from typing import Any, Final, NamedTuple
@@ -35,7 +37,6 @@ from torra.config import Instance
 from torra.market import spreads
 from torra.market.known_bars import BarMatrix, KnownBars, Stream
 from torra.store.connection import BUSY_SECONDS, RowDict, Store, stamp
-from torra.store.spreads import spreads_of, store_spreads
 
 COLUMNS: Final = ("open", "high", "low", "close", "volume")
 
@@ -57,6 +58,14 @@ WITHDRAWN: Final = -1.0
 
 AFTER_ALL: Final = "~"
 """Text that sorts after every time."""
+
+
+OF_RANGE: Final = "FROM spreads WHERE instance = ? AND timeframe = ? AND bar_time BETWEEN ? AND ?"
+REVISED: Final = (
+    "SELECT bar_time, max(revision) FROM bars WHERE instance = ? AND timeframe = ? "
+    "AND bar_time BETWEEN ? AND ? AND revision > 0 GROUP BY bar_time"
+)
+"""The newest revision of each bar that has another than 0."""
 
 
 class RecordTable(NamedTuple):
@@ -129,7 +138,7 @@ class BarStore(Store):
                     for bar in fresh
                 ],
             )
-            store_spreads(self, instance, timeframe, _known_spreads(frame, given.times))
+            _store_spreads(self, instance, timeframe, _known_spreads(frame, given.times))
             if again:
                 self._settle_records(instance, timeframe, fresh[0][0])
             elif fresh:  # what they only extend has no bar after them that would need a look
@@ -176,7 +185,7 @@ class BarStore(Store):
         frame = _as_frame(rows)
         if not rows:
             return frame
-        known = spreads_of(self, instance, timeframe, rows[0][0], rows[-1][0])
+        known = _spreads_of(self, instance, timeframe, rows[0][0], rows[-1][0])
         if known:
             found = [known.get((bar_time, revision), np.nan) for bar_time, revision, *_ in rows]
             frame[spreads.SPREAD] = np.array(found)
@@ -482,3 +491,35 @@ def _newest(store: Store, instance: str, timeframe: str) -> RowDict | None:
     """Return the newest bar; None without one."""
     sql = NEWEST_REVISIONS + "ORDER BY bar_time DESC LIMIT 1"
     return store.row(sql, instance, timeframe, BEFORE_ALL, AFTER_ALL)
+
+
+def _store_spreads(store: Store, instance: str, timeframe: str, known: Mapping[str, float]) -> None:
+    """Store what is new of spreads by bar time; their bars are stored."""
+    if not known:
+        return
+    stream = instance, timeframe, min(known), max(known)
+    ask = store.connection().conn.execute
+    # As one text: a row for each of 750 bars takes ten times as long.
+    (held,) = ask(f"SELECT group_concat(bar_time) {OF_RANGE} AND revision = 0", stream).fetchone()
+    first = set((held or "").split(","))
+    revised = dict(ask(REVISED, stream))
+    later = set(ask(f"SELECT bar_time, revision {OF_RANGE}", stream)) if revised else ()
+    store.connection().conn.executemany(
+        "INSERT INTO spreads VALUES (?, ?, ?, ?, ?)",
+        [
+            (instance, timeframe, time, revised.get(time, 0), spread)
+            for time, spread in known.items()
+            if ((time, revised[time]) not in later if time in revised else time not in first)
+        ],
+    )
+
+
+def _spreads_of(
+    store: Store, instance: str, timeframe: str, first: str, last: str
+) -> dict[tuple[str, int], float]:
+    """Return the spreads of a range by bar time and revision."""
+    found = store.connection().conn.execute(
+        f"SELECT bar_time, revision, spread {OF_RANGE}",
+        (instance, timeframe, first, last),
+    )
+    return {(time, revision): spread for time, revision, spread in found}
