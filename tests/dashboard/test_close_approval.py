@@ -92,7 +92,7 @@ def test_a_decided_close_leads_to_its_position(pages: Pages) -> None:
 def test_without_a_price_the_headline_says_so(
     pages: Pages, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(type(pages.database), "last_close", lambda *_: None)
+    monkeypatch.setattr("torra.store.bars.last_close", lambda *_: None)
     with pages.app.test_request_context():
         (held,) = pages.database.positions()
         found = close_quote.quote(reach(), held)

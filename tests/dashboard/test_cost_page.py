@@ -253,18 +253,19 @@ def test_stretches_sum_to_what_the_rows_do(ages: list[int], moment: int, later: 
 
 
 class Ledger(SimpleNamespace):
-    """Rows (until, usd) that answer as the ledger does."""
+    """Rows (until, usd) that answer as the ledger does, by its columns."""
 
     def __init__(self, rows) -> None:
-        super().__init__(rows=rows)
+        super().__init__(bookings=rows)
 
-    def ledger_sums(self, profile, after, upto):
-        found = [usd for at, usd in self.rows if at > after and (upto is None or at <= upto)]
+    def rows(self, sql, profile, after, upto):
+        upto = None if upto == "~" else upto
+        found = [usd for at, usd in self.bookings if at > after and (upto is None or at <= upto)]
         return [{"profile": profile, "usd": sum(found)}] if found else []
 
-    def ledger_between(self, profile, start, end):
-        found = [usd for at, usd in self.rows if start <= at < end]
-        return sum(found), len(found)
+    def tuples(self, sql, profile, start, end):
+        found = [usd for at, usd in self.bookings if start <= at < end]
+        return [(sum(found), len(found))]
 
 
 def test_the_past_is_remembered_and_read_again_after_a_while(tmp_path: Path) -> None:

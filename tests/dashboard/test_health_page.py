@@ -194,7 +194,7 @@ def test_a_part_that_is_well_is_one_line(pages: Pages) -> None:
 
 def run(found: Any, locked: bool = True, **changes: Any) -> Any:
     row = {**claim_table.desk_run(found.database), **changes}
-    store = SimpleNamespace(desk_run=lambda: row, desk_runs=lambda: locked)
+    store = SimpleNamespace(row=lambda *_: row, desk_runs=lambda: locked)
     return SimpleNamespace(desk=found.backing.desk, now=found.backing.now, database=store)
 
 
@@ -215,7 +215,7 @@ def test_whether_a_desk_works(pages: Pages) -> None:
     level, detail, remedy = told(1.0, locked=False, process=0)
     assert (level, remedy) == ("alert", start) and "the last one ended" in detail
     nobody: Any = SimpleNamespace(
-        database=SimpleNamespace(desk_run=lambda: None), desk=pages.desk,
+        database=SimpleNamespace(row=lambda *_: None), desk=pages.desk,
         now=pages.backing.now, settings=pages.backing.settings,
     )  # fmt: skip
     assert next(iter(health_checks.scheduler(nobody, seen))).level == "warn"
@@ -593,7 +593,7 @@ def test_the_database_is_read_through_on_demand(pages: Pages) -> None:
 def test_a_check_under_way_is_not_begun_twice_and_damage_is_told(tmp_path: Path) -> None:
     waited, one = threading.Event(), Checkup()
     held: Any = SimpleNamespace(
-        database=SimpleNamespace(quick_check=lambda: waited.wait(5) and "row 3 is broken"),
+        database=SimpleNamespace(value=lambda *_: waited.wait(5) and "row 3 is broken"),
         desk=SimpleNamespace(clock=SimpleNamespace(real_now=lambda: parse("2026-11-21T10:00:00Z"))),
     )
     assert one.start(held) and not one.start(held)

@@ -261,18 +261,19 @@ def test_a_page_looks_through_a_bounded_number_of_vetoes(monkeypatch: pytest.Mon
         for n in range(20, 0, -1)
     ]  # fmt: skip
 
-    class Vetoed:
-        def every_tick_of_kinds(self, *_: Any, before: Any, **__: Any) -> Iterator[Any]:
-            return iter([row for row in rows if (row["close_time"], row["sentiment_id"]) < before])
+    def every_tick_of_kinds(*_: Any, before: Any, **__: Any) -> Iterator[Any]:
+        return iter([row for row in rows if (row["close_time"], row["sentiment_id"]) < before])
 
-        def gates_of(self, numbers: Any) -> dict[int, str]:
-            whole = {"multiplier": 1.0, "veto": True, "reasons": [], "rule": {}}
-            own = {**whole, "veto": False, "veto_sides": ["BUY"], "reasons": ["CROWDED"]}
-            return {n: json.dumps(own if n == 2 else whole) for n in numbers}
+    def gates_of(_: Any, numbers: Any) -> dict[int, str]:
+        whole = {"multiplier": 1.0, "veto": True, "reasons": [], "rule": {}}
+        own = {**whole, "veto": False, "veto_sides": ["BUY"], "reasons": ["CROWDED"]}
+        return {n: json.dumps(own if n == 2 else whole) for n in numbers}
 
+    monkeypatch.setattr(tick_listing, "every_tick_of_kinds", every_tick_of_kinds)
+    monkeypatch.setattr(tick_listing, "gates_of", gates_of)
     monkeypatch.setattr(refusers, "SEARCHED", 8)
     monkeypatch.setattr(refusers, "AT_ONCE", 4)
-    database: Any = Vetoed()
+    database: Any = None
     place: Any = ("~", 2**62)
     found = []
     while place:

@@ -162,7 +162,7 @@ def test_a_book_that_cannot_be_read_costs_no_tick(
 ) -> None:
     key = next_key()
     tells = ready(database, key.close_time)
-    monkeypatch.setattr(Database, "stream_calls", lambda *_: 1 / 0)
+    monkeypatch.setattr("torra.store.standings.stream_calls", lambda *_: 1 / 0)
     assert tells(asked(key)) == TOO_LATE
     assert "cannot be told" in caplog.text
 

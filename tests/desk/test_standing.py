@@ -308,7 +308,7 @@ def test_a_look_that_fails_changes_nothing_and_stops_nobody(
 
 def test_while_the_database_cannot_be_read_agents_are_in_shadow(database: Database) -> None:
     class Broken:
-        def agents_promoted(self, *_: Any) -> bool:
+        def value(self, *_: Any) -> bool:
             raise StoreUnavailable("locked")
 
     broken: Any = Broken()
