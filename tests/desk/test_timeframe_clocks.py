@@ -9,7 +9,6 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from instance_database import Database
 from tests.worlds import desks
 from tests.worlds.price_series import sample
 from tests.worlds.two_clocks import later
@@ -93,7 +92,7 @@ def test_a_database_that_fails_stops_no_desk(desk: Desk, monkeypatch: pytest.Mon
     def fails(*_: Any, **__: Any) -> pd.DataFrame:
         raise StoreUnavailable("no disk")
 
-    monkeypatch.setattr(Database, "closes", fails)
+    monkeypatch.setattr("torra.store.bars.closes", fails)
     assert desk.look_at_clocks() == 0
 
 
