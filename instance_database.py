@@ -23,38 +23,65 @@ from pathlib import Path
 from typing import Any, Final
 
 from torra import owner_only
-from torra.clock import System, duration, parse
+from torra.clock import TIMEFRAMES, System, duration, parse
 from torra.errors import ConfigError, StoreUnavailable
 from torra.home import DATABASE, LOST, lost
 from torra.store import migrations
 from torra.store.audit import AuditStore
-from torra.store.bars import BarStore
+from torra.store.bars import BarStore, last_close
 from torra.store.brain import Composites
-from torra.store.connection import BUSY_SECONDS, TickKey, explain, inspect, stamp, to_json
-from torra.store.flow import FlowStore
-from torra.store.history import HistoryStore
-from torra.store.hosted import HostedStore
-from torra.store.jobs import JobStore
+from torra.store.connection import BUSY_SECONDS, TickKey, explain, inspect, to_json
 from torra.store.journal import JournalStore
 from torra.store.ledger import LedgerStore
 from torra.store.lessons import LessonStore
 from torra.store.news import NewsStore
-from torra.store.notices import NoticeStore
-from torra.store.sentiment import SentimentStore
 from torra.store.series import SeriesStore
-from torra.store.standings import ChangeStore, StandingStore
-from torra.store.streams import EventStore
-from torra.store.tick_listing import TickListingStore
 from torra.store.tick_store import TickStore
 from torra.store.ticks import ClaimStore
-from torra.store.trade.accounts import AccountStore
-from torra.store.trade.notes import NoteStore
 from torra.store.trade.proposals_and_alarms import ExecutionStore
 from torra.store.trade.signals import CLOSED_OPENING, SignalStore
 from torra.verdict.sentiment_rules import CHAINS, MARKOV_HISTORY, RECENT_TRADES, ConsensusResult
 
 RECALLED: Final = ("side", "profit", "r_multiple", "outcome", "evolution", "closed_at")
 """Columns of a closed trade that a memory context uses."""
+
+OF_CHAINS: Final = (
+    *(f"{chain}_{what}" for what in ("composite", "consensus") for chain in CHAINS[:-1]),
+    *("composite", "consensus", "l1_verdict", "verdict"),
+)
+"""Columns of a tick's chains that a ConsensusResult has."""
+
+LATER: Final = (
+    "({0} > ?1 OR ({0} = ?1 AND instance = ?2 "
+    "AND timeframe NOT IN (SELECT value FROM json_each(?3))))"
+)
+"""Rows that a tick that runs again did not know, by a column of times.
+
+Of ticks that close together the longer timeframe runs first (docs/tick.md): ?3 names those.
+"""
+
+TAKEN_BACK: Final = (
+    # A signal's state is that of its last step: what is taken back, its steps are too.
+    "DELETE FROM signal_events WHERE to_state = 'CLOSED' AND sid IN "
+    "(SELECT sid FROM signals WHERE kind = 'open' AND state = 'CLOSED' AND closed_at >= ?)",
+    "DELETE FROM signal_events WHERE to_state IN ('FILLED', 'PARTIAL', 'CLOSED') "
+    "AND sid IN (SELECT sid FROM signals WHERE state IN ('FILLED', 'PARTIAL', 'CLOSED') "
+    "AND opened_at >= ?)",
+    "UPDATE signals SET state = 'FILLED', closed_at = NULL, close_price = NULL, "
+    "profit = NULL, r_multiple = NULL, close_reason = NULL, "
+    "outcome = NULL, evolution = NULL, thesis = NULL "
+    "WHERE kind = 'open' AND state = 'CLOSED' AND closed_at >= ?",
+    "UPDATE signals SET state = 'PUBLISHED', opened_at = NULL, price = NULL, "
+    "filled_lots = NULL, deal = NULL "
+    "WHERE state IN ('FILLED', 'PARTIAL') AND opened_at >= ?",
+    "DELETE FROM paper_cursor WHERE bar_time >= ?",
+)
+"""What signals learned from a moment on is taken back."""
+
+LATER_TICKS: Final = (
+    "(SELECT instance || '|' || timeframe || '|' || bar_time FROM ticks "  # noqa: S608
+    f"WHERE close_time >= ?1 AND {LATER.format('close_time')})"
+)
 
 __all__ = [
     "MARKOV_HISTORY",
@@ -76,20 +103,8 @@ class Database(
     LedgerStore,
     NewsStore,
     SeriesStore,
-    FlowStore,
     LessonStore,
-    NoticeStore,
-    EventStore,
     AuditStore,
-    AccountStore,
-    NoteStore,
-    SentimentStore,
-    HistoryStore,
-    TickListingStore,
-    StandingStore,
-    ChangeStore,
-    HostedStore,
-    JobStore,
     TickStore,
 ):
     """One desk's database. Any thread may use it; each has its own connection."""
@@ -127,9 +142,20 @@ class Database(
         For a throw-away copy only. With a `timeframe`, ticks of longer ones that closed at `as_of`
         are kept, because they ran before it. Latches stay as they are.
         """
+        longer = [name for name in TIMEFRAMES if timeframe and duration(name) > duration(timeframe)]
+        place = as_of, instance, to_json(longer)
         with self.transaction():
-            self._forget_ticks(instance, as_of, timeframe)
-            self._forget_signals(instance, as_of, timeframe)
+            # The chain before its sentiment row, which it references.
+            for table in ("journal", "calls", "lesson_uses", "chains", "sentiment"):
+                self.change(f"DELETE FROM {table} WHERE torra_key IN {LATER_TICKS}", *place)  # noqa: S608
+            self.change(f"DELETE FROM ticks WHERE {LATER.format('close_time')}", *place)  # noqa: S608
+            signals = f"FROM signals WHERE {LATER.format('decided_at')}"
+            # Before their signal: they reference it.
+            for table in ("signal_events", "trade_notes", "trade_tags"):
+                self.change(f"DELETE FROM {table} WHERE sid IN (SELECT sid {signals})", *place)  # noqa: S608
+            self.change(f"DELETE {signals}", *place)
+            for sql in TAKEN_BACK:
+                self.change(sql, as_of)
             self._forget_bars(as_of)
 
     # --- what the brain reads -------------------------------------------------------------------
@@ -139,11 +165,11 @@ class Database(
     ) -> Composites:
         found: Composites = {}
         for timeframe in timeframes:
-            row = self._row(
+            row = self.row(
                 "SELECT close_time, l1_composite, low_composite, high_composite, composite "
                 "FROM chains WHERE instance = ? AND timeframe = ? AND close_time <= ? "
                 "ORDER BY close_time DESC LIMIT 1",
-                key.instance, timeframe, stamp(close_time),
+                key.instance, timeframe, close_time,
             )  # fmt: skip
             if row is not None:
                 close, *values = row.values()
@@ -154,24 +180,24 @@ class Database(
     def _history(
         self, instance: str, timeframe: str, as_of: datetime, limit: int
     ) -> list[tuple[str, float, str]]:
-        rows = self._tuples(
+        rows = self.tuples(
             "SELECT close_time, consensus, verdict FROM chains WHERE instance = ? "
             "AND timeframe = ? AND close_time < ? ORDER BY close_time DESC LIMIT ?",
-            instance, timeframe, stamp(as_of), limit,
+            instance, timeframe, as_of, limit,
         )  # fmt: skip
         # Read backwards for the index and the limit; the brain wants them oldest first.
         return rows[::-1]
 
     def _recent_trades(self, instance: str, as_of: datetime) -> Sequence[Mapping[str, Any]]:
-        rows = self._tuples(
+        rows = self.tuples(
             f"SELECT {', '.join(RECALLED)} FROM signals WHERE {CLOSED_OPENING} "  # noqa: S608
             "AND closed_at < ? AND instance = ? ORDER BY closed_at DESC, seq DESC LIMIT ?",
-            stamp(as_of), instance, RECENT_TRADES,
+            as_of, instance, RECENT_TRADES,
         )  # fmt: skip
         return [dict(zip(RECALLED, row, strict=True)) for row in rows]
 
     def _last_close(self, instance: str, timeframe: str, as_of: datetime) -> float | None:
-        found = self.last_close(instance, timeframe, as_of)
+        found = last_close(self, instance, timeframe, as_of)
         return found[1] if found else None
 
     def _keep_tick(
@@ -187,7 +213,7 @@ class Database(
         deliberation: Mapping[str, Any] | None,
     ) -> None:
         row = {
-            "timestamp": stamp(close_time),
+            "timestamp": close_time,
             "timeframe": key.timeframe,
             **scores,
             "ath": ath,
@@ -199,96 +225,30 @@ class Database(
             "torra_key": key.text,
         }
         # First, because the chain names it by its id.
-        sentiment_id = self._add("sentiment", row)
-        self._add(
-            "chains",
-            {
-                "torra_key": key.text,
-                "instance": key.instance,
-                "timeframe": key.timeframe,
-                "bar_time": stamp(key.bar_time),
-                "close_time": stamp(close_time),
-                "l1": to_json(l1),
-                "l1_composite": saved.l1_composite,
-                "low_composite": saved.low_composite,
-                "high_composite": saved.high_composite,
-                "composite": saved.composite,
-                "l1_consensus": saved.l1_consensus,
-                "low_consensus": saved.low_consensus,
-                "high_consensus": saved.high_consensus,
-                "consensus": saved.consensus,
-                "l1_verdict": saved.l1_verdict,
-                "verdict": saved.verdict,
-                "sentiment_id": sentiment_id,
-            },
-        )
+        sentiment_id = self.add("sentiment", row)
+        chain = {
+            "torra_key": key.text,
+            **key._asdict(),
+            "close_time": close_time,
+            "l1": to_json(l1),
+            **{name: getattr(saved, name) for name in OF_CHAINS},
+            "sentiment_id": sentiment_id,
+        }
+        self.add("chains", chain)
 
     # --- going back -----------------------------------------------------------------------------
 
-    def _forget_ticks(self, instance: str, as_of: datetime, timeframe: str | None) -> None:
-        rows = self._rows(
-            "SELECT instance, timeframe, bar_time, close_time FROM ticks WHERE close_time >= ?",
-            stamp(as_of),
-        )
-        for row in rows:
-            # Other streams may close at the very moment of `as_of`: this tick knew some of them.
-            if _stays(row, row["close_time"], instance, as_of, timeframe):
-                continue
-            key = TickKey(row["instance"], row["timeframe"], parse(row["bar_time"]))
-            # The chain before its sentiment row, which it references.
-            for table in ("journal", "calls", "lesson_uses", "chains", "sentiment"):
-                self._change(f"DELETE FROM {table} WHERE torra_key = ?", key.text)  # noqa: S608
-            self._change(
-                "DELETE FROM ticks WHERE instance = ? AND timeframe = ? AND bar_time = ?",
-                key.instance, key.timeframe, row["bar_time"],
-            )  # fmt: skip
-
-    def _forget_signals(self, instance: str, as_of: datetime, timeframe: str | None) -> None:
-        now = stamp(as_of)
-        for row in self._rows("SELECT * FROM signals WHERE decided_at >= ?", now):
-            if not _stays(row, row["decided_at"], instance, as_of, timeframe):
-                # Before their signal: they reference it.
-                for table in ("signal_events", "trade_notes", "trade_tags"):
-                    self._change(f"DELETE FROM {table} WHERE sid = ?", row["sid"])  # noqa: S608
-                self._change("DELETE FROM signals WHERE sid = ?", row["sid"])
-        # A signal's state is that of its last step: what is taken back, its steps are too.
-        self._change(
-            "DELETE FROM signal_events WHERE to_state = 'CLOSED' AND sid IN "
-            "(SELECT sid FROM signals WHERE kind = 'open' AND state = 'CLOSED' AND closed_at >= ?)",
-            now,
-        )
-        self._change(
-            "DELETE FROM signal_events WHERE to_state IN ('FILLED', 'PARTIAL', 'CLOSED') "
-            "AND sid IN (SELECT sid FROM signals WHERE state IN ('FILLED', 'PARTIAL', 'CLOSED') "
-            "AND opened_at >= ?)",
-            now,
-        )
-        self._change(
-            "UPDATE signals SET state = 'FILLED', closed_at = NULL, close_price = NULL, "
-            "profit = NULL, r_multiple = NULL, close_reason = NULL, "
-            "outcome = NULL, evolution = NULL, thesis = NULL "
-            "WHERE kind = 'open' AND state = 'CLOSED' AND closed_at >= ?",
-            now,
-        )
-        self._change(
-            "UPDATE signals SET state = 'PUBLISHED', opened_at = NULL, price = NULL, "
-            "filled_lots = NULL, deal = NULL "
-            "WHERE state IN ('FILLED', 'PARTIAL') AND opened_at >= ?",
-            now,
-        )
-        self._change("DELETE FROM paper_cursor WHERE bar_time >= ?", now)
-
     def _forget_bars(self, as_of: datetime) -> None:
         self._known_bars.forget()
-        streams = self._rows("SELECT DISTINCT instance, timeframe FROM record_highs")
-        for row in streams:
-            last = stamp(as_of - duration(row["timeframe"]))
+        streams = self.tuples("SELECT DISTINCT instance, timeframe FROM record_highs")
+        for instance, timeframe in streams:
+            last = as_of - duration(timeframe)
             # Spread and order flow go after their bar: beside it, they stay.
             for table in ("bars", "spreads", "flow", "record_highs", "record_lows"):
-                self._change(
+                self.change(
                     f"DELETE FROM {table} WHERE instance = ? AND timeframe = ? "  # noqa: S608
                     "AND bar_time > ?",
-                    row["instance"], row["timeframe"], last,
+                    instance, timeframe, last,
                 )  # fmt: skip
 
 
@@ -312,15 +272,3 @@ def open_home(home: Path, *, anew: bool = False) -> Database:
 
 save_sentiment = Database.save_sentiment
 """The brain under its old name: `save_sentiment(database, scores, ...)`."""
-
-
-def _stays(
-    row: Mapping[str, Any], told: str, instance: str, as_of: datetime, timeframe: str | None
-) -> bool:
-    """Return whether the tick that runs again at `as_of` knew a row dated `told` (ISO)."""
-    if told > stamp(as_of):
-        return False
-    if row["instance"] != instance:
-        return True
-    # Of ticks that close together the longer timeframe runs first (docs/tick.md).
-    return timeframe is not None and duration(row["timeframe"]) > duration(timeframe)

@@ -23,6 +23,7 @@ from tests.worlds import desks
 from torra.jobs.process import Bounds
 from torra.jobs.worker import Worker
 from torra.replay import job_kinds
+from torra.store import jobs as job_table
 
 TICKS: Final = 60
 TRIAL_TICKS: Final = 6
@@ -73,16 +74,24 @@ def _desk(folder: Path) -> Iterator[Any]:
 def _job(desk: Any, home: Path) -> Iterator[int]:
     """Start a replay as a job; yield its process once it runs ticks."""
     asked = job_kinds.check(home, REPLAY)
-    row, _ = desk.database.queue_job(
-        "replay", "k", title=asked.title, parameters=json.dumps(asked.parameters), asked_by="bench"
+    row, _ = job_table.queue_job(
+        desk.database,
+        "replay",
+        "k",
+        title=asked.title,
+        parameters=json.dumps(asked.parameters),
+        asked_by="bench",
     )
     worker = Worker(desk.database, home, job_kinds.KINDS, bounds=STANDS)
     worker.start()
     try:
-        until(lambda: desk.database.job(row["id"])["stage"] == "runs the ticks", 60.0)
+        until(
+            lambda: (job_table.job(desk.database, row["id"]) or {})["stage"] == "runs the ticks",
+            60.0,
+        )
         child = worker.child
         if child is None:
-            raise RuntimeError(f"the job runs no more: {desk.database.job(row['id'])}")
+            raise RuntimeError(f"the job runs no more: {job_table.job(desk.database, row['id'])}")
         yield child
         if worker.child != child:
             raise RuntimeError("the job ended before the ticks did")

@@ -23,6 +23,7 @@ from tests.worlds import large_database
 from torra.dashboard.view.backing import PageContext
 from torra.dashboard.view.desk_view import DatabaseView
 from torra.desk.checks import table as checks
+from torra.store import tick_listing
 
 ROWS: Final = 1_000_000
 INSTANCES: Final = 50
@@ -116,7 +117,7 @@ def addresses_of(database: Any, desk: Any, number: int) -> dict[str, list[str]]:
 
 def filters_of(database: Any) -> list[str]:
     """Return the first pages of History under filters of every sort, rare and frequent ones."""
-    kinds = database.tick_kinds()
+    kinds = tick_listing.tick_kinds(database)
     words = {
         name: sorted({getattr(kind, name) or "-" for kind in kinds})
         for name in ("verdict", "action", "reason", "source", "timeframe", "instance")

@@ -98,6 +98,6 @@ def test_whoever_is_late_a_debate_ends_at_its_deadline(mode: str, late: str, tri
         began = time.monotonic()
         record = debate(Scripted({late: NEVER}), about=about, config=config, seconds=0.4)
         took = time.monotonic() - began
-        assert late in record.failures
         with attempt:
+            assert late in record.failures  # a busy machine ends it before some have their turn
             assert took <= 0.4 + 0.5

@@ -35,7 +35,9 @@ from torra.desk.checks import table
 from torra.desk_lock import DeskLock, is_locked
 from torra.errors import ConfigError, TorraError
 from torra.home import BACKUP_NAME, HALT
+from torra.store import audit as audit_chain
 from torra.store import connection as store_connection
+from torra.store import ticks as claim_table
 from torra.store.migrations import NEWEST
 
 SPARED = 4
@@ -138,7 +140,7 @@ def ticks(path: Path) -> int:
 
 def state(home: Path) -> tuple[str, str]:
     with closing(Database.open(home / "torra.db", now=System().real_now)) as database:
-        return database.trading_state(), database.trading_states(1)[0].reason
+        return database.trading_state(), claim_table.trading_states(database, 1)[0].reason
 
 
 # --- a backup -------------------------------------------------------------------------------------
@@ -298,7 +300,7 @@ def test_a_restore_asks_first_and_a_no_changes_nothing(
 def test_after_a_restore_the_desk_is_whole_halted_and_on_record(home: Path, kept: Path) -> None:
     now = ticks(home / "torra.db")
     with closing(stores.open_database(home, System().real_now)) as database:
-        database.begin_run("run 77", 77)
+        claim_table.begin_run(database, "run 77", 77)
     document = told("restore", kept, "--yes", home=home)
     assert (now, ticks(home / "torra.db")) == (4, 3)
     assert ticks(Path(document["replaced"]) / "torra.db") == 4
@@ -307,8 +309,8 @@ def test_after_a_restore_the_desk_is_whole_halted_and_on_record(home: Path, kept
     assert halted == "HALTED" and str(kept) in reason and reason.endswith(f"{home} resume")
     assert not (home / backup_files.MARK).exists()
     with closing(stores.open_database(home, System().real_now)) as database:
-        assert database.audit_entries(limit=1)[0]["action"] == "restore"
-        assert database.broken_entry() is None
+        assert audit_chain.audit_entries(database, limit=1)[0]["action"] == "restore"
+        assert audit_chain.broken_entry(database) is None
         names = database.connection().table_names()
     assert backup_store.FACTS not in names and backup_store.FILES not in names
     assert torra("resume", home=home).exit_code == 0

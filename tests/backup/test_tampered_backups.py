@@ -22,7 +22,7 @@ from torra.backup import copies
 from torra.backup import restore as backup_restore
 from torra.commands import backup as backup_commands
 from torra.desk.checks import machine, table
-from torra.desk.checks.finding import Context
+from torra.desk.checks.result import Context
 from torra.errors import ConfigError
 from torra.store.connection import connect_reader
 from torra.store.migrations import structure

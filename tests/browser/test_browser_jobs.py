@@ -14,6 +14,7 @@ from tests.worlds import demo_orders
 from torra.dashboard.app import create_app
 from torra.dashboard.view.backing import PageContext
 from torra.dashboard.view.desk_view import DatabaseView
+from torra.store import jobs as job_table
 
 pytestmark = needs_browser
 
@@ -53,17 +54,17 @@ def test_a_replay_is_asked_for_watched_and_cancelled(
         page.click("text=Start the replay")
         expect(page.locator("[data-part=going]")).to_contain_text("2021-11-22 to 2021-11-24")
         expect(fault).to_be_hidden()
-        assert database.begin_job(3, "queued")
-        database.note_progress(3, "runs the ticks", 60, 240)
+        assert job_table.begin_job(database, 3, "queued")
+        job_table.note_progress(database, 3, "runs the ticks", 60, 240)
         page.evaluate(CHANGED)
         state = page.locator("[data-live='job.3.stage']")
         expect(state).to_have_text("runs the ticks, 60 of 240 (25 %)")
-        database.note_progress(3, "runs the ticks", 120, 240)
+        job_table.note_progress(database, 3, "runs the ticks", 120, 240)
         page.evaluate(CHANGED)
         expect(state).to_have_text("runs the ticks, 120 of 240 (50 %)")
         page.locator("form[action='/api/v1/jobs/3/cancel'] button").click()
         expect(page.locator("[data-live='job.3.state']")).to_have_text("◐ is being stopped")
-        assert (database.job(3) or {})["cancel"] == 1
-        database.end_job(3, "running", "done", "It was ready before.", "")
+        assert (job_table.job(database, 3) or {})["cancel"] == 1
+        job_table.end_job(database, 3, "running", "done", "It was ready before.", "")
         page.goto(site.url + "/jobs/3")
         expect(page.locator("main")).to_contain_text("It was ready before.")

@@ -18,6 +18,7 @@ from tests.worlds.desk_pages import Pages, open_pages
 from torra.dashboard.app import create_app
 from torra.dashboard.view.desk_view import DatabaseView
 from torra.desk.event_stream import EventStream
+from torra.store import notices as notice_table
 
 pytestmark = needs_browser
 
@@ -87,7 +88,7 @@ def tell(pages: Pages, key: str, title: str = "EURUSD: a proposal waits", **more
         "text": "Buy 0.20 lots.", "instance": "EURUSD", "desk_time": NOW, "at": NOW,
         "silent": False, **more,
     }  # fmt: skip
-    assert pages.database.add_notice(row, ())
+    assert notice_table.add_notice(pages.database, row, ())
 
 
 def tags(page: Any, count: int) -> list[str]:

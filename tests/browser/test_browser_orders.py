@@ -28,6 +28,7 @@ from torra.config import DeskSettings
 from torra.dashboard.app import create_app
 from torra.dashboard.view.backing import PageContext
 from torra.dashboard.view.desk_view import DatabaseView
+from torra.store import audit as audit_chain
 
 pytestmark = needs_browser
 
@@ -95,7 +96,9 @@ def test_a_proposal_is_read_and_approved_and_another_expires(
         assert backing.database.proposal(sid).state == "APPROVED"
         assert backing.database.signal(sid)["state"] in ("PENDING", "WAITING")
         assert page.locator("#approve").count() == 0
-        entry = next(row for row in backing.database.audit_entries() if row["action"] == "approve")
+        entry = next(
+            row for row in audit_chain.audit_entries(backing.database) if row["action"] == "approve"
+        )
         assert (entry["target"], entry["outcome"].partition(":")[0]) == (sid, "done")
         assert "approve" in entry["actor"]
 

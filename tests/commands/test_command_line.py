@@ -32,6 +32,7 @@ from torra.config import ROOT
 from torra.errors import LONGEST_TEXT
 from torra.providers.vendors.clients import VendorClients
 from torra.replay.rerun import trial_tick
+from torra.store import ledger as ledger_table
 from torra.tick.bar_window import LiveWindow
 
 KEYS = [
@@ -241,8 +242,8 @@ def test_a_trial_that_is_refused_blocks_nobody_but_itself(
         assert told["source_type"] == "L1_ONLY"
     assert len(refusing.exchanges) == 2
     database = open_home(tmp_path)
-    assert database.provider_blocks() == []
-    rows = database.ledger_rows(System().real_now() - timedelta(hours=1))
+    assert ledger_table.provider_blocks(database) == []
+    rows = ledger_table.ledger_rows(database, System().real_now() - timedelta(hours=1))
     assert rows and all(row["usd"] == 0 for row in rows), "the desk's ledger knows of the trial"
     database.close()
 
@@ -252,11 +253,11 @@ def test_a_trial_asks_no_vendor_that_the_desk_does_not_ask(
 ) -> None:
     database = open_home(tmp_path)
     until = System().real_now() + timedelta(minutes=5)
-    database.block_provider("anthropic", "402: the account has no credit", until)
+    ledger_table.block_provider(database, "anthropic", "402: the account has no credit", until)
     told = json.loads(torra(tmp_path, *TRIAL, "--json").stdout)
     assert told["failures"]["technical"] == "blocked (402: the account has no credit)"
     assert refusing.exchanges == []
-    assert len(database.provider_blocks()) == 1
+    assert len(ledger_table.provider_blocks(database)) == 1
     database.close()
 
 

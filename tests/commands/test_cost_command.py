@@ -15,6 +15,7 @@ from instance_database import Database
 from tests.worlds.hands import torra
 from torra.clock import System, iso, parse
 from torra.desk import costs as cost_report
+from torra.store import ledger as ledger_table
 from torra.store.ledger import Booking, Settlement
 
 NOW = parse("2026-11-21T18:00:00Z")
@@ -108,7 +109,7 @@ def test_the_sums_are_those_of_the_ledger(home: Path) -> None:
 
 def test_each_profile_stands_against_its_ceiling(home: Path) -> None:
     database = fill(home)
-    database.set_degradation_level("paying", "L1_ONLY")
+    ledger_table.set_degradation_level(database, "paying", "L1_ONLY")
     database.close()
     default, gone, paying = document(home)["profiles"]
     assert (paying["spent_usd"], paying["left_usd"], paying["degradation_level"]) == (
@@ -147,7 +148,7 @@ def test_it_says_when_no_tick_ever_fits(home: Path) -> None:
 
 def test_the_table_shows_small_money_and_what_is_blocked(home: Path) -> None:
     database = fill(home)
-    database.block_provider("anthropic", "401: the key was refused", NOW + HOUR)
+    ledger_table.block_provider(database, "anthropic", "401: the key was refused", NOW + HOUR)
     database.close()
     text = torra(home, "cost").stdout
     assert "anthropic is not asked until 2026-11-21T19:00:00Z: 401: the key was refused" in text

@@ -12,6 +12,7 @@ import pytest
 from instance_database import open_home
 from tests.worlds import desks, flows
 from tests.worlds.hands import torra
+from torra.store import flow as flow_table
 
 START = datetime(2026, 2, 11, 12, tzinfo=UTC)
 QUARTER = timedelta(minutes=15)
@@ -96,7 +97,7 @@ def test_companions_are_told_with_their_newest_stored_bars(home: Path) -> None:
 def test_the_order_flow_of_each_stream_is_told(home: Path) -> None:
     rows = [*flows.rows([START + number * QUARTER for number in range(40)], "M15")]
     database = open_home(home)
-    database.store_flow("XAUUSD", "M15", rows, "mt5_files")
+    flow_table.store_flow(database, "XAUUSD", "M15", rows, "mt5_files")
     database.close()
     (line,) = torra(home, "data").stdout.splitlines()
     books = sum(row.levels is not None for row in rows)

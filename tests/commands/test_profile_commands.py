@@ -20,6 +20,7 @@ from torra.profiles.fields import described
 from torra.profiles.guard import LOOSENS
 from torra.providers.prices import PriceList
 from torra.replay.changed.last_days import NO_TICK
+from torra.store import audit as audit_chain
 
 
 @pytest.fixture
@@ -41,7 +42,7 @@ def told(home, *words):
 def record(home):
     database = stores.open_database(home, now=System().real_now)
     try:
-        return database.audit_entries(limit=9)
+        return audit_chain.audit_entries(database, limit=9)
     finally:
         database.close()
 

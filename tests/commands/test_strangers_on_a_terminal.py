@@ -25,6 +25,7 @@ from torra.commands.cli_errors import one_line
 from torra.errors import LONGEST_TEXT
 from torra.harmless_text import HOSTILE, escaped
 from torra.store.audit import SEALED, seal
+from torra.store.trade import proposals_and_alarms as execution_table
 
 HOSTILE_WORDS = "sold \u202egnihton\u202c \u2066x\u2069 \x1b[2J\x9b1m\u200bend\ufeff\u2028"
 SHOWN = "sold \\u202egnihton\\u202c \\u2066x\\u2069 \\u001b[2J\\u009b1m\\u200bend\\ufeff\\u2028"
@@ -35,8 +36,8 @@ def home(tmp_path: Path) -> Path:
     """A home in which strangers have written whatever they may write."""
     with closing(stores.open_database(tmp_path)) as database:
         database.raise_alarm("a", "QUIET", HOSTILE_WORDS)
-        database.note_bridge(
-            "main", deny="BRIDGE_DEAD", detail=HOSTILE_WORDS, facts={}, reconciled_at=None
+        execution_table.note_bridge(
+            database, "main", deny="BRIDGE_DEAD", detail=HOSTILE_WORDS, facts={}, reconciled_at=None
         )
         database.reduce(HOSTILE_WORDS)
         database.audit(actor=HOSTILE_WORDS, action="halt", target=HOSTILE_WORDS)

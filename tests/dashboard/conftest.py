@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from instance_database import Database
 from tests.worlds import demo_orders
 from torra.dashboard.view.backing import PageContext
 
@@ -26,5 +25,5 @@ def traded(backing: PageContext, monkeypatch: pytest.MonkeyPatch) -> PageContext
 
     Its clock stood at each close, which is the mark of a warm-up.
     """
-    monkeypatch.setattr(Database, "warm_up_end", lambda *_: None)
+    monkeypatch.setattr("torra.store.standings.warm_up_end", lambda *_: None)
     return backing

@@ -50,6 +50,7 @@ from torra.dashboard.screens.entry import LOGINS_A_MINUTE
 from torra.dashboard.screens.health import CHECKS_A_MINUTE
 from torra.errors import ConfigError
 from torra.home import ACCESS, ACCESS_LOCK, PAGES
+from torra.store import audit as audit_chain
 
 # --- the file -------------------------------------------------------------------------------------
 
@@ -758,7 +759,7 @@ def test_new_tokens_are_new_and_on_record(tmp_path: Path) -> None:
     assert "every session has ended" in done.output
     after = dict(Access.of_home(tmp_path)[0].tokens)
     assert not set(before.values()) & set(after.values())
-    (entry,) = database.audit_entries()
+    (entry,) = audit_chain.audit_entries(database)
     assert (entry["actor"], entry["action"]) == ("command line", "new tokens")
     database.close()
     stored = (tmp_path / "torra.db").read_bytes()

@@ -21,6 +21,9 @@ from torra.config import Profile
 from torra.dashboard.cells import common as cells
 from torra.dashboard.trade import approvals, proposals
 from torra.dashboard.view.backing import PageContext
+from torra.store import audit as audit_chain
+from torra.store import ticks as claim_table
+from torra.store.trade import proposals_and_alarms as execution_table
 from torra.tick import approval
 from torra.tick.marks import PROPOSED
 from torra.trading import by_hand
@@ -85,7 +88,7 @@ def test_an_empty_queue_says_how_to_be_asked(
 ) -> None:
     monkeypatch.setattr("torra.profiles.idle.settings", lambda _: pytest.fail("the whole table"))
     for row in backing.database.proposals():
-        backing.database.decide_proposal(row.sid, "EXPIRED", "")
+        execution_table.decide_proposal(backing.database, row.sid, "EXPIRED", "")
     assert "Nothing waits for you" in read(backing, "/approvals").text
     before: Mapping[str, Any] = backing.desk.setups
     judge = "A close that a judge asks for appears here"
@@ -128,11 +131,13 @@ def test_neighbours_that_expired_are_folded(backing: PageContext) -> None:
     assert [len(run) for run in runs] == [2, 1, 3]
     database = backing.database
     for row in database.proposals():
-        database.decide_proposal(row.sid, "EXPIRED", "SIGNAL_EXPIRED")
+        execution_table.decide_proposal(database, row.sid, "EXPIRED", "SIGNAL_EXPIRED")
     page = read(backing, "/approvals")
     assert "more expired unsent" in page.text
     links = [one.get("href") for one in page.all("a")]
-    assert all(f"/approvals/{row.sid}" in links for row in database.decided_proposals())
+    assert all(
+        f"/approvals/{row.sid}" in links for row in execution_table.decided_proposals(database)
+    )
 
 
 # --- a tick that proposed -------------------------------------------------------------------------
@@ -208,9 +213,11 @@ def test_looking_changes_nothing(backing: PageContext) -> None:
     def everything() -> list[Any]:
         database = backing.database
         return [
-            database.proposals(None), database.signals(limit=500), database.trading_states(99),
-            database.audit_entries(),
-        ]  # fmt: skip
+            database.proposals(None),
+            database.signals(limit=500),
+            claim_table.trading_states(database, 99),
+            audit_chain.audit_entries(database),
+        ]
 
     before = everything()
     for sid in [row.sid for row in backing.database.proposals(None)]:
@@ -349,7 +356,9 @@ def test_no_reason_is_chosen_beforehand(backing: PageContext) -> None:
 def test_hostile_words_stay_words(backing: PageContext, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(approvals, "_record", lambda _row: (RECORD, ""))
     sid = waiting(backing)
-    backing.database.decide_proposal(waiting(backing, "XAUUSD"), "REJECTED", HOSTILE)
+    execution_table.decide_proposal(
+        backing.database, waiting(backing, "XAUUSD"), "REJECTED", HOSTILE
+    )
     for address in (f"/approvals/{sid}", "/approvals"):
         text = text_of(backing, address)
         assert "<script>alert" not in text

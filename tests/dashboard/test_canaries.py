@@ -31,6 +31,8 @@ from torra.dashboard.view.backing import PageContext
 from torra.dashboard.view.desk_view import DatabaseView
 from torra.home import ACCESS
 from torra.providers.vendors.table import vendors
+from torra.store import ledger as ledger_table
+from torra.store import streams as stream_table
 
 CHANNEL_KEY = "canarychannel0123456789abcdef0123456789abcdef"
 OURS = {"Origin": "http://localhost", "Sec-Fetch-Site": "same-origin"}
@@ -140,7 +142,7 @@ def everything(place: Place) -> Iterator[tuple[str, str]]:
     """Yield every GET address of the table with the kind of its reply."""
     for route, address in addresses(place, 1):
         yield address.replace("BTCUSD/M15", "EURUSD/H1").replace("BTCUSD", "EURUSD"), route.reply
-    for row in place.database.streams(limit=5):
+    for row in stream_table.streams(place.database, limit=5):
         yield f"/api/v1/streams/{row['stream_id']}", "events"
     for row, rule in itertools.product(
         place.database.ticks("EURUSD", "H1", 5),
@@ -150,7 +152,7 @@ def everything(place: Place) -> Iterator[tuple[str, str]]:
 
 
 def test_the_vendor_was_asked_and_its_answers_are_stored(place: Place) -> None:
-    calls = place.database.newest_calls(["claude-haiku-5-5", "claude-sonnet-5-5"])
+    calls = ledger_table.newest_calls(place.database, ["claude-haiku-5-5", "claude-sonnet-5-5"])
     assert {row["provider"] for row in calls} == {ANTHROPIC}
     assert len(calls) >= 4
 

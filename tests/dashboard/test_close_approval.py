@@ -13,6 +13,7 @@ from tests.worlds.desk_pages import Pages
 from torra.dashboard.trade import approvals
 from torra.dashboard.trade.orders import reach
 from torra.exhibits import figures, money
+from torra.store.trade import proposals_and_alarms as execution_table
 from torra.trading import close_quote
 
 
@@ -82,7 +83,7 @@ def test_a_position_that_is_gone_is_said_to_be(pages: Pages) -> None:
 
 def test_a_decided_close_leads_to_its_position(pages: Pages) -> None:
     sid, (held,) = sid_of(pages), pages.database.positions()
-    pages.database.decide_proposal(sid, "REJECTED", "not yet")
+    execution_table.decide_proposal(pages.database, sid, "REJECTED", "not yet")
     page = Page(pages.text(f"/approvals/{sid}"))
     assert {"href": f"/signals/{held.signal_id}"} in page.all("a")
     check_refresh(page, pages.json(f"/api/v1/approvals/{sid}"))
@@ -91,7 +92,7 @@ def test_a_decided_close_leads_to_its_position(pages: Pages) -> None:
 def test_without_a_price_the_headline_says_so(
     pages: Pages, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(type(pages.database), "last_close", lambda *_: None)
+    monkeypatch.setattr("torra.store.bars.last_close", lambda *_: None)
     with pages.app.test_request_context():
         (held,) = pages.database.positions()
         found = close_quote.quote(reach(), held)

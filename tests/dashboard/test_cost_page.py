@@ -26,6 +26,7 @@ from torra.dashboard.screens import costs
 from torra.desk import costs as cost_report
 from torra.exhibits import figures
 from torra.providers.prices import PriceList
+from torra.store import ledger as ledger_table
 from torra.store.ledger import Booking, Settlement
 from torra.tick.spending import UNASKED, SpendingAccount, to_climb
 
@@ -104,7 +105,7 @@ def test_what_is_left_and_when_the_oldest_cost_leaves(paying: Pages) -> None:
 
 def test_a_rung_says_why_and_since_when(paying: Pages) -> None:
     real = paying.desk.clock.real_now()
-    paying.database.set_degradation_level("paying", UNASKED)
+    ledger_table.set_degradation_level(paying.database, "paying", UNASKED)
     number = book(paying.database, real, worst=0.4)
     try:
         (row,) = paying.json("/api/v1/costs")["report"]["profiles"]
@@ -117,7 +118,7 @@ def test_a_rung_says_why_and_since_when(paying: Pages) -> None:
         assert page.cells["p0.degradation_level"] == "○ bars alone"
     finally:
         paying.database.release(number)
-        paying.database.set_degradation_level("paying", "full")
+        ledger_table.set_degradation_level(paying.database, "paying", "full")
 
 
 @pytest.mark.parametrize("ceiling", [1.0, 0.4], ids=["twice", "halfway"])
@@ -131,7 +132,7 @@ def test_what_a_rung_needs_is_what_the_ladder_asks_for(tmp_path: Path, ceiling: 
     account = SpendingAccount(database, prices, "p", lambda _: False, lambda: NOW)
     assert worst < needed < ceiling
     for more, climbs in ((1e-6, True), (-1e-6, False)):
-        database.set_degradation_level("p", UNASKED)
+        ledger_table.set_degradation_level(database, "p", UNASKED)
         number = book(database, NOW, profile="p", worst=ceiling - needed - more)
         found = account.degradation_level(agents)
         database.release(number)
@@ -252,18 +253,19 @@ def test_stretches_sum_to_what_the_rows_do(ages: list[int], moment: int, later: 
 
 
 class Ledger(SimpleNamespace):
-    """Rows (until, usd) that answer as the ledger does."""
+    """Rows (until, usd) that answer as the ledger does, by its columns."""
 
     def __init__(self, rows) -> None:
-        super().__init__(rows=rows)
+        super().__init__(bookings=rows)
 
-    def ledger_sums(self, profile, after, upto):
-        found = [usd for at, usd in self.rows if at > after and (upto is None or at <= upto)]
+    def rows(self, sql, profile, after, upto):
+        upto = None if upto == "~" else upto
+        found = [usd for at, usd in self.bookings if at > after and (upto is None or at <= upto)]
         return [{"profile": profile, "usd": sum(found)}] if found else []
 
-    def ledger_between(self, profile, start, end):
-        found = [usd for at, usd in self.rows if start <= at < end]
-        return sum(found), len(found)
+    def tuples(self, sql, profile, start, end):
+        found = [usd for at, usd in self.bookings if start <= at < end]
+        return [(sum(found), len(found))]
 
 
 def test_the_past_is_remembered_and_read_again_after_a_while(tmp_path: Path) -> None:
@@ -305,13 +307,13 @@ def test_no_sum_of_the_ledger_scans_it(tmp_path: Path) -> None:
 
 def test_profiles_of_the_ledger_by_steps_in_its_index(tmp_path: Path) -> None:
     database = Database.open(tmp_path / "torra.db", now=lambda: NOW)
-    assert database.ledger_profiles() == []
+    assert ledger_table.ledger_profiles(database) == []
     for name in ("b", "a", "ü", "a", "", "b"):
         book(database, NOW, profile=name)
-    assert database.ledger_profiles() == ["", "a", "b", "ü"]
+    assert ledger_table.ledger_profiles(database) == ["", "a", "b", "ü"]
     sql = "SELECT DISTINCT profile FROM ledger ORDER BY profile"
     plain = database.connection().execute(sql).fetchall()
-    assert [row[0] for row in plain] == database.ledger_profiles()
+    assert [row[0] for row in plain] == ledger_table.ledger_profiles(database)
     database.close()
 
 

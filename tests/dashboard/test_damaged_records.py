@@ -21,6 +21,7 @@ from torra.dashboard.view.stream_reading import StreamReading, brief
 from torra.desk.journal_ticks import tick_of
 from torra.replay.rerun.journal_replay import replay
 from torra.replay.rerun.replay_store import JournalDatabase
+from torra.store import replay_queries
 from torra.tick.tick_record import Damaged, JournalRecord, TickRecord, load
 
 CASES: Final = 10_000
@@ -115,7 +116,7 @@ def test_every_page_and_answer_shows_a_damaged_record_as_damaged(
     """Its tick's page says why, the stored text can be fetched, and a replay goes on after it."""
     key = f"{firm_ticks.INSTANCE}|{firm_ticks.TIMEFRAME}|{firm_ticks.BAR}"
     database, page = pages.database, f"/symbol/{key.replace('|', '/')}"
-    stored, _ = database.journal_row(key)
+    stored, _ = replay_queries.journal_row(database, key)
     assert isinstance(load(key, stored, JournalRecord), JournalRecord)
     where, chance = list(places(stored)), random.Random(64)
     sql = "UPDATE journal SET record = ? WHERE torra_key = ?"
@@ -132,7 +133,7 @@ def test_every_page_and_answer_shows_a_damaged_record_as_damaged(
     assert before and set(before) == {"same"}
     for number in range(scaled(400, least=6)):
         text = damaged(stored, where, chance)
-        database._change(sql, text, key)
+        database.change(sql, text, key)
         view = pages.app.extensions["torra_agents"].desk_view
         view._streams = StreamReading(database, view._profile)
         for address in addresses(pages, page):
@@ -143,4 +144,4 @@ def test_every_page_and_answer_shows_a_damaged_record_as_damaged(
         states = others(f"{number}.db")
         # what still reads may tell another tick of its close another thing
         assert len(states) == len(before) and (not reason or states == before), text
-    database._change(sql, json.dumps(stored), key)
+    database.change(sql, json.dumps(stored), key)

@@ -19,6 +19,8 @@ from torra.dashboard.trade import approvals
 from torra.dashboard.view.backing import PageContext
 from torra.dashboard.view.looking_desk import LookingDesk
 from torra.desk_lock import DeskLock
+from torra.store import ticks as claim_table
+from torra.store.trade import proposals_and_alarms as execution_table
 from torra.store.trade.rows import SignalRow
 
 AT = datetime(2021, 11, 8, 3, 7, tzinfo=UTC)
@@ -93,7 +95,7 @@ def test_a_demo_proposes_once_a_stream_while_its_bars_go_on_closing(tmp_path: Pa
     )
     desks.open_for_work(desk)
     begun = desk.clock.now()
-    while not (waiting := desk.database.waiting()):
+    while not (waiting := execution_table.waiting(desk.database)):
         desks.step(desk)
     assert desk.clock.now() < begun + timedelta(hours=12)
     while desk.clock.now() < begun + timedelta(hours=18):
@@ -110,7 +112,7 @@ def test_who_only_looks_has_the_desks_clock_at_its_pace(tmp_path: Path) -> None:
     with closing(stores.open_database(tmp_path, System().real_now)) as database:
         lock = DeskLock(tmp_path)
         assert lock.acquire()
-        database.begin_run("run 77", 77)
+        claim_table.begin_run(database, "run 77", 77)
         database.show_life(AT)
         clock = LookingDesk(tmp_path, DeskSettings(instances=(desks.BTC,)), database).clock
         assert clock.rate == 180.0 and abs(clock.now() - AT) < timedelta(minutes=1)

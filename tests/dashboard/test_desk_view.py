@@ -24,6 +24,8 @@ from torra.dashboard.view.desk_view import DatabaseView, neighbours
 from torra.dashboard.view.stream_reading import brief
 from torra.desk.schedule import Desk
 from torra.exhibits import figures
+from torra.store import tick_queries
+from torra.store import ticks as claim_table
 from torra.store.brain import _profit
 from torra.tick.tick_record import TickRecord
 from torra.verdict.risk_engine import Position, PositionSide
@@ -140,7 +142,7 @@ def test_every_tick_of_the_real_overlay_recomputes(
 def test_ticks_are_linked_in_order_and_a_skipped_one_has_its_page(
     view: DatabaseView, desk: Desk, client: FlaskClient
 ) -> None:
-    skipped = desk.database.tick_states("BTCUSD", "M15", 1)[0]["bar_time"]
+    skipped = tick_queries.tick_states(desk.database, "BTCUSD", "M15", 1)[0]["bar_time"]
     newest = desk.database.ticks("BTCUSD", "M15", 2)
     record = view.tick("BTCUSD", "M15", newest[0]["bar_time"])
     assert (record["previous"], record["next"]) == (newest[1]["bar_time"], skipped)
@@ -153,9 +155,9 @@ def test_pages_write_nothing(client: FlaskClient, desk: Desk) -> None:
     def contents():
         return [
             desk.database.signals(limit=1000),
-            desk.database.tick_states("BTCUSD", "M15", 1000),
-            desk.database.trading_states(1000),
-            (desk.database.desk_run() or {})["seen_at"],
+            tick_queries.tick_states(desk.database, "BTCUSD", "M15", 1000),
+            claim_table.trading_states(desk.database, 1000),
+            (claim_table.desk_run(desk.database) or {})["seen_at"],
         ]
 
     before = contents()

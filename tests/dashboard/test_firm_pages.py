@@ -160,15 +160,15 @@ def test_models_tell_the_traders_seats_and_how_often_it_was_asked(pages: Pages) 
     assert titles[-3:] == ["trader", "trader, escalated", SCORER.title]
 
 
-def test_a_trader_that_is_seldom_asked_makes_no_tick_fewer() -> None:
-    class Ledger:
-        def ledger_sums(self, *_: Any) -> list[dict[str, Any]]:
-            return [
-                {"role": "technical", "usd": 0.1, "calls": 9},
-                {"role": "trader", "usd": 0.1, "calls": 1},
-            ]
-
-    usd, ticks = report._day(Ledger(), "gold", START)  # type: ignore[arg-type]
+def test_a_trader_that_is_seldom_asked_makes_no_tick_fewer(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    rows = [
+        {"role": "technical", "usd": 0.1, "calls": 9},
+        {"role": "trader", "usd": 0.1, "calls": 1},
+    ]
+    monkeypatch.setattr("torra.store.ledger.ledger_sums", lambda *_: rows)
+    usd, ticks = report._day(object(), "gold", START)  # type: ignore[arg-type]
     assert (round(usd, 2), ticks) == (0.2, 9)
 
 

@@ -20,6 +20,8 @@ from torra.dashboard.settings import first_run
 from torra.dashboard.settings.first_run import STEPS
 from torra.dashboard.view.backing import PageContext
 from torra.home import FIRST_RUN
+from torra.store import jobs as job_table
+from torra.store.trade import proposals_and_alarms as execution_table
 
 JSON = {"Accept": "application/json"}
 SKIP = "/api/v1/first-run/note"
@@ -91,10 +93,10 @@ def test_what_happened_is_done(pages: Pages) -> None:
         "created_at": "2021-11-08T03:00:00Z", "expires": "2021-11-08T03:15:00Z",
     }  # fmt: skip
     database.propose(row)
-    database.decide_proposal("TQC7T2AN4XUX6", "EXPIRED", "time")
+    execution_table.decide_proposal(database, "TQC7T2AN4XUX6", "EXPIRED", "time")
     assert "approval" not in done(pages), "time decided, and no person"
     database.propose({**row, "sid": "TAAAAAAAAAAAA"})
-    database.decide_proposal("TAAAAAAAAAAAA", "REJECTED", "weak case")
+    execution_table.decide_proposal(database, "TAAAAAAAAAAAA", "REJECTED", "weak case")
     assert "approval" in done(pages)
     database.audit(actor="a", action="add symbol", outcome="failed: no")
     assert "symbol" not in done(pages)
@@ -104,7 +106,7 @@ def test_what_happened_is_done(pages: Pages) -> None:
     assert "model" not in done(pages)
     database.audit(actor="a", action="test model", after={"ok": True})
     assert "model" in done(pages)
-    job, _ = database.queue_job("replay", "k", title="t", parameters="{}", asked_by="a")
+    job, _ = job_table.queue_job(database, "replay", "k", title="t", parameters="{}", asked_by="a")
     assert "replay" not in done(pages)
     with database.transaction():
         database.connection().execute(

@@ -30,13 +30,17 @@ from torra.dashboard.view import swarm_flags
 from torra.dashboard.view.desk_values import Overview
 from torra.dashboard.view.kept import LruCache
 from torra.desk.checks import table
-from torra.desk.checks.finding import LEVELS, Finding
+from torra.desk.checks.result import LEVELS, CheckResult
 from torra.desk.outlook import ContextFeeds
 from torra.evidence.news_digest import NewsStatus
 from torra.evidence.outside_numbers import FactRow, SeriesRow
 from torra.feeds.companions import CompanionReader
 from torra.providers import call_health
 from torra.providers.call_health import ModelHealth
+from torra.store import ledger as ledger_table
+from torra.store import tick_queries
+from torra.store import ticks as claim_table
+from torra.store.trade import proposals_and_alarms as execution_table
 
 KEY = "sk-ant-fake-0123456789abcdef"
 HOUR = timedelta(hours=1)
@@ -95,7 +99,7 @@ def test_a_healthy_desk_is_shown_whole(pages: Pages) -> None:
 
 def test_what_is_wrong_stands_on_top_the_worst_first(pages: Pages) -> None:
     real = pages.desk.clock.real_now()
-    pages.database.block_provider("google", "429: <quota>", real + HOUR)
+    ledger_table.block_provider(pages.database, "google", "429: <quota>", real + HOUR)
     pages.database.set_trading_state("HALTED", "the disk was full")
     try:
         text = pages.text("/health")
@@ -112,7 +116,7 @@ def test_what_is_wrong_stands_on_top_the_worst_first(pages: Pages) -> None:
         assert "429: &lt;quota&gt;" in text
         assert pages.json("/api/v1/health")["status"] == "alert"
     finally:
-        pages.database.clear_blocks()
+        ledger_table.clear_blocks(pages.database)
         pages.database.set_trading_state("ACTIVE", "")
 
 
@@ -128,7 +132,7 @@ def test_a_stale_stream_names_what_to_start(pages: Pages) -> None:
         pages.desk.clock.set(moment)
 
 
-def streamed(row: dict[str, Any], **more: Any) -> list[Finding]:
+def streamed(row: dict[str, Any], **more: Any) -> list[CheckResult]:
     """Return what is told of an instance with this one stream."""
     instance = {"instance": "X", "streams": [row], **more}
     overview = view_value(Overview, {"instances": [instance]})
@@ -155,7 +159,7 @@ def test_a_stream_without_news_says_why_and_what_to_do(feed: str | None) -> None
 def test_what_nobody_can_mend_stands_once_at_the_bottom_and_calls_for_nothing(
     pages: Pages, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    old = Finding("sqlite", "warn", "SQLite 3.40.1 has a rare fault", "3.51 ends it")
+    old = CheckResult("sqlite", "warn", "SQLite 3.40.1 has a rare fault", "3.51 ends it")
     monkeypatch.setattr(Checkup, "findings", lambda *_: [old])
     text = pages.text("/health")
     assert text.count("SQLite 3.40.1 has a rare fault") == 1
@@ -163,7 +167,7 @@ def test_what_nobody_can_mend_stands_once_at_the_bottom_and_calls_for_nothing(
     told = pages.json("/api/v1/health")
     (one,) = told["signs"]["lasting"]
     assert one["name"] == "sqlite"
-    assert health.worst({"lasting": [Finding(**{**one, "facts": ()})]}) == "note"
+    assert health.worst({"lasting": [CheckResult(**{**one, "facts": ()})]}) == "note"
     assert not [key for key in told["cells"] if key.startswith("lasting")]
     assert not [one for one in told["signs"]["checklist"] if one["name"] == "sqlite"]
 
@@ -173,11 +177,11 @@ def test_a_part_that_is_well_is_one_line(pages: Pages) -> None:
     assert cells["trading.worst"] == "● well"
     assert cells["trading.line"] == "ACTIVE: signals may be sent"
     signs = [
-        Finding("a", "ok", "one"),
-        Finding("b", "warn", "two", "do"),
-        Finding("c", "warn", "three"),
+        CheckResult("a", "ok", "one"),
+        CheckResult("b", "warn", "two", "do"),
+        CheckResult("c", "warn", "three"),
     ]
-    signs += [Finding("d", "warn", "four"), Finding("e", "note", "five")]
+    signs += [CheckResult("d", "warn", "four"), CheckResult("e", "note", "five")]
     assert health._line(signs) == ("warn", "two; three; and 1 more")
     assert health._line([]) == ("ok", "nothing to tell")
 
@@ -186,13 +190,13 @@ def test_a_part_that_is_well_is_one_line(pages: Pages) -> None:
 
 
 def run(found: Any, locked: bool = True, **changes: Any) -> Any:
-    row = {**found.database.desk_run(), **changes}
-    store = SimpleNamespace(desk_run=lambda: row, desk_runs=lambda: locked)
+    row = {**claim_table.desk_run(found.database), **changes}
+    store = SimpleNamespace(row=lambda *_: row, desk_runs=lambda: locked)
     return SimpleNamespace(desk=found.backing.desk, now=found.backing.now, database=store)
 
 
 def test_whether_a_desk_works(pages: Pages) -> None:
-    seen = parse(pages.database.desk_run()["seen_at"])
+    seen = parse(claim_table.desk_run(pages.database)["seen_at"])
 
     def told(after: float, locked: bool = True, **changes: Any) -> tuple[str, str, str]:
         moment = seen + timedelta(seconds=after)
@@ -208,7 +212,7 @@ def test_whether_a_desk_works(pages: Pages) -> None:
     level, detail, remedy = told(1.0, locked=False, process=0)
     assert (level, remedy) == ("alert", start) and "the last one ended" in detail
     nobody: Any = SimpleNamespace(
-        database=SimpleNamespace(desk_run=lambda: None), desk=pages.desk,
+        database=SimpleNamespace(row=lambda *_: None), desk=pages.desk,
         now=pages.backing.now, settings=pages.backing.settings,
     )  # fmt: skip
     assert next(iter(health_checks.scheduler(nobody, seen))).level == "warn"
@@ -239,7 +243,7 @@ def test_wakes_are_told_by_a_desk_that_tells_them(pages: Pages) -> None:
 
 def test_a_bridge_that_denies_stands_there_with_its_facts(pages: Pages) -> None:
     real = pages.desk.clock.real_now()
-    pages.database.note_bridge(
+    execution_table.note_bridge(pages.database,
         "main", deny="BRIDGE_DEAD", detail="no sign of life for 95 s",
         facts={"account": 7, "ea_version": "1.4", "connected": False, "alarms": {}},
         reconciled_at=real,
@@ -247,7 +251,9 @@ def test_a_bridge_that_denies_stands_there_with_its_facts(pages: Pages) -> None:
     one = sign(pages, "bridges", "main")
     assert one["level"] == "alert" and "BRIDGE_DEAD: no sign of life" in one["detail"]
     assert ["connected", "no"] in one["facts"] and ["account", "7"] in one["facts"]
-    pages.database.note_bridge("main", deny="", detail="", facts={}, reconciled_at=real)
+    execution_table.note_bridge(
+        pages.database, "main", deny="", detail="", facts={}, reconciled_at=real
+    )
     assert sign(pages, "bridges", "main")["level"] == "ok"
     row = pages.database.bridges()[0]
     old = health_checks._bridge(row, parse(row.at) + timedelta(minutes=4))
@@ -418,7 +424,7 @@ def asking(pages: Pages, profile: dict[str, Any], **feeds: Any) -> Any:
     return SimpleNamespace(desk=desk, database=pages.database, now=pages.backing.now)
 
 
-def outside_signs(behind: Any) -> dict[str, Finding]:
+def outside_signs(behind: Any) -> dict[str, CheckResult]:
     return {one.name: one for one in health_checks.beyond(behind, LruCache(9))}
 
 
@@ -559,7 +565,7 @@ def test_a_damaged_debate_fails_no_row_of_a_swarm(tmp_path: Path) -> None:
     for damage in ("'no JSON'", "'[1]'", """'{"flags": 3, "reports": [4, {"flags": {}}]}'"""):
         with found.database.transaction():
             connection.execute(f"UPDATE sentiment SET agent_deliberation = {damage}")
-        assert isinstance(found.database.debate_flags("BTCUSD", ("M15",), 5), list)
+        assert isinstance(tick_queries.debate_flags(found.database, "BTCUSD", ("M15",), 5), list)
     found.desk.close()
 
 
@@ -577,7 +583,7 @@ def test_the_database_is_read_through_on_demand(pages: Pages) -> None:
 def test_a_check_under_way_is_not_begun_twice_and_damage_is_told(tmp_path: Path) -> None:
     waited, one = threading.Event(), Checkup()
     held: Any = SimpleNamespace(
-        database=SimpleNamespace(quick_check=lambda: waited.wait(5) and "row 3 is broken"),
+        database=SimpleNamespace(value=lambda *_: waited.wait(5) and "row 3 is broken"),
         desk=SimpleNamespace(clock=SimpleNamespace(real_now=lambda: parse("2026-11-21T10:00:00Z"))),
     )
     assert one.start(held) and not one.start(held)
@@ -627,4 +633,4 @@ def test_the_checklist_is_looked_at_once_a_minute(
 def test_levels_and_marks_agree() -> None:
     assert tuple(MARKS) == LEVELS
     assert {glyph for (word, _) in MARKS.values() for glyph in word.split()[:1]} == set("✕!?◦●")
-    assert Finding("a", "ok", "b").remedy == ""
+    assert CheckResult("a", "ok", "b").remedy == ""

@@ -24,8 +24,8 @@ from torra.dashboard.screens import history
 from torra.dashboard.view import refusers
 from torra.dashboard.view.backing import PageContext
 from torra.exhibits import figures
+from torra.store import tick_listing
 from torra.store.connection import TickKey
-from torra.store.tick_listing import TickListingStore
 from torra.words.deny_reasons import DenyReason
 
 Get = Callable[..., Any]
@@ -205,13 +205,13 @@ def test_the_closes_of_a_page_are_looked_at_up_to_a_bound(
     get: Get, traded: PageContext, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked: list[int] = []
-    found = type(traded.database).closes_without_tick
+    found = tick_listing.closes_without_tick
 
     def look(self: Any, first: str, last: str, *, most: int) -> Any:
         asked.append(most)
         return found(self, first, last, most=most)
 
-    monkeypatch.setattr(type(traded.database), "closes_without_tick", look)
+    monkeypatch.setattr(tick_listing, "closes_without_tick", look)
     get("/history?instance=nobody&from=2000-01-01")
     assert asked == [history.LOOKED_AT]
 
@@ -242,7 +242,7 @@ def test_a_veto_of_a_judge_and_one_of_an_officer_are_found_by_who_made_them(
             ruling = {"multiplier": 1.0, "veto": False, "reasons": ["NONE"]}
             whole = json.dumps({**ruling, "rule": ruling, **json.loads(gate)})
             told = lambda _, numbers: dict.fromkeys(numbers, whole)  # noqa: E731
-            patch.setattr(TickListingStore, "gates_of", told)
+            patch.setattr(tick_listing, "gates_of", told)
         found = Page(pages.text(f"/history?only={mark}"))
         every = Page(pages.text("/history?only=vetoed"))
         assert words in found.text and words in every.text
@@ -261,18 +261,19 @@ def test_a_page_looks_through_a_bounded_number_of_vetoes(monkeypatch: pytest.Mon
         for n in range(20, 0, -1)
     ]  # fmt: skip
 
-    class Vetoed:
-        def every_tick_of_kinds(self, *_: Any, before: Any, **__: Any) -> Iterator[Any]:
-            return iter([row for row in rows if (row["close_time"], row["sentiment_id"]) < before])
+    def every_tick_of_kinds(*_: Any, before: Any, **__: Any) -> Iterator[Any]:
+        return iter([row for row in rows if (row["close_time"], row["sentiment_id"]) < before])
 
-        def gates_of(self, numbers: Any) -> dict[int, str]:
-            whole = {"multiplier": 1.0, "veto": True, "reasons": [], "rule": {}}
-            own = {**whole, "veto": False, "veto_sides": ["BUY"], "reasons": ["CROWDED"]}
-            return {n: json.dumps(own if n == 2 else whole) for n in numbers}
+    def gates_of(_: Any, numbers: Any) -> dict[int, str]:
+        whole = {"multiplier": 1.0, "veto": True, "reasons": [], "rule": {}}
+        own = {**whole, "veto": False, "veto_sides": ["BUY"], "reasons": ["CROWDED"]}
+        return {n: json.dumps(own if n == 2 else whole) for n in numbers}
 
+    monkeypatch.setattr(tick_listing, "every_tick_of_kinds", every_tick_of_kinds)
+    monkeypatch.setattr(tick_listing, "gates_of", gates_of)
     monkeypatch.setattr(refusers, "SEARCHED", 8)
     monkeypatch.setattr(refusers, "AT_ONCE", 4)
-    database: Any = Vetoed()
+    database: Any = None
     place: Any = ("~", 2**62)
     found = []
     while place:
@@ -312,12 +313,12 @@ def test_a_filter_without_a_tick_says_so_and_leads_back(get: Get) -> None:
 def test_words_of_any_type_are_listed_and_fail_no_page(get: Get, traded: PageContext) -> None:
     keys = [row["torra_key"] for row in traded.database.ticks("BTCUSD", "M15", 3)]
     for key, verdict in zip(keys, (b"\xff", 7, "<b>x"), strict=True):
-        traded.database._change("UPDATE chains SET verdict = ? WHERE torra_key = ?", verdict, key)
-        traded.database._change(
+        traded.database.change("UPDATE chains SET verdict = ? WHERE torra_key = ?", verdict, key)
+        traded.database.change(
             "UPDATE tick_history SET kind = kind WHERE sentiment_id = "
             "(SELECT sentiment_id FROM chains WHERE torra_key = ?)", key,
         )  # fmt: skip
-    traded.database._change(
+    traded.database.change(
         "INSERT INTO tick_kinds (instance, timeframe, l1_verdict, verdict, action, reason, source, "
         "ticks) VALUES (?, 'M15', 'HOLD', ?, ?, 5, '', 1)", b"\xfe", b"\xff", b"<b>",
     )  # fmt: skip

@@ -29,6 +29,7 @@ from tests.worlds.hostile_texts import TEXTS
 from torra.config import ROOT
 from torra.dashboard.doors.routes import by_name, every_route
 from torra.harmless_text import HOSTILE
+from torra.store import tick_queries
 
 AGAIN = ("a plain word", "another one", "buyers hold the line", "https://news.example.com/a")
 HARMLESS = [f"word {number}" if number % 3 else AGAIN[number % 4] for number in range(5000)]
@@ -148,7 +149,11 @@ class Harmless:
 def addresses(filled, some):
     """Return an address for each GET route, with everything that its parameters can name."""
     ticks = filled.database.ticks("BTCUSD", "M15", 8)[: some + 1]
-    skipped = [r for r in filled.database.tick_states("EURUSD", "H1", 9) if r["state"] == "skipped"]
+    skipped = [
+        r
+        for r in tick_queries.tick_states(filled.database, "EURUSD", "H1", 9)
+        if r["state"] == "skipped"
+    ]
     signals = sorted(row["sid"] for row in filled.database.signals(limit=100))
     proposals = [row.sid for row in filled.database.proposals(None)]
     spaces = {

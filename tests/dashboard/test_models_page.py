@@ -25,6 +25,8 @@ from torra.dashboard.view.backing import PageContext
 from torra.desk.memory.experts_past import ExpertsPast
 from torra.desk.models import expert_standing, report
 from torra.evaluation.standing.past_calls import HitRates, PastTick, SeatCall
+from torra.store import audit as audit_chain
+from torra.store import ledger as ledger_table
 from torra.store.ledger import Booking
 
 JSON = {"Accept": "application/json"}
@@ -148,11 +150,11 @@ def test_a_test_is_told_kept_and_audited(
     told = answer.json
     assert answer.status_code == 200 and told["test"]["ok"] and told["test"]["usd"] > 0
     assert told["test"]["answer"] == "ready <b>"
-    (row,) = backing.database.audit_entries(limit=1)
+    (row,) = audit_chain.audit_entries(backing.database, limit=1)
     assert (row["action"], row["target"]) == ("test model", "anthropic:claude-haiku-5-5")
     page = pages.get("/models").text
     assert "✓ tested" in page and "ready &lt;b&gt;" in page
-    (booked,) = backing.database.ledger_rows(System().real_now().replace(hour=0))
+    (booked,) = ledger_table.ledger_rows(backing.database, System().real_now().replace(hour=0))
     assert (booked["stage"], booked["profile"], booked["state"]) == ("test", "paying", "settled")
 
 
@@ -171,8 +173,8 @@ def test_only_models_that_the_card_lists_are_tested(
     assert "is not listed for anthropic: take claude-haiku-5-5, claude-sonnet-5-5" in said
     assert len(said) < 400 and said.isprintable()
     assert not server.exchanges
-    assert not backing.database.ledger_rows(System().real_now().replace(hour=0))
-    (row,) = backing.database.audit_entries(limit=1)
+    assert not ledger_table.ledger_rows(backing.database, System().real_now().replace(hour=0))
+    (row,) = audit_chain.audit_entries(backing.database, limit=1)
     assert len(str(row)) < 2000
     listed = pages.post(address, json={"model": "claude-sonnet-5-5"}, headers=JSON).json
     assert listed["test"]["model"] == "claude-sonnet-5-5"

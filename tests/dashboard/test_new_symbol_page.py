@@ -19,6 +19,7 @@ from tests.worlds import desks
 from tests.worlds.desk_pages import Pages, open_pages
 from torra.config import Instance
 from torra.market.broker_clock import USUAL
+from torra.store import audit as audit_chain
 
 FORM = {"source": "files", "symbol": "XAUUSD", "broker": "XAUUSD", "as.XAUUSD_M15.csv": "M15"}
 NUMBERS = {
@@ -111,7 +112,7 @@ def test_a_symbol_is_shown_then_written(pages: Pages) -> None:
     assert done.status_code == 200 and "XAUUSD is added" in Page(done.text).text
     added = json.loads((home / "desk.json").read_text())["instances"][1]
     assert (added["symbol"], added["bridge"], added["profile"]) == ("XAUUSD", "paper", "gold")
-    (row,) = pages.database.audit_entries(limit=1)
+    (row,) = audit_chain.audit_entries(pages.database, limit=1)
     assert (row["action"], row["target"]) == ("add symbol", "XAUUSD")
     assert json.loads(row["before"])["desk"] == json.loads(before)
 

@@ -17,7 +17,7 @@ from torra.config import Instance, Profile
 from torra.dashboard.screens import health_checks
 from torra.dashboard.view.desk_view import DatabaseView
 from torra.feeds.protocol import stream_state
-from torra.store.bars import BarStore
+from torra.store import bars as bar_table
 
 HOUR = timedelta(hours=1)
 EUR = Instance(symbol="EURUSD", timeframes=("H1",), feed="store")
@@ -122,7 +122,7 @@ def test_a_stream_of_the_past_is_told_without_reading_its_bars(
 ) -> None:
     close = parse("2021-11-10T10:00:00Z")
     pages = opened(tmp_path, EUR, close)
-    monkeypatch.delattr(BarStore, "closes")
+    monkeypatch.delattr(bar_table, "closes")
     assert stream(pages, close + timedelta(days=515)).stale
     pages.desk.close()
 

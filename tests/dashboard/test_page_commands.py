@@ -30,7 +30,10 @@ from torra.dashboard.view.commanding import given
 from torra.dashboard.view.rendering import EXTENSION
 from torra.errors import ConfigError, StoreUnavailable
 from torra.home import HALT
+from torra.store import audit as audit_chain
+from torra.store import ticks as claim_table
 from torra.store.audit import seal
+from torra.store.trade import proposals_and_alarms as execution_table
 from torra.trading import by_hand, kill_switch
 from torra.trading.kill_switch import KillSwitch
 
@@ -48,7 +51,7 @@ def post(client: FlaskClient, address: str, **words: str) -> tuple[int, dict[str
 
 
 def audited(backing: PageContext) -> list[dict[str, Any]]:
-    rows = backing.database.audit_entries()[::-1]
+    rows = audit_chain.audit_entries(backing.database)[::-1]
     for row in rows:
         assert seal(row) == row["hash"]
     return rows
@@ -165,7 +168,7 @@ def race(backing: PageContext) -> list[bool]:
 
     def expire() -> bool:
         past = backing.now() + timedelta(minutes=15)
-        backing.database.expire_proposals(past, "SIGNAL_EXPIRED")
+        execution_table.expire_proposals(backing.database, past, "SIGNAL_EXPIRED")
         row = backing.database.proposal(sid)
         return row is not None and row.state == "EXPIRED"
 
@@ -338,7 +341,7 @@ def test_a_halt_reaches_the_files_and_a_resume_takes_them_away(
 ) -> None:
     assert post(client, "halt", reason="the news")[1]["status"] == "done"
     assert halts(quick) == [True, True]
-    newest = quick.database.trading_states(1)[0]
+    newest = claim_table.trading_states(quick.database, 1)[0]
     assert (newest.state, newest.reason) == ("HALTED", "by a person: the news")
     code, told = post(client, "reduce")
     assert (code, told["status"]) == (409, "failed")
@@ -521,8 +524,12 @@ def test_what_cannot_be_put_on_record_does_not_happen(
         assert post(client, "halt")[0] == 200
 
     def known() -> tuple[Any, ...]:
-        found = (database.proposal(sid), database.signals(limit=99), database.trading_states())
-        return (*found, database.alarms(), halts(quick), database.audit_entries())
+        found = (
+            database.proposal(sid),
+            database.signals(limit=99),
+            claim_table.trading_states(database),
+        )
+        return (*found, database.alarms(), halts(quick), audit_chain.audit_entries(database))
 
     def locked(**_: object) -> int:
         raise StoreUnavailable("database is locked")
@@ -625,7 +632,7 @@ def test_a_visitor_without_the_scope_changes_nothing(
         answer = client.post(address, json={"reason": "x"}, headers=headers)
         assert answer.status_code == (403 if scope else 401), address
     assert backing.database.trading_state() == "ACTIVE"
-    assert backing.database.audit_entries() == []
+    assert audit_chain.audit_entries(backing.database) == []
 
 
 def test_a_form_without_scripts_gets_a_page_and_needs_its_token(backing: PageContext) -> None:

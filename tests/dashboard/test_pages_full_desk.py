@@ -329,17 +329,21 @@ def test_a_veto_names_its_rule_and_its_event() -> None:
     assert overview.endswith(EVENTS_NAMED)
 
 
-def test_a_listed_tick_is_told_by_its_own_record_which_is_read_once() -> None:
+def test_a_listed_tick_is_told_by_its_own_record_which_is_read_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     read = []
 
-    def words_of(keys, names):
+    def words_of(_, keys, names):
         assert names == OWN
         read.extend(keys)
         known = {"thresholds": {"buy": 0.2, "sell": 0.3}, "denied": []}
         return {key: known for key in keys if key != "k0"}
 
     rows = [{"torra_key": f"k{number}"} for number in range(LISTED + 5)]
-    database: Any = SimpleNamespace(told_ticks=lambda *_: rows, words_of=words_of)
+    database: Any = SimpleNamespace()
+    monkeypatch.setattr("torra.store.tick_queries.told_ticks", lambda *_: rows)
+    monkeypatch.setattr("torra.store.tick_queries.words_of", words_of)
     reading = StreamReading(database, lambda _: Profile())
     first, second = (reading.listed(("EURUSD", "H1"), 300, "k0", 45) for _ in range(2))
     assert read == [f"k{number}" for number in range(LISTED)]

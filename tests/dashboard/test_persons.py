@@ -26,6 +26,7 @@ from torra.dashboard.doors.access_file import Owner
 from torra.dashboard.view.desk_view import DatabaseView
 from torra.errors import ConfigError
 from torra.home import ACCESS, ACCESS_LOCK
+from torra.store import audit as audit_chain
 from torra.whole_files import alone, write_whole
 
 
@@ -49,12 +50,12 @@ def test_a_person_has_a_token_by_name_and_the_audit_log_names_them(tmp_path: Pat
     bearer = {"Authorization": f"Bearer {row['token']}"}
     answer = client.post("/api/v1/halt", json={}, headers=bearer)
     assert answer.json["status"] in ("done", "failed"), answer.text
-    actors = [entry["actor"] for entry in backing.database.audit_entries(limit=9)]
+    actors = [entry["actor"] for entry in audit_chain.audit_entries(backing.database, limit=9)]
     assert any(re.fullmatch(r"Anna:[0-9a-f]{6}:approve", one) for one in actors)
     assert "Anna:token:approve" in actors
     assert ("command line", "token given", "Anna") in [
         (entry["actor"], entry["action"], entry["target"])
-        for entry in backing.database.audit_entries(limit=9)
+        for entry in audit_chain.audit_entries(backing.database, limit=9)
     ]
 
 

@@ -28,6 +28,7 @@ from torra.errors import ConfigError, StoreUnavailable
 from torra.profiles.fields import canonical
 from torra.profiles.guard import compare, loosening
 from torra.profiles.practice import EASY, is_eased
+from torra.store.trade import proposals_and_alarms as execution_table
 
 JSON = {"Accept": "application/json"}
 PROPOSAL: dict[str, Any] = {
@@ -139,7 +140,7 @@ def test_a_decision_ends_it(known: Any) -> None:
     practice.begin(backing)
     backing.database.propose(PROPOSAL)
     assert practice.going(backing) is not None
-    backing.database.decide_proposal(PROPOSAL["sid"], "APPROVED", "")
+    execution_table.decide_proposal(backing.database, PROPOSAL["sid"], "APPROVED", "")
     until(lambda: practice.going(backing) is None)
     assert adopted[1:] == [("default", before)]
     assert running(backing) == before
@@ -198,7 +199,7 @@ def test_a_database_that_is_away_for_a_while_does_not_end_the_watch(
         assert away.wait(10)
     assert practice.going(backing) is not None
     backing.database.propose(PROPOSAL)
-    backing.database.decide_proposal(PROPOSAL["sid"], "REJECTED", "weak case")
+    execution_table.decide_proposal(backing.database, PROPOSAL["sid"], "REJECTED", "weak case")
     until(lambda: practice.going(backing) is None)
     assert running(backing) == before
 

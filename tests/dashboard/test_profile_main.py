@@ -17,6 +17,7 @@ from torra.clock import System
 from torra.profiles.book import ProfileBook
 from torra.profiles.fields import DEFAULT, changed, settings
 from torra.profiles.ten import TEN
+from torra.store import audit as audit_chain
 
 PAGE = "/profiles/default"
 API = "/api/v1/profiles/default"
@@ -145,7 +146,7 @@ def test_a_whole_entry_is_put_back(pages: Pages) -> None:
     assert done.json["reason"].startswith("Saved. ")
     values = pages.json(API)["values"]
     assert (values["sentiment_weights"]["momentum"], values["risk"]["max_positions"]) == (0.25, 3)
-    assert pages.database.audit_entries(limit=1)[0]["action"] == "profile.undo"
+    assert audit_chain.audit_entries(pages.database, limit=1)[0]["action"] == "profile.undo"
 
 
 def test_older_entries_are_folded(pages: Pages) -> None:

@@ -37,6 +37,7 @@ from torra.providers.registry import open_provider
 from torra.replay.changed import last_days
 from torra.replay.changed.last_days import NOTE
 from torra.replay.rerun import trial_tick as one_tick
+from torra.store import audit as audit_chain
 
 SETTINGS = DeskSettings(instances=(desks.BTC, desks.EUR))
 API = "/api/v1/profiles/default"
@@ -238,11 +239,11 @@ def test_a_broken_file_is_shown_with_its_fault_and_the_last_good_one(
 def test_a_check_tells_faults_by_field_and_stores_nothing(
     client: FlaskClient, home: Path, desk: Desk
 ) -> None:
-    entries = len(desk.database.audit_entries())
+    entries = len(audit_chain.audit_entries(desk.database))
     told = post(client, "check", {"settings": {"risk.max_positions": -1, "risk.no": 1}}).json
     assert [fault["name"] for fault in told["faults"]] == ["risk.max_positions", ""]
     assert told["ok"] is False
-    assert len(desk.database.audit_entries()) == entries
+    assert len(audit_chain.audit_entries(desk.database)) == entries
     assert not (home / "profiles").exists()
 
 
@@ -296,7 +297,7 @@ def test_a_save_reaches_the_desk_the_history_and_the_record(
     assert (answer.status_code, answer.json["status"]) == (200, "done")
     assert "BTCUSD and EURUSD run with it" in answer.json["reason"]
     assert desk.setups["EURUSD"].profile.risk.max_positions == 2
-    entry = desk.database.audit_entries(limit=1)[0]
+    entry = audit_chain.audit_entries(desk.database, limit=1)[0]
     assert (entry["action"], entry["target"], entry["actor"]) == (
         "profile.save", "default", "token:admin",
     )  # fmt: skip
@@ -358,7 +359,7 @@ def test_loosening_is_refused_with_the_command_and_goes_on_record(
     answer = save(client, {"risk.max_positions": 5})
     assert answer.json["command"] == "torra profile set default risk.max_positions=5 --yes"
     assert answer.json["command"] in answer.json["reason"]
-    entry = desk.database.audit_entries(limit=1)[0]
+    entry = audit_chain.audit_entries(desk.database, limit=1)[0]
     assert entry["outcome"].startswith("failed: Loosening Positions at once (risk.max_positions)")
     assert json.loads(entry["after"]) == {"wish": {"risk.max_positions": 5}}
     assert desk.setups["BTCUSD"].profile.risk.max_positions == 3
@@ -421,7 +422,7 @@ def test_a_save_hands_over_nothing_that_its_visitor_may_not_change(
     assert answer.json["reason"].startswith("Saved. ")
     assert reason in answer.json["reason"]
     assert {item.profile.digest() for item in desk.setups.values()} == {before}
-    entry = desk.database.audit_entries(limit=1)[0]
+    entry = audit_chain.audit_entries(desk.database, limit=1)[0]
     ((name, value),) = places.items()
     assert json.loads(entry["after"])["file"]["BTCUSD"][name] == value
     assert name in json.loads(entry["before"])["running"]["EURUSD"]
@@ -437,7 +438,7 @@ def test_a_harmless_change_that_waits_goes_along(
     assert answer.json["status"] == "done"
     found = desk.setups["BTCUSD"].profile.sentiment_weights
     assert (found.momentum, found.structure) == (0.7, 0.7)
-    entry = desk.database.audit_entries(limit=1)[0]
+    entry = audit_chain.audit_entries(desk.database, limit=1)[0]
     assert json.loads(entry["before"])["running"]["BTCUSD"] == {
         "sentiment_weights.momentum": 0.25, "sentiment_weights.structure": 0.2,
     }  # fmt: skip

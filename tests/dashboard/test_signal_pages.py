@@ -24,6 +24,7 @@ from torra.dashboard.view.backing import PageContext
 from torra.desk import adoption, timeframe_clocks
 from torra.exhibits import figures
 from torra.exhibits.figures import FORMULA
+from torra.store.trade import proposals_and_alarms as execution_table
 from torra.store.trade.rows import SignalRow
 from torra.trading import courier
 from torra.verdict.risk_engine import DenyReason
@@ -216,7 +217,7 @@ def test_pages_follow_each_other_without_gap(
     backing: PageContext, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(signals, "SHOWN", 7)
-    backing.database.end_alarms()
+    execution_table.end_alarms(backing.database)
     every = [row["sid"] for row in backing.database.signals(limit=500)]
     seen: list[str] = []
     address: str | None = "/api/v1/signals"
@@ -342,7 +343,9 @@ def test_a_step_changes_the_version(backing: PageContext) -> None:
 def test_words_of_a_broker_stay_words(backing: PageContext) -> None:
     database = backing.database
     database.note_signal("TPENDING0000", HOSTILE)
-    database.note_bridge("torra_files main", deny=HOSTILE, detail=HOSTILE, facts={HOSTILE: HOSTILE})
+    execution_table.note_bridge(
+        database, "torra_files main", deny=HOSTILE, detail=HOSTILE, facts={HOSTILE: HOSTILE}
+    )
     database.raise_alarm(HOSTILE, HOSTILE, HOSTILE)
     database.set_trading_state("REDUCING", HOSTILE)
     for address in ("/signals", "/signals/TPENDING0000", "/approvals"):

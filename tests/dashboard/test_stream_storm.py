@@ -35,6 +35,7 @@ from torra.desk.event_stream import EventStream
 from torra.desk.schedule import Desk
 from torra.errors import DataUnavailable, StoreUnavailable
 from torra.providers.registry import open_provider
+from torra.store import streams as stream_table
 from torra.store.envelopes import DESK_STREAM
 from torra.tick import decision
 
@@ -123,7 +124,7 @@ class Reader(threading.Thread):
                 self.faults.append(str(error))
 
     def read_one(self) -> None:
-        known = self.database.streams(limit=3)
+        known = stream_table.streams(self.database, limit=3)
         if not known or self.chance.random() < 0.1:
             self.follow(DESK_STREAM, "/api/v1/events")
             return
@@ -142,7 +143,7 @@ class Reader(threading.Thread):
                 if answer.status == 200:
                     self.take(answer, stream_id, after, self.chance.choice((1, 3, 8, 1000)))
                 elif answer.status == 204:
-                    row = self.database.stream(stream_id)
+                    row = stream_table.stream(self.database, stream_id)
                     assert row and row["ended"] and after >= row["seq"], f"204 after {after}"
                 else:
                     assert answer.status == 503, f"{answer.status} for {path}"
@@ -223,7 +224,7 @@ def blow(desk: Any, events: Mortal, wanted: int) -> None:
             desks.step(desk)
         if events.now.closed:
             events.revive()
-        if len(desk.database.streams(limit=wanted)) >= wanted:
+        if len(stream_table.streams(desk.database, limit=wanted)) >= wanted:
             return
 
 
@@ -258,7 +259,9 @@ def test_a_thousand_streams_in_a_storm(
         blow(desk, events, wanted)
         events.now.close()
         events.revive()
-        assert until(lambda: all(row["ended"] for row in database.streams(limit=2 * wanted)))
+        assert until(
+            lambda: all(row["ended"] for row in stream_table.streams(database, limit=2 * wanted))
+        )
         for reader in readers:
             reader.over.set()
         for reader in readers:
@@ -267,7 +270,7 @@ def test_a_thousand_streams_in_a_storm(
     assert [fault for reader in readers for fault in reader.faults] == []
     for one in events.every:
         one.close()
-    rows = database.streams(limit=2 * wanted)
+    rows = stream_table.streams(database, limit=2 * wanted)
     assert len(rows) >= wanted
     stored = {row["stream_id"]: check_stream(database, row["stream_id"]) for row in rows}
     for reader in readers:
@@ -286,7 +289,7 @@ def left_behind(before: set[threading.Thread]) -> list[str]:
 
 
 def check_stream(database: Database, stream_id: str) -> dict[int, str]:
-    rows = database.events_after(stream_id, 0, 10_000)
+    rows = stream_table.events_after(database, stream_id, 0, 10_000)
     assert [row.seq for row in rows] == list(range(1, len(rows) + 1))
     assert [row.terminal for row in rows] == [0] * (len(rows) - 1) + [1]
     assert rows[-1].event in ("decision", "error")

@@ -34,6 +34,7 @@ from torra.dashboard.view.backing import PageContext
 from torra.dashboard.view.stream_slots import LIFE_SECONDS, MOST, MOST_WAITING, SseLimit
 from torra.desk.event_stream import EventStream
 from torra.store import streams as event_store
+from torra.store import streams as stream_table
 from torra.store.envelopes import DESK_STREAM, StreamEvent
 
 KEY = "BTCUSD|M15|2026-02-13T11:45:00Z"
@@ -81,9 +82,9 @@ def client(backing: PageContext) -> Any:
 
 def write(database: Database, events: list[StreamEvent], stream_id: str = "t") -> None:
     kind = "desk" if stream_id == DESK_STREAM else "tick"
-    if kind == "desk" or database.stream(stream_id) is None:
-        database.open_stream(stream_id, kind, KEY, "we")
-    database.append_events(stream_id, "we", events)
+    if kind == "desk" or stream_table.stream(database, stream_id) is None:
+        stream_table.open_stream(database, stream_id, kind, KEY, "we")
+    stream_table.append_events(database, stream_id, "we", events)
 
 
 def read(body: bytes) -> list[dict[str, Any]]:
@@ -182,7 +183,7 @@ def test_without_a_desk_there_is_nothing_to_follow() -> None:
 
 def test_a_history_that_was_cut_is_said_to_be(client: FlaskClient, database: Database) -> None:
     write(database, WHOLE)
-    database._change("DELETE FROM stream_events WHERE seq < 3")
+    database.change("DELETE FROM stream_events WHERE seq < 3")
     told = read(client.get("/api/v1/streams/t").data)
     assert [(one["event"], one["seq"], one["terminal"]) for one in told] == [("reset", 5, False)]
     assert told[0]["payload"] == {"seq": 5}
@@ -277,7 +278,7 @@ def test_the_streams_of_a_tick_are_listed_newest_first(
     client: FlaskClient, database: Database
 ) -> None:
     write(database, [START, END], "first")
-    database._change("UPDATE streams SET at = '2026-02-13T11:00:00.000Z'")
+    database.change("UPDATE streams SET at = '2026-02-13T11:00:00.000Z'")
     write(database, [START], "second")
     write(database, [WORD], DESK_STREAM)
     listed = client.get("/api/v1/streams", query_string={"torra_key": KEY}).json
@@ -330,7 +331,7 @@ def test_a_reader_that_is_gone_is_noticed(database: Database) -> None:
 
 def test_a_stream_that_is_removed_meanwhile_ends(database: Database) -> None:
     write(database, [START])
-    clock = Moments(lambda: database._change("DELETE FROM streams"))
+    clock = Moments(lambda: database.change("DELETE FROM streams"))
     followed(database, clock)
     assert clock.moment == streaming.BEAT_SECONDS
 
@@ -499,7 +500,11 @@ def shared(
         found: list[dict[str, Any]] = []
         for chunk in answer.response:
             found.extend(read(chunk))
-            if found and found[-1]["seq"] >= (database.stream(DESK_STREAM) or {"seq": 0})["seq"]:
+            if (
+                found
+                and found[-1]["seq"]
+                >= (stream_table.stream(database, DESK_STREAM) or {"seq": 0})["seq"]
+            ):
                 return found
         return found
 

@@ -26,7 +26,10 @@ from torra.config import DeskSettings
 from torra.dashboard.trade import journal
 from torra.dashboard.view.backing import PageContext
 from torra.dashboard.view.desk_view import DatabaseView
+from torra.store import audit as audit_chain
 from torra.store.audit import seal
+from torra.store.trade import notes as note_table
+from torra.store.trade import signals as signal_table
 from torra.store.trade.notes import TradeNote
 from torra.tick.marks import SHADOW
 
@@ -48,7 +51,7 @@ def lived(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PageContext]:
 
 
 def trades(backing: PageContext) -> list[dict[str, Any]]:
-    found = [row.as_json() for row in backing.database.closed_trades(limit=100)]
+    found = [row.as_json() for row in signal_table.closed_trades(backing.database, limit=100)]
     assert len(found) > 1
     return found
 
@@ -62,19 +65,19 @@ def test_a_note_is_kept_shown_and_on_record(backing: PageContext) -> None:
     sid = trades(backing)[0]["sid"]
     code, told = write(backing, sid, note=" Came late.\nWait. ", tags="Late, breakout late")
     assert (code, told["status"], told["revision"]) == (200, "done", 1)
-    kept = backing.database.trade_note(sid)
+    kept = note_table.trade_note(backing.database, sid)
     assert (kept.note, kept.tags, kept.revision) == ("Came late.\nWait.", ("late", "breakout"), 1)
     page = text_of(backing, f"/signals/{sid}", "approve")
     assert "Came late.\nWait.</textarea>" in page and 'value="late breakout"' in page
     assert "Came late." in text_of(backing, "/trades")
-    entry = backing.database.audit_entries(limit=1)[0]
+    entry = audit_chain.audit_entries(backing.database, limit=1)[0]
     assert (entry["action"], entry["target"], entry["outcome"]) == ("note", sid, "done")
     assert seal(entry) == entry["hash"]
     assert "Came late." in entry["after"] and "Came late." not in entry["before"]
     # a reader sees it and cannot write
     assert "Came late." in text_of(backing, f"/signals/{sid}", "read")
     assert write(backing, sid, "read", note="x", revision="1")[0] == 403
-    assert backing.database.trade_note(sid) == kept
+    assert note_table.trade_note(backing.database, sid) == kept
 
 
 def test_who_saw_an_older_note_does_not_overwrite_the_newer_one(backing: PageContext) -> None:
@@ -83,8 +86,8 @@ def test_who_saw_an_older_note_does_not_overwrite_the_newer_one(backing: PageCon
 
     def one(number: int) -> None:
         gate.wait()
-        wrote = backing.database.write_trade_note(
-            sid, f"note {number}", ["race"], revision=0, actor=str(number)
+        wrote = note_table.write_trade_note(
+            backing.database, sid, f"note {number}", ["race"], revision=0, actor=str(number)
         )
         outcomes.append(wrote)
 
@@ -96,9 +99,9 @@ def test_who_saw_an_older_note_does_not_overwrite_the_newer_one(backing: PageCon
     assert sorted(outcomes) == [False] * 5 + [True]
     code, told = write(backing, sid, note="mine", revision="0")
     assert code == 409 and "Somebody wrote to this trade" in told["reason"]
-    assert backing.database.trade_note(sid).note.startswith("note ")
+    assert note_table.trade_note(backing.database, sid).note.startswith("note ")
     assert write(backing, sid, note="", tags="", revision="1")[0] == 200
-    assert backing.database.known_tags() == []
+    assert note_table.known_tags(backing.database) == []
 
 
 @pytest.mark.journey
@@ -118,7 +121,7 @@ def test_what_is_no_note_is_refused_with_its_reason(
     sid = trades(backing)[0]["sid"]
     code, answer = write(backing, sid, **told)
     assert code == 409 and said in answer["reason"]
-    assert backing.database.trade_note(sid) == TradeNote()
+    assert note_table.trade_note(backing.database, sid) == TradeNote()
 
 
 def test_there_are_only_so_many_different_tags(
@@ -130,7 +133,7 @@ def test_there_are_only_so_many_different_tags(
     assert write(backing, second, tags="two")[0] == 200
     code, told = write(backing, second, tags="three", revision="1")
     assert code == 409 and "2 are the most" in told["reason"]
-    assert backing.database.known_tags() == ["one", "two"]
+    assert note_table.known_tags(backing.database) == ["one", "two"]
 
 
 def test_there_is_no_note_to_what_is_no_trade(backing: PageContext) -> None:
@@ -143,17 +146,17 @@ def test_tags_narrow_the_list_the_file_and_add_up(backing: PageContext, scaled: 
     every = trades(backing)
     for _ in range(scaled(200, least=8)):
         row = every[rng.integers(len(every))]
-        seen = backing.database.trade_note(row["sid"])
+        seen = note_table.trade_note(backing.database, row["sid"])
         some = [tag for tag in ("late", "news", "trend") if rng.random() < 0.4]
-        assert backing.database.write_trade_note(
-            row["sid"], "", some, revision=seen.revision, actor="a"
+        assert note_table.write_trade_note(
+            backing.database, row["sid"], "", some, revision=seen.revision, actor="a"
         )
-    tagged = backing.database.trade_notes([row["sid"] for row in every])
+    tagged = note_table.trade_notes(backing.database, [row["sid"] for row in every])
     by_tag: dict[str, list[dict[str, Any]]] = {}
     for row in every:
         for tag in tagged.get(row["sid"], TradeNote()).tags:
             by_tag.setdefault(tag, []).append(row)
-    assert backing.database.known_tags() == sorted(by_tag)
+    assert note_table.known_tags(backing.database) == sorted(by_tag)
     told = next(one for one in backing.money().accounts if one.account == "paper")
     assert {tag: one.trades for tag, one in told.by_tag.items()} == {
         tag: len(rows) for tag, rows in by_tag.items()
@@ -268,7 +271,7 @@ def test_a_damaged_row_fails_no_page(column: str, value: object, lived: PageCont
     row = trades(lived)[0]
     sid, database = row["sid"], lived.database
     sql = f"UPDATE signals SET {column} = ? WHERE sid = ?"
-    database._change(sql, value, sid)
+    database.change(sql, value, sid)
     try:
         for address in (f"/signals/{sid}", "/trades", "/trades.csv", "/"):
             assert visit(lived).get(address).status_code == 200, address
@@ -276,4 +279,4 @@ def test_a_damaged_row_fails_no_page(column: str, value: object, lived: PageCont
         assert visit(lived).get(tick).status_code == 200
         assert visit(lived).get(f"/api/v1/signals/{sid}/chart").status_code in (200, 404)
     finally:
-        database._change(sql, row[column], sid)
+        database.change(sql, row[column], sid)

@@ -17,6 +17,7 @@ from torra.commands.command_line import main
 from torra.dashboard.trade.trades import AT_ONCE, NOTED
 from torra.dashboard.view.backing import PageContext
 from torra.exhibits import money as words
+from torra.store.trade import signals as signal_table
 
 
 def client(traded: PageContext) -> Any:
@@ -31,7 +32,7 @@ def trades(traded: PageContext, query: str = "") -> dict[str, Any]:
 
 
 def closed(traded: PageContext) -> list[dict[str, Any]]:
-    return [row.as_json() for row in traded.database.closed_trades(limit=1_000)]
+    return [row.as_json() for row in signal_table.closed_trades(traded.database, limit=1_000)]
 
 
 def test_the_page_shows_sums_and_every_closed_trade(traded: PageContext) -> None:

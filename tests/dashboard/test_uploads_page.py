@@ -22,6 +22,7 @@ from torra.dashboard.doors.access import LARGEST_BODY, MOST_FIELDS
 from torra.dashboard.view.desk_view import DatabaseView
 from torra.home import UPLOADS
 from torra.replay import uploads
+from torra.store import audit as audit_chain
 
 SAMPLE = ROOT / "sample_data" / "BTCUSD_M15.csv"
 BARS = (ROOT / "sample_data" / "BTCUSD_H1.csv").read_bytes()
@@ -63,7 +64,7 @@ def test_a_file_is_taken_offered_and_on_record(pages: Pages) -> None:
     }
     page = Page(pages.text("/replays"))
     assert "btc.csv of the folder uploads" in page.text
-    (entry,) = pages.database.audit_entries(limit=1)
+    (entry,) = audit_chain.audit_entries(pages.database, limit=1)
     assert (entry["action"], entry["target"]) == ("upload", "btc.csv")
     assert entry["outcome"].startswith("done: btc.csv is there")
 
@@ -74,7 +75,9 @@ def test_a_file_larger_than_a_body_comes_in_parts(pages: Pages) -> None:
     assert send(pages, content[: LARGEST_BODY + 1]).status_code == 413
     assert in_parts(pages, content, "m15.csv").json["name"] == "m15.csv"
     assert (pages.backing.home / UPLOADS / "m15.csv").read_bytes() == content
-    assert len(pages.database.audit_entries(limit=9)) == 1, "parts are not on record one by one"
+    assert len(audit_chain.audit_entries(pages.database, limit=9)) == 1, (
+        "parts are not on record one by one"
+    )
 
 
 @pytest.mark.parametrize(
@@ -91,7 +94,9 @@ def test_what_is_no_bars_is_refused_with_the_reason(
     answer = send(pages, content, name)
     assert answer.status_code == 409 and answer.json["reason"].startswith(said)
     assert list((pages.backing.home / UPLOADS).iterdir()) == []
-    assert pages.database.audit_entries(limit=1)[0]["outcome"].startswith(f"failed: {said}")
+    assert audit_chain.audit_entries(pages.database, limit=1)[0]["outcome"].startswith(
+        f"failed: {said}"
+    )
 
 
 def test_a_form_without_scripts_gets_a_page(pages: Pages) -> None:
@@ -125,7 +130,10 @@ def test_a_word_of_another_file_is_refused_and_told(pages: Pages) -> None:
     answer = send(pages, b"x", more="1", begun="../../desk")
     assert answer.status_code == 409
     assert "the parts of this file are gone" in answer.json["reason"]
-    assert "parts of this file are gone" in pages.database.audit_entries(limit=1)[0]["outcome"]
+    assert (
+        "parts of this file are gone"
+        in audit_chain.audit_entries(pages.database, limit=1)[0]["outcome"]
+    )
 
 
 @pytest.mark.journey

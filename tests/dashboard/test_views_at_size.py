@@ -41,6 +41,7 @@ from torra.dashboard.view.desk_view import DatabaseView
 from torra.dashboard.view.kept import LruCache
 from torra.dashboard.view.stream_reading import StreamReading, brief
 from torra.store.connection import TickKey
+from torra.store.trade import proposals_and_alarms as execution_table
 from torra.tick.tick_record import ThresholdsRecord, TickRecord
 from torra.verdict.one_sided import TICKS
 
@@ -197,7 +198,7 @@ def test_a_new_tick_is_seen_at_once(fresh: Opened) -> None:
     after = view.overview().instances[0]
     assert after.streams[0].tick.bar_time == iso(key.bar_time)
     assert after.streams[0].history[:-1] == before.streams[0].history[-47:]
-    (counted,) = fresh.database._rows(
+    (counted,) = fresh.database.rows(
         "SELECT sum(verdict <> l1_verdict) AS changed, count(*) AS every FROM chains "
         "WHERE instance = ?",
         name,
@@ -217,7 +218,7 @@ def test_a_tick_that_came_late_takes_its_place(fresh: Opened) -> None:
     key = f"{name}|M15|{iso(close - 2 * duration('M15'))}"
     with database.transaction():
         for table in ("journal", "chains", "sentiment"):
-            database._change(f"DELETE FROM {table} WHERE torra_key = ?", key)
+            database.change(f"DELETE FROM {table} WHERE torra_key = ?", key)
     short = view.overview().instances[0].streams[0].history
     assert len(view.symbol(name, "M15", 300).ticks) == len(short)
     add_tick(fresh, name, close - duration("M15"), 0.25)
@@ -241,8 +242,8 @@ def test_what_a_person_changes_is_seen_at_once(fresh: Opened) -> None:
     before = client.get("/api/v1/overview").json
     told = before["cells"]["glance.waiting"]["text"], before["cells"]["glance.alarms"]["text"]
     assert (*told, before["order"][0]) == ("1 to decide", "1 stands", "i0")
-    fresh.database.decide_proposal(large_database.PROPOSED, "REJECTED", "a test")
-    fresh.database.end_alarms()
+    execution_table.decide_proposal(fresh.database, large_database.PROPOSED, "REJECTED", "a test")
+    execution_table.end_alarms(fresh.database)
     fresh.database.set_trading_state("HALTED", "a test")
     after = client.get("/api/v1/overview").json["cells"]
     assert (after["glance.waiting"]["text"], after["glance.alarms"]["text"]) == (

@@ -47,6 +47,7 @@ from torra.exhibits import figures
 from torra.harmless_text import HOSTILE
 from torra.providers.rules.provider import RulesProvider
 from torra.store import envelopes
+from torra.store import streams as stream_table
 from torra.words.ticks import BADGES
 
 NOW = datetime(2026, 11, 22, 10, 0, 30, tzinfo=UTC)
@@ -279,13 +280,13 @@ def key() -> str:
 def write(desk, events, key, attempt=1):
     """Append to the stream of an attempt at a tick; return the stream's address."""
     stream_id = f"tick_{key[11:].replace(':', '')}_{attempt}"
-    if desk.database.stream(stream_id) is None:
-        desk.database.open_stream(stream_id, "tick", key, "we")
+    if stream_table.stream(desk.database, stream_id) is None:
+        stream_table.open_stream(desk.database, stream_id, "tick", key, "we")
     rows = [
         envelopes.StreamEvent(kind, json.dumps(payload), kind in ("decision", "error"))
         for kind, payload in events
     ]
-    desk.database.append_events(stream_id, "we", rows)
+    stream_table.append_events(desk.database, stream_id, "we", rows)
     return f"/watch/{stream_id}"
 
 
@@ -355,7 +356,7 @@ def test_a_tick_that_is_worked_on_leads_to_its_debate(
 
 @pytest.mark.parametrize("address", ["/watch/none", "/watch/desk", "/api/v1/watch/none"])
 def test_what_is_no_debate_is_not_here(desk: Desk, client: FlaskClient, address: str) -> None:
-    desk.database.open_stream("desk", "desk", "", "we")
+    stream_table.open_stream(desk.database, "desk", "desk", "", "we")
     assert client.get(address).status_code == 404
 
 

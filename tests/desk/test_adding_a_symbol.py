@@ -26,6 +26,7 @@ from torra.desk.setup.bar_sources import BarSource, known_terms, sources
 from torra.desk.setup.wishes import FieldError
 from torra.errors import ConfigError
 from torra.home import DESK_BEFORE
+from torra.store import bars as bar_table
 
 KEY = "a key of the test"
 POUND = SymbolTerms(
@@ -101,8 +102,14 @@ def test_an_instance_is_added_and_nothing_else_changes(home: Path, database: Dat
     after_of = added.timeframes
     assert after_of == ("M15", "H1")
     assert json.loads((home / DESK_BEFORE).read_text()) == before
-    assert database.bar_rows("XAUUSD", "M15") > 1000 and database.bar_rows("XAUUSD", "H1") > 100
-    told = [f"{database.bar_rows('XAUUSD', name):,} bars of XAUUSD {name}" for name in after_of]
+    assert (
+        bar_table.bar_rows(database, "XAUUSD", "M15") > 1000
+        and bar_table.bar_rows(database, "XAUUSD", "H1") > 100
+    )
+    told = [
+        f"{bar_table.bar_rows(database, 'XAUUSD', name):,} bars of XAUUSD {name}"
+        for name in after_of
+    ]
     assert [line.split(", ")[0] for line in found.imported] == told
 
 
@@ -154,7 +161,7 @@ def test_a_packed_file_is_imported_to_the_end(home: Path, database: Database) ->
     packed.write_bytes(gzip.compress(plain.read_bytes()))
     plain.unlink()
     put(packed_plan(home, database))
-    assert database.bar_rows("XAUUSD", "M15") > 1000
+    assert bar_table.bar_rows(database, "XAUUSD", "M15") > 1000
     assert load_desk(home).instance("XAUUSD").timeframes == ("M15",)
 
 
@@ -191,7 +198,7 @@ def test_a_packed_file_that_grows_after_it_was_shown_is_not_imported(
     path.write_bytes(gzip.compress(b"1" * (adding.LARGEST_FILE + 1)))
     with pytest.raises(FieldError, match="holds more than 8,000,000 bytes"):
         put(found)
-    assert not database.bar_rows("XAUUSD", "M15")
+    assert not bar_table.bar_rows(database, "XAUUSD", "M15")
 
 
 @pytest.mark.journey

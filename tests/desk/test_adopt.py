@@ -21,6 +21,7 @@ from torra.desk.schedule import Desk
 from torra.desk.wiring import with_models
 from torra.errors import ConfigError, StoreUnavailable
 from torra.providers.registry import open_provider
+from torra.store import ticks as claim_table
 
 NAME = "default"
 
@@ -58,7 +59,7 @@ def test_the_next_tick_runs_with_the_new_profile_and_says_so(desk: Desk) -> None
     provider = desk.setups["BTCUSD"].provider
     desk.adopt(NAME, CAREFUL)
     assert in_use(desk) == {CAREFUL.digest()}
-    assert desk.database.applied_profile("EURUSD")["digest"] == CAREFUL.digest()
+    assert claim_table.applied_profile(desk.database, "EURUSD")["digest"] == CAREFUL.digest()
     assert desk.setups["BTCUSD"].provider is not provider
     assert desk.roster.wished == {}
     desks.step(desk)
@@ -77,7 +78,7 @@ def test_a_desk_that_lost_its_lock_applies_nothing(desk: Desk) -> None:
     with pytest.raises(StoreUnavailable, match="lost the lock"):
         desk.adopt(NAME, CAREFUL)
     assert in_use(desk) == {Profile().digest()}
-    assert desk.database.applied_profile("BTCUSD")["digest"] == Profile().digest()
+    assert claim_table.applied_profile(desk.database, "BTCUSD")["digest"] == Profile().digest()
     assert desk.lock.restore()
 
 
@@ -217,7 +218,7 @@ def test_a_database_that_fails_at_the_second_instance_changes_neither(
     with pytest.raises(StoreUnavailable):
         desk.adopt(NAME, CAREFUL)
     assert in_use(desk) == {Profile().digest()}
-    assert desk.database.applied_profile("BTCUSD")["digest"] == Profile().digest()
+    assert claim_table.applied_profile(desk.database, "BTCUSD")["digest"] == Profile().digest()
     assert desk.roster.wished == {}
     assert not any(setup.lock.locked() for setup in desk.setups.values())
 

@@ -38,6 +38,7 @@ from torra.replay.outlook_then import PointInTimeData, read_outlook
 from torra.replay.rerun import lookahead
 from torra.replay.rerun.journal_replay import replay
 from torra.replay.rerun.replay_store import JournalDatabase
+from torra.store import bars as bar_table
 
 BTC = desks.BTC.model_copy(update={"companions": {"euro": "EURUSD"}})
 CLOSES = examples(12, 8)
@@ -319,7 +320,7 @@ def test_nothing_ticks_and_nothing_trades_for_a_companion(tmp_path: Path) -> Non
         desk.clock = Simulated(desks.START)
         lived(desk, 4)
         stream = settings.instances[0].companion_stream("EURUSD")
-        assert until(lambda: desk.database.bar_rows(stream, "H1") >= 250)
+        assert until(lambda: bar_table.bar_rows(desk.database, stream, "H1") >= 250)
     ask = desk.database.connection().conn.execute
     tables = [name for (name,) in ask("SELECT name FROM sqlite_master WHERE type = 'table'")]
     naming = {
@@ -341,8 +342,8 @@ def test_bars_that_change_are_revisions_and_the_older_stay(tmp_path: Path) -> No
         wiring._keep(BTC, database, "EURUSD", "H1", changed)
         stream = BTC.companion_stream("EURUSD")
         assert len(database.load_bars(stream, "H1", as_of=desks.START, limit=300)) == 250
-        assert database.bar_rows(stream, "H1") == 251
-        assert database.bar_rows("EURUSD", "H1") == 0
+        assert bar_table.bar_rows(database, stream, "H1") == 251
+        assert bar_table.bar_rows(database, "EURUSD", "H1") == 0
 
 
 @pytest.mark.parametrize("other", [{"feed": "mt5_files"}, {"channel": "second"}])
@@ -357,7 +358,7 @@ def test_what_two_sources_call_by_one_name_is_kept_apart(
         wiring._keep(elsewhere, database, "EURUSD", "H1", bars * 1.001)
         for instance, factor in ((BTC, 1.0), (elsewhere, 1.001)):
             stream = instance.companion_stream("EURUSD")
-            assert database.bar_rows(stream, "H1") == 250, "no revision of the other's"
+            assert bar_table.bar_rows(database, stream, "H1") == 250, "no revision of the other's"
             newest = database.load_bars(stream, "H1", as_of=desks.START, limit=1)
             assert newest["close"].iloc[-1] == bars["close"].iloc[-1] * factor
 
@@ -389,7 +390,9 @@ def test_a_replay_knows_what_the_live_ticks_knew(tmp_path: Path) -> None:
         ticks = lived(desk, examples(24, 12))
         newest = desks.clock_of(desk).now()
         stream = BTC.companion_stream("EURUSD")
-        until(lambda: desk.database.newest_bar(stream, "H1") == newest - timedelta(hours=1))
+        until(
+            lambda: bar_table.newest_bar(desk.database, stream, "H1") == newest - timedelta(hours=1)
+        )
     plain = Instance(symbol="BTCUSD", timeframes=("M15", "H1"), feed="store")
     outlook = read_outlook(tmp_path, plain, Profile(), desks.START, newest)
     then = PointInTimeData.of(json.loads(json.dumps(outlook.as_json()))).companions_of()

@@ -26,6 +26,9 @@ from torra.desk.watches import SETTLING_SECONDS
 from torra.desk_lock import is_locked
 from torra.errors import ConfigError, DataUnavailable, StoreUnavailable
 from torra.feeds.frame import FrameFeed
+from torra.store import bars as bar_table
+from torra.store import tick_queries
+from torra.store import ticks as claim_table
 from torra.tick import record as tick_record
 from torra.tick.bar_window import HistoryWindow, LiveWindow
 from torra.verdict import sentiment_rules
@@ -34,7 +37,7 @@ H1 = timedelta(hours=1)
 
 
 def states(desk: Any, instance: str, timeframe: str) -> dict[str, str]:
-    found = desk.database.tick_states(instance, timeframe, 100)
+    found = tick_queries.tick_states(desk.database, instance, timeframe, 100)
     return {row["bar_time"]: row["state"] for row in found}
 
 
@@ -158,7 +161,7 @@ def test_a_gap_in_the_run_hides_no_record(tmp_path: Path) -> None:
     known = desk.database.records("BTCUSD", "M15", as_of=desk.clock.now())
     assert known is not None
     assert (known.high, known.low) == (feed["high"].max(), feed["low"].min())
-    assert desk.database.bar_rows("BTCUSD", "M15") == len(feed)
+    assert bar_table.bar_rows(desk.database, "BTCUSD", "M15") == len(feed)
 
 
 def test_the_hash_of_the_bars_names_their_values() -> None:
@@ -216,12 +219,12 @@ def test_the_paper_bridge_lives_through_no_bar_that_the_door_refuses(tmp_path: P
 def test_a_desk_that_is_refused_changes_no_setting(tmp_path: Path) -> None:
     first, _ = wiring.open_desk(tmp_path)
     first.open()
-    applied = first.database.applied_profile("BTCUSD")
+    applied = claim_table.applied_profile(first.database, "BTCUSD")
     profile_file(tmp_path, {"symbols": {"BTCUSD": {"contract_size": 7.0}}})
     second, _ = wiring.open_desk(tmp_path)
     with pytest.raises(ConfigError, match=rf"another desk \(process {os.getpid()}, since"):
         second.open()
-    assert first.database.applied_profile("BTCUSD") == applied
+    assert claim_table.applied_profile(first.database, "BTCUSD") == applied
     assert second.close() and is_locked(tmp_path)
     assert first.close()
 
@@ -274,7 +277,7 @@ def test_one_bad_old_bar_neither_stops_a_stream_nor_freezes_the_paper_bridge(
     database = desks.open_database(tmp_path)
     window = LiveWindow(desks.BTC, FrameFeed({"M15": bars}), database)
     window.keep("M15", window.bars("M15", desks.START))
-    assert database.bar_rows("BTCUSD", "M15") == len(bars) - 1
+    assert bar_table.bar_rows(database, "BTCUSD", "M15") == len(bars) - 1
     path = window.path("M15", bars.index[40].to_pydatetime(), desks.START)
     assert len(path) == len(bars) - 41 - 1
 

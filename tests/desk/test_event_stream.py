@@ -26,6 +26,8 @@ from torra.desk.event_stream import EventStream
 from torra.desk.schedule import Desk
 from torra.errors import DataUnavailable, StoreUnavailable
 from torra.store import envelopes
+from torra.store import streams as stream_table
+from torra.store.connection import Store
 from torra.store.envelopes import DESK_STREAM
 from torra.tick import decision
 
@@ -64,11 +66,11 @@ def settled(events: EventStream) -> None:
 
 def told(database: Database, key: str = KEY) -> list[list[dict[str, Any]]]:
     """Return the streams of a tick, oldest first, each held to what every stream promises."""
-    return [whole(database, row) for row in reversed(database.streams(key))]
+    return [whole(database, row) for row in reversed(stream_table.streams(database, key))]
 
 
 def whole(database: Database, row: dict[str, Any]) -> list[dict[str, Any]]:
-    rows = database.events_after(row["stream_id"], 0, 10_000)
+    rows = stream_table.events_after(database, row["stream_id"], 0, 10_000)
     assert [one.seq for one in rows] == list(range(1, len(rows) + 1))
     ends = [one.seq for one in rows if one.terminal]
     assert ends == ([len(rows)] if row["ended"] else [])
@@ -80,7 +82,10 @@ def kinds(stream: list[dict[str, Any]]) -> list[str]:
 
 
 def changes(database: Database) -> list[dict[str, Any]]:
-    return [json.loads(row.payload) for row in database.events_after(DESK_STREAM, 0, 10_000)]
+    return [
+        json.loads(row.payload)
+        for row in stream_table.events_after(database, DESK_STREAM, 0, 10_000)
+    ]
 
 
 # --- a tick ---------------------------------------------------------------------------------------
@@ -100,7 +105,7 @@ def ticked(desk: Desk) -> list[dict[str, Any]]:
     assert desk.events is not None
     desk.wake("BTCUSD")
     settled(desk.events)
-    keys = [row["torra_key"] for row in desk.database.streams(limit=2)]
+    keys = [row["torra_key"] for row in stream_table.streams(desk.database, limit=2)]
     # H1 closes with it: which of the two began last is chance.
     (stream,) = told(desk.database, next(key for key in keys if "|M15|" in key))
     return stream
@@ -160,7 +165,9 @@ def test_a_debate_can_be_followed_from_its_start_to_its_decision(desk: Desk) -> 
 
 def test_the_pages_are_told_that_a_tick_runs_and_has_ended(desk: Desk) -> None:
     ticked(desk)
-    rows = desk.database.streams(limit=9)  # of one close: two may begin in one millisecond
+    rows = stream_table.streams(
+        desk.database, limit=9
+    )  # of one close: two may begin in one millisecond
     (stream_id,) = [row["stream_id"] for row in rows if "|M15|" in row["torra_key"]]
     about = [one for one in changes(desk.database) if one.get("stream_id") == stream_id]
     assert [one["what"] for one in about] == ["running", "tick"]
@@ -171,7 +178,7 @@ def test_warm_up_tells_nothing(desk: Desk) -> None:
     done = list(desk.warm_up(desks.START, bars=3))
     assert len(done) >= 3 and desk.events is not None
     settled(desk.events)
-    assert desk.database.streams() == [] and changes(desk.database) == []
+    assert stream_table.streams(desk.database) == [] and changes(desk.database) == []
     assert desk.database.latest_tick("BTCUSD", "M15") is not None
 
 
@@ -199,7 +206,7 @@ def test_a_tick_that_comes_to_nothing_ends_in_an_error(
         desk.wake("BTCUSD")
     assert desk.events is not None
     settled(desk.events)
-    (stream,) = told(desk.database, desk.database.streams(limit=1)[0]["torra_key"])
+    (stream,) = told(desk.database, stream_table.streams(desk.database, limit=1)[0]["torra_key"])
     assert kinds(stream)[0] == "tick_start" and "synthesis" in kinds(stream)
     end = stream[-1]
     assert (end["event"], end["code"], end["recoverable"]) == ("error", code, recoverable)
@@ -223,7 +230,7 @@ def test_an_attempt_that_is_tried_again_is_another_stream(
     desk.wake("BTCUSD")
     assert desk.events is not None
     settled(desk.events)
-    key = desk.database.streams(limit=1)[0]["torra_key"]
+    key = stream_table.streams(desk.database, limit=1)[0]["torra_key"]
     ends = [stream[-1]["event"] for stream in told(desk.database, key)]
     assert sorted(ends) == ["decision", "error"]
 
@@ -344,7 +351,7 @@ def test_events_wait_while_the_database_cannot_be_written(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     monkeypatch.setattr(event_stream, "RETRY_SECONDS", 0.01)
-    append, refused = database.append_events, []
+    append, refused = stream_table.append_events, []
 
     def full(*given: Any) -> int:
         refused.append(given)
@@ -352,7 +359,7 @@ def test_events_wait_while_the_database_cannot_be_written(
             raise StoreUnavailable("the disk is full")
         return append(*given)
 
-    monkeypatch.setattr(database, "append_events", full)
+    monkeypatch.setattr(stream_table, "append_events", full)
     events = opened()
     with caplog.at_level(logging.WARNING):
         events.on_event("tick_start", START)
@@ -368,14 +375,14 @@ def test_what_cannot_be_written_ends_its_stream(
     monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    append = database.append_events
+    append = stream_table.append_events
 
-    def picky(stream_id: str, owner: str, rows: Any) -> int:
+    def picky(store: Store, stream_id: str, owner: str, rows: Any) -> int:
         if any(row.event == "agent_start" for row in rows):
             raise ValueError("a defect")
-        return append(stream_id, owner, rows)
+        return append(store, stream_id, owner, rows)
 
-    monkeypatch.setattr(database, "append_events", picky)
+    monkeypatch.setattr(stream_table, "append_events", picky)
     events = opened(gather=0.05)
     events.on_event("tick_start", START)
     events.on_event("agent_start", ABOUT)
@@ -415,7 +422,7 @@ def test_the_next_desk_ends_what_a_killed_one_left_open(opened: Open, database: 
     after.on_event("tick_start", {**START, "torra_key": "mine"})
     settled(after)
     after.start()
-    while not any(row["ended"] for row in database.streams(KEY)):
+    while not any(row["ended"] for row in stream_table.streams(database, KEY)):
         after.wait(after.written, 0.05)
     assert after.active
     (stream,) = told(database)
@@ -535,9 +542,9 @@ def test_the_desk_of_a_home_has_its_stream(tmp_path: Path) -> None:
 def test_streams_go_with_the_texts_of_their_age(desk: Desk) -> None:
     ticked(desk)
     sql = "UPDATE streams SET at = '2020-01-01T00:00:00.000Z' WHERE kind = 'tick'"
-    desk.database._change(sql)
+    desk.database.change(sql)
     assert desk.prune() > 5
-    assert desk.database.streams() == []
+    assert stream_table.streams(desk.database) == []
     assert stores.count(desk.database, "stream_events") == len(changes(desk.database))
 
 

@@ -29,6 +29,7 @@ from torra.evaluation.standing.track_record import (
     TrackRecord,
     TrackRecordQuery,
 )
+from torra.store import standings as standing_table
 
 TICKS = 96
 FEED = desks.sample()
@@ -85,7 +86,7 @@ def test_a_tick_is_told_what_the_journal_shows_and_nothing_of_itself(database: D
     key = next_key()
     told = ready(database, key.close_time)(asked(key)).numbers
     book = HitRates("M15")
-    for row in database.stream_calls(BTC, "M15", None, 1000):
+    for row in standing_table.stream_calls(database, BTC, "M15", None, 1000):
         if lap(parse(row["close_time"])) == lap(key.close_time):
             book.take(past_tick(row))
     book.reach(key.close_time, 50_000.0)
@@ -155,7 +156,7 @@ def test_a_book_that_cannot_be_read_costs_no_tick(
 ) -> None:
     key = next_key()
     tells = ready(database, key.close_time)
-    monkeypatch.setattr(Database, "stream_calls", lambda *_: 1 / 0)
+    monkeypatch.setattr("torra.store.standings.stream_calls", lambda *_: 1 / 0)
     assert tells(asked(key)) == TOO_LATE
     assert "cannot be told" in caplog.text
 
@@ -190,7 +191,9 @@ def test_the_chances_of_the_judge_are_held_to_its_closed_trades(
     found: dict[int, list[bool]] = {}
     for lesson in database.lessons_since(0, 0).lessons:
         facts = lesson.facts
-        _, text = database.reports_of(TickKey(BTC, facts.timeframe, facts.bar_time).text)
+        _, text = standing_table.reports_of(
+            database, TickKey(BTC, facts.timeframe, facts.bar_time).text
+        )
         judge = next(one for one in json.loads(text) if one["agent_id"] == "judge")
         if facts.kind == "trade" and judge["winner"] == facts.side:
             found.setdefault(int(judge["win_share"] * 10), []).append(facts.outcome == "win")

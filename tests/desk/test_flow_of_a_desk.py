@@ -25,6 +25,8 @@ from torra.feeds.limited_flow import LimitedFlow
 from torra.feeds.protocol import no_flow
 from torra.market.broker_clock import ServerClock
 from torra.services import Service, Services
+from torra.store import flow as flow_table
+from torra.store import replay_queries
 from torra.tick.bar_window import LiveWindow
 from torra.time_limit import TimeLimit
 
@@ -58,8 +60,8 @@ def lived(folder: Path, feed: Any) -> list[dict[str, Any]]:
     desks.open_for_work(desk)
     desks.step(desk, 6)
     with closing(desk.database):
-        keys = desk.database.journalled(desks.BTC.id)
-        return [desk.database.journal_row(key)[0] for key in keys]
+        keys = replay_queries.journalled(desk.database, desks.BTC.id)
+        return [replay_queries.journal_row(desk.database, key)[0] for key in keys]
 
 
 @pytest.mark.journey
@@ -266,7 +268,7 @@ def test_what_a_tick_used_is_what_a_replay_finds(tmp_path: Path) -> None:
             used = window.flow("M15", times)
             with database.transaction():
                 window.keep("M15", bars)
-            stored = database.flow_rows(desks.BTC.id, "M15", times[0], times[-1])
+            stored = flow_table.flow_rows(database, desks.BTC.id, "M15", times[0], times[-1])
             assert {row.bar_time: row for row in stored} == used.rows
         assert len(used.rows) > 12
 

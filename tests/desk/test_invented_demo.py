@@ -32,6 +32,8 @@ from torra.replay.rerun import trial_tick
 from torra.replay.rerun.edges_then import FrozenClock
 from torra.replay.rerun.journal_replay import replay
 from torra.replay.rerun.replay_store import JournalDatabase
+from torra.store import lessons as lesson_table
+from torra.store import standings as standing_table
 from torra.tick.tick_record import TickRecord, load
 
 DEMO = SampleFeed(ROOT / "sample_data", invents=True)
@@ -157,16 +159,16 @@ def test_a_marked_tick_makes_no_standing_and_no_lesson(tmp_path: Path) -> None:
     for name, feed, counts in (("demo", DEMO, False), ("own", desks.sample(), True)):
         (tmp_path / name).mkdir()
         store = lived(tmp_path / name, often("full"), closes, feed=feed).database
-        assert store.trades_between(["BTCUSD"]), "no trade has ended"
-        first = load(*next(store.observed(["BTCUSD"])))
+        assert standing_table.trades_between(store, ["BTCUSD"]), "no trade has ended"
+        first = load(*next(standing_table.observed(store, ["BTCUSD"])))
         assert isinstance(first, TickRecord)
         store.apply_profile("BTCUSD", often("full").model_dump_json(), first.profile)
         mark = promotion.Fingerprints(store).of(first)
         assert mark and bool(promotion._ticks(store, mark, ["BTCUSD"])) is counts
-        calls = store.stream_calls("BTCUSD", "M15", None, 500)
+        calls = standing_table.stream_calls(store, "BTCUSD", "M15", None, 500)
         assert calls and any(row["reports"] != "[]" for row in calls) is counts
         assert all(row["close"] for row in calls)
-        assert bool(store.lesson_count()) is counts
+        assert bool(lesson_table.lesson_count(store)) is counts
 
 
 def test_a_marked_tick_runs_again_to_the_bit_and_stays_marked(tmp_path: Path) -> None:

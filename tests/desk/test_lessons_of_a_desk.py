@@ -15,6 +15,7 @@ from torra.clock import parse
 from torra.desk.bar_closes import next_close
 from torra.desk.memory.shelves import DeskLessons
 from torra.replay.rerun.edges_then import FrozenClock
+from torra.store import lessons as lesson_table
 
 
 def told_by(desk: Any) -> list[dict[str, Any]]:
@@ -67,11 +68,11 @@ def test_trades_of_the_warm_up_are_never_told(tmp_path: Path) -> None:
     desk = open_desk(tmp_path, desks.START, patient())
     for _ in desk.warm_up(desks.START, examples(100, 80)):
         pass
-    warm = desk.database.lesson_count()
+    warm = lesson_table.lesson_count(desk.database)
     assert warm >= 3
     for _ in range(examples(40, 26)):
         step(desk)
-    assert desk.database.lesson_count() > warm
+    assert lesson_table.lesson_count(desk.database) > warm
     told = told_by(desk)
     assert told
     facts = {one.number: one.facts for one in desk.database.lessons_since(0, 0).lessons}
@@ -87,7 +88,7 @@ def test_a_profile_that_wants_none_is_told_none(tmp_path: Path) -> None:
     desk = open_desk(tmp_path, desks.START, patient("off"))
     for _ in range(examples(40, 20)):
         step(desk)
-    assert desk.database.lesson_count() and not told_by(desk)
+    assert lesson_table.lesson_count(desk.database) and not told_by(desk)
 
 
 def test_an_embedder_that_is_gone_is_replaced_and_fails_no_tick(

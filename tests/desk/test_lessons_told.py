@@ -9,7 +9,7 @@ from tests.worlds.homes import profile_file
 from torra.config import Profile, validate
 from torra.dashboard.screens import health_checks
 from torra.desk.checks import stored
-from torra.desk.checks.finding import Context
+from torra.desk.checks.result import Context
 from torra.desk.memory import shelves
 
 ON = validate(Profile, {"agents": {"memory": {"use": "on"}}}, "a test")

@@ -26,11 +26,12 @@ from tests.worlds import desks, stores
 from torra.clock import Simulated, System
 from torra.config import Instance
 from torra.desk.checks import stored
-from torra.desk.checks.finding import Context
+from torra.desk.checks.result import Context
 from torra.desk.schedule import LIFE_SECONDS, Desk
 from torra.desk.watches import LockWatch
 from torra.desk_lock import DeskLock
 from torra.errors import ConfigError
+from torra.store import ticks as claim_table
 from torra.tick.bar_window import LiveWindow
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="elsewhere no open file can be deleted")
@@ -311,7 +312,7 @@ def test_the_doctor_tells_a_desk_that_is_paused_from_one_that_was_killed(tmp_pat
         return finding.level, finding.detail
 
     lock.acquire()
-    database.begin_run("run 77", 77)
+    claim_table.begin_run(database, "run 77", 77)
     assert told()[0] == "ok" and told()[1].startswith("process 77 works, seen ")
     hand.pass_by(-60.0)
     database.show_life(None)
@@ -320,7 +321,7 @@ def test_the_doctor_tells_a_desk_that_is_paused_from_one_that_was_killed(tmp_pat
     lock.release()
     level, detail = told()
     assert level == "warn" and "that of process 77 was killed after" in detail
-    database.end_run()
+    claim_table.end_run(database)
     assert told()[0] == "ok" and "the last one ended at" in told()[1]
     database.close()
 

@@ -27,6 +27,7 @@ from torra.clock import System
 from torra.config import Instance, Profile
 from torra.desk.models import question as model_question
 from torra.errors import ConfigError
+from torra.store import ledger as ledger_table
 from torra.store.ledger import Booking
 from torra.tick.spending import HOUR
 
@@ -58,7 +59,7 @@ def asked(
 
 
 def rows(database: Database) -> list[dict[str, object]]:
-    return database.ledger_rows(System().real_now() - HOUR)
+    return ledger_table.ledger_rows(database, System().real_now() - HOUR)
 
 
 @pytest.mark.journey
@@ -102,7 +103,7 @@ def test_a_fault_is_told_with_its_remedy(
     assert not found.ok and said in found.error, found
     assert found.remedy and "{" not in found.remedy
     assert said in found.line() and "Remedy: " in found.line()
-    assert database.provider_blocks() == [], "a question blocks no vendor"
+    assert ledger_table.provider_blocks(database) == [], "a question blocks no vendor"
 
 
 def test_nobody_waits_longer_than_the_deadline(

@@ -27,6 +27,8 @@ from torra.config import DeskSettings, NoticeSettings, Profile, validate
 from torra.dashboard.view.backing import PageContext
 from torra.dashboard.view.desk_view import DatabaseView
 from torra.notices.watching import SLOWLY, Watcher
+from torra.store import ledger as ledger_table
+from torra.store import notices as notice_table
 
 GARBAGE = Reply(text="I would rather not say.")
 LOOKS = 5
@@ -72,7 +74,9 @@ class Asking:
         return Page(answer.text)
 
     def notices(self) -> list[tuple[str, str]]:
-        return [(row["kind"], row["title"]) for row in self.desk.database.notices(50)][::-1]
+        return [
+            (row["kind"], row["title"]) for row in notice_table.notices(self.desk.database, 50)
+        ][::-1]
 
 
 def first_line(page: Page) -> str:
@@ -160,12 +164,15 @@ TRIALS = {
 def test_what_a_person_tries_is_no_call_of_the_desk(name: str, asking: Asking) -> None:
     done = asking.command(*TRIALS[name].split())
     assert asking.server.exchanges, done.output
-    assert asking.desk.database.newest_calls(["claude-haiku-5-5", "claude-sonnet-5-5"]) == []
+    assert (
+        ledger_table.newest_calls(asking.desk.database, ["claude-haiku-5-5", "claude-sonnet-5-5"])
+        == []
+    )
 
 
 def test_a_start_begins_the_judging_anew(tmp_path: Path) -> None:
     desk = desks.open_desk(tmp_path)
-    assert desk.database.notice_cursor("calls") is None
+    assert notice_table.notice_cursor(desk.database, "calls") is None
     desks.open_for_work(desk)
-    assert desk.database.notice_cursor("calls") is not None
+    assert notice_table.notice_cursor(desk.database, "calls") is not None
     desk.close()

@@ -28,6 +28,7 @@ from torra.evidence.scheduled_events import EventView
 from torra.news import watched_file
 from torra.replay.rerun.journal_replay import replay
 from torra.replay.rerun.replay_store import JournalDatabase
+from torra.store import news as news_table
 
 HEADLINES = "headlines.jsonl"
 CALENDAR = "events.csv"
@@ -105,7 +106,7 @@ def test_a_tick_knows_the_headlines_that_were_seen_and_no_later_one(tmp_path: Pa
     desks.step(desk, 2)
     assert desks.newest(desk)["news"]["unique"] == 3
     ids = [item["id"] for item in desks.newest(desk)["news"]["items"]]
-    assert len(desk.database.news_items(ids)) == 3
+    assert len(news_table.news_items(desk.database, ids)) == 3
 
 
 def test_without_headlines_the_agent_abstains_and_the_record_says_why(tmp_path: Path) -> None:
@@ -170,7 +171,10 @@ def test_a_tick_whose_headlines_are_gone_is_told_and_left_out(tmp_path: Path) ->
     desk.database.apply_profile("BTCUSD", settings.model_dump_json(), settings.digest())
     desk.wake("BTCUSD")
     desks.step(desk, 2)
-    assert desk.database.prune_news(desk.clock.real_now() + timedelta(days=1), limit=1) == 1
+    assert (
+        news_table.prune_news(desk.database, desk.clock.real_now() + timedelta(days=1), limit=1)
+        == 1
+    )
     into = JournalDatabase.at(tmp_path / "again.db")
     found = {one.key: one for one in replay(desk.database, into, desks.BTC.id)}
     states = [one.state for one in found.values()]

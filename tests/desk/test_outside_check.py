@@ -16,7 +16,7 @@ from tests.worlds import desks
 from tests.worlds.homes import desk_file, profile_file
 from torra.clock import System, floor
 from torra.desk.checks import stored, table
-from torra.desk.checks.finding import Context, Finding
+from torra.desk.checks.result import CheckResult, Context
 
 OUTSIDE: Final = next(check for check in table.CHECKS if check.name == "outside")
 HOUR: Final = timedelta(hours=1)
@@ -109,7 +109,7 @@ def test_who_is_asked_and_read_is_told_with_what_to_do(tmp_path: Path, name: str
         assert finding.name == "outside" and detail in finding.detail and remedy in finding.remedy
 
 
-def companions(home: Path) -> list[Finding]:
+def companions(home: Path) -> list[CheckResult]:
     with closing(open_home(home)) as database:
         findings = stored.streams(Context(home, {}), database)
         return [finding for finding in findings if finding.name == "companion"]
@@ -127,8 +127,8 @@ def test_a_companion_without_bars_is_told_with_what_to_do(tmp_path: Path) -> Non
     with closing(open_home(tmp_path)) as database:
         database.store_bars("XAUUSD", "H1", moved)
     assert companions(tmp_path) == [
-        Finding("companion", "ok", "EURUSD: gold (XAUUSD) H1: fresh bars"),
-        Finding(
+        CheckResult("companion", "ok", "EURUSD: gold (XAUUSD) H1: fresh bars"),
+        CheckResult(
             "companion",
             "warn",
             "EURUSD: dxy (USDX) H1: no bars of it: 0 bars where 1 are needed",

@@ -18,6 +18,7 @@ from torra.config import Instance, Profile, validate
 from torra.desk import wiring
 from torra.desk.outlook import ContextFeeds
 from torra.evidence.outside_readings import OutsideView
+from torra.store import series as series_table
 
 PAIR = Instance(symbol="EURUSD", timeframes=("H1",), feed="store")
 DEAD = {"TORRA_FRED_BASE_URL": "http://127.0.0.1:9", "TORRA_CFTC_BASE_URL": "http://127.0.0.1:9"}
@@ -125,7 +126,7 @@ def test_the_filings_of_a_symbols_company_are_collected(opened: Opened, database
         assert outlook.filings.status() == ()
         outlook.outside(PAIR, company("edgar"))
         outlook.start()
-        until(lambda: len(database.facts_of("AAPL", datetime.now(UTC))) >= 4)
+        until(lambda: len(series_table.facts_of(database, "AAPL", datetime.now(UTC))) >= 4)
         outlook.close()
         assert {one["user-agent"] for one in server.headers} == {f"Torra {CONTACT}"}
 

@@ -19,7 +19,7 @@ from torra.bridges.order_journal import OrderJournal
 from torra.commands import run as running
 from torra.commands.command_line import main
 from torra.desk.checks import machine, table
-from torra.desk.checks.finding import Context
+from torra.desk.checks.result import Context
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="Windows keeps no such modes")
 

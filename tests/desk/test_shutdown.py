@@ -13,6 +13,7 @@ import pytest
 from tests.tries import Tries
 from tests.worlds import desks
 from torra.config import ROOT
+from torra.store import connection
 
 STOPPED = 2.0
 
@@ -90,6 +91,6 @@ def seconds_of_an_end(folder: Path, provider: str, *signals: signal.Signals) -> 
         desk.kill()
         desk.communicate()
     database = desks.open_database(folder)
-    assert database.quick_check() == "ok"
+    assert connection.quick_check(database) == "ok"
     database.close()
     return took

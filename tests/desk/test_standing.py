@@ -36,6 +36,9 @@ from torra.providers.rules.provider import RulesProvider
 from torra.replay import live
 from torra.replay.rerun import trial_tick as one_tick
 from torra.replay.shards.seen import tick_seen
+from torra.store import audit as audit_chain
+from torra.store import replay_queries
+from torra.store import standings as standing_table
 
 EARNED = trading("earned")
 MARK = fingerprint(EARNED)
@@ -68,12 +71,12 @@ def subject(profile: Profile = EARNED) -> PromotionSubject:
 
 
 def test_a_look_is_noted_once_and_never_changes(database: Database) -> None:
-    assert not database.agents_promoted("f1")
-    assert database.write_standing("mine", "f1", **ROW)
+    assert not standing_table.agents_promoted(database, "f1")
+    assert standing_table.write_standing(database, "mine", "f1", **ROW)
     for name in ("mine", "a copy"):
-        assert not database.write_standing(name, "f1", **{**ROW, "promoted": False})
-    assert database.agents_promoted("f1")
-    (row,) = database.standings("f1")
+        assert not standing_table.write_standing(database, name, "f1", **{**ROW, "promoted": False})
+    assert standing_table.agents_promoted(database, "f1")
+    (row,) = standing_table.standings(database, "f1")
     assert (row["profile"], row["look"], row["promoted"]) == ("mine", 1, True)
     assert row["figures"] == {"ic": 0.1}
     for change in ("UPDATE agent_standing SET promoted = 0", "DELETE FROM agent_standing"):
@@ -82,20 +85,24 @@ def test_a_look_is_noted_once_and_never_changes(database: Database) -> None:
 
 
 def test_the_newest_look_of_this_setting_decides(database: Database) -> None:
-    database.write_standing("mine", "f1", **ROW)
-    database.write_standing("other", "f1", **{**ROW, "look": 2, "promoted": False})
-    assert not database.agents_promoted("f1")
-    assert not database.agents_promoted("f2"), "another setting begins anew"
+    standing_table.write_standing(database, "mine", "f1", **ROW)
+    standing_table.write_standing(database, "other", "f1", **{**ROW, "look": 2, "promoted": False})
+    assert not standing_table.agents_promoted(database, "f1")
+    assert not standing_table.agents_promoted(database, "f2"), "another setting begins anew"
     assert promotion.standing_of(database, "f1")[0].look == 2
 
 
 def test_settings_are_numbered_by_their_first_look_over_all_names(database: Database) -> None:
     for name, mark, trial, look in (("a", "f1", 1, 1), ("b", "f2", 2, 1), ("b", "f1", 1, 2)):
-        assert database.write_standing(name, mark, **{**ROW, "trial": trial, "look": look})
+        assert standing_table.write_standing(
+            database, name, mark, **{**ROW, "trial": trial, "look": look}
+        )
     numbers = [promotion.standing_of(database, mark)[1] for mark in ("f1", "f2", "new")]
     assert numbers == [1, 2, 3]
-    assert not database.write_standing("c", "f3", **{**ROW, "trial": 2}), "that number is f2's"
-    assert database.standings("f3") == []
+    assert not standing_table.write_standing(database, "c", "f3", **{**ROW, "trial": 2}), (
+        "that number is f2's"
+    )
+    assert standing_table.standings(database, "f3") == []
 
 
 # --- settings ---
@@ -217,11 +224,11 @@ def test_looks_are_taken_in_their_order_and_once(lived: Desk, tmp_path: Path) ->
         taken = [standing.look for _, standing in mine.look()]
         assert taken == [1, 2]
         assert mine.look() == [] and Promotions(database, lambda: [subject()], SHORT).look() == []
-        rows = database.standings(MARK)
+        rows = standing_table.standings(database, MARK)
         assert [row["figures"]["ticks"] for row in rows] == [20, 40]
-        entries = database.audit_entries(action=promotion.ACTION)
+        entries = audit_chain.audit_entries(database, action=promotion.ACTION)
         assert [json.loads(row["after"])["look"] for row in entries] == [2, 1]
-        assert database.broken_entry() is None
+        assert audit_chain.broken_entry(database) is None
 
 
 def copied(desk: Desk, folder: Path) -> Database:
@@ -243,7 +250,7 @@ def test_a_look_sees_the_same_whenever_it_is_taken(
         (tmp_path / str(number)).mkdir()
         with closing(copied(lived, tmp_path / str(number))) as database:
             Promotions(database, lambda: [subject()], SHORT).look()
-            found.append([row["figures"] for row in database.standings(MARK)])
+            found.append([row["figures"] for row in standing_table.standings(database, MARK)])
     assert found[0] == found[1]
     assert len({row["beats"] for row in found[0]}) == 2
 
@@ -274,7 +281,9 @@ def test_a_promotion_counts_from_the_next_tick_on(tmp_path: Path, monkeypatch: A
     desk.promotions.rule = Rule(looks=(10,), later=1_000)
     assert desk.look_at_agents() == 1
     go_on(desk, 4)
-    records = [desk.database.told_tick(key) for key in desk.database.journalled("BTCUSD")]
+    records = [
+        desk.database.told_tick(key) for key in replay_queries.journalled(desk.database, "BTCUSD")
+    ]
     shadow = ["shadow" in record["deliberation"]["flags"] for record in records if record]
     assert shadow == [True] * 30 + [False] * 5
     assert desk.promotions.promoted("default", EARNED)
@@ -291,19 +300,19 @@ def test_a_look_that_fails_changes_nothing_and_stops_nobody(
     with caplog.at_level(logging.ERROR, logger="torra"):
         assert promotions(lived).look() == []
     assert "the agents of default could not be looked at" in caplog.text
-    assert lived.database.standings(MARK) == []
+    assert standing_table.standings(lived.database, MARK) == []
 
 
 def test_while_the_database_cannot_be_read_agents_are_in_shadow(database: Database) -> None:
     class Broken:
-        def agents_promoted(self, *_: Any) -> bool:
+        def value(self, *_: Any) -> bool:
             raise StoreUnavailable("locked")
 
     broken: Any = Broken()
     mine = Promotions(broken, lambda: [subject()], SHORT)
     assert not mine.promoted("default", EARNED)
     mine.database = database
-    database.write_standing("default", MARK, **ROW)
+    standing_table.write_standing(database, "default", MARK, **ROW)
     assert mine.promoted("default", EARNED), "it is asked again"
 
 
@@ -443,10 +452,12 @@ def test_what_need_not_be_earned_has_no_number_and_no_look(home: Path) -> None:
 
 def test_standing_tells_a_promotion_and_the_name_under_which_a_look_was_taken(home: Path) -> None:
     with closing(desks.open_database(home)) as database:
-        database.write_standing("former", MARK, **ROW)
+        standing_table.write_standing(database, "former", MARK, **ROW)
         said = called(standing_commands.promotion, home)
         assert "its agents have a say" in said and "next look at 6,000" in said
-        database.write_standing("default", MARK, **{**ROW, "look": 2, "promoted": False})
+        standing_table.write_standing(
+            database, "default", MARK, **{**ROW, "look": 2, "promoted": False}
+        )
     said = called(standing_commands.promotion, home)
     assert "as profile former: promoted: told" in said and "next look at 12,000" in said
 
@@ -460,5 +471,5 @@ def test_a_trial_tick_runs_as_the_desk_would(home: Path) -> None:
 
     assert not moved()
     with closing(desks.open_database(home)) as database:
-        database.write_standing("default", MARK, **ROW)
+        standing_table.write_standing(database, "default", MARK, **ROW)
     assert moved()

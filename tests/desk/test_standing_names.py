@@ -21,6 +21,7 @@ from torra.desk.promotion import Promotions, PromotionSubject, fingerprint
 from torra.evaluation import promotion_evidence
 from torra.evaluation.promotion_rule import PromotionEvidence, Rule
 from torra.providers.rules.provider import RulesProvider
+from torra.store import standings as standing_table
 from torra.tick.bar_window import HistoryWindow, LiveWindow
 
 FIRST = Instance(symbol="BTCUSD", timeframes=("M15",))
@@ -130,7 +131,7 @@ def test_a_setting_goes_on_where_it_was(
 @pytest.mark.journey
 def test_a_promotion_holds_under_every_name(database: Database) -> None:
     row: dict[str, Any] = {"trial": 1, "look": 1, "promoted": True, "reason": "told", "figures": {}}
-    database.write_standing("default", MARK, **row)
+    standing_table.write_standing(database, "default", MARK, **row)
     mine = Promotions(database, list)
     assert mine.promoted("renamed", EARNED) and not mine.promoted("default", EDITED)
 
@@ -169,7 +170,7 @@ def test_two_desks_that_look_at_once_give_no_number_twice(
             "reason": "told",
             "figures": {},
         }
-        database.write_standing("theirs", EDITS, **row)
+        standing_table.write_standing(database, "theirs", EDITS, **row)
         return PromotionEvidence(8, 30, 0.0, -0.1, 0.1, 30, 0.0, 0.0, 0.5)
 
     monkeypatch.setattr(promotion_evidence, "evidence", meanwhile)

@@ -9,7 +9,6 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from instance_database import Database
 from tests.worlds import desks
 from tests.worlds.price_series import sample
 from tests.worlds.two_clocks import later
@@ -19,6 +18,7 @@ from torra.desk.schedule import Desk
 from torra.desk.timers import Timers
 from torra.errors import StoreUnavailable
 from torra.market.longer_bars import aggregate
+from torra.services import Service
 
 BARS = sample("BTCUSD_M15")
 HOURS = aggregate(BARS, "M15", "H1")
@@ -87,7 +87,7 @@ def test_a_database_that_fails_stops_no_desk(desk: Desk, monkeypatch: pytest.Mon
     def fails(*_: Any, **__: Any) -> pd.DataFrame:
         raise StoreUnavailable("no disk")
 
-    monkeypatch.setattr(Database, "closes", fails)
+    monkeypatch.setattr("torra.store.bars.closes", fails)
     assert desk.look_at_clocks() == 0
 
 
@@ -97,7 +97,7 @@ def test_the_look_comes_once_a_day(desk: Desk, monkeypatch: pytest.MonkeyPatch) 
         Timers, "every", lambda _, name, work, period, first: set_.update({name: (work, period)})
     )
     monkeypatch.setattr(Timers, "start", lambda _: None)
-    monkeypatch.setattr(Desk, "_keep_on", lambda _: None)
+    monkeypatch.setattr(Service, "start", lambda _: None)
     desk.open()
     work, period = set_["clocks"]
     assert (work, period) == (desk.look_at_clocks, timedelta(days=1))

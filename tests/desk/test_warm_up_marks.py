@@ -15,7 +15,9 @@ from torra.desk.promotion import PromotionSubject
 from torra.desk.schedule import Desk
 from torra.money.open_positions import bar_of
 from torra.replay.live import made
+from torra.store import standings as standing_table
 from torra.store.standings import WarmUps, in_warm_up
+from torra.store.trade import signals as signal_table
 from torra.trading import by_hand
 
 LATE = timedelta(seconds=2)
@@ -43,11 +45,11 @@ def desk(tmp_path_factory: pytest.TempPathFactory) -> Desk:
 @pytest.mark.journey
 def test_the_warm_up_ends_at_the_start_of_each_stream(desk: Desk) -> None:
     for timeframe in ("M15", "H1"):
-        assert desk.database.warm_up_end("BTCUSD", timeframe) == desks.START
+        assert standing_table.warm_up_end(desk.database, "BTCUSD", timeframe) == desks.START
         has = WarmUps(desk.database).has
         assert has("BTCUSD", timeframe, desks.START)
         assert not has("BTCUSD", timeframe, desks.START + timedelta(minutes=15))
-    assert desk.database.warm_up_end("EURUSD", "H1") is None
+    assert standing_table.warm_up_end(desk.database, "EURUSD", "H1") is None
 
 
 def test_a_record_without_its_moment_was_no_warm_up(tmp_path: Path) -> None:
@@ -56,12 +58,12 @@ def test_a_record_without_its_moment_was_no_warm_up(tmp_path: Path) -> None:
     assert not in_warm_up("", "")
     old = desks.leading_desk(tmp_path, profile=TRADING)
     list(old.warm_up(desks.START, bars=2))
-    assert old.database.warm_up_end("BTCUSD", "M15") == desks.START
+    assert standing_table.warm_up_end(old.database, "BTCUSD", "M15") == desks.START
     with old.database.transaction():
         old.database.connection().execute(
             "UPDATE journal SET record = json_remove(record, '$.now')"
         )
-    assert old.database.warm_up_end("BTCUSD", "M15") is None
+    assert standing_table.warm_up_end(old.database, "BTCUSD", "M15") is None
     # A signal whose bar cannot be told is left unmarked, and nothing raises.
     assert not WarmUps(old.database).made("BTCUSD", "M15", "no time")
 
@@ -99,7 +101,7 @@ def test_the_scorecard_counts_both_apart(desk: Desk) -> None:
 
 @pytest.mark.journey
 def test_the_scorecard_says_what_a_person_closed(desk: Desk) -> None:
-    closed = desk.database.closed_trades("BTCUSD")
+    closed = signal_table.closed_trades(desk.database, "BTCUSD")
     assert closed
     sql = "UPDATE signals SET close_reason = 'BY_HAND' WHERE sid = ?"
     with desk.database.transaction():

@@ -20,6 +20,7 @@ from torra.desk.outlook import ContextFeeds
 from torra.desk.schedule import Desk
 from torra.errors import ConfigError
 from torra.services import Service
+from torra.store import ledger as ledger_table
 
 
 def home(folder: Path, profile: dict[str, Any], **instance: Any) -> Path:
@@ -124,9 +125,9 @@ def test_a_start_lifts_what_kept_a_vendor_from_being_asked(
     monkeypatch.setenv("ANTHROPIC_API_KEY", "k" * 20)
     desk, _ = wiring.open_desk(home(tmp_path, {"agents": {"provider": "anthropic"}}))
     until = desk.clock.real_now() + timedelta(hours=1)
-    desk.database.block_provider("anthropic", "401: the key was refused", until)
+    ledger_table.block_provider(desk.database, "anthropic", "401: the key was refused", until)
     desks.open_for_work(desk)
-    assert not blocked(desk) and desk.database.provider_blocks() == []
+    assert not blocked(desk) and ledger_table.provider_blocks(desk.database) == []
     assert desk.close()
 
 
@@ -135,8 +136,8 @@ def test_a_refusal_is_stored_where_it_is_to_be_remembered(remember: bool, tmp_pa
     database = open_home(tmp_path)
     models = wiring.open_models(tmp_path, database, {}, remember=remember)
     models.clients._block_and_report("google", "402: the account has no credit")
-    until(lambda: len(database.provider_blocks()) == remember)
-    assert [row.provider for row in database.provider_blocks()] == ["google"] * remember
+    until(lambda: len(ledger_table.provider_blocks(database)) == remember)
+    assert [row.provider for row in ledger_table.provider_blocks(database)] == ["google"] * remember
     assert models.clients.blocked() == {"google": "402: the account has no credit"}
     models.close()
 
@@ -145,7 +146,7 @@ def test_a_block_that_is_heeded_ends_when_it_was_to_end(tmp_path: Path) -> None:
     database = open_home(tmp_path)
     models = wiring.open_models(tmp_path, database, {})
     until = System().real_now() + timedelta(seconds=2)
-    database.block_provider("google", "402: the account has no credit", until)
+    ledger_table.block_provider(database, "google", "402: the account has no credit", until)
     models.apply_blocks()
     _, end = models.clients._blocks["google"]
     assert 0 < end - System().monotonic() <= 3

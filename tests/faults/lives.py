@@ -35,6 +35,7 @@ from torra.config import Profile
 from torra.desk.schedule import Desk
 from torra.failpoints import IN_A_TICK, VARIABLE
 from torra.providers.prices import PriceList
+from torra.store.trade import signals as signal_table
 from torra.tick.spending import HOUR, DegradationLevel, SpendingAccount
 
 MODEL: Final = "claude-haiku-5-5"
@@ -251,7 +252,7 @@ def booked(folder: Path) -> float:
 def lessons_of_trades(folder: Path) -> Counter[str]:
     """Look that each closed trade has one lesson, with its words; return how many of each kind."""
     with closing(desks.open_database(folder)) as database:
-        closed = {row.sid for row in database.closed_trades(limit=10_000)}
+        closed = {row.sid for row in signal_table.closed_trades(database, limit=10_000)}
         lessons = database.lessons_since(0, 0).lessons
     trades = [one.facts.sid for one in lessons if one.facts.kind == "trade"]
     assert sorted(trades) == sorted(closed)

@@ -73,11 +73,11 @@ class MortalDatabase(Database):
 
     doom: Doom | None = None
 
-    def hold(self) -> ThreadConnection:
-        """Hold the connection, unless dead."""
+    def _using(self) -> ThreadConnection:
+        """Return the connection, unless dead."""
         if self.doom is not None and threading.current_thread() is threading.main_thread():
             self.doom.step("database")
-        return super().hold()
+        return super()._using()
 
 
 def open_mortal(path: Path, now: Callable[[], datetime], doom: Doom | None) -> MortalDatabase:

@@ -355,7 +355,7 @@ STORAGE: Final[Table] = {
         ),
         "claims-of-the-dead": fault(
             "a start leaves the claims of a dead desk",
-            At("torra.store.ticks:ClaimStore.begin_run", drop("release_claims()")),
+            At("torra.store.ticks:begin_run", drop("release_claims(...)")),
             "test_a_start_releases_the_claims_of_the_dead",
             "test_what_is_due_after_work",
         ),
@@ -485,7 +485,7 @@ STORAGE: Final[Table] = {
     "M1": {
         "late-bar-silent": fault(
             "a late bar trades though a newer tick is done",
-            Seam("torra.store.ticks:ClaimStore.newest_claim", "skips()"),
+            Seam("torra.store.ticks:newest_claim", "skips()"),
             "test_a_late_bar_is_a_record_and_no_trade_once_a_newer_tick_is_done",
         ),
     },

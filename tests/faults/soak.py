@@ -45,6 +45,7 @@ from torra.dashboard.view.desk_view import DatabaseView
 from torra.desk import wiring
 from torra.desk.bar_closes import next_close
 from torra.desk.schedule import Desk
+from torra.store import tick_queries
 from torra.trading import channels
 
 START: Final = datetime.fromisoformat("2021-11-10T10:00:00+00:00")
@@ -398,7 +399,7 @@ class Soak:
         """Ask for two pages, in turn."""
         for address in (next(self.addresses), next(self.addresses)):
             item = self.settings.instances[next(self.numbers) % len(self.settings.instances)]
-            newest = self.desk.database.tick_states(item.id, item.shortest, 1)
+            newest = tick_queries.tick_states(self.desk.database, item.id, item.shortest, 1)
             bar_time = newest[0]["bar_time"] if newest else iso(START)
             begun = time.perf_counter()
             answer = self.visitor.get(
@@ -421,7 +422,7 @@ class Soak:
             rows = {
                 (frame, parse(row["bar_time"])): row
                 for frame in item.timeframes
-                for row in database.tick_states(item.id, frame, 1_000_000)
+                for row in tick_queries.tick_states(database, item.id, frame, 1_000_000)
             }
             for frame, bar_time in desks.closes_of(item, START, end):
                 row = rows.get((frame, bar_time))

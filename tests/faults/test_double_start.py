@@ -37,6 +37,7 @@ from torra.home import DESK_LOCK
 from torra.jobs import asking
 from torra.replay.job_kinds import REPLAY
 from torra.services import Service, Services
+from torra.store import jobs as job_table
 from torra.trading.commanding import COMMAND_LINE
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork and SIGKILL")
@@ -284,7 +285,7 @@ def test_who_waits_works_soon_after_the_first_one_ends(
             )
             with closing(desks.open_database(home)) as database:
                 asking.ask(database, home, REPLAY, MONTHS, COMMAND_LINE)
-                until(lambda: (database.job(1) or {})["stage"] == "runs the ticks", 60)
+                until(lambda: (job_table.job(database, 1) or {})["stage"] == "runs the ticks", 60)
             os.kill(first.pid, how)
             took = until(lambda: runs(home) == second.pid, 60, "the one that waited works")
             second.terminate()

@@ -35,6 +35,8 @@ from torra.feeds import mt5_files
 from torra.feeds.frame import FrameFeed
 from torra.feeds.limited import NO_ANSWER, LimitedFeed
 from torra.market.broker_clock import ServerClock
+from torra.store import tick_queries
+from torra.store import ticks as claim_table
 from torra.tick.bar_window import LiveWindow
 from torra.time_limit import TimeLimit
 from torra.verdict import sentiment_rules
@@ -47,7 +49,7 @@ TIMEFRAMES = ("M1", "M5", "M15", "M30", "H1", "H4", "D1")
 def states(
     desk: Any, instance: str, timeframe: str = "H1", limit: int = 1000
 ) -> dict[str, tuple[str, str]]:
-    found = desk.database.tick_states(instance, timeframe, limit)
+    found = tick_queries.tick_states(desk.database, instance, timeframe, limit)
     return {row["bar_time"]: (row["state"], row["reason"]) for row in found}
 
 
@@ -126,7 +128,7 @@ def beside_a_feed_that_blocks(folder: Path, mute: Mute) -> tuple[float, float]:
     desk.start()
     try:
         until(lambda: len(states(desk, "BTCUSD", "M15")) >= 6, 30, "the other instance ticks")
-        run = desk.database.desk_run() or {}
+        run = claim_table.desk_run(desk.database) or {}
         seen = (System().real_now() - parse(run["seen_at"])).total_seconds()
         assert mute.waiting == 1, "wakes do not pile up behind it"
         assert states(desk, "EURUSD") == {}
@@ -155,7 +157,9 @@ def test_behind_its_limit_a_silent_feed_gets_its_rows_and_comes_back(
     found = states(desk, "EURUSD")
     lost = iso(desks.START)
     assert found[lost] == ("skipped", NO_ANSWER)
-    row = next(r for r in desk.database.tick_states("EURUSD", "H1") if r["bar_time"] == lost)
+    row = next(
+        r for r in tick_queries.tick_states(desk.database, "EURUSD", "H1") if r["bar_time"] == lost
+    )
     assert "//server/share" in row["detail"] and "look at its" in row["detail"]
     mute.speak()
     until(lambda: not limit.silent, 10, "the call comes back")
@@ -274,7 +278,7 @@ def test_a_feed_that_lies_costs_its_own_closes_and_nothing_else(
         for number in range(closes):
             liar.lying = number % 8 >= 2  # two good closes, then six with lies
             desks.step(desk)
-            for row in desk.database.tick_states("BTCUSD", "M15", 10):
+            for row in tick_queries.tick_states(desk.database, "BTCUSD", "M15", 10):
                 if row["state"] == "released":
                     continue  # it is tried again
                 now = (row["state"], row["reason"])
@@ -344,7 +348,7 @@ def tick(
         instance, timeframe, bar_time, due, profile=PROFILE, edges=edges
     )
     signals = desk.database.signals()
-    row = next(iter(desk.database.tick_states("BTCUSD", timeframe, 1)))
+    row = next(iter(tick_queries.tick_states(desk.database, "BTCUSD", timeframe, 1)))
     assert (row["state"], row["reason"]) == (outcome.state, outcome.reason)
     assert bool(signals) == bool(outcome.result and outcome.result.signals)
     desk.database.close()

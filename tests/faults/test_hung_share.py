@@ -24,6 +24,8 @@ from torra.desk import wiring
 from torra.desk.schedule import Desk
 from torra.errors import BridgeUnavailable
 from torra.home import HALT
+from torra.store import tick_queries
+from torra.store import ticks as claim_table
 from torra.time_limit import TimeLimit
 from torra.trading import channels, kill_switch
 from torra.trading.kill_switch import KillSwitch
@@ -191,7 +193,7 @@ def lives_through(desk: Desk, share: Share) -> None:
     desk.start()
 
     def done(name: str) -> int:
-        found = desk.database.tick_states(name, "M15", 1000)
+        found = tick_queries.tick_states(desk.database, name, "M15", 1000)
         return sum(row["state"] == "done" for row in found)
 
     def ticks_until(name: str, count: int) -> None:
@@ -204,7 +206,11 @@ def lives_through(desk: Desk, share: Share) -> None:
     for name, count in before.items():
         ticks_until(name, count + 2)
     hung = System().real_now()
-    until(lambda: parse((desk.database.desk_run() or {})["seen_at"]) > hung, 10, "a sign of life")
+    until(
+        lambda: parse((claim_table.desk_run(desk.database) or {})["seen_at"]) > hung,
+        10,
+        "a sign of life",
+    )
     begin = System().monotonic()
     desk.close(within=5)
     assert System().monotonic() - begin < 15

@@ -28,6 +28,7 @@ from tests.worlds import desks, stores
 from torra.clock import System, iso
 from torra.desk.schedule import Desk
 from torra.errors import StoreUnavailable
+from torra.store import tick_queries
 
 LOCKING = """
 import sqlite3, sys, time
@@ -131,7 +132,7 @@ def locked_from(desk: Desk, point: str, seconds: float = 0.0) -> Iterator[None]:
 
 
 def states(desk: Desk) -> dict[str, tuple[str, str, str]]:
-    rows = desk.database.tick_states("EURUSD", "H1")
+    rows = tick_queries.tick_states(desk.database, "EURUSD", "H1")
     return {row["bar_time"]: (row["state"], row["reason"], row["detail"]) for row in rows}
 
 

@@ -29,6 +29,7 @@ from torra.config import Instance
 from torra.desk import schedule, write_off
 from torra.desk.timers import Timers
 from torra.errors import StoreUnavailable
+from torra.store import tick_queries
 from torra.tick.edges import TickDeps
 from torra_trader import ClosedBar, TickOutcome
 
@@ -43,7 +44,7 @@ def rows(desk: Any, sql: str) -> list[dict[str, Any]]:
 
 
 def states(desk: Any, timeframe: str, instance: str = "BTCUSD") -> dict[str, str]:
-    found = desk.database.tick_states(instance, timeframe, 10_000)
+    found = tick_queries.tick_states(desk.database, instance, timeframe, 10_000)
     return {row["bar_time"]: row["state"] for row in found}
 
 

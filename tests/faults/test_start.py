@@ -37,8 +37,8 @@ from torra.dashboard import server
 from torra.desk import wiring
 from torra.desk.checks import machine
 from torra.desk.checks import table as checks
-from torra.desk.checks.finding import Context
 from torra.desk.checks.machine import EARLIEST, MIN_FREE_BYTES, SAFE_SQLITE
+from torra.desk.checks.result import Context
 from torra.desk.schedule import Desk
 from torra.desk.setup import desk_plan
 from torra.desk.setup.desk_plan import plan
@@ -46,6 +46,7 @@ from torra.desk.setup.request import SetupRequest, TerminalFacts
 from torra.errors import ConfigError
 from torra.feeds import sample
 from torra.home import HALT, PAGES
+from torra.store import ticks as claim_table
 from torra.store.ticks import CLOCK_SET_BACK
 
 READY_SECONDS = 5.0
@@ -276,7 +277,7 @@ def test_a_clock_that_cannot_be_right_halts(name: str, home: Path) -> None:
     now, renewed, wrong = CLOCKS[name]
     if renewed is not None:
         with closing(stores.open_database(home, lambda: renewed)) as database:
-            database.begin_run("run 77", 77)
+            claim_table.begin_run(database, "run 77", 77)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Context, "now", now)
         (finding,) = machine.clock(Context(home, {}))

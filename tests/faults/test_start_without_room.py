@@ -16,6 +16,7 @@ import pytest
 
 from tests.worlds import stores
 from torra.config import ROOT
+from torra.store import connection
 from torra.store.connection import NO_ROOM, explain
 
 START = """
@@ -48,7 +49,7 @@ def test_a_start_on_a_full_disk_names_it_and_what_to_do(tmp_path: Path) -> None:
         assert word in done.stderr, done.stderr
     assert (tmp_path / "torra.db").read_bytes() == before
     with closing(stores.open_database(tmp_path)) as database:
-        assert database.quick_check() == "ok", "it opens again when there is room"
+        assert connection.quick_check(database) == "ok", "it opens again when there is room"
 
 
 @pytest.mark.parametrize("message", ["disk I/O error", "database or disk is full"])

@@ -20,7 +20,9 @@ from tests.worlds.told import PAID, Pager, ToldDesk, end, fill, propose
 from torra.config import NoticeSettings
 from torra.notices.apprise_service import AppriseAddress
 from torra.notices.words import MEANINGS
+from torra.store import notices as notice_table
 from torra.store.ledger import Booking, Settlement
+from torra.store.trade import proposals_and_alarms as execution_table
 from torra.words.orders import ALARMS
 
 CLOSE: Final = {"kind": "close", "side": "SELL", "lots": 0.1, "levels": None, "closes": "T1"}
@@ -62,7 +64,7 @@ def _trade(desk: ToldDesk) -> None:
     propose(database)
     propose(database, "P2", drafts=[CLOSE, OPEN])
     facts = {"currency": "CHF", "account": 48151623}
-    database.note_bridge("torra_files main", deny="", detail="", facts=facts)
+    execution_table.note_bridge(database, "torra_files main", deny="", detail="", facts=facts)
     for number, how in enumerate(ENDS):
         fill(database, f"T{number}", side=("BUY", "SELL")[number % 2])
         desk.look()
@@ -113,7 +115,7 @@ def _each_level(desk: ToldDesk) -> None:
 
 def _text(desk: ToldDesk) -> str:
     """Return the notices, oldest first; of several with the same words one."""
-    rows = reversed(desk.database.notices(2000))
+    rows = reversed(notice_table.notices(desk.database, 2000))
     lines = (
         f"{row['kind']}, {row['level']}{', silent' if row['silent'] else ''}\n"
         f"{row['title']}\n{row['text']}\n"

@@ -49,6 +49,8 @@ from torra.dashboard.view.looking_desk import look_at
 from torra.desk.event_stream import EventStream
 from torra.desk_lock import DeskLock
 from torra.exhibits import report, trade_file
+from torra.store import ledger as ledger_table
+from torra.store import ticks as claim_table
 
 BOTH: Final = (desks.BTC, desks.EUR)
 CLOSES: Final = 8
@@ -81,7 +83,7 @@ def demo(home: Path, end: ExitStack) -> Flask:
     lock = DeskLock(home)
     assert lock.acquire()
     end.callback(lock.release)
-    database.begin_run("run 77", 77)
+    claim_table.begin_run(database, "run 77", 77)
     return _app(PageContext(home, database, known, desk, {}))
 
 
@@ -119,7 +121,9 @@ def degraded(home: Path, end: ExitStack) -> Flask:
     desk.events.close(within=60.0)
     desks.clock_of(desk).set(last + timedelta(hours=5))
     now = desk.clock.real_now()
-    desk.database.block_provider("anthropic", "401: the key was refused", now + timedelta(hours=1))
+    ledger_table.block_provider(
+        desk.database, "anthropic", "401: the key was refused", now + timedelta(hours=1)
+    )
     desk.database.raise_alarm("a key", "UNKNOWN_ORDER", "an order that nobody sent")
     desk.database.set_trading_state("REDUCING", "the books differ")
     return _app(PageContext(home, desk.database, DeskSettings(instances=BOTH), desk, {}))

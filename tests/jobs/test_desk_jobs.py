@@ -18,6 +18,8 @@ from torra.desk import wiring
 from torra.desk.schedule import Desk
 from torra.jobs import asking
 from torra.jobs.worker import Worker
+from torra.store import jobs as job_table
+from torra.store import streams as stream_table
 from torra.store.envelopes import DESK_STREAM
 from torra.trading.commanding import COMMAND_LINE
 
@@ -37,7 +39,7 @@ def ask(database: Database, home: Path, **asked: Any) -> int:
 
 
 def state(database: Database, number: int) -> str:
-    row = database.job(number)
+    row = job_table.job(database, number)
     return str(row["state"]) if row else ""
 
 
@@ -47,7 +49,7 @@ def test_a_desk_does_a_job_and_its_stream_tells(desk: Desk, tmp_path: Path) -> N
     until(lambda: state(desk.database, number) == "done", 20.0)
 
     def told() -> list[dict[str, Any]]:
-        rows = desk.database.events_after(DESK_STREAM, 0, 1000)
+        rows = stream_table.events_after(desk.database, DESK_STREAM, 0, 1000)
         changes = (json.loads(row.payload) for row in rows)
         return [one for one in changes if one["what"] == "jobs" and one.get("job") == str(number)]
 
@@ -72,7 +74,7 @@ def test_a_desk_that_ends_lays_its_job_back_and_the_next_one_does_it(
         following.open()
         following.start()
         until(lambda: state(following.database, number) == "done", 30.0)
-        row = following.database.job(number)
+        row = job_table.job(following.database, number)
         assert row is not None and row["attempt"] == 1
     finally:
         following.close()
@@ -81,7 +83,7 @@ def test_a_desk_that_ends_lays_its_job_back_and_the_next_one_does_it(
 @pytest.mark.journey
 def test_the_command_lists_and_cancels(desk: Desk, tmp_path: Path) -> None:
     number = ask(desk.database, tmp_path, steps=100_000, seconds=0.1)
-    until(lambda: (desk.database.job(number) or {})["stage"] == "works", 20.0)
+    until(lambda: (job_table.job(desk.database, number) or {})["stage"] == "works", 20.0)
     told = json.loads(torra(tmp_path, "jobs", "--json").stdout)
     assert told["desk_runs"] and told["jobs"][0]["state"] == "running"
     assert "1  running      scripted a  works 0 %" in torra(tmp_path, "jobs").stdout

@@ -8,11 +8,15 @@ import pytest
 
 from instance_database import Database
 from torra.errors import ConfigError
+from torra.store import jobs as job_table
+from torra.store import streams as stream_table
 from torra.store.jobs import KEPT, MOST_WAITING
 
 
 def queued(database: Database, key: str = "k") -> int:
-    row, _ = database.queue_job("replay", key, title="BTCUSD", parameters="{}", asked_by="a test")
+    row, _ = job_table.queue_job(
+        database, "replay", key, title="BTCUSD", parameters="{}", asked_by="a test"
+    )
     return int(row["id"])
 
 
@@ -30,16 +34,16 @@ def test_two_threads_that_ask_for_the_same_get_one_job(database: Database) -> No
     for thread in threads:
         thread.join(10)
     assert len(found) == 2 and len(set(found)) == 1
-    assert len(database.jobs()) == 1
+    assert len(job_table.jobs(database)) == 1
 
 
 @pytest.mark.parametrize("state", ["queued", "running", "retrying"])
 def test_the_same_request_is_that_job_while_it_goes_on(database: Database, state: str) -> None:
     number = queued(database)
     if state != "queued":
-        assert database.begin_job(number, "queued")
+        assert job_table.begin_job(database, number, "queued")
     if state == "retrying":
-        assert database.lay_job_back(number, "later")
+        assert job_table.lay_job_back(database, number, "later")
     assert queued(database) == number
     assert queued(database, "another") != number
 
@@ -47,18 +51,18 @@ def test_the_same_request_is_that_job_while_it_goes_on(database: Database, state
 @pytest.mark.parametrize("state", ["done", "error", "cancelled"])
 def test_one_that_has_ended_may_be_asked_for_again(database: Database, state: str) -> None:
     number = queued(database)
-    database.begin_job(number, "queued")
-    assert database.end_job(number, "running", state, "It ended.")
+    job_table.begin_job(database, number, "queued")
+    assert job_table.end_job(database, number, "running", state, "It ended.")
     assert queued(database) != number
 
 
 def test_only_the_first_of_two_changes_counts(database: Database) -> None:
     number = queued(database)
-    assert database.end_job(number, "queued", "cancelled", "by a person")
-    assert not database.begin_job(number, "queued")
-    assert not database.end_job(number, "queued", "done", "too late")
-    assert not database.ask_to_cancel(number)
-    row = database.job(number)
+    assert job_table.end_job(database, number, "queued", "cancelled", "by a person")
+    assert not job_table.begin_job(database, number, "queued")
+    assert not job_table.end_job(database, number, "queued", "done", "too late")
+    assert not job_table.ask_to_cancel(database, number)
+    row = job_table.job(database, number)
     assert row is not None and (row["state"], row["says"]) == ("cancelled", "by a person")
 
 
@@ -74,25 +78,25 @@ def test_the_newest_of_those_that_ended_are_kept(database: Database) -> None:
     waits = queued(database, "waits")
     for number in range(KEPT + 5):
         ended = queued(database, f"k{number}")
-        database.begin_job(ended, "queued")
-        database.end_job(ended, "running", "done", "It ended.")
-    found = database.jobs()
+        job_table.begin_job(database, ended, "queued")
+        job_table.end_job(database, ended, "running", "done", "It ended.")
+    found = job_table.jobs(database)
     assert len(found) == KEPT + 1
     assert [row["id"] for row in found if row["state"] == "queued"] == [waits]
     assert min(row["id"] for row in found if row["state"] == "done") == waits + 6
 
 
 def test_every_change_beats_in_the_pulse(database: Database) -> None:
-    beats = [database.pulse()["jobs"]]
+    beats = [stream_table.pulse(database)["jobs"]]
     number = queued(database)
     for change in (
-        lambda: database.begin_job(number, "queued"),
-        lambda: database.note_progress(number, "reads", 1, 2),
-        lambda: database.ask_to_cancel(number),
-        lambda: database.lay_job_back(number, "later"),
-        lambda: database.begin_job(number, "retrying"),
-        lambda: database.end_job(number, "running", "done", "It ended."),
+        lambda: job_table.begin_job(database, number, "queued"),
+        lambda: job_table.note_progress(database, number, "reads", 1, 2),
+        lambda: job_table.ask_to_cancel(database, number),
+        lambda: job_table.lay_job_back(database, number, "later"),
+        lambda: job_table.begin_job(database, number, "retrying"),
+        lambda: job_table.end_job(database, number, "running", "done", "It ended."),
     ):
         change()
-        beats.append(database.pulse()["jobs"])
+        beats.append(stream_table.pulse(database)["jobs"])
     assert beats == sorted(set(beats)), "each change has a beat of its own"

@@ -26,6 +26,8 @@ from torra.jobs.worker import Worker
 from torra.replay import job_kinds, reporting, uploads
 from torra.replay.replaying import FOLDER
 from torra.replay.shards import trials
+from torra.store import audit as audit_chain
+from torra.store import jobs as job_table
 
 DAY: dict[str, Any] = {
     "symbol": "BTCUSD",
@@ -49,7 +51,7 @@ def turn_until(pages: Pages, worker: Worker, number: int, **wanted: str) -> dict
     """Turn until a job is as wanted; return what its API says then."""
 
     def row() -> dict[str, Any]:
-        return pages.database.job(number) or {}
+        return job_table.job(pages.database, number) or {}
 
     def there() -> bool:
         worker.turn()
@@ -116,7 +118,7 @@ def test_a_cancelled_replay_goes_on_where_it_stopped(pages: Pages, worker: Worke
     assert not (folder.parent / "month.json").exists()
     again = ask(pages, **MONTH, name="month")
     assert again["job"] == 2
-    asked = parameters_of(pages.database.job(2) or {})
+    asked = parameters_of(job_table.job(pages.database, 2) or {})
     assert asked is not None
     told: list[tuple[str, int]] = []
 
@@ -144,7 +146,7 @@ def test_a_second_click_is_the_same_job(pages: Pages) -> None:
 
 def test_the_period_is_fixed_when_it_is_queued(pages: Pages) -> None:
     ask(pages, symbol="BTCUSD", bars="store")
-    asked = json.loads((pages.database.job(1) or {})["parameters"])
+    asked = json.loads((job_table.job(pages.database, 1) or {})["parameters"])
     assert re.fullmatch(r"2021-\d\d-\d\dT\d\d:\d\d:\d\dZ", asked["to"])
     assert asked["name"].startswith("btcusd-") and asked["timeframes"] == "M15,H1"
 
@@ -173,8 +175,10 @@ def test_a_mistake_is_told_beside_its_field_and_nothing_is_queued(
     told = ask(idle, 409, **{**DAY, **asked})
     assert (told["status"], told["field"]) == ("failed", field)
     assert told["reason"].startswith(says)
-    assert idle.database.jobs() == []
-    assert idle.database.audit_entries(limit=1)[0]["outcome"].startswith(f"failed: {field}: ")
+    assert job_table.jobs(idle.database) == []
+    assert audit_chain.audit_entries(idle.database, limit=1)[0]["outcome"].startswith(
+        f"failed: {field}: "
+    )
 
 
 def test_only_files_of_the_folder_for_them_are_read(pages: Pages) -> None:
@@ -260,8 +264,8 @@ def test_the_scope_read_sees_and_may_not_start(pages: Pages) -> None:
 
 def test_progress_moves_in_the_cells(pages: Pages) -> None:
     ask(pages, **DAY)
-    pages.database.begin_job(1, "queued")
-    pages.database.note_progress(1, "runs the ticks", 30, 120)
+    job_table.begin_job(pages.database, 1, "queued")
+    job_table.note_progress(pages.database, 1, "runs the ticks", 30, 120)
     cells = pages.json("/api/v1/replays")["cells"]
     assert cells["job.1.stage"]["text"] == "runs the ticks, 30 of 120 (25 %)"
     assert cells["job.1.meter"]["set"] == {"width": 25}

@@ -18,6 +18,7 @@ from torra.jobs.worker import Worker
 from torra.replay import job_kinds
 from torra.replay.shards import trials
 from torra.replay.tried import kind
+from torra.store import jobs as job_table
 
 END = parse("2021-11-20T00:00:00Z")
 TRY = "/api/v1/profiles/default/try"
@@ -49,7 +50,7 @@ def turn_until(pages: Pages, worker: Worker, number: int, *states: str) -> dict[
     """Turn until a job is in one of these states; return it."""
 
     def row() -> dict[str, Any]:
-        return pages.database.job(number) or {}
+        return job_table.job(pages.database, number) or {}
 
     def there() -> bool:
         worker.turn()
@@ -94,7 +95,7 @@ def test_days_that_are_no_whole_number_are_refused(idle: Pages, days: object) ->
     answer = idle.client().post(TRY, json={"settings": LOWER, "days": days}, headers=JSON)
     assert answer.status_code == 409
     assert "is no whole number: write it as 30" in answer.get_json()["reason"]
-    assert idle.database.jobs(5) == []
+    assert job_table.jobs(idle.database, 5) == []
 
 
 def test_a_form_tries_what_stands_in_it(pages: Pages) -> None:
@@ -108,7 +109,7 @@ def test_without_bars_nothing_is_queued_and_the_reason_is_told(tmp_path: Path) -
     empty = open_pages(tmp_path / "home", steps=0)
     told = ask(empty, 409, settings=LOWER)
     assert told["reason"].startswith("No bar of BTCUSD, EURUSD is stored yet")
-    assert empty.database.jobs() == []
+    assert job_table.jobs(empty.database) == []
     empty.desk.close()
 
 

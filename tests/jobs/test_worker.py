@@ -14,6 +14,8 @@ from tests.tries import Tries, until
 from tests.worlds.jobs import Office, alive
 from torra.errors import ConfigError
 from torra.jobs import asking
+from torra.store import audit as audit_chain
+from torra.store import jobs as job_table
 from torra.trading import commanding
 from torra.trading.commanding import COMMAND_LINE
 
@@ -122,7 +124,7 @@ def test_a_job_that_waits_is_cancelled_at_once(office: Office) -> None:
 def test_every_command_is_on_record(office: Office) -> None:
     number = office.ask("a")
     cancel(office, number)
-    rows = office.database.audit_entries(limit=5)
+    rows = audit_chain.audit_entries(office.database, limit=5)
     assert [(row["action"], row["target"], row["outcome"]) for row in rows] == [
         ("cancel job", "1", "done"),
         ("job", "scripted", "done"),
@@ -179,11 +181,13 @@ def test_a_job_that_waits_to_be_tried_again_lets_the_next_one_by(tmp_path: Path)
 def test_bad_parameters_leave_no_job(office: Office) -> None:
     with pytest.raises(ConfigError, match="how wrong: one of"):
         office.ask("a", how="wrong")
-    assert office.database.jobs() == []
+    assert job_table.jobs(office.database) == []
 
 
 def test_a_kind_that_nobody_knows_is_an_error(office: Office) -> None:
-    row, _ = office.database.queue_job("gone", "k", title="", parameters="{}", asked_by="a test")
+    row, _ = job_table.queue_job(
+        office.database, "gone", "k", title="", parameters="{}", asked_by="a test"
+    )
     found = office.turn_until(row["id"])
     assert (found["state"], found["says"]) == (
         "error",

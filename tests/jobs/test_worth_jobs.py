@@ -25,6 +25,7 @@ from torra.jobs.worker import Worker
 from torra.replay import live
 from torra.replay.changed import listing, worth
 from torra.replay.changed.listing import Paths
+from torra.store import jobs as job_table
 from torra.trading.commanding import COMMAND_LINE
 
 
@@ -94,7 +95,7 @@ def test_it_is_asked_for_when_the_desk_has_grown_and_is_one_job(
 
     def number() -> int:
         worth.keep_up(database)
-        return len(database.jobs())
+        return len(job_table.jobs(database))
 
     assert number() == 0
     ticks[0] = 100
@@ -105,12 +106,14 @@ def test_it_is_asked_for_when_the_desk_has_grown_and_is_one_job(
     assert not row["new"]
     for count, jobs in ((150, 1), (199, 1), (200, 2), (299, 2), (5_000, 3), (5_499, 3), (5_500, 4)):
         ticks[0] = count
-        newest = database.jobs()[0]
+        newest = job_table.jobs(database)[0]
         if newest["state"] == "queued":
-            assert database.begin_job(newest["id"], "queued")
-            assert database.end_job(newest["id"], "running", "done", f"said {newest['id']}")
+            assert job_table.begin_job(database, newest["id"], "queued")
+            assert job_table.end_job(
+                database, newest["id"], "running", "done", f"said {newest['id']}"
+            )
         assert number() == jobs, count
-    assert database.newest_says("worth") == "said 3"
+    assert job_table.newest_says(database, "worth") == "said 3"
 
 
 @pytest.mark.journey
@@ -120,17 +123,21 @@ def test_a_full_queue_is_no_fault_and_a_person_comes_first(
     database = lived.database
     monkeypatch.setattr(worth, "_ticks", lambda _database: 100)
     worth.keep_up(database)
-    mine, _ = database.queue_job("replay", "k", title="", parameters="{}", asked_by="a person")
+    mine, _ = job_table.queue_job(
+        database, "replay", "k", title="", parameters="{}", asked_by="a person"
+    )
     worker = Worker(database, Path("/nowhere"), {})
     following = worker._next()
     assert following is not None and following["id"] == mine["id"]
     for number in range(18):
-        database.queue_job("replay", str(number), title="", parameters="{}", asked_by="b")
-    database.end_job(1, "queued", "cancelled", "")
-    database.queue_job("replay", "last", title="", parameters="{}", asked_by="b")
+        job_table.queue_job(
+            database, "replay", str(number), title="", parameters="{}", asked_by="b"
+        )
+    job_table.end_job(database, 1, "queued", "cancelled", "")
+    job_table.queue_job(database, "replay", "last", title="", parameters="{}", asked_by="b")
     monkeypatch.setattr(worth, "_ticks", lambda _database: 1_000)
     worth.keep_up(database)
-    assert len(database.jobs_in("queued")) == 20
+    assert len(job_table.jobs_in(database, "queued")) == 20
 
 
 def test_it_takes_no_parameter(tmp_path: Path) -> None:
@@ -142,10 +149,12 @@ def test_home_and_the_changed_page_tell_the_newest_answer(tmp_path: Path) -> Non
     database, client, _ = open_pages(tmp_path, 200, 2)
     with closing(database):
         assert "Worth" not in client.get("/").get_data(as_text=True)
-        row, _ = database.queue_job("worth", "k", title="", parameters="{}", asked_by="the desk")
-        database.begin_job(row["id"], "queued")
+        row, _ = job_table.queue_job(
+            database, "worth", "k", title="", parameters="{}", asked_by="the desk"
+        )
+        job_table.begin_job(database, row["id"], "queued")
         says = "The agents cost 12.40 USD beside the bars alone, 95 % −30.00 to +5.00."
-        database.end_job(row["id"], "running", "done", f"{says} And more.")
+        job_table.end_job(database, row["id"], "running", "done", f"{says} And more.")
         told = client.get("/").get_data(as_text=True)
         assert says in told and "And more" not in told
 

@@ -19,6 +19,8 @@ from torra.clock import iso, parse
 from torra.exhibits import money as words
 from torra.money.account import AccountMark, AccountSeries, Jump
 from torra.money.book import Money, MoneyBook
+from torra.store.trade import accounts as account_table
+from torra.store.trade import proposals_and_alarms as execution_table
 
 FACTS = {"account": 1001, "currency": "EUR", "balance": 10_000.0, "equity": 10_000.0}
 BRIDGE = "torra_files main"
@@ -82,29 +84,33 @@ def clock() -> Hand:
 @pytest.fixture
 def database(tmp_path: Path, clock: Hand) -> Database:
     found = open_database(tmp_path, clock)
-    found.note_bridge(BRIDGE, deny="", detail="", facts={})
+    execution_table.note_bridge(found, BRIDGE, deny="", detail="", facts={})
     return found
 
 
 def test_a_mark_is_added_where_something_changed_and_every_quarter(
     database: Database, clock: Hand
 ) -> None:
-    assert database.mark_account(BRIDGE, FACTS)
+    assert account_table.mark_account(database, BRIDGE, FACTS)
     clock.pass_by(60)
-    assert not database.mark_account(BRIDGE, {**FACTS, "equity": 9_990.0}), "equity alone moves on"
-    assert database.mark_account(BRIDGE, {**FACTS, "balance": 9_999.0})
+    assert not account_table.mark_account(database, BRIDGE, {**FACTS, "equity": 9_990.0}), (
+        "equity alone moves on"
+    )
+    assert account_table.mark_account(database, BRIDGE, {**FACTS, "balance": 9_999.0})
     clock.pass_by(899)
-    assert not database.mark_account(BRIDGE, {**FACTS, "balance": 9_999.0})
+    assert not account_table.mark_account(database, BRIDGE, {**FACTS, "balance": 9_999.0})
     clock.pass_by(1)
-    assert database.mark_account(BRIDGE, {**FACTS, "balance": 9_999.0})
+    assert account_table.mark_account(database, BRIDGE, {**FACTS, "balance": 9_999.0})
     database.enqueue_signal(opening("T1", instance="EURUSD", bridge=BRIDGE))
     for state in ("PUBLISHED", "FILLED"):
         database.move_signal("T1", state)
     clock.pass_by(1)
-    assert database.mark_account(BRIDGE, {**FACTS, "balance": 9_999.0})
+    assert account_table.mark_account(database, BRIDGE, {**FACTS, "balance": 9_999.0})
     assert [one.held for one in marks(database)] == [0, 0, 0, 1]
     clock.pass_by(-3600)
-    assert database.mark_account(BRIDGE, FACTS), "of a clock that was set back nothing is known"
+    assert account_table.mark_account(database, BRIDGE, FACTS), (
+        "of a clock that was set back nothing is known"
+    )
 
 
 @pytest.mark.parametrize(
@@ -117,28 +123,36 @@ def test_a_mark_is_added_where_something_changed_and_every_quarter(
     ],
 )  # fmt: skip
 def test_what_is_no_account_is_left_out(database: Database, odd: dict[str, Any]) -> None:
-    assert not database.mark_account(BRIDGE, {**FACTS, **odd})
-    assert not database.mark_account(BRIDGE, {k: v for k, v in FACTS.items() if k not in odd})
+    assert not account_table.mark_account(database, BRIDGE, {**FACTS, **odd})
+    assert not account_table.mark_account(
+        database, BRIDGE, {k: v for k, v in FACTS.items() if k not in odd}
+    )
     assert marks(database) == []
 
 
 def marks(database: Database) -> list[AccountMark]:
-    upto = database.newest_mark()
-    return [AccountMark(*row) for row in database.account_marks(BRIDGE, 0, upto)]
+    upto = account_table.newest_mark(database)
+    return [AccountMark(*row) for row in account_table.account_marks(database, BRIDGE, 0, upto)]
 
 
 def test_holders_are_the_accounts_one_after_the_other(database: Database, clock: Hand) -> None:
-    assert database.account_holders(BRIDGE, 0, database.newest_mark()) == []
+    assert (
+        account_table.account_holders(database, BRIDGE, 0, account_table.newest_mark(database))
+        == []
+    )
     moments = []
     for account, currency in ((1, "EUR"), (1, "EUR"), (1, "USD"), (2, "USD"), (2, "USD")):
         facts = {**FACTS, "account": account, "currency": currency}
         moments.append(iso(clock.moment))
-        assert database.mark_account(BRIDGE, facts)
-        database.mark_account("another", {**FACTS, "account": 7})
+        assert account_table.mark_account(database, BRIDGE, facts)
+        account_table.mark_account(database, "another", {**FACTS, "account": 7})
         clock.pass_by(900)
-    found = [AccountMark(*row) for row in database.account_holders(BRIDGE, 0, 99)]
+    found = [AccountMark(*row) for row in account_table.account_holders(database, BRIDGE, 0, 99)]
     assert [one.at for one in found] == [moments[0], moments[2], moments[3]]
-    later = [AccountMark(*row) for row in database.account_holders(BRIDGE, found[1].id, 99)]
+    later = [
+        AccountMark(*row)
+        for row in account_table.account_holders(database, BRIDGE, found[1].id, 99)
+    ]
     assert later == found[1:], "the mark from which one looks on is the first of all"
 
 
@@ -161,16 +175,20 @@ def test_another_account_behind_the_channel_has_its_own_results(
     it, also where a look lay between them.
     """
     book = MoneyBook(database)
-    database.mark_account(BRIDGE, FACTS)
+    account_table.mark_account(database, BRIDGE, FACTS)
     closed(database, "T1", clock.moment + timedelta(minutes=5), 10.0)
     clock.pass_by(600)
-    database.mark_account(BRIDGE, {**FACTS, "balance": 10_010.0})
+    account_table.mark_account(database, BRIDGE, {**FACTS, "balance": 10_010.0})
     assert names(book.money([], clock.moment)) == {BRIDGE: ("EUR", 10.0, 0)}
     clock.pass_by(600)
-    database.mark_account(BRIDGE, {**FACTS, "account": 2002, "currency": "USD", "balance": 77.0})
+    account_table.mark_account(
+        database, BRIDGE, {**FACTS, "account": 2002, "currency": "USD", "balance": 77.0}
+    )
     closed(database, "T2", clock.moment + timedelta(minutes=5), 4.0)
     clock.pass_by(600)
-    database.mark_account(BRIDGE, {**FACTS, "account": 2002, "currency": "USD", "balance": 81.0})
+    account_table.mark_account(
+        database, BRIDGE, {**FACTS, "account": 2002, "currency": "USD", "balance": 81.0}
+    )
     told = names(book.money([], clock.moment))
     assert told == {
         BRIDGE: ("USD", 4.0, 0),
@@ -195,7 +213,9 @@ def test_what_was_never_judged_is_not_vouched_for(database: Database, clock: Han
         database.move_signal("T2", state)
     for balance in (50_000.0, 40_000.0):
         clock.pass_by(600)
-        database.mark_account(BRIDGE, {**FACTS, "balance": balance, "equity": balance})
+        account_table.mark_account(
+            database, BRIDGE, {**FACTS, "balance": balance, "equity": balance}
+        )
     (account,) = MoneyBook(database).money([], clock.moment).accounts
     text = " ".join(words.sentences(account, "2026-02-13"))
     assert "is not known yet: Torra has held a position" in text

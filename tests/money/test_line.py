@@ -16,6 +16,7 @@ from torra.config import Profile, validate
 from torra.desk.bar_closes import next_close
 from torra.money.book import MoneyBook
 from torra.money.line import PERIODS, LinePoint, begin_of, line, moments
+from torra.store import bars as bar_table
 from torra.store.standings import WarmUps
 from torra.verdict.risk_engine import OPENS
 
@@ -93,7 +94,7 @@ def test_an_open_position_alone_has_a_line(
     with database.transaction():
         database.connection().execute("DELETE FROM signal_events")
         database.connection().execute("DELETE FROM signals")
-    price = database.newest_close("BTCUSD", ("M15",), now)
+    price = bar_table.newest_close(database, "BTCUSD", ("M15",), now)
     row = stores.opening("T1", decided_at=filled, bar_time=filled, lots=0.1)
     assert database.enqueue_signal({**row, "entry": price, "stop": 1.0, "target": 1e6})
     database.move_signal("T1", "PUBLISHED")

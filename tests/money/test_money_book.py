@@ -20,6 +20,7 @@ from torra.config import Instance, Profile
 from torra.exhibits import money as words
 from torra.money.book import AccountMoney, DayCap, Money, MoneyBook
 from torra.providers.rules.provider import RulesProvider
+from torra.store.trade import signals as signal_table
 
 SYMBOLS = ("BTCUSD", "EURUSD", "XAUUSD")
 BRIDGES = ("paper", "torra_files")
@@ -126,7 +127,7 @@ def test_it_equals_a_recount_however_late_the_trades_came(
             late = timedelta(hours=dice.randrange(60)) if dice.random() < 1 / 6 else timedelta()
             close_one(database, dice, number, at - late)
             if dice.random() < 0.4:
-                rows = [row.as_json() for row in database.closed_trades(limit=1_000)]
+                rows = [row.as_json() for row in signal_table.closed_trades(database, limit=1_000)]
                 same(book.money(SETUPS, at), recount(rows, at))
         assert book.money(SETUPS, at) == MoneyBook(database).money(SETUPS, at)
         database.close()
@@ -148,7 +149,7 @@ def test_a_desk_on_paper_comes_to_what_its_fills_say(
         lots = row["filled_lots"] or row["lots"]
         return way * (leave - row["price"]) / spec.tick_size * spec.tick_value * lots
 
-    closed = [row.as_json() for row in database.closed_trades(limit=1_000)]
+    closed = [row.as_json() for row in signal_table.closed_trades(database, limit=1_000)]
     assert len(closed) > 5
     whole = account.whole.profit + account.warm_up.profit
     assert whole == pytest.approx(sum(worth(row, row["close_price"]) for row in closed), abs=0.005)

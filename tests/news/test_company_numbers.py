@@ -25,6 +25,7 @@ from tests.worlds.stores import NOON, open_database
 from torra.evidence.news_digest import RATIOS, NewsStatus, NewsSubject
 from torra.news import company_reading as reading
 from torra.news.source import open_sources
+from torra.store import news as news_table
 
 DAY = 86_400.0
 S = NewsStatus
@@ -125,7 +126,7 @@ def test_today_s_peers_are_none_of_a_past_date(server: FinnhubServer, database: 
     """Nor its ratings and ratios: a replay of yesterday sees nothing of what was seen today."""
     desk = desk_of(server, database).later(30)
     for ticker in ("AAPL", "DELL"):
-        seen = [moment for moment, _ in database.figures_of(ticker)]
+        seen = [moment for moment, _ in news_table.figures_of(database, ticker)]
         assert min(seen) > NOON
         assert database.fundamentals(ticker, as_of=NOON) == {}
         assert database.fundamentals(ticker, as_of=min(seen) - timedelta(seconds=1)) == {}

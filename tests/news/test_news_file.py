@@ -34,6 +34,7 @@ from torra.evidence.news_digest import (
 from torra.evidence.news_shelf import LATE_FILE_S
 from torra.news.lexicon import score
 from torra.news.source import HeadlineFile, open_sources, read_file
+from torra.store import news as news_table
 
 GOOD = {"headline": "Gold rises", "published": "2026-02-13T11:00:00Z"}
 SETTINGS = NewsSettings(sources=("file",), file="news.jsonl")
@@ -150,7 +151,7 @@ def test_what_is_seen_by_then_is_shown_and_can_be_stored(tmp_path: Path) -> None
         assert view.unique == count and view.status is S.AVAILABLE
         assert view.items[0].item.score == 0.5
     assert desk.store.store_news([row.item for row in view.items]) == 5
-    assert desk.store.news_items([view.items[0].item.id]) == [view.items[0].item]
+    assert news_table.news_items(desk.store, [view.items[0].item.id]) == [view.items[0].item]
 
 
 def test_it_is_read_again_when_it_changes_and_a_broken_one_changes_nothing(tmp_path: Path) -> None:
@@ -266,7 +267,7 @@ def test_a_line_that_was_edited_is_stored_as_it_counted(tmp_path: Path) -> None:
     for summary in ("it falls and drops", "it says nothing"):
         item = at(desk).items[0].item
         desk.store.store_news([item])
-        assert desk.store.news_items([item.id]) == [item]
+        assert news_table.news_items(desk.store, [item.id]) == [item]
         written(tmp_path / "news.jsonl", {**GOOD, "summary": summary})
         desk.later(0)
 

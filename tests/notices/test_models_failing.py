@@ -9,6 +9,8 @@ import pytest
 from tests.worlds.calls import HAIKU, store
 from tests.worlds.told import PAID, Pager, ToldDesk
 from torra.config import NoticeSettings, Profile
+from torra.store import ledger as ledger_table
+from torra.store import notices as notice_table
 
 FAILS = "anthropic: models fail"
 WELL = "anthropic: models are well again"
@@ -41,7 +43,7 @@ def test_a_failing_model_is_told_once_and_well_again_once(desk: ToldDesk) -> Non
     assert desk.later_look() == []
     store(desk.database, ["garbage"] * 5)
     assert desk.later_look() == [FAILS]
-    kinds = [(row["kind"], row["level"]) for row in desk.database.notices(10)][::-1]
+    kinds = [(row["kind"], row["level"]) for row in notice_table.notices(desk.database, 10)][::-1]
     failing, well = ("models_failing", "decision"), ("models_well", "note")
     assert kinds == [failing, well, failing]
 
@@ -61,7 +63,7 @@ def test_one_that_was_told_of_and_is_not_asked_keeps_silent_of_no_other(desk: To
     store(desk.database, ["garbage"] * 5, model=SONNET)
     assert desk.later_look() == [FAILS]
     desk.later_look()
-    desk.database.begin_calls()
+    ledger_table.begin_calls(desk.database)
     store(desk.database, ["ok"] * 5)
     assert desk.later_look() == []
     store(desk.database, ["garbage"] * 20)
@@ -94,12 +96,12 @@ def test_a_start_of_the_desk_neither_tells_it_again_nor_forgets_that_it_was_told
     store(desk.database, ["garbage"] * 6)
     assert desk.later_look() == [FAILS]
     desk.later(seconds=1)
-    desk.database.begin_calls()
+    ledger_table.begin_calls(desk.database)
     assert desk.later_look() == []
     store(desk.database, ["garbage"] * 6)
     assert desk.later_look() == []
     desk.later(seconds=1)
-    desk.database.begin_calls()
+    ledger_table.begin_calls(desk.database)
     store(desk.database, ["ok"] * 5)
     assert desk.later_look() == [WELL]
 
@@ -117,8 +119,8 @@ def test_a_notice_has_no_word_of_a_vendor(desk: ToldDesk) -> None:
     store(desk.database, ["error"] * 5, detail="sk-ant-1234567890 <b>call me</b>")
     store(desk.database, ["garbage"] * 5, detail="sk-ant-1234567890", reply="call me")
     assert desk.later_look() == [FAILS]
-    assert "sk-ant" not in str(desk.database.notices(9))
-    assert "call me" not in str(desk.database.notices(9))
+    assert "sk-ant" not in str(notice_table.notices(desk.database, 9))
+    assert "call me" not in str(notice_table.notices(desk.database, 9))
 
 
 def test_calls_that_fail_call_a_person_where_decisions_do(tmp_path: Path) -> None:
@@ -127,4 +129,4 @@ def test_calls_that_fail_call_a_person_where_decisions_do(tmp_path: Path) -> Non
     quiet.later_look()
     store(quiet.database, ["ok"] * 5)
     quiet.later_look()
-    assert [row["silent"] for row in quiet.database.notices(9)] == [1, 0]
+    assert [row["silent"] for row in notice_table.notices(quiet.database, 9)] == [1, 0]

@@ -21,6 +21,7 @@ from torra.notices import desk_notices
 from torra.notices.desk_notices import DeskNotices
 from torra.notices.protocol import Notice
 from torra.notices.sending import Sender
+from torra.store import notices as notice_table
 from torra.store.notices import PATIENCE_SECONDS
 
 PATIENCE = 30.0
@@ -79,7 +80,7 @@ def notices_of(desk: Desk, *services: Any, opened: Any = None) -> DeskNotices:
 
 
 def told(database: Database) -> list[str]:
-    return [row["kind"] for row in database.notices(50)][::-1]
+    return [row["kind"] for row in notice_table.notices(database, 50)][::-1]
 
 
 @pytest.mark.journey
@@ -139,7 +140,7 @@ def test_a_locked_database_is_waited_for_shortly_since_a_tick_may_queue_behind(
     fill(told_desk.database)
     told_desk.database.halt("x")
     vars(told_desk.database)["transaction"] = noted
-    told_desk.database.keep_services([pager.name])
+    notice_table.keep_services(told_desk.database, [pager.name])
     told_desk.look()
     pager.answers = [REFUSED]
     told_desk.send_all()
@@ -174,7 +175,7 @@ def test_closing_does_not_wait_for_a_service(desk: Desk) -> None:
     assert not odd.let_go.is_set()
 
     def state() -> str:
-        return str(desk.database.notices(1)[0]["sent"][0]["state"])
+        return str(notice_table.notices(desk.database, 1)[0]["sent"][0]["state"])
 
     assert state() == "sending", "a desk that died now would leave it so"
     odd.let_go.set()

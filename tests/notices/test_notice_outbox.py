@@ -15,6 +15,7 @@ from torra.errors import StoreUnavailable
 from torra.notices import watching
 from torra.notices.listing import document, table
 from torra.notices.sending import pause
+from torra.store import notices as notice_table
 
 
 @pytest.fixture
@@ -38,7 +39,7 @@ def test_a_notice_goes_to_every_service_once(tmp_path: Path) -> None:
     desk.send_all()
     desk.send_all()
     assert one.titles == two.titles == ["EURUSD: bought 0.20 lots at 1.18340"]
-    assert desk.database.notices(1)[0]["sent"] == [
+    assert notice_table.notices(desk.database, 1)[0]["sent"] == [
         {"service": "1 one", "state": "sent", "tries": 1, "detail": ""},
         {"service": "2 two", "state": "sent", "tries": 1, "detail": ""},
     ]
@@ -56,16 +57,16 @@ def test_a_service_that_refuses_is_asked_again_after_growing_pauses(
     desk.later(seconds=5)
     desk.send_all()
     assert pager.tries == 2
-    (row,) = desk.database.notices(1)[0]["sent"]
+    (row,) = notice_table.notices(desk.database, 1)[0]["sent"]
     assert row["state"] == "waiting" and row["detail"] == "it failed (ConnectionError)"
-    assert desk.database.notice_services()[0]["detail"] == "it failed (ConnectionError)"
+    assert notice_table.notice_services(desk.database)[0]["detail"] == "it failed (ConnectionError)"
     desk.later(seconds=9)
     desk.send_all()
     assert pager.tries == 2
     desk.later(seconds=1)
     desk.send_all()
     assert pager.titles == ["EURUSD: bought 0.20 lots at 1.18340"]
-    assert desk.database.notice_services()[0]["detail"] == ""
+    assert notice_table.notice_services(desk.database)[0]["detail"] == ""
     assert [pause(tries, 900) for tries in (1, 2, 3, 8, 9, 99)] == [5, 10, 20, 640, 900, 900]
 
 
@@ -127,7 +128,7 @@ def test_beyond_the_limit_the_oldest_that_is_no_alarm_is_dropped_and_that_is_tol
     states = desk.states()
     dropped = [key for key, state in states.items() if state == "dropped"]
     assert sorted(dropped) == ["close:T0", "close:T1", "fill:T0", "fill:T1"]
-    (told,) = [row for row in desk.database.notices(99) if row["kind"] == "dropped"]
+    (told,) = [row for row in notice_table.notices(desk.database, 99) if row["kind"] == "dropped"]
     assert told["title"] == "Torra: 4 notices were dropped"
     desk.send_all()
     assert {notice.level for notice in pager.taken[:2]} == {"alarm"}
@@ -180,7 +181,7 @@ def test_in_quiet_hours_alarms_alone_go_out(tmp_path: Path, pager: Pager) -> Non
     desk.look()
     desk.send_all()
     assert pager.titles == ["Torra: trading is HALTED"]
-    rows = {row["key"]: row for row in desk.database.notices(9)}
+    rows = {row["key"]: row for row in notice_table.notices(desk.database, 9)}
     assert rows["close:T1"]["silent"] and not rows["close:T1"]["sent"]
     assert rows["fill:T1"]["sent"][0]["detail"] == "quiet hours"
     assert not rows["state:1"]["silent"]
@@ -201,7 +202,7 @@ def restarted(desk: ToldDesk, folder: Path, *services: Pager) -> ToldDesk:
     """The same home under a new desk, as a start finds it."""
     desk.database.close()
     again = ToldDesk(folder, *services, clock=desk.clock)
-    again.database.keep_services([one.name for one in services])
+    notice_table.keep_services(again.database, [one.name for one in services])
     return again
 
 
@@ -217,8 +218,8 @@ def test_a_restart_at_each_point_keeps_alarms_and_tells_nothing_twice(
     if dies != "before the look":
         desk.look()
     if dies == "as it sends":
-        for row in desk.database.notices(9):
-            desk.database.mark_notice(row["id"], pager.name, "sending", tries=1)
+        for row in notice_table.notices(desk.database, 9):
+            notice_table.mark_notice(desk.database, row["id"], pager.name, "sending", tries=1)
     if dies == "after it":
         desk.send_all()
     desk = restarted(desk, tmp_path, pager)
@@ -228,7 +229,7 @@ def test_a_restart_at_each_point_keeps_alarms_and_tells_nothing_twice(
     titles = ["Torra: trading is HALTED", "EURUSD: bought 0.20 lots at 1.18340"]
     # What was being sent may have arrived: an alarm is sent all the same.
     assert pager.titles == titles[: 1 if dies == "as it sends" else 2]
-    assert len(desk.database.notices(9)) == 2
+    assert len(notice_table.notices(desk.database, 9)) == 2
 
 
 def test_what_waits_for_a_service_that_is_gone_waits_no_more(tmp_path: Path) -> None:
@@ -237,7 +238,7 @@ def test_what_waits_for_a_service_that_is_gone_waits_no_more(tmp_path: Path) -> 
     desk.database.halt("x")
     desk.look()
     desk = restarted(desk, tmp_path, Pager("1 mailto"))
-    (row,) = desk.database.notices(1)[0]["sent"]
+    (row,) = notice_table.notices(desk.database, 1)[0]["sent"]
     assert (row["state"], row["detail"]) == ("dropped", "this service is not set any more")
 
 
@@ -258,7 +259,9 @@ def test_a_desk_that_lost_its_lock_writes_and_sends_nothing(desk: ToldDesk, page
     assert len(desk.look()) == 1
 
 
-def test_what_could_not_be_booked_is_booked_later(desk: ToldDesk, pager: Pager) -> None:
+def test_what_could_not_be_booked_is_booked_later(
+    desk: ToldDesk, pager: Pager, monkeypatch: pytest.MonkeyPatch
+) -> None:
     fill(desk.database)
     desk.look()
 
@@ -289,7 +292,7 @@ def test_the_table_of_notices_stays_short(
         desk.send_all()
         desk.later(minutes=2)  # the alarm was tried; now the others are given up
         desk.send_all()
-    kept = [row["key"] for row in desk.database.notices(999)]
+    kept = [row["key"] for row in notice_table.notices(desk.database, 999)]
     assert kept[-1] == "state:1", "an alarm stays while it waits"
     assert len(kept) <= 11 + 10, "what is given up goes, ten newest stay"
 
@@ -305,8 +308,8 @@ def test_a_look_for_what_is_due_reads_no_table_through(desk: ToldDesk) -> None:
     assert any("notice_outbox" in one for one in looked) and len(looked) > 8
     plans = [row[-1] for one in looked for row in connection.execute(f"EXPLAIN QUERY PLAN {one}")]
     scans = {plan for plan in plans if plan.startswith("SCAN") and "CONSTANT ROW" not in plan}
-    few = {"SCAN alarms USING INDEX alarms_standing", "SCAN wanted", "SCAN w"}
-    assert scans <= few, "few rows each"
+    few = {"SCAN alarms USING INDEX alarms_standing"}
+    assert {one for one in scans if "json_each" not in one} <= few, "few rows each"
 
 
 def test_settings_that_cannot_be_meant_are_refused_with_the_remedy() -> None:

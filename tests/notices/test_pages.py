@@ -12,6 +12,7 @@ from tests.doubles.visitors import open_app
 from tests.worlds.demo_view import ScriptedView
 from tests.worlds.desk_pages import Pages, open_pages
 from torra.dashboard.screens.notices import AT_ONCE
+from torra.store import notices as notice_table
 
 NOW = datetime(2026, 2, 13, 12, tzinfo=UTC)
 
@@ -36,7 +37,7 @@ def tell(pages: Pages, key: str, services: tuple[str, ...] = (), **more: Any) ->
         "key": key, "kind": "halt", "level": "alarm", "title": "Torra: HALTED", "text": "Why.",
         "instance": "", "desk_time": NOW, "at": NOW, "silent": False, **more,
     }  # fmt: skip
-    assert pages.database.add_notice(row, services)
+    assert notice_table.add_notice(pages.database, row, services)
 
 
 def test_notices_come_by_number_oldest_first(pages: Pages) -> None:
@@ -86,9 +87,9 @@ def test_health_says_when_the_last_notice_was_not_taken(pages: Pages) -> None:
         return [one for one in found if one["name"] == "notices"]
 
     assert signs() == [], "nothing was ever sent"
-    pages.database.note_service("1 json", "")
+    notice_table.note_service(pages.database, "1 json", "")
     assert signs()[0]["level"] == "ok"
-    pages.database.note_service("2 mailto", "not taken: unreachable, or it refused")
+    notice_table.note_service(pages.database, "2 mailto", "not taken: unreachable, or it refused")
     (one,) = signs()
     assert one["level"] == "warn" and "2 mailto: not taken" in one["detail"]
     assert "torra notices" in one["remedy"]

@@ -29,6 +29,8 @@ from torra.notices import desk_notices
 from torra.notices.apprise_service import VARIABLE
 from torra.notices.sending import Sender
 from torra.notices.words import LONGEST_REASON, harmless
+from torra.store import notices as notice_table
+from torra.store.trade import proposals_and_alarms as execution_table
 
 CANARY = "canarytoken0123456789abcdef"
 PATIENCE = 60.0
@@ -80,7 +82,7 @@ def test_an_address_is_in_no_log_page_database_document_or_list_of_processes(
             desk.start()
             until_watched(desk)
             desk.database.halt("by a person")
-            (row,) = until(desk.database.notice_services)
+            (row,) = until(partial(notice_table.notice_services, desk.database))
             assert bool(row["detail"]) == (how == "refuses") and row["service"] == "1 json"
             backing = PageContext(home, desk.database, settings, desk)
             pages = open_app(
@@ -139,7 +141,9 @@ def test_no_word_of_a_stranger_is_in_a_notice(tmp_path: Path, text: str) -> None
     desk.look()
     database = desk.database
     fill(database, "T1", bridge="torra_files main")
-    database.note_bridge("torra_files main", deny="", detail=text, facts={"currency": text})
+    execution_table.note_bridge(
+        database, "torra_files main", deny="", detail=text, facts={"currency": text}
+    )
     database.raise_alarm(f"BRIDGE {text}", text, text)
     database.raise_alarm("BRIDGE x", "BRIDGE", text)
     database.halt(text)

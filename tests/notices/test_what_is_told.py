@@ -11,7 +11,9 @@ from tests.worlds.stores import NOON, closing, opening, save
 from tests.worlds.told import BTC, EUR, PAID, Pager, ToldDesk, end, fill, propose
 from torra.config import NoticeSettings
 from torra.market.closed_hours import weekends
+from torra.store import notices as notice_table
 from torra.store.ledger import Booking, Settlement
+from torra.store.trade import proposals_and_alarms as execution_table
 from torra.words.orders import EXITS
 
 
@@ -29,7 +31,7 @@ def test_a_proposal_says_what_would_be_sent_and_until_when(desk: ToldDesk) -> No
         "EURUSD: a proposal waits. Buy 0.20 lots at 1.18340, stop 1.17900. Until 14:30 UTC."
     ]
     assert desk.look() == []
-    desk.database.decide_proposal("P1", "REJECTED", "no")
+    execution_table.decide_proposal(desk.database, "P1", "REJECTED", "no")
     propose(desk.database, "P2", drafts=[
         {"kind": "close", "side": "SELL", "lots": 0.1, "levels": None, "closes": "T1"},
         {"kind": "open", "side": "SELL", "lots": 0.2, "levels": None, "closes": "T1"},
@@ -53,7 +55,7 @@ def test_a_fill_and_an_end_say_side_price_and_result(desk: ToldDesk) -> None:
 
 def test_a_loss_has_the_currency_that_the_bridge_told(desk: ToldDesk) -> None:
     facts = {"currency": "CHF", "account": 48151623}
-    desk.database.note_bridge("torra_files main", deny="", detail="", facts=facts)
+    execution_table.note_bridge(desk.database, "torra_files main", deny="", detail="", facts=facts)
     fill(desk.database, bridge="torra_files main", side="SELL")
     end(desk.database, profit=-1200.5, r_multiple=-1.0, reason="STOPPED")
     assert desk.look() == [
@@ -61,7 +63,7 @@ def test_a_loss_has_the_currency_that_the_bridge_told(desk: ToldDesk) -> None:
         "EURUSD: closed, lost 1,200.50 CHF, -1.00 R",
     ]
     assert f"short position of 0.20 lots ended at 1.19220: {EXITS['STOPPED']}" in desk.texts()[-1]
-    assert "48151623" not in str(desk.database.notices(10))
+    assert "48151623" not in str(notice_table.notices(desk.database, 10))
 
 
 def test_an_end_that_the_books_never_showed_says_so(desk: ToldDesk) -> None:
@@ -89,7 +91,7 @@ def test_a_halt_is_an_alarm_and_going_on_is_a_note(desk: ToldDesk) -> None:
     desk.database.set_trading_state("REDUCING", "by a person")
     desk.database.set_trading_state("ACTIVE", "")
     assert desk.look() == ["Torra: trading is REDUCING", "Torra: trading goes on"]
-    levels = [row["level"] for row in desk.database.notices(3)]
+    levels = [row["level"] for row in notice_table.notices(desk.database, 3)]
     assert levels == ["note", "note", "alarm"]
     assert desk.look() == []
 
@@ -107,7 +109,7 @@ def test_an_alarm_is_told_each_time_it_begins_to_stand(desk: ToldDesk) -> None:
     desk.database.raise_alarm("Unprotected T1", "UNPROTECTED", "again")
     desk.database.raise_alarm("NEW x", "NEVER_HEARD_OF", "whatever a stranger says")
     assert sorted(desk.look()) == ["EURUSD: alarm UNPROTECTED", "Torra: an alarm stands"]
-    told = str(desk.database.notices(100))
+    told = str(notice_table.notices(desk.database, 100))
     assert "4711471" not in told and "/home" not in told and "stranger" not in told
 
 

@@ -30,6 +30,7 @@ from torra.outside.edgar import (
     RequestSpacer,
     open_edgar,
 )
+from torra.store import series as series_table
 
 NOON = datetime(2026, 2, 13, 12, tzinfo=UTC)
 S = NewsStatus
@@ -99,7 +100,7 @@ def test_the_table_the_filings_and_the_figures_are_asked_in_turn(desks: Desks) -
     paths = desk.paths()
     assert paths[:2] == ["company_tickers.json", "CIK0000320193.json"]
     assert len(paths) == 2 + ONE_ROUND and len({*paths[2:]}) == len(paths[2:]) == ONE_ROUND
-    told = desk.store.facts_of("AAPL", NOON)
+    told = series_table.facts_of(desk.store, "AAPL", NOON)
     assert Counter(row.figure for row in told) == {"assets": 4, "equity": 5}
     newest = max((row for row in told if row.figure == "assets"), key=lambda row: row.ends)
     assert newest.value == 352_583e6 and kind_of_source(newest.source) == "edgar"
@@ -155,9 +156,11 @@ def test_a_new_filing_is_read_at_once_and_again_because_its_values_may_come_late
     desk.later(3 * 3600)
     rounds = Counter(desk.paths())["Assets.json"]
     assert ROUNDS - 1 <= rounds <= ROUNDS
-    assert [row.value for row in desk.store.facts_of("AAPL", desk.now()) if NEXT in row.source] == [
-        371e9
-    ]
+    assert [
+        row.value
+        for row in series_table.facts_of(desk.store, "AAPL", desk.now())
+        if NEXT in row.source
+    ] == [371e9]
     desk.later(3 * 3600)
     assert {*desk.paths()} == {"CIK0000320193.json"}
 
@@ -188,7 +191,7 @@ def test_a_company_that_is_watched_later_is_asked_without_a_new_table(desks: Des
     desk.later(60)
     paths = desk.paths()
     assert paths[0] == "CIK0001018724.json" and "company_tickers.json" not in paths
-    shares = [row.value for row in desk.store.facts_of("AMZN", NOON)]
+    shares = [row.value for row in series_table.facts_of(desk.store, "AMZN", NOON)]
     assert shares == [510e6, 10_198e6]
 
 
@@ -215,7 +218,7 @@ def test_a_refusal_leaves_edgar_alone_for_ten_minutes(
     assert len(desk.moments) in (3, 4) and all(REST_S <= gap <= REST_S + 3 for gap in gaps)
     desk.server.mend()
     desk.later(REST_S + 60)
-    assert desk.collector.trouble("edgar") == "" and desk.store.facts_of("AMZN", NOON)
+    assert desk.collector.trouble("edgar") == "" and series_table.facts_of(desk.store, "AMZN", NOON)
 
 
 def test_without_a_contact_nobody_is_asked_and_the_status_says_why(
@@ -235,8 +238,8 @@ def test_without_a_contact_nobody_is_asked_and_the_status_says_why(
 @pytest.mark.journey
 def test_a_value_that_is_stored_is_not_stored_twice(desks: Desks) -> None:
     first, second, third = (desks("AAPL") for _ in range(3))
-    told = first.later(60).store.facts_told()
-    assert second.later(60).store.facts_told() == told
+    told = series_table.facts_told(first.later(60).store)
+    assert series_table.facts_told(second.later(60).store) == told
     # The submissions list recent filings only: without its stamp it is still the same value.
     third.server.file(edgar.AAPL, (NEXT, "8-K", "2026-02-13", "2026-02-13T11:01:00.000Z"))
-    assert third.later(60).store.facts_told() == told
+    assert series_table.facts_told(third.later(60).store) == told

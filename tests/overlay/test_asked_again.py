@@ -13,6 +13,8 @@ import pytest
 from tests.doubles.scripted import Scripted
 from tests.worlds import scorers
 from torra.errors import StoreUnavailable
+from torra.store import hosted as hosted_table
+from torra.store import tick_queries
 
 
 def test_the_same_question_is_answered_at_no_cost(tmp_path: Path) -> None:
@@ -64,7 +66,10 @@ def test_whatever_changes_is_debated_anew_as_a_revision(tmp_path: Path, change: 
         record = database.told_tick(first.key)
         assert record is not None and record["hosted"]["revision"] == 2
         assert (
-            database.verdict_tallies(["host:scorer:BTCUSD"])[("host:scorer:BTCUSD", "M15")][1] == 1
+            tick_queries.verdict_tallies(database, ["host:scorer:BTCUSD"])[
+                ("host:scorer:BTCUSD", "M15")
+            ][1]
+            == 1
         )
 
 
@@ -96,7 +101,10 @@ def test_two_overlays_on_one_home_are_two_streams(tmp_path: Path) -> None:
     two = scorers.overlay(tmp_path, strict=True, name="beta")
     assert scorers.asked(one).revision == scorers.asked(two).revision == 1
     with closing(scorers.stored(tmp_path)) as database:
-        assert list(database.hosted_streams()) == ["host:alpha:BTCUSD", "host:beta:BTCUSD"]
+        assert list(hosted_table.hosted_streams(database)) == [
+            "host:alpha:BTCUSD",
+            "host:beta:BTCUSD",
+        ]
 
 
 def test_a_claim_that_was_lost_stores_nothing(tmp_path: Path) -> None:
@@ -106,7 +114,7 @@ def test_a_claim_that_was_lost_stores_nothing(tmp_path: Path) -> None:
     class Thief(Scripted):
         def submit(self, request: Any) -> Any:
             with desk.database.transaction():
-                desk.database._change("UPDATE hosted SET owner = 'another'")
+                desk.database.change("UPDATE hosted SET owner = 'another'")
             return super().submit(request)
 
     scorers.answered_by(overlay, Thief())
@@ -132,5 +140,5 @@ def test_outcomes_are_told_once(tmp_path: Path) -> None:
     with pytest.raises(LookupError, match="no bar of the overlay"):
         overlay.outcome("BTCUSD|M15|2021-10-01T00:00:00Z", verdict="HOLD")
     with closing(scorers.stored(tmp_path)) as database:
-        told = database.hosted_outcome(key)
+        told = hosted_table.hosted_outcome(database, key)
         assert told is not None and (told["verdict"], told["r"]) == ("BUY", 1.25)

@@ -21,6 +21,7 @@ from torra.config import Instance
 from torra.desk import promotion
 from torra.errors import ConfigError
 from torra.overlay import Overlay
+from torra.store import ticks as claim_table
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork and SIGKILL")
 
@@ -127,7 +128,7 @@ def test_the_standing_of_a_desks_agents_knows_no_hosted_tick(tmp_path: Path) -> 
 
 def test_the_home_in_which_the_demo_ran_is_refused(tmp_path: Path) -> None:
     with closing(scorers.stored(tmp_path)) as database:
-        database.begin_run("run 77", 77)
+        claim_table.begin_run(database, "run 77", 77)
     overlay = scorers.overlay(tmp_path)
     answer = scorers.asked(overlay, scores=scorers.L1)
     assert scorers.numbers(answer.chart) == scorers.L1 and "home of the demo" in answer.why

@@ -29,6 +29,7 @@ from torra.commands.command_line import main
 from torra.errors import StoreUnavailable
 from torra.overlay import NoScores, Overlay, processes
 from torra.overlay import overlay as overlay_calls
+from torra.store import hosted as hosted_table
 
 
 class Raising(Mapping[str, float]):
@@ -126,7 +127,7 @@ def test_where_a_vendor_is_down_those_who_wait_do_not_ask_it_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     free = threading.Event()
-    ask, waiting = Database.ask_hosted, set[int]()
+    ask, waiting = hosted_table.ask_hosted, set[int]()
 
     def asked(*words: Any, **more: Any) -> Any:
         told = ask(*words, **more)
@@ -134,7 +135,7 @@ def test_where_a_vendor_is_down_those_who_wait_do_not_ask_it_again(
             waiting.add(threading.get_ident())
         return told
 
-    monkeypatch.setattr(Database, "ask_hosted", asked)
+    monkeypatch.setattr(hosted_table, "ask_hosted", asked)
 
     def down(_request: Any) -> Any:
         free.wait(20)
@@ -159,14 +160,14 @@ def test_where_a_vendor_is_down_those_who_wait_do_not_ask_it_again(
 def test_an_answer_for_which_nobody_waits_any_more_is_not_kept(tmp_path: Path) -> None:
     free = threading.Event()
     overlay = quick(tmp_path)
-    held = Database.keep_answer
+    held = hosted_table.keep_answer
 
     def slow(*words: Any, **more: Any) -> None:
         free.wait(20)
         held(*words, **more)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Database, "keep_answer", slow)
+        patch.setattr(hosted_table, "keep_answer", slow)
         answer = scorers.asked(overlay, scores=scorers.L1)
         assert scorers.numbers(answer.chart) == scorers.L1 and "no answer within" in answer.why
         free.set()
@@ -196,7 +197,7 @@ def test_an_answer_that_a_slow_disk_kept_too_late_says_so(tmp_path: Path) -> Non
 
         def __exit__(self, *error: Any) -> Any:  # noqa: PYI036 - as its own
             found = self._context.__exit__(*error)
-            row = self._database._row("SELECT 1 FROM hosted WHERE revision = 1 AND state = 'final' "
+            row = self._database.row("SELECT 1 FROM hosted WHERE revision = 1 AND state = 'final' "
                                       "AND torra_key LIKE '%17:30:00Z'")  # fmt: skip
             if row and not waited:
                 stored.set()

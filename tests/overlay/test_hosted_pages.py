@@ -17,6 +17,7 @@ from tests.worlds import scorers
 from torra.dashboard import TorraOverlay
 from torra.dashboard.doors.routes import every_route
 from torra.overlay import Overlay
+from torra.store import replay_queries
 
 BASE = "http://127.0.0.1"
 OPEN_ENDED = ("stream", "watch", "picture", "<path")
@@ -133,7 +134,7 @@ def test_beside_a_desk_both_are_shown_and_neither_disturbs_the_other(tmp_path: P
         assert get(address).status_code == 200, address
     with closing(scorers.stored(tmp_path)) as database:
         assert database.desk_time() is None, "no clock of a desk goes by a host's bars"
-        assert database.ticked_instances() == []
+        assert replay_queries.ticked_instances(database) == []
 
 
 def test_only_the_home_of_the_overlay_is_shown_by_itself(tmp_path: Path) -> None:

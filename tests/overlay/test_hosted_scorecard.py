@@ -15,6 +15,7 @@ from tests.worlds import scorers
 from tests.worlds.busy_desk import VOICES
 from torra.commands.command_line import main
 from torra.overlay import judged
+from torra.store import hosted as hosted_table
 
 STREAM = "host:scorer:BTCUSD"
 
@@ -91,6 +92,6 @@ def test_outcomes_are_counted_by_the_agents_side() -> None:
 @pytest.mark.journey
 def test_outcomes_are_those_that_were_told(home: Path) -> None:
     with closing(scorers.stored(home.parent)) as database:
-        rows = database.hosted_outcomes(STREAM)
+        rows = hosted_table.hosted_outcomes(database, STREAM)
         assert len(rows) == 7 and rows == sorted(rows, key=lambda row: row["torra_key"])
-        assert database.hosted_outcomes("host:other:BTCUSD") == []
+        assert hosted_table.hosted_outcomes(database, "host:other:BTCUSD") == []

@@ -27,6 +27,7 @@ from tests.faults import kills, lives
 from tests.tries import Tries
 from tests.worlds import scorers
 from torra.overlay import processes
+from torra.store import hosted as hosted_table
 from torra.store.connection import TickKey
 
 
@@ -116,17 +117,17 @@ def test_callers_that_wait_have_the_answer_of_the_one_that_debates(tmp_path: Pat
 
 
 POINTS = [
-    ("torra.store.hosted.HostedStore:ask_hosted", "before"),
-    ("torra.store.hosted.HostedStore:ask_hosted", "after"),
+    ("torra.store.hosted:ask_hosted", "before"),
+    ("torra.store.hosted:ask_hosted", "after"),
     ("torra.overlay.hosted_tick:inputs", "after"),
     ("torra.overlay.asking:run_tick_debate", "before"),
     ("torra.overlay.asking:run_tick_debate", "after"),
     ("torra.overlay.hosted_tick:store", "before"),
-    ("torra.store.hosted.HostedStore:hosted_revision", "after"),
-    ("torra.store.hosted.HostedStore:put_aside", "after"),
+    ("torra.store.hosted:hosted_revision", "after"),
+    ("torra.store.hosted:put_aside", "after"),
     ("torra.store.journal.JournalStore:write_journal", "after"),
     ("torra.store.journal.JournalStore:write_calls", "after"),
-    ("torra.store.hosted.HostedStore:keep_answer", "after"),
+    ("torra.store.hosted:keep_answer", "after"),
     ("torra.overlay.hosted_tick:store", "after"),
 ]
 
@@ -166,19 +167,25 @@ def test_a_claim_ends_with_its_time_where_its_owner_is_not_known(tmp_path: Path)
     now = datetime.now(UTC)
     with closing(database):
         assert (
-            database.ask_hosted(key, "q", "far|1|", now + timedelta(hours=1), processes.lives)
+            hosted_table.ask_hosted(
+                database, key, "q", "far|1|", now + timedelta(hours=1), processes.lives
+            )
             == "ours"
         )
         assert (
-            database.ask_hosted(key, "q", "me", now + timedelta(hours=1), processes.lives)
+            hosted_table.ask_hosted(
+                database, key, "q", "me", now + timedelta(hours=1), processes.lives
+            )
             == "taken"
         )
-        assert database.ask_hosted(key, "q", "me", now, lambda _: False) == "ours"
-        assert database.ask_hosted(key, "q", "you", now, lambda _: True) == "ours", "its time is up"
-        database.give_back(key, "q", "me")
-        assert database._row("SELECT state FROM hosted") == {"state": "claimed"}
-        database.give_back(key, "q", "you")
-        assert database._row("SELECT state FROM hosted") is None
+        assert hosted_table.ask_hosted(database, key, "q", "me", now, lambda _: False) == "ours"
+        assert hosted_table.ask_hosted(database, key, "q", "you", now, lambda _: True) == "ours", (
+            "its time is up"
+        )
+        hosted_table.give_back(database, key, "q", "me")
+        assert database.row("SELECT state FROM hosted") == {"state": "claimed"}
+        hosted_table.give_back(database, key, "q", "you")
+        assert database.row("SELECT state FROM hosted") is None
 
 
 def test_a_process_is_known_by_more_than_its_number() -> None:

@@ -20,6 +20,7 @@ from tests.worlds.busy_desk import VOICES, run
 from torra.clock import parse
 from torra.overlay import Overlay
 from torra.providers.rules.provider import RulesProvider
+from torra.store import news as news_table
 
 
 @pytest.fixture
@@ -131,7 +132,7 @@ def test_headlines_are_evidence_and_never_words_of_ours(tmp_path: Path) -> None:
     assert answer.record["news"]["unique"] == 2 and answer.record["news"]["status"] == "available"
     with closing(scorers.stored(tmp_path)) as database:
         ids = [item["id"] for item in answer.record["news"]["items"]]
-        assert {item.headline for item in database.news_items(ids)} == {
+        assert {item.headline for item in news_table.news_items(database, ids)} == {
             "Bitcoin falls as regulators warn of a ban", "Bitcoin ETF sees record inflows"
         }  # fmt: skip
 

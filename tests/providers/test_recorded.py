@@ -27,7 +27,7 @@ from tests.worlds import stores
 from tests.worlds.journals import Moody
 from torra.clock import duration, iso, parse
 from torra.providers.recorded import RecordedProvider
-from torra.store.journal import journal_history
+from torra.store.replay_queries import journal_history
 from torra.tick.record import spoken
 
 QUARTER = duration("M15")

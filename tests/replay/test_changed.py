@@ -38,6 +38,7 @@ from torra.replay.changed import listing, without_agents, words, worth
 from torra.replay.changed.listing import Paths
 from torra.replay.changed.without_agents import ChangedTick, Outcome, ScoredBars, paper_trade
 from torra.replay.l1.sweep import L1Backtest
+from torra.store import standings as standing_table
 from torra.store.connection import TickKey
 from torra.tick.marks import EXECUTION_OFF, PROPOSED
 from torra.tick.tick_record import TickRecord
@@ -242,7 +243,7 @@ def test_a_list_has_only_the_kinds_that_are_asked_for(lived: Desk, told: list[Ch
 def test_what_was_done_is_what_the_books_say(lived: Desk, told: list[ChangedTick]) -> None:
     closed = 0
     for one in told:
-        row = lived.database.decided_tick(one.key)
+        row = standing_table.decided_tick(lived.database, one.key)
         assert row is not None
         assert (one.done.verdict, one.done.action) == (row["verdict"], row["action"])
         assert one.l1.verdict == row["l1_verdict"]
@@ -275,7 +276,7 @@ def test_an_order_that_a_person_was_asked_about_counts_as_wanted(
     with closing(desk.database):
         wanted = 0
         for one in every(desk.database):
-            row = desk.database.decided_tick(one.key)
+            row = standing_table.decided_tick(desk.database, one.key)
             assert row is not None
             if one.done.reason != PROPOSED:
                 assert one.done.action == "HOLD"
@@ -361,7 +362,7 @@ def test_an_order_of_the_newest_bar_waits_and_one_of_missing_bars_is_not_known(
 ) -> None:
     database = lived.database
     one = next(one for one in told if one.l1.came_to.state == "closed")
-    row = database.decided_tick(one.key)
+    row = standing_table.decided_tick(database, one.key)
     assert row is not None
     close = parse(one.close_time)
     frames = database.load_bars
@@ -406,7 +407,11 @@ def test_practice_and_what_a_person_closed_are_left_out_and_named(
     whole, easy = live.arm_seen(lived.database, SUBJECT), ease(SUBJECT.profile)
     with closing(stores.open_database(tmp_path)) as database:
         lived.database.connection().conn.backup(database.connection().conn)
-        rows = [row for row in database.trades_between(["BTCUSD"]) if row["kind"] == "open"]
+        rows = [
+            row
+            for row in standing_table.trades_between(database, ["BTCUSD"])
+            if row["kind"] == "open"
+        ]
         hand, practice, other, odd = rows[2:6]
         database.apply_profile("BTCUSD", easy.model_dump_json(), easy.digest())
         with database.transaction():
@@ -549,9 +554,9 @@ def test_a_page_looks_through_a_bounded_number_of_ticks(
 ) -> None:
     monkeypatch.setattr(listing, "LOOKED_AT", 5)
     asked: list[str] = []
-    look = Database.decided_tick
+    look = standing_table.decided_tick
     monkeypatch.setattr(
-        Database, "decided_tick", lambda self, key: (asked.append(key), look(self, key))[1]
+        standing_table, "decided_tick", lambda self, key: (asked.append(key), look(self, key))[1]
     )
     page = listing.listed(lived.database, SETTINGS, kinds=("action",))
     assert len(asked) == 5 and page.next is not None

@@ -37,6 +37,7 @@ from torra.replay.runner import Schedule, run_arm
 from torra.replay.shards.companion_tracks import CompanionTrack
 from torra.replay.shards.history import History
 from torra.replay.voices import rules_voice
+from torra.store import bars as bar_table
 from torra.tick import edges
 
 OWN = desks.BTC.model_copy(update={"companions": {"euro": "EURUSD", "dxy": "usdx"}})
@@ -127,7 +128,7 @@ def test_what_was_imported_stays_when_the_desk_reads_bars_itself(tmp_path: Path)
     with closing(open_home(tmp_path)) as database:
         database.store_bars("EURUSD", "H1", hours * 2.0)
         database.store_bars(OWN.companion_stream("EURUSD"), "H1", read)
-        assert database.newest_companion(OWN, "EURUSD", "H1") == hours.index[-1]
+        assert bar_table.newest_companion(database, OWN, "EURUSD", "H1") == hours.index[-1]
     tracks = read_outlook(tmp_path, PLAIN, Profile(), BEGIN, END).companions
     found = next(one for one in tracks if one.timeframe == "H1")
     expected = hours["close"].where(hours.index.isin(read.index), hours["close"] * 2.0)

@@ -19,6 +19,7 @@ from tests.worlds.journals import again, change
 from torra.clock import duration
 from torra.replay.rerun.differences import TickDiffers
 from torra.replay.rerun.journal_replay import Comparison
+from torra.store import replay_queries
 
 FIRM: Final = {"mode": "firm", "second_look": "never", "escalation": {"at": 0.2}}
 COUNTS: Final = {**FIRM, "influence": "full"}
@@ -131,7 +132,10 @@ def why(source: Database, found: Comparison) -> tuple[str, str]:
 @pytest.mark.journey
 def test_the_source_is_a_firm_that_lived_through_much(source: Database) -> None:
     """Without this the replay below would prove little."""
-    told, records = debates(source), [source.journal_row(key)[0] for key in debates(source)]
+    told, records = (
+        debates(source),
+        [replay_queries.journal_row(source, key)[0] for key in debates(source)],
+    )
     flags = {flag.partition(":")[0] for said in told.values() for flag in said["flags"]}
     assert flags >= {"shadow", "no_thesis"}
     assert {said["source_type"] for said in told.values()} >= {"AGENT_FIRM", "AGENT_PARTIAL"}
@@ -169,7 +173,7 @@ def test_an_altered_thesis_is_named(source: Database, tmp_path: Path) -> None:
 
 def test_an_altered_state_is_named(source: Database, tmp_path: Path) -> None:
     """Also on a tick whose trader would not have been asked anyway."""
-    records = {key: source.journal_row(key)[0] for key in debates(source)}
+    records = {key: replay_queries.journal_row(source, key)[0] for key in debates(source)}
     first, *_, last = [key for key, record in records.items() if alone(record)]
     for key, place, value in ((first, "held", ["LONG", "FILLED"]), (last, "latched", ["X"])):
         alter_record(source, key, f"$.company.{place}", value)
@@ -179,7 +183,7 @@ def test_an_altered_state_is_named(source: Database, tmp_path: Path) -> None:
 
 def test_an_altered_escalation_is_named(source: Database, tmp_path: Path) -> None:
     key = a_thesis(source, declined=False)
-    digest = source.journal_row(key)[0]["profile"]
+    digest = replay_queries.journal_row(source, key)[0]["profile"]
     change(
         source,
         "UPDATE trading_config SET profile = json_set(profile, '$.agents.escalation.at', 0.91) "

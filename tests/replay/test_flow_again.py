@@ -24,6 +24,8 @@ from torra.replay.rerun import futures, lookahead
 from torra.replay.rerun.journal_replay import replay
 from torra.replay.runner import AgentSource, Schedule, run_arm
 from torra.replay.shards.history import History
+from torra.store import flow as flow_table
+from torra.store import replay_queries
 
 PROFILE = journals.a_profile()
 
@@ -36,8 +38,8 @@ def live(
     desks.open_for_work(desk)
     for _ in range(closes):
         desks.step(desk)
-    keys = desk.database.journalled(desks.BTC.id)
-    return desk.database, [desk.database.journal_row(key)[0] for key in keys]
+    keys = replay_queries.journalled(desk.database, desks.BTC.id)
+    return desk.database, [replay_queries.journal_row(desk.database, key)[0] for key in keys]
 
 
 @pytest.fixture(scope="module")
@@ -105,7 +107,9 @@ def test_no_score_and_no_word_of_an_agent_changes_by_it(
 
 def _said(database: Database, ticks: int) -> list[Any]:
     """Return what the agents said on the first ticks."""
-    told = [database.told_tick(key) for key in database.journalled(desks.BTC.id)[:ticks]]
+    told = [
+        database.told_tick(key) for key in replay_queries.journalled(database, desks.BTC.id)[:ticks]
+    ]
     return [one for tick in told if tick is not None for one in tick["deliberation"]["reports"]]
 
 
@@ -119,7 +123,9 @@ def test_the_store_keeps_the_rows_that_the_feed_had(
             parse(record["bar_time"]) for record in records if record["timeframe"] == timeframe
         )
         bars = database.load_bars(desks.BTC.id, timeframe, as_of=parse(records[-1]["as_of"])).index
-        stored = database.flow_rows(desks.BTC.id, timeframe, bars[0].to_pydatetime(), last)
+        stored = flow_table.flow_rows(
+            database, desks.BTC.id, timeframe, bars[0].to_pydatetime(), last
+        )
         times = [at.to_pydatetime() for at in bars if at.to_pydatetime() <= last]
         assert stored == list(flows.rows(times, timeframe))[-len(stored) :]
         assert len(stored) > 20
@@ -132,7 +138,7 @@ def test_the_journal_runs_each_tick_again_without_the_rows(
     database, records = lived
     into = desks.open_database(tmp_path)
     found = list(replay(database, into, desks.BTC.id))
-    assert into.flow_told() == []
+    assert flow_table.flow_told(into) == []
     into.close()
     assert {one.state for one in found} == {"same"}, [one for one in found if one.state != "same"]
     assert len(found) == len(records)
@@ -250,7 +256,7 @@ def test_a_feed_that_has_no_rows_says_why_and_ticks_go_on(tmp_path: Path) -> Non
             assert record["outside"]["statuses"] == {"flow": status}
             assert set(features(record).values()) == {None}
             assert features(record, "source.flow") == {"source.flow": status}
-        assert database.flow_told() == []
+        assert flow_table.flow_told(database) == []
         database.close()
 
 
@@ -258,7 +264,7 @@ def test_a_profile_without_any_source_reads_none(tmp_path: Path) -> None:
     profile = PROFILE.model_copy(update={"outside": OutsideSettings(sources=())})
     database, records = live(tmp_path, Flowing(), 2, profile)
     assert all(record["outside"] is None for record in records)
-    assert not database.flow_told()
+    assert not flow_table.flow_told(database)
     database.close()
 
 

@@ -36,7 +36,9 @@ from torra.errors import ConfigError
 from torra.replay.rerun.inputs_then import EXECUTION, digest_of, profile_then
 from torra.replay.rerun.journal_replay import Comparison, replay
 from torra.replay.rerun.replay_store import JournalDatabase
-from torra.store.journal import StoredDebate
+from torra.store import bars as bar_table
+from torra.store import replay_queries
+from torra.store.replay_queries import StoredDebate
 from torra.tick import debate as tick_debate
 from torra.tick.debate import Payer
 from torra.tick.spending import DegradationLevel
@@ -153,15 +155,15 @@ def test_every_tick_is_the_same_in_every_process(
 @pytest.mark.journey
 def test_a_replay_may_start_in_the_middle(source: Database, tmp_path: Path) -> None:
     """With the chains, positions, latches and the paper cursor of that moment."""
-    keys = source.journalled("BTCUSD")
-    records = [source.journal_row(key)[0] for key in keys]
+    keys = replay_queries.journalled(source, "BTCUSD")
+    records = [replay_queries.journal_row(source, key)[0] for key in keys]
     held = [len(keys) - at for at, told in enumerate(records) if told["reason"] == "POSITION_HELD"]
     opened = [len(keys) - at - 1 for at, told in enumerate(records) if told["signals"]]
     starts = sorted({*held[:: len(held) // 2 or 1], *opened[:3], *opened[-1:]} - {0})
     assert len(starts) >= 4
     for limit in starts:
         event = records[-limit]["before"]["signal_event"]
-        for row in source.state_before("BTCUSD", keys[-limit], event, 1)["signals"]:
+        for row in replay_queries.state_before(source, "BTCUSD", keys[-limit], event, 1)["signals"]:
             assert (row["price"] is not None) == (row["state"] in {"FILLED", "CLOSED"})
             assert (row["profit"] is not None) == (row["state"] == "CLOSED")
         into = desks.open_database(tmp_path / str(limit))
@@ -183,8 +185,8 @@ def test_a_database_that_knows_the_instance_is_refused(source: Database, tmp_pat
 
 
 def test_a_profile_that_is_not_stored_is_told(source: Database, tmp_path: Path) -> None:
-    key = source.journalled("BTCUSD")[-1]
-    used = source.journal_row(key)[0]["profile"]
+    key = replay_queries.journalled(source, "BTCUSD")[-1]
+    used = replay_queries.journal_row(source, key)[0]["profile"]
     assert change(source, "DELETE FROM trading_config WHERE digest = ?", used)
     (found,) = again(source, tmp_path / "into", limit=1)
     assert (found.state, found.detail) == ("no_profile", f"its profile {used} is not stored")
@@ -192,7 +194,7 @@ def test_a_profile_that_is_not_stored_is_told(source: Database, tmp_path: Path) 
 
 def test_a_setting_that_has_come_since_changes_nothing(source: Database, tmp_path: Path) -> None:
     """The digest is that of the text of then: a profile of today has other bytes."""
-    for row in source.profiles_of("BTCUSD"):
+    for row in replay_queries.profiles_of(source, "BTCUSD"):
         told = json.loads(row["profile"])
         told["gate"].pop("max_spread_atr")
         text = json.dumps(told, separators=(",", ":"))
@@ -209,7 +211,10 @@ def test_a_setting_that_has_come_since_changes_nothing(source: Database, tmp_pat
             )  # fmt: skip
     found = again(source, tmp_path / "into", limit=4)
     assert [(item.state, dict(item.differences)) for item in found] == [("same", {})] * 4
-    rows = [source.journal_row(key) for key in source.journalled("BTCUSD")]
+    rows = [
+        replay_queries.journal_row(source, key)
+        for key in replay_queries.journalled(source, "BTCUSD")
+    ]
     silent = [(record, at) for record, at in rows if record["execution"] == "off"]
     assert silent
     for record, at in silent:
@@ -218,10 +223,10 @@ def test_a_setting_that_has_come_since_changes_nothing(source: Database, tmp_pat
 
 
 def test_a_tick_on_which_nobody_was_asked_asks_nobody(tmp_path: Path, plain: Database) -> None:
-    key = plain.journalled("BTCUSD")[-1]
+    key = replay_queries.journalled(plain, "BTCUSD")[-1]
     told = json.dumps({"stages": [], "calls": [], "flags": ["not_asked"]})
     change(plain, "UPDATE sentiment SET agent_deliberation = ? WHERE torra_key = ?", told, key)
-    record, _ = plain.journal_row(key)
+    record, _ = replay_queries.journal_row(plain, key)
     told = json.dumps({**record, "source_type": "L1_ONLY"})
     change(plain, "UPDATE journal SET record = ? WHERE torra_key = ?", told, key)
     (found,) = again(plain, tmp_path / "into", limit=1)
@@ -277,7 +282,7 @@ def test_a_role_whose_prompt_changed_misses_and_so_does_who_reads_it(
 @pytest.mark.journey
 def test_an_answer_of_another_tick_is_never_used(source: Database, tmp_path: Path) -> None:
     """All that other ticks were answered is changed: this one does not notice."""
-    key = source.journalled("BTCUSD")[-1]
+    key = replay_queries.journalled(source, "BTCUSD")[-1]
     reply = json.dumps(scripted.report(value=0.3, symbol="BTCUSD"))
     sql = "UPDATE calls SET reply = ?, status = 'ok', stop_reason = 'end' WHERE torra_key <> ?"
     assert change(source, sql, reply, key)
@@ -288,7 +293,7 @@ def test_an_answer_of_another_tick_is_never_used(source: Database, tmp_path: Pat
 def test_pruned_ticks_are_left_out_and_later_ones_are_the_same(
     source: Database, tmp_path: Path
 ) -> None:
-    keys = source.journalled("BTCUSD")
+    keys = replay_queries.journalled(source, "BTCUSD")
     old = keys[:-8]
     for key in old:
         change(source, "UPDATE calls SET at = '2020-01-01T00:00:00Z' WHERE torra_key = ?", key)
@@ -308,7 +313,7 @@ def test_pruned_ticks_are_left_out_and_later_ones_are_the_same(
 
 
 def test_bars_that_are_gone_are_told(source: Database, tmp_path: Path) -> None:
-    record, _ = source.journal_row(source.journalled("BTCUSD")[-1])
+    record, _ = replay_queries.journal_row(source, replay_queries.journalled(source, "BTCUSD")[-1])
     sql = "DELETE FROM bars WHERE instance = ? AND timeframe = ? AND bar_time = ?"
     assert change(source, sql, "BTCUSD", record["timeframe"], record["bars"]["from"])
     (found,) = again(source, tmp_path / "into", limit=1)
@@ -336,7 +341,7 @@ def test_bars_are_found_as_they_were(tmp_path: Path) -> None:
         changed.iloc[at, 3] += 0.25 * (number + 1)
         seen.append(stored(changed))
     for place, frame in seen:
-        found = database.bars_then("X", "M15", *place)
+        found = bar_table.bars_then(database, "X", "M15", *place)
         assert found.to_numpy().tolist() == frame.to_numpy().tolist()
         assert list(found.index) == list(frame.index)
     revisions = [place[2] for place, _ in seen]
@@ -349,11 +354,13 @@ def test_bars_are_found_as_they_were(tmp_path: Path) -> None:
 def test_what_the_paper_bridge_lived_through_on_a_failed_tick_comes_first(
     source: Database, tmp_path: Path
 ) -> None:
-    keys = source.journalled("BTCUSD")
-    records = [source.journal_row(key)[0] for key in keys]
+    keys = replay_queries.journalled(source, "BTCUSD")
+    records = [replay_queries.journal_row(source, key)[0] for key in keys]
 
     def filled(before: dict[str, Any], following: dict[str, Any]) -> list[int]:
-        steps = source.signal_steps("BTCUSD", before["signal_event"], following["signal_event"])
+        steps = replay_queries.signal_steps(
+            source, "BTCUSD", before["signal_event"], following["signal_event"]
+        )
         # The tick's own signal, filled at the next look, cannot have been filled before it.
         own = {step["sid"] for step in steps if step["from_state"] is None}
         return [
@@ -382,8 +389,8 @@ def test_a_tick_looks_under_the_state_that_took_a_signal_back_then(
     source: Database, tmp_path: Path
 ) -> None:
     """A halt that came while it was debated, or after it was stored, left its look alone."""
-    key = source.journalled("BTCUSD")[-1]
-    record, _ = source.journal_row(key)
+    key = replay_queries.journalled(source, "BTCUSD")[-1]
+    record, _ = replay_queries.journal_row(source, key)
     past = JournalDatabase.at(tmp_path / "torra.db")
     past.begin(source, "BTCUSD", key)
     sid = past.signals(instance="BTCUSD")[0]["sid"]

@@ -14,6 +14,7 @@ from tests.worlds import desks, journals
 from tests.worlds.journals import again, change
 from torra.config import Profile
 from torra.replay.rerun.journal_replay import Comparison
+from torra.store import replay_queries
 
 pytestmark = pytest.mark.usefixtures("lessons_come_in_time")
 
@@ -126,7 +127,7 @@ def test_lessons_that_came_since_move_no_tick(source: Database, tmp_path: Path) 
 @pytest.mark.journey
 def test_a_tick_whose_lesson_is_gone_is_told_and_left_out(source: Database, tmp_path: Path) -> None:
     key = with_notes(source)[-1]
-    record, _ = source.journal_row(key)
+    record, _ = replay_queries.journal_row(source, key)
     without_guards(source, "lesson_words")
     gone = notes(record)[0]["lesson"]
     assert change(source, "DELETE FROM lesson_words WHERE lesson = ?", gone) == 1
@@ -142,7 +143,7 @@ def test_a_tick_whose_lesson_is_gone_is_told_and_left_out(source: Database, tmp_
 
 def test_altered_words_are_noticed(source: Database, tmp_path: Path) -> None:
     key = next(key for key in with_notes(source) if asked_of(source, key))
-    record, _ = source.journal_row(key)
+    record, _ = replay_queries.journal_row(source, key)
     without_guards(source, "lesson_words")
     sql = "UPDATE lesson_words SET rule = 'Altered.' WHERE lesson = ?"
     assert change(source, sql, notes(record)[0]["lesson"]) == 1
@@ -153,5 +154,5 @@ def test_altered_words_are_noticed(source: Database, tmp_path: Path) -> None:
 
 def asked_of(source: Database, key: str) -> bool:
     """Tell whether a tick asked anybody."""
-    debate = source.debate_of(key)
+    debate = replay_queries.debate_of(source, key)
     return bool(debate and debate.calls)

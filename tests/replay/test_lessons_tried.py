@@ -18,6 +18,7 @@ from torra.lessons.ranking import LessonIndex
 from torra.replay.rerun import lookahead, trial_tick
 from torra.replay.rerun.edges_then import FrozenClock
 from torra.replay.shards.history import History
+from torra.store import lessons as lesson_table
 from torra.store.memory import MemoryStore
 
 pytestmark = pytest.mark.usefixtures("lessons_come_in_time")
@@ -40,7 +41,7 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for number in range(1, CLOSES + 1):
         desks.clock_of(desk).set(desks.START + number * desks.QUARTER + SECOND)
         desk.wake("BTCUSD")
-    assert desk.database.lesson_count() >= 4
+    assert lesson_table.lesson_count(desk.database) >= 4
     desk.database.close()
     return folder
 

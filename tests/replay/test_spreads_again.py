@@ -25,6 +25,7 @@ from torra.replay.rerun import futures, lookahead
 from torra.replay.rerun.futures import KINDS
 from torra.replay.shards.history import History
 from torra.replay.shards.packed_bars import pack, unpack
+from torra.store import replay_queries
 from torra.tick.bar_window import HistoryWindow
 
 CLOSES = examples(24, 12)
@@ -66,7 +67,10 @@ def quoted(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Database]:
 
 
 def records(database: Database) -> list[dict[str, Any]]:
-    return [database.journal_row(key)[0] for key in database.journalled(desks.BTC.id)]
+    return [
+        replay_queries.journal_row(database, key)[0]
+        for key in replay_queries.journalled(database, desks.BTC.id)
+    ]
 
 
 def features(record: dict[str, Any]) -> dict[str, Any]:

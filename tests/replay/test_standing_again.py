@@ -24,6 +24,7 @@ from torra.replay.runner import AgentSource, Schedule, run_arm
 from torra.replay.shards import seen
 from torra.replay.shards.arm_standing import ArmPast, past_of
 from torra.replay.shards.checkpoints import Checkpoint
+from torra.store import replay_queries
 
 BTC = desks.BTC.id
 STEPS = 16
@@ -79,7 +80,7 @@ def test_an_altered_value_is_noticed_and_named(source: Database, tmp_path: Path)
     assert record["standing"]["numbers"]["liquidity_hit_share"] != 0.99
     sql = "UPDATE journal SET record = json_set(record, ?, 0.99) WHERE torra_key = ?"
     assert change(source, sql, "$.standing.numbers.liquidity_hit_share", key) == 1
-    keys = source.journalled(BTC)
+    keys = replay_queries.journalled(source, BTC)
     found = again(source, tmp_path, *keys[keys.index(key) :])
     assert [one.key for one in found.values() if one.state != "same"] == [key]
     first = TickDiffers.of(source, found[key])

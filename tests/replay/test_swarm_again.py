@@ -23,6 +23,7 @@ from tests.replay.test_firm_again import (
 )
 from tests.worlds import journals
 from tests.worlds.journals import again, change
+from torra.store import replay_queries
 
 SWARM: Final = {"mode": "swarm", "judge_hold": "veto"}
 COUNTS: Final = {**SWARM, "influence": "full"}
@@ -110,7 +111,7 @@ def test_the_source_is_a_swarm_that_lived_through_much(source: Database) -> None
     assert flags >= {"shadow", "regime_disputed"}
     assert any(one["ruling"].get("veto_sides") for one in said.values())
     assert any("JUDGE_HOLD" in one["ruling"]["reasons"] for one in said.values())
-    reasons = {source.journal_row(key)[0]["reason"] for key in said}
+    reasons = {replay_queries.journal_row(source, key)[0]["reason"] for key in said}
     assert reasons >= {"GATE_VETO", "VERDICT"}
 
 

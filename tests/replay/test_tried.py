@@ -28,6 +28,7 @@ from torra.replay.l1.sweep import L1Backtest
 from torra.replay.shards import trials
 from torra.replay.tried import estimate, kind, words
 from torra.replay.tried.estimate import Sums, Tried, WhatIf, tried
+from torra.store.trade import proposals_and_alarms as execution_table
 
 pytestmark = pytest.mark.usefixtures("scored_once")
 
@@ -170,7 +171,9 @@ def test_a_look_is_logged_before_its_result_is_known(
 def test_amounts_of_two_currencies_are_not_added_up(home: Path) -> None:
     database = stores.open_database(home, now=System().real_now)
     abroad = desks.EUR.model_copy(update={"bridge": "mt5_direct", "channel": "main"})
-    database.note_bridge(abroad.route, deny="", detail="", facts={"currency": "EUR"})
+    execution_table.note_bridge(
+        database, abroad.route, deny="", detail="", facts={"currency": "EUR"}
+    )
     database.close()
     found = ask(home, profile(thresholds__buy=0.2), instances=(desks.BTC, abroad))
     assert [one.currency for one in found.before] == ["USD", "EUR"]

@@ -25,6 +25,7 @@ from torra.commands import access as access_commands
 from torra.dashboard.screens.audit_log import COLUMNS
 from torra.errors import StoreUnavailable
 from torra.exhibits.figures import guarded as cell
+from torra.store import audit as audit_chain
 from torra.store.audit import PROVES, PROVES_NOT, SEALED, Break, first_break, seal
 
 MARKUP = "<img src=x onerror=alert(1)>\u202e"
@@ -53,11 +54,11 @@ def tamper(database, sql, *values) -> None:
 
 
 def test_a_log_that_nobody_touched_holds(database: Database) -> None:
-    assert database.broken_entry() is None
+    assert audit_chain.broken_entry(database) is None
     fill(database, 7)
-    assert database.broken_entry() is None
-    assert database.broken_entry(page=2) is None
-    rows = database.audit_entries()
+    assert audit_chain.broken_entry(database) is None
+    assert audit_chain.broken_entry(database, page=2) is None
+    rows = audit_chain.audit_entries(database)
     assert [row["seq"] for row in rows] == [7, 6, 5, 4, 3, 2, 1]
     assert rows[-1]["previous"] == ""
     assert all(new["previous"] == old["hash"] for new, old in itertools.pairwise(rows))
@@ -68,23 +69,27 @@ def test_a_changed_entry_is_found(database: Database, column: str) -> None:
     fill(database, 5)
     tamper(database, f"UPDATE audit SET {column} = 'x' WHERE seq = 3")
     for page in (1, 2, 3, 500):
-        assert database.broken_entry(page) == Break(3, "it was changed: its hash is another")
+        assert audit_chain.broken_entry(database, page) == Break(
+            3, "it was changed: its hash is another"
+        )
 
 
 @pytest.mark.parametrize("seq", [1, 2, 4])
 def test_an_entry_that_is_gone_is_found(database: Database, seq: int) -> None:
     fill(database, 5)
     tamper(database, "DELETE FROM audit WHERE seq = ?", seq)
-    assert database.broken_entry(2) == Break(seq + 1, f"entry {seq} is missing before it")
+    assert audit_chain.broken_entry(database, 2) == Break(
+        seq + 1, f"entry {seq} is missing before it"
+    )
 
 
 def test_an_entry_that_was_sealed_anew_breaks_the_one_after_it(database: Database) -> None:
     fill(database, 5)
-    row = {**database.audit_entries()[2], "outcome": "never happened"}
+    row = {**audit_chain.audit_entries(database)[2], "outcome": "never happened"}
     tamper(
         database, "UPDATE audit SET outcome = ?, hash = ? WHERE seq = 3", row["outcome"], seal(row)
     )
-    assert database.broken_entry() == Break(4, "it does not follow the entry before it")
+    assert audit_chain.broken_entry(database) == Break(4, "it does not follow the entry before it")
 
 
 def test_entries_that_changed_places_are_found(database: Database) -> None:
@@ -92,12 +97,12 @@ def test_entries_that_changed_places_are_found(database: Database) -> None:
     tamper(database, "UPDATE audit SET seq = 9 WHERE seq = 2")
     tamper(database, "UPDATE audit SET seq = 2 WHERE seq = 3")
     tamper(database, "UPDATE audit SET seq = 3 WHERE seq = 9")
-    assert database.broken_entry() == Break(2, "it was changed: its hash is another")
+    assert audit_chain.broken_entry(database) == Break(2, "it was changed: its hash is another")
 
 
 def test_the_whole_log_is_never_in_memory(database: Database) -> None:
     fill(database, 7)
-    pages = [len(rows) for rows in database.every_audit_entry(page=3)]
+    pages = [len(rows) for rows in audit_chain.every_audit_entry(database, page=3)]
     assert pages == [3, 3, 1]
     assert first_break([], {"seq": 0, "hash": ""}) is None
 
@@ -106,7 +111,7 @@ def test_entries_are_found_by_action_and_by_actor(database: Database) -> None:
     fill(database, 3)
     fill(database, 2, action="resume", actor="token:admin")
     fill(database, 1, action="resume")
-    seqs = lambda **asked: [row["seq"] for row in database.audit_entries(**asked)]  # noqa: E731
+    seqs = lambda **asked: [row["seq"] for row in audit_chain.audit_entries(database, **asked)]  # noqa: E731
     assert seqs(action="resume") == [6, 5, 4]
     assert seqs(action="resume", actor="token:admin") == [5, 4]
     assert seqs(action="resume", before=6, limit=1) == [5]
@@ -171,12 +176,12 @@ def test_a_page_checks_its_own_entries_and_the_whole_when_asked(
 ) -> None:
     _, database = place
     fill(database, 3, action="held")
-    newest = database.audit_entries(limit=1)[0]["seq"]
+    newest = audit_chain.audit_entries(database, limit=1)[0]["seq"]
     assert f"to {newest} hold" in page_of(client, "/audit").text
     assert "not checked here" in page_of(client, "/audit?action=held").text
     text = page_of(client, "/audit/check").text
     assert f"entries 1 to {newest} hold" in text and PROVES_NOT in text
-    assert database.audit_entries(limit=1)[0]["hash"] in text
+    assert audit_chain.audit_entries(database, limit=1)[0]["hash"] in text
     assert get(client, "/api/v1/audit?limit=2").get_json()["broken"] is None
 
 
@@ -185,7 +190,7 @@ def test_a_login_a_logout_and_their_address_are_on_record(place: tuple[Flask, Da
     client = app.test_client()
     log_in(client, "approve", environ_overrides={"REMOTE_ADDR": "127.0.0.9"})
     client.post("/logout", data={"csrf": csrf_of(client)}, headers=OURS)
-    out, into = database.audit_entries(limit=2)
+    out, into = audit_chain.audit_entries(database, limit=2)
     assert (into["action"], into["target"], into["address"]) == ("login", "approve", "127.0.0.9")
     assert (out["action"], out["actor"]) == ("logout", into["actor"])
     assert TOKENS["approve"] not in json.dumps([into, out])
@@ -263,7 +268,7 @@ def test_the_file_has_every_entry_and_can_be_checked_elsewhere(
     assert answer.mimetype == "text/csv"
     assert 'attachment; filename="torra-audit.csv"' in answer.headers["Content-Disposition"]
     rows = list(csv.DictReader(io.StringIO(answer.get_data(as_text=True), newline="")))
-    stored = database.audit_entries(limit=10_000)[::-1]
+    stored = audit_chain.audit_entries(database, limit=10_000)[::-1]
     assert [int(row["seq"]) for row in rows] == [row["seq"] for row in stored]
     assert rows[-1]["action"] == "'=HYPERLINK()"
     assert rows[-1]["target"] == 'quote " and\nline, comma'
@@ -283,7 +288,7 @@ def test_a_file_that_cannot_be_read_is_refused_before_it_begins(
     def broken(*_: object) -> None:
         raise StoreUnavailable("the disk is gone")
 
-    monkeypatch.setattr(place[1], "_rows", broken)
+    monkeypatch.setattr(place[1], "rows", broken)
     assert client.get("/audit.csv", headers=bearer("read")).status_code == 503
 
 
@@ -324,7 +329,7 @@ def test_the_command_says_what_a_whole_chain_proves_and_what_it_does_not(
 ) -> None:
     assert "nothing to check" in command(tmp_path, "--verify").output
     fill(database, 3)
-    newest = database.audit_entries(limit=1)[0]
+    newest = audit_chain.audit_entries(database, limit=1)[0]
     shown = command(tmp_path, "--verify").output
     assert f"from entry 1 to entry 3: {PROVES}" in shown
     assert newest["hash"] in shown and PROVES_NOT in shown
@@ -340,12 +345,12 @@ def test_the_newest_entry_rewritten_with_a_hash_that_fits_shows_only_beside_an_e
 ) -> None:
     """What the sentence of the command says: its hash is another than it was."""
     fill(database, 3)
-    before = database.audit_entries(limit=1)[0]
+    before = audit_chain.audit_entries(database, limit=1)[0]
     row = {**before, "outcome": "never happened"}
     tamper(
         database, "UPDATE audit SET outcome = ?, hash = ? WHERE seq = 3", row["outcome"], seal(row)
     )
-    assert database.broken_entry() is None
+    assert audit_chain.broken_entry(database) is None
     assert before["hash"] not in command(tmp_path, "--verify").output
 
 

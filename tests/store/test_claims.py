@@ -18,13 +18,15 @@ from tests.conftest import Scale
 from tests.worlds.stores import NOON, Hand, count, forked, key_of, open_database, save
 from torra.clock import iso
 from torra.errors import StoreUnavailable
+from torra.store import tick_queries
+from torra.store import ticks as claim_table
 
 STEP = timedelta(minutes=15)
 KEY = key_of(NOON)
 
 
 def state_of(database: Database, key: TickKey = KEY) -> str | None:
-    for row in database.tick_states(key.instance, key.timeframe):
+    for row in tick_queries.tick_states(database, key.instance, key.timeframe):
         if row["bar_time"] == key.text.rsplit("|", 1)[1]:
             return str(row["state"])
     return None
@@ -55,20 +57,22 @@ def test_a_start_releases_the_claims_of_the_dead(database: Database) -> None:
     for key in (KEY, done, later):
         database.claim_tick(key)
     database.finish_tick(done)
-    assert database.newest_claim("BTCUSD", "M15") == later.bar_time
-    database.begin_run("run 77", 77)
+    assert claim_table.newest_claim(database, "BTCUSD", "M15") == later.bar_time
+    claim_table.begin_run(database, "run 77", 77)
     assert [state_of(database, key) for key in (KEY, done, later)] == [
         "released",
         "done",
         "released",
     ]
-    assert database.newest_claim("BTCUSD", "M15") == done.bar_time, "nobody works on the others"
+    assert claim_table.newest_claim(database, "BTCUSD", "M15") == done.bar_time, (
+        "nobody works on the others"
+    )
     assert database.claim_tick(KEY) is True
 
 
 def test_who_lost_the_claim_stores_nothing(database: Database) -> None:
     database.claim_tick(KEY)
-    database.begin_run("run 77", 77)
+    claim_table.begin_run(database, "run 77", 77)
     with pytest.raises(StoreUnavailable, match="claim lost"):
         store(database)
     assert count(database, "sentiment") == count(database, "chains") == 0
@@ -90,21 +94,24 @@ WRITES: dict[str, Callable[[Database], object]] = {
     "skip": lambda database: database.skip_tick(KEY, "missed", ""),
     "require": lambda database: database.require_claim(KEY),
     "finish": store,
-    "begin": lambda database: database.begin_run("run 78", 78),
+    "begin": lambda database: claim_table.begin_run(database, "run 78", 78),
     "life": lambda database: database.show_life(NOON),
-    "end": lambda database: database.end_run(),
+    "end": claim_table.end_run,
 }
 
 
 @pytest.mark.parametrize("write", WRITES)
 def test_a_desk_that_lost_its_lock_writes_nothing(database: Database, write: str) -> None:
-    database.begin_run("run 77", 77)
+    claim_table.begin_run(database, "run 77", 77)
     database.claim_tick(KEY)
-    before = database.tick_states("BTCUSD", "M15"), database.desk_run()
+    before = tick_queries.tick_states(database, "BTCUSD", "M15"), claim_table.desk_run(database)
     database.fence = lambda: False
     with pytest.raises(StoreUnavailable, match="lost the lock"):
         WRITES[write](database)
-    assert (database.tick_states("BTCUSD", "M15"), database.desk_run()) == before
+    assert (
+        tick_queries.tick_states(database, "BTCUSD", "M15"),
+        claim_table.desk_run(database),
+    ) == before
     assert count(database, "sentiment") == 0
 
 
@@ -112,20 +119,20 @@ def test_a_tick_that_raises_gives_its_claim_back(database: Database) -> None:
     database.claim_tick(KEY)
     database.release_claim(KEY)
     assert state_of(database) == "released"
-    assert database.newest_claim("BTCUSD", "M15") is None
+    assert claim_table.newest_claim(database, "BTCUSD", "M15") is None
     assert database.claim_tick(KEY) is True, "the desk may try again"
 
 
 def test_the_desk_time_goes_on_where_it_stood(database: Database, hand: Hand) -> None:
     stood = datetime(2021, 11, 10, 10, 7, tzinfo=UTC)
-    assert database.desk_run() is None
+    assert claim_table.desk_run(database) is None
     assert database.desk_time() is None
-    database.begin_run("run 77", 77)
+    claim_table.begin_run(database, "run 77", 77)
     assert database.desk_time() is None
     database.show_life(stood)
     hand.pass_by(2.0)
     database.show_life(None)
-    assert database.desk_run() == {
+    assert claim_table.desk_run(database) == {
         "run": "run 77",
         "process": 77,
         "started_at": iso(NOON),
@@ -136,9 +143,9 @@ def test_the_desk_time_goes_on_where_it_stood(database: Database, hand: Hand) ->
     assert database.desk_time() == stood
     database.claim_tick(key_of(stood.replace(minute=15)))
     assert database.desk_time() == stood.replace(minute=15), "never before a tick already begun"
-    database.end_run()
-    assert (database.desk_run() or {})["process"] == 0
-    database.begin_run("run 78", 78)
+    claim_table.end_run(database)
+    assert (claim_table.desk_run(database) or {})["process"] == 0
+    claim_table.begin_run(database, "run 78", 78)
     assert database.desk_time() == stood.replace(minute=15)
 
 
@@ -146,7 +153,7 @@ def test_a_skip_is_recorded_once(database: Database) -> None:
     assert database.skip_tick(KEY, "missed", "came too late") is True
     assert database.skip_tick(KEY, "missed", "again") is False
     assert database.claim_tick(KEY) is False
-    (row,) = database.tick_states("BTCUSD", "M15")
+    (row,) = tick_queries.tick_states(database, "BTCUSD", "M15")
     assert (row["state"], row["reason"], row["detail"]) == ("skipped", "missed", "came too late")
     own = key_of(NOON + STEP)
     database.claim_tick(own)
@@ -177,7 +184,7 @@ def test_what_is_due_after_work(database: Database) -> None:
     database.skip_tick(keys[0], "error", "")
     database.claim_tick(keys[2])
     assert due(database, upto) == [3]
-    database.begin_run("run 77", 77)
+    claim_table.begin_run(database, "run 77", 77)
     assert due(database, upto) == [2, 3], "bar 2 was left by the desk before"
     assert due(database, upto, start=NOON + 3 * STEP) == [2, 3], "start counts before the first"
 
@@ -196,7 +203,7 @@ def test_of_processes_that_want_a_tick_one_gets_it(tmp_path: Path, scaled: Scale
 
     forked(wins, 2)
     database = open_database(tmp_path)
-    rows = database.tick_states("BTCUSD", "M15", 10_000)
+    rows = tick_queries.tick_states(database, "BTCUSD", "M15", 10_000)
     assert len(rows) == ticks
     assert {row["state"] for row in rows} == {"skipped"}
 
@@ -230,7 +237,7 @@ def test_no_close_is_ever_forgotten(
             key = TickKey("BTCUSD", "M15", bar_time)
             assert database.claim_tick(key), "what is due can be claimed"
             if word == "die":
-                database.release_claims()  # as the next start does
+                claim_table.release_claims(database)  # as the next start does
                 return
             if word == "raise":
                 database.release_claim(key)
@@ -246,7 +253,7 @@ def test_no_close_is_ever_forgotten(
         else:
             desk(word, number)
     desk("run", 1_000)
-    rows = database.tick_states("BTCUSD", "M15", 1_000)
+    rows = tick_queries.tick_states(database, "BTCUSD", "M15", 1_000)
     assert len(rows) == (clock - NOON) // STEP
     assert {row["state"] for row in rows} <= {"done", "skipped"}
     assert len(done) == len(set(done))

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from instance_database import Database
 from tests.worlds import stores
 from torra.store import streams as event_store
+from torra.store import streams as stream_table
 from torra.store.envelopes import DESK_STREAM, StreamEvent
 
 KEY = "BTCUSD|M15|2026-02-13T11:45:00Z"
@@ -25,57 +26,59 @@ DAY = timedelta(days=1)
 
 
 def told(database: Database, stream_id: str, after: int = 0) -> list[tuple[int, str]]:
-    rows = database.events_after(stream_id, after, 10_000)
+    rows = stream_table.events_after(database, stream_id, after, 10_000)
     return [(row.seq, row.event) for row in rows]
 
 
 def test_numbers_start_at_one_and_go_on(database: Database) -> None:
-    database.open_stream("t", "tick", KEY, "we")
-    assert database.append_events("t", "we", [START, WORD]) == 2
-    assert database.append_events("t", "we", []) == 2
-    assert database.append_events("t", "we", [WORD, END]) == 4
+    stream_table.open_stream(database, "t", "tick", KEY, "we")
+    assert stream_table.append_events(database, "t", "we", [START, WORD]) == 2
+    assert stream_table.append_events(database, "t", "we", []) == 2
+    assert stream_table.append_events(database, "t", "we", [WORD, END]) == 4
     assert told(database, "t") == [
         (1, "tick_start"), (2, "agent_start"), (3, "agent_start"), (4, "decision"),
     ]  # fmt: skip
-    row = database.stream("t")
+    row = stream_table.stream(database, "t")
     assert row is not None
     assert (row["seq"], row["first"], row["ended"], row["kind"]) == (4, 1, 1, "tick")
     assert row["torra_key"] == KEY and row["at"] == "2026-02-13T12:00:00.000Z"
     assert told(database, "t", 2) == [(3, "agent_start"), (4, "decision")]
     assert told(database, "t", 4) == []
-    assert database.events_after("t", 0, 1)[0].seq == 1
+    assert stream_table.events_after(database, "t", 0, 1)[0].seq == 1
 
 
 def test_nothing_follows_the_end(database: Database) -> None:
-    database.open_stream("t", "tick", KEY, "we")
-    assert database.append_events("t", "we", [START, END, WORD, LOST]) == 2
-    assert database.append_events("t", "we", [WORD]) == 0
-    assert database.append_events("t", "we", [LOST]) == 0
+    stream_table.open_stream(database, "t", "tick", KEY, "we")
+    assert stream_table.append_events(database, "t", "we", [START, END, WORD, LOST]) == 2
+    assert stream_table.append_events(database, "t", "we", [WORD]) == 0
+    assert stream_table.append_events(database, "t", "we", [LOST]) == 0
     assert told(database, "t") == [(1, "tick_start"), (2, "decision")]
 
 
 def test_a_stranger_writes_nothing(database: Database) -> None:
-    database.open_stream("t", "tick", KEY, "we")
-    assert database.append_events("t", "others", [START]) == 0
-    assert database.append_events("nowhere", "we", [START]) == 0
+    stream_table.open_stream(database, "t", "tick", KEY, "we")
+    assert stream_table.append_events(database, "t", "others", [START]) == 0
+    assert stream_table.append_events(database, "nowhere", "we", [START]) == 0
     assert told(database, "t") == told(database, "nowhere") == []
 
 
 def test_what_others_left_open_is_ended_once(database: Database) -> None:
     owners = {"a": "an", "b": "before", "m": "me", "z": "zoe"}
     for name, owner in owners.items():
-        database.open_stream(name, "tick", KEY, owner)
-        database.append_events(name, owner, [START])
-    database.open_stream(DESK_STREAM, "desk", "", "an")
-    database.open_stream("done", "tick", KEY, "an")
-    database.append_events("done", "an", [START, END])
-    assert sorted(database.orphans("me")) == ["a", "b", "z"]
-    assert database.end_orphans("me", LOST, 2) == 2
-    assert database.end_orphans("me", LOST) == 1
-    assert database.end_orphans("me", LOST) == 0
+        stream_table.open_stream(database, name, "tick", KEY, owner)
+        stream_table.append_events(database, name, owner, [START])
+    stream_table.open_stream(database, DESK_STREAM, "desk", "", "an")
+    stream_table.open_stream(database, "done", "tick", KEY, "an")
+    stream_table.append_events(database, "done", "an", [START, END])
+    assert sorted(stream_table.orphans(database, "me")) == ["a", "b", "z"]
+    assert stream_table.end_orphans(database, "me", LOST, 2) == 2
+    assert stream_table.end_orphans(database, "me", LOST) == 1
+    assert stream_table.end_orphans(database, "me", LOST) == 0
     for name in ("a", "b", "z"):
         assert told(database, name) == [(1, "tick_start"), (2, "error")]
-        assert database.append_events(name, owners[name], [WORD]) == 0, "its desk woke up again"
+        assert stream_table.append_events(database, name, owners[name], [WORD]) == 0, (
+            "its desk woke up again"
+        )
     assert told(database, "m") == [(1, "tick_start")]
     assert told(database, "done")[-1] == (2, "decision")
     assert told(database, DESK_STREAM) == []
@@ -86,24 +89,29 @@ def test_the_desks_stream_changes_hands_and_stays_short(
 ) -> None:
     monkeypatch.setattr(event_store, "DESK_EVENTS", 3)
     for owner, number in (("one", 2), ("two", 4), ("one", 1)):
-        database.open_stream(DESK_STREAM, "desk", "", owner)
-        database.append_events(DESK_STREAM, owner, [StreamEvent("changed", "{}")] * number)
+        stream_table.open_stream(database, DESK_STREAM, "desk", "", owner)
+        stream_table.append_events(
+            database, DESK_STREAM, owner, [StreamEvent("changed", "{}")] * number
+        )
     assert [seq for seq, _ in told(database, DESK_STREAM)] == [5, 6, 7]
-    row = database.stream(DESK_STREAM)
+    row = stream_table.stream(database, DESK_STREAM)
     assert row is not None and (row["first"], row["seq"], row["ended"]) == (5, 7, 0)
-    assert database.append_events(DESK_STREAM, "two", [WORD]) == 0
+    assert stream_table.append_events(database, DESK_STREAM, "two", [WORD]) == 0
 
 
 def test_a_tick_has_a_stream_for_each_attempt(database: Database, hand: stores.Hand) -> None:
     for name in ("b", "c", "a"):
-        database.open_stream(name, "tick", KEY, "we")
+        stream_table.open_stream(database, name, "tick", KEY, "we")
         hand.pass_by(0.25)
-    database.open_stream("other", "tick", KEY.replace("BTC", "EUR"), "we")
-    database.open_stream(DESK_STREAM, "desk", "", "we")
-    assert [row["stream_id"] for row in database.streams(KEY)] == ["a", "c", "b"]
-    newest = [row["stream_id"] for row in database.streams(limit=2)]
+    stream_table.open_stream(database, "other", "tick", KEY.replace("BTC", "EUR"), "we")
+    stream_table.open_stream(database, DESK_STREAM, "desk", "", "we")
+    assert [row["stream_id"] for row in stream_table.streams(database, KEY)] == ["a", "c", "b"]
+    newest = [row["stream_id"] for row in stream_table.streams(database, limit=2)]
     assert newest == ["other", "a"]
-    assert database.stream("nowhere") is None and database.streams("nowhere") == []
+    assert (
+        stream_table.stream(database, "nowhere") is None
+        and stream_table.streams(database, "nowhere") == []
+    )
 
 
 @pytest.mark.journey
@@ -114,36 +122,36 @@ def test_batches_end_where_one_sweep_does(
 ) -> None:
     hand = stores.Hand(stores.NOON)
     database = stores.open_database(tmp_path_factory.mktemp("streams"), hand)
-    database.open_stream(DESK_STREAM, "desk", "", "we")
+    stream_table.open_stream(database, DESK_STREAM, "desk", "", "we")
     for number, size in enumerate(sizes):
-        database.open_stream(f"t{number}", "tick", KEY, "we")
-        database.append_events(f"t{number}", "we", [WORD] * size)
+        stream_table.open_stream(database, f"t{number}", "tick", KEY, "we")
+        stream_table.append_events(database, f"t{number}", "we", [WORD] * size)
         hand.pass_by(DAY.total_seconds())
     old = len(sizes) // 2
     border = stores.NOON + old * DAY
-    for gone in iter(lambda: database.prune_streams(border, limit=limit), 0):
+    for gone in iter(lambda: stream_table.prune_streams(database, border, limit=limit), 0):
         assert gone <= limit
-    left = {row["stream_id"] for row in database.streams(limit=100)}
+    left = {row["stream_id"] for row in stream_table.streams(database, limit=100)}
     assert left == {f"t{number}" for number in range(old, len(sizes))}
     assert stores.count(database, "stream_events") == sum(sizes[old:])
-    assert database.stream(DESK_STREAM) is not None
+    assert stream_table.stream(database, DESK_STREAM) is not None
 
 
 def test_the_pulse_beats_when_something_changes(database: Database) -> None:
-    beats = [database.pulse()]
+    beats = [stream_table.pulse(database)]
     for change in (
         lambda: database.set_trading_state("HALTED", "a test"),
         lambda: database.apply_profile("BTCUSD", "{}", "digest"),
         lambda: database.enqueue_signal({**stores.opening(), "state": "PENDING"}),
     ):
         change()
-        beats.append(database.pulse())
+        beats.append(stream_table.pulse(database))
     moved = [
         {name for name in before if before[name] != after[name]}
         for before, after in itertools.pairwise(beats)
     ]
     assert moved == [{"state"}, {"profile"}, {"signals"}]
-    assert database.pulse() == beats[-1]
+    assert stream_table.pulse(database) == beats[-1]
 
 
 def test_no_query_looks_through_a_table(
@@ -153,18 +161,18 @@ def test_no_query_looks_through_a_table(
     asked: list[str] = []
     connection = database.connection().conn
     connection.set_trace_callback(asked.append)
-    database.open_stream("t", "tick", KEY, "we")
-    database.open_stream("left", "tick", KEY, "others")
-    database.open_stream(DESK_STREAM, "desk", "", "we")
+    stream_table.open_stream(database, "t", "tick", KEY, "we")
+    stream_table.open_stream(database, "left", "tick", KEY, "others")
+    stream_table.open_stream(database, DESK_STREAM, "desk", "", "we")
     for name in ("t", DESK_STREAM):
-        database.append_events(name, "we", [START, END])
-    database.stream("t")
-    database.streams(KEY)
-    database.streams()
-    database.events_after("t", 1)
-    database.end_orphans("we", LOST)
-    database.prune_streams(stores.NOON + DAY, limit=5)
-    database.pulse()
+        stream_table.append_events(database, name, "we", [START, END])
+    stream_table.stream(database, "t")
+    stream_table.streams(database, KEY)
+    stream_table.streams(database)
+    stream_table.events_after(database, "t", 1)
+    stream_table.end_orphans(database, "we", LOST)
+    stream_table.prune_streams(database, stores.NOON + DAY, limit=5)
+    stream_table.pulse(database)
     connection.set_trace_callback(None)
     words = ("SELECT", "DELETE", "UPDATE")
     statements = {text for text in asked if text.startswith(words)}

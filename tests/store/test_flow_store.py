@@ -13,6 +13,7 @@ from tests.worlds import flows
 from tests.worlds.price_series import sample
 from tests.worlds.stores import open_database
 from torra.evidence.flow_readings import FlowRow
+from torra.store import flow as flow_table
 
 BARS = sample("BTCUSD_M15").iloc[:60]
 TIMES = [at.to_pydatetime() for at in BARS.index]
@@ -29,36 +30,38 @@ def database(tmp_path: Path) -> Iterator[Database]:
 
 
 def held(database: Database) -> list[FlowRow]:
-    return database.flow_rows(*STREAM, TIMES[0], TIMES[-1])
+    return flow_table.flow_rows(database, *STREAM, TIMES[0], TIMES[-1])
 
 
 def test_what_was_stored_comes_back(database: Database) -> None:
-    assert database.store_flow(*STREAM, reversed(ROWS), "mt5_files") == len(ROWS)
+    assert flow_table.store_flow(database, *STREAM, reversed(ROWS), "mt5_files") == len(ROWS)
     assert held(database) == ROWS
     assert any(row.levels is None for row in ROWS) and any(row.events for row in ROWS)
-    assert database.flow_rows(*STREAM, TIMES[5], TIMES[9]) == list(flows.rows(TIMES[5:10], "M15"))
-    assert database.flow_rows("EURUSD", "M15", TIMES[0], TIMES[-1]) == []
+    assert flow_table.flow_rows(database, *STREAM, TIMES[5], TIMES[9]) == list(
+        flows.rows(TIMES[5:10], "M15")
+    )
+    assert flow_table.flow_rows(database, "EURUSD", "M15", TIMES[0], TIMES[-1]) == []
 
 
 def test_the_first_row_of_a_bar_stays_and_only_missing_ones_are_added(database: Database) -> None:
-    database.store_flow(*STREAM, ROWS[:20], "mt5_files")
+    flow_table.store_flow(database, *STREAM, ROWS[:20], "mt5_files")
     again = [row._replace(ticks=1, levels=None) for row in ROWS[:22]]
-    assert database.store_flow(*STREAM, again, "mt5_direct") == 2
+    assert flow_table.store_flow(database, *STREAM, again, "mt5_direct") == 2
     assert held(database) == [*ROWS[:20], *again[20:]]
-    assert database.store_flow(*STREAM, [], "mt5_files") == 0
+    assert flow_table.store_flow(database, *STREAM, [], "mt5_files") == 0
 
 
 def test_a_copy_that_goes_back_in_time_forgets_what_came_later(database: Database) -> None:
-    database.store_flow(*STREAM, ROWS, "mt5_files")
+    flow_table.store_flow(database, *STREAM, ROWS, "mt5_files")
     database.rewind("BTCUSD", TIMES[30] + timedelta(minutes=15), "M15")
     assert held(database) == list(flows.rows(TIMES[:31], "M15"))
 
 
 def test_each_stream_is_told_with_its_newest_row(database: Database) -> None:
-    assert database.flow_told() == []
-    database.store_flow(*STREAM, ROWS, "mt5_files")
-    database.store_flow("BTCUSD", "H1", ROWS[:3], "mt5_direct")
-    found = {row["timeframe"]: row for row in database.flow_told()}
+    assert flow_table.flow_told(database) == []
+    flow_table.store_flow(database, *STREAM, ROWS, "mt5_files")
+    flow_table.store_flow(database, "BTCUSD", "H1", ROWS[:3], "mt5_direct")
+    found = {row["timeframe"]: row for row in flow_table.flow_told(database)}
     assert list(found) == ["H1", "M15"]
     row = found["M15"]
     assert (row["rows"], row["source"]) == (len(ROWS), "mt5_files")

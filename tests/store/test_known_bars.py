@@ -14,6 +14,7 @@ import pytest
 from instance_database import Database
 from tests.conftest import Scale
 from tests.worlds.stores import NOON, open_database
+from torra.store import bars as bar_table
 
 STREAM = "BTCUSD", "M15"
 COLUMNS = ("open", "high", "low", "close", "volume")
@@ -119,7 +120,7 @@ def test_a_bar_that_changed_is_seen(database: Database) -> None:
     changed = bars.copy()
     changed.iloc[3, 3] = 10.5
     assert database.store_bars(*STREAM, changed) == 0
-    assert database.bar_rows(*STREAM) == 21
+    assert bar_table.bar_rows(database, *STREAM) == 21
 
 
 def test_what_was_undone_is_not_remembered(tmp_path: Path) -> None:
@@ -129,6 +130,6 @@ def test_what_was_undone_is_not_remembered(tmp_path: Path) -> None:
         undo(database, changed)
     other.store_bars(*STREAM, bars)
     assert database.store_bars(*STREAM, changed) == 0
-    assert database.bar_rows(*STREAM) == 40
+    assert bar_table.bar_rows(database, *STREAM) == 40
     database.close()
     other.close()

@@ -11,6 +11,7 @@ from instance_database import Database
 from tests.worlds import lessons, stores
 from torra.errors import ConfigError, StoreUnavailable
 from torra.lessons.lesson import LessonFacts
+from torra.store import lessons as lesson_table
 
 
 def learn(database: Database, *some: LessonFacts) -> list[int | None]:
@@ -22,8 +23,8 @@ def test_a_lesson_comes_back_as_it_was_written(database: Database) -> None:
     assert learn(database, one, other) == [1, 2]
     found = database.lesson("T1")
     assert found is not None and found.facts == one and found.words == (lessons.words(one),)
-    assert [lesson.facts for lesson in database.lessons_by([2, 7, 1])] == [one, other]
-    assert database.lesson("T9") is None and database.lesson_count() == 2
+    assert [lesson.facts for lesson in lesson_table.lessons_by(database, [2, 7, 1])] == [one, other]
+    assert database.lesson("T9") is None and lesson_table.lesson_count(database) == 2
 
 
 def test_a_trade_has_one_lesson_and_a_vetoed_one_of_its_id_another(
@@ -37,9 +38,9 @@ def test_a_trade_has_one_lesson_and_a_vetoed_one_of_its_id_another(
 def test_an_author_writes_of_a_lesson_once(database: Database) -> None:
     learn(database, lessons.facts("T1"))
     model = lessons.reviewed(lessons.facts("T1"), 2.0)
-    assert database.write_words(1, model)
-    assert not database.write_words(1, replace(model, rule="Another."))
-    (lesson,) = database.lessons_by([1])
+    assert lesson_table.write_words(database, 1, model)
+    assert not lesson_table.write_words(database, 1, replace(model, rule="Another."))
+    (lesson,) = lesson_table.lessons_by(database, [1])
     assert [words.author for words in lesson.words] == ["rules", "claude-sonnet-5-5"]
     assert lesson.words[1] == model
 
@@ -49,7 +50,7 @@ def test_what_is_new_is_told_once(database: Database) -> None:
     first = database.lessons_since(0, 0)
     assert [lesson.number for lesson in first.lessons] == [1, 2] and first.words == []
     model = lessons.reviewed(lessons.facts("T1"), 2.0)
-    database.write_words(1, model)
+    lesson_table.write_words(database, 1, model)
     learn(database, lessons.facts("T3"))
     then = database.lessons_since(first.facts, first.words_number)
     assert [lesson.number for lesson in then.lessons] == [3] and then.words == [(1, model)]
@@ -64,7 +65,7 @@ def test_a_transaction_that_fails_leaves_no_lesson(database: Database) -> None:
 
     with pytest.raises(StoreUnavailable):
         fail()
-    assert database.lesson_count() == 0 and database.lessons_since(0, 0).lessons == []
+    assert lesson_table.lesson_count(database) == 0 and database.lessons_since(0, 0).lessons == []
 
 
 def test_lessons_are_searched_by_their_words_and_by_what_they_are_about(
@@ -73,10 +74,14 @@ def test_lessons_are_searched_by_their_words_and_by_what_they_are_about(
     gold = lessons.facts("T1")
     euro = lessons.won("T2", 5.0, symbol="EURUSD", instance="EURUSD", asset="fx", side="SHORT")
     learn(database, gold, euro)
-    database.write_words(1, lessons.reviewed(gold, 1.0, rule="Never chase a thin breakout."))
+    lesson_table.write_words(
+        database, 1, lessons.reviewed(gold, 1.0, rule="Never chase a thin breakout.")
+    )
 
     def found(search: str, **only: str) -> list[int]:
-        return [one.number for one in database.lesson_list(only, search=search, limit=10)]
+        return [
+            one.number for one in lesson_table.lesson_list(database, only, search=search, limit=10)
+        ]
 
     assert found("") == [2, 1]
     assert found("breakout") == [1] and found("BREAK") == [1] and found("london") == [2, 1]
@@ -85,7 +90,7 @@ def test_lessons_are_searched_by_their_words_and_by_what_they_are_about(
     assert found("", outcome="win", symbol="EURUSD") == [2]
     assert found('" OR *') == found("or") == []
     assert found("NEAR(") == [] and found("' ; --") == []
-    assert [one.number for one in database.lesson_list({}, before=2, limit=10)] == [1]
+    assert [one.number for one in lesson_table.lesson_list(database, {}, before=2, limit=10)] == [1]
     with pytest.raises(ValueError, match="cannot be narrowed by colour"):
         found("", colour="red")
 
@@ -94,9 +99,9 @@ def test_which_ticks_were_told_is_known_of_each_lesson(database: Database) -> No
     learn(database, lessons.facts("T1"), lessons.won("T2"))
     database.note_lesson_uses("BTCUSD|M15|a", [2, 1])
     database.note_lesson_uses("BTCUSD|M15|b", [2])
-    assert database.lesson_ticks(2) == ["BTCUSD|M15|b", "BTCUSD|M15|a"]
-    assert database.lesson_ticks(2, 1) == ["BTCUSD|M15|b"]
-    assert database.lesson_ticks(1) == ["BTCUSD|M15|a"]
+    assert lesson_table.lesson_ticks(database, 2) == ["BTCUSD|M15|b", "BTCUSD|M15|a"]
+    assert lesson_table.lesson_ticks(database, 2, 1) == ["BTCUSD|M15|b"]
+    assert lesson_table.lesson_ticks(database, 1) == ["BTCUSD|M15|a"]
 
 
 def test_the_market_of_an_opening_is_kept_as_it_was_first(database: Database) -> None:
@@ -143,11 +148,13 @@ def broken(*_: object) -> None:
 
 def test_words_of_two_authors_are_found_together(database: Database) -> None:
     learn(database, lessons.facts("T1"))
-    database.write_words(1, lessons.reviewed(lessons.facts("T1"), 1.0, rule="Be bold."))
-    found = database.lesson_list({}, search="bold london", limit=5)
+    lesson_table.write_words(
+        database, 1, lessons.reviewed(lessons.facts("T1"), 1.0, rule="Be bold.")
+    )
+    found = lesson_table.lesson_list(database, {}, search="bold london", limit=5)
     assert [one.number for one in found] == [1]
 
 
 def test_a_symbol_is_found_however_it_is_written(database: Database) -> None:
     learn(database, lessons.facts("T1", symbol="EURUSD.pro"))
-    assert database.lesson_list({"symbol": "eurusd.PRO"}, limit=5)
+    assert lesson_table.lesson_list(database, {"symbol": "eurusd.PRO"}, limit=5)

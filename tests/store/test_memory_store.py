@@ -25,8 +25,10 @@ from torra.config import Markov, Profile, validate
 from torra.errors import StoreUnavailable
 from torra.providers.rules.provider import RulesProvider
 from torra.replay.shards import arm_words
+from torra.store import ticks as claim_table
 from torra.store.connection import TickKey, stamp
 from torra.store.memory import CLAIMS, MemoryStore
+from torra.store.trade import signals as signal_table
 from torra.tick.debate import Debater, reads_no_notes
 from torra.tick.edges import TickDeps
 from torra.verdict import sentiment_rules
@@ -124,7 +126,7 @@ def test_ticks_are_the_same_in_memory_as_in_a_database(
     )  # fmt: skip
     assert records(one) == records(other)
     assert other.store.take_trades() == trades(
-        [row.as_json() for row in database.closed_trades(BTC, 1000)]
+        [row.as_json() for row in signal_table.closed_trades(database, BTC, 1000)]
     )
     assert other.store.take_trades() == []
     assert other.store.trading_state() == database.trading_state()
@@ -136,7 +138,9 @@ def test_ticks_are_the_same_in_memory_as_in_a_database(
     elif case == "nothing is sent":
         assert set(told) == {"HOLD"}
     elif case == "the desk halts":
-        assert len(other.store.as_json()["states"]) == len(database.trading_states()) == 1
+        assert (
+            len(other.store.as_json()["states"]) == len(claim_table.trading_states(database)) == 1
+        )
     else:
         assert len(told) > 2, told
 

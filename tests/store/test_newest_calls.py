@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import pytest
 
 from instance_database import Database
 from tests.worlds.calls import HAIKU, store
 from tests.worlds.stores import Hand
+from torra.store import ledger as ledger_table
 from torra.store.ledger import JUDGED_CALLS
 
 MODELS = [HAIKU]
@@ -15,9 +18,12 @@ MODELS = [HAIKU]
 def test_calls_of_a_day_are_read_and_no_older_ones(database: Database, hand: Hand) -> None:
     store(database, ["ok", "garbage"])
     hand.pass_by(24 * 3600)
-    assert sorted(row["status"] for row in database.newest_calls(MODELS)) == ["garbage", "ok"]
+    assert sorted(row["status"] for row in ledger_table.newest_calls(database, MODELS)) == [
+        "garbage",
+        "ok",
+    ]
     hand.pass_by(1)
-    assert database.newest_calls(MODELS) == []
+    assert ledger_table.newest_calls(database, MODELS) == []
 
 
 @pytest.mark.parametrize("change", ["start", "profile"])
@@ -25,19 +31,19 @@ def test_a_start_and_a_changed_profile_begin_anew(
     change: str, database: Database, hand: Hand
 ) -> None:
     begin = {
-        "start": database.begin_calls,
+        "start": partial(ledger_table.begin_calls, database),
         "profile": lambda: database.apply_profile("BTCUSD", "{}", f"{hand.moment}"),
     }[change]
     begin()
     hand.pass_by(1)
     store(database, ["garbage"])
-    assert len(database.newest_calls(MODELS)) == 1
+    assert len(ledger_table.newest_calls(database, MODELS)) == 1
     hand.pass_by(1)
     begin()
-    assert database.newest_calls(MODELS) == []
+    assert ledger_table.newest_calls(database, MODELS) == []
     hand.pass_by(1)
     store(database, ["ok"])
-    assert [row["status"] for row in database.newest_calls(MODELS)] == ["ok"]
+    assert [row["status"] for row in ledger_table.newest_calls(database, MODELS)] == ["ok"]
 
 
 def test_the_same_profile_once_more_changes_nothing(database: Database, hand: Hand) -> None:
@@ -45,7 +51,7 @@ def test_the_same_profile_once_more_changes_nothing(database: Database, hand: Ha
     store(database, ["garbage"])
     hand.pass_by(60)
     database.apply_profile("BTCUSD", "{}", "a")
-    assert len(database.newest_calls(MODELS)) == 1
+    assert len(ledger_table.newest_calls(database, MODELS)) == 1
 
 
 def test_the_newest_are_read_by_an_index_and_no_table_is_read_through(
@@ -57,7 +63,7 @@ def test_the_newest_are_read_by_an_index_and_no_table_is_read_through(
     said: list[str] = []
     connection = database.connection().conn
     connection.set_trace_callback(said.append)
-    assert len(database.newest_calls(MODELS)) == JUDGED_CALLS
+    assert len(ledger_table.newest_calls(database, MODELS)) == JUDGED_CALLS
     connection.set_trace_callback(None)
     (statement,) = said
     plan = [row[-1] for row in connection.execute(f"EXPLAIN QUERY PLAN {statement}")]
@@ -75,4 +81,6 @@ def test_many_calls_to_others_hide_none_of_a_model_that_is_hardly_asked(
         store(database, ["ok"] * 600, **more)
     hand.pass_by(1)
     store(database, ["budget", "deadline", "miss"] * 100)
-    assert [row["status"] for row in database.newest_calls(MODELS)] == ["garbage"] * 20
+    assert [row["status"] for row in ledger_table.newest_calls(database, MODELS)] == [
+        "garbage"
+    ] * 20

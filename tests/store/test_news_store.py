@@ -8,6 +8,7 @@ from pathlib import Path
 
 from instance_database import Database
 from torra.evidence.news_digest import READ_ITEMS, NewsItem
+from torra.store import news as news_table
 
 NOON = datetime(2026, 11, 20, 12, tzinfo=UTC)
 HOUR = timedelta(hours=1)
@@ -20,14 +21,14 @@ ITEM = NewsItem(
 def test_an_item_comes_back_as_it_was_stored(database: Database) -> None:
     assert database.store_news([ITEM]) == 1
     assert database.news(since=NOON - HOUR, as_of=NOON) == [ITEM]
-    assert database.news_items(["unknown", "a1"]) == [ITEM]
+    assert news_table.news_items(database, ["unknown", "a1"]) == [ITEM]
 
 
 def test_what_is_seen_again_keeps_its_first_moment(database: Database) -> None:
     database.store_news([ITEM])
     later = replace(ITEM, first_seen=NOON + HOUR, headline="Dollar slips again")
     assert database.store_news([later, replace(ITEM, id="a2")]) == 1
-    assert database.news_items(["a1"]) == [ITEM]
+    assert news_table.news_items(database, ["a1"]) == [ITEM]
 
 
 def test_nothing_first_seen_later_is_known(database: Database) -> None:
@@ -64,8 +65,8 @@ def test_old_headlines_are_pruned_by_the_moment_of_storing(tmp_path: Path) -> No
     database.store_news([ITEM])
     now[0] += timedelta(days=100)
     database.store_news([replace(ITEM, id="a2")])
-    assert database.prune_news(NOON + timedelta(days=10), limit=10) == 1
-    assert [item.id for item in database.news_items(["a1", "a2"])] == ["a2"]
+    assert news_table.prune_news(database, NOON + timedelta(days=10), limit=10) == 1
+    assert [item.id for item in news_table.news_items(database, ["a1", "a2"])] == ["a2"]
 
 
 def test_a_part_that_comes_alone_leaves_the_others_as_they_are(database: Database) -> None:
@@ -76,7 +77,7 @@ def test_a_part_that_comes_alone_leaves_the_others_as_they_are(database: Databas
     assert not store("AAPL", {"pe": 30.0, "beta": 1.0}, NOON + timedelta(minutes=2))
     assert store("AAPL", {"pe": 31.0}, NOON + timedelta(minutes=3))
     assert store("AAPL", {}, NOON + timedelta(minutes=4), "rating")
-    assert database.figures_of("AAPL") == [
+    assert news_table.figures_of(database, "AAPL") == [
         (NOON, {"beta": 1.0, "pe": 30.0}),
         (NOON + timedelta(seconds=1), {"beta": 1.0, "pe": 30.0, "rating.buy": 3.0}),
         (NOON + timedelta(minutes=3), {"pe": 31.0, "rating.buy": 3.0}),

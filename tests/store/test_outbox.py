@@ -14,6 +14,7 @@ from instance_database import Database
 from tests.examples import examples
 from tests.worlds.stores import NOON, PROFILE, closing, count, open_database, opening
 from torra.errors import ConfigError
+from torra.store.trade import signals as signal_table
 from torra.verdict.risk_engine import notional
 from torra.verdict.signal_states import HELD, TRANSITIONS
 
@@ -36,7 +37,7 @@ def test_a_signal_is_written_once(database: Database) -> None:
     (row,) = database.signals()
     assert (row["sid"], row["lots"], row["state"]) == ("T1", 0.5, "PENDING")
     assert (row["decided_at"], row["expires"]) == ("2026-02-13T12:00:00Z", "2026-02-13T12:03:00Z")
-    assert [step.to_state for step in database.signal_events("T1")] == ["PENDING"]
+    assert [step.to_state for step in signal_table.signal_events(database, "T1")] == ["PENDING"]
 
 
 @pytest.mark.parametrize("wrong", [{"colour": "red"}, {"state": "FILLED"}])
@@ -63,7 +64,7 @@ def test_a_second_opening_is_refused(database: Database, state: str) -> None:
     with pytest.raises(ValueError, match="BTCUSD has an opening"):
         database.enqueue_signal(opening("T2"))
     assert [row["sid"] for row in database.signals()] == ["T1"]
-    assert database.signal_events("T2") == []
+    assert signal_table.signal_events(database, "T2") == []
     assert database.enqueue_signal(opening("T3", instance="EURUSD")) is True
     assert database.enqueue_signal(closing("C1", "T1")) is True
 
@@ -118,22 +119,22 @@ def test_a_position_is_closed_once(database: Database) -> None:
     assert end(database, "T1") is True
     assert end(database, "T1", profit=99.0) is False
     assert database.position("BTCUSD") is None
-    (trade,) = database.closed_trades("BTCUSD")
+    (trade,) = signal_table.closed_trades(database, "BTCUSD")
     assert (trade.profit, trade.r_multiple, trade.close_reason) == (-5.0, -1.0, "STOPPED")
     assert (trade.close_price, trade.closed_at) == (90.0, "2026-02-13T12:30:00Z")
-    assert database.closed_trades("EURUSD") == []
-    assert len(database.closed_trades()) == 1
-    assert database.closed_trades(as_of=NOON + 2 * STEP) == []
+    assert signal_table.closed_trades(database, "EURUSD") == []
+    assert len(signal_table.closed_trades(database)) == 1
+    assert signal_table.closed_trades(database, as_of=NOON + 2 * STEP) == []
 
 
 def test_every_step_is_on_record(database: Database) -> None:
     hold(database)
     end(database, "T1")
-    steps = [(row.from_state, row.to_state) for row in database.signal_events("T1")]
+    steps = [(row.from_state, row.to_state) for row in signal_table.signal_events(database, "T1")]
     states = [None, "PENDING", "PUBLISHED", "FILLED", "CLOSED"]
     assert steps == list(pairwise(states))
     assert database.move_signal("T1", "CLOSED") is False, "the same step again is no step"
-    assert len(database.signal_events("T1")) == 4
+    assert len(signal_table.signal_events(database, "T1")) == 4
 
 
 @pytest.mark.parametrize("state", sorted(TRANSITIONS))
@@ -249,16 +250,20 @@ def test_the_exposure_uses_the_applied_profile(database: Database) -> None:
 
 
 def test_a_latch_holds_until_it_is_cleared(database: Database) -> None:
-    assert database.latch("BTCUSD", "BUY") is False
+    assert signal_table.latch(database, "BTCUSD", "BUY") is False
     database.set_latch("BTCUSD", "BUY")
     database.set_latch("BTCUSD", "BUY", True)
-    assert database.latch("BTCUSD", "BUY") is True
-    assert database.latch("BTCUSD", "SELL") is database.latch("EURUSD", "BUY") is False
+    assert signal_table.latch(database, "BTCUSD", "BUY") is True
+    assert (
+        signal_table.latch(database, "BTCUSD", "SELL")
+        is signal_table.latch(database, "EURUSD", "BUY")
+        is False
+    )
     database.set_latch("BTCUSD", "BUY", False)
-    assert database.latch("BTCUSD", "BUY") is False
+    assert signal_table.latch(database, "BTCUSD", "BUY") is False
     database.set_latch("BTCUSD", "SELL")
-    database.clear_latch("BTCUSD", "SELL")
-    assert database.latch("BTCUSD", "SELL") is False
+    signal_table.clear_latch(database, "BTCUSD", "SELL")
+    assert signal_table.latch(database, "BTCUSD", "SELL") is False
 
 
 def test_what_the_paper_bridge_reads(database: Database) -> None:
@@ -315,4 +320,4 @@ def test_an_instance_never_holds_two(
             assert held is not None
             assert held.signal_id == live[0]
         for row in rows:
-            assert database.signal_events(row["sid"])[-1].to_state == row["state"]
+            assert signal_table.signal_events(database, row["sid"])[-1].to_state == row["state"]

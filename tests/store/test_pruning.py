@@ -34,6 +34,8 @@ from torra.desk import schedule, wiring
 from torra.errors import StoreUnavailable
 from torra.evidence.news_digest import NewsItem
 from torra.providers.registry import open_provider
+from torra.store import connection, replay_queries
+from torra.store import news as news_table
 
 DAY = timedelta(days=1)
 STEP = duration("M15")
@@ -59,7 +61,7 @@ def a_tick(database: Database, number: int, *made: Any) -> str:
 
 
 def a_picture(database: Database, name: str) -> None:
-    database._add("pictures", {"hash": name, "data": b"png", "at": database._moment()})
+    database.add("pictures", {"hash": name, "data": b"png", "at": database.moment()})
 
 
 def texts(database: Database) -> set[str]:
@@ -93,7 +95,7 @@ def test_only_what_is_older_goes(database: Database, hand: stores.Hand) -> None:
     }  # fmt: skip
     assert {table: stores.count(database, table) for table in KEPT} == before
     assert database.prune(border, limit=1000) == 0
-    assert whole(database) and database.quick_check() == "ok"
+    assert whole(database) and connection.quick_check(database) == "ok"
 
 
 def test_a_pruned_tick_still_reads(database: Database, hand: stores.Hand) -> None:
@@ -144,7 +146,7 @@ def test_batches_end_where_one_sweep_does(
         assert batch <= limit + len(ROLES) - 1
         gone += batch
         for key in texts(database):
-            record = database.journal_row(key)[0]
+            record = replay_queries.journal_row(database, key)[0]
             count = "SELECT count(*) AS n FROM calls WHERE torra_key = ?"
             assert next(iter(database.connection().query(count, [key])))["n"] == record["calls"]
     assert texts(database) == {key for key, age in keys.items() if age <= border}
@@ -180,7 +182,7 @@ def desk(tmp_path: Path) -> Iterator[schedule.Desk]:
 def old_texts(database: Database, ticks: int) -> None:
     """Store the calls of ticks that are long gone."""
     at = "2020-01-01T00:00:00Z"
-    database._change("INSERT OR IGNORE INTO instructions VALUES ('i', 'You are old.')")
+    database.change("INSERT OR IGNORE INTO instructions VALUES ('i', 'You are old.')")
     with database.transaction():
         database.connection().conn.executemany(
             "INSERT INTO calls (torra_key, role, round, attempt, stage, status, model, provider, "
@@ -219,7 +221,7 @@ def test_a_desk_keeps_texts_as_long_as_it_is_told(tmp_path: Path) -> None:
     for number, age in enumerate((timedelta(hours=23), timedelta(hours=25), 2 * DAY)):
         at = iso((now - age).replace(microsecond=0))
         sql = "UPDATE calls SET at = ? WHERE torra_key = ?"
-        desk.database._change(sql, at, f"OLD|M15|{number}")
+        desk.database.change(sql, at, f"OLD|M15|{number}")
     desk.prune()
     assert texts(desk.database) == {"OLD|M15|0"}
     desk.close()
@@ -231,7 +233,7 @@ def a_headline(database: Database, name: str, at: datetime) -> None:
         published=at, first_seen=at,
     )  # fmt: skip
     database.store_news([item])
-    database._change("UPDATE news SET at = ? WHERE id = ?", iso(at), name)
+    database.change("UPDATE news SET at = ? WHERE id = ?", iso(at), name)
 
 
 @pytest.mark.parametrize(("days", "left"), [(1, {"young"}), (60, {"young", "old"})])
@@ -251,7 +253,7 @@ def test_a_headline_that_may_still_count_stays(
     for name, age in ages.items():
         a_headline(desk.database, name, now - age)
     assert desk.prune() == 3 - len(left)
-    assert {item.id for item in desk.database.news_items(list(ages))} == left
+    assert {item.id for item in news_table.news_items(desk.database, list(ages))} == left
 
 
 def test_the_docs_say_how_long_headlines_are_kept() -> None:

@@ -14,6 +14,8 @@ from tests.worlds import outside_series, stores
 from torra.errors import StoreUnavailable
 from torra.evidence.company_facts import CompanyHistory
 from torra.evidence.outside_numbers import READ_BACK, FactRow, SeriesHistory, SeriesRow, StoredRow
+from torra.store import series as series_table
+from torra.store import tick_queries
 from torra.store.series import SeriesStore
 
 NOON = datetime(2026, 11, 20, 12, tzinfo=UTC)
@@ -68,7 +70,7 @@ def test_a_value_of_the_very_same_moment_is_corrected_a_second_later(database: D
     assert database.store_series([ROW._replace(value=42.5)], NOON, stamped=True) == 0
     wrong = FACT._replace(value=1.0)
     assert database.store_facts([wrong, FACT, wrong], NOON) == 2
-    assert database.facts_of("ACME", NOON + DAY)[-1].value == FACT.value
+    assert series_table.facts_of(database, "ACME", NOON + DAY)[-1].value == FACT.value
 
 
 def test_each_source_has_its_own_word_on_a_day(database: Database) -> None:
@@ -139,9 +141,9 @@ def test_rows_beyond_a_number_are_read_alone(database: Database) -> None:
 def test_facts_come_back_as_they_were_known(database: Database) -> None:
     later = FACT._replace(value=6e9, known_at=NOON + DAY)
     assert database.store_facts([FACT, later, FACT], NOON) == 2
-    assert database.facts_of("ACME", NOON) == [FACT]
-    assert database.facts_of("ACME", NOON + DAY) == [FACT, later]
-    assert database.facts_of("OTHER", NOON) == []
+    assert series_table.facts_of(database, "ACME", NOON) == [FACT]
+    assert series_table.facts_of(database, "ACME", NOON + DAY) == [FACT, later]
+    assert series_table.facts_of(database, "OTHER", NOON) == []
 
 
 @pytest.mark.parametrize("file_first", [True, False])
@@ -239,7 +241,7 @@ def test_the_newest_value_at_a_moment_is_that_of_the_history(
     for hours in range(-300, 300, 7):
         moment = MONDAY + timedelta(hours=hours)
         then = history.then(moment)
-        found = database.series_at(["DGS2", "VIXCLS"], moment, live=live)
+        found = series_table.series_at(database, ["DGS2", "VIXCLS"], moment, live=live)
         told = {name: (one.row.at, one.row.value) for name, one in found.items()}
         assert told == ({} if then is None else {"DGS2": (then.at, then.value)})
 
@@ -262,14 +264,16 @@ def plans(database: Database, ask: Callable[[], object]) -> list[str]:
 
 def test_a_moment_is_found_by_the_index(database: Database) -> None:
     database.store_series([ROW], NOON)
-    (step,) = plans(database, lambda: database.series_at(["DGS2"], NOON, live=True))
+    (step,) = plans(database, lambda: series_table.series_at(database, ["DGS2"], NOON, live=True))
     assert "SEARCH series USING INDEX" in step
 
 
 def test_statuses_of_the_newest_ticks_read_no_table_through(database: Database) -> None:
     stores.save(database, NOON, 0.1)
-    steps = plans(database, lambda: database.outside_statuses("BTCUSD", ("M15", "H1"), 200))
-    assert len(steps) == 3 and all(step.startswith("SEARCH ") for step in steps)
+    steps = plans(
+        database, lambda: tick_queries.outside_statuses(database, "BTCUSD", ("M15", "H1"), 200)
+    )
+    assert len(steps) == 4 and all("SEARCH " in step or "json_each" in step for step in steps)
 
 
 # --- how the blocks of numbers stood in ticks -----------------------------------------------------
@@ -295,7 +299,7 @@ def test_statuses_are_those_of_the_newest_ticks_of_all_timeframes(database: Data
             [key.text, record],
         )
     both = ("M15", "H1")
-    found = database.outside_statuses("BTCUSD", both, 5)
+    found = tick_queries.outside_statuses(database, "BTCUSD", both, 5)
     assert found == [{"macro": "empty"}, {}, {}, {}, {"macro": "available"}]
-    assert database.outside_statuses("BTCUSD", ("H1",), 9) == [{}, {"macro": "stale"}]
-    assert database.outside_statuses("EURUSD", both, 9) == []
+    assert tick_queries.outside_statuses(database, "BTCUSD", ("H1",), 9) == [{}, {"macro": "stale"}]
+    assert tick_queries.outside_statuses(database, "EURUSD", both, 9) == []

@@ -12,6 +12,7 @@ import pandas as pd
 from instance_database import Database
 from tests.worlds.price_series import sample
 from torra.market.spreads import SPREAD
+from torra.store import bars as bar_table
 from torra.tick.record import describe
 
 BARS = sample("BTCUSD_M15").iloc[:40]
@@ -54,7 +55,7 @@ def test_the_first_spread_stays_and_makes_no_revision(database: Database) -> Non
     assert database.store_bars(*STREAM, with_spreads(0.5, BARS.iloc[:30])) == 0
     assert database.store_bars(*STREAM, with_spreads(0.7)) == 10
     assert loaded(database)[SPREAD].tolist() == [0.5] * 30 + [0.7] * 10
-    assert database.bar_rows(*STREAM) == len(BARS)
+    assert bar_table.bar_rows(database, *STREAM) == len(BARS)
     first, last = BARS.index[0].to_pydatetime(), BARS.index[29].to_pydatetime()
     assert database.bar_revision(*STREAM, first, last) == 0
     assert describe(loaded(database).iloc[:30], 0) == before

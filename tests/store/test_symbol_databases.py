@@ -17,7 +17,7 @@ from torra.config import Instance
 from torra.desk.schedule import Desk
 from torra.errors import ConfigError
 from torra.store.host_files import SymbolDatabases, files_of
-from torra.store.sentiment import FED
+from torra.store.sentiment import FED, sentiment_page
 
 LEGACY_ROWS = 20
 Listener = Callable[[dict[str, Any]], object]
@@ -35,7 +35,7 @@ def fed(path: Path) -> list[tuple[Any, ...]]:
 
 
 def wanted(desk: Desk, instance: str = "BTCUSD") -> list[tuple[Any, ...]]:
-    rows = desk.database.sentiment_page(instance, "", 10_000)
+    rows = sentiment_page(desk.database, instance, "", 10_000)
     return [tuple(row[name] for name in FED) for row in rows]
 
 

@@ -13,6 +13,7 @@ from instance_database import Database
 from tests.worlds import large_database
 from tests.worlds.stores import flat
 from torra.clock import duration, iso, parse
+from torra.store import tick_listing
 from torra.store.connection import TickKey
 from torra.store.tick_listing import AFTER_ALL, Place
 
@@ -58,9 +59,11 @@ def told(database: Database) -> list[tuple[Any, ...]]:
 
 def counted(database: Database) -> None:
     every = told(database)
-    kinds = database.tick_kinds()
+    kinds = tick_listing.tick_kinds(database)
     assert {tuple(kind)[1:8]: kind.ticks for kind in kinds} == Counter(row[2:] for row in every)
-    found = database.counts_of_kinds([kind.id for kind in kinds], "", "~", most=len(every))
+    found = tick_listing.counts_of_kinds(
+        database, [kind.id for kind in kinds], "", "~", most=len(every)
+    )
     assert found == {kind.id: kind.ticks for kind in kinds}
 
 
@@ -72,11 +75,11 @@ def test_every_write_and_every_removal_is_counted(database: Database, scaled: An
             gone = keys.pop(rng.integers(len(keys)))
             with database.transaction():
                 for table in ("journal", "chains", "sentiment"):
-                    database._change(f"DELETE FROM {table} WHERE torra_key = ?", gone.text)
+                    database.change(f"DELETE FROM {table} WHERE torra_key = ?", gone.text)
         if number % 16 == 0:
             counted(database)
     counted(database)
-    assert len(database.tick_kinds()) > 10
+    assert len(tick_listing.tick_kinds(database)) > 10
 
 
 def test_pages_of_any_kinds_are_every_tick_of_them_once_in_order(
@@ -86,7 +89,7 @@ def test_pages_of_any_kinds_are_every_tick_of_them_once_in_order(
     for number in range(60):
         for stream in STREAMS[: rng.integers(1, 4)]:  # several close at one moment
             write(database, number, rng, stream)
-    every, kinds = told(database), database.tick_kinds()
+    every, kinds = told(database), tick_listing.tick_kinds(database)
     for _ in range(scaled(2_000, least=25)):
         some = [kind for kind in kinds if rng.random() < rng.choice((0.1, 0.5, 1.0))]
         begin = rng.choice(["", every[rng.integers(len(every))][0]])
@@ -95,8 +98,8 @@ def test_pages_of_any_kinds_are_every_tick_of_them_once_in_order(
         wanted = [row[:2] for row in every if row[2:] in fitting and row[0] >= begin]
         found, place = list[Place](), AFTER_ALL
         while True:
-            rows = database.ticks_of_kinds(
-                [kind.id for kind in some], begin=begin, before=place, limit=limit
+            rows = tick_listing.ticks_of_kinds(
+                database, [kind.id for kind in some], begin=begin, before=place, limit=limit
             )
             found += [(row["close_time"], row["sentiment_id"]) for row in rows]
             if len(rows) < limit:
@@ -109,10 +112,10 @@ def test_days_are_counted_until_there_are_too_many(database: Database) -> None:
     rng = default_rng(3)
     for number in range(40):
         write(database, number, rng)
-    every, kinds = told(database), [kind.id for kind in database.tick_kinds()]
+    every, kinds = told(database), [kind.id for kind in tick_listing.tick_kinds(database)]
     for first, last in itertools.combinations(range(0, 40, 7), 2):
         begin, end = (iso(NOW + at * timedelta(hours=1)) for at in (first, last))
         number = sum(begin <= row[0] < end for row in every)
-        told_counts = database.counts_of_kinds(kinds, begin, end, most=number)
+        told_counts = tick_listing.counts_of_kinds(database, kinds, begin, end, most=number)
         assert told_counts is not None and sum(told_counts.values()) == number
-        assert database.counts_of_kinds(kinds, begin, end, most=number - 1) is None
+        assert tick_listing.counts_of_kinds(database, kinds, begin, end, most=number - 1) is None

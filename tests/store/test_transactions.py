@@ -23,7 +23,9 @@ from torra.clock import System
 from torra.config import ROOT
 from torra.errors import ConfigError, StoreBroken, StoreUnavailable
 from torra.store import connection as store_connection
-from torra.store.connection import stamp
+from torra.store import ticks as claim_table
+from torra.store.connection import quick_check, stamp
+from torra.store.trade import proposals_and_alarms as execution_table
 
 FOREVER = 60.0
 
@@ -72,7 +74,7 @@ def test_threads_wait_for_each_other_and_lose_nothing(database: Database, scaled
     with ThreadPoolExecutor(8) as pool:
         for task in [pool.submit(lambda: [bump(database) for _ in range(each)]) for _ in range(8)]:
             task.result()
-    assert database.trading_states(1)[0].reason == f"{8 * each:09d}"
+    assert claim_table.trading_states(database, 1)[0].reason == f"{8 * each:09d}"
 
 
 def test_a_connection_ends_with_its_thread(database: Database) -> None:
@@ -194,7 +196,7 @@ def test_an_inner_failure_that_is_caught_undoes_its_own_part_only(database: Data
         with pytest.raises(RuntimeError), database.transaction():  # noqa: PT012
             database.set_trading_state("HALTED", "undone")
             raise RuntimeError
-    assert [row.reason for row in database.trading_states()] == ["kept"]
+    assert [row.reason for row in claim_table.trading_states(database)] == ["kept"]
 
 
 def test_library_writes_do_not_commit_early(database: Database) -> None:
@@ -213,12 +215,12 @@ def test_library_writes_do_not_commit_early(database: Database) -> None:
 
 
 def test_an_upsert_joins_the_transaction_and_keeps_what_it_is_not_told(database: Database) -> None:
-    database.note_bridge("main", deny="", detail="a", facts={}, reconciled_at=NOON)
+    execution_table.note_bridge(database, "main", deny="", detail="a", facts={}, reconciled_at=NOON)
     with pytest.raises(RuntimeError), database.transaction():  # noqa: PT012
-        database.note_bridge("main", deny="", detail="b", facts={})
+        execution_table.note_bridge(database, "main", deny="", detail="b", facts={})
         assert database.connection().conn.in_transaction, "it did not commit"
         raise RuntimeError
-    database.note_bridge("main", deny="CLOCK_SKEW", detail="c", facts={"a": 1})
+    execution_table.note_bridge(database, "main", deny="CLOCK_SKEW", detail="c", facts={"a": 1})
     (row,) = database.bridges()
     assert (row.deny, row.detail, row.facts) == ("CLOCK_SKEW", "c", '{"a":1}')
     assert row.reconciled_at == stamp(NOON)
@@ -226,7 +228,7 @@ def test_an_upsert_joins_the_transaction_and_keeps_what_it_is_not_told(database:
 
 def test_an_upsert_makes_no_table(database: Database) -> None:
     with pytest.raises(PrimaryKeyRequired):
-        database._upsert("nowhere", {"id": 1})
+        database.upsert("nowhere", {"id": 1})
     assert "nowhere" not in database.connection().table_names()
 
 
@@ -237,7 +239,7 @@ def test_a_number_that_is_not_finite_is_never_stored(database: Database, broken:
         yield lambda: database.write_journal(key_of(NOON), {"deep": [{"er": broken}]})
         yield lambda: database.write_journal(key_of(NOON), {"cost_usd": broken})
         yield lambda: save(database, NOON, deliberation={"cost": broken})
-        yield lambda: database._upsert("bridges", {"name": "main", "facts": broken})
+        yield lambda: database.upsert("bridges", {"name": "main", "facts": broken})
         yield lambda: database.close_position(
             "T1", price=1.0, time=NOON, profit=broken, r_multiple=0.0, reason="STOPPED"
         )
@@ -259,7 +261,7 @@ def test_a_full_disk_halts_and_heals(database: Database) -> None:
         save(database, NOON)
         database.write_journal(key_of(NOON), {"long": "x" * 100_000})
     assert [count(database, name) for name in ("sentiment", "chains", "journal")] == [0, 0, 0]
-    assert database.quick_check() == "ok"
+    assert quick_check(database) == "ok"
     database.connection().execute("PRAGMA max_page_count = 1000000")
     save(database, NOON)
     assert count(database, "chains") == 1
@@ -280,14 +282,14 @@ def test_a_damaged_file_is_noticed(tmp_path: Path) -> None:
     database = open_database(tmp_path)
     for number in range(50):
         database.write_journal(key_of(NOON.replace(minute=number)), {"long": "x" * 3000})
-    (page,) = database._tuples("SELECT rootpage - 1 FROM sqlite_master WHERE name = 'journal'")[0]
+    (page,) = database.tuples("SELECT rootpage - 1 FROM sqlite_master WHERE name = 'journal'")[0]
     database.close()
     path = tmp_path / "torra.db"
     data = bytearray(path.read_bytes())
     data[4096 * page : 4096 * (page + 1)] = b"\xa5" * 4096
     path.write_bytes(data)
     database = open_database(tmp_path)
-    assert database.quick_check() != "ok"
+    assert quick_check(database) != "ok"
 
 
 def gone(path: Path) -> None:
@@ -334,7 +336,7 @@ def test_a_log_that_was_deleted_is_noticed_and_its_commits_are_saved(
     killed.mkdir()
     shutil.copy(database.path, killed)  # what is there after a kill
     with closing(open_database(killed)) as after:
-        assert after.quick_check() == "ok"
+        assert quick_check(after) == "ok"
         assert count(after, "sentiment") == 1
 
 

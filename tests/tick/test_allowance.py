@@ -21,6 +21,7 @@ from torra.errors import ConfigError, StoreUnavailable
 from torra.providers.prices import PriceList
 from torra.replay import voices
 from torra.replay.voices import Allowance, ledger_name
+from torra.store import ledger as ledger_table
 from torra.tick.spending import EVER, HOUR, Purse, SpendingAccount
 
 MODEL = "claude-haiku-5-5"
@@ -156,7 +157,7 @@ class Replay:
         self.restart()
 
     def prune(self) -> None:
-        self.database.prune_ledger(self.hand.moment - HOUR)
+        ledger_table.prune_ledger(self.database, self.hand.moment - HOUR)
 
 
 def world(folder: Path, chance: random.Random) -> float:

@@ -16,6 +16,8 @@ from tests.worlds.stores import NOON, key_of, open_database, opening
 from torra.clock import Clock, Scaled, System, parse
 from torra.config import Instance, Profile
 from torra.errors import ConfigError
+from torra.store import ticks as claim_table
+from torra.store.trade import proposals_and_alarms as execution_table
 from torra.tick import approval
 from torra.verdict import risk_engine
 from torra.verdict.risk_engine import Account, Decision
@@ -170,10 +172,10 @@ def test_a_proposal_ends_at_the_close_of_the_next_bar(
 
 def test_what_nobody_decides_expires_by_itself(database: Database) -> None:
     sid = propose(database)
-    assert database.expire_proposals(EXPIRES - timedelta(seconds=1), "late") == 0
-    assert database.expire_proposals(EXPIRES, "late") == 1
+    assert execution_table.expire_proposals(database, EXPIRES - timedelta(seconds=1), "late") == 0
+    assert execution_table.expire_proposals(database, EXPIRES, "late") == 1
     assert database.proposal(sid).state == "EXPIRED"
-    assert database.expire_proposals(EXPIRES, "late") == 0
+    assert execution_table.expire_proposals(database, EXPIRES, "late") == 0
 
 
 @pytest.mark.parametrize(
@@ -252,7 +254,10 @@ def test_a_yes_that_would_send_too_much_halts_the_desk(database: Database) -> No
     decided = approve(database, sid, profile=PROFILE.model_copy(update={"risk": once}))
     assert (decided.state, decided.reason) == ("DENIED", "MESSAGE_RATE")
     assert database.trading_state() == "HALTED"
-    assert database.trading_states(1)[0].reason == f"MESSAGE_RATE of {GOLD.id}, by approval"
+    assert (
+        claim_table.trading_states(database, 1)[0].reason
+        == f"MESSAGE_RATE of {GOLD.id}, by approval"
+    )
 
 
 def test_a_position_that_came_meanwhile_denies_the_opening(database: Database) -> None:
@@ -295,9 +300,13 @@ def preview(database: Database, sid: str, **how: Any) -> approval.Preview:
 
 def test_a_preview_is_what_the_yes_then_sends_and_changes_nothing(database: Database) -> None:
     sid = propose(database)
-    before = (database.proposal(sid), database.signals(), database.trading_states())
+    before = (database.proposal(sid), database.signals(), claim_table.trading_states(database))
     seen = preview(database, sid, price=PRICE + 1)
-    assert (database.proposal(sid), database.signals(), database.trading_states()) == before
+    assert (
+        database.proposal(sid),
+        database.signals(),
+        claim_table.trading_states(database),
+    ) == before
     assert (seen.state, seen.reason, seen.passes) == ("APPROVED", "", True)
     assert seen.drift == 1 / ATR
     assert set(seen.checks.values()) == {"ok"}

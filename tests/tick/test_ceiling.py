@@ -398,7 +398,7 @@ class Tick:
         first = request.model.partition(":")[0]
         if is_local(vendor) and first == vendor:
             return
-        row = self.world.database._row(
+        row = self.world.database.row(
             "SELECT state, usd FROM ledger WHERE profile = ? AND torra_key = ? AND role = ? "
             "AND round = ? AND attempt = ?",
             self.profile, self.row_key, request.role.id, request.round, request.attempt,

@@ -35,6 +35,7 @@ from tests.worlds.purses import (
 )
 from tests.worlds.stores import NOON, Hand, open_database
 from torra.errors import StoreUnavailable
+from torra.store import ledger as ledger_table
 from torra.store.ledger import Settlement
 from torra.tick.spending import (
     HOUR,
@@ -87,7 +88,7 @@ def test_old_rows_are_forgotten(database: Database) -> None:
     for day in (0, 40):
         moment = NOON + timedelta(days=day)
         database.book("mine", KEY.text, [booking()], at=moment, until=moment)
-    assert database.prune_ledger(NOON + timedelta(days=30)) == 1
+    assert ledger_table.prune_ledger(database, NOON + timedelta(days=30)) == 1
     assert len(rows(database)) == 1
 
 

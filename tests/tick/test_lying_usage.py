@@ -81,7 +81,7 @@ def test_figures_that_cannot_be_cost_no_less_than_a_token_and_no_more_than_the_w
     hand = Hand()
     database = open_database(tmp_path_factory.mktemp("home"), hand)
     spoken = run(database, hand, counting(*figures), PRICED)
-    booked = [row["usd"] for row in database._rows("SELECT * FROM ledger")]
+    booked = [row["usd"] for row in database.rows("SELECT * FROM ledger")]
     assert len(booked) >= PER_TICK and all(TOKEN <= usd <= WORST * 2 for usd in booked)
     seats = {call.role_id for call in spoken.calls}
     assert {f"{UNCOUNTED}:{seat}" for seat in seats} <= set(spoken.flags), "of each stage"
@@ -91,7 +91,7 @@ def test_figures_that_cannot_be_cost_no_less_than_a_token_and_no_more_than_the_w
 def test_figures_that_can_be_are_booked_as_they_are(database: Database, hand: Hand) -> None:
     usd = PRICED.cost(LOCAL, MODEL, Usage(900, 90), local=True)
     spoken = run(database, hand, counting(900, 90, usd), PRICED)
-    assert {row["usd"] for row in database._rows("SELECT * FROM ledger")} == {usd}
+    assert {row["usd"] for row in database.rows("SELECT * FROM ledger")} == {usd}
     assert not [flag for flag in spoken.flags if flag.startswith(UNCOUNTED)]
 
 

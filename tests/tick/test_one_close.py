@@ -27,6 +27,7 @@ from torra.config import Instance, Profile, validate
 from torra.desk.schedule import Desk
 from torra.providers.prices import PriceList
 from torra.providers.rules.provider import RulesProvider
+from torra.store import replay_queries
 from torra.tick import debate, decision
 from torra.tick import record as tick_record
 from torra.tick.spending import tick_worst_case
@@ -87,7 +88,7 @@ def record_of(desk: Desk, timeframe: str, bar_time: datetime | None = None) -> d
     moment = bar_time or desks.START - {"M15": desks.QUARTER, "M30": 2 * desks.QUARTER}.get(
         timeframe, timedelta(hours=1)
     )
-    return dict(desk.database.journal_row(f"BTCUSD|{timeframe}|{iso(moment)}")[0])
+    return dict(replay_queries.journal_row(desk.database, f"BTCUSD|{timeframe}|{iso(moment)}")[0])
 
 
 def asked(desk: Desk, timeframe: str) -> dict[tuple[str, int, int], str]:

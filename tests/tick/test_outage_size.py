@@ -23,6 +23,8 @@ from torra.dashboard.trade import proposals
 from torra.desk.schedule import Desk
 from torra.notices.watching import Watcher
 from torra.providers.prices import PriceList
+from torra.store import notices as notice_table
+from torra.store import replay_queries
 from torra.tick.sentence import NO_AGENT
 
 ALONE: Final = Instance(symbol="BTCUSD", timeframes=("M15",))
@@ -60,7 +62,7 @@ def run(tmp_path: Path) -> Run:
             desks.charge(desk, PriceList(PRICES), System().real_now)
         desks.open_for_work(desk)
         desks.step(desk)
-        (key,) = desk.database.journalled("BTCUSD")
+        (key,) = replay_queries.journalled(desk.database, "BTCUSD")
         record = desk.database.told_tick(key)
         assert record is not None
         return record
@@ -216,7 +218,7 @@ def notices(desk: Desk, settings: Profile) -> list[str]:
     for _ in range(2):
         desks.step(desk)
         watcher.look()
-    rows = desk.database.notices(limit=50)
+    rows = notice_table.notices(desk.database, limit=50)
     return [row["text"] for row in rows if row["kind"] in ("fill", "proposal")]
 
 

@@ -21,6 +21,7 @@ from torra.clock import duration
 from torra.config import Instance, Profile
 from torra.desk.schedule import Desk
 from torra.providers.prices import PriceList
+from torra.store import replay_queries
 from torra.tick.marks import UNFORESEEN
 from torra.tick.spending import consulting_tiers, tick_worst_case
 from torra.tick.thesis import Foreseen, tier_of
@@ -97,7 +98,10 @@ def run(tmp_path: Path) -> Run:
         folder.mkdir()
         desk = firm_desk(folder, provider, instance, profile)
         desks.step(desk, steps)
-        found = [desk.database.told_tick(key) for key in desk.database.journalled("BTCUSD")]
+        found = [
+            desk.database.told_tick(key)
+            for key in replay_queries.journalled(desk.database, "BTCUSD")
+        ]
         return [dict(record) for record in found if record is not None]
 
     return run_one
@@ -375,7 +379,7 @@ def test_the_worst_case_of_a_tick_has_the_trader_at_its_dearest() -> None:
 def test_the_thesis_is_kept_with_the_opening_for_its_lesson(tmp_path: Path) -> None:
     desk = firm_desk(tmp_path, answering(agreeing), ALONE)
     desks.step(desk)
-    (key,) = desk.database.journalled("BTCUSD")
+    (key,) = replay_queries.journalled(desk.database, "BTCUSD")
     record = desk.database.told_tick(key)
     assert record is not None
     (signal,) = record["signals"]

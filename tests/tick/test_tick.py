@@ -25,6 +25,7 @@ from torra.config import Profile, validate
 from torra.desk.schedule import Desk
 from torra.evidence import feature_bundle
 from torra.providers.registry import open_provider
+from torra.store import tick_queries
 from torra.tick import record as tick_record
 from torra.tick.bar_window import LiveWindow
 from torra.tick.edges import PUBLISH_WAIT, TickDeps
@@ -181,7 +182,7 @@ def test_a_broken_tick_ends_as_a_skip_that_names_the_fault(
 
     monkeypatch.setattr(tick_record, "build", broken)
     desks.step(euro_desk, 4)
-    states = euro_desk.database.tick_states("EURUSD", "H1", 10)
+    states = tick_queries.tick_states(euro_desk.database, "EURUSD", "H1", 10)
     assert ("skipped", "error") in {(row["state"], row["reason"]) for row in states}
     assert any("a defect" in (row["detail"] or "") for row in states)
 
@@ -192,7 +193,9 @@ def test_a_closed_market_is_a_recorded_skip(tmp_path: Path) -> None:
         tmp_path, (desks.EUR,), make_clock=lambda stood: Simulated(stood or friday)
     )
     desks.step(desk, 8)
-    states = {row["bar_time"]: row for row in desk.database.tick_states("EURUSD", "H1", 20)}
+    states = {
+        row["bar_time"]: row for row in tick_queries.tick_states(desk.database, "EURUSD", "H1", 20)
+    }
     reasons = {row["reason"] for row in states.values() if row["state"] == "skipped"}
     assert reasons == {"no_bar"}, states
 
@@ -203,7 +206,9 @@ def test_a_hole_in_the_feed_is_a_recorded_skip_though_later_bars_come(tmp_path: 
     desk = desks.leading_desk(tmp_path, feed=feed)
     desk.wake("BTCUSD")
     desks.step(desk, 7)
-    states = {row["bar_time"]: row for row in desk.database.tick_states("BTCUSD", "M15", 20)}
+    states = {
+        row["bar_time"]: row for row in tick_queries.tick_states(desk.database, "BTCUSD", "M15", 20)
+    }
     row = states[iso(hole)]
     assert (row["state"], row["reason"]) == ("skipped", "no_bar")
     others = [row["state"] for time, row in states.items() if time != iso(hole)]

@@ -18,6 +18,7 @@ from torra.clock import System
 from torra.config import Profile, validate
 from torra.providers.prices import PriceList
 from torra.providers.rules.provider import RulesProvider
+from torra.store import ledger as ledger_table
 from torra.tick.spending import HOUR, tick_worst_case
 
 PRICES = {"quick": {"input": 1.0, "output": 5.0}, "deep": {"input": 2.0, "output": 10.0}}
@@ -92,7 +93,7 @@ def test_what_a_tick_cost_stands_in_journal_ledger_and_calls(paid_desk: Make) ->
     assert sum(call["cost_usd"] for call in record["calls"]) == pytest.approx(4 * COST)
     spent = desk.database.spent("mine", System().real_now() - HOUR)
     assert spent == pytest.approx(8 * COST)
-    rows = desk.database.ledger_rows(System().real_now() - HOUR)
+    rows = ledger_table.ledger_rows(desk.database, System().real_now() - HOUR)
     assert {row["state"] for row in rows} == {"settled"}
 
 

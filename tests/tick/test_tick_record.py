@@ -15,6 +15,7 @@ from tests.worlds import desks, journals
 from torra.chart import renderer
 from torra.clock import parse
 from torra.config import Profile, validate
+from torra.store import replay_queries
 from torra.tick.tick_record import JournalRecord, TickRecord, load
 
 OF_THE_ROW = {"torra_key", "role", "instructions", "at"}
@@ -36,7 +37,7 @@ class Nobody:
 def stored(database: Database) -> Iterator[dict[str, Any]]:
     """Yield every tick of a desk as its store tells it."""
     for name in ("BTCUSD", "EURUSD"):
-        for key in database.journalled(name):
+        for key in replay_queries.journalled(database, name):
             instance, timeframe, bar_time = key.split("|")
             found = database.tick(TickKey(instance, timeframe, parse(bar_time)))
             assert found is not None

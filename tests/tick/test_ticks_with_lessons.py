@@ -17,6 +17,7 @@ from torra.lessons import recall
 from torra.lessons.recall import LessonQuery, RetrievedLessons
 from torra.providers.rules.provider import RulesProvider
 from torra.replay.rerun.edges_then import FrozenClock
+from torra.store import lessons as lesson_table
 from torra.store.memory import MemoryStore
 from torra.tick.tick_record import JournalRecord
 from torra_trader import TickOutcome
@@ -87,7 +88,7 @@ def test_what_a_tick_was_told_stands_in_its_record_prompts_and_store(
     assert features["lessons.side"] == seen["numbers"]["side"]
     assert 1 <= len(seen["notes"]) <= 3 and "text" not in seen["notes"][0]
     used = outcomes[-1].key.text
-    assert used in database.lesson_ticks(seen["notes"][0]["lesson"])
+    assert used in lesson_table.lesson_ticks(database, seen["notes"][0]["lesson"])
     typed = JournalRecord.parse({**told[-1], "elapsed_ms": 0.0, "profile": "0" * 16})
     assert typed.lessons is not None and typed.lessons.notes[0].lesson == seen["notes"][0]["lesson"]
     last = {role: user for role, _, user in heard.prompts}

@@ -17,6 +17,7 @@ from torra.bridges.protocol import QUOTE_SECONDS
 from torra.bridges.torra.messages import Symbols, decode, encode
 from torra.config import DeskSettings, Instance
 from torra.errors import ConfigError, DataUnavailable
+from torra.store.trade import proposals_and_alarms as execution_table
 from torra.trading import by_hand, channels
 
 EUR = Instance(
@@ -88,7 +89,7 @@ def test_an_approval_takes_price_and_account_from_the_broker_or_says_that_it_has
     database = open_database(tmp_path / "home")
     now, desk = stage.clock.now(), hand_on(database, [EUR], stage.clock.now, channel=stage.channel)
     facts = {"free_margin": 900.0, "leverage": 30, "balance": 1000.0}
-    database.note_bridge(EUR.route, deny="CLOCK_SKEW", detail="", facts=facts)
+    execution_table.note_bridge(database, EUR.route, deny="CLOCK_SKEW", detail="", facts=facts)
     price, figures = by_hand.market_now(desk, EUR, now)
     assert price == 1.1
     assert figures.pop("live_spread") == pytest.approx(0.00012)

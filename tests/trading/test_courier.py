@@ -24,6 +24,7 @@ from torra.clock import Simulated
 from torra.config import Channel, Instance, Profile, validate
 from torra.errors import StoreBroken, StoreUnavailable
 from torra.home import HALT
+from torra.store.trade import proposals_and_alarms as execution_table
 from torra.trading.courier import (
     RECONCILE_SECONDS,
     SHOWN_SECONDS,
@@ -314,7 +315,7 @@ def test_a_late_execution_that_is_over_is_told_once(world: World) -> None:
     world.turn(RECONCILE_SECONDS)
     assert world.database.trading_state() == "REDUCING"
     world.database.set_trading_state("ACTIVE", "a person")
-    world.database.end_alarms()
+    execution_table.end_alarms(world.database)
     for _ in range(3):
         world.turn(RECONCILE_SECONDS)
     assert world.database.trading_state() == "ACTIVE"

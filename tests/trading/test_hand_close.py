@@ -34,7 +34,9 @@ from torra.clock import System
 from torra.commands.command_line import main
 from torra.config import Instance, Profile
 from torra.errors import ConfigError
+from torra.store import audit as audit_chain
 from torra.store.connection import TickKey
+from torra.store.trade import signals as signal_table
 from torra.tick import approval
 from torra.trading import commanding, hand_close
 from torra.verdict import risk_engine
@@ -54,7 +56,7 @@ def test_a_position_is_closed_at_the_broker_and_its_end_is_by_hand(market: Marke
     row = market.row(sid)
     assert (row["close_reason"], market.held()) == ("BY_HAND", 0)
     assert market.stage.orders_of(left["signal"]) == 1
-    (entry,) = market.database.audit_entries(limit=1)
+    (entry,) = audit_chain.audit_entries(market.database, limit=1)
     assert (entry["actor"], entry["action"], entry["outcome"]) == ("somebody", "close", "done")
 
 
@@ -316,7 +318,7 @@ def test_on_paper_it_fills_at_the_open_of_the_next_bar(paper: Market) -> None:
     paper.bar(1.106)
     row = paper.row(sid)
     assert (row["state"], row["close_reason"], row["close_price"]) == ("CLOSED", "BY_HAND", 1.106)
-    (closed,) = paper.database.closed_trades("EURUSD")
+    (closed,) = signal_table.closed_trades(paper.database, "EURUSD")
     assert json.loads(closed.thesis)["reason"] == "BY_HAND"
 
 
@@ -396,7 +398,7 @@ def test_real_money_wants_the_word_or_yes(home: Path) -> None:
     assert again.exit_code == 2
     assert "is being closed already" in again.output
     database = open_home(home)
-    outcomes = [row["outcome"] for row in database.audit_entries(limit=9)]
+    outcomes = [row["outcome"] for row in audit_chain.audit_entries(database, limit=9)]
     database.close()
     kinds = [outcome.split(":")[0] for outcome in outcomes]
     assert kinds == ["failed", "done", "failed", "failed"], "the word that was not given, too"
@@ -468,7 +470,7 @@ def test_a_halted_desk_says_so_before_it_asks(
     refused = torra(home, *words)
     assert (refused.exit_code, "trading is HALTED" in refused.output) == (2, True)
     with closing(open_home(home)) as database:
-        (entry, *_) = database.audit_entries(limit=9)
+        (entry, *_) = audit_chain.audit_entries(database, limit=9)
     assert (entry["action"], entry["outcome"][:7]) == (words[0], "failed:")
 
 
@@ -487,7 +489,7 @@ def test_a_name_that_is_none_is_on_record_without_yes_too(home: Path) -> None:
     held_at(home)
     assert torra(home, "close", "EURUSDD").exit_code == 2
     database = open_home(home)
-    (row,) = database.audit_entries(limit=9)
+    (row,) = audit_chain.audit_entries(database, limit=9)
     database.close()
     assert (row["action"], row["target"]) == ("close", "EURUSDD")
     assert row["outcome"].startswith("failed: the desk has no instance EURUSDD")

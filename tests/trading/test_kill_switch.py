@@ -15,7 +15,8 @@ from torra.bridges.order_journal import halt_in
 from torra.config import Channel, DeskSettings, Instance
 from torra.errors import StoreBroken, StoreUnavailable
 from torra.home import HALT
-from torra.store.connection import unavailable
+from torra.store import ticks as claim_table
+from torra.store.connection import refuse
 from torra.trading import kill_switch
 from torra.trading.kill_switch import KillSwitch, halt_files
 
@@ -43,7 +44,7 @@ def test_a_file_halts_database_and_every_channel(
     switch.keep()
     assert database.trading_state() == "HALTED"
     assert all(path.exists() for path in files.values())
-    assert database.trading_states(1)[0].reason == f"the file HALT of {name} is there"
+    assert claim_table.trading_states(database, 1)[0].reason == f"the file HALT of {name} is there"
 
 
 KINDS: dict[str, Callable[[Path], object]] = {
@@ -227,7 +228,7 @@ def test_a_halt_that_comes_after_a_resume_stands(
     with pytest.raises(OSError, match="halted anew: by a person: again"):
         switch.resume("a person", meanwhile)
     assert switch.engaged()
-    assert database.trading_states(1)[0].state == (
+    assert claim_table.trading_states(database, 1)[0].state == (
         "HALTED" if how == "a person halts" else "ACTIVE"
     )
 
@@ -257,7 +258,7 @@ def test_resuming_stops_at_a_file_that_cannot_go(
     with pytest.raises(OSError, match="HALT"):
         switch.resume("a person", lambda _: None)
     assert database.trading_state() == "HALTED"
-    assert database.trading_states(1)[0].reason == "a person", "it never was ACTIVE"
+    assert claim_table.trading_states(database, 1)[0].reason == "a person", "it never was ACTIVE"
     assert switch.engaged() == "a fault"
 
 
@@ -275,9 +276,9 @@ def test_resuming_stops_at_a_file_that_cannot_go(
 def test_a_lock_passes_by_and_everything_else_halts(
     said: str, broken: bool, tmp_path: Path
 ) -> None:
-    error = unavailable(tmp_path / "torra.db", sqlite3.OperationalError(said))
-    assert isinstance(error, StoreUnavailable)
-    assert isinstance(error, StoreBroken) is broken
+    with pytest.raises(StoreUnavailable) as raised:
+        refuse(tmp_path / "torra.db", sqlite3.OperationalError(said))
+    assert isinstance(raised.value, StoreBroken) is broken
 
 
 def test_every_channel_has_a_file_where_its_other_side_looks(tmp_path: Path) -> None:

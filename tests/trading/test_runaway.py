@@ -14,6 +14,7 @@ from tests.worlds import desks
 from tests.worlds.stores import NOON, Hand, open_database, opening
 from torra.clock import iso
 from torra.config import Profile
+from torra.store import ticks as claim_table
 from torra.verdict import risk_engine
 from torra.verdict.risk_engine import Account, Action, Decision
 
@@ -72,7 +73,7 @@ def test_ten_thousand_verdicts_in_an_hour_are_capped_and_halt_the_desk(
         finish(database, moment)
     assert len(database.signals(limit=verdicts)) == cap
     assert database.trading_state() == "HALTED"
-    assert database.trading_states(1)[0].reason == reason
+    assert claim_table.trading_states(database, 1)[0].reason == reason
     later = NOON + 5 * HOUR
     assert decide(database, "BUY", later, profile).reason == "TRADING_HALTED", (
         "time does not resume"
@@ -110,5 +111,5 @@ def test_a_tick_that_would_send_too_much_halts_its_desk(tmp_path: Path) -> None:
             break
     assert (record["action"], record["reason"], record["signals"]) == ("HOLD", "MESSAGE_RATE", [])
     assert desk.database.trading_state() == "HALTED"
-    told = desk.database.trading_states(1)[0].reason
+    told = claim_table.trading_states(desk.database, 1)[0].reason
     assert told == f"MESSAGE_RATE of EURUSD H1 at {iso(moment)}"

@@ -16,7 +16,10 @@ from tests.worlds.stores import opening
 from torra.clock import System, floor
 from torra.config import Profile
 from torra.errors import StoreUnavailable
+from torra.store import audit as audit_chain
+from torra.store import ticks as claim_table
 from torra.store.connection import TickKey
+from torra.store.trade import proposals_and_alarms as execution_table
 from torra.tick import approval
 from torra.trading import by_hand
 from torra.verdict import risk_engine
@@ -127,7 +130,9 @@ def test_signals_tell_what_waits_and_why(home: Path) -> None:
     gold = {"instance": "XAUUSD", "symbol": "XAUUSD"}
     database.enqueue_signal(opening("T1", **gold))
     database.note_signal("T1", "BRIDGE_DEAD: no heartbeat")
-    database.note_bridge("torra_files main", deny="BRIDGE_DEAD", detail="no heartbeat", facts={})
+    execution_table.note_bridge(
+        database, "torra_files main", deny="BRIDGE_DEAD", detail="no heartbeat", facts={}
+    )
     database.raise_alarm("k", "EXTERNAL", "position 7")
     sid = propose(database)
     database.close()
@@ -199,7 +204,7 @@ def test_a_person_settles_what_nobody_can_tell(state: str, home: Path) -> None:
 
 
 def audited(database: Database) -> list[tuple[str, str, str]]:
-    rows = database.audit_entries()[::-1]
+    rows = audit_chain.audit_entries(database)[::-1]
     assert {row["actor"] for row in rows} <= {"command line"}
     return [(row["action"], row["target"], row["outcome"].partition(":")[0]) for row in rows]
 
@@ -224,11 +229,11 @@ def test_every_command_is_in_the_audit_log_and_a_refused_one_too(
         ("resume", "", "done"),
         ("settle", "TNOBODY", "failed"),
     ]
-    halted = database.audit_entries()[-2]
+    halted = audit_chain.audit_entries(database)[-2]
     assert json.loads(halted["before"]) == {"trading_state": "REDUCING"}
     after = {"trading_state": "HALTED", "reason": "by a person: the news"}
     assert json.loads(halted["after"]) == after
-    assert "DENIED: TRADING_HALTED" in database.audit_entries()[-3]["outcome"]
+    assert "DENIED: TRADING_HALTED" in audit_chain.audit_entries(database)[-3]["outcome"]
 
 
 def test_halting_puts_the_files_down_where_the_database_is_broken(home: Path) -> None:
@@ -260,7 +265,7 @@ def test_what_cannot_be_put_on_record_is_not_done_but_a_halt_is(
         assert (result.exit_code, "database is locked" in result.stderr) == (1, True), words
     assert database.proposal(sid).state == "WAITING"
     assert [row["state"] for row in database.signals()] == ["PUBLISHED"]
-    assert (database.trading_states(), len(database.alarms())) == ([], 1)
+    assert (claim_table.trading_states(database), len(database.alarms())) == ([], 1)
     assert caplog.records == []
     assert torra(home, "halt").exit_code == 0
     assert (database.trading_state(), files(home)) == ("HALTED", [True, True])

@@ -21,6 +21,7 @@ from tests.worlds.rule_outcomes import PROFILES, Steady
 from torra.clock import parse
 from torra.config import ROOT, Profile, validate
 from torra.replay.rerun import trial_tick
+from torra.store import replay_queries
 from torra.store.connection import TickKey
 
 PAGE: Final = (ROOT / "docs" / "orders.md").read_text("utf-8")
@@ -106,8 +107,8 @@ def records(folder: Path, profile: Profile) -> Iterator[dict[str, Any]]:
     for _ in range(CLOSES):
         desks.step(desk)
     for instance in desk.setups:
-        for key in desk.database.journalled(instance):
-            record, _ = desk.database.journal_row(key)
+        for key in replay_queries.journalled(desk.database, instance):
+            record, _ = replay_queries.journal_row(desk.database, key)
             place = TickKey(instance, record["timeframe"], parse(record["bar_time"]))
             told = desk.database.tick(place) or {}
             yield {**record, "deliberation": told["deliberation"]}

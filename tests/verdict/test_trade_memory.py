@@ -18,6 +18,7 @@ from tests.evidence.test_feature_bundle import bundle
 from tests.worlds.stores import NOON, open_database, opening
 from torra.clock import iso
 from torra.config import Markov
+from torra.store.trade import signals as signal_table
 from torra.verdict.sentiment_rules import memory_view
 from torra.verdict.trade_outcome import remembered
 
@@ -100,12 +101,13 @@ def test_what_the_database_kept_is_remembered(tmp_path: Path) -> None:
         database.close_position(sid, price=price, **end)
     then = NOON + 3 * HOUR
     found = remembered(
-        [row.as_json() for row in database.closed_trades("BTCUSD", as_of=then)], then
+        [row.as_json() for row in signal_table.closed_trades(database, "BTCUSD", as_of=then)], then
     )
     assert [(row["outcome"], row["hours_ago"]) for row in found] == [("win", 1.0), ("loss", 2.0)]
     later = then + HOUR
     found = remembered(
-        [row.as_json() for row in database.closed_trades("BTCUSD", as_of=later)], later
+        [row.as_json() for row in signal_table.closed_trades(database, "BTCUSD", as_of=later)],
+        later,
     )
     assert [row["outcome"] for row in found] == ["scratch", "win", "loss"]
     assert [row["r_multiple"] for row in found] == [0.02, 2.1, -1.0]

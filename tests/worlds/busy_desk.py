@@ -20,6 +20,7 @@ from torra.clock import Simulated, duration
 from torra.config import Profile
 from torra.desk.schedule import Desk, running_order
 from torra.providers.rules.provider import RulesProvider
+from torra.store import replay_queries
 from torra.tick.bar_window import HistoryWindow, LiveWindow
 
 
@@ -98,7 +99,9 @@ def go_on(desk: Desk, bars: int) -> None:
 
 
 def records(desk: Desk) -> list[dict[str, Any]]:
-    found = [desk.database.told_tick(key) for key in desk.database.journalled("BTCUSD")]
+    found = [
+        desk.database.told_tick(key) for key in replay_queries.journalled(desk.database, "BTCUSD")
+    ]
     return [record for record in found if record is not None]
 
 

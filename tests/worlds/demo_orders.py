@@ -32,7 +32,9 @@ from torra.dashboard.doors import access
 from torra.dashboard.view.backing import PageContext
 from torra.dashboard.view.desk_view import DatabaseView
 from torra.dashboard.view.rendering import EXTENSION
+from torra.store import jobs as job_table
 from torra.store.connection import TickKey
+from torra.store.trade import proposals_and_alarms as execution_table
 from torra.store.trade.rows import ProposalRow
 from torra.tick import approval
 from torra.verdict import risk_engine
@@ -153,15 +155,15 @@ def _ask_for_jobs(database: Any) -> None:
         ("first", "2021-10-20 to 2021-10-21"),
         ("second", "2021-10-20 to 2021-11-20"),
     ):
-        row, _ = database.queue_job(
+        row, _ = job_table.queue_job(database,
             "replay", key, title=f"BTCUSD M15, H1, {days}",
             parameters=f'{{"symbol":"BTCUSD","bars":"store","name":"{key}"}}', asked_by="a person",
         )  # fmt: skip
-        database.begin_job(row["id"], "queued")
-        database.note_progress(row["id"], "runs the ticks", 1860, 3720)
+        job_table.begin_job(database, row["id"], "queued")
+        job_table.note_progress(database, row["id"], "runs the ticks", 1860, 3720)
         if key == "first":
             says = "No arm shows an edge. There is no trade, which is too few."
-            database.end_job(row["id"], "running", "done", says, key)
+            job_table.end_job(database, row["id"], "running", "done", says, key)
 
 
 @cache
@@ -192,7 +194,7 @@ def _decide(database: Any, now: datetime) -> None:
         if row.timeframe == "H1":
             approval.reject(database, row.sid, "news ahead: the minutes at two")
         elif quarters == 1:
-            database.decide_proposal(row.sid, "EXPIRED", "SIGNAL_EXPIRED")
+            execution_table.decide_proposal(database, row.sid, "EXPIRED", "SIGNAL_EXPIRED")
         elif quarters < STEPS:
             _approve(database, row, desks.BTC, now, row.price * 1.2)  # it has gone too far
 
@@ -223,7 +225,9 @@ def _write(database: Any, now: datetime) -> None:
     database.raise_alarm("UNKNOWN TUNKNOWN000", "UNKNOWN", "TUNKNOWN000 open BUY 0.01 XAUUSD")
     facts = {"free_margin": 8123.5, "leverage": 30.0, "algo": True}
     compared = System().real_now() - timedelta(seconds=20)
-    database.note_bridge(GOLD.route, deny="", detail="ready", facts=facts, reconciled_at=compared)
+    execution_table.note_bridge(
+        database, GOLD.route, deny="", detail="ready", facts=facts, reconciled_at=compared
+    )
     for state, why in (("REDUCING", "MISSING TGONE"), ("ACTIVE", "by a person: looked at it")):
         database.set_trading_state(state, why)
 

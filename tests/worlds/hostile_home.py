@@ -25,8 +25,12 @@ from torra.clock import System, iso
 from torra.config import DeskSettings, Profile, validate
 from torra.dashboard.view.backing import PageContext
 from torra.dashboard.view.desk_view import DatabaseView
+from torra.store import jobs as job_table
+from torra.store import ledger as ledger_table
+from torra.store import replay_queries
 from torra.store.connection import to_json
 from torra.store.ledger import Booking
+from torra.store.trade import proposals_and_alarms as execution_table
 from torra.verdict.signal_states import TRANSITIONS
 
 PROFILE: Final = {
@@ -111,7 +115,7 @@ class Home:
         ticks = self.database.ticks("BTCUSD", "M15", len(CASES))
         place = len(bars("BTCUSD", "M15")) - 1
         for row, case in zip(ticks, CASES, strict=True):
-            told, _ = self.database.journal_row(row["torra_key"])
+            told, _ = replay_queries.journal_row(self.database, row["torra_key"])
             demo = demo_full_desk.desk_record("BTCUSD", "M15", place, case)
             kept = {"bar_time", "as_of", "signal", "signals", "verdict", "action", "consensus"}
             record = {**told, **{n: v for n, v in demo.items() if n not in kept and n in told}}
@@ -134,13 +138,13 @@ class Home:
             values = {n: item[n] for n in names}
             values |= {"tickers": "[]", "at": iso(self.desk.clock.now())}
             if item["id"].startswith("n"):
-                self.database._add("news", values)
+                self.database.add("news", values)
 
     def _books(self) -> None:
         now = iso(self.desk.clock.now().replace(microsecond=0))
         for number, state in enumerate(TRANSITIONS):
             kind = "open" if state in ("CLOSED", "REJECTED", "EXPIRED", "CANCELLED") else "close"
-            self.database._add(
+            self.database.add(
                 "signals",
                 {
                     "sid": f"TSTATE{number:02d}", "instance": "EURUSD", "symbol": "EURUSD",
@@ -152,36 +156,41 @@ class Home:
                     "closed_at": now if state == "CLOSED" else None,
                 },
             )  # fmt: skip
-            self.database._add(
+            self.database.add(
                 "signal_events",
                 {"sid": f"TSTATE{number:02d}", "from_state": None, "to_state": state,
                  "detail": "a word", "at": now},
             )  # fmt: skip
         for state in ("queued", "running", "done"):
-            row, _ = self.database.queue_job(
-                "replay", state, title="a word", parameters='{"bars": "a word"}', asked_by="a word"
+            row, _ = job_table.queue_job(
+                self.database,
+                "replay",
+                state,
+                title="a word",
+                parameters='{"bars": "a word"}',
+                asked_by="a word",
             )
             if state != "queued":
-                self.database.begin_job(row["id"], "queued")
-                self.database.note_progress(row["id"], "a word", 1, 2)
+                job_table.begin_job(self.database, row["id"], "queued")
+                job_table.note_progress(self.database, row["id"], "a word", 1, 2)
             if state == "done":
-                self.database.end_job(row["id"], "running", "done", "a word", "a-word")
+                job_table.end_job(self.database, row["id"], "running", "done", "a word", "a-word")
         self.database.raise_alarm("a key", "UNKNOWN_ORDER", "a word")
         facts = {"account": "a word", "server": "a word", "symbols": "a word", "leverage": 100}
         for name in ("main", "other"):
-            self.database.note_bridge(name, deny="", detail="a word", facts=facts)
+            execution_table.note_bridge(self.database, name, deny="", detail="a word", facts=facts)
 
     def _machine(self) -> None:
         real = self.desk.clock.real_now()
         hour = real + timedelta(hours=1)
-        self.database.block_provider("anthropic", "a word", hour)
+        ledger_table.block_provider(self.database, "anthropic", "a word", hour)
         self.database.set_trading_state("REDUCING", "a word")
         rows = [Booking("analysts", "technical", 1, n, "anthropic", "a word", 0.01) for n in (1, 2)]
         for number in self.database.book("default", "BTCUSD|M15|x", rows, at=real, until=real):
             self.database.keep(number)
         at = iso(real.replace(microsecond=0))
         key = self.database.ticks("BTCUSD", "M15", 1)[0]["torra_key"]
-        self.database._add(
+        self.database.add(
             "streams", {"stream_id": "S1", "kind": "tick", "torra_key": key, "owner": "x",
                         "at": at, "ended": 1},
         )  # fmt: skip
@@ -193,7 +202,7 @@ class Home:
             ("decision", 1, {"phase": "decision", "reason": "a word", "denied": ["a word"]}),
         )  # fmt: skip
         for seq, (event, terminal, payload) in enumerate(told, 1):
-            self.database._add(
+            self.database.add(
                 "stream_events",
                 {"stream_id": "S1", "seq": seq, "event": event, "terminal": terminal,
                  "payload": to_json(payload), "at": at},

@@ -205,7 +205,7 @@ def _review(profile: Profile) -> Any:
         facts=SimpleNamespace(kind="trade", sid="s", known_at=desks.START), words=()
     )
     asking: Any = SimpleNamespace(
-        database=SimpleNamespace(is_asked=lambda _: False, rounds_asked=lambda *_: 0)
+        database=SimpleNamespace(value=lambda *_: 0, now=lambda: desks.START)
     )
     agents = profile.agents
     if reviews.refused(lesson, reviews.Paying("p", agents), asking):

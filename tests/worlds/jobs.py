@@ -20,6 +20,7 @@ from torra.jobs.child import _work
 from torra.jobs.kinds import JobKind, by_name, parameters_of
 from torra.jobs.process import Bounds
 from torra.jobs.worker import Worker
+from torra.store import jobs as job_table
 from torra.trading.commanding import COMMAND_LINE
 
 KINDS = by_name(SCRIPTED)
@@ -55,7 +56,7 @@ class Office:
         return int(done.document["id"])
 
     def row(self, number: int) -> dict[str, Any]:
-        row = self.database.job(number)
+        row = job_table.job(self.database, number)
         assert row is not None
         return row
 
@@ -89,11 +90,11 @@ class Office:
 
 def done_here(database: Database, home: Path, kind: JobKind, number: int) -> str:
     """Do a queued job as its process would, but in this one; return what it says."""
-    row = database.job(number)
+    row = job_table.job(database, number)
     asked = parameters_of(row) if row is not None else None
-    assert asked is not None and database.begin_job(number, "queued")
+    assert asked is not None and job_table.begin_job(database, number, "queued")
     result = _work(kind.work)(home, asked, lambda stage, done=0, total=0: None)
-    assert database.end_job(number, "running", "done", result.says, result.made)
+    assert job_table.end_job(database, number, "running", "done", result.says, result.made)
     return result.says
 
 
@@ -115,12 +116,12 @@ def desk_process(home: Path, *, retry_seconds: float, bounds: Bounds) -> int:
     if pid:
         return pid
     try:
-        _live(home, retry_seconds, bounds)
+        live_signals(home, retry_seconds, bounds)
     finally:
         os._exit(3)
 
 
-def _live(home: Path, retry_seconds: float, bounds: Bounds) -> None:
+def live_signals(home: Path, retry_seconds: float, bounds: Bounds) -> None:
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     lock = DeskLock(home)
     while not lock.acquire():

@@ -35,6 +35,7 @@ from torra.desk.bar_closes import next_close
 from torra.desk.schedule import Desk
 from torra.errors import ConfigError
 from torra.replay.rerun.journal_replay import Comparison, replay
+from torra.store import replay_queries
 from torra.trading import hand_close
 
 BOTH = (desks.BTC, desks.EUR)
@@ -258,7 +259,7 @@ def again(source: Database, folder: Path, *keys: str) -> dict[str, Comparison]:
     into = desks.open_database(folder)
     found: dict[str, Comparison] = {}
     for item in BOTH:
-        own = [key for key in source.journalled(item.id) if key in keys or not keys]
+        own = [key for key in replay_queries.journalled(source, item.id) if key in keys or not keys]
         found |= {one.key: one for one in replay(source, into, item.id, keys=own)}
     into.close()
     return found

@@ -29,6 +29,8 @@ from instance_database import Database, TickKey
 from tests.worlds import desks
 from torra.clock import Simulated, duration, iso, parse
 from torra.config import DeskSettings, Instance, Profile
+from torra.store import replay_queries
+from torra.store import streams as stream_table
 
 NOW: Final = datetime(2026, 2, 13, 12, tzinfo=UTC)
 """Every stream's newest tick closed at this moment."""
@@ -308,7 +310,7 @@ def _ticks_of(database: Database, timeframe: str) -> list[Template]:
         key = TickKey("BTCUSD", timeframe, moment)
         whole = database.tick(key)
         assert whole is not None
-        record, _ = database.journal_row(row["torra_key"])
+        record, _ = replay_queries.journal_row(database, row["torra_key"])
         spoken = json.dumps(whole["deliberation"], ensure_ascii=False, separators=(",", ":"))
         found.append(Template(record, spoken, tuple(whole["calls"])))
     return found
@@ -358,7 +360,7 @@ def _desk(database: Database, desk: DeskSettings) -> None:
         }
     )  # fmt: skip
     database.raise_alarm("quiet:main", "QUIET", "no heartbeat")
-    database.open_stream(STREAM, "tick", key, "owner")
+    stream_table.open_stream(database, STREAM, "tick", key, "owner")
     database.audit(actor="a test", action="halt")
 
 

@@ -33,6 +33,7 @@ from tests.worlds import desks
 from torra.clock import System, duration
 from torra.config import Profile
 from torra.providers.rules.provider import RulesProvider
+from torra.store import ledger as ledger_table
 from torra.tick.bar_window import LiveWindow
 from torra.tick.edges import TickDeps
 from torra.tick.spending import SpendingAccount
@@ -90,7 +91,7 @@ def bill(folder: Path, vendor: str, mode: str, ticks: int, **agents: Any) -> tup
         try:
             desks.open_for_work(desk)
             _run(desk, profile, ticks)
-            rows = desk.database.ledger_rows(System().real_now() - timedelta(hours=2))
+            rows = ledger_table.ledger_rows(desk.database, System().real_now() - timedelta(hours=2))
         finally:
             desk.database.close()
     assert {row["state"] for row in rows} == {"settled"}

@@ -41,7 +41,7 @@ def booking(usd: float = 1.0, **more: Any) -> Booking:
 
 
 def rows(database: Database) -> list[dict[str, Any]]:
-    found = database._rows("SELECT * FROM ledger ORDER BY id")
+    found = database.rows("SELECT * FROM ledger ORDER BY id")
     return [{**row, "who": (row["role"], row["round"], row["attempt"])} for row in found]
 
 

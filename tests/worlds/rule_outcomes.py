@@ -25,6 +25,7 @@ from torra.clock import parse
 from torra.config import ROOT, Profile, validate
 from torra.news.lexicon import score
 from torra.providers.registry import open_provider
+from torra.store import replay_queries
 from torra.store.connection import TickKey, to_json
 from torra.tick.record import versions
 from torra.tick.rules_version import RULES_VERSION
@@ -115,16 +116,16 @@ def _ran(folder: Path, profile: Profile, voice: Any, closes: int) -> Iterator[tu
         desks.step(desk)
     database = desk.database
     for instance in desk.setups:
-        for key in database.journalled(instance):
-            record, _ = database.journal_row(key)
+        for key in replay_queries.journalled(database, instance):
+            record, _ = replay_queries.journal_row(database, key)
             place = TickKey(instance, record["timeframe"], parse(record["bar_time"]))
             yield from ((part, {n: record[n] for n in names}) for part, names in PARTS.items())
             yield FIELDS, sorted(record)
             yield AGREED, _panel(database.tick(place))
-            asked = database.twins(key)["calls"]
+            asked = replay_queries.twins(database, key)["calls"]
             yield ASKED, {name: call["request_hash"] for name, call in asked.items()}
             if voice.name == "rules":
-                debate = database.debate_of(key)
+                debate = replay_queries.debate_of(database, key)
                 calls = debate.calls if debate else {}
                 yield ANSWERED, {str(place): call["reply"] for place, call in calls.items()}
         for row in database.signals(instance=instance, limit=1000):

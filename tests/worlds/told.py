@@ -17,6 +17,7 @@ from torra.config import Instance, NoticeSettings, Profile
 from torra.notices.protocol import Notice, NoticeRefused
 from torra.notices.sending import Sender
 from torra.notices.watching import SLOWLY, Watcher
+from torra.store import notices as notice_table
 
 EUR = Instance(symbol="EURUSD", timeframes=("M15", "H1"))
 BTC = Instance(symbol="BTCUSD", timeframes=("M15",))
@@ -63,7 +64,7 @@ class Pager:
 
 def until_watched(desk: Any) -> None:
     """Wait until the watcher of a desk has looked once."""
-    until(lambda: desk.database.notice_cursor("states"))
+    until(lambda: notice_table.notice_cursor(desk.database, "states"))
 
 
 class ToldDesk:
@@ -104,9 +105,9 @@ class ToldDesk:
 
     def look(self) -> list[str]:
         """Look once; return the titles of what is new, oldest first."""
-        before = self.database.newest_notice()
+        before = notice_table.newest_notice(self.database)
         self.watcher.look()
-        return [row["title"] for row in self.database.notices_after(before, 1000)]
+        return [row["title"] for row in notice_table.notices_after(self.database, before, 1000)]
 
     def later(self, **span: float) -> None:
         self.clock.pass_by(timedelta(**span))
@@ -124,13 +125,15 @@ class ToldDesk:
                     break
 
     def texts(self) -> list[str]:
-        return [f"{row['title']}. {row['text']}" for row in self.database.notices(100)][::-1]
+        return [
+            f"{row['title']}. {row['text']}" for row in notice_table.notices(self.database, 100)
+        ][::-1]
 
     def states(self) -> dict[str, str]:
         """What became of each notice on its way to the first service, by its key."""
         return {
             row["key"]: row["sent"][0]["state"]
-            for row in self.database.notices(2000)
+            for row in notice_table.notices(self.database, 2000)
             if row["sent"]
         }
 

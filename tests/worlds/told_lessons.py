@@ -17,6 +17,7 @@ from tests.worlds import desks, stores
 from torra.config import DeskSettings
 from torra.dashboard.view.backing import PageContext
 from torra.lessons.lesson import LessonFacts, LessonText, Situation
+from torra.store import lessons as lesson_table
 
 CLOSED = datetime(2021, 11, 10, 13, 0, tzinfo=UTC)
 HOUR = timedelta(hours=1)
@@ -79,7 +80,7 @@ def write(database: Any) -> dict[str, int]:
         name: database.write_lesson(facts, words(facts))
         for name, facts in (("lost", LOST), ("won", WON), ("vetoed", VETOED))
     }
-    database.write_words(numbers["lost"], reviewed(LOST))
+    lesson_table.write_words(database, numbers["lost"], reviewed(LOST))
     with database.transaction():
         database.note_lesson_uses(TICK, [numbers["lost"]])
     return numbers

@@ -203,16 +203,17 @@ def entries(
 ) -> dict[str, Any]:
     """Return entries of the audit log, newest first; raises ConfigError without a database."""
     from instance_database import open_home  # noqa: PLC0415
+    from torra.store import audit as audit_chain  # noqa: PLC0415
     from torra.store.audit import PROVES, PROVES_NOT  # noqa: PLC0415
 
     if not (home / DATABASE).exists():
         raise ConfigError(f"no desk has run in {home} yet: there is no log; see --home")
     with closing(open_home(home)) as database:
-        rows = database.audit_entries(limit=limit, action=action, actor=actor)
+        rows = audit_chain.audit_entries(database, limit=limit, action=action, actor=actor)
         document: dict[str, Any] = {"entries": [_read(row) for row in rows]}
         if verify:
-            broken = database.broken_entry()
-            newest = database.audit_entries(limit=1)
+            broken = audit_chain.broken_entry(database)
+            newest = audit_chain.audit_entries(database, limit=1)
             document |= {
                 "verified": broken is None,
                 "broken": broken and {"seq": broken.seq, "why": broken.why},

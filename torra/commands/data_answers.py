@@ -27,6 +27,10 @@ from torra.news import public_calendars
 from torra.news.event_file import MAX_EVENTS, read_events, table
 from torra.outside import tables
 from torra.outside.tables import ParsedTable
+from torra.store import bars as bar_table
+from torra.store import flow as flow_table
+from torra.store import series as series_table
+from torra.store import tick_queries
 from torra.whole_files import write_whole
 
 MOST_FAULTS: Final = 20
@@ -55,8 +59,8 @@ def overview(home: Path) -> CommandAnswer:
         instances = load_desk(home).instances
         companions = [row for item in instances for row in _companions(item, database)]
         series = [] if database is None else list(_series(database))
-        facts = [] if database is None else database.facts_told()
-        flow = [] if database is None else database.flow_told()
+        facts = [] if database is None else series_table.facts_told(database)
+        flow = [] if database is None else flow_table.flow_told(database)
     lines = [*map(_series_line, series), *map(_company_line, facts), *map(_flow_line, flow)]
     if not lines:
         lines.append(NO_SERIES if companions else NOTHING)
@@ -102,7 +106,9 @@ def company(home: Path, ticker: str) -> CommandAnswer:
     """Return what a company's newest report comes to; raises ConfigError for an unknown one."""
     books = Books()
     with stored(home) as database:
-        rows = [] if database is None else database.facts_of(ticker, System().real_now())
+        rows = (
+            [] if database is None else series_table.facts_of(database, ticker, System().real_now())
+        )
     for fact in rows:
         books.add(fact)
     if not rows:
@@ -210,7 +216,7 @@ def calendar(home: Path, file: Path, clock: str, into: str) -> CommandAnswer:
 
 def _series(database: Database) -> Iterator[dict[str, Any]]:
     now = System().real_now()
-    for row in database.series_told():
+    for row in series_table.series_told(database):
         known = series_of(row["name"])
         if known is not None:
             age = now - parse(row["at"])
@@ -232,9 +238,9 @@ def _companions(instance: Instance, database: Database | None) -> Iterator[dict[
         for timeframe in instance.timeframes:
             if database is None:
                 break
-            if newest := database.newest_companion(instance, symbol, timeframe):
+            if newest := bar_table.newest_companion(database, instance, symbol, timeframe):
                 closed[timeframe] = iso(newest + duration(timeframe))
-            for statuses in database.outside_statuses(instance.id, [timeframe], 1):
+            for statuses in tick_queries.outside_statuses(database, instance.id, [timeframe], 1):
                 if "companion" in statuses:
                     newest_tick[timeframe] = statuses.get(f"companion.{name}", "available")
         yield {

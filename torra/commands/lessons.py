@@ -52,6 +52,7 @@ def lessons(
 ) -> CommandAnswer:
     """List what closed trades and vetoed openings taught, newest first."""
     from torra.exhibits import lesson_words  # noqa: PLC0415
+    from torra.store import lessons as lesson_table  # noqa: PLC0415
 
     only = {name: value for name, value in options.items() if value}
     with stored(home) as database:
@@ -59,8 +60,12 @@ def lessons(
             count = _exported(database, only, search, export)
             lines = "1 lesson" if count == 1 else f"{count:,} lessons"
             return CommandAnswer({"file": str(export), "lessons": count}, f"{lines} in {export}.")
-        found = [] if database is None else database.lesson_list(only, search=search, limit=limit)
-        count = 0 if database is None else database.lesson_count()
+        found = (
+            []
+            if database is None
+            else lesson_table.lesson_list(database, only, search=search, limit=limit)
+        )
+        count = 0 if database is None else lesson_table.lesson_count(database)
         warmed = set() if database is None else _warmed(database, found)
     if not found and count and (only or search):
         text = f"No lesson is like that; {count:,} are stored."
@@ -79,6 +84,7 @@ def show(home: Path, /, sid: str, ask: bool) -> CommandAnswer:
     """Show the lesson of a closed trade: its facts, and what each author wrote of it."""
     from torra.config import load_desk  # noqa: PLC0415
     from torra.exhibits import lesson_words  # noqa: PLC0415
+    from torra.store import lessons as lesson_table  # noqa: PLC0415
 
     settings = load_desk(home)
     with stored(home) as database:
@@ -88,7 +94,7 @@ def show(home: Path, /, sid: str, ask: bool) -> CommandAnswer:
         if ask:
             lesson = ask_model(home, settings, database, lesson)
         currency = _currency(database, settings, lesson)
-        ticks = database.lesson_ticks(lesson.number, lesson_words.MOST_TICKS + 1)
+        ticks = lesson_table.lesson_ticks(database, lesson.number, lesson_words.MOST_TICKS + 1)
         warm_up = lesson.number in _warmed(database, [lesson])
     return CommandAnswer(
         {**lesson_words.as_json(lesson, warm_up=warm_up), "ticks": ticks},
@@ -145,9 +151,11 @@ def _exported(database: Database | None, only: Mapping[str, str], search: str, p
     from torra.exhibits import report  # noqa: PLC0415
 
     lines: list[str] = []
+    from torra.store import lessons as lesson_table  # noqa: PLC0415
+
     before: int | None = None
     while database is not None:
-        part = database.lesson_list(only, search=search, before=before, limit=AT_ONCE)
+        part = lesson_table.lesson_list(database, only, search=search, before=before, limit=AT_ONCE)
         lines += [
             json.dumps(item, allow_nan=False) for item in _documents(part, _warmed(database, part))
         ]

@@ -33,6 +33,7 @@ TICK: Final = ("close_time", "verdict", "consensus", "action", "reason")
 def symbols(home: Path, /) -> CommandAnswer:
     """List the streams that the desk watches, with their newest stored bar."""
     from torra.config import load_desk  # noqa: PLC0415
+    from torra.store import bars as bar_table  # noqa: PLC0415
 
     with stored(home) as database:
         rows = [
@@ -41,7 +42,9 @@ def symbols(home: Path, /) -> CommandAnswer:
                 "timeframe": name,
                 "feed": instance.feed,
                 "profile": instance.profile,
-                "newest_bar": ((database and database.bar_span(instance.id, name)) or [None])[-1],
+                "newest_bar": (
+                    (database and bar_table.bar_span(database, instance.id, name)) or [None]
+                )[-1],
             }
             for instance in load_desk(home).instances
             for name in instance.timeframes
@@ -56,6 +59,7 @@ def symbols(home: Path, /) -> CommandAnswer:
 def ticks(home: Path, /, symbol: str | None, limit: int) -> CommandAnswer:
     """List the newest ticks of the desk, or of a SYMBOL, newest first."""
     from torra.config import load_desk  # noqa: PLC0415
+    from torra.store import tick_queries  # noqa: PLC0415
 
     desk = load_desk(home)
     instances = desk.instances
@@ -67,7 +71,9 @@ def ticks(home: Path, /, symbol: str | None, limit: int) -> CommandAnswer:
             {"symbol": instance.id, "timeframe": name} | {part: row[part] for part in TICK}
             for instance in instances
             for name in instance.timeframes
-            for row in (database.told_ticks(instance.id, name, limit) if database else ())
+            for row in (
+                tick_queries.told_ticks(database, instance.id, name, limit) if database else ()
+            )
         ]
     rows.sort(key=lambda row: str(row["close_time"]), reverse=True)
     return CommandAnswer(rows[:limit], _table)

@@ -199,8 +199,10 @@ def _begin(home: Path, address: PagesAddress, say: Callable[[str], None]) -> Non
 
 def _halted(desk: Desk) -> str:
     """Return why nothing goes out, as it was said when that began; "" when trading goes on."""
+    from torra.store import ticks as claim_table  # noqa: PLC0415
+
     why = desk.kill_switch.engaged()
-    newest = desk.database.trading_states(1) if why else []
+    newest = claim_table.trading_states(desk.database, 1) if why else []
     told = next((row.reason for row in newest if row.state == "HALTED"), "")
     return told or why
 

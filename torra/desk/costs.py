@@ -15,6 +15,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack, closing
 from datetime import datetime, timedelta
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, Final
@@ -28,6 +29,8 @@ from torra.home import DATABASE, PRICES
 from torra.providers import call_health
 from torra.providers.prices import PriceList
 from torra.providers.vendors.addresses import key_sign
+from torra.store import hosted as hosted_table
+from torra.store import ledger as ledger_table
 from torra.tick.spending import (
     HOUR,
     UNASKED,
@@ -100,7 +103,7 @@ def run(home: Path, profile: str | None = None) -> Row:
         database = None
         if (home / DATABASE).exists():
             database = stack.enter_context(closing(open_home(home)))
-            names += [item.profile for item in database.hosted_instances()]
+            names += [item.profile for item in hosted_table.hosted_instances(database)]
         document = report(home, database, names, now, profile=profile)
     chosen = {row["profile"] for row in document["profiles"]}
     found = [(item, profile_of(item.profile, home)) for item in instances if item.profile in chosen]
@@ -173,7 +176,7 @@ def report(
     """
     now = now.replace(microsecond=0)
     past = past or LedgerSums()
-    booked = database.ledger_profiles() if database else []
+    booked = ledger_table.ledger_profiles(database) if database else []
     names = _chosen(home, {*named, *booked}, profile)
     settings = settings or (lambda name: profile_of(name, home))
     profiles = {name: settings(name) for name in names}
@@ -182,7 +185,8 @@ def report(
     today = [row for row in groups if row["in_today"]]
     # The projection takes the last hour for every hour that is left of the day.
     rest = (_midnight(now) + DAY - now) / HOUR
-    read = database.newest_calls if database else None
+    read = partial(ledger_table.newest_calls, database) if database else None
+    blocks = ledger_table.provider_blocks(database) if database else []
     calls = call_health.health((one.agents for one in profiles.values() if one), read)
     return {
         "at": iso(now),
@@ -197,7 +201,7 @@ def report(
         ]),
         "days": past.days(database, names, now),
         "profiles": _profiles(home, database, profiles, environment, now),
-        "blocked": [row.as_json() for row in database.provider_blocks()] if database else [],
+        "blocked": [row.as_json() for row in blocks],
         "kept": _kept(database, names, now) if database and _sum(groups)["kept_calls"] else [],
         "late": {
             "calls": sum(one.failed.get("late", 0) for one in calls),
@@ -281,7 +285,9 @@ class LedgerSums:
             {**row, "in_today": start >= _midnight(now), "in_hour": start >= now - HOUR}
             for name in profiles
             for start, end in pairwise(ends)
-            for row in self._read(database.ledger_sums, name, start, end, now)
+            for row in self._read(
+                partial(ledger_table.ledger_sums, database), name, start, end, now
+            )
         ]
 
     def days(self, database: Database | None, profiles: Sequence[str], now: datetime) -> list[Row]:
@@ -290,9 +296,12 @@ class LedgerSums:
         for back in range(DAYS - 1, -1, -1):
             start = _midnight(now) - back * DAY
             sums = [
-                self._read(database.ledger_between, name, start, start + DAY, now)
-                for name in profiles if database
-            ]  # fmt: skip
+                self._read(
+                    partial(ledger_table.ledger_between, database), name, start, start + DAY, now
+                )
+                for name in profiles
+                if database
+            ]
             usd, calls = math.fsum(usd for usd, _ in sums), sum(calls for _, calls in sums)
             rows.append({"day": iso(start)[:10], "usd": _round(usd), "calls": calls})
         past = tuple(self._past.items())  # at once: another request may be adding to it
@@ -328,7 +337,9 @@ def _kept(database: Database, profiles: Iterable[str], now: datetime) -> list[Ro
     `under_way` says that a request may still be answered.
     """
     rows = [
-        row for name in profiles for row in database.ledger_unsettled(name, now - DAY, KEPT_SHOWN)
+        row
+        for name in profiles
+        for row in ledger_table.ledger_unsettled(database, name, now - DAY, KEPT_SHOWN)
     ]
     newest = sorted(rows, key=lambda row: (row["until"], row["id"]), reverse=True)[:KEPT_SHOWN]
     return [
@@ -366,7 +377,7 @@ def _profiles(
     prices = PriceList.read(home / PRICES)
     found = []
     for name, profile in profiles.items():
-        rows = database.ledger_rows(now - HOUR, name) if database else []
+        rows = ledger_table.ledger_rows(database, now - HOUR, name) if database else []
         row: Row = {
             "profile": name,
             "spent_usd": _round(_usd(rows)),
@@ -376,7 +387,7 @@ def _profiles(
             "booked_ahead": sum(parse(row["at"]) > now for row in rows),
         }
         if profile is not None:
-            level = (database and database.degradation_level_row(name)) or {}
+            level = (database and ledger_table.degradation_level_row(database, name)) or {}
             worst = worst_ticks(
                 prices, profile.agents, os.environ if environment is None else environment
             )

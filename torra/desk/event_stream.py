@@ -29,8 +29,9 @@ from torra.clock import System, token
 from torra.errors import StoreUnavailable
 from torra.services import Service
 from torra.store import envelopes
+from torra.store import streams as stream_table
+from torra.store.connection import Store
 from torra.store.envelopes import DESK_STREAM, Shaped, StreamEvent
-from torra.store.streams import EventStore
 
 log = logging.getLogger("torra")
 
@@ -94,7 +95,7 @@ class EventStream(Service):
 
     def __init__(
         self,
-        database: EventStore,
+        database: Store,
         *,
         owner: str = "",
         monotonic: Callable[[], float] = MONOTONIC,
@@ -265,7 +266,7 @@ class EventStream(Service):
         last = envelopes.written(envelopes.failure(*envelopes.LOST))
         try:
             # A few at a time, each in its own transaction, so that ticks get in between.
-            while wanted and self._database.end_orphans(self.owner, last):
+            while wanted and stream_table.end_orphans(self._database, self.owner, last):
                 self._tell_followers()
         except StoreUnavailable:
             self._orphans = wanted
@@ -302,12 +303,14 @@ class EventStream(Service):
         with self._database.transaction(PATIENCE_SECONDS):
             for item in batch:
                 if item.opens is not None:
-                    self._database.open_stream(item.stream_id, "tick", item.opens, self.owner)
+                    stream_table.open_stream(
+                        self._database, item.stream_id, "tick", item.opens, self.owner
+                    )
             for stream_id, events in rows.items():
-                self._database.append_events(stream_id, self.owner, events)
+                stream_table.append_events(self._database, stream_id, self.owner, events)
             if told:
-                self._database.open_stream(DESK_STREAM, DESK_STREAM, "", self.owner)
-                self._database.append_events(DESK_STREAM, self.owner, told)
+                stream_table.open_stream(self._database, DESK_STREAM, DESK_STREAM, "", self.owner)
+                stream_table.append_events(self._database, DESK_STREAM, self.owner, told)
         return changes
 
     def _give_up(self, batch: list[PendingEvent]) -> None:
@@ -321,8 +324,8 @@ class EventStream(Service):
             try:
                 with self._database.transaction(PATIENCE_SECONDS):
                     if key is not None:
-                        self._database.open_stream(stream_id, "tick", key, self.owner)
-                    self._database.append_events(stream_id, self.owner, [last])
+                        stream_table.open_stream(self._database, stream_id, "tick", key, self.owner)
+                    stream_table.append_events(self._database, stream_id, self.owner, [last])
             except Exception:
                 log.exception("the stream %s stays open", stream_id)
 
@@ -337,7 +340,7 @@ class EventStream(Service):
         if not self._active or self._monotonic() < self._looked + PULSE_SECONDS:
             return
         self._looked = self._monotonic()
-        before, self._pulse = self._pulse, self._database.pulse()
+        before, self._pulse = self._pulse, stream_table.pulse(self._database)
         if before:
             for name in {
                 PULSES.get(name, name) for name, seen in self._pulse.items() if seen != before[name]

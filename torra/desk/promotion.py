@@ -38,6 +38,8 @@ from torra.config import Instance, Profile
 from torra.errors import StoreUnavailable
 from torra.evaluation import promotion_rule
 from torra.evaluation.promotion_rule import RULE, PromotionStatus, Rule
+from torra.store import replay_queries, tick_queries
+from torra.store import standings as standing_table
 from torra.store.hosted import is_hosted
 from torra.tick.record import versions
 
@@ -156,7 +158,7 @@ class Promotions:
         if known is None:
             try:
                 # Remembered only when it was read: shadow for want of a database must not last.
-                known = self._known[mark] = self.database.agents_promoted(mark)
+                known = self._known[mark] = standing_table.agents_promoted(self.database, mark)
             except StoreUnavailable as error:
                 log.error("the standing of %s: %s", name, error)
                 return False
@@ -185,7 +187,7 @@ class Promotions:
         self._known[mark] = standing.promoted
         wanted = next_look(standing, self.rule)
         # A cheap upper bound: pooling 100,000 ticks takes half a minute, and mostly none is due.
-        tallies = database.verdict_tallies([*ran_with(database, mark)])
+        tallies = tick_queries.verdict_tallies(database, [*ran_with(database, mark)])
         stored = sum(number for _, number in tallies.values())
         counted, then = self._seen.get(mark, (0, 0))
         if wanted is None or counted + stored - then < wanted:
@@ -218,8 +220,13 @@ class Promotions:
     ) -> bool:
         """Store a look with its entry in the audit log; False when another desk was first."""
         with self.database.transaction():
-            new = self.database.write_standing(
-                subject.name, subject.fingerprint, trial=trial, figures=figures, **asdict(after)
+            new = standing_table.write_standing(
+                self.database,
+                subject.name,
+                subject.fingerprint,
+                trial=trial,
+                figures=figures,
+                **asdict(after),
             )
             if new:
                 self.database.audit(
@@ -238,7 +245,7 @@ class Promotions:
 def watch_only(database: Database, profile: Profile) -> bool:
     """Return whether the agents of a profile only look on now: whatever they say, L1 decides."""
     influence = profile.agents.influence
-    earned = influence == EARNED and database.agents_promoted(fingerprint(profile))
+    earned = influence == EARNED and standing_table.agents_promoted(database, fingerprint(profile))
     return influence != "full" and not earned
 
 
@@ -264,7 +271,7 @@ def account(database: Database, subject: PromotionSubject, rule: Rule = RULE) ->
         pool.count,
         next_look(standing, rule),
         trial,
-        tuple(database.standings(mark)),
+        tuple(standing_table.standings(database, mark)),
         waiting_of(ticks, pool),
     )
 
@@ -289,9 +296,9 @@ def heard_on(tick: TickObservation) -> bool:
 
 def standing_of(database: Database, mark: str) -> tuple[PromotionStatus, int]:
     """Return how a setting stands, and its number among those of the database, by first looks."""
-    rows = database.standings(mark)
+    rows = standing_table.standings(database, mark)
     if not rows:
-        return PromotionStatus(), database.settings_looked_at() + 1
+        return PromotionStatus(), standing_table.settings_looked_at(database) + 1
     last = rows[-1]
     return PromotionStatus(last["promoted"], last["look"], last["reason"]), last["trial"]
 
@@ -328,7 +335,7 @@ def ran_with(database: Database, mark: str) -> dict[str, Profile]:
     Those of the desk: hosted streams are no part of it.
     """
     profiles = {}
-    for instance, text in database.profiles_given():
+    for instance, text in standing_table.profiles_given(database):
         if is_hosted(instance):
             continue  # what agents do for another scorer promotes nobody on a desk
         profile = _stored(text)
@@ -364,7 +371,7 @@ def _ticks(
     from torra.tick.tick_record import TickRecord, load  # noqa: PLC0415
 
     marks = Fingerprints(database)
-    records = (load(*row) for row in database.observed(names, start, end))
+    records = (load(*row) for row in standing_table.observed(database, names, start, end))
     own = (
         tick_of(record)
         for record in records
@@ -428,7 +435,7 @@ class Fingerprints:
         known = self._profiles.get(instance)
         if known is None:
             known = self._profiles[instance] = {}
-            for row in self._database.profiles_of(instance):
+            for row in replay_queries.profiles_of(self._database, instance):
                 profile = _stored(row["profile"])
                 if profile is None:
                     continue

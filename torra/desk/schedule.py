@@ -47,6 +47,10 @@ from torra.desk_lock import DeskLock
 from torra.errors import ConfigError, StoreBroken, StoreUnavailable
 from torra.home import DATABASE
 from torra.services import Service, Services, in_background
+from torra.store import ledger as ledger_table
+from torra.store import news as news_table
+from torra.store import streams as stream_table
+from torra.store import ticks as claim_table
 from torra.store.connection import LOCKED, connect_reader
 from torra.tick.bar_window import LiveWindow, Window
 from torra.tick.edges import MarketRoute, TickDeps
@@ -190,10 +194,10 @@ class Desk:
         self.database.fence = self.lock.held
         self.run = token(8)
         with self.database.transaction():
-            self.database.begin_run(self.run, os.getpid())
+            claim_table.begin_run(self.database, self.run, os.getpid())
             # Whoever starts a desk has looked after its keys.
-            self.database.clear_blocks()
-            self.database.begin_calls()
+            ledger_table.clear_blocks(self.database)
+            ledger_table.begin_calls(self.database)
             for setup in self.setups.values():
                 adoption.put_on_record(self.database, setup)
         self.active = True
@@ -225,7 +229,7 @@ class Desk:
         self.services.close()
         if self.active:
             self.active = False
-            self._try_to_tell(self.database.end_run)
+            self._try_to_tell(partial(claim_table.end_run, self.database))
         self.database.close()
         # Last: the next desk may begin at once.
         self.lock.release()
@@ -279,7 +283,7 @@ class Desk:
 
     def _alone_since(self) -> bool:
         """Return whether no other desk has begun since this one did."""
-        run = self.database.desk_run()
+        run = claim_table.desk_run(self.database)
         return run is not None and run["run"] == self.run
 
     def _rouse(self, name: str) -> None:
@@ -348,11 +352,11 @@ class Desk:
         try:
             while self.active and not self._closing and self.clock.monotonic() < end:
                 went = self.database.prune(before, limit=PRUNE_ROWS)
-                went += self.database.prune_news(news, limit=PRUNE_ROWS)
-                went += self.database.prune_streams(before, limit=PRUNE_ROWS)
+                went += news_table.prune_news(self.database, news, limit=PRUNE_ROWS)
+                went += stream_table.prune_streams(self.database, before, limit=PRUNE_ROWS)
                 gone += went
                 if not went:
-                    self.database.prune_ledger(before)
+                    ledger_table.prune_ledger(self.database, before)
                     break
         except StoreUnavailable as error:
             log.error("pruning: %s", error)
@@ -538,7 +542,7 @@ class Desk:
 
     def _overtaken(self, key: TickKey) -> bool:
         """Return whether a newer tick of the stream is done; then this one must not trade."""
-        newest = self.database.newest_claim(key.instance, key.timeframe)
+        newest = claim_table.newest_claim(self.database, key.instance, key.timeframe)
         return newest is not None and newest > key.bar_time
 
     def _run(

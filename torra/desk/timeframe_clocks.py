@@ -18,6 +18,7 @@ from instance_database import Database
 from torra.clock import EPOCH
 from torra.config import Instance
 from torra.market.clock_shifts import ClockShift, shifted
+from torra.store import bars as bar_table
 
 ALARM: Final = "CLOCK_SHIFT"
 """Kind of the alarm that tells an instance whose timeframes are of different clocks."""
@@ -58,5 +59,8 @@ def shifts(
     names = instance.timeframes
     if len(names) < 2:
         return []
-    frames = {name: database.closes(instance.id, name, since=since, as_of=now) for name in names}
+    frames = {
+        name: bar_table.closes(database, instance.id, name, since=since, as_of=now)
+        for name in names
+    }
     return shifted(frames)

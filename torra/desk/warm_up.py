@@ -18,6 +18,7 @@ from instance_database import Database, TickKey
 from torra.clock import duration
 from torra.desk.roster import InstanceRuntime
 from torra.errors import DataUnavailable
+from torra.store import ticks as claim_table
 from torra.tick.bar_window import HistoryWindow, LiveWindow
 
 WARM_UP_BARS: Final = 240
@@ -54,7 +55,7 @@ def _planned(
     # Before the look for ticks: bars that came while the desk was off are stored either way.
     live = LiveWindow(instance, setup.feed, database)
     live.fill(upto)
-    if any(database.newest_claim(instance.id, name) for name in instance.timeframes):
+    if any(claim_table.newest_claim(database, instance.id, name) for name in instance.timeframes):
         return None
     history = {
         name: setup.feed.bars(instance.symbol, name, upto, None) for name in instance.timeframes

@@ -55,7 +55,10 @@ from torra.providers.prices import PriceList
 from torra.providers.registry import FindPlugIn, Provider, check, open_provider
 from torra.providers.vendors.clients import VendorClients
 from torra.services import Services
+from torra.store import hosted as hosted_table
+from torra.store import ledger as ledger_table
 from torra.store.host_files import SymbolDatabases, files_of
+from torra.store.trade import signals as signal_table
 from torra.tick.spending import SpendingAccount
 from torra.trading import channels
 from torra.trading.courier import Courier, RoutedInstance
@@ -93,7 +96,7 @@ class Models:
     def apply_blocks(self) -> None:
         """Ask no vendor that the database says is not to be asked now."""
         now = System().real_now()
-        for row in self.database.provider_blocks():
+        for row in ledger_table.provider_blocks(self.database):
             left = (parse(row.until) - now).total_seconds()
             self.clients.block(row.provider, row.reason, left)
 
@@ -125,7 +128,7 @@ def open_models(
 
     def refused(vendor: str, reason: str, seconds: float) -> None:
         until = System().real_now() + timedelta(seconds=seconds)
-        database.block_provider(vendor, reason, until)
+        ledger_table.block_provider(database, vendor, reason, until)
 
     found = dict(os.environ) if environment is None else environment
     told = refused if remember else None
@@ -254,7 +257,7 @@ def open_notices(
 
 def _refuse_a_demo(folder: Path, database: Database) -> None:
     """Raise ConfigError for the demo in the home of another program's scorer."""
-    if not has_desk(folder) and database.hosted_streams():
+    if not has_desk(folder) and hosted_table.hosted_streams(database):
         raise ConfigError(
             f"{folder} is the home of another program's scorer (docs/overlay.md), and without a "
             "desk.json this would be the demo: write one with torra init, or name another home"
@@ -299,7 +302,7 @@ def check_routes(instances: Sequence[Instance], database: Database) -> None:
     Its bridge of now would know nothing of them, or take them for its own.
     """
     routes = {item.id: item.route for item in instances}
-    for row in database.foreign_signals(routes):
+    for row in signal_table.foreign_signals(database, routes):
         now = routes.get(row["instance"])
         told = f"it goes to {now} now" if now else "the desk does not name it any more"
         raise ConfigError(

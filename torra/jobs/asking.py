@@ -19,6 +19,7 @@ from torra.home import DATABASE
 from torra.jobs import states
 from torra.jobs.kinds import LONGEST_TITLE, JobKind, Parameters, key_of, parameters_of
 from torra.jobs.worker import CANCELLED
+from torra.store import jobs as job_table
 from torra.store.connection import to_json
 from torra.trading.commanding import (
     Actor,
@@ -48,7 +49,8 @@ def ask(
     request = kind.check(home, asked)  # before the transaction: it may read long files
 
     def queue() -> CommandResult:
-        row, new = database.queue_job(
+        row, new = job_table.queue_job(
+            database,
             kind.name,
             key_of(kind.name, request.asked),
             title=bounded(request.title, LONGEST_TITLE),
@@ -64,17 +66,17 @@ def ask(
 def cancel(desk: CommandContext, number: int) -> CommandResult:
     """Cancel a job; raises ConfigError for one that is not there or has ended."""
     database = desk.database
-    row = database.job(number)
+    row = job_table.job(database, number)
     if row is None:
         raise ConfigError(f"there is no job {number}; `torra jobs` lists them")
     if row["state"] in states.FINAL:
         raise ConfigError(f"the job {number} has ended already: it is {row['state']}")
     if row["state"] == "running":
-        database.ask_to_cancel(number)
+        job_table.ask_to_cancel(database, number)
     else:
         states.check_transition(row["state"], "cancelled")
-        database.end_job(number, row["state"], "cancelled", CANCELLED)
-    document = shown(database.job(number) or row)
+        job_table.end_job(database, number, row["state"], "cancelled", CANCELLED)
+    document = shown(job_table.job(database, number) or row)
     return CommandResult(
         {**document, "desk_runs": database.desk_runs()},
         {"state": row["state"]},
@@ -95,7 +97,10 @@ def stops(row: Mapping[str, Any]) -> bool:
 
 def document(database: Database, limit: int = SHOWN) -> dict[str, Any]:
     """Return the newest jobs, newest first, and whether a desk runs."""
-    return {"desk_runs": database.desk_runs(), "jobs": [shown(row) for row in database.jobs(limit)]}
+    return {
+        "desk_runs": database.desk_runs(),
+        "jobs": [shown(row) for row in job_table.jobs(database, limit)],
+    }
 
 
 # --- from the command line ------------------------------------------------------------------------

@@ -27,6 +27,7 @@ from torra.jobs import states
 from torra.jobs.kinds import THE_DESK, JobKind, parameters_of
 from torra.jobs.process import Bounds, ChildMessage, JobProcess
 from torra.services import Service
+from torra.store import jobs as job_table
 
 TURN_SECONDS: Final = 0.25
 """Real seconds between two turns."""
@@ -140,7 +141,7 @@ class Worker(Service):
 
     def _take_up_left(self) -> None:
         """Lay back, or end, the jobs that run as the database says, but not in this process."""
-        for row in self._database.jobs_in("running"):
+        for row in job_table.jobs_in(self._database, "running"):
             if self._run is None or self._run.number != row["id"]:
                 with self._fenced():
                     self._failed(row["id"], row["attempt"], LEFT)
@@ -152,7 +153,7 @@ class Worker(Service):
         number, attempt = int(row["id"]), int(row["attempt"]) + 1
         with self._fenced():
             states.check_transition(row["state"], "running")
-            if not self._database.begin_job(number, row["state"]):
+            if not job_table.begin_job(self._database, number, row["state"]):
                 return  # it was cancelled at this moment
         self._say(number, "running")
         self._due.pop(number, None)
@@ -180,10 +181,10 @@ class Worker(Service):
         now = CLOCK.monotonic()
         waiting = [
             row
-            for row in self._database.jobs_in("retrying")
+            for row in job_table.jobs_in(self._database, "retrying")
             if now >= self._due.setdefault(row["id"], now + self._retry_seconds)
         ]
-        waiting += self._database.jobs_in("queued")
+        waiting += job_table.jobs_in(self._database, "queued")
         return min(waiting, key=lambda row: (row["asked_by"] == THE_DESK, row["id"]), default=None)
 
     def _look(self, run: _Run) -> None:
@@ -198,7 +199,7 @@ class Worker(Service):
         if ended:
             self._conclude(run)
             return
-        row = self._database.job(run.number)
+        row = job_table.job(self._database, run.number)
         if row is not None and row["cancel"]:
             self._stop(run)
         self._note(run)
@@ -219,7 +220,7 @@ class Worker(Service):
         if word.stage == run.noted_stage and now - run.noted < NOTE_SECONDS:
             return
         with self._fenced():
-            self._database.note_progress(run.number, word.stage, word.done, word.total)
+            job_table.note_progress(self._database, run.number, word.stage, word.done, word.total)
         run.noted_stage, run.noted, run.progress = word.stage, now, None
         self._say(
             run.number, "running", stage=word.stage, done=str(word.done), total=str(word.total)
@@ -230,7 +231,7 @@ class Worker(Service):
         run.process.kill(0.0)  # closes its pipes
         word = run.last
         with self._fenced():
-            row = self._database.job(run.number)
+            row = job_table.job(self._database, run.number)
             if word is not None and word.says is not None:
                 self._end(run.number, "done", word.says, word.made)
             elif row is not None and row["cancel"]:
@@ -244,12 +245,12 @@ class Worker(Service):
 
     def _failed(self, number: int, attempt: int, why: str) -> None:
         """Let a job be tried again, or end it where it was tried often enough."""
-        row = self._database.job(number)
+        row = job_table.job(self._database, number)
         if row is not None and row["cancel"]:
             self._end(number, "cancelled", CANCELLED)
         elif states.after_failure(attempt) == "retrying":
             states.check_transition("running", "retrying")
-            self._database.lay_job_back(number, _sentence(f"{why}; it is tried again"))
+            job_table.lay_job_back(self._database, number, _sentence(f"{why}; it is tried again"))
             # Counted from here: whoever ran it may be at its end just now.
             self._due[number] = CLOCK.monotonic() + self._retry_seconds
             self._say(number, "retrying")
@@ -258,7 +259,7 @@ class Worker(Service):
 
     def _end(self, number: int, state: str, says: str, made: str = "") -> None:
         states.check_transition("running", state)
-        self._database.end_job(number, "running", state, says, made)
+        job_table.end_job(self._database, number, "running", state, says, made)
         self._say(number, state)
 
     def _say(self, number: int, state: str, **more: str) -> None:
@@ -298,11 +299,11 @@ class Worker(Service):
 
     def _laid_back(self, run: _Run) -> None:
         with self._fenced():
-            row = self._database.job(run.number)
+            row = job_table.job(self._database, run.number)
             if row is not None and row["cancel"]:
                 self._end(run.number, "cancelled", CANCELLED)
             else:
-                self._database.lay_job_back(run.number, STOPPED, given_back=True)
+                job_table.lay_job_back(self._database, run.number, STOPPED, given_back=True)
                 self._say(run.number, "retrying")
 
     @contextmanager

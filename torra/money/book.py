@@ -22,6 +22,9 @@ from torra.money.line import LinePoint, OpenThen, begin_of, line, moments
 from torra.money.open_positions import PAPER, OpenNow, open_now
 from torra.money.results import ClosedTrade, Curve, ResultDrawdown, Tally, TradeTotals, together
 from torra.store.standings import WarmUps
+from torra.store.trade import accounts as account_table
+from torra.store.trade import notes as note_table
+from torra.store.trade import signals as signal_table
 from torra.store.trade.rows import BridgeRow
 
 if TYPE_CHECKING:
@@ -196,7 +199,7 @@ class MoneyBook:
             ]
         midnight = iso(now.replace(hour=0, minute=0, second=0, microsecond=0))
         warm_ups = WarmUps(database)
-        closed = [_trade(row, warm_ups) for row in database.closed_results(midnight)]
+        closed = [_trade(row, warm_ups) for row in signal_table.closed_results(database, midnight)]
         lost = -math.fsum(one.profit or 0.0 for one in closed)
         of_warm_up = math.fsum(one.profit or 0.0 for one in closed if one.warm_up)
         caps = tuple(_caps(known.values()))
@@ -228,7 +231,7 @@ class MoneyBook:
         """Return by account what the trades came to that a person gave each tag."""
         found: dict[str, dict[str, Tally]] = {}
         warm_ups = WarmUps(self._database)
-        for tag, *row in self._database.tagged_results():
+        for tag, *row in note_table.tagged_results(self._database):
             trade = _trade(row, warm_ups)
             if not trade.warm_up:
                 tags = found.setdefault(self._name(trade.bridge, trade.closed_at), {})
@@ -237,16 +240,19 @@ class MoneyBook:
 
     def _opened(self, ends: Sequence[tuple[str, float]]) -> str:
         """Return when the first trade of an account was filled (ISO); "" where none is known."""
-        found = self._database.closed_at(ends[0][0]) if ends else None
+        found = signal_table.closed_at(self._database, ends[0][0]) if ends else None
         return str(found.opened_at or "") if found else ""
 
     def _changes(self, upto: int) -> dict[str, list[AccountMark]]:
         """Return by bridge where another account came behind it since the last look."""
         database = self._database
         found = {}
-        for bridge in database.marked_bridges():
+        for bridge in account_table.marked_bridges(database):
             seen = self._marked.get(bridge, 0)
-            rows = (AccountMark(*row) for row in database.account_holders(bridge, seen, upto))
+            rows = (
+                AccountMark(*row)
+                for row in account_table.account_holders(database, bridge, seen, upto)
+            )
             found[bridge] = [mark for mark in rows if mark.id != seen]
         return found
 
@@ -272,11 +278,11 @@ class MoneyBook:
     def _catch_up(self) -> None:
         """Read what is new: up to the newest mark, so that the trades behind it are there."""
         database = self._database
-        marked, upto = database.newest_mark(), database.newest_step()
+        marked, upto = account_table.newest_mark(database), signal_table.newest_step(database)
         changes, rows = self._changes(marked), self._ended(upto)
         if rows is None or self._another(changes):
             self._begin()
-            changes, rows = self._changes(marked), database.closed_results()
+            changes, rows = self._changes(marked), signal_table.closed_results(database)
         self._holders |= {bridge: new for bridge, new in changes.items() if new}
         # asked anew: a warm-up that still runs has another end by now
         warm_ups = WarmUps(database)
@@ -290,7 +296,9 @@ class MoneyBook:
 
     def _read_marks(self, bridge: str, upto: int) -> None:
         """Add the marks of a bridge since the last look to its account's."""
-        for row in self._database.account_marks(bridge, self._marked.get(bridge, 0), upto):
+        for row in account_table.account_marks(
+            self._database, bridge, self._marked.get(bridge, 0), upto
+        ):
             mark = AccountMark(*row)
             name = self._name(bridge, mark.at)
             if name not in self._series:
@@ -302,7 +310,7 @@ class MoneyBook:
         """Return the trades that ended since the last look; None where all must be added anew."""
         if self._step is None:
             return None
-        rows = sorted(self._database.closed_between(self._step, upto), key=_place)
+        rows = sorted(signal_table.closed_between(self._database, self._step, upto), key=_place)
         return None if rows and _place(rows[0]) <= self._last else rows
 
     def _book(self, name: str) -> AccountBook:

@@ -17,7 +17,9 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from torra.clock import iso, parse
 from torra.money.open_positions import PAPER, Setups, bar_of, terms_of
+from torra.store import bars as bar_table
 from torra.store.standings import WarmUps
+from torra.store.trade import signals as signal_table
 from torra.store.trade.positions import as_position
 from torra.verdict.trade_outcome import value_at_bid
 
@@ -109,7 +111,7 @@ class OpenThen:
         """
         moment = iso(at)
         for name in sorted(self._setups):
-            row = self._database.next_closed(name, moment)
+            row = signal_table.next_closed(self._database, name, moment)
             if row is None or row["opened_at"] is None or row["opened_at"] > moment:
                 continue
             if not self._warm_ups.made(*bar_of(row)):
@@ -120,7 +122,7 @@ class OpenThen:
         item, spec = terms_of(self._setups, row["instance"])
         if item is None or spec is None or row["price"] is None:
             return None
-        price = self._database.newest_close(item.id, item.timeframes, at)
+        price = bar_table.newest_close(self._database, item.id, item.timeframes, at)
         if price is None:
             return None
         return value_at_bid(as_position(row, (), {}), price, spec).profit

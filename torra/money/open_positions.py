@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from torra.config import Instance, Profile, SymbolSpec
 from torra.errors import ConfigError
+from torra.store import bars as bar_table
 from torra.store.standings import WarmUps
 from torra.verdict.position_size import worth
 from torra.verdict.risk_engine import Position
@@ -90,7 +91,7 @@ def _stake(
     distance = max(0.0, -gain(held.side, held.entry, held.stop))
     whole = planned_risk(held.planned_stop, held.target)
     risk = worth(distance, held.lots, spec)
-    price = database.newest_close(item.id, item.timeframes, now)
+    price = bar_table.newest_close(database, item.id, item.timeframes, now)
     result = None if price is None else value_at_bid(held, price, spec).profit
     return _Stake(result, risk, distance / whole if whole else None)
 

@@ -20,6 +20,7 @@ from torra.notices.protocol import NoticeService
 from torra.notices.sending import Sender
 from torra.notices.watching import Watcher
 from torra.services import Service
+from torra.store import notices as notice_table
 
 if TYPE_CHECKING:
     from torra.money.book import Setups
@@ -71,7 +72,7 @@ class DeskNotices(Service):
         """Open the services and let each send on a thread of its own."""
         services = self._services = self._opened() if self._services is None else self._services
         senders = [Sender(self._database, one, self._settings, self._real_now) for one in services]
-        self._database.keep_services([sender.service for sender in senders])
+        notice_table.keep_services(self._database, [sender.service for sender in senders])
         self._senders = senders
         for sender in senders:
             if self.ending:

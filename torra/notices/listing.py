@@ -11,6 +11,7 @@ from typing import Any, Final
 from instance_database import Database
 from torra.notices import apprise_service
 from torra.notices.protocol import Notice, NoticePlace, NoticeRefused, NoticeService
+from torra.store import notices as notice_table
 from torra.time_limit import TimeLimit
 
 TOLD: Final = ("key", "kind", "level", "title", "text", "instance", "desk_time", "at")
@@ -27,11 +28,11 @@ def document(database: Database, limit: int = ROWS) -> dict[str, Any]:
                 "silent": bool(row["silent"]),
                 "sent": row["sent"],
             }
-            for row in database.notices(limit)
+            for row in notice_table.notices(database, limit)
         ],
         "services": [
             {"service": row["service"], "failed": row["detail"], "at": row["at"]}
-            for row in database.notice_services()
+            for row in notice_table.notice_services(database)
         ],
     }
 
@@ -68,7 +69,7 @@ def trouble(database: Database, names: Iterable[str]) -> str:
     known = set(names)
     failing = [
         f"{row['service']}: {row['detail']}"
-        for row in database.notice_services()
+        for row in notice_table.notice_services(database)
         if row["detail"] and row["service"] in known
     ]
     return "; ".join(failing)

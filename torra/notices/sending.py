@@ -23,6 +23,7 @@ from torra.clock import parse
 from torra.config import NoticeSettings
 from torra.notices.protocol import Notice, NoticeRefused, NoticeService
 from torra.services import Service
+from torra.store import notices as notice_table
 from torra.store.notices import PATIENCE_SECONDS, SENDING, WAITING
 from torra.time_limit import TimeLimit
 
@@ -83,7 +84,7 @@ class Sender(Service):
         now = self._now()
         if (self._rest_until is not None and now < self._rest_until) or not self._database.fence():
             return False
-        row = self._database.due_notice(self.service, now)
+        row = notice_table.due_notice(self._database, self.service, now)
         if row is None:
             return False
         if row["level"] != "alarm":
@@ -137,7 +138,7 @@ class Sender(Service):
     ) -> None:
         with self._database.transaction(PATIENCE_SECONDS):
             self._mark(row, state, tries, why, next_try)
-            self._database.note_service(self.service, why)
+            notice_table.note_service(self._database, self.service, why)
 
     def _mark(
         self,
@@ -149,8 +150,14 @@ class Sender(Service):
     ) -> None:
         with self._database.transaction(PATIENCE_SECONDS):
             self._database.require_desk()  # it may have been lost while a service hung
-            self._database.mark_notice(
-                row["id"], self.service, state, tries=tries, detail=detail, next_try=next_try
+            notice_table.mark_notice(
+                self._database,
+                row["id"],
+                self.service,
+                state,
+                tries=tries,
+                detail=detail,
+                next_try=next_try,
             )
 
 

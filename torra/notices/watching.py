@@ -15,6 +15,7 @@ import json
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import datetime, timedelta
+from functools import partial
 from itertools import groupby
 from typing import TYPE_CHECKING, Final, cast
 
@@ -37,8 +38,12 @@ from torra.notices.words import (
     span,
 )
 from torra.providers.call_health import health
+from torra.store import ledger as ledger_table
+from torra.store import notices as notice_table
+from torra.store import tick_queries
 from torra.store.notices import PATIENCE_SECONDS
 from torra.store.standings import WarmUps
+from torra.store.trade import signals as signal_table
 from torra.store.trade.rows import ProposalRow, SignalRow
 from torra.tick.sentence import NO_AGENT
 from torra.verdict.signal_states import EXECUTED
@@ -157,7 +162,7 @@ class Watcher:
         moved = {
             name: place
             for name, place in look.cursors.items()
-            if self._database.notice_cursor(name) != place
+            if notice_table.notice_cursor(self._database, name) != place
         }
         if not look.found and not moved:
             return 0
@@ -167,14 +172,16 @@ class Watcher:
             for notice in look.found:
                 count += self._add(notice)
             for service in self._services():
-                if count and (lost := self._database.trim_outbox(service, MOST_WAITING)):
+                if count and (
+                    lost := notice_table.trim_outbox(self._database, service, MOST_WAITING)
+                ):
                     hour = iso(floor(look.real, "H1"))
                     notices = "1 notice was" if lost == 1 else f"{lost} notices were"
                     said = tongue.say("dropped", "Torra", notices=notices)
                     key = f"dropped:{service}:{hour}"
                     self._add(Notice(key, "dropped", "decision", *said, "", look.now, look.real))
             for name, place in moved.items():
-                self._database.set_notice_cursor(name, place)
+                notice_table.set_notice_cursor(self._database, name, place)
         return count
 
     def _add(self, notice: Notice) -> bool:
@@ -182,17 +189,19 @@ class Watcher:
         called = level >= least
         quiet = notice.level != "alarm" and self._settings.quiet_at(notice.at)
         row = {**asdict(notice), "silent": quiet or not called}
-        return self._database.add_notice(row, self._services() if not row["silent"] else ())
+        return notice_table.add_notice(
+            self._database, row, self._services() if not row["silent"] else ()
+        )
 
     # --- what is new --------------------------------------------------------------------------
 
     def _signals(self, look: WatchResult, tongue: NoticeFormatter, setups: Setups) -> None:
         """Tell fills and ends of positions."""
-        stood = self._database.notice_cursor("steps")
+        stood = notice_table.notice_cursor(self._database, "steps")
         if stood is None:
-            look.cursors["steps"] = str(self._database.newest_step())
+            look.cursors["steps"] = str(signal_table.newest_step(self._database))
             return
-        rows = self._database.steps_after(int(stood), AT_ONCE)
+        rows = notice_table.steps_after(self._database, int(stood), AT_ONCE)
         if not rows:
             return
         look.cursors["steps"] = str(rows[-1].step)
@@ -218,7 +227,7 @@ class Watcher:
 
     def _proposals(self, look: WatchResult, tongue: NoticeFormatter, setups: Setups) -> None:
         """Tell proposals that wait for a person."""
-        told = _names(self._database.notice_cursor("proposals"))
+        told = _names(notice_table.notice_cursor(self._database, "proposals"))
         rows = self._database.proposals("WAITING")
         look.cursors["proposals"] = _names_text(row.sid for row in rows)
         for row in rows:
@@ -230,13 +239,13 @@ class Watcher:
     def _cut(self, said: NoticeText, row: Order) -> NoticeText:
         """Return a notice of an order that says so where models failed on the order's tick."""
         key = f"{row.instance}|{row.timeframe}|{row.bar_time}"
-        found = self._database.words_of([key], ("flags", "action")).get(key, {})
+        found = tick_queries.words_of(self._database, [key], ("flags", "action")).get(key, {})
         outage = OUTAGE in (found.get("flags") or ())
         return said._replace(text=f"{said.text} {NO_AGENT.capitalize()}.") if outage else said
 
     def _alarms(self, look: WatchResult, tongue: NoticeFormatter) -> None:
         """Tell alarms that stand."""
-        told = _names(self._database.notice_cursor("alarms"))
+        told = _names(notice_table.notice_cursor(self._database, "alarms"))
         stands = {f"{row.key} {row.at}": row for row in self._database.alarms()}
         look.cursors["alarms"] = _names_text(stands)
         for name, row in stands.items():
@@ -255,23 +264,23 @@ class Watcher:
 
     def _states(self, look: WatchResult, tongue: NoticeFormatter) -> None:
         """Tell halts, reductions and that trading goes on."""
-        stood = self._database.notice_cursor("states")
+        stood = notice_table.notice_cursor(self._database, "states")
         if stood is None:
-            look.cursors["states"] = str(self._database.newest_state())
+            look.cursors["states"] = str(notice_table.newest_state(self._database))
             return
-        for row in self._database.states_after(int(stood), AT_ONCE):
+        for row in notice_table.states_after(self._database, int(stood), AT_ONCE):
             look.cursors["states"] = str(row.id)
             why = f"Why: {harmless(row.reason)}. " if harmless(row.reason) else ""
             look.add(f"state:{row.id}", row.state, tongue.say(row.state, "Torra", why=why))
 
     def _ceilings(self, look: WatchResult, tongue: NoticeFormatter, setups: Setups) -> None:
         """Tell profiles that have used most of the hour's ceiling, once an hour each."""
-        told = _object(self._database.notice_cursor("ceilings"))
+        told = _object(notice_table.notice_cursor(self._database, "ceilings"))
         for name, profile in {item.profile: profile for item, profile in setups}.items():
             most = profile.agents.max_api_cost_per_hour
             if not profile.agents.paid() or most <= 0:
                 continue
-            spent = self._database.spent_surely(name, look.real - HOUR)
+            spent = ledger_table.spent_surely(self._database, name, look.real - HOUR)
             before = told.get(name)
             if spent < NEAR * most or (before and look.real - parse(before) < HOUR):
                 continue
@@ -290,10 +299,10 @@ class Watcher:
     def _models(self, look: WatchResult, tongue: NoticeFormatter, setups: Setups) -> None:
         """Tell each vendor whose models begin to fail, and that all of these are well again."""
         desks = {item.profile: profile.agents for item, profile in setups}.values()
-        told = _names(self._database.notice_cursor("models"))
+        told = _names(notice_table.notice_cursor(self._database, "models"))
         stand, now = set[str](), iso(look.real)
         # A model that nobody asks any more is not among them.
-        found = health(desks, self._database.newest_calls)
+        found = health(desks, partial(ledger_table.newest_calls, self._database))
         for vendor, models in groupby(found, lambda one: one.vendor):
             own = [one for one in models if one.failing or one.name in told]
             known = [one for one in own if one.name in told]
@@ -325,7 +334,7 @@ class Watcher:
     def _newest(self, item: Instance) -> tuple[str, datetime | None]:
         """Return the key and the close of the newest tick of an instance's shortest timeframe."""
         stream = (item.id, item.shortest)
-        key, _ = self._database.newest_of([stream])[stream]
+        key, _ = tick_queries.newest_of(self._database, [stream])[stream]
         if key is None:
             return "", None
         return key, parse(key.split("|")[2]) + duration(item.shortest)
@@ -336,7 +345,7 @@ class Watcher:
         """Return how long a feed may be silent: a market that is closed is silent for longer."""
         step = duration(item.shortest)
         bar_time = iso(since - step)
-        skips = self._database.skips_after(item.id, item.shortest, bar_time, SKIPS)
+        skips = tick_queries.skips_after(self._database, item.id, item.shortest, bar_time, SKIPS)
         fails = skips is not None and (skips["reason"] != NO_BAR or bool(skips["others"]))
         if skips is None:
             return max(step * UNTOLD_BARS, SILENT_AT_LEAST)

@@ -22,6 +22,7 @@ from torra.overlay import hosted_tick, processes
 from torra.overlay.answer import Hosted, plain
 from torra.overlay.hosted_tick import HostedScores, HostFallback, ScorerQuestion
 from torra.overlay.opened import OverlayRuntime
+from torra.store import hosted as hosted_table
 from torra.store.hosted import HostedAnswer
 from torra.tick.debate import ModelAccess, run_tick_debate
 
@@ -89,7 +90,7 @@ def ask(opened: OverlayRuntime, call: PendingQuestion) -> Hosted:
     except BaseException:
         # Where this fails, too, the claim ends with its time.
         with suppress(StoreUnavailable), desk.database.transaction(LEAST_WAIT):
-            desk.database.give_back(call.question.key, call.question.asked, owner)
+            hosted_table.give_back(desk.database, call.question.key, call.question.asked, owner)
         raise
 
 
@@ -100,7 +101,7 @@ def _claim(desk: OverlayRuntime, call: PendingQuestion, owner: str) -> HostedAns
         left = call.deadline - clock.monotonic()
         expires = clock.real_now() + timedelta(seconds=max(0.0, left)) + CLAIM_GRACE
         with desk.database.transaction(max(LEAST_WAIT, left)):
-            found = desk.database.ask_hosted(
+            found = hosted_table.ask_hosted(desk.database,
                 question.key, question.asked, owner, expires, processes.lives,
                 desk.profile_name, waited=waited,
             )  # fmt: skip

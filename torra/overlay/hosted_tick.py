@@ -35,6 +35,9 @@ from torra.evidence.news_digest import NewsStatus, NewsSubject, NewsView, rounde
 from torra.evidence.scheduled_events import EventView
 from torra.market.bar_view import BarView
 from torra.overlay.given import OWN_FACTS, InvalidRequest, OverlayRequest
+from torra.store import bars as bar_table
+from torra.store import hosted as hosted_table
+from torra.store import replay_queries
 from torra.store.hosted import HOST, hosted_instance
 from torra.tick import record as tick_record
 from torra.tick.debate import ModelAccess, Plan, plan
@@ -352,13 +355,13 @@ def store(
     bars = given.bars
     asked = question.asked
     with database.transaction(wait):
-        revision = database.hosted_revision(key, asked, owner)
-        if not database.knows_profile(key.instance, profile.digest()):
+        revision = hosted_table.hosted_revision(database, key, asked, owner)
+        if not replay_queries.knows_profile(database, key.instance, profile.digest()):
             database.apply_profile(key.instance, profile.model_dump_json(), profile.digest())
         newest: int | None = None
         if bars is not None:
             newest = _keep_bars(database, key, bars)
-        database.put_aside(key)
+        hosted_table.put_aside(database, key)
         if seen.news is not None:
             database.store_news(found.item for found in seen.news.items)
         legacy = debated.deliberation.source_type == SourceType.LEGACY
@@ -381,12 +384,14 @@ def store(
             database, question, replace(seen, revision=newest), debated,
             told=told, provider=provider, elapsed_ms=elapsed_ms, now=now,
         )  # fmt: skip
-        database.keep_answer(key, asked, debated.counted.scores, revision, final=is_final(debated))
+        hosted_table.keep_answer(
+            database, key, asked, debated.counted.scores, revision, final=is_final(debated)
+        )
         if gave_up():
             raise StoreUnavailable(f"{key.text} came too late: its host has gone on with L1")
     if gave_up():  # while the disk took its time: it stands, and says so
         with suppress(StoreUnavailable):
-            database.came_late(key)
+            hosted_table.came_late(database, key)
     # As a record is read: with what was said, which stands in a row of its own.
     return {**record, "deliberation": tick_record.spoken(debated.deliberation)}, revision
 
@@ -400,7 +405,7 @@ def _keep_bars(database: Database, key: TickKey, bars: pd.DataFrame) -> int | No
     times = pd.DatetimeIndex(bars.index)
     first, last = times[0].to_pydatetime(), times[-1].to_pydatetime()
     # All of them are held now: more times than these are bars that the host has no more.
-    if database.times_held(key.instance, key.timeframe, first, last) > len(bars):
+    if bar_table.times_held(database, key.instance, key.timeframe, first, last) > len(bars):
         database.withdraw_others(key.instance, key.timeframe, bars)
     return database.bar_revision(key.instance, key.timeframe, first, last)
 

@@ -16,6 +16,8 @@ from instance_database import Database
 from torra.config import Profile, validate
 from torra.desk.promotion import PromotionSubject
 from torra.errors import ConfigError
+from torra.store import hosted as hosted_table
+from torra.store import ticks as claim_table
 from torra.store.hosted import hosted_instance
 
 SIDES: Final = {"BUY": 1, "SELL": -1}
@@ -26,11 +28,11 @@ def subject_of(database: Database, name: str) -> PromotionSubject:
 
     Raises ConfigError naming the streams that there are.
     """
-    streams = database.hosted_streams()
+    streams = hosted_table.hosted_streams(database)
     if name not in streams:
         known = f"there are {', '.join(streams)}" if streams else "there is none yet"
         raise ConfigError(f"{name} is no stream of another scorer on this home: {known}")
-    applied = database.applied_profile(name)
+    applied = claim_table.applied_profile(database, name)
     if applied is None:
         raise ConfigError(f"{name} has no profile on record")
     profile = validate(Profile, json.loads(applied["profile"]), f"the profile of {name}")

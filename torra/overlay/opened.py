@@ -24,6 +24,7 @@ from torra.evidence.scheduled_events import EventView
 from torra.home import DATABASE
 from torra.overlay.hosted_tick import ScorerQuestion
 from torra.store import migrations
+from torra.store import ticks as claim_table
 from torra.store.connection import connect_reader
 
 if TYPE_CHECKING:
@@ -98,7 +99,7 @@ class OverlayRuntime:
         _refuse_to_migrate(self._home / DATABASE)
         database = open_home(self._home)
         try:
-            if not has_desk(self._home) and database.desk_run() is not None:
+            if not has_desk(self._home) and claim_table.desk_run(database) is not None:
                 raise ConfigError(f"{self._home} {DEMO}")  # noqa: TRY301 - it is closed below
             leave_sign(self._home)
             self._models = open_models(self._home, database)

@@ -45,6 +45,7 @@ from torra.overlay.asking import GRACE, PendingQuestion
 from torra.overlay.given import NoScores, OverlayRequest
 from torra.overlay.opened import DEMO, OverlayRuntime
 from torra.overlay.workers import Workers
+from torra.store import hosted as hosted_table
 from torra.store.hosted import HOST
 
 log = logging.getLogger("torra.overlay")
@@ -281,7 +282,9 @@ class Overlay:
         deadline = self._deadline()
 
         def tell() -> bool:
-            return self._opened.at(deadline).database.tell_outcome(key, verdict, known)
+            return hosted_table.tell_outcome(
+                self._opened.at(deadline).database, key, verdict, known
+            )
 
         work = self._workers.run(tell)
         try:

@@ -55,6 +55,9 @@ from torra.replay.l1.verdicts import micros
 from torra.replay.shards import trials
 from torra.replay.shards.history import moment
 from torra.replay.shards.seen import trade_seen
+from torra.store import hosted as hosted_table
+from torra.store import standings as standing_table
+from torra.store import tick_queries
 from torra.store.hosted import is_hosted
 from torra.store.standings import WarmUps
 from torra.store.trade.positions import BY_HAND
@@ -168,7 +171,7 @@ def _of_a_host(home: Path, name: str, start: datetime | None, end: datetime | No
         raise ConfigError(f"{home} has no database yet, and so no stream {name}")
     with closing(open_home(home)) as database:
         subject = judged.subject_of(database, name)
-        told = judged.told_outcomes(database.hosted_outcomes(name)).says
+        told = judged.told_outcomes(hosted_table.hosted_outcomes(database, name)).says
         tried = trials_of(home, subject)
         found = made(database, subject, tried, start, end, name, told=(told,))
     _keep(home, found)
@@ -241,7 +244,7 @@ def _why_none(
             f"{iso(closes[0])} to {iso(closes[-1])}."
         )
     names = [instance.id for instance in subject.instances]
-    return NO_AGENT if database.verdict_tallies(names) else NO_TICK
+    return NO_AGENT if tick_queries.verdict_tallies(database, names) else NO_TICK
 
 
 def document_name(subject: PromotionSubject, symbol: str | None = None) -> str:
@@ -279,7 +282,7 @@ def arm_seen(
         tuple(ticks),
         tuple(_trades_by_reason(database, ticks).get("", ())),
         capital=subject.profile.risk.capital,
-        skipped=database.skipped_between(names, *span),
+        skipped=standing_table.skipped_between(database, names, *span),
     )
 
 
@@ -292,7 +295,9 @@ def _trades_by_reason(database: Database, ticks: Sequence[TickObservation]) -> E
     names = sorted({tick.instance for tick in ticks})
     known = promotion.Fingerprints(database)
     found: dict[str, list[TradeObservation]] = {}
-    for row in database.trades_between(names, ticks[0].close_time, ticks[-1].close_time):
+    for row in standing_table.trades_between(
+        database, names, ticks[0].close_time, ticks[-1].close_time
+    ):
         key = row["instance"], row["timeframe"], row["bar_time"]
         why = "by_hand" if row["close_reason"] == BY_HAND else ""
         if key not in keys:

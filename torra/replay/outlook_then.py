@@ -51,6 +51,8 @@ from torra.news.event_file import read_events
 from torra.outside.shelf import OutsideShelf, trouble_of
 from torra.replay.shards import companion_tracks
 from torra.replay.shards.companion_tracks import CompanionTrack
+from torra.store import flow as flow_table
+from torra.store import news as news_table
 
 FILE: Final = "file"
 """The source of headlines that is a file."""
@@ -333,7 +335,7 @@ def _figures(database: Database, tickers: Iterable[str], end: datetime) -> list[
     return [
         Figures(moment, values, ticker)
         for ticker in tickers
-        for moment, values in database.figures_of(ticker)
+        for moment, values in news_table.figures_of(database, ticker)
         if moment <= end
     ]
 
@@ -403,7 +405,9 @@ def _flow_of_desk(home: Path, instance: Instance, begin: datetime, end: datetime
             found = {
                 timeframe: tuple(
                     row
-                    for row in database.flow_rows(name, timeframe, begin - FLOW_BACK, end)
+                    for row in flow_table.flow_rows(
+                        database, name, timeframe, begin - FLOW_BACK, end
+                    )
                     if row.bar_time + duration(timeframe) <= end
                 )
                 for timeframe in instance.timeframes

@@ -51,6 +51,7 @@ from torra.replay.runner import REAL, AgentSource, Schedule, run_arm
 from torra.replay.shards import cluster, cores, executors, shards
 from torra.replay.shards.cores import Ahead, Cores
 from torra.replay.shards.history import History, cut, load, moment
+from torra.store.trade import signals as signal_table
 
 SAMPLE: Final = 60
 """Ticks from which an arm's speed is estimated."""
@@ -401,8 +402,8 @@ def _teach(
     }
     with closing(open_home(home)) as database:
         for instance, ((timeframe, side), (wins, trades)) in product(ids, rates.items()):
-            database.set_win_rate(
-                instance, timeframe, side, wins=wins, trades=trades, source=plan.name
+            signal_table.set_win_rate(
+                database, instance, timeframe, side, wins=wins, trades=trades, source=plan.name
             )
     for (timeframe, side), (wins, trades) in rates.items():
         say(f"taught {', '.join(ids)}: {timeframe} {side} {wins} of {trades} won")

@@ -29,8 +29,8 @@ from torra.providers.recorded import RecordedProvider
 from torra.providers.rules.provider import RulesProvider
 from torra.replay.arms import Arm, only_scorer, silence
 from torra.replay.runner import AgentSource
-from torra.store.journal import Recollection, journal_history
 from torra.store.ledger import SUMMED
+from torra.store.replay_queries import Recollection, journal_history
 from torra.tick.debate import Payer
 from torra.tick.spending import EVER, HOUR, UNASKED, DegradationLevel, Purse, SpendingAccount
 

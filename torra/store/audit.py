@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from torra.store.connection import Store, to_json
+from torra.store.connection import RowDict, Store, to_json
 
 SEALED: Final = (
     "seq", "at", "actor", "address", "action", "target", "outcome", "before", "after", "previous",
@@ -61,12 +61,12 @@ class AuditStore(Store):
     ) -> int:
         """Append an entry and return its number; part of a transaction that is open."""
         with self.transaction():
-            last = self._row("SELECT seq, hash FROM audit ORDER BY seq DESC LIMIT 1")
-            row: dict[str, Any] = {
+            last = self.row("SELECT seq, hash FROM audit ORDER BY seq DESC LIMIT 1")
+            row: RowDict = {
                 # Numbered here and not by SQLite: the number is under the hash, and a gap shows a
                 # deletion.
                 "seq": last["seq"] + 1 if last else 1,
-                "at": self._moment(),
+                "at": self.moment(),
                 "actor": actor,
                 "address": address,
                 "action": action,
@@ -76,46 +76,49 @@ class AuditStore(Store):
                 "after": to_json(after or {}),
                 "previous": last["hash"] if last else "",
             }
-            return self._add("audit", {**row, "hash": seal(row)})
+            return self.add("audit", {**row, "hash": seal(row)})
 
-    def audit_entries(
-        self, *, before: int | None = None, limit: int = 100, action: str = "", actor: str = ""
-    ) -> list[dict[str, Any]]:
-        """Return entries, newest first; `before` is the number above the first of them.
 
-        Only those of an action or an actor where one is given.
-        """
-        asked = {"action": action, "actor": actor}
-        named = {name: value for name, value in asked.items() if value}
-        chosen = "".join(f" AND {name} = ?" for name in named)
-        return self._rows(
-            f"SELECT * FROM audit WHERE seq < ?{chosen} ORDER BY seq DESC LIMIT ?",  # noqa: S608 - names of ours
-            # `before` comes from an address; SQLite refuses a number of more than 64 bits.
-            NEVER if before is None else min(max(before, 0), NEVER),
-            *named.values(),
-            limit,
-        )
+def audit_entries(
+    store: Store, *, before: int | None = None, limit: int = 100, action: str = "", actor: str = ""
+) -> list[RowDict]:
+    """Return entries, newest first; `before` is the number above the first of them.
 
-    def every_audit_entry(self, page: int = PAGE) -> Iterator[list[dict[str, Any]]]:
-        """Yield all entries, oldest first, a page at a time; entries written meanwhile come too."""
-        last = 0
-        sql = "SELECT * FROM audit WHERE seq > ? ORDER BY seq LIMIT ?"
-        while rows := self._rows(sql, last, page):
-            last = rows[-1]["seq"]
-            yield rows
+    Only those of an action or an actor where one is given.
+    """
+    asked = {"action": action, "actor": actor}
+    named = {name: value for name, value in asked.items() if value}
+    chosen = "".join(f" AND {name} = ?" for name in named)
+    return store.rows(
+        f"SELECT * FROM audit WHERE seq < ?{chosen} ORDER BY seq DESC LIMIT ?",  # noqa: S608 - names of ours
+        # `before` comes from an address; SQLite refuses a number of more than 64 bits.
+        NEVER if before is None else min(max(before, 0), NEVER),
+        *named.values(),
+        limit,
+    )
 
-    def broken_entry(self, page: int = PAGE) -> Break | None:
-        """Return the first entry whose chain is broken, None when it holds from first to last.
 
-        What that proves, and what it cannot, is PROVES and PROVES_NOT.
-        """
-        last: Mapping[str, Any] = {"seq": 0, "hash": ""}
-        for rows in self.every_audit_entry(page):
-            found = first_break(rows, last)
-            if found:
-                return found
-            last = rows[-1]
-        return None
+def every_audit_entry(store: Store, page: int = PAGE) -> Iterator[list[RowDict]]:
+    """Yield all entries, oldest first, a page at a time; entries written meanwhile come too."""
+    last = 0
+    sql = "SELECT * FROM audit WHERE seq > ? ORDER BY seq LIMIT ?"
+    while rows := store.rows(sql, last, page):
+        last = rows[-1]["seq"]
+        yield rows
+
+
+def broken_entry(store: Store, page: int = PAGE) -> Break | None:
+    """Return the first entry whose chain is broken, None when it holds from first to last.
+
+    What that proves, and what it cannot, is PROVES and PROVES_NOT.
+    """
+    last: Mapping[str, Any] = {"seq": 0, "hash": ""}
+    for rows in every_audit_entry(store, page):
+        found = first_break(rows, last)
+        if found:
+            return found
+        last = rows[-1]
+    return None
 
 
 def first_break(rows: Sequence[Mapping[str, Any]], last: Mapping[str, Any]) -> Break | None:

@@ -11,8 +11,10 @@ Reads are causal: they return nothing that closed after `as_of`. The records, th
 lowest price so far, are looked up in two small tables of the bars that set a new one; the tables
 are kept right when bars arrive late or change.
 
-A spread that a frame has beside its bars is kept with them (torra.store.spreads), and comes back as
-a column of what is loaded; it makes no bar another one.
+A spread that a frame has beside its bars is kept with them, and comes back as a column of what is
+loaded. It belongs to a revision of a bar: a bar that changes has that of its new self, or none. The
+first spread of a revision stays; one that comes later than its bar, as from an import, is added. So
+bars, their revisions and their hashes are what they were without spreads.
 
 A number that is not finite raises ValueError, a database that fails StoreUnavailable. The feed's
 door (torra.feeds) decides whether bars may be used at all.
@@ -20,7 +22,7 @@ door (torra.feeds) decides whether bars may be used at all.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import date, datetime
 from pathlib import Path
 from typing import Any, Final, NamedTuple
@@ -34,8 +36,7 @@ from torra.clock import EPOCH, TIMEFRAMES, duration, parse
 from torra.config import Instance
 from torra.market import spreads
 from torra.market.known_bars import BarMatrix, KnownBars, Stream
-from torra.store.connection import BUSY_SECONDS, stamp
-from torra.store.spreads import SpreadStore
+from torra.store.connection import BUSY_SECONDS, RowDict, Store, stamp
 
 COLUMNS: Final = ("open", "high", "low", "close", "volume")
 
@@ -59,6 +60,14 @@ AFTER_ALL: Final = "~"
 """Text that sorts after every time."""
 
 
+OF_RANGE: Final = "FROM spreads WHERE instance = ? AND timeframe = ? AND bar_time BETWEEN ? AND ?"
+REVISED: Final = (
+    "SELECT bar_time, max(revision) FROM bars WHERE instance = ? AND timeframe = ? "
+    "AND bar_time BETWEEN ? AND ? AND revision > 0 GROUP BY bar_time"
+)
+"""The newest revision of each bar that has another than 0."""
+
+
 class RecordTable(NamedTuple):
     """A table of the bars that set a new record, and its column of prices."""
 
@@ -73,7 +82,7 @@ BEFORE_ALL: Final = ""
 """Text that sorts before every time."""
 
 
-class BarStore(SpreadStore):
+class BarStore(Store):
     """Bars of every stream."""
 
     def __init__(
@@ -86,12 +95,12 @@ class BarStore(SpreadStore):
         self, instance: str, timeframe: str, first: date, last: date
     ) -> list[tuple[date, float]]:
         """Return the close of each day's last bar, from `first` to `last`; days are of UTC."""
-        rows = self._rows(
-            "SELECT substr(bar_time, 1, 10) AS day, max(bar_time), close FROM "  # noqa: S608
+        rows = self.tuples(
+            "SELECT substr(bar_time, 1, 10) AS day, close, max(bar_time) FROM "  # noqa: S608
             f"({NEWEST_REVISIONS}) GROUP BY day ORDER BY day",
             instance, timeframe, first.isoformat(), last.isoformat() + AFTER_ALL,
         )  # fmt: skip
-        return [(date.fromisoformat(row["day"]), row["close"]) for row in rows]
+        return [(date.fromisoformat(day), close) for day, close, _ in rows]
 
     def store_bars(self, instance: str, timeframe: str, frame: pd.DataFrame) -> int:
         """Store the bars of a frame that are new or changed; return how many bars were new.
@@ -120,7 +129,7 @@ class BarStore(SpreadStore):
             # for it.
             again = bool(fresh) and fresh[0][0] <= newest
             later = self._next_revision(instance, timeframe) if again else 0
-            at = self._moment()
+            at = self.moment()
             # `_add` would refuse what is not finite; `_as_arrays` has done so for all bars at once.
             self._insert(
                 stream,
@@ -129,7 +138,7 @@ class BarStore(SpreadStore):
                     for bar in fresh
                 ],
             )
-            self._keep_spreads(instance, timeframe, _known_spreads(frame, given.times))
+            _store_spreads(self, instance, timeframe, _known_spreads(frame, given.times))
             if again:
                 self._settle_records(instance, timeframe, fresh[0][0])
             elif fresh:  # what they only extend has no bar after them that would need a look
@@ -146,12 +155,12 @@ class BarStore(SpreadStore):
             return 0
         there = {bar[0] for bar in bars}
         with self.transaction():
-            rows = self._rows(
+            rows = self.rows(
                 NEWEST_REVISIONS + "ORDER BY bar_time",
                 instance, timeframe, bars[0][0], bars[-1][0],
             )  # fmt: skip
             others = [row for row in rows if row["bar_time"] not in there]
-            revision, at = self._next_revision(instance, timeframe), self._moment()
+            revision, at = self._next_revision(instance, timeframe), self.moment()
             self._insert(
                 (instance, timeframe),
                 [
@@ -164,15 +173,6 @@ class BarStore(SpreadStore):
                 self._settle_records(instance, timeframe, others[0]["bar_time"])
         return len(others)
 
-    def times_held(self, instance: str, timeframe: str, first: datetime, last: datetime) -> int:
-        """Return how many bar times from `first` to `last` were ever stored."""
-        row = self._row(
-            "SELECT count(DISTINCT bar_time) AS number FROM bars WHERE instance = ? "
-            "AND timeframe = ? AND bar_time BETWEEN ? AND ?",
-            instance, timeframe, stamp(first), stamp(last),
-        )  # fmt: skip
-        return int(row["number"]) if row else 0
-
     def load_bars(
         self, instance: str, timeframe: str, *, as_of: datetime, limit: int | None = None
     ) -> pd.DataFrame:
@@ -181,56 +181,15 @@ class BarStore(SpreadStore):
         The frame has the feeds' shape, with a column of spreads where one of them is known; it is
         empty when there are none.
         """
-        rows = self._tuples(*_newest_bars(instance, timeframe, as_of, limit))[::-1]
+        rows = self.tuples(*_newest_bars(instance, timeframe, as_of, limit))[::-1]
         frame = _as_frame(rows)
         if not rows:
             return frame
-        known = self._spreads(instance, timeframe, rows[0][0], rows[-1][0])
+        known = _spreads_of(self, instance, timeframe, rows[0][0], rows[-1][0])
         if known:
             found = [known.get((bar_time, revision), np.nan) for bar_time, revision, *_ in rows]
             frame[spreads.SPREAD] = np.array(found)
         return frame
-
-    def newest_bars(
-        self, instance: str, timeframe: str, *, as_of: datetime, limit: int | None = None
-    ) -> list[dict[str, Any]]:
-        """Return what `load_bars` does as rows: bar_time, revision, open to volume."""
-        return self._rows(*_newest_bars(instance, timeframe, as_of, limit))[::-1]
-
-    def closes(
-        self, instance: str, timeframe: str, *, since: datetime, as_of: datetime
-    ) -> pd.DataFrame:
-        """Return the closes of the bars that open from `since` on and were closed at `as_of`.
-
-        A frame of one column, `close`, on the index of `load_bars`; far faster than the whole bars.
-        """
-        found = self.connection().conn.execute(
-            NEWEST_REVISIONS + "ORDER BY bar_time",
-            (instance, timeframe, stamp(since), stamp(as_of - duration(timeframe))),
-        )
-        rows = [(row[0][:-1], row[5]) for row in found]
-        times, values = zip(*rows, strict=True) if rows else ((), ())
-        return pd.DataFrame({"close": np.array(values, dtype=float)}, index=_index(times))
-
-    def any_closes(self, instance: str, *, as_of: datetime) -> pd.DataFrame | None:
-        """Return the closes of the shortest timeframe that is stored, None where none is."""
-        held = (self.closes(instance, name, since=EPOCH, as_of=as_of) for name in TIMEFRAMES)
-        return next((frame for frame in held if len(frame)), None)
-
-    def bars_then(
-        self, instance: str, timeframe: str, first: datetime, last: datetime, revision: int
-    ) -> pd.DataFrame:
-        """Return the bars from `first` to `last` as they were while `revision` was their highest.
-
-        That is what `bar_revision` gave for the same range. The frame has the feeds' shape.
-        """
-        rows = self._tuples(
-            "SELECT bar_time, max(revision) AS revision, open, high, low, close, volume FROM bars "
-            "WHERE instance = ? AND timeframe = ? AND bar_time BETWEEN ? AND ? AND revision <= ? "
-            "GROUP BY bar_time HAVING volume >= 0 ORDER BY bar_time",
-            instance, timeframe, stamp(first), stamp(last), revision,
-        )  # fmt: skip
-        return _as_frame(rows)
 
     def records(self, instance: str, timeframe: str, *, as_of: datetime) -> Records | None:
         """Return the highest and the lowest price of the stream up to `as_of`, and since when.
@@ -241,57 +200,24 @@ class BarStore(SpreadStore):
         high = self._record(HIGHS, instance, timeframe, last)
         low = self._record(LOWS, instance, timeframe, last)
         # The first bar of all sets both records.
-        first = self._row(
-            "SELECT bar_time FROM record_highs WHERE instance = ? AND timeframe = ? "
-            "ORDER BY bar_time LIMIT 1",
+        first = self.value(
+            "SELECT min(bar_time) FROM record_highs WHERE instance = ? AND timeframe = ?",
             instance, timeframe,
         )  # fmt: skip
-        if high is None or low is None or first is None:
+        if high is None or low is None:
             return None
-        return Records(high, low, parse(first["bar_time"]))
-
-    def bar_rows(self, instance: str, timeframe: str) -> int:
-        """Return how many bars of a stream are stored, every revision counted."""
-        return self._count("bars", "instance = ? AND timeframe = ?", instance, timeframe)
-
-    def newest_bar(self, instance: str, timeframe: str) -> datetime | None:
-        """Return the open time of the newest stored bar; None without one."""
-        row = self._newest(instance, timeframe)
-        return parse(row["bar_time"]) if row else None
-
-    def newest_companion(self, instance: Instance, symbol: str, timeframe: str) -> datetime | None:
-        """Return the open time of the newest stored bar of a companion; None without one."""
-        streams = instance.companion_streams(symbol)
-        found = (self.newest_bar(name, timeframe) for name in streams)
-        return max(filter(None, found), default=None)
-
-    def bar_span(self, instance: str, timeframe: str) -> tuple[str, str] | None:
-        """Return the first and the last stored bar time, ISO; None without a bar."""
-        stream = instance, timeframe, BEFORE_ALL, AFTER_ALL
-        first = self._row(NEWEST_REVISIONS + "ORDER BY bar_time LIMIT 1", *stream)
-        last = self._newest(instance, timeframe)
-        return (str(first["bar_time"]), str(last["bar_time"])) if first and last else None
-
-    def has_bar(self, instance: str, timeframe: str, first: datetime, last: datetime) -> bool:
-        """Return whether a bar from `first` to `last` (bar times) is stored."""
-        sql = NEWEST_REVISIONS + "LIMIT 1"
-        return self._row(sql, instance, timeframe, stamp(first), stamp(last)) is not None
+        return Records(high, low, parse(first))
 
     def bar_revision(
         self, instance: str, timeframe: str, first: datetime, last: datetime
     ) -> int | None:
         """Return the highest revision among the bars from `first` to `last` (bar times)."""
-        row = self._row(
-            "SELECT max(revision) AS revision FROM bars WHERE instance = ? AND timeframe = ? "
+        revision = self.value(
+            "SELECT max(revision) FROM bars WHERE instance = ? AND timeframe = ? "
             "AND bar_time BETWEEN ? AND ?",
-            instance, timeframe, stamp(first), stamp(last),
+            instance, timeframe, first, last,
         )  # fmt: skip
-        return None if row is None else row["revision"]
-
-    def _newest(self, instance: str, timeframe: str) -> dict[str, Any] | None:
-        """Return the newest bar; None without one."""
-        sql = NEWEST_REVISIONS + "ORDER BY bar_time DESC LIMIT 1"
-        return self._row(sql, instance, timeframe, BEFORE_ALL, AFTER_ALL)
+        return None if revision is None else int(revision)
 
     def _known_head(self, stream: Stream, given: BarMatrix) -> int:
         """Return how many of the first bars are stored as they are, once each and nothing between.
@@ -327,23 +253,23 @@ class BarStore(SpreadStore):
 
     def _newest_row(self, instance: str, timeframe: str) -> str:
         """Return the time of the newest bar that ever was, withdrawn ones too."""
-        sql = "SELECT max(bar_time) AS newest FROM bars WHERE instance = ? AND timeframe = ?"
-        row = self._row(sql, instance, timeframe)
-        return str(row["newest"]) if row and row["newest"] else BEFORE_ALL
+        sql = "SELECT max(bar_time) FROM bars WHERE instance = ? AND timeframe = ?"
+        return str(self.value(sql, instance, timeframe) or BEFORE_ALL)
 
     def _next_revision(self, instance: str, timeframe: str) -> int:
-        sql = "SELECT max(revision) AS revision FROM bars WHERE instance = ? AND timeframe = ?"
-        row = self._row(sql, instance, timeframe)
-        return int(row["revision"]) + 1 if row and row["revision"] is not None else 0
+        sql = (
+            "SELECT coalesce(max(revision), -1) + 1 FROM bars WHERE instance = ? AND timeframe = ?"
+        )
+        return int(self.value(sql, instance, timeframe))
 
     def _record(self, kind: RecordTable, instance: str, timeframe: str, last: str) -> float | None:
         """Return the record up to a bar time; None without a bar."""
-        row = self._row(
+        price = self.value(
             f"SELECT {kind.price} FROM {kind.name} WHERE instance = ? AND timeframe = ? "  # noqa: S608
             "AND bar_time <= ? ORDER BY bar_time DESC LIMIT 1",
             instance, timeframe, last,
         )  # fmt: skip
-        return float(row[kind.price]) if row else None
+        return None if price is None else float(price)
 
     def _settle_records(self, instance: str, timeframe: str, first: str) -> None:
         """Find the bars from `first` on that set a new high or a new low, and forget what did."""
@@ -353,7 +279,7 @@ class BarStore(SpreadStore):
         )
         bars = [(bar_time, *prices) for bar_time, _, *prices in later]
         for kind in (HIGHS, LOWS):
-            self._change(
+            self.change(
                 f"DELETE FROM {kind.name} "  # noqa: S608
                 "WHERE instance = ? AND timeframe = ? AND bar_time >= ?",
                 instance, timeframe, first,
@@ -375,6 +301,97 @@ class BarStore(SpreadStore):
                 f"INSERT INTO {kind.name} VALUES (?, ?, ?, ?)",  # noqa: S608
                 found,
             )
+
+
+def times_held(store: Store, instance: str, timeframe: str, first: datetime, last: datetime) -> int:
+    """Return how many bar times from `first` to `last` were ever stored."""
+    return int(
+        store.value(
+            "SELECT count(DISTINCT bar_time) FROM bars WHERE instance = ? "
+            "AND timeframe = ? AND bar_time BETWEEN ? AND ?",
+            instance, timeframe, first, last,
+        )
+    )  # fmt: skip
+
+
+def newest_bars(
+    store: Store, instance: str, timeframe: str, *, as_of: datetime, limit: int | None = None
+) -> list[RowDict]:
+    """Return what `load_bars` does as rows: bar_time, revision, open to volume."""
+    return store.rows(*_newest_bars(instance, timeframe, as_of, limit))[::-1]
+
+
+def closes(
+    store: Store, instance: str, timeframe: str, *, since: datetime, as_of: datetime
+) -> pd.DataFrame:
+    """Return the closes of the bars that open from `since` on and were closed at `as_of`.
+
+    A frame of one column, `close`, on the index of `load_bars`; far faster than the whole bars.
+    """
+    found = store.tuples(
+        NEWEST_REVISIONS + "ORDER BY bar_time",
+        instance, timeframe, since, as_of - duration(timeframe),
+    )  # fmt: skip
+    # numpy takes no Z at the end of a time.
+    times, values = [row[0][:-1] for row in found], [row[5] for row in found]
+    return pd.DataFrame({"close": np.array(values, dtype=float)}, index=_index(times))
+
+
+def any_closes(store: Store, instance: str, *, as_of: datetime) -> pd.DataFrame | None:
+    """Return the closes of the shortest timeframe that is stored, None where none is."""
+    held = (closes(store, instance, name, since=EPOCH, as_of=as_of) for name in TIMEFRAMES)
+    return next((frame for frame in held if len(frame)), None)
+
+
+def bars_then(
+    store: Store, instance: str, timeframe: str, first: datetime, last: datetime, revision: int
+) -> pd.DataFrame:
+    """Return the bars from `first` to `last` as they were while `revision` was their highest.
+
+    That is what `bar_revision` gave for the same range. The frame has the feeds' shape.
+    """
+    rows = store.tuples(
+        "SELECT bar_time, max(revision) AS revision, open, high, low, close, volume FROM bars "
+        "WHERE instance = ? AND timeframe = ? AND bar_time BETWEEN ? AND ? AND revision <= ? "
+        "GROUP BY bar_time HAVING volume >= 0 ORDER BY bar_time",
+        instance, timeframe, first, last, revision,
+    )  # fmt: skip
+    return _as_frame(rows)
+
+
+def bar_rows(store: Store, instance: str, timeframe: str) -> int:
+    """Return how many bars of a stream are stored, every revision counted."""
+    sql = "SELECT count(*) FROM bars WHERE instance = ? AND timeframe = ?"
+    return int(store.value(sql, instance, timeframe))
+
+
+def newest_bar(store: Store, instance: str, timeframe: str) -> datetime | None:
+    """Return the open time of the newest stored bar; None without one."""
+    row = _newest(store, instance, timeframe)
+    return parse(row["bar_time"]) if row else None
+
+
+def newest_companion(
+    store: Store, instance: Instance, symbol: str, timeframe: str
+) -> datetime | None:
+    """Return the open time of the newest stored bar of a companion; None without one."""
+    streams = instance.companion_streams(symbol)
+    found = (newest_bar(store, name, timeframe) for name in streams)
+    return max(filter(None, found), default=None)
+
+
+def bar_span(store: Store, instance: str, timeframe: str) -> tuple[str, str] | None:
+    """Return the first and the last stored bar time, ISO; None without a bar."""
+    stream = instance, timeframe, BEFORE_ALL, AFTER_ALL
+    first = store.row(NEWEST_REVISIONS + "ORDER BY bar_time LIMIT 1", *stream)
+    last = _newest(store, instance, timeframe)
+    return (str(first["bar_time"]), str(last["bar_time"])) if first and last else None
+
+
+def has_bar(store: Store, instance: str, timeframe: str, first: datetime, last: datetime) -> bool:
+    """Return whether a bar from `first` to `last` (bar times) is stored."""
+    sql = NEWEST_REVISIONS + "LIMIT 1"
+    return store.row(sql, instance, timeframe, first, last) is not None
 
 
 def _as_arrays(frame: pd.DataFrame) -> BarMatrix:
@@ -441,3 +458,68 @@ def _as_frame(rows: Sequence[tuple[Any, ...]]) -> pd.DataFrame:
     index = _index([time[:-1] for time in times])
     bars = np.ascontiguousarray(np.array(values, dtype=float).T)
     return pd.DataFrame(bars, index=index, columns=list(COLUMNS))
+
+
+def last_close(
+    store: Store, instance: str, timeframe: str, as_of: datetime
+) -> tuple[str, float] | None:
+    """Return bar time and close of the newest bar that was closed at `as_of`.
+
+    None for a close that is no number: then no price is known.
+    """
+    row = store.row(
+        NEWEST_REVISIONS + "ORDER BY bar_time DESC LIMIT 1",
+        instance, timeframe, BEFORE_ALL, as_of - duration(timeframe),
+    )  # fmt: skip
+    known = row is not None and isinstance(row["close"], float)
+    return (str(row["bar_time"]), row["close"]) if row is not None and known else None
+
+
+def newest_close(
+    store: Store, instance: str, timeframes: Sequence[str], as_of: datetime
+) -> float | None:
+    """Return the close of the bar that ended last at `as_of`, of several timeframes."""
+    found = [
+        (parse(told[0]) + duration(timeframe), told[1])
+        for timeframe in timeframes
+        if (told := last_close(store, instance, timeframe, as_of)) is not None
+    ]
+    return max(found)[1] if found else None
+
+
+def _newest(store: Store, instance: str, timeframe: str) -> RowDict | None:
+    """Return the newest bar; None without one."""
+    sql = NEWEST_REVISIONS + "ORDER BY bar_time DESC LIMIT 1"
+    return store.row(sql, instance, timeframe, BEFORE_ALL, AFTER_ALL)
+
+
+def _store_spreads(store: Store, instance: str, timeframe: str, known: Mapping[str, float]) -> None:
+    """Store what is new of spreads by bar time; their bars are stored."""
+    if not known:
+        return
+    stream = instance, timeframe, min(known), max(known)
+    ask = store.connection().conn.execute
+    # As one text: a row for each of 750 bars takes ten times as long.
+    (held,) = ask(f"SELECT group_concat(bar_time) {OF_RANGE} AND revision = 0", stream).fetchone()
+    first = set((held or "").split(","))
+    revised = dict(ask(REVISED, stream))
+    later = set(ask(f"SELECT bar_time, revision {OF_RANGE}", stream)) if revised else ()
+    store.connection().conn.executemany(
+        "INSERT INTO spreads VALUES (?, ?, ?, ?, ?)",
+        [
+            (instance, timeframe, time, revised.get(time, 0), spread)
+            for time, spread in known.items()
+            if ((time, revised[time]) not in later if time in revised else time not in first)
+        ],
+    )
+
+
+def _spreads_of(
+    store: Store, instance: str, timeframe: str, first: str, last: str
+) -> dict[tuple[str, int], float]:
+    """Return the spreads of a range by bar time and revision."""
+    found = store.connection().conn.execute(
+        f"SELECT bar_time, revision, spread {OF_RANGE}",
+        (instance, timeframe, first, last),
+    )
+    return {(time, revision): spread for time, revision, spread in found}

@@ -21,7 +21,7 @@ from typing import Any, Final
 
 from torra.clock import parse
 from torra.config import Profile, SymbolSpec
-from torra.store.connection import TickKey
+from torra.store.connection import RowDict, TickKey
 from torra.store.trade.positions import PositionStore
 from torra.verdict import call_policy, sentiment_rules
 from torra.verdict.risk_engine import Position
@@ -174,7 +174,7 @@ class Brain(PositionStore):
         profile: Profile,
         symbol: str,
         price: float | None = None,
-    ) -> dict[str, Any]:
+    ) -> RowDict:
         """Return what the stream remembers at `as_of`, before this tick is stored.
 
         The keys are document 001's and those of sentiment_rules.memory_view. Positions count when
@@ -204,7 +204,7 @@ class Brain(PositionStore):
         held: Sequence[OpenPosition],
         trades: Sequence[Mapping[str, Any]],
         elsewhere: int,
-    ) -> dict[str, Any]:
+    ) -> RowDict:
         """Return the memory context; the chains are read from the store's rows."""
         rows = self._history(instance, timeframe, as_of, MARKOV_HISTORY)
         lookback = profile.agents.history_lookback

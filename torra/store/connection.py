@@ -29,10 +29,9 @@ import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
-from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path, PurePath
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol, TypeVar
 
 import sqlite_utils
 
@@ -45,6 +44,12 @@ if TYPE_CHECKING:
     from torra.store.trade.rows import Row
 
 Stored = TypeVar("Stored", bound="Row")
+
+RowDict = dict[str, Any]
+"""A row by the names of its columns."""
+
+FileIdentity = tuple[int, int]
+"""Device and number of a file."""
 
 CLOSE_SECONDS: Final = 1.0
 """How long closing a database waits for other threads to end what they are doing with it."""
@@ -151,17 +156,39 @@ class FairLock:
                 self._turns[0].set()
 
 
-@dataclass(slots=True)
 class ThreadConnection:
-    """One thread's connection, and how many uses of it, one inside the other, are under way.
+    """One thread's connection; entered, it is in use, and `close` leaves it alone.
 
-    `log` is which file it writes ahead to, from its first transaction on.
+    Uses may nest: the outermost one counts. SQLite's errors inside a use become ones that a person
+    can act on. `log` is which file it writes ahead to, from its first transaction on.
     """
 
-    db: sqlite_utils.Database
-    log: tuple[int, int] | None = None
-    uses: int = 0
-    depth: int = 0
+    __slots__ = ("begin", "db", "depth", "end", "log", "path", "uses")
+
+    def __init__(self, path: Path, db: sqlite_utils.Database, begin: UseStep, end: UseStep) -> None:
+        self.path = path
+        self.db = db
+        self.begin, self.end = begin, end
+        self.log: FileIdentity | None = None
+        self.uses = self.depth = 0
+
+    def __enter__(self) -> sqlite_utils.Database:
+        if self.uses:  # by this very thread: `close` lets it be
+            self.uses += 1
+        else:
+            self.begin(self)
+        return self.db
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        if self.uses > 1:
+            self.uses -= 1
+        else:
+            self.end(self)
+        refuse(self.path, error)
+
+
+UseStep = Callable[[ThreadConnection], None]
+"""What begins or ends the outermost use of a connection."""
 
 
 class Store:
@@ -172,7 +199,7 @@ class Store:
     ) -> None:
         self.path = path
         self._log_path = path.with_name(f"{path.name}-wal")
-        self._now = now
+        self.now = now
         self._busy_seconds = busy_seconds
         self._local = threading.local()
         self._lock = threading.Condition()
@@ -181,7 +208,7 @@ class Store:
         self._closed = False
         self._turns = 0
         """Transactions of this store that have begun: one at a time, so it names the open one."""
-        self._identity: tuple[int, int] | None = None
+        self._identity: FileIdentity | None = None
 
     @contextmanager
     def transaction(self, wait_seconds: float | None = None) -> Iterator[None]:
@@ -206,16 +233,6 @@ class Store:
                 except BaseException:
                     db.rollback()
                     raise
-
-    def is_locked(self, seconds: float) -> bool:
-        """Return whether another program keeps us from writing for so long; nothing is written."""
-        try:
-            with self.transaction(seconds):
-                return False
-        except StoreUnavailable as error:
-            if LOCKED in str(error):
-                return True
-            raise
 
     def close(self) -> None:
         """Close the connections of all threads.
@@ -247,56 +264,66 @@ class Store:
         except sqlite3.DatabaseError as error:
             raise StoreUnavailable(explain(path, error)) from error
 
-    def quick_check(self) -> str:
-        """Read the file through; return "ok" or what is damaged first."""
-        try:
-            return str(self._rows("PRAGMA quick_check(1)")[0]["quick_check"])
-        except StoreUnavailable as error:
-            return str(error)
-
     def connection(self) -> sqlite_utils.Database:
         """Return this thread's connection; writes belong inside a `transaction()`."""
-        held: ThreadConnection | None = getattr(self._local, "held", None)
-        if held is None:
-            held = self._local.held = self._connected()
-        return held.db
+        return self._using().db
 
-    # --- for the stores that inherit ------------------------------------------------------------
+    # --- reading: SQL and its values, of which a time is written by `stamp` -----------------------
 
-    def _rows(self, sql: str, *values: object) -> list[dict[str, Any]]:
+    def rows(self, sql: str, *values: object) -> list[RowDict]:
+        """Return the rows of a statement, each by the names of its columns."""
         with self._using() as db:
-            cursor = db.conn.execute(sql, values)  # db.query would wrap each look in a savepoint
+            # db.query would wrap each look in a savepoint
+            cursor = db.conn.execute(sql, _stored(values))
             names = [column[0] for column in cursor.description]
             return [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]
 
-    def _tuples(self, sql: str, *values: object) -> list[Any]:
+    def row(self, sql: str, *values: object) -> RowDict | None:
+        """Return the first row of a statement; None without one."""
+        rows = self.rows(sql, *values)
+        return rows[0] if rows else None
+
+    def tuples(self, sql: str, *values: object) -> list[Any]:
         """Return rows as plain tuples, for a caller that reads many and knows the columns."""
         with self._using() as db:
-            return db.conn.execute(sql, values).fetchall()
+            return db.conn.execute(sql, _stored(values)).fetchall()
 
-    def _row(self, sql: str, *values: object) -> dict[str, Any] | None:
-        rows = self._rows(sql, *values)
-        return rows[0] if rows else None
+    def column(self, sql: str, *values: object) -> list[Any]:
+        """Return the first column of a statement's rows."""
+        return [row[0] for row in self.tuples(sql, *values)]
 
-    def _all(self, kind: type[Stored], sql: str, *values: object) -> list[Stored]:
+    def value(self, sql: str, *values: object) -> Any:
+        """Return the first column of the first row; None without one."""
+        with self._using() as db:
+            row = db.conn.execute(sql, _stored(values)).fetchone()
+            return row[0] if row else None
+
+    def models(self, kind: type[Stored], sql: str, *values: object) -> list[Stored]:
         """Return rows as values of their model."""
-        return [kind.load(row) for row in self._rows(sql, *values)]
+        return [kind.load(row) for row in self.rows(sql, *values)]
 
-    def _one(self, kind: type[Stored], sql: str, *values: object) -> Stored | None:
-        rows = self._all(kind, sql, *values)
-        return rows[0] if rows else None
+    def model(self, kind: type[Stored], sql: str, *values: object) -> Stored | None:
+        """Return the first row as a value of its model; None without one."""
+        return next(iter(self.models(kind, sql, *values)), None)
 
-    def _change(self, sql: str, *values: object) -> int:
+    # --- writing, for the stores that inherit -----------------------------------------------------
+
+    def change(self, sql: str, *values: object) -> int:
+        """Write, in the open transaction or in one of its own; return how many rows changed.
+
+        Raises ValueError for a number that is not finite.
+        """
         _refuse_infinite(values, sql)
         return self._write(sql, values).rowcount
 
-    def _add(self, table: str, row: Mapping[str, object]) -> int:
+    def add(self, table: str, row: Mapping[str, object]) -> int:
+        """Insert a row; return its number. Raises ValueError for a number that is not finite."""
         _refuse_infinite(row.values(), table)
         names, marks = ", ".join(row), ", ".join("?" * len(row))
         sql = f"INSERT INTO {table} ({names}) VALUES ({marks})"  # noqa: S608 - names of ours
         return int(self._write(sql, tuple(row.values())).lastrowid or 0)
 
-    def _upsert(self, table: str, row: dict[str, Any]) -> None:
+    def upsert(self, table: str, row: RowDict) -> None:
         """Write a row over the one with its primary key, or add it.
 
         Columns that are left out keep what they have. Not for every tick: it takes 0.1 ms.
@@ -304,11 +331,8 @@ class Store:
         _refuse_infinite(row.values(), table)
         with self.transaction():
             # The key is the schema's: told by us, sqlite-utils would make a table that is missing.
-            self.connection().table(table).upsert(row)
-
-    def _count(self, table: str, where: str, *values: object) -> int:
-        with self._using() as db:
-            return db.table(table).count_where(where, values)
+            values = dict(zip(row, _stored(row.values()), strict=True))
+            self.connection().table(table).upsert(values)
 
     def _write(self, sql: str, values: Sequence[object]) -> sqlite3.Cursor:
         """Execute one statement inside the open transaction, or in one of its own.
@@ -317,14 +341,22 @@ class Store:
         """
         with self._using() as db:
             if db.conn.in_transaction:
-                return db.conn.execute(sql, values)
+                return db.conn.execute(sql, _stored(values))
             with self.transaction():
-                return db.conn.execute(sql, values)
+                return db.conn.execute(sql, _stored(values))
 
-    def _moment(self) -> str:
-        return stamp(self._now())
+    def moment(self) -> str:
+        """Return the present as a column holds it."""
+        return stamp(self.now())
 
     # --- connections ----------------------------------------------------------------------------
+
+    def _using(self) -> ThreadConnection:
+        """Return this thread's connection, to be entered for as long as it is used."""
+        held: ThreadConnection | None = getattr(self._local, "held", None)
+        if held is None:
+            held = self._local.held = self._connected()
+        return held
 
     def _connected(self) -> ThreadConnection:
         with self._lock:
@@ -333,8 +365,12 @@ class Store:
             for thread in [thread for thread in self._open if not thread.is_alive()]:
                 self._open.pop(thread).db.close()
         self._refuse_moved()
-        with self._translated():
-            held = ThreadConnection(connect(self.path, self._busy_seconds))
+        try:
+            db = connect(self.path, self._busy_seconds)
+        except sqlite3.DatabaseError as error:
+            refuse(self.path, error)
+            raise
+        held = ThreadConnection(self.path, db, self._begin_use, self._end_use)
         with self._lock:
             # Which file it is is known once it is open: SQLite makes a missing one.
             self._identity = self._identity or _identity(self.path)
@@ -345,33 +381,18 @@ class Store:
             self._open[threading.current_thread()] = held
         return held
 
-    def _using(self) -> ConnectionGuard:
-        """Hold this thread's connection, and translate SQLite's errors into StoreUnavailable."""
-        return ConnectionGuard(self)
-
-    def hold(self) -> ThreadConnection:
-        """Hold this thread's connection against `close`."""
-        held: ThreadConnection | None = getattr(self._local, "held", None)
-        if held is not None and held.uses:  # by this very thread: `close` lets it be
-            held.uses += 1
-            return held
-        self.connection()
-        held = cast(ThreadConnection, self._local.held)
+    def _begin_use(self, held: ThreadConnection) -> None:
+        """Hold a connection against `close`."""
         with self._lock:
-            if not held.uses:
-                self._refuse_closed()
-            held.uses += 1
-        return held
+            self._refuse_closed()
+            held.uses = 1
 
-    def let_go(self, held: ThreadConnection) -> None:
-        """End a use of a connection, and close it if that was asked for meanwhile."""
-        if held.uses > 1:
-            held.uses -= 1
-            return
+    def _end_use(self, held: ThreadConnection) -> None:
+        """End the last use of a connection, and close it if that was asked for meanwhile."""
         with self._lock:
-            held.uses -= 1
+            held.uses = 0
             # `close` was called meanwhile, and left this connection to us.
-            if self._closed and not held.uses:
+            if self._closed:
                 self._open.pop(threading.current_thread(), None)
                 held.db.close()
                 self._lock.notify_all()
@@ -471,34 +492,13 @@ class Store:
             return False
         return True
 
-    @contextmanager
-    def _translated(self) -> Iterator[None]:
-        try:
-            yield
-        # Defects of the program: they are not translated into a fault of the disk.
-        except (sqlite3.IntegrityError, sqlite3.ProgrammingError):
-            raise
-        except sqlite3.DatabaseError as error:
-            raise unavailable(self.path, error) from error
 
-
-class ConnectionGuard:
-    """One use of a thread's connection; SQLite's errors become ones that a person can act on."""
-
-    __slots__ = ("_held", "_store")
-
-    def __init__(self, store: Store) -> None:
-        self._store = store
-
-    def __enter__(self) -> sqlite_utils.Database:
-        self._held = self._store.hold()
-        return self._held.db
-
-    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
-        self._store.let_go(self._held)
-        broken = isinstance(error, sqlite3.IntegrityError | sqlite3.ProgrammingError)
-        if isinstance(error, sqlite3.DatabaseError) and not broken:
-            raise unavailable(self._store.path, error) from error
+def quick_check(store: Store) -> str:
+    """Read the file through; return "ok" or what is damaged first."""
+    try:
+        return str(store.value("PRAGMA quick_check(1)"))
+    except StoreUnavailable as error:
+        return str(error)
 
 
 def connect(path: Path, busy_seconds: float) -> sqlite_utils.Database:
@@ -609,7 +609,7 @@ def _copy_into(db: sqlite_utils.Database, partial: Path) -> None:
         )
 
 
-def _identity(path: Path) -> tuple[int, int] | None:
+def _identity(path: Path) -> FileIdentity | None:
     """Return which file lies at a path, None when none does."""
     try:
         found = path.stat()
@@ -625,10 +625,15 @@ def _has_content(path: Path) -> bool:
         return False
 
 
-def unavailable(path: Path, error: Exception) -> StoreUnavailable:
-    """Return what to raise: a lock passes by itself, everything else wants a person."""
-    kind = StoreUnavailable if LOCKED in str(error) else StoreBroken
-    return kind(explain(path, error))
+def refuse(path: Path, error: BaseException | None) -> None:
+    """Raise what SQLite's error means: a lock passes by itself, everything else wants a person.
+
+    Defects of the program (a broken rule, a wrong statement) are not translated.
+    """
+    defect = isinstance(error, sqlite3.IntegrityError | sqlite3.ProgrammingError)
+    if isinstance(error, sqlite3.DatabaseError) and not defect:
+        kind = StoreUnavailable if LOCKED in str(error) else StoreBroken
+        raise kind(explain(path, error)) from error
 
 
 def explain(path: Path, error: Exception) -> str:
@@ -656,6 +661,10 @@ def _free(path: Path) -> float:
 def stamp(moment: datetime) -> str:
     """Write a time for a column that is compared as text: whole seconds, ISO, Z."""
     return iso(moment.replace(microsecond=0) if moment.microsecond else moment)
+
+
+def _stored(values: Iterable[object]) -> list[object]:
+    return [stamp(value) if isinstance(value, datetime) else value for value in values]
 
 
 def to_json(value: object) -> str:

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from datetime import datetime
-from typing import Any, Final
+from typing import Final
 
 from torra.clock import parse
 from torra.evidence.flow_readings import FlowRow
-from torra.store.connection import Store, stamp
+from torra.store.connection import RowDict, Store, stamp
 
 COLUMNS: Final = ", ".join(FlowRow._fields)
 MARKS: Final = ", ".join(f"?{number + 1}" for number in range(len(FlowRow._fields) + 4))
@@ -27,52 +27,47 @@ ADD: Final = (
 OF_STREAM: Final = "FROM flow WHERE instance = ? AND timeframe = ?"
 
 
-class FlowStore(Store):
-    """The table flow."""
-
-    def store_flow(
-        self, instance: str, timeframe: str, rows: Iterable[FlowRow], source: str
-    ) -> int:
-        """Store the rows of bars that have none yet; return how many that were."""
-        with self.transaction():
-            at = self._moment()
-            return (
-                self.connection()
-                .conn.executemany(
-                    ADD,
-                    [
-                        (instance, timeframe, stamp(row.bar_time), *row[1:], source, at)
-                        for row in rows
-                    ],
-                )
-                .rowcount
+def store_flow(
+    store: Store, instance: str, timeframe: str, rows: Iterable[FlowRow], source: str
+) -> int:
+    """Store the rows of bars that have none yet; return how many that were."""
+    with store.transaction():
+        at = store.moment()
+        return (
+            store.connection()
+            .conn.executemany(
+                ADD,
+                [(instance, timeframe, stamp(row.bar_time), *row[1:], source, at) for row in rows],
             )
-
-    def flow_rows(
-        self, instance: str, timeframe: str, first: datetime, last: datetime
-    ) -> list[FlowRow]:
-        """Return the rows of the bars that opened from `first` to `last`, oldest first."""
-        rows = self._rows(
-            f"SELECT {COLUMNS} {OF_STREAM} AND bar_time BETWEEN ? AND ? ORDER BY bar_time",
-            instance, timeframe, stamp(first), stamp(last),
-        )  # fmt: skip
-        return [FlowRow(**{**row, "bar_time": parse(row["bar_time"])}) for row in rows]
-
-    def newest_flow(self, instance: str, timeframe: str) -> dict[str, Any] | None:
-        """Return the newest row of a stream whole, None without one."""
-        return self._row(
-            f"SELECT * {OF_STREAM} ORDER BY bar_time DESC LIMIT 1", instance, timeframe
+            .rowcount
         )
 
-    def flow_told(self) -> list[dict[str, Any]]:
-        """Return of every stream how many rows are stored, the first, and the newest whole.
 
-        Reads the table through.
-        """
-        return self._rows(
-            "SELECT f.*, t.rows, t.first, t.books FROM (SELECT instance, timeframe, "
-            "count(*) AS rows, min(bar_time) AS first, max(bar_time) AS newest, "
-            "count(levels) AS books FROM flow GROUP BY instance, timeframe) AS t "
-            "JOIN flow AS f ON f.instance = t.instance AND f.timeframe = t.timeframe "
-            "AND f.bar_time = t.newest ORDER BY f.instance, f.timeframe"
-        )
+def flow_rows(
+    store: Store, instance: str, timeframe: str, first: datetime, last: datetime
+) -> list[FlowRow]:
+    """Return the rows of the bars that opened from `first` to `last`, oldest first."""
+    rows = store.rows(
+        f"SELECT {COLUMNS} {OF_STREAM} AND bar_time BETWEEN ? AND ? ORDER BY bar_time",
+        instance, timeframe, first, last,
+    )  # fmt: skip
+    return [FlowRow(**{**row, "bar_time": parse(row["bar_time"])}) for row in rows]
+
+
+def newest_flow(store: Store, instance: str, timeframe: str) -> RowDict | None:
+    """Return the newest row of a stream whole, None without one."""
+    return store.row(f"SELECT * {OF_STREAM} ORDER BY bar_time DESC LIMIT 1", instance, timeframe)
+
+
+def flow_told(store: Store) -> list[RowDict]:
+    """Return of every stream how many rows are stored, the first, and the newest whole.
+
+    Reads the table through.
+    """
+    return store.rows(
+        "SELECT f.*, t.rows, t.first, t.books FROM (SELECT instance, timeframe, "
+        "count(*) AS rows, min(bar_time) AS first, max(bar_time) AS newest, "
+        "count(levels) AS books FROM flow GROUP BY instance, timeframe) AS t "
+        "JOIN flow AS f ON f.instance = t.instance AND f.timeframe = t.timeframe "
+        "AND f.bar_time = t.newest ORDER BY f.instance, f.timeframe"
+    )

@@ -28,9 +28,9 @@ import sqlite_utils
 from torra.config import Instance
 from torra.errors import ConfigError, StoreUnavailable
 from torra.services import Service
-from torra.store.connection import LOCKED, connect_guest, explain
+from torra.store.connection import LOCKED, Store, connect_guest, explain
 from torra.store.migrations import take_over
-from torra.store.sentiment import FED, KEY_END, SentimentStore
+from torra.store.sentiment import FED, KEY_END, sentiment_page, sentiment_row
 
 PAGE_ROWS: Final = 2000
 """Rows that are compared at a time."""
@@ -88,7 +88,7 @@ class SymbolDatabases(Service):
     """The host's files of one desk, and the thread that feeds them."""
 
     def __init__(
-        self, files: Mapping[str, Path], source: SentimentStore, now: Callable[[], datetime]
+        self, files: Mapping[str, Path], source: Store, now: Callable[[], datetime]
     ) -> None:
         super().__init__("symbol databases", RETRY_SECONDS, self._turn, at_once=True)
         self._files = dict(files)
@@ -163,7 +163,7 @@ class SymbolDatabases(Service):
 
     def _feed(self, key: str) -> None:
         path = self._files[key.partition("|")[0]]
-        if row := self._source.sentiment_row(key):
+        if row := sentiment_row(self._source, key):
             with closing(connect_guest(path, GUEST_BUSY_SECONDS)) as db:
                 _write(db, [row])
 
@@ -177,7 +177,7 @@ class SymbolDatabases(Service):
         with closing(connect_guest(path, GUEST_BUSY_SECONDS)) as db:
             take_over(db, path, self._now())
             oldest = cache(partial(_first_key, db))
-            while rows := self._source.sentiment_page(instance, after, PAGE_ROWS):
+            while rows := sentiment_page(self._source, instance, after, PAGE_ROWS):
                 first, after = rows[0]["torra_key"], rows[-1]["torra_key"]
                 sql = "SELECT torra_key FROM sentiment WHERE torra_key BETWEEN ? AND ?"
                 there = {key for (key,) in db.execute(sql, (first, after))}

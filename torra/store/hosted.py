@@ -16,12 +16,14 @@ from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import groupby
+from operator import itemgetter
 from typing import Any, Final, Literal
 
 from torra.clock import duration, iso, parse
 from torra.config import Instance
 from torra.errors import StoreUnavailable
-from torra.store.connection import Store, TickKey, to_json
+from torra.store.connection import RowDict, Store, TickKey, to_json
 from torra.store.sentiment import KEY_END
 
 HOST: Final = "host:"
@@ -50,229 +52,228 @@ def hosted_instance(name: str, timeframes: Sequence[str], profile: str = "defaul
 class HostedAnswer:
     """What a question was answered before: the dict, its number, and the record if it moved."""
 
-    chart: dict[str, Any]
+    chart: RowDict
     revision: int
-    record: dict[str, Any] | None
+    record: RowDict | None
     final: bool = True
 
 
-class HostedStore(Store):
-    """Questions of other scorers, and their answers."""
+def ask_hosted(
+    store: Store,
+    key: TickKey,
+    asked: str,
+    owner: str,
+    expires: datetime,
+    lives: Callable[[str], bool],
+    profile: str = "default",
+    *,
+    waited: bool = False,
+) -> HostedAnswer | Literal["ours", "taken"]:
+    """Return the final answer of a question; else claim it, unless somebody living has it.
 
-    def ask_hosted(
-        self,
-        key: TickKey,
-        asked: str,
-        owner: str,
-        expires: datetime,
-        lives: Callable[[str], bool],
-        profile: str = "default",
-        *,
-        waited: bool = False,
-    ) -> HostedAnswer | Literal["ours", "taken"]:
-        """Return the final answer of a question; else claim it, unless somebody living has it.
-
-        A claim counts until its time, and not when `lives` says that its owner is gone. `profile`
-        is the name of the one that counts for the question. Who `waited` for another one's answer
-        takes it though no agent was heard: where a vendor is down nobody asks it again at once.
-        """
-        with self.transaction():
-            row = self._row(
-                "SELECT * FROM hosted WHERE torra_key = ? AND asked = ?", key.text, asked
-            )
-            final = row is not None and row["state"] == "final"
-            if row is not None and (final or (waited and row["state"] == "open")):
-                record = json.loads(row["record"]) if row["record"] else None
-                chart = json.loads(row["chart"])
-                return HostedAnswer(chart, int(row["revision"]), record, final)
-            if row is not None and row["state"] == "claimed" and row["owner"] != owner:
-                held = parse(row["expires"]) > self._now() and lives(str(row["owner"]))
-                if held:
-                    return "taken"
-            self._change(
-                "INSERT INTO hosted (torra_key, asked, profile, state, owner, expires, revision, "
-                "chart, record, at) VALUES (?, ?, ?, 'claimed', ?, ?, 0, '', '', ?) "
-                "ON CONFLICT (torra_key, asked) DO UPDATE SET state = 'claimed', "
-                "owner = excluded.owner, expires = excluded.expires, at = excluded.at",
-                key.text, asked, profile, owner, iso(expires), self._moment(),
-            )  # fmt: skip
-            return "ours"
-
-    def hosted_revision(self, key: TickKey, asked: str, owner: str) -> int:
-        """Return the number of the answer that is about to be stored, the first is 1.
-
-        First in the transaction that stores it: raises StoreUnavailable when the claim is not
-        `owner`'s any more.
-        """
-        row = self._row(
-            "SELECT 1 FROM hosted WHERE torra_key = ? AND asked = ? AND state = 'claimed' "
-            "AND owner = ?",
-            key.text, asked, owner,
+    A claim counts until its time, and not when `lives` says that its owner is gone. `profile`
+    is the name of the one that counts for the question. Who `waited` for another one's answer
+    takes it though no agent was heard: where a vendor is down nobody asks it again at once.
+    """
+    with store.transaction():
+        row = store.row("SELECT * FROM hosted WHERE torra_key = ? AND asked = ?", key.text, asked)
+        final = row is not None and row["state"] == "final"
+        if row is not None and (final or (waited and row["state"] == "open")):
+            record = json.loads(row["record"]) if row["record"] else None
+            chart = json.loads(row["chart"])
+            return HostedAnswer(chart, int(row["revision"]), record, final)
+        if row is not None and row["state"] == "claimed" and row["owner"] != owner:
+            held = parse(row["expires"]) > store.now() and lives(str(row["owner"]))
+            if held:
+                return "taken"
+        store.change(
+            "INSERT INTO hosted (torra_key, asked, profile, state, owner, expires, revision, "
+            "chart, record, at) VALUES (?, ?, ?, 'claimed', ?, ?, 0, '', '', ?) "
+            "ON CONFLICT (torra_key, asked) DO UPDATE SET state = 'claimed', "
+            "owner = excluded.owner, expires = excluded.expires, at = excluded.at",
+            key.text, asked, profile, owner, iso(expires), store.moment(),
         )  # fmt: skip
-        if row is None:
-            raise StoreUnavailable(f"claim lost: {key.text} is debated by another process by now")
-        newest = self._row(
-            "SELECT max(revision) AS revision FROM hosted WHERE torra_key = ?", key.text
-        )
-        return 1 + int((newest and newest["revision"]) or 0)
+        return "ours"
 
-    def put_aside(self, key: TickKey) -> None:
-        """Take the newest tick of a key out of the tables, so that a newer answer has its place.
 
-        A final answer keeps its record.
-        """
-        row = self._row("SELECT record FROM journal WHERE torra_key = ?", key.text)
-        if row is not None:
-            asked = str((json.loads(row["record"]).get("hosted") or {}).get("asked", ""))
-            self._change(
-                "UPDATE hosted SET record = ? WHERE torra_key = ? AND asked = ? "
-                "AND state = 'final'",
-                row["record"], key.text, asked,
-            )  # fmt: skip
-        # The chain before its sentiment row, which it references.
-        for table in ("journal", "calls", "chains", "sentiment"):
-            self._change(f"DELETE FROM {table} WHERE torra_key = ?", key.text)  # noqa: S608
+def hosted_revision(store: Store, key: TickKey, asked: str, owner: str) -> int:
+    """Return the number of the answer that is about to be stored, the first is 1.
 
-    def keep_answer(
-        self, key: TickKey, asked: str, chart: Mapping[str, Any], revision: int, *, final: bool
-    ) -> None:
-        """Store the answer of a claimed question, inside the transaction that stores its tick."""
-        self._change(
-            "UPDATE hosted SET state = ?, owner = '', revision = ?, chart = ?, record = '', at = ? "
-            "WHERE torra_key = ? AND asked = ?",
-            "final" if final else "open", revision, to_json(chart), self._moment(),
-            key.text, asked,
+    First in the transaction that stores it: raises StoreUnavailable when the claim is not
+    `owner`'s any more.
+    """
+    if not store.value(
+        "SELECT 1 FROM hosted WHERE torra_key = ? AND asked = ? AND state = 'claimed' "
+        "AND owner = ?",
+        key.text, asked, owner,
+    ):  # fmt: skip
+        raise StoreUnavailable(f"claim lost: {key.text} is debated by another process by now")
+    newest = store.value("SELECT max(revision) FROM hosted WHERE torra_key = ?", key.text)
+    return 1 + int(newest or 0)
+
+
+def put_aside(store: Store, key: TickKey) -> None:
+    """Take the newest tick of a key out of the tables, so that a newer answer has its place.
+
+    A final answer keeps its record.
+    """
+    row = store.row("SELECT record FROM journal WHERE torra_key = ?", key.text)
+    if row is not None:
+        asked = str((json.loads(row["record"]).get("hosted") or {}).get("asked", ""))
+        store.change(
+            "UPDATE hosted SET record = ? WHERE torra_key = ? AND asked = ? "
+            "AND state = 'final'",
+            row["record"], key.text, asked,
         )  # fmt: skip
+    # The chain before its sentiment row, which it references.
+    for table in ("journal", "calls", "chains", "sentiment"):
+        store.change(f"DELETE FROM {table} WHERE torra_key = ?", key.text)  # noqa: S608
 
-    def came_late(self, key: TickKey) -> None:
-        """Note in the record of a tick that its host had gone on with L1 before it was stored."""
-        self._change(
-            "UPDATE journal SET record = json_set(record, '$.hosted.late', json('true')) "
-            "WHERE torra_key = ?",
-            key.text,
-        )
 
-    def give_back(self, key: TickKey, asked: str, owner: str) -> None:
-        """End a claim of ours that led to no answer."""
-        self._change(
-            "DELETE FROM hosted WHERE torra_key = ? AND asked = ? AND owner = ? "
-            "AND state = 'claimed' AND revision = 0",
-            key.text, asked, owner,
-        )  # fmt: skip
-        self._change(
-            "UPDATE hosted SET state = 'open', owner = '' WHERE torra_key = ? AND asked = ? "
-            "AND owner = ? AND state = 'claimed'",
-            key.text, asked, owner,
-        )  # fmt: skip
+def keep_answer(
+    store: Store, key: TickKey, asked: str, chart: Mapping[str, Any], revision: int, *, final: bool
+) -> None:
+    """Store the answer of a claimed question, inside the transaction that stores its tick."""
+    store.change(
+        "UPDATE hosted SET state = ?, owner = '', revision = ?, chart = ?, record = '', at = ? "
+        "WHERE torra_key = ? AND asked = ?",
+        "final" if final else "open", revision, to_json(chart), store.moment(),
+        key.text, asked,
+    )  # fmt: skip
 
-    def hosted_instances(self) -> list[Instance]:
-        """Return every hosted stream that has a tick, by name, with the profile that it names."""
-        return [
-            hosted_instance(name, timeframes, self._profile_of(name))
-            for name, timeframes in self.hosted_streams().items()
-        ]
 
-    def _profile_of(self, instance: str) -> str:
-        # The keys of a stream lie between its name with a bar behind it and the sign after the bar.
-        row = self._row(
-            "SELECT profile FROM hosted WHERE torra_key > ? AND torra_key < ? "
-            "ORDER BY torra_key DESC LIMIT 1",
-            f"{instance}|", f"{instance}}}",
-        )  # fmt: skip
-        return str(row["profile"]) if row else "default"
+def came_late(store: Store, key: TickKey) -> None:
+    """Note in the record of a tick that its host had gone on with L1 before it was stored."""
+    store.change(
+        "UPDATE journal SET record = json_set(record, '$.hosted.late', json('true')) "
+        "WHERE torra_key = ?",
+        key.text,
+    )
 
-    def hosted_streams(self) -> dict[str, list[str]]:
-        """Return the timeframes of every hosted stream that has a tick, by its instance."""
-        rows = self._rows(
-            "SELECT instance, timeframe FROM verdict_tallies WHERE instance >= ? AND instance < ? "
-            "AND ticks > 0 ORDER BY instance, timeframe",
-            *HOSTS,
-        )
-        found: dict[str, list[str]] = {}
+
+def give_back(store: Store, key: TickKey, asked: str, owner: str) -> None:
+    """End a claim of ours that led to no answer."""
+    store.change(
+        "DELETE FROM hosted WHERE torra_key = ? AND asked = ? AND owner = ? "
+        "AND state = 'claimed' AND revision = 0",
+        key.text, asked, owner,
+    )  # fmt: skip
+    store.change(
+        "UPDATE hosted SET state = 'open', owner = '' WHERE torra_key = ? AND asked = ? "
+        "AND owner = ? AND state = 'claimed'",
+        key.text, asked, owner,
+    )  # fmt: skip
+
+
+def hosted_instances(store: Store) -> list[Instance]:
+    """Return every hosted stream that has a tick, by name, with the profile that it names."""
+    return [
+        hosted_instance(name, timeframes, _profile_of(store, name))
+        for name, timeframes in hosted_streams(store).items()
+    ]
+
+
+def _profile_of(store: Store, instance: str) -> str:
+    # The keys of a stream lie between its name with a bar behind it and the sign after the bar.
+    profile = store.value(
+        "SELECT profile FROM hosted WHERE torra_key > ? AND torra_key < ? "
+        "ORDER BY torra_key DESC LIMIT 1",
+        f"{instance}|", f"{instance}{KEY_END}",
+    )  # fmt: skip
+    return str(profile or "default")
+
+
+def hosted_streams(store: Store) -> dict[str, list[str]]:
+    """Return the timeframes of every hosted stream that has a tick, by its instance."""
+    rows = store.tuples(
+        "SELECT instance, timeframe FROM verdict_tallies WHERE instance >= ? AND instance < ? "
+        "AND ticks > 0 ORDER BY instance, timeframe",
+        *HOSTS,
+    )
+    return {
+        instance: [timeframe for _, timeframe in group]
+        for instance, group in groupby(rows, itemgetter(0))
+    }
+
+
+def hosted_answer(store: Store, torra_key: str, asked: str) -> RowDict | None:
+    """Return the chart that answers a question again; None where none is stored."""
+    chart = store.value(
+        "SELECT chart FROM hosted WHERE torra_key = ? AND asked = ? AND revision > 0",
+        torra_key, asked,
+    )  # fmt: skip
+    return json.loads(chart) if chart else None
+
+
+def hosted_ends(
+    store: Store,
+    instance: str,
+    timeframes: Collection[str] = (),
+    begin: datetime | None = None,
+    end: datetime | None = None,
+) -> list[RowDict]:
+    """Return how many answers of a stream stand (done) and were put aside by a newer one.
+
+    The rows are those of `JournalStore.tick_ends`, of the same choice.
+    """
+    stands = store.rows("SELECT torra_key, 1 AS number FROM chains WHERE instance = ?", instance)
+    # Answers are numbered from 1, and the newest one stands.
+    aside = store.rows(
+        "SELECT torra_key, max(revision) - 1 AS number FROM hosted "
+        "WHERE torra_key > ? AND torra_key < ? GROUP BY torra_key HAVING max(revision) > 1",
+        f"{instance}|", f"{instance}{KEY_END}",
+    )  # fmt: skip
+    found: Counter[tuple[str, str]] = Counter()
+    for state, rows in (("done", stands), ("put_aside", aside)):
         for row in rows:
-            found.setdefault(str(row["instance"]), []).append(str(row["timeframe"]))
-        return found
+            _, timeframe, opened = str(row["torra_key"]).rsplit("|", 2)
+            close = parse(opened) + duration(timeframe)
+            early, late = begin and close < begin, end and close > end
+            if not (early or late or (timeframes and timeframe not in timeframes)):
+                found[timeframe, state] += row["number"]
+    return [
+        {"timeframe": timeframe, "state": state, "reason": "", "number": number}
+        for (timeframe, state), number in sorted(found.items())
+    ]
 
-    def hosted_answer(self, torra_key: str, asked: str) -> dict[str, Any] | None:
-        """Return the chart that answers a question again; None where none is stored."""
-        row = self._row(
-            "SELECT chart FROM hosted WHERE torra_key = ? AND asked = ? AND revision > 0",
-            torra_key, asked,
-        )  # fmt: skip
-        return row and json.loads(row["chart"])
 
-    def hosted_ends(
-        self,
-        instance: str,
-        timeframes: Collection[str] = (),
-        begin: datetime | None = None,
-        end: datetime | None = None,
-    ) -> list[dict[str, Any]]:
-        """Return how many answers of a stream stand (done) and were put aside by a newer one.
+def tell_outcome(store: Store, torra_key: str, verdict: str, r: float | None) -> bool:
+    """Store what the host did at a tick and what it came to; False when it was told before.
 
-        The rows are those of `JournalStore.tick_ends`, of the same choice.
-        """
-        stands = self._rows(
-            "SELECT torra_key, 1 AS number FROM chains WHERE instance = ?", instance
+    Raises LookupError for a key that has no tick, StoreUnavailable, and ValueError when
+    something else was told of it before.
+    """
+    with store.transaction():
+        told = store.row("SELECT verdict, r FROM hosted_outcomes WHERE torra_key = ?", torra_key)
+        if told is not None:
+            if (told["verdict"], told["r"]) != (verdict, r):
+                raise ValueError(
+                    f"{torra_key} was told as {told['verdict']}, R {told['r']}, and what was "
+                    "told stays"
+                )
+            return False
+        if store.row("SELECT 1 FROM chains WHERE torra_key = ?", torra_key) is None:
+            raise LookupError(f"{torra_key} is no tick that is on record")
+        store.add(
+            "hosted_outcomes",
+            {"torra_key": torra_key, "verdict": verdict, "r": r, "at": store.moment()},
         )
-        # Answers are numbered from 1, and the newest one stands.
-        aside = self._rows(
-            "SELECT torra_key, max(revision) - 1 AS number FROM hosted "
-            "WHERE torra_key > ? AND torra_key < ? GROUP BY torra_key HAVING max(revision) > 1",
-            f"{instance}|", f"{instance}{KEY_END}",
-        )  # fmt: skip
-        found: Counter[tuple[str, str]] = Counter()
-        for state, rows in (("done", stands), ("put_aside", aside)):
-            for row in rows:
-                _, timeframe, opened = str(row["torra_key"]).rsplit("|", 2)
-                close = parse(opened) + duration(timeframe)
-                early, late = begin and close < begin, end and close > end
-                if not (early or late or (timeframes and timeframe not in timeframes)):
-                    found[timeframe, state] += row["number"]
-        return [
-            {"timeframe": timeframe, "state": state, "reason": "", "number": number}
-            for (timeframe, state), number in sorted(found.items())
-        ]
+        return True
 
-    def tell_outcome(self, torra_key: str, verdict: str, r: float | None) -> bool:
-        """Store what the host did at a tick and what it came to; False when it was told before.
 
-        Raises LookupError for a key that has no tick, StoreUnavailable, and ValueError when
-        something else was told of it before.
-        """
-        with self.transaction():
-            told = self._row(
-                "SELECT verdict, r FROM hosted_outcomes WHERE torra_key = ?", torra_key
-            )
-            if told is not None:
-                if (told["verdict"], told["r"]) != (verdict, r):
-                    raise ValueError(
-                        f"{torra_key} was told as {told['verdict']}, R {told['r']}, and what was "
-                        "told stays"
-                    )
-                return False
-            if self._row("SELECT 1 FROM chains WHERE torra_key = ?", torra_key) is None:
-                raise LookupError(f"{torra_key} is no tick that is on record")
-            self._add(
-                "hosted_outcomes",
-                {"torra_key": torra_key, "verdict": verdict, "r": r, "at": self._moment()},
-            )
-            return True
+def hosted_outcomes(store: Store, instance: str) -> list[RowDict]:
+    """Return what a host told of a stream's bars, oldest first.
 
-    def hosted_outcomes(self, instance: str) -> list[dict[str, Any]]:
-        """Return what a host told of a stream's bars, oldest first.
+    Each row has torra_key, verdict, r, at, and the tick's consensus and l1_consensus.
+    """
+    return store.rows(
+        "SELECT o.torra_key, o.verdict, o.r, o.at, c.consensus, c.l1_consensus FROM chains c "
+        "JOIN hosted_outcomes o ON o.torra_key = c.torra_key WHERE c.instance = ? "
+        "ORDER BY c.close_time",
+        instance,
+    )
 
-        Each row has torra_key, verdict, r, at, and the tick's consensus and l1_consensus.
-        """
-        return self._rows(
-            "SELECT o.torra_key, o.verdict, o.r, o.at, c.consensus, c.l1_consensus FROM chains c "
-            "JOIN hosted_outcomes o ON o.torra_key = c.torra_key WHERE c.instance = ? "
-            "ORDER BY c.close_time",
-            instance,
-        )
 
-    def hosted_outcome(self, torra_key: str) -> dict[str, Any] | None:
-        """Return what a host told of a tick: verdict, r and when; None if it told nothing."""
-        return self._row(
-            "SELECT verdict, r, at FROM hosted_outcomes WHERE torra_key = ?", torra_key
-        )
+def hosted_outcome(store: Store, torra_key: str) -> RowDict | None:
+    """Return what a host told of a tick: verdict, r and when; None if it told nothing."""
+    return store.row("SELECT verdict, r, at FROM hosted_outcomes WHERE torra_key = ?", torra_key)

@@ -10,10 +10,10 @@ A part of instance_database.Database.
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 
 from torra.errors import ConfigError, bounded
-from torra.store.connection import Store
+from torra.store.connection import RowDict, Store
 
 KEPT: Final = 200
 """Jobs that have ended and are kept."""
@@ -25,118 +25,128 @@ GOES_ON: Final = ("queued", "running", "retrying")
 """The states of the index jobs_alike."""
 
 
-class JobStore(Store):
-    """The table jobs."""
+def queue_job(
+    store: Store, kind: str, key: str, *, title: str, parameters: str, asked_by: str
+) -> tuple[RowDict, bool]:
+    """Queue a job and return its row; False with the one of that key that goes on already.
 
-    def queue_job(
-        self, kind: str, key: str, *, title: str, parameters: str, asked_by: str
-    ) -> tuple[dict[str, Any], bool]:
-        """Queue a job and return its row; False with the one of that key that goes on already.
-
-        `parameters` is JSON text. Raises ConfigError while too many jobs wait.
-        """
-        with self.transaction():
-            waiting = [row for state in GOES_ON for row in self.jobs_in(state)]
-            for row in waiting:
-                if row["key"] == key:
-                    return row, False
-            if len(waiting) >= MOST_WAITING:
-                raise ConfigError(
-                    f"{len(waiting)} jobs wait already: wait for one to end, or cancel one "
-                    "(torra jobs --cancel ID)"
-                )
-            number = self._add(
-                "jobs",
-                {
-                    "kind": kind, "key": key, "title": title, "parameters": parameters,
-                    "asked_by": asked_by, "state": "queued", "attempt": 0, "cancel": 0,
-                    "stage": "", "done": 0, "total": 0, "says": "", "made": "",
-                    "queued_at": self._moment(), "revision": self._job_revision(),
-                },
-            )  # fmt: skip
-            return self.job(number) or {}, True
-
-    def job(self, number: int) -> dict[str, Any] | None:
-        """Return one job; None when there is none of that number."""
-        return self._row("SELECT * FROM jobs WHERE id = ?", number)
-
-    def jobs_in(self, state: str) -> list[dict[str, Any]]:
-        """Return the jobs in a state, oldest first."""
-        return self._rows(
-            "SELECT * FROM jobs WHERE state = ? ORDER BY id LIMIT ?", state, KEPT + MOST_WAITING
-        )
-
-    def jobs(self, limit: int = KEPT + MOST_WAITING) -> list[dict[str, Any]]:
-        """Return jobs, the newest first."""
-        return self._rows("SELECT * FROM jobs ORDER BY id DESC LIMIT ?", limit)
-
-    def newest_job(self, kind: str, state: str = "") -> dict[str, Any] | None:
-        """Return the newest job of a kind, in a state where one is given; None without any."""
-        which = ("kind = ?", "kind = ? AND state = ?")[bool(state)]
-        return self._row(
-            f"SELECT * FROM jobs WHERE {which} ORDER BY id DESC LIMIT 1",  # noqa: S608
-            *(one for one in (kind, state) if one),
-        )
-
-    def newest_says(self, kind: str) -> str:
-        """Return what the newest job of a kind that was done came to, "" where there is none."""
-        found = self.newest_job(kind, "done")
-        return str(found["says"]) if found else ""
-
-    def begin_job(self, number: int, was: str) -> bool:
-        """Begin a job's next attempt; False when it is not in the state `was` any more."""
-        with self.transaction():
-            row = self.job(number)
-            return row is not None and self._alter(
-                number, was, state="running", attempt=row["attempt"] + 1,
-                stage="", done=0, total=0, says="", started_at=row["started_at"] or self._moment(),
-            )  # fmt: skip
-
-    def note_progress(self, number: int, stage: str, done: int, total: int) -> bool:
-        """Note how far a running job is; False when it does not run any more."""
-        return self._alter(number, "running", stage=bounded(stage), done=done, total=total)
-
-    def lay_job_back(self, number: int, says: str, *, given_back: bool = False) -> bool:
-        """Let a running job be tried again later; False when it does not run any more.
-
-        `given_back`: this attempt does not count.
-        """
-        with self.transaction():
-            row = self.job(number)
-            return row is not None and self._alter(
-                number, "running", state="retrying", says=bounded(says),
-                attempt=row["attempt"] - int(given_back),
-            )  # fmt: skip
-
-    def end_job(self, number: int, was: str, state: str, says: str, made: str = "") -> bool:
-        """End a job; False when it is not in the state `was` any more. Old ones go."""
-        with self.transaction():
-            ended = self._alter(
-                number, was, state=state, says=bounded(says), made=made, ended_at=self._moment()
+    `parameters` is JSON text. Raises ConfigError while too many jobs wait.
+    """
+    with store.transaction():
+        waiting = [row for state in GOES_ON for row in jobs_in(store, state)]
+        for row in waiting:
+            if row["key"] == key:
+                return row, False
+        if len(waiting) >= MOST_WAITING:
+            raise ConfigError(
+                f"{len(waiting)} jobs wait already: wait for one to end, or cancel one "
+                "(torra jobs --cancel ID)"
             )
-            if ended:
-                self._forget_old_jobs()
-            return ended
+        number = store.add(
+            "jobs",
+            {
+                "kind": kind, "key": key, "title": title, "parameters": parameters,
+                "asked_by": asked_by, "state": "queued", "attempt": 0, "cancel": 0,
+                "stage": "", "done": 0, "total": 0, "says": "", "made": "",
+                "queued_at": store.moment(), "revision": _job_revision(store),
+            },
+        )  # fmt: skip
+        return job(store, number) or {}, True
 
-    def ask_to_cancel(self, number: int) -> bool:
-        """Note that a running job is to be cancelled; False when it does not run any more."""
-        return self._alter(number, "running", cancel=1)
 
-    def _alter(self, number: int, was: str, **columns: object) -> bool:
-        """Set columns of a job that is in the state `was`; False when it is not."""
-        with self.transaction():
-            told = {**columns, "revision": self._job_revision()}
-            sets = ", ".join(f"{name} = ?" for name in told)
-            sql = f"UPDATE jobs SET {sets} WHERE id = ? AND state = ?"  # noqa: S608 - names of ours
-            return bool(self._change(sql, *told.values(), number, was))
+def job(store: Store, number: int) -> RowDict | None:
+    """Return one job; None when there is none of that number."""
+    return store.row("SELECT * FROM jobs WHERE id = ?", number)
 
-    def _job_revision(self) -> int:
-        """Return a number above that of every change before: the pulse of the database reads it."""
-        return int(self._rows("SELECT coalesce(max(revision), 0) AS told FROM jobs")[0]["told"]) + 1
 
-    def _forget_old_jobs(self) -> None:
-        ended = [
-            row["id"] for row in self.jobs(2 * KEPT + MOST_WAITING) if row["state"] not in GOES_ON
-        ]
-        for number in ended[KEPT:]:
-            self._change("DELETE FROM jobs WHERE id = ?", number)
+def jobs_in(store: Store, state: str) -> list[RowDict]:
+    """Return the jobs in a state, oldest first."""
+    return store.rows(
+        "SELECT * FROM jobs WHERE state = ? ORDER BY id LIMIT ?", state, KEPT + MOST_WAITING
+    )
+
+
+def jobs(store: Store, limit: int = KEPT + MOST_WAITING) -> list[RowDict]:
+    """Return jobs, the newest first."""
+    return store.rows("SELECT * FROM jobs ORDER BY id DESC LIMIT ?", limit)
+
+
+def newest_job(store: Store, kind: str, state: str = "") -> RowDict | None:
+    """Return the newest job of a kind, in a state where one is given; None without any."""
+    which = ("kind = ?", "kind = ? AND state = ?")[bool(state)]
+    return store.row(
+        f"SELECT * FROM jobs WHERE {which} ORDER BY id DESC LIMIT 1",  # noqa: S608
+        *(one for one in (kind, state) if one),
+    )
+
+
+def newest_says(store: Store, kind: str) -> str:
+    """Return what the newest job of a kind that was done came to, "" where there is none."""
+    job = newest_job(store, kind, "done")
+    return str(job["says"]) if job else ""
+
+
+def begin_job(store: Store, number: int, was: str) -> bool:
+    """Begin a job's next attempt; False when it is not in the state `was` any more."""
+    with store.transaction():
+        row = job(store, number)
+        return row is not None and _alter(store,
+            number, was, state="running", attempt=row["attempt"] + 1,
+            stage="", done=0, total=0, says="", started_at=row["started_at"] or store.moment(),
+        )  # fmt: skip
+
+
+def note_progress(store: Store, number: int, stage: str, done: int, total: int) -> bool:
+    """Note how far a running job is; False when it does not run any more."""
+    return _alter(store, number, "running", stage=bounded(stage), done=done, total=total)
+
+
+def lay_job_back(store: Store, number: int, says: str, *, given_back: bool = False) -> bool:
+    """Let a running job be tried again later; False when it does not run any more.
+
+    `given_back`: this attempt does not count.
+    """
+    with store.transaction():
+        row = job(store, number)
+        return row is not None and _alter(store,
+            number, "running", state="retrying", says=bounded(says),
+            attempt=row["attempt"] - int(given_back),
+        )  # fmt: skip
+
+
+def end_job(store: Store, number: int, was: str, state: str, says: str, made: str = "") -> bool:
+    """End a job; False when it is not in the state `was` any more. Old ones go."""
+    with store.transaction():
+        ended = _alter(
+            store, number, was, state=state, says=bounded(says), made=made, ended_at=store.moment()
+        )
+        if ended:
+            _forget_old_jobs(store)
+        return ended
+
+
+def ask_to_cancel(store: Store, number: int) -> bool:
+    """Note that a running job is to be cancelled; False when it does not run any more."""
+    return _alter(store, number, "running", cancel=1)
+
+
+def _alter(store: Store, number: int, was: str, **columns: object) -> bool:
+    """Set columns of a job that is in the state `was`; False when it is not."""
+    with store.transaction():
+        told = {**columns, "revision": _job_revision(store)}
+        sets = ", ".join(f"{name} = ?" for name in told)
+        sql = f"UPDATE jobs SET {sets} WHERE id = ? AND state = ?"  # noqa: S608 - names of ours
+        return bool(store.change(sql, *told.values(), number, was))
+
+
+def _job_revision(store: Store) -> int:
+    """Return a number above that of every change before: the pulse of the database reads it."""
+    return int(store.value("SELECT coalesce(max(revision), 0) FROM jobs")) + 1
+
+
+def _forget_old_jobs(store: Store) -> None:
+    store.change(
+        f"DELETE FROM jobs WHERE id IN (SELECT id FROM jobs WHERE state NOT IN {GOES_ON} "  # noqa: S608
+        "ORDER BY id DESC LIMIT -1 OFFSET ?)",
+        KEPT,
+    )

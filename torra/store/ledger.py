@@ -17,12 +17,12 @@ written raises StoreUnavailable.
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import datetime, timedelta
-from typing import Any, Final
+from typing import Final
 
 from torra.errors import bounded
-from torra.store.connection import Store, stamp
+from torra.store.connection import RowDict, Store, stamp, to_json
 from torra.store.trade.rows import ProviderBlock
 
 SUMMED: Final = "replay."
@@ -34,6 +34,9 @@ JUST_UNDER_A_SECOND: Final = timedelta(microseconds=999_999)
 
 JUDGED: Final = "calls"
 """Cursor of the moment from which on calls are judged."""
+
+AFTER_ALL: Final = "~"
+"""Text that sorts after every time."""
 
 JUDGED_CALLS: Final = 100
 JUDGED_FOR: Final = timedelta(hours=24)
@@ -77,6 +80,16 @@ class Settlement:
     route: tuple[str, str] | None = None
 
 
+NEWEST_CALLS: Final = (
+    "SELECT rowid AS number, at, provider, model, status, elapsed_ms, detail "  # noqa: S608 - ours
+    "FROM calls WHERE at >= max(?, "
+    "coalesce((SELECT applied_at FROM trading_config "
+    "WHERE id = (SELECT max(id) FROM trading_config)), ''), "
+    "coalesce((SELECT place FROM notice_cursors WHERE name = ?), '')) "
+    "AND model = ? AND status NOT IN ('budget', 'deadline', 'miss') "
+    f"ORDER BY at DESC, cost_usd DESC LIMIT {JUDGED_CALLS}"
+)
+
 UNDER_WAY: Final = timedelta(seconds=120)
 """Age up to which a call that is booked and not settled may still be under way."""
 
@@ -96,22 +109,15 @@ class LedgerStore(Store):
         until: datetime,
     ) -> list[int]:
         """Reserve the worst case of requests; return the ids of their rows, in order."""
+        fixed = {"profile": profile, "torra_key": torra_key, "state": "reserved", "at": at}
+        empty = {"input_tokens": 0, "output_tokens": 0, "until": _ceil(until)}
         with self.transaction():
             # All bookings of a stage or none: half of them would leave calls that no row covers.
-            return [
-                self._change_id(
-                    "INSERT INTO ledger (profile, torra_key, stage, role, round, attempt, "
-                    "provider, model, state, usd, input_tokens, output_tokens, at, until) "
-                    "VALUES (?, ?, ?, ?, ?, ?, ?, ?, 'reserved', ?, 0, 0, ?, ?)",
-                    profile, torra_key, row.stage, row.role, row.round, row.attempt,
-                    row.provider, row.model, row.usd, stamp(at), _ceil(until),
-                )
-                for row in rows
-            ]  # fmt: skip
+            return [self.add("ledger", {**fixed, **asdict(row), **empty}) for row in rows]
 
     def settle(self, row_id: int, paid: Settlement) -> None:
         """Replace a row's worst case by its request's real cost; a settled row stays as it is."""
-        self._change(
+        self.change(
             "UPDATE ledger SET state = 'settled', usd = ?, input_tokens = ?, output_tokens = ?, "
             "cached_tokens = ?, until = ?, provider = coalesce(?, provider), "
             # A kept row too: its answer may come after all.
@@ -122,184 +128,182 @@ class LedgerStore(Store):
 
     def keep(self, row_id: int) -> None:
         """Leave a row at its worst case for good: nobody knows what its request cost."""
-        self._change("UPDATE ledger SET state = 'kept' WHERE id = ? AND state = 'reserved'", row_id)
+        self.change("UPDATE ledger SET state = 'kept' WHERE id = ? AND state = 'reserved'", row_id)
 
     def release(self, row_id: int) -> None:
         """Take back the row of a request that was not made and will not be."""
         # Not a kept row: its request was made.
-        self._change("DELETE FROM ledger WHERE id = ? AND state = 'reserved'", row_id)
+        self.change("DELETE FROM ledger WHERE id = ? AND state = 'reserved'", row_id)
 
     def spent(self, profile: str, since: datetime) -> float:
         """Return the USD booked for a profile in the window that began at `since`."""
-        row = self._row(
-            "SELECT coalesce(sum(usd), 0.0) AS usd FROM ledger WHERE profile = ? AND until > ?",
-            profile, stamp(since),
-        )  # fmt: skip
-        return float(row["usd"]) if row else 0.0
-
-    def spent_surely(self, profile: str, since: datetime) -> float:
-        """Return the same without what is only reserved: a request that may not be made."""
-        row = self._row(
-            "SELECT coalesce(sum(usd), 0.0) AS usd FROM ledger "
-            "WHERE profile = ? AND until > ? AND state <> 'reserved'",
-            profile, stamp(since),
-        )  # fmt: skip
-        return float(row["usd"]) if row else 0.0
-
-    def rounds_asked(self, profile: str, key: str, since: datetime) -> int:
-        """Return how often something beside the ticks was asked about, by its calls and bookings.
-
-        Bookings that cost something count from `since` on: a call that a crash cut off has no other
-        trace.
-        """
-        row = self._row(
-            "SELECT coalesce(max(round), 0) AS rounds FROM ("
-            "SELECT round FROM calls WHERE torra_key = ? UNION ALL "
-            "SELECT round FROM ledger "
-            "WHERE profile = ? AND until > ? AND torra_key = ? AND usd > 0)",
-            key, profile, stamp(since), key,
-        )  # fmt: skip
-        return int(row["rounds"]) if row else 0
-
-    def last_round(self, key: str) -> int:
-        """Return the newest round of the stored calls of a key, 0 without any."""
-        row = self._row("SELECT max(round) AS round FROM calls WHERE torra_key = ?", key)
-        return int((row or {}).get("round") or 0)
-
-    def is_asked(self, key: str) -> bool:
-        """Tell whether a call of a key was booked lately and is not settled: it is under way."""
-        since = stamp(self._now() - UNDER_WAY)
-        return bool(
-            self._count("ledger", "torra_key = ? AND state = 'reserved' AND at > ?", key, since)
-        )
-
-    def ledger_rows(self, since: datetime, profile: str | None = None) -> list[dict[str, Any]]:
-        """Return the rows that count since a moment, oldest first."""
-        which = "" if profile is None else "AND profile = ?"
-        return self._rows(
-            f"SELECT * FROM ledger WHERE until > ? {which} ORDER BY until, id",  # noqa: S608
-            stamp(since), *([] if profile is None else [profile]),
-        )  # fmt: skip
-
-    def ledger_profiles(self) -> list[str]:
-        """Return the profiles that were ever booked for, by name."""
-        return [row["profile"] for row in self._rows(PROFILES)]
-
-    def ledger_sums(
-        self, profile: str, after: datetime, upto: datetime | None
-    ) -> list[dict[str, Any]]:
-        """Return sums of a profile's rows with after < until <= upto (None: for ever), by group.
-
-        Each has role, provider, model, kept (1 when not settled), calls, usd, input_tokens,
-        cached_tokens, output_tokens.
-        """
-        end = "" if upto is None else "AND until <= ?"
-        return self._rows(
-            "SELECT role, provider, model, state <> 'settled' AS kept, count(*) AS calls, "  # noqa: S608
-            "sum(usd) AS usd, sum(input_tokens) AS input_tokens, "
-            "sum(cached_tokens) AS cached_tokens, sum(output_tokens) AS output_tokens "
-            f"FROM ledger WHERE profile = ? AND until > ? {end} GROUP BY 1, 2, 3, 4",
-            profile, stamp(after), *([] if upto is None else [stamp(upto)]),
-        )  # fmt: skip
-
-    def ledger_between(self, profile: str, start: datetime, end: datetime) -> tuple[float, int]:
-        """Return USD and number of a profile's calls with start <= until < end."""
-        row = self._row(
-            "SELECT coalesce(sum(usd), 0.0) AS usd, count(*) AS calls FROM ledger "
-            "WHERE profile = ? AND until >= ? AND until < ?",
-            profile, stamp(start), stamp(end),
-        )  # fmt: skip
-        return (float(row["usd"]), int(row["calls"])) if row else (0.0, 0)
-
-    def ledger_unsettled(self, profile: str, since: datetime, limit: int) -> list[dict[str, Any]]:
-        """Return a profile's newest rows that stand at their worst case."""
-        return self._rows(
-            "SELECT id, profile, torra_key, stage, role, provider, model, state, usd, at, until "
-            "FROM ledger WHERE profile = ? AND until > ? AND state <> 'settled' "
-            "ORDER BY until DESC, id DESC LIMIT ?",
-            profile, stamp(since), limit,
-        )  # fmt: skip
-
-    def begin_calls(self) -> None:
-        """Judge calls anew from now on: a desk has started, and a start reads the keys anew."""
-        self._upsert("notice_cursors", {"name": JUDGED, "place": self._moment()})
-
-    def newest_calls(self, models: Collection[str]) -> list[dict[str, Any]]:
-        """Return how the newest calls of models went, without their texts: JUDGED_CALLS of each.
-
-        Those of JUDGED_FOR, since a desk last started and since a profile was last changed, that
-        were sent.
-        """
-        since = stamp(self._now() - JUDGED_FOR)
-        return [
-            row
-            for model in models
-            for row in self._rows(
-                "SELECT rowid AS number, at, provider, model, status, elapsed_ms, detail "
-                "FROM calls WHERE at >= max(?, "
-                "coalesce((SELECT applied_at FROM trading_config "
-                "WHERE id = (SELECT max(id) FROM trading_config)), ''), "
-                "coalesce((SELECT place FROM notice_cursors WHERE name = ?), '')) "
-                "AND model = ? AND status NOT IN ('budget', 'deadline', 'miss') "
-                "ORDER BY at DESC, cost_usd DESC LIMIT ?",
-                since, JUDGED, model, JUDGED_CALLS,
-            )
-        ]  # fmt: skip
-
-    def prune_ledger(self, before: datetime) -> int:
-        """Forget the rows that left every window before a moment; return how many."""
-        return self._change(
-            "DELETE FROM ledger WHERE until < ? AND substr(profile, 1, ?) <> ?",
-            stamp(before), len(SUMMED), SUMMED,
-        )  # fmt: skip
-
-    def _change_id(self, sql: str, *values: object) -> int:
-        cursor = self.connection().execute(sql, values)
-        return int(cursor.lastrowid or 0)
+        sql = "SELECT coalesce(sum(usd), 0.0) FROM ledger WHERE profile = ? AND until > ?"
+        return float(self.value(sql, profile, since))
 
     # --- the ladder -----------------------------------------------------------------------------
 
     def degradation_level(self, profile: str) -> str | None:
         """Return the level of a profile; None before it ever left the highest one."""
-        row = self.degradation_level_row(profile)
-        return str(row["degradation_level"]) if row else None
+        sql = "SELECT degradation_level FROM degradation_levels WHERE profile = ?"
+        level = self.value(sql, profile)
+        return None if level is None else str(level)
 
-    def degradation_level_row(self, profile: str) -> dict[str, Any] | None:
-        """Return the level of a profile and since when: level, at; None before it ever left one."""
-        return self._row(
-            "SELECT degradation_level, at FROM degradation_levels WHERE profile = ?", profile
-        )
 
-    def set_degradation_level(self, profile: str, degradation_level: str) -> None:
-        """Put a profile on a level."""
-        self._upsert(
-            "degradation_levels",
-            {"profile": profile, "degradation_level": degradation_level, "at": self._moment()},
-        )
+def set_degradation_level(store: Store, profile: str, degradation_level: str) -> None:
+    """Put a profile on a level."""
+    store.upsert(
+        "degradation_levels",
+        {"profile": profile, "degradation_level": degradation_level, "at": store.moment()},
+    )
 
     # --- vendors that are not asked -------------------------------------------------------------
 
-    def block_provider(self, provider: str, reason: str, until: datetime) -> None:
-        """Record that a vendor is not asked before `until`, and why."""
-        row = {"provider": provider, "reason": bounded(reason)}
-        self._upsert("provider_blocks", {**row, "since": self._moment(), "until": _ceil(until)})
 
-    def provider_blocks(self) -> list[ProviderBlock]:
-        """Return the vendors that are not asked now."""
-        return self._all(
-            ProviderBlock,
-            "SELECT provider, reason, since, until FROM provider_blocks WHERE until > ? "
-            "ORDER BY provider",
-            self._moment(),
-        )  # fmt: skip
+def spent_surely(store: Store, profile: str, since: datetime) -> float:
+    """Return the same without what is only reserved: a request that may not be made."""
+    sql = (
+        "SELECT coalesce(sum(usd), 0.0) FROM ledger "
+        "WHERE profile = ? AND until > ? AND state <> 'reserved'"
+    )
+    return float(store.value(sql, profile, since))
 
-    def clear_blocks(self, provider: str | None = None) -> None:
-        """Forget that a vendor, or every one, is not asked."""
-        if provider is None:
-            self._change("DELETE FROM provider_blocks")
-        else:
-            self._change("DELETE FROM provider_blocks WHERE provider = ?", provider)
+
+def rounds_asked(store: Store, profile: str, key: str, since: datetime) -> int:
+    """Return how often something beside the ticks was asked about, by its calls and bookings.
+
+    Bookings that cost something count from `since` on: a call that a crash cut off has no other
+    trace.
+    """
+    sql = (
+        "SELECT coalesce(max(round), 0) FROM ("
+        "SELECT round FROM calls WHERE torra_key = ? UNION ALL "
+        "SELECT round FROM ledger WHERE profile = ? AND until > ? AND torra_key = ? AND usd > 0)"
+    )
+    return int(store.value(sql, key, profile, since, key))
+
+
+def last_round(store: Store, key: str) -> int:
+    """Return the newest round of the stored calls of a key, 0 without any."""
+    return int(store.value("SELECT max(round) FROM calls WHERE torra_key = ?", key) or 0)
+
+
+def is_asked(store: Store, key: str) -> bool:
+    """Tell whether a call of a key was booked lately and is not settled: it is under way."""
+    since = stamp(store.now() - UNDER_WAY)
+    sql = "SELECT 1 FROM ledger WHERE torra_key = ? AND state = 'reserved' AND at > ? LIMIT 1"
+    return bool(store.value(sql, key, since))
+
+
+def ledger_rows(store: Store, since: datetime, profile: str | None = None) -> list[RowDict]:
+    """Return the rows that count since a moment, oldest first."""
+    which = "" if profile is None else "AND profile = ?"
+    return store.rows(
+        f"SELECT * FROM ledger WHERE until > ? {which} ORDER BY until, id",  # noqa: S608
+        since, *([] if profile is None else [profile]),
+    )  # fmt: skip
+
+
+def ledger_profiles(store: Store) -> list[str]:
+    """Return the profiles that were ever booked for, by name."""
+    return store.column(PROFILES)
+
+
+def ledger_sums(
+    store: Store, profile: str, after: datetime, upto: datetime | None
+) -> list[RowDict]:
+    """Return sums of a profile's rows with after < until <= upto (None: for ever), by group.
+
+    Each has role, provider, model, kept (1 when not settled), calls, usd, input_tokens,
+    cached_tokens, output_tokens.
+    """
+    return store.rows(
+        "SELECT role, provider, model, state <> 'settled' AS kept, count(*) AS calls, "
+        "sum(usd) AS usd, sum(input_tokens) AS input_tokens, "
+        "sum(cached_tokens) AS cached_tokens, sum(output_tokens) AS output_tokens "
+        "FROM ledger WHERE profile = ? AND until > ? AND until <= ? GROUP BY 1, 2, 3, 4",
+        profile, after, upto or AFTER_ALL,
+    )  # fmt: skip
+
+
+def ledger_between(store: Store, profile: str, start: datetime, end: datetime) -> tuple[float, int]:
+    """Return USD and number of a profile's calls with start <= until < end."""
+    sql = (
+        "SELECT coalesce(sum(usd), 0.0), count(*) FROM ledger "
+        "WHERE profile = ? AND until >= ? AND until < ?"
+    )
+    [(usd, calls)] = store.tuples(sql, profile, start, end)
+    return usd, calls
+
+
+def ledger_unsettled(store: Store, profile: str, since: datetime, limit: int) -> list[RowDict]:
+    """Return a profile's newest rows that stand at their worst case."""
+    return store.rows(
+        "SELECT id, profile, torra_key, stage, role, provider, model, state, usd, at, until "
+        "FROM ledger WHERE profile = ? AND until > ? AND state <> 'settled' "
+        "ORDER BY until DESC, id DESC LIMIT ?",
+        profile, since, limit,
+    )  # fmt: skip
+
+
+def begin_calls(store: Store) -> None:
+    """Judge calls anew from now on: a desk has started, and a start reads the keys anew."""
+    store.upsert("notice_cursors", {"name": JUDGED, "place": store.moment()})
+
+
+def newest_calls(store: Store, models: Collection[str]) -> list[RowDict]:
+    """Return how the newest calls of models went, without their texts: JUDGED_CALLS of each.
+
+    Those of JUDGED_FOR, since a desk last started and since a profile was last changed, that
+    were sent.
+    """
+    since = store.now() - JUDGED_FOR
+    return [row for model in models for row in store.rows(NEWEST_CALLS, since, JUDGED, model)]
+
+
+def prune_ledger(store: Store, before: datetime) -> int:
+    """Forget the rows that left every window before a moment; return how many."""
+    return store.change(
+        "DELETE FROM ledger WHERE until < ? AND substr(profile, 1, ?) <> ?",
+        before, len(SUMMED), SUMMED,
+    )  # fmt: skip
+
+
+def degradation_level_row(store: Store, profile: str) -> RowDict | None:
+    """Return the level of a profile and since when: level, at; None before it ever left one."""
+    return store.row(
+        "SELECT degradation_level, at FROM degradation_levels WHERE profile = ?", profile
+    )
+
+
+def block_provider(store: Store, provider: str, reason: str, until: datetime) -> None:
+    """Record that a vendor is not asked before `until`, and why."""
+    row = {"provider": provider, "reason": bounded(reason)}
+    store.upsert("provider_blocks", {**row, "since": store.moment(), "until": _ceil(until)})
+
+
+def provider_blocks(store: Store) -> list[ProviderBlock]:
+    """Return the vendors that are not asked now."""
+    return store.models(
+        ProviderBlock,
+        "SELECT provider, reason, since, until FROM provider_blocks WHERE until > ? "
+        "ORDER BY provider",
+        store.moment(),
+    )  # fmt: skip
+
+
+def clear_blocks(store: Store, provider: str | None = None) -> None:
+    """Forget that a vendor, or every one, is not asked."""
+    store.change("DELETE FROM provider_blocks WHERE provider = coalesce(?, provider)", provider)
 
 
 def _ceil(moment: datetime) -> str:
     return stamp(moment + JUST_UNDER_A_SECOND)
+
+
+def spent_together(store: Store, profiles: Collection[str], since: datetime) -> float:
+    """Return the USD booked for some profiles in the window that began at `since`."""
+    sql = (
+        "SELECT coalesce(sum(usd), 0.0) FROM json_each(?) JOIN ledger ON profile = value "
+        "WHERE until > ?"
+    )
+    return float(store.value(sql, to_json([*profiles]), since))

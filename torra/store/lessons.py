@@ -52,14 +52,14 @@ class LessonStore(Store):
 
     def keep_situation(self, sid: str, situation: Situation) -> None:
         """Keep the market of an opening; the first one of an id stands."""
-        self._change(
+        self.change(
             "INSERT INTO situations (sid, situation) VALUES (?, ?) ON CONFLICT (sid) DO NOTHING",
             sid, to_json(situation.as_dict()),
         )  # fmt: skip
 
     def situation(self, sid: str) -> Situation | None:
         """Return the market of an opening; None where none was kept."""
-        row = self._row("SELECT situation FROM situations WHERE sid = ?", sid)
+        row = self.row("SELECT situation FROM situations WHERE sid = ?", sid)
         try:
             return None if row is None else Situation.of(json.loads(row["situation"]))
         except UNREADABLE:
@@ -73,7 +73,7 @@ class LessonStore(Store):
         """
         key = TickKey(facts.instance, facts.timeframe, facts.bar_time).text
         with self.transaction():
-            if self._row(
+            if self.row(
                 "SELECT 1 AS found FROM lesson_facts WHERE sid = ? AND kind = ? UNION ALL "
                 "SELECT 1 FROM journal WHERE torra_key = ? AND json_valid(record) "
                 "AND json_extract(record, '$.invented') IS NOT NULL",
@@ -83,54 +83,30 @@ class LessonStore(Store):
             told = {name: getattr(facts, name) for name in ("sid", *LISTED)}
             times = {name: stamp(getattr(facts, name)) for name in ("closed_at", "known_at")}
             row = {**told, **times, "r": facts.r, "facts": to_json(facts.as_dict())}
-            number = self._add("lesson_facts", row)
-            self._add_words(number, words, facts)
+            number = self.add("lesson_facts", row)
+            _add_words(self, number, words, facts)
             return number
-
-    def write_words(self, number: int, words: LessonText) -> bool:
-        """Add words to a lesson; False where that author wrote of it already."""
-        with self.transaction():
-            (lesson,) = self.lessons_by([number])
-            if any(one.author == words.author for one in lesson.words):
-                return False
-            self._add_words(number, words, lesson.facts)
-            return True
 
     def note_lesson_uses(self, torra_key: str, numbers: Sequence[int]) -> None:
         """Note which lessons a tick was told of, the first ones first; joins its transaction."""
         for place, number in enumerate(numbers):
             row = {"lesson": number, "torra_key": torra_key, "place": place}
-            self._add("lesson_uses", row)
-
-    def _add_words(self, number: int, words: LessonText, facts: LessonFacts) -> None:
-        told = {"known_at": stamp(words.known_at), "flags": to_json([*words.flags])}
-        row = {"lesson": number, **words.as_dict(), **told}
-        place = self._add("lesson_words", row)
-        found = {"rowid": place, "words": words.text, "about": about(facts)}
-        self._add("lesson_search", found)
+            self.add("lesson_uses", row)
 
     # --- what is read ---------------------------------------------------------------------------
 
     def lesson(self, sid: str, kind: Kind = "trade") -> Lesson | None:
         """Return the lesson of an opening; None where there is none."""
-        rows = self._rows(
+        rows = self.rows(
             "SELECT number, facts FROM lesson_facts WHERE sid = ? AND kind = ?", sid, kind
         )
-        return self._lessons(rows)[0] if rows else None
-
-    def lessons_by(self, numbers: Collection[int]) -> list[Lesson]:
-        """Return lessons by their numbers, in that order; unknown ones are left out."""
-        rows = self._rows(
-            "SELECT number, facts FROM json_each(?) k JOIN lesson_facts ON number = k.value",
-            json.dumps([*numbers]),
-        )
-        return self._lessons(sorted(rows, key=lambda row: int(row["number"])))
+        return _lessons(self, rows)[0] if rows else None
 
     def lessons_since(self, facts: int, words: int) -> Fresh:
         """Return what is newer than two row numbers (0 for all)."""
         # One look at the words, and of facts those alone that it has words of: a lesson that is
         # written between the two looks is whole at the next.
-        told = self._rows(
+        told = self.rows(
             f"SELECT number AS place, {WORD_COLUMNS} FROM lesson_words "  # noqa: S608
             "WHERE number > ? ORDER BY number",
             words,
@@ -138,7 +114,7 @@ class LessonStore(Store):
         spoken: dict[int, list[LessonText]] = {}
         for row in told:
             spoken.setdefault(int(row["lesson"]), []).append(_words(row))
-        rows = self._rows(
+        rows = self.rows(
             "SELECT number, facts FROM json_each(?) k JOIN lesson_facts ON number = k.value "
             "ORDER BY number",
             json.dumps([number for number in spoken if number > facts]),
@@ -154,110 +130,28 @@ class LessonStore(Store):
             int(told[-1]["place"]) if told else words,
         )
 
-    def lesson_list(
-        self,
-        only: Mapping[str, str],
-        *,
-        search: str = "",
-        before: int | None = None,
-        limit: int,
-    ) -> list[Lesson]:
-        """Return lessons, newest first, with numbers below `before`.
-
-        `only` has values of LISTED and `author` by name; `search` are words that must all stand in
-        what was written or in what it is about.
-        """
-        tests, values = ["number < ?"], [2**62 if before is None else before]
-        for name, value in only.items():
-            if name == "author":
-                tests.append(
-                    "EXISTS (SELECT 1 FROM lesson_words w WHERE w.lesson = f.number "
-                    "AND w.author = ?)"
-                )
-            elif name == "symbol":  # a broker's name has small letters in it
-                tests.append("symbol = ? COLLATE NOCASE")
-            elif name in LISTED:
-                tests.append(f"{name} = ?")
-            else:
-                raise ValueError(f"lessons cannot be narrowed by {name}; use {', '.join(LISTED)}")
-            values.append(value)  # type: ignore[arg-type]
-        if search:
-            terms = [f'"{term}"*' for term in TERM.findall(search)][:MOST_TERMS]
-            if not terms:
-                return []
-            # Word by word: the rules may have written one of them and a model another.
-            tests += [
-                "number IN (SELECT w.lesson FROM lesson_search s JOIN lesson_words w "
-                "ON w.number = s.rowid WHERE lesson_search MATCH ?)"
-            ] * len(terms)
-            values += terms  # type: ignore[arg-type]
-        rows = self._rows(
-            f"SELECT number, facts FROM lesson_facts f WHERE {' AND '.join(tests)} "  # noqa: S608
-            "ORDER BY number DESC LIMIT ?",
-            *values, limit,
-        )  # fmt: skip
-        return self._lessons(rows)
-
-    def lesson_ticks(self, number: int, limit: int = 100) -> list[str]:
-        """Return the keys of the ticks that were told of a lesson, newest first."""
-        rows = self._tuples(
-            "SELECT torra_key FROM lesson_uses WHERE lesson = ? ORDER BY rowid DESC LIMIT ?",
-            number, limit,
-        )  # fmt: skip
-        return [str(key) for (key,) in rows]
-
-    def lesson_count(self) -> int:
-        """Return how many lessons there are."""
-        # Numbered without a gap, and none is ever taken away.
-        return int(self._tuples("SELECT coalesce(max(number), 0) FROM lesson_facts")[0][0])
-
-    def review_count(self) -> int:
-        """Return how often a model wrote of a lesson; the rules wrote once of each."""
-        words = int(self._tuples("SELECT coalesce(max(number), 0) FROM lesson_words")[0][0])
-        return words - self.lesson_count()
-
-    def _lessons(self, rows: Sequence[Mapping[str, Any]]) -> list[Lesson]:
-        """Return lessons with their words, in the order of their rows."""
-        numbers = [int(row["number"]) for row in rows]
-        spoken: dict[int, list[LessonText]] = {number: [] for number in numbers}
-        found = self._rows(
-            f"SELECT number, {WORD_COLUMNS} FROM json_each(?) k "  # noqa: S608 - names of ours
-            "JOIN lesson_words ON lesson = k.value",
-            json.dumps(numbers),
-        )
-        for row in sorted(found, key=lambda row: int(row["number"])):
-            spoken[int(row["lesson"])].append(_words(row))
-        return [
-            Lesson(number, _facts(row["facts"]), tuple(spoken[number]))
-            for number, row in zip(numbers, rows, strict=True)
-        ]
-
     def price_range(self, instance: str, opened: datetime, closed: datetime) -> PriceRange | None:
         """Return the range of the bars that lie wholly between two moments; None without any."""
-        found: list[tuple[float, float]] = []
+        ranges: list[tuple[float, float]] = []
         timeframe = ""
         # One look for each timeframe: the key of the table leads from each to the next.
-        while row := self._row(
-            "SELECT timeframe FROM bars WHERE instance = ? AND timeframe > ? "
-            "ORDER BY timeframe LIMIT 1",
-            instance, timeframe,
-        ):  # fmt: skip
-            timeframe = str(row["timeframe"])
-            last = closed - duration(timeframe)
-            found += self._tuples(
-                f"SELECT min(low), max(high) FROM ({NEWEST_REVISIONS})",  # noqa: S608
-                instance, timeframe, stamp(opened), stamp(last),
+        sql = "SELECT min(timeframe) FROM bars WHERE instance = ? AND timeframe > ?"
+        while timeframe := self.value(sql, instance, timeframe):
+            ranges += self.tuples(
+                "SELECT min(low), max(high) FROM "  # noqa: S608
+                f"({NEWEST_REVISIONS}) HAVING min(low) IS NOT NULL",
+                instance, timeframe, opened, closed - duration(timeframe),
             )  # fmt: skip
-        ranges = [(low, high) for low, high in found if low is not None]
         if not ranges:
             return None
-        return PriceRange(min(low for low, _ in ranges), max(high for _, high in ranges))
+        lows, highs = zip(*ranges, strict=True)
+        return PriceRange(min(lows), max(highs))
 
     # --- vetoed openings ------------------------------------------------------------------------
 
     def vetoed_openings(self, instance: str) -> list[VetoedOpening]:
         """Return the vetoed openings of an instance that have not ended, oldest first."""
-        rows = self._tuples("SELECT told FROM vetoed_openings WHERE instance = ?", instance)
+        rows = self.tuples("SELECT told FROM vetoed_openings WHERE instance = ?", instance)
         found = []
         for (told,) in rows:
             with suppress(*UNREADABLE):  # of a damaged row nothing is followed
@@ -268,23 +162,106 @@ class LessonStore(Store):
         """Keep a vetoed opening as it stands now."""
         told = to_json(opening.as_dict())
         row = {"sid": opening.sid, "instance": opening.instance, "told": told}
-        self._upsert("vetoed_openings", row)
+        self.upsert("vetoed_openings", row)
 
     def end_vetoed(self, sid: str) -> None:
         """Forget a vetoed opening that has ended: its lesson tells of it."""
-        self._change("DELETE FROM vetoed_openings WHERE sid = ?", sid)
+        self.change("DELETE FROM vetoed_openings WHERE sid = ?", sid)
 
     def veto_stretch(self, instance: str) -> str | None:
         """Return the side whose openings are being vetoed now, tick after tick; None for none."""
-        row = self._row("SELECT side FROM veto_stretches WHERE instance = ?", instance)
-        return str(row["side"]) if row else None
+        side = self.value("SELECT side FROM veto_stretches WHERE instance = ?", instance)
+        return None if side is None else str(side)
 
     def set_veto_stretch(self, instance: str, side: str | None) -> None:
         """Begin a stretch of vetoes of a side, or end the one that stands."""
         if side is None:
-            self._change("DELETE FROM veto_stretches WHERE instance = ?", instance)
+            self.change("DELETE FROM veto_stretches WHERE instance = ?", instance)
         else:
-            self._upsert("veto_stretches", {"instance": instance, "side": side})
+            self.upsert("veto_stretches", {"instance": instance, "side": side})
+
+
+def write_words(store: Store, number: int, words: LessonText) -> bool:
+    """Add words to a lesson; False where that author wrote of it already."""
+    with store.transaction():
+        (lesson,) = lessons_by(store, [number])
+        if any(one.author == words.author for one in lesson.words):
+            return False
+        _add_words(store, number, words, lesson.facts)
+        return True
+
+
+def lessons_by(store: Store, numbers: Collection[int]) -> list[Lesson]:
+    """Return lessons by their numbers, in that order; unknown ones are left out."""
+    rows = store.rows(
+        "SELECT number, facts FROM json_each(?) k JOIN lesson_facts ON number = k.value",
+        json.dumps([*numbers]),
+    )
+    return _lessons(store, sorted(rows, key=lambda row: int(row["number"])))
+
+
+def lesson_list(
+    store: Store,
+    only: Mapping[str, str],
+    *,
+    search: str = "",
+    before: int | None = None,
+    limit: int,
+) -> list[Lesson]:
+    """Return lessons, newest first, with numbers below `before`.
+
+    `only` has values of LISTED and `author` by name; `search` are words that must all stand in
+    what was written or in what it is about.
+    """
+    tests, values = ["number < ?"], [2**62 if before is None else before]
+    for name, value in only.items():
+        if name == "author":
+            tests.append(
+                "EXISTS (SELECT 1 FROM lesson_words w WHERE w.lesson = f.number AND w.author = ?)"
+            )
+        elif name == "symbol":  # a broker's name has small letters in it
+            tests.append("symbol = ? COLLATE NOCASE")
+        elif name in LISTED:
+            tests.append(f"{name} = ?")
+        else:
+            raise ValueError(f"lessons cannot be narrowed by {name}; use {', '.join(LISTED)}")
+        values.append(value)  # type: ignore[arg-type]
+    if search:
+        terms = [f'"{term}"*' for term in TERM.findall(search)][:MOST_TERMS]
+        if not terms:
+            return []
+        # Word by word: the rules may have written one of them and a model another.
+        tests += [
+            "number IN (SELECT w.lesson FROM lesson_search s JOIN lesson_words w "
+            "ON w.number = s.rowid WHERE lesson_search MATCH ?)"
+        ] * len(terms)
+        values += terms  # type: ignore[arg-type]
+    rows = store.rows(
+        f"SELECT number, facts FROM lesson_facts f WHERE {' AND '.join(tests)} "  # noqa: S608
+        "ORDER BY number DESC LIMIT ?",
+        *values, limit,
+    )  # fmt: skip
+    return _lessons(store, rows)
+
+
+def lesson_ticks(store: Store, number: int, limit: int = 100) -> list[str]:
+    """Return the keys of the ticks that were told of a lesson, newest first."""
+    return store.column(
+        "SELECT torra_key FROM lesson_uses WHERE lesson = ? ORDER BY rowid DESC LIMIT ?",
+        number, limit,
+    )  # fmt: skip
+
+
+def lesson_count(store: Store) -> int:
+    """Return how many lessons there are."""
+    # Numbered without a gap, and none is ever taken away.
+    return int(store.tuples("SELECT coalesce(max(number), 0) FROM lesson_facts")[0][0])
+
+
+def review_count(store: Store) -> int:
+    """Return how often a model wrote of a lesson; the rules wrote once of each."""
+    words = int(store.tuples("SELECT coalesce(max(number), 0) FROM lesson_words")[0][0])
+    return words - lesson_count(store)
 
 
 def about(facts: LessonFacts) -> str:
@@ -306,3 +283,28 @@ def _facts(text: str) -> LessonFacts:
 def _words(row: Mapping[str, Any]) -> LessonText:
     told = {name: row[name] for name in COLUMNS}
     return LessonText.of({**told, "flags": json.loads(row["flags"])})
+
+
+def _add_words(store: Store, number: int, words: LessonText, facts: LessonFacts) -> None:
+    told = {"known_at": stamp(words.known_at), "flags": to_json([*words.flags])}
+    row = {"lesson": number, **words.as_dict(), **told}
+    place = store.add("lesson_words", row)
+    found = {"rowid": place, "words": words.text, "about": about(facts)}
+    store.add("lesson_search", found)
+
+
+def _lessons(store: Store, rows: Sequence[Mapping[str, Any]]) -> list[Lesson]:
+    """Return lessons with their words, in the order of their rows."""
+    numbers = [int(row["number"]) for row in rows]
+    spoken: dict[int, list[LessonText]] = {number: [] for number in numbers}
+    found = store.rows(
+        f"SELECT number, {WORD_COLUMNS} FROM json_each(?) k "  # noqa: S608 - names of ours
+        "JOIN lesson_words ON lesson = k.value",
+        json.dumps(numbers),
+    )
+    for row in sorted(found, key=lambda row: int(row["number"])):
+        spoken[int(row["lesson"])].append(_words(row))
+    return [
+        Lesson(number, _facts(row["facts"]), tuple(spoken[number]))
+        for number, row in zip(numbers, rows, strict=True)
+    ]

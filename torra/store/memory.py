@@ -27,12 +27,12 @@ from torra.errors import bounded
 from torra.evidence.news_digest import NewsItem
 from torra.lessons.lesson import Lesson, Situation
 from torra.store.brain import Composites
-from torra.store.connection import TickKey, stamp
+from torra.store.connection import RowDict, TickKey, stamp
 from torra.store.journal import CallRow
 from torra.store.memory_lessons import MemoryLessons, Ranges, no_ranges
 from torra.store.tick_store import TickStore
 from torra.store.ticks import claim_lost
-from torra.store.trade.memory_signals import Row, Stream
+from torra.store.trade.memory_signals import Stream
 from torra.verdict import sentiment_rules
 from torra.verdict.risk_engine import TradingState
 from torra.verdict.sentiment_rules import (
@@ -64,7 +64,7 @@ class ScoredTick(NamedTuple):
 
 
 STATE: Final[Mapping[str, Any]] = {
-    "signals": list[tuple[str, Row]],
+    "signals": list[tuple[str, RowDict]],
     "live_sids": list[tuple[str, None]],
     "closes": list[tuple[str, list[str]]],
     "trades": list[tuple[str, list[tuple[str, int, str]]]],
@@ -74,7 +74,7 @@ STATE: Final[Mapping[str, Any]] = {
     "kept": int,
     "latches": list[Stream],
     "cursors": list[tuple[str, str]],
-    "ended": list[Row],
+    "ended": list[RowDict],
     "situations": list[tuple[str, Situation]],
     "lessons": list[tuple[int, Lesson]],
     "learnt": list[tuple[tuple[str, str], int]],
@@ -84,8 +84,8 @@ STATE: Final[Mapping[str, Any]] = {
     "claims": list[tuple[Stream, dict[str, list[Any]]]],
     "forgotten": list[tuple[Stream, str]],
     "chains": list[tuple[Stream, list[ScoredTick]]],
-    "states": list[Row],
-    "alarms": list[tuple[str, Row]],
+    "states": list[RowDict],
+    "alarms": list[tuple[str, RowDict]],
 }
 """The parts of the state: a dict as its pairs. Moves are counted anew."""
 
@@ -106,8 +106,8 @@ class MemoryStore(MemoryLessons, TickStore):
         self._forgotten: dict[Stream, str] = {}
         self._chains: dict[Stream, list[ScoredTick]] = {}
         self._moves: dict[Stream, MarkovMoves] = {}
-        self._states: list[Row] = []
-        self._alarms: dict[str, Row] = {}
+        self._states: list[RowDict] = []
+        self._alarms: dict[str, RowDict] = {}
 
     # --- claims ---------------------------------------------------------------------------------
 
@@ -242,7 +242,7 @@ class MemoryStore(MemoryLessons, TickStore):
         held: Sequence[OpenPosition],
         trades: Sequence[Mapping[str, Any]],
         elsewhere: int,
-    ) -> Row:
+    ) -> RowDict:
         """Return the memory context; moves are counted as ticks come, not anew each time."""
         stream = instance, timeframe
         rows, lookback = self._chains.get(stream, []), profile.agents.history_lookback
@@ -274,12 +274,12 @@ class MemoryStore(MemoryLessons, TickStore):
 
     # --- the desk ---------------------------------------------------------------------------------
 
-    def record(self, torra_key: str) -> Row:
+    def record(self, torra_key: str) -> RowDict:
         """Return an empty one: no record is kept."""
         del torra_key
         return {}
 
-    def standing(self, instance: str) -> Row:
+    def standing(self, instance: str) -> RowDict:
         """Return what an instance has before a tick: paper_cursor, latches, signal_event."""
         return {
             "paper_cursor": self._cursors.get(instance),
@@ -356,9 +356,9 @@ class MemoryStore(MemoryLessons, TickStore):
 
     # --- checkpoints ----------------------------------------------------------------------------
 
-    def as_json(self) -> Row:
+    def as_json(self) -> RowDict:
         """Return the whole state as JSON values; `of` makes the same store of it again."""
-        state: Row = {"version": VERSION}
+        state: RowDict = {"version": VERSION}
         for name, kind in STATE.items():
             value = getattr(self, f"_{name}")
             pairs = [*value.items()] if isinstance(value, dict) else value

@@ -16,13 +16,9 @@ from typing import Any, Final
 
 from torra.clock import parse
 from torra.evidence.news_digest import READ_ITEMS, NewsItem
-from torra.store.connection import Store, stamp, to_json
+from torra.store.connection import Store, to_json
 
 SECOND: Final = timedelta(seconds=1)
-IDS_AT_ONCE: Final = 500
-"""Names asked for in one statement."""
-
-
 PLAIN: Final = ("id", "source", "topic", "headline", "summary", "url", "score", "event")
 """Columns that are fields of an item as they stand."""
 
@@ -34,14 +30,14 @@ class NewsStore(Store):
         """Store the items that are not known yet; return how many those were."""
         with self.transaction():
             return sum(
-                self._change(
+                self.change(
                     "INSERT INTO news (id, source, topic, headline, summary, url, tickers, "
                     "published, first_seen, score, event, at) "
                     # An item that is seen again keeps the moment of its first sight.
                     "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO NOTHING",
                     item.id, item.source, item.topic, item.headline, item.summary, item.url,
-                    to_json(list(item.tickers)), stamp(item.published), stamp(item.first_seen),
-                    item.score, item.event, self._moment(),
+                    to_json(list(item.tickers)), item.published, item.first_seen,
+                    item.score, item.event, self.moment(),
                 )
                 for item in items
             )  # fmt: skip
@@ -53,29 +49,12 @@ class NewsStore(Store):
 
         Of more than `limit` those that were seen last; None: all.
         """
-        rows = self._rows(
+        rows = self.rows(
             "SELECT * FROM news WHERE first_seen > ? AND first_seen <= ? "
             "ORDER BY first_seen DESC, id DESC LIMIT ?",
-            stamp(since), stamp(as_of), -1 if limit is None else limit,
+            since, as_of, -1 if limit is None else limit,
         )  # fmt: skip
         return [_item(row) for row in reversed(rows)]
-
-    def news_items(self, ids: Sequence[str]) -> list[NewsItem]:
-        """Return the items of these ids that are stored, in their order."""
-        found: dict[str, NewsItem] = {}
-        for start in range(0, len(ids), IDS_AT_ONCE):
-            some = ids[start : start + IDS_AT_ONCE]
-            marks = ", ".join("?" * len(some))
-            rows = self._rows(f"SELECT * FROM news WHERE id IN ({marks})", *some)  # noqa: S608
-            found |= {row["id"]: _item(row) for row in rows}
-        return [found[name] for name in ids if name in found]
-
-    def prune_news(self, before: datetime, *, limit: int) -> int:
-        """Remove headlines that were stored before a real moment; return how many went."""
-        return self._change(
-            "DELETE FROM news WHERE id IN (SELECT id FROM news WHERE at < ? ORDER BY at LIMIT ?)",
-            stamp(before), limit,
-        )  # fmt: skip
 
     def store_fundamentals(
         self, ticker: str, figures: Mapping[str, float], first_seen: datetime, part: str = ""
@@ -93,30 +72,47 @@ class NewsStore(Store):
                 whole = {**kept, **figures}
                 if whole == held:
                     return False
-                if self._change(
+                if self.change(
                     "INSERT INTO fundamentals (ticker, first_seen, figures) VALUES (?, ?, ?) "
                     "ON CONFLICT (ticker, first_seen) DO NOTHING",
-                    ticker, stamp(seen), to_json(dict(sorted(whole.items()))),
+                    ticker, seen, to_json(dict(sorted(whole.items()))),
                 ):  # fmt: skip
                     return True
                 seen += SECOND
 
     def fundamentals(self, ticker: str, *, as_of: datetime) -> dict[str, float]:
         """Return a company's figures as they were known at `as_of`; empty when none were."""
-        row = self._row(
+        figures = self.value(
             "SELECT figures FROM fundamentals WHERE ticker = ? AND first_seen <= ? "
             "ORDER BY first_seen DESC LIMIT 1",
-            ticker, stamp(as_of),
+            ticker, as_of,
         )  # fmt: skip
-        return {} if row is None else json.loads(row["figures"])
+        return json.loads(figures) if figures else {}
 
-    def figures_of(self, ticker: str) -> list[tuple[datetime, dict[str, float]]]:
-        """Return all that was ever known of a company's figures, with its moments, oldest first."""
-        rows = self._rows(
-            "SELECT first_seen, figures FROM fundamentals WHERE ticker = ? ORDER BY first_seen",
-            ticker,
-        )
-        return [(parse(row["first_seen"]), json.loads(row["figures"])) for row in rows]
+
+def news_items(store: Store, ids: Sequence[str]) -> list[NewsItem]:
+    """Return the items of these ids that are stored, in their order."""
+    rows = store.rows(
+        "SELECT n.* FROM json_each(?) k JOIN news n ON n.id = k.value ORDER BY k.key",
+        to_json([*ids]),
+    )
+    return [_item(row) for row in rows]
+
+
+def prune_news(store: Store, before: datetime, *, limit: int) -> int:
+    """Remove headlines that were stored before a real moment; return how many went."""
+    return store.change(
+        "DELETE FROM news WHERE id IN (SELECT id FROM news WHERE at < ? ORDER BY at LIMIT ?)",
+        before, limit,
+    )  # fmt: skip
+
+
+def figures_of(store: Store, ticker: str) -> list[tuple[datetime, dict[str, float]]]:
+    """Return all that was ever known of a company's figures, with its moments, oldest first."""
+    rows = store.tuples(
+        "SELECT first_seen, figures FROM fundamentals WHERE ticker = ? ORDER BY first_seen", ticker
+    )
+    return [(parse(seen), json.loads(figures)) for seen, figures in rows]
 
 
 def _part(name: str) -> str:

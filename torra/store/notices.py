@@ -17,7 +17,7 @@ from datetime import datetime
 from typing import Any, Final
 
 from torra.errors import bounded
-from torra.store.connection import Store, stamp
+from torra.store.connection import RowDict, Store, to_json
 from torra.store.trade.rows import SignalEvent, TradingStateRow
 
 COLUMNS: Final = ("key", "kind", "level", "title", "text", "instance", "desk_time", "at", "silent")
@@ -35,180 +35,168 @@ PATIENCE_SECONDS: Final = 1.0
 """How long a transaction of notices waits for other writers: a tick may queue behind it."""
 
 
-class NoticeStore(Store):
-    """Notices, their outbox and the cursors of who looks for them."""
+def add_notice(store: Store, row: Mapping[str, Any], services: Sequence[str]) -> bool:
+    """Write a notice that waits for each of some services; False when its key is there.
 
-    # --- writing ------------------------------------------------------------------------------
+    Needs COLUMNS; times are aware. `silent` notices are listed, and nobody is called for them.
+    """
+    known = {name: row[name] for name in COLUMNS} | {
+        "title": bounded(str(row["title"]), LONGEST_TITLE),
+        "text": bounded(str(row["text"])),
+        "silent": int(bool(row["silent"])),
+    }
+    with store.transaction():
+        if store.value("SELECT 1 FROM notices WHERE key = ?", known["key"]):
+            return False
+        number = store.add("notices", known)
+        sent = {"notice": number, "state": WAITING, "next_try": ""}
+        for service in services:
+            store.add("notice_outbox", {**sent, "service": service})
+        store.change(
+            "DELETE FROM notice_outbox WHERE notice <= ? AND notice NOT IN "
+            "(SELECT notice FROM notice_outbox WHERE state IN ('waiting', 'sending'))",
+            number - KEPT,
+        )
+        store.change(
+            "DELETE FROM notices WHERE id <= ? AND id NOT IN (SELECT notice FROM notice_outbox)",
+            number - KEPT,
+        )
+    return True
 
-    def add_notice(self, row: Mapping[str, Any], services: Sequence[str]) -> bool:
-        """Write a notice that waits for each of some services; False when its key is there.
 
-        Needs COLUMNS; times are aware. `silent` notices are listed, and nobody is called for them.
-        """
-        known = {
-            **{name: row[name] for name in COLUMNS},
-            "title": bounded(str(row["title"]), LONGEST_TITLE),
-            "text": bounded(str(row["text"])),
-            "desk_time": stamp(row["desk_time"]),
-            "at": stamp(row["at"]),
-            "silent": int(bool(row["silent"])),
-        }
-        with self.transaction():
-            if self._count("notices", "key = ?", known["key"]):
-                return False
-            number = self._add("notices", known)
-            for service in services:
-                self._add(
-                    "notice_outbox",
-                    {"notice": number, "service": service, "state": WAITING, "next_try": ""},
-                )
-            self._change(
-                "DELETE FROM notice_outbox WHERE notice <= ? AND notice NOT IN "
-                "(SELECT notice FROM notice_outbox WHERE state IN ('waiting', 'sending'))",
-                number - KEPT,
-            )
-            self._change(
-                "DELETE FROM notices WHERE id <= ? AND id NOT IN "
-                "(SELECT notice FROM notice_outbox)",
-                number - KEPT,
-            )
-        return True
+def trim_outbox(store: Store, service: str, most: int) -> int:
+    """Drop what waits for a service beyond its newest `most`, no alarm; return how many."""
+    return store.change(
+        "UPDATE notice_outbox SET state = 'dropped', detail = 'too many waited' "
+        "WHERE service = ? AND state = 'waiting' AND notice IN ("
+        "SELECT o.notice FROM notice_outbox o JOIN notices n ON n.id = o.notice "
+        "WHERE o.service = ? AND o.state = 'waiting' AND n.level <> 'alarm' "
+        "ORDER BY o.notice DESC LIMIT -1 OFFSET "
+        "max(0, ? - (SELECT count(*) FROM notice_outbox o JOIN notices n ON n.id = o.notice "
+        "WHERE o.service = ? AND o.state = 'waiting' AND n.level = 'alarm')))",
+        service, service, most, service,
+    )  # fmt: skip
 
-    def trim_outbox(self, service: str, most: int) -> int:
-        """Drop what waits for a service beyond its newest `most`, no alarm; return how many."""
-        return self._change(
-            "UPDATE notice_outbox SET state = 'dropped', detail = 'too many waited' "
-            "WHERE service = ? AND state = 'waiting' AND notice IN ("
-            "SELECT o.notice FROM notice_outbox o JOIN notices n ON n.id = o.notice "
-            "WHERE o.service = ? AND o.state = 'waiting' AND n.level <> 'alarm' "
-            "ORDER BY o.notice DESC LIMIT -1 OFFSET "
-            "max(0, ? - (SELECT count(*) FROM notice_outbox o JOIN notices n ON n.id = o.notice "
-            "WHERE o.service = ? AND o.state = 'waiting' AND n.level = 'alarm')))",
-            service, service, most, service,
-        )  # fmt: skip
 
-    def mark_notice(
-        self,
-        notice: int,
-        service: str,
-        state: str,
-        *,
-        tries: int,
-        detail: str = "",
-        next_try: datetime | None = None,
-    ) -> None:
-        """Note what became of a notice on its way to a service."""
-        self._change(
-            "UPDATE notice_outbox SET state = ?, tries = ?, detail = ?, next_try = ? "
-            "WHERE notice = ? AND service = ?",
-            state, tries, bounded(detail), stamp(next_try) if next_try else "", notice, service,
-        )  # fmt: skip
+def mark_notice(
+    store: Store,
+    notice: int,
+    service: str,
+    state: str,
+    *,
+    tries: int,
+    detail: str = "",
+    next_try: datetime | None = None,
+) -> None:
+    """Note what became of a notice on its way to a service."""
+    store.change(
+        "UPDATE notice_outbox SET state = ?, tries = ?, detail = ?, next_try = ? "
+        "WHERE notice = ? AND service = ?",
+        state, tries, bounded(detail), next_try or "", notice, service,
+    )  # fmt: skip
 
-    def note_service(self, service: str, detail: str) -> None:
-        """Note how the last try of a service went: "" when it took the notice, else why not."""
-        row = {"service": service, "detail": bounded(detail), "at": self._moment()}
-        self._upsert("notice_services", row)
 
-    def keep_services(self, services: Sequence[str]) -> None:
-        """Settle what an earlier desk left: half-sent notices, and services that are gone.
+def note_service(store: Store, service: str, detail: str) -> None:
+    """Note how the last try of a service went: "" when it took the notice, else why not."""
+    row = {"service": service, "detail": bounded(detail), "at": store.moment()}
+    store.upsert("notice_services", row)
 
-        What was being sent may have arrived: an alarm waits again, anything else is not known.
-        """
-        with self.transaction(PATIENCE_SECONDS):
-            alarms = "(SELECT id FROM notices WHERE level = 'alarm')"
-            self._change(
-                "UPDATE notice_outbox SET state = 'waiting', next_try = '' "  # noqa: S608
-                f"WHERE state = 'sending' AND notice IN {alarms}"
-            )
-            self._change(
-                "UPDATE notice_outbox SET state = 'failed', "
-                "detail = 'the desk ended while it was sent' WHERE state = 'sending'"
-            )
-            known = self._rows(
-                "SELECT DISTINCT service FROM notice_outbox WHERE state = 'waiting' "
-                "UNION SELECT service FROM notice_services"
-            )
-            for row in known:
-                if row["service"] not in services:
-                    self._change(
-                        "UPDATE notice_outbox SET state = 'dropped', "
-                        "detail = 'this service is not set any more' "
-                        "WHERE service = ? AND state = 'waiting'",
-                        row["service"],
-                    )
-                    self._change("DELETE FROM notice_services WHERE service = ?", row["service"])
 
-    # --- reading ------------------------------------------------------------------------------
+def keep_services(store: Store, services: Sequence[str]) -> None:
+    """Settle what an earlier desk left: half-sent notices, and services that are gone.
 
-    def due_notice(self, service: str, now: datetime) -> dict[str, Any] | None:
-        """Return what a service is to be handed next, an alarm first; None when nothing is due."""
-        return self._row(
-            "SELECT n.*, o.tries FROM notice_outbox o JOIN notices n ON n.id = o.notice "
-            "WHERE o.service = ? AND o.state = 'waiting' AND o.next_try <= ? "
-            "ORDER BY n.level <> 'alarm', o.tries, o.notice LIMIT 1",
-            service, stamp(now),
-        )  # fmt: skip
-
-    def notices(self, limit: int) -> list[dict[str, Any]]:
-        """Return the newest notices, newest first, each with its `sent`: one row a service."""
-        return self._with_services(
-            self._rows("SELECT * FROM notices ORDER BY id DESC LIMIT ?", limit)
+    What was being sent may have arrived: an alarm waits again, anything else is not known.
+    """
+    names = to_json([*services])
+    with store.transaction(PATIENCE_SECONDS):
+        store.change(
+            "UPDATE notice_outbox SET state = 'waiting', next_try = '' WHERE state = 'sending' "
+            "AND notice IN (SELECT id FROM notices WHERE level = 'alarm')"
+        )
+        store.change(
+            "UPDATE notice_outbox SET state = 'failed', "
+            "detail = 'the desk ended while it was sent' WHERE state = 'sending'"
+        )
+        store.change(
+            "UPDATE notice_outbox SET state = 'dropped', "
+            "detail = 'this service is not set any more' WHERE state = 'waiting' "
+            "AND service NOT IN (SELECT value FROM json_each(?))",
+            names,
+        )
+        store.change(
+            "DELETE FROM notice_services WHERE service NOT IN (SELECT value FROM json_each(?))",
+            names,
         )
 
-    def notices_after(self, number: int, limit: int) -> list[dict[str, Any]]:
-        """Return the notices with a greater number, oldest first."""
-        return self._rows("SELECT * FROM notices WHERE id > ? ORDER BY id LIMIT ?", number, limit)
 
-    def newest_notice(self) -> int:
-        """Return the number of the newest notice, 0 before the first."""
-        row = self._row("SELECT max(id) AS id FROM notices")
-        return int(row["id"] or 0) if row else 0
+def due_notice(store: Store, service: str, now: datetime) -> RowDict | None:
+    """Return what a service is to be handed next, an alarm first; None when nothing is due."""
+    return store.row(
+        "SELECT n.*, o.tries FROM notice_outbox o JOIN notices n ON n.id = o.notice "
+        "WHERE o.service = ? AND o.state = 'waiting' AND o.next_try <= ? "
+        "ORDER BY n.level <> 'alarm', o.tries, o.notice LIMIT 1",
+        service, now,
+    )  # fmt: skip
 
-    def notice_services(self) -> list[dict[str, Any]]:
-        """Return how the last try of each service went: service, detail ("" = taken), at."""
-        return self._rows("SELECT * FROM notice_services ORDER BY service")
 
-    def _with_services(self, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-        for row in rows:
-            row["sent"] = self._rows(
-                "SELECT service, state, tries, detail FROM notice_outbox WHERE notice = ? "
-                "ORDER BY service",
-                row["id"],
-            )
-        return rows
+def notices(store: Store, limit: int) -> list[RowDict]:
+    """Return the newest notices, newest first, each with its `sent`: one row a service."""
+    rows = store.rows("SELECT * FROM notices ORDER BY id DESC LIMIT ?", limit)
+    for row in rows:
+        row["sent"] = store.rows(
+            "SELECT service, state, tries, detail FROM notice_outbox WHERE notice = ? "
+            "ORDER BY service",
+            row["id"],
+        )
+    return rows
 
-    # --- cursors ------------------------------------------------------------------------------
 
-    def notice_cursor(self, name: str) -> str | None:
-        """Return where a look stood, None before the first."""
-        row = self._row("SELECT place FROM notice_cursors WHERE name = ?", name)
-        return None if row is None else str(row["place"])
+def notices_after(store: Store, number: int, limit: int) -> list[RowDict]:
+    """Return the notices with a greater number, oldest first."""
+    return store.rows("SELECT * FROM notices WHERE id > ? ORDER BY id LIMIT ?", number, limit)
 
-    def set_notice_cursor(self, name: str, place: str) -> None:
-        """Remember where a look stands."""
-        self._upsert("notice_cursors", {"name": name, "place": place})
 
-    # --- what is looked at --------------------------------------------------------------------
+def newest_notice(store: Store) -> int:
+    """Return the number of the newest notice, 0 before the first."""
+    return int(store.value("SELECT max(id) FROM notices") or 0)
 
-    def steps_after(self, number: int, limit: int) -> list[SignalEvent]:
-        """Return the steps of signals with a greater number, oldest first, each with its signal."""
-        return self._all(
-            SignalEvent,
-            "SELECT s.*, e.id AS step, e.to_state "
-            "FROM signal_events e CROSS JOIN signals s ON s.sid = e.sid "
-            "WHERE e.id > ? ORDER BY e.id LIMIT ?",
-            number, limit,
-        )  # fmt: skip
 
-    def states_after(self, number: int, limit: int) -> list[TradingStateRow]:
-        """Return the changes of the trading state with a greater number, oldest first."""
-        return self._all(
-            TradingStateRow,
-            "SELECT id, state, reason, at FROM desk_state WHERE id > ? ORDER BY id LIMIT ?",
-            number, limit,
-        )  # fmt: skip
+def notice_services(store: Store) -> list[RowDict]:
+    """Return how the last try of each service went: service, detail ("" = taken), at."""
+    return store.rows("SELECT * FROM notice_services ORDER BY service")
 
-    def newest_state(self) -> int:
-        """Return the number of the newest change of the trading state, 0 before the first."""
-        row = self._row("SELECT max(id) AS id FROM desk_state")
-        return int(row["id"] or 0) if row else 0
+
+def notice_cursor(store: Store, name: str) -> str | None:
+    """Return where a look stood, None before the first."""
+    place = store.value("SELECT place FROM notice_cursors WHERE name = ?", name)
+    return None if place is None else str(place)
+
+
+def set_notice_cursor(store: Store, name: str, place: str) -> None:
+    """Remember where a look stands."""
+    store.upsert("notice_cursors", {"name": name, "place": place})
+
+
+def steps_after(store: Store, number: int, limit: int) -> list[SignalEvent]:
+    """Return the steps of signals with a greater number, oldest first, each with its signal."""
+    return store.models(
+        SignalEvent,
+        "SELECT s.*, e.id AS step, e.to_state "
+        "FROM signal_events e CROSS JOIN signals s ON s.sid = e.sid "
+        "WHERE e.id > ? ORDER BY e.id LIMIT ?",
+        number, limit,
+    )  # fmt: skip
+
+
+def states_after(store: Store, number: int, limit: int) -> list[TradingStateRow]:
+    """Return the changes of the trading state with a greater number, oldest first."""
+    return store.models(
+        TradingStateRow,
+        "SELECT id, state, reason, at FROM desk_state WHERE id > ? ORDER BY id LIMIT ?",
+        number, limit,
+    )  # fmt: skip
+
+
+def newest_state(store: Store) -> int:
+    """Return the number of the newest change of the trading state, 0 before the first."""
+    return int(store.value("SELECT max(id) FROM desk_state") or 0)

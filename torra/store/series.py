@@ -22,7 +22,7 @@ from torra.evidence.outside_numbers import (
     StoredRow,
     kind_of_source,
 )
-from torra.store.connection import Store, stamp
+from torra.store.connection import RowDict, Store, stamp
 
 ROWS_AT_ONCE: Final = 200
 """Rows of one transaction: a tick that wants to write must not wait for years of a series."""
@@ -50,10 +50,10 @@ class SeriesStore(Store):
         kind = kind_of_source(row.source)
         held = {
             one["known_at"]: one["value"]
-            for one in self._rows(
+            for one in self.rows(
                 "SELECT known_at, value, source FROM series WHERE name = ? AND at = ? "
                 "ORDER BY known_at, number",
-                row.name, stamp(row.at),
+                row.name, row.at,
             )
             # Settings choose among the sources: each has its own word on a day.
             if kind_of_source(one["source"]) == kind
@@ -67,16 +67,16 @@ class SeriesStore(Store):
         known = _free(known, row.value, held)
         if stamp(known) in held:
             return 0
-        return self._change(
+        return self.change(
             "INSERT INTO series (name, at, known_at, first_seen, value, source) "
             "VALUES (?, ?, ?, ?, ?, ?)",
-            row.name, stamp(row.at), stamp(known), stamp(first_seen), row.value + 0.0, row.source,
+            row.name, row.at, known, first_seen, row.value + 0.0, row.source,
         )  # fmt: skip
 
     def series_rows(self, names: Sequence[str], after: int = 0) -> list[StoredRow]:
         """Return what is stored of some series beyond a row's number, in the order of storing."""
         marks = ", ".join("?" * len(names))
-        rows = self._rows(
+        rows = self.rows(
             f"SELECT * FROM series WHERE number > ? AND name IN ({marks}) ORDER BY number",  # noqa: S608
             after, *names,
         )  # fmt: skip
@@ -84,37 +84,7 @@ class SeriesStore(Store):
 
     def newest_series(self) -> int:
         """Return the number of the row that was stored last, 0 without one."""
-        row = self._row("SELECT max(number) AS number FROM series")
-        return int(row["number"] or 0) if row else 0
-
-    def series_told(self) -> list[dict[str, Any]]:
-        """Return of every stored series its name, rows, first and last day, and newest value."""
-        return self._rows(
-            "SELECT s.name, s.rows, s.first, s.at, t.value, t.known_at, t.first_seen, t.source "
-            "FROM (SELECT name, count(*) AS rows, min(at) AS first, max(at) AS at FROM series "
-            "GROUP BY name) AS s JOIN series AS t ON t.number = (SELECT number FROM series "
-            "WHERE name = s.name AND at = s.at ORDER BY known_at DESC, number DESC LIMIT 1) "
-            "ORDER BY s.name"
-        )
-
-    def series_at(
-        self, names: Iterable[str], as_of: datetime, *, live: bool
-    ) -> dict[str, StoredRow]:
-        """Return the newest value of each series that was known at a moment, by its name.
-
-        With `live` it counts from its first sight too. One row of each is read, by its index.
-        """
-        seen = "AND first_seen <= ? " if live else ""
-        found = {}
-        for name in names:
-            row = self._row(
-                f"SELECT * FROM series WHERE name = ? AND known_at <= ? {seen}"  # noqa: S608
-                "ORDER BY at DESC, known_at DESC LIMIT 1",
-                name, stamp(as_of), *([stamp(as_of)] if live else []),
-            )  # fmt: skip
-            if row is not None:
-                found[name] = _stored(row)
-        return found
+        return int(self.value("SELECT max(number) FROM series") or 0)
 
     def store_facts(self, rows: Iterable[FactRow], first_seen: datetime) -> int:
         """Store what is not known yet of companies; return how many rows that were."""
@@ -130,7 +100,7 @@ class SeriesStore(Store):
         kind = kind_of_source(row.source)
         rows = [
             one
-            for one in self._rows(
+            for one in self.rows(
                 "SELECT known_at, value, source FROM facts WHERE ticker = ? AND figure = ? "
                 "AND begins = ? AND ends = ? ORDER BY number",
                 *key,
@@ -150,39 +120,71 @@ class SeriesStore(Store):
         known = _free(known, row.value, held)
         if stamp(known) in held:
             return 0
-        return self._change(
+        return self.change(
             "INSERT INTO facts (ticker, figure, begins, ends, known_at, first_seen, value, "
             "unit, source) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
-            *key, stamp(known), seen, row.value + 0.0, row.unit, row.source,
+            *key, known, seen, row.value + 0.0, row.unit, row.source,
         )  # fmt: skip
-
-    def facts_told(self) -> list[dict[str, Any]]:
-        """Return of every company its figures, values, first and last period, and newest stamp."""
-        return self._rows(
-            "SELECT ticker, count(DISTINCT figure) AS figures, count(*) AS rows, "
-            "min(ends) AS first, max(ends) AS last, max(known_at) AS known_at FROM facts "
-            "GROUP BY ticker ORDER BY ticker"
-        )
-
-    def facts_of(self, ticker: str, as_of: datetime) -> list[FactRow]:
-        """Return what was known of a company at a moment, in the order of knowing."""
-        rows = self._rows(
-            "SELECT * FROM facts WHERE ticker = ? AND known_at <= ? ORDER BY known_at, number",
-            ticker, stamp(as_of),
-        )  # fmt: skip
-        return [_fact(row) for row in rows]
 
     def fact_rows(self, ticker: str, after: int = 0) -> list[StoredFact]:
         """Return what is stored of a company beyond a row's number, in the order of storing."""
-        rows = self._rows(
+        rows = self.rows(
             "SELECT * FROM facts WHERE ticker = ? AND number > ? ORDER BY number", ticker, after
         )
         return [StoredFact(_fact(row), parse(row["first_seen"]), row["number"]) for row in rows]
 
     def newest_fact(self) -> int:
         """Return the number of the figure that was stored last, 0 without one."""
-        row = self._row("SELECT max(number) AS number FROM facts")
-        return int(row["number"] or 0) if row else 0
+        return int(self.value("SELECT max(number) FROM facts") or 0)
+
+
+def series_told(store: Store) -> list[RowDict]:
+    """Return of every stored series its name, rows, first and last day, and newest value."""
+    return store.rows(
+        "SELECT s.name, s.rows, s.first, s.at, t.value, t.known_at, t.first_seen, t.source "
+        "FROM (SELECT name, count(*) AS rows, min(at) AS first, max(at) AS at FROM series "
+        "GROUP BY name) AS s JOIN series AS t ON t.number = (SELECT number FROM series "
+        "WHERE name = s.name AND at = s.at ORDER BY known_at DESC, number DESC LIMIT 1) "
+        "ORDER BY s.name"
+    )
+
+
+def series_at(
+    store: Store, names: Iterable[str], as_of: datetime, *, live: bool
+) -> dict[str, StoredRow]:
+    """Return the newest value of each series that was known at a moment, by its name.
+
+    With `live` it counts from its first sight too. One row of each is read, by its index.
+    """
+    seen = "AND first_seen <= ? " if live else ""
+    found = {}
+    for name in names:
+        row = store.row(
+            f"SELECT * FROM series WHERE name = ? AND known_at <= ? {seen}"  # noqa: S608
+            "ORDER BY at DESC, known_at DESC LIMIT 1",
+            name, as_of, *([stamp(as_of)] if live else []),
+        )  # fmt: skip
+        if row is not None:
+            found[name] = _stored(row)
+    return found
+
+
+def facts_told(store: Store) -> list[RowDict]:
+    """Return of every company its figures, values, first and last period, and newest stamp."""
+    return store.rows(
+        "SELECT ticker, count(DISTINCT figure) AS figures, count(*) AS rows, "
+        "min(ends) AS first, max(ends) AS last, max(known_at) AS known_at FROM facts "
+        "GROUP BY ticker ORDER BY ticker"
+    )
+
+
+def facts_of(store: Store, ticker: str, as_of: datetime) -> list[FactRow]:
+    """Return what was known of a company at a moment, in the order of knowing."""
+    rows = store.rows(
+        "SELECT * FROM facts WHERE ticker = ? AND known_at <= ? ORDER BY known_at, number",
+        ticker, as_of,
+    )  # fmt: skip
+    return [_fact(row) for row in rows]
 
 
 def _free(known: datetime, value: float, held: Mapping[str, float]) -> datetime:

@@ -23,7 +23,7 @@ from typing import Any, Final
 from weakref import WeakKeyDictionary
 
 from torra.clock import TIMEFRAMES, duration, parse
-from torra.store.connection import Store, stamp, to_json
+from torra.store.connection import RowDict, Store, stamp, to_json
 from torra.store.hosted import is_hosted
 from torra.verdict.signal_states import HELD, UNEXECUTED
 
@@ -61,193 +61,198 @@ CALLED: Final = (
 
 
 # weak: what is known of the warm-ups of a database goes with it
-_ENDS: WeakKeyDictionary[StandingStore, dict[tuple[str, str], datetime | None]] = (
-    WeakKeyDictionary()
-)
+_ENDS: WeakKeyDictionary[Store, dict[tuple[str, str], datetime | None]] = WeakKeyDictionary()
 
 
-class StandingStore(Store):
-    """Looks of the promotion rule, and ticks as they are evaluated."""
+def write_standing(
+    store: Store,
+    profile: str,
+    fingerprint: str,
+    *,
+    trial: int,
+    look: int,
+    promoted: bool,
+    reason: str,
+    figures: Mapping[str, Any],
+) -> bool:
+    """Note how a look ended; False when it is on record already.
 
-    def write_standing(
-        self,
-        profile: str,
-        fingerprint: str,
-        *,
-        trial: int,
-        look: int,
-        promoted: bool,
-        reason: str,
-        figures: Mapping[str, Any],
-    ) -> bool:
-        """Note how a look ended; False when it is on record already.
+    False too when another setting took this trial's number meanwhile.
+    """
+    row = {
+        "fingerprint": fingerprint, "profile": profile, "trial": trial, "look": look,
+        "promoted": promoted, "reason": reason, "figures": to_json(figures),
+        "at": store.moment(),
+    }  # fmt: skip
+    taken = "SELECT 1 FROM agent_standing WHERE look = ? AND (fingerprint = ? OR trial = ?)"
+    with store.transaction():
+        # Two desks that come to the same look write it once: the schema refuses a second.
+        if store.value(taken, look, fingerprint, trial):
+            return False
+        store.add("agent_standing", row)
+        return True
 
-        False too when another setting took this trial's number meanwhile.
-        """
-        row = {
-            "fingerprint": fingerprint, "profile": profile, "trial": trial, "look": look,
-            "promoted": promoted, "reason": reason, "figures": to_json(figures),
-            "at": self._moment(),
-        }  # fmt: skip
-        taken = "look = ? AND (fingerprint = ? OR trial = ?)"
-        with self.transaction():
-            # Two desks that come to the same look write it once: the schema refuses a second.
-            if self._count("agent_standing", taken, look, fingerprint, trial):
-                return False
-            self._add("agent_standing", row)
-            return True
 
-    def standings(self, fingerprint: str) -> list[dict[str, Any]]:
-        """Return every look of a setting in order: profile, trial, look, promoted, reason, at.
+def standings(store: Store, fingerprint: str) -> list[RowDict]:
+    """Return every look of a setting in order: profile, trial, look, promoted, reason, at.
 
-        `profile` is what the profile was called then, `figures` what the look saw.
-        """
-        rows = self._rows(
-            "SELECT profile, trial, look, promoted, reason, figures, at FROM agent_standing "
-            "WHERE fingerprint = ? ORDER BY look",
-            fingerprint,
-        )
-        return [
-            {**row, "promoted": bool(row["promoted"]), "figures": json.loads(row["figures"])}
-            for row in rows
-        ]
+    `profile` is what the profile was called then, `figures` what the look saw.
+    """
+    rows = store.rows(
+        "SELECT profile, trial, look, promoted, reason, figures, at FROM agent_standing "
+        "WHERE fingerprint = ? ORDER BY look",
+        fingerprint,
+    )
+    return [
+        {**row, "promoted": bool(row["promoted"]), "figures": json.loads(row["figures"])}
+        for row in rows
+    ]
 
-    def settings_looked_at(self) -> int:
-        """Return how many settings ever came to a look, under whatever name."""
-        row = self._row("SELECT coalesce(max(trial), 0) AS number FROM agent_standing")
-        return int(row["number"]) if row else 0
 
-    def agents_promoted(self, fingerprint: str) -> bool:
-        """Return whether the newest look of a setting promoted its agents."""
-        row = self._row(
-            "SELECT promoted FROM agent_standing WHERE fingerprint = ? ORDER BY look DESC LIMIT 1",
-            fingerprint,
-        )
-        return row is not None and bool(row["promoted"])
+def settings_looked_at(store: Store) -> int:
+    """Return how many settings ever came to a look, under whatever name."""
+    return int(store.value("SELECT coalesce(max(trial), 0) FROM agent_standing"))
 
-    def profiles_given(self) -> list[tuple[str, str]]:
-        """Return every instance there was with each profile it was given, as JSON, oldest first."""
-        rows = self._rows("SELECT instance, profile FROM trading_config ORDER BY id")
-        return [(str(row["instance"]), str(row["profile"])) for row in rows]
 
-    def observed(
-        self,
-        instances: Sequence[str],
-        start: datetime | None = None,
-        end: datetime | None = None,
-        page: int = PAGE,
-    ) -> Iterator[tuple[str, str]]:
-        """Yield the ticks of instances that closed in [start, end], in the order they ran.
+def agents_promoted(store: Store, fingerprint: str) -> bool:
+    """Return whether the newest look of a setting promoted its agents."""
+    sql = "SELECT promoted FROM agent_standing WHERE fingerprint = ? ORDER BY look DESC LIMIT 1"
+    return bool(store.value(sql, fingerprint))
 
-        Each is its key and its record with its deliberation, as JSON text
-        (torra.tick.tick_record.load). Ticks that are stored meanwhile may come too.
-        """
-        after, marks = 0, ", ".join("?" * len(instances))
-        bounds = (stamp(start) if start else "", stamp(end) if end else NEWEST)
-        sql = f"{OBSERVED}({marks}) ORDER BY c.sentiment_id LIMIT ?"
-        while rows := self._rows(sql, after, *bounds, *instances, page):
-            after = rows[-1]["number"]
-            yield from ((row["torra_key"], with_debate(row)) for row in rows)
 
-    def stream_calls(
-        self, instance: str, timeframe: str, after: datetime | None, limit: int
-    ) -> list[dict[str, Any]]:
-        """Return the ticks of a stream that closed after a moment, oldest first, with their calls.
+def profiles_given(store: Store) -> list[tuple[str, str]]:
+    """Return every instance there was with each profile it was given, as JSON, oldest first."""
+    return store.tuples("SELECT instance, profile FROM trading_config ORDER BY id")
 
-        Each has close_time, provider, close, regime, and the reports of its agents as JSON text,
-        none of invented evidence. What a damaged row lacks is None.
-        """
-        rows = self._rows(CALLED, instance, timeframe, stamp(after) if after else "", limit)
-        for row in rows:
-            *told, invented = json.loads(row.pop("told") or "[null, null, null]")
-            row |= dict(zip(("close", "regime"), told, strict=True))
-            row["reports"] = "[]" if invented else row["reports"] or "[]"
-        return rows
 
-    def close_before(self, instance: str, timeframe: str, ticks: int) -> datetime | None:
-        """Return the close after which a stream has so many ticks; None where it has no more."""
-        row = self._row(
-            "SELECT close_time FROM chains WHERE instance = ? AND timeframe = ? "
-            "ORDER BY close_time DESC LIMIT 1 OFFSET ?",
-            instance, timeframe, ticks,
-        )  # fmt: skip
-        return parse(row["close_time"]) if row else None
+def observed(
+    store: Store,
+    instances: Sequence[str],
+    start: datetime | None = None,
+    end: datetime | None = None,
+    page: int = PAGE,
+) -> Iterator[tuple[str, str]]:
+    """Yield the ticks of instances that closed in [start, end], in the order they ran.
 
-    def reports_of(self, torra_key: str) -> tuple[str, str]:
-        """Return the provider of a tick and its reports as JSON text; of no such tick none."""
-        row = self._row(
-            f"SELECT j.provider, {_parts('s.agent_deliberation', ['reports'])} AS reports "  # noqa: S608
-            "FROM chains c JOIN sentiment s ON s.id = c.sentiment_id "
-            "JOIN journal j ON j.torra_key = c.torra_key WHERE c.torra_key = ?",
-            torra_key,
-        )
-        return (row["provider"], row["reports"] or "[]") if row else ("", "[]")
+    Each is its key and its record with its deliberation, as JSON text
+    (torra.tick.tick_record.load). Ticks that are stored meanwhile may come too.
+    """
+    after, marks = 0, ", ".join("?" * len(instances))
+    sql = f"{OBSERVED}({marks}) ORDER BY c.sentiment_id LIMIT ?"
+    while rows := store.rows(sql, after, start or "", end or NEWEST, *instances, page):
+        after = rows[-1]["number"]
+        yield from ((row["torra_key"], with_debate(row)) for row in rows)
 
-    def skipped_between(
-        self, instances: Sequence[str], start: datetime | None = None, end: datetime | None = None
-    ) -> dict[str, int]:
-        """Return how many ticks that closed in [start, end] were skipped, by reason."""
-        marks = ", ".join("?" * len(instances))
-        rows = self._rows(
-            "SELECT reason, count(*) AS number FROM ticks WHERE state = 'skipped' "  # noqa: S608
-            f"AND close_time >= ? AND close_time <= ? AND instance IN ({marks}) "
-            "GROUP BY reason ORDER BY reason",
-            stamp(start) if start else "", stamp(end) if end else NEWEST, *instances,
-        )  # fmt: skip
-        return {str(row["reason"]): int(row["number"]) for row in rows}
 
-    def trades_between(
-        self, instances: Sequence[str], start: datetime | None = None, end: datetime | None = None
-    ) -> list[dict[str, Any]]:
-        """Return the closed trades of instances that were decided in [start, end].
+def stream_calls(
+    store: Store, instance: str, timeframe: str, after: datetime | None, limit: int
+) -> list[RowDict]:
+    """Return the ticks of a stream that closed after a moment, oldest first, with their calls.
 
-        Rows as in the table signals, in the order of their ends.
-        """
-        marks = ", ".join("?" * len(instances))
-        return self._rows(
-            "SELECT * FROM signals WHERE kind = 'open' AND state = 'CLOSED' "  # noqa: S608 - marks
-            f"AND decided_at >= ? AND decided_at <= ? AND instance IN ({marks}) "
-            "ORDER BY closed_at, seq",
-            stamp(start) if start else "", stamp(end) if end else NEWEST, *instances,
-        )  # fmt: skip
+    Each has close_time, provider, close, regime, and the reports of its agents as JSON text,
+    none of invented evidence. What a damaged row lacks is None.
+    """
+    rows = store.rows(CALLED, instance, timeframe, stamp(after) if after else "", limit)
+    for row in rows:
+        *told, invented = json.loads(row.pop("told") or "[null, null, null]")
+        row |= dict(zip(("close", "regime"), told, strict=True))
+        row["reports"] = "[]" if invented else row["reports"] or "[]"
+    return rows
 
-    def warm_up_end(self, instance: str, timeframe: str) -> datetime | None:
-        """Return the last close of a stream that was run in warm-up; None where none was.
 
-        The clock of the warm-up stands at each close, that of a running desk is always past it. So
-        a record tells by its `now`; one without it, of an older version, was no warm-up.
-        """
-        ends = _ENDS.setdefault(self, {})
-        key = instance, timeframe
-        if key in ends:
-            return ends[key]
-        # Warm-up runs only where there is no tick yet: its ticks are the first, without a gap.
-        known, beyond = -1, 0
-        while self._warmed(instance, timeframe, beyond):
-            known, beyond = beyond, 2 * beyond + 1
-        while beyond - known > 1:
-            middle = (known + beyond) // 2
-            if self._warmed(instance, timeframe, middle):
-                known = middle
-            else:
-                beyond = middle
-        end = None if known < 0 else self._warmed(instance, timeframe, known)
-        # A tick of the running desk has followed: the warm-up is over for good.
-        if self.close_before(instance, timeframe, beyond):
-            ends[key] = end
-        return end
+def close_before(store: Store, instance: str, timeframe: str, ticks: int) -> datetime | None:
+    """Return the close after which a stream has so many ticks; None where it has no more."""
+    close = store.value(
+        "SELECT close_time FROM chains WHERE instance = ? AND timeframe = ? "
+        "ORDER BY close_time DESC LIMIT 1 OFFSET ?",
+        instance, timeframe, ticks,
+    )  # fmt: skip
+    return parse(close) if close else None
 
-    def _warmed(self, instance: str, timeframe: str, place: int) -> datetime | None:
-        """Return the close of a stream's tick, counted from 0, if it was run in warm-up."""
-        row = self._row(
-            f"SELECT c.close_time, {_parts('j.record', ['now'])} AS now FROM chains c "  # noqa: S608
-            "JOIN journal j USING (torra_key) WHERE c.instance = ? AND c.timeframe = ? "
-            "ORDER BY c.close_time LIMIT 1 OFFSET ?",
-            instance, timeframe, place,
-        )  # fmt: skip
-        if row is None or not in_warm_up(row["now"], row["close_time"]):
-            return None
-        return parse(row["close_time"])
+
+def reports_of(store: Store, torra_key: str) -> tuple[str, str]:
+    """Return the provider of a tick and its reports as JSON text; of no such tick none."""
+    row = store.row(
+        f"SELECT j.provider, {_parts('s.agent_deliberation', ['reports'])} AS reports "  # noqa: S608
+        "FROM chains c JOIN sentiment s ON s.id = c.sentiment_id "
+        "JOIN journal j ON j.torra_key = c.torra_key WHERE c.torra_key = ?",
+        torra_key,
+    )
+    return (row["provider"], row["reports"] or "[]") if row else ("", "[]")
+
+
+def skipped_between(
+    store: Store,
+    instances: Sequence[str],
+    start: datetime | None = None,
+    end: datetime | None = None,
+) -> dict[str, int]:
+    """Return how many ticks that closed in [start, end] were skipped, by reason."""
+    rows = store.tuples(
+        "SELECT reason, count(*) FROM ticks WHERE state = 'skipped' "
+        "AND close_time >= ? AND close_time <= ? AND instance IN (SELECT value FROM json_each(?)) "
+        "GROUP BY reason ORDER BY reason",
+        start or "", end or NEWEST, to_json([*instances]),
+    )  # fmt: skip
+    return dict(rows)
+
+
+def trades_between(
+    store: Store,
+    instances: Sequence[str],
+    start: datetime | None = None,
+    end: datetime | None = None,
+) -> list[RowDict]:
+    """Return the closed trades of instances that were decided in [start, end].
+
+    Rows as in the table signals, in the order of their ends.
+    """
+    return store.rows(
+        "SELECT * FROM signals WHERE kind = 'open' AND state = 'CLOSED' "
+        "AND decided_at >= ? AND decided_at <= ? AND instance IN (SELECT value FROM json_each(?)) "
+        "ORDER BY closed_at, seq",
+        start or "", end or NEWEST, to_json([*instances]),
+    )  # fmt: skip
+
+
+def warm_up_end(store: Store, instance: str, timeframe: str) -> datetime | None:
+    """Return the last close of a stream that was run in warm-up; None where none was.
+
+    The clock of the warm-up stands at each close, that of a running desk is always past it. So
+    a record tells by its `now`; one without it, of an older version, was no warm-up.
+    """
+    ends = _ENDS.setdefault(store, {})
+    key = instance, timeframe
+    if key in ends:
+        return ends[key]
+    # Warm-up runs only where there is no tick yet: its ticks are the first, without a gap.
+    known, beyond = -1, 0
+    while _warmed(store, instance, timeframe, beyond):
+        known, beyond = beyond, 2 * beyond + 1
+    while beyond - known > 1:
+        middle = (known + beyond) // 2
+        if _warmed(store, instance, timeframe, middle):
+            known = middle
+        else:
+            beyond = middle
+    end = None if known < 0 else _warmed(store, instance, timeframe, known)
+    # A tick of the running desk has followed: the warm-up is over for good.
+    if close_before(store, instance, timeframe, beyond):
+        ends[key] = end
+    return end
+
+
+def _warmed(store: Store, instance: str, timeframe: str, place: int) -> datetime | None:
+    """Return the close of a stream's tick, counted from 0, if it was run in warm-up."""
+    row = store.row(
+        f"SELECT c.close_time, {_parts('j.record', ['now'])} AS now FROM chains c "  # noqa: S608
+        "JOIN journal j USING (torra_key) WHERE c.instance = ? AND c.timeframe = ? "
+        "ORDER BY c.close_time LIMIT 1 OFFSET ?",
+        instance, timeframe, place,
+    )  # fmt: skip
+    if row is None or not in_warm_up(row["now"], row["close_time"]):
+        return None
+    return parse(row["close_time"])
 
 
 def in_warm_up(now: object, close: object) -> bool:
@@ -264,7 +269,7 @@ def in_warm_up(now: object, close: object) -> bool:
 class WarmUps:
     """The ends of the warm-up of streams, each looked up once."""
 
-    def __init__(self, database: StandingStore) -> None:
+    def __init__(self, database: Store) -> None:
         self._database = database
         self._ends: dict[tuple[str, str], datetime | None] = {}
 
@@ -274,7 +279,7 @@ class WarmUps:
             return False  # another scorer asks at the very close where it says so itself
         key = instance, timeframe
         if key not in self._ends:
-            self._ends[key] = self._database.warm_up_end(*key)
+            self._ends[key] = warm_up_end(self._database, *key)
         end = self._ends[key]
         return end is not None and close <= end
 
@@ -298,12 +303,15 @@ def with_debate(row: Mapping[str, Any]) -> str:
 BEYOND: Final = ("9999", "")
 """A place in the order of ticks that none reaches."""
 
-PLACES: Final = (
-    "SELECT torra_key, close_time FROM chains INDEXED BY {} WHERE instance = ? AND {} "
+PLACES: Final = tuple(
+    f"SELECT close_time, torra_key FROM chains INDEXED BY {index} WHERE instance = ? AND {which} "  # noqa: S608
     "AND (close_time, torra_key) < (?, ?) ORDER BY close_time DESC, torra_key DESC LIMIT ?"
+    for index, which in (
+        ("chains_changed", "verdict <> l1_verdict"),
+        ("chains_acting", "verdict = l1_verdict AND verdict <> 'HOLD'"),
+    )
 )
-CHANGED: Final = PLACES.format("chains_changed", "verdict <> l1_verdict")
-ACTING: Final = PLACES.format("chains_acting", "verdict = l1_verdict AND verdict <> 'HOLD'")
+"""Ticks of another verdict than L1's, and those of an equal BUY or SELL."""
 
 DECIDED: Final = (
     "SELECT c.torra_key, c.instance, c.timeframe, c.bar_time, c.close_time, c.l1_verdict, "
@@ -313,73 +321,69 @@ DECIDED: Final = (
 )
 
 
-class ChangeStore(Store):
-    """Ticks that agents may have changed."""
+def changed_places(
+    store: Store, instance: str, before: tuple[str, str], limit: int, *, acting: bool
+) -> list[tuple[str, str]]:
+    """Return (close_time, torra_key) of ticks before a place in that order, newest first.
 
-    def changed_places(
-        self, instance: str, before: tuple[str, str], limit: int, *, acting: bool
-    ) -> list[tuple[str, str]]:
-        """Return (close_time, torra_key) of ticks before a place in that order, newest first.
+    Ticks of another verdict than L1's; with `acting` those of an equal BUY or SELL.
+    """
+    return store.tuples(PLACES[acting], instance, *before, limit)
 
-        Ticks of another verdict than L1's; with `acting` those of an equal BUY or SELL.
-        """
-        rows = self._rows(ACTING if acting else CHANGED, instance, *before, limit)
-        return [(str(row["close_time"]), str(row["torra_key"])) for row in rows]
 
-    def decided_tick(self, torra_key: str) -> dict[str, Any] | None:
-        """Return a tick as it was decided: both verdicts, action, reason, and its JSON.
+def decided_tick(store: Store, torra_key: str) -> RowDict | None:
+    """Return a tick as it was decided: both verdicts, action, reason, and its JSON.
 
-        `record` is its record with its deliberation (torra.tick.tick_record.load).
-        """
-        row = self._row(DECIDED, torra_key)
-        return None if row is None else {**row, "record": with_debate(row)}
+    `record` is its record with its deliberation (torra.tick.tick_record.load).
+    """
+    row = store.row(DECIDED, torra_key)
+    return None if row is None else {**row, "record": with_debate(row)}
 
-    def held_at(self, instance: str, timeframe: str, moment: datetime) -> dict[str, Any] | None:
-        """Return the opening that an instance held or had sent when a tick of a close decided.
 
-        None if it was flat then. Of ticks that close together the longer timeframe decided first.
-        An opening that was refused or expired meanwhile is not found. `closing` says whether its
-        close had been sent by then.
-        """
-        at = stamp(moment)
-        found = self._row(
-            "SELECT * FROM signals WHERE instance = ? AND state = 'CLOSED' AND closed_at >= ? "
-            "AND kind = 'open' ORDER BY closed_at LIMIT 1",
-            instance, at,
+def held_at(store: Store, instance: str, timeframe: str, moment: datetime) -> RowDict | None:
+    """Return the opening that an instance held or had sent when a tick of a close decided.
+
+    None if it was flat then. Of ticks that close together the longer timeframe decided first.
+    An opening that was refused or expired meanwhile is not found. `closing` says whether its
+    close had been sent by then.
+    """
+    at = stamp(moment)
+    found = store.row(
+        "SELECT * FROM signals WHERE instance = ? AND state = 'CLOSED' AND closed_at >= ? "
+        "AND kind = 'open' ORDER BY closed_at LIMIT 1",
+        instance, at,
+    )  # fmt: skip
+    if found is None or not _before(found, at, timeframe):
+        marks = ", ".join("?" * len(HELD))
+        rows = store.rows(
+            "SELECT * FROM signals WHERE instance = ? AND kind = 'open' "  # noqa: S608 - marks
+            f"AND state IN ({marks})",
+            instance, *HELD,
         )  # fmt: skip
-        if found is None or not _before(found, at, timeframe):
-            marks = ", ".join("?" * len(HELD))
-            rows = self._rows(
-                "SELECT * FROM signals WHERE instance = ? AND kind = 'open' "  # noqa: S608 - marks
-                f"AND state IN ({marks})",
-                instance, *HELD,
-            )  # fmt: skip
-            found = min(rows, key=lambda row: HELD.index(row["state"]), default=None)
-        if found is None or not _before(found, at, timeframe):
-            return None
-        closes = self._rows(
-            "SELECT decided_at, timeframe, state FROM signals INDEXED BY signals_closes "
-            "WHERE instance = ? AND kind = 'close' AND closes = ?",
-            instance, found["sid"],
-        )  # fmt: skip
-        closing = any(
-            row["state"] not in UNEXECUTED and _before(row, at, timeframe) for row in closes
-        )
-        return found | {"closing": closing}
-
-    def l1_verdicts(
-        self, instance: str, timeframe: str, first: datetime, limit: int
-    ) -> list[tuple[str, str]]:
-        """Return close time and L1's verdict of the ticks of a stream from a close on."""
-        rows = self._rows(
-            "SELECT close_time, l1_verdict FROM chains WHERE instance = ? AND timeframe = ? "
-            "AND close_time >= ? ORDER BY close_time LIMIT ?",
-            instance, timeframe, stamp(first), limit,
-        )  # fmt: skip
-        return [(str(row["close_time"]), str(row["l1_verdict"])) for row in rows]
+        found = min(rows, key=lambda row: HELD.index(row["state"]), default=None)
+    if found is None or not _before(found, at, timeframe):
+        return None
+    closes = store.rows(
+        "SELECT decided_at, timeframe, state FROM signals INDEXED BY signals_closes "
+        "WHERE instance = ? AND kind = 'close' AND closes = ?",
+        instance, found["sid"],
+    )  # fmt: skip
+    closing = any(row["state"] not in UNEXECUTED and _before(row, at, timeframe) for row in closes)
+    return found | {"closing": closing}
 
 
-def _before(signal: dict[str, Any], at: str, timeframe: str) -> bool:
+def l1_verdicts(
+    store: Store, instance: str, timeframe: str, first: datetime, limit: int
+) -> list[tuple[str, str]]:
+    """Return close time and L1's verdict of the ticks of a stream from a close on."""
+    return store.tuples(
+        "SELECT close_time, l1_verdict FROM chains WHERE instance = ? AND timeframe = ? "
+        "AND close_time >= ? ORDER BY close_time LIMIT ?",
+        instance, timeframe, first, limit,
+    )  # fmt: skip
+
+
+def _before(signal: RowDict, at: str, timeframe: str) -> bool:
     decided = str(signal["decided_at"])
     # what is no timeframe was in no file of ours: it counts as none that ran before
     step = TIMEFRAMES.get(str(signal["timeframe"]), timedelta())

@@ -13,9 +13,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from datetime import UTC, datetime
-from typing import Any, Final
+from typing import Final
 
-from torra.store.connection import Store
+from torra.store.connection import RowDict, Store
 from torra.store.envelopes import DESK_STREAM, StreamEvent
 from torra.store.trade.rows import DeskEvent
 
@@ -46,127 +46,146 @@ PULSE: Final = {
 """Values that change when something has changed; each costs one look at an index."""
 
 
-class EventStore(Store):
-    """The tables streams and stream_events."""
+def open_stream(store: Store, stream_id: str, kind: str, torra_key: str, owner: str) -> None:
+    """Begin a stream; the stream `desk` may be begun again, and is the new owner's then."""
+    store.change(
+        "INSERT INTO streams (stream_id, kind, torra_key, owner, at) VALUES (?, ?, ?, ?, ?) "
+        # The endless stream goes on with another desk; a tick's stream keeps its owner.
+        "ON CONFLICT (stream_id) DO UPDATE SET owner = excluded.owner WHERE kind = 'desk'",
+        stream_id, kind, torra_key, owner, fine(store.now()),
+    )  # fmt: skip
 
-    def open_stream(self, stream_id: str, kind: str, torra_key: str, owner: str) -> None:
-        """Begin a stream; the stream `desk` may be begun again, and is the new owner's then."""
-        self._change(
-            "INSERT INTO streams (stream_id, kind, torra_key, owner, at) VALUES (?, ?, ?, ?, ?) "
-            # The endless stream goes on with another desk; a tick's stream keeps its owner.
-            "ON CONFLICT (stream_id) DO UPDATE SET owner = excluded.owner WHERE kind = 'desk'",
-            stream_id, kind, torra_key, owner, fine(self._now()),
+
+def append_events(store: Store, stream_id: str, owner: str, events: Iterable[StreamEvent]) -> int:
+    """Append events of a stream's owner; return the number of the newest event.
+
+    Returns 0 and writes nothing when there is no such stream, it has ended, or it belongs to
+    another. What follows a terminal event is not kept.
+    """
+    with store.transaction():
+        row = store.row("SELECT owner, ended FROM streams WHERE stream_id = ?", stream_id)
+        if row is None or row["ended"] or row["owner"] != owner:
+            return 0
+        return _append(store, stream_id, events)
+
+
+def _append(store: Store, stream_id: str, events: Iterable[StreamEvent]) -> int:
+    # Numbered inside the transaction: no gap and no number twice, whoever writes.
+    newest = "SELECT coalesce(max(seq), 0) AS seq FROM stream_events WHERE stream_id = ?"
+    seq, at = int(store.rows(newest, stream_id)[0]["seq"]), fine(store.now())
+    rows: list[tuple[object, ...]] = []
+    ended = False
+    for event in events:
+        if not ended:
+            seq, ended = seq + 1, event.terminal
+            rows.append((stream_id, seq, event.event, int(ended), event.payload, at))
+    connection = store.connection().conn
+    connection.executemany("INSERT INTO stream_events VALUES (?, ?, ?, ?, ?, ?)", rows)
+    if ended:
+        connection.execute("UPDATE streams SET ended = 1 WHERE stream_id = ?", (stream_id,))
+    if stream_id == DESK_STREAM:
+        sql = "DELETE FROM stream_events WHERE stream_id = ? AND seq <= ?"
+        connection.execute(sql, (stream_id, seq - DESK_EVENTS))
+    return seq
+
+
+def stream(store: Store, stream_id: str) -> RowDict | None:
+    """Return a stream: kind, torra_key, owner, at, ended, seq (newest), first; None without."""
+    return store.row(STREAM + "WHERE stream_id = ?", stream_id)
+
+
+def streams(store: Store, torra_key: str | None = None, limit: int = 50) -> list[RowDict]:
+    """Return the newest streams of ticks, newest first: those of one tick, or of all."""
+    if torra_key is not None:
+        return store.rows(
+            STREAM + "WHERE torra_key = ? AND kind = 'tick' ORDER BY at DESC LIMIT ?",
+            torra_key, limit,
         )  # fmt: skip
+    return store.rows(
+        # at > '' holds for every row, and lets SQLite use the index of `at`.
+        STREAM + "WHERE at > '' AND kind = 'tick' ORDER BY at DESC LIMIT ?",
+        limit,
+    )
 
-    def append_events(self, stream_id: str, owner: str, events: Iterable[StreamEvent]) -> int:
-        """Append events of a stream's owner; return the number of the newest event.
 
-        Returns 0 and writes nothing when there is no such stream, it has ended, or it belongs to
-        another. What follows a terminal event is not kept.
-        """
-        with self.transaction():
-            row = self._row("SELECT owner, ended FROM streams WHERE stream_id = ?", stream_id)
-            if row is None or row["ended"] or row["owner"] != owner:
-                return 0
-            return self._append(stream_id, events)
+def events_after(store: Store, stream_id: str, seq: int, limit: int = 100) -> list[DeskEvent]:
+    """Return the events of a stream with greater numbers."""
+    return store.models(
+        DeskEvent,
+        "SELECT seq, event, terminal, payload, at FROM stream_events "
+        "WHERE stream_id = ? AND seq > ? ORDER BY seq LIMIT ?",
+        stream_id, seq, limit,
+    )  # fmt: skip
 
-    def _append(self, stream_id: str, events: Iterable[StreamEvent]) -> int:
-        # Numbered inside the transaction: no gap and no number twice, whoever writes.
-        newest = "SELECT coalesce(max(seq), 0) AS seq FROM stream_events WHERE stream_id = ?"
-        seq, at = int(self._rows(newest, stream_id)[0]["seq"]), fine(self._now())
-        rows: list[tuple[object, ...]] = []
-        ended = False
-        for event in events:
-            if not ended:
-                seq, ended = seq + 1, event.terminal
-                rows.append((stream_id, seq, event.event, int(ended), event.payload, at))
-        connection = self.connection().conn
-        connection.executemany("INSERT INTO stream_events VALUES (?, ?, ?, ?, ?, ?)", rows)
-        if ended:
-            connection.execute("UPDATE streams SET ended = 1 WHERE stream_id = ?", (stream_id,))
-        if stream_id == DESK_STREAM:
-            sql = "DELETE FROM stream_events WHERE stream_id = ? AND seq <= ?"
-            connection.execute(sql, (stream_id, seq - DESK_EVENTS))
-        return seq
 
-    def stream(self, stream_id: str) -> dict[str, Any] | None:
-        """Return a stream: kind, torra_key, owner, at, ended, seq (newest), first; None without."""
-        return self._row(STREAM + "WHERE stream_id = ?", stream_id)
+def orphans(store: Store, owner: str, limit: int = LOST_AT_ONCE) -> list[str]:
+    """Return streams that were left open by others than `owner`."""
+    return store.column(
+        # Below and above instead of <>, which no index serves.
+        "SELECT stream_id FROM streams WHERE ended = 0 AND owner < ? AND kind <> 'desk' "
+        "UNION ALL "
+        "SELECT stream_id FROM streams WHERE ended = 0 AND owner > ? AND kind <> 'desk' "
+        "LIMIT ?",
+        owner, owner, limit,
+    )  # fmt: skip
 
-    def streams(self, torra_key: str | None = None, limit: int = 50) -> list[dict[str, Any]]:
-        """Return the newest streams of ticks, newest first: those of one tick, or of all."""
-        if torra_key is not None:
-            return self._rows(
-                STREAM + "WHERE torra_key = ? AND kind = 'tick' ORDER BY at DESC LIMIT ?",
-                torra_key, limit,
+
+def end_orphans(store: Store, owner: str, last: StreamEvent, limit: int = LOST_AT_ONCE) -> int:
+    """End streams that others left open with `last`, a terminal event; return how many."""
+    with store.transaction():
+        left = orphans(store, owner, limit)
+        for stream_id in left:
+            _append(store, stream_id, [last])
+    return len(left)
+
+
+def prune_streams(store: Store, before: datetime, *, limit: int) -> int:
+    """Remove streams that began before a real moment; return how many rows went.
+
+    One short transaction of `limit` rows at most, oldest streams first. The stream `desk`
+    stays: it keeps itself short.
+    """
+    gone = 0
+    with store.transaction():
+        old = store.rows(
+            "SELECT stream_id FROM streams WHERE at < ? AND kind <> 'desk' "
+            "ORDER BY at LIMIT ?",
+            fine(before), limit,
+        )  # fmt: skip
+        for row in old:
+            gone += store.change(
+                "DELETE FROM stream_events WHERE stream_id = ? AND seq IN "
+                "(SELECT seq FROM stream_events WHERE stream_id = ? ORDER BY seq LIMIT ?)",
+                row["stream_id"], row["stream_id"], limit - gone,
             )  # fmt: skip
-        return self._rows(
-            # at > '' holds for every row, and lets SQLite use the index of `at`.
-            STREAM + "WHERE at > '' AND kind = 'tick' ORDER BY at DESC LIMIT ?",
-            limit,
-        )
+            # Its events were cut at the limit: the stream itself goes when the last of them is
+            # gone.
+            if gone >= limit:
+                break
+            gone += store.change("DELETE FROM streams WHERE stream_id = ?", row["stream_id"])
+    return gone
 
-    def events_after(self, stream_id: str, seq: int, limit: int = 100) -> list[DeskEvent]:
-        """Return the events of a stream with greater numbers."""
-        return self._all(
-            DeskEvent,
-            "SELECT seq, event, terminal, payload, at FROM stream_events "
-            "WHERE stream_id = ? AND seq > ? ORDER BY seq LIMIT ?",
-            stream_id, seq, limit,
-        )  # fmt: skip
 
-    def orphans(self, owner: str, limit: int = LOST_AT_ONCE) -> list[str]:
-        """Return streams that were left open by others than `owner`."""
-        rows = self._rows(
-            # Below and above instead of <>, which no index serves.
-            "SELECT stream_id FROM streams WHERE ended = 0 AND owner < ? AND kind <> 'desk' "
-            "UNION ALL "
-            "SELECT stream_id FROM streams WHERE ended = 0 AND owner > ? AND kind <> 'desk' "
-            "LIMIT ?",
-            owner, owner, limit,
-        )  # fmt: skip
-        return [row["stream_id"] for row in rows]
-
-    def end_orphans(self, owner: str, last: StreamEvent, limit: int = LOST_AT_ONCE) -> int:
-        """End streams that others left open with `last`, a terminal event; return how many."""
-        with self.transaction():
-            left = self.orphans(owner, limit)
-            for stream_id in left:
-                self._append(stream_id, [last])
-        return len(left)
-
-    def prune_streams(self, before: datetime, *, limit: int) -> int:
-        """Remove streams that began before a real moment; return how many rows went.
-
-        One short transaction of `limit` rows at most, oldest streams first. The stream `desk`
-        stays: it keeps itself short.
-        """
-        gone = 0
-        with self.transaction():
-            old = self._rows(
-                "SELECT stream_id FROM streams WHERE at < ? AND kind <> 'desk' "
-                "ORDER BY at LIMIT ?",
-                fine(before), limit,
-            )  # fmt: skip
-            for row in old:
-                gone += self._change(
-                    "DELETE FROM stream_events WHERE stream_id = ? AND seq IN "
-                    "(SELECT seq FROM stream_events WHERE stream_id = ? ORDER BY seq LIMIT ?)",
-                    row["stream_id"], row["stream_id"], limit - gone,
-                )  # fmt: skip
-                # Its events were cut at the limit: the stream itself goes when the last of them is
-                # gone.
-                if gone >= limit:
-                    break
-                gone += self._change("DELETE FROM streams WHERE stream_id = ?", row["stream_id"])
-        return gone
-
-    def pulse(self) -> dict[str, Any]:
-        """Return numbers that differ from those of before when something was changed since."""
-        return {name: self._rows(sql)[0]["told"] for name, sql in PULSE.items()}
+def pulse(store: Store) -> RowDict:
+    """Return numbers that differ from those of before when something was changed since."""
+    return {name: store.value(sql) for name, sql in PULSE.items()}
 
 
 def fine(moment: datetime) -> str:
     """Write a time in milliseconds, always with all of them: compared as text it sorts."""
     text = moment.astimezone(UTC).isoformat(timespec="milliseconds")
     return text.replace("+00:00", "Z")
+
+
+def running_debates(store: Store, since: datetime) -> list[RowDict]:
+    """Return the debates that began after a real moment and go on: stream_id, torra_key, at.
+
+    Newest first. One that is older was left by a desk that died.
+    """
+    rows = store.rows(
+        # owner >= '' holds for every row, and lets SQLite use the index of the open streams.
+        "SELECT stream_id, torra_key, at FROM streams WHERE ended = 0 AND owner >= '' "
+        "AND kind = 'tick' AND at > ?",
+        since,
+    )
+    return sorted(rows, key=lambda row: (row["at"], row["stream_id"]), reverse=True)

@@ -15,9 +15,9 @@ import json
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from heapq import merge
 from itertools import islice
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
-from torra.store.connection import Store
+from torra.store.connection import RowDict, Store
 
 Place = tuple[str, int]
 """Where a list goes on: close time (ISO 8601) and number of the last tick that was shown."""
@@ -66,10 +66,13 @@ GATES: Final = (
     "JOIN journal j ON j.torra_key = c.torra_key WHERE json_valid(j.record)"
 )
 WITHOUT_TICK: Final = (
-    "SELECT instance, timeframe, bar_time, close_time, reason FROM ("
+    # Beside max(), SQLite gives the other columns of the very row that holds the maximum.
+    "SELECT instance, timeframe, reason, bar_time, max(close_time) AS newest, "
+    "count(*) AS count, min(close_time) AS oldest FROM ("
     "SELECT instance, timeframe, bar_time, close_time, state, reason FROM ticks "
     "INDEXED BY ticks_close WHERE close_time >= ? AND close_time < ? "
-    "ORDER BY close_time DESC LIMIT ?) WHERE state = 'skipped'"
+    "ORDER BY close_time DESC LIMIT ?) WHERE state = 'skipped' "
+    "GROUP BY instance, timeframe, reason ORDER BY newest DESC"
 )
 
 
@@ -95,115 +98,108 @@ class TraderSummary(NamedTuple):
     failure: str
 
 
-class TickListingStore(Store):
-    """Lists of ticks over all streams."""
+def tick_kinds(store: Store) -> list[TickKind]:
+    """Return every kind of tick that the database has, in no order."""
+    # as text: what a host or a damaged row wrote may be of any type
+    return [
+        TickKind._make((number, *map(str, words), ticks))
+        for number, *words, ticks in store.tuples(KINDS)
+    ]
 
-    def tick_kinds(self) -> list[TickKind]:
-        """Return every kind of tick that the database has, in no order."""
-        # as text: what a host or a damaged row wrote may be of any type
-        return [
-            TickKind._make((number, *map(str, words), ticks))
-            for number, *words, ticks in self._tuples(KINDS)
-        ]
 
-    def counts_of_kinds(
-        self, kinds: Collection[int], begin: str, end: str, *, most: int
-    ) -> Mapping[int, int] | None:
-        """Return how many ticks of each kind closed in [begin, end), both ISO 8601.
+def counts_of_kinds(
+    store: Store, kinds: Collection[int], begin: str, end: str, *, most: int
+) -> Mapping[int, int] | None:
+    """Return how many ticks of each kind closed in [begin, end), both ISO 8601.
 
-        None when they are more than `most` together: they are not counted on.
-        """
-        found: dict[int, int] = {}
-        left = most
-        for kind in kinds:
-            (number,) = self._tuples(COUNT, kind, begin, end, left + 1)[0]
-            left -= number
-            if left < 0:
-                return None
-            found[kind] = number
-        return found
+    None when they are more than `most` together: they are not counted on.
+    """
+    found: dict[int, int] = {}
+    left = most
+    for kind in kinds:
+        (number,) = store.tuples(COUNT, kind, begin, end, left + 1)[0]
+        left -= number
+        if left < 0:
+            return None
+        found[kind] = number
+    return found
 
-    def alone_of(self, torra_keys: Collection[str]) -> Mapping[str, str]:
-        """Return the verdict of L1 alone of some ticks, by their keys."""
-        return dict(
-            self._tuples(
-                "SELECT c.torra_key, c.l1_verdict FROM json_each(?) k "
-                "JOIN chains c ON c.torra_key = k.value",
-                json.dumps([*torra_keys]),
-            )
+
+def alone_of(store: Store, torra_keys: Collection[str]) -> Mapping[str, str]:
+    """Return the verdict of L1 alone of some ticks, by their keys."""
+    return dict(
+        store.tuples(
+            "SELECT c.torra_key, c.l1_verdict FROM json_each(?) k "
+            "JOIN chains c ON c.torra_key = k.value",
+            json.dumps([*torra_keys]),
         )
+    )
 
-    def closes_without_tick(self, first: str, last: str, *, most: int) -> list[dict[str, Any]]:
-        """Return the skipped closes in [first, last) (ISO 8601), by stream and reason.
 
-        Of each: how many (`count`), the oldest and the newest close, and the newest one's bar time.
-        Only the newest `most` closes of any state are looked at, however many there are.
-        """
-        found: dict[tuple[str, str, str], dict[str, Any]] = {}
-        for instance, timeframe, bar_time, close_time, reason in self._tuples(
-            WITHOUT_TICK, first, last, most
-        ):
-            one = found.setdefault(
-                (instance, timeframe, reason),
-                {
-                    "instance": instance, "timeframe": timeframe, "reason": reason,
-                    "bar_time": bar_time, "newest": close_time, "count": 0,
-                },
-            )  # fmt: skip
-            # newest first
-            one["count"], one["oldest"] = one["count"] + 1, close_time
-        return [*found.values()]
+def closes_without_tick(store: Store, first: str, last: str, *, most: int) -> list[RowDict]:
+    """Return the skipped closes in [first, last) (ISO 8601), by stream and reason.
 
-    def ticks_of_kinds(
-        self, kinds: Collection[int], *, begin: str = "", before: Place = AFTER_ALL, limit: int
-    ) -> list[dict[str, Any]]:
-        """Return ticks of some kinds from `begin` on and before a place, newest first.
+    Of each: how many (`count`), the oldest and the newest close, and the newest one's bar time.
+    Only the newest `most` closes of any state are looked at, however many there are.
+    """
+    return store.rows(WITHOUT_TICK, first, last, most)
 
-        Of each: its number (sentiment_id), its key, scores, composites, consensus and verdicts,
-        what was done and why, what the agents cost (USD) and how long it took (ms).
-        """
-        heads = self._tuples(HEADS, before[0], json.dumps([*kinds]))
-        newest = sorted(((close, kind) for kind, close in heads if close), reverse=True)
-        found: list[Place] = []
-        for close, kind in newest:
-            # Kinds whose newest tick is older than the page need no look.
-            if len(found) == limit and close < found[-1][0]:
-                break
-            found += self._tuples(OF_A_KIND, kind, begin, before[0], *before, limit)
-            found = sorted(found, reverse=True)[:limit]
-        return self._rows_at(found)
 
-    def consultations(self, kinds: Collection[int], *, limit: int) -> list[TraderSummary]:
-        """Return what the newest ticks of some kinds asked their trader, in no order."""
-        newest = self.ticks_of_kinds(kinds, limit=limit)
-        numbers = json.dumps([row["sentiment_id"] for row in newest])
-        return [
-            TraderSummary(str(tier or ""), bool(declined), str(failure or ""))
-            for tier, declined, failure in self._tuples(CONSULTED, numbers)
-        ]
+def ticks_of_kinds(
+    store: Store, kinds: Collection[int], *, begin: str = "", before: Place = AFTER_ALL, limit: int
+) -> list[RowDict]:
+    """Return ticks of some kinds from `begin` on and before a place, newest first.
 
-    def gates_of(self, numbers: Collection[int]) -> Mapping[int, str]:
-        """Return the ruling of the gate on some ticks as JSON, by their number (sentiment_id)."""
-        told = self._tuples(GATES, json.dumps([*numbers]))
-        return {number: gate for number, gate in told if isinstance(gate, str)}
+    Of each: its number (sentiment_id), its key, scores, composites, consensus and verdicts,
+    what was done and why, what the agents cost (USD) and how long it took (ms).
+    """
+    heads = store.tuples(HEADS, before[0], json.dumps([*kinds]))
+    newest = sorted(((close, kind) for kind, close in heads if close), reverse=True)
+    found: list[Place] = []
+    for close, kind in newest:
+        # Kinds whose newest tick is older than the page need no look.
+        if len(found) == limit and close < found[-1][0]:
+            break
+        found += store.tuples(OF_A_KIND, kind, begin, before[0], *before, limit)
+        found = sorted(found, reverse=True)[:limit]
+    return _rows_at(store, found)
 
-    def every_tick_of_kinds(
-        self, kinds: Collection[int], *, begin: str, before: Place, at_once: int
-    ) -> Iterator[dict[str, Any]]:
-        """Yield the same of every tick of some kinds, newest first, some read at once."""
-        places = merge(*(self._of_kind(kind, begin, before) for kind in kinds), reverse=True)
-        while some := list(islice(places, at_once)):
-            yield from self._rows_at(some)
 
-    def _of_kind(self, kind: int, begin: str, before: Place) -> Iterator[Place]:
-        """Yield the places of a kind's ticks, more of them at each look."""
-        part = FIRST_LOOK
-        while rows := self._tuples(OF_A_KIND, kind, begin, before[0], *before, part):
-            yield from rows
-            if len(rows) < part:
-                return
-            before, part = rows[-1], min(2 * part, MOST_AT_A_LOOK)
+def consultations(store: Store, kinds: Collection[int], *, limit: int) -> list[TraderSummary]:
+    """Return what the newest ticks of some kinds asked their trader, in no order."""
+    newest = ticks_of_kinds(store, kinds, limit=limit)
+    numbers = json.dumps([row["sentiment_id"] for row in newest])
+    return [
+        TraderSummary(str(tier or ""), bool(declined), str(failure or ""))
+        for tier, declined, failure in store.tuples(CONSULTED, numbers)
+    ]
 
-    def _rows_at(self, places: Sequence[Place]) -> list[dict[str, Any]]:
-        rows = self._rows(TOLD, json.dumps([number for _, number in places]))
-        return sorted(rows, key=lambda row: (row["close_time"], row["sentiment_id"]), reverse=True)
+
+def gates_of(store: Store, numbers: Collection[int]) -> Mapping[int, str]:
+    """Return the ruling of the gate on some ticks as JSON, by their number (sentiment_id)."""
+    told = store.tuples(GATES, json.dumps([*numbers]))
+    return {number: gate for number, gate in told if isinstance(gate, str)}
+
+
+def every_tick_of_kinds(
+    store: Store, kinds: Collection[int], *, begin: str, before: Place, at_once: int
+) -> Iterator[RowDict]:
+    """Yield the same of every tick of some kinds, newest first, some read at once."""
+    places = merge(*(_of_kind(store, kind, begin, before) for kind in kinds), reverse=True)
+    while some := list(islice(places, at_once)):
+        yield from _rows_at(store, some)
+
+
+def _of_kind(store: Store, kind: int, begin: str, before: Place) -> Iterator[Place]:
+    """Yield the places of a kind's ticks, more of them at each look."""
+    part = FIRST_LOOK
+    while rows := store.tuples(OF_A_KIND, kind, begin, before[0], *before, part):
+        yield from rows
+        if len(rows) < part:
+            return
+        before, part = rows[-1], min(2 * part, MOST_AT_A_LOOK)
+
+
+def _rows_at(store: Store, places: Sequence[Place]) -> list[RowDict]:
+    rows = store.rows(TOLD, json.dumps([number for _, number in places]))
+    return sorted(rows, key=lambda row: (row["close_time"], row["sentiment_id"]), reverse=True)

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple, get_args
 
 from torra.clock import duration
 from torra.store.brain import MOMENT, Brain, Composites
-from torra.store.connection import TickKey
+from torra.store.connection import RowDict, TickKey
 from torra.verdict import sentiment_rules
 from torra.verdict.risk_engine import HeldSide, TradingState
 
@@ -32,7 +32,7 @@ class OpeningContext(NamedTuple):
     held: HeldSide | None
     latched: frozenset[str]
 
-    def as_dict(self) -> dict[str, Any]:
+    def as_dict(self) -> RowDict:
         """Return, as plain JSON, what no composite tells."""
         return {"held": self.held and list(self.held), "latched": sorted(self.latched)}
 

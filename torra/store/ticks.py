@@ -14,12 +14,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from datetime import datetime, timedelta
-from typing import Any, Final, cast
+from typing import Final, cast
 
 from torra.clock import closes, duration, iso, parse
 from torra.desk_lock import is_locked
 from torra.errors import StoreUnavailable, bounded
-from torra.store.connection import Store, TickKey, stamp
+from torra.store.connection import RowDict, Store, TickKey, stamp
 from torra.store.trade.rows import TradingStateRow
 from torra.verdict.risk_engine import TradingState
 
@@ -53,54 +53,23 @@ class ClaimStore(Store):
         """Return whether a desk, of any process, works on this database's home now."""
         return is_locked(self.path.parent)
 
-    def begin_run(self, run: str, process: int) -> None:
-        """Note that a desk begins to work in a process, and release the claims of the one before.
-
-        `run` is its name alone. Where the clock of the one before stood is kept.
-        """
-        with self.transaction():
-            self.require_desk()
-            self._change(
-                "INSERT INTO desk_run (id, run, process, started_at, seen_at) "
-                "VALUES (1, ?, ?, ?, ?) "
-                "ON CONFLICT (id) DO UPDATE SET run = excluded.run, process = excluded.process, "
-                "started_at = excluded.started_at, seen_at = excluded.seen_at",
-                run, process, iso(self._now()), iso(self._now()),
-            )  # fmt: skip
-            self.release_claims()
-
     def show_life(self, desk_time: datetime | None) -> None:
         """Give a sign of life, and note where the desk's clock stands, where it runs."""
         with self.transaction():
             self.require_desk()
-            self._change(
+            self.change(
                 "UPDATE desk_run SET seen_at = ?, desk_time = coalesce(?, desk_time) WHERE id = 1",
-                iso(self._now()), iso(desk_time) if desk_time else None,
+                iso(self.now()), iso(desk_time) if desk_time else None,
             )  # fmt: skip
-
-    def end_run(self) -> None:
-        """Note that the desk ends in order."""
-        with self.transaction():
-            self.require_desk()
-            sql = "UPDATE desk_run SET process = 0, seen_at = ? WHERE id = 1"
-            self._change(sql, iso(self._now()))
-
-    def desk_run(self) -> dict[str, Any] | None:
-        """Return run, process (0 once it ended in order), started_at, seen_at and desk_time.
-
-        None before the first desk.
-        """
-        return self._row(
-            "SELECT run, process, started_at, seen_at, desk_time FROM desk_run WHERE id = 1"
-        )
 
     def desk_time(self) -> datetime | None:
         """Return where the desk's clock goes on: at its last sign of life, or a later close."""
-        run = self.desk_run()
-        newest = self._row("SELECT max(close_time) AS close_time FROM ticks")
-        told = [run["desk_time"] if run else None, newest["close_time"] if newest else None]
+        stored = (
+            self.value("SELECT desk_time FROM desk_run WHERE id = 1"),
+            self.value("SELECT max(close_time) FROM ticks"),
+        )
         # A kill may come between a tick and the next sign: the later of both counts.
-        return max((parse(text) for text in told if text), default=None)
+        return max((parse(text) for text in stored if text), default=None)
 
     # --- claims ---------------------------------------------------------------------------------
 
@@ -113,11 +82,10 @@ class ClaimStore(Store):
             self.require_desk()
             if self._tick_state(key) not in (None, "released"):
                 return False
-            self._change(
+            self.change(
                 "INSERT OR REPLACE INTO ticks (instance, timeframe, bar_time, close_time, state, "
                 "reason, detail, at) VALUES (?, ?, ?, ?, 'claimed', '', '', ?)",
-                key.instance, key.timeframe, stamp(key.bar_time),
-                stamp(key.close_time), self._moment(),
+                *key, key.close_time, self.moment(),
             )  # fmt: skip
             return True
 
@@ -126,14 +94,6 @@ class ClaimStore(Store):
         with self.transaction():
             self.require_desk()
             self._leave_claim(key, "released")
-
-    def release_claims(self) -> None:
-        """Release every claim: those of a desk that is dead, at the start of the next."""
-        # Both conditions: the first is that of the index which has no other tick.
-        self._change(
-            "UPDATE ticks SET state = 'released' "
-            "WHERE state IN ('claimed', 'released') AND state = 'claimed'"
-        )
 
     def skip_tick(self, key: TickKey, reason: str, detail: str) -> bool:
         """Record why a tick is not run; False when it is done or skipped."""
@@ -149,14 +109,13 @@ class ClaimStore(Store):
             return sum(self._skip(key, *told) for key, told in reasons.items())
 
     def _skip(self, key: TickKey, reason: str, detail: str) -> int:
-        return self._change(
+        return self.change(
             "INSERT INTO ticks (instance, timeframe, bar_time, close_time, state, reason, "
             "detail, at) VALUES (?, ?, ?, ?, 'skipped', ?, ?, ?) "
             "ON CONFLICT (instance, timeframe, bar_time) DO UPDATE SET state = excluded.state, "
             "reason = excluded.reason, detail = excluded.detail, "
             "at = excluded.at WHERE ticks.state IN ('claimed', 'released')",
-            key.instance, key.timeframe, stamp(key.bar_time),
-            stamp(key.close_time), reason, bounded(detail), self._moment(),
+            *key, key.close_time, reason, bounded(detail), self.moment(),
         )  # fmt: skip
 
     def require_claim(self, key: TickKey) -> None:
@@ -185,12 +144,12 @@ class ClaimStore(Store):
         every earlier one whose claim was released. What the desk is working on is not listed.
         """
         step = duration(timeframe)
-        newest = self._newest_finished(instance, timeframe, upto)
+        newest = _newest_finished(self, instance, timeframe, upto)
         after = start if newest is None else newest + step
         owed = {close - step for close in closes(timeframe, after, upto)}
         if newest is not None:
             owed |= self._holes(instance, timeframe, newest)
-        for bar_time, state in self._unfinished(instance, timeframe):
+        for bar_time, state in _unfinished(self, instance, timeframe):
             if state == "released" and bar_time + step <= upto:
                 owed.add(bar_time)
             else:
@@ -207,107 +166,137 @@ class ClaimStore(Store):
         step = duration(timeframe)
         rows = "FROM ticks WHERE instance = ? AND timeframe = ? AND bar_time BETWEEN ? AND ?"
         place = (instance, timeframe, stamp(newest - LOOK_BACK * step), stamp(newest))
-        ((begun, count),) = self._tuples(f"SELECT min(bar_time), count(*) {rows}", *place)
+        ((begun, count),) = self.tuples(f"SELECT min(bar_time), count(*) {rows}", *place)
         # A stream that has just begun owes nothing from before its first row.
         first = parse(begun)
         if first + (count - 1) * step == newest:
             return set()  # nearly always, and no row is read
-        there = {parse(bar_time) for (bar_time,) in self._tuples(f"SELECT bar_time {rows}", *place)}
+        there = {parse(bar_time) for (bar_time,) in self.tuples(f"SELECT bar_time {rows}", *place)}
         return {close - step for close in closes(timeframe, first, newest)} - there
 
-    def newest_claim(self, instance: str, timeframe: str) -> datetime | None:
-        """Return the newest bar time that is done, skipped or being worked on."""
-        claims = self._unfinished(instance, timeframe)
-        found = [bar_time for bar_time, state in claims if state == "claimed"]
-        finished = self._newest_finished(instance, timeframe)
-        return max([*found, *([finished] if finished else [])], default=None)
-
-    def tick_states(self, instance: str, timeframe: str, limit: int = 100) -> list[dict[str, Any]]:
-        """Return the newest ticks' bar_time, close_time, state, reason, detail and at."""
-        return self._rows(
-            "SELECT bar_time, close_time, state, reason, detail, at FROM ticks "
-            "WHERE instance = ? AND timeframe = ? ORDER BY bar_time DESC LIMIT ?",
-            instance, timeframe, limit,
-        )  # fmt: skip
-
     def _tick_state(self, key: TickKey) -> str | None:
-        row = self._row(
-            "SELECT state FROM ticks WHERE instance = ? AND timeframe = ? AND bar_time = ?",
-            key.instance, key.timeframe, stamp(key.bar_time),
-        )  # fmt: skip
-        return row["state"] if row else None
+        state = self.value(
+            "SELECT state FROM ticks WHERE instance = ? AND timeframe = ? AND bar_time = ?", *key
+        )
+        return None if state is None else str(state)
 
     def _leave_claim(self, key: TickKey, state: str) -> int:
         """Turn a claim into another state; return how many there were."""
-        return self._change(
+        return self.change(
             "UPDATE ticks SET state = ?, at = ? WHERE instance = ? AND timeframe = ? "
             "AND bar_time = ? AND state = 'claimed'",
-            state, self._moment(), key.instance, key.timeframe, stamp(key.bar_time),
+            state, self.moment(), *key,
         )  # fmt: skip
-
-    def _unfinished(self, instance: str, timeframe: str) -> list[tuple[datetime, str]]:
-        """Return bar time and state of what is claimed or released, oldest first."""
-        rows = self._tuples(
-            "SELECT bar_time, state FROM ticks WHERE instance = ? AND timeframe = ? "
-            "AND state IN ('claimed', 'released') ORDER BY bar_time",
-            instance, timeframe,
-        )  # fmt: skip
-        return [(parse(bar_time), state) for bar_time, state in rows]
-
-    def _newest_finished(
-        self, instance: str, timeframe: str, upto: datetime | None = None
-    ) -> datetime | None:
-        """Return the newest bar time that is done or skipped and closed at `upto`, if given."""
-        # "~" sorts after every time.
-        last = "~" if upto is None else stamp(upto - duration(timeframe))
-        row = self._row(
-            "SELECT bar_time FROM ticks WHERE instance = ? AND timeframe = ? "
-            "AND state IN ('done', 'skipped') AND bar_time <= ? ORDER BY bar_time DESC LIMIT 1",
-            instance, timeframe, last,
-        )  # fmt: skip
-        return parse(row["bar_time"]) if row else None
 
     # --- the desk -------------------------------------------------------------------------------
 
     def trading_state(self) -> TradingState:
         """Return ACTIVE, REDUCING or HALTED."""
-        row = self._row("SELECT state FROM desk_state ORDER BY id DESC LIMIT 1")
-        return cast(TradingState, row["state"]) if row else "ACTIVE"
+        state = self.value("SELECT state FROM desk_state ORDER BY id DESC LIMIT 1")
+        return cast(TradingState, state or "ACTIVE")
 
     def _note_state(self, state: str, reason: str) -> None:
-        self._add("desk_state", {"state": state, "reason": bounded(reason), "at": self._moment()})
-
-    def trading_states(self, limit: int = 20) -> list[TradingStateRow]:
-        """Return the newest changes of the trading state."""
-        sql = "SELECT state, reason, at FROM desk_state ORDER BY id DESC LIMIT ?"
-        return self._all(TradingStateRow, sql, limit)
+        self.add("desk_state", {"state": state, "reason": bounded(reason), "at": self.moment()})
 
     def apply_profile(self, instance: str, profile_json: str, digest: str) -> bool:
         """Keep the profile that an instance runs from now on; False when it already did."""
         with self.transaction():
-            now = self.applied_profile(instance)
+            now = applied_profile(self, instance)
             if now is not None and now["digest"] == digest:
                 return False
             row = {"instance": instance, "digest": digest, "profile": profile_json}
-            self._add("trading_config", {**row, "applied_at": self._moment()})
+            self.add("trading_config", {**row, "applied_at": self.moment()})
             return True
 
-    def knows_profile(self, instance: str, digest: str) -> bool:
-        """Return whether an instance was ever given a profile."""
-        return (
-            self._row(
-                "SELECT 1 FROM trading_config WHERE instance = ? AND digest = ?", instance, digest
-            )
-            is not None
-        )
 
-    def applied_profile(self, instance: str) -> dict[str, Any] | None:
-        """Return the digest, profile (JSON text) and applied_at of an instance's newest profile."""
-        return self._row(
-            "SELECT digest, profile, applied_at FROM trading_config WHERE instance = ? "
-            "ORDER BY id DESC LIMIT 1",
-            instance,
+def end_run(store: ClaimStore) -> None:
+    """Note that the desk ends in order."""
+    with store.transaction():
+        store.require_desk()
+        sql = "UPDATE desk_run SET process = 0, seen_at = ? WHERE id = 1"
+        store.change(sql, iso(store.now()))
+
+
+def newest_claim(store: Store, instance: str, timeframe: str) -> datetime | None:
+    """Return the newest bar time that is done, skipped or being worked on."""
+    claims = _unfinished(store, instance, timeframe)
+    working = [bar_time for bar_time, state in claims if state == "claimed"]
+    return max(filter(None, [*working, _newest_finished(store, instance, timeframe)]), default=None)
+
+
+def _unfinished(store: Store, instance: str, timeframe: str) -> list[tuple[datetime, str]]:
+    """Return bar time and state of what is claimed or released, oldest first."""
+    rows = store.tuples(
+        "SELECT bar_time, state FROM ticks WHERE instance = ? AND timeframe = ? "
+        "AND state IN ('claimed', 'released') ORDER BY bar_time",
+        instance, timeframe,
+    )  # fmt: skip
+    return [(parse(bar_time), state) for bar_time, state in rows]
+
+
+def _newest_finished(
+    store: Store, instance: str, timeframe: str, upto: datetime | None = None
+) -> datetime | None:
+    """Return the newest bar time that is done or skipped and closed at `upto`, if given."""
+    # "~" sorts after every time.
+    last = "~" if upto is None else stamp(upto - duration(timeframe))
+    found = store.value(
+        "SELECT bar_time FROM ticks WHERE instance = ? AND timeframe = ? "
+        "AND state IN ('done', 'skipped') AND bar_time <= ? ORDER BY bar_time DESC LIMIT 1",
+        instance, timeframe, last,
+    )  # fmt: skip
+    return parse(found) if found else None
+
+
+def begin_run(store: ClaimStore, run: str, process: int) -> None:
+    """Note that a desk begins to work in a process, and release the claims of the one before.
+
+    `run` is its name alone. Where the clock of the one before stood is kept.
+    """
+    with store.transaction():
+        store.require_desk()
+        store.change(
+            "INSERT INTO desk_run (id, run, process, started_at, seen_at) "
+            "VALUES (1, ?, ?, ?, ?) "
+            "ON CONFLICT (id) DO UPDATE SET run = excluded.run, process = excluded.process, "
+            "started_at = excluded.started_at, seen_at = excluded.seen_at",
+            run, process, iso(store.now()), iso(store.now()),
         )  # fmt: skip
+        release_claims(store)
+
+
+def desk_run(store: Store) -> RowDict | None:
+    """Return run, process (0 once it ended in order), started_at, seen_at and desk_time.
+
+    None before the first desk.
+    """
+    return store.row(
+        "SELECT run, process, started_at, seen_at, desk_time FROM desk_run WHERE id = 1"
+    )
+
+
+def release_claims(store: Store) -> None:
+    """Release every claim: those of a desk that is dead, at the start of the next."""
+    # Both conditions: the first is that of the index which has no other tick.
+    store.change(
+        "UPDATE ticks SET state = 'released' "
+        "WHERE state IN ('claimed', 'released') AND state = 'claimed'"
+    )
+
+
+def trading_states(store: Store, limit: int = 20) -> list[TradingStateRow]:
+    """Return the newest changes of the trading state."""
+    sql = "SELECT state, reason, at FROM desk_state ORDER BY id DESC LIMIT ?"
+    return store.models(TradingStateRow, sql, limit)
+
+
+def applied_profile(store: Store, instance: str) -> RowDict | None:
+    """Return the digest, profile (JSON text) and applied_at of an instance's newest profile."""
+    return store.row(
+        "SELECT digest, profile, applied_at FROM trading_config WHERE instance = ? "
+        "ORDER BY id DESC LIMIT 1",
+        instance,
+    )  # fmt: skip
 
 
 def claim_lost(key: TickKey) -> StoreUnavailable:

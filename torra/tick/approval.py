@@ -29,6 +29,8 @@ from torra.clock import Clock, duration, parse
 from torra.config import Instance, Profile
 from torra.errors import ConfigError
 from torra.lessons.lesson import Thesis
+from torra.store.trade import proposals_and_alarms as execution_table
+from torra.store.trade import signals as signal_table
 from torra.store.trade.rows import Draft, OrderRequest, ProposalRow
 from torra.tick.marks import DEMO_SECONDS
 from torra.tick.tick_database import TickDatabase
@@ -405,7 +407,7 @@ def _readable(row: ProposalRow) -> ProposalRow:
 
 
 def _end(database: Database, sid: str, state: str, reason: str) -> Decided:
-    database.decide_proposal(sid, state, reason)
+    execution_table.decide_proposal(database, sid, state, reason)
     return Decided(sid, state, reason)
 
 
@@ -423,7 +425,7 @@ def _review(database: Database, row: ProposalRow, at: ApprovalContext) -> Action
         price=at.price,
         atr=row.atr,
         multiplier=row.multiplier,
-        veto=database.latch(instance.id, row.verdict),
+        veto=signal_table.latch(database, instance.id, row.verdict),
         # The gate cannot be asked again without another debate.
         opening_stands=True,
         bar_age=max(0.0, _share(at.now - close, life)),

@@ -32,6 +32,8 @@ from torra.feeds.protocol import Feed, TakeFlow
 from torra.market import spreads
 from torra.market.bar_view import BarArrays, BarView
 from torra.market.spreads import SpreadView
+from torra.store import bars as bar_table
+from torra.store import flow as flow_table
 
 DAY: Final = timedelta(days=1)
 PRICES: Final = ("open", "high", "low", "close")
@@ -103,7 +105,9 @@ class LiveWindow(Window):
         if found.status == NO_FLOW.status:
             return found
         self._flow[timeframe] = found
-        stored = self._database.flow_rows(self._instance.id, timeframe, times[0], times[-1])
+        stored = flow_table.flow_rows(
+            self._database, self._instance.id, timeframe, times[0], times[-1]
+        )
         rows = {time: found.rows[time] for time in times if time in found.rows}
         rows |= {row.bar_time: row for row in stored}
         return found._replace(rows=rows)
@@ -113,7 +117,7 @@ class LiveWindow(Window):
         day = as_of.date()
         longest = max(self._instance.timeframes, key=duration)
         # A bar may come late: what was read before it does not stand for the day.
-        key = day, span, self._database.newest_bar(self._instance.id, longest)
+        key = day, span, bar_table.newest_bar(self._database, self._instance.id, longest)
         if self._closes[0] != key:
             first, last = day - span, day - DAY
             found = self._database.daily_closes(self._instance.id, longest, first, last)
@@ -135,8 +139,8 @@ class LiveWindow(Window):
         """
         if (flow := self._flow.pop(timeframe, None)) is not None:
             known = [row for time, row in flow.rows.items() if time <= bars.last]
-            self._database.store_flow(self._instance.id, timeframe, known, flow.source)
-        newest = self._database.newest_bar(self._instance.id, timeframe)
+            flow_table.store_flow(self._database, self._instance.id, timeframe, known, flow.source)
+        newest = bar_table.newest_bar(self._database, self._instance.id, timeframe)
         if newest is None or newest < bars.first:  # a hole would hide a high: take it all
             self._fill(timeframe, bars.last + duration(timeframe))
             return

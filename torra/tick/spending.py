@@ -77,6 +77,7 @@ from instance_database import Database
 from torra.errors import StoreUnavailable
 from torra.failpoints import failpoint
 from torra.providers.prices import PriceList
+from torra.store import ledger as ledger_table
 from torra.store.connection import Keyed
 from torra.store.ledger import Booking, Settlement
 
@@ -585,7 +586,7 @@ class SpendingAccount:
             kept = _choose(costs, levels, held, spent, ceiling)
             if levels[kept].name != (held or levels[0].name):
                 with database.transaction(LEVEL_WAIT):
-                    database.set_degradation_level(self.profile, levels[kept].name)
+                    ledger_table.set_degradation_level(database, self.profile, levels[kept].name)
         # Without the ledger the ceiling is not known, so nothing is spent.
         except StoreUnavailable:
             log.exception("ledger: nobody is asked for profile %s", self.profile)

@@ -21,7 +21,10 @@ from torra.clock import System, iso
 from torra.config import Instance, load_desk
 from torra.errors import ConfigError, DataUnavailable, StoreUnavailable, TorraError
 from torra.home import DATABASE, lost
+from torra.store import bars as bar_table
+from torra.store import ticks as claim_table
 from torra.store.standings import WarmUps
+from torra.store.trade import proposals_and_alarms as execution_table
 from torra.store.trade.rows import ProposalRow
 from torra.tick import approval
 from torra.trading import channels
@@ -212,7 +215,10 @@ def signals(home: Path, instance: str | None = None, limit: int = ROWS) -> dict[
         empty: dict[str, Any] = {name: [] for name in ("bridges", "alarms", "proposals", "signals")}
         return {"trading_state": "ACTIVE", "reason": "", "at": None, **empty}
     with closing(open_home(home)) as database:
-        rows, warmed = database.signal_page(instance=instance, limit=limit), WarmUps(database)
+        rows, warmed = (
+            execution_table.signal_page(database, instance=instance, limit=limit),
+            WarmUps(database),
+        )
         return {
             **_state(database),
             "bridges": [row.as_json() for row in database.bridges()],
@@ -251,7 +257,7 @@ def market_now(
     quote = channels.quote(settings, instance, desk.environment, now)
     if quote is not None:
         return quote.bid, {**figures, "live_spread": quote.ask - quote.bid}
-    newest = database.last_close(instance.id, instance.shortest, now)
+    newest = bar_table.last_close(database, instance.id, instance.shortest, now)
     if newest is None:
         raise DataUnavailable("no_price", f"no bar of {instance.id} is stored yet")
     return newest[1], figures
@@ -384,7 +390,7 @@ def _changed(database: Database, before: str) -> CommandResult:
 
 
 def _state(database: Database) -> dict[str, Any]:
-    newest = database.trading_states(1)
+    newest = claim_table.trading_states(database, 1)
     return {
         "trading_state": database.trading_state(),
         "reason": newest[0].reason if newest else "",

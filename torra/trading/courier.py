@@ -32,6 +32,8 @@ from torra.clock import Clock, parse
 from torra.config import Channel, Instance, Profile
 from torra.errors import StoreBroken, StoreUnavailable
 from torra.services import Service
+from torra.store.trade import accounts as account_table
+from torra.store.trade import proposals_and_alarms as execution_table
 from torra.trading.channels import taken
 from torra.trading.kill_switch import KillSwitch
 from torra.verdict import order_seal
@@ -279,7 +281,8 @@ class Courier(Service):
             return
         line.told, line.noted = told, now
         with self._fenced():
-            self._database.note_bridge(
+            execution_table.note_bridge(
+                self._database,
                 line.bridge.name,
                 deny=told[0],
                 detail=health.detail,
@@ -287,7 +290,7 @@ class Courier(Service):
                 reconciled_at=line.compared_at,
             )
             if health.ok:  # else its last words may be old
-                self._database.mark_account(line.bridge.name, health.facts)
+                account_table.mark_account(self._database, line.bridge.name, health.facts)
 
     def _pass_on(self, name: str, said: object) -> None:
         """Let a person hear what a bridge refused to believe: one alarm for each kind of file."""
@@ -345,9 +348,11 @@ class Courier(Service):
     def _expire(self) -> None:
         now = self._clock().now()
         # Looked at first: the courier asks all the time, and a transaction takes the write lock.
-        if self._database.proposals_due(now):
+        if execution_table.proposals_due(self._database, now):
             with self._fenced():
-                self._database.expire_proposals(now, DenyReason.SIGNAL_EXPIRED.value)
+                execution_table.expire_proposals(
+                    self._database, now, DenyReason.SIGNAL_EXPIRED.value
+                )
 
     @contextmanager
     def _fenced(self) -> Iterator[None]:

@@ -26,6 +26,8 @@ from torra.config import DeskSettings
 from torra.errors import ConfigError, StoreUnavailable, TorraError
 from torra.home import HALT, STATE_FOLDER
 from torra.regular_files import lies, put_new
+from torra.store import ticks as claim_table
+from torra.store.trade import proposals_and_alarms as execution_table
 from torra.time_limit import of_folder
 from torra.verdict.risk_engine import TradingState
 
@@ -130,7 +132,7 @@ class KillSwitch:
                 self._database.halt(reason)
                 self._fault = ""  # the database has it now, and it outlives this process
             elif self._database.trading_state() == "HALTED":
-                reason = self._database.trading_states(1)[0].reason
+                reason = claim_table.trading_states(self._database, 1)[0].reason
         except StoreUnavailable as error:
             log.error("kill switch: %s", error)
         if reason:
@@ -179,7 +181,7 @@ class KillSwitch:
             if first or self._database.trading_state() == "HALTED":
                 self._database.set_trading_state(state, reason)
                 if not reduce:
-                    self._database.end_alarms()
+                    execution_table.end_alarms(self._database)
                 record()
             for path in self._files.values():  # last: who waits for the lock takes none away
                 _reach(self._files, path, partial(path.unlink, missing_ok=True))
@@ -191,7 +193,7 @@ class KillSwitch:
         """Return the reason of a halt since the resume that is no echo of the one before it."""
         if self._fault or self._database.trading_state() != "HALTED":
             return self._fault
-        reason = self._database.trading_states(1)[0].reason
+        reason = claim_table.trading_states(self._database, 1)[0].reason
         return "" if reason.startswith(FILE_OF) else reason
 
     def _found(self) -> str:

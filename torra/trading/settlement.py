@@ -15,6 +15,7 @@ from typing import Any, Final
 from instance_database import Database
 from torra.bridges.odd_rows import aside, comparing_fault, isolate_row_errors
 from torra.bridges.protocol import BrokerBooks
+from torra.store.trade import proposals_and_alarms as execution_table
 from torra.trading.reconciliation import Finding, head, missing_key, reconcile
 from torra.verdict.risk_engine import OPENS
 from torra.verdict.signal_states import EXECUTED
@@ -103,7 +104,7 @@ def _close(database: Database, finding: Finding, row: Mapping[str, Any], now: da
 def _tell(database: Database, finding: Finding) -> None:
     alarm = finding.alarm
     if alarm is not None:
-        if finding.kind == "LATE_ENDED" and database.alarm(alarm.key) is not None:
+        if finding.kind == "LATE_ENDED" and execution_table.alarm(database, alarm.key) is not None:
             return  # a person has heard of it; the deals tell of it for days
         new = database.raise_alarm(alarm.key, alarm.kind, alarm.detail)
         if new and alarm.reduces:

@@ -23,6 +23,7 @@ from torra.dashboard.doors.routes import Api, Fields, Route
 from torra.dashboard.view.rendering import backing, desk_page, state
 from torra.exhibits import figures
 from torra.harmless_text import escaped
+from torra.store import audit as audit_chain
 from torra.store.audit import PROVES_NOT, Break, first_break
 from torra.words.badge import Badge
 
@@ -53,15 +54,15 @@ def audit_check() -> str:
     behind = state().backing
     if behind is None:
         return _shown(Badge("○", "there is none", "flat"))
-    newest = behind.database.audit_entries(limit=1)
+    newest = audit_chain.audit_entries(behind.database, limit=1)
     last = newest[0] if newest else {"seq": 0, "hash": figures.DASH}
     whole = f"entries 1 to {last['seq']} hold; hash of entry {last['seq']}: {last['hash']}"
-    return _shown(_chain(behind.database.broken_entry(), whole))
+    return _shown(_chain(audit_chain.broken_entry(behind.database), whole))
 
 
 def audit_file() -> ResponseReturnValue:
     """Give every entry as a CSV file, oldest first."""
-    pages = backing().database.every_audit_entry()
+    pages = audit_chain.every_audit_entry(backing().database)
     first = next(pages, [])  # a database that cannot be read is a 503, not half a file
     rows = itertools.chain(first, itertools.chain.from_iterable(pages))
     name = {"Content-Disposition": 'attachment; filename="torra-audit.csv"'}
@@ -108,8 +109,11 @@ def _shown(chain: Badge | None = None) -> str:
 def _entries(before: int | None, limit: int) -> tuple[list[Row], bool]:
     """Return entries as the request filters them, and whether there are more."""
     # one more than is shown, to know whether there are older ones
-    rows = backing().database.audit_entries(
-        before=before, limit=limit + 1, **{name: _word(name) for name in FILTERS}
+    rows = audit_chain.audit_entries(
+        backing().database,
+        before=before,
+        limit=limit + 1,
+        **{name: _word(name) for name in FILTERS},
     )
     return rows[:limit], len(rows) > limit
 

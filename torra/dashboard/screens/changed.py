@@ -19,6 +19,8 @@ from torra.dashboard.view import list_query
 from torra.dashboard.view.rendering import backing, desk_page, state, tick_link
 from torra.errors import ConfigError
 from torra.exhibits import figures
+from torra.store import jobs as job_table
+from torra.store import tick_queries
 
 if TYPE_CHECKING:
     from instance_database import Database
@@ -61,7 +63,9 @@ def changed_page() -> str:
         tick_link=tick_link,
         nothing=words.empty(found, known["what"]) if found else "",
         paths=[words.of_paths(one, currency) for one in told],
-        worth="" if behind is None else figures.sanitize(behind.database.newest_says("worth"), 600),
+        worth=""
+        if behind is None
+        else figures.sanitize(job_table.newest_says(behind.database, "worth"), 600),
         words=words,
         currency=currency,
         known=known,
@@ -109,7 +113,9 @@ def _paths(behind: PageContext) -> tuple[Paths, ...]:
     from torra.replay.changed import listing  # noqa: PLC0415
 
     database = behind.database
-    tallies = database.verdict_tallies([item.id for item in behind.settings.instances])
+    tallies = tick_queries.verdict_tallies(
+        database, [item.id for item in behind.settings.instances]
+    )
     ticks = sum(number for _, number in tallies.values())
     setups = [(one.instance, one.profile) for one in behind.desk.setups.values()]
     state_now = ticks, *((item.id, profile.digest()) for item, profile in setups)

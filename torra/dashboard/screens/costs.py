@@ -26,6 +26,8 @@ from torra.desk import costs as cost_report
 from torra.desk.costs import Row
 from torra.errors import ConfigError
 from torra.exhibits import figures
+from torra.store import hosted as hosted_table
+from torra.store import tick_queries
 from torra.tick.spending import CUSTOM, UNASKED
 
 if TYPE_CHECKING:
@@ -92,7 +94,7 @@ def document(behind: PageContext) -> Row:
     That is `paying`, the vendors that the desk may pay, and `changed`, how many verdicts the
     agents changed, of all.
     """
-    instances = [*behind.settings.instances, *behind.database.hosted_instances()]
+    instances = [*behind.settings.instances, *hosted_table.hosted_instances(behind.database)]
     told = cost_report.report(
         behind.home,
         behind.database,
@@ -102,7 +104,9 @@ def document(behind: PageContext) -> Row:
         settings=partial(_profile, behind),
         past=_PASTS.setdefault(behind.database, cost_report.LedgerSums()),
     )
-    tallies = behind.database.verdict_tallies([item.id for item in instances]).values()
+    tallies = tick_queries.verdict_tallies(
+        behind.database, [item.id for item in instances]
+    ).values()
     return told | {
         "paying": sorted({v for item in instances for v in _vendors(behind, item.profile)}),
         "changed": {

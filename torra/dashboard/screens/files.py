@@ -19,6 +19,8 @@ from torra.dashboard.trade.trades import AT_ONCE, FILES
 from torra.dashboard.view import list_query
 from torra.dashboard.view.rendering import backing
 from torra.errors import ConfigError
+from torra.store import hosted as hosted_table
+from torra.store import replay_queries, tick_listing
 
 if TYPE_CHECKING:
     from instance_database import Database
@@ -65,10 +67,10 @@ def _require_stream(database: Database, only: Mapping[str, str]) -> None:
     settings = backing().settings
     known = {
         (one.id, frame)
-        for one in [*settings.instances, *database.hosted_instances()]
+        for one in [*settings.instances, *hosted_table.hosted_instances(database)]
         for frame in one.timeframes
     }
-    known |= {(kind.instance, kind.timeframe) for kind in database.tick_kinds()}
+    known |= {(kind.instance, kind.timeframe) for kind in tick_listing.tick_kinds(database)}
     instance, timeframe = only.get("instance"), only.get("timeframe")
     fitting = (instance in (None, one) and timeframe in (None, frame) for one, frame in known)
     if (instance or timeframe) and not any(fitting):
@@ -77,7 +79,7 @@ def _require_stream(database: Database, only: Mapping[str, str]) -> None:
 
 def _calls(database: Database, begin: str, end: str) -> Iterator[Mapping[str, Any]]:
     place = None
-    while rows := database.calls_before(place, AT_ONCE):
+    while rows := replay_queries.calls_before(database, place, AT_ONCE):
         yield from (row for row in rows if begin <= str(row["at"]) < end)
         place = int(rows[-1]["place"])
 

@@ -30,10 +30,11 @@ from torra.dashboard.view.kept import LruCache
 from torra.dashboard.view.rendering import backing, desk_page, desk_view, state
 from torra.dashboard.view.swarm_flags import Flagged
 from torra.desk.checks import table
-from torra.desk.checks.finding import LEVELS, Finding
+from torra.desk.checks.result import LEVELS, CheckResult
 from torra.desk.promotion import PromotionSubject, subjects_of
 from torra.exhibits import figures
 from torra.services import in_background
+from torra.store import connection
 
 if TYPE_CHECKING:
     from instance_database import Database
@@ -77,7 +78,7 @@ LASTING: Final = "lasting"
 BRIEFLY: Final = 2
 """Details that the line of a part tells where something is not well."""
 
-Signs = dict[str, list[Finding]]
+Signs = dict[str, list[CheckResult]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,13 +95,13 @@ class Checkup:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._findings: tuple[datetime, list[Finding]] | None = None
+        self._findings: tuple[datetime, list[CheckResult]] | None = None
         self._thread: threading.Thread | None = None
         self._answer: tuple[datetime, str] | None = None
         self.shares: LruCache[list[dict[str, Any]]] = LruCache(SHARES_KEPT)
         self.flags: LruCache[Flagged] = LruCache(SHARES_KEPT)
 
-    def findings(self, behind: PageContext, now: datetime) -> list[Finding]:
+    def findings(self, behind: PageContext, now: datetime) -> list[CheckResult]:
         """Return findings that are younger than CHECKED_FOR, or look again."""
         with self._lock:
             held = self._findings
@@ -135,7 +136,7 @@ class Checkup:
         return DatabaseCheck("done", answer[1], iso(answer[0]))
 
     def _read(self, behind: PageContext) -> None:
-        answer = behind.database.quick_check()
+        answer = connection.quick_check(behind.database)
         self._answer = (behind.desk.clock.real_now().replace(microsecond=0), answer)
 
 
@@ -235,18 +236,20 @@ def _subjects(behind: PageContext) -> tuple[PromotionSubject, ...]:
     return subjects_of((setup.instance, setup.profile) for setup in setups)
 
 
-def _sound(checked: DatabaseCheck) -> Finding:
+def _sound(checked: DatabaseCheck) -> CheckResult:
     """Return the sign of the last check of the database."""
     if checked.state == "running":
-        return Finding("sound", "note", "being read through now")
+        return CheckResult("sound", "note", "being read through now")
     if checked.state == "never":
-        return Finding(
+        return CheckResult(
             "sound", "unknown", "not read through since this process began", "check it now"
         )
     when = figures.moment(checked.at)
     if checked.answer == "ok":
-        return Finding("sound", "ok", f"read through {when} (real time): nothing is damaged")
-    return Finding("sound", "alert", f"{when}: {checked.answer}", "stop the desk, restore a backup")
+        return CheckResult("sound", "ok", f"read through {when} (real time): nothing is damaged")
+    return CheckResult(
+        "sound", "alert", f"{when}: {checked.answer}", "stop the desk, restore a backup"
+    )
 
 
 def worst(found: Signs) -> str:
@@ -280,7 +283,7 @@ def _cells(found: Signs) -> Cells:
     return cells
 
 
-def _line(signs: list[Finding]) -> tuple[str, str]:
+def _line(signs: list[CheckResult]) -> tuple[str, str]:
     """Return a part of the desk in a line: its worst level, and what it comes to."""
     levels = {sign.level for sign in signs}
     level = next((one for one in LEVELS if one in levels), "ok")

@@ -16,6 +16,7 @@ import stat
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -31,7 +32,7 @@ from torra.dashboard.view.desk_values import DeskStatus, Overview, StreamStatus
 from torra.dashboard.view.desk_view import RunningSetup, version
 from torra.dashboard.view.kept import LruCache
 from torra.dashboard.view.swarm_flags import Flagged
-from torra.desk.checks.finding import HELD_UP, LEVELS, UNSENT, Finding
+from torra.desk.checks.result import HELD_UP, LEVELS, UNSENT, CheckResult
 from torra.desk.memory import shelves
 from torra.desk.models import call_words
 from torra.desk.outlook import subject_of
@@ -52,6 +53,13 @@ from torra.owner_only import OTHERS
 from torra.providers import call_health
 from torra.providers.call_health import ModelHealth
 from torra.providers.vendors.addresses import address
+from torra.store import bars as bar_table
+from torra.store import flow as flow_table
+from torra.store import ledger as ledger_table
+from torra.store import notices as notice_table
+from torra.store import series as series_table
+from torra.store import tick_queries
+from torra.store import ticks as claim_table
 from torra.store.hosted import FEED
 from torra.store.migrations import NEWEST, schema
 from torra.store.trade.rows import BridgeRow, ProviderBlock
@@ -105,7 +113,7 @@ def _level(status: str) -> str:
     return STATUSES[status].tone if status in STATUSES else "warn"
 
 
-def streams(overview: Overview, settings: DeskSettings) -> Iterator[Finding]:
+def streams(overview: Overview, settings: DeskSettings) -> Iterator[CheckResult]:
     """Yield a sign for each stream: its newest tick, its record, whether bars still come."""
     feeds = {item.id: item.feed for item in settings.instances}
     for one in overview.instances:
@@ -114,13 +122,13 @@ def streams(overview: Overview, settings: DeskSettings) -> Iterator[Finding]:
             yield _stream(name, row, feeds.get(one.instance, one.feed))
             if row.damaged:
                 told = f"the record of its newest tick is damaged: {figures.sanitize(row.damaged)}"
-                yield Finding(f"{name} record", "warn", told, DAMAGED)
+                yield CheckResult(f"{name} record", "warn", told, DAMAGED)
 
 
 DAMAGED: Final = "a backup from before may have the record whole: torra restore lists the backups"
 
 
-def _stream(name: str, row: StreamStatus, feed: str | None) -> Finding:
+def _stream(name: str, row: StreamStatus, feed: str | None) -> CheckResult:
     age = f"the newest tick closed {figures.span(row.age_seconds)} ago"
     then = f"next close in {figures.countdown(row.next_in_seconds)}"
     if row.skipped:
@@ -128,82 +136,90 @@ def _stream(name: str, row: StreamStatus, feed: str | None) -> Finding:
     if row.stale:
         if row.bar_age_seconds is not None and row.bar_age_seconds < (row.age_seconds or 0.0):
             told = f"stale: {age}, though bars have come since; {then}"
-            return Finding(name, "alert", told, NO_TICK)
+            return CheckResult(name, "alert", told, NO_TICK)
         bar = f"the newest bar closed {figures.span(row.bar_age_seconds)} ago"
         told = f"stale: {bar if row.age_seconds is None else age}, and no closed market explains it"
-        return Finding(name, "alert", f"{told}; {then}", FEEDS.get(feed or "", "look at its feed"))
+        return CheckResult(
+            name, "alert", f"{told}; {then}", FEEDS.get(feed or "", "look at its feed")
+        )
     if row.age_seconds is None and row.bar_age_seconds is None:
         # another program's scorer brings its bars with its question
         level = "note" if feed == FEED else "warn"
-        return Finding(name, level, "no bar yet, so no tick can run", FIRST.get(feed or "", WAITS))
+        return CheckResult(
+            name, level, "no bar yet, so no tick can run", FIRST.get(feed or "", WAITS)
+        )
     if row.age_seconds is None:
-        return Finding(name, "note", f"no tick yet; {then}", WAITS)
+        return CheckResult(name, "note", f"no tick yet; {then}", WAITS)
     if row.quiet:
         told = f"no bars for {row.quiet.count} closes: the market is closed, or there is a hole"
-        return Finding(name, "note", f"{age}; {told}")
-    return Finding(name, "ok", f"{age}; {then}")
+        return CheckResult(name, "note", f"{age}; {told}")
+    return CheckResult(name, "ok", f"{age}; {then}")
 
 
-def trading(desk: DeskStatus) -> Iterator[Finding]:
+def trading(desk: DeskStatus) -> Iterator[CheckResult]:
     """Yield the trading state and the standing alarms."""
     state, why = desk.trading_state, desk.trading_reason or "no reason was given"
     if state == "HALTED":
         remedy = "see Signals and positions, then resume there or with torra resume"
-        yield Finding("trading", "alert", f"HALTED, no signal is sent: {why}", remedy)
+        yield CheckResult("trading", "alert", f"HALTED, no signal is sent: {why}", remedy)
     elif state == "REDUCING":
         remedy = "resume on Signals and positions, or with torra resume"
-        yield Finding("trading", "warn", f"REDUCING, positions are closed only: {why}", remedy)
+        yield CheckResult("trading", "warn", f"REDUCING, positions are closed only: {why}", remedy)
     else:
         hosted = desk.role == "HOSTED"
         told = "nothing is sent: other scorers decide" if hosted else "ACTIVE: signals may be sent"
-        yield Finding("trading", "ok", told)
+        yield CheckResult("trading", "ok", told)
     for row in desk.alarms:
         remedy = "see Signals and positions; torra resume ends alarms that you have looked at"
         told = f"{row.detail} (since {figures.moment(row.at)})"
-        yield Finding(f"alarm {row.kind}", "alert", told, remedy)
+        yield CheckResult(f"alarm {row.kind}", "alert", told, remedy)
 
 
-def agents(database: Database, subjects: Iterable[PromotionSubject]) -> Iterator[Finding]:
+def agents(database: Database, subjects: Iterable[PromotionSubject]) -> Iterator[CheckResult]:
     """Yield the profiles whose agents do not simply count: in shadow, or with influence to earn."""
     for subject in subjects:
         influence = subject.profile.agents.influence
         if influence == "shadow":
-            yield Finding(f"agents of {subject.name}", "note", NOT_COUNTED)
+            yield CheckResult(f"agents of {subject.name}", "note", NOT_COUNTED)
         elif influence == EARNED:
             standing, _ = standing_of(database, subject.fingerprint)
             wanted = next_look(standing)
             ahead = "no look is left" if wanted is None else f"next look at {wanted:,} ticks"
             level = "ok" if standing.promoted else "note"
             say = "promoted, they count" if standing.promoted else NOT_COUNTED
-            yield Finding(f"agents of {subject.name}", level, f"{say}; {standing.reason}; {ahead}")
+            yield CheckResult(
+                f"agents of {subject.name}", level, f"{say}; {standing.reason}; {ahead}"
+            )
 
 
-def swarms(behind: PageContext, kept: LruCache[Flagged]) -> Iterator[Finding]:
+def swarms(behind: PageContext, kept: LruCache[Flagged]) -> Iterator[CheckResult]:
     """Yield for each symbol that a swarm decides what its newest ticks flagged."""
     for one in behind.desk.setups.values():
         instance = one.instance
         if not one.profile.agents.row().weighs:
             continue
         streams = [(instance.id, timeframe) for timeframe in instance.timeframes]
-        newest = behind.database.newest_of(streams)
+        newest = tick_queries.newest_of(behind.database, streams)
 
         def made(instance: Instance = instance) -> Flagged:
-            found = behind.database.debate_flags(instance.id, instance.timeframes, SHARED)
+            found = tick_queries.debate_flags(
+                behind.database, instance.id, instance.timeframes, SHARED
+            )
             return swarm_flags.counted(found)
 
         found = kept.get((instance.id, *(newest[stream][0] for stream in streams)), made)
         if not found.ticks:
-            yield Finding(f"{instance.id} swarm", "note", "no tick of experts is stored yet")
+            yield CheckResult(f"{instance.id} swarm", "note", "no tick of experts is stored yet")
         elif found.grave(FAILING):
-            yield Finding(f"{instance.id} swarm", "warn", swarm_flags.told(found), ODD_SWARM)
+            yield CheckResult(f"{instance.id} swarm", "warn", swarm_flags.told(found), ODD_SWARM)
         else:
             mend = SILENT_ROWS if found.silent else ""
-            yield Finding(f"{instance.id} swarm", "ok", swarm_flags.told(found), mend)
+            yield CheckResult(f"{instance.id} swarm", "ok", swarm_flags.told(found), mend)
 
 
-def scheduler(behind: PageContext, now: datetime) -> Iterator[Finding]:
+def scheduler(behind: PageContext, now: datetime) -> Iterator[CheckResult]:
     """Yield the desk and its process, the state of the clocks, and each instance's next wake."""
-    run = behind.database.desk_run()
+    run = claim_table.desk_run(behind.database)
     yield _desk(behind, run, now)
     ahead = parse(run["seen_at"]) - now if run else timedelta()
     # a desk that only looks has no timers and cannot be settling
@@ -211,47 +227,47 @@ def scheduler(behind: PageContext, now: datetime) -> Iterator[Finding]:
     # real clocks only move on: a sign ahead of now means that one of the two was set
     if ahead > SKEW:
         told = f"the desk was seen {figures.span(ahead.total_seconds())} in the future"
-        yield Finding(
+        yield CheckResult(
             "clock", "warn", told, "set the clock of this machine, then start the desk again"
         )
     elif jumped:
         told = "the clock jumped a while ago; no bar is written off until it has settled"
-        yield Finding("clock", "warn", told, "look whether this machine's time service runs")
+        yield CheckResult("clock", "warn", told, "look whether this machine's time service runs")
     else:
         told = f"desk time {figures.moment(behind.now().isoformat(), seconds=True)}"
-        yield Finding("clock", "ok", f"{told}, real time {figures.moment(now.isoformat())}")
+        yield CheckResult("clock", "ok", f"{told}, real time {figures.moment(now.isoformat())}")
     yield from _wakes(behind, now)
 
 
-def _desk(behind: PageContext, run: Mapping[str, Any] | None, now: datetime) -> Finding:
+def _desk(behind: PageContext, run: Mapping[str, Any] | None, now: datetime) -> CheckResult:
     start = "start the desk: torra run"
     if run is None and behind.settings.instances:
-        return Finding("desk", "warn", "no desk has worked on this database yet", start)
+        return CheckResult("desk", "warn", "no desk has worked on this database yet", start)
     if run is None:
-        return Finding("desk", "ok", "no desk runs here: other scorers ask, and decide")
+        return CheckResult("desk", "ok", "no desk runs here: other scorers ask, and decide")
     # a desk that only looks writes nothing of its own
     if held_up := getattr(behind.desk, "held_up", ""):
-        return Finding("desk", "alert", held_up, HELD_UP)
+        return CheckResult("desk", "alert", held_up, HELD_UP)
     state, told = desk_sign(run, locked=behind.database.desk_runs(), now=now)
     if state == "works":
-        return Finding("desk", "ok", told)
-    return Finding("desk", "alert", told, HELD_UP if state == "silent" else start)
+        return CheckResult("desk", "ok", told)
+    return CheckResult("desk", "alert", told, HELD_UP if state == "silent" else start)
 
 
-def _wakes(behind: PageContext, now: datetime) -> Iterator[Finding]:
+def _wakes(behind: PageContext, now: datetime) -> Iterator[CheckResult]:
     """Yield the timers of a desk that runs in this process; nothing for a desk without them."""
     tell = getattr(behind.desk, "timers", None)
     for name, (following, last) in (tell() if callable(tell) else {}).items():
         before = f"last {figures.moment(last.isoformat(), seconds=True)}" if last else "never yet"
         if following is None:
             remedy = "start the desk again: torra run"
-            yield Finding(f"wakes {name}", "alert", f"no timer is set; {before}", remedy)
+            yield CheckResult(f"wakes {name}", "alert", f"no timer is set; {before}", remedy)
             continue
         wait = figures.countdown((following - now).total_seconds())
-        yield Finding(f"wakes {name}", "ok", f"next in {wait} real time; {before} (desk time)")
+        yield CheckResult(f"wakes {name}", "ok", f"next in {wait} real time; {before} (desk time)")
 
 
-def bridges(behind: PageContext, now: datetime) -> Iterator[Finding]:
+def bridges(behind: PageContext, now: datetime) -> Iterator[CheckResult]:
     """Yield each bridge as it was stored last: what keeps it from sending, and its facts."""
     rows = behind.database.bridges()
     noted = {row.name for row in rows}
@@ -261,25 +277,27 @@ def bridges(behind: PageContext, now: datetime) -> Iterator[Finding]:
     for route, item in routes.items():
         if route != "paper" and not noted & {route, item.channel, f"{item.bridge}:{item.channel}"}:
             remedy = "start the desk and the Expert Advisor (docs/mt5.md)"
-            yield Finding(route, "unknown", "nothing was heard of it yet", remedy)
+            yield CheckResult(route, "unknown", "nothing was heard of it yet", remedy)
     if "paper" in routes:
-        yield Finding("paper", "ok", "fills are made here, on paper: no order leaves this machine")
+        yield CheckResult(
+            "paper", "ok", "fills are made here, on paper: no order leaves this machine"
+        )
 
 
-def _bridge(row: BridgeRow, now: datetime) -> Finding:
+def _bridge(row: BridgeRow, now: datetime) -> CheckResult:
     age = now - parse(row.at)
     compared = figures.moment(row.reconciled_at) if row.reconciled_at else "never"
     facts = (("noted", figures.moment(row.at)), ("books compared", compared), *_facts(row))
     if row.deny:
         told = f"{row.deny}: {row.detail}"
-        return Finding(row.name, "alert", told, "mend what it names; see docs/guards.md", facts)
+        return CheckResult(row.name, "alert", told, "mend what it names; see docs/guards.md", facts)
     if age > OLD_NOTE:
         told = f"noted {figures.span(age.total_seconds())} ago: no desk looks after it"
-        return Finding(row.name, "warn", told, "start the desk: torra run", facts)
+        return CheckResult(row.name, "warn", told, "start the desk: torra run", facts)
     if not row.reconciled_at:
         told = "its books were never compared: nothing is sent before that"
-        return Finding(row.name, "warn", told, "wait a minute; then see docs/mt5.md", facts)
-    return Finding(row.name, "ok", "may send", "", facts)
+        return CheckResult(row.name, "warn", told, "wait a minute; then see docs/mt5.md", facts)
+    return CheckResult(row.name, "ok", "may send", "", facts)
 
 
 def _facts(row: BridgeRow) -> list[tuple[str, str]]:
@@ -293,12 +311,12 @@ def _facts(row: BridgeRow) -> list[tuple[str, str]]:
     ]
 
 
-def providers(behind: PageContext) -> Iterator[Finding]:
+def providers(behind: PageContext) -> Iterator[CheckResult]:
     """Yield each vendor: whether its key is set, whether it is asked, and how it answered."""
     desks = [setup.profile.agents for setup in behind.desk.setups.values()]
     used = {vendor for desk in desks for vendor in desk.vendors()}
-    blocks = {row.provider: row for row in behind.database.provider_blocks()}
-    models = call_health.health(desks, behind.database.newest_calls)
+    blocks = {row.provider: row for row in ledger_table.provider_blocks(behind.database)}
+    models = call_health.health(desks, partial(ledger_table.newest_calls, behind.database))
     # vendors that cost money always; others only if they are used
     for name in (*VENDORS, *sorted(used - {*VENDORS, "none", ""})):
         own = [one for one in models if one.vendor == name]
@@ -311,22 +329,22 @@ def _provider(
     block: ProviderBlock | None,
     models: Sequence[ModelHealth],
     behind: PageContext,
-) -> Finding:
+) -> CheckResult:
     key, remedy = _key(name, behind.environment)
     facts = (("key", key), ("used", "yes" if used else "no"), *map(_answers, models))
     if block:
         told = f"not asked until {figures.moment(block.until)}: {block.reason}"
         mend = "mend its key or its account, then start the desk again"
-        return Finding(name, "warn", told, mend, facts)
+        return CheckResult(name, "warn", told, mend, facts)
     if used and remedy:
-        return Finding(name, "alert", f"used, and cannot be asked: {key}", remedy, facts)
+        return CheckResult(name, "alert", f"used, and cannot be asked: {key}", remedy, facts)
     failing = [one for one in models if one.failing]
     if failing:
         told = "; ".join(f"{one.model}: {call_words.line(one)}" for one in failing)
-        return Finding(
+        return CheckResult(
             name, "alert", told, call_words.remedy(failing[0], behind.environment), facts
         )
-    return Finding(name, "ok" if used else "note", "used" if used else "not used", "", facts)
+    return CheckResult(name, "ok" if used else "note", "used" if used else "not used", "", facts)
 
 
 def _key(name: str, environment: Mapping[str, str]) -> tuple[str, str]:
@@ -345,7 +363,7 @@ def _answers(one: ModelHealth) -> tuple[str, str]:
     return one.model, f"{call_words.line(one)}{median}"
 
 
-def news(behind: PageContext, overview: Overview) -> Iterator[Finding]:
+def news(behind: PageContext, overview: Overview) -> Iterator[CheckResult]:
     """Yield the collector's topics if this process has one, and the state in the newest ticks."""
     # A page of another process looks at a desk without a roster.
     outlook = getattr(getattr(behind.desk, "roster", None), "outlook", None)
@@ -360,25 +378,27 @@ def news(behind: PageContext, overview: Overview) -> Iterator[Finding]:
             ("failures", str(state.failures)), ("next", figures.span(state.due)),
         )  # fmt: skip
         mend = "torra doctor names what to mend" if level == "warn" else ""
-        yield Finding(f"news {state.source} {state.topic}", level, told, mend, facts)
+        yield CheckResult(f"news {state.source} {state.topic}", level, told, mend, facts)
     instances = overview.instances
     wanted = any(setup.profile.agents.include_news for setup in behind.desk.setups.values())
     if told := sources.news_warning(instances):
-        yield Finding("news", "warn", told, "torra doctor names what to mend")
+        yield CheckResult("news", "warn", told, "torra doctor names what to mend")
     elif not wanted:
-        yield Finding("news", "note", "no profile reads headlines (agents.include_news)")
+        yield CheckResult("news", "note", "no profile reads headlines (agents.include_news)")
     elif not states:
-        yield Finding("news", "unknown", "this process collects none: a desk that runs tells more")
+        yield CheckResult(
+            "news", "unknown", "this process collects none: a desk that runs tells more"
+        )
     calendars = {s.profile.events.calendar for s in behind.desk.setups.values()} - {""}
     if told := sources.calendar_warning(instances):
-        yield Finding("calendar", "warn", told, "put a whole and newer file in its place")
+        yield CheckResult("calendar", "warn", told, "put a whole and newer file in its place")
     elif calendars:
-        yield Finding("calendar", "ok", f"read: {', '.join(sorted(calendars))}")
+        yield CheckResult("calendar", "ok", f"read: {', '.join(sorted(calendars))}")
     else:
-        yield Finding("calendar", "note", "no profile names one (events.calendar)")
+        yield CheckResult("calendar", "note", "no profile names one (events.calendar)")
 
 
-def beyond(behind: PageContext, shares: LruCache[list[dict[str, Any]]]) -> Iterator[Finding]:
+def beyond(behind: PageContext, shares: LruCache[list[dict[str, Any]]]) -> Iterator[CheckResult]:
     """Yield the numbers from beyond the chart: who is asked, how old each is, who had them.
 
     `shares` keeps how the blocks of the newest ticks stood.
@@ -388,11 +408,13 @@ def beyond(behind: PageContext, shares: LruCache[list[dict[str, Any]]]) -> Itera
         yield from companion_signs(behind, one)
 
 
-def _series_signs(behind: PageContext, shares: LruCache[list[dict[str, Any]]]) -> Iterator[Finding]:
+def _series_signs(
+    behind: PageContext, shares: LruCache[list[dict[str, Any]]]
+) -> Iterator[CheckResult]:
     """Yield how publishers answer, how old each series is, and in how many ticks it was known."""
     reading = [one for one in behind.desk.setups.values() if one.profile.outside.sources]
     if not reading:
-        yield Finding("numbers", "note", "no profile reads any (outside.sources)")
+        yield CheckResult("numbers", "note", "no profile reads any (outside.sources)")
         return
     outlook = getattr(getattr(behind.desk, "roster", None), "outlook", None)
     collector = getattr(outlook, "series", None)
@@ -404,7 +426,7 @@ def _series_signs(behind: PageContext, shares: LruCache[list[dict[str, Any]]]) -
     ]  # fmt: skip
     if not stored and not asked:
         told = "nothing is stored yet: torra data import FILE, or name fred, cftc or edgar"
-        yield Finding("numbers", "note", f"{told} in outside.sources")
+        yield CheckResult("numbers", "note", f"{told} in outside.sources")
         return
     filings = getattr(outlook, "filings", None)
     for name in asked:
@@ -414,7 +436,7 @@ def _series_signs(behind: PageContext, shares: LruCache[list[dict[str, Any]]]) -
         yield from _share(behind, one, shares)
 
 
-def companion_signs(behind: PageContext, one: RunningSetup) -> Iterator[Finding]:
+def companion_signs(behind: PageContext, one: RunningSetup) -> Iterator[CheckResult]:
     """Yield each companion of an instance: its newest bar, or why there is nothing."""
     instance = one.instance
     reader: CompanionReader | None = getattr(one, "companions", None)
@@ -429,15 +451,15 @@ def companion_signs(behind: PageContext, one: RunningSetup) -> Iterator[Finding]
             level = "ok" if "" in lacks else max(map(_companion_level, lacks), key=LEVELS.index)
             said = f"{symbol}: {'; '.join(f'{timeframe} {what}' for timeframe, what in facts)}"
             mend = COMPANION_REMEDY if level == "warn" else ""
-            yield Finding(title, level, said, mend, facts)
+            yield CheckResult(title, level, said, mend, facts)
             continue
         stored = [
             f"{timeframe} {figures.moment(iso(newest + duration(timeframe)))}"
             for timeframe in instance.timeframes
-            if (newest := behind.database.newest_companion(instance, symbol, timeframe))
+            if (newest := bar_table.newest_companion(behind.database, instance, symbol, timeframe))
         ]
         known = f"; its newest stored bars closed: {', '.join(stored)}" if stored else ""
-        yield Finding(title, "note", f"{symbol}: not read yet since this desk started{known}")
+        yield CheckResult(title, "note", f"{symbol}: not read yet since this desk started{known}")
 
 
 def _companion_level(lack: str) -> str:
@@ -454,15 +476,17 @@ def _companion_bar(row: CompanionTold) -> str:
     return ", ".join(filter(None, parts))
 
 
-def _publisher(name: str, collector: SeriesCollector | None) -> Finding:
+def _publisher(name: str, collector: SeriesCollector | None) -> CheckResult:
     """Return how a publisher of numbers answers, with each of its topics."""
     title = PUBLISHERS[name].removeprefix("the ")
     if collector is None:
         told = "this process asks nobody: a desk that runs tells more"
-        return Finding(title, "unknown", told)
+        return CheckResult(title, "unknown", told)
     states = [state for state in collector.status() if state.source == name]
     if not states:
-        return Finding(title, "note", "asked for nothing: no symbol here reads what it publishes")
+        return CheckResult(
+            title, "note", "asked for nothing: no symbol here reads what it publishes"
+        )
     facts = tuple(
         (
             state.topic,
@@ -475,11 +499,11 @@ def _publisher(name: str, collector: SeriesCollector | None) -> Finding:
     )
     trouble = collector.trouble(name)
     if not trouble:
-        return Finding(title, "ok", "answers", "", facts)
+        return CheckResult(title, "ok", "answers", "", facts)
     details = [state.detail for state in states if str(state.status) == trouble and state.detail]
     told = ": ".join([outside_words.brief(trouble), *details[:1]])
     level = _level(trouble)
-    return Finding(
+    return CheckResult(
         title, level, told, "torra doctor names what to mend" if level == "warn" else "", facts
     )
 
@@ -505,15 +529,15 @@ def _by_company(states: Iterable[TopicState]) -> Iterator[TopicState]:
     yield from together.values()
 
 
-def _companies(behind: PageContext, reading: Sequence[RunningSetup]) -> Iterator[Finding]:
+def _companies(behind: PageContext, reading: Sequence[RunningSetup]) -> Iterator[CheckResult]:
     """Yield of each company that a symbol is what is stored of its figures, or that nothing is."""
     now = behind.now()
     subjects = [subject_of(one.instance, one.profile) for one in reading]
     wanted = {one.ticker for one in subjects if reads_company(one)}
-    stored = behind.database.facts_told() if wanted else []
+    stored = series_table.facts_told(behind.database) if wanted else []
     for ticker in sorted(wanted - {row["ticker"] for row in stored}):
         mend = "look at symbols.*.ticker, import a file of its figures, or name edgar"
-        yield Finding(f"{ticker} figures", "note", "nothing is stored of this company", mend)
+        yield CheckResult(f"{ticker} figures", "note", "nothing is stored of this company", mend)
     for row in stored:
         if row["ticker"] in wanted:
             one = row["rows"] == 1
@@ -524,7 +548,7 @@ def _companies(behind: PageContext, reading: Sequence[RunningSetup]) -> Iterator
             )
             # Beyond a year and the time that its report may take no figure counts.
             old = now - parse(row["last"]) > timedelta(days=ANNUAL.stop) + REPORT_DELAY
-            yield Finding(
+            yield CheckResult(
                 f"{row['ticker']} figures",
                 "warn" if old else "ok",
                 f"{told}, too old to count" if old else told,
@@ -534,7 +558,7 @@ def _companies(behind: PageContext, reading: Sequence[RunningSetup]) -> Iterator
 
 def _numbers(
     behind: PageContext, reading: Sequence[RunningSetup], collector: SeriesCollector | None
-) -> Iterator[Finding]:
+) -> Iterator[CheckResult]:
     """Yield each series that a symbol reads and that is stored or asked for; of a market one sign.
 
     The parts of a market's positions come together, so the first of them tells of all.
@@ -549,7 +573,9 @@ def _numbers(
     found = {
         name: row
         for live, names in wanted.items()
-        for name, row in behind.database.series_at(sorted(names), now, live=live).items()
+        for name, row in series_table.series_at(
+            behind.database, sorted(names), now, live=live
+        ).items()
     }
     told: set[str] = set()
     for name in sorted(wanted[True] | wanted[False]):
@@ -562,10 +588,10 @@ def _numbers(
             yield _number(title, row, now)
         elif collector is not None and str(collector.status_of(name)) != "off":
             told.add(title)
-            yield Finding(title, "note", "nothing is stored yet")
+            yield CheckResult(title, "note", "nothing is stored yet")
 
 
-def _number(title: str, one: StoredRow, now: datetime) -> Finding:
+def _number(title: str, one: StoredRow, now: datetime) -> CheckResult:
     series, row = series_of(one.row.name), one.row
     age = now - row.at
     old = series is not None and age > series.valid
@@ -575,13 +601,13 @@ def _number(title: str, one: StoredRow, now: datetime) -> Finding:
         f"{outside_words.source_of(row.source)}; {figures.span(age.total_seconds())} old"
     )
     if not old:
-        return Finding(title, "ok", told)
+        return CheckResult(title, "ok", told)
     by_file = row.source not in PUBLISHERS
     remedy = "bring newer values: torra data import FILE" if by_file else OLD_NUMBER
-    return Finding(title, "warn", f"{told}, too old to count", remedy)
+    return CheckResult(title, "warn", f"{told}, too old to count", remedy)
 
 
-def _flow(behind: PageContext, reading: Sequence[RunningSetup]) -> Iterator[Finding]:
+def _flow(behind: PageContext, reading: Sequence[RunningSetup]) -> Iterator[CheckResult]:
     """Yield the newest order flow of each stream whose feed brings any, or why there is none.
 
     A stream whose newest tick has it is in order, however long ago that is: the market may rest.
@@ -589,24 +615,24 @@ def _flow(behind: PageContext, reading: Sequence[RunningSetup]) -> Iterator[Find
     for one in reading:
         name = one.instance.id
         for timeframe in one.instance.timeframes:
-            row = behind.database.newest_flow(name, timeframe)
-            newest = behind.database.outside_statuses(name, (timeframe,), 1)
+            row = flow_table.newest_flow(behind.database, name, timeframe)
+            newest = tick_queries.outside_statuses(behind.database, name, (timeframe,), 1)
             status = next((str(tick["flow"]) for tick in newest if tick.get("flow")), "")
             if not row and not status:
                 continue
             title = f"{name} {timeframe} order flow"
             line = flow_words.in_a_line(row) if row else "none is stored yet"
             if status in ("", "available"):
-                yield Finding(title, "ok", line)
+                yield CheckResult(title, "ok", line)
                 continue
             why = f"{line}; the newest tick had none: {outside_words.brief(status)}"
             level = "warn" if status in FAULTS else "note"
-            yield Finding(title, level, why, FLOW[status].text if status in FLOW else "")
+            yield CheckResult(title, level, why, FLOW[status].text if status in FLOW else "")
 
 
 def _share(
     behind: PageContext, one: RunningSetup, shares: LruCache[list[dict[str, Any]]]
-) -> Iterator[Finding]:
+) -> Iterator[CheckResult]:
     """Yield in how many of the newest ticks of a symbol each block was known."""
     instance = one.instance
     subject = subject_of(instance, one.profile)
@@ -616,10 +642,12 @@ def _share(
         "company": reads_company(subject),
     }
     streams = [(instance.id, timeframe) for timeframe in instance.timeframes]
-    newest = behind.database.newest_of(streams)
+    newest = tick_queries.newest_of(behind.database, streams)
     ticks = shares.get(
         (instance.id, *(newest[stream][0] for stream in streams)),
-        lambda: behind.database.outside_statuses(instance.id, instance.timeframes, SHARED),
+        lambda: tick_queries.outside_statuses(
+            behind.database, instance.id, instance.timeframes, SHARED
+        ),
     )
     counts = {
         block: sum(tick.get(block) == "available" for tick in ticks)
@@ -633,39 +661,41 @@ def _share(
     if ticks and known:
         level = "ok" if any(counts.values()) else "note"
         told = f"known in the last {len(ticks)} ticks: {', '.join(known)}"
-        yield Finding(f"{instance.id} ticks", level, told)
+        yield CheckResult(f"{instance.id} ticks", level, told)
 
 
-def database(behind: PageContext) -> Iterator[Finding]:
+def database(behind: PageContext) -> Iterator[CheckResult]:
     """Yield disk room, write-ahead log, schema and backups of the database."""
     path = behind.database.path
     size, log = _size(path), _size(path.with_name(path.name + "-wal"))
     free = shutil.disk_usage(path.parent).free
     facts = (("size", _bytes(size)), ("write-ahead log", _bytes(log)), ("free", _bytes(free)))
     if free < LITTLE_ROOM:
-        yield Finding("disk", "alert", f"{_bytes(free)} are free", "make room on its volume", facts)
+        yield CheckResult(
+            "disk", "alert", f"{_bytes(free)} are free", "make room on its volume", facts
+        )
     else:
-        yield Finding("disk", "ok", f"{_bytes(free)} are free", "", facts)
+        yield CheckResult("disk", "ok", f"{_bytes(free)} are free", "", facts)
     if log > LARGE_WAL:
         remedy = "a reader holds it open: end programs that look into the database for long"
-        yield Finding("log", "warn", f"the write-ahead log has grown to {_bytes(log)}", remedy)
+        yield CheckResult("log", "warn", f"the write-ahead log has grown to {_bytes(log)}", remedy)
     try:
-        yield Finding("schema", "ok", f"{schema(behind.database.connection())} of {NEWEST}")
+        yield CheckResult("schema", "ok", f"{schema(behind.database.connection())} of {NEWEST}")
     except SchemaMismatch as error:  # a newer program was started meanwhile
-        yield Finding("schema", "warn", error.what, error.remedy)
+        yield CheckResult("schema", "warn", error.what, error.remedy)
     yield _backups(path.parent / BACKUP_FOLDER)
     setups = [(one.instance, one.profile) for one in behind.desk.setups.values()]
-    yield Finding("lessons", "ok", shelves.standing(behind.database, setups))
+    yield CheckResult("lessons", "ok", shelves.standing(behind.database, setups))
 
 
-def _backups(folder: Path) -> Finding:
+def _backups(folder: Path) -> CheckResult:
     kept = sorted(folder.glob("*.db")) if folder.is_dir() else []
     if not kept:
-        return Finding(
+        return CheckResult(
             "backups", "note", "none: torra backup makes one, and so does each change of the schema"
         )
     newest = max(kept, key=lambda path: path.stat().st_mtime)
-    return Finding("backups", "ok", f"{len(kept)}, the newest {newest.name}")
+    return CheckResult("backups", "ok", f"{len(kept)}, the newest {newest.name}")
 
 
 def _size(path: Path) -> int:
@@ -679,52 +709,54 @@ def _bytes(number: int) -> str:
     return f"{number / 1e9:,.1f} GB" if number >= 1e9 else f"{number / 1e6:,.1f} MB"
 
 
-def event_streams(behind: PageContext) -> Iterator[Finding]:
+def event_streams(behind: PageContext) -> Iterator[CheckResult]:
     """Yield whether pages learn of changes at once."""
     events = getattr(behind, "events", None)
     if events is None:
-        yield Finding("streams", "note", "this process sends none: pages ask every few seconds")
+        yield CheckResult("streams", "note", "this process sends none: pages ask every few seconds")
         return
     told = getattr(events, "status", None)
     facts = tuple((str(n), str(v)) for n, v in (told() if callable(told) else {}).items())
     closed = bool(getattr(events, "closed", False))
     if closed:
-        yield Finding("streams", "warn", "closed: pages ask every few seconds", "", facts)
+        yield CheckResult("streams", "warn", "closed: pages ask every few seconds", "", facts)
     else:
-        yield Finding("streams", "ok", "pages hear of changes at once", "", facts)
+        yield CheckResult("streams", "ok", "pages hear of changes at once", "", facts)
 
 
-def notices(behind: PageContext) -> Iterator[Finding]:
+def notices(behind: PageContext) -> Iterator[CheckResult]:
     """Yield whether the last notice was taken, where services have been tried."""
-    tried = [str(row["service"]) for row in behind.database.notice_services()]
+    tried = [str(row["service"]) for row in notice_table.notice_services(behind.database)]
     if trouble := listing.trouble(behind.database, tried):
         told = f"the last notice was not taken: {trouble}"
-        yield Finding("notices", "warn", told, UNSENT)
+        yield CheckResult("notices", "warn", told, UNSENT)
     elif tried:
-        yield Finding("notices", "ok", f"the last notice was taken by {', '.join(tried)}")
+        yield CheckResult("notices", "ok", f"the last notice was taken by {', '.join(tried)}")
 
 
-def access(behind: PageContext, remote: bool) -> Iterator[Finding]:
+def access(behind: PageContext, remote: bool) -> Iterator[CheckResult]:
     """Yield who can reach the pages, and whether only the owner can read the tokens."""
     if remote:
         remedy = "use a tunnel (SSH, WireGuard) instead where you can"
-        yield Finding("reach", "warn", "the pages are served to other machines", remedy)
+        yield CheckResult("reach", "warn", "the pages are served to other machines", remedy)
     else:
-        yield Finding("reach", "ok", "this machine only")
+        yield CheckResult("reach", "ok", "this machine only")
     path = behind.home / "access.json"
     try:
         mode = stat.S_IMODE(path.stat().st_mode)
     except OSError:
-        yield Finding("tokens", "note", "no access.json: this process was given its tokens")
+        yield CheckResult("tokens", "note", "no access.json: this process was given its tokens")
         return
     if os.name == "posix" and mode & OTHERS:
         remedy = f"chmod 600 {path}; if others may have read it: torra token --new"
-        yield Finding("tokens", "alert", f"access.json can be read by others ({mode:o})", remedy)
+        yield CheckResult(
+            "tokens", "alert", f"access.json can be read by others ({mode:o})", remedy
+        )
     else:
-        yield Finding("tokens", "ok", "access.json is its owner's alone")
+        yield CheckResult("tokens", "ok", "access.json is its owner's alone")
 
 
-def versions(noted: Iterable[BridgeRow]) -> Iterator[Finding]:
+def versions(noted: Iterable[BridgeRow]) -> Iterator[CheckResult]:
     """Yield the versions of Torra, Python, SQLite and the Expert Advisors."""
     facts = [
         ("Torra", version() or "not installed as a package"),
@@ -735,21 +767,21 @@ def versions(noted: Iterable[BridgeRow]) -> Iterator[Finding]:
         told = dict(_facts(row)).get("ea version")
         if told:
             facts.append((f"Expert Advisor {row.name}", told))
-    yield Finding("versions", "ok", f"Torra {facts[0][1]}", "", tuple(facts))
+    yield CheckResult("versions", "ok", f"Torra {facts[0][1]}", "", tuple(facts))
 
 
-def is_lasting(finding: Finding) -> bool:
+def is_lasting(finding: CheckResult) -> bool:
     """Return whether a finding is of this machine for good: nobody can mend it from here."""
     return finding.name == "sqlite" and finding.level == "warn"
 
 
-def lasting(findings: Iterable[Finding]) -> Iterator[Finding]:
+def lasting(findings: Iterable[CheckResult]) -> Iterator[CheckResult]:
     """Yield what is known about this machine, and is no call to do anything."""
     for finding in filter(is_lasting, findings):
         yield replace(finding, level="note")
 
 
-def checklist(findings: Iterable[Finding]) -> Iterator[Finding]:
+def checklist(findings: Iterable[CheckResult]) -> Iterator[CheckResult]:
     """Yield the findings of `torra doctor`, apart from those that read the whole database."""
     packages = []
     for finding in findings:
@@ -759,4 +791,4 @@ def checklist(findings: Iterable[Finding]) -> Iterator[Finding]:
         elif not is_lasting(finding):
             yield finding
     if packages:
-        yield Finding("packages", "ok", ", ".join(packages))
+        yield CheckResult("packages", "ok", ", ".join(packages))

@@ -30,6 +30,7 @@ from torra.dashboard.view.rendering import backing, desk_page, state, tick_link
 from torra.errors import ConfigError
 from torra.exhibits import figures
 from torra.exhibits.figures import cell
+from torra.store import tick_listing
 from torra.store.tick_listing import AFTER_ALL, Place, TickKind
 from torra.tick.marks import PROPOSED
 from torra.words.deny_reasons import DenyReason
@@ -158,7 +159,7 @@ def history_page() -> str:
     except ConfigError as error:
         abort(400, str(error))
     database = backing().database
-    kinds = database.tick_kinds()
+    kinds = tick_listing.tick_kinds(database)
     counts = _counts(database, asked, kinds)
     rows, older = _listed(database, asked, kinds)
     return desk_page(
@@ -197,7 +198,7 @@ def api_history() -> ResponseReturnValue:
     except ConfigError as error:
         return jsonify(error=str(error), status=400), 400
     database = backing().database
-    kinds = database.tick_kinds()
+    kinds = tick_listing.tick_kinds(database)
     counts = _counts(database, asked, kinds)
     rows, older = _listed(database, asked, kinds)
     return jsonify(
@@ -234,9 +235,9 @@ def every_tick(
     database: Database, asked: HistoryQuery, at_once: int
 ) -> Iterator[Mapping[str, Any]]:
     """Yield all ticks that are asked for, newest first, some at a time."""
-    kinds = [kind.id for kind in database.tick_kinds() if asked.fits(kind)]
-    found = database.every_tick_of_kinds(
-        kinds, begin=asked.begin, before=asked.place, at_once=at_once
+    kinds = [kind.id for kind in tick_listing.tick_kinds(database) if asked.fits(kind)]
+    found = tick_listing.every_tick_of_kinds(
+        database, kinds, begin=asked.begin, before=asked.place, at_once=at_once
     )
     while rows := list(islice(found, at_once)):
         yield from refusers.vetoed_by(database, refusers.WHO.get(asked.mark, ""), rows)
@@ -256,8 +257,8 @@ def _listed(
         )
         return found, _cursor(place)
     # one more than is shown, to know whether there are older ones
-    rows = database.ticks_of_kinds(
-        fitting, begin=asked.begin, before=asked.place, limit=asked.limit + 1
+    rows = tick_listing.ticks_of_kinds(
+        database, fitting, begin=asked.begin, before=asked.place, limit=asked.limit + 1
     )
     more = len(rows) > asked.limit
     return rows[: asked.limit], _cursor(refusers.place_of(rows[asked.limit - 1]) if more else None)
@@ -277,7 +278,7 @@ def _without_tick(
     if asked.mark or not ONLY_STREAMS.issuperset(asked.only):
         return []
     first = str(rows[-1]["close_time"]) if older else asked.begin
-    found = database.closes_without_tick(first, asked.place[0], most=LOOKED_AT)
+    found = tick_listing.closes_without_tick(database, first, asked.place[0], most=LOOKED_AT)
     fits = [row for row in found if all(row[name] == asked.only[name] for name in asked.only)]
     return sorted(fits, key=lambda row: (str(row["newest"]), str(row["instance"])), reverse=True)
 
@@ -293,8 +294,8 @@ def _counts(
         return None
     if not asked.dated:
         return {kind.id: kind.ticks for kind in kinds}
-    return database.counts_of_kinds(
-        [kind.id for kind in kinds], asked.begin, asked.end, most=COUNTED
+    return tick_listing.counts_of_kinds(
+        database, [kind.id for kind in kinds], asked.begin, asked.end, most=COUNTED
     )
 
 

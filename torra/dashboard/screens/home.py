@@ -28,6 +28,7 @@ from torra.desk.promotion import watch_only
 from torra.evaluation.wording import listed
 from torra.money.book import Money
 from torra.money.line import PERIODS
+from torra.store import jobs as job_table
 from torra.store.hosted import FEED
 
 PIECES: Final[LruCache[str]] = LruCache(1024)
@@ -118,7 +119,7 @@ def _money(data: Overview, found: Money | None) -> Mapping[str, Any]:
     made = sum(one.changed for one in known)
     every = sum(one.every for one in known)
     behind = state().backing
-    worth = "" if behind is None else behind.database.newest_says("worth")
+    worth = "" if behind is None else job_table.newest_says(behind.database, "worth")
     watch = "" if behind is None else _watch(behind)
     cells = home_cells.models(data.desk) | home_cells.agents(made, every, worth, watch)
     if behind is None or found is None:

@@ -27,6 +27,7 @@ from torra.evaluation.wording import arm_called
 from torra.exhibits import figures
 from torra.exhibits.documents import allowed
 from torra.jobs import states
+from torra.store import jobs as job_table
 
 if TYPE_CHECKING:
     from torra.trading.commanding import CommandResult
@@ -89,14 +90,18 @@ def shown(rows: Sequence[Row]) -> JobsShown:
 
 def going_on() -> list[Row]:
     """Return the jobs that wait or run, the oldest first."""
-    return [row for row in reversed(backing().database.jobs()) if row["state"] not in states.FINAL]
+    return [
+        row
+        for row in reversed(job_table.jobs(backing().database))
+        if row["state"] not in states.FINAL
+    ]
 
 
 def jobs() -> str:
     """Show the jobs that wait and run, and those that have ended."""
     if state().backing is None:
         return desk_page("jobs.html", here=False)
-    found = shown(backing().database.jobs(LISTED))
+    found = shown(job_table.jobs(backing().database, LISTED))
     return desk_page(
         "jobs.html",
         live=url_for(".api_jobs"),
@@ -109,7 +114,7 @@ def jobs() -> str:
 
 def api_jobs() -> ResponseReturnValue:
     """Answer the newest jobs, newest first."""
-    rows = backing().database.jobs(LISTED)
+    rows = job_table.jobs(backing().database, LISTED)
     found = shown(rows)
     return jsonify(
         layout_version="jobs",
@@ -121,7 +126,7 @@ def api_jobs() -> ResponseReturnValue:
 
 def job(number: str) -> str:
     """Show one job: what was asked, how far it is, what it came to."""
-    row = backing().database.job(_number(number)) or abort(404)
+    row = job_table.job(backing().database, _number(number)) or abort(404)
     found = shown([row])
     is_try = row["kind"] == tried.KIND
     return desk_page(
@@ -140,7 +145,7 @@ def job(number: str) -> str:
 
 def api_job(number: str) -> ResponseReturnValue:
     """Answer one job."""
-    row = backing().database.job(_number(number)) or abort(404)
+    row = job_table.job(backing().database, _number(number)) or abort(404)
     found = shown([row])
     return jsonify(
         layout_version="job",

@@ -15,6 +15,7 @@ from flask.typing import ResponseReturnValue
 from torra.dashboard.doors.routes import Api, Fields
 from torra.dashboard.view.rendering import state
 from torra.exhibits import figures
+from torra.store import notices as notice_table
 
 AT_ONCE: Final = 50
 MOST_DIGITS: Final = 18
@@ -36,9 +37,9 @@ def api_notices() -> ResponseReturnValue:
     behind = state().backing
     if behind is None:
         return jsonify(notices=[], newest=0)
-    newest = behind.database.newest_notice()
+    newest = notice_table.newest_notice(behind.database)
     after = max(0, newest - AT_ONCE) if told is None else int(told)
-    rows = behind.database.notices_after(after, AT_ONCE)
+    rows = notice_table.notices_after(behind.database, after, AT_ONCE)
     return jsonify(
         # a smaller number than `after`: another database is there, such as one that was restored
         notices=[

@@ -36,6 +36,7 @@ from torra.dashboard.view.stream_slots import LIFE_SECONDS
 from torra.desk.event_stream import EventStream
 from torra.errors import StoreUnavailable
 from torra.exhibits import figures
+from torra.store import streams as stream_table
 from torra.store.envelopes import DESK_STREAM, PAYLOAD_BYTES, envelope
 
 BEAT_SECONDS: Final = 10.0
@@ -109,7 +110,7 @@ class Follower:
         while True:
             # before the read: a write between read and wait must wake the wait
             mark = self.events.written if self.events else 0
-            rows = self.database.events_after(self.stream_id, seq, AT_ONCE)
+            rows = stream_table.events_after(self.database, self.stream_id, seq, AT_ONCE)
             if not self.still_in():  # asked before anything is told
                 return
             if rows and rows[0].seq != seq + 1:  # a slow reader of a stream that is kept short
@@ -142,14 +143,14 @@ class Follower:
             self.events.wait(mark, LOOK_SECONDS if self.events.active else POLL_SECONDS)
 
     def _newest(self) -> int:
-        row = self.database.stream(self.stream_id)
+        row = stream_table.stream(self.database, self.stream_id)
         return int(row["seq"]) if row else 0
 
     def _finished(self, seq: int) -> bool:
         """Return whether nothing follows `seq`: the stream is deleted, or ended before we came."""
         if self.kind == DESK_STREAM:
             return False
-        row = self.database.stream(self.stream_id)
+        row = stream_table.stream(self.database, self.stream_id)
         return row is None or bool(row["ended"] and row["seq"] <= seq)
 
     def _told(self, seq: int, event: str, payload: JsonValue, *, terminal: bool = False) -> bytes:
@@ -176,7 +177,7 @@ def cleaned(value: JsonValue) -> JsonValue:
 def streams() -> ResponseReturnValue:
     """List the streams of a tick, one for each attempt, newest first; without a tick the newest."""
     key = request.args.get("torra_key", "")[:LONGEST_KEY]
-    rows = backing().database.streams(key or None)
+    rows = stream_table.streams(backing().database, key or None)
     return jsonify(
         [
             {
@@ -191,7 +192,7 @@ def streams() -> ResponseReturnValue:
 
 def stream(stream_id: str) -> ResponseReturnValue:
     """Follow one stream of events."""
-    row = backing().database.stream(stream_id) or abort(404)
+    row = stream_table.stream(backing().database, stream_id) or abort(404)
     seen = _seen() or 0
     if row["kind"] == DESK_STREAM:
         return events()
@@ -207,7 +208,7 @@ def events() -> ResponseReturnValue:
     """Follow what changes on the desk, from now on or after the event seen last."""
     if state().backing is None:
         return Response(status=204)  # only a view stands behind the pages: nothing will come
-    row = backing().database.stream(DESK_STREAM) or {"seq": 0, "first": 0}
+    row = stream_table.stream(backing().database, DESK_STREAM) or {"seq": 0, "first": 0}
     seen = _seen()
     missed = seen is None or not row["first"] - 1 <= seen <= row["seq"]
     return _answer(DESK_STREAM, DESK_STREAM, row["seq"] if missed else seen or 0, reset=missed)

@@ -44,6 +44,8 @@ from torra.dashboard.trade.why import Case
 from torra.dashboard.view.backing import PageContext
 from torra.dashboard.view.rendering import desk_page, desk_view, state
 from torra.exhibits import figures
+from torra.store import lessons as lesson_table
+from torra.store import replay_queries
 from torra.store.standings import in_warm_up
 from torra.tick.marks import INVENTED_IDS
 from torra.tick.tick_record import Damaged, Skipped, TickRecord, load, statement
@@ -131,7 +133,9 @@ def lessons_of(record: TickView) -> LessonsUsed | None:
         return None
     numbers = [note.lesson for note in record.lessons.notes]
     behind = state().backing
-    return lessons_used.used(record, behind.database.lessons_by(numbers) if behind else ())
+    return lessons_used.used(
+        record, lesson_table.lessons_by(behind.database, numbers) if behind else ()
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -235,7 +239,7 @@ def _applied(
     behind: PageContext, instance: str, digest: str, execution: str | None
 ) -> Profile | None:
     """Return a profile by its digest, as it was applied or as a record only (execution off)."""
-    for row in behind.database.profiles_of(instance)[:PROFILES_KEPT]:
+    for row in replay_queries.profiles_of(behind.database, instance)[:PROFILES_KEPT]:
         text, kept = str(row["profile"]), str(row["digest"])
         # a tick of a late bar runs with execution off, and the digest is of the profile so changed
         if digest == kept or (execution == "off" and digest == _quiet_digest(text)):

@@ -20,6 +20,7 @@ from torra.dashboard.view.backing import PageContext
 from torra.dashboard.view.rendering import backing, desk_page, state, tick_link
 from torra.exhibits import figures
 from torra.providers.rules import provider
+from torra.store import streams as stream_table
 
 LISTED: Final = 30
 """Newest debates that are listed."""
@@ -103,7 +104,7 @@ class PictureLinked(watched.DebatePicture):
 def running(torra_key: str) -> DebateLine | None:
     """Return the newest debate of a tick if it has not ended; None without one or a database."""
     behind = state().backing
-    rows = behind.database.streams(torra_key, limit=1) if behind else []
+    rows = stream_table.streams(behind.database, torra_key, limit=1) if behind else []
     return listed(rows[0]) if rows and not rows[0]["ended"] else None
 
 
@@ -112,7 +113,7 @@ def debates(limit: int = LISTED) -> list[DebateLine]:
     behind = state().backing
     if behind is None:
         return []
-    return [listed(row, behind) for row in behind.database.streams(limit=limit)]
+    return [listed(row, behind) for row in stream_table.streams(behind.database, limit=limit)]
 
 
 def listed(row: Row, behind: PageContext | None = None) -> DebateLine:
@@ -153,7 +154,7 @@ def picture(row: Row) -> PictureLinked:
 
 def known_stream(stream_id: str) -> Row:
     """Return the stream of a tick, or end the request with 404."""
-    row = backing().database.stream(stream_id)
+    row = stream_table.stream(backing().database, stream_id)
     if row is None or row["kind"] != "tick":
         abort(404)
     return row
@@ -163,7 +164,7 @@ def _again(behind: PageContext, row: Row, told: watched.DebatePicture) -> str:
     """Return the address of a newer attempt at the same tick, where one came to nothing."""
     if told["end"] is None or told["end"]["kind"] != "error":
         return ""
-    newest = behind.database.streams(row["torra_key"], limit=1)
+    newest = stream_table.streams(behind.database, row["torra_key"], limit=1)
     other = newest and newest[0]["stream_id"] != row["stream_id"]
     return url_for(".watch", stream_id=newest[0]["stream_id"]) if other else ""
 
@@ -171,7 +172,7 @@ def _again(behind: PageContext, row: Row, told: watched.DebatePicture) -> str:
 def _events(
     behind: PageContext, row: Row, after: int = 0, limit: int = MOST_EVENTS
 ) -> Iterable[watched.DebateEvent]:
-    for event in behind.database.events_after(row["stream_id"], after, limit):
+    for event in stream_table.events_after(behind.database, row["stream_id"], after, limit):
         yield watched.DebateEvent.read({**event.as_json(), "payload": event.body})
 
 

@@ -43,6 +43,8 @@ from torra.home import FIRST_RUN, LIVED
 from torra.profiles.practice import EASY
 from torra.providers.vendors.addresses import key_sign
 from torra.regular_files import read_regular
+from torra.store import audit as audit_chain
+from torra.store import jobs as job_table
 from torra.whole_files import write_whole
 
 YOUNG: Final = timedelta(days=14)
@@ -297,20 +299,20 @@ def _approval(known: PageContext, _: Noted) -> tuple[bool, str]:
 
 
 def _replay(known: PageContext, _: Noted) -> tuple[bool, str]:
-    rows = known.database.jobs(JOBS_READ)
+    rows = job_table.jobs(known.database, JOBS_READ)
     return any(row["kind"] == "replay" and row["state"] == "done" for row in rows), ""
 
 
 def _symbol(known: PageContext, _: Noted) -> tuple[bool, str]:
     if any(item.feed != "sample" for item in known.settings.instances):
         return True, "This desk watches symbols of your own."
-    rows = known.database.audit_entries(limit=20, action=ADDED)
+    rows = audit_chain.audit_entries(known.database, limit=20, action=ADDED)
     added = next((row for row in rows if str(row["outcome"]).startswith("done")), None)
     return added is not None, ""
 
 
 def _model(known: PageContext, noted: Noted) -> tuple[bool, str]:
-    rows = known.database.audit_entries(limit=20, action=TESTED)
+    rows = audit_chain.audit_entries(known.database, limit=20, action=TESTED)
     if any(json.loads(row["after"]).get("ok") is True for row in rows):
         return True, "A model has answered."
     if any(key_sign(name, known.environment).variable for name in VENDORS):

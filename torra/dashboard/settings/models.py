@@ -28,6 +28,7 @@ from torra.desk.models import expected_cost, expert_standing
 from torra.desk.models import report as model_report
 from torra.errors import ConfigError
 from torra.exhibits import figures
+from torra.store import hosted as hosted_table
 from torra.words.badge import Badge
 
 TESTS_PER_MINUTE: Final = 6
@@ -118,7 +119,7 @@ def _refuse_unlisted(vendor: str, model: str) -> None:
 
 def _report() -> Row:
     known = backing()
-    instances = [*known.settings.instances, *known.database.hosted_instances()]
+    instances = [*known.settings.instances, *hosted_table.hosted_instances(known.database)]
     # Pages that look at a desk of another process have none of its counts.
     past = getattr(known.desk, "past", None)
     return model_report.report(
@@ -130,7 +131,7 @@ def _profiles() -> dict[str, Profile]:
     """Return the profiles in use as the desk has them, or as their files say; none that is gone."""
     known = backing()
     found = {one.instance.profile: one.profile for one in known.desk.setups.values()}
-    for item in known.database.hosted_instances():
+    for item in hosted_table.hosted_instances(known.database):
         if item.profile not in found:
             try:
                 profile = cost_report.profile_of(item.profile, known.home)

@@ -30,6 +30,7 @@ from torra.dashboard.view.backing import PageContext
 from torra.errors import ConfigError, TorraError
 from torra.profiles.practice import EASY, ease
 from torra.services import in_background
+from torra.store import tick_queries
 
 LASTS: Final = timedelta(minutes=5)
 """Real time after which practice ends by itself."""
@@ -183,7 +184,7 @@ def likely_within(known: PageContext) -> int | None:
     often = 0.0
     for one in known.desk.setups.values():
         for timeframe in one.instance.timeframes:
-            rows = known.database.consensus_history(one.instance.id, timeframe, TICKS)
+            rows = tick_queries.consensus_history(known.database, one.instance.id, timeframe, TICKS)
             beyond = sum(abs(row["consensus"]) >= EASY for row in rows)
             closes = pace / duration(timeframe).total_seconds()
             often += closes * beyond / len(rows) if rows else 0.0

@@ -44,6 +44,7 @@ from torra.profiles.book import (
 )
 from torra.profiles.fields import DEFAULT, EXACT, canonical, flat
 from torra.profiles.guard import May, compare, leads_out
+from torra.store import ticks as claim_table
 from torra.tick.tick_record import TickRecord, load
 
 CODES: Final = {"scope": 403, "loosens": 403, "invalid": 422, "conflict": 409}
@@ -181,7 +182,7 @@ def _use(known: PageContext, instance: str, loaded: Loaded) -> Use:
     """Return which profile an instance runs with, since when, and how the file differs from it."""
     setup = known.desk.setups.get(instance)
     running = setup.profile.digest() if setup else None
-    applied = known.database.applied_profile(instance) or {}
+    applied = claim_table.applied_profile(known.database, instance) or {}
     since = applied.get("applied_at") if applied.get("digest") == running else None
     changes = profile_form.changes_shown(handover.gap(known, instance, loaded.profile))
     return Use(instance, running, running == loaded.digest, since, changes)

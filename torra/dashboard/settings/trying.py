@@ -24,6 +24,7 @@ from torra.dashboard.view.rendering import backing
 from torra.errors import ConfigError
 from torra.exhibits import figures
 from torra.profiles.fields import flat, named
+from torra.store import jobs as job_table
 
 LOOKED_THROUGH: Final = 50
 """Newest jobs among which the newest try of a profile is looked for."""
@@ -31,7 +32,7 @@ LOOKED_THROUGH: Final = 50
 
 def newest(name: str, digest: str) -> tuple[JobsShown, TriedLines] | None:
     """Return the newest try of a profile, its job and what it found; None without one."""
-    for row in backing().database.jobs(LOOKED_THROUGH):
+    for row in job_table.jobs(backing().database, LOOKED_THROUGH):
         if row["kind"] == KIND and profile_of(row) == name:
             return jobs.shown([row]), lines(row, digest)
     return None

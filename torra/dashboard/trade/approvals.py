@@ -37,6 +37,7 @@ from torra.desk.promotion import watch_only
 from torra.errors import ConfigError, DataUnavailable
 from torra.exhibits import figures
 from torra.profiles.idle import why_idle
+from torra.store.trade import proposals_and_alarms as execution_table
 from torra.store.trade.rows import ProposalRow, SignalRow
 from torra.tick.marks import DEMO_SECONDS, PROPOSED
 from torra.tick.tick_record import TickRecord, load
@@ -141,7 +142,9 @@ def api_approvals() -> ResponseReturnValue:
         cells=desk_cells() | found.cells,
         version=found.version,
         waiting=[_as_json(row) for row in waiting],
-        decided=[_as_json(row) for row in database.decided_proposals(DECIDED_SHOWN)],
+        decided=[
+            _as_json(row) for row in execution_table.decided_proposals(database, DECIDED_SHOWN)
+        ],
     )
 
 
@@ -263,7 +266,9 @@ def _queue() -> Queue:
     database, waiting = backing().database, _waiting()
     rows = map(_current, database.proposals(limit=WAITING_SHOWN))
     over = [row for row in rows if row.state != "WAITING"]  # nobody has booked their end yet
-    ended = _folded([*over, *database.decided_proposals(DECIDED_READ)])[:DECIDED_SHOWN]
+    ended = _folded([*over, *execution_table.decided_proposals(database, DECIDED_READ)])[
+        :DECIDED_SHOWN
+    ]
     cells = {f"wait.{row.sid}": proposals.left(_seconds_left(row)) for row in waiting}
     return Queue(cells, waiting, ended)
 

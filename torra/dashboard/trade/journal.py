@@ -29,6 +29,7 @@ from torra.dashboard.view.commanding import CommandOutcome, command, words
 from torra.dashboard.view.rendering import backing, desk_view, state
 from torra.errors import ConfigError
 from torra.exhibits import figures
+from torra.store.trade import notes as note_table
 from torra.store.trade.rows import ProposalRow, SignalRow
 from torra.tick.sentence import NO_AGENT, outage_of
 from torra.tick.tick_record import Damaged, load
@@ -209,16 +210,16 @@ def note(sid: str) -> ResponseReturnValue:
 def _write(sid: str, text: str, tags: Sequence[str], seen: int) -> CommandOutcome:
     database, actor = backing().database, visitor().actor
     with database.transaction():
-        known = database.known_tags()
+        known = note_table.known_tags(database)
         if len({*known, *tags}) > max(MOST_KNOWN, len(known)):
             raise ConfigError(
                 f"the desk has {len(known)} tags already, and {MOST_KNOWN} are the most: use some "
                 "of those, so that results by tag say something"
             )
-        was = database.trade_note(sid)
+        was = note_table.trade_note(database, sid)
         before = {"note": was.note[:AUDITED], "tags": " ".join(was.tags)}
         after = {"note": text[:AUDITED], "tags": " ".join(tags)}
-        if not database.write_trade_note(sid, text, tags, revision=seen, actor=actor):
+        if not note_table.write_trade_note(database, sid, text, tags, revision=seen, actor=actor):
             raise ConfigError(
                 "Somebody wrote to this trade after you opened the page. Load the page to see it, "
                 "then write yours again"

@@ -27,6 +27,7 @@ from torra.exhibits import figures, lesson_words
 from torra.exhibits.lesson_words import ThesisText
 from torra.lessons.lesson import KINDS, Lesson, LessonFacts, Thesis
 from torra.money.open_positions import PAPER
+from torra.store import lessons as lesson_table
 from torra.store.standings import WarmUps
 from torra.store.trade.rows import SignalRow
 from torra.words.badge import Badge
@@ -106,7 +107,7 @@ def lessons() -> str:
         orders=trade_rows,
         iso=iso,
         address=lesson_address,
-        count=behind.database.lesson_count(),
+        count=lesson_table.lesson_count(behind.database),
         told=told_by_profile(behind),
         asked=asked,
         known={**dict.fromkeys(QUERY, ""), **asked.words},
@@ -127,7 +128,7 @@ def api_lessons() -> ResponseReturnValue:
     warmed = WarmUps(database)
     told = [
         lesson_words.as_json(one, warm_up=_in_warm_up(one.facts, warmed))
-        | {"ticks": database.lesson_ticks(one.number, TICKS)}
+        | {"ticks": lesson_table.lesson_ticks(database, one.number, TICKS)}
         for one in found
     ]
     return jsonify(lessons=told, next=older)
@@ -139,7 +140,7 @@ def shown_of(found: Sequence[Lesson], behind: PageContext) -> list[LessonShown]:
     shown = []
     for lesson in found:
         signal = behind.database.order(lesson.facts.sid)
-        ticks = behind.database.lesson_ticks(lesson.number, TICKS + 1)
+        ticks = lesson_table.lesson_ticks(behind.database, lesson.number, TICKS + 1)
         money = currency(signal.bridge or PAPER) if signal else ""
         warm_up = _in_warm_up(lesson.facts, warmed)
         more = len(ticks) > TICKS
@@ -226,8 +227,12 @@ def _lessons_query() -> ListQuery:
 def _listed(asked: ListQuery) -> tuple[list[Lesson], int | None]:
     """Return the lessons of a page, and where the next page begins if there is one."""
     # one more than is shown, to know whether there are older ones
-    found = backing().database.lesson_list(
-        asked.only, search=asked.words.get("search", ""), before=asked.before, limit=asked.limit + 1
+    found = lesson_table.lesson_list(
+        backing().database,
+        asked.only,
+        search=asked.words.get("search", ""),
+        before=asked.before,
+        limit=asked.limit + 1,
     )
     shown = found[: asked.limit]
     return shown, shown[-1].number if len(found) > asked.limit else None

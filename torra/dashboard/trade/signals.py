@@ -24,7 +24,11 @@ from torra.dashboard.trade import journal, lessons, orders, trade_rows
 from torra.dashboard.view.rendering import backing, desk_cells, desk_page, state
 from torra.exhibits import lesson_words
 from torra.money.open_positions import PAPER, spec_of
+from torra.store import ticks as claim_table
 from torra.store.standings import WarmUps
+from torra.store.trade import notes as note_table
+from torra.store.trade import proposals_and_alarms as execution_table
+from torra.store.trade import signals as signal_table
 from torra.store.trade.rows import AlarmRow, BridgeRow, SignalRow, SignalStep
 from torra.verdict.signal_states import EXECUTED, SENT
 from torra.words.orders import ALARMS, OUTCOMES, SIGNALS
@@ -110,7 +114,7 @@ def signals() -> str:
         layout_version="signals",
         version=_version(screen, rows),
         **screen._asdict(),
-        states=backing().database.trading_states(HISTORY),
+        states=claim_table.trading_states(backing().database, HISTORY),
         signals=rows,
         outcomes=OUTCOMES,
         older=older,
@@ -138,7 +142,7 @@ def api_signals() -> ResponseReturnValue:
         positions=[_position_as_json(quote) for quote in screen.positions],
         bridges=[row.as_json() for row in screen.bridges],
         alarms=[row.as_json() for row in screen.alarms],
-        states=[row.as_json() for row in database.trading_states(HISTORY)],
+        states=[row.as_json() for row in claim_table.trading_states(database, HISTORY)],
     )
 
 
@@ -172,7 +176,7 @@ def signal(sid: str) -> str:
         made=journal.made_of(row),
         headline=journal.headline(row, digits, currency),
         currency=currency,
-        written=backing().database.trade_note(sid),
+        written=note_table.trade_note(backing().database, sid),
         lesson=lessons.of_trade(sid),
         says=lesson_words,
         address=lessons.lesson_address,
@@ -223,7 +227,7 @@ def _listed(asked: SignalsQuery) -> tuple[list[SignalRow], int | None]:
 
 
 def _page(asked: SignalsQuery, limit: int) -> list[SignalRow]:
-    return backing().database.signal_page(**asdict(asked), limit=limit)
+    return execution_table.signal_page(backing().database, **asdict(asked), limit=limit)
 
 
 def marked(rows: Sequence[SignalRow], database: Database) -> list[SignalRow]:
@@ -291,8 +295,8 @@ def _life(sid: str) -> Life:
     (row,) = marked([database.order(sid) or abort(404)], database)
     return Life(
         row=row,
-        events=database.signal_events(sid),
-        closes=database.orders_of(row.instance, sid),
+        events=signal_table.signal_events(database, sid),
+        closes=execution_table.orders_of(database, row.instance, sid),
         opening=database.order(row.closes) if row.closes else None,
         proposed=database.proposal(sid) is not None,
     )

@@ -27,6 +27,9 @@ from torra.exhibits import figures, pages
 from torra.exhibits import money as words
 from torra.money.book import AccountMoney
 from torra.money.line import PERIODS, LinePoint
+from torra.store import tick_listing
+from torra.store.trade import notes as note_table
+from torra.store.trade import signals as signal_table
 from torra.store.trade.notes import TradeNote
 from torra.store.trade.rows import SignalRow
 
@@ -78,7 +81,7 @@ def trades() -> str:
         alone=_alone(rows),
         orders=trade_rows,
         decimals=digits_of_row,
-        tags=list_query.offered("tag", backing().database.known_tags()),
+        tags=list_query.offered("tag", note_table.known_tags(backing().database)),
         asked=asked,
         known={**dict.fromkeys(QUERY, ""), **asked.words},
         instances=list_query.offered(
@@ -177,8 +180,10 @@ def _rows(
     database: Database, asked: ListQuery, before: tuple[str, int] | None, limit: int
 ) -> list[SignalRow]:
     came_to = asked.words.get("result", "")
-    found = database.closed_list(asked.only, came_to=came_to, before=before, limit=limit)
-    written = database.trade_notes([row.sid for row in found])
+    found = signal_table.closed_list(
+        database, asked.only, came_to=came_to, before=before, limit=limit
+    )
+    written = note_table.trade_notes(database, [row.sid for row in found])
     noted = [
         row.model_copy(update={"note": own.note, "tags": " ".join(own.tags)})
         for row in found
@@ -189,7 +194,7 @@ def _rows(
 
 def _alone(rows: Sequence[SignalRow]) -> dict[str, str]:
     """Return in words what L1 alone would have done at the opening of each trade, by its id."""
-    verdicts = backing().database.alone_of(["|".join(row.bar) for row in rows])
+    verdicts = tick_listing.alone_of(backing().database, ["|".join(row.bar) for row in rows])
     words_of: dict[str, str] = {}
     for row in rows:
         verdict = verdicts.get("|".join(row.bar)) or ""

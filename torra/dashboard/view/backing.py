@@ -24,6 +24,7 @@ from torra.dashboard.view.kept import LruCache
 from torra.dashboard.view.stream_slots import SseLimit
 from torra.money.book import Money, MoneyBook, known_currencies
 from torra.money.line import LinePoint
+from torra.store.trade import signals as signal_table
 
 if TYPE_CHECKING:
     from instance_database import Database
@@ -79,7 +80,11 @@ class PageContext:
         """
         setups = [(one.instance, one.profile) for one in self.desk.setups.values()]
         now = self.now()
-        key = (period, self.database.newest_step(), now.replace(second=0, microsecond=0))
+        key = (
+            period,
+            signal_table.newest_step(self.database),
+            now.replace(second=0, microsecond=0),
+        )
         return self._lines.get(key, lambda: self._trades.lines(setups, now, period))
 
     @cached_property

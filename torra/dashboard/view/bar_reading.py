@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from torra.dashboard.view.desk_values import PriceBar
 from torra.dashboard.view.kept import LruCache
+from torra.store import bars as bar_table
 
 if TYPE_CHECKING:
     from instance_database import Database
@@ -54,12 +55,12 @@ class BarReading:
     ) -> tuple[list[PriceBar], Columns]:
         """Return the newest `limit` bars that were closed at `as_of`, oldest first, and COLUMNS."""
         wanted = min(limit, MOST)
-        rows = self._database.newest_bars(instance, timeframe, as_of=as_of, limit=wanted)
+        rows = bar_table.newest_bars(self._database, instance, timeframe, as_of=as_of, limit=wanted)
         shown = tuple((row["bar_time"], row["revision"]) for row in rows)
 
         def made() -> Columns:
-            every = self._database.newest_bars(
-                instance, timeframe, as_of=as_of, limit=wanted + SETTLED
+            every = bar_table.newest_bars(
+                self._database, instance, timeframe, as_of=as_of, limit=wanted + SETTLED
             )
             return columns(every, len(rows))
 

@@ -41,7 +41,16 @@ from torra.errors import ConfigError
 from torra.money.book import known_currencies
 from torra.outside.invented import headlines
 from torra.providers import call_health
+from torra.store import bars as bar_table
+from torra.store import hosted as hosted_table
+from torra.store import ledger as ledger_table
+from torra.store import news as news_table
+from torra.store import streams as stream_table
+from torra.store import tick_queries
+from torra.store import ticks as claim_table
 from torra.store.hosted import is_hosted
+from torra.store.trade import proposals_and_alarms as execution_table
+from torra.store.trade import signals as signal_table
 from torra.tick.tick_record import Damaged, ThresholdsRecord, TickRecord, load
 from torra.verdict import one_sided, sentiment_rules
 from torra.verdict.risk_engine import Position
@@ -157,10 +166,10 @@ class DatabaseView:
         """Return the state of the desk."""
         clock = self._clock
         real = clock.real_now()
-        states = self._database.trading_states(1)
+        states = claim_table.trading_states(self._database, 1)
         # by profile: the instances of one profile share its ceiling
         budgets = {one.profile: self._profile(one).agents for one in self._instances()}
-        waiting = Counter(self._database.waiting())
+        waiting = Counter(execution_table.waiting(self._database))
         return DeskStatus(
             demo=clock.accelerated,
             rate=clock.rate if clock.accelerated else None,
@@ -170,16 +179,20 @@ class DatabaseView:
             trading_state=states[0].state if states else "ACTIVE",
             trading_reason=states[0].reason if states else "",
             version=self._version,
-            cost_hour=self._database.spent_together(list(budgets), real - COST_WINDOW),
+            cost_hour=ledger_table.spent_together(
+                self._database, list(budgets), real - COST_WINDOW
+            ),
             ceiling=sum(agents.max_api_cost_per_hour for agents in budgets.values()),
             waiting_by=waiting,
             alarms=self._database.alarms(limit=5),
             failing=[
                 f"{one.name}: {call_words.line(one)}"
-                for one in call_health.health(budgets.values(), self._database.newest_calls)
+                for one in call_health.health(
+                    budgets.values(), partial(ledger_table.newest_calls, self._database)
+                )
                 if one.failing
             ],
-            blocks=self._database.provider_blocks(),
+            blocks=ledger_table.provider_blocks(self._database),
         )
 
     def _role(self) -> str:
@@ -190,7 +203,7 @@ class DatabaseView:
     def overview(self) -> Overview:
         """Return every instance with its streams."""
         every = self._instances()
-        tallies = self._database.verdict_tallies([one.id for one in every])
+        tallies = tick_queries.verdict_tallies(self._database, [one.id for one in every])
         streams = self._streams.read(every, self._clock, tallies)
         positions = {position.instance: position for position in self._database.positions()}
         currencies = known_currencies(self._database, self._settings.paper_currency)
@@ -222,12 +235,12 @@ class DatabaseView:
         if held is not None:
             side = "BUY" if held.side == "LONG" else "SELL"
             marks.append(TradeMark(clocks.iso(held.opened_at), side, "open"))
-        for row in self._database.closed_trades(one.id, limit=stream_reading.HISTORY):
+        for row in signal_table.closed_trades(self._database, one.id, limit=stream_reading.HISTORY):
             marks.append(TradeMark(row.opened_at or "", row.side, "open"))
             marks.append(TradeMark(row.closed_at or "", row.side, "close"))
         return {
-            "price": self._database.newest_close(one.id, one.timeframes, now),
-            "day_close": self._database.newest_close(one.id, one.timeframes, midnight),
+            "price": bar_table.newest_close(self._database, one.id, one.timeframes, now),
+            "day_close": bar_table.newest_close(self._database, one.id, one.timeframes, midnight),
             "bars": bars,
             "marks": [mark for mark in marks if str(mark.at) >= since],
         }
@@ -238,7 +251,7 @@ class DatabaseView:
         if found is None:
             return None
         key = (found.id, timeframe)
-        tallies = self._database.verdict_tallies([found.id])
+        tallies = tick_queries.verdict_tallies(self._database, [found.id])
         stream = self._streams.read([found], self._clock, tallies)[key]
         ticks = self._streams.listed(key, limit, stream.key, tallies.get(key, (0, 0))[1])
         oldest = str(ticks[-1].bar_time) if ticks else ""
@@ -252,10 +265,10 @@ class DatabaseView:
             changes=_changes(tallies, [key]),
             bars=self._bars(found.id, timeframe, limit),
             ticks=ticks,
-            trades=self._database.closed_trades(found.id, 20),
+            trades=signal_table.closed_trades(self._database, found.id, 20),
             skipped=[
                 stream_reading.skip_of(row)
-                for row in self._database.skips_from(*key, oldest, limit)
+                for row in tick_queries.skips_from(self._database, *key, oldest, limit)
             ],
             states=self._states(found, timeframe),
             sides=self._sides(found, tallies),
@@ -270,7 +283,7 @@ class DatabaseView:
         names = list(found.timeframes)
         # Counted anew where a tick has come, or one was deleted.
         key = (found.id, *sorted((name, ticks) for (_, name), (_, ticks) in tallies.items()))
-        count = partial(self._database.verdicts_of, found.id, names, one_sided.TICKS)
+        count = partial(tick_queries.verdicts_of, self._database, found.id, names, one_sided.TICKS)
         return self._counted.get(key, count)
 
     def bars(self, instance: str, timeframe: str, as_of: str, limit: int) -> ChartBars | None:
@@ -281,7 +294,7 @@ class DatabaseView:
         moment = min(clocks.parse(as_of), self._clock.now())
         bars, columns = self._drawn.read(found.id, timeframe, moment, limit)
         ends = (bars[0].time, bars[-1].time) if bars else ()
-        ticks = self._database.tick_times(found.id, timeframe, *ends) if ends else ()
+        ticks = tick_queries.tick_times(self._database, found.id, timeframe, *ends) if ends else ()
         return ChartBars(self._digits(found), bars, columns, ticks)
 
     def tick(self, instance: str, timeframe: str, bar_time: str) -> Json | None:
@@ -295,7 +308,7 @@ class DatabaseView:
         known = stored or self._skip_at(found.id, timeframe, at)
         if known is None:
             return None
-        before, after = self._database.beside(found.id, timeframe, at)
+        before, after = tick_queries.beside(self._database, found.id, timeframe, at)
         record = load(f"{found.id}|{timeframe}|{at}", known)
         return {
             **known,
@@ -303,7 +316,9 @@ class DatabaseView:
             "desk": self.desk().as_json(),
             "digits": self._digits(found),
             "outcomes": self._outcomes(record),
-            "told_outcome": self._database.hosted_outcome(f"{found.id}|{timeframe}|{at}")
+            "told_outcome": hosted_table.hosted_outcome(
+                self._database, f"{found.id}|{timeframe}|{at}"
+            )
             if is_hosted(found.id)
             else None,
             "headlines": [*self._headlines(record)],
@@ -315,11 +330,11 @@ class DatabaseView:
         since = self._clock.real_now() - timedelta(seconds=DEBATE_SECONDS)
         return [
             RunningDebate(row["stream_id"], *[*str(row["torra_key"]).split("|"), ""][:2])
-            for row in self._database.running_debates(since)
+            for row in stream_table.running_debates(self._database, since)
         ]
 
     def _states(self, one: Instance, timeframe: str) -> StateHistory:
-        rows = self._database.consensus_history(one.id, timeframe, MARKOV_TICKS)
+        rows = tick_queries.consensus_history(self._database, one.id, timeframe, MARKOV_TICKS)
         settings = self._profile(one).markov
         history = [(clocks.parse(row["close_time"]), row["consensus"]) for row in rows]
         return StateHistory(
@@ -360,7 +375,7 @@ class DatabaseView:
         spec, now = self._spec(one), self._clock.now()
         if opening is None or opening.price is None or spec is None:
             return PositionValue(held)
-        price = self._database.newest_close(one.id, one.timeframes, now)
+        price = bar_table.newest_close(self._database, one.id, one.timeframes, now)
         return PositionValue(held, None if price is None else value_at_bid(held, price, spec))
 
     def _outcomes(self, record: TickRecord | Damaged) -> Json:
@@ -375,7 +390,7 @@ class DatabaseView:
     def _headlines(self, record: TickRecord | Damaged) -> list[Json]:
         news = record.news if isinstance(record, TickRecord) else None
         ids = [item.id for item in news.items] if news else []
-        found = [*headlines(ids)] or self._database.news_items(ids)
+        found = [*headlines(ids)] or news_table.news_items(self._database, ids)
         return [
             {
                 **asdict(item),
@@ -393,10 +408,12 @@ class DatabaseView:
 
     def _bars(self, instance: str, timeframe: str, limit: int) -> list[PriceBar]:
         now = self._clock.now()
-        return price_bars(self._database.newest_bars(instance, timeframe, as_of=now, limit=limit))
+        return price_bars(
+            bar_table.newest_bars(self._database, instance, timeframe, as_of=now, limit=limit)
+        )
 
     def _skip_at(self, instance: str, timeframe: str, bar_time: str) -> Json | None:
-        row = self._database.tick_state(instance, timeframe, bar_time)
+        row = tick_queries.tick_state(self._database, instance, timeframe, bar_time)
         if row is None or row["state"] != "skipped":
             return None
         return {

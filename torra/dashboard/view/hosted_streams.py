@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Final
 
 from torra.config import Instance, Profile
 from torra.dashboard.view.kept import LruCache
+from torra.store import hosted as hosted_table
+from torra.store import ticks as claim_table
 
 if TYPE_CHECKING:
     from instance_database import Database
@@ -26,11 +28,11 @@ class HostedStreams:
 
     def instances(self) -> list[Instance]:
         """Return every hosted stream that has a tick, by name."""
-        return self._database.hosted_instances()
+        return hosted_table.hosted_instances(self._database)
 
     def profile(self, instance: Instance) -> Profile:
         """Return the profile that counted at the newest question of a stream."""
-        applied = self._database.applied_profile(instance.id)
+        applied = claim_table.applied_profile(self._database, instance.id)
         if applied is None:
             return Profile()
 

@@ -25,6 +25,8 @@ from torra.config import (
 )
 from torra.errors import ConfigError
 from torra.home import DATABASE, HOSTED
+from torra.store import hosted as hosted_table
+from torra.store import ticks as claim_table
 
 if TYPE_CHECKING:
     from instance_database import Database
@@ -63,7 +65,7 @@ class LookingDesk:
         # only the sample has a clock of its own; every other desk lives in real time
         if not self._sample:
             return self._system
-        stood, run = self._database.desk_time(), self._database.desk_run()
+        stood, run = self._database.desk_time(), claim_table.desk_run(self._database)
         if stood is None:
             return self._system
         if run is None or run["desk_time"] is None or not self.active:
@@ -85,7 +87,7 @@ class LookingDesk:
         return self._read[1]
 
     def _profile(self, instance: Instance) -> Profile:
-        applied = self._database.applied_profile(instance.id)
+        applied = claim_table.applied_profile(self._database, instance.id)
         if applied is not None:
             with suppress(ValueError):  # applied by another version: the file is the truth
                 return Profile.model_validate_json(applied["profile"])
@@ -114,7 +116,11 @@ def look_at(home: Path) -> tuple[DeskSettings, Database, LookingDesk]:
         )
     settings = load_desk(home)
     database = open_home(home)
-    if not has_desk(home) and (ours or database.hosted_streams()) and not database.desk_run():
+    if (
+        not has_desk(home)
+        and (ours or hosted_table.hosted_streams(database))
+        and not claim_table.desk_run(database)
+    ):
         # Without a desk.json a desk would be the demo's, and none has run here.
         settings = settings.model_copy(update={"instances": ()})
     return settings, database, LookingDesk(home, settings, database)

@@ -12,6 +12,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
 from torra.dashboard.record import vetoes
+from torra.store import tick_listing
 from torra.store.tick_listing import Place, TickKind
 from torra.words.deny_reasons import DenyReason
 
@@ -42,7 +43,7 @@ def may_be_of_a_swarm(kind: TickKind) -> bool:
 def refusals(database: Database, rows: Sequence[Row]) -> Mapping[int, tuple[str, str]]:
     """Return by number who vetoed, and why in words, of those of some ticks that a veto stopped."""
     stopped = {row["sentiment_id"]: row for row in rows if row["reason"] == DenyReason.GATE_VETO}
-    gates = database.gates_of(stopped) if stopped else {}
+    gates = tick_listing.gates_of(database, stopped) if stopped else {}
     return {
         number: vetoes.refused(gate, str(stopped[number]["verdict"]))
         for number, gate in gates.items()
@@ -62,7 +63,9 @@ def searched(
 ) -> tuple[list[dict[str, Any]], Place | None]:
     """Return ticks of some kinds that somebody vetoed, newest first, and where to go on."""
     found: list[dict[str, Any]] = []
-    every = database.every_tick_of_kinds(kinds, begin=begin, before=before, at_once=AT_ONCE)
+    every = tick_listing.every_tick_of_kinds(
+        database, kinds, begin=begin, before=before, at_once=AT_ONCE
+    )
     for rows in _parts(every):
         found += vetoed_by(database, who, rows)
         if len(found) > limit:

@@ -21,6 +21,8 @@ from torra.dashboard.record.shown import ListedTick
 from torra.dashboard.view.desk_values import NoBars, Skip, StreamStatus
 from torra.dashboard.view.kept import LruCache
 from torra.market.closed_hours import WEEK, closed_at_most
+from torra.store import bars as bar_table
+from torra.store import tick_queries
 from torra.store.hosted import is_hosted
 from torra.tick import sentence
 from torra.tick.tick_record import Damaged, InstanceBefore, TickRecord, load
@@ -112,7 +114,7 @@ class StreamReading:
         now = clock.now()
         every = {(one.id, timeframe): one for one in instances for timeframe in one.timeframes}
         streams = list(every)
-        found = self._database.newest_of(streams)
+        found = tick_queries.newest_of(self._database, streams)
         waits = {name: _wait(name, now, clock) for name in {timeframe for _, timeframe in streams}}
         return {
             stream: self._stream(
@@ -144,7 +146,7 @@ class StreamReading:
         # most streams have skipped nothing since: no query for those
         behind = newest is not None and newest > last
         most = SKIPS_COUNTED if tick else HISTORY
-        skips = self._database.skips_after(*stream, last, most) if behind else None
+        skips = tick_queries.skips_after(self._database, *stream, last, most) if behind else None
         quiet = _quiet(skips, now, step) if skips else None
         age = (now - clocks.parse(last) - step).total_seconds() if last else None
         late = age is None or age > STALE_AFTER * step.total_seconds()
@@ -175,12 +177,12 @@ class StreamReading:
         is missing that the market of a week before had not either. Overdue is what no closed market
         can explain.
         """
-        span = self._database.bar_span(one.id, timeframe)
+        span = bar_table.bar_span(self._database, one.id, timeframe)
         if span is None:
             return None, True, False
         step, (first, newest) = clocks.duration(timeframe), map(clocks.parse, span)
         close, due = newest + step, now - (STALE_AFTER - 1) * step
-        has = partial(self._database.has_bar, one.id, timeframe)
+        has = partial(bar_table.has_bar, self._database, one.id, timeframe)
         missing = first > close - WEEK or has(close - WEEK, due - WEEK - step)
         if last and not missing:
             missing = has(clocks.parse(last) + step, now - (STALE_AFTER + 1) * step)
@@ -213,12 +215,17 @@ class StreamReading:
         )
 
     def _read_list(self, stream: StreamKey, limit: int) -> list[ListedTick]:
-        ticks = self._database.told_ticks(*stream, limit)
-        own = self._database.words_of([str(tick["torra_key"]) for tick in ticks[:LISTED]], OWN)
+        ticks = tick_queries.told_ticks(self._database, *stream, limit)
+        own = tick_queries.words_of(
+            self._database, [str(tick["torra_key"]) for tick in ticks[:LISTED]], OWN
+        )
         return [ListedTick.read({**tick, **own.get(str(tick["torra_key"]), {})}) for tick in ticks]
 
     def _history(self, stream: StreamKey) -> list[float | None]:
-        return [row["consensus"] for row in self._database.consensus_history(*stream, HISTORY)]
+        return [
+            row["consensus"]
+            for row in tick_queries.consensus_history(self._database, *stream, HISTORY)
+        ]
 
 
 def skip_of(row: Mapping[str, Any]) -> Skip:

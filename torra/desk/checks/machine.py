@@ -23,7 +23,7 @@ from torra.backup.log_end import lacks_newest_commit
 from torra.backup.restore import cut_off, repair
 from torra.clock import System, iso, parse
 from torra.config import ROOT
-from torra.desk.checks.finding import Context, Finding
+from torra.desk.checks.result import CheckResult, Context
 from torra.errors import SchemaMismatch
 from torra.home import LOST, lost
 from torra.store.connection import LOCKED, WANTED_BYTES, connect_reader
@@ -59,12 +59,12 @@ NO_DAMAGE: Final = (LOCKED, "unable to open", "disk I/O")
 """Words in errors of SQLite which a restore would not mend."""
 
 
-def log(context: Context) -> Iterator[Finding]:
+def log(context: Context) -> Iterator[CheckResult]:
     """Report a log that lost its newest commits; only before this process opens the database."""
     database = context.database
     if lacks_newest_commit(database):
         lost_part = "was cut off or replaced: the newest steps of this desk are missing in it"
-        yield Finding(
+        yield CheckResult(
             "log",
             "alert",
             f"{database.with_name(f'{database.name}-wal')} {lost_part}",
@@ -72,30 +72,30 @@ def log(context: Context) -> Iterator[Finding]:
         )
 
 
-def python(_: Context) -> Iterator[Finding]:
+def python(_: Context) -> Iterator[CheckResult]:
     """Check the version of Python."""
     name = ".".join(map(str, sys.version_info[:3]))
     if sys.version_info[:2] in TESTED_PYTHONS:
-        yield Finding("python", "ok", name)
+        yield CheckResult("python", "ok", name)
     else:
-        yield Finding("python", "warn", f"{name} is untested", "use Python 3.11, 3.12 or 3.13")
+        yield CheckResult("python", "warn", f"{name} is untested", "use Python 3.11, 3.12 or 3.13")
 
 
-def packages(_: Context) -> Iterator[Finding]:
+def packages(_: Context) -> Iterator[CheckResult]:
     """Check that every package is installed."""
     for package in PACKAGES:
         try:
-            yield Finding("package", "ok", f"{package} {version(package)}")
+            yield CheckResult("package", "ok", f"{package} {version(package)}")
         except PackageNotFoundError:
-            yield Finding("package", "alert", f"{package} is missing", "run make run again")
+            yield CheckResult("package", "alert", f"{package} is missing", "run make run again")
 
 
-def sqlite(_: Context) -> Iterator[Finding]:
+def sqlite(_: Context) -> Iterator[CheckResult]:
     """Report an SQLite that has the fault of two connections which reset the log at once."""
     if sqlite3.sqlite_version_info >= SAFE_SQLITE:
-        yield Finding("sqlite", "ok", sqlite3.sqlite_version)
+        yield CheckResult("sqlite", "ok", sqlite3.sqlite_version)
         return
-    yield Finding(
+    yield CheckResult(
         "sqlite",
         "warn",
         f"SQLite {sqlite3.sqlite_version} has a rare fault when two connections checkpoint at once",
@@ -103,45 +103,49 @@ def sqlite(_: Context) -> Iterator[Finding]:
     )
 
 
-def restore(context: Context) -> Iterator[Finding]:
+def restore(context: Context) -> Iterator[CheckResult]:
     """Report a restore that was cut off."""
     if again := cut_off(context.home):
         what = f"a restore of {context.home} was cut off"
-        yield Finding("home", "alert", what, f"end it: {again}")
+        yield CheckResult("home", "alert", what, f"end it: {again}")
 
 
-def rights(context: Context) -> Iterator[Finding]:
+def rights(context: Context) -> Iterator[CheckResult]:
     """Check that nobody else can read the home."""
     if owner_only.open_to_others(context.home):
         what = f"others of this machine can read {context.home}"
-        yield Finding("home", "warn", what, f"start the desk once, or: chmod 700 {context.home}")
+        yield CheckResult(
+            "home", "warn", what, f"start the desk once, or: chmod 700 {context.home}"
+        )
 
 
-def take_rights(context: Context) -> Iterator[Finding]:
+def take_rights(context: Context) -> Iterator[CheckResult]:
     """Take the rights of others away from a home with a database."""
     if what := owner_only.mend(context.home):
-        yield Finding("home", "note", what)
+        yield CheckResult("home", "note", what)
 
 
-def disk(context: Context) -> Iterator[Finding]:
+def disk(context: Context) -> Iterator[CheckResult]:
     """Check that the volume of a home has room."""
     home = context.home
     # Before the first start there is no home yet; its volume is that of the next folder above.
     folder = next(path for path in (home.absolute(), *home.absolute().parents) if path.exists())
     free = shutil.disk_usage(folder).free
     if free >= MIN_FREE_BYTES:
-        yield Finding("home", "ok", f"{home}: {free // 1_000_000} MB free")
+        yield CheckResult("home", "ok", f"{home}: {free // 1_000_000} MB free")
         return
     what = f"{folder} has {free // 1_000_000} MB free, and a desk needs {MIN_FREE_BYTES // 10**6}"
-    yield Finding("home", "alert", what, "make room there")
+    yield CheckResult("home", "alert", what, "make room there")
 
 
-def clock(context: Context) -> Iterator[Finding]:
+def clock(context: Context) -> Iterator[CheckResult]:
     """Report a clock that cannot be right: unset, or behind what the desk wrote."""
     now = context.now
     remedy = "set this machine's clock (timedatectl set-ntp true)"
     if now < EARLIEST:
-        yield Finding("clock", "alert", f"the clock says {iso(now)}, which is long past", remedy)
+        yield CheckResult(
+            "clock", "alert", f"the clock says {iso(now)}, which is long past", remedy
+        )
         return
     last = None
     if context.database.exists():
@@ -151,33 +155,33 @@ def clock(context: Context) -> Iterator[Finding]:
         except sqlite3.DatabaseError:  # before its first desk it has no such table
             pass
     if last is None or now >= parse(last[0]) - CLOCK_SET_BACK:
-        yield Finding("clock", "ok", iso(now.replace(microsecond=0)))
+        yield CheckResult("clock", "ok", iso(now.replace(microsecond=0)))
         return
     behind = timedelta(seconds=round((parse(last[0]) - now).total_seconds()))
     what = f"the clock says {iso(now)}, {behind} before this desk's last sign of life"
-    yield Finding("clock", "alert", what, f"{remedy}, if it was not ahead until now")
+    yield CheckResult("clock", "alert", what, f"{remedy}, if it was not ahead until now")
 
 
-def sample(_: Context) -> Iterator[Finding]:
+def sample(_: Context) -> Iterator[CheckResult]:
     """Check that the shipped bars are there."""
     if missing := [name for name in SAMPLE if not (ROOT / "sample_data" / name).exists()]:
-        yield Finding("sample", "alert", f"missing {', '.join(missing)}", "get the files again")
+        yield CheckResult("sample", "alert", f"missing {', '.join(missing)}", "get the files again")
     else:
         now = iso(System().now())[:16]
-        yield Finding("sample", "ok", f"shipped bars are there; it is {now}Z")
+        yield CheckResult("sample", "ok", f"shipped bars are there; it is {now}Z")
 
 
 # --- the database ---------------------------------------------------------------------------------
 
 
-def database(context: Context) -> Iterator[Finding]:
+def database(context: Context) -> Iterator[CheckResult]:
     """Report what keeps a desk from relying on its database."""
     path, home = context.database, context.home
     if lost(path):
         yield _unusable(context, f"{path} {LOST}")
         return
     if not path.exists():
-        yield Finding("database", "ok", f"{path} will be made at the first start")
+        yield CheckResult("database", "ok", f"{path} will be made at the first start")
         return
     damage, refused = "", tuple[str, ...]()
     try:
@@ -188,7 +192,7 @@ def database(context: Context) -> Iterator[Finding]:
                 # The schema of a damaged file may not even be readable.
                 refused = () if damage else structure(db).refused
     except SchemaMismatch as error:
-        yield Finding("database", "alert", error.what, f"{error.remedy}: {repair(home)}")
+        yield CheckResult("database", "alert", error.what, f"{error.remedy}: {repair(home)}")
         return
     except sqlite3.DatabaseError as error:
         if any(word in str(error) for word in NO_DAMAGE):
@@ -198,14 +202,14 @@ def database(context: Context) -> Iterator[Finding]:
         what = f"{path} is damaged ({damage})" if damage else altered(path, refused)
         yield _unusable(context, what)
     else:
-        yield Finding("database", "ok", f"{path}: sound, {path.stat().st_size // 1000} kB")
+        yield CheckResult("database", "ok", f"{path}: sound, {path.stat().st_size // 1000} kB")
 
 
-def _unusable(context: Context, what: str) -> Finding:
+def _unusable(context: Context, what: str) -> CheckResult:
     # First the HALT files: looking through the backups takes time, and terminals trade meanwhile.
     context.alarm(what)
     remedy = f"put a backup in its place: {repair(context.home)} (torra restore lists all)"
-    return Finding("database", "alert", what, remedy)
+    return CheckResult("database", "alert", what, remedy)
 
 
 def _damage(path: Path) -> str:
@@ -236,7 +240,7 @@ def _unreadable_time(path: Path) -> str:
         return next(unreadable(db.conn, MONEY), "")
 
 
-def strangers(context: Context) -> Iterator[Finding]:
+def strangers(context: Context) -> Iterator[CheckResult]:
     """Say what in a database is not Torra's; it is left alone."""
     path = context.database
     if not path.is_file() or not path.stat().st_size:
@@ -247,10 +251,10 @@ def strangers(context: Context) -> Iterator[Finding]:
     except (sqlite3.DatabaseError, SchemaMismatch):  # `database` reports it
         return
     for name in foreign:
-        yield Finding("database", "note", f"{path} also holds {name}, which is not Torra's")
+        yield CheckResult("database", "note", f"{path} also holds {name}, which is not Torra's")
 
 
-def orders(context: Context) -> Iterator[Finding]:
+def orders(context: Context) -> Iterator[CheckResult]:
     """Report orders and positions that are not finished and not as they were decided."""
     if not context.database.exists():
         return
@@ -261,7 +265,7 @@ def orders(context: Context) -> Iterator[Finding]:
         return
     if wrong:
         what = f"{len(wrong)} unfinished orders are not as they were decided"
-        yield Finding(
+        yield CheckResult(
             "orders",
             "alert",
             f"{what} ({', '.join(wrong[:3])})",

@@ -9,7 +9,7 @@ from agent_config import MODES
 from agents.registry import AGENTS
 from torra.clock import duration, iso
 from torra.config import ROOT, Instance, Profile
-from torra.desk.checks.finding import Context, Finding
+from torra.desk.checks.result import CheckResult, Context
 from torra.desk.outlook import subject_of
 from torra.evidence.outside_numbers import EDGAR, PUBLISHERS, series_of
 from torra.evidence.outside_readings import STOCK, levels_of, reads_company, series_for
@@ -31,7 +31,7 @@ FUNDAMENTAL: Final = "fundamental"
 """The analyst that reads what a market is worth."""
 
 
-def news(context: Context) -> Iterator[Finding]:
+def news(context: Context) -> Iterator[CheckResult]:
     """Check that the headlines which profiles ask for can be had."""
     for name, (profile, instances) in context.profiles.items():
         if not profile.agents.include_news:
@@ -41,21 +41,21 @@ def news(context: Context) -> Iterator[Finding]:
         sources = open_sources(profile.news, context.environment, context.home)
         for sentence, level, remedy in sources.described():
             grade = "ok" if level == "ok" else "warn"
-            yield Finding("news", grade, f"profile {name}: {sentence}", remedy)
+            yield CheckResult("news", grade, f"profile {name}: {sentence}", remedy)
         roles = [AGENTS[role].role for role in profile.agents.desk() if role in AGENTS]
         if not any(
             feature.startswith(role.evidence) for role in roles for feature in NEWS_FEATURES
         ):
             # The cheapest mode that seats the analyst.
             mode = next(name for name, row in MODES.items() if "news" in row.seats)
-            yield Finding(
+            yield CheckResult(
                 "news",
                 "warn",
                 f"profile {name}: headlines are collected, and no seated agent reads them",
                 f'write agents.mode "{mode}", or add "news" to agents.active_agents',
             )
         if sources.vendors and any(instance.feed == "sample" for instance in instances):
-            yield Finding(
+            yield CheckResult(
                 "news",
                 "warn",
                 f"profile {name}: the sample's bars are of {_sample_period()}, and what "
@@ -64,7 +64,7 @@ def news(context: Context) -> Iterator[Finding]:
             )
 
 
-def outside(context: Context) -> Iterator[Finding]:
+def outside(context: Context) -> Iterator[CheckResult]:
     """Check that who is named for numbers from beyond the chart can be asked, and is read."""
     for name, (profile, instances) in context.profiles.items():
         yield from _publishers(name, profile, instances, context)
@@ -75,7 +75,7 @@ def outside(context: Context) -> Iterator[Finding]:
 
 def _publishers(
     name: str, profile: Profile, instances: list[Instance], context: Context
-) -> Iterator[Finding]:
+) -> Iterator[CheckResult]:
     sources = [source for source in PUBLISHERS if source in profile.outside.sources]
     if not sources:
         return
@@ -86,7 +86,7 @@ def _publishers(
     read = {series.source for one in wanted if (series := series_of(one)) is not None}
     for source in sources:
         if source not in read:
-            yield Finding(
+            yield CheckResult(
                 "outside",
                 "warn",
                 f"profile {name}: {source} is named, and no symbol of it reads what it publishes",
@@ -97,16 +97,16 @@ def _publishers(
         address = publishers[source].place
         whose = "" if address.official else ", a server of yours"
         what = f"profile {name}: {source} is asked at {address.origin[1]}{whose}"
-        yield Finding("outside", "ok", what)
+        yield CheckResult("outside", "ok", what)
         yield from _unread(name, profile, source)
 
 
-def _unread(name: str, profile: Profile, source: str) -> Iterator[Finding]:
+def _unread(name: str, profile: Profile, source: str) -> Iterator[CheckResult]:
     """Check that a seated analyst reads what a publisher brings."""
     block, what, analyst, remedy = READERS[source]
     roles = [AGENTS[role].role for role in profile.agents.desk() if role in AGENTS]
     if not any(role.kind == "analyst" and block.startswith(role.evidence) for role in roles):
-        yield Finding(
+        yield CheckResult(
             "outside",
             "warn",
             f"profile {name}: {source} is asked, and no seated analyst reads {what}",
@@ -116,13 +116,13 @@ def _unread(name: str, profile: Profile, source: str) -> Iterator[Finding]:
 
 def _companies(
     name: str, profile: Profile, instances: list[Instance], context: Context
-) -> Iterator[Finding]:
+) -> Iterator[CheckResult]:
     """Check that EDGAR can be asked, and has a company to be asked for."""
     from torra.outside.edgar import CONTACT, open_edgar  # noqa: PLC0415 - its line is heavy
 
     edgar = open_edgar(context.environment)
     if not any(reads_company(subject_of(item, profile)) for item in instances):
-        yield Finding(
+        yield CheckResult(
             "outside",
             "warn",
             f"profile {name}: edgar is named, and no symbol of it is a company",
@@ -130,7 +130,7 @@ def _companies(
             "outside.sources",
         )
     elif not edgar.enabled:
-        yield Finding(
+        yield CheckResult(
             "outside",
             "warn",
             f"profile {name}: edgar is named and not asked, for the SEC wants to know who asks",
@@ -139,11 +139,11 @@ def _companies(
     else:
         whose = "" if edgar.official else ", a server of yours"
         what = f"profile {name}: edgar is asked at {edgar.data.origin[1]}{whose}, with your contact"
-        yield Finding("outside", "ok", what)
+        yield CheckResult("outside", "ok", what)
         yield from _unread(name, profile, EDGAR)
 
 
-def _worth(name: str, profile: Profile, instances: list[Instance]) -> Iterator[Finding]:
+def _worth(name: str, profile: Profile, instances: list[Instance]) -> Iterator[CheckResult]:
     """Check that a seated fundamental analyst has something to read."""
     if FUNDAMENTAL not in profile.agents.desk():
         return
@@ -164,7 +164,7 @@ def _worth(name: str, profile: Profile, instances: list[Instance]) -> Iterator[F
         else "say what its symbols are (symbols.*.asset: gold, index, fx, oil or stock, with its "
         "ticker in symbols.*.ticker)"
     )
-    yield Finding(
+    yield CheckResult(
         "outside",
         "warn",
         f"profile {name}: the fundamental analyst is seated and will abstain, for it reads nothing "
@@ -173,7 +173,7 @@ def _worth(name: str, profile: Profile, instances: list[Instance]) -> Iterator[F
     )
 
 
-def events(context: Context) -> Iterator[Finding]:
+def events(context: Context) -> Iterator[CheckResult]:
     """Check that the calendars of scheduled events can be read, and what their windows cover."""
     for name, (profile, instances) in context.profiles.items():
         if not profile.events.calendar:
@@ -183,9 +183,9 @@ def events(context: Context) -> Iterator[Finding]:
         if any(instance.feed == "sample" for instance in instances):
             yield _of_sample(what, calendar)
         elif calendar[-1].time > context.now:
-            yield Finding("events", "ok", f"{what}, the last on {iso(calendar[-1].time)[:10]}")
+            yield CheckResult("events", "ok", f"{what}, the last on {iso(calendar[-1].time)[:10]}")
         else:
-            yield Finding(
+            yield CheckResult(
                 "events",
                 "warn",
                 f"{what}, none to come: nothing keeps openings away from events",
@@ -194,14 +194,14 @@ def events(context: Context) -> Iterator[Finding]:
         yield from _windows(name, profile, instances)
 
 
-def _of_sample(what: str, calendar: Sequence[ScheduledEvent]) -> Finding:
+def _of_sample(what: str, calendar: Sequence[ScheduledEvent]) -> CheckResult:
     """Check that a calendar is of the time of the sample's bars."""
     start, end = SampleFeed(ROOT / "sample_data").period()
     there = sum(start <= event.time <= end for event in calendar)
     what = f"{what}, {there or 'none'} in the sample's time, {_sample_period()}"
     if there:
-        return Finding("events", "ok", what)
-    return Finding("events", "warn", what, "examples/events.csv is a calendar for the sample")
+        return CheckResult("events", "ok", what)
+    return CheckResult("events", "warn", what, "examples/events.csv is a calendar for the sample")
 
 
 def _sample_period() -> str:
@@ -209,14 +209,14 @@ def _sample_period() -> str:
     return f"{iso(start)[:10]} to {iso(end)[:10]}"
 
 
-def _windows(name: str, profile: Profile, instances: list[Instance]) -> Iterator[Finding]:
+def _windows(name: str, profile: Profile, instances: list[Instance]) -> Iterator[CheckResult]:
     """Check that no bar closes before the window of an event that comes within the next bar."""
     before = profile.gate.event_before_minutes
     for instance in instances:
         lengths = {name: duration(name).total_seconds() / 60 for name in instance.timeframes}
         wider = {name: minutes for name, minutes in lengths.items() if minutes > before}
         if wider:
-            yield Finding(
+            yield CheckResult(
                 "events",
                 "warn",
                 f"{instance.id} on {', '.join(wider)}: a bar that closes more than {before:g} "

@@ -26,12 +26,12 @@ from typing import Any, Final, Literal
 from torra.backup.restore import command
 from torra.config import load_desk
 from torra.desk.checks import machine, outside, settings
-from torra.desk.checks.finding import MEND, Context, Finding
+from torra.desk.checks.result import MEND, CheckResult, Context
 from torra.desk.checks.stored import stored
 from torra.errors import ConfigError, TorraError
 from torra.trading.kill_switch import files_to_halt, put_down
 
-Run = Callable[[Context], Iterator[Finding]]
+Run = Callable[[Context], Iterator[CheckResult]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,19 +78,19 @@ CHECKS: Final = (
 )
 
 
-def doctor(home: Path) -> list[Finding]:
+def doctor(home: Path) -> list[CheckResult]:
     """Run every check; reads the whole database."""
     return findings(Context(home, os.environ), CHECKS)
 
 
-def quick(home: Path, environment: Mapping[str, str]) -> list[Finding]:
+def quick(home: Path, environment: Mapping[str, str]) -> list[CheckResult]:
     """Run the checks that neither open nor read the database: for a page, in a second or two."""
     return findings(Context(home, environment), (check for check in CHECKS if check.quick))
 
 
-def findings(context: Context, checks: Iterable[Check]) -> list[Finding]:
+def findings(context: Context, checks: Iterable[Check]) -> list[CheckResult]:
     """Run checks. One that breaks is a finding; the same error of several is reported once."""
-    reported: list[Finding] = []
+    reported: list[CheckResult] = []
     errors: set[str] = set()
     for check in checks:
         before = len(reported)
@@ -98,7 +98,7 @@ def findings(context: Context, checks: Iterable[Check]) -> list[Finding]:
             reported += check.run(context)  # one by one: what was found before an error stays
         except TorraError as error:
             if str(error) not in errors:  # every check reads the profiles; one word is enough
-                reported.append(Finding(check.name, "alert", str(error), MEND))
+                reported.append(CheckResult(check.name, "alert", str(error), MEND))
             errors.add(str(error))
         if check.run == machine.database and any(
             item.level == "alert" for item in reported[before:]
@@ -141,7 +141,7 @@ DOCTOR_LEVELS: Final = {"alert": "error", "warn": "warning"}
 """Words of `torra doctor` for a level; every other one is ok."""
 
 
-def document(reported: Iterable[Finding]) -> dict[str, Any]:
+def document(reported: Iterable[CheckResult]) -> dict[str, Any]:
     """Return findings for --json."""
     rows = [
         {

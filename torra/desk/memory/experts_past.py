@@ -36,6 +36,7 @@ from torra.evaluation.standing.track_record import (
 from torra.feeds.protocol import Feed
 from torra.lessons.lesson import LessonFacts
 from torra.services import in_background
+from torra.store import standings as standing_table
 from torra.store.standings import WarmUps
 
 KEPT: Final = 5_000
@@ -169,11 +170,13 @@ class _Stream:
         self.instance, self.filled, self.filling = instance, False, False
         self.book = HitRates(timeframe)
         self._database, self._provider, self._ours = database, provider, ours
-        self._after = database.close_before(instance, timeframe, KEPT)
+        self._after = standing_table.close_before(database, instance, timeframe, KEPT)
 
     def take(self, limit: int) -> int:
         """Take in the ticks that were stored since, `limit` of them at most; return how many."""
-        rows = self._database.stream_calls(self.instance, self.book.timeframe, self._after, limit)
+        rows = standing_table.stream_calls(
+            self._database, self.instance, self.book.timeframe, self._after, limit
+        )
         warm_ups = WarmUps(self._database)
         for row in rows:
             self._after = parse(row["close_time"])
@@ -208,7 +211,7 @@ class _Trades:
                 self._note(key, facts)
 
     def _note(self, key: TickKey, facts: LessonFacts) -> None:
-        provider, reports = self._database.reports_of(key.text)
+        provider, reports = standing_table.reports_of(self._database, key.text)
         if provider == self._provider:
             chance = chance_of(stored_reports(reports), facts.side)
             if chance is not None:

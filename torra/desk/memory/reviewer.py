@@ -29,6 +29,7 @@ from torra.desk.memory.reviews import (
 )
 from torra.lessons.lesson import Lesson
 from torra.services import Service
+from torra.store import lessons as lesson_table
 from torra.store.standings import WarmUps
 
 SPACING: Final = 30.0
@@ -123,7 +124,9 @@ class Reviewer(Service):
         if not payers:
             return  # nearly every desk
         since, warm_ups = asking.clock.now() - CATCH_UP, WarmUps(self._database)
-        for lesson in reversed(self._database.lesson_list({"kind": "trade"}, limit=LISTED)):
+        for lesson in reversed(
+            lesson_table.lesson_list(self._database, {"kind": "trade"}, limit=LISTED)
+        ):
             facts = lesson.facts
             paying = payers.get(facts.instance)
             if paying is None or facts.known_at <= since or facts.sid in self._broken:

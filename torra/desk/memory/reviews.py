@@ -44,6 +44,9 @@ from torra.lessons.lesson import Lesson, LessonText
 from torra.lessons.reviews import AUTHOR
 from torra.providers.prices import PriceList
 from torra.providers.registry import Provider
+from torra.store import ledger as ledger_table
+from torra.store import lessons as lesson_table
+from torra.store.trade import notes as note_table
 from torra.tick.spending import Purse, SpendingAccount, tick_worst_case
 
 STAGE: Final = "review"
@@ -170,7 +173,7 @@ def refused(lesson: Lesson, paying: Paying, asking: ReviewRequest) -> Reviewed |
         return Reviewed(None, why)
     if authors := [words.author for words in lesson.words if words.author != AUTHOR]:
         return Reviewed(None, f"{authors[-1]} wrote of it already")
-    if asking.database.is_asked(ReviewKey(lesson.facts.sid).text):
+    if ledger_table.is_asked(asking.database, ReviewKey(lesson.facts.sid).text):
         why = "it is being asked about now"
     elif tried(lesson, paying, asking.database) >= TRIES:
         why = f"it was asked about {TRIES} times, and no answer could be used"
@@ -193,7 +196,7 @@ def unaskable(paying: Paying) -> str:
 def tried(lesson: Lesson, paying: Paying, database: Database) -> int:
     """Return how often a model was asked about a trade."""
     key = ReviewKey(lesson.facts.sid).text
-    return database.rounds_asked(paying.name, key, lesson.facts.known_at)
+    return ledger_table.rounds_asked(database, paying.name, key, lesson.facts.known_at)
 
 
 class _Review:
@@ -236,7 +239,7 @@ class _Review:
             facts.symbol, facts.timeframe, iso(facts.bar_time), iso(facts.known_at), {},
             features=evidence(facts), nonce=token(),
         )  # fmt: skip
-        prompt = build_review_prompt(about, self._database.trade_note(facts.sid).note)
+        prompt = build_review_prompt(about, note_table.trade_note(self._database, facts.sid).note)
         return Request(
             role=REVIEWER,
             round=tried(self._lesson, self._paying, self._database) + 1,
@@ -306,7 +309,7 @@ class _Review:
             return Reviewed(None, said(record.status, record.detail), record.status)
         with self._database.transaction(WRITE_WAIT):
             # Another asker may have had an answer meanwhile: no call is written over it.
-            last = self._database.last_round(self._key.text)
+            last = ledger_table.last_round(self._database, self._key.text)
             record = replace(record, stored_round=max(record.round, last + 1))
             self._database.write_calls(self._key, [record])
             if words is None:
@@ -320,7 +323,7 @@ class _Review:
                 request_hash=record.request_hash,
                 cost_usd=record.cost_usd,
             )
-            if not self._database.write_words(self._lesson.number, words):
+            if not lesson_table.write_words(self._database, self._lesson.number, words):
                 return Reviewed(None, f"{words.author} wrote of it meanwhile", record.status)
         return Reviewed(words, "", record.status)
 

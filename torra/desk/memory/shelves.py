@@ -31,6 +31,7 @@ from torra.lessons.lesson import LessonFacts
 from torra.lessons.ranking import Embed
 from torra.lessons.recall import LessonRetriever, Recall
 from torra.services import in_background
+from torra.store import lessons as lesson_table
 from torra.store.standings import WarmUps
 
 FIRST_SECONDS: Final = 0.25
@@ -85,7 +86,7 @@ def _fill(shelf: LessonRetriever) -> None:
 
 def standing(database: Database, setups: Iterable[tuple[Instance, Profile]]) -> str:
     """Return in a sentence how many lessons there are, and whose ticks are told of them."""
-    count, reviewed = database.lesson_count(), database.review_count()
+    count, reviewed = lesson_table.lesson_count(database), lesson_table.review_count(database)
     lessons = "no lesson yet" if not count else f"{count:,} {'lesson' if count == 1 else 'lessons'}"
     words = (
         f", {reviewed:,} {'review' if reviewed == 1 else 'reviews'} by a model" if reviewed else ""

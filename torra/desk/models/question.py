@@ -31,6 +31,7 @@ from torra.desk.models.remedies import explained
 from torra.desk.wiring import Models, open_models
 from torra.errors import ConfigError
 from torra.providers.vendors.addresses import key_sign
+from torra.store import audit as audit_chain
 from torra.tick.spending import HOUR, Purse, SpendingAccount, ladder, tick_worst_case
 
 CLOCK: Final = System()
@@ -203,7 +204,7 @@ def remember(database: Database, asked: ModelTest, actor: str, address: str = ""
 def newest(database: Database) -> dict[str, dict[str, Any]]:
     """Return the newest test of each vendor, as the audit log has it."""
     found: dict[str, dict[str, Any]] = {}
-    for row in database.audit_entries(limit=100, action=ACTION):
+    for row in audit_chain.audit_entries(database, limit=100, action=ACTION):
         told = json.loads(row["after"])
         if isinstance(told, dict) and "seconds" in told:
             found.setdefault(str(told.get("vendor")), told)

@@ -13,6 +13,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import ExitStack, closing, suppress
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -35,6 +36,8 @@ from torra.providers.prices import PriceList
 from torra.providers.registry import installed
 from torra.providers.vendors.addresses import key_sign
 from torra.providers.vendors.table import vendors, warning
+from torra.store import ledger as ledger_table
+from torra.store import tick_listing
 from torra.store.trade.rows import ProviderBlock
 from torra.tick.marks import PROPOSED
 from torra.tick.spending import HOUR, Local, tick_worst_case
@@ -181,14 +184,19 @@ def ticks_that_asked(number: int) -> str:
 
 def _vendors(desk: _Desk) -> list[Row]:
     database = desk.database
-    rests = {row.provider: row for row in (database.provider_blocks() if database else ())}
+    rests = {
+        row.provider: row for row in (ledger_table.provider_blocks(database) if database else ())
+    }
     tests = newest(database) if database else {}
     spent = defaultdict[tuple[str, str], list[Row]](list)
     for name in desk.profiles if database else ():
-        for row in database.ledger_sums(name, desk.now - DAY, None) if database else ():
+        for row in (
+            ledger_table.ledger_sums(database, name, desk.now - DAY, None) if database else ()
+        ):
             spent[row["provider"], row["model"]].append(row)
     calls = call_health.health(
-        (one.agents for one in desk.profiles.values()), database.newest_calls if database else None
+        (one.agents for one in desk.profiles.values()),
+        partial(ledger_table.newest_calls, database) if database else None,
     )
     health = {(one.vendor, one.model): one for one in calls}
     return [
@@ -305,12 +313,16 @@ def _trader(name: str, instances: Collection[str], database: Database | None) ->
     """
     kinds = [
         kind.id
-        for kind in (database.tick_kinds() if database else ())
+        for kind in (tick_listing.tick_kinds(database) if database else ())
         if kind.instance in instances
         and kind.source not in WITHOUT_TRADER
         and (kind.action in OPENINGS or kind.reason in ALMOST)
     ]
-    rows = database.consultations(kinds, limit=OPENINGS_READ) if database and kinds else []
+    rows = (
+        tick_listing.consultations(database, kinds, limit=OPENINGS_READ)
+        if database and kinds
+        else []
+    )
     return {
         "profile": name,
         "openings": len(rows),
@@ -364,7 +376,7 @@ def _day(database: Database | None, profile: str, now: datetime) -> tuple[float,
     A tick is one call of its gate, which is asked once; of a gate that costs nothing the ledger
     knows nothing, then it is one of the role that was asked least.
     """
-    booked = database.ledger_sums(profile, now - DAY, None) if database else []
+    booked = ledger_table.ledger_sums(database, profile, now - DAY, None) if database else []
     rows = [row for row in booked if row["role"] not in BESIDE]
     calls = Counter[str]()
     for row in rows:

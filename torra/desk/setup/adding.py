@@ -49,6 +49,7 @@ from torra.home import DESK, DESK_BEFORE, UPLOADS
 from torra.market.broker_clock import USUAL
 from torra.market.closed_hours import WEEK
 from torra.regular_files import lies, read_regular
+from torra.store import bars as bar_table
 from torra.store.bars import BarStore
 from torra.whole_files import write_whole
 
@@ -180,7 +181,7 @@ def plan(place: SymbolHome, request: SetupRequest, stored: BarStore | None) -> A
     if request.feed == "store" and not request.files:
         missing = [
             name for name in request.timeframes
-            if stored is None or not stored.bar_rows(symbol, name)
+            if stored is None or not bar_table.bar_rows(stored, symbol, name)
         ]  # fmt: skip
         if missing:
             raise FieldError(

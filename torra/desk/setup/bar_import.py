@@ -25,6 +25,7 @@ from torra.errors import ConfigError
 from torra.feeds.bar_file import admit
 from torra.feeds.csv_file import MOST_UNPACKED
 from torra.market.clock_shifts import ClockShift, shifted
+from torra.store import bars as bar_table
 
 PART: Final = 10_000
 """Bars stored between two steps of progress."""
@@ -74,7 +75,7 @@ def run(
         try:
             taken = admit(
                 file, timeframe, clock=clock, leave_out=leave_out, symbol=symbol,
-                known=database.any_closes(instance, as_of=System().now()), most=most,
+                known=bar_table.any_closes(database, instance, as_of=System().now()), most=most,
             )  # fmt: skip
         except ConfigError as error:
             raise type(error)(f"{error}; nothing was imported") from error
@@ -93,12 +94,12 @@ def run(
             for shift in shifts
         ]
         with database.transaction():
-            rows = database.bar_rows(instance, timeframe)
+            rows = bar_table.bar_rows(database, instance, timeframe)
             new = sum(
                 database.store_bars(instance, timeframe, part)
                 for part in _parts(checked, progress=progress)
             )
-            revised = database.bar_rows(instance, timeframe) - rows - new
+            revised = bar_table.bar_rows(database, instance, timeframe) - rows - new
             held = len(checked) - new
             # Known only after the bars are in; raising here takes all of them back.
             if revised > max(REVISED_FEW, REVISED_SHARE * held) and not revise:
@@ -176,7 +177,9 @@ def _shifts(
     found = []
     for other in TIMEFRAMES:
         if other != timeframe:
-            held = database.closes(instance, other, since=begin - ASIDE, as_of=end + ASIDE)
+            held = bar_table.closes(
+                database, instance, other, since=begin - ASIDE, as_of=end + ASIDE
+            )
             found += shifted({timeframe: checked, other: held})
     return found
 
@@ -184,7 +187,8 @@ def _shifts(
 def _beyond(database: Database, instance: str, timeframe: str, checked: pd.DataFrame) -> int:
     """Return how many stored bars lie so near to a file that a clock may have moved them."""
     begin, end = checked.index[0].to_pydatetime(), checked.index[-1].to_pydatetime()
-    near = database.closes(
+    near = bar_table.closes(
+        database,
         instance,
         timeframe,
         since=begin - FARTHEST_CLOCK,

@@ -32,6 +32,8 @@ from torra.evaluation.wording import count, percent
 from torra.home import DATABASE
 from torra.replay import live
 from torra.replay.changed.without_agents import ChangedTick, Kind, ScoredBars, changed_tick
+from torra.store import standings as standing_table
+from torra.store import tick_queries
 from torra.store.standings import BEYOND
 from torra.tick.marks import EXECUTION_OFF, PROPOSED
 
@@ -140,7 +142,7 @@ def listed(
         one = changed_tick(bars, known, key)
         if one is not None and set(one.changed) & set(kinds):
             found.append(one)
-    tallies = database.verdict_tallies(list(known)).values()
+    tallies = tick_queries.verdict_tallies(database, list(known)).values()
     return ChangedPage(
         tuple(found),
         " ".join(place) if more else None,
@@ -261,7 +263,7 @@ def _candidates(
 def _places(
     database: Database, instance: str, place: tuple[str, str], *, acting: bool
 ) -> Iterator[tuple[str, str]]:
-    while rows := database.changed_places(instance, place, SHOWN, acting=acting):
+    while rows := standing_table.changed_places(database, instance, place, SHOWN, acting=acting):
         yield from rows
         place = rows[-1]
 

@@ -38,6 +38,7 @@ from torra.replay.l1.trades import END, L1Course, account_of, gate_flags
 from torra.replay.l1.verdicts import BUY, SELL, Flags, micros
 from torra.replay.live import rows_alone
 from torra.replay.rerun.inputs_then import NotAgain, Spoilt, profile_then
+from torra.store import standings as standing_table
 from torra.store.trade.positions import as_position
 from torra.tick.marks import EXECUTION_OFF, PROPOSED
 from torra.tick.tick_record import LAST_PRICE, TickRecord, load
@@ -173,7 +174,7 @@ def changed_tick(
 ) -> ChangedTick | None:
     """Return a tick beside what L1 alone would have done; None if agents changed nothing of it."""
     database = bars.database
-    row = database.decided_tick(torra_key)
+    row = standing_table.decided_tick(database, torra_key)
     if row is None:
         return None
     record = load(torra_key, row["record"])
@@ -249,7 +250,7 @@ def _courses(
 
 
 def _position(database: Database, record: TickRecord) -> Position | None:
-    held = database.held_at(record.instance, record.timeframe, parse(record.as_of))
+    held = standing_table.held_at(database, record.instance, record.timeframe, parse(record.as_of))
     if held is None:
         return None
     return as_position(held | {"state": "FILLED"}, (held["sid"],) if held["closing"] else (), {})
@@ -412,7 +413,7 @@ def _verdicts(
     stored = {
         (name, micros(parse(at))): WORDS.get(word, 0)
         for name in instance.timeframes
-        for at, word in database.l1_verdicts(instance.id, name, close, AFTER)
+        for at, word in standing_table.l1_verdicts(database, instance.id, name, close, AFTER)
     }
     keys = tick_keys(ground)
     mine = (timeframe, micros(close))

@@ -26,6 +26,8 @@ from torra.jobs.kinds import (
     key_of,
     parameters_of,
 )
+from torra.store import jobs as job_table
+from torra.store import tick_listing
 from torra.store.connection import to_json
 
 if TYPE_CHECKING:
@@ -102,20 +104,20 @@ def sentence(paths: listing.Paths, currency: str) -> str:
 
 def keep_up(database: Database) -> None:
     """Ask for the job when the desk has grown enough since the last; raises StoreUnavailable."""
-    last = database.newest_job(WORTH.name)
+    last = job_table.newest_job(database, WORTH.name)
     before = int((parameters_of(last) or {}).get("ticks", 0)) if last else 0
     ticks = _ticks(database)
     if ticks >= max(before + FIRST, before * GROWTH):
         told = to_json({"ticks": ticks})
         with suppress(ConfigError):  # the queue is full: it is asked for at a later turn
-            database.queue_job(
+            job_table.queue_job(database,
                 WORTH.name, key_of(WORTH.name, {}), title=_title(ticks), parameters=told,
                 asked_by=THE_DESK,
             )  # fmt: skip
 
 
 def _ticks(database: Database) -> int:
-    return sum(kind.ticks for kind in database.tick_kinds())
+    return sum(kind.ticks for kind in tick_listing.tick_kinds(database))
 
 
 def _title(ticks: int) -> str:

@@ -30,7 +30,9 @@ from torra.market.bar_view import BarView
 from torra.market.spreads import NO_SPREADS, SpreadView
 from torra.outside.invented import headlines
 from torra.replay.rerun.replay_store import JournalDatabase
-from torra.store.journal import StoredDebate
+from torra.store import lessons as lesson_table
+from torra.store import news as news_table
+from torra.store.replay_queries import StoredDebate
 from torra.tick.bar_window import last_row
 from torra.tick.record import news_view
 from torra.tick.spending import DegradationLevel
@@ -200,7 +202,7 @@ def news_of_then(source: Database, record: JournalRecord) -> Callable[[datetime]
     if news is None:
         return None
     names = [row.id for row in news.items]
-    items = [*headlines(names)] or source.news_items(names)
+    items = [*headlines(names)] or news_table.news_items(source, names)
     return lambda _: news_view(news, items)
 
 
@@ -208,7 +210,7 @@ def lessons_of_then(source: Database, record: JournalRecord) -> Recall | None:
     """Return a function that gives what the tick knew of earlier trades; None for nothing."""
     if record.lessons is None:
         return None
-    lessons = source.lessons_by([note.lesson for note in record.lessons.notes])
+    lessons = lesson_table.lessons_by(source, [note.lesson for note in record.lessons.notes])
     found = recalled(record.lessons, lessons, parse(record.as_of))
     return lambda _: found
 

@@ -39,9 +39,12 @@ from torra.replay.rerun.journal_replay import (
     not_run,
     unreadable,
 )
+from torra.store import hosted as hosted_table
+from torra.store import news as news_table
+from torra.store import replay_queries
 from torra.store.connection import TickKey, to_json
 from torra.store.hosted import hosted_instance
-from torra.store.journal import StoredDebate, journal_history
+from torra.store.replay_queries import StoredDebate, journal_history
 from torra.tick.debate import SHADOW, ModelAccess, Plan, run_tick_debate
 from torra.tick.record import news_view
 from torra.tick.tick_record import (
@@ -100,7 +103,7 @@ def asked_then(record: HostedRecord, bars: Any) -> str:
 
 
 def _tick(source: Database, into: Database, instance: str, text: str) -> Comparison:
-    stored, at = source.journal_row(text)
+    stored, at = replay_queries.journal_row(source, text)
     record = load(text, stored, HostedRecord)
     if isinstance(record, Damaged):
         return unreadable(text, record.reason)
@@ -216,7 +219,7 @@ def _news(source: Database, question: ScorerQuestion, record: HostedRecord) -> N
     items = [
         # Seen with this question, whenever the headline first came.
         item.first_seen_at(question.given.moment)
-        for item in source.news_items([row.id for row in record.news.items])
+        for item in news_table.news_items(source, [row.id for row in record.news.items])
     ]
     return news_view(record.news, items)
 
@@ -252,6 +255,6 @@ def _answer(
     source: Database, text: str, asked: str, chart: Mapping[str, Any]
 ) -> dict[str, tuple[Any, Any]]:
     """Return where the same question is answered again with something else than its tick said."""
-    kept = source.hosted_answer(text, asked)
+    kept = hosted_table.hosted_answer(source, text, asked)
     now = json.loads(to_json(chart))
     return {} if kept in (None, now) else {"answer.chart": (kept, now)}

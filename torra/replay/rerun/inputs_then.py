@@ -19,7 +19,11 @@ from pydantic import ValidationError
 from instance_database import Database, TickKey
 from torra.clock import TIMEFRAMES, parse
 from torra.config import Instance, Profile
-from torra.store.journal import StoredDebate
+from torra.store import bars as bar_table
+from torra.store import lessons as lesson_table
+from torra.store import news as news_table
+from torra.store import replay_queries
+from torra.store.replay_queries import StoredDebate
 from torra.tick.record import RULES_NAME, describe
 from torra.tick.rules_version import RULES_VERSION
 from torra.tick.tick_record import BarRange, JournalRecord
@@ -91,7 +95,7 @@ def inputs_then(
     """
     _of_these_rules(record)
     named = bars_of(record)
-    told = source.debate_of(text)
+    told = replay_queries.debate_of(source, text)
     if told is None:
         raise NotAgain("no_record", "its row in the table sentiment is gone")
     key = TickKey(record.instance, record.timeframe, parse(record.bar_time))
@@ -161,7 +165,7 @@ def profile_then(
     switch = f'"execution":"{execution}"'
     silent = execution == "off"
     altered: list[tuple[str, str]] = []
-    for row in source.profiles_of(instance):
+    for row in replay_queries.profiles_of(source, instance):
         text = str(row["profile"])
         run = EXECUTION.sub(switch, text)
         if digest_of(text) == row["digest"]:
@@ -194,7 +198,7 @@ def _headlines_gone(source: Database, record: JournalRecord) -> str:
     if record.invented:
         return ""  # no store has them: they stand in the record itself
     seen = {row.id for row in record.news.items} if record.news else set()
-    gone = len(seen) - len(source.news_items(sorted(seen)))
+    gone = len(seen) - len(news_table.news_items(source, sorted(seen)))
     return f"{gone} of the {len(seen)} headlines that it saw are gone: too old" if gone else ""
 
 
@@ -202,7 +206,7 @@ def _lessons_gone(source: Database, record: JournalRecord) -> str:
     """Return how many of the lessons that a tick knew are not stored any more, "" for none."""
     notes = record.lessons.notes if record.lessons else ()
     known = {(note.lesson, note.author) for note in notes}
-    found = source.lessons_by(sorted({number for number, _ in known}))
+    found = lesson_table.lessons_by(source, sorted({number for number, _ in known}))
     stored = {(lesson.number, words.author) for lesson in found for words in lesson.words}
     gone = len(known - stored)
     return f"{gone} of the {len(known)} lessons that it was told are gone" if gone else ""
@@ -210,7 +214,8 @@ def _lessons_gone(source: Database, record: JournalRecord) -> str:
 
 def bars_stored(source: Database, key: TickKey, named: BarRange) -> pd.DataFrame:
     """Return the bars that a record names, as they are stored now."""
-    return source.bars_then(
+    return bar_table.bars_then(
+        source,
         key.instance,
         key.timeframe,
         parse(named.first),

@@ -32,6 +32,8 @@ from torra.replay.rerun.hosted_replay import replay_hosted
 from torra.replay.rerun.inputs_then import LEFT
 from torra.replay.rerun.journal_replay import Comparison, replay
 from torra.replay.shards.history import moment
+from torra.store import hosted as hosted_table
+from torra.store import replay_queries
 from torra.store.connection import connect_reader, copy, explain
 from torra.store.hosted import is_hosted
 from torra.tick.rules_version import RULES, RULES_VERSION
@@ -182,7 +184,7 @@ def _copied(home: Path) -> Iterator[Path]:
 
 def _instances(source: Database, home: Path, symbol: str) -> list[str]:
     """Return the instances that are meant; raises ConfigError where there is none."""
-    known = [*source.ticked_instances(), *source.hosted_streams()]
+    known = [*replay_queries.ticked_instances(source), *hosted_table.hosted_streams(source)]
     if not known:
         raise ConfigError(f"the desk in {home} has run no tick yet: torra run starts it")
     if not symbol:
@@ -199,8 +201,8 @@ def _instances(source: Database, home: Path, symbol: str) -> list[str]:
 def _symbols(source: Database, instance: str) -> set[str]:
     """Return the symbol of an instance, as its newest record has it."""
     with suppress(ValueError, LookupError):
-        newest = source.journalled(instance, 1)
-        return {str(source.journal_row(key)[0]["symbol"]).upper() for key in newest}
+        newest = replay_queries.journalled(source, instance, 1)
+        return {str(replay_queries.journal_row(source, key)[0]["symbol"]).upper() for key in newest}
     return set()
 
 
@@ -214,11 +216,11 @@ def _checked(
     progress: Progress,
 ) -> InstanceCheck:
     hosted = is_hosted(instance)
-    how_ended = source.hosted_ends if hosted else source.tick_ends
-    ends = how_ended(instance, timeframes, begin, end)
+    how_ended = hosted_table.hosted_ends if hosted else replay_queries.tick_ends
+    ends = how_ended(source, instance, timeframes, begin, end)
     names = sorted({row["timeframe"] for row in ends}, key=duration)
     found = InstanceCheck(instance, tuple(names))
-    keys = source.journalled(instance, timeframes=timeframes, begin=begin, end=end)
+    keys = replay_queries.journalled(source, instance, timeframes=timeframes, begin=begin, end=end)
     for row in ends:
         if row["state"] != "done":
             found.left[row["state"]] += row["number"]

@@ -39,8 +39,9 @@ from torra.replay.rerun.edges_then import (
 )
 from torra.replay.rerun.inputs_then import InputsThen, Left, NotAgain, Spoilt, inputs_then
 from torra.replay.rerun.replay_store import JournalDatabase, Step, steps_of
+from torra.store import replay_queries
 from torra.store.connection import to_json
-from torra.store.journal import OF_ITS_END, StoredDebate, journal_history
+from torra.store.replay_queries import OF_ITS_END, StoredDebate, journal_history
 from torra.tick.debate import SHADOW
 from torra.tick.edges import TickDeps
 from torra.tick.tick_record import Damaged, InstanceBefore, JournalRecord, load, what_is_wrong
@@ -111,7 +112,7 @@ def replay(
     `keys` are some of them, in the order in which they ran. `into` may hold other instances, but no
     tick of this one (ValueError). A stage that was refused then is refused again.
     """
-    everything = source.journalled(instance)
+    everything = replay_queries.journalled(source, instance)
     following = dict(zip_longest(everything, everything[1:]))
     chosen = list(keys) if keys is not None else everything[-limit:] if limit else everything
     past = JournalDatabase.at(into.path)
@@ -140,7 +141,7 @@ def _tick(
     *,
     anew: bool,
 ) -> Comparison:
-    stored, at = source.journal_row(text)
+    stored, at = replay_queries.journal_row(source, text)
     record = load(text, stored, JournalRecord)
     if isinstance(record, Damaged):
         return unreadable(text, record.reason)
@@ -201,7 +202,7 @@ def _after(source: Database, instance: str, following: str | None) -> _After | N
     if following is None:
         return _After(None, InstanceBefore.parse(source.standing(instance)))
     try:
-        record = load(following, source.journal_row(following)[0], JournalRecord)
+        record = load(following, replay_queries.journal_row(source, following)[0], JournalRecord)
     except UNREADABLE:
         return None
     if isinstance(record, Damaged):
@@ -221,7 +222,7 @@ def _again(
     key, instance, told = inputs.key, inputs.instance, inputs.told
     clock = FrozenClock(parse(record.now))
     since = record.before.signal_event
-    steps = source.signal_steps(instance.id, since, after.event) if after else []
+    steps = replay_queries.signal_steps(source, instance.id, since, after.event) if after else []
     past.enter(source, record, clock, steps, inputs.stored_at)
     silent = nobody_asked(record, told)
     edges = TickDeps(
@@ -273,7 +274,7 @@ def differences_of(
         for name in [*record, *(now.keys() - record.keys())]
         if name not in NOT_COMPARED and record.get(name) != now.get(name)
     }
-    before, after = source.twins(text), past.twins(text)
+    before, after = replay_queries.twins(source, text), replay_queries.twins(past, text)
     for table, rows in before.items():
         for name in [*rows, *(after[table].keys() - rows.keys())]:
             pair = rows.get(name), after[table].get(name)

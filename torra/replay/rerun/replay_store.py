@@ -19,6 +19,7 @@ from instance_database import MARKOV_HISTORY, ConsensusResult, Database, TickKey
 from torra.clock import Simulated, System, parse
 from torra.config import Profile
 from torra.lessons.lesson import LessonFacts, LessonText
+from torra.store import replay_queries
 from torra.store.migrations import LEGACY_COLUMNS
 from torra.store.tick_store import OpeningContext
 from torra.tick.tick_record import JournalRecord
@@ -61,18 +62,18 @@ class JournalDatabase(Database):
 
     def knows(self, instance: str) -> bool:
         """Return whether ticks of an instance have run here."""
-        return self._row("SELECT 1 AS found FROM chains WHERE instance = ?", instance) is not None
+        return self.row("SELECT 1 AS found FROM chains WHERE instance = ?", instance) is not None
 
     def begin(self, source: Database, instance: str, torra_key: str) -> None:
         """Set an instance to the state that it had before one of its ticks in `source`."""
-        stored, _ = source.journal_row(torra_key)
+        stored, _ = replay_queries.journal_row(source, torra_key)
         event = stored["before"]["signal_event"]
-        rows = source.state_before(instance, torra_key, event, MARKOV_HISTORY + 1)
+        rows = replay_queries.state_before(source, instance, torra_key, event, MARKOV_HISTORY + 1)
         with self.transaction():
             self._forget(instance)
             for sentiment, chain in zip(rows["sentiment"], rows["chains"], strict=True):
-                number = self._add("sentiment", {name: sentiment[name] for name in SENTIMENT})
-                self._add("chains", {**chain, "sentiment_id": number})
+                number = self.add("sentiment", {name: sentiment[name] for name in SENTIMENT})
+                self.add("chains", {**chain, "sentiment_id": number})
             self._put_signals(rows)
 
     def enter(
@@ -97,7 +98,7 @@ class JournalDatabase(Database):
                 self.set_latch(instance, side, side in before.latches)
             cursor = parse(before.paper_cursor) if before.paper_cursor else None
             if cursor is None:
-                self._change("DELETE FROM paper_cursor WHERE instance = ?", instance)
+                self.change("DELETE FROM paper_cursor WHERE instance = ?", instance)
             elif cursor != self.paper_cursor(instance):
                 self.set_paper_cursor(instance, cursor)
         self._looks_under = self._stopped(after, stored_at)
@@ -105,7 +106,7 @@ class JournalDatabase(Database):
 
     def steps(self, instance: str) -> list[Step]:
         """Return the steps of an instance's signals since `enter`."""
-        return steps_of(self.signal_steps(instance, self._mark, None))
+        return steps_of(replay_queries.signal_steps(self, instance, self._mark, None))
 
     def follow(self, source: Database, instance: str, event: int | None) -> None:
         """Take over an instance's signals as they were after a step of `source` (None: the newest).
@@ -113,7 +114,7 @@ class JournalDatabase(Database):
         What the tick did here stays where it is the same there.
         """
         newest = event if event is not None else source.standing(instance)["signal_event"]
-        rows = source.state_before(instance, "", newest, 0)
+        rows = replay_queries.state_before(source, instance, "", newest, 0)
         with self.transaction():
             self._forget_signals_of(instance)
             self._put_signals(rows)
@@ -219,7 +220,9 @@ class JournalDatabase(Database):
         before = self._then.before
         if before.looked is None:
             return False
-        steps = self._source.signal_steps(self._then.instance, before.looked, before.signal_event)
+        steps = replay_queries.signal_steps(
+            self._source, self._then.instance, before.looked, before.signal_event
+        )
         born = {step["sid"] for step in steps if step["from_state"] is None}
         return any(step["sid"] not in born and not _on_paper(step) for step in steps)
 
@@ -231,7 +234,10 @@ class JournalDatabase(Database):
         instance, upto = self._then.instance, self._then.desk.signal_event or 0
         before = self._then.before
         since = before.signal_event if before.looked is None else before.looked
-        ends = {step["sid"]: step for step in self._source.signal_steps(instance, since, upto)}
+        ends = {
+            step["sid"]: step
+            for step in replay_queries.signal_steps(self._source, instance, since, upto)
+        }
         others = {
             sid
             for sid, step in ends.items()
@@ -242,34 +248,34 @@ class JournalDatabase(Database):
     def _take_over(self, sids: Collection[str], instance: str, event: int) -> None:
         """Let some signals be here what they were in the source after a step."""
         if sids:
-            rows = self._source.state_before(instance, "", event, 0)
+            rows = replay_queries.state_before(self._source, instance, "", event, 0)
             theirs = {
                 name: [row for row in rows[name] if row["sid"] in sids] for name in SIGNAL_TABLES
             }
             for sid in sids:
-                self._change("DELETE FROM signal_events WHERE sid = ?", sid)
-                self._change("DELETE FROM signals WHERE sid = ?", sid)
+                self.change("DELETE FROM signal_events WHERE sid = ?", sid)
+                self.change("DELETE FROM signals WHERE sid = ?", sid)
             self._put_signals(theirs)
 
     def _put_signals(self, rows: Mapping[str, Sequence[Mapping[str, Any]]]) -> None:
         for table in SIGNAL_TABLES:
             for row in rows[table]:
-                self._add(table, {k: v for k, v in row.items() if k not in NUMBERS})
+                self.add(table, {k: v for k, v in row.items() if k not in NUMBERS})
 
     def _forget(self, instance: str) -> None:
         """Forget an instance's scores and signals."""
-        known = self._rows("SELECT sentiment_id AS id FROM chains WHERE instance = ?", instance)
-        self._change("DELETE FROM chains WHERE instance = ?", instance)
+        known = self.rows("SELECT sentiment_id AS id FROM chains WHERE instance = ?", instance)
+        self.change("DELETE FROM chains WHERE instance = ?", instance)
         for row in known:
-            self._change("DELETE FROM sentiment WHERE id = ?", row["id"])
+            self.change("DELETE FROM sentiment WHERE id = ?", row["id"])
         self._forget_signals_of(instance)
 
     def _forget_signals_of(self, instance: str) -> None:
-        self._change(
+        self.change(
             "DELETE FROM signal_events WHERE sid IN (SELECT sid FROM signals WHERE instance = ?)",
             instance,
         )
-        self._change("DELETE FROM signals WHERE instance = ?", instance)
+        self.change("DELETE FROM signals WHERE instance = ?", instance)
 
     def _stopped(self, after: Sequence[Mapping[str, Any]], stored_at: str) -> TradingState:
         """Return the state under which a tick looked: the record has that of its decision.
@@ -286,7 +292,7 @@ class JournalDatabase(Database):
         return "ACTIVE"
 
     def _newest_step(self) -> int:
-        row = self._row("SELECT max(id) AS id FROM signal_events")
+        row = self.row("SELECT max(id) AS id FROM signal_events")
         return int(row["id"] or 0) if row else 0
 
 

@@ -41,6 +41,8 @@ from torra.feeds.frame import FrameFeed
 from torra.feeds.protocol import Feed
 from torra.home import BACKUP_FOLDER, DATABASE
 from torra.providers.registry import Provider
+from torra.store import bars as bar_table
+from torra.store import standings as standing_table
 from torra.tick.bar_window import LiveWindow
 from torra.tick.edges import TickDeps
 from torra.tick.marks import INVENTED, LEAN_AGAINST
@@ -220,7 +222,7 @@ def _tick(
         standing=past.of(profile, voice.name, feed),
         companions=companions,
         flow=window.flow if profile.outside.sources else None,
-        promoted=lambda: database.agents_promoted(fingerprint(profile)),
+        promoted=lambda: standing_table.agents_promoted(database, fingerprint(profile)),
     )
     edges = with_invented(edges, instance, profile, feed, database)
     # Paid agents are asked on the tick of the trial alone.
@@ -365,7 +367,7 @@ def _moment(
     step = duration(timeframe)
     if text is not None:
         return _close(text, timeframe)
-    newest = database.newest_bar(instance.id, timeframe)
+    newest = bar_table.newest_bar(database, instance.id, timeframe)
     if isinstance(feed, FrameFeed) or newest is None:
         frame: pd.DataFrame = feed.bars(instance.symbol, timeframe, _latest(feed), 1)
         if not len(frame):

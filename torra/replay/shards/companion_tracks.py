@@ -21,6 +21,7 @@ from instance_database import Database
 from torra.clock import EPOCH, duration
 from torra.config import Instance
 from torra.evidence.companion_readings import READ_BARS, CompanionBars, CompanionsThen, micros
+from torra.store import bars as bar_table
 
 CLOSED_DAYS: Final = timedelta(days=14)
 THIN: Final = 4
@@ -109,7 +110,7 @@ def _closes(
     """Return stored closes: those that the desk read, and imported ones where it read none."""
     streams = instance.companion_streams(symbol)
     closes = pd.concat(
-        [database.closes(name, timeframe, since=since, as_of=end) for name in streams]
+        [bar_table.closes(database, name, timeframe, since=since, as_of=end) for name in streams]
     )
     # The desk's own come first in the row, so of two closes of one time it is theirs that stays.
     return closes[~closes.index.duplicated()].sort_index()

@@ -29,6 +29,7 @@ from torra.home import DATABASE
 from torra.market.clock_shifts import shifted
 from torra.market.longer_bars import aggregate
 from torra.market.spreads import SPREAD
+from torra.store import bars as bar_table
 
 STORE: Final = "store"
 """In place of a file: the bars that the desk has stored."""
@@ -170,7 +171,7 @@ def home_closes(home: Path, symbol: str) -> pd.DataFrame | None:
     with suppress(TorraError):
         own = [one.id for one in load_desk(home).instances if symbol in (one.id, one.symbol)]
         with closing(open_home(home)) as database:
-            return database.any_closes((own or [symbol])[0], as_of=System().now())
+            return bar_table.any_closes(database, (own or [symbol])[0], as_of=System().now())
     return None
 
 

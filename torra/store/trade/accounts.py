@@ -12,7 +12,7 @@ from datetime import timedelta
 from typing import Any, Final
 
 from torra.clock import parse
-from torra.store.connection import Store
+from torra.store.connection import RowDict, Store
 from torra.verdict.signal_states import EXECUTED, SENT
 
 EVERY: Final = timedelta(minutes=15)
@@ -29,76 +29,76 @@ AT_ONCE: Final = 10_000
 """Marks that are read at once."""
 
 
-class AccountStore(Store):
-    """The marks of every bridge's account."""
+def mark_account(store: Store, bridge: str, facts: Mapping[str, object]) -> bool:
+    """Add a mark of a bridge's account by what it told; False where nothing is to be added.
 
-    def mark_account(self, bridge: str, facts: Mapping[str, object]) -> bool:
-        """Add a mark of a bridge's account by what it told; False where nothing is to be added.
-
-        `facts` are those of its health. Needs account, currency, balance and equity; what tells
-        less, or no numbers, is left out.
-        """
-        told = _told(facts)
-        if told is None:
+    `facts` are those of its health. Needs account, currency, balance and equity; what tells
+    less, or no numbers, is left out.
+    """
+    told = _told(facts)
+    if told is None:
+        return False
+    last = store.row(
+        "SELECT * FROM account_marks WHERE bridge = ? ORDER BY id DESC LIMIT 1", bridge
+    )
+    states = (*SENT, *EXECUTED)
+    marks = ", ".join("?" * len(states))
+    held = store.value(
+        "SELECT count(*) FROM signals "  # noqa: S608 - marks
+        f"WHERE kind = 'open' AND state IN ({marks}) AND bridge = ?",
+        *states, bridge,
+    )  # fmt: skip
+    row = {"bridge": bridge, "at": store.moment(), **told, "held": held}
+    if last is not None:
+        same = all(last[name] == row[name] for name in ("account", "currency", "balance", "held"))
+        # Of a clock that was set back nothing is known: then it is marked again.
+        if same and timedelta(0) <= parse(row["at"]) - parse(last["at"]) < EVERY:
             return False
-        last = self._row(
-            "SELECT * FROM account_marks WHERE bridge = ? ORDER BY id DESC LIMIT 1", bridge
-        )
-        states = (*SENT, *EXECUTED)
-        marks = ", ".join("?" * len(states))
-        held = self._count(
-            "signals", f"kind = 'open' AND state IN ({marks}) AND bridge = ?", *states, bridge
-        )
-        row = {"bridge": bridge, "at": self._moment(), **told, "held": held}
-        if last is not None:
-            same = all(
-                last[name] == row[name] for name in ("account", "currency", "balance", "held")
-            )
-            # Of a clock that was set back nothing is known: then it is marked again.
-            if same and timedelta(0) <= parse(row["at"]) - parse(last["at"]) < EVERY:
-                return False
-        self._add("account_marks", row)
-        return True
-
-    def newest_mark(self) -> int:
-        """Return the number (id) of the newest mark, 0 before the first."""
-        [(found,)] = self._tuples("SELECT max(id) FROM account_marks")
-        return int(found or 0)
-
-    def account_marks(self, bridge: str, after: int, upto: int) -> Iterator[tuple[Any, ...]]:
-        """Yield the marks of a bridge with a number (id) in (after, upto], in their order.
-
-        Each is at, account, currency, balance, equity, held and id.
-        """
-        while rows := self._tuples(
-            "SELECT at, account, currency, balance, equity, held, id FROM account_marks "
-            "WHERE bridge = ? AND id > ? AND id <= ? ORDER BY id LIMIT ?",
-            bridge, after, upto, AT_ONCE,
-        ):  # fmt: skip
-            yield from rows
-            after = rows[-1][-1]
-
-    def account_holders(self, bridge: str, since: int, upto: int) -> list[tuple[Any, ...]]:
-        """Return the first mark of each account that stood behind a bridge, in their order.
-
-        Looks at the marks with a number in [since, upto], and tells of each what `account_marks`
-        does. An account is another one where its number or its currency is.
-        """
-        return self._tuples(
-            "SELECT at, account, currency, balance, equity, held, id FROM ("
-            "SELECT *, lag(account) OVER before AS other, lag(currency) OVER before AS money "
-            "FROM account_marks WHERE bridge = ? AND id >= ? AND id <= ? "
-            "WINDOW before AS (ORDER BY id)"
-            ") WHERE other IS NULL OR other != account OR money != currency ORDER BY id",
-            bridge, since, upto,
-        )  # fmt: skip
-
-    def marked_bridges(self) -> list[str]:
-        """Return the bridges whose accounts may have been marked: those that ever reported."""
-        return [name for (name,) in self._tuples("SELECT name FROM bridges ORDER BY name")]
+    store.add("account_marks", row)
+    return True
 
 
-def _told(facts: Mapping[str, object]) -> dict[str, Any] | None:
+def newest_mark(store: Store) -> int:
+    """Return the number (id) of the newest mark, 0 before the first."""
+    return int(store.value("SELECT max(id) FROM account_marks") or 0)
+
+
+def account_marks(store: Store, bridge: str, after: int, upto: int) -> Iterator[tuple[Any, ...]]:
+    """Yield the marks of a bridge with a number (id) in (after, upto], in their order.
+
+    Each is at, account, currency, balance, equity, held and id.
+    """
+    while rows := store.tuples(
+        "SELECT at, account, currency, balance, equity, held, id FROM account_marks "
+        "WHERE bridge = ? AND id > ? AND id <= ? ORDER BY id LIMIT ?",
+        bridge, after, upto, AT_ONCE,
+    ):  # fmt: skip
+        yield from rows
+        after = rows[-1][-1]
+
+
+def account_holders(store: Store, bridge: str, since: int, upto: int) -> list[tuple[Any, ...]]:
+    """Return the first mark of each account that stood behind a bridge, in their order.
+
+    Looks at the marks with a number in [since, upto], and tells of each what `account_marks`
+    does. An account is another one where its number or its currency is.
+    """
+    return store.tuples(
+        "SELECT at, account, currency, balance, equity, held, id FROM ("
+        "SELECT *, lag(account) OVER before AS other, lag(currency) OVER before AS money "
+        "FROM account_marks WHERE bridge = ? AND id >= ? AND id <= ? "
+        "WINDOW before AS (ORDER BY id)"
+        ") WHERE other IS NULL OR other != account OR money != currency ORDER BY id",
+        bridge, since, upto,
+    )  # fmt: skip
+
+
+def marked_bridges(store: Store) -> list[str]:
+    """Return the bridges whose accounts may have been marked: those that ever reported."""
+    return store.column("SELECT name FROM bridges ORDER BY name")
+
+
+def _told(facts: Mapping[str, object]) -> RowDict | None:
     """Return account, currency, balance and equity as they are stored; None where one is none."""
     account, currency = facts.get("account"), facts.get("currency")
     amounts = {name: facts.get(name) for name in ("balance", "equity")}

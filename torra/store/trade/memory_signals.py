@@ -21,7 +21,7 @@ from typing import Any, Final, get_args
 from torra.clock import parse
 from torra.config import Profile, SymbolSpec
 from torra.errors import bounded
-from torra.store.connection import stamp
+from torra.store.connection import RowDict, stamp
 from torra.store.trade.positions import HOUR, PositionStore
 from torra.store.trade.signals import LEARNED, columns, newborn
 from torra.verdict.risk_engine import OPENS, Kind
@@ -42,7 +42,6 @@ ONE_OPENING: Final = frozenset((*UNDER_WAY, *EXECUTED))
 CLOSES_LIVE: Final = frozenset((*UNDER_WAY, "WAITING"))
 """States of a close whose end is not known yet."""
 
-Row = dict[str, Any]
 Stream = tuple[str, str]
 """Instance and timeframe, or instance and side."""
 
@@ -56,7 +55,7 @@ class MemorySignals(PositionStore):
         self._lock = threading.RLock()
         self._undo: list[Callable[[], object]] = []
         self._marks: list[int] = []
-        self._signals: dict[str, Row] = {}
+        self._signals: dict[str, RowDict] = {}
         self._live_sids: dict[str, None] = {}
         self._closes: dict[str, list[str]] = {}
         self._trades: dict[str, list[tuple[str, int, str]]] = {}
@@ -64,7 +63,7 @@ class MemorySignals(PositionStore):
         self._seq = self._step_number = self._kept = 0
         self._latches: set[Stream] = set()
         self._cursors: dict[str, str] = {}
-        self._ended: list[Row] = []
+        self._ended: list[RowDict] = []
 
     # --- transactions ---------------------------------------------------------------------------
 
@@ -150,12 +149,12 @@ class MemorySignals(PositionStore):
             self._end_trade(after)
         return True
 
-    def signal(self, sid: str) -> Row | None:
+    def signal(self, sid: str) -> RowDict | None:
         """Return one signal; None when there is none of that id."""
         row = self._signals.get(sid)
         return None if row is None else dict(row)
 
-    def closes_of(self, instance: str, sid: str) -> list[Row]:
+    def closes_of(self, instance: str, sid: str) -> list[RowDict]:
         """Return the closes of one position, and the openings that waited for its end."""
         return [
             dict(row)
@@ -170,13 +169,13 @@ class MemorySignals(PositionStore):
 
     def signals(
         self, states: Sequence[str] | None = None, instance: str | None = None, limit: int = 100
-    ) -> list[Row]:
+    ) -> list[RowDict]:
         """Return signals by state and instance, newest first; times are ISO text."""
         # Signals in these states are live: the many that ended need not be looked through.
         live = states is not None and CLOSES_LIVE.issuperset(states)
         if live and not self._live_sids:
             return []
-        found: list[Row] = []
+        found: list[RowDict] = []
         for sid in reversed(self._live_sids if live else self._signals):
             row = self._signals[sid]
             if len(found) < limit and (
@@ -195,12 +194,12 @@ class MemorySignals(PositionStore):
         """Fill columns of a signal that are known now, without a step."""
         self._put(self._signals, sid, {**self._signals[sid], **columns(fields, LEARNED)})
 
-    def take_trades(self) -> list[Row]:
+    def take_trades(self) -> list[RowDict]:
         """Return, once, the rows of the trades that closed since the last call, in order."""
         told, self._ended = self._ended, []
         return told
 
-    def _write(self, row: Row) -> None:
+    def _write(self, row: RowDict) -> None:
         sid = row["sid"]
         self._put(self._signals, sid, row)
         finished = not TRANSITIONS[row["state"]]
@@ -215,7 +214,7 @@ class MemorySignals(PositionStore):
         elif not finished and sid not in self._live_sids:
             self._put(self._live_sids, sid, None)
 
-    def _name_close(self, row: Row) -> None:
+    def _name_close(self, row: RowDict) -> None:
         """Remember which closes name an opening."""
         if row["kind"] == "close" and row["closes"]:
             named = self._closes.get(row["closes"], [])
@@ -225,14 +224,14 @@ class MemorySignals(PositionStore):
         number = self._step_number = self._step_number + 1
         self._undoing(lambda: setattr(self, "_step_number", number - 1))
 
-    def _end_trade(self, row: Row) -> None:
+    def _end_trade(self, row: RowDict) -> None:
         trades, told = self._trades.setdefault(row["instance"], []), self._ended
         place = (row["closed_at"], row["seq"], row["sid"])
         insort(trades, place)
         told.append(dict(row))
         self._undoing(lambda: trades.remove(place), told.pop)
 
-    def _one_opening(self, row: Row, state: str) -> None:
+    def _one_opening(self, row: RowDict, state: str) -> None:
         if row["kind"] != "open" or state not in ONE_OPENING:
             return
         for sid in self._live_sids:
@@ -244,7 +243,7 @@ class MemorySignals(PositionStore):
                 raise ValueError(told)
 
     @staticmethod
-    def _check_row(row: Row) -> None:
+    def _check_row(row: RowDict) -> None:
         MemorySignals._check_finite(row)
         prices = [row.get(name) for name in ("entry", "stop", "target")]
         # The CHECK rules of the schema, by hand.
@@ -255,7 +254,7 @@ class MemorySignals(PositionStore):
             raise ValueError(f"the signal {row['sid']} has no size, no side or no levels")
 
     @staticmethod
-    def _check_finite(row: Row) -> None:
+    def _check_finite(row: RowDict) -> None:
         for name, value in row.items():
             if isinstance(value, float) and not math.isfinite(value):
                 raise ValueError(
@@ -264,7 +263,8 @@ class MemorySignals(PositionStore):
 
     # --- what the books are made of -------------------------------------------------------------
 
-    def _live(self, states: Sequence[str], instance: str | None, kind: str) -> list[Row]:
+    def live_signals(self, states: Sequence[str], instance: str | None, kind: str) -> list[RowDict]:
+        """Return the signals of a kind in one of the states, of one instance or of all."""
         if not self._live_sids:
             return []
         rows = (self._signals[sid] for sid in self._live_sids)
@@ -288,13 +288,13 @@ class MemorySignals(PositionStore):
         del sids
         return {}  # nobody moves a stop in memory
 
-    def _recent_trades(self, instance: str, as_of: datetime) -> Sequence[Row]:
+    def _recent_trades(self, instance: str, as_of: datetime) -> Sequence[RowDict]:
         trades = self._trades.get(instance, [])
         end = bisect_left(trades, (stamp(as_of),))
         newest = trades[max(0, end - RECENT_TRADES) : end][::-1]
         return [self._signals[sid] for _, _, sid in newest]
 
-    def _closed_since(self, moment: str) -> list[Row]:
+    def _closed_since(self, moment: str) -> list[RowDict]:
         found = [
             place
             for places in self._trades.values()

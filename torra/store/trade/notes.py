@@ -25,62 +25,56 @@ class TradeNote(NamedTuple):
     at: str = ""
 
 
-class NoteStore(Store):
-    """Notes and tags of trades."""
+def trade_note(store: Store, sid: str) -> TradeNote:
+    """Return what is written to a trade; an empty note of revision 0 where nothing is."""
+    return trade_notes(store, [sid]).get(sid, TradeNote())
 
-    def trade_note(self, sid: str) -> TradeNote:
-        """Return what is written to a trade; an empty note of revision 0 where nothing is."""
-        return self.trade_notes([sid]).get(sid, TradeNote())
 
-    def trade_notes(self, sids: Collection[str]) -> Mapping[str, TradeNote]:
-        """Return what is written to some trades, by their ids."""
-        rows = self._tuples(
-            "SELECT n.sid, n.note, n.tags, n.revision, n.actor, n.at "
-            "FROM json_each(?) k JOIN trade_notes n ON n.sid = k.value",
-            json.dumps([*sids]),
-        )
-        return {
-            sid: TradeNote(note, tuple(tags.split()), revision, actor, at)
-            for sid, note, tags, revision, actor, at in rows
-        }
+def trade_notes(store: Store, sids: Collection[str]) -> Mapping[str, TradeNote]:
+    """Return what is written to some trades, by their ids."""
+    rows = store.tuples(
+        "SELECT n.sid, n.note, n.tags, n.revision, n.actor, n.at "
+        "FROM json_each(?) k JOIN trade_notes n ON n.sid = k.value",
+        json.dumps([*sids]),
+    )
+    return {
+        sid: TradeNote(note, tuple(tags.split()), revision, actor, at)
+        for sid, note, tags, revision, actor, at in rows
+    }
 
-    def write_trade_note(
-        self, sid: str, note: str, tags: Sequence[str], *, revision: int, actor: str
-    ) -> bool:
-        """Write the note and the tags of a trade, words without space; True when it was done.
 
-        False when the stored revision is not `revision`: somebody wrote meanwhile. Joins the open
-        transaction.
-        """
-        with self.transaction():
-            if self.trade_note(sid).revision != revision:
-                return False
-            self._change(
-                "INSERT INTO trade_notes (sid, note, tags, revision, actor, at) "
-                "VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT (sid) DO UPDATE SET note = excluded.note, "
-                "tags = excluded.tags, revision = excluded.revision, actor = excluded.actor, "
-                "at = excluded.at",
-                sid, note, " ".join(tags), revision + 1, actor, self._moment(),
-            )  # fmt: skip
-            self._change("DELETE FROM trade_tags WHERE sid = ?", sid)
-            for tag in dict.fromkeys(tags):
-                self._add("trade_tags", {"tag": tag, "sid": sid})
-            return True
+def write_trade_note(
+    store: Store, sid: str, note: str, tags: Sequence[str], *, revision: int, actor: str
+) -> bool:
+    """Write the note and the tags of a trade, words without space; True when it was done.
 
-    def tagged_results(self) -> list[tuple[Any, ...]]:
-        """Return each tag of each closed trade, and what that trade came to (RESULT_COLUMNS)."""
-        return self._tuples(
-            f"SELECT t.tag, {RESULT_COLUMNS} FROM trade_tags t "  # noqa: S608 - names of ours
-            "CROSS JOIN signals s ON s.sid = t.sid WHERE s.kind = 'open' AND s.state = 'CLOSED'"
-        )
+    False when the stored revision is not `revision`: somebody wrote meanwhile. Joins the open
+    transaction.
+    """
+    with store.transaction():
+        if trade_note(store, sid).revision != revision:
+            return False
+        row = {"sid": sid, "note": note, "tags": " ".join(tags), "revision": revision + 1}
+        store.upsert("trade_notes", {**row, "actor": actor, "at": store.moment()})
+        store.change("DELETE FROM trade_tags WHERE sid = ?", sid)
+        for tag in dict.fromkeys(tags):
+            store.add("trade_tags", {"tag": tag, "sid": sid})
+        return True
 
-    def known_tags(self) -> list[str]:
-        """Return every tag that a trade has, in order."""
-        found: list[str] = []
-        # one look a tag: the index leads from each to the next
-        while row := self._row(
-            "SELECT tag FROM trade_tags WHERE tag > ? ORDER BY tag LIMIT 1",
-            found[-1] if found else "",
-        ):
-            found.append(str(row["tag"]))
-        return found
+
+def tagged_results(store: Store) -> list[tuple[Any, ...]]:
+    """Return each tag of each closed trade, and what that trade came to (RESULT_COLUMNS)."""
+    return store.tuples(
+        f"SELECT t.tag, {RESULT_COLUMNS} FROM trade_tags t "  # noqa: S608 - names of ours
+        "CROSS JOIN signals s ON s.sid = t.sid WHERE s.kind = 'open' AND s.state = 'CLOSED'"
+    )
+
+
+def known_tags(store: Store) -> list[str]:
+    """Return every tag that a trade has, in order."""
+    # one look a tag: the index leads from each to the next
+    sql = "SELECT min(tag) FROM trade_tags WHERE tag > ?"
+    tags: list[str] = []
+    while tag := store.value(sql, tags[-1] if tags else ""):
+        tags.append(str(tag))
+    return tags

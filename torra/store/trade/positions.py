@@ -23,7 +23,7 @@ from torra.errors import ConfigError, StoreUnavailable
 from torra.lessons.facts import UNCOUNTED, PriceRange, WinRate, facts_of
 from torra.lessons.lesson import LessonFacts, LessonText, Situation
 from torra.lessons.reviews import rules_words
-from torra.store.connection import stamp, to_json
+from torra.store.connection import RowDict, stamp, to_json
 from torra.trading_terms import ACCOUNT
 from torra.verdict.outbox import Outbox
 from torra.verdict.risk_engine import CLOSING, OPENS, Position, notional
@@ -47,7 +47,7 @@ class PositionStore(Outbox):
     # --- what a store of signals gives ----------------------------------------------------------
 
     @abstractmethod
-    def _live(self, states: Sequence[str], instance: str | None, kind: str) -> list[dict[str, Any]]:
+    def live_signals(self, states: Sequence[str], instance: str | None, kind: str) -> list[RowDict]:
         """Return the signals of a kind in one of the states, of one instance or of all."""
 
     @abstractmethod
@@ -63,7 +63,7 @@ class PositionStore(Outbox):
         """Return where the stops of some openings are now, of those that a person has moved."""
 
     @abstractmethod
-    def _closed_since(self, moment: str) -> list[dict[str, Any]]:
+    def _closed_since(self, moment: str) -> list[RowDict]:
         """Return the openings that were closed at a moment (ISO) or later, the earliest first."""
 
     @abstractmethod
@@ -107,9 +107,9 @@ class PositionStore(Outbox):
         """Return what the desk holds or is opening, one position for each instance."""
         return self._positions(None)
 
-    def openings(self) -> list[dict[str, Any]]:
+    def openings(self) -> list[RowDict]:
         """Return the desk's openings that are not finished, as stored."""
-        return self._live(HELD, None, "open")
+        return self.live_signals(HELD, None, "open")
 
     def being_closed(self, sids: Collection[str]) -> set[str]:
         """Return which openings are being closed, of some ids."""
@@ -117,10 +117,10 @@ class PositionStore(Outbox):
 
     def paper_position(self, instance: str) -> Position | None:
         """Return what the paper bridge holds: the opening that was filled."""
-        rows = self._live(EXECUTED, instance, "open")
+        rows = self.live_signals(EXECUTED, instance, "open")
         return as_position(rows[0], set(), self._stops(rows)) if rows else None
 
-    def paper_orders(self, instance: str, only: Collection[str]) -> list[dict[str, Any]]:
+    def paper_orders(self, instance: str, only: Collection[str]) -> list[RowDict]:
         """Return orders that the paper bridge has: fields of its PaperOrder, and their ATR.
 
         Those of the ids `only`: of a row that cannot be read no order can be made.
@@ -204,7 +204,7 @@ class PositionStore(Outbox):
         )
         self.write_lesson(facts, rules_words(facts, known_at))
 
-    def exposure(self, instance: str, timeframe: str, *, as_of: datetime) -> dict[str, Any]:
+    def exposure(self, instance: str, timeframe: str, *, as_of: datetime) -> RowDict:
         """Return the account as an opening of this instance would meet it: the whole desk's.
 
         signals_last_hour and same_side_last_hour (the instance's own, the latter its openings by
@@ -269,7 +269,7 @@ class PositionStore(Outbox):
         )
 
     def _positions(self, instance: str | None) -> list[Position]:
-        rows = self._live(HELD, instance, "open")
+        rows = self.live_signals(HELD, instance, "open")
         if not rows:
             return []
         closing, stops = self._closing([row["sid"] for row in rows]), self._stops(rows)
@@ -284,10 +284,10 @@ class PositionStore(Outbox):
         held = [row["sid"] for row in rows if row["state"] in EXECUTED]
         return self._moved_stops(held) if held else {}
 
-    def _held_at(self, as_of: str) -> list[dict[str, Any]]:
+    def _held_at(self, as_of: str) -> list[RowDict]:
         """Return the openings that were positions before `as_of`, as they were known then."""
         # Those that ended since were still open then.
-        rows = [*self._live(HELD, None, "open"), *self._closed_since(as_of)]
+        rows = [*self.live_signals(HELD, None, "open"), *self._closed_since(as_of)]
         return [_as_known(row, as_of) for row in rows if row["decided_at"] < as_of]
 
     def _bars_since_loss(self, instance: str, timeframe: str, as_of: datetime) -> dict[str, float]:
@@ -320,13 +320,13 @@ def as_position(
     )
 
 
-def _paper_order(row: Mapping[str, Any]) -> dict[str, Any]:
+def _paper_order(row: Mapping[str, Any]) -> RowDict:
     """Return a signal as the paper bridge has it: fields of its PaperOrder, and its ATR."""
     known = {name: row[name] for name in ON_PAPER}
     return {**known, "atr": row["atr"], "decided_at": parse(row["decided_at"])}
 
 
-def _as_known(row: dict[str, Any], as_of: str) -> dict[str, Any]:
+def _as_known(row: RowDict, as_of: str) -> RowDict:
     """Take back a fill that was not known at `as_of`: a bar's fill is known when it has closed."""
     if row["opened_at"] is None or row["opened_at"] < as_of:
         return row

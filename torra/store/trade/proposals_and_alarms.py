@@ -29,6 +29,8 @@ DUE: Final = "state = 'WAITING' AND expires <= ?"
 WAITS: Final = "state = 'WAITING' AND expires > ?"
 """Which proposals can still be approved."""
 
+STANDING: Final = "SELECT 1 FROM alarms WHERE key = ? AND ended_at IS NULL"
+
 FIRST: Final = 1 << 62
 """A number above that of every signal."""
 
@@ -47,57 +49,32 @@ class ExecutionStore(Store):
         with self.transaction():
             if self.proposal(row["sid"]):
                 return False
-            known = {
-                name: stamp(value) if isinstance(value, datetime) else value
-                for name, value in row.items()
-            }
-            known["drafts"] = to_json(known["drafts"])
-            self._add("proposals", {**known, "state": WAITING, "reason": ""})
+            known = {**row, "drafts": to_json(row["drafts"]), "state": WAITING, "reason": ""}
+            self.add("proposals", known)
             return True
 
     def proposal(self, sid: str) -> ProposalRow | None:
         """Return one proposal; None when there is none of that id."""
-        return self._one(ProposalRow, "SELECT * FROM proposals WHERE sid = ?", sid)
+        return self.model(ProposalRow, "SELECT * FROM proposals WHERE sid = ?", sid)
 
     def proposals(self, state: str | None = WAITING, limit: int = 100) -> list[ProposalRow]:
         """Return the proposals in a state, all with None, newest first."""
         where = "" if state is None else "WHERE state = ? "
-        return self._all(
+        return self.models(
             ProposalRow,
             f"SELECT * FROM proposals {where}ORDER BY created_at DESC, sid LIMIT ?",  # noqa: S608
             *([] if state is None else [state]), limit,
         )  # fmt: skip
 
-    def decided_proposals(self, limit: int = 20) -> list[ProposalRow]:
-        """Return the newest proposals that have ended, newest expiry first."""
-        rows = [
-            row
-            for state in DECIDED  # each by its index, so that no look at them reads them all
-            for row in self._all(
-                ProposalRow,
-                "SELECT * FROM proposals WHERE state = ? ORDER BY expires DESC LIMIT ?",
-                state, limit,
-            )
-        ]  # fmt: skip
-        return sorted(rows, key=lambda row: (row.expires, row.sid), reverse=True)[:limit]
-
-    def decide_proposal(self, sid: str, state: str, reason: str) -> bool:
-        """End a proposal that waits; False when it does not wait any more."""
-        if state not in DECIDED:
-            raise ValueError(f"a proposal ends {', '.join(DECIDED)}, not {state}")
-        changed = self._change(
-            "UPDATE proposals SET state = ?, reason = ?, decided_at = ? "
-            "WHERE sid = ? AND state = 'WAITING'",
-            state, bounded(reason), self._moment(), sid,
-        )  # fmt: skip
-        return bool(changed)
-
     def proposal_waits(self, key: TickKey, now: datetime) -> bool:
         """Return whether a proposal of an earlier tick of the stream still waits at a moment."""
-        where = f"{WAITS} AND instance = ? AND timeframe = ? AND torra_key <> ?"
         return bool(
-            self._count("proposals", where, stamp(now), key.instance, key.timeframe, key.text)
-        )
+            self.value(
+                f"SELECT 1 FROM proposals WHERE {WAITS} "  # noqa: S608
+                "AND instance = ? AND timeframe = ? AND torra_key <> ? LIMIT 1",
+                now, key.instance, key.timeframe, key.text,
+            )
+        )  # fmt: skip
 
     def close_waits(self, closes: str, now: datetime) -> bool:
         """Return whether a proposal waits at a moment that would close the position of an opening.
@@ -105,115 +82,151 @@ class ExecutionStore(Store):
         One whose orders cannot be read closes nothing.
         """
         sql = f"SELECT drafts FROM proposals WHERE {WAITS}"  # noqa: S608
-        rows = self._all(ProposalRow, sql, stamp(now))
+        rows = self.models(ProposalRow, sql, now)
         return any(
             draft.closes == closes for row in rows for draft in row.orders if draft.kind == "close"
         )
-
-    def proposals_due(self, now: datetime) -> int:
-        """Return how many proposals wait whose time has run out."""
-        return self._count("proposals", DUE, stamp(now))
-
-    def expire_proposals(self, now: datetime, reason: str) -> int:
-        """End every proposal whose time has run out; return how many."""
-        return self._change(
-            f"UPDATE proposals SET state = 'EXPIRED', reason = ?, decided_at = ? WHERE {DUE}",  # noqa: S608
-            reason, self._moment(), stamp(now),
-        )  # fmt: skip
 
     # --- signals as they are shown --------------------------------------------------------------
 
     def order(self, sid: str) -> SignalRow | None:
         """Return a signal as it is shown; None when there is none of that id."""
-        return self._one(SignalRow, "SELECT * FROM signals WHERE sid = ?", sid)
-
-    def orders_of(self, instance: str, sid: str) -> list[SignalRow]:
-        """Return the closes of one position, and the openings that waited for its end."""
-        return self._all(
-            SignalRow,
-            "SELECT * FROM signals INDEXED BY signals_closes WHERE instance = ? AND closes = ? "
-            "ORDER BY seq",
-            instance, sid,
-        )  # fmt: skip
-
-    def signal_page(
-        self,
-        *,
-        before: int | None = None,
-        state: str | None = None,
-        instance: str | None = None,
-        limit: int = 50,
-    ) -> list[SignalRow]:
-        """Return signals, newest first, of one state and one instance where they are given.
-
-        `before` is the number (seq) above the first of them.
-        """
-        asked = {"state": state, "instance": instance}
-        wanted = {name: value for name, value in asked.items() if value is not None}
-        where = "".join(f"{name} = ? AND " for name in wanted)
-        return self._all(
-            SignalRow,
-            f"SELECT * FROM signals WHERE {where}seq < ? ORDER BY seq DESC LIMIT ?",  # noqa: S608
-            *wanted.values(), FIRST if before is None else before, limit,
-        )  # fmt: skip
+        return self.model(SignalRow, "SELECT * FROM signals WHERE sid = ?", sid)
 
     # --- alarms ---------------------------------------------------------------------------------
 
     def raise_alarm(self, key: str, kind: str, detail: str) -> bool:
         """Put an alarm on record; False while one of that key stands."""
-        standing = "key = ? AND ended_at IS NULL"
         # As below: what stands for long is raised again and again, and a look needs no write lock.
-        if self._count("alarms", standing, key):
+        if self.value(STANDING, key):
             return False
         with self.transaction():
-            if self._count("alarms", standing, key):
+            if self.value(STANDING, key):
                 return False
             told = {"key": key, "kind": kind, "detail": bounded(detail)}
-            self._upsert("alarms", {**told, "at": self._moment(), "ended_at": None})
+            self.upsert("alarms", {**told, "at": self.moment(), "ended_at": None})
             return True
-
-    def alarm(self, key: str) -> AlarmRow | None:
-        """Return the newest alarm of a key, whether or not it stands; None when there was none."""
-        return self._one(AlarmRow, "SELECT * FROM alarms WHERE key = ?", key)
 
     def end_alarm(self, key: str) -> bool:
         """End an alarm that stands; False when none does."""
-        standing = "key = ? AND ended_at IS NULL"
         # As above: mostly there is none, and a look needs no write lock.
-        if not self._count("alarms", standing, key):
+        if not self.value(STANDING, key):
             return False
-        sql = f"UPDATE alarms SET ended_at = ? WHERE {standing}"  # noqa: S608
-        return bool(self._change(sql, self._moment(), key))
-
-    def end_alarms(self) -> int:
-        """End every alarm that stands: a person has seen them."""
-        return self._change("UPDATE alarms SET ended_at = ? WHERE ended_at IS NULL", self._moment())
+        sql = "UPDATE alarms SET ended_at = ? WHERE key = ? AND ended_at IS NULL"
+        return bool(self.change(sql, self.moment(), key))
 
     def alarms(self, *, standing: bool = True, limit: int = 100) -> list[AlarmRow]:
         """Return alarms (those that stand), newest first."""
         where = "WHERE ended_at IS NULL " if standing else ""
         sql = f"SELECT * FROM alarms {where}ORDER BY at DESC, key LIMIT ?"  # noqa: S608
-        return self._all(AlarmRow, sql, limit)
+        return self.models(AlarmRow, sql, limit)
 
     # --- bridges --------------------------------------------------------------------------------
 
-    def note_bridge(
-        self,
-        name: str,
-        *,
-        deny: str,
-        detail: str,
-        facts: Mapping[str, Any],
-        reconciled_at: datetime | None = None,
-    ) -> None:
-        """Store the state of a bridge, for the pages and for `torra signals`.
-
-        Without `reconciled_at` that of before stays.
-        """
-        row = {"name": name, "deny": deny, "detail": bounded(detail), "facts": to_json(facts)}
-        told = {"reconciled_at": stamp(reconciled_at)} if reconciled_at else {}
-        self._upsert("bridges", {**row, **told, "at": self._moment()})
-
     def bridges(self) -> list[BridgeRow]:
         """Return every bridge."""
-        return self._all(BridgeRow, "SELECT * FROM bridges ORDER BY name")
+        return self.models(BridgeRow, "SELECT * FROM bridges ORDER BY name")
+
+
+def decide_proposal(store: Store, sid: str, state: str, reason: str) -> bool:
+    """End a proposal that waits; False when it does not wait any more."""
+    if state not in DECIDED:
+        raise ValueError(f"a proposal ends {', '.join(DECIDED)}, not {state}")
+    changed = store.change(
+        "UPDATE proposals SET state = ?, reason = ?, decided_at = ? "
+        "WHERE sid = ? AND state = 'WAITING'",
+        state, bounded(reason), store.moment(), sid,
+    )  # fmt: skip
+    return bool(changed)
+
+
+def expire_proposals(store: Store, now: datetime, reason: str) -> int:
+    """End every proposal whose time has run out; return how many."""
+    return store.change(
+        f"UPDATE proposals SET state = 'EXPIRED', reason = ?, decided_at = ? WHERE {DUE}",  # noqa: S608
+        reason, store.moment(), now,
+    )  # fmt: skip
+
+
+def end_alarms(store: Store) -> int:
+    """End every alarm that stands: a person has seen them."""
+    return store.change("UPDATE alarms SET ended_at = ? WHERE ended_at IS NULL", store.moment())
+
+
+def note_bridge(
+    store: Store,
+    name: str,
+    *,
+    deny: str,
+    detail: str,
+    facts: Mapping[str, Any],
+    reconciled_at: datetime | None = None,
+) -> None:
+    """Store the state of a bridge, for the pages and for `torra signals`.
+
+    Without `reconciled_at` that of before stays.
+    """
+    row = {"name": name, "deny": deny, "detail": bounded(detail), "facts": to_json(facts)}
+    told = {"reconciled_at": stamp(reconciled_at)} if reconciled_at else {}
+    store.upsert("bridges", {**row, **told, "at": store.moment()})
+
+
+def decided_proposals(store: Store, limit: int = 20) -> list[ProposalRow]:
+    """Return the newest proposals that have ended, newest expiry first."""
+    rows = [
+        row
+        for state in DECIDED  # each by its index, so that no look at them reads them all
+        for row in store.models(
+            ProposalRow,
+            "SELECT * FROM proposals WHERE state = ? ORDER BY expires DESC LIMIT ?",
+            state, limit,
+        )
+    ]  # fmt: skip
+    return sorted(rows, key=lambda row: (row.expires, row.sid), reverse=True)[:limit]
+
+
+def proposals_due(store: Store, now: datetime) -> int:
+    """Return how many proposals wait whose time has run out."""
+    return int(store.value(f"SELECT count(*) FROM proposals WHERE {DUE}", now))  # noqa: S608
+
+
+def orders_of(store: Store, instance: str, sid: str) -> list[SignalRow]:
+    """Return the closes of one position, and the openings that waited for its end."""
+    return store.models(
+        SignalRow,
+        "SELECT * FROM signals INDEXED BY signals_closes WHERE instance = ? AND closes = ? "
+        "ORDER BY seq",
+        instance, sid,
+    )  # fmt: skip
+
+
+def signal_page(
+    store: Store,
+    *,
+    before: int | None = None,
+    state: str | None = None,
+    instance: str | None = None,
+    limit: int = 50,
+) -> list[SignalRow]:
+    """Return signals, newest first, of one state and one instance where they are given.
+
+    `before` is the number (seq) above the first of them.
+    """
+    asked = {"state": state, "instance": instance}
+    wanted = {name: value for name, value in asked.items() if value is not None}
+    where = "".join(f"{name} = ? AND " for name in wanted)
+    return store.models(
+        SignalRow,
+        f"SELECT * FROM signals WHERE {where}seq < ? ORDER BY seq DESC LIMIT ?",  # noqa: S608
+        *wanted.values(), FIRST if before is None else before, limit,
+    )  # fmt: skip
+
+
+def alarm(store: Store, key: str) -> AlarmRow | None:
+    """Return the newest alarm of a key, whether or not it stands; None when there was none."""
+    return store.model(AlarmRow, "SELECT * FROM alarms WHERE key = ?", key)
+
+
+def waiting(store: Store) -> list[str]:
+    """Return the instance of every proposal that waits for a person."""
+    return store.column("SELECT instance FROM proposals WHERE state = 'WAITING'")

@@ -22,7 +22,7 @@ import sqlite_utils
 from torra.clock import parse
 from torra.config import Profile, SymbolSpec
 from torra.errors import bounded
-from torra.store.connection import Store, stamp
+from torra.store.connection import RowDict, Store, stamp
 from torra.store.trade.positions import PositionStore
 from torra.store.trade.rows import SignalRow, SignalStep
 from torra.verdict import order_seal
@@ -137,10 +137,10 @@ class SignalStore(Store, PositionStore):
         known = newborn(row)
         with self.transaction():
             # The id comes from the decision: the same decision again writes nothing.
-            if self._row("SELECT 1 AS found FROM signals WHERE sid = ?", known["sid"]):
+            if self.row("SELECT 1 AS found FROM signals WHERE sid = ?", known["sid"]):
                 return False
             # The unique index decides, not a look beforehand: two writers cannot both pass it.
-            self._one_opening(known["instance"], lambda: self._add("signals", known))
+            self._one_opening(known["instance"], lambda: self.add("signals", known))
             self._note(known["sid"], None, known["state"], known["detail"])
             return True
 
@@ -155,7 +155,7 @@ class SignalStore(Store, PositionStore):
         """
         learned, detail = columns(fields or {}, LEARNED), bounded(detail)
         with self.transaction():
-            row = self._row("SELECT instance, state FROM signals WHERE sid = ?", sid)
+            row = self.row("SELECT instance, state FROM signals WHERE sid = ?", sid)
             if row is None:
                 raise ValueError(f"there is no signal {sid}")
             # A bridge may report the same end twice: that is no second step.
@@ -165,32 +165,31 @@ class SignalStore(Store, PositionStore):
             values = {"state": state, "detail": detail, **learned}
             names = ", ".join(f"{name} = ?" for name in values)
             sql = f"UPDATE signals SET {names} WHERE sid = ?"  # noqa: S608
-            self._one_opening(row["instance"], lambda: self._change(sql, *values.values(), sid))
+            self._one_opening(row["instance"], lambda: self.change(sql, *values.values(), sid))
             self._note(sid, row["state"], state, detail)
             return True
 
-    def signal(self, sid: str) -> dict[str, Any] | None:
+    def signal(self, sid: str) -> RowDict | None:
         """Return one signal; None when there is none of that id."""
-        return self._row("SELECT * FROM signals WHERE sid = ?", sid)
+        return self.row("SELECT * FROM signals WHERE sid = ?", sid)
 
-    def closes_of(self, instance: str, sid: str) -> list[dict[str, Any]]:
+    def closes_of(self, instance: str, sid: str) -> list[RowDict]:
         """Return the closes of one position, and the openings that waited for its end."""
         sql = (
             "SELECT * FROM signals INDEXED BY signals_closes "
             "WHERE instance = ? AND closes = ? ORDER BY seq"
         )
-        return self._rows(sql, instance, sid)
+        return self.rows(sql, instance, sid)
 
     def last_state(self, sid: str) -> str | None:
         """Return the state that a signal's last step on record led to; None without a step."""
-        row = self._row(
-            "SELECT to_state FROM signal_events WHERE sid = ? ORDER BY id DESC LIMIT 1", sid
-        )
-        return row["to_state"] if row else None
+        sql = "SELECT to_state FROM signal_events WHERE sid = ? ORDER BY id DESC LIMIT 1"
+        state = self.value(sql, sid)
+        return None if state is None else str(state)
 
     def signals(
         self, states: Sequence[str] | None = None, instance: str | None = None, limit: int = 100
-    ) -> list[dict[str, Any]]:
+    ) -> list[RowDict]:
         """Return signals by state and instance, newest first; times are ISO text."""
         wanted: dict[str, Sequence[str]] = {}
         if states is not None:
@@ -205,23 +204,23 @@ class SignalStore(Store, PositionStore):
         # them.
         order = "+seq" if few else "seq"  # of few, so none is looked for among all that ended
         sql = f"SELECT * FROM signals {where}ORDER BY {order} DESC LIMIT ?"  # noqa: S608
-        return self._rows(sql, *values, limit)
+        return self.rows(sql, *values, limit)
 
     def note_signal(self, sid: str, detail: str) -> None:
         """Store the reason why a signal waits; its state stays what it is."""
         detail = bounded(detail)
         sql = "UPDATE signals SET detail = ? WHERE sid = ? AND detail <> ?"
         # The courier notes the same reason again and again: only a new one is worth a write.
-        if self._count("signals", "sid = ? AND detail <> ?", sid, detail):
-            self._change(sql, detail, sid, detail)
+        if self.value("SELECT 1 FROM signals WHERE sid = ? AND detail <> ?", sid, detail):
+            self.change(sql, detail, sid, detail)
 
     def learn(self, sid: str, **fields: Any) -> None:
         """Fill columns of a signal (LEARNED) that are known now, without a step."""
         known = columns(fields, LEARNED)
         names = ", ".join(f"{name} = ?" for name in known)
-        self._change(f"UPDATE signals SET {names} WHERE sid = ?", *known.values(), sid)  # noqa: S608
+        self.change(f"UPDATE signals SET {names} WHERE sid = ?", *known.values(), sid)  # noqa: S608
 
-    def unsettled(self, instances: Sequence[str], *, ended_after: datetime) -> list[dict[str, Any]]:
+    def unsettled(self, instances: Sequence[str], *, ended_after: datetime) -> list[RowDict]:
         """Return the signals that reconciliation looks at, oldest first.
 
         These are the signals that were sent and are not finished. Those decided at `ended_after`
@@ -230,235 +229,114 @@ class SignalStore(Store, PositionStore):
         """
         if not instances:
             return []
-        return self._rows(
+        return self.rows(
             "SELECT s.*, (SELECT max(at) FROM signal_events e WHERE e.sid = s.sid) AS changed_at "  # noqa: S608
             f"FROM signals s WHERE s.instance IN ({_marks(instances)}) AND "
             f"(s.state IN ({_marks(SENT)}) OR s.decided_at >= ? "
             f"OR (s.kind = 'open' AND s.state IN ({_marks(EXECUTED)}))) ORDER BY s.seq",
-            *instances, *SENT, stamp(ended_after), *EXECUTED,
+            *instances, *SENT, ended_after, *EXECUTED,
         )  # fmt: skip
-
-    def signal_events(self, sid: str) -> list[SignalStep]:
-        """Return every step of a signal, oldest first."""
-        return self._all(
-            SignalStep,
-            "SELECT from_state, to_state, detail, at FROM signal_events WHERE sid = ? ORDER BY id",
-            sid,
-        )
-
-    def foreign_signals(self, routes: Mapping[str, str]) -> list[dict[str, Any]]:
-        """Return unfinished signals whose bridge is not the one that their instance uses now.
-
-        `routes` maps each instance of the desk to its bridge. Signals on paper of an instance that
-        is gone harm nobody and are left out.
-        """
-        rows = [
-            *self._live((*EXECUTED, *UNDER_WAY, "WAITING"), None, "open"),
-            *self._live((*UNDER_WAY, "WAITING"), None, "close"),
-            *self._live(UNDER_WAY, None, "modify"),
-        ]
-        return [row for row in rows if routes.get(row["instance"], "paper") != row["bridge"]]
 
     # --- positions and trades -------------------------------------------------------------------
 
-    def closed_trades(
-        self, instance: str | None = None, limit: int = 100, *, as_of: datetime | None = None
-    ) -> list[SignalRow]:
-        """Return closed trades (of one instance), newest first, that were closed before `as_of`.
-
-        The end of a trade at a bar's open is known when that bar has closed, hence before.
-        """
-        which = "" if instance is None else "AND instance = ? "
-        sql = (
-            "SELECT * FROM signals WHERE kind = 'open' AND state = 'CLOSED' "  # noqa: S608
-            f"AND closed_at < ? {which}ORDER BY closed_at DESC, seq DESC LIMIT ?"
-        )
-        # "~" sorts after every time.
-        known = "~" if as_of is None else stamp(as_of)
-        return self._all(
-            SignalRow, sql, known, *([instance] if instance is not None else []), limit
-        )
-
-    def closed_results(self, since: str = "") -> list[tuple[Any, ...]]:
-        """Return what each trade came to that was closed at `since` (ISO) or later, oldest first.
-
-        The columns are RESULT_COLUMNS, as stored.
-        """
-        sql = f"SELECT {RESULT_COLUMNS} {CLOSED} AND closed_at >= ? ORDER BY closed_at, seq"
-        return self._tuples(sql, since)
-
-    def closed_between(self, after: int, upto: int) -> list[tuple[Any, ...]]:
-        """Return the same of each trade whose end was put on record by a step in (after, upto].
-
-        Steps are numbers of signal_events; the trades come in no order.
-        """
-        return self._tuples(
-            # CROSS: the steps first, of which there are few
-            f"SELECT {RESULT_COLUMNS} FROM signal_events e CROSS JOIN signals s ON s.sid = e.sid "  # noqa: S608
-            "WHERE e.id > ? AND e.id <= ? AND e.to_state = 'CLOSED' "
-            "AND s.kind = 'open' AND s.state = 'CLOSED' AND s.closed_at >= ''",
-            after, upto,
-        )  # fmt: skip
-
-    def next_closed(self, instance: str, after: str) -> dict[str, Any] | None:
-        """Return the trade of an instance that was the first to close after a moment (ISO)."""
-        return self._row(
-            "SELECT * FROM signals INDEXED BY signals_instance WHERE instance = ? "
-            "AND state = 'CLOSED' AND closed_at > ? AND kind = 'open' ORDER BY closed_at LIMIT 1",
-            instance, after,
-        )  # fmt: skip
-
-    def closed_at(self, moment: str) -> SignalRow | None:
-        """Return a trade that closed at a moment (ISO); None where none did."""
-        return self._one(SignalRow, f"SELECT * {CLOSED} AND closed_at = ? LIMIT 1", moment)
-
-    def newest_step(self) -> int:
-        """Return the number of the newest step of any signal, 0 before the first."""
-        row = self._row("SELECT max(id) AS id FROM signal_events")
-        return int(row["id"] or 0) if row else 0
-
-    def closed_list(
-        self,
-        only: Mapping[str, str],
-        *,
-        came_to: str = "",
-        before: tuple[str, int] | None = None,
-        limit: int,
-    ) -> list[SignalRow]:
-        """Return rows of closed trades, newest first, that lie before (closed_at, seq).
-
-        `only` has values of CLOSED_FILTERS by name; `came_to` is won, lost or "" for any.
-        """
-        place = before or ("~", 0)  # "~" sorts after every time
-        which = [CLOSED_FILTERS[name] for name in only] + ([BY_RESULT[came_to]] if came_to else [])
-        sql = " AND ".join([f"SELECT * {CLOSED} AND (closed_at, seq) < (?, ?)", *which])
-        return self._all(
-            SignalRow,
-            f"{sql} ORDER BY closed_at DESC, seq DESC LIMIT ?",
-            *place, *only.values(), limit,
-        )  # fmt: skip
-
     def win_rates(self, instance: str, timeframe: str) -> dict[str, list[int]]:
         """Return [wins, trades] by side, as the newest replay found them; empty when none did."""
-        rows = self._rows(
+        rows = self.tuples(
             "SELECT side, wins, trades FROM win_rates WHERE instance = ? AND timeframe = ?",
             instance, timeframe,
         )  # fmt: skip
-        return {row["side"]: [row["wins"], row["trades"]] for row in rows}
-
-    def set_win_rate(
-        self, instance: str, timeframe: str, side: str, *, wins: int, trades: int, source: str
-    ) -> None:
-        """Keep what a replay found for the openings of one side; `source` names the replay."""
-        key = {"instance": instance, "timeframe": timeframe, "side": side}
-        found = {"wins": wins, "trades": trades, "source": source, "at": self._moment()}
-        self._upsert("win_rates", {**key, **found})
+        return {side: counts for side, *counts in rows}
 
     # --- latches, paper -------------------------------------------------------------------------
 
-    def latch(self, instance: str, side: str) -> bool:
-        """Return whether a veto of openings on this side (BUY or SELL) is latched."""
-        return self._count("latches", "instance = ? AND side = ?", instance, side) > 0
-
     def latches(self, instance: str) -> frozenset[str]:
         """Return the sides on which a veto of openings is latched."""
-        rows = self._tuples("SELECT side FROM latches WHERE instance = ?", instance)
-        return frozenset(side for (side,) in rows)
+        return frozenset(self.column("SELECT side FROM latches WHERE instance = ?", instance))
 
     def set_latch(self, instance: str, side: str, held: bool = True) -> None:
         """Latch a veto, or clear it when `held` is False."""
         if not held:
-            self.clear_latch(instance, side)
-        elif not self.latch(instance, side):
-            self._add("latches", {"instance": instance, "side": side, "at": self._moment()})
-
-    def clear_latch(self, instance: str, side: str) -> None:
-        """Let openings on this side be asked for again."""
-        self._change("DELETE FROM latches WHERE instance = ? AND side = ?", instance, side)
+            clear_latch(self, instance, side)
+        elif not latch(self, instance, side):
+            self.add("latches", {"instance": instance, "side": side, "at": self.moment()})
 
     def paper_cursor(self, instance: str) -> datetime | None:
         """Return the bar time up to which the paper bridge has lived."""
-        row = self._row("SELECT bar_time FROM paper_cursor WHERE instance = ?", instance)
-        return parse(row["bar_time"]) if row else None
+        at = self.value("SELECT bar_time FROM paper_cursor WHERE instance = ?", instance)
+        return parse(at) if at else None
 
     def set_paper_cursor(self, instance: str, bar_time: datetime) -> None:
         """Remember how far the paper bridge has come."""
         sql = "INSERT OR REPLACE INTO paper_cursor (instance, bar_time) VALUES (?, ?)"
-        self._change(sql, instance, stamp(bar_time))
+        self.change(sql, instance, bar_time)
 
     # --- details --------------------------------------------------------------------------------
 
     def _closing(self, sids: Collection[str]) -> set[str]:
-        rows = self._rows(
-            f"SELECT closes FROM signals WHERE kind = 'close' AND state IN ({_marks(ENDING)}) "  # noqa: S608
-            f"AND closes IN ({_marks(sids)})",
-            *ENDING, *sids,
+        return set(
+            self.column(
+                f"SELECT closes FROM signals WHERE kind = 'close' AND state IN ({_marks(ENDING)}) "  # noqa: S608
+                f"AND closes IN ({_marks(sids)})",
+                *ENDING, *sids,
+            )
         )  # fmt: skip
-        return {row["closes"] for row in rows}
 
     def _moved_stops(self, sids: Collection[str]) -> dict[str, float]:
-        rows = self._tuples(
+        rows = self.tuples(
             "SELECT closes, stop FROM signals WHERE kind = 'modify' AND state = 'FILLED' "  # noqa: S608
             f"AND closes IN ({_marks(sids)}) ORDER BY seq",
             *sids,
         )  # fmt: skip
         return dict(rows)
 
-    def _live(self, states: Sequence[str], instance: str | None, kind: str) -> list[dict[str, Any]]:
+    def live_signals(self, states: Sequence[str], instance: str | None, kind: str) -> list[RowDict]:
+        """Return the signals of a kind in one of the states, of one instance or of all."""
         if kind == "open" and OPENINGS.issuperset(states):
             return self._openings(states, instance)
         which = "" if instance is None else "AND instance = ?"
-        return self._rows(
+        return self.rows(
             f"SELECT * FROM signals WHERE state IN ({_marks(states)}) "  # noqa: S608
             f"AND kind = ? {which}",
             *states, kind, *([instance] if instance is not None else []),
         )  # fmt: skip
 
-    def _openings(self, states: Sequence[str], instance: str | None) -> list[dict[str, Any]]:
+    def _openings(self, states: Sequence[str], instance: str | None) -> list[RowDict]:
         """Return openings that are not finished, by the index of the one that there may be.
 
         An index by state would read every close that was ever filled.
         """
         # instance > '' holds for every row, and lets SQLite use the same index.
         which, name = ("instance > ?", "") if instance is None else ("instance = ?", instance)
-        rows = self._rows(f"{HELD_OPENINGS} AND {which}", name)
+        rows = self.rows(f"{HELD_OPENINGS} AND {which}", name)
         if "WAITING" in states:
-            rows += self._rows(f"{WAITING_OPENINGS} AND {which}", name)
+            rows += self.rows(f"{WAITING_OPENINGS} AND {which}", name)
         return [row for row in rows if row["state"] in states]
 
-    def _closed_since(self, moment: str) -> list[dict[str, Any]]:
-        rows = self._rows(
+    def _closed_since(self, moment: str) -> list[RowDict]:
+        rows = self.rows(
             f"SELECT * FROM signals WHERE {CLOSED_OPENING} AND closed_at >= ?",  # noqa: S608
             moment,
         )
         return sorted(rows, key=lambda row: (row["closed_at"], row["seq"]))
 
     def _sent_between(self, instance: str, after: str, upto: str) -> list[tuple[str, str]]:
-        return self._tuples(
+        return self.tuples(
             "SELECT kind, side FROM signals WHERE instance = ? "
             "AND decided_at > ? AND decided_at <= ? AND authority <> 'person'",
             instance, after, upto,
         )  # fmt: skip
 
     def _last_losses(self, instance: str, before: str) -> dict[str, str]:
-        found: dict[str, str] = {}
-        for side in OPENS:
-            row = self._row(
-                f"SELECT closed_at FROM signals WHERE {CLOSED_OPENING} "  # noqa: S608
-                "AND instance = ? AND side = ? AND profit < 0 AND closed_at < ? "
-                "ORDER BY closed_at DESC LIMIT 1",
-                instance, side, before,
-            )  # fmt: skip
-            if row is not None:
-                found[side] = str(row["closed_at"])
-        return found
+        sql = (
+            f"SELECT closed_at FROM signals WHERE {CLOSED_OPENING} AND instance = ? AND side = ? "  # noqa: S608
+            "AND profit < 0 AND closed_at < ? ORDER BY closed_at DESC LIMIT 1"
+        )
+        losses = {side: self.value(sql, instance, side, before) for side in OPENS}
+        return {side: str(closed) for side, closed in losses.items() if closed is not None}
 
     def _spec(self, instance: str, symbol: str) -> SymbolSpec:
-        row = self._row(
-            "SELECT profile FROM trading_config WHERE instance = ? ORDER BY id DESC LIMIT 1",
-            instance,
-        )
-        return _profile(row["profile"] if row else None).symbol(symbol)
+        sql = "SELECT profile FROM trading_config WHERE instance = ? ORDER BY id DESC LIMIT 1"
+        return _profile(self.value(sql, instance)).symbol(symbol)
 
     def _one_opening(self, instance: str, write: Any) -> None:
         try:
@@ -471,7 +349,131 @@ class SignalStore(Store, PositionStore):
 
     def _note(self, sid: str, before: str | None, after: str, detail: str) -> None:
         row = {"sid": sid, "from_state": before, "to_state": after, "detail": detail}
-        self._add("signal_events", {**row, "at": self._moment()})
+        self.add("signal_events", {**row, "at": self.moment()})
+
+
+def set_win_rate(
+    store: Store, instance: str, timeframe: str, side: str, *, wins: int, trades: int, source: str
+) -> None:
+    """Keep what a replay found for the openings of one side; `source` names the replay."""
+    key = {"instance": instance, "timeframe": timeframe, "side": side}
+    found = {"wins": wins, "trades": trades, "source": source, "at": store.moment()}
+    store.upsert("win_rates", {**key, **found})
+
+
+def latch(store: SignalStore, instance: str, side: str) -> bool:
+    """Return whether a veto of openings on this side (BUY or SELL) is latched."""
+    return side in store.latches(instance)
+
+
+def clear_latch(store: Store, instance: str, side: str) -> None:
+    """Let openings on this side be asked for again."""
+    store.change("DELETE FROM latches WHERE instance = ? AND side = ?", instance, side)
+
+
+def signal_events(store: Store, sid: str) -> list[SignalStep]:
+    """Return every step of a signal, oldest first."""
+    return store.models(
+        SignalStep,
+        "SELECT from_state, to_state, detail, at FROM signal_events WHERE sid = ? ORDER BY id",
+        sid,
+    )
+
+
+def foreign_signals(store: SignalStore, routes: Mapping[str, str]) -> list[RowDict]:
+    """Return unfinished signals whose bridge is not the one that their instance uses now.
+
+    `routes` maps each instance of the desk to its bridge. Signals on paper of an instance that
+    is gone harm nobody and are left out.
+    """
+    rows = [
+        *store.live_signals((*EXECUTED, *UNDER_WAY, "WAITING"), None, "open"),
+        *store.live_signals((*UNDER_WAY, "WAITING"), None, "close"),
+        *store.live_signals(UNDER_WAY, None, "modify"),
+    ]
+    return [row for row in rows if routes.get(row["instance"], "paper") != row["bridge"]]
+
+
+def closed_trades(
+    store: Store, instance: str | None = None, limit: int = 100, *, as_of: datetime | None = None
+) -> list[SignalRow]:
+    """Return closed trades (of one instance), newest first, that were closed before `as_of`.
+
+    The end of a trade at a bar's open is known when that bar has closed, hence before.
+    """
+    # "~" sorts after every time.
+    known = "~" if as_of is None else stamp(as_of)
+    which, values = ("", []) if instance is None else ("AND instance = ? ", [instance])
+    return store.models(
+        SignalRow,
+        f"SELECT * FROM signals WHERE {CLOSED_OPENING} AND closed_at < ? {which}"  # noqa: S608
+        "ORDER BY closed_at DESC, seq DESC LIMIT ?",
+        known, *values, limit,
+    )  # fmt: skip
+
+
+def closed_results(store: Store, since: str = "") -> list[tuple[Any, ...]]:
+    """Return what each trade came to that was closed at `since` (ISO) or later, oldest first.
+
+    The columns are RESULT_COLUMNS, as stored.
+    """
+    sql = f"SELECT {RESULT_COLUMNS} {CLOSED} AND closed_at >= ? ORDER BY closed_at, seq"
+    return store.tuples(sql, since)
+
+
+def closed_between(store: Store, after: int, upto: int) -> list[tuple[Any, ...]]:
+    """Return the same of each trade whose end was put on record by a step in (after, upto].
+
+    Steps are numbers of signal_events; the trades come in no order.
+    """
+    return store.tuples(
+        # CROSS: the steps first, of which there are few
+        f"SELECT {RESULT_COLUMNS} FROM signal_events e CROSS JOIN signals s ON s.sid = e.sid "  # noqa: S608
+        "WHERE e.id > ? AND e.id <= ? AND e.to_state = 'CLOSED' "
+        "AND s.kind = 'open' AND s.state = 'CLOSED' AND s.closed_at >= ''",
+        after, upto,
+    )  # fmt: skip
+
+
+def next_closed(store: Store, instance: str, after: str) -> RowDict | None:
+    """Return the trade of an instance that was the first to close after a moment (ISO)."""
+    return store.row(
+        "SELECT * FROM signals INDEXED BY signals_instance WHERE instance = ? "
+        "AND state = 'CLOSED' AND closed_at > ? AND kind = 'open' ORDER BY closed_at LIMIT 1",
+        instance, after,
+    )  # fmt: skip
+
+
+def closed_at(store: Store, moment: str) -> SignalRow | None:
+    """Return a trade that closed at a moment (ISO); None where none did."""
+    return store.model(SignalRow, f"SELECT * {CLOSED} AND closed_at = ? LIMIT 1", moment)
+
+
+def newest_step(store: Store) -> int:
+    """Return the number of the newest step of any signal, 0 before the first."""
+    return int(store.value("SELECT max(id) FROM signal_events") or 0)
+
+
+def closed_list(
+    store: Store,
+    only: Mapping[str, str],
+    *,
+    came_to: str = "",
+    before: tuple[str, int] | None = None,
+    limit: int,
+) -> list[SignalRow]:
+    """Return rows of closed trades, newest first, that lie before (closed_at, seq).
+
+    `only` has values of CLOSED_FILTERS by name; `came_to` is won, lost or "" for any.
+    """
+    place = before or ("~", 0)  # "~" sorts after every time
+    which = [CLOSED_FILTERS[name] for name in only] + ([BY_RESULT[came_to]] if came_to else [])
+    sql = " AND ".join([f"SELECT * {CLOSED} AND (closed_at, seq) < (?, ?)", *which])
+    return store.models(
+        SignalRow,
+        f"{sql} ORDER BY closed_at DESC, seq DESC LIMIT ?",
+        *place, *only.values(), limit,
+    )  # fmt: skip
 
 
 @lru_cache(maxsize=16)
@@ -492,7 +494,7 @@ def altered_orders(db: sqlite_utils.Database) -> list[str]:
     return [str(row["sid"]) for row in rows if order_seal.altered(row)]
 
 
-def newborn(row: Mapping[str, Any]) -> dict[str, Any]:
+def newborn(row: Mapping[str, Any]) -> RowDict:
     """Return the columns of a new signal as they are stored, with its seal.
 
     Raises ValueError for a state or an authority that is none.
@@ -505,7 +507,7 @@ def newborn(row: Mapping[str, Any]) -> dict[str, Any]:
     return {**known, "seal": order_seal.of_row(known)}
 
 
-def columns(row: Mapping[str, Any], allowed: Sequence[str]) -> dict[str, Any]:
+def columns(row: Mapping[str, Any], allowed: Sequence[str]) -> RowDict:
     """Return columns of a signal as they are stored; ValueError for one that is not `allowed`."""
     unknown = sorted(set(row) - set(allowed))
     if unknown:

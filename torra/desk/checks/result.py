@@ -24,7 +24,7 @@ MEND: Final = "mend what the line names"
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class CheckResult:
     """The state of one thing; `level` is one of LEVELS.
 
     `facts` are (name, text). Any text may be a stranger's.
