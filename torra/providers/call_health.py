@@ -74,7 +74,7 @@ def health(
 ) -> tuple[ModelHealth, ...]:
     """Return how each model that some desks may ask does, by vendor, also without any call.
 
-    `read` returns the calls to judge of some models (instance_database.Database.newest_calls); None
+    `read` returns the calls to judge of some models (torra.store.ledger.newest_calls); None
     where there are none.
     """
     routes = sorted({place for desk in desks for place in desk.routes() if may_cost(place[0])})

@@ -214,7 +214,7 @@ def hosted_ends(
 ) -> list[RowDict]:
     """Return how many answers of a stream stand (done) and were put aside by a newer one.
 
-    The rows are those of `JournalStore.tick_ends`, of the same choice.
+    The rows are those of `replay_queries.tick_ends`, of the same choice.
     """
     stands = store.rows("SELECT torra_key, 1 AS number FROM chains WHERE instance = ?", instance)
     # Answers are numbered from 1, and the newest one stands.

@@ -1,4 +1,7 @@
-"""Reads what a replay asks of stored ticks."""
+"""Reads what a replay and its checks ask of stored ticks: records, debates, the state before one.
+
+Nothing is written. A file that cannot be read raises StoreUnavailable.
+"""
 
 from __future__ import annotations
 

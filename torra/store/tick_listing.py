@@ -66,8 +66,7 @@ GATES: Final = (
     "JOIN journal j ON j.torra_key = c.torra_key WHERE json_valid(j.record)"
 )
 WITHOUT_TICK: Final = (
-    # Beside max(), SQLite gives the other columns of the very row that holds the maximum.
-    "SELECT instance, timeframe, reason, bar_time, max(close_time) AS newest, "
+    "SELECT instance, timeframe, reason, max(bar_time) AS bar_time, max(close_time) AS newest, "
     "count(*) AS count, min(close_time) AS oldest FROM ("
     "SELECT instance, timeframe, bar_time, close_time, state, reason FROM ticks "
     "INDEXED BY ticks_close WHERE close_time >= ? AND close_time < ? "
