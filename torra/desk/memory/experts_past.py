@@ -219,6 +219,6 @@ class _Trades:
 
 
 def past_tick(row: Mapping[str, Any], *, heard: bool = True) -> PastTick:
-    """Return a row of torra.store.standings.stream_calls as a tick; without its calls unless `heard`."""
+    """Return a row of standings.stream_calls as a tick; without its calls unless `heard`."""
     calls = calls_of(stored_reports(row["reports"])) if heard else ()
     return PastTick(parse(row["close_time"]), row["close"], row["regime"] or "", calls)
