@@ -63,7 +63,7 @@ LESSONS: Final[Table] = {
         "review-unit": fault(
             "a number of a review may have the unit of another fact",
             At(
-                "torra.lessons.checked_words:agrees",
+                "torra.lessons.checked_words:_is_told",
                 replace("UNITS.get(unit, unit) != UNITS.get(number.unit, number.unit)", "False"),
             ),
             "test_a_sentence_with_anything_else_falls_and_is_flagged",

@@ -159,11 +159,11 @@ class SentenceCheck:
         if re.search(r"\d", NUMBER.sub(" ", text)) or IN_WORDS.search(text):
             return False
         return all(
-            any(map(partial(agrees, number), self._numbers)) for number in NUMBER.finditer(text)
+            any(map(partial(_is_told, number), self._numbers)) for number in NUMBER.finditer(text)
         )
 
 
-def agrees(text: re.Match[str], number: LessonNumber) -> bool:
+def _is_told(text: re.Match[str], number: LessonNumber) -> bool:
     """Return whether a number as it is written, "1.02 R", is this one, as it is rounded.
 
     One without a sign may be of either.
