@@ -86,7 +86,7 @@ def test_a_review_keeps_the_true_sentences_and_counts_from_a_minute_later(make: 
     assert found.words == words and (found.why, found.status) == ("", "ok")
     assert words is not None and (words.setup, words.outcome, words.rule) == KEPT
     assert words.author == "anthropic:claude-sonnet-5-5"
-    assert words.flags == ("number_unknown",)
+    assert words.flags == ("words",)
     assert (words.cost_usd, len(words.request_hash)) == (COST, 64)
     assert words.known_at == home.hand.moment + COUNTS_AFTER
     assert home.lesson().facts == before.facts and home.lesson().words[0] == before.words[0]

@@ -57,24 +57,26 @@ LESSONS: Final[Table] = {
     "K3": {
         "lesson-numbers": fault(
             "a number that is no fact stays in a review",
-            At("torra.lessons.checked_words:SentenceCheck.holds", returns("True", "all(...)")),
+            At("torra.lessons.checked_words:SentenceCheck.is_fact", returns("True", "all(...)")),
             "test_no_hostile_review_alters_a_fact_or_leaves_a_foreign_number",
         ),
         "review-unit": fault(
             "a number of a review may have the unit of another fact",
             At(
-                "torra.lessons.checked_words:_is_told",
-                replace("UNITS.get(unit, unit) != UNITS.get(number.unit, number.unit)", "False"),
+                "torra.lessons.figures:LessonNumber.says",
+                replace("unit not in (self.units or ('',))", "False"),
             ),
             "test_a_sentence_with_anything_else_falls_and_is_flagged",
+            "test_a_number_is_told_of_nothing_but_its_fact",
         ),
-        "review-market": fault(
-            "a review may name another market",
+        "review-word": fault(
+            "a review may hold any word",
             At(
                 "torra.lessons.checked_words:SentenceCheck.flag",
-                replace("OTHER_MARKET if other else ''", "''"),
+                replace("'' if plain else WORDS", "''"),
             ),
             "test_a_sentence_with_anything_else_falls_and_is_flagged",
+            "test_each_attack_alone_leaves_nothing_of_its_harm",
         ),
         "review-note": fault(
             "a person's note enters the question as it is",

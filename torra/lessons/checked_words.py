@@ -1,10 +1,15 @@
-"""Which sentences of a model's review may stand: whose numbers are facts of this market alone.
+"""Which sentences of a model's review may stand: plain words whose every number is a fact.
 
-`checked` drops a sentence with a number that is no fact of the trade, the name of another market,
-an order to its reader, an address, or a mark of a fence or of code. It goes whole: with half of its
-numbers taken out it would say something else. The flags say why sentences were dropped, in words of
-ours; no word of a dropped one is kept. What stands is a model's opinion all the same: notes are
-quoted as others' words, and steer no number.
+A model may word a lesson; it may not change or add a number, name another symbol, or speak to
+whoever reads it later. `checked` keeps the sentences that hold to that and drops the others whole:
+a sentence with half of its numbers taken out would say something else. What was dropped stands in
+the flags, in words of ours, and no word of it is kept.
+
+Whatever is not known to hold falls, and many a true sentence with it. A word is on the list of
+torra.lessons.plain_words, or a name of the trade: so no other symbol, address, quotation mark of
+ours or number in words passes. A number is known by its digits, its sign and its unit, beside a
+word of its clause that says which of the figures it is (torra.lessons.figures). A win is not told
+of a loss, nor a target of a trade that was stopped.
 
 Pure; raises for no text.
 """
@@ -12,24 +17,25 @@ Pure; raises for no text.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from dataclasses import replace
-from functools import partial
 from typing import Final
 
 from agents.features import COMPONENTS
 from agents.texts.fence import clean
 from torra.clock import iso
-from torra.evidence.news_digest import TERMS
-from torra.lessons.figures import PARTS, LessonNumber, spoken
+from torra.lessons.figures import LOST, PARTS, WON, figures
 from torra.lessons.lesson import LessonFacts, LessonText
-from torra.lessons.reviews import PART_BYTES, span
+from torra.lessons.plain_words import COMMANDS, FIRST, PHRASES, PLAIN, SIDED
+from torra.lessons.reviews import ODD, ONE_BAR, PART_BYTES, span
 
 LETTERS: Final = "letters"
 ORDERS: Final = "orders"
 NUMBER_UNKNOWN: Final = "number_unknown"
-OTHER_MARKET: Final = "other_market"
+OUTCOME: Final = "outcome"
+WORDS: Final = "words"
 TOO_LONG: Final = "too_long"
-FLAGS: Final = (LETTERS, ORDERS, NUMBER_UNKNOWN, OTHER_MARKET, TOO_LONG)
+FLAGS: Final = (LETTERS, ORDERS, NUMBER_UNKNOWN, OUTCOME, WORDS, TOO_LONG)
 """Why sentences were dropped."""
 
 SENTENCES: Final = 3
@@ -39,62 +45,58 @@ READ_CHARS: Final = 2_000
 """Characters of a part that are read at all: a reply may be long."""
 
 ENDS: Final = re.compile(r"(?<=[.!?])\s+|[\r\n]+")
-TYPOGRAPHY: Final = str.maketrans("–—−‐‑’‘“”…\u00a0\u202f\u2009", "-----''\"\".   ")
-FOREIGN: Final = re.compile(r"[^A-Za-z0-9 .,;:'\"()%!?+-]|\w\(|\(\)|--|;\s*$|\w\.[A-Za-z]|\bdot\b")
-"""What no plain sentence holds: letters and marks of fences, addresses, code and other scripts."""
+WORD: Final = re.compile(r"[A-Za-z]+")
+CAPITALS: Final = re.compile(r"\b[A-Z]{2,}\b")
+_ABBREVIATIONS: Final = "ADX ATR CCI DI EMA MACD RSI SMA"
+ABBREVIATIONS: Final = frozenset(_ABBREVIATIONS.split())
+"""Words in capitals that name no market."""
 
-ORDER: Final = re.compile(
-    r"\b(?:ignored?|disregard|forget|override|bypass|obey|pretend|instructions?|prompts?|system"
-    r"|assistant|passwords?|secrets?|credentials?|execute|delete|you|your|everything|multiplier"
-    r"|veto|approved?|binding|dear|buy|sell|double|score|vote|trust)\b",
-    re.IGNORECASE,
-)
-"""Words that speak to whoever reads a lesson; a lesson needs none of them."""
-
+POSSESSIVE: Final = re.compile(r"(?<=[A-Za-z])'s\b")
 NUMBER: Final = re.compile(
     r"(?<![\w.])(?P<sign>[+-]?)(?P<digits>\d{1,9}(?:\.\d{1,9})?)"
     r"(?:[\s-]*(?P<unit>%|R|ATR|x|times|h|hours?|min|minutes?|bars?|days?))?(?![\w%]|[.,:]\d)"
 )
 """A number with its unit."""
 
-UNITS: Final = {
-    "times": "x", "hour": "h", "hours": "h", "minute": "min", "minutes": "min", "bars": "bar",
-    "days": "day", "of the account": "",
-}  # fmt: skip
-"""The unit by which each is compared, of those that are written in several ways."""
+_INEXACT: Final = """
+no not never nor neither without more less than least most nearly almost next other
+"""
+INEXACT: Final = frozenset(_INEXACT.split())
+"""Words beside which a number is another one."""
 
-IN_WORDS: Final = re.compile(
-    r"\b(?:two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|(?:thir|four|fif|six|seven"
-    r"|eigh|nine)teen|(?:twen|thir|for|fif|six|seven|eigh|nine)ty|dozens?|hundreds?|thousands?"
-    r"|millions?|half|halves|thirds?|quarters?|twice|thrice|triple|\w+fold|pips|lots|dollars)\b",
+RATE: Final = re.compile(r"\s+(?:an?|per|each|every)\b", re.IGNORECASE)
+"""What makes a rate of the number before it: no figure of a trade is one."""
+
+CLAUSE: Final = re.compile(
+    r"[;:,](?=\s|$)|[()]|\s-\s|\b(?:and|but|or|yet|then|while|when|where|until|because|though"
+    r"|although)\b",
     re.IGNORECASE,
 )
-"""Numbers in words, and units in which no fact is told."""
+"""What ends a clause: a number is named within its own."""
 
-MARKETS: Final = {"silver": "silver"} | {
-    term: name
-    for group in ("asset", "currency", "coin")
-    for name, terms in TERMS[group].items()
-    for term in terms
-    if term not in TERMS["rates"][""]
-}
-"""The asset, currency or coin of which a name is one."""
+STARTS: Final = re.compile(
+    r"[;:,.!?](?=\s|$)|[()\"]|\s-\s|\b(?:and|or|then|but|so)\b", re.IGNORECASE
+)
+LEAD: Final = re.compile(
+    r"^(?:(?:just|now|simply|only|also|again|instead|still|even|next time)\b\s*)+", re.IGNORECASE
+)
+"""Where an order may begin, and what may stand before it."""
 
-_CODES: Final = "|".join((*TERMS["currency"], *TERMS["coin"], "XAU", "XAG"))
-_NAMES: Final = "|".join(map(re.escape, sorted(MARKETS, key=len, reverse=True)))
-MARKET: Final = re.compile(rf"\b(?:{_NAMES}|(?:{_CODES}){{2}})(?!\w)", re.IGNORECASE)
-CAPITALS: Final = re.compile(r"\b[A-Z]{2,}\w*|(?<=[\w,;:] )[A-Z][a-z]+")
-"""How the name of a market is written: in capitals, or inside a sentence with one."""
+TYPOGRAPHY: Final = str.maketrans("–—−‐‑’‘“”…\u00a0\u202f\u2009", "-----''\"\".   ")
+FOREIGN: Final = re.compile(r"[^A-Za-z0-9 .,;:'\"()%!?+-]|\w\(|\(\)|--|;\s*$|\w\.[A-Za-z]")
+"""What no plain sentence holds: letters and marks of fences, addresses, code and other scripts."""
 
-ROUNDING: Final = 1e-9
+WAYS: Final = {"win": f"{WON} worked works", "loss": f"{LOST} failed fail fails failing failure"}
+REASONS: Final = {
+    "STOPPED": "stop stops stopped", "TARGET": "target targets", "BY_HAND": "hand person",
+}  # fmt: skip
+"""Words that tell how a trade ended."""
 
-OWN_CAPITALS: Final = frozenset(
-    (
-        "ADX", "ATR", "CCI", "DI", "EMA", "MACD", "RSI", "SMA", "Asia", "Asian", "London", "New",
-        "York", "European", "American", "Bollinger", "Fibonacci", "Markov",
-    )
-)  # fmt: skip
-"""Words with capitals that name no market."""
+ONCE: Final = ("one trade", "one refusal", "no one")
+"""Of the number one these are true of each lesson."""
+
+ITS_NAME: Final = "symbol"
+"""What stands for the symbol while a sentence is read."""
 
 
 def checked(words: LessonText, facts: LessonFacts) -> LessonText:
@@ -113,14 +115,15 @@ class SentenceCheck:
 
     def __init__(self, facts: LessonFacts) -> None:
         self.flags: set[str] = set()
-        self._numbers = spoken(facts)
+        self._figures = figures(facts)
         # Some symbols look like an address or like code: EURUSD.pro, NAS_100.
         self._symbol = re.compile(rf"(?<!\w){re.escape(facts.symbol)}(?!\w)")
         self._names = re.compile(
             rf"(?<![\w.,:+-])(?:{'|'.join(map(re.escape, _names(facts)))})(?![\w%-]|[.,:]\d)",
             re.IGNORECASE,
         )
-        self._asset = facts.asset
+        self._plain = PLAIN | {ITS_NAME, facts.asset.lower()}
+        self._other_ends = frozenset(_other_ends(facts))
 
     def part(self, text: str) -> str:
         """Return the sentences of a part that may stand."""
@@ -129,8 +132,8 @@ class SentenceCheck:
             self.flags.add(TOO_LONG)
         for raw in filter(None, map(str.strip, ENDS.split(text[:READ_CHARS]))):
             flag, sentence = self.flag(raw), clean(raw, PART_BYTES)
-            size = len(" ".join([*kept, sentence]).encode())
-            if not flag and (len(kept) == SENTENCES or size > PART_BYTES):
+            told = " ".join([*kept, sentence])
+            if not flag and (len(kept) == SENTENCES or len(told.encode()) > PART_BYTES):
                 flag = TOO_LONG
             if flag:
                 self.flags.add(flag)
@@ -142,47 +145,73 @@ class SentenceCheck:
         """Return why a sentence may not stand; "" where it may."""
         if len(raw.encode("utf-8", "backslashreplace")) > PART_BYTES:
             return TOO_LONG
-        text = self._symbol.sub("it", raw).translate(TYPOGRAPHY)
+        text = self._symbol.sub(ITS_NAME, raw).translate(TYPOGRAPHY)
         if FOREIGN.search(text):
             return LETTERS
-        if ORDER.search(text):
+        if _orders(text):
             return ORDERS
-        text = self._names.sub("it", text)
-        if not self.holds(text):
+        text = self._names.sub(" ", text)
+        if not all(map(self.is_fact, CLAUSE.split(text))):
             return NUMBER_UNKNOWN
-        named = {MARKETS.get(name.lower(), name) for name in MARKET.findall(text)}
-        other = (named - {self._asset}) or (set(CAPITALS.findall(text)) - OWN_CAPITALS)
-        return OTHER_MARKET if other else ""
+        text = NUMBER.sub(" ", text)
+        words = words_of(text)
+        if words & self._other_ends:
+            return OUTCOME
+        plain = words <= self._plain and ABBREVIATIONS.issuperset(CAPITALS.findall(text))
+        return "" if plain else WORDS
 
-    def holds(self, text: str) -> bool:
-        """Return whether every number of a text is a fact of the trade."""
-        if re.search(r"\d", NUMBER.sub(" ", text)) or IN_WORDS.search(text):
+    def is_fact(self, clause: str) -> bool:
+        """Return whether every number of a clause is a fact of the trade."""
+        words, numbers = words_of(clause), list(NUMBER.finditer(clause))
+        if re.search(r"\d", NUMBER.sub(" ", clause)) or (numbers and words & INEXACT):
             return False
         return all(
-            any(map(partial(_is_told, number), self._numbers)) for number in NUMBER.finditer(text)
+            any(
+                one.says(found["digits"], found["sign"], found["unit"] or "", words)
+                for one in self._figures
+            )
+            and not RATE.match(clause, found.end())
+            for found in numbers
         )
 
 
-def _is_told(text: re.Match[str], number: LessonNumber) -> bool:
-    """Return whether a number as it is written, "1.02 R", is this one, as it is rounded.
+def _orders(text: str) -> bool:
+    """Return whether a text orders something of its reader, as far as that can be recognised."""
+    if words_of(text) & COMMANDS or PHRASES.search(text):
+        return True
+    for clause in STARTS.split(text):
+        told = LEAD.sub("", clause.strip(" \"'")).strip()
+        first = WORD.match(told)
+        if (first and first[0].lower() in FIRST) or SIDED.fullmatch(told):
+            return True
+    return False
 
-    One without a sign may be of either.
+
+def _other_ends(facts: LessonFacts) -> Iterator[str]:
+    """Yield the words that tell another end than a trade's.
+
+    Costs may have made a loss of a gain: then it may be told as both.
     """
-    digits, unit = text["digits"], text["unit"] or ""
-    if UNITS.get(unit, unit) != UNITS.get(number.unit, number.unit):
-        return False
-    places = len(digits.partition(".")[2])
-    value = number.value if text["sign"] else abs(number.value)
-    off = abs(float(text["sign"] + digits) - value)
-    return places <= number.decimals and off <= 0.5 * 10.0**-places + ROUNDING
+    ways = {facts.outcome, facts.outcome == "scratch" or ("win" if facts.r > 0 else "loss")}
+    for told, true in ((WAYS, ways), (REASONS, {facts.reason})):
+        for name, words in told.items():
+            if name not in true:
+                yield from words.split()
 
 
 def _names(facts: LessonFacts) -> list[str]:
     """Return what may be told as it stands: the trade's own names, times and time held."""
     strongest = facts.situation.strongest if facts.situation else ()
-    names = [facts.symbol, facts.timeframe, span(facts.hours_held) or facts.symbol]
-    names += [table[name] for name, _ in strongest for table in (COMPONENTS, PARTS)
-              if name in table]  # fmt: skip
-    for moment in map(iso, (facts.bar_time, facts.opened_at, facts.closed_at)):
-        names += [moment, moment[:10], moment[11:16]]
+    times = [iso(moment) for moment in (facts.bar_time, facts.opened_at, facts.closed_at)]
+    held = span(facts.hours_held) or (ONE_BAR if 0 <= facts.hours_held < 1 else facts.symbol)
+    names = [facts.symbol, facts.timeframe, held, *ONCE, *ODD.values()]
+    names += [
+        table[name] for name, _ in strongest for table in (COMPONENTS, PARTS) if name in table
+    ]
+    names += [part for time in times for part in (time, time[:10], time[11:16])]
     return sorted(names, key=len, reverse=True)
+
+
+def words_of(text: str) -> frozenset[str]:
+    """Return the words of a text in small letters; the s of "its plan's stop" is none."""
+    return frozenset(WORD.findall(POSSESSIVE.sub("", text).lower()))
