@@ -225,3 +225,10 @@ def test_a_close_is_held_against_its_lots() -> None:
     assert store.rows[sid]["state"] == "UNKNOWN"
     store, sid = reported(CLOSE, price=2001.0, volume=0.2)
     assert store.rows[sid]["state"] == "FILLED"
+
+
+def test_a_deal_of_a_reason_that_nobody_knows_is_refused() -> None:
+    row = "900|501|XAUUSD.m|in|BUY|0.5|2000.2|-1.5|7|c|1780000000|{}"
+    assert read_deal(row.format("other")).reason == ""
+    with pytest.raises(ValueError, match="'bribe' is none of sl, tp"):
+        read_deal(row.format("bribe"))

@@ -532,3 +532,29 @@ def test_no_history_of_calls_sends_a_signal_twice_or_after_a_halt(
             assert len(wire.sent) == sent
         halted_once = halted_once or halted
     assert len(wire.sent) <= 1
+
+
+def test_a_close_by_hand_that_comes_while_an_order_is_made_ready_stops_it() -> None:
+    store, wire = Memory(), ScriptedBridge()
+    (row,) = write(store, OPEN)
+
+    def made_ready(opening):
+        with store.transaction():
+            signal_bridge.write_hand_close(
+                store, {"filled_lots": None, **store.rows[row["sid"]]}, now=T,
+                life=timedelta(minutes=3),
+            )  # fmt: skip
+        return order(opening)
+
+    signal_bridge.send_pending(store, wire, made_ready, now=lambda: T, stopped=lambda _: None)
+    assert wire.sent == []
+
+
+def test_a_position_that_is_being_closed_gets_no_second_close() -> None:
+    store = Memory()
+    (row,) = write(store, OPEN)
+    with store.transaction():
+        opening = {"filled_lots": None, **store.rows[row["sid"]]}
+        signal_bridge.write_hand_close(store, opening, now=T, life=timedelta(minutes=3))
+        with pytest.raises(ValueError, match="is being closed already"):
+            signal_bridge.write_hand_close(store, opening, now=T, life=timedelta(minutes=3))

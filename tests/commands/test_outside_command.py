@@ -108,3 +108,8 @@ def test_the_order_flow_of_each_stream_is_told(home: Path) -> None:
     )
     (told,) = json.loads(torra(home, "data", "--json").stdout)["flow"]
     assert (told["timeframe"], told["rows"], told["ticks"]) == ("M15", len(rows), rows[-1].ticks)
+
+
+def test_json_before_a_subcommand_counts_for_it(tmp_path: Path) -> None:
+    document = json.loads(torra(tmp_path, "data", "--json", "DGS2").stdout)
+    assert (document["name"], document["values"]) == ("DGS2", [])

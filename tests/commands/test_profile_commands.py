@@ -11,6 +11,7 @@ from click.testing import CliRunner
 
 from agent_config import MODES, AgentSettings
 from tests.worlds import stores
+from tests.worlds.hands import torra
 from torra.clock import System
 from torra.commands.options import on_terminal
 from torra.commands.profile import profile
@@ -216,3 +217,9 @@ def test_the_words_of_a_mode_name_what_it_sets() -> None:
 def test_a_closed_standard_input_is_no_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sys.stdin", None)
     assert not on_terminal()
+
+
+def test_a_check_that_finds_a_fault_ends_in_1(tmp_path: Path) -> None:
+    instance = {"symbol": "ABCDEF", "timeframes": ["M15"], "feed": "store"}
+    (tmp_path / "desk.json").write_text(json.dumps({"instances": [instance]}))
+    assert torra(tmp_path, "profile", "check", "default").exit_code == 1

@@ -353,3 +353,9 @@ def test_a_text_ahead_of_the_moment_is_a_later_bar() -> None:
         "BTCUSD", "M15", column(times), as_of=NOW - timedelta(minutes=20), now=NOW, clock=None
     )
     assert found.told == ("later_bars:2",)
+
+
+def test_a_question_of_the_future_is_a_reason(tmp_path: Path) -> None:
+    ahead = datetime.now(UTC) + timedelta(days=1)
+    answer = scorers.asked(scorers.overlay(tmp_path), scores=scorers.L1, as_of=ahead)
+    assert "lies ahead of now" in answer.why

@@ -30,6 +30,7 @@ from torra.config import (
     validate,
 )
 from torra.errors import ConfigError
+from torra.profiles.fields import place_of
 
 DEFAULT: dict[str, Any] = json.loads(Profile().model_dump_json())
 
@@ -368,3 +369,9 @@ def test_every_setting_of_a_channel_is_documented() -> None:
     page = (ROOT / "docs" / "profiles.md").read_text(encoding="utf-8")
     for name in Channel.model_fields:
         assert f"| `channels.NAME.{name}` |" in page, name
+
+
+@pytest.mark.parametrize("name", ["execution.a.b", "record_score.x.y", "on_opposite.a.b.c"])
+def test_a_name_below_a_plain_setting_is_a_place_that_the_check_refuses(name: str) -> None:
+    section, _, rest = name.partition(".")
+    assert place_of(DEFAULT, name) == (section, rest)

@@ -380,3 +380,23 @@ def test_a_typed_size_must_be_that_of_now(database: Database) -> None:
         approve(database, sid, typed=lots * 2)
     assert database.proposal(sid).state == "WAITING"
     assert approve(database, sid, typed=lots).state == "APPROVED"
+
+
+def test_a_yes_keeps_to_the_leverage_caps(database: Database) -> None:
+    """What other instances hold at the account counts, as it does for a tick."""
+    other = database.enqueue_signal(
+        opening("T1", instance="OTHER", symbol="XAUUSD", entry=PRICE, stop=1990.0, target=2020.0,
+                lots=1.0, bridge=GOLD.route)
+    )  # fmt: skip
+    assert other
+    database.apply_profile("OTHER", PROFILE.model_dump_json(), PROFILE.digest())
+    database.move_signal("T1", "PUBLISHED")
+    database.move_signal("T1", "FILLED", fields={"price": PRICE, "opened_at": NOON})
+    limits = {"max_positions": 9, "exposure_cap_pct": 1e6, "account_leverage_cap": 1e6}
+
+    def wide(**more: Any) -> Profile:
+        return PROFILE.model_copy(update={"risk": PROFILE.risk.model_copy(update=limits | more)})
+
+    sid = propose(database, profile=wide())
+    decided = approve(database, sid, profile=wide(leverage_caps={"account": 1.0}))
+    assert (decided.state, decided.reason) == ("DENIED", "LEVERAGE_CAP")

@@ -525,3 +525,13 @@ def test_closes_go_again_after_a_halt_and_alarms_stand(home: Path) -> None:
     torra(home, "resume")
     active = torra(home, "resume", "--reduce")
     assert "trading is ACTIVE: closes go out already; `torra halt --reduce`" in active.output
+
+
+def test_flatten_ends_in_1_where_a_position_cannot_be_closed_from_here(home: Path) -> None:
+    held_at(home)
+    path = home / "desk.json"
+    document = json.loads(path.read_text())
+    document["instances"][0]["bridge"] = "paper"
+    path.write_text(json.dumps(document))
+    told = torra(home, "flatten", "--yes")
+    assert (told.exit_code, "do it there" in told.output) == (1, True)

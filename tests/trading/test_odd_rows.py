@@ -162,3 +162,21 @@ def test_a_good_row_is_no_fault(judge: Callable[[Any], str]) -> None:
     more = {"state": "FILLED", "changed_at": NOON, "misses": 0, "missed_at": None}
     assert judge({**opening(**ROW), **more}) == ""
     assert judge({**closing("T2", "T1"), **more, "filled_lots": 0.0}) == ""
+
+
+def test_the_position_of_an_odd_signal_is_no_strangers(world: World) -> None:
+    world.queue("TODD")
+    world.turn()
+    world.turn()
+    plant(world, "UPDATE signals SET misses = 'often'")
+    world.bridge.told_books = world.books(position("TODD"), position("TNEW", ticket="78"))
+    for _ in range(4):
+        world.turn(RECONCILE_SECONDS)
+    strangers = [detail for kind, detail in world.alarms() if kind == "EXTERNAL"]
+    assert len(strangers) == 1 and "position 78" in strangers[0]
+
+
+def test_a_move_of_a_stop_needs_its_stop(world: World) -> None:
+    world.fill()
+    row = dict(world.row())
+    assert row_fault({**row, "kind": "modify", "stop": None, "entry": None}) == "stop is None"

@@ -585,3 +585,13 @@ def test_random_histories_end_as_the_broker_has_it(
     told = ", ".join(f"{number:,} {end}" for end, number in sorted(ends.items()))
     record_property("seen", told)
     assert len(ends) == 10, "every kind of end is met"
+
+
+def test_the_deals_that_closed_a_position_are_not_those_of_its_stops_move() -> None:
+    told = closing("TMOVEMOVEMO22", side="BUY", stop=1995.0, state="PUBLISHED")
+    move = {**told, "kind": "modify"}
+    by_advisor = deal_out(reason="expert", comment="")
+    findings = compared([held(), move], books(deal_in(), by_advisor))
+    assert kinds(findings) == ["CLOSED", "CLOSE_DONE"]
+    assert findings[1].columns["state"] in UNEXECUTED
+    assert findings[1].columns["price"] is None

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from instance_database import open_home
 from tests.worlds import mt5_package
 from tests.worlds.hands import SOMEBODY, Market, held_at, live_home, torra
 from torra.bridges.protocol import Order
+from torra.config import Profile
 from torra.errors import ConfigError
-from torra.trading import hand_close
+from torra.trading import commanding, hand_close
 
 STOP, NEARER = 1.09, 1.095
 
@@ -250,3 +253,32 @@ def test_the_command(tmp_path: Path) -> None:
     assert unknown.exit_code == 2
     assert "the price of now is not known" in unknown.output
     assert torra(home, "stop", sid, "near", "--yes").exit_code == 2
+
+
+def test_a_move_that_nobody_gave_the_word_for_is_refused_where_real_money_is(
+    tmp_path: Path,
+) -> None:
+    home = live_home(tmp_path)
+    sid = held_at(home)
+    with closing(open_home(home)) as database:
+        desk = commanding.context_of(home, database)
+        with pytest.raises(ConfigError, match="EURUSD: real money, so nothing was done; type stop"):
+            hand_close.stop(desk, SOMEBODY, sid, price=1.095, agreed=())
+
+
+def test_the_stop_of_a_position_that_is_being_closed_does_not_move(market: Market) -> None:
+    market.fill()
+    market.close()
+    with pytest.raises(ConfigError, match="is being closed already"):
+        move(market)
+
+
+def test_a_stop_keeps_the_brokers_distance_from_the_price(market: Market) -> None:
+    market.fill()
+    profile = Profile()
+    spec = profile.symbol("EURUSD").model_copy(update={"stops_level": 100})  # 0.00100
+    strict = profile.model_copy(update={"symbols": {**profile.symbols, "EURUSD": spec}})
+    market.hand = replace(market.hand, profile=lambda _: strict)
+    with pytest.raises(ConfigError, match="lies nearer than 100 points"):
+        move(market, 1.0991)
+    move(market, 1.0989)

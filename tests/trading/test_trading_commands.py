@@ -281,3 +281,13 @@ def test_a_halt_that_reached_nothing_says_so(home: Path) -> None:
     assert result.exit_code == 1
     assert "NOT halted, nothing could be written: desk: " in result.stderr
     assert "torra.db" in result.stderr
+
+
+def test_a_command_that_needs_the_desk_makes_no_database_where_the_settings_are_broken(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "desk.json").write_text("{")
+    for words in (("approve", "T1"), ("close", "EURUSD"), ("flatten", "--yes")):
+        result = torra(tmp_path, *words)
+        assert result.exit_code == 2
+        assert not (tmp_path / "torra.db").exists()

@@ -212,7 +212,8 @@ def place_of(values: Mapping[str, Any], name: str) -> Place:
     if section == "agents" and rest.startswith("role_caps."):
         return tuple(name.split("."))
     inner, more, last = rest.partition(".")
-    if more and isinstance(DEFAULT.get(section, {}).get(inner), dict):
+    usual = DEFAULT.get(section)
+    if more and isinstance(usual, dict) and isinstance(usual.get(inner), dict):
         return (section, inner, last)
     return (section, rest)
 
