@@ -51,12 +51,16 @@ from torra.evidence.news_digest import (
     view,
 )
 from torra.evidence.news_shelf import Headlines, Shelves
+from torra.news.plug_in import PlugInSource
 from torra.services import CLOSE_SECONDS, Service
 
 logger = logging.getLogger(__name__)
 
 FILE_LOOK_S: Final = 5.0
 """Between two looks at the file of headlines."""
+
+PLUG_IN_LOOK_S: Final = 60.0
+"""Between two questions to a plug-in that has not said yet what to ask about a subject."""
 
 OLDEST: Final = timedelta(days=30)
 """Items older than this are not stored: no setting lets them count."""
@@ -128,6 +132,11 @@ class Collector(Poller[NewsAnswer]):
         self.file_look = Service(
             "news-file", FILE_LOOK_S, self._look_at_files, at_once=True, private=True
         )
+        self._plug_ins = [v for v in vendors.values() if isinstance(v, PlugInSource)]
+        self.plug_in_look = Service(
+            "news-plug-ins", PLUG_IN_LOOK_S, self._ask_plug_ins, private=True
+        )
+        self._watched: list[tuple[NewsSubject, NewsSettings | None]] = []
         self._subjects: dict[tuple[NewsSubject, str | None], None] = {}
         self._peers: dict[tuple[str, str], tuple[str, ...]] = {}
 
@@ -136,19 +145,26 @@ class Collector(Poller[NewsAnswer]):
         topics = self._topics(subject, settings)  # not with the lock: a plug-in says them
         with self._lock:
             self._watch(topics)
+            self._watched.append((subject, settings))
             if settings is None or "file" in settings.sources:
                 self._subjects[subject, None if settings is None else settings.file] = None
         self.wake()
 
     def start(self) -> None:
-        """Begin to ask, and to look at the files where there are some."""
-        if [*self._files]:
-            self.file_look.start()
+        """Begin to ask, and to look at the files and at plug-ins where there are some."""
+        looks = [(self.file_look, [*self._files]), (self.plug_in_look, self._plug_ins)]
+        for look, of in looks:
+            try:
+                if of:
+                    look.start()
+            except RuntimeError as error:  # the system has no thread left: news go on without it
+                logger.warning("%s does not begin: %s", look.name, error)
         super().start()
 
     def close(self, within: float = CLOSE_SECONDS) -> None:
         """Stop asking and looking for ever."""
         self.file_look.close(0.0)
+        self.plug_in_look.close(0.0)
         super().close(within)
 
     def latest(self, subject: NewsSubject, as_of: datetime, settings: NewsSettings) -> NewsView:
@@ -245,6 +261,18 @@ class Collector(Poller[NewsAnswer]):
         ]
 
     # --- asking -----------------------------------------------------------------------------------
+
+    def _ask_plug_ins(self) -> None:
+        """Ask plug-ins again that have not said yet what to ask about a subject."""
+        asked = [plug_in.ask_again() for plug_in in self._plug_ins]
+        if not any(asked):
+            return
+        with self._lock:
+            watched = [*self._watched]
+        topics = [place for subject in watched for place in self._topics(*subject)]
+        with self._lock:
+            self._watch(topics)
+        self.wake()
 
     def _look_at_files(self) -> None:
         self._files.look(self._wanted)

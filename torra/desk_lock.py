@@ -1,7 +1,8 @@
 """One lock for each home: the desk that has it is the only one that works there.
 
 The lock is the operating system's, on a file of its own. It ends with the process that holds it,
-however that dies, and passes to no child: the file is closed where another program begins. A
+however that dies, and passes to no child: the file is closed where another program begins, or in a
+fork at once. A
 process that stands still keeps it. The desk's scheduler takes it and nobody else; whoever only
 wants to know whether a desk works asks `is_locked`.
 
@@ -14,6 +15,7 @@ from __future__ import annotations
 
 import os
 import threading
+import weakref
 from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
@@ -30,6 +32,9 @@ PATIENCE: Final = 1.0
 """Real seconds that `acquire` tries: a look of somebody else holds the lock for a moment."""
 
 
+_LOCKS: Final = weakref.WeakSet["DeskLock"]()
+
+
 class DeskLock:
     """The lock of a home, as one process sees it. Any thread may ask."""
 
@@ -38,19 +43,14 @@ class DeskLock:
         self._file: IO[bytes] | None = None
         self._process = 0
         self._guard = threading.Lock()
+        _LOCKS.add(self)
 
     def acquire(self, patience: float = PATIENCE) -> bool:
         """Take the lock, and make its file if there is none; False while another one holds it.
 
         Tries for `patience` real seconds. Raises ConfigError where the home gives no lock.
         """
-        clock = System()
-        end = clock.monotonic() + patience
-        while not self._take():
-            if clock.monotonic() >= end:
-                return False
-            real_sleep(LOOK_EVERY)
-        return True
+        return _within(patience, self._take)
 
     def held(self) -> bool:
         """Return whether this process has the lock, on the very file that the path names now."""
@@ -69,7 +69,11 @@ class DeskLock:
         no, and where this lock was never taken or was released. Raises ConfigError where the home
         gives no lock.
         """
-        return self._take(may, again=True)
+        return _within(
+            PATIENCE,
+            lambda: self._take(may, again=True),
+            lambda: self._file is not None and may(),
+        )
 
     def release(self) -> None:
         """Give the lock back; the file stays, for deleting it would let two hold it."""
@@ -77,6 +81,12 @@ class DeskLock:
             file, self._file = self._file, None
             if file is not None:
                 file.close()
+
+    def let_go(self) -> None:
+        """Close the file that a fork has of its parent: else it would keep the lock alive."""
+        if self._file is not None:
+            self._file.close()
+        self._file, self._guard = None, threading.Lock()  # held for ever by no thread of the fork
 
     def __del__(self) -> None:
         self.release()
@@ -132,6 +142,28 @@ def is_locked(home: Path) -> bool:
     with suppress(OSError), (home / DESK_LOCK).open("rb+") as file:
         return not locked(file, shared=True)  # shared, so that two looks do not meet each other
     return False
+
+
+def _within(
+    patience: float, take: Callable[[], bool], may: Callable[[], bool] = lambda: True
+) -> bool:
+    """Try to take a lock for so many real seconds, and no longer than `may` says yes."""
+    clock = System()
+    end = clock.monotonic() + patience
+    while not take():
+        if clock.monotonic() >= end or not may():
+            return False
+        real_sleep(LOOK_EVERY)
+    return True
+
+
+def _let_go() -> None:
+    for lock in _LOCKS:
+        lock.let_go()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_let_go)
 
 
 def _names(path: Path, file: IO[Any]) -> bool:

@@ -22,7 +22,7 @@ from torra.services import in_background
 T = TypeVar("T")
 
 SHARE_SECONDS: Final = 3.0
-"""Real seconds that one step in a folder may take: half of what the lease of a desk lasts."""
+"""Real seconds that one step in a folder may take."""
 
 
 class Run(Protocol):

@@ -476,6 +476,19 @@ def test_a_desk_at_work_is_not_pulled_from_under(home: Path, kept: Path) -> None
     lock.release()
 
 
+def test_a_desk_that_begins_after_the_plan_is_not_pulled_from_under(home: Path, kept: Path) -> None:
+    """Between the question and the yes; what another restore has laid ready stays, too."""
+    planned = backup_restore.plan(home, kept, stores.NOON)
+    (home / backup_restore.STAGED).write_bytes(b"of another restore")
+    lock = DeskLock(home)
+    assert lock.acquire()
+    before = everything(home)
+    with pytest.raises(ConfigError, match="a desk works on"):
+        backup_restore.carry_out(planned)
+    assert everything(home) == before
+    lock.release()
+
+
 def test_no_desk_starts_while_a_restore_is_under_way(
     home: Path, kept: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

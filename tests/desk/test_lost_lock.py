@@ -31,6 +31,7 @@ from torra.desk.schedule import LIFE_SECONDS, Desk
 from torra.desk.watches import LockWatch
 from torra.desk_lock import DeskLock
 from torra.errors import ConfigError
+from torra.services import Service, Services
 from torra.store import ticks as claim_table
 from torra.tick.bar_window import LiveWindow
 
@@ -191,6 +192,24 @@ def test_a_share_that_is_away_stops_the_writing_and_ends_no_desk(
     assert desk.active and not desk.lost
     assert [outcome.state for outcome in desk.wake("EURUSD")] == ["done"]
     assert desk.close()
+
+
+def test_the_lock_goes_last_and_stays_while_a_tick_runs_on(tmp_path: Path) -> None:
+    """Nobody begins while a service of this desk may still touch the market."""
+    desk = desks.leading_desk(tmp_path, (desks.EUR,))
+    held: list[bool] = []
+
+    class Noted(Service):
+        def shut(self) -> None:
+            held.append(desk.lock.held())
+
+    desk.services = Services(Noted("noted", 3600.0, lambda: None))
+    with desk.setups["EURUSD"].lock:
+        assert not desk.close(0.05) and desk.lock.held() and not held
+    assert desk.close() and held == [True] and not desk.lock.held()
+    with closing(desks.open_database(tmp_path)) as database:
+        run = claim_table.desk_run(database)
+        assert run is not None and run["process"] == 0, "it ended in order"
 
 
 # --- the courier ----------------------------------------------------------------------------------

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import threading
+import time
 
 import pytest
 
@@ -87,4 +88,22 @@ def test_services_begin_in_order_and_end_in_the_other_one_whoever_hangs() -> Non
     assert inside.wait(10)
     services.close(0.05)
     assert seen == ["open a", "open b", "shut b", "shut a"]
+    hangs.set()
+
+
+def test_all_that_hang_share_one_wait() -> None:
+    """A stop takes as long as its limit, however many hang (3 s in all for a desk)."""
+    hangs, inside = threading.Event(), threading.Semaphore(0)
+
+    def turn() -> None:
+        inside.release()
+        hangs.wait(30)
+
+    services = Services(*(Service(str(at), HOUR, turn, at_once=True) for at in range(5)))
+    services.start()
+    for _ in range(5):
+        assert inside.acquire(timeout=10)
+    begun = time.monotonic()
+    services.close(1.0)
+    assert time.monotonic() - begun < 2.0
     hangs.set()

@@ -353,7 +353,7 @@ def test_a_reader_that_was_closed_reads_no_more(make: Make) -> None:
     asked = len(feed.asked)
     found = tick(reader, NOW + STEPS["M15"])
     assert found.statuses["companion"] == "unread" and len(feed.asked) == asked
-    assert reader._thread is not None and not reader._thread.is_alive()
+    until(lambda: reader._thread is None, what="its thread has ended")
 
 
 def test_a_reading_that_breaks_is_a_word_too(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:

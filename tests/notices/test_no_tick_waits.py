@@ -232,3 +232,15 @@ def test_a_look_that_fails_is_told_once_in_the_log_and_tried_again(
     until_watched(desk)
     notices.close()
     assert caplog.text.count("the next turn tries again") == 1
+
+
+def test_after_its_end_nothing_more_is_handed_over(desk: Desk) -> None:
+    pager = Odd("works")
+    notices = notices_of(desk, pager)
+    notices.start()
+    until_watched(desk)
+    notices.close()
+    desk.database.halt("by a person")
+    assert notices.watcher.look(), "a notice waits for it"
+    time.sleep(0.3)
+    assert not pager.entered

@@ -273,6 +273,17 @@ def test_without_the_lock_nothing_is_touched(world: World) -> None:
     assert len(world.bridge.reports) == 1
 
 
+def test_without_the_lock_no_sign_of_life_is_given_to_a_terminal(world: World) -> None:
+    """A terminal that hears a desk takes it for the one that works; the HALT files are its own."""
+    world.turn(2.0)
+    kept: list[None] = []
+    world.switch.keep = lambda: kept.append(None)  # type: ignore[method-assign]
+    world.ours, before = False, [*world.bridge.beats]
+    world.turn(2.0)
+    assert world.bridge.beats == before and before
+    assert not kept
+
+
 def test_its_bridges_are_opened_at_its_start_and_let_go_at_its_end(world: World) -> None:
     opened = ScriptedBridge()
     world.courier._open_bridges = lambda: {"main": opened}

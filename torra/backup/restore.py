@@ -293,8 +293,12 @@ def carry_out(planned: RestorePlan) -> dict[str, Any]:
     lock = DeskLock(home)
     try:
         owner_only.make_folder(home)
-        if not lock.acquire():
-            raise _desk_works(home)
+        locked = lock.acquire()
+    except OSError as error:
+        raise _failed(planned, error, begun=False) from error
+    if not locked:  # another restore may be under way: its copy is left alone
+        raise _desk_works(home)
+    try:
         if planned.backup is not None:
             _stage(planned.backup.path, staged)
         with alone(database):

@@ -82,7 +82,7 @@ class ContextFeeds:
         self.filings = _filings(database, environment, now) if EDGAR in named else None
         self._database = database
         self._shelves: dict[tuple[bool, frozenset[str]], OutsideShelf] = {}
-        self._look = Service("calendars", REFRESH_SECONDS, self.refresh)
+        self._look = Service("calendars", REFRESH_SECONDS, self.refresh, at_once=True)
 
     def news(self, instance: Instance, profile: Profile) -> News | None:
         """Return the function that gives an instance's news; None when its profile wants none."""

@@ -24,9 +24,6 @@ WAIT: Final = 0.1
 POLL: Final = 0.02
 """Real seconds between two looks for what is about to come."""
 
-IDLE: Final = 3600.0
-"""Real seconds between two turns with nothing to read: a reading that begins wakes the thread."""
-
 log = logging.getLogger("torra")
 
 
@@ -46,13 +43,13 @@ R = TypeVar("R", bound=Reading)
 
 
 class CloseReader(Service, Generic[R]):
-    """Reads what ticks begin; its thread starts with the first reading.
+    """Reads what ticks begin; its thread starts with a reading and ends with the last open one.
 
     `wait`: the real seconds for which a tick waits for an answer that is slow.
     """
 
     def __init__(self, name: str, wait: float = WAIT) -> None:
-        super().__init__(name, IDLE, self._turn)
+        super().__init__(name, POLL, self._turn)
         self._wait_s = wait
         self._state = threading.Condition()
         self._newest: dict[Hashable, R] = {}
@@ -90,11 +87,23 @@ class CloseReader(Service, Generic[R]):
         return reading is not None and not reading.left(self._wait_s)
 
     def _open(self) -> list[R]:
-        with self._state:
-            return [item for item in self._newest.values() if not item.complete]
+        """Return the readings that are not complete; the lock of the state is held."""
+        return [item for item in self._newest.values() if not item.complete]
 
-    def _turn(self) -> float | None:
-        for reading in self._open():
+    def _walk(self) -> None:
+        while True:
+            self._woken.wait(POLL)
+            self._woken.clear()
+            self.turn()
+            with self._state:  # a reading that begins now sees no thread, and starts one
+                if self.ending or not self._open():
+                    self._thread = None
+                    return
+
+    def _turn(self) -> None:
+        with self._state:
+            begun = self._open()
+        for reading in begun:
             self._under_way = reading
             try:
                 whole = self._read(reading)
@@ -105,4 +114,3 @@ class CloseReader(Service, Generic[R]):
                     reading.complete = True
                     self._state.notify_all()
                 self._completed(reading)
-        return POLL if self._open() else None

@@ -5,7 +5,8 @@ returns rows as docs/news.md has them for a file: headline and published, perhap
 source and tickers. Rows are read at the same door as any vendor's: what cannot be read is dropped
 and counted, texts are cleaned and cut. What a call raises is an answer that says so, and never its
 words, which may hold a key. torra.collecting.asking gives a question its time and no longer; topics
-and paces of a subject are asked for once, within SHARE_SECONDS.
+and paces of a subject are asked for within SHARE_SECONDS, again until they are known, never on the
+way of a tick.
 """
 
 from __future__ import annotations
@@ -55,7 +56,7 @@ class PlugInSource:
         self._source = source
         self._name = name
         self._limit = TimeLimit(f"the plug-in {name}", SHARE_SECONDS)
-        self._topics: dict[NewsSubject, tuple[str, ...]] = {}
+        self._topics: dict[NewsSubject, tuple[str, ...] | None] = {}
         self._every: dict[str, float] = {}
         self.where = f", at the plug-in {name.partition(':')[0]}"
 
@@ -65,13 +66,25 @@ class PlugInSource:
         return max(LEAST_SPACING, finite(getattr(self._source, "spacing", None)) or 0.0)
 
     def topics(self, subject: NewsSubject) -> tuple[str, ...]:
-        """Return what to ask about a subject; nothing where the plug-in fails or hangs."""
+        """Return what to ask about a subject: nothing while the plug-in fails or hangs.
+
+        The plug-in is asked at the first call alone, and by `ask_again`.
+        """
         if subject not in self._topics:
-            try:
-                self._topics[subject] = self._limit.run(partial(self._ask_topics, subject))
-            except Exception:  # noqa: BLE001 - somebody else's code
-                self._topics[subject] = ()
-        return self._topics[subject]
+            self._ask(subject)
+        return self._topics[subject] or ()
+
+    def ask_again(self) -> bool:
+        """Ask about the subjects of which nothing is known yet; return whether there were any."""
+        unknown = [subject for subject, topics in self._topics.items() if topics is None]
+        for subject in unknown:
+            self._ask(subject)
+        return bool(unknown)
+
+    def _ask(self, subject: NewsSubject) -> None:
+        self._topics[subject] = None
+        with suppress(Exception):  # somebody else's code: it is asked again
+            self._topics[subject] = self._limit.run(partial(self._ask_topics, subject))
 
     def _ask_topics(self, subject: NewsSubject) -> tuple[str, ...]:
         topics = [cleaned(topic, PUBLISHER) for topic in self._source.topics(subject)]
