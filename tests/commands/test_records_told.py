@@ -60,7 +60,7 @@ def test_an_instance_that_hardly_buys_is_told(home: Path, monkeypatch: pytest.Mo
         asked.append(told)
         return {"SELL": 278, "HOLD": TICKS - 278}
 
-    monkeypatch.setattr(Database, "verdicts_of", verdicts)
+    monkeypatch.setattr("torra.store.tick_queries.verdicts_of", verdicts)
     (found,) = doctor_rows(home, "verdicts")
     assert asked == [("XAUUSD", ("M15",), TICKS)]
     assert found["level"] == "warning"

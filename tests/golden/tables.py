@@ -41,9 +41,6 @@ HELPERS: Final = ("_sqlite_migrations", "sqlite_sequence")
 LONGEST: Final = 200
 """Characters of a cell that are shown."""
 
-PROCESS: Final = {"desk_run": {"process": 1}}
-"""Columns that no two runs have alike, and what is shown of them."""
-
 RACE: Final = re.compile(r'("signal_event": ?)\d+')
 """The newest step of a signal that a tick knew: the ticks of one close race for it."""
 
@@ -95,8 +92,10 @@ def _shown(table: str, rows: list[dict[str, Any]]) -> Any:
     """Return the rows of a table as they are shown, or their count and hash."""
     if table in MANY:
         return {"rows": len(rows), "hash": digest(rows)}
+    if table == "desk_run":  # no two runs have the same process; 0 is a desk that has ended
+        rows = [row | {"process": min(row["process"], 1)} for row in rows]
     return [
-        {name: _cell(value, number) for name, value in (row | PROCESS.get(table, {})).items()}
+        {name: _cell(value, number) for name, value in row.items()}
         for number, row in enumerate(rows)
     ]
 

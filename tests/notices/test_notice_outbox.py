@@ -268,11 +268,11 @@ def test_what_could_not_be_booked_is_booked_later(
     def away(*_: object) -> None:
         raise StoreUnavailable("locked")
 
-    vars(desk.database)["note_service"] = away
-    with pytest.raises(StoreUnavailable):
-        desk.senders[0].send_due()
+    with monkeypatch.context() as patch:
+        patch.setattr("torra.store.notices.note_service", away)
+        with pytest.raises(StoreUnavailable):
+            desk.senders[0].send_due()
     assert desk.states() == {"fill:T1": "sending"}
-    del vars(desk.database)["note_service"]
     assert desk.senders[0].send_due() is False
     assert desk.states() == {"fill:T1": "sent"} and pager.tries == 1
 
