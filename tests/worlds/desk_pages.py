@@ -20,6 +20,7 @@ from flask.testing import FlaskClient
 from instance_database import Database
 from tests.doubles.visitors import open_app
 from tests.worlds import desks
+from torra import clock
 from torra.config import DeskSettings, Instance, Profile, validate
 from torra.dashboard.view.backing import PageContext
 from torra.dashboard.view.desk_view import DatabaseView
@@ -68,7 +69,10 @@ def open_pages(
     settings = DeskSettings(instances=tuple(instances))
     lived = None
     if steps and not more:
-        lived, moment = _lived(tuple(instances), json.dumps(profile or {}), steps)
+        # By its clock, too: a golden's stands still, and what is stored has its time.
+        lived, moment = _lived(
+            tuple(instances), json.dumps(profile or {}), steps, vars(clock)["datetime"]
+        )
         (home / "torra.db").write_bytes(lived)
     desk = _open_desk(home, instances, profile, **more)
     if lived is None:
@@ -93,7 +97,9 @@ def _open_desk(
 
 
 @cache
-def _lived(instances: tuple[Instance, ...], profile: str, steps: int) -> tuple[bytes, datetime]:
+def _lived(
+    instances: tuple[Instance, ...], profile: str, steps: int, _clock: type[datetime]
+) -> tuple[bytes, datetime]:
     """Return the database after some closes, of no run, and where the clock stood."""
     with tempfile.TemporaryDirectory() as folder:
         desk = _open_desk(Path(folder), instances, json.loads(profile))
