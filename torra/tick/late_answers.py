@@ -8,7 +8,6 @@ the stored call. A failure is logged and nothing else: nothing waits for these a
 from __future__ import annotations
 
 import logging
-import threading
 from collections.abc import Callable
 from concurrent.futures import Future
 from functools import partial
@@ -18,6 +17,7 @@ from agents.contracts import Completion, Request, Submit
 from agents.debate.deliberation import Call
 from instance_database import TickKey
 from torra.errors import StoreUnavailable
+from torra.services import in_background
 from torra.tick.tick_database import TickDatabase
 
 log = logging.getLogger("torra")
@@ -73,4 +73,4 @@ class LateReplies:
                 log.exception("a late answer of %s is not recorded", key.text)
 
         # Not on this thread: it must not wait for a lock.
-        threading.Thread(target=record, name="torra-late", daemon=True).start()
+        in_background("torra-late", record)
