@@ -702,10 +702,11 @@ def refusal(home: Path) -> str:
 def _of_whom(database: Path) -> str:
     try:
         with closing(connect_reader(database)) as db:
-            found = db.execute("SELECT process, started_at FROM desk_run").fetchone()
+            sql = "SELECT process, substr(started_at, 1, 19) FROM desk_run"
+            found = db.execute(sql).fetchone()
     except sqlite3.DatabaseError:  # made just now, or of an older program
         return ""
-    return f" (process {found[0]}, since {found[1]})" if found and found[0] else ""
+    return f" (process {found[0]}, since {found[1]}Z)" if found and found[0] else ""
 
 
 def job_id(instance: str) -> str:
