@@ -54,6 +54,8 @@ SORTED = {
     r"FROM ledger WHERE profile = .* GROUP BY": "the calls of a window, in a few groups",
     r"FROM ledger WHERE until > .* ORDER BY until, id": "bookings of the same second",
     r"FROM calls c .* WHERE c.torra_key = '\?' ORDER BY c.rowid": "the calls of one tick",
+    r"FROM \(SELECT .* FROM ticks INDEXED BY ticks_close .* LIMIT": "the newest closes of a page",
+    r"FROM json_each\('\?'\) k JOIN news": "the headlines of one tick",
     r"_sqlite_migrations": "one row for each step of the schema",
 }
 """Statements that sort or group what was found, by a pattern, and what bounds it."""

@@ -151,13 +151,14 @@ def clock(context: Context) -> Iterator[CheckResult]:
     if context.database.exists():
         try:
             with closing(connect_reader(context.database)) as db:
-                last = db.execute("SELECT seen_at FROM desk_run").fetchone()
-        except sqlite3.DatabaseError:  # before its first desk it has no such table
+                row = db.execute("SELECT seen_at FROM desk_run").fetchone()
+                last = parse(row[0]) if row else None
+        except (sqlite3.DatabaseError, ValueError):  # no desk yet, or a text that is no time
             pass
-    if last is None or now >= parse(last[0]) - CLOCK_SET_BACK:
+    if last is None or now >= last - CLOCK_SET_BACK:
         yield CheckResult("clock", "ok", iso(now.replace(microsecond=0)))
         return
-    behind = timedelta(seconds=round((parse(last[0]) - now).total_seconds()))
+    behind = timedelta(seconds=round((last - now).total_seconds()))
     what = f"the clock says {iso(now)}, {behind} before this desk's last sign of life"
     yield CheckResult("clock", "alert", what, f"{remedy}, if it was not ahead until now")
 
