@@ -15,7 +15,7 @@ def test_a_score_of_zero_is_no_missing_one(tmp_path: Path, monkeypatch: pytest.M
     open_database(tmp_path).close()
     row = {"close_time": "2021-11-10T11:00:00Z", "verdict": "HOLD", "consensus": 0.0}
     rows = [row | {"action": None, "reason": ""}]
-    monkeypatch.setattr("torra.store.tick_queries.told_ticks", lambda *_: rows)
+    monkeypatch.setattr("torra.store.tick_queries.tick_summaries", lambda *_: rows)
     line = torra(tmp_path, "ticks", "EURUSD").output.splitlines()[1]
     assert line.split()[2:] == ["2021-11-10T11:00:00Z", "HOLD", "0.0", "-", "-"]
 

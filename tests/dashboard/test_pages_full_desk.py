@@ -342,7 +342,7 @@ def test_a_listed_tick_is_told_by_its_own_record_which_is_read_once(
 
     rows = [{"torra_key": f"k{number}"} for number in range(LISTED + 5)]
     database: Any = SimpleNamespace()
-    monkeypatch.setattr("torra.store.tick_queries.told_ticks", lambda *_: rows)
+    monkeypatch.setattr("torra.store.tick_queries.tick_summaries", lambda *_: rows)
     monkeypatch.setattr("torra.store.tick_queries.words_of", words_of)
     reading = StreamReading(database, lambda _: Profile())
     first, second = (reading.listed(("EURUSD", "H1"), 300, "k0", 45) for _ in range(2))

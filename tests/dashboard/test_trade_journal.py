@@ -101,7 +101,7 @@ def test_who_saw_an_older_note_does_not_overwrite_the_newer_one(backing: PageCon
     assert code == 409 and "Somebody wrote to this trade" in told["reason"]
     assert note_table.trade_note(backing.database, sid).note.startswith("note ")
     assert write(backing, sid, note="", tags="", revision="1")[0] == 200
-    assert note_table.known_tags(backing.database) == []
+    assert note_table.tag_names(backing.database) == []
 
 
 @pytest.mark.journey
@@ -133,7 +133,7 @@ def test_there_are_only_so_many_different_tags(
     assert write(backing, second, tags="two")[0] == 200
     code, told = write(backing, second, tags="three", revision="1")
     assert code == 409 and "2 are the most" in told["reason"]
-    assert note_table.known_tags(backing.database) == ["one", "two"]
+    assert note_table.tag_names(backing.database) == ["one", "two"]
 
 
 def test_there_is_no_note_to_what_is_no_trade(backing: PageContext) -> None:
@@ -156,7 +156,7 @@ def test_tags_narrow_the_list_the_file_and_add_up(backing: PageContext, scaled: 
     for row in every:
         for tag in tagged.get(row["sid"], TradeNote()).tags:
             by_tag.setdefault(tag, []).append(row)
-    assert note_table.known_tags(backing.database) == sorted(by_tag)
+    assert note_table.tag_names(backing.database) == sorted(by_tag)
     told = next(one for one in backing.money().accounts if one.account == "paper")
     assert {tag: one.trades for tag, one in told.by_tag.items()} == {
         tag: len(rows) for tag, rows in by_tag.items()

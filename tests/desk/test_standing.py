@@ -282,7 +282,8 @@ def test_a_promotion_counts_from_the_next_tick_on(tmp_path: Path, monkeypatch: A
     assert desk.look_at_agents() == 1
     go_on(desk, 4)
     records = [
-        desk.database.told_tick(key) for key in replay_queries.journalled(desk.database, "BTCUSD")
+        desk.database.tick_without_calls(key)
+        for key in replay_queries.journalled(desk.database, "BTCUSD")
     ]
     shadow = ["shadow" in record["deliberation"]["flags"] for record in records if record]
     assert shadow == [True] * 30 + [False] * 5

@@ -63,7 +63,7 @@ def test_whatever_changes_is_debated_anew_as_a_revision(tmp_path: Path, change: 
     assert len(provider.requests) == 2 * asked, "the first answer stands"
     assert back.record["l1"] == dict(first.l1) and back.record["hosted"]["revision"] == 1
     with closing(scorers.stored(tmp_path)) as database:
-        record = database.told_tick(first.key)
+        record = database.tick_without_calls(first.key)
         assert record is not None and record["hosted"]["revision"] == 2
         assert (
             tick_queries.verdict_tallies(database, ["host:scorer:BTCUSD"])[

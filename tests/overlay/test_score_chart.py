@@ -76,7 +76,7 @@ def test_the_evidence_is_a_desks_but_for_memory_and_the_account(tmp_path: Path) 
     with closing(desk.database):
         for timeframe in ("M15", "H1"):
             for row in desk.database.ticks("BTCUSD", timeframe, 10):
-                record = desk.database.told_tick(row["torra_key"])
+                record = desk.database.tick_without_calls(row["torra_key"])
                 assert record is not None
                 frame = desk.database.load_bars("BTCUSD", timeframe, as_of=parse(record["as_of"]))
                 answer = overlay.deliberate("BTCUSD", timeframe, frame, as_of=parse(record["now"]))

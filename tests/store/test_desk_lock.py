@@ -41,16 +41,16 @@ def test_the_first_holds_it_and_the_second_does_not(
     lock: DeskLock, tmp_path: Path, tries: Tries
 ) -> None:
     second = DeskLock(tmp_path)
-    assert not lock.held() and not is_locked(tmp_path)
+    assert not lock.is_held() and not is_locked(tmp_path)
     assert lock.acquire() and lock.acquire(), "it is theirs already"
-    assert lock.held() and is_locked(tmp_path)
+    assert lock.is_held() and is_locked(tmp_path)
     for attempt in tries():
         begun = time.monotonic()
-        assert not second.acquire(0.1) and not second.held()
+        assert not second.acquire(0.1) and not second.is_held()
         with attempt:
             assert time.monotonic() - begun < 1.0
     lock.release()
-    assert not lock.held() and not is_locked(tmp_path)
+    assert not lock.is_held() and not is_locked(tmp_path)
     assert second.acquire(0.0)
     second.release()
 
@@ -81,14 +81,14 @@ def test_a_lock_whose_file_is_gone_is_taken_again_unless_another_has_it(
     lock.path.unlink()
     if replaced:
         lock.path.touch()
-    assert not lock.held() and not is_locked(tmp_path)
-    assert lock.restore() and lock.held() and is_locked(tmp_path)
+    assert not lock.is_held() and not is_locked(tmp_path)
+    assert lock.restore() and lock.is_held() and is_locked(tmp_path)
     lock.path.unlink()
     second = DeskLock(tmp_path)
     assert second.acquire()
-    assert not lock.restore() and not lock.held() and second.held()
+    assert not lock.restore() and not lock.is_held() and second.is_held()
     second.release()
-    assert lock.restore() and lock.held()
+    assert lock.restore() and lock.is_held()
 
 
 def test_a_lock_that_was_released_is_not_restored(lock: DeskLock, tmp_path: Path) -> None:
@@ -111,7 +111,7 @@ def test_a_home_that_gives_no_lock_is_refused_with_the_remedy(
     monkeypatch.setattr(desk_lock, "locked", unsupported)
     with pytest.raises(ConfigError, match=r"cannot be locked: No locks available\. A desk needs"):
         lock.acquire()
-    assert not lock.held() and not is_locked(tmp_path)
+    assert not lock.is_held() and not is_locked(tmp_path)
 
 
 def test_a_share_that_is_away_is_not_held_and_comes_back(
@@ -127,8 +127,8 @@ def test_a_share_that_is_away_is_not_held_and_comes_back(
 
     with monkeypatch.context() as patch:
         patch.setattr(Path, "stat", away)
-        assert not lock.held() and lock.restore()
-    assert lock.held()
+        assert not lock.is_held() and lock.restore()
+    assert lock.is_held()
 
 
 needs_fork = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork and SIGKILL")
@@ -137,8 +137,8 @@ needs_fork = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork and 
 @needs_fork
 def test_a_fork_does_not_hold_it(lock: DeskLock) -> None:
     lock.acquire()
-    assert forked(lambda _: lock.held() or lock.restore(), 1) == [False]
-    assert lock.held()
+    assert forked(lambda _: lock.is_held() or lock.restore(), 1) == [False]
+    assert lock.is_held()
 
 
 @needs_fork
@@ -149,7 +149,7 @@ def test_of_processes_that_want_it_one_gets_it(tmp_path: Path, scaled: Scale) ->
         lock = DeskLock(tmp_path)
         held = lock.acquire(0.0)
         gate.wait()  # nobody ends before all have tried
-        return held and lock.held()
+        return held and lock.is_held()
 
     for _ in range(scaled(40, least=4)):
         assert forked(try_for_it, 3).count(True) == 1
@@ -219,7 +219,7 @@ def test_a_database_knows_whether_its_desk_runs(lock: DeskLock, tmp_path: Path) 
     assert not database.desk_runs()
     lock.acquire()
     assert database.desk_runs()
-    database.fence = lock.held
+    database.fence = lock.is_held
     database.require_desk()
     lock.release()
     with pytest.raises(StoreUnavailable, match="lost the lock"):
@@ -262,7 +262,7 @@ def test_two_never_hold_it_at_once(
             if found:
                 holder = number
                 robbed.discard(number)
-        assert [lock.held() for lock in locks] == [holder == place for place in range(3)]
+        assert [lock.is_held() for lock in locks] == [holder == place for place in range(3)]
         assert is_locked(home) == (holder is not None)
     for lock in locks:
         lock.release()

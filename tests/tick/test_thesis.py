@@ -99,7 +99,7 @@ def run(tmp_path: Path) -> Run:
         desk = firm_desk(folder, provider, instance, profile)
         desks.step(desk, steps)
         found = [
-            desk.database.told_tick(key)
+            desk.database.tick_without_calls(key)
             for key in replay_queries.journalled(desk.database, "BTCUSD")
         ]
         return [dict(record) for record in found if record is not None]
@@ -380,7 +380,7 @@ def test_the_thesis_is_kept_with_the_opening_for_its_lesson(tmp_path: Path) -> N
     desk = firm_desk(tmp_path, answering(agreeing), ALONE)
     desks.step(desk)
     (key,) = replay_queries.journalled(desk.database, "BTCUSD")
-    record = desk.database.told_tick(key)
+    record = desk.database.tick_without_calls(key)
     assert record is not None
     (signal,) = record["signals"]
     seen = desk.database.situation(signal["sid"])

@@ -44,7 +44,7 @@ def test_every_reason_has_one_row_in_the_order_of_the_enum() -> None:
 
 def test_every_reason_is_given_by_a_part_that_there_is() -> None:
     for reason in DenyReason:
-        assert {*reason.given_by.split(", ")} <= {*GIVERS}, reason
+        assert {*reason.issuers.split(", ")} <= {*GIVERS}, reason
 
 
 @pytest.mark.parametrize("giver", GIVERS)
@@ -52,7 +52,7 @@ def test_the_last_column_names_the_part_that_gives_the_reason(giver: str) -> Non
     paths = [path for pattern in GIVERS[giver] for path in ROOT.glob(pattern)]
     source = "".join(path.read_text(encoding="utf-8") for path in paths)
     given = {DenyReason[name] for name in re.findall(r"\bDenyReason\.([A-Z_]+)\b", source)}
-    told = {reason for reason in DenyReason if giver in reason.given_by.split(", ")}
+    told = {reason for reason in DenyReason if giver in reason.issuers.split(", ")}
     assert given == told
 
 

@@ -321,7 +321,7 @@ def stop(home: Path, position: str, price: float, yes: bool) -> CommandAnswer:
 
     ask = _typed("stop", yes)
     done = hand_close.ask_and_do(hand_close.stop, home, position, ask=ask, price=price)
-    return CommandAnswer(done, hand_close.moved_line)
+    return CommandAnswer(done, hand_close.stop_line)
 
 
 @main.command()

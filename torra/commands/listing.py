@@ -72,7 +72,7 @@ def ticks(home: Path, /, symbol: str | None, limit: int) -> CommandAnswer:
             for instance in instances
             for name in instance.timeframes
             for row in (
-                tick_queries.told_ticks(database, instance.id, name, limit) if database else ()
+                tick_queries.tick_summaries(database, instance.id, name, limit) if database else ()
             )
         ]
     rows.sort(key=lambda row: str(row["close_time"]), reverse=True)

@@ -202,7 +202,7 @@ def report(
         "days": past.days(database, names, now),
         "profiles": _profiles(home, database, profiles, environment, now),
         "blocked": [row.as_json() for row in blocks],
-        "kept": _kept(database, names, now) if database and _sum(groups)["kept_calls"] else [],
+        "kept": _unsettled(database, names, now) if database and _sum(groups)["kept_calls"] else [],
         "late": {
             "calls": sum(one.failed.get("late", 0) for one in calls),
             "of": sum(one.calls for one in calls),
@@ -331,7 +331,7 @@ def _edges(now: datetime) -> list[datetime]:
     return sorted({now - DAY, *hours, now - HOUR, _midnight(now)})
 
 
-def _kept(database: Database, profiles: Iterable[str], now: datetime) -> list[Row]:
+def _unsettled(database: Database, profiles: Iterable[str], now: datetime) -> list[Row]:
     """Return the newest rows of 24 hours that stand at their worst case, newest first.
 
     `under_way` says that a request may still be answered.

@@ -191,7 +191,7 @@ class Desk:
     def _take_up(self) -> None:
         if not self.lock.acquire():
             raise ConfigError(refusal(self.database.path.parent))
-        self.database.fence = self.lock.held
+        self.database.fence = self.lock.is_held
         self.run = token(8)
         with self.database.transaction():
             claim_table.begin_run(self.database, self.run, os.getpid())
@@ -264,7 +264,7 @@ class Desk:
         """Return whether this desk still has its lock; one that lost it to another rests."""
         if not self.active:
             return False
-        if self.lock.held():
+        if self.lock.is_held():
             return True
         try:
             restored = self.lock.restore(self._alone_since)

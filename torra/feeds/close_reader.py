@@ -34,7 +34,7 @@ class Reading:
     begun: float = field(default=0.0, init=False)
     complete: bool = field(default=False, init=False)
 
-    def left(self, wait: float) -> float:
+    def remaining(self, wait: float) -> float:
         """Return the seconds of a wait that are left since it began."""
         return max(0.0, self.begun + wait - monotonic())
 
@@ -79,12 +79,14 @@ class CloseReader(Service, Generic[R]):
 
     def _wait(self, reading: R) -> None:
         """Wait, with the lock of the state, until a reading is complete or its wait is over."""
-        self._state.wait_for(lambda: reading.complete or self.ending, reading.left(self._wait_s))
+        self._state.wait_for(
+            lambda: reading.complete or self.ending, reading.remaining(self._wait_s)
+        )
 
     def hangs(self) -> bool:
         """Return whether the source has not answered for a reading whose wait is over."""
         reading = self._under_way
-        return reading is not None and not reading.left(self._wait_s)
+        return reading is not None and not reading.remaining(self._wait_s)
 
     def _open(self) -> list[R]:
         """Return the readings that are not complete; the lock of the state is held."""

@@ -81,7 +81,7 @@ def ask(opened: OverlayRuntime, call: PendingQuestion) -> Hosted:
     owner = f"{processes.this_process()}|{threading.get_ident()}"
     found = _claim(desk, call, owner)
     if isinstance(found, HostedAnswer):
-        record = found.record or desk.database.told_tick(call.key) or {}
+        record = found.record or desk.database.tick_without_calls(call.key) or {}
         return replace(_answered(call, found, record), again=True)
     if found != "ours":
         return call.l1_alone("another call debates this bar, and its answer did not come in time")

@@ -198,7 +198,7 @@ class JournalStore(Store):
         """
         return self._whole(self.row(TICK_ROW + "WHERE c.torra_key = ?", key.text))
 
-    def told_tick(self, torra_key: str) -> RowDict | None:
+    def tick_without_calls(self, torra_key: str) -> RowDict | None:
         """Return a tick as `tick` does, without its calls, whose texts are the bulk of it."""
         return self._whole(self.row(TICK_ROW + "WHERE c.torra_key = ?", torra_key), calls=False)
 
@@ -212,7 +212,9 @@ class JournalStore(Store):
         `l1` maps each vector to its deterministic score; action and reason are None for a tick
         without a journal.
         """
-        return [_told(row) for row in self.rows(TICK_ROW + STREAM, instance, timeframe, limit)]
+        return [
+            _with_scores(row) for row in self.rows(TICK_ROW + STREAM, instance, timeframe, limit)
+        ]
 
     # --- what a replay asks for ------------------------------------------------------------------
 
@@ -241,7 +243,7 @@ class JournalStore(Store):
         record = self.record(key)
         # A record that cannot be read empties its own tick, and stops no page.
         if not record.keys() >= WHOLE_RECORD:
-            record = {**_told(row), "as_of": row["close_time"], **record}
+            record = {**_with_scores(row), "as_of": row["close_time"], **record}
         return {
             **record,
             "deliberation": json_object(spoken) or None,
@@ -264,5 +266,5 @@ def json_object(text: Any) -> RowDict:
     return found if isinstance(found, dict) else {}
 
 
-def _told(row: RowDict) -> RowDict:
+def _with_scores(row: RowDict) -> RowDict:
     return {**row, "l1": json.loads(row["l1"])}

@@ -340,7 +340,7 @@ def decided_tick(store: Store, torra_key: str) -> RowDict | None:
     return None if row is None else {**row, "record": with_debate(row)}
 
 
-def held_at(store: Store, instance: str, timeframe: str, moment: datetime) -> RowDict | None:
+def opening_at(store: Store, instance: str, timeframe: str, moment: datetime) -> RowDict | None:
     """Return the opening that an instance held or had sent when a tick of a close decided.
 
     None if it was flat then. Of ticks that close together the longer timeframe decided first.

@@ -78,7 +78,7 @@ def newest_of(
     return {(instance, timeframe): (key, bar) for instance, timeframe, key, bar in rows}
 
 
-def told_ticks(store: Store, instance: str, timeframe: str, limit: int) -> list[RowDict]:
+def tick_summaries(store: Store, instance: str, timeframe: str, limit: int) -> list[RowDict]:
     """Return the newest ticks of a stream as charts and lists show them, newest first.
 
     The keys are torra_key, bar_time, close_time, both consensus and verdicts, the five blended
@@ -213,7 +213,7 @@ def tick_times(store: Store, instance: str, timeframe: str, first: str, last: st
     )  # fmt: skip
 
 
-def beside(
+def adjacent_ticks(
     store: Store, instance: str, timeframe: str, bar_time: str
 ) -> tuple[str | None, str | None]:
     """Return the bar times of the finished or skipped ticks before and after a bar."""

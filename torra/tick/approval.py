@@ -64,7 +64,7 @@ DRIFT_ATR: Final = 0.5
 That is for a life of one bar; it grows with the square root of the bars, as prices wander.
 """
 
-CHECKED: Final = tuple(reason for reason in DenyReason if ENGINE in reason.given_by)
+CHECKED: Final = tuple(reason for reason in DenyReason if ENGINE in reason.issuers)
 """Every check of an opening, in the order in which reasons are listed."""
 
 HALTED: Final = "TRADING_HALTED"

@@ -133,7 +133,7 @@ def closed_lines(document: Mapping[str, Any]) -> str:
     return "\n".join(lines)
 
 
-def moved_line(document: Mapping[str, Any]) -> str:
+def stop_line(document: Mapping[str, Any]) -> str:
     """Return for a terminal where a stop is moved to."""
     line = (
         f"{document['instance']}: the stop goes from {document['from']} to {document['stop']} "

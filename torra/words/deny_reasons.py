@@ -76,9 +76,9 @@ class DenyReason(StrEnum):
         return WORDS[self]["source"]
 
     @property
-    def given_by(self) -> str:
+    def issuers(self) -> str:
         """The parts that give it."""
-        return WORDS[self]["given_by"]
+        return WORDS[self]["issuers"]
 
 
 WORDS: Final = {
@@ -90,7 +90,7 @@ WORDS: Final = {
 def deny_table() -> str:
     """Return docs/deny_reasons.md."""
     rows = "\n".join(
-        f"| `{reason}` | {reason.meaning} | {reason.source} | {reason.given_by} |"
+        f"| `{reason}` | {reason.meaning} | {reason.source} | {reason.issuers} |"
         for reason in DenyReason
     )
     return _DENY_PAGE.format(rows=rows)

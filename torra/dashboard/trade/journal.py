@@ -210,7 +210,7 @@ def note(sid: str) -> ResponseReturnValue:
 def _write(sid: str, text: str, tags: Sequence[str], seen: int) -> CommandOutcome:
     database, actor = backing().database, visitor().actor
     with database.transaction():
-        known = note_table.known_tags(database)
+        known = note_table.tag_names(database)
         if len({*known, *tags}) > max(MOST_KNOWN, len(known)):
             raise ConfigError(
                 f"the desk has {len(known)} tags already, and {MOST_KNOWN} are the most: use some "

@@ -208,7 +208,7 @@ def stop(sid: str) -> ResponseReturnValue:
         agreed = _agreed("stop")
         done = hand_close.stop(reach(), person(), _opening(sid), price=price, agreed=agreed)
         return CommandOutcome(
-            "done", hand_close.moved_line(done.document), done.before, done.after, done.after,
+            "done", hand_close.stop_line(done.document), done.before, done.after, done.after,
             on_record=True,
         )  # fmt: skip
 

@@ -81,7 +81,7 @@ def trades() -> str:
         alone=_alone(rows),
         orders=trade_rows,
         decimals=digits_of_row,
-        tags=list_query.offered("tag", note_table.known_tags(backing().database)),
+        tags=list_query.offered("tag", note_table.tag_names(backing().database)),
         asked=asked,
         known={**dict.fromkeys(QUERY, ""), **asked.words},
         instances=list_query.offered(

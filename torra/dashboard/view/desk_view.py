@@ -308,7 +308,7 @@ class DatabaseView:
         known = stored or self._skip_at(found.id, timeframe, at)
         if known is None:
             return None
-        before, after = tick_queries.beside(self._database, found.id, timeframe, at)
+        before, after = tick_queries.adjacent_ticks(self._database, found.id, timeframe, at)
         record = load(f"{found.id}|{timeframe}|{at}", known)
         return {
             **known,

@@ -194,7 +194,7 @@ class StreamReading:
         """Return the parts of one tick that a glance needs."""
 
         def made() -> TickRecord | Damaged | None:
-            stored = self._database.told_tick(key)
+            stored = self._database.tick_without_calls(key)
             record = None if stored is None else load(key, stored)
             return brief(record) if isinstance(record, TickRecord) else record
 
@@ -215,7 +215,7 @@ class StreamReading:
         )
 
     def _read_list(self, stream: StreamKey, limit: int) -> list[ListedTick]:
-        ticks = tick_queries.told_ticks(self._database, *stream, limit)
+        ticks = tick_queries.tick_summaries(self._database, *stream, limit)
         own = tick_queries.words_of(
             self._database, [str(tick["torra_key"]) for tick in ticks[:LISTED]], OWN
         )

@@ -250,7 +250,9 @@ def _courses(
 
 
 def _position(database: Database, record: TickRecord) -> Position | None:
-    held = standing_table.held_at(database, record.instance, record.timeframe, parse(record.as_of))
+    held = standing_table.opening_at(
+        database, record.instance, record.timeframe, parse(record.as_of)
+    )
     if held is None:
         return None
     return as_position(held | {"state": "FILLED"}, (held["sid"],) if held["closing"] else (), {})

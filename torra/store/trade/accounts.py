@@ -35,7 +35,7 @@ def mark_account(store: Store, bridge: str, facts: Mapping[str, object]) -> bool
     `facts` are those of its health. Needs account, currency, balance and equity; what tells
     less, or no numbers, is left out.
     """
-    told = _told(facts)
+    told = _account_row(facts)
     if told is None:
         return False
     last = store.row(
@@ -98,7 +98,7 @@ def marked_bridges(store: Store) -> list[str]:
     return store.column("SELECT name FROM bridges ORDER BY name")
 
 
-def _told(facts: Mapping[str, object]) -> RowDict | None:
+def _account_row(facts: Mapping[str, object]) -> RowDict | None:
     """Return account, currency, balance and equity as they are stored; None where one is none."""
     account, currency = facts.get("account"), facts.get("currency")
     amounts = {name: facts.get(name) for name in ("balance", "equity")}

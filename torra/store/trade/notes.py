@@ -70,7 +70,7 @@ def tagged_results(store: Store) -> list[tuple[Any, ...]]:
     )
 
 
-def known_tags(store: Store) -> list[str]:
+def tag_names(store: Store) -> list[str]:
     """Return every tag that a trade has, in order."""
     # one look a tag: the index leads from each to the next
     sql = "SELECT min(tag) FROM trade_tags WHERE tag > ?"

@@ -254,7 +254,7 @@ class PositionStore(Outbox):
         that runs again must not meet the position that it opened itself. The second value is the
         number of other instances that had one.
         """
-        held = self._held_at(stamp(as_of))
+        held = self._openings_at(stamp(as_of))
         rows = [row for row in held if row["instance"] == instance]
         stops = self._stops(rows)
         ours = [as_position(row, set(), stops) for row in rows]
@@ -284,7 +284,7 @@ class PositionStore(Outbox):
         held = [row["sid"] for row in rows if row["state"] in EXECUTED]
         return self._moved_stops(held) if held else {}
 
-    def _held_at(self, as_of: str) -> list[RowDict]:
+    def _openings_at(self, as_of: str) -> list[RowDict]:
         """Return the openings that were positions before `as_of`, as they were known then."""
         # Those that ended since were still open then.
         rows = [*self.live_signals(HELD, None, "open"), *self._closed_since(as_of)]
