@@ -81,7 +81,7 @@ def walk() -> Walk:
             sys.setprofile(None)
 
     with tempfile.TemporaryDirectory() as folder:
-        desk = desks.leading_desk(Path(folder))
+        desk = desks.working_desk(Path(folder))
         desks.step(desk, WARM)
         with patch.object(agent_framework, "deliberate", traced):
             desks.step(desk)

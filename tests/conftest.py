@@ -255,8 +255,8 @@ def database(tmp_path: Path, hand: Hand) -> Iterator[Database]:
 
 @pytest.fixture
 def euro_desk(tmp_path: Path) -> Desk:
-    """A desk of the euro alone, which has the lease."""
-    return desks.leading_desk(tmp_path, (desks.EUR,))
+    """A desk of the euro alone, which works."""
+    return desks.working_desk(tmp_path, (desks.EUR,))
 
 
 @pytest.fixture(autouse=True, scope="session")

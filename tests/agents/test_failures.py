@@ -410,7 +410,7 @@ UNREAD: Final = frozenset({"news", "fundamental", "microstructure", "macro"})
 def test_any_subset_gives_a_valid_row(mode: str, tmp_path: Path, scaled: Scaled) -> None:
     profile = validate(Profile, {"agents": {"mode": mode, "influence": "full"}}, "a test")
     voice: Any = Scripted()
-    desk = desks.leading_desk(tmp_path, (BTC,), provider=voice, profile=profile)
+    desk = desks.working_desk(tmp_path, (BTC,), provider=voice, profile=profile)
     rng, silent = random.Random(mode), UNREAD & {*MODES[mode].seats}
     every = subsets(mode)
     for failing in [every[0], every[-1], *rng.sample(every, scaled(len(every), 4))]:

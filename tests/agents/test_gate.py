@@ -135,7 +135,7 @@ def ticks(folder: Path, steps: int, *events: datetime) -> list[dict[str, Any]]:
 
 
 def desk_among(folder: Path, events: Iterable[datetime]) -> Desk:
-    """Return a desk that has the lease, with high-impact events at these moments."""
+    """Return a desk that works, with high-impact events at these moments."""
     desk = desks.open_desk(folder, (desks.EUR,), profile=profile())
     calendar = tuple(ScheduledEvent(moment, "USD", "high", "a decision") for moment in events)
     (name, setup), *_ = desk.setups.items()

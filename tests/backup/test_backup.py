@@ -515,7 +515,7 @@ sys.stdin.read()
 
 @pytest.mark.skipif(sys.platform == "win32", reason="there nobody can move a file that is open")
 def test_a_database_that_a_program_has_open_is_not_replaced(home: Path, kept: Path) -> None:
-    """A desk that stands by would otherwise go on with the file that was set aside."""
+    """A program that reads it would otherwise go on with the file that was set aside."""
     words = [sys.executable, "-c", HOLDER, str(home / "torra.db")]
     with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as holder:
         assert holder.stdout is not None

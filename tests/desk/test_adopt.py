@@ -32,7 +32,7 @@ def fit(setup: InstanceRuntime, profile: Profile) -> InstanceRuntime:
 
 @pytest.fixture
 def desk(tmp_path: Path) -> Iterator[Desk]:
-    made = desks.leading_desk(tmp_path, (desks.BTC, desks.EUR))
+    made = desks.working_desk(tmp_path, (desks.BTC, desks.EUR))
     made.roster.refit = ProfileReload(fit)
     yield made
     made.close()

@@ -1,4 +1,4 @@
-"""What the world does to a desk: a stolen lease, a jumping clock, a lock at a bad moment, holes."""
+"""What the world does to a desk: a deleted lock, a jumping clock, a lock at a bad moment, holes."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def test_a_desk_whose_database_was_deleted_halts_at_its_next_look(euro_desk: Des
 
 
 def test_a_desk_that_closes_lets_no_wake_hang(tmp_path: Path) -> None:
-    desk = desks.leading_desk(tmp_path)
+    desk = desks.working_desk(tmp_path)
     with ThreadPoolExecutor(1) as pool:
         assert desk.close()
         late = pool.submit(desk.wake, "BTCUSD")
@@ -58,7 +58,7 @@ def test_a_desk_that_closes_lets_no_wake_hang(tmp_path: Path) -> None:
 
 
 def test_a_failing_instance_does_not_give_back_the_claims_of_another(tmp_path: Path) -> None:
-    desk = desks.leading_desk(tmp_path, (desks.BTC, desks.EUR))
+    desk = desks.working_desk(tmp_path, (desks.BTC, desks.EUR))
     key = TickKey("BTCUSD", "M15", desks.START)
     desk.database.claim_tick(key)
     desk._owed[key] = ("error", "it failed before and runs again now")
@@ -102,7 +102,7 @@ class Jumpy(System):
 
 
 def test_a_clock_that_jumps_ahead_writes_no_bar_off(tmp_path: Path) -> None:
-    desk = desks.leading_desk(tmp_path, (desks.EUR,), make_clock=lambda _: Jumpy(desks.START))
+    desk = desks.working_desk(tmp_path, (desks.EUR,), make_clock=lambda _: Jumpy(desks.START))
     assert isinstance(desk.clock, Jumpy)
     desk.wake("EURUSD")
     desk.clock.moment += timedelta(days=1)
@@ -113,7 +113,7 @@ def test_a_clock_that_jumps_ahead_writes_no_bar_off(tmp_path: Path) -> None:
 
 
 def test_a_clock_that_stays_ahead_writes_no_bar_off_for_a_while(tmp_path: Path) -> None:
-    desk = desks.leading_desk(tmp_path, (desks.EUR,), make_clock=lambda _: Jumpy(desks.START))
+    desk = desks.working_desk(tmp_path, (desks.EUR,), make_clock=lambda _: Jumpy(desks.START))
     assert isinstance(desk.clock, Jumpy)
     desk.wake("EURUSD")
     desk.clock.moment += timedelta(days=1, seconds=30)
@@ -135,7 +135,7 @@ class Slept(Jumpy):
 
 def test_every_close_of_a_long_sleep_has_a_row_once_the_clock_is_believed(tmp_path: Path) -> None:
     """The newest closes are run at once, and none of the many before them is passed over."""
-    desk = desks.leading_desk(tmp_path, (desks.EUR,), make_clock=lambda _: Slept(desks.START))
+    desk = desks.working_desk(tmp_path, (desks.EUR,), make_clock=lambda _: Slept(desks.START))
     assert isinstance(desk.clock, Slept)
     desk.wake("EURUSD")
     desk.clock.moment += timedelta(days=2)
@@ -153,7 +153,7 @@ def test_every_close_of_a_long_sleep_has_a_row_once_the_clock_is_believed(tmp_pa
 
 
 def test_a_gap_in_the_run_hides_no_record(tmp_path: Path) -> None:
-    desk = desks.leading_desk(tmp_path)
+    desk = desks.working_desk(tmp_path)
     desk.wake("BTCUSD")
     desks.clock_of(desk).set(desk.clock.now() + 40 * desks.QUARTER)
     desk.wake("BTCUSD")
@@ -184,7 +184,7 @@ def test_a_record_names_the_revision_of_its_bars(euro_desk: Desk) -> None:
 
 @pytest.mark.journey
 def test_a_stream_without_enough_bars_does_not_stop_the_others(tmp_path: Path) -> None:
-    desk = desks.leading_desk(tmp_path)
+    desk = desks.working_desk(tmp_path)
     setup = desk.setups["BTCUSD"]
     upto = desks.START
     frames = {
@@ -255,7 +255,7 @@ def test_a_late_bar_is_a_record_and_no_trade_once_a_newer_tick_is_done(
     late = desks.START + desks.QUARTER
     missing = {late}
     feed = desks.Holed(missing)
-    desk = desks.leading_desk(tmp_path, feed=feed)
+    desk = desks.working_desk(tmp_path, feed=feed)
     desk.wake("BTCUSD")
     desks.step(desk, 3)
     assert states(desk, "BTCUSD", "M15")[iso(late + desks.QUARTER)] == "done"
@@ -322,7 +322,7 @@ def test_a_feed_without_a_file_does_not_keep_the_desk_from_starting(tmp_path: Pa
         def period(self) -> None:
             return None
 
-    desk = desks.leading_desk(tmp_path, feed=Fileless())
+    desk = desks.working_desk(tmp_path, feed=Fileless())
     assert list(desk.warm_up(desks.START)) == []
     (outcome, *_) = desk.wake("BTCUSD")
     assert (outcome.state, outcome.reason) in {("late", "late"), ("skipped", "no_file")}

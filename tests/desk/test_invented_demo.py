@@ -49,7 +49,7 @@ def lived(
     folder: Path, settings: Profile, closes: int, *, feed: Any = DEMO, instances: Any = (desks.BTC,)
 ) -> Desk:
     """Return a desk that has run the ticks of some closes of M15, each a second late."""
-    desk = desks.leading_desk(
+    desk = desks.working_desk(
         folder,
         instances,
         profile=settings,

@@ -46,7 +46,7 @@ def test_a_feed_that_is_let_go_leaves_no_thread_behind() -> None:
 @posix
 def test_a_look_at_a_lock_that_was_replaced_ends_no_desk(tmp_path: Path) -> None:
     """Health and the doctor hold a shared lock for a moment: that is no other desk."""
-    desk = desks.leading_desk(tmp_path, (desks.EUR,))
+    desk = desks.working_desk(tmp_path, (desks.EUR,))
     desk.lock.path.unlink()
     desk.lock.path.touch()
     with desk.lock.path.open("rb+") as look:

@@ -33,7 +33,7 @@ def step(desk: Any) -> None:
 
 
 def open_desk(folder: Path, start: Any, profile: Any) -> Any:
-    return desks.leading_desk(
+    return desks.working_desk(
         folder, profile=profile, make_clock=lambda at: FrozenClock(at or start)
     )
 

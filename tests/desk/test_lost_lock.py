@@ -146,7 +146,7 @@ def test_a_clock_that_is_set_back_casts_doubt_on_the_orders_of_the_one_who_works
 def test_a_lock_that_nobody_took_is_locked_anew_and_the_desk_goes_on(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    desk = desks.leading_desk(tmp_path, (desks.EUR,))
+    desk = desks.working_desk(tmp_path, (desks.EUR,))
     desk.lock.path.unlink()
     assert [outcome.state for outcome in desk.wake("EURUSD")] == ["late"]
     desk.keep()
@@ -176,7 +176,7 @@ def test_a_desk_that_another_one_followed_rests_and_says_why(tmp_path: Path, end
 def test_a_share_that_is_away_stops_the_writing_and_ends_no_desk(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    desk = desks.leading_desk(tmp_path, (desks.EUR,))
+    desk = desks.working_desk(tmp_path, (desks.EUR,))
     before = everything(desk)
 
     def away(*_: Any, **__: Any) -> bool:
@@ -196,7 +196,7 @@ def test_a_share_that_is_away_stops_the_writing_and_ends_no_desk(
 
 def test_the_lock_goes_last_and_stays_while_a_tick_runs_on(tmp_path: Path) -> None:
     """Nobody begins while a service of this desk may still touch the market."""
-    desk = desks.leading_desk(tmp_path, (desks.EUR,))
+    desk = desks.working_desk(tmp_path, (desks.EUR,))
     held: list[bool] = []
 
     class Noted(Service):
@@ -298,7 +298,7 @@ def test_a_desk_says_that_another_program_keeps_it_from_storing(
 ) -> None:
     hasty = partial(stores.open_database, now=System().real_now, busy_seconds=0.0)
     monkeypatch.setattr(desks, "open_database", hasty)
-    desk = desks.leading_desk(tmp_path, make_clock=lambda _: Hand(desks.START))
+    desk = desks.working_desk(tmp_path, make_clock=lambda _: Hand(desks.START))
 
     def tries(count: int) -> None:
         for _ in range(count):

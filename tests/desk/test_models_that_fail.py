@@ -96,7 +96,7 @@ def asking(tmp_path: Path) -> Iterator[Asking]:
     with VendorServer({"*": GARBAGE}) as server:
         environment = vendor_line.environment(server)
         with vendor_line.Line(environment, profile.agents) as line:
-            desk = desks.leading_desk(
+            desk = desks.working_desk(
                 tmp_path, (desks.EUR,), profile=profile, provider=line.provider
             )
             clock = told.Clock()

@@ -41,7 +41,7 @@ def torra(home: Path, *words: str) -> str:
 def lived(home: Path) -> None:
     """Let a desk live through a close, and make a backup."""
     open_home(home).close()
-    desk = desks.leading_desk(home)
+    desk = desks.working_desk(home)
     desk.wake("BTCUSD")
     assert (home / "torra.db-wal").exists()
     desk.database.close()

@@ -26,7 +26,7 @@ HOURS = aggregate(BARS, "M15", "H1")
 
 @pytest.fixture
 def desk(tmp_path: Path) -> Desk:
-    return desks.leading_desk(tmp_path)
+    return desks.working_desk(tmp_path)
 
 
 def hold(desk: Desk, hours: pd.DataFrame, upto: datetime | None = None) -> None:

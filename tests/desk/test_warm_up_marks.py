@@ -56,7 +56,7 @@ def test_a_record_without_its_moment_was_no_warm_up(tmp_path: Path) -> None:
     """As those of an older version are."""
     assert not in_warm_up(None, "2021-11-10T10:00:00Z")
     assert not in_warm_up("", "")
-    old = desks.leading_desk(tmp_path, profile=TRADING)
+    old = desks.working_desk(tmp_path, profile=TRADING)
     list(old.warm_up(desks.START, bars=2))
     assert standing_table.warm_up_end(old.database, "BTCUSD", "M15") == desks.START
     with old.database.transaction():

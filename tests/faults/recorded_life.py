@@ -126,7 +126,7 @@ def _lengthen(database: Any) -> None:
 
 
 def open_desk(home: Path) -> Any:
-    """Return the desk of a home with its lease, where it stood."""
+    """Return the desk of a home with its lock, where it stood."""
     profile = Profile(record_score="high")  # with it these bars trade as UPTO says
     desk = desks.open_desk(
         home, profile=profile, make_clock=lambda stood: Simulated(stood or BEGIN)

@@ -1,7 +1,7 @@
 """A channel's folder that stops answering stops its channel and nothing else (L3, T5).
 
-Not the other instances, not the lease, not a person who halts, not the desk that closes: whoever
-touches the folder waits a limited time once, and those after them are refused at once.
+Not the other instances, not the sign of life, not a person who halts, not the desk that closes:
+whoever touches the folder waits a limited time once, and those after them are refused at once.
 """
 
 from __future__ import annotations

@@ -439,7 +439,7 @@ desk.start()
 print("ready", time.process_time())
 desk.close()
 """
-"""What `torra run` does up to a desk with its lease and its timers, imports and all."""
+"""What `torra run` does up to a desk with its lock and its timers, imports and all."""
 
 
 def test_a_desk_with_a_million_ticks_is_ready_soon(

@@ -1,8 +1,8 @@
 """A process that stands still while it hands an order over: SIGSTOP, a computer that slept.
 
-When it goes on the order may have expired, the market may have moved, and another desk may have
-taken the lease over and told the order's end. So a bridge that sends for itself sends nothing on a
-look at the market that is older than LOOK_SECONDS; the Expert Advisor of torra_files looks at the
+When it goes on the order may have expired, the market may have moved, and where the lock's file was
+deleted another desk may have booked the order's end. So a bridge that sends for itself sends nothing
+on a look at the market that is older than LOOK_SECONDS; the Expert Advisor of torra_files looks at the
 expiry and at the id itself. What is left is the instant between the last look at the clock and the
 call that sends: nothing on this side can close it (promises D4, T4 and R6).
 """
@@ -30,7 +30,7 @@ from torra.config import Channel
 from torra.errors import BridgeUnavailable
 
 STOPS = {"long": LOOK_SECONDS + 1.0, "past the expiry": 600.0}
-"""Seconds: the lease is lost in both, the order has expired in the second."""
+"""Seconds: the look is too old in both, the order has expired in the second."""
 
 
 def standing_still(

@@ -164,7 +164,7 @@ def test_the_second_wake_after_a_jump_of_the_clock_misses_no_close() -> None:
     life.goes_on(2)
     life.the_clock_jumps(seconds=7199, bars=0)
     life.round(7.0)
-    assert life.life is not None and life.life.desk.active, "it took its lease anew"
+    assert life.life is not None and life.life.desk.active, "it took its lock anew"
     life.goes_on(2)
     life.witness.every_close_has_a_row(OPENING)
     life.teardown()

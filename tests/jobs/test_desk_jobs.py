@@ -1,4 +1,4 @@
-"""A whole desk, as `torra run` opens it, works on jobs while it holds the lease."""
+"""A whole desk, as `torra run` opens it, works on jobs while it holds the lock."""
 
 from __future__ import annotations
 

@@ -31,7 +31,7 @@ OUTLIVES = 1.0
 def test_no_child_outlives_its_desk(
     how: signal.Signals, patience: float, tmp_path: Path, tries: Tries
 ) -> None:
-    """A pipe ends with a desk that dies; one that is stopped loses its lease, and is missed."""
+    """A pipe ends with a desk that dies; one that is stopped gives no sign, and is missed."""
     for attempt in tries():
         home = attempt.folder(tmp_path) / "home"
         office = Office(home)

@@ -64,7 +64,7 @@ def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def desk(tmp_path: Path) -> Iterator[Desk]:
-    found = desks.leading_desk(tmp_path)
+    found = desks.working_desk(tmp_path)
     yield found
     found.database.close()
 

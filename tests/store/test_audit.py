@@ -126,7 +126,7 @@ def test_entries_are_found_by_action_and_by_actor(database: Database) -> None:
 @pytest.fixture(scope="module")
 def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Flask, Database]]:
     home = tmp_path_factory.mktemp("desk")
-    desk = desks.leading_desk(home)
+    desk = desks.working_desk(home)
     yield desk_app(desk, home), desk.database
     desk.close()
 

@@ -197,9 +197,9 @@ def old_texts(database: Database, ticks: int) -> None:
         )
 
 
-def test_a_desk_prunes_while_it_holds_the_lease(desk: schedule.Desk) -> None:
+def test_a_desk_prunes_while_it_holds_the_lock(desk: schedule.Desk) -> None:
     old_texts(desk.database, 5)
-    assert desk.prune() == 0, "it stands by"
+    assert desk.prune() == 0, "it does not work yet"
     desks.open_for_work(desk)
     desk.wake("EURUSD")
     today = len(texts(desk.database)) - 5
@@ -340,7 +340,7 @@ def tick_while_pruning(folder: Path, old: int) -> tuple[float, float, bool, str]
         def close(self) -> None: ...
 
     rules = open_provider(profile.agents)
-    desk = desks.leading_desk(folder, (desks.EUR,), profile=profile, provider=Waits())
+    desk = desks.working_desk(folder, (desks.EUR,), profile=profile, provider=Waits())
     old_texts(desk.database, old)
     longest, gone = 0.0, 0
 
@@ -375,7 +375,7 @@ def tick_while_pruning(folder: Path, old: int) -> tuple[float, float, bool, str]
 
 def test_the_page_of_a_pruned_tick_says_so(tmp_path: Path) -> None:
     instance = Instance(symbol="EURUSD", timeframes=("H1",))
-    desk = desks.leading_desk(tmp_path, (instance,))
+    desk = desks.working_desk(tmp_path, (instance,))
     (outcome,) = desk.wake("EURUSD")
     view = DatabaseView(desk.database, DeskSettings(instances=(instance,)), desk)
     client = open_app(view).test_client()

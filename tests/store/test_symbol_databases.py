@@ -65,7 +65,7 @@ def heard() -> list[Listener]:
 
 @pytest.fixture
 def desk(tmp_path: Path, heard: list[Listener]) -> Iterator[Desk]:
-    made = desks.leading_desk(tmp_path / "desk", events=Heard(heard))
+    made = desks.working_desk(tmp_path / "desk", events=Heard(heard))
     yield made
     made.close()
 

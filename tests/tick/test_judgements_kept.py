@@ -48,7 +48,7 @@ def opening_id(key: TickKey, row: Mapping[str, Any]) -> str:
 
 def kept(folder: Path, profile: Profile) -> tuple[Situation, list[dict[str, Any]]]:
     """Return the market of the first opening of a desk, and the reports of its tick."""
-    desk = desks.leading_desk(folder, (desks.BTC,), profile=profile)
+    desk = desks.working_desk(folder, (desks.BTC,), profile=profile)
     try:
         for _ in range(MOST_TICKS):
             desks.step(desk)

@@ -51,7 +51,7 @@ def opened(folder: Path) -> Iterator[tuple[Any, Slow]]:
     """A desk whose ticks end after 3 s, and its provider."""
     voice = Slow()
     profile = validate(Profile, {"agents": {"timeout_seconds": TICK}}, "a test")
-    made = desks.leading_desk(folder, (desks.EUR,), profile=profile, provider=voice)
+    made = desks.working_desk(folder, (desks.EUR,), profile=profile, provider=voice)
     try:
         yield made, voice
     finally:

@@ -78,7 +78,7 @@ def open_desk(tmp_path: Path) -> Open:
     def open_one(name: str = "home", instance: Instance = desks.BTC, **how: Any) -> Desk:
         folder = tmp_path / name
         folder.mkdir(exist_ok=True)
-        return desks.leading_desk(folder, (instance,), **{"provider": scripted.Distant(), **how})
+        return desks.working_desk(folder, (instance,), **{"provider": scripted.Distant(), **how})
 
     return open_one
 

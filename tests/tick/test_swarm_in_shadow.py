@@ -37,7 +37,7 @@ def shares(folder: Path, given: Profile, ticks: int, *, alone: bool = False) -> 
     """
     folder.mkdir(parents=True)
     nobody = SimpleNamespace(name="rules", submit=None) if alone else None
-    desk = desks.leading_desk(folder, (desks.BTC,), profile=given, provider=nobody)
+    desk = desks.working_desk(folder, (desks.BTC,), profile=given, provider=nobody)
     desks.step(desk, ticks)
     found = {
         (row.timeframe, row.bar_time, row.verdict): row.multiplier

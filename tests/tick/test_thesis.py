@@ -81,7 +81,7 @@ Run = Callable[..., list[dict[str, Any]]]
 def firm_desk(
     folder: Path, provider: Any, instance: Instance = desks.BTC, profile: Profile | None = None
 ) -> Desk:
-    return desks.leading_desk(
+    return desks.working_desk(
         folder, (instance,), profile=profile or firm(), provider=provider,
     )  # fmt: skip
 

@@ -64,7 +64,7 @@ def profile(**agents: Any) -> Profile:
 
 
 def ticked(folder: Path, provider: Any, settings: Profile | None = None) -> dict[str, Any]:
-    desk = desks.leading_desk(folder, provider=provider, profile=settings)
+    desk = desks.working_desk(folder, provider=provider, profile=settings)
     desk.wake("BTCUSD")
     record = desks.newest(desk)
     # By its key, not the newest: on a busy machine H1, which closed with it, may be stored later.
@@ -109,7 +109,7 @@ def test_a_provider_that_never_answers_does_not_hold_a_tick(tmp_path: Path, trie
     settings = profile(timeout_seconds=1.0)
     for attempt in tries():
         silent = Faulty(set(), "timeout")
-        desk = desks.leading_desk(attempt.folder(tmp_path), profile=settings, provider=silent)
+        desk = desks.working_desk(attempt.folder(tmp_path), profile=settings, provider=silent)
         desk.wake("BTCUSD")
         silent.broken |= {*DESK, "chart_scorer"}
         began = time.monotonic()
@@ -123,7 +123,7 @@ def test_a_provider_that_never_answers_does_not_hold_a_tick(tmp_path: Path, trie
 
 
 def test_a_tick_runs_once(tmp_path: Path) -> None:
-    desk = desks.leading_desk(tmp_path)
+    desk = desks.working_desk(tmp_path)
     first = desk.wake("BTCUSD")
     assert {outcome.state for outcome in first} == {"done"}
     assert [outcome.key.timeframe for outcome in first] == ["H1", "M15"], "the longer goes first"
@@ -189,7 +189,7 @@ def test_a_broken_tick_ends_as_a_skip_that_names_the_fault(
 
 def test_a_closed_market_is_a_recorded_skip(tmp_path: Path) -> None:
     friday = datetime.fromisoformat("2021-11-12T21:00:00+00:00")
-    desk = desks.leading_desk(
+    desk = desks.working_desk(
         tmp_path, (desks.EUR,), make_clock=lambda stood: Simulated(stood or friday)
     )
     desks.step(desk, 8)
@@ -203,7 +203,7 @@ def test_a_closed_market_is_a_recorded_skip(tmp_path: Path) -> None:
 def test_a_hole_in_the_feed_is_a_recorded_skip_though_later_bars_come(tmp_path: Path) -> None:
     hole = desks.START + 2 * desks.QUARTER
     feed = desks.Holed({hole})
-    desk = desks.leading_desk(tmp_path, feed=feed)
+    desk = desks.working_desk(tmp_path, feed=feed)
     desk.wake("BTCUSD")
     desks.step(desk, 7)
     states = {
@@ -228,7 +228,7 @@ def seconds_of_a_locked_tick(folder: Path) -> float:
     Infinity for a tick whose deadline was there before its first call, with which the lock begins.
     """
     settings = profile(timeout_seconds=1.0)
-    desk = desks.leading_desk(folder, (desks.EUR,), profile=settings)
+    desk = desks.working_desk(folder, (desks.EUR,), profile=settings)
     hold, release = threading.Event(), threading.Event()
     other = desks.open_database(folder)
 
@@ -277,7 +277,7 @@ def test_publishing_waits_for_whoever_writes_at_that_moment(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Fifty instances that are due together write one after the other; a signal cannot wait."""
-    desk = desks.leading_desk(tmp_path, provider=scripted.Distant())
+    desk = desks.working_desk(tmp_path, provider=scripted.Distant())
     waits: list[float | None] = []
     begin = desk.database.transaction
     monkeypatch.setattr(
@@ -305,7 +305,7 @@ class Quoting:
 def test_what_the_broker_says_is_asked_before_an_opening(tmp_path: Path) -> None:
     item = desks.BTC.model_copy(update={"bridge": "main"})
     easy = validate(Profile, {"thresholds": {"buy": 0.01, "sell": 0.01}}, "a test")
-    desk = desks.leading_desk(tmp_path, (item,), profile=easy, route=Quoting())
+    desk = desks.working_desk(tmp_path, (item,), profile=easy, route=Quoting())
     denied: set[str] = set()
     for _ in range(8):
         desks.step(desk)

@@ -52,7 +52,7 @@ def stored(database: Database) -> Iterator[dict[str, Any]]:
 def lived(tmp_path: Path) -> Lived:
     def live(profile: dict[str, Any], provider: Any = None) -> list[dict[str, Any]]:
         settings = validate(Profile, {"agents": profile}, "a test")
-        desk = desks.leading_desk(
+        desk = desks.working_desk(
             tmp_path, profile=settings, provider=provider or scripted.Scripted()
         )
         desks.step(desk, 2)

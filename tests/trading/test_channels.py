@@ -1,4 +1,4 @@
-"""What a command reads of a channel beside a desk at work, and who may act after a take-over."""
+"""What a command reads of a channel beside a desk at work, and who may act after another desk."""
 
 from __future__ import annotations
 

@@ -98,7 +98,7 @@ def test_a_tick_that_would_send_too_much_halts_its_desk(tmp_path: Path) -> None:
     often = Profile.model_validate(
         {"thresholds": {"buy": 0.05, "sell": 0.05}, "risk": {"max_signals_per_hour": 1}}
     )
-    desk = desks.leading_desk(tmp_path, (desks.EUR,), profile=often)
+    desk = desks.working_desk(tmp_path, (desks.EUR,), profile=often)
     for number in range(12):
         sent = opening(
             f"T{number}", instance="EURUSD", decided_at=desk.clock.now() + HOUR / 2, state="PENDING"

@@ -115,7 +115,7 @@ def eager_profile(agents: dict[str, Any], /, **changes: Any) -> Profile:
     return validate(Profile, values, "a test")
 
 
-def leading_desk(folder: Path, *words: Any, **more: Any) -> Desk:
+def working_desk(folder: Path, *words: Any, **more: Any) -> Desk:
     """Return a desk as `open_desk` does, which works."""
     desk = open_desk(folder, *words, **more)
     open_for_work(desk)

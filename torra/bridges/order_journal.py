@@ -8,7 +8,8 @@ had not happened yet. Any other damage is a ConfigError, because an order may be
 
 `put` raises OSError, and keeps nothing, when the disk does not take the line. `learn` keeps what
 was found out afterwards in memory at least; after a restart the bridge finds it out again. Two
-processes must not share a journal (the desk's lease sees to that), and the caller locks threads.
+processes must not share a journal (the lock of the home sees to that), and the caller
+locks threads.
 """
 
 from __future__ import annotations

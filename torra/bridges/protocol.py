@@ -31,8 +31,8 @@ ALIVE_SECONDS: Final = 5.0
 LOOK_SECONDS: Final = 3.0
 """Seconds for which a look at the market is fresh enough to send on.
 
-A process that stood still for longer, for instance on a computer that slept, may have lost the
-lease meanwhile (after 4 s). Another desk may then have booked the end of this order.
+After a longer stand-still, for instance on a computer that slept, the market may have moved, the
+order may have expired, and where the lock's file was deleted another desk may have booked its end.
 """
 
 STOOD_STILL: Final = "this process stood still in the middle of sending; it looks anew"
