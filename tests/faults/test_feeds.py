@@ -1,8 +1,8 @@
 """Feeds that stop answering, lie or fall behind: each instance alone has the damage (M1, L3, T2).
 
 A feed that blocks for ever stops neither other instances nor the sign of life, and behind its time
-limit not even its own: the closes get rows that say so. What a feed must not do ends in a row as well.
-No signal is written on bars, or at a moment, that are too old.
+limit not even its own: the closes get rows that say so. What a feed must not do ends in a row as
+well. No signal is written on bars, or at a moment, that are too old.
 """
 
 from __future__ import annotations

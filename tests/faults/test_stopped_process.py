@@ -1,10 +1,10 @@
 """A process that stands still while it hands an order over: SIGSTOP, a computer that slept.
 
 When it goes on the order may have expired, the market may have moved, and where the lock's file was
-deleted another desk may have booked the order's end. So a bridge that sends for itself sends nothing
-on a look at the market that is older than LOOK_SECONDS; the Expert Advisor of torra_files looks at the
-expiry and at the id itself. What is left is the instant between the last look at the clock and the
-call that sends: nothing on this side can close it (promises D4, T4 and R6).
+deleted another desk may have booked the order's end. So a bridge that sends for itself sends
+nothing on a look at the market that is older than LOOK_SECONDS; the Expert Advisor of torra_files
+looks at the expiry and at the id itself. What is left is the instant between the last look at the
+clock and the call that sends: nothing on this side can close it (promises D4, T4 and R6).
 """
 
 from __future__ import annotations
