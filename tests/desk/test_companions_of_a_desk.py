@@ -73,7 +73,7 @@ class Counted(CompanionReader):
         self.waits: list[float] = []
 
     def _wait(self, reading: Any) -> None:
-        self.waits.append(reading.left(self._wait_s))
+        self.waits.append(reading.remaining(self._wait_s))
         super()._wait(reading)
 
 
