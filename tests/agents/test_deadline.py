@@ -238,6 +238,37 @@ def test_no_call_counts_after_its_stage() -> None:
     assert state.calls[0].status == "timeout"
 
 
+def test_an_answer_at_the_end_of_its_stage_is_late_and_nothing_is_asked_after_it() -> None:
+    clock, provider = [0.0], Scripted()
+
+    def submit(request):
+        clock[0] = 1.0
+        return provider.submit(request)
+
+    role, stage = AGENTS["technical"].role, debates.Stage("analysts", 1, 1.0)
+    state = debates.DebateState((), settings().agents, submit, lambda: clock[0], 2.0, 0.0)
+    ask, prompt = debates.Conversation(state, role, context(), stage), Prompt("", "", "report")
+    with pytest.raises(ModelUnavailable, match="timeout: the answer came late"):
+        ask.once(prompt, lambda reply, _prompt: reply)
+    assert [call.status for call in state.calls] == ["timeout"]
+    with pytest.raises(ModelUnavailable, match="deadline: no time is left"):
+        ask.once(prompt, lambda reply, _prompt: reply)
+    assert len(provider.requests) == len(state.calls) == 1
+
+
+def test_a_listener_hears_of_an_agent_that_was_left_behind(tries: Tries) -> None:
+    for attempt in tries():
+        errors: dict[str, str] = {}
+
+        def listen(kind, payload, errors=errors) -> None:
+            if kind == "agent_error":
+                errors[payload["agent"]] = payload["reason"]
+
+        with released_after() as released, attempt:
+            took(Scripted({"technical": Blocks(released)}), 0.6, on_event=listen)
+            assert errors == {"technical": "timeout"}
+
+
 def test_a_retry_needs_as_much_time_as_the_first_attempt_took(tries: Tries) -> None:
     for attempt in tries():
         provider = Scripted({"technical": Slow(0.3, "garbage")})

@@ -366,3 +366,29 @@ def test_listeners_are_told_in_order_and_cannot_break_a_tick() -> None:
     assert ("agent_error", "bear_researcher") in told
     assert kinds.count("debate_round") == 1
     assert kinds.count("agent_complete") == 3
+
+
+def test_a_listener_gets_what_an_agent_reported() -> None:
+    events = {}
+
+    def listen(kind, payload) -> None:
+        if kind == "agent_complete":
+            events[payload["agent"]] = payload
+
+    record = debate(Scripted(), about=context(features=FULL_FEATURES), on_event=listen)
+    assert any(answer.evidence for answer in record.reports)
+    for answer in record.reports:
+        event = events.pop(answer.agent_id)
+        assert event["adjustments"] == answer.adjustments != {}
+        assert event["evidence"] == [cited._asdict() for cited in answer.evidence]
+        assert (event["abstained"], event["confidence"]) == (answer.abstained, answer.confidence)
+        assert event["summary"] == (answer.claim or answer.reasoning)
+        assert event["round"] == 1 and event["stage"] and event["ms"] >= 0.0
+    assert not events
+
+
+def test_a_retry_waits_as_long_as_the_vendor_asks() -> None:
+    busy = ModelUnavailable("error", "429", again=0.25)
+    provider = Scripted({"technical": [busy, honest]})
+    debate(provider)
+    assert [request.delay_s for request in provider.asked("technical")] == [0.0, 0.25]

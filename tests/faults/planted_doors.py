@@ -93,39 +93,14 @@ DOORS: Final[Table] = {
     },
     "V10": {
         "silent-connections": fault(
-            "a connection may be silent for ever",
-            At("torra.dashboard.doors.connections:Server.tidy", never("now >= ...")),
-            "test_a_silent_connection_is_closed",
-            "test_a_request_that_comes_byte_by_byte_is_ended",
-            "test_an_answer_that_nobody_takes_is_ended",
+            "silent connections take the places of all others",
+            At("torra.dashboard.server", sets("CONNECTIONS", "100")),
+            "test_strangers_without_a_word_take_no_page_away",
         ),
-        "no-room": fault(
-            "silent connections keep all places",
-            At("torra.dashboard.doors.connections:Server.tidy", never("self.room <= 0")),
-            "test_those_that_waited_longest_make_room",
-            "test_a_young_connection_keeps_its_place",
-        ),
-        "answered-make-room": fault(
-            "who is being answered makes room for a silent one",
-            At(
-                "torra.dashboard.doors.connections:Connection.waits",
-                replace("not self.requests and self.since < math.inf", "True"),
-            ),
-            At(
-                "torra.dashboard.doors.connections:Connection.service",
-                replace("math.inf", "CLOCK.monotonic()"),
-            ),
-            "test_who_is_answered_is_ended_by_nothing",
-        ),
-        "young-connections": fault(
-            "a connection makes room before its request can come",
-            At("torra.dashboard.doors.connections:Server", without("... >= YOUNG_SECONDS")),
-            "test_a_young_connection_keeps_its_place",
-        ),
-        "large-bodies": fault(
-            "any number of large bodies stands in memory",
-            At("torra.dashboard.doors.connections:Connection.received", never("has_large_body()")),
-            "test_large_bodies_that_are_not_whole_are_few",
+        "open-files": fault(
+            "connections take the open files that the desk needs",
+            At("torra.dashboard.server:connection_limit", replace("soft // 2", "soft")),
+            "test_connections_leave_files_for_the_desk",
         ),
     },
     "V11": {

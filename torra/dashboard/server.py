@@ -5,22 +5,31 @@ must be given too (`trusted_names`). An address that may not be served, or a por
 a ConfigError with the remedy. `serve` blocks until it is interrupted; `open_server` returns the
 server to a caller that runs it in a thread of its own. A proxy on 127.0.0.1 that adds encryption
 says so in X-Forwarded-Proto; no other header of a proxy is believed, and no other proxy.
-`doors.connections` limits how many connections there are, and how long each may wait.
+waitress limits the connections: CONNECTIONS of them at once, and none that is silent for long. A
+connection whose request is being answered, as each open stream of events, is never ended by this.
 """
 
 from __future__ import annotations
 
 import ipaddress
+import logging
 import os
 import re
+import select
 import socket
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Final, Protocol
 
 from flask import Flask
+from waitress.server import TcpWSGIServer  # type: ignore[import-untyped]
 
-from torra.dashboard.doors.connections import Server
 from torra.errors import ConfigError
+
+try:
+    import resource
+except ImportError:  # Windows, where a process may have any number of files open
+    resource = None  # type: ignore[assignment]
 
 DEFAULT_HOST: Final = "127.0.0.1"
 DEFAULT_PORT: Final = 5000
@@ -43,6 +52,24 @@ body in memory until it is whole, and each of its connections may have one."""
 
 MOST_HEAD: Final = 64 << 10
 """Most bytes of a request's first line and headers: a browser sends the cookies of every port."""
+
+CONNECTIONS: Final = 1500
+"""Connections at once: a browser opens six."""
+
+CONNECTIONS_OF_SELECT: Final = 400
+"""... where there is no poll(), on Windows: select() ends the server at the 513th connection."""
+
+FILES: Final = 4096
+"""Open files that the process asks for where it may have fewer (RLIMIT_NOFILE); 1,024 are usual."""
+
+SILENT_SECONDS: Final = 20
+"""A connection on which no byte comes or goes is closed after so long."""
+
+CLEANUP_SECONDS: Final = 5
+"""Between two looks for silent connections."""
+
+BODY_IN_MEMORY: Final = 32 << 10
+"""Bytes of a body that stand in memory; waitress puts a larger one into a temporary file."""
 
 NAME: Final = re.compile(r"[a-z0-9](?:[a-z0-9.-]{0,251}[a-z0-9])?|\[[0-9a-f:.]+\]", re.IGNORECASE)
 """A host name, an address, or an IPv6 address in brackets; no port, no wildcard."""
@@ -88,8 +115,10 @@ def open_server(
 
     With a `prefix` every link of the pages begins with it, whether a proxy passes it on or cuts it.
     """
+    # "Task queue depth is 2" is no fault, and strangers could fill a log with it
+    logging.getLogger("waitress.queue").setLevel(logging.ERROR)
     holder = _bound(host, port, allow_remote=allow_remote)
-    made: WebServer = Server(
+    server: WebServer = TcpWSGIServer(
         app,
         _sock=holder,
         bind_socket=False,
@@ -103,8 +132,32 @@ def open_server(
         trusted_proxy=DEFAULT_HOST,
         trusted_proxy_headers={"x-forwarded-proto"},
         url_prefix=prefix,
+        connection_limit=connection_limit(),
+        channel_timeout=SILENT_SECONDS,
+        cleanup_interval=CLEANUP_SECONDS,
+        inbuf_overflow=BODY_IN_MEMORY,
     )
-    return made
+    return server
+
+
+def connection_limit() -> int:
+    """Return how many connections may be open at once in this process.
+
+    A process that may have fewer than FILES open files asks for more first. Half of its files are
+    for the desk, whose database and channels must never lack one.
+    """
+    most = CONNECTIONS if hasattr(select, "poll") else CONNECTIONS_OF_SELECT
+    if resource is None:
+        return most
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft == resource.RLIM_INFINITY:
+        return most
+    if soft < FILES:
+        wanted = FILES if hard == resource.RLIM_INFINITY else min(FILES, hard)
+        with suppress(ValueError, OSError):  # a system may allow fewer than it says
+            resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+            soft = wanted
+    return min(most, max(1, soft // 2))
 
 
 def check_port(host: str, port: int, *, allow_remote: bool = False) -> None:
