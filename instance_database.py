@@ -29,7 +29,7 @@ from torra.home import DATABASE, LOST, lost
 from torra.store import migrations
 from torra.store.audit import AuditStore
 from torra.store.bars import BarStore, last_close
-from torra.store.brain import Composites
+from torra.store.brain import Composites, History, StoredTick
 from torra.store.connection import BUSY_SECONDS, TickKey, explain, inspect, to_json
 from torra.store.journal import JournalStore
 from torra.store.ledger import LedgerStore
@@ -177,9 +177,7 @@ class Database(
                 found[timeframe] = (parse(close), dict(zip(CHAINS, values, strict=True)))
         return found
 
-    def _history(
-        self, instance: str, timeframe: str, as_of: datetime, limit: int
-    ) -> list[tuple[str, float, str]]:
+    def _history(self, instance: str, timeframe: str, as_of: datetime, limit: int) -> History:
         rows = self.tuples(
             "SELECT close_time, consensus, verdict FROM chains WHERE instance = ? "
             "AND timeframe = ? AND close_time < ? ORDER BY close_time DESC LIMIT ?",
@@ -200,28 +198,18 @@ class Database(
         found = last_close(self, instance, timeframe, as_of)
         return found[1] if found else None
 
-    def _keep_tick(
-        self,
-        key: TickKey,
-        close_time: datetime,
-        saved: ConsensusResult,
-        *,
-        scores: Mapping[str, float],
-        l1: Mapping[str, float],
-        ath: float,
-        source_type: str,
-        deliberation: Mapping[str, Any] | None,
-    ) -> None:
+    def _keep_tick(self, tick: StoredTick) -> None:
+        key, saved = tick.key, tick.result
         row = {
-            "timestamp": close_time,
+            "timestamp": tick.close_time,
             "timeframe": key.timeframe,
-            **scores,
-            "ath": ath,
+            **tick.scores,
+            "ath": tick.ath,
             "composite": saved.composite,
             "consensus": saved.consensus,
             "verdict": saved.verdict,
-            "source_type": source_type,
-            "agent_deliberation": None if deliberation is None else to_json(deliberation),
+            "source_type": tick.source_type,
+            "agent_deliberation": None if tick.deliberation is None else to_json(tick.deliberation),
             "torra_key": key.text,
         }
         # First, because the chain names it by its id.
@@ -229,8 +217,8 @@ class Database(
         chain = {
             "torra_key": key.text,
             **key._asdict(),
-            "close_time": close_time,
-            "l1": to_json(l1),
+            "close_time": tick.close_time,
+            "l1": to_json(tick.l1),
             **{name: getattr(saved, name) for name in OF_CHAINS},
             "sentiment_id": sentiment_id,
         }
