@@ -15,8 +15,7 @@ from tests.worlds import desks
 from torra.clock import duration
 from torra.evidence.flow_readings import FlowRow, FlowThen
 from torra.feeds.close_reader import WAIT
-from torra.feeds.limited import LimitedFeed
-from torra.feeds.limited_flow import LimitedFlow
+from torra.feeds.limited import LimitedFeed, LimitedFlow
 from torra.time_limit import TimeLimit
 
 QUARTER = timedelta(minutes=15)

@@ -20,7 +20,7 @@ from torra.bridges.mt5.terminal import Terminal
 from torra.config import Channel, Instance
 from torra.errors import BridgeUnavailable
 from torra.evidence.flow_readings import FlowThen
-from torra.feeds.limited_flow import LimitedFlow
+from torra.feeds.limited import LimitedFlow
 from torra.feeds.mt5_direct import Mt5DirectFeed
 from torra.feeds.mt5_flow import BOOK_SECONDS, Mt5DirectFlow
 from torra.feeds.registry import FeedPlace, open_feed

@@ -15,7 +15,7 @@ symbol; where it does not, no spread is known. Threads may share a feed.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import suppress
 from datetime import datetime, timedelta
 from typing import Any, Final, Protocol
@@ -25,10 +25,10 @@ import pandas as pd
 
 from torra.clock import Clock, duration
 from torra.errors import BridgeUnavailable, DataUnavailable
-from torra.evidence.flow_readings import NO_FLOW, FlowThen
 from torra.feeds import points
 from torra.feeds.frame import broker_name, in_utc, newest_of
-from torra.feeds.protocol import NO_BARS, SERVER_CLOCK, FlowSource, TakeFlow, no_flow
+from torra.feeds.limited import LimitedFlow, LiveFeed
+from torra.feeds.protocol import NO_BARS, SERVER_CLOCK
 from torra.market.broker_clock import Seconds, ServerClock
 from torra.market.spreads import SPREAD
 
@@ -70,7 +70,7 @@ class TerminalPackage(Protocol):
         ...
 
 
-class Mt5DirectFeed:
+class Mt5DirectFeed(LiveFeed):
     """The bars of one terminal; `symbols` gives the broker's name of each canonical symbol."""
 
     def __init__(
@@ -79,7 +79,7 @@ class Mt5DirectFeed:
         symbols: Mapping[str, str],
         server: ServerClock,
         clock: Clock,
-        flow: FlowSource | None = None,
+        flow: LimitedFlow | None = None,
     ) -> None:
         self._flow = flow
         self._terminal = terminal
@@ -109,18 +109,6 @@ class Mt5DirectFeed:
         if len(frame) and frame.index[-1] > pd.Timestamp(settled - step):
             closed[-1] = False
         return newest_of(frame[closed], limit)
-
-    def flow(self, symbol: str, timeframe: str, times: Sequence[datetime]) -> FlowThen:
-        """Return the order flow of bars, where there is any (torra.feeds.mt5_flow)."""
-        return NO_FLOW if self._flow is None else self._flow.flow(symbol, timeframe, times)
-
-    def begin_flow(self, symbol: str, timeframe: str, times: Sequence[datetime]) -> TakeFlow:
-        """Begin to read the order flow beside a tick, which takes it later."""
-        return no_flow if self._flow is None else self._flow.begin(symbol, timeframe, times)
-
-    def period(self) -> None:
-        """Return None: the feed lives in real time."""
-        return
 
     def _select(self, name: str) -> None:
         """Put a symbol into Market Watch: the terminal keeps bars of no others up to date."""

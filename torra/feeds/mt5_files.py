@@ -45,6 +45,7 @@ from torra.evidence.news_digest import NewsStatus
 from torra.feeds import points
 from torra.feeds.csv_file import ENCODINGS
 from torra.feeds.frame import broker_name, in_utc, newest_of
+from torra.feeds.limited import LiveFeed
 from torra.feeds.protocol import NO_FILE, SERVER_CLOCK
 from torra.market.broker_clock import Seconds, ServerClock, check
 from torra.regular_files import read_regular
@@ -176,7 +177,7 @@ class SignedFiles(Generic[Content]):
         return self._copies[wanted][1] if kept else None, status, fault
 
 
-class Mt5FilesFeed(SignedFiles[tuple[pd.DataFrame, str]]):
+class Mt5FilesFeed(SignedFiles[tuple[pd.DataFrame, str]], LiveFeed):
     """The bars of one channel; of each file the `newest` bars are read, None: all.
 
     A copy has its bars, and the fault of its clock if any.
@@ -207,10 +208,6 @@ class Mt5FilesFeed(SignedFiles[tuple[pd.DataFrame, str]]):
         if clock_fault:
             raise DataUnavailable(SERVER_CLOCK, clock_fault)
         return newest_of(frame[frame.index <= pd.Timestamp(as_of - step)], limit)
-
-    def period(self) -> None:
-        """Return None: the feed lives in real time."""
-        return
 
     def read(
         self, raw: bytes, wanted: BarFileOwner, modified: datetime

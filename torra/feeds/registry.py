@@ -16,11 +16,10 @@ from torra.clock import System
 from torra.config import Channel, Instance
 from torra.errors import ConfigError
 from torra.evidence.companion_readings import READ_BARS
-from torra.feeds.limited import LimitedFeed
-from torra.feeds.limited_flow import LimitedFlow
+from torra.feeds.frame import StoredFeed
+from torra.feeds.limited import LimitedFeed, LimitedFlow
 from torra.feeds.protocol import Feed
 from torra.feeds.sample import SampleFeed
-from torra.feeds.stored import StoredFeed
 from torra.market.broker_clock import ServerClock
 from torra.time_limit import SHARE_SECONDS, TimeLimit, of_folder
 
