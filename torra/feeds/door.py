@@ -173,7 +173,7 @@ def drop_invalid_bars(frame: pd.DataFrame, timeframe: str, *, as_of: datetime) -
         values = np.column_stack([frame[name].to_numpy(dtype=np.float64) for name in COLUMNS])
     step = duration(timeframe)
     faults = (*_time_faults(index, step, as_of), *_value_faults(values))
-    sound: npt.NDArray[np.bool_] = ~np.column_stack([broken for _, broken in faults]).any(axis=1)
+    sound = ~np.asarray(np.column_stack([broken for _, broken in faults]).any(axis=1))
     of_those = frame[sound] if spreads.SPREAD in names else frame
     sifted = _with_spreads(values[sound], index[sound], of_those)
     return sifted.iloc[:0] if _longer(index.asi8[sound], _length(step, index)) else sifted
