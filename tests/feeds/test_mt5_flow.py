@@ -14,8 +14,7 @@ from tests.worlds.flow_files import Bar, market, moves, slippage, spreads
 from torra.bridges.mt5.terminal import Terminal
 from torra.evidence.flow_readings import FlowThen
 from torra.feeds.limited import LimitedFlow
-from torra.feeds.mt5_direct import Mt5DirectFeed
-from torra.feeds.mt5_flow import BOOK_SECONDS, Mt5DirectFlow
+from torra.feeds.mt5_direct import BOOK_SECONDS, Mt5DirectFeed, Mt5DirectFlow
 from torra.market.broker_clock import ServerClock
 
 NOON = datetime(2026, 3, 4, 12, tzinfo=UTC)

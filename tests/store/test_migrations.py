@@ -89,7 +89,9 @@ def test_legacy_rows_belong_to_no_chain(tmp_path: Path) -> None:
     assert (count(database, "chains"), database.ticks("BTCUSD", "M15")) == (0, [])
     saved = save(database, NOON, 0.25)
     assert saved.consensus == 0.25
-    memory = database.memory_context("BTCUSD", "M15", as_of=NOON, profile=PROFILE, symbol="BTCUSD")
+    memory = database.memory_context(
+        "BTCUSD", "M15", as_of=NOON, profile=PROFILE, symbol="BTCUSD", price=1.0
+    )
     assert memory["sentiment_trend"] == []
     assert count(database, "sentiment") == 51
 

@@ -192,13 +192,16 @@ def _index(frame: pd.DataFrame) -> pd.DatetimeIndex:
 
 def _time_faults(index: pd.DatetimeIndex, step: timedelta, as_of: datetime) -> Faults:
     times: Times = index.asi8
+    ticks, length = TICKS_PER_SECOND[index.unit], _length(step, index)
+    # Whole numbers throughout: no float holds nanoseconds since 1970.
+    latest = (as_of - EPOCH) // timedelta(microseconds=1) * ticks // 1_000_000 - length
     # The latest time above each: one that does not pass it is out of order or there twice.
     above = np.concatenate((times[:1] - 1, np.maximum.accumulate(times)[:-1]))
     return (
         (BarsRefused.UNSORTED, times < above),
         (BarsRefused.DUPLICATE, times == above),
-        (BarsRefused.OFF_GRID, times % _length(step, index) != 0),
-        (BarsRefused.FUTURE, times > _latest(index, step, as_of)),
+        (BarsRefused.OFF_GRID, times % length != 0),
+        (BarsRefused.FUTURE, times > latest),
     )
 
 
@@ -234,13 +237,6 @@ def _refuse(index: pd.DatetimeIndex, values: Values, faults: Faults) -> None:
 
 def _length(step: timedelta, index: pd.DatetimeIndex) -> int:
     return int(step.total_seconds()) * TICKS_PER_SECOND[index.unit]
-
-
-def _latest(index: pd.DatetimeIndex, step: timedelta, as_of: datetime) -> int:
-    """Return the open time of the newest bar that can be closed at `as_of`, as the index has it."""
-    # Whole numbers throughout: no float holds nanoseconds since 1970.
-    ticks = TICKS_PER_SECOND[index.unit]
-    return (as_of - EPOCH) // timedelta(microseconds=1) * ticks // 1_000_000 - _length(step, index)
 
 
 def _longer(times: Times, length: int) -> int:

@@ -156,7 +156,10 @@ class BarStore(Store):
         stream = instance, timeframe
         with self.transaction():
             known = self._known_head(stream, given)
-            bars = _as_rows(given[known:])
+            rest = given[known:]
+            # Sorted as the stored ones are, so that the two lists can be compared as they are.
+            numbers = rest[:, 1:].T.tolist()
+            bars: list[Stored] = sorted(zip(_texts(rest), *numbers, strict=True))
             stored: list[Stored] = []
             if bars:
                 stored = self.tuples(
@@ -445,11 +448,6 @@ def _texts(bars: Matrix) -> list[str]:
     seconds = bars[:, 0].astype("M8[us]").astype("M8[s]")
     texts: list[str] = np.datetime_as_string(seconds, timezone="UTC").tolist()
     return texts
-
-
-def _as_rows(bars: Matrix) -> list[Stored]:
-    # Sorted as the stored ones are, so that the two lists can be compared as they are.
-    return sorted(zip(_texts(bars), *bars[:, 1:].T.tolist(), strict=True))
 
 
 def _index(times: Iterable[str]) -> pd.DatetimeIndex:

@@ -80,10 +80,6 @@ class Brain(PositionStore):
         """Return the newest RECENT_TRADES trades that closed before `as_of`, newest first."""
 
     @abstractmethod
-    def _last_close(self, instance: str, timeframe: str, as_of: datetime) -> float | None:
-        """Return the newest close price of a stream at `as_of`; None when it is not known."""
-
-    @abstractmethod
     def _keep_tick(self, tick: StoredTick) -> None:
         """Store a tick with its chains."""
 
@@ -170,19 +166,17 @@ class Brain(PositionStore):
         as_of: datetime,
         profile: Profile,
         symbol: str,
-        price: float | None = None,
+        price: float,
     ) -> RowDict:
         """Return what the stream remembers at `as_of`, before this tick is stored.
 
         The keys are document 001's and those of sentiment_rules.memory_view. Positions count when
         they were decided before `as_of`: ticks that close together do not know of each other, of
         one instance as of several, whichever is stored first. `price` is the close of the newest
-        bar; without one it is looked up.
+        bar.
         """
         trades = self._recent_trades(instance, as_of)
         ours, elsewhere = self.positions_at(instance, as_of)
-        if ours and price is None:
-            price = self._last_close(instance, timeframe, as_of)
         spec = profile.symbol(symbol)
         view, history = self._markov(instance, timeframe, as_of, profile)
         newest = history[-profile.agents.history_lookback :]
@@ -209,8 +203,8 @@ class Brain(PositionStore):
         return sentiment_rules.markov(told, timeframe, profile.markov), history
 
 
-def _profit(position: Position, price: float | None, spec: SymbolSpec) -> float:
+def _profit(position: Position, price: float, spec: SymbolSpec) -> float:
     """Return what closing now would bring, in account currency; 0 for one not filled yet."""
-    if price is None or position.state not in ("FILLED", "CLOSED"):
+    if position.state not in ("FILLED", "CLOSED"):
         return 0.0
     return value_at_bid(position, price, spec).profit

@@ -188,11 +188,6 @@ class MemoryStore(MemoryLessons, TickStore):
         known = rows[: bisect_left(rows, as_of, key=lambda row: row.close_time)]
         return [(row.close_text, row.consensus, row.verdict) for row in known[-limit:]]
 
-    def _last_close(self, instance: str, timeframe: str, as_of: datetime) -> float | None:
-        """Return None: no bar is kept, so a caller passes the price of a position."""
-        del instance, timeframe, as_of
-        return None
-
     def _keep_tick(self, tick: StoredTick) -> None:
         key, close_time, saved = tick[:3]
         stream = key[:2]
