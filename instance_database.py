@@ -28,8 +28,8 @@ from torra.errors import ConfigError, StoreUnavailable
 from torra.home import DATABASE, LOST, lost
 from torra.store import migrations
 from torra.store.audit import AuditStore
-from torra.store.bars import BarStore, last_close
-from torra.store.brain import Composites
+from torra.store.bars import OF_STREAM, BarStore
+from torra.store.brain import Composites, History, StoredTick
 from torra.store.connection import BUSY_SECONDS, TickKey, explain, inspect, to_json
 from torra.store.journal import JournalStore
 from torra.store.ledger import LedgerStore
@@ -156,7 +156,13 @@ class Database(
             self.change(f"DELETE {signals}", *place)
             for sql in TAKEN_BACK:
                 self.change(sql, as_of)
-            self._forget_bars(as_of)
+            self._known_bars.forget()
+            streams = self.tuples("SELECT DISTINCT instance, timeframe FROM record_highs")
+            for stream in streams:
+                # Spread and order flow go after their bar: beside it, they stay.
+                for table in ("bars", "spreads", "flow", "record_highs", "record_lows"):
+                    sql = f"DELETE FROM {table} WHERE {OF_STREAM} AND bar_time > ?"  # noqa: S608
+                    self.change(sql, *stream, as_of - duration(stream[1]))
 
     # --- what the brain reads -------------------------------------------------------------------
 
@@ -177,9 +183,7 @@ class Database(
                 found[timeframe] = (parse(close), dict(zip(CHAINS, values, strict=True)))
         return found
 
-    def _history(
-        self, instance: str, timeframe: str, as_of: datetime, limit: int
-    ) -> list[tuple[str, float, str]]:
+    def _history(self, instance: str, timeframe: str, as_of: datetime, limit: int) -> History:
         rows = self.tuples(
             "SELECT close_time, consensus, verdict FROM chains WHERE instance = ? "
             "AND timeframe = ? AND close_time < ? ORDER BY close_time DESC LIMIT ?",
@@ -196,32 +200,18 @@ class Database(
         )  # fmt: skip
         return [dict(zip(RECALLED, row, strict=True)) for row in rows]
 
-    def _last_close(self, instance: str, timeframe: str, as_of: datetime) -> float | None:
-        found = last_close(self, instance, timeframe, as_of)
-        return found[1] if found else None
-
-    def _keep_tick(
-        self,
-        key: TickKey,
-        close_time: datetime,
-        saved: ConsensusResult,
-        *,
-        scores: Mapping[str, float],
-        l1: Mapping[str, float],
-        ath: float,
-        source_type: str,
-        deliberation: Mapping[str, Any] | None,
-    ) -> None:
+    def _keep_tick(self, tick: StoredTick) -> None:
+        key, saved = tick.key, tick.result
         row = {
-            "timestamp": close_time,
+            "timestamp": tick.close_time,
             "timeframe": key.timeframe,
-            **scores,
-            "ath": ath,
+            **tick.scores,
+            "ath": tick.ath,
             "composite": saved.composite,
             "consensus": saved.consensus,
             "verdict": saved.verdict,
-            "source_type": source_type,
-            "agent_deliberation": None if deliberation is None else to_json(deliberation),
+            "source_type": tick.source_type,
+            "agent_deliberation": None if tick.deliberation is None else to_json(tick.deliberation),
             "torra_key": key.text,
         }
         # First, because the chain names it by its id.
@@ -229,27 +219,12 @@ class Database(
         chain = {
             "torra_key": key.text,
             **key._asdict(),
-            "close_time": close_time,
-            "l1": to_json(l1),
+            "close_time": tick.close_time,
+            "l1": to_json(tick.l1),
             **{name: getattr(saved, name) for name in OF_CHAINS},
             "sentiment_id": sentiment_id,
         }
         self.add("chains", chain)
-
-    # --- going back -----------------------------------------------------------------------------
-
-    def _forget_bars(self, as_of: datetime) -> None:
-        self._known_bars.forget()
-        streams = self.tuples("SELECT DISTINCT instance, timeframe FROM record_highs")
-        for instance, timeframe in streams:
-            last = as_of - duration(timeframe)
-            # Spread and order flow go after their bar: beside it, they stay.
-            for table in ("bars", "spreads", "flow", "record_highs", "record_lows"):
-                self.change(
-                    f"DELETE FROM {table} WHERE instance = ? AND timeframe = ? "  # noqa: S608
-                    "AND bar_time > ?",
-                    instance, timeframe, last,
-                )  # fmt: skip
 
 
 # Refused by mypy while Database lacks a method: `open` calls whichever class it is asked of.

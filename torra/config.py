@@ -15,7 +15,7 @@ import json
 import os
 import re
 import zlib
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from datetime import datetime
 from functools import wraps
 from pathlib import Path
@@ -150,23 +150,19 @@ REMEMBERED: Final = 16
 def once(ask: Callable[[T], R]) -> Callable[[T], R]:
     """Make a method of frozen settings compute its answer once per object, not on every tick.
 
-    The answer belongs to the very object, which is kept with it, so a changed copy has its own. The
-    oldest answers are dropped first.
+    The answer belongs to the very object, which is kept with it, so a changed copy has its own.
     """
     answers: dict[int, tuple[T, R]] = {}
 
     @wraps(ask)
     def asked(settings: T) -> R:
-        known = answers.get(id(settings))
+        answer = answers.get(id(settings))
         # An id can be given again to another object; `is` tells them apart.
-        if known is not None and known[0] is settings:
-            return known[1]
-        found = ask(settings)
-        # A copy, and a pop that may miss: several threads run ticks.
-        for oldest in list(answers)[: len(answers) - REMEMBERED + 1]:
-            answers.pop(oldest, None)
-        answers[id(settings)] = (settings, found)
-        return found
+        if answer is None or answer[0] is not settings:
+            if len(answers) >= REMEMBERED:
+                answers.clear()
+            answer = answers[id(settings)] = settings, ask(settings)
+        return answer[1]
 
     return asked
 
@@ -758,7 +754,13 @@ def validate(model: type[Model], values: object, source: str) -> Model:
     except ValidationError as error:
         lines = [f"{source}: {said}" for _, said in faults(model, error)]
         raise ConfigError("; ".join(lines)) from error
-    _refuse_broken_text(values, source)
+    try:
+        json.dumps(values, ensure_ascii=False, default=str).encode()
+    except UnicodeEncodeError as error:
+        raise ConfigError(
+            f"{source}: a text holds {error.object[error.start]!r}, which is half a character; "
+            "write that text anew"
+        ) from error
     return found
 
 
@@ -768,27 +770,12 @@ def faults(model: type[BaseModel], error: ValidationError) -> list[tuple[tuple[s
     return [
         (tuple(str(part) for part in item["loc"]), _explain(model, item))
         for item in found
-        if not _follows(item, found)
+        # Not what only says again that something inside its place is wrong.
+        if not any(
+            len(other["loc"]) > len(item["loc"]) and other["loc"][: len(item["loc"])] == item["loc"]
+            for other in found
+        )
     ]
-
-
-def _refuse_broken_text(values: object, source: str) -> None:
-    """Refuse text that cannot be written down: half of a surrogate pair."""
-    try:
-        json.dumps(values, ensure_ascii=False, default=str).encode()
-    except UnicodeEncodeError as error:
-        raise ConfigError(
-            f"{source}: a text holds {error.object[error.start]!r}, which is half a character; "
-            "write that text anew"
-        ) from error
-
-
-def _follows(item: Any, found: Iterable[Any]) -> bool:
-    """Return whether an error only says again that something inside its place is wrong."""
-    place = item["loc"]
-    return any(
-        len(other["loc"]) > len(place) and other["loc"][: len(place)] == place for other in found
-    )
 
 
 def _explain(model: type[BaseModel], item: Any) -> str:

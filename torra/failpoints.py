@@ -56,16 +56,12 @@ def failpoint(point: str) -> None:
     """Pass a point, unless the environment says that the process ends here."""
     named = os.environ.get(VARIABLE)
     if named and named.partition(":")[0] == point:
-        _count(point, int(named.partition(":")[2] or 1))
+        _passed[point] = _passed.get(point, 0) + 1
+        if _passed[point] == int(named.partition(":")[2] or 1):
+            strike()
 
 
 def strike() -> None:
     """End the process at once."""
     # SIGKILL runs no finally, no atexit and no flush: nothing that a power cut would not run.
     os.kill(os.getpid(), signal.SIGKILL)
-
-
-def _count(point: str, last: int) -> None:
-    _passed[point] = _passed.get(point, 0) + 1
-    if _passed[point] == last:
-        strike()

@@ -30,7 +30,11 @@ def check_names() -> None:
     """Raise ConfigError where a name of Torra's leads to something else."""
     for name in NAMES:
         found = _place(name)
-        if found is None or found.parent != BESIDE or (name == OVERLAY and _filled(found)):
+        if (
+            found is None
+            or found.parent != BESIDE
+            or (name == OVERLAY and (found / "__init__.py").read_bytes().strip())
+        ):
             raise ConfigError(_told(name, found))
 
 
@@ -44,10 +48,6 @@ def _place(name: str) -> Path | None:
         return None
     file = Path(spec.origin).resolve()
     return file.parent if file.name == "__init__.py" else file
-
-
-def _filled(folder: Path) -> bool:
-    return bool((folder / "__init__.py").read_bytes().strip())
 
 
 def _told(name: str, found: Path | None) -> str:

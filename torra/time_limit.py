@@ -77,9 +77,9 @@ class TimeLimit:
 
 
 @cache
-def of_folder(folder: Path, seconds: float = SHARE_SECONDS) -> TimeLimit:
+def of_folder(folder: Path) -> TimeLimit:
     """Return the limit of a folder, the same one for every caller."""
-    return TimeLimit(str(folder), seconds)
+    return TimeLimit(str(folder), SHARE_SECONDS)
 
 
 def settle(answer: Future[T], work: Callable[[], T]) -> None:

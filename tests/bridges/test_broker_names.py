@@ -32,8 +32,7 @@ from torra.commands import init as first_steps
 from torra.commands.command_line import PlainGroup
 from torra.config import Instance, is_broker_symbol, load_desk
 from torra.exhibits.figures import sheet_cell
-from torra.feeds.flow_files import FlowFiles
-from torra.feeds.mt5_files import BarFileOwner, Mt5FilesFeed, file_of
+from torra.feeds.mt5_files import BarFileOwner, FlowFiles, Mt5FilesFeed, file_of
 from torra.market.broker_clock import ServerClock
 
 NAMES = {

@@ -19,9 +19,8 @@ from torra.config import Instance
 from torra.desk.checks import stored
 from torra.evidence.flow_readings import MEAN_BARS, FlowThen
 from torra.feeds.close_reader import WAIT
-from torra.feeds.flow_files import FlowFiles
-from torra.feeds.limited import LimitedFeed
-from torra.feeds.limited_flow import LimitedFlow
+from torra.feeds.limited import LimitedFeed, LimitedFlow
+from torra.feeds.mt5_files import FlowFiles
 from torra.feeds.protocol import no_flow
 from torra.market.broker_clock import ServerClock
 from torra.services import Service, Services

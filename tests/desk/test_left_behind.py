@@ -18,7 +18,7 @@ from torra import whole_files
 from torra.desk_lock import DeskLock, is_locked
 from torra.evidence.flow_readings import FlowThen
 from torra.evidence.news_digest import NewsSubject
-from torra.feeds.limited_flow import LimitedFlow
+from torra.feeds.limited import LimitedFlow
 from torra.news.plug_in import PlugInSource
 from torra.time_limit import TimeLimit
 

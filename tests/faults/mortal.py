@@ -21,10 +21,10 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import pytest
+import sqlite_utils
 
 from instance_database import Database
 from torra import failpoints
-from torra.store.connection import ThreadConnection
 from torra.time_limit import TimeLimit
 
 T = TypeVar("T")
@@ -73,11 +73,13 @@ class MortalDatabase(Database):
 
     doom: Doom | None = None
 
-    def _using(self) -> ThreadConnection:
-        """Return the connection, unless dead."""
+    @contextmanager
+    def _using(self) -> Iterator[sqlite_utils.Database]:
+        """Use the connection, unless dead."""
         if self.doom is not None and threading.current_thread() is threading.main_thread():
             self.doom.step("database")
-        return super()._using()
+        with super()._using() as db:
+            yield db
 
 
 def open_mortal(path: Path, now: Callable[[], datetime], doom: Doom | None) -> MortalDatabase:

@@ -52,8 +52,7 @@ from torra.errors import ConfigError
 from torra.evidence.outside_numbers import SeriesRow
 from torra.exhibits import documents as replay_files
 from torra.feeds.csv_file import read_bars
-from torra.feeds.flow_files import read_flow
-from torra.feeds.mt5_files import HEADER, read_sheet
+from torra.feeds.mt5_files import HEADER, read_flow, read_sheet
 from torra.market.broker_clock import ServerClock
 from torra.news import company_reading, public_calendars
 from torra.news.event_file import read_events

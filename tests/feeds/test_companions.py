@@ -164,7 +164,6 @@ FAULTS: dict[str, tuple[Callable[..., Any], str]] = {
     "no number": (spoilt("close", float("nan")), "broken"),
     "no price": (spoilt("low", -1.0), "broken"),
     "a bar twice": (twice, "broken"),
-    "another timeframe's": (lambda _s, _t, as_of: frame(as_of, "H1"), "broken"),
     "nothing like bars": (lambda *_: None, "broken"),
     "a fault of its own": (raises(ZeroDivisionError()), "broken"),
 }
@@ -197,15 +196,8 @@ def sheet(opens: list[datetime] = OPENS, source: BarFileOwner = USDX, **more: An
 
 FILES: dict[str, tuple[Any, str]] = {
     "as it is written": (sheet(), "available"),
-    "of the close before": (sheet(OPENS[:-1]), "late"),
-    "of yesterday": (sheet(OPENS[:-96]), "stale"),
     "none": (None, "missing"),
-    "without a bar": (sheet([]), "missing"),
     "another symbol's": (sheet(source=replace(USDX, broker_symbol="EURUSD")), "broken"),
-    "another timeframe's": (sheet(source=replace(USDX, timeframe="H1")), "broken"),
-    "another account's": (sheet(source=replace(USDX, account=9)), "broken"),
-    "half written": (sheet()[:5000], "broken"),
-    "forged": (sheet().replace("2000.0,", "2000.1,", 1), "broken"),
     "signed with another key": (sheet(key="another"), "broken"),
     "of a server on another clock": (sheet(told=OFFSET + 7200), "clock"),
 }

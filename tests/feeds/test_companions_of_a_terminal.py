@@ -29,9 +29,6 @@ M15 = STEPS["M15"]
 QUARTER = 15
 """The package's number of that timeframe."""
 
-CLOSES = 40
-"""Closes of ten hours."""
-
 
 class SlowOfOne(FakeMetaTrader5):
     """A package that does not answer for the bars of the dollar while its gate is shut."""
@@ -56,7 +53,7 @@ class Place:
     def __init__(self, seconds: float) -> None:
         self.clock, server = HandClock(NOW + timedelta(seconds=10)), ServerClock.parse("new_york+7")
         self.package = SlowOfOne(self.clock, server)
-        opens = [NOW + number * M15 for number in range(-400, CLOSES + 1)]
+        opens = [NOW + number * M15 for number in range(-400, 1)]
         rates = np.zeros(len(opens), dtype=RATES)
         rates["time"] = [server.from_utc(at) for at in opens]
         for column in ("open", "high", "low", "close"):
@@ -83,21 +80,12 @@ class Place:
         return self.reader.known("M15", as_of, own(as_of))
 
 
-def place(seconds: float) -> Iterator[Place]:
-    made = Place(seconds)
+@pytest.fixture
+def at_short_terminal() -> Iterator[Place]:
+    made = Place(0.2)
     with closing(made.terminal), closing(made.reader):
         yield made
         made.package.gate.set()
-
-
-@pytest.fixture
-def at_terminal() -> Iterator[Place]:
-    yield from place(30.0)
-
-
-@pytest.fixture
-def at_short_terminal() -> Iterator[Place]:
-    yield from place(0.2)
 
 
 def test_a_terminal_that_hangs_at_a_companion_answers_nobody_until_it_comes_back(
@@ -117,30 +105,6 @@ def test_a_terminal_that_hangs_at_a_companion_answers_nobody_until_it_comes_back
     assert until(lambda: _answers(at_short_terminal))
     assert package.bars_of.count("USDX.f") == 1
     assert reader.told()[0].bars.detail.startswith("MetaTrader 5 has not returned")
-
-
-def test_the_questions_of_the_desk_come_after_one_of_a_companion_and_not_after_more(
-    at_terminal: Place,
-) -> None:
-    package = at_terminal.package
-    package.gate.clear()
-    at_terminal.tick(NOW)
-    assert package.held_up.wait(20.0)
-    answers: list[Any] = []
-    asking = [
-        threading.Thread(target=lambda: answers.append(at_terminal.own_bars(NOW))),
-        threading.Thread(target=lambda: answers.append(at_terminal.terminal.ask("positions_get"))),
-    ]
-    for thread in asking:
-        thread.start()
-    for number in range(1, CLOSES):  # the next closes begin meanwhile
-        assert {*at_terminal.tick(NOW + number * M15).statuses.values()} == {"unread"}
-    assert not answers and package.bars_of == ["USDX.f"]
-    package.gate.set()
-    for thread in asking:
-        thread.join(20.0)
-    assert len(answers) == 2 and package.bars_of.count("USDX.f") == 1
-    assert at_terminal.reader.waits == [pytest.approx(WAIT, abs=WAIT)]
 
 
 def _answers(at: Place) -> bool:

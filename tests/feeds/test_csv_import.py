@@ -10,8 +10,6 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from tests.feeds import field_files
 from tests.worlds.price_series import walk
@@ -167,29 +165,6 @@ def test_an_error_quotes_little_of_a_long_cell(tmp_path: Path) -> None:
         with pytest.raises(ConfigError) as error:
             read(tmp_path, text)
         assert len(str(error.value)) < 400
-
-
-@settings(max_examples=150, deadline=None)
-@given(st.binary(max_size=200) | st.text(max_size=200).map(str.encode))
-def test_no_file_raises_anything_but_a_config_error(
-    tmp_path_factory: pytest.TempPathFactory, raw: bytes
-) -> None:
-    with pytest.raises(ConfigError):
-        read(tmp_path_factory.getbasetemp(), raw, "new_york+7")
-
-
-@pytest.mark.journey
-@settings(max_examples=150, deadline=None)
-@given(st.integers(0, 250), st.sampled_from(list("\t;,\n\r\0x-9.\"'<")), st.booleans())
-def test_a_damaged_export_is_read_or_refused(
-    tmp_path_factory: pytest.TempPathFactory, at: int, letter: str, insert: bool
-) -> None:
-    text = "\n".join(EXPORT.decode().splitlines()[:4])
-    try:
-        damaged = text[:at] + letter + text[at + (not insert) :]
-        assert len(read(tmp_path_factory.getbasetemp(), damaged, "utc")) <= 4
-    except ConfigError:
-        return
 
 
 def packed(method: int) -> bytes:

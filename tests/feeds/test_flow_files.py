@@ -25,7 +25,7 @@ from tests.worlds.mt5_bars import (
 from torra.config import Channel as Channel_
 from torra.config import Instance
 from torra.evidence.flow_readings import FlowRow, FlowThen
-from torra.feeds.flow_files import FlowFiles, read_flow
+from torra.feeds.mt5_files import FlowFiles, read_flow
 from torra.feeds.registry import FeedPlace, open_feed
 from torra.market.broker_clock import ServerClock
 

@@ -14,14 +14,9 @@ import pytest
 from tests.worlds import desks
 from torra.clock import duration
 from torra.evidence.flow_readings import FlowRow, FlowThen
-from torra.feeds.close_reader import WAIT
-from torra.feeds.limited import LimitedFeed
-from torra.feeds.limited_flow import LimitedFlow
-from torra.time_limit import TimeLimit
+from torra.feeds.limited import LimitedFlow
 
 QUARTER = timedelta(minutes=15)
-SLACK = 0.3
-"""Seconds that a loaded computer may take for what takes none."""
 
 
 class Source:
@@ -70,12 +65,10 @@ def make() -> Iterator[Callable[..., Counted]]:
         source.let_go.set()
 
 
-def tick(flow: LimitedFlow, number: int, timeframe: str = "M15") -> tuple[FlowThen, float]:
-    """Return what a tick has of the bar of a number, and how long it waited."""
+def tick(flow: LimitedFlow, number: int, timeframe: str = "M15") -> FlowThen:
+    """Return what a tick has of the bar of a number."""
     last = desks.START + number * QUARTER - duration(timeframe)
-    take = flow.begin("BTCUSD", timeframe, [last - duration(timeframe), last])
-    began = time.monotonic()
-    return take(), time.monotonic() - began
+    return flow.begin("BTCUSD", timeframe, [last - duration(timeframe), last])()
 
 
 def settle(flow: Counted) -> None:
@@ -93,7 +86,7 @@ def test_a_row_that_comes_a_moment_after_the_bars_is_used(
     monkeypatch.setattr("torra.feeds.close_reader.WAIT", 20.0)
     flow = make(Source(comes_after=0.03), wait=20.0)
     for number in range(5):
-        found, _ = tick(flow, number)
+        found = tick(flow, number)
         assert found.status == "available" and len(found.rows) == 2
 
 
@@ -104,7 +97,7 @@ def test_what_came_too_late_for_its_own_tick_is_known_to_the_next_one(
     flow = make(source)
     for number in range(3):
         source.let_go.clear()
-        found, _ = tick(flow, number)
+        found = tick(flow, number)
         assert found.status == "unreachable" and flow.waits == number + 1
         assert len(found.rows) == (2 if number else 0)
         source.let_go.set()
@@ -116,7 +109,7 @@ def test_a_source_that_hangs_is_asked_once_and_waited_for_once(
 ) -> None:
     source = Source(answers_after=60.0)
     flow = make(source)
-    found = [tick(flow, number // 2, ("H1", "M15")[number % 2])[0] for number in range(8)]
+    found = [tick(flow, number // 2, ("H1", "M15")[number % 2]) for number in range(8)]
     assert {one.status for one in found} == {"unreachable"}
     assert len(source.asked) == flow.waits == 1
 
@@ -197,19 +190,10 @@ def test_a_system_without_threads_costs_no_tick(
     flow = make(Source(), wait=5.0)
     with monkeypatch.context() as patched:
         patched.setattr(threading.Thread, "start", none_left)
-        assert tick(flow, 0)[0].status == "unreachable"
-    assert tick(flow, 1)[0].status == "available"
+        assert tick(flow, 0).status == "unreachable"
+    assert tick(flow, 1).status == "available"
 
 
 def test_a_check_waits_for_the_answer(make: Callable[..., Counted]) -> None:
     flow = make(Source(answers_after=0.3))
     assert flow.flow("BTCUSD", "M15", [desks.START]).status == "available"
-
-
-def test_bars_do_not_wait_for_it(make: Callable[..., Counted]) -> None:
-    flow = make(Source(answers_after=60.0))
-    feed = LimitedFeed(desks.sample(), TimeLimit("bars", 30.0), flow)
-    feed.begin_flow("BTCUSD", "M15", [desks.START])
-    began = time.monotonic()
-    assert len(feed.bars("BTCUSD", "M15", desks.START, 10)) == 10
-    assert time.monotonic() - began < WAIT + SLACK

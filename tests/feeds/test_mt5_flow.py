@@ -2,28 +2,19 @@
 
 from __future__ import annotations
 
-import threading
-import time
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 
 from tests.doubles.fake_metatrader5 import RATES, BookInfo, FakeMetaTrader5
 from tests.doubles.hand_clock import HandClock
-from tests.worlds import desks
 from tests.worlds.flow_files import Bar, market, moves, slippage, spreads
 from torra.bridges.mt5.terminal import Terminal
-from torra.config import Channel, Instance
-from torra.errors import BridgeUnavailable
 from torra.evidence.flow_readings import FlowThen
-from torra.feeds.limited_flow import LimitedFlow
-from torra.feeds.mt5_direct import Mt5DirectFeed
-from torra.feeds.mt5_flow import BOOK_SECONDS, Mt5DirectFlow
-from torra.feeds.registry import FeedPlace, open_feed
+from torra.feeds.limited import LimitedFlow
+from torra.feeds.mt5_direct import BOOK_SECONDS, Mt5DirectFeed, Mt5DirectFlow
 from torra.market.broker_clock import ServerClock
 
 NOON = datetime(2026, 3, 4, 12, tzinfo=UTC)
@@ -39,10 +30,12 @@ class Desk:
         self.clock = HandClock(NOON + QUARTER + timedelta(seconds=2))
         self.server = ServerClock.parse("new_york+7")
         self.package = FakeMetaTrader5(self.clock, self.server)
-        terminal = Terminal(self.package, seconds=5)
-        told = terminal, {"XAUUSD": "XAUUSD.m"}, self.server, self.clock
+        self.terminal = Terminal(self.package, seconds=5)
+        self.open()
+
+    def open(self) -> None:
+        told = self.terminal, {"XAUUSD": "XAUUSD.m"}, self.server, self.clock
         self.feed = Mt5DirectFeed(*told, LimitedFlow(Mt5DirectFlow(*told)))
-        self.terminal = terminal
 
     def fill(self, bars: list[Bar], *, ticks: int | None = None) -> None:
         every = [
@@ -102,12 +95,7 @@ def test_a_book_is_that_of_now_and_its_changes_are_not_known(
         slipped = slippage(priced) if priced else None
         assert row.slippage == (None if slipped is None else pytest.approx(float(slipped) / 100))
         assert row.events is None
-        desk.feed = Mt5DirectFeed(
-            desk.terminal, {"XAUUSD": "XAUUSD.m"}, desk.server, desk.clock,
-            LimitedFlow(
-                Mt5DirectFlow(desk.terminal, {"XAUUSD": "XAUUSD.m"}, desk.server, desk.clock)
-            ),
-        )  # fmt: skip
+        desk.open()
 
 
 def test_a_book_of_later_is_not_that_of_the_close(desk: Desk) -> None:
@@ -151,66 +139,3 @@ def test_of_an_hour_that_the_server_shows_twice_no_row_is_taken(desk: Desk) -> N
     desk.fill([Bar(wall, market(wall, 1, seconds=900, books=False)[0].ticks) for wall in walls])
     found = [bool(desk.flow(at).rows) for at in opens]
     assert found == [True] * 2 + [False] * 8 + [True] * 2
-
-
-@pytest.fixture
-def opened(desk: Desk, tmp_path: Path) -> Any:
-    """The feed of an instance as a desk opens it."""
-    instance = Instance(
-        symbol="XAUUSD", broker_symbol="XAUUSD.m", timeframes=("M15",), feed="mt5_direct"
-    )
-    place = FeedPlace(
-        instance,
-        tmp_path,
-        {},
-        load_bars=lambda *_: None,
-        sample=desks.sample,
-        channel=Channel(folder=str(tmp_path), account=1, server_clock="new_york+7"),
-        terminal=lambda: desk.terminal,
-    )
-    desk.fill(bars(desk))
-    return open_feed(place, pytest.fail)
-
-
-def asked(desk: Desk) -> Any:
-    """Count how often the terminal is asked for ticks from now on."""
-    count: list[float] = []
-    package: Any = desk.package
-    real = package.copy_ticks_range
-
-    def counting(*words: Any) -> Any:
-        count.append(time.monotonic())
-        return real(*words)
-
-    package.copy_ticks_range = counting
-    return count
-
-
-def settled(feed: Any) -> None:
-    end = time.monotonic() + 20
-    while not all(one.complete for one in feed._flow._newest.values()):
-        assert time.monotonic() < end
-        time.sleep(0.01)
-
-
-def test_a_terminal_that_was_quick_is_asked_at_each_close(desk: Desk, opened: Any) -> None:
-    count = asked(desk)
-    for _ in range(3):
-        opened.begin_flow("XAUUSD", "M15", [NOON])()
-        settled(opened)
-    assert len(count) == 3
-
-
-def test_a_terminal_that_never_answers_is_asked_once(desk: Desk, opened: Any) -> None:
-    """Meanwhile nobody can ask it for anything."""
-    held = desk.package.blocked["copy_ticks_range"] = threading.Event()
-    count = asked(desk)
-    desk.terminal._seconds = 1.2
-    try:
-        found = [opened.begin_flow("XAUUSD", "M15", [NOON])() for _ in range(4)]
-        with pytest.raises(BridgeUnavailable):  # the limit that docs/mt5.md tells
-            desk.terminal.ask("positions_get")
-        assert {one.status for one in found} == {"unreachable"}
-        assert len(count) == 1
-    finally:
-        held.set()

@@ -17,8 +17,8 @@ from torra.clock import duration
 from torra.config import ROOT
 from torra.errors import ConfigError
 from torra.feeds import door
+from torra.feeds.frame import StoredFeed
 from torra.feeds.sample import SampleFeed
-from torra.feeds.stored import StoredFeed
 
 FOLDER = ROOT / "sample_data"
 FEED = SampleFeed(FOLDER)

@@ -317,7 +317,7 @@ LATER = (
     "torra/tick/tick_record", "torra/money/book", "torra/trading/reconciliation",
     "torra/bridges/mt5/bridge", "torra/bridges/torra/bridge",
     "torra/bridges/torra/messages", "torra/bridges/guarded",
-    "torra/feeds/mt5_files", "torra/feeds/mt5_direct", "torra/feeds/flow_files",
+    "torra/feeds/mt5_files", "torra/feeds/mt5_direct",
     "torra/evaluation/exhibits", "torra/evaluation/observations", "torra/evaluation/outcomes",
 )  # fmt: skip
 """What a standing desk on paper does without: imported by the function that needs it."""

@@ -11,9 +11,8 @@ import pytest
 
 from tests.cases import cases
 from tests.conftest import Scale
-from tests.worlds.price_series import sample, times_of, walk
+from tests.worlds.price_series import sample, walk
 from tests.worlds.two_clocks import later, misread, other_broker
-from torra.clock import duration
 from torra.market.clock_shifts import ClockShift, shifted
 from torra.market.longer_bars import aggregate
 
@@ -74,21 +73,6 @@ def only(frames: dict[str, pd.DataFrame]) -> ClockShift:
     found = shifted(frames)
     assert len(found) == 1
     return found[0]
-
-
-@pairs
-def test_the_measured_shares_hold_on_the_shipped_bars(pair: Pair) -> None:
-    shorter, longer = (pair.frames(None)[name] for name in (pair.shorter, pair.longer))
-    ends = shorter["close"].set_axis(times_of(shorter) + duration(pair.shorter))
-    at = []
-    for hours in (0, 1, 2, 3):
-        partners = ends.reindex(
-            times_of(longer) + duration(pair.longer) - pd.Timedelta(hours=hours)
-        )
-        there = np.isfinite(partners.to_numpy())
-        at.append((longer["close"].to_numpy() == partners.to_numpy())[there].mean())
-    assert at[0] == 1.0
-    assert max(at[1:]) < 0.02
 
 
 @pytest.mark.by_day(8)

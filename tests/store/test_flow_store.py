@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -49,12 +48,6 @@ def test_the_first_row_of_a_bar_stays_and_only_missing_ones_are_added(database: 
     assert flow_table.store_flow(database, *STREAM, again, "mt5_direct") == 2
     assert held(database) == [*ROWS[:20], *again[20:]]
     assert flow_table.store_flow(database, *STREAM, [], "mt5_files") == 0
-
-
-def test_a_copy_that_goes_back_in_time_forgets_what_came_later(database: Database) -> None:
-    flow_table.store_flow(database, *STREAM, ROWS, "mt5_files")
-    database.rewind("BTCUSD", TIMES[30] + timedelta(minutes=15), "M15")
-    assert held(database) == list(flows.rows(TIMES[:31], "M15"))
 
 
 def test_each_stream_is_told_with_its_newest_row(database: Database) -> None:

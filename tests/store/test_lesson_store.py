@@ -86,6 +86,8 @@ def test_lessons_are_searched_by_their_words_and_by_what_they_are_about(
     assert found("") == [2, 1]
     assert found("breakout") == [1] and found("BREAK") == [1] and found("london") == [2, 1]
     assert found("eurusd") == [2] and found("eurusd thin") == []
+    assert found("thin london") == [1], "words of two authors"
+    assert found("", symbol="eurUsd") == [2]
     assert found("", side="LONG") == [1] and found("", author="rules") == [2, 1]
     assert found("", outcome="win", symbol="EURUSD") == [2]
     assert found('" OR *') == found("or") == []
@@ -144,17 +146,3 @@ def gone(*_: object) -> None:
 
 def broken(*_: object) -> None:
     raise ValueError("a lesson that nobody can write")
-
-
-def test_words_of_two_authors_are_found_together(database: Database) -> None:
-    learn(database, lessons.facts("T1"))
-    lesson_table.write_words(
-        database, 1, lessons.reviewed(lessons.facts("T1"), 1.0, rule="Be bold.")
-    )
-    found = lesson_table.lesson_list(database, {}, search="bold london", limit=5)
-    assert [one.number for one in found] == [1]
-
-
-def test_a_symbol_is_found_however_it_is_written(database: Database) -> None:
-    learn(database, lessons.facts("T1", symbol="EURUSD.pro"))
-    assert lesson_table.lesson_list(database, {"symbol": "eurusd.PRO"}, limit=5)

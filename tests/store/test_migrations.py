@@ -16,17 +16,15 @@ import pytest
 import sqlite_utils
 
 from instance_database import Database
-from tests.cases import cases
 from tests.conftest import Scale
 from tests.worlds import legacy_database
 from tests.worlds.made_once import Made
 from tests.worlds.second_step import BEFORE, number_of, of_before, second_step
 from tests.worlds.stores import NOON, PROFILE, Hand, count, open_database, save
 from torra.config import ROOT
-from torra.errors import ConfigError, SchemaMismatch, StoreBroken
+from torra.errors import ConfigError, SchemaMismatch
 from torra.store import connection as store_connection
 from torra.store import migrations
-from torra.store.schema import SCHEMA
 
 TABLES = {
     "sentiment", "chains", "journal", "instructions", "calls", "ticks", "bars", "record_highs",
@@ -91,7 +89,9 @@ def test_legacy_rows_belong_to_no_chain(tmp_path: Path) -> None:
     assert (count(database, "chains"), database.ticks("BTCUSD", "M15")) == (0, [])
     saved = save(database, NOON, 0.25)
     assert saved.consensus == 0.25
-    memory = database.memory_context("BTCUSD", "M15", as_of=NOON, profile=PROFILE, symbol="BTCUSD")
+    memory = database.memory_context(
+        "BTCUSD", "M15", as_of=NOON, profile=PROFILE, symbol="BTCUSD", price=1.0
+    )
     assert memory["sentiment_trend"] == []
     assert count(database, "sentiment") == 51
 
@@ -341,35 +341,3 @@ def test_there_is_one_connection_factory() -> None:
     assert found == []
     text = Path(store_connection.__file__).read_text(encoding="utf-8")
     assert len(re.findall(r"= sqlite3\.connect\(", text)) == 1
-
-
-@cases(
-    ("script", "expected"),
-    [
-        (" ", []),
-        ("SELECT 1", ["SELECT 1"]),
-        ("SELECT 1;\n\nSELECT 2;\n", ["SELECT 1;", "SELECT 2;"]),
-        ("SELECT ';'; SELECT 2 -- not; yet\n;", ["SELECT ';';", "SELECT 2 -- not; yet\n;"]),
-        (
-            "CREATE TRIGGER t AFTER INSERT ON a BEGIN DELETE FROM b; DELETE FROM c; END; SELECT 1",
-            [
-                "CREATE TRIGGER t AFTER INSERT ON a BEGIN DELETE FROM b; DELETE FROM c; END;",
-                "SELECT 1",
-            ],
-        ),
-        (SCHEMA, None),
-    ],
-)
-def test_a_script_is_taken_apart_as_sqlite_utils_does(
-    script: str, expected: list[str] | None
-) -> None:
-    """Its own way asks after each letter."""
-    theirs = list(sqlite_utils.db._iter_complete_sql_statements(script))
-    assert list(store_connection.statements(script)) == theirs
-    assert expected is None or theirs == expected
-
-
-def test_a_script_in_a_transaction_goes_back_with_it(database: Database) -> None:
-    with pytest.raises(StoreBroken, match="no such table"), database.transaction():
-        database.connection().executescript("CREATE TABLE one (a); DROP TABLE two")
-    assert "one" not in set(database.connection().table_names())

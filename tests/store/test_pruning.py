@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import logging
-import threading
-import time
-from collections.abc import Callable, Iterator
-from concurrent.futures import Future
+from collections.abc import Iterator
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -15,10 +12,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agents.contracts import Completion, Request
 from instance_database import Database
 from tests.doubles.visitors import open_app
-from tests.tries import Tries
 from tests.worlds import calls, desks, stores
 from torra.clock import duration, iso
 from torra.config import (
@@ -27,13 +22,11 @@ from torra.config import (
     Instance,
     NewsSettings,
     Profile,
-    validate,
 )
 from torra.dashboard.view.desk_view import DatabaseView
 from torra.desk import schedule, wiring
 from torra.errors import StoreUnavailable
 from torra.evidence.news_digest import NewsItem
-from torra.providers.registry import open_provider
 from torra.store import connection, replay_queries
 from torra.store import news as news_table
 
@@ -305,69 +298,6 @@ def test_the_timer_is_set_by_a_desk_that_opens(tmp_path: Path) -> None:
     assert job.func == desk.prune and job.trigger.interval == schedule.PRUNE_EVERY
     assert job.next_run_time - desk.clock.real_now() <= schedule.PRUNE_FIRST
     desk.close()
-
-
-@pytest.mark.journey
-def test_a_tick_does_not_wait_for_it(
-    tmp_path: Path, scaled: Callable[..., int], tries: Tries
-) -> None:
-    """A tick that runs while thousands of old texts go ends as soon as one that runs alone."""
-    old = scaled(4_000, 2_000)
-    for attempt in tries():
-        took, longest, busy, source = tick_while_pruning(attempt.folder(tmp_path), old)
-        with attempt:
-            assert source == "AGENT_BUDGET", "the deadline held"
-            assert took < 2.0 and longest < 1.0
-            assert busy, "the pruning went on while the tick ran"
-
-
-def tick_while_pruning(folder: Path, old: int) -> tuple[float, float, bool, str]:
-    """Run a tick while all old texts go: its seconds, those of the longest step of the pruning,
-    whether that went on to its end, and the source of its scores.
-    """
-    profile = validate(Profile, {"agents": {"timeout_seconds": 2.0}}, "a test")
-    begun = threading.Event()
-
-    class Waits:
-        """Answers when the pruning is under way."""
-
-        name = "waits"
-
-        def submit(self, request: Request) -> Future[Completion]:
-            assert begun.wait(10)
-            return rules.submit(request)
-
-        def close(self) -> None: ...
-
-    rules = open_provider(profile.agents)
-    desk = desks.working_desk(folder, (desks.EUR,), profile=profile, provider=Waits())
-    old_texts(desk.database, old)
-    longest, gone = 0.0, 0
-
-    def prune() -> None:
-        nonlocal longest, gone
-        border = desk.clock.real_now() - DAY
-        went = -1
-        while went:
-            start = time.monotonic()
-            went = desk.database.prune(border, limit=schedule.PRUNE_ROWS)
-            longest, gone = max(longest, time.monotonic() - start), gone + went
-            begun.set()
-
-    worker = threading.Thread(target=prune)
-    worker.start()
-    try:
-        assert begun.wait(10)
-        start = time.monotonic()
-        (outcome,) = desk.wake("EURUSD")
-        took = time.monotonic() - start
-        busy = worker.is_alive()
-    finally:
-        worker.join()
-    assert outcome.state == "done" and outcome.record is not None
-    assert gone == old * len(ROLES) and len(texts(desk.database)) == 1
-    desk.close()
-    return took, longest, busy, outcome.record["source_type"]
 
 
 # --- pages ----------------------------------------------------------------------------------------

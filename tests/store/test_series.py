@@ -11,7 +11,6 @@ import pytest
 
 from instance_database import Database
 from tests.worlds import outside_series, stores
-from torra.errors import StoreUnavailable
 from torra.evidence.company_facts import CompanyHistory
 from torra.evidence.outside_numbers import READ_BACK, FactRow, SeriesHistory, SeriesRow, StoredRow
 from torra.store import series as series_table
@@ -29,21 +28,11 @@ def stored(database: Database) -> list[Any]:
     return [one.row for one in database.series_rows(["DGS2"])]
 
 
-def test_a_row_comes_back_as_it_was_stored(database: Database) -> None:
-    assert database.store_series([ROW], NOON) == 1
+def test_a_row_comes_back_as_it_was_first_seen_to_the_next_second(database: Database) -> None:
+    assert database.store_series([ROW], NOON - timedelta(milliseconds=1)) == 1
+    assert database.store_series([ROW], NOON + DAY) == 0
     assert database.series_rows(["DGS2"]) == [StoredRow(ROW, NOON, 1)]
     assert database.newest_series() == 1
-
-
-def test_what_is_said_again_is_stored_once(database: Database) -> None:
-    database.store_series([ROW], NOON)
-    assert database.store_series([ROW], NOON + DAY) == 0
-    assert database.series_rows(["DGS2"])[0].first_seen == NOON
-
-
-def test_a_first_sight_is_rounded_up(database: Database) -> None:
-    database.store_series([ROW], NOON + timedelta(milliseconds=1))
-    assert database.series_rows(["DGS2"])[0].first_seen == NOON + timedelta(seconds=1)
 
 
 def test_a_revision_is_known_from_its_first_sight_on(database: Database) -> None:
@@ -159,12 +148,6 @@ def test_file_and_filing_of_one_moment_have_each_their_word(
     assert [row.value for row in history.then(NOON)] == [4e9, FACT.value]
 
 
-def test_a_store_that_fails_says_so(database: Database) -> None:
-    database.close()
-    with pytest.raises(StoreUnavailable):
-        database.store_series([ROW], NOON)
-
-
 # --- what was known at a moment -------------------------------------------------------------------
 
 
@@ -209,16 +192,6 @@ def test_a_history_gives_what_was_known_in_any_order(live: bool) -> None:
         found, wanted = history.then(as_of), known(rows, as_of, live=live)
         told = {} if found is None else dict(zip(found.ats, found.values, strict=True))
         assert told == wanted
-
-
-def test_nothing_known_is_none() -> None:
-    history = SeriesHistory(live=True)
-    assert history.then(NOON) is None
-    history.add([StoredRow(ROW, NOON, 1)])
-    assert history.then(NOON - timedelta(seconds=1)) is None
-    found = history.then(NOON)
-    assert found is not None
-    assert (found.at, found.value, found.known_at) == (ROW.at, ROW.value, ROW.known_at)
 
 
 # --- what was known at a moment -------------------------------------------------------------------

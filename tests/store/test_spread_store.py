@@ -10,9 +10,11 @@ import numpy as np
 import pandas as pd
 
 from instance_database import Database
+from tests.worlds import flows
 from tests.worlds.price_series import sample
 from torra.market.spreads import SPREAD
 from torra.store import bars as bar_table
+from torra.store import flow as flow_table
 from torra.tick.record import describe
 
 BARS = sample("BTCUSD_M15").iloc[:40]
@@ -75,15 +77,15 @@ def test_a_bar_that_changed_has_the_spread_of_its_new_self(database: Database) -
     assert loaded(database)[SPREAD].tolist()[10:20] == [0.8] * 5 + [0.9] * 5
 
 
-def test_a_bar_that_was_withdrawn_has_none(database: Database) -> None:
+def test_going_back_in_time_takes_spreads_and_order_flow_with_their_bars(
+    database: Database,
+) -> None:
     database.store_bars(*STREAM, with_spreads(0.5))
-    database.withdraw_others(*STREAM, BARS.drop(BARS.index[5]))
-    assert loaded(database)[SPREAD].tolist() == [0.5] * (len(BARS) - 1)
-
-
-def test_going_back_in_time_takes_spreads_with_their_bars(database: Database) -> None:
-    database.store_bars(*STREAM, with_spreads(0.5))
+    times = [at.to_pydatetime() for at in BARS.index]
+    flow_table.store_flow(database, *STREAM, flows.rows(times, "M15"), "mt5_files")
     database.rewind("BTCUSD", END - timedelta(hours=1), "M15")
     assert len(rows(database)) == len(BARS) - 4
+    left = flow_table.flow_rows(database, *STREAM, times[0], times[-1])
+    assert left == list(flows.rows(times[:-4], "M15"))
     database.store_bars(*STREAM, with_spreads(0.7))
     assert loaded(database)[SPREAD].tolist()[-5:] == [0.5] + [0.7] * 4

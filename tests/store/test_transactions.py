@@ -44,28 +44,22 @@ def setting(database: Database, name: str) -> object:
 
 def settings(database: Database) -> list[object]:
     names = ("journal_mode", "synchronous", "busy_timeout", "foreign_keys", "recursive_triggers")
-    return [setting(database, name) for name in names]
+    # Few pages: each thread has a connection, and memory grows until all are full (S1).
+    return [setting(database, name) for name in (*names, "cache_size")]
 
 
 def test_every_connection_is_durable_and_strict(database: Database) -> None:
-    wanted = ["wal", 2, 5000, 1, 1]
+    wanted = ["wal", 2, 5000, 1, 1, -512]
     assert settings(database) == wanted
     with ThreadPoolExecutor(3) as pool:
         assert list(pool.map(lambda _: settings(database), range(3))) == [wanted] * 3
 
 
-def test_every_connection_keeps_few_pages(database: Database) -> None:
-    """Each thread has one, and a desk's memory grows until all of them are full (S1)."""
-    assert setting(database, "cache_size") == -store_connection.CACHE_KIB
-    with ThreadPoolExecutor(1) as pool:
-        assert pool.submit(setting, database, "cache_size").result() == -512
-
-
 def test_a_connection_that_cannot_be_durable_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(store_connection, "SYNCHRONOUS_FULL", 3)
-    with pytest.raises(ConfigError, match="synchronous=2 where Torra needs 3"):
+    monkeypatch.setitem(store_connection.SETTINGS, "foreign_keys", 2)
+    with pytest.raises(ConfigError, match="foreign_keys=1 where Torra needs 2"):
         open_database(tmp_path)
 
 

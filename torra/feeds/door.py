@@ -80,6 +80,18 @@ class BarsRefused(StrEnum):
     STALE = "stale"
 
 
+SENTENCES: Final = {
+    BarsRefused.UNSORTED: "comes before the bar above it",
+    BarsRefused.DUPLICATE: "is there twice",
+    BarsRefused.OFF_GRID: "is not on the timeframe's grid in UTC",
+    BarsRefused.FUTURE: "is not closed yet",
+}
+"""What is wrong with the time of a bar; of a wrong number the number itself is told."""
+
+Faults = tuple[tuple[BarsRefused, npt.NDArray[np.bool_]], ...]
+"""Which bars, or which of their numbers, have each fault; the first that there is is told."""
+
+
 def check(
     frame: pd.DataFrame,
     timeframe: str,
@@ -96,11 +108,11 @@ def check(
     step = duration(timeframe)
     values = _values(frame)
     index = _index(frame)
-    _check_times(index, step, as_of)
+    _refuse(index, values, _time_faults(index, step, as_of))
     if longer := _longer(index.asi8, _length(step, index)):
         told = f"most bars are {longer * step} apart: they are of a longer timeframe"
         raise _refusal(BarsRefused.WRONG_STEP, f"{told} than {timeframe}")
-    _check_values(index, values)
+    _refuse(index, values, _value_faults(values))
     _check_extent(index, step, as_of, minimum, max_age_bars)
     return _with_spreads(values, index, frame)
 
@@ -159,26 +171,12 @@ def drop_invalid_bars(frame: pd.DataFrame, timeframe: str, *, as_of: datetime) -
     values = _whole(frame, names)
     if values is None:
         values = np.column_stack([frame[name].to_numpy(dtype=np.float64) for name in COLUMNS])
-    opens, highs, lows, closes, volumes = values.T
     step = duration(timeframe)
-    length = _length(step, index)
-    times: Times = index.asi8
-    # A time that does not pass the latest before it is out of order or there twice.
-    order = np.maximum.accumulate(times)
-    first = np.concatenate(([True], order[1:] > order[:-1]))
-    sound = (
-        first
-        & (times % length == 0)
-        & (times <= _latest(index, step, as_of))
-        & np.isfinite(values).all(axis=1)
-        & (values[:, :-1] > 0).all(axis=1)
-        & (volumes >= 0)
-        & (lows <= np.minimum(opens, closes))
-        & (highs >= np.maximum(opens, closes))
-    )
+    faults = (*_time_faults(index, step, as_of), *_value_faults(values))
+    sound = ~np.asarray(np.column_stack([broken for _, broken in faults]).any(axis=1))
     of_those = frame[sound] if spreads.SPREAD in names else frame
     sifted = _with_spreads(values[sound], index[sound], of_those)
-    return sifted.iloc[:0] if _longer(times[sound], length) else sifted
+    return sifted.iloc[:0] if _longer(index.asi8[sound], _length(step, index)) else sifted
 
 
 def _index(frame: pd.DataFrame) -> pd.DatetimeIndex:
@@ -192,31 +190,53 @@ def _index(frame: pd.DataFrame) -> pd.DatetimeIndex:
     return index.tz_convert(UTC).rename("time")
 
 
-def _check_times(index: pd.DatetimeIndex, step: timedelta, as_of: datetime) -> None:
+def _time_faults(index: pd.DatetimeIndex, step: timedelta, as_of: datetime) -> Faults:
     times: Times = index.asi8
-    earlier, later = times[:-1], times[1:]
-    length, latest = _length(step, index), _latest(index, step, as_of)
-    for reason, broken, sentence in (
-        (BarsRefused.UNSORTED, later < earlier, "comes before the bar above it"),
-        (BarsRefused.DUPLICATE, later == earlier, "is there twice"),
-        (BarsRefused.OFF_GRID, times % length != 0, "is not on the timeframe's grid in UTC"),
-        (BarsRefused.FUTURE, times > latest, "is not closed yet"),
-    ):
+    ticks, length = TICKS_PER_SECOND[index.unit], _length(step, index)
+    # Whole numbers throughout: no float holds nanoseconds since 1970.
+    latest = (as_of - EPOCH) // timedelta(microseconds=1) * ticks // 1_000_000 - length
+    # The latest time above each: one that does not pass it is out of order or there twice.
+    above = np.concatenate((times[:1] - 1, np.maximum.accumulate(times)[:-1]))
+    return (
+        (BarsRefused.UNSORTED, times < above),
+        (BarsRefused.DUPLICATE, times == above),
+        (BarsRefused.OFF_GRID, times % length != 0),
+        (BarsRefused.FUTURE, times > latest),
+    )
+
+
+def _value_faults(values: Values) -> Faults:
+    opens, highs, lows, closes, volumes = values.T
+    low = values <= 0
+    # A price of 0 is broken, a volume of 0 is not.
+    low[:, -1] = volumes < 0
+    unfit = (lows > np.minimum(opens, closes)) | (highs < np.maximum(opens, closes))
+    prices = np.array([name in PRICES for name in COLUMNS])
+    return (
+        (BarsRefused.NAN, np.isnan(values)),
+        (BarsRefused.INFINITE, np.isinf(values)),
+        (BarsRefused.NOT_POSITIVE, low),
+        (BarsRefused.HIGH_LOW, unfit[:, None] & prices),
+    )
+
+
+def _refuse(index: pd.DatetimeIndex, values: Values, faults: Faults) -> None:
+    """Raise DataUnavailable for the first fault that a bar has."""
+    for reason, broken in faults:
         if broken.any():
-            # The comparisons of neighbours have one place less: name the later bar.
-            place = int(broken.argmax()) + len(times) - len(broken)
-            raise _refusal(reason, f"the bar of {_when(index, place)} {sentence}")
+            row = int(broken.reshape(len(index), -1).any(axis=1).argmax())
+            sentence = SENTENCES.get(reason)
+            if sentence is None:
+                columns = np.flatnonzero(broken[row])
+                if reason != BarsRefused.HIGH_LOW:
+                    columns = columns[:1]
+                told = (f"{COLUMNS[at]} {float(values[row, at])!r}" for at in columns)
+                sentence = f"has {', '.join(told)}"
+            raise _refusal(reason, f"the bar of {_when(index, row)} {sentence}")
 
 
 def _length(step: timedelta, index: pd.DatetimeIndex) -> int:
     return int(step.total_seconds()) * TICKS_PER_SECOND[index.unit]
-
-
-def _latest(index: pd.DatetimeIndex, step: timedelta, as_of: datetime) -> int:
-    """Return the open time of the newest bar that can be closed at `as_of`, as the index has it."""
-    # Whole numbers throughout: no float holds nanoseconds since 1970.
-    ticks = TICKS_PER_SECOND[index.unit]
-    return (as_of - EPOCH) // timedelta(microseconds=1) * ticks // 1_000_000 - _length(step, index)
 
 
 def _longer(times: Times, length: int) -> int:
@@ -233,24 +253,6 @@ def _longer(times: Times, length: int) -> int:
     return int(found[counts.argmax()])
 
 
-def _check_values(index: pd.DatetimeIndex, values: Values) -> None:
-    opens, highs, lows, closes, volumes = values.T
-    if not np.isfinite(values).all():
-        nan = np.isnan(values)
-        reason = BarsRefused.NAN if nan.any() else BarsRefused.INFINITE
-        raise _refusal(reason, _first(index, values, nan if nan.any() else np.isinf(values)))
-    low = values <= 0
-    # A price of 0 is broken, a volume of 0 is not.
-    low[:, -1] = volumes < 0
-    if low.any():
-        raise _refusal(BarsRefused.NOT_POSITIVE, _first(index, values, low))
-    unfit = (lows > np.minimum(opens, closes)) | (highs < np.maximum(opens, closes))
-    if unfit.any():
-        row = int(unfit.argmax())
-        prices = ", ".join(f"{name} {float(values[row, at])!r}" for at, name in enumerate(PRICES))
-        raise _refusal(BarsRefused.HIGH_LOW, f"the bar of {_when(index, row)} has {prices}")
-
-
 def _check_extent(
     index: pd.DatetimeIndex, step: timedelta, as_of: datetime, minimum: int, max_age_bars: float
 ) -> None:
@@ -262,11 +264,6 @@ def _check_extent(
         raise _refusal(
             BarsRefused.STALE, f"the newest bar, {_when(index, -1)}, closed {age:.1f} bars ago"
         )
-
-
-def _first(index: pd.DatetimeIndex, values: Values, broken: npt.NDArray[np.bool_]) -> str:
-    row, column = np.argwhere(broken)[0]
-    return f"the bar of {_when(index, row)} has {COLUMNS[column]} {float(values[row, column])!r}"
 
 
 def _when(index: pd.DatetimeIndex, place: int) -> str:

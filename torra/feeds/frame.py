@@ -1,12 +1,16 @@
-"""Bars in memory: what every reader of bars does with a frame, and a frame as a feed.
+"""What every reader of bars does with a frame, and the feeds of frames and of stored bars.
 
-The feed is for a file on the command line, and for tests: nothing is read, and nothing can fail but
-a stream that is not there, which is a ConfigError.
+`FrameFeed` is for a file on the command line, and for tests: nothing is read, and nothing can fail
+but a stream that is not there, which is a ConfigError.
+
+`StoredFeed` is that of an instance whose bars were imported. The database is handed in as a
+callable, so that this module knows nothing of SQLite. What the callable raises (StoreUnavailable)
+passes through; an empty frame is left to the door, which calls it too short.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import datetime
 
 import numpy as np
@@ -15,12 +19,13 @@ import pandas as pd
 
 from torra.clock import duration
 from torra.errors import ConfigError
+from torra.feeds.limited import LiveFeed
 from torra.feeds.protocol import COLUMNS
 from torra.market.broker_clock import Seconds, ServerClock, offsets_used, shown
 from torra.market.spreads import SPREAD
 
 
-class FrameFeed:
+class FrameFeed(LiveFeed):
     """Bars by timeframe, of one symbol."""
 
     def __init__(self, frames: Mapping[str, pd.DataFrame]) -> None:
@@ -35,9 +40,28 @@ class FrameFeed:
         frame = self._frames[timeframe]
         return newest_of(frame[frame.index <= pd.Timestamp(as_of - duration(timeframe))], limit)
 
-    def period(self) -> None:
-        """Return None: a file is no replay."""
-        return
+
+class StoredFeed(LiveFeed):
+    """Bars as they were imported, read by `load` (`Database.load_bars`).
+
+    They are those of one `instance`, or without one of any symbol: each under the name that it was
+    imported by.
+    """
+
+    def __init__(self, load: Callable[..., pd.DataFrame], instance: str = "") -> None:
+        self._load = load
+        self._instance = instance
+
+    def bars(
+        self, symbol: str, timeframe: str, as_of: datetime, limit: int | None = None
+    ) -> pd.DataFrame:
+        """Return the newest `limit` stored bars closed at `as_of`, oldest first."""
+        name = self._instance or symbol
+        frame = self._load(name, timeframe, as_of=as_of, limit=limit)
+        if self._instance or len(frame) or symbol == symbol.upper():
+            return frame
+        # `torra import` stores what is no instance's under its name in capitals.
+        return self._load(symbol.upper(), timeframe, as_of=as_of, limit=limit)
 
 
 def newest_of(frame: pd.DataFrame, limit: int | None) -> pd.DataFrame:

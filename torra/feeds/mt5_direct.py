@@ -1,4 +1,4 @@
-"""A feed of the bars that the MetaTrader5 package gives.
+"""What the MetaTrader5 package gives: bars, and the order flow of a bar that just closed.
 
 The connection to the terminal comes in as a value (torra.bridges.mt5.terminal.Terminal fits, and a
 bridge to the same terminal shares it). The package stamps bars with the server's wall clock; the
@@ -11,24 +11,35 @@ time that the server never shows (`server_clock`), because no hour can be truste
 repaired and no gap is filled: the door checks the bars. The volume is the tick volume: the real one
 is 0 for currencies and metals. The spread comes in points, whose size the terminal says of the
 symbol; where it does not, no spread is known. Threads may share a feed.
+
+Order flow is counted as the Expert Advisor counts (docs/mt5.md): from the terminal's ticks of the
+bar, and from the order book. The package tells a book only as it is now, so it counts for the
+newest bar alone, and for BOOK_SECONDS after its close; its changes nobody can count. A bar of which
+fewer ticks are there than WHOLE of those that it counts itself has a gap, and is left out; so is
+one in an hour that the server shows twice, whose ticks nobody can tell apart. Bars of before are
+not asked for: the desk has kept theirs. An answer that does not come is a status, and nothing is
+raised for it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime, timedelta
-from typing import Any, Final, Protocol
+from itertools import pairwise
+from typing import Any, Final, NamedTuple, Protocol
 
 import numpy as np
 import pandas as pd
 
 from torra.clock import Clock, duration
 from torra.errors import BridgeUnavailable, DataUnavailable
-from torra.evidence.flow_readings import NO_FLOW, FlowThen
+from torra.evidence.flow_readings import LEFT_OUT, FlowRow, FlowThen
+from torra.evidence.news_digest import NewsStatus
 from torra.feeds import points
 from torra.feeds.frame import broker_name, in_utc, newest_of
-from torra.feeds.protocol import NO_BARS, SERVER_CLOCK, FlowSource, TakeFlow, no_flow
+from torra.feeds.limited import LimitedFlow, LiveFeed
+from torra.feeds.protocol import NO_BARS, SERVER_CLOCK
 from torra.market.broker_clock import Seconds, ServerClock
 from torra.market.spreads import SPREAD
 
@@ -55,6 +66,26 @@ FIRST_SECOND: Final = 86_400
 SOURCES: Final = ("open", "high", "low", "close", "tick_volume")
 
 
+SOURCE: Final = "mt5_direct"
+WHOLE: Final = 0.9
+"""Share of a bar's ticks without which it is left out."""
+
+BOOK_SECONDS: Final = timedelta(seconds=10)
+"""How long after a close the book of now counts as that of the close."""
+
+TRADE: Final = 8
+"""TICK_FLAG_LAST: the tick brings the price of a trade."""
+
+SELL, BUY = 1, 2
+"""Types of the entries of a book; those of orders at the market have no price and count not."""
+
+LOT: Final = 1.0
+DUST: Final = 1e-8
+"""Less than this is no volume."""
+
+DECIMALS: Final = 10
+
+
 class TerminalPackage(Protocol):
     """The package behind a time limit (torra.bridges.mt5.terminal.Terminal)."""
 
@@ -70,7 +101,7 @@ class TerminalPackage(Protocol):
         ...
 
 
-class Mt5DirectFeed:
+class Mt5DirectFeed(LiveFeed):
     """The bars of one terminal; `symbols` gives the broker's name of each canonical symbol."""
 
     def __init__(
@@ -79,7 +110,7 @@ class Mt5DirectFeed:
         symbols: Mapping[str, str],
         server: ServerClock,
         clock: Clock,
-        flow: FlowSource | None = None,
+        flow: LimitedFlow | None = None,
     ) -> None:
         self._flow = flow
         self._terminal = terminal
@@ -109,18 +140,6 @@ class Mt5DirectFeed:
         if len(frame) and frame.index[-1] > pd.Timestamp(settled - step):
             closed[-1] = False
         return newest_of(frame[closed], limit)
-
-    def flow(self, symbol: str, timeframe: str, times: Sequence[datetime]) -> FlowThen:
-        """Return the order flow of bars, where there is any (torra.feeds.mt5_flow)."""
-        return NO_FLOW if self._flow is None else self._flow.flow(symbol, timeframe, times)
-
-    def begin_flow(self, symbol: str, timeframe: str, times: Sequence[datetime]) -> TakeFlow:
-        """Begin to read the order flow beside a tick, which takes it later."""
-        return no_flow if self._flow is None else self._flow.begin(symbol, timeframe, times)
-
-    def period(self) -> None:
-        """Return None: the feed lives in real time."""
-        return
 
     def _select(self, name: str) -> None:
         """Put a symbol into Market Watch: the terminal keeps bars of no others up to date."""
@@ -176,3 +195,133 @@ class Mt5DirectFeed:
         if fault:
             raise DataUnavailable(SERVER_CLOCK, f"{name}: {fault}")
         return frame
+
+
+# --- order flow ---------------------------------------------------------------------------------
+
+
+class BookSummary(NamedTuple):
+    """An order book: its levels, the lots of both sides, and what one lot costs beyond the best."""
+
+    levels: int
+    bids: float
+    asks: float
+    slippage: float | None
+
+
+class Mt5DirectFlow:
+    """The order flow of one terminal; `symbols` are the broker's names."""
+
+    def __init__(
+        self,
+        terminal: TerminalPackage,
+        symbols: Mapping[str, str],
+        server: ServerClock,
+        clock: Clock,
+    ) -> None:
+        self._terminal = terminal
+        self._symbols = dict(symbols)
+        self._server = server
+        self._clock = clock
+        self._watched: set[str] = set()
+
+    def flow(self, symbol: str, timeframe: str, times: Sequence[datetime]) -> FlowThen:
+        """Return the row of the bar that opened last of `times`."""
+        name, bar_time = self._symbols[symbol], times[-1]
+        try:
+            row = self._row(name, timeframe, bar_time)
+        except BridgeUnavailable:
+            return FlowThen({}, str(NewsStatus.UNREACHABLE), SOURCE)
+        if row is None:
+            return FlowThen({}, LEFT_OUT, SOURCE)
+        return FlowThen({bar_time: row}, str(NewsStatus.AVAILABLE), SOURCE)
+
+    def _row(self, name: str, timeframe: str, bar_time: datetime) -> FlowRow | None:
+        step = duration(timeframe)
+        wall = self._server.from_utc(bar_time)
+        # First: the book goes on, the ticks stay.
+        book = self._book(name, bar_time + step)
+        end = wall + int(step.total_seconds())
+        if self._server.shown_twice(wall):
+            return None
+        every = self._terminal.number("COPY_TICKS_ALL")
+        found = self._ask("copy_ticks_range", name, wall, end, every)
+        period = self._terminal.number(f"TIMEFRAME_{timeframe}")
+        bars = self._ask("copy_rates_range", name, period, wall, wall)
+        digits = getattr(self._ask("symbol_info", name), "digits", None)
+        if found is None or bars is None or not len(bars) or digits is None:
+            return None
+        ticks = found[(found["time_msc"] >= wall * 1000) & (found["time_msc"] < end * 1000)]
+        if not len(ticks) or len(ticks) < WHOLE * float(bars["tick_volume"][-1]):
+            return None
+        return counted(bar_time, ticks, int(digits), book)
+
+    def _book(self, name: str, close: datetime) -> BookSummary | None:
+        """Return the book as it is now, where that is as good as at the close."""
+        if name not in self._watched and self._ask("market_book_add", name):
+            self._watched.add(name)
+        entries = self._ask("market_book_get", name)
+        late = self._clock.now() - close
+        return summed(entries) if entries and late <= BOOK_SECONDS else None
+
+    def _ask(self, function: str, *args: Any) -> Any:
+        return self._terminal.ask(function, *args).value
+
+
+def counted(
+    bar_time: datetime, ticks: np.ndarray[Any, Any], digits: int, book: BookSummary | None
+) -> FlowRow:
+    """Return the row of a bar's ticks and of the book at its close."""
+    trades = ticks[(ticks["flags"].astype(np.int64) & TRADE > 0) & (ticks["last"] > 0)]
+    prices = trades["last"] if len(trades) else ticks["bid"][ticks["bid"] > 0]
+    scale = 10.0**digits
+    steps = [now - then for then, now in pairwise(np.round(prices * scale).tolist())]
+    both = ticks[(ticks["bid"] > 0) & (ticks["ask"] >= ticks["bid"])]
+    spreads = np.round((both["ask"] - both["bid"]) * scale)
+    row = FlowRow(
+        bar_time,
+        len(ticks),
+        sum(step > 0 for step in steps),
+        sum(step < 0 for step in steps),
+        round(float(spreads.mean()) / scale, DECIMALS) if len(both) else None,
+        round(float(spreads.max()) / scale, DECIMALS) if len(both) else None,
+    )
+    if book is None:
+        return row
+    lots = book.bids + book.asks
+    return row._replace(
+        levels=book.levels,
+        bid_volume=book.bids,
+        ask_volume=book.asks,
+        imbalance=round((book.bids - book.asks) / lots, 4) if lots else None,
+        slippage=book.slippage,
+    )
+
+
+def summed(entries: Iterable[Any]) -> BookSummary | None:
+    """Return what an order book comes to; None of one without a price."""
+    priced = [
+        (int(one.type), float(one.price), float(one.volume_dbl) or float(one.volume))
+        for one in entries
+        if int(one.type) in (SELL, BUY) and one.price > 0
+    ]
+    if not priced:
+        return None
+    sides = {side: sorted((p, v) for kind, p, v in priced if kind == side) for side in (SELL, BUY)}
+    bids, asks = (float(sum(volume for _, volume in sides[side])) for side in (BUY, SELL))
+    slips = [_slipped(sides[SELL]), _slipped(sides[BUY][::-1])]
+    worse = [slip for slip in slips if slip is not None]
+    return BookSummary(len(priced), bids, asks, max(worse) if len(worse) == len(slips) else None)
+
+
+def _slipped(side: Sequence[tuple[float, float]]) -> float | None:
+    """Return how much worse than the best price one lot is; None where the side holds none."""
+    left = LOT
+    cost = 0.0
+    for price, volume in side:
+        taken = min(left, volume)
+        cost += taken * abs(price - side[0][0])
+        left -= taken
+        if left <= DUST:
+            return round(cost, DECIMALS)
+    return None

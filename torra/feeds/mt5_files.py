@@ -1,4 +1,4 @@
-"""A feed of the bars that the Expert Advisor writes into the channel's folder.
+"""The bars and the order flow that the Expert Advisor writes into the channel's folder.
 
 bars/<BROKER_SYMBOL>_<TIMEFRAME>.csv holds the newest closed bars, oldest first, stamped with the
 server's wall clock; the symbol's name is percent-escaped there (`file_of`). Its first line says
@@ -19,6 +19,13 @@ twice in autumn, bars of that hour at the file's head may belong to either; they
 Nothing else is repaired: the door checks the bars, and the store keeps a rewritten bar as a
 revision.
 
+flow/, with files named alike, has the order flow: a line for each of the newest closed bars that
+were counted whole (docs/mt5.md). It counts when everything is right that has to be of a file of
+bars. Nothing is raised for it: a status says why there is no row (torra.evidence.flow_readings). A
+file of long ago has no line of the bar that is asked for, and so says nothing of it. An Expert
+Advisor of before writes no such file: `no_file`. Distances are in points there; the first line says
+with how many decimals the symbol is quoted.
+
 A file is read again when its time, size or number has changed. Threads may share a feed.
 """
 
@@ -28,9 +35,10 @@ import hashlib
 import hmac
 import logging
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from itertools import compress
 from pathlib import Path
 from typing import ClassVar, Final, Generic, NamedTuple, TypeVar
 
@@ -41,10 +49,12 @@ import pandas as pd
 from torra.advisor_protocol import PROTOCOL, difference
 from torra.clock import EPOCH, duration
 from torra.errors import ConfigError, DataUnavailable
+from torra.evidence.flow_readings import FlowRow, FlowThen, missing
 from torra.evidence.news_digest import NewsStatus
 from torra.feeds import points
 from torra.feeds.csv_file import ENCODINGS
-from torra.feeds.frame import broker_name, in_utc, newest_of
+from torra.feeds.frame import broker_name, clock_fault, in_utc, newest_of
+from torra.feeds.limited import LiveFeed
 from torra.feeds.protocol import NO_FILE, SERVER_CLOCK
 from torra.market.broker_clock import Seconds, ServerClock, check
 from torra.regular_files import read_regular
@@ -67,6 +77,24 @@ ROW: Final = re.compile(r"\d{1,10}(?:,-?\d{1,12}(?:\.\d{1,12})?){4},\d{1,19},\d{
 END: Final = re.compile(r"end,([0-9a-f]{64})")
 ESCAPED: Final = re.compile(rb"[^A-Za-z0-9_-]")
 """Bytes of a symbol's name that are %XX in the name of a file."""
+
+FLOW_FOLDER: Final = "flow"
+SOURCE: Final = "mt5_files"
+FLOW_HEADER: Final = (
+    "time,ticks,up,down,spread_mean,spread_widest,levels,bid_volume,ask_volume,imbalance,slippage,"
+    "events"
+)
+FLOW_FIRST: Final = re.compile(
+    r'\{"v":([0-9]{1,9}),"msg":"flow",' + WHOSE + r'"digits":([0-9]{1,2}),' + OFFSET
+)
+_COUNT, _AMOUNT = r"\d{1,12}", r"\d{1,12}(?:\.\d{1,8})?"
+FLOW_ROW: Final = re.compile(
+    rf"\d{{1,10}},{_COUNT},{_COUNT},{_COUNT},(?:{_AMOUNT},{_COUNT}|,),"
+    rf"(?:{_COUNT},{_AMOUNT},{_AMOUNT},(?:-?{_AMOUNT})?,(?:{_AMOUNT})?,{_COUNT}|,,,,,)",
+    re.ASCII,
+)
+FLOW_FORMS: Final = (float, float, int, float, float, float, float, int)
+"""How the cells of a row behind its counts of ticks are read; an empty one is None."""
 
 AGAIN: Final = "compile and attach mql5/TorraBridge.mq5 anew"
 MAX_BYTES: Final = 4_000_000
@@ -176,7 +204,7 @@ class SignedFiles(Generic[Content]):
         return self._copies[wanted][1] if kept else None, status, fault
 
 
-class Mt5FilesFeed(SignedFiles[tuple[pd.DataFrame, str]]):
+class Mt5FilesFeed(SignedFiles[tuple[pd.DataFrame, str]], LiveFeed):
     """The bars of one channel; of each file the `newest` bars are read, None: all.
 
     A copy has its bars, and the fault of its clock if any.
@@ -207,10 +235,6 @@ class Mt5FilesFeed(SignedFiles[tuple[pd.DataFrame, str]]):
         if clock_fault:
             raise DataUnavailable(SERVER_CLOCK, clock_fault)
         return newest_of(frame[frame.index <= pd.Timestamp(as_of - step)], limit)
-
-    def period(self) -> None:
-        """Return None: the feed lives in real time."""
-        return
 
     def read(
         self, raw: bytes, wanted: BarFileOwner, modified: datetime
@@ -334,3 +358,79 @@ def _doubtful(clock: ServerClock, wall: Seconds) -> int:
         if count and time <= wall[count - 1]:
             return 0
     return len(wall)
+
+
+# --- order flow ---------------------------------------------------------------------------------
+
+
+class FlowFiles(SignedFiles[dict[datetime, FlowRow]]):
+    """The order flow of one account in one channel's folder: its rows by the open time of a bar."""
+
+    faults: ClassVar[Mapping[NewsStatus, str]] = {
+        NewsStatus.NO_FILE: "{path} is not there",
+        NewsStatus.UNREACHABLE: "{path} cannot be read: {why}",
+        NewsStatus.BROKEN: "{path} cannot be used: {why}",
+    }
+
+    def flow(self, symbol: str, timeframe: str, times: Sequence[datetime]) -> FlowThen:
+        """Return what is known of the bars up to the one that opened last of `times`."""
+        wanted = BarFileOwner(self._channel, self._account, self._symbols[symbol], timeframe)
+        rows, status, _ = self.newest_copy(file_of(self._folder / FLOW_FOLDER, wanted), wanted)
+        if rows is None:
+            return FlowThen({}, str(status), SOURCE)
+        if times[-1] in rows:
+            return FlowThen(rows, str(NewsStatus.AVAILABLE), SOURCE)
+        # One that cannot be opened may be about to be replaced: it is as if it had no such row.
+        broken = status == NewsStatus.BROKEN
+        return FlowThen(rows, str(status) if broken else missing(rows, times), SOURCE)
+
+    def read(self, raw: bytes, wanted: BarFileOwner, modified: datetime) -> dict[datetime, FlowRow]:
+        """Return the rows of a file's bytes; raises ValueError for anything wrong."""
+        del modified
+        return {row.bar_time: row for row in read_flow(raw, self._key, wanted, self._clock)}
+
+    def complain(self, status: NewsStatus, fault: str, *, kept: bool) -> None:
+        """Log a fault: an Expert Advisor of before writes no such file."""
+        del kept
+        level = logging.INFO if status is NewsStatus.NO_FILE else logging.WARNING
+        log.log(level, "order flow: %s; ticks go on without, or with the last good copy", fault)
+
+
+def read_flow(raw: bytes, key: str, wanted: BarFileOwner, clock: ServerClock) -> list[FlowRow]:
+    """Return the rows of a file's bytes; raises ValueError when anything about it is wrong.
+
+    Of an hour that the server shows twice no row is taken: with bars left out, nothing tells which
+    of the two it is of.
+    """
+    (digits, _), lines = signed_rows(raw, key, wanted, FLOW_FIRST, FLOW_HEADER, FLOW_ROW)
+    if digits > points.MOST_DECIMALS:
+        raise ValueError(f"no symbol is quoted with {digits} decimals")
+    cells = [line.split(",") for line in lines]
+    wall = np.array([int(row[0]) for row in cells], dtype=np.int64)
+    once = ~clock.all_shown_twice(wall)
+    wall = wall[once]
+    if (np.diff(wall) <= 0).any():
+        raise ValueError("its bars are not in the order of their times")
+    index = clock.to_utc_index(wall)
+    if fault := clock_fault(wall, index, clock):
+        raise ValueError(fault)
+    times, kept = index.to_pydatetime().tolist(), compress(cells, once)
+    return [_row(time, row, 10.0**-digits) for time, row in zip(times, kept, strict=True)]
+
+
+def _row(time: datetime, cells: Sequence[str], point: float) -> FlowRow:
+    """Return the row of a line; what is empty is None."""
+    ticks, up, down = map(int, cells[1:4])
+    if up + down > ticks:
+        raise ValueError(f"the bar {time:%Y-%m-%d %H:%M} has more moves than ticks")
+    mean, widest, levels, bids, asks, imbalance, slippage, events = (
+        form(cell) if cell else None for form, cell in zip(FLOW_FORMS, cells[4:], strict=True)
+    )
+    # Rounded: 28 points of 0.01 are 0.28 and no 0.28000000000000003.
+    mean, widest, slippage = (
+        None if counted is None else round(counted * point, points.MOST_DECIMALS + 2)
+        for counted in (mean, widest, slippage)
+    )
+    return FlowRow(
+        time, ticks, up, down, mean, widest, levels, bids, asks, imbalance, slippage, events
+    )

@@ -72,14 +72,6 @@ def no_flow() -> FlowThen:
     return NO_FLOW
 
 
-class FlowSource(FlowFeed, Protocol):
-    """A source of order flow that is read beside the ticks (torra.feeds.limited_flow)."""
-
-    def begin(self, symbol: str, timeframe: str, times: Sequence[datetime]) -> TakeFlow:
-        """Begin to read; never waits."""
-        ...
-
-
 def stream_state(feed: Feed, symbol: str, timeframe: str, now: datetime, profile: Profile) -> str:
     """Say in one sentence what keeps a stream from being ticked now; empty when nothing does."""
     try:

@@ -16,11 +16,10 @@ from torra.clock import System
 from torra.config import Channel, Instance
 from torra.errors import ConfigError
 from torra.evidence.companion_readings import READ_BARS
-from torra.feeds.limited import LimitedFeed
-from torra.feeds.limited_flow import LimitedFlow
+from torra.feeds.frame import StoredFeed
+from torra.feeds.limited import LimitedFeed, LimitedFlow
 from torra.feeds.protocol import Feed
 from torra.feeds.sample import SampleFeed
-from torra.feeds.stored import StoredFeed
 from torra.market.broker_clock import ServerClock
 from torra.time_limit import SHARE_SECONDS, TimeLimit, of_folder
 
@@ -109,13 +108,8 @@ def _sample(place: FeedPlace) -> Feed:
     return feed
 
 
-def _store(place: FeedPlace) -> Feed:
-    return StoredFeed(place.load_bars, "" if place.beside else place.instance.id)
-
-
 def _mt5_files(place: FeedPlace) -> Feed:
-    from torra.feeds.flow_files import FlowFiles  # noqa: PLC0415
-    from torra.feeds.mt5_files import Mt5FilesFeed  # noqa: PLC0415
+    from torra.feeds.mt5_files import FlowFiles, Mt5FilesFeed  # noqa: PLC0415
 
     folder, channel = place.folder(), place.instance.channel
     source = folder, place.symbols, place.server_clock, place.key()
@@ -130,8 +124,7 @@ def _mt5_files(place: FeedPlace) -> Feed:
 
 
 def _mt5_direct(place: FeedPlace) -> Feed:
-    from torra.feeds.mt5_direct import Mt5DirectFeed  # noqa: PLC0415
-    from torra.feeds.mt5_flow import Mt5DirectFlow  # noqa: PLC0415
+    from torra.feeds.mt5_direct import Mt5DirectFeed, Mt5DirectFlow  # noqa: PLC0415
 
     told = place.terminal(), place.symbols, place.server_clock, System()
     return Mt5DirectFeed(*told, LimitedFlow(Mt5DirectFlow(*told)))
@@ -143,7 +136,7 @@ def _none(what: str) -> Any:
 
 FEEDS: Final[Mapping[str, OpenFeed]] = {
     "sample": _sample,
-    "store": _store,
+    "store": lambda place: StoredFeed(place.load_bars, "" if place.beside else place.instance.id),
     "mt5_files": _mt5_files,
     "mt5_direct": _mt5_direct,
 }

@@ -106,7 +106,11 @@ class _Series:
     repeated: int
 
     def bars(self, as_of: int, limit: int | None) -> pd.DataFrame:
-        stop = self._closed(as_of)
+        # How many bars of the endless series are closed then.
+        ended = self.passes(as_of)
+        stop = ended * self.repeated + int(
+            np.searchsorted(self.closes, as_of - ended * self.weeks, side="right")
+        )
         start = 0 if limit is None else max(0, stop - max(0, limit))
         numbers = np.arange(start, stop)
         passes = np.maximum(0, (numbers - len(self.closes)) // self.repeated + 1)
@@ -119,12 +123,6 @@ class _Series:
         """Return how many passes have ended before `as_of`."""
         # Division that rounds up: a moment after the end belongs to the next pass.
         return max(0, -(-(as_of - self.end) // self.weeks))
-
-    def _closed(self, as_of: int) -> int:
-        """Return how many bars of the endless series are closed at `as_of`."""
-        passes = self.passes(as_of)
-        within = int(np.searchsorted(self.closes, as_of - passes * self.weeks, side="right"))
-        return within + passes * self.repeated
 
 
 def _series(symbol: str, timeframe: str, loaded: dict[tuple[str, str], pd.DataFrame]) -> _Series:

@@ -280,7 +280,7 @@ class Watcher:
             most = profile.agents.max_api_cost_per_hour
             if not profile.agents.paid() or most <= 0:
                 continue
-            spent = ledger_table.spent_surely(self._database, name, look.real - HOUR)
+            spent = self._database.spent(name, look.real - HOUR, surely=True)
             before = told.get(name)
             if spent < NEAR * most or (before and look.real - parse(before) < HOUR):
                 continue

@@ -22,9 +22,10 @@ door (torra.feeds) decides whether bars may be used at all.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import operator
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import date, datetime
-from pathlib import Path
+from functools import cached_property
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -35,61 +36,102 @@ from ath_calculator import Records
 from torra.clock import EPOCH, TIMEFRAMES, duration, parse
 from torra.config import Instance
 from torra.market import spreads
-from torra.market.known_bars import BarMatrix, KnownBars, Stream
-from torra.store.connection import BUSY_SECONDS, RowDict, Store, stamp
+from torra.store.connection import RowDict, Store, stamp
 
 COLUMNS: Final = ("open", "high", "low", "close", "volume")
 
 Stored = tuple[str, float, float, float, float, float]
 """A bar as a row: bar_time, open, high, low, close, volume."""
 
+Matrix = NDArray[np.float64]
+"""Bars as rows: open time in microseconds since 1970, which a float holds exactly, then COLUMNS."""
+
+OF_STREAM: Final = "instance = ? AND timeframe = ?"
+OF_RANGE: Final = f"{OF_STREAM} AND bar_time BETWEEN ? AND ?"
 NEWEST_REVISIONS: Final = (
-    "SELECT bar_time, max(revision) AS revision, open, high, low, close, volume FROM bars "
-    "WHERE instance = ? AND timeframe = ? AND bar_time BETWEEN ? AND ? "
-    "GROUP BY bar_time HAVING volume >= 0 "
+    "SELECT bar_time, max(revision) AS revision, open, high, low, close, volume FROM bars "  # noqa: S608 - names of ours
+    f"WHERE {OF_RANGE} GROUP BY bar_time HAVING volume >= 0 "
 )
 """Beside max(), SQLite gives the other columns of the very row that holds the maximum.
 
 Withdrawn bars are left out: their newest revision has WITHDRAWN for its volume.
 """
 
+IN_ORDER: Final = NEWEST_REVISIONS + "ORDER BY bar_time"
+
 WITHDRAWN: Final = -1.0
 """The volume that says that a bar is none. The feeds' door lets no negative volume in."""
 
-AFTER_ALL: Final = "~"
-"""Text that sorts after every time."""
+BEFORE_ALL, AFTER_ALL = "", "~"
+"""Texts that sort before and after every time."""
 
-
-OF_RANGE: Final = "FROM spreads WHERE instance = ? AND timeframe = ? AND bar_time BETWEEN ? AND ?"
-REVISED: Final = (
-    "SELECT bar_time, max(revision) FROM bars WHERE instance = ? AND timeframe = ? "
-    "AND bar_time BETWEEN ? AND ? AND revision > 0 GROUP BY bar_time"
-)
-"""The newest revision of each bar that has another than 0."""
+MOST_KNOWN: Final = 2_000
+"""Bars of a stream that are remembered: 100 kB. A tick brings 750."""
 
 
 class RecordTable(NamedTuple):
-    """A table of the bars that set a new record, and its column of prices."""
+    """A table of the bars that set a new record, its price, and when another one beats it."""
 
     name: str
     price: str
+    beats: Callable[[float, float], bool]
 
 
-HIGHS: Final = RecordTable("record_highs", "high")
-LOWS: Final = RecordTable("record_lows", "low")
+RECORDS: Final = (
+    RecordTable("record_highs", "high", operator.gt),
+    RecordTable("record_lows", "low", operator.lt),
+)
 
-BEFORE_ALL: Final = ""
-"""Text that sorts before every time."""
+
+class KnownBars:
+    """The bars of a stream that are known to be stored, so that a tick need not read them again.
+
+    A tick brings 750 bars of which one is new. Rows of bars are never changed, and taken away only
+    in throw-away copies: where as many rows of a range are there as were, they are those that were.
+    So the newest bars that were read stay in memory, and a count tells whether they are still all.
+
+    Only what was committed may stand here: a row that its own transaction has written may be
+    undone. Any thread may use it inside a transaction that writes; `turn` is the number of that.
+    """
+
+    def __init__(self) -> None:
+        self._known: dict[tuple[str, str], Matrix] = {}
+        self._written: dict[tuple[str, str], int] = {}
+
+    def head(self, stream: tuple[str, str], bars: Matrix) -> int:
+        """Return how many of the first bars are known as they are; whether all are is not said."""
+        known = self._known.get(stream)
+        if known is None:
+            return 0
+        start = int(np.searchsorted(known[:, 0], bars[0, 0]))
+        count = min(len(known) - start, len(bars))
+        return count if np.array_equal(known[start : start + count], bars[:count]) else 0
+
+    def keep(self, stream: tuple[str, str], bars: Matrix, turn: int) -> None:
+        """Remember bars that were read: all that are stored between the first and the last of them.
+
+        Those of a stream to which this transaction has written are not remembered.
+        """
+        if self._written.get(stream) == turn or not (np.diff(bars[:, 0]) > 0).all():
+            self._known.pop(stream, None)
+        else:
+            self._known[stream] = bars[-MOST_KNOWN:].copy()
+
+    def wrote(self, stream: tuple[str, str], turn: int) -> None:
+        """Note that a transaction has written bars of a stream, and may yet be undone."""
+        self._written[stream] = turn
+
+    def forget(self) -> None:
+        """Forget all: rows were taken away."""
+        self._known.clear()
 
 
 class BarStore(Store):
     """Bars of every stream."""
 
-    def __init__(
-        self, path: Path, *, now: Callable[[], datetime], busy_seconds: float = BUSY_SECONDS
-    ) -> None:
-        super().__init__(path, now=now, busy_seconds=busy_seconds)
-        self._known_bars = KnownBars()
+    @cached_property
+    def _known_bars(self) -> KnownBars:
+        return KnownBars()
 
     def daily_closes(
         self, instance: str, timeframe: str, first: date, last: date
@@ -108,41 +150,48 @@ class BarStore(Store):
         The frame is that of the feeds: UTC index of open times, columns open to volume, and spreads
         where they are known.
         """
-        given = _as_arrays(frame)
-        if not len(given.times):
+        given = _as_matrix(frame)
+        if not len(given):
             return 0
         stream = instance, timeframe
         with self.transaction():
             known = self._known_head(stream, given)
-            bars = _as_rows(given.part(known, len(given.times)))
-            stored = self._stored(instance, timeframe, bars[0][0], bars[-1][0]) if bars else []
+            rest = given[known:]
+            # Sorted as the stored ones are, so that the two lists can be compared as they are.
+            numbers = rest[:, 1:].T.tolist()
+            bars: list[Stored] = sorted(zip(_texts(rest), *numbers, strict=True))
+            stored: list[Stored] = []
+            if bars:
+                stored = self.tuples(
+                    "SELECT bar_time, open, high, low, close, volume FROM bars "  # noqa: S608
+                    f"WHERE {OF_RANGE} ORDER BY bar_time, revision",
+                    *stream, bars[0][0], bars[-1][0],
+                )  # fmt: skip
             there = {bar[0] for bar in stored}
             if stored == bars[: len(stored)]:  # what every tick but the first finds
                 fresh = bars[len(stored) :]
-                self._known_bars.keep(stream, given.part(0, known + len(stored)), self._turns)
+                self._known_bars.keep(stream, given[: known + len(stored)], self._turns)
             else:
                 # In the order of revisions: the newest revision of a bar overwrites the others.
                 last = {bar[0]: bar for bar in stored}
                 fresh = [bar for bar in bars if last.get(bar[0]) != bar]
-            newest = self._newest_row(instance, timeframe) if fresh else BEFORE_ALL
+            newest = BEFORE_ALL
+            if fresh:  # the newest bar that ever was, withdrawn ones too
+                sql = f"SELECT max(bar_time) FROM bars WHERE {OF_STREAM}"  # noqa: S608
+                newest = self.value(sql, *stream) or BEFORE_ALL
             # Bars that only extend the stream keep revision 0, so the usual tick needs no search
             # for it.
             again = bool(fresh) and fresh[0][0] <= newest
-            later = self._next_revision(instance, timeframe) if again else 0
-            at = self.moment()
-            # `_add` would refuse what is not finite; `_as_arrays` has done so for all bars at once.
+            later = self._next_revision(stream) if again else 0
+            # `add` would refuse what is not finite; `_as_matrix` has done so for all bars at once.
             self._insert(
-                stream,
-                [
-                    (instance, timeframe, bar[0], later if bar[0] <= newest else 0, *bar[1:], at)
-                    for bar in fresh
-                ],
+                stream, [(bar[0], later if bar[0] <= newest else 0, *bar[1:]) for bar in fresh]
             )
-            _store_spreads(self, instance, timeframe, _known_spreads(frame, given.times))
+            _store_spreads(self, stream, _known_spreads(frame, given))
             if again:
-                self._settle_records(instance, timeframe, fresh[0][0])
+                self._settle_records(stream, fresh[0][0])
             elif fresh:  # what they only extend has no bar after them that would need a look
-                self._add_records(instance, timeframe, [bar for bar in fresh if bar[5] >= 0])
+                self._add_records(stream, [bar for bar in fresh if bar[5] >= 0])
         return sum(bar[0] not in there for bar in fresh)
 
     def withdraw_others(self, instance: str, timeframe: str, frame: pd.DataFrame) -> int:
@@ -150,27 +199,21 @@ class BarStore(Store):
 
         Returns how many. The frame is that of `store_bars`.
         """
-        bars = _as_rows(_as_arrays(frame))
-        if not bars:
+        times = sorted(_texts(_as_matrix(frame)))
+        if not times:
             return 0
-        there = {bar[0] for bar in bars}
+        there, stream = {*times}, (instance, timeframe)
         with self.transaction():
-            rows = self.rows(
-                NEWEST_REVISIONS + "ORDER BY bar_time",
-                instance, timeframe, bars[0][0], bars[-1][0],
-            )  # fmt: skip
-            others = [row for row in rows if row["bar_time"] not in there]
-            revision, at = self._next_revision(instance, timeframe), self.moment()
-            self._insert(
-                (instance, timeframe),
-                [
-                    (instance, timeframe, row["bar_time"], revision, row["open"], row["high"],
-                     row["low"], row["close"], WITHDRAWN, at)
-                    for row in others
-                ],
-            )  # fmt: skip
+            rows = self.tuples(IN_ORDER, *stream, times[0], times[-1])
+            revision = self._next_revision(stream)
+            others = [
+                (time, revision, *prices, WITHDRAWN)
+                for time, _, *prices, _ in rows
+                if time not in there
+            ]
+            self._insert(stream, others)
             if others:
-                self._settle_records(instance, timeframe, others[0]["bar_time"])
+                self._settle_records(stream, others[0][0])
         return len(others)
 
     def load_bars(
@@ -181,14 +224,17 @@ class BarStore(Store):
         The frame has the feeds' shape, with a column of spreads where one of them is known; it is
         empty when there are none.
         """
-        rows = self.tuples(*_newest_bars(instance, timeframe, as_of, limit))[::-1]
+        rows = self.tuples(*_newest(instance, timeframe, as_of, limit))[::-1]
         frame = _as_frame(rows)
         if not rows:
             return frame
-        known = _spreads_of(self, instance, timeframe, rows[0][0], rows[-1][0])
-        if known:
-            found = [known.get((bar_time, revision), np.nan) for bar_time, revision, *_ in rows]
-            frame[spreads.SPREAD] = np.array(found)
+        sql = f"SELECT bar_time, revision, spread FROM spreads WHERE {OF_RANGE}"  # noqa: S608
+        of_range = self.tuples(sql, instance, timeframe, rows[0][0], rows[-1][0])
+        if of_range:
+            known = {(time, revision): spread for time, revision, spread in of_range}
+            frame[spreads.SPREAD] = np.array(
+                [known.get((time, revision), np.nan) for time, revision, *_ in rows]
+            )
         return frame
 
     def records(self, instance: str, timeframe: str, *, as_of: datetime) -> Records | None:
@@ -196,30 +242,23 @@ class BarStore(Store):
 
         None without a bar.
         """
-        last = stamp(as_of - duration(timeframe))
-        high = self._record(HIGHS, instance, timeframe, last)
-        low = self._record(LOWS, instance, timeframe, last)
-        # The first bar of all sets both records.
-        first = self.value(
-            "SELECT min(bar_time) FROM record_highs WHERE instance = ? AND timeframe = ?",
-            instance, timeframe,
-        )  # fmt: skip
+        stream, last = (instance, timeframe), stamp(as_of - duration(timeframe))
+        high, low = (self._record(kind, stream, last) for kind in RECORDS)
         if high is None or low is None:
             return None
-        return Records(high, low, parse(first))
+        # The first bar of all sets both records.
+        sql = f"SELECT min(bar_time) FROM record_highs WHERE {OF_STREAM}"  # noqa: S608
+        return Records(high, low, parse(self.value(sql, *stream)))
 
     def bar_revision(
         self, instance: str, timeframe: str, first: datetime, last: datetime
     ) -> int | None:
         """Return the highest revision among the bars from `first` to `last` (bar times)."""
-        revision = self.value(
-            "SELECT max(revision) FROM bars WHERE instance = ? AND timeframe = ? "
-            "AND bar_time BETWEEN ? AND ?",
-            instance, timeframe, first, last,
-        )  # fmt: skip
-        return None if revision is None else int(revision)
+        sql = f"SELECT max(revision) FROM bars WHERE {OF_RANGE}"  # noqa: S608
+        revision: int | None = self.value(sql, instance, timeframe, first, last)
+        return revision
 
-    def _known_head(self, stream: Stream, given: BarMatrix) -> int:
+    def _known_head(self, stream: tuple[str, str], given: Matrix) -> int:
         """Return how many of the first bars are stored as they are, once each and nothing between.
 
         0 where that would have to be read.
@@ -227,98 +266,69 @@ class BarStore(Store):
         known = self._known_bars.head(stream, given)
         if not known:
             return 0
-        first, last = _texts(given.times[[0, known - 1]])
-        found = self.connection().conn.execute(
-            "SELECT count(*) FROM bars WHERE instance = ? AND timeframe = ? "
-            "AND bar_time BETWEEN ? AND ?",
-            (*stream, first, last),
-        )
-        return known if found.fetchone()[0] == known else 0
+        sql = f"SELECT count(*) FROM bars WHERE {OF_RANGE}"  # noqa: S608
+        return known if self.value(sql, *stream, *_texts(given[[0, known - 1]])) == known else 0
 
-    def _insert(self, stream: Stream, rows: Sequence[tuple[object, ...]]) -> None:
-        if rows:
-            self._known_bars.wrote(stream, self._turns)
+    def _insert(self, stream: tuple[str, str], rows: Sequence[tuple[object, ...]]) -> None:
+        """Insert bars of a stream: bar time, revision, open to volume."""
+        if not rows:
+            return
+        self._known_bars.wrote(stream, self._turns)
+        at = self.moment()
         self.connection().conn.executemany(
-            "INSERT INTO bars VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", rows
+            "INSERT INTO bars VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            [(*stream, *row, at) for row in rows],
         )
 
-    def _stored(self, instance: str, timeframe: str, first: str, last: str) -> list[Stored]:
-        """Return the bars of a range in the order of their times and revisions."""
-        found = self.connection().conn.execute(
-            "SELECT bar_time, open, high, low, close, volume FROM bars WHERE instance = ? "
-            "AND timeframe = ? AND bar_time BETWEEN ? AND ? ORDER BY bar_time, revision",
-            (instance, timeframe, first, last),
-        )
-        return list(found)
+    def _next_revision(self, stream: tuple[str, str]) -> int:
+        sql = f"SELECT coalesce(max(revision), -1) + 1 FROM bars WHERE {OF_STREAM}"  # noqa: S608
+        return int(self.value(sql, *stream))
 
-    def _newest_row(self, instance: str, timeframe: str) -> str:
-        """Return the time of the newest bar that ever was, withdrawn ones too."""
-        sql = "SELECT max(bar_time) FROM bars WHERE instance = ? AND timeframe = ?"
-        return str(self.value(sql, instance, timeframe) or BEFORE_ALL)
-
-    def _next_revision(self, instance: str, timeframe: str) -> int:
-        sql = (
-            "SELECT coalesce(max(revision), -1) + 1 FROM bars WHERE instance = ? AND timeframe = ?"
-        )
-        return int(self.value(sql, instance, timeframe))
-
-    def _record(self, kind: RecordTable, instance: str, timeframe: str, last: str) -> float | None:
+    def _record(self, kind: RecordTable, stream: tuple[str, str], last: str) -> float | None:
         """Return the record up to a bar time; None without a bar."""
-        price = self.value(
-            f"SELECT {kind.price} FROM {kind.name} WHERE instance = ? AND timeframe = ? "  # noqa: S608
+        price: float | None = self.value(
+            f"SELECT {kind.price} FROM {kind.name} WHERE {OF_STREAM} "  # noqa: S608
             "AND bar_time <= ? ORDER BY bar_time DESC LIMIT 1",
-            instance, timeframe, last,
+            *stream, last,
         )  # fmt: skip
-        return None if price is None else float(price)
+        return price
 
-    def _settle_records(self, instance: str, timeframe: str, first: str) -> None:
+    def _settle_records(self, stream: tuple[str, str], first: str) -> None:
         """Find the bars from `first` on that set a new high or a new low, and forget what did."""
-        later = self.connection().conn.execute(
-            NEWEST_REVISIONS + "ORDER BY bar_time",
-            (instance, timeframe, first, AFTER_ALL),
-        )
-        bars = [(bar_time, *prices) for bar_time, _, *prices in later]
-        for kind in (HIGHS, LOWS):
-            self.change(
-                f"DELETE FROM {kind.name} "  # noqa: S608
-                "WHERE instance = ? AND timeframe = ? AND bar_time >= ?",
-                instance, timeframe, first,
-            )  # fmt: skip
-        self._add_records(instance, timeframe, bars)
+        later = self.tuples(IN_ORDER, *stream, first, AFTER_ALL)
+        for kind in RECORDS:
+            sql = f"DELETE FROM {kind.name} WHERE {OF_STREAM} AND bar_time >= ?"  # noqa: S608
+            self.change(sql, *stream, first)
+        self._add_records(stream, [(bar_time, *prices) for bar_time, _, *prices in later])
 
-    def _add_records(self, instance: str, timeframe: str, bars: Sequence[Stored]) -> None:
+    def _add_records(self, stream: tuple[str, str], bars: Sequence[Stored]) -> None:
         """Add those of a stream's last bars that set a new high or a new low."""
-        for kind in (HIGHS, LOWS):
+        for column, kind in enumerate(RECORDS, start=2):
             # What is in the table lies before the bars: the record that they must beat.
-            record = self._record(kind, instance, timeframe, AFTER_ALL)
-            found = []
-            for bar_time, _, high, low, *_ in bars:
-                price = high if kind is HIGHS else low
-                if record is None or (price > record if kind is HIGHS else price < record):
+            record = self._record(kind, stream, AFTER_ALL)
+            rows = []
+            for bar in bars:
+                price = float(bar[column])
+                if record is None or kind.beats(price, record):
                     record = price
-                    found.append((instance, timeframe, bar_time, price))
+                    rows.append((*stream, bar[0], price))
             self.connection().conn.executemany(
                 f"INSERT INTO {kind.name} VALUES (?, ?, ?, ?)",  # noqa: S608
-                found,
+                rows,
             )
 
 
 def times_held(store: Store, instance: str, timeframe: str, first: datetime, last: datetime) -> int:
     """Return how many bar times from `first` to `last` were ever stored."""
-    return int(
-        store.value(
-            "SELECT count(DISTINCT bar_time) FROM bars WHERE instance = ? "
-            "AND timeframe = ? AND bar_time BETWEEN ? AND ?",
-            instance, timeframe, first, last,
-        )
-    )  # fmt: skip
+    sql = f"SELECT count(DISTINCT bar_time) FROM bars WHERE {OF_RANGE}"  # noqa: S608
+    return int(store.value(sql, instance, timeframe, first, last))
 
 
 def newest_bars(
     store: Store, instance: str, timeframe: str, *, as_of: datetime, limit: int | None = None
 ) -> list[RowDict]:
     """Return what `load_bars` does as rows: bar_time, revision, open to volume."""
-    return store.rows(*_newest_bars(instance, timeframe, as_of, limit))[::-1]
+    return store.rows(*_newest(instance, timeframe, as_of, limit))[::-1]
 
 
 def closes(
@@ -328,13 +338,9 @@ def closes(
 
     A frame of one column, `close`, on the index of `load_bars`; far faster than the whole bars.
     """
-    found = store.tuples(
-        NEWEST_REVISIONS + "ORDER BY bar_time",
-        instance, timeframe, since, as_of - duration(timeframe),
-    )  # fmt: skip
-    # numpy takes no Z at the end of a time.
-    times, values = [row[0][:-1] for row in found], [row[5] for row in found]
-    return pd.DataFrame({"close": np.array(values, dtype=float)}, index=_index(times))
+    rows = store.tuples(IN_ORDER, instance, timeframe, since, as_of - duration(timeframe))
+    values = np.array([row[5] for row in rows], dtype=float)
+    return pd.DataFrame({"close": values}, index=_index(row[0] for row in rows))
 
 
 def any_closes(store: Store, instance: str, *, as_of: datetime) -> pd.DataFrame | None:
@@ -350,24 +356,19 @@ def bars_then(
 
     That is what `bar_revision` gave for the same range. The frame has the feeds' shape.
     """
-    rows = store.tuples(
-        "SELECT bar_time, max(revision) AS revision, open, high, low, close, volume FROM bars "
-        "WHERE instance = ? AND timeframe = ? AND bar_time BETWEEN ? AND ? AND revision <= ? "
-        "GROUP BY bar_time HAVING volume >= 0 ORDER BY bar_time",
-        instance, timeframe, first, last, revision,
-    )  # fmt: skip
-    return _as_frame(rows)
+    sql = IN_ORDER.replace(" GROUP BY", " AND revision <= ? GROUP BY")
+    return _as_frame(store.tuples(sql, instance, timeframe, first, last, revision))
 
 
 def bar_rows(store: Store, instance: str, timeframe: str) -> int:
     """Return how many bars of a stream are stored, every revision counted."""
-    sql = "SELECT count(*) FROM bars WHERE instance = ? AND timeframe = ?"
+    sql = f"SELECT count(*) FROM bars WHERE {OF_STREAM}"  # noqa: S608
     return int(store.value(sql, instance, timeframe))
 
 
 def newest_bar(store: Store, instance: str, timeframe: str) -> datetime | None:
     """Return the open time of the newest stored bar; None without one."""
-    row = _newest(store, instance, timeframe)
+    row = store.row(*_newest(instance, timeframe, None, 1))
     return parse(row["bar_time"]) if row else None
 
 
@@ -376,88 +377,20 @@ def newest_companion(
 ) -> datetime | None:
     """Return the open time of the newest stored bar of a companion; None without one."""
     streams = instance.companion_streams(symbol)
-    found = (newest_bar(store, name, timeframe) for name in streams)
-    return max(filter(None, found), default=None)
+    every = (newest_bar(store, name, timeframe) for name in streams)
+    return max(filter(None, every), default=None)
 
 
 def bar_span(store: Store, instance: str, timeframe: str) -> tuple[str, str] | None:
     """Return the first and the last stored bar time, ISO; None without a bar."""
-    stream = instance, timeframe, BEFORE_ALL, AFTER_ALL
-    first = store.row(NEWEST_REVISIONS + "ORDER BY bar_time LIMIT 1", *stream)
-    last = _newest(store, instance, timeframe)
-    return (str(first["bar_time"]), str(last["bar_time"])) if first and last else None
+    first = store.row(IN_ORDER + " LIMIT 1", instance, timeframe, BEFORE_ALL, AFTER_ALL)
+    last = store.row(*_newest(instance, timeframe, None, 1))
+    return (first["bar_time"], last["bar_time"]) if first and last else None
 
 
 def has_bar(store: Store, instance: str, timeframe: str, first: datetime, last: datetime) -> bool:
     """Return whether a bar from `first` to `last` (bar times) is stored."""
-    sql = NEWEST_REVISIONS + "LIMIT 1"
-    return store.row(sql, instance, timeframe, first, last) is not None
-
-
-def _as_arrays(frame: pd.DataFrame) -> BarMatrix:
-    """Return the bars of a frame; raises ValueError on a number that is not finite."""
-    # Columns picked from a frame are copied one by one; most frames have these and no others.
-    picked = frame if frame.columns.tolist() == [*COLUMNS] else frame[list(COLUMNS)]
-    numbers = picked.to_numpy(dtype=float)
-    if not np.isfinite(numbers).all():
-        raise ValueError("a bar with a number that is not finite may not be stored")
-    return BarMatrix(_times(frame.index), numbers)
-
-
-def _times(index: pd.Index) -> NDArray[np.int64]:
-    """Return open times in microseconds since 1970."""
-    times: NDArray[np.int64] = pd.DatetimeIndex(index).tz_convert("UTC").as_unit("us").asi8
-    return times
-
-
-def _texts(times: NDArray[np.int64]) -> list[str]:
-    """Return open times as they are stored."""
-    seconds = times.view("M8[us]").astype("M8[s]")
-    found: list[str] = np.datetime_as_string(seconds, timezone="UTC").tolist()
-    return found
-
-
-def _known_spreads(frame: pd.DataFrame, times: NDArray[np.int64]) -> dict[str, float]:
-    """Return the spreads of a frame that are known, by bar time."""
-    found, _ = spreads.of_frame(frame)
-    if found is None:
-        return {}
-    there = ~np.isnan(found)
-    return dict(zip(_texts(times[there]), found[there].tolist(), strict=True))
-
-
-def _as_rows(bars: BarMatrix) -> list[Stored]:
-    # Sorted as `_stored` is, so that the two lists can be compared as they are.
-    return sorted(zip(_texts(bars.times), *bars.numbers.T.tolist(), strict=True))
-
-
-def _index(times: Sequence[str]) -> pd.DatetimeIndex:
-    """Return times without their Z as an index of open times."""
-    stamps = np.array(times, dtype="datetime64[s]")
-    return pd.DatetimeIndex(stamps, name="time").tz_localize("UTC")
-
-
-def _newest_bars(
-    instance: str, timeframe: str, as_of: datetime, limit: int | None
-) -> tuple[str, str, str, str, str, int]:
-    """Return the query of the newest bars that were closed at `as_of`, newest first."""
-    return (
-        NEWEST_REVISIONS + "ORDER BY bar_time DESC LIMIT ?",
-        instance,
-        timeframe,
-        BEFORE_ALL,
-        stamp(as_of - duration(timeframe)),
-        -1 if limit is None else limit,
-    )
-
-
-def _as_frame(rows: Sequence[tuple[Any, ...]]) -> pd.DataFrame:
-    """Return rows of bar_time, revision, open to volume as a frame of the feeds' shape."""
-    times, _, *values = zip(*rows, strict=True) if rows else ((),) * (2 + len(COLUMNS))
-    # numpy takes no Z at the end of a time.
-    index = _index([time[:-1] for time in times])
-    bars = np.ascontiguousarray(np.array(values, dtype=float).T)
-    return pd.DataFrame(bars, index=index, columns=list(COLUMNS))
+    return bool(store.row(NEWEST_REVISIONS + "LIMIT 1", instance, timeframe, first, last))
 
 
 def last_close(
@@ -467,59 +400,102 @@ def last_close(
 
     None for a close that is no number: then no price is known.
     """
-    row = store.row(
-        NEWEST_REVISIONS + "ORDER BY bar_time DESC LIMIT 1",
-        instance, timeframe, BEFORE_ALL, as_of - duration(timeframe),
-    )  # fmt: skip
-    known = row is not None and isinstance(row["close"], float)
-    return (str(row["bar_time"]), row["close"]) if row is not None and known else None
+    row = store.row(*_newest(instance, timeframe, as_of, 1))
+    if row is None or not isinstance(row["close"], float):
+        return None
+    return row["bar_time"], row["close"]
 
 
 def newest_close(
     store: Store, instance: str, timeframes: Sequence[str], as_of: datetime
 ) -> float | None:
     """Return the close of the bar that ended last at `as_of`, of several timeframes."""
-    found = [
-        (parse(told[0]) + duration(timeframe), told[1])
+    ends = [
+        (parse(bar[0]) + duration(timeframe), bar[1])
         for timeframe in timeframes
-        if (told := last_close(store, instance, timeframe, as_of)) is not None
+        if (bar := last_close(store, instance, timeframe, as_of)) is not None
     ]
-    return max(found)[1] if found else None
+    return max(ends)[1] if ends else None
 
 
-def _newest(store: Store, instance: str, timeframe: str) -> RowDict | None:
-    """Return the newest bar; None without one."""
-    sql = NEWEST_REVISIONS + "ORDER BY bar_time DESC LIMIT 1"
-    return store.row(sql, instance, timeframe, BEFORE_ALL, AFTER_ALL)
+def _newest(
+    instance: str, timeframe: str, as_of: datetime | None, limit: int | None
+) -> tuple[str, str, str, str, str, int]:
+    """Return the query of the newest bars that were closed at `as_of` (None: all), newest first."""
+    return (
+        IN_ORDER + " DESC LIMIT ?",
+        instance,
+        timeframe,
+        BEFORE_ALL,
+        AFTER_ALL if as_of is None else stamp(as_of - duration(timeframe)),
+        -1 if limit is None else limit,
+    )
 
 
-def _store_spreads(store: Store, instance: str, timeframe: str, known: Mapping[str, float]) -> None:
+def _as_matrix(frame: pd.DataFrame) -> Matrix:
+    """Return the bars of a frame; raises ValueError on a number that is not finite."""
+    # Columns picked from a frame are copied one by one; most frames have these and no others.
+    picked = frame if frame.columns.tolist() == [*COLUMNS] else frame[list(COLUMNS)]
+    numbers = picked.to_numpy(dtype=float)
+    if not np.isfinite(numbers).all():
+        raise ValueError("a bar with a number that is not finite may not be stored")
+    times = pd.DatetimeIndex(frame.index).tz_convert("UTC").as_unit("us").asi8
+    return np.column_stack([times, numbers])
+
+
+def _texts(bars: Matrix) -> list[str]:
+    """Return the open times of bars as they are stored."""
+    seconds = bars[:, 0].astype("M8[us]").astype("M8[s]")
+    texts: list[str] = np.datetime_as_string(seconds, timezone="UTC").tolist()
+    return texts
+
+
+def _index(times: Iterable[str]) -> pd.DatetimeIndex:
+    """Return stored times as an index of open times."""
+    # numpy takes no Z at the end of a time.
+    stamps = np.array([time[:-1] for time in times], dtype="datetime64[s]")
+    return pd.DatetimeIndex(stamps, name="time").tz_localize("UTC")
+
+
+def _as_frame(rows: Sequence[tuple[Any, ...]]) -> pd.DataFrame:
+    """Return rows of bar_time, revision, open to volume as a frame of the feeds' shape."""
+    times, _, *values = zip(*rows, strict=True) if rows else ((),) * (2 + len(COLUMNS))
+    bars = np.ascontiguousarray(np.array(values, dtype=float).T)
+    return pd.DataFrame(bars, index=_index(times), columns=list(COLUMNS))
+
+
+def _known_spreads(frame: pd.DataFrame, bars: Matrix) -> dict[str, float]:
+    """Return the spreads of a frame that are known, by bar time."""
+    values, _ = spreads.of_frame(frame)
+    if values is None:
+        return {}
+    there = ~np.isnan(values)
+    return dict(zip(_texts(bars[there]), values[there].tolist(), strict=True))
+
+
+def _store_spreads(store: Store, stream: tuple[str, str], known: Mapping[str, float]) -> None:
     """Store what is new of spreads by bar time; their bars are stored."""
     if not known:
         return
-    stream = instance, timeframe, min(known), max(known)
-    ask = store.connection().conn.execute
+    span = *stream, min(known), max(known)
+    of_range = f"FROM spreads WHERE {OF_RANGE}"
     # As one text: a row for each of 750 bars takes ten times as long.
-    (held,) = ask(f"SELECT group_concat(bar_time) {OF_RANGE} AND revision = 0", stream).fetchone()
+    held = store.value(f"SELECT group_concat(bar_time) {of_range} AND revision = 0", *span)
     first = set((held or "").split(","))
-    revised = dict(ask(REVISED, stream))
-    later = set(ask(f"SELECT bar_time, revision {OF_RANGE}", stream)) if revised else ()
+    # The newest revision of each bar that has another than 0.
+    revised = dict(
+        store.tuples(
+            f"SELECT bar_time, max(revision) FROM bars WHERE {OF_RANGE} "  # noqa: S608
+            "AND revision > 0 GROUP BY bar_time",
+            *span,
+        )
+    )
+    later = set(store.tuples(f"SELECT bar_time, revision {of_range}", *span)) if revised else ()
     store.connection().conn.executemany(
         "INSERT INTO spreads VALUES (?, ?, ?, ?, ?)",
         [
-            (instance, timeframe, time, revised.get(time, 0), spread)
+            (*stream, time, revised.get(time, 0), spread)
             for time, spread in known.items()
             if ((time, revised[time]) not in later if time in revised else time not in first)
         ],
     )
-
-
-def _spreads_of(
-    store: Store, instance: str, timeframe: str, first: str, last: str
-) -> dict[tuple[str, int], float]:
-    """Return the spreads of a range by bar time and revision."""
-    found = store.connection().conn.execute(
-        f"SELECT bar_time, revision, spread {OF_RANGE}",
-        (instance, timeframe, first, last),
-    )
-    return {(time, revision): spread for time, revision, spread in found}

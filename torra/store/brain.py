@@ -17,7 +17,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from torra.clock import parse
 from torra.config import Profile, SymbolSpec
@@ -28,6 +28,7 @@ from torra.verdict.risk_engine import Position
 from torra.verdict.sentiment_rules import (
     MARKOV_HISTORY,
     ConsensusResult,
+    MarkovView,
     OpenPosition,
     number,
     numbers,
@@ -42,6 +43,23 @@ MOMENT: Final = timedelta(seconds=1)
 """Less than any two closes of a stream lie apart."""
 
 
+class StoredTick(NamedTuple):
+    """The scores of a tick as they are stored: those of the desk, of L1 and of the record."""
+
+    key: TickKey
+    close_time: datetime
+    result: ConsensusResult
+    scores: Mapping[str, float]
+    l1: Mapping[str, float]
+    ath: float
+    source_type: str
+    deliberation: Mapping[str, Any] | None
+
+
+History = Sequence[tuple[str, float, str]]
+"""Close time (ISO), consensus and verdict of a stream's ticks, oldest first."""
+
+
 class Brain(PositionStore):
     """The brain over a store."""
 
@@ -54,35 +72,15 @@ class Brain(PositionStore):
         """Return the newest composites of an instance's streams that closed up to a moment."""
 
     @abstractmethod
-    def _history(
-        self, instance: str, timeframe: str, as_of: datetime, limit: int
-    ) -> list[tuple[str, float, str]]:
-        """Return close time (ISO), consensus and verdict of a stream's newest ticks, oldest first.
-
-        Only ticks that closed before `as_of`.
-        """
+    def _history(self, instance: str, timeframe: str, as_of: datetime, limit: int) -> History:
+        """Return the newest ticks of a stream that closed before `as_of`."""
 
     @abstractmethod
     def _recent_trades(self, instance: str, as_of: datetime) -> Sequence[Mapping[str, Any]]:
         """Return the newest RECENT_TRADES trades that closed before `as_of`, newest first."""
 
     @abstractmethod
-    def _last_close(self, instance: str, timeframe: str, as_of: datetime) -> float | None:
-        """Return the newest close price of a stream at `as_of`; None when it is not known."""
-
-    @abstractmethod
-    def _keep_tick(
-        self,
-        key: TickKey,
-        close_time: datetime,
-        saved: ConsensusResult,
-        *,
-        scores: Mapping[str, float],
-        l1: Mapping[str, float],
-        ath: float,
-        source_type: str,
-        deliberation: Mapping[str, Any] | None,
-    ) -> None:
+    def _keep_tick(self, tick: StoredTick) -> None:
         """Store a tick with its chains."""
 
     # --- the brain ------------------------------------------------------------------------------
@@ -121,14 +119,9 @@ class Brain(PositionStore):
             latest[key.timeframe] = (close_time, own)
             saved = sentiment_rules.weigh(own, latest, profile, close_time)
             self._keep_tick(
-                key,
-                close_time,
-                saved,
-                scores=gated,
-                l1=plain,
-                ath=height,
-                source_type=str(source_type),
-                deliberation=deliberation,
+                StoredTick(
+                    key, close_time, saved, gated, plain, height, str(source_type), deliberation
+                )
             )
         return saved
 
@@ -173,57 +166,45 @@ class Brain(PositionStore):
         as_of: datetime,
         profile: Profile,
         symbol: str,
-        price: float | None = None,
+        price: float,
     ) -> RowDict:
         """Return what the stream remembers at `as_of`, before this tick is stored.
 
         The keys are document 001's and those of sentiment_rules.memory_view. Positions count when
         they were decided before `as_of`: ticks that close together do not know of each other, of
         one instance as of several, whichever is stored first. `price` is the close of the newest
-        bar; without one it is looked up.
+        bar.
         """
         trades = self._recent_trades(instance, as_of)
         ours, elsewhere = self.positions_at(instance, as_of)
-        if ours and price is None:
-            price = self._last_close(instance, timeframe, as_of)
         spec = profile.symbol(symbol)
-        held = [
-            OpenPosition(item.side, _profit(item, price, spec), item.opened_at) for item in ours
-        ]
-        return self._recall(
-            instance, timeframe, as_of, profile, held=held, trades=trades, elsewhere=elsewhere
-        )
-
-    def _recall(
-        self,
-        instance: str,
-        timeframe: str,
-        as_of: datetime,
-        profile: Profile,
-        *,
-        held: Sequence[OpenPosition],
-        trades: Sequence[Mapping[str, Any]],
-        elsewhere: int,
-    ) -> RowDict:
-        """Return the memory context; the chains are read from the store's rows."""
-        rows = self._history(instance, timeframe, as_of, MARKOV_HISTORY)
-        lookback = profile.agents.history_lookback
-        return sentiment_rules.memory_view(
+        view, history = self._markov(instance, timeframe, as_of, profile)
+        newest = history[-profile.agents.history_lookback :]
+        return sentiment_rules.recalled(
+            view,
             as_of=as_of,
             timeframe=timeframe,
-            history=[(parse(close), consensus) for close, consensus, _ in rows],
-            settings=profile.markov,
-            lookback=lookback,
-            verdicts=[verdict for _, _, verdict in rows[-lookback:]],
-            open_positions=held,
+            trend=[consensus for _, consensus, _ in newest],
+            verdicts=[verdict for _, _, verdict in newest],
+            open_positions=[
+                OpenPosition(item.side, _profit(item, price, spec), item.opened_at) for item in ours
+            ],
             profits=[row["profit"] for row in trades],
-            trades=trades,
             open_elsewhere=elsewhere,
+            trades=trades,
         )
 
+    def _markov(
+        self, instance: str, timeframe: str, as_of: datetime, profile: Profile
+    ) -> tuple[MarkovView, History]:
+        """Return the states of a stream before `as_of`, and its newest ticks then."""
+        history = self._history(instance, timeframe, as_of, MARKOV_HISTORY)
+        told = [(parse(close), consensus) for close, consensus, _ in history]
+        return sentiment_rules.markov(told, timeframe, profile.markov), history
 
-def _profit(position: Position, price: float | None, spec: SymbolSpec) -> float:
+
+def _profit(position: Position, price: float, spec: SymbolSpec) -> float:
     """Return what closing now would bring, in account currency; 0 for one not filled yet."""
-    if price is None or position.state not in ("FILLED", "CLOSED"):
+    if position.state not in ("FILLED", "CLOSED"):
         return 0.0
     return value_at_bid(position, price, spec).profit

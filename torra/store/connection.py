@@ -29,6 +29,7 @@ import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
+from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol, TypeVar
@@ -48,6 +49,8 @@ Stored = TypeVar("Stored", bound="Row")
 RowDict = dict[str, Any]
 """A row by the names of its columns."""
 
+MONOTONIC: Final = System().monotonic
+
 FileIdentity = tuple[int, int]
 """Device and number of a file."""
 
@@ -62,8 +65,15 @@ CACHE_KIB: Final = 512
 day; the system's own cache has what is left out.
 """
 
-SYNCHRONOUS_FULL: Final = 2
-"""SQLite's number for synchronous=FULL: the log is synced at every commit."""
+SETTINGS: Final = {
+    "journal_mode": "wal",
+    "synchronous": 2,  # FULL: the log is synced at every commit
+    "foreign_keys": 1,
+    # A row that INSERT OR REPLACE takes out is a deletion for the triggers against those.
+    "recursive_triggers": 1,
+    "cache_size": -CACHE_KIB,
+}
+"""What every connection of ours is set to, and checked for (promise D3)."""
 
 RESTORE: Final = (
     f"its backups are in its {BACKUP_FOLDER} folder; `torra restore` lists a desk's and puts one "
@@ -156,39 +166,17 @@ class FairLock:
                 self._turns[0].set()
 
 
+@dataclass(slots=True)
 class ThreadConnection:
-    """One thread's connection; entered, it is in use, and `close` leaves it alone.
+    """One thread's connection; `uses` and `depth` count the uses and inner transactions in it.
 
-    Uses may nest: the outermost one counts. SQLite's errors inside a use become ones that a person
-    can act on. `log` is which file it writes ahead to, from its first transaction on.
+    `log` is which file it writes ahead to, from its first transaction on.
     """
 
-    __slots__ = ("begin", "db", "depth", "end", "log", "path", "uses")
-
-    def __init__(self, path: Path, db: sqlite_utils.Database, begin: UseStep, end: UseStep) -> None:
-        self.path = path
-        self.db = db
-        self.begin, self.end = begin, end
-        self.log: FileIdentity | None = None
-        self.uses = self.depth = 0
-
-    def __enter__(self) -> sqlite_utils.Database:
-        if self.uses:  # by this very thread: `close` lets it be
-            self.uses += 1
-        else:
-            self.begin(self)
-        return self.db
-
-    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
-        if self.uses > 1:
-            self.uses -= 1
-        else:
-            self.end(self)
-        refuse(self.path, error)
-
-
-UseStep = Callable[[ThreadConnection], None]
-"""What begins or ends the outermost use of a connection."""
+    db: sqlite_utils.Database
+    uses: int = 0
+    depth: int = 0
+    log: FileIdentity | None = None
 
 
 class Store:
@@ -223,8 +211,6 @@ class Store:
                 with self._inner(db.conn):
                     yield
                 return
-            # Begun IMMEDIATE: a deferred transaction fails at once when it turns from reading to
-            # writing behind another writer.
             with self._turn(db, wait_seconds):
                 try:
                     yield
@@ -266,7 +252,7 @@ class Store:
 
     def connection(self) -> sqlite_utils.Database:
         """Return this thread's connection; writes belong inside a `transaction()`."""
-        return self._using().db
+        return self._of_thread().db
 
     # --- reading: SQL and its values, of which a time is written by `stamp` -----------------------
 
@@ -351,14 +337,45 @@ class Store:
 
     # --- connections ----------------------------------------------------------------------------
 
-    def _using(self) -> ThreadConnection:
-        """Return this thread's connection, to be entered for as long as it is used."""
-        held: ThreadConnection | None = getattr(self._local, "held", None)
-        if held is None:
-            held = self._local.held = self._connected()
-        return held
+    @contextmanager
+    def _using(self) -> Iterator[sqlite_utils.Database]:
+        """Use this thread's connection; meanwhile `close` leaves it alone.
 
-    def _connected(self) -> ThreadConnection:
+        Uses may nest: the outermost one counts. SQLite's errors become ones that a person can act
+        on.
+        """
+        held = self._of_thread()
+        if not held.uses:
+            with self._lock:
+                self._refuse_closed()
+                held.uses = 1
+        else:  # by this very thread
+            held.uses += 1
+        try:
+            yield held.db
+        except sqlite3.DatabaseError as error:
+            refuse(self.path, error)
+            raise
+        finally:
+            if held.uses > 1:
+                held.uses -= 1
+            else:
+                self._end_use(held)
+
+    def _end_use(self, held: ThreadConnection) -> None:
+        """End the last use of a connection, and close it if that was asked for meanwhile."""
+        with self._lock:
+            held.uses = 0
+            if self._closed:
+                self._open.pop(threading.current_thread(), None)
+                held.db.close()
+                self._lock.notify_all()
+
+    def _of_thread(self) -> ThreadConnection:
+        """Return this thread's connection, which is opened where it has none."""
+        held: ThreadConnection | None = getattr(self._local, "held", None)
+        if held is not None:
+            return held
         with self._lock:
             self._refuse_closed()
             # A thread that ended left its connection open: nobody else will close it.
@@ -366,11 +383,10 @@ class Store:
                 self._open.pop(thread).db.close()
         self._refuse_moved()
         try:
-            db = connect(self.path, self._busy_seconds)
+            held = ThreadConnection(connect(self.path, self._busy_seconds))
         except sqlite3.DatabaseError as error:
             refuse(self.path, error)
             raise
-        held = ThreadConnection(self.path, db, self._begin_use, self._end_use)
         with self._lock:
             # Which file it is is known once it is open: SQLite makes a missing one.
             self._identity = self._identity or _identity(self.path)
@@ -379,23 +395,8 @@ class Store:
                 held.db.close()
             self._refuse_closed()
             self._open[threading.current_thread()] = held
+        self._local.held = held
         return held
-
-    def _begin_use(self, held: ThreadConnection) -> None:
-        """Hold a connection against `close`."""
-        with self._lock:
-            self._refuse_closed()
-            held.uses = 1
-
-    def _end_use(self, held: ThreadConnection) -> None:
-        """End the last use of a connection, and close it if that was asked for meanwhile."""
-        with self._lock:
-            held.uses = 0
-            # `close` was called meanwhile, and left this connection to us.
-            if self._closed:
-                self._open.pop(threading.current_thread(), None)
-                held.db.close()
-                self._lock.notify_all()
 
     @contextmanager
     def _inner(self, conn: sqlite3.Connection) -> Iterator[None]:
@@ -453,9 +454,10 @@ class Store:
     @contextmanager
     def _turn(self, db: sqlite_utils.Database, wait_seconds: float | None) -> Iterator[None]:
         """Wait for our turn among threads and programs, and begin a transaction."""
-        clock = System()
-        seconds = self._busy_seconds if wait_seconds is None else wait_seconds
-        end = clock.monotonic() + seconds
+        held: ThreadConnection = self._local.held
+        usual = self._busy_seconds
+        seconds = usual if wait_seconds is None else wait_seconds
+        end = MONOTONIC() + seconds
         # SQLite lets waiting writers guess when to try again: threads of ours queue first, or one
         # may starve.
         if not self._line.enter(seconds):
@@ -465,32 +467,25 @@ class Store:
         try:
             # Checked after the wait: the file may have been replaced meanwhile.
             self._refuse_moved()
-            self._refuse_lost_log(self._local.held)
+            self._refuse_lost_log(held)
             # The queue took part of the time; SQLite may wait only for what is left of it.
-            if not self._began_at_once(db, end - clock.monotonic()):
-                _be_patient(db, end - clock.monotonic())
-                try:
-                    db.execute("BEGIN IMMEDIATE")
-                finally:
-                    _be_patient(db, self._busy_seconds)
+            patience = _milliseconds(end - MONOTONIC())
+            other = patience != _milliseconds(usual)
+            if other:
+                db.execute(f"PRAGMA busy_timeout = {patience}")
+            try:
+                # A deferred transaction fails at once when it turns from reading to writing behind
+                # another writer.
+                db.execute("BEGIN IMMEDIATE")
+            finally:
+                if other:
+                    db.execute(f"PRAGMA busy_timeout = {_milliseconds(usual)}")
             self._turns += 1
             # Only now: the log is certain to be there once a transaction has begun.
-            self._local.held.log = self._local.held.log or _identity(self._log_path)
+            held.log = held.log or _identity(self._log_path)
             yield
         finally:
             self._line.leave()
-
-    def _began_at_once(self, db: sqlite_utils.Database, seconds: float) -> bool:
-        """Begin with the connection's own patience, unless less time is left; False if not so."""
-        if round(seconds * 1000) < round(self._busy_seconds * 1000):  # SQLite counts milliseconds
-            return False
-        try:
-            db.conn.execute("BEGIN IMMEDIATE")
-        except sqlite3.OperationalError as error:
-            if LOCKED not in str(error):
-                raise
-            return False
-        return True
 
 
 def quick_check(store: Store) -> str:
@@ -505,19 +500,24 @@ def connect(path: Path, busy_seconds: float) -> sqlite_utils.Database:
     """Open a connection and check its settings; raises ConfigError when one cannot be had."""
     db = _plain(path, busy_seconds)
     try:
-        db.execute("PRAGMA journal_mode = WAL").fetchone()
-        db.execute("PRAGMA synchronous = FULL")
-        db.execute("PRAGMA foreign_keys = ON")
-        # A row that INSERT OR REPLACE takes out is a deletion for the triggers against those.
-        db.execute("PRAGMA recursive_triggers = ON")
-        db.execute(f"PRAGMA cache_size = -{CACHE_KIB}")
-        _be_patient(db, busy_seconds)
-        # SQLite ignores a setting that it cannot give, such as WAL on a network share.
-        check_settings(db, path, busy_seconds)
+        _set(db, path, {**SETTINGS, "busy_timeout": _milliseconds(busy_seconds)})
     except BaseException:
         db.close()
         raise
     return db
+
+
+def _set(db: sqlite_utils.Database, path: Path, wanted: Mapping[str, object]) -> None:
+    for name, value in wanted.items():
+        db.execute(f"PRAGMA {name} = {value}").fetchone()
+    # SQLite ignores a setting that it cannot give, such as WAL on a network share.
+    for name, value in wanted.items():
+        given = db.execute(f"PRAGMA {name}").fetchone()[0]
+        if given != value:
+            raise ConfigError(
+                f"{path}: SQLite gives {name}={given} where Torra needs {value}; "
+                "keep the database on a local disk"
+            )
 
 
 def connect_guest(path: Path, busy_seconds: float) -> sqlite_utils.Database:
@@ -543,24 +543,6 @@ def uri_of(path: PurePath) -> str:
     """
     uri = path.as_uri()
     return uri if uri.startswith("file:///") else uri.replace("file://", "file:////", 1)
-
-
-def check_settings(db: sqlite_utils.Database, path: Path, busy_seconds: float) -> None:
-    """Raise ConfigError unless a connection has the settings that promise D3 needs."""
-    wanted = {
-        "journal_mode": "wal",
-        "synchronous": SYNCHRONOUS_FULL,
-        "foreign_keys": 1,
-        "recursive_triggers": 1,
-        "busy_timeout": round(busy_seconds * 1000),
-    }
-    for name, value in wanted.items():
-        found = db.execute(f"PRAGMA {name}").fetchone()[0]
-        if found != value:
-            raise ConfigError(
-                f"{path}: SQLite gives {name}={found} where Torra needs {value}; "
-                "keep the database on a local disk"
-            )
 
 
 def inspect(path: Path, busy_seconds: float = BUSY_SECONDS) -> None:
@@ -672,34 +654,6 @@ def to_json(value: object) -> str:
     return json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
 
 
-class _Connected(sqlite_utils.Database):
-    """In a transaction sqlite-utils looks after each letter of a script whether a statement ends.
-
-    That is two thirds of the time in which a new database is made. A statement ends at a semicolon.
-    """
-
-    def executescript(self, sql: str) -> sqlite3.Cursor:
-        if not self.conn.in_transaction:
-            return super().executescript(sql)
-        cursor = self.conn.cursor()
-        for statement in statements(sql):
-            cursor.execute(statement)
-        return cursor
-
-
-def statements(script: str) -> Iterator[str]:
-    """Yield the statements of a script, and what is left behind the last semicolon."""
-    begun = ""
-    *parts, rest = script.split(";")
-    for part in parts:
-        begun += f"{part};"
-        if sqlite3.complete_statement(begun):
-            yield begun.strip()
-            begun = ""
-    if left := f"{begun}{rest}".strip():
-        yield left
-
-
 def _plain(place: Path | str, busy_seconds: float, *, uri: bool = False) -> sqlite_utils.Database:
     connection = sqlite3.connect(
         # isolation_level=None: Python begins no transaction behind our back.
@@ -712,11 +666,12 @@ def _plain(place: Path | str, busy_seconds: float, *, uri: bool = False) -> sqli
     )
     # What lies in a file may not call functions that reach beyond it.
     connection.execute("PRAGMA trusted_schema = OFF")
-    return _Connected(connection, execute_plugins=False)
+    return sqlite_utils.Database(connection, execute_plugins=False)
 
 
-def _be_patient(db: sqlite_utils.Database, seconds: float) -> None:
-    db.execute(f"PRAGMA busy_timeout = {max(0, round(seconds * 1000))}").fetchone()
+def _milliseconds(seconds: float) -> int:
+    """Return a wait as SQLite counts it."""
+    return max(0, round(seconds * 1000))
 
 
 def _refuse_infinite(values: Iterable[object], place: str) -> None:

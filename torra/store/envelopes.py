@@ -130,10 +130,6 @@ def fitted(payload: Mapping[str, Any]) -> str:
     return '{"shortened":true}'
 
 
-def _start(kind: str, told: Mapping[str, Any]) -> Shaped:
-    return Shaped(kind, picked(told, START))
-
-
 def _agent(kind: str, told: Mapping[str, Any]) -> Shaped:
     stage = str(told.get("stage", ""))
     known = {**told, "phase": PHASES.get(stage, stage)}
@@ -147,27 +143,23 @@ def _round(kind: str, told: Mapping[str, Any]) -> Shaped:
     return Shaped(kind, {"round": told.get("round"), "phase": "debate", "statements": said})
 
 
-def _synthesis(_: str, told: Mapping[str, Any]) -> Shaped:
-    return Shaped("synthesis", {"phase": "decision", **picked(told, SYNTHESIS)})
-
-
 def _decision(_: str, told: Mapping[str, Any]) -> Shaped:
     signals = [picked(signal, SIGNAL) for signal in told.get("signals", ())]
     payload = {"phase": "decision", **picked(told, DECISION), "signals": signals}
     return Shaped("decision", payload, terminal=True)
 
 
-def _error(_: str, told: Mapping[str, Any]) -> Shaped:
-    return failure(told.get("code"), told.get("message"), told.get("recoverable", True))
-
-
 SHAPES: Final[Mapping[str, Callable[[str, Mapping[str, Any]], Shaped]]] = {
-    "tick_start": _start,
+    "tick_start": lambda kind, told: Shaped(kind, picked(told, START)),
     **dict.fromkeys(AGENT, _agent),
     "debate_round": _round,
-    "decision": _synthesis,
+    "decision": lambda _, told: Shaped(
+        "synthesis", {"phase": "decision", **picked(told, SYNTHESIS)}
+    ),
     "tick": _decision,
-    "tick_error": _error,
+    "tick_error": lambda _, told: failure(
+        told.get("code"), told.get("message"), told.get("recoverable", True)
+    ),
 }
 """The function that shapes each kind of what a tick tells.
 

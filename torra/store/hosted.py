@@ -12,7 +12,6 @@ Hosted streams have no lease, no epoch and no row in `ticks`: no desk owes them 
 from __future__ import annotations
 
 import json
-from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -20,9 +19,10 @@ from itertools import groupby
 from operator import itemgetter
 from typing import Any, Final, Literal
 
-from torra.clock import duration, iso, parse
+from torra.clock import iso, parse
 from torra.config import Instance
 from torra.errors import StoreUnavailable
+from torra.store.bars import AFTER_ALL
 from torra.store.connection import RowDict, Store, TickKey, to_json
 from torra.store.sentiment import KEY_END
 
@@ -216,24 +216,19 @@ def hosted_ends(
 
     The rows are those of `replay_queries.tick_ends`, of the same choice.
     """
-    stands = store.rows("SELECT torra_key, 1 AS number FROM chains WHERE instance = ?", instance)
-    # Answers are numbered from 1, and the newest one stands.
-    aside = store.rows(
-        "SELECT torra_key, max(revision) - 1 AS number FROM hosted "
-        "WHERE torra_key > ? AND torra_key < ? GROUP BY torra_key HAVING max(revision) > 1",
-        f"{instance}|", f"{instance}{KEY_END}",
+    rows = store.rows(
+        # Answers are numbered from 1, and the newest one stands.
+        "SELECT timeframe, count(*) AS done, coalesce(sum((SELECT max(revision) - 1 FROM hosted h "
+        "WHERE h.torra_key = c.torra_key)), 0) AS put_aside FROM chains c WHERE instance = ? "
+        "AND close_time BETWEEN ? AND ? GROUP BY timeframe ORDER BY timeframe",
+        instance, begin or "", end or AFTER_ALL,
     )  # fmt: skip
-    found: Counter[tuple[str, str]] = Counter()
-    for state, rows in (("done", stands), ("put_aside", aside)):
-        for row in rows:
-            _, timeframe, opened = str(row["torra_key"]).rsplit("|", 2)
-            close = parse(opened) + duration(timeframe)
-            early, late = begin and close < begin, end and close > end
-            if not (early or late or (timeframes and timeframe not in timeframes)):
-                found[timeframe, state] += row["number"]
     return [
-        {"timeframe": timeframe, "state": state, "reason": "", "number": number}
-        for (timeframe, state), number in sorted(found.items())
+        {"timeframe": row["timeframe"], "state": state, "reason": "", "number": row[state]}
+        for row in rows
+        if not timeframes or row["timeframe"] in timeframes
+        for state in ("done", "put_aside")
+        if row[state]
     ]
 
 

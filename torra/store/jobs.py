@@ -121,7 +121,11 @@ def end_job(store: Store, number: int, was: str, state: str, says: str, made: st
             store, number, was, state=state, says=bounded(says), made=made, ended_at=store.moment()
         )
         if ended:
-            _forget_old_jobs(store)
+            store.change(
+                "DELETE FROM jobs WHERE id IN (SELECT id FROM jobs "  # noqa: S608
+                f"WHERE state NOT IN {GOES_ON} ORDER BY id DESC LIMIT -1 OFFSET ?)",
+                KEPT,
+            )
         return ended
 
 
@@ -142,11 +146,3 @@ def _alter(store: Store, number: int, was: str, **columns: object) -> bool:
 def _job_revision(store: Store) -> int:
     """Return a number above that of every change before: the pulse of the database reads it."""
     return int(store.value("SELECT coalesce(max(revision), 0) FROM jobs")) + 1
-
-
-def _forget_old_jobs(store: Store) -> None:
-    store.change(
-        f"DELETE FROM jobs WHERE id IN (SELECT id FROM jobs WHERE state NOT IN {GOES_ON} "  # noqa: S608
-        "ORDER BY id DESC LIMIT -1 OFFSET ?)",
-        KEPT,
-    )

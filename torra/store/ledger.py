@@ -135,18 +135,21 @@ class LedgerStore(Store):
         # Not a kept row: its request was made.
         self.change("DELETE FROM ledger WHERE id = ? AND state = 'reserved'", row_id)
 
-    def spent(self, profile: str, since: datetime) -> float:
-        """Return the USD booked for a profile in the window that began at `since`."""
+    def spent(self, profile: str, since: datetime, *, surely: bool = False) -> float:
+        """Return the USD booked for a profile in the window that began at `since`.
+
+        `surely`: without what is only reserved, for a request that may not be made.
+        """
         sql = "SELECT coalesce(sum(usd), 0.0) FROM ledger WHERE profile = ? AND until > ?"
+        sql += " AND state <> 'reserved'" if surely else ""
         return float(self.value(sql, profile, since))
 
     # --- the ladder -----------------------------------------------------------------------------
 
     def degradation_level(self, profile: str) -> str | None:
         """Return the level of a profile; None before it ever left the highest one."""
-        sql = "SELECT degradation_level FROM degradation_levels WHERE profile = ?"
-        level = self.value(sql, profile)
-        return None if level is None else str(level)
+        row = degradation_level_row(self, profile)
+        return str(row["degradation_level"]) if row else None
 
 
 def set_degradation_level(store: Store, profile: str, degradation_level: str) -> None:
@@ -157,15 +160,6 @@ def set_degradation_level(store: Store, profile: str, degradation_level: str) ->
     )
 
     # --- vendors that are not asked -------------------------------------------------------------
-
-
-def spent_surely(store: Store, profile: str, since: datetime) -> float:
-    """Return the same without what is only reserved: a request that may not be made."""
-    sql = (
-        "SELECT coalesce(sum(usd), 0.0) FROM ledger "
-        "WHERE profile = ? AND until > ? AND state <> 'reserved'"
-    )
-    return float(store.value(sql, profile, since))
 
 
 def rounds_asked(store: Store, profile: str, key: str, since: datetime) -> int:
@@ -291,9 +285,9 @@ def provider_blocks(store: Store) -> list[ProviderBlock]:
     )  # fmt: skip
 
 
-def clear_blocks(store: Store, provider: str | None = None) -> None:
-    """Forget that a vendor, or every one, is not asked."""
-    store.change("DELETE FROM provider_blocks WHERE provider = coalesce(?, provider)", provider)
+def clear_blocks(store: Store) -> None:
+    """Forget that vendors are not asked."""
+    store.change("DELETE FROM provider_blocks")
 
 
 def _ceil(moment: datetime) -> str:

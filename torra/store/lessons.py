@@ -20,6 +20,8 @@ from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import fields
 from datetime import datetime
+from itertools import groupby
+from operator import itemgetter
 from typing import Any, Final
 
 from torra.clock import duration
@@ -41,8 +43,10 @@ UNREADABLE: Final = (ValueError, TypeError, KeyError, AttributeError)
 MOST_TERMS: Final = 20
 """Words of a search that count."""
 
+EVERY: Final = 2**62
+"""A number that no row reaches."""
+
 COLUMNS: Final = tuple(one.name for one in fields(LessonText))
-WORD_COLUMNS: Final = ", ".join(("lesson", *COLUMNS))
 
 
 class LessonStore(Store):
@@ -97,37 +101,24 @@ class LessonStore(Store):
 
     def lesson(self, sid: str, kind: Kind = "trade") -> Lesson | None:
         """Return the lesson of an opening; None where there is none."""
-        rows = self.rows(
-            "SELECT number, facts FROM lesson_facts WHERE sid = ? AND kind = ?", sid, kind
+        numbers = self.column(
+            "SELECT number FROM lesson_facts WHERE sid = ? AND kind = ?", sid, kind
         )
-        return _lessons(self, rows)[0] if rows else None
+        return _lessons(self, numbers)[0] if numbers else None
 
     def lessons_since(self, facts: int, words: int) -> Fresh:
         """Return what is newer than two row numbers (0 for all)."""
-        # One look at the words, and of facts those alone that it has words of: a lesson that is
-        # written between the two looks is whole at the next.
-        told = self.rows(
-            f"SELECT number AS place, {WORD_COLUMNS} FROM lesson_words "  # noqa: S608
-            "WHERE number > ? ORDER BY number",
-            words,
-        )
-        spoken: dict[int, list[LessonText]] = {}
-        for row in told:
-            spoken.setdefault(int(row["lesson"]), []).append(_words(row))
-        rows = self.rows(
-            "SELECT number, facts FROM json_each(?) k JOIN lesson_facts ON number = k.value "
-            "ORDER BY number",
-            json.dumps([number for number in spoken if number > facts]),
-        )
-        lessons = [
-            Lesson(row["number"], _facts(row["facts"]), tuple(spoken[row["number"]]))
-            for row in rows
-        ]
+        rows = self.rows("SELECT * FROM lesson_words WHERE number > ? ORDER BY number", words)
+        newest = int(rows[-1]["number"]) if rows else words
+        # Of facts those alone that these words are of, and no later words: a lesson that is written
+        # between the two looks is whole at the next.
+        fresh = {int(row["lesson"]) for row in rows if row["lesson"] > facts}
+        lessons = _lessons(self, sorted(fresh), newest)
         return Fresh(
             lessons,
-            [(number, one) for number, some in spoken.items() if number <= facts for one in some],
+            [(int(row["lesson"]), _words(row)) for row in rows if row["lesson"] <= facts],
             lessons[-1].number if lessons else facts,
-            int(told[-1]["place"]) if told else words,
+            newest,
         )
 
     def price_range(self, instance: str, opened: datetime, closed: datetime) -> PriceRange | None:
@@ -193,11 +184,7 @@ def write_words(store: Store, number: int, words: LessonText) -> bool:
 
 def lessons_by(store: Store, numbers: Collection[int]) -> list[Lesson]:
     """Return lessons by their numbers, in that order; unknown ones are left out."""
-    rows = store.rows(
-        "SELECT number, facts FROM json_each(?) k JOIN lesson_facts ON number = k.value",
-        json.dumps([*numbers]),
-    )
-    return _lessons(store, sorted(rows, key=lambda row: int(row["number"])))
+    return _lessons(store, sorted(numbers))
 
 
 def lesson_list(
@@ -213,7 +200,7 @@ def lesson_list(
     `only` has values of LISTED and `author` by name; `search` are words that must all stand in
     what was written or in what it is about.
     """
-    tests, values = ["number < ?"], [2**62 if before is None else before]
+    tests, values = ["number < ?"], [EVERY if before is None else before]
     for name, value in only.items():
         if name == "author":
             tests.append(
@@ -236,12 +223,12 @@ def lesson_list(
             "ON w.number = s.rowid WHERE lesson_search MATCH ?)"
         ] * len(terms)
         values += terms  # type: ignore[arg-type]
-    rows = store.rows(
-        f"SELECT number, facts FROM lesson_facts f WHERE {' AND '.join(tests)} "  # noqa: S608
+    numbers = store.column(
+        f"SELECT number FROM lesson_facts f WHERE {' AND '.join(tests)} "  # noqa: S608
         "ORDER BY number DESC LIMIT ?",
         *values, limit,
     )  # fmt: skip
-    return _lessons(store, rows)
+    return _lessons(store, numbers)
 
 
 def lesson_ticks(store: Store, number: int, limit: int = 100) -> list[str]:
@@ -276,10 +263,6 @@ def about(facts: LessonFacts) -> str:
     return " ".join((*words, situation.regime, situation.session, *situation.triage))
 
 
-def _facts(text: str) -> LessonFacts:
-    return LessonFacts.of(json.loads(text))
-
-
 def _words(row: Mapping[str, Any]) -> LessonText:
     told = {name: row[name] for name in COLUMNS}
     return LessonText.of({**told, "flags": json.loads(row["flags"])})
@@ -293,18 +276,20 @@ def _add_words(store: Store, number: int, words: LessonText, facts: LessonFacts)
     store.add("lesson_search", found)
 
 
-def _lessons(store: Store, rows: Sequence[Mapping[str, Any]]) -> list[Lesson]:
-    """Return lessons with their words, in the order of their rows."""
-    numbers = [int(row["number"]) for row in rows]
-    spoken: dict[int, list[LessonText]] = {number: [] for number in numbers}
-    found = store.rows(
-        f"SELECT number, {WORD_COLUMNS} FROM json_each(?) k "  # noqa: S608 - names of ours
-        "JOIN lesson_words ON lesson = k.value",
-        json.dumps(numbers),
-    )
-    for row in sorted(found, key=lambda row: int(row["number"])):
-        spoken[int(row["lesson"])].append(_words(row))
+def _lessons(store: Store, numbers: Sequence[int], newest: int = EVERY) -> list[Lesson]:
+    """Return lessons in the order of their numbers, with their words up to the newest of those."""
+    rows = store.rows(
+        "SELECT facts, w.* FROM json_each(?) k "
+        "JOIN lesson_facts f ON f.number = k.value JOIN lesson_words w ON w.lesson = f.number "
+        "WHERE w.number <= ? ORDER BY k.key, w.number",
+        json.dumps(numbers), newest,
+    )  # fmt: skip
+    lessons = (list(group) for _, group in groupby(rows, itemgetter("lesson")))
     return [
-        Lesson(number, _facts(row["facts"]), tuple(spoken[number]))
-        for number, row in zip(numbers, rows, strict=True)
+        Lesson(
+            int(group[0]["lesson"]),
+            LessonFacts.of(json.loads(group[0]["facts"])),
+            tuple(map(_words, group)),
+        )
+        for group in lessons
     ]

@@ -26,21 +26,19 @@ from torra.config import Profile
 from torra.errors import bounded
 from torra.evidence.news_digest import NewsItem
 from torra.lessons.lesson import Lesson, Situation
-from torra.store.brain import Composites
+from torra.store.brain import Composites, History, StoredTick
 from torra.store.connection import RowDict, TickKey, stamp
 from torra.store.journal import CallRow
 from torra.store.memory_lessons import MemoryLessons, Ranges, no_ranges
 from torra.store.tick_store import TickStore
 from torra.store.ticks import claim_lost
 from torra.store.trade.memory_signals import Stream
-from torra.verdict import sentiment_rules
 from torra.verdict.risk_engine import TradingState
 from torra.verdict.sentiment_rules import (
     CHAINS,
     MARKOV_HISTORY,
-    ConsensusResult,
     MarkovMoves,
-    OpenPosition,
+    MarkovView,
 )
 from torra.verdict.vetoed import VetoedOpening
 
@@ -185,31 +183,13 @@ class MemoryStore(MemoryLessons, TickStore):
                     break
         return found
 
-    def _history(
-        self, instance: str, timeframe: str, as_of: datetime, limit: int
-    ) -> list[tuple[str, float, str]]:
+    def _history(self, instance: str, timeframe: str, as_of: datetime, limit: int) -> History:
         rows = self._chains.get((instance, timeframe), [])
         known = rows[: bisect_left(rows, as_of, key=lambda row: row.close_time)]
         return [(row.close_text, row.consensus, row.verdict) for row in known[-limit:]]
 
-    def _last_close(self, instance: str, timeframe: str, as_of: datetime) -> float | None:
-        """Return None: no bar is kept, so a caller passes the price of a position."""
-        del instance, timeframe, as_of
-        return None
-
-    def _keep_tick(
-        self,
-        key: TickKey,
-        close_time: datetime,
-        saved: ConsensusResult,
-        *,
-        scores: Mapping[str, float],
-        l1: Mapping[str, float],
-        ath: float,
-        source_type: str,
-        deliberation: Mapping[str, Any] | None,
-    ) -> None:
-        del scores, l1, ath, source_type, deliberation
+    def _keep_tick(self, tick: StoredTick) -> None:
+        key, close_time, saved = tick[:3]
         stream = key[:2]
         composites = (
             saved.l1_composite,
@@ -232,27 +212,16 @@ class MemoryStore(MemoryLessons, TickStore):
         if len(rows) > 2 * MARKOV_HISTORY:
             self._put(self._chains, stream, rows[-MARKOV_HISTORY:])
 
-    def _recall(
-        self,
-        instance: str,
-        timeframe: str,
-        as_of: datetime,
-        profile: Profile,
-        *,
-        held: Sequence[OpenPosition],
-        trades: Sequence[Mapping[str, Any]],
-        elsewhere: int,
-    ) -> RowDict:
-        """Return the memory context; moves are counted as ticks come, not anew each time."""
-        stream = instance, timeframe
-        rows, lookback = self._chains.get(stream, []), profile.agents.history_lookback
+    def _markov(
+        self, instance: str, timeframe: str, as_of: datetime, profile: Profile
+    ) -> tuple[MarkovView, History]:
+        """Return the same from moves that are counted as ticks come, not anew each time."""
+        stream, lookback = (instance, timeframe), profile.agents.history_lookback
+        rows, moves = self._chains.get(stream, []), self._moves.get(stream)
         if rows and rows[-1].close_time >= as_of:
             # A question about the past: the running count knows too much.
-            return super()._recall(
-                instance, timeframe, as_of, profile, held=held, trades=trades, elsewhere=elsewhere
-            )
+            return super()._markov(instance, timeframe, as_of, profile)
         # Other cut points make other states: they are counted anew.
-        moves = self._moves.get(stream)
         if moves is None or (
             moves.settings is not profile.markov and moves.settings != profile.markov
         ):
@@ -260,17 +229,7 @@ class MemoryStore(MemoryLessons, TickStore):
             for row in rows[-MARKOV_HISTORY:]:
                 moves.add(row.close_time, row.consensus)
         newest = rows[-min(lookback, MARKOV_HISTORY) :]
-        return sentiment_rules.recalled(
-            moves.view(),
-            as_of=as_of,
-            timeframe=timeframe,
-            trend=[row.consensus for row in newest],
-            verdicts=[row.verdict for row in newest],
-            open_positions=held,
-            profits=(row["profit"] for row in trades),
-            open_elsewhere=elsewhere,
-            trades=trades,
-        )
+        return moves.view(), [(row.close_text, row.consensus, row.verdict) for row in newest]
 
     # --- the desk ---------------------------------------------------------------------------------
 

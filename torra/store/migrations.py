@@ -67,6 +67,9 @@ TABLES_BEFORE: Final = {"chains", "journal", "ticks"}
 
 SENTIMENT: Final = "sentiment"
 
+STATEMENT: Final = re.compile("^(?=CREATE )", re.MULTILINE)
+"""Where a statement of the schema begins."""
+
 OWN: Final = re.compile("sqlite_|_sqlite_migrations")
 """How the names of SQLite and of sqlite-utils begin: they keep their own tables."""
 
@@ -102,8 +105,9 @@ class Structure(NamedTuple):
 def _schema_1(db: sqlite_utils.Database) -> None:
     if db.table("sentiment").exists():
         _add_to_sentiment(db)
-    # In a transaction a script runs statement by statement; sqlite3's own would commit.
-    db.executescript(SCHEMA)
+    # One by one: a script as a whole would commit, or be looked through letter by letter.
+    for statement in STATEMENT.split(SCHEMA):
+        db.execute(statement)
 
 
 def schema(db: sqlite_utils.Database) -> int:

@@ -65,15 +65,12 @@ def unreadable(connection: sqlite3.Connection, tables: Sequence[str]) -> Iterato
     """
     whole = ((table, column, "") for table in tables for column in sorted(TIMES))
     for table, column, besides in (*whole, *FOUND_BY):
-        if column in _columns(connection, table):
+        # A table that is not there has no columns.
+        names = {row[1] for row in connection.execute(f"PRAGMA table_info({table})")}
+        if column in names:
             found = _first(connection, table, column, besides)
             if found is not None:
                 yield f"{table}.{column} holds {found!r}, which is no time"
-
-
-def _columns(connection: sqlite3.Connection, table: str) -> list[str]:
-    """Return the names of a table's columns; none for a table that is not there."""
-    return [row[1] for row in connection.execute(f"PRAGMA table_info({table})")]
 
 
 def _first(connection: sqlite3.Connection, table: str, column: str, besides: str) -> object:

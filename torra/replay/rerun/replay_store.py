@@ -138,7 +138,7 @@ class JournalDatabase(Database):
         as_of: datetime,
         profile: Profile,
         symbol: str,
-        price: float | None = None,
+        price: float,
     ) -> dict[str, Any]:
         """Return what the stream remembers, and how many positions there were elsewhere.
 
