@@ -16,10 +16,9 @@ from tests.cases import cases
 from tests.examples import examples
 from tests.worlds.lesson_entries import START
 from torra.lessons import ranking
-from torra.lessons.directions import on_grid
 from torra.lessons.hashed import DIMENSIONS, hashed
 from torra.lessons.lesson import SCALES
-from torra.lessons.ranking import IndexedLesson, LessonIndex, Near, Query
+from torra.lessons.ranking import Directions, IndexedLesson, LessonIndex, Near, Query
 
 MINUTE = timedelta(minutes=1)
 LATE = START + timedelta(days=1)
@@ -66,7 +65,7 @@ def visible(
 
 
 def cosine(one: Sequence[float] | None, other: Sequence[float] | None, width: int) -> float:
-    a, b = (list(map(int, on_grid(vector, width))) for vector in (one, other))
+    a, b = (list(map(int, Directions(width).point(vector))) for vector in (one, other))
     lengths = math.sqrt(sum(x * x for x in a)) * math.sqrt(sum(x * x for x in b))
     return sum(x * y for x, y in zip(a, b, strict=True)) / lengths if lengths else 0.0
 
@@ -213,18 +212,6 @@ def test_scores_are_equal_when_their_sixth_decimal_is() -> None:
     index = index_of([lesson(1, vector=AHEAD), lesson(2, vector=beside)])
     assert index.nearest(AHEAD, LATE) == (Near(2, 1.0), Near(1, 1.0))
     assert told(index, vector=AHEAD) == [2, 1]
-
-
-def test_later_words_stand_from_their_own_moment_on() -> None:
-    index = index_of([lesson(1, terms=("range", "spike"))])
-    index.reword(1, START + 9 * MINUTE, ("quiet", "retest"), "")
-    early, late = START + 9 * MINUTE, START + 9 * MINUTE + timedelta(microseconds=1)
-    assert told(index, early, terms=("range", "spike")) == [1]
-    assert told(index, early, terms=("quiet", "retest")) == []
-    assert told(index, late, terms=("range", "spike")) == []
-    assert told(index, late, terms=("quiet", "retest")) == [1]
-    assert index.corpus(early).size == index.corpus(late).size == 1
-    assert index.corpus(early).digest != index.corpus(late).digest
 
 
 def test_words_on_an_unknown_lesson_are_refused_and_leave_nothing() -> None:
