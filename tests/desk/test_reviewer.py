@@ -30,13 +30,15 @@ from torra.clock import System
 from torra.config import Instance
 from torra.desk import wiring
 from torra.desk.memory.now import AHEAD, DeskTime, ask_now
-from torra.desk.memory.reviewer import PAUSE, SPACING, Reviewer
 from torra.desk.memory.reviews import (
     COUNTS_AFTER,
+    PAUSE,
+    SPACING,
     TICKS_FIRST,
     TRIES,
     Paying,
     Reviewed,
+    Reviewer,
     ReviewRequest,
     review_now,
 )

@@ -159,7 +159,7 @@ def open_desk(
     """
     with importing():
         from torra.desk.event_stream import EventStream  # noqa: PLC0415
-        from torra.desk.memory.reviewer import Reviewer  # noqa: PLC0415
+        from torra.desk.memory.reviews import Reviewer  # noqa: PLC0415
         from torra.desk.schedule import Desk  # noqa: PLC0415
         from torra.jobs.worker import Worker  # noqa: PLC0415
         from torra.notices.desk_notices import DeskNotices  # noqa: PLC0415

@@ -57,11 +57,10 @@ def ask_now(
         return Reviewed(None, str(error))
     try:
         asking = ReviewRequest(database, models, DeskTime(database, instance))
-        if (told := refused(lesson, paying, asking)) is not None:
-            return told
-        # A cold SDK takes a second to import, which is not the model's.
-        models.provider(alone(paying.agents))
-        models.clients.ready(WARMING)
+        if not refused(lesson, paying, asking):
+            # A cold SDK takes a second to import, which is not the model's.
+            models.provider(alone(paying.agents))
+            models.clients.ready(WARMING)
         return review_now(lesson, paying, asking)
     except TorraError as error:
         return Reviewed(None, str(error))
