@@ -29,8 +29,8 @@ from tests.worlds import desks
 from torra.clock import iso
 from torra.config import Instance, Profile, validate
 from torra.desk.bar_closes import next_close
+from torra.desk.models.access import open_models
 from torra.desk.outlook import ContextFeeds
-from torra.desk.wiring import open_models
 from torra.imports import settle
 from torra.providers.rules.provider import RulesProvider
 

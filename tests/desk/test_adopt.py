@@ -18,7 +18,6 @@ from torra.desk.adoption import fixed
 from torra.desk.bar_closes import next_close
 from torra.desk.roster import InstanceRuntime, ProfileReload
 from torra.desk.schedule import Desk
-from torra.desk.wiring import with_models
 from torra.errors import ConfigError, StoreUnavailable
 from torra.providers.registry import open_provider
 from torra.store import ticks as claim_table
@@ -196,7 +195,7 @@ def test_answers_that_came_late_are_still_booked_after_a_change() -> None:
     old: Any = Account("old")
     models: Any = Models()
     before = InstanceRuntime(desks.BTC, Profile(), None, None, threading.Lock(), old)
-    after: Any = with_models(models)(before, CAREFUL)
+    after: Any = wiring.fit(models, before, CAREFUL)
     assert (after.account.late, after.provider, after.profile) == ("old", "provider", CAREFUL)
     assert after.lock is before.lock
 

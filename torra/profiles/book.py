@@ -234,6 +234,7 @@ class ProfileBook:
     ) -> tuple[list[str], list[str]]:
         """Return what keeps a profile's instances from running with it, and warnings."""
         from torra.desk import wiring  # noqa: PLC0415  the pages load the desk's parts only when asked to
+        from torra.desk.models.access import check_models  # noqa: PLC0415
 
         objections: list[str] = []
         warnings: list[str] = []
@@ -245,7 +246,7 @@ class ProfileBook:
                 objections.append(str(error))
         if users:
             try:
-                wiring.check_models(self.home, profile.agents, self._variables)
+                check_models(self.home, profile.agents, self._variables)
             except ConfigError as error:
                 (objections if self._desk_here else warnings).append(str(error))
             warnings += fixed(before, profile, users) if before else []

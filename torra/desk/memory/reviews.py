@@ -20,11 +20,12 @@ tick waits for it, and whoever closes the desk does not wait for an answer.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import wait
 from dataclasses import dataclass, replace
-from datetime import timedelta
-from typing import TYPE_CHECKING, Final, NamedTuple
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Final, NamedTuple
 
 from agent_config import VENDORS, AgentSettings, route
 from agents.contracts import CallBound, Completion, DebateContext, ModelUnavailable, Request
@@ -34,9 +35,10 @@ from agents.registry import REVIEWER
 from agents.texts import door
 from instance_database import Database
 from scoring_rubric import build_review_prompt
-from torra.clock import Clock, duration, iso, token
-from torra.config import Instance, Profile
-from torra.errors import ConfigError, StoreUnavailable
+from torra.clock import Clock, System, duration, iso, token
+from torra.config import Instance, Profile, load_profile
+from torra.desk.models.access import Models, open_models
+from torra.errors import ConfigError, StoreUnavailable, TorraError
 from torra.lessons.checked_words import checked
 from torra.lessons.figures import evidence
 from torra.lessons.lesson import Lesson, LessonText
@@ -47,9 +49,6 @@ from torra.store import lessons as lesson_table
 from torra.store.standings import WarmUps
 from torra.store.trade import notes as note_table
 from torra.tick.spending import Purse, SpendingAccount, tick_worst_case
-
-if TYPE_CHECKING:
-    from torra.desk.wiring import Models
 
 STAGE: Final = "review"
 """Stage of its rows in the ledger and of its calls: no tick has one of that name."""
@@ -98,6 +97,12 @@ LISTED: Final = 50
 
 CLOSE_SECONDS: Final = 0.5
 """Real seconds that `close` waits for the thread: a call may last much longer."""
+
+WARMING: Final = 8.0
+"""Seconds that the loading of a vendor's SDK may take beside the answer."""
+
+AHEAD: Final = timedelta(minutes=30)
+"""Desk time that the clock of a sample may have run on since the desk last told it."""
 
 UNUSABLE: Final = {
     "timeout": "the model did not answer in time",
@@ -442,3 +447,51 @@ class Reviewer(Service):
             close = facts.bar_time + duration(facts.timeframe)
             if not warm_ups.has(facts.instance, facts.timeframe, close):
                 yield lesson, paying
+
+
+# --- from outside the desk ------------------------------------------------------------------------
+
+
+class DeskTime(System):
+    """Real time, but for a desk on the sample: that one lives in the time which it told last."""
+
+    def __init__(self, database: Database, instance: Instance) -> None:
+        told = database.desk_time() if instance.feed == "sample" else None
+        self._told = None if told is None else told + AHEAD
+
+    def now(self) -> datetime:
+        """Return the desk's time."""
+        return self._told or super().now()
+
+
+def ask_now(
+    home: Path,
+    database: Database,
+    instances: Iterable[Instance],
+    lesson: Lesson,
+    environment: Mapping[str, str],
+) -> Reviewed:
+    """Ask the model of a trade's profile about it and store what it says; never raises.
+
+    The desk may run meanwhile: both book in the same ledger, so the ceiling holds for both.
+    """
+    facts = lesson.facts
+    instance = next((one for one in instances if one.id == facts.instance), None)
+    if instance is None:
+        return Reviewed(None, f"the desk names {facts.instance} no more, so no profile would pay")
+    try:
+        paying = Paying(instance.profile, load_profile(instance.profile, home).agents)
+        models = open_models(home, database, environment, remember=False)
+    except TorraError as error:
+        return Reviewed(None, str(error))
+    try:
+        asking = ReviewRequest(database, models, DeskTime(database, instance))
+        if not refused(lesson, paying, asking):
+            # A cold SDK takes a second to import, which is not the model's.
+            models.provider(alone(paying.agents))
+            models.clients.ready(WARMING)
+        return review_now(lesson, paying, asking)
+    except TorraError as error:
+        return Reviewed(None, str(error))
+    finally:
+        models.close()
