@@ -29,7 +29,7 @@ LESSONS: Final[Table] = {
         "lesson-reworded": fault(
             "the first words of a lesson stay when newer ones are known",
             At("torra.lessons.ranking:LessonIndex", replace("... >= moment", "(_ | True)")),
-            "test_the_index_answers_as_the_plain_rules_do",
+            "test_later_words_stand_from_their_own_moment_on",
         ),
         "lesson-floor": fault(
             "a situation that is not alike is told all the same",

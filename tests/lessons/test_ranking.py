@@ -214,6 +214,18 @@ def test_scores_are_equal_when_their_sixth_decimal_is() -> None:
     assert told(index, vector=AHEAD) == [2, 1]
 
 
+def test_later_words_stand_from_their_own_moment_on() -> None:
+    index = index_of([lesson(1, terms=("range", "spike"))])
+    index.reword(1, START + 9 * MINUTE, ("quiet", "retest"), "")
+    early, late = START + 9 * MINUTE, START + 9 * MINUTE + timedelta(microseconds=1)
+    assert told(index, early, terms=("range", "spike")) == [1]
+    assert told(index, early, terms=("quiet", "retest")) == []
+    assert told(index, late, terms=("range", "spike")) == []
+    assert told(index, late, terms=("quiet", "retest")) == [1]
+    assert index.corpus(early).size == index.corpus(late).size == 1
+    assert index.corpus(early).digest != index.corpus(late).digest
+
+
 def test_words_on_an_unknown_lesson_are_refused_and_leave_nothing() -> None:
     index = index_of([lesson(1, vector=AHEAD)])
     before = index.corpus(LATE)

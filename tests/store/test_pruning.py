@@ -30,7 +30,7 @@ from torra.config import (
     validate,
 )
 from torra.dashboard.view.desk_view import DatabaseView
-from torra.desk import schedule, wiring
+from torra.desk import pruning, schedule, wiring
 from torra.errors import StoreUnavailable
 from torra.evidence.news_digest import NewsItem
 from torra.providers.registry import open_provider
@@ -248,7 +248,7 @@ def test_a_headline_that_may_still_count_stays(
         update={"max_age_hours": float(LONGEST_NEWS_HOURS)}
     )
     assert NewsSettings.model_validate(longest.model_dump()) == longest
-    assert timedelta(hours=LONGEST_NEWS_HOURS) < schedule.KEEP_NEWS
+    assert timedelta(hours=LONGEST_NEWS_HOURS) < pruning.KEEP_NEWS
     ages = {"young": timedelta(hours=LONGEST_NEWS_HOURS + 1), "old": 40 * DAY, "older": 70 * DAY}
     for name, age in ages.items():
         a_headline(desk.database, name, now - age)
@@ -258,7 +258,7 @@ def test_a_headline_that_may_still_count_stays(
 
 def test_the_docs_say_how_long_headlines_are_kept() -> None:
     told = DeskSettings.model_fields["keep_calls_days"].description or ""
-    assert f"headlines {schedule.KEEP_NEWS // DAY} at least" in told
+    assert f"headlines {pruning.KEEP_NEWS // DAY} at least" in told
 
 
 def test_the_setting_reaches_the_desk(tmp_path: Path) -> None:
@@ -280,8 +280,8 @@ def test_pruning_ends_after_its_second(desk: schedule.Desk, monkeypatch: Any) ->
         return limit
 
     monkeypatch.setattr(desk.database, "prune", prune)
-    assert desk.prune() == 3 * schedule.PRUNE_ROWS
-    assert batches == [schedule.PRUNE_ROWS] * 3
+    assert desk.prune() == 3 * pruning.ROWS
+    assert batches == [pruning.ROWS] * 3
 
 
 def test_a_database_that_fails_is_logged(
@@ -296,15 +296,6 @@ def test_a_database_that_fails_is_logged(
     with caplog.at_level(logging.ERROR):
         assert desk.prune() == 0
     assert "the disk is full" in caplog.text
-
-
-def test_the_timer_is_set_by_a_desk_that_opens(tmp_path: Path) -> None:
-    desk = desks.open_desk(tmp_path, (desks.EUR,))
-    desk.open()
-    job = desk._timers.job("prune")
-    assert job.func == desk.prune and job.trigger.interval == schedule.PRUNE_EVERY
-    assert job.next_run_time - desk.clock.real_now() <= schedule.PRUNE_FIRST
-    desk.close()
 
 
 @pytest.mark.journey
@@ -350,7 +341,7 @@ def tick_while_pruning(folder: Path, old: int) -> tuple[float, float, bool, str]
         went = -1
         while went:
             start = time.monotonic()
-            went = desk.database.prune(border, limit=schedule.PRUNE_ROWS)
+            went = desk.database.prune(border, limit=pruning.ROWS)
             longest, gone = max(longest, time.monotonic() - start), gone + went
             begun.set()
 

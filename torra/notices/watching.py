@@ -46,6 +46,7 @@ from torra.store.standings import WarmUps
 from torra.store.trade import signals as signal_table
 from torra.store.trade.rows import ProposalRow, SignalRow
 from torra.tick.sentence import NO_AGENT
+from torra.verdict.signal_states import EXECUTED
 
 if TYPE_CHECKING:
     from torra.money.book import Setups
@@ -79,10 +80,8 @@ NO_BAR: Final = "no_bar"
 """Reason of a skipped close for which the feed brought no bar (torra.desk.schedule)."""
 
 STEPS: Final[Mapping[str, tuple[str, str]]] = {
-    "FILLED": ("fill", "opened_at"),
-    "PARTIAL": ("fill", "opened_at"),
-    "REJECTED": ("refused", ""),
-    "EXPIRED": ("refused", ""),
+    **dict.fromkeys(EXECUTED, ("fill", "opened_at")),
+    **dict.fromkeys(("REJECTED", "EXPIRED"), ("refused", "")),
     "CLOSED": ("close", "closed_at"),
 }
 """The notice of an order to open by the state that it has come to, and the field of its time."""
@@ -92,7 +91,7 @@ SKIPS: Final = 500
 
 
 @dataclass(slots=True)
-class Look:
+class NoticeRound:
     """One look at a desk: what it reads, what is new, and where each cursor stands now.
 
     `awake` is the desk time from which on its machine has been awake. `paper` is the currency of
@@ -193,14 +192,14 @@ class Watcher:
             rules += SLOW_RULES
         mark = PAST if clock.accelerated else ""
         formatter = NoticeFormatter(self._settings.detail == "short", mark)
-        look = Look(
+        look = NoticeRound(
             self._database, [*self._setups()], formatter, self._paper, now, real, self._awake or now
         )
         for rule in rules:
             rule(look)
         return self._write(look)
 
-    def _write(self, look: Look) -> int:
+    def _write(self, look: NoticeRound) -> int:
         """Write what was found with its cursors, all or nothing; most looks write nothing."""
         moved = {name: at for name, at in look.cursors.items() if look.cursor(name) != at}
         if not look.notices and not moved:
@@ -230,7 +229,7 @@ class Watcher:
 # --- the rules: what is new -----------------------------------------------------------------------
 
 
-def orders(look: Look) -> None:
+def orders(look: NoticeRound) -> None:
     """Tell fills, refusals and ends of positions."""
     database, stood = look.database, look.cursor("steps")
     if stood is None:
@@ -259,7 +258,7 @@ def orders(look: Look) -> None:
         )
 
 
-def proposals(look: Look) -> None:
+def proposals(look: NoticeRound) -> None:
     """Tell proposals that wait for a person."""
     known, rows = look.names("proposals"), look.database.proposals("WAITING")
     look.set_names("proposals", (row.sid for row in rows))
@@ -269,7 +268,7 @@ def proposals(look: Look) -> None:
             look.add(f"proposal:{row.sid}", "proposal", facts, row.instance, order=row)
 
 
-def alarms(look: Look) -> None:
+def alarms(look: NoticeRound) -> None:
     """Tell alarms that stand, of the instance that the key names, itself or by a signal."""
     known = look.names("alarms")
     standing = {f"{row.key} {row.at}": row for row in look.database.alarms()}
@@ -283,7 +282,7 @@ def alarms(look: Look) -> None:
             look.add(f"alarm:{name}", "alarm", alarm_facts(row.kind), instance)
 
 
-def states(look: Look) -> None:
+def states(look: NoticeRound) -> None:
     """Tell halts, reductions and that trading goes on."""
     stood = look.cursor("states")
     if stood is None:
@@ -295,7 +294,7 @@ def states(look: Look) -> None:
         look.add(f"state:{row.id}", row.state, {"why": f"Why: {reason}. " if reason else ""})
 
 
-def ceilings(look: Look) -> None:
+def ceilings(look: NoticeRound) -> None:
     """Tell profiles that have used most of the hour's ceiling, once an hour each."""
     known: dict[str, str] = json.loads(look.cursor("ceilings") or "{}")
     for name, profile in {item.profile: profile for item, profile in look.setups}.items():
@@ -313,7 +312,7 @@ def ceilings(look: Look) -> None:
         look.cursors["ceilings"] = json.dumps(known)
 
 
-def models(look: Look) -> None:
+def models(look: NoticeRound) -> None:
     """Tell each vendor whose models begin to fail, and that all of these are well again."""
     desks = {item.profile: profile.agents for item, profile in look.setups}.values()
     known, standing, now = look.names("models"), set[str](), iso(look.real)
@@ -334,7 +333,7 @@ def models(look: Look) -> None:
     look.set_names("models", standing)
 
 
-def silences(look: Look) -> None:
+def silences(look: NoticeRound) -> None:
     """Tell feeds that have brought no bar for long, once for each silence."""
     for item, profile in look.setups:
         stream = (item.id, item.shortest)

@@ -7,7 +7,7 @@ profiles/.history/NAME of the home, with its author, its time and what changed; 
 entry. The shipped profiles are never written: saving one makes a file of its name in the home.
 
 A save that is not allowed returns a `SaveResult` with the reason. Names and files that cannot be
-used raise ConfigError. The caller decides who may loosen a guarded setting; torra.desk.adoption
+used raise ConfigError. The caller decides who may loosen a guarded setting; torra.desk.roster
 lets a running desk take a profile.
 """
 
@@ -29,7 +29,7 @@ from agent_config import MODES
 from instance_database import open_home
 from torra.clock import iso
 from torra.config import NAME, ROOT, DeskSettings, Instance, Profile, faults, read
-from torra.desk.adoption import fixed
+from torra.desk.roster import fixed
 from torra.errors import ConfigError, StoreUnavailable
 from torra.evaluation.wording import listed
 from torra.home import DATABASE, DESK, PRICES
