@@ -277,7 +277,7 @@ def test_a_promotion_counts_from_the_next_tick_on(tmp_path: Path, monkeypatch: A
     assert shadow == [True] * 30 + [False] * 5
     assert desk.promotions.promoted("default", EARNED)
     assert not desk.promotions.promoted("default", Profile()), "another setting"
-    (sign,) = health_checks.agents(desk.database, desk._subjects())
+    (sign,) = health_checks.agents(desk.database, desk.subjects())
     assert sign.level == "ok" and "promoted" in sign.detail
 
 

@@ -5,12 +5,10 @@ close that has neither a finished nor a skipped tick and runs them oldest first,
 timeframe first where two close together. Closes more than two bars old get a row `skipped(missed)`.
 At its end a wake looks for closes that came meanwhile. So it does not matter whether a wake comes
 late, comes twice or is replaced by another. A tick that raises is tried again at the next wake
-until it is too old. The timers live in real time; the desk's clock says when, in real time, a bar
-closes.
+until it is too old.
 
-One thread shows by monotonic time that the desk lives, and sees that its lock is still its own: a
-desk that has lost it to another one ends. It also sets the timers anew when the clock has jumped,
-and wakes an instance itself whose wake did not come.
+One thread shows by monotonic time that the desk lives, sees that its lock is still its own, sets
+the timers anew when the clock has jumped, and wakes an instance itself whose wake did not come.
 """
 
 from __future__ import annotations
@@ -26,16 +24,16 @@ from typing import Final
 
 import signal_bridge
 from instance_database import Database, TickKey
-from torra.clock import Clock, Simulated, duration, floor, iso, token
+from torra.clock import Clock, Simulated, duration, iso, token
 from torra.config import Profile
 from torra.desk import pruning, timeframe_clocks, watches
 from torra.desk.event_stream import EventStream
 from torra.desk.memory.experts_past import ExpertsPast
 from torra.desk.memory.shelves import DeskLessons
-from torra.desk.outlook import with_invented
+from torra.desk.outlook import begin_flow, with_invented
 from torra.desk.promotion import Promotions, PromotionSubject, subjects_of
 from torra.desk.roster import InstanceRegistry, InstanceRuntime
-from torra.desk.timers import BarCloses, Timers, next_close
+from torra.desk.timers import BarCloses, Timers, job_id, next_close, running_order
 from torra.desk.warm_up import WARM_UP_BARS, WarmUp, in_order, plan
 from torra.desk.write_off import NO_BAR, Reason, mark_missed, missing_bar_reason
 from torra.desk_lock import DeskLock
@@ -129,7 +127,7 @@ class Desk:
         self.events = events
         self.lessons = lessons or DeskLessons(database)
         self.past = ExpertsPast(database)
-        self.promotions = Promotions(database, self._subjects)
+        self.promotions = Promotions(database, self.subjects)
         self._owed: dict[TickKey, Reason] = {}
         self._running = False
         self._closing = False
@@ -144,17 +142,22 @@ class Desk:
         return self.roster.database
 
     @property
+    def _works(self) -> bool:
+        return self.active and not self._closing
+
+    @property
     def setups(self) -> Mapping[str, InstanceRuntime]:
         """The instances as they stand now, by name."""
         return self.roster.setups
 
+    def subjects(self) -> tuple[PromotionSubject, ...]:
+        """Return the profiles by which the instances run now."""
+        return subjects_of((item.instance, item.profile) for item in self.setups.values())
+
     # --- life -------------------------------------------------------------------------------------
 
     def open(self) -> None:
-        """Take the lock and what the desk before left behind; raises ConfigError where it is held.
-
-        From now on this desk shows that it lives.
-        """
+        """Take the lock and show from now on that this desk lives; ConfigError where it is held."""
         self._take_up()
         self._life.start()
         now = self.clock.real_now()
@@ -189,7 +192,7 @@ class Desk:
             self.clock.now(),
         )
         self.services.start()
-        self._ask_for_flow()
+        begin_flow(setups, self.database, self.clock.now())
         self._set_timers()
 
     def close(self, within: float = CLOSING_SECONDS) -> bool:
@@ -235,10 +238,8 @@ class Desk:
 
     def _keep_lock(self) -> bool:
         """Return whether this desk still has its lock; one that lost it to another rests."""
-        if not self.active:
-            return False
-        if self.lock.is_held():
-            return True
+        if not self.active or self.lock.is_held():
+            return self.active
         try:
             restored = self.lock.restore(self._alone_since)
         except (ConfigError, StoreUnavailable) as error:  # a share that is away: nothing is written
@@ -285,15 +286,6 @@ class Desk:
         """Why this desk cannot write, for a person; "" when it can, as far as it knows."""
         return self._lock_watch.words
 
-    def _ask_for_flow(self) -> None:
-        """Let feeds begin to read order flow: a terminal's first answer may take long."""
-        for setup in self.setups.values():
-            if setup.profile.outside.sources:
-                window = LiveWindow(setup.instance, setup.feed, self.database)
-                longest = max(setup.instance.timeframes, key=duration)
-                newest = floor(self.clock.now(), longest) - duration(longest)
-                window.begin_flow(longest, [newest])
-
     def adopt(self, profile_name: str, profile: Profile) -> None:
         """Let a profile's instances go on with it, each between two ticks; raises ConfigError."""
         self.roster.adopt(profile_name, profile)
@@ -309,36 +301,20 @@ class Desk:
         self._timers.set(job_id(name), work, trigger, self.clock.real_now())
         self._timers.expect(job_id(name), self.clock.monotonic())
 
-    @property
-    def _works(self) -> bool:
-        return self.active and not self._closing
-
     def prune(self) -> int:
         """Remove old calls, headlines, streams and ledger rows; return how many rows went."""
-        clock, works = self.clock, lambda: self._works
-        return self._beside(
-            "pruning", lambda: pruning.prune(self.database, clock, self._keep_calls, works)
-        )
+        what = (self.database, self.clock, self._keep_calls, lambda: self._works)
+        return self._beside("pruning", lambda: pruning.prune(*what))
 
     def look_at_agents(self) -> int:
-        """Let the promotion rule look at agents that have to earn their influence.
-
-        Returns how many looks were taken. Nothing here can fail.
-        """
+        """Let the promotion rule look at agents; return how many looks were taken."""
         return self._beside("agents", lambda: len(self.promotions.look()))
 
     def look_at_clocks(self) -> int:
-        """Look whether the timeframes of each instance are of one clock (desk.timeframe_clocks).
-
-        Returns how many instances are shifted.
-        """
+        """Return how many instances have timeframes that are not of one clock."""
         instances = [item.instance for item in self.setups.values()]
-        return self._beside(
-            "clocks",
-            lambda: timeframe_clocks.record_timeframe_clocks(
-                self.database, instances, self.clock.now()
-            ),
-        )
+        look = timeframe_clocks.record_timeframe_clocks
+        return self._beside("clocks", lambda: look(self.database, instances, self.clock.now()))
 
     def _beside(self, name: str, work: Callable[[], int]) -> int:
         """Do some work beside the ticks; 0 where a database fails, which is logged."""
@@ -347,9 +323,6 @@ class Desk:
         except StoreUnavailable as error:
             log.error("%s: %s", name, error)
             return 0
-
-    def _subjects(self) -> tuple[PromotionSubject, ...]:
-        return subjects_of((item.instance, item.profile) for item in self.setups.values())
 
     # --- a wake -----------------------------------------------------------------------------------
 
@@ -620,16 +593,6 @@ class Desk:
                 self._taken_in(setup, outcome)
 
 
-def job_id(instance: str) -> str:
-    """Name the job that wakes an instance."""
-    return f"bars {instance}"
-
-
 def _silenced(profile: Profile) -> Profile:
     """Return a profile with which a tick is a record and trades nothing."""
     return profile.model_copy(update={"execution": "off"})
-
-
-def running_order(key: TickKey) -> tuple[datetime, timedelta]:
-    """Sort by close, and at the same close the longer timeframe first."""
-    return key.close_time, -duration(key.timeframe)

@@ -20,6 +20,7 @@ from apscheduler.schedulers.background import BackgroundScheduler
 from apscheduler.triggers.base import BaseTrigger
 from apscheduler.triggers.interval import IntervalTrigger
 
+from instance_database import TickKey
 from torra.clock import Clock, closes, duration
 
 TIMER_SLACK: Final = timedelta(milliseconds=10)
@@ -143,3 +144,13 @@ class BarCloses(BaseTrigger):  # type: ignore[misc]
 def next_close(now: datetime, timeframes: Sequence[str]) -> datetime:
     """Return the next moment at which a bar of one of the timeframes closes."""
     return min(next(closes(name, after=now, upto=now + duration(name))) for name in timeframes)
+
+
+def job_id(instance: str) -> str:
+    """Name the job that wakes an instance."""
+    return f"bars {instance}"
+
+
+def running_order(key: TickKey) -> tuple[datetime, timedelta]:
+    """Sort by close, and at the same close the longer timeframe first."""
+    return key.close_time, -duration(key.timeframe)
