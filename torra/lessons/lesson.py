@@ -39,7 +39,8 @@ class NumberScale(NamedTuple):
     """How a number of a situation comes to about -1 to +1: less `middle`, over `width`.
 
     `turns` says whether its sign depends on the side of the trade. It is shown with so many
-    decimals and its unit; `feature` is that of a tick which it is as it stands, "" for none.
+    decimals and its unit; `feature` is that of a tick which it is as it stands, "" for none. One of
+    the words `about` says it in a sentence; `share_of` is what it is a share of, "" for nothing.
     """
 
     middle: float
@@ -48,12 +49,14 @@ class NumberScale(NamedTuple):
     decimals: int
     unit: str
     feature: str
+    about: str
+    share_of: str
 
 
 SCALES: Final[Mapping[str, NumberScale]] = {
     row["number"]: NumberScale(
         float(row["middle"]), float(row["width"]), row["turns"] == "yes", int(row["decimals"]),
-        row["unit"], row["feature"],
+        row["unit"], row["feature"], row["about"], row["share_of"],
     )
     for row in rows_of(Path(__file__).with_name("situation.csv"))
 }  # fmt: skip
