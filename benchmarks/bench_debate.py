@@ -28,9 +28,9 @@ from tests.doubles.vendor_server import ANTHROPIC, Exchange, Late, VendorServer
 from tests.worlds import desks
 from torra.clock import iso
 from torra.config import Instance, Profile, validate
-from torra.desk.bar_closes import next_close
+from torra.desk.models.access import open_models
 from torra.desk.outlook import ContextFeeds
-from torra.desk.wiring import open_models
+from torra.desk.timers import next_close
 from torra.imports import settle
 from torra.providers.rules.provider import RulesProvider
 

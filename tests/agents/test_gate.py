@@ -18,8 +18,8 @@ from tests.cases import cases
 from tests.worlds import desks
 from torra.clock import Simulated, duration, parse
 from torra.config import Profile, validate
-from torra.desk.bar_closes import next_close
 from torra.desk.schedule import Desk
+from torra.desk.timers import next_close
 from torra.evidence.scheduled_events import EventView, ScheduledEvent, around
 from torra.replay.rerun.journal_replay import replay
 from torra.replay.rerun.replay_store import JournalDatabase

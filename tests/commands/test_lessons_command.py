@@ -121,7 +121,7 @@ def asks(home: Path, monkeypatch: pytest.MonkeyPatch, answers: Answers) -> None:
     (home / "profiles").mkdir(exist_ok=True)
     agents = {"provider": "anthropic", "memory": {"review": "model"}}
     (home / "profiles" / "default.json").write_text(json.dumps({"agents": agents}))
-    monkeypatch.setattr("torra.desk.memory.now.open_models", lambda *_, **__: answers)
+    monkeypatch.setattr("torra.desk.memory.reviews.open_models", lambda *_, **__: answers)
 
 
 def test_a_model_is_asked_now_and_its_words_stand_with_the_rules(

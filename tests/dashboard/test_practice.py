@@ -22,7 +22,7 @@ from torra.clock import System
 from torra.config import Profile, Thresholds
 from torra.dashboard.settings import practice
 from torra.dashboard.view.backing import PageContext
-from torra.desk import adoption
+from torra.desk import roster
 from torra.desk.roster import ProfileReload
 from torra.errors import ConfigError, StoreUnavailable
 from torra.profiles.fields import canonical
@@ -208,7 +208,7 @@ def test_it_is_not_over_before_the_tick_that_runs(
     known: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     backing, adopted = known
-    monkeypatch.setattr(adoption, "PATIENCE", 0.01)
+    monkeypatch.setattr(roster, "PATIENCE", 0.01)
     before = running(backing)
     practice.begin(backing)
     with next(iter(backing.desk.setups.values())).lock:  # a tick runs

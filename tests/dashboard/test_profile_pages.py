@@ -495,7 +495,7 @@ def test_the_pages_show_what_runs_where_the_file_differs(
 def test_a_save_during_a_tick_says_that_it_runs_yet(
     client: FlaskClient, desk: Desk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("torra.desk.adoption.PATIENCE", 0.0)
+    monkeypatch.setattr("torra.desk.roster.PATIENCE", 0.0)
     told = threading.Event()
     monkeypatch.setattr(desk.roster, "refit", replace(desk.roster.refit, tell=lambda _: told.set()))
     with desk.setups["BTCUSD"].lock:

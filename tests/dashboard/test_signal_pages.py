@@ -21,7 +21,7 @@ from tests.worlds.stores import closing
 from torra.bridges import odd_rows
 from torra.dashboard.trade import signals, trade_rows
 from torra.dashboard.view.backing import PageContext
-from torra.desk import adoption, timeframe_clocks
+from torra.desk import roster, timeframe_clocks
 from torra.exhibits import figures
 from torra.exhibits.figures import FORMULA
 from torra.store.trade import proposals_and_alarms as execution_table
@@ -37,7 +37,7 @@ def test_every_code_and_every_alarm_is_explained() -> None:
         assert trade_rows.explain(f"{reason}: more")
     assert trade_rows.explain("spread 10004") == "the spread is wider than the signal allows"
     assert trade_rows.explain("by a person: looked") == ""
-    of_the_desk = {"UNKNOWN", "UNKNOWN_NOT_SENT", adoption.ALARM, timeframe_clocks.ALARM}
+    of_the_desk = {"UNKNOWN", "UNKNOWN_NOT_SENT", roster.ALARM, timeframe_clocks.ALARM}
     of_the_desk.add(courier.HAND_CLOSE)
     raised = r'(?:raise_alarm|Alarm)\([^,]+, "([A-Z_]+)"'
     files = (ROOT / "signal_bridge.py", *(ROOT / "torra").rglob("*.py"))

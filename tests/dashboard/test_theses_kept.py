@@ -76,7 +76,7 @@ def test_the_terminal_tells_the_thesis_with_the_lesson() -> None:
 
 
 def test_a_decline_is_the_traders_in_every_word_of_its_lesson() -> None:
-    declined = traded(THESIS._replace(declined=True), kind="vetoed", profit=None)
+    declined = traded(replace(THESIS, declined=True), kind="vetoed", profit=None)
     for outcome, r, said in (
         ("loss", -1.0, "What the trader avoided"), ("win", 2.0, "What the decline cost"),
         ("scratch", 0.01, "The decline changed little"),
@@ -104,7 +104,7 @@ def backing(tmp_path: Path) -> Iterator[PageContext]:
 def test_pages_of_a_trade_and_of_its_lesson_tell_the_thesis(backing: PageContext) -> None:
     database = backing.database
     row = next(one for one in database.signals(limit=100) if one["kind"] == "open")
-    hostile = THESIS._replace(claim=f"{THESIS.claim} {SCRIPT}")
+    hostile = replace(THESIS, claim=f"{THESIS.claim} {SCRIPT}")
     database.keep_situation(row["sid"], replace(RISING, thesis=hostile))
     page = text_of(backing, f"/signals/{row['sid']}", "read")
     assert THESIS.claim in page

@@ -146,25 +146,6 @@ def test_a_profile_that_sends_by_itself_is_refused(
     assert told.value.name == "profile"
 
 
-def test_only_profiles_that_send_nothing_by_themselves_are_offered(home: Path) -> None:
-    for name, text in (("asks", '{"execution": "approve"}'), ("torn", "{"), ("own", "{}")):
-        (home / "profiles" / f"{name}.json").write_text(text)
-    (home / "profiles" / "watches.json").write_text('{"execution": "off"}')
-    found = adding.offered(place_of(home, load_desk(home)))
-    assert {"asks", "watches"} <= set(found)
-    assert not {"mine", "torn", "own", "default"} & set(found)
-
-
-def test_a_packed_file_is_imported_to_the_end(home: Path, database: Database) -> None:
-    plain = home / "uploads" / "gold.csv"
-    packed = home / "uploads" / "gold.csv.gz"
-    packed.write_bytes(gzip.compress(plain.read_bytes()))
-    plain.unlink()
-    put(packed_plan(home, database))
-    assert bar_table.bar_rows(database, "XAUUSD", "M15") > 1000
-    assert load_desk(home).instance("XAUUSD").timeframes == ("M15",)
-
-
 def packed_plan(home: Path, database: Database) -> Addition:
     words = {"source": "files", "symbol": "XAUUSD", "as.gold.csv.gz": "M15", **TERMS}
     return planned(home, words, database, "gold.csv.gz")

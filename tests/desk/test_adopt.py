@@ -13,12 +13,10 @@ import pytest
 from tests.cases import cases
 from tests.worlds import desks
 from torra.config import DeskSettings, Profile
-from torra.desk import adoption, wiring
-from torra.desk.adoption import fixed
-from torra.desk.bar_closes import next_close
-from torra.desk.roster import InstanceRuntime, ProfileReload
+from torra.desk import roster, wiring
+from torra.desk.roster import InstanceRuntime, ProfileReload, fixed
 from torra.desk.schedule import Desk
-from torra.desk.wiring import with_models
+from torra.desk.timers import next_close
 from torra.errors import ConfigError, StoreUnavailable
 from torra.providers.registry import open_provider
 from torra.store import ticks as claim_table
@@ -85,7 +83,7 @@ def test_a_desk_that_lost_its_lock_applies_nothing(desk: Desk) -> None:
 def test_an_adoption_waits_for_the_tick_that_runs(
     desk: Desk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(adoption, "PATIENCE", 0.0)
+    monkeypatch.setattr(roster, "PATIENCE", 0.0)
     told = threading.Event()
     desk.roster.refit = ProfileReload(fit, lambda setup: told.set())
     with desk.setups["BTCUSD"].lock:  # as a tick holds it
@@ -118,7 +116,7 @@ def test_a_wake_that_waited_for_an_adoption_runs_with_the_new_profile(desk: Desk
         waking.start()
         assert looked.wait(20)
         desk.roster.wished["BTCUSD"] = fit(desk.setups["BTCUSD"], CAREFUL)
-        adoption._swap(desk.roster, desk.roster.refit, "BTCUSD")
+        desk.roster._swap("BTCUSD")
     waking.join(20)
     assert ran
     assert desks.newest(desk)["profile"] == CAREFUL.digest()
@@ -196,7 +194,7 @@ def test_answers_that_came_late_are_still_booked_after_a_change() -> None:
     old: Any = Account("old")
     models: Any = Models()
     before = InstanceRuntime(desks.BTC, Profile(), None, None, threading.Lock(), old)
-    after: Any = with_models(models)(before, CAREFUL)
+    after: Any = wiring.fit(models, before, CAREFUL)
     assert (after.account.late, after.provider, after.profile) == ("old", "provider", CAREFUL)
     assert after.lock is before.lock
 
@@ -237,7 +235,7 @@ def test_all_busy_setups_together_cost_one_patience(
 
     clock = [100.0]
     monkeypatch.setattr(desk.clock, "monotonic", lambda: clock[0])
-    monkeypatch.setattr(adoption, "_later", lambda *_: None)
+    monkeypatch.setattr(roster.InstanceRegistry, "_swap_later", lambda *_: None)
     before = desk.setups
     desk.roster.setups = {
         str(n): replace(before["BTCUSD"], instance=desks.BTC.model_copy(update={"name": str(n)}),
@@ -245,7 +243,7 @@ def test_all_busy_setups_together_cost_one_patience(
         for n in range(50)
     }  # fmt: skip
     desk.adopt(NAME, CAREFUL)
-    assert (len(waited), sum(waited)) == (50, adoption.PATIENCE)
+    assert (len(waited), sum(waited)) == (50, roster.PATIENCE)
     assert set(desk.roster.wished) == set(desk.setups)
     desk.roster.setups = before
 
@@ -253,7 +251,7 @@ def test_all_busy_setups_together_cost_one_patience(
 def test_an_undo_of_a_wish_that_waits_is_the_newest_wish(
     desk: Desk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(adoption, "PATIENCE", 0.0)
+    monkeypatch.setattr(roster, "PATIENCE", 0.0)
     lock = desk.setups["BTCUSD"].lock
     threads = set(threading.enumerate())
     with lock:
@@ -267,7 +265,7 @@ def test_an_undo_of_a_wish_that_waits_is_the_newest_wish(
 
 def late_failure(desk, monkeypatch: pytest.MonkeyPatch):
     """Adopt while a tick of BTCUSD runs; return what waits for the end of the swap."""
-    monkeypatch.setattr(adoption, "PATIENCE", 0.0)
+    monkeypatch.setattr(roster, "PATIENCE", 0.0)
     threads = set(threading.enumerate())
     with desk.setups["BTCUSD"].lock:
         desk.adopt(NAME, CAREFUL)
@@ -297,7 +295,7 @@ def test_a_swap_that_fails_later_raises_an_alarm_that_ends_with_the_next(
         return raising(*words)
 
     monkeypatch.setattr(desk.database, "raise_alarm", raise_alarm)
-    monkeypatch.setattr(adoption, "real_sleep", lambda _: None)
+    monkeypatch.setattr(roster, "real_sleep", lambda _: None)
     for thread in late_failure(desk, monkeypatch):
         thread.join(20)
     assert digests(desk) == {"BTCUSD": Profile().digest(), "EURUSD": CAREFUL.digest()}
@@ -312,7 +310,7 @@ def test_a_swap_that_fails_later_raises_an_alarm_that_ends_with_the_next(
 def test_a_position_that_the_running_tick_opens_keeps_the_conditions(
     desk: Desk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(adoption, "PATIENCE", 0.0)
+    monkeypatch.setattr(roster, "PATIENCE", 0.0)
     threads = set(threading.enumerate())
     wider = changed(symbols={"BTCUSD": {"spread": 20.0}})
     with desk.setups["BTCUSD"].lock:

@@ -333,19 +333,6 @@ def test_nothing_ticks_and_nothing_trades_for_a_companion(tmp_path: Path) -> Non
     desk.close()
 
 
-def test_bars_that_change_are_revisions_and_the_older_stay(tmp_path: Path) -> None:
-    bars = desks.sample().bars("EURUSD", "H1", desks.START, 250)
-    with closing(desks.open_database(tmp_path)) as database:
-        wiring._keep(BTC, database, "EURUSD", "H1", bars)
-        changed = bars.copy()
-        changed.iloc[-1, 3] = float(bars["close"].iloc[-1]) * 1.0001
-        wiring._keep(BTC, database, "EURUSD", "H1", changed)
-        stream = BTC.companion_stream("EURUSD")
-        assert len(database.load_bars(stream, "H1", as_of=desks.START, limit=300)) == 250
-        assert bar_table.bar_rows(database, stream, "H1") == 251
-        assert bar_table.bar_rows(database, "EURUSD", "H1") == 0
-
-
 @pytest.mark.parametrize("other", [{"feed": "mt5_files"}, {"channel": "second"}])
 def test_what_two_sources_call_by_one_name_is_kept_apart(
     tmp_path: Path, other: Mapping[str, str]

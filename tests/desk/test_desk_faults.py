@@ -177,11 +177,6 @@ def test_the_hash_of_the_bars_names_their_values() -> None:
     assert tick_record.describe(bars.shift(freq="h"))["hash"] != told["hash"]
 
 
-def test_a_record_names_the_revision_of_its_bars(euro_desk: Desk) -> None:
-    (outcome,) = euro_desk.wake("EURUSD")
-    assert outcome.record is not None and outcome.record["bars"]["revision"] is not None
-
-
 @pytest.mark.journey
 def test_a_stream_without_enough_bars_does_not_stop_the_others(tmp_path: Path) -> None:
     desk = desks.working_desk(tmp_path)
@@ -267,19 +262,6 @@ def test_a_late_bar_is_a_record_and_no_trade_once_a_newer_tick_is_done(
         assert (outcome.record["action"], outcome.record["reason"]) == ("HOLD", "EXECUTION_OFF")
     assert states(desk, "BTCUSD", "M15")[iso(late)] == "done"
     assert desk.database.signals() == []
-
-
-def test_one_bad_old_bar_neither_stops_a_stream_nor_freezes_the_paper_bridge(
-    tmp_path: Path,
-) -> None:
-    bars = desks.sample().bars("BTCUSD", "M15", desks.START, 2000).copy()
-    bars.iloc[50, bars.columns.get_loc("low")] = 0.0
-    database = desks.open_database(tmp_path)
-    window = LiveWindow(desks.BTC, FrameFeed({"M15": bars}), database)
-    window.keep("M15", window.bars("M15", desks.START))
-    assert bar_table.bar_rows(database, "BTCUSD", "M15") == len(bars) - 1
-    path = window.path("M15", bars.index[40].to_pydatetime(), desks.START)
-    assert len(path) == len(bars) - 41 - 1
 
 
 def test_after_a_clock_correction_desk_and_timers_go_on(tmp_path: Path, tries: Tries) -> None:

@@ -29,7 +29,6 @@ from torra.store import envelopes
 from torra.store import streams as stream_table
 from torra.store.connection import Store
 from torra.store.envelopes import DESK_STREAM
-from torra.tick import decision
 
 KEY = "BTCUSD|M15|2026-02-13T11:45:00Z"
 START = {
@@ -212,27 +211,6 @@ def test_a_tick_that_comes_to_nothing_ends_in_an_error(
     assert (end["event"], end["code"], end["recoverable"]) == ("error", code, recoverable)
     assert "sk-123" not in json.dumps(stream) and "somebody" not in json.dumps(stream)
     assert ("a hole" in end["message"]) is (code == "skipped:nan")
-
-
-def test_an_attempt_that_is_tried_again_is_another_stream(
-    desk: Desk, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    decide, asked = decision.decide, []
-
-    def once(*given: Any, **more: Any) -> Any:
-        asked.append(given)
-        if len(asked) == 1:
-            raise RuntimeError
-        return decide(*given, **more)
-
-    monkeypatch.setattr(torra_trader, "decide", once)
-    desk.wake("BTCUSD")
-    desk.wake("BTCUSD")
-    assert desk.events is not None
-    settled(desk.events)
-    key = stream_table.streams(desk.database, limit=1)[0]["torra_key"]
-    ends = [stream[-1]["event"] for stream in told(desk.database, key)]
-    assert sorted(ends) == ["decision", "error"]
 
 
 def test_a_listener_that_fails_does_not_fail_the_tick(
@@ -579,15 +557,6 @@ def test_what_is_too_long_is_shortened_as_little_as_it_must() -> None:
     assert json.loads(envelopes.fitted({"n": 2**53 + 1, "m": 2**53})) == {
         "n": "9007199254740993", "m": 2**53,
     }  # fmt: skip
-
-
-def test_a_failure_says_which_and_where() -> None:
-    shaped = envelopes.shaped("agent_error", {**ABOUT, "reason": "timeout", "ms": 5.0})
-    assert shaped is not None
-    assert shaped.payload == {
-        "agent": "technical", "round": 1, "phase": "analysts", "error": "timeout", "ms": 5.0,
-    }  # fmt: skip
-    assert not shaped.terminal and envelopes.shaped("other", {}) is None
 
 
 def test_the_docs_name_every_event_with_its_fields() -> None:

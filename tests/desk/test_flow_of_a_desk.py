@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import Iterator, Sequence
 from contextlib import closing
 from datetime import datetime, timedelta
@@ -28,8 +27,6 @@ from torra.store import flow as flow_table
 from torra.store import replay_queries
 from torra.tick.bar_window import LiveWindow
 from torra.time_limit import TimeLimit
-
-NAIVE = desks.START.replace(tzinfo=None)
 
 
 class Hanging(Flowing):
@@ -78,79 +75,6 @@ def test_a_drive_that_hangs_is_asked_once_and_costs_no_tick(
         assert (record["l1"], record["consensus"]) == (other["l1"], other["consensus"])
 
 
-class Slow(Flowing):
-    """It answers after so many seconds."""
-
-    def __init__(self, seconds: float) -> None:
-        super().__init__()
-        self.seconds = seconds
-
-    def flow(self, symbol: str, timeframe: str, times: Sequence[datetime]) -> FlowThen:
-        time.sleep(self.seconds)
-        return super().flow(symbol, timeframe, times)
-
-
-class Timed(LimitedFlow):
-    """It notes how long each tick waited."""
-
-    def __init__(self, flow: Any) -> None:
-        super().__init__(flow)
-        self.waited: list[float] = []
-
-    def _taken(self, *words: Any) -> FlowThen:
-        began = time.monotonic()
-        found = super()._taken(*words)
-        self.waited.append(time.monotonic() - began)
-        return found
-
-
-@pytest.mark.journey
-def test_a_drive_that_is_slow_but_answers_makes_no_tick_later(tmp_path: Path) -> None:
-    """Side by side with the same desk whose order flow is there at once."""
-    sources = Slow(1.5), Flowing()
-    flow, quick = map(Timed, sources)
-    records, beside = (
-        lived(tmp_path / str(number), LimitedFeed(source, TimeLimit("bars", 30.0), timed))
-        for number, (source, timed) in enumerate(zip(sources, (flow, quick), strict=True))
-    )
-    assert [one["bar_time"] for one in records] == [one["bar_time"] for one in beside]
-    for record, other in zip(records, beside, strict=True):
-        assert (record["l1"], record["consensus"]) == (other["l1"], other["consensus"])
-    assert len(flow.waited) == len(records) == len(quick.waited) > 6
-    assert max(flow.waited) < WAIT + 0.3
-
-
-class AMomentLater(Flowing):
-    """It has the row of a bar a moment after the first look for it."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.looked: set[tuple[str, datetime]] = set()
-
-    def flow(self, symbol: str, timeframe: str, times: Sequence[datetime]) -> FlowThen:
-        found = super().flow(symbol, timeframe, times)
-        if (timeframe, times[-1]) in self.looked or times[-1] not in found.rows:
-            return found
-        self.looked.add((timeframe, times[-1]))
-        rows = {time: row for time, row in found.rows.items() if time != times[-1]}
-        return found._replace(rows=rows, status="not_yet")
-
-
-@pytest.mark.journey
-def test_a_row_that_is_written_a_moment_after_the_bars_is_in_the_tick(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """As a replay has it: side by side with a desk whose rows are there with the bars."""
-    monkeypatch.setattr("torra.feeds.close_reader.WAIT", 5.0)
-    source = AMomentLater()
-    flow = LimitedFlow(source, wait=5.0)
-    limited = LimitedFeed(source, TimeLimit("bars", 30.0), flow)
-    records, beside = lived(tmp_path / "later", limited), lived(tmp_path / "at_once", Flowing())
-    assert [one["outside"] for one in records] == [one["outside"] for one in beside]
-    told = [one["outside"]["statuses"]["flow"] for one in records]
-    assert told.count("available") > len(told) / 2
-
-
 def test_a_desk_asks_once_before_its_first_tick(tmp_path: Path) -> None:
     """A terminal's first answer may take long: better then than at a close."""
     seen: list[Any] = []
@@ -175,44 +99,6 @@ def test_a_desk_asks_once_before_its_first_tick(tmp_path: Path) -> None:
     hour = timedelta(hours=1)
     assert seen == ["start", ("H1", [desks.START - hour]), "timers"]
     desk.close()
-
-
-def test_once_it_answers_again_it_is_read_again(tmp_path: Path, hanging: Hanging) -> None:
-    flow = LimitedFlow(hanging)
-    times = [desks.START - timedelta(minutes=15)]
-    assert flow.begin("BTCUSD", "M15", times)().status == "unreachable"
-    hanging.let_go.set()
-    deadline = time.monotonic() + 20
-    while flow.begin("BTCUSD", "M15", times)().status == "unreachable":
-        assert time.monotonic() < deadline
-    assert flow.flow("BTCUSD", "M15", times).status != "unreachable"
-
-
-def test_whatever_a_source_raises_a_tick_hears_that_it_is_broken() -> None:
-    class Raising:
-        def flow(self, *_: Any) -> FlowThen:
-            raise RuntimeError("a plug-in")
-
-    found = LimitedFlow(Raising()).flow("BTCUSD", "M15", [desks.START])
-    assert found == FlowThen({}, "broken")
-
-
-@pytest.mark.journey
-@pytest.mark.parametrize("bad", [None, {"ticks": None}, {"bar_time": NAIVE}])
-def test_a_plug_ins_bad_order_flow_costs_no_tick(tmp_path: Path, bad: Any) -> None:
-    class Bad(Flowing):
-        def flow(self, symbol: str, timeframe: str, times: Sequence[datetime]) -> Any:
-            found = super().flow(symbol, timeframe, times)
-            if bad is None:
-                return None
-            rows = {time: row._replace(**bad) for time, row in found.rows.items()}
-            return found._replace(rows=rows)
-
-    made = Bad()
-    limited = LimitedFeed(made, TimeLimit("bars", 30.0), LimitedFlow(made, wait=5.0))
-    records, beside = lived(tmp_path / "bad", limited), lived(tmp_path / "good", Flowing())
-    assert [one["bar_time"] for one in records] == [one["bar_time"] for one in beside]
-    assert {one["outside"]["statuses"]["flow"] for one in records} == {"broken"}
 
 
 class Changing(Flowing):

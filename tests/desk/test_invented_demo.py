@@ -21,9 +21,9 @@ from torra.config import ROOT, Profile, load_desk, validate
 from torra.dashboard.record import swarm
 from torra.dashboard.trade import why
 from torra.desk import promotion, wiring
-from torra.desk.bar_closes import next_close
 from torra.desk.outlook import subject_of
 from torra.desk.schedule import Desk
+from torra.desk.timers import next_close
 from torra.evidence.outside_numbers import SeriesRow
 from torra.feeds.sample import SampleFeed
 from torra.market.bar_view import BarView

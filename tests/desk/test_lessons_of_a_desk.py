@@ -12,8 +12,8 @@ import pytest
 from tests.examples import examples
 from tests.worlds import desks, remembering
 from torra.clock import parse
-from torra.desk.bar_closes import next_close
 from torra.desk.memory.shelves import DeskLessons
+from torra.desk.timers import next_close
 from torra.replay.rerun.edges_then import FrozenClock
 from torra.store import lessons as lesson_table
 

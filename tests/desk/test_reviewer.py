@@ -19,7 +19,7 @@ from agents.contracts import ModelUnavailable
 from tests.desk.test_wiring import home as desk_home
 from tests.doubles.scripted import NEVER, Blocks, Raises
 from tests.doubles.vendor_line import CANARIES, environment
-from tests.doubles.vendor_server import HONEST, VENDORS, Hang, Reply, Status, VendorServer
+from tests.doubles.vendor_server import HONEST, VENDORS, Hang, Reply, VendorServer
 from tests.tries import Tries, until
 from tests.worlds import desks
 from tests.worlds.homes import profile_file
@@ -29,19 +29,23 @@ from tests.worlds.vendor_desk import tick
 from torra.clock import System
 from torra.config import Instance
 from torra.desk import wiring
-from torra.desk.memory.now import AHEAD, DeskTime, ask_now
-from torra.desk.memory.reviewer import PAUSE, SPACING, Reviewer
 from torra.desk.memory.reviews import (
+    AHEAD,
     COUNTS_AFTER,
+    PAUSE,
+    SPACING,
     TICKS_FIRST,
     TRIES,
+    DeskTime,
     Paying,
     Reviewed,
+    Reviewer,
     ReviewRequest,
+    ask_now,
     review_now,
 )
-from torra.desk.wiring import open_models
-from torra.errors import ConfigError, StoreUnavailable
+from torra.desk.models.access import open_models
+from torra.errors import StoreUnavailable
 from torra.lessons.reviews import rules_words
 from torra.store import ledger as ledger_table
 from torra.store import lessons as lesson_table
@@ -289,16 +293,6 @@ def test_a_database_that_fails_raises_nothing(make: Any, monkeypatch: pytest.Mon
     assert home.words() is None
 
 
-def test_a_vendor_without_a_key_is_told(make: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    home = make()
-
-    def fail(settings: AgentSettings) -> None:
-        raise ConfigError("set ANTHROPIC_API_KEY")
-
-    monkeypatch.setattr(home.answers, "provider", fail)
-    assert review_now(home.close_trade(), home.paying, home.asking).why == "set ANTHROPIC_API_KEY"
-
-
 # --- the hour's money -----------------------------------------------------------------------------
 
 
@@ -382,16 +376,6 @@ def test_a_vendor_that_hangs_is_left_behind_within_a_second(
         assert home.words() is None
 
 
-def test_the_thread_reviews_what_closed(make: Any) -> None:
-    home = make()
-    home.close_trade()
-    home.reviewer.start()
-    home.hand.pass_by(SPACING)
-    home.reviewer.wake()
-    until(lambda: home.words() is not None)
-    home.reviewer.close()
-
-
 def test_the_thread_outlives_whatever_fails(make: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     home = make()
     home.close_trade()
@@ -467,20 +451,6 @@ def test_a_vendor_reviews_through_its_own_sdk(vendor: str, make: Any, server: Ve
     told = b"".join(path.read_bytes() for path in home.folder.iterdir() if path.is_file())
     assert b"review|0123456789ab" in told
     assert not any(canary.encode() in told for canary in CANARIES)
-
-
-@pytest.mark.journey
-@pytest.mark.parametrize(
-    ("entry", "status"),
-    [(Status(401, "bad_key"), "error"), (Status(500), "error"), (Hang(), "timeout")],
-)
-def test_a_vendor_that_fails_leaves_the_words_of_the_rules(
-    entry: Any, status: str, make: Any, server: VendorServer
-) -> None:
-    home = make()
-    found = on_the_wire(home, server, "anthropic", entry, 1.0)
-    assert found.words is None and found.status == status, found
-    assert home.words() is None
 
 
 @pytest.mark.journey

@@ -9,6 +9,7 @@ import sqlite3
 from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import replace
+from datetime import timedelta
 from pathlib import Path
 from typing import Any, Final
 
@@ -26,7 +27,7 @@ from tests.worlds.homes import desk_file, profile_file
 from torra.commands import promotion as standing_commands
 from torra.config import Instance, Profile, validate
 from torra.dashboard.screens import health_checks
-from torra.desk import promotion, schedule
+from torra.desk import promotion
 from torra.desk.promotion import Promotions, PromotionSubject, fingerprint
 from torra.desk.schedule import Desk
 from torra.errors import StoreUnavailable
@@ -90,19 +91,6 @@ def test_the_newest_look_of_this_setting_decides(database: Database) -> None:
     assert not standing_table.agents_promoted(database, "f1")
     assert not standing_table.agents_promoted(database, "f2"), "another setting begins anew"
     assert promotion.standing_of(database, "f1")[0].look == 2
-
-
-def test_settings_are_numbered_by_their_first_look_over_all_names(database: Database) -> None:
-    for name, mark, trial, look in (("a", "f1", 1, 1), ("b", "f2", 2, 1), ("b", "f1", 1, 2)):
-        assert standing_table.write_standing(
-            database, name, mark, **{**ROW, "trial": trial, "look": look}
-        )
-    numbers = [promotion.standing_of(database, mark)[1] for mark in ("f1", "f2", "new")]
-    assert numbers == [1, 2, 3]
-    assert not standing_table.write_standing(database, "c", "f3", **{**ROW, "trial": 2}), (
-        "that number is f2's"
-    )
-    assert standing_table.standings(database, "f3") == []
 
 
 # --- settings ---
@@ -289,7 +277,7 @@ def test_a_promotion_counts_from_the_next_tick_on(tmp_path: Path, monkeypatch: A
     assert shadow == [True] * 30 + [False] * 5
     assert desk.promotions.promoted("default", EARNED)
     assert not desk.promotions.promoted("default", Profile()), "another setting"
-    (sign,) = health_checks.agents(desk.database, desk._subjects())
+    (sign,) = health_checks.agents(desk.database, desk.subjects())
     assert sign.level == "ok" and "promoted" in sign.detail
 
 
@@ -317,13 +305,14 @@ def test_while_the_database_cannot_be_read_agents_are_in_shadow(database: Databa
     assert mine.promoted("default", EARNED), "it is asked again"
 
 
-def test_the_desk_looks_every_hour_and_not_when_its_lock_is_lost(tmp_path: Path) -> None:
+def test_a_desk_looks_at_agents_each_hour_and_at_clocks_each_day(tmp_path: Path) -> None:
     desk = desks.open_desk(tmp_path)
     desk.open()
     try:
-        job = desk._timers.job("agents")
-        assert job.func == desk.look_at_agents
-        assert job.trigger.interval == schedule.LOOK_EVERY
+        jobs = {name: desk._timers.job(name) for name in ("prune", "agents", "clocks")}
+        hours = {name: job.trigger.interval // timedelta(hours=1) for name, job in jobs.items()}
+        assert hours == {"prune": 1, "agents": 1, "clocks": 24}
+        assert jobs["agents"].func == desk.look_at_agents
         desk.active = False
         desk.promotions.subjects = lambda: 1 / 0  # type: ignore[assignment,return-value]
         assert desk.look_at_agents() == 0

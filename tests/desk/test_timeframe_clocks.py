@@ -15,10 +15,8 @@ from tests.worlds.two_clocks import later
 from torra.clock import duration
 from torra.desk import timeframe_clocks
 from torra.desk.schedule import Desk
-from torra.desk.timers import Timers
 from torra.errors import StoreUnavailable
 from torra.market.longer_bars import aggregate
-from torra.services import Service
 
 BARS = sample("BTCUSD_M15")
 HOURS = aggregate(BARS, "M15", "H1")
@@ -89,16 +87,3 @@ def test_a_database_that_fails_stops_no_desk(desk: Desk, monkeypatch: pytest.Mon
 
     monkeypatch.setattr("torra.store.bars.closes", fails)
     assert desk.look_at_clocks() == 0
-
-
-def test_the_look_comes_once_a_day(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
-    set_: dict[str, tuple[Any, timedelta]] = {}
-    monkeypatch.setattr(
-        Timers, "every", lambda _, name, work, period, first: set_.update({name: (work, period)})
-    )
-    monkeypatch.setattr(Timers, "start", lambda _: None)
-    monkeypatch.setattr(Service, "start", lambda _: None)
-    desk.open()
-    work, period = set_["clocks"]
-    assert (work, period) == (desk.look_at_clocks, timedelta(days=1))
-    desk.close()

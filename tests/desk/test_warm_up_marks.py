@@ -10,9 +10,9 @@ import pytest
 from tests.worlds import desks
 from torra.clock import parse
 from torra.config import Profile, validate
-from torra.desk.bar_closes import next_close
 from torra.desk.promotion import PromotionSubject
 from torra.desk.schedule import Desk
+from torra.desk.timers import next_close
 from torra.money.open_positions import bar_of
 from torra.replay.live import made
 from torra.store import standings as standing_table

@@ -16,6 +16,7 @@ from tests.worlds.stores import opening
 from torra.clock import System
 from torra.config import ROOT
 from torra.desk import wiring
+from torra.desk.models.access import open_models
 from torra.desk.outlook import ContextFeeds
 from torra.desk.schedule import Desk
 from torra.errors import ConfigError
@@ -134,7 +135,7 @@ def test_a_start_lifts_what_kept_a_vendor_from_being_asked(
 @pytest.mark.parametrize("remember", [True, False])
 def test_a_refusal_is_stored_where_it_is_to_be_remembered(remember: bool, tmp_path: Path) -> None:
     database = open_home(tmp_path)
-    models = wiring.open_models(tmp_path, database, {}, remember=remember)
+    models = open_models(tmp_path, database, {}, remember=remember)
     models.clients._block_and_report("google", "402: the account has no credit")
     until(lambda: len(ledger_table.provider_blocks(database)) == remember)
     assert [row.provider for row in ledger_table.provider_blocks(database)] == ["google"] * remember
@@ -144,7 +145,7 @@ def test_a_refusal_is_stored_where_it_is_to_be_remembered(remember: bool, tmp_pa
 
 def test_a_block_that_is_heeded_ends_when_it_was_to_end(tmp_path: Path) -> None:
     database = open_home(tmp_path)
-    models = wiring.open_models(tmp_path, database, {})
+    models = open_models(tmp_path, database, {})
     until = System().real_now() + timedelta(seconds=2)
     ledger_table.block_provider(database, "google", "402: the account has no credit", until)
     models.apply_blocks()
@@ -192,14 +193,6 @@ def test_instances_that_cannot_be_are_refused_in_a_line(
     desk_file(tmp_path, *instances)
     with pytest.raises(ConfigError, match=why):
         wiring.open_desk(tmp_path)
-
-
-def test_a_profile_names_only_what_differs(tmp_path: Path) -> None:
-    desk, _ = wiring.open_desk(home(tmp_path, {"symbols": {"BTCUSD": {"spread": 9.0}}}))
-    spec = desk.setups["BTCUSD"].profile.symbol("BTCUSD")
-    assert (spec.spread, spec.digits) == (9.0, 2)
-    assert desk.setups["BTCUSD"].profile.symbol("EURUSD").digits == 5
-    assert desk.close()
 
 
 def test_a_home_that_cannot_be_written_is_refused(tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ from agents.contracts import AgentReport
 from agents.debate import swarm as expected_value
 from tests.cases import cases
 from tests.worlds.observed import START
-from torra.desk.memory.reports_then import calls_of, chance_of
+from torra.desk.memory.experts_past import calls_of, chance_of
 from torra.evaluation.standing.past_calls import (
     LEAST,
     SEATS,

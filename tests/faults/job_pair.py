@@ -18,7 +18,7 @@ from pathlib import Path
 from tests.doubles.job_works import notes
 from tests.tries import MOMENT, until
 from tests.worlds.jobs import FINAL, Office, alive, desk_process
-from torra.jobs import states
+from torra.jobs.kinds import ATTEMPTS
 from torra.jobs.process import Bounds
 
 RETRY = 0.8
@@ -94,7 +94,7 @@ class Jobs:
         """Look at what a work left behind."""
         home = self.office.home
         begun, ended, twice = (len(notes(home, name, what)) for what in ("begin", "end", "twice"))
-        assert not twice and begun <= states.ATTEMPTS, f"{name} was begun {begun} times"
+        assert not twice and begun <= ATTEMPTS, f"{name} was begun {begun} times"
         assert state in ("done", "error")
         assert ended or state == "error", f"{name} is {state} and was never at its end"
         assert worker_of(home, name) is None

@@ -20,7 +20,10 @@ LESSONS: Final[Table] = {
         ),
         "lesson-of-all": fault(
             "a word's rarity is counted over all lessons, those of later too",
-            Seam("torra.lessons.bm25:Postings.answers", "passes(visible=lambda rows: rows | True)"),
+            Seam(
+                "torra.lessons.ranking:Postings.answers",
+                "passes(visible=lambda rows: rows | True)",
+            ),
             "test_later_lessons_change_no_earlier_answer",
         ),
         "lesson-reworded": fault(

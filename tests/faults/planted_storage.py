@@ -529,7 +529,7 @@ STORAGE: Final[Table] = {
         ),
         "job-attempts": fault(
             "a job that fails is tried again and again",
-            At("torra.jobs.states:after_failure", always("attempt < ATTEMPTS")),
+            At("torra.jobs.worker:Worker", always("attempt < ATTEMPTS")),
             "test_what_may_pass_by_is_tried_twice",
         ),
         "job-deaf": fault(

@@ -23,7 +23,7 @@ from tests.worlds.channels import ACCOUNT, ENVIRONMENT, KEY, HandClock, new_advi
 from torra.bridges.torra.bridge import TorraFiles
 from torra.bridges.torra.messages import DeskState, Signal, decode
 from torra.config import Channel, Instance, Profile
-from torra.desk.bar_closes import next_close
+from torra.desk.timers import next_close
 from torra.home import HALT
 from torra.trading.courier import Courier, RoutedInstance
 from torra.trading.kill_switch import KillSwitch

@@ -43,8 +43,8 @@ from torra.config import DeskSettings
 from torra.dashboard.view.backing import PageContext
 from torra.dashboard.view.desk_view import DatabaseView
 from torra.desk import wiring
-from torra.desk.bar_closes import next_close
 from torra.desk.schedule import Desk
+from torra.desk.timers import next_close
 from torra.store import tick_queries
 from torra.trading import channels
 

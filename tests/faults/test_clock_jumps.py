@@ -27,7 +27,7 @@ from tests.tries import until
 from tests.worlds import desks, stores
 from torra.clock import Scaled, iso, parse
 from torra.desk import schedule, timers
-from torra.desk.bar_closes import BarCloses
+from torra.desk.timers import BarCloses
 from torra.desk_lock import DeskLock
 from torra.errors import ConfigError
 from torra.store import ticks as claim_table

@@ -25,8 +25,8 @@ from tests.faults.test_power_cut import checkpointed
 from tests.worlds import desks
 from torra.clock import Simulated
 from torra.desk import wiring
-from torra.desk.bar_closes import next_close
 from torra.desk.checks import table as checks
+from torra.desk.timers import next_close
 from torra.errors import ConfigError
 from torra.home import HALT
 

@@ -19,7 +19,7 @@ import pytest
 from tests.worlds.mt5_bars import GOLD, WALLS, offset, put, quarters, rows, text
 from tests.worlds.mt5_bars import feed as bars_feed
 from torra.clock import Simulated
-from torra.desk.bar_closes import TIMER_SLACK, BarCloses, next_close
+from torra.desk.timers import TIMER_SLACK, BarCloses, next_close
 from torra.feeds import door
 from torra.market.broker_clock import ServerClock
 

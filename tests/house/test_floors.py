@@ -305,7 +305,7 @@ TRIAL = ("torra/desk/wiring",)
 """What wires a desk, and a trial tick of it."""
 
 DESK = (
-    *TRIAL, "torra/desk/event_stream", "torra/desk/memory/reviewer", "torra/desk/schedule",
+    *TRIAL, "torra/desk/event_stream", "torra/desk/memory/reviews", "torra/desk/schedule",
     "torra/jobs/worker", "torra/notices/desk_notices",
 )  # fmt: skip
 """... with what open_desk imports for a desk alone."""
@@ -325,7 +325,7 @@ LATER = (
 OF_A_DESK = (
     "apscheduler",
     "torra/desk/schedule",
-    "torra/desk/memory/reviewer",
+    "torra/desk/memory/reviews",
     "torra/jobs/worker",
 )
 

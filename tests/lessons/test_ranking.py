@@ -16,10 +16,9 @@ from tests.cases import cases
 from tests.examples import examples
 from tests.worlds.lesson_entries import START
 from torra.lessons import ranking
-from torra.lessons.directions import on_grid
 from torra.lessons.hashed import DIMENSIONS, hashed
 from torra.lessons.lesson import SCALES
-from torra.lessons.ranking import IndexedLesson, LessonIndex, Near, Query
+from torra.lessons.ranking import Directions, IndexedLesson, LessonIndex, Near, Query
 
 MINUTE = timedelta(minutes=1)
 LATE = START + timedelta(days=1)
@@ -66,7 +65,7 @@ def visible(
 
 
 def cosine(one: Sequence[float] | None, other: Sequence[float] | None, width: int) -> float:
-    a, b = (list(map(int, on_grid(vector, width))) for vector in (one, other))
+    a, b = (list(map(int, Directions(width).point(vector))) for vector in (one, other))
     lengths = math.sqrt(sum(x * x for x in a)) * math.sqrt(sum(x * x for x in b))
     return sum(x * y for x, y in zip(a, b, strict=True)) / lengths if lengths else 0.0
 

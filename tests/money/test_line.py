@@ -13,7 +13,7 @@ from tests.conftest import Scale
 from tests.worlds import desks, stores
 from torra.clock import duration, parse
 from torra.config import Profile, validate
-from torra.desk.bar_closes import next_close
+from torra.desk.timers import next_close
 from torra.money.book import MoneyBook
 from torra.money.line import PERIODS, LinePoint, begin_of, line, moments
 from torra.store import bars as bar_table

@@ -8,7 +8,7 @@ import pytest
 
 from tests.worlds.calls import HAIKU, store
 from tests.worlds.told import PAID, Pager, ToldDesk
-from torra.config import NoticeSettings, Profile
+from torra.config import Profile
 from torra.store import ledger as ledger_table
 from torra.store import notices as notice_table
 
@@ -113,20 +113,3 @@ def test_what_nobody_asks_any_more_is_told_anew_when_somebody_does(desk: ToldDes
     assert desk.later_look() == []
     desk.profile = PAID
     assert desk.later_look() == [FAILS]
-
-
-def test_a_notice_has_no_word_of_a_vendor(desk: ToldDesk) -> None:
-    store(desk.database, ["error"] * 5, detail="sk-ant-1234567890 <b>call me</b>")
-    store(desk.database, ["garbage"] * 5, detail="sk-ant-1234567890", reply="call me")
-    assert desk.later_look() == [FAILS]
-    assert "sk-ant" not in str(notice_table.notices(desk.database, 9))
-    assert "call me" not in str(notice_table.notices(desk.database, 9))
-
-
-def test_calls_that_fail_call_a_person_where_decisions_do(tmp_path: Path) -> None:
-    quiet = ToldDesk(tmp_path, Pager(), profile=PAID, settings=NoticeSettings(least="decision"))
-    store(quiet.database, ["garbage"] * 5)
-    quiet.later_look()
-    store(quiet.database, ["ok"] * 5)
-    quiet.later_look()
-    assert [row["silent"] for row in notice_table.notices(quiet.database, 9)] == [1, 0]

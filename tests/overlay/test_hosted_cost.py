@@ -17,7 +17,7 @@ from tests.overlay.test_beside_a_desk import with_desk_file
 from tests.worlds import desks, scorers
 from torra.clock import System
 from torra.config import Instance, Profile, validate
-from torra.desk.wiring import open_models
+from torra.desk.models.access import open_models
 from torra.providers.rules.provider import RulesProvider
 from torra.tick.spending import tick_worst_case
 

@@ -18,7 +18,7 @@ from tests.doubles import scripted
 from torra.clock import iso, parse
 from torra.commands import checking as checking_commands
 from torra.config import Profile
-from torra.desk import wiring
+from torra.desk.models.access import Models
 from torra.errors import ConfigError, DataUnavailable
 from torra.home import DATABASE
 from torra.replay.rerun import consistency
@@ -44,7 +44,7 @@ def noisy(seed: int, size: float = 0.1) -> scripted.Scripted:
 
 
 def spoken_by(provider: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(wiring.Models, "provider", lambda self, settings: provider)
+    monkeypatch.setattr(Models, "provider", lambda self, settings: provider)
 
 
 # --- what repeats ---------------------------------------------------------------------------------

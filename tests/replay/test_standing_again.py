@@ -12,7 +12,7 @@ import pytest
 from instance_database import Database
 from tests.worlds import desks, random_markets, swarm_calls
 from tests.worlds.journals import again, change
-from torra.desk.bar_closes import next_close
+from torra.desk.timers import next_close
 from torra.evaluation.observations import ArmObservation, same_but_time
 from torra.evaluation.standing import past_calls
 from torra.evaluation.standing.track_record import TrackRecord, TrackRecordQuery

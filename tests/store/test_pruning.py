@@ -24,7 +24,7 @@ from torra.config import (
     Profile,
 )
 from torra.dashboard.view.desk_view import DatabaseView
-from torra.desk import schedule, wiring
+from torra.desk import pruning, schedule, wiring
 from torra.errors import StoreUnavailable
 from torra.evidence.news_digest import NewsItem
 from torra.store import connection, replay_queries
@@ -241,7 +241,7 @@ def test_a_headline_that_may_still_count_stays(
         update={"max_age_hours": float(LONGEST_NEWS_HOURS)}
     )
     assert NewsSettings.model_validate(longest.model_dump()) == longest
-    assert timedelta(hours=LONGEST_NEWS_HOURS) < schedule.KEEP_NEWS
+    assert timedelta(hours=LONGEST_NEWS_HOURS) < pruning.KEEP_NEWS
     ages = {"young": timedelta(hours=LONGEST_NEWS_HOURS + 1), "old": 40 * DAY, "older": 70 * DAY}
     for name, age in ages.items():
         a_headline(desk.database, name, now - age)
@@ -251,7 +251,7 @@ def test_a_headline_that_may_still_count_stays(
 
 def test_the_docs_say_how_long_headlines_are_kept() -> None:
     told = DeskSettings.model_fields["keep_calls_days"].description or ""
-    assert f"headlines {schedule.KEEP_NEWS // DAY} at least" in told
+    assert f"headlines {pruning.KEEP_NEWS // DAY} at least" in told
 
 
 def test_the_setting_reaches_the_desk(tmp_path: Path) -> None:
@@ -273,8 +273,8 @@ def test_pruning_ends_after_its_second(desk: schedule.Desk, monkeypatch: Any) ->
         return limit
 
     monkeypatch.setattr(desk.database, "prune", prune)
-    assert desk.prune() == 3 * schedule.PRUNE_ROWS
-    assert batches == [schedule.PRUNE_ROWS] * 3
+    assert desk.prune() == 3 * pruning.ROWS
+    assert batches == [pruning.ROWS] * 3
 
 
 def test_a_database_that_fails_is_logged(

@@ -101,7 +101,7 @@ def backing(tmp_path: Path) -> Iterator[PageContext]:
 
 
 def test_the_page_tells_the_judgement_and_escapes_it(backing: PageContext) -> None:
-    ended = judged(SAID._replace(counter=f"{SAID.counter} {MARKUP['script']}"), sid="TJUDGED")
+    ended = judged(replace(SAID, counter=f"{SAID.counter} {MARKUP['script']}"), sid="TJUDGED")
     number = backing.database.write_lesson(ended, rules_words(ended, ended.known_at)) or 0
     pages = demo_orders.open_pages(backing, "read").test_client()
     page = pages.get(f"/lessons?before={number + 1}").get_data(as_text=True)

@@ -18,7 +18,8 @@ from tests.doubles import scripted
 from tests.worlds import desks, journals
 from torra.clock import Simulated, duration
 from torra.config import Profile
-from torra.desk.schedule import Desk, running_order
+from torra.desk.schedule import Desk
+from torra.desk.timers import running_order
 from torra.providers.rules.provider import RulesProvider
 from torra.store import replay_queries
 from torra.tick.bar_window import HistoryWindow, LiveWindow

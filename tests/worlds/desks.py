@@ -13,9 +13,9 @@ from instance_database import Database
 from tests.worlds import stores
 from torra.clock import Simulated, System, duration
 from torra.config import ROOT, Instance, Profile, validate
-from torra.desk.bar_closes import next_close
 from torra.desk.roster import InstanceRuntime
 from torra.desk.schedule import Desk
+from torra.desk.timers import next_close
 from torra.feeds.sample import SampleFeed
 from torra.market.longer_bars import aggregate
 from torra.providers.prices import PriceList

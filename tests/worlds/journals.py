@@ -31,8 +31,8 @@ from tests.worlds.hands import SOMEBODY, hand_on, nudge
 from tests.worlds.price_series import times_of
 from torra.clock import System, duration
 from torra.config import Profile, validate
-from torra.desk.bar_closes import next_close
 from torra.desk.schedule import Desk
+from torra.desk.timers import next_close
 from torra.errors import ConfigError
 from torra.replay.rerun.journal_replay import Comparison, replay
 from torra.store import replay_queries

@@ -11,7 +11,7 @@ from typing import Any, Final
 from tests.worlds import desks
 from torra.clock import duration
 from torra.config import Profile, validate
-from torra.desk.schedule import running_order
+from torra.desk.timers import running_order
 from torra.lessons.facts import PriceRange
 from torra.lessons.hashed import hashed
 from torra.lessons.recall import LessonRetriever, Recall

@@ -17,8 +17,7 @@ from tests.worlds.lesson_reviews import SEEN
 from tests.worlds.stores import NOON, Hand, open_database
 from torra.clock import System
 from torra.config import Instance, Profile
-from torra.desk.memory.reviewer import SPACING, Reviewer
-from torra.desk.memory.reviews import Paying, ReviewRequest
+from torra.desk.memory.reviews import SPACING, Paying, Reviewer, ReviewRequest
 from torra.lessons.lesson import Lesson, LessonFacts, LessonText
 from torra.lessons.reviews import rules_words
 from torra.providers.prices import PriceList

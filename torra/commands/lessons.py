@@ -128,7 +128,7 @@ def ask_model(home: Path, settings: DeskSettings, database: Database, lesson: Le
 
     Raises ConfigError where none may be asked, TorraError where none brought words.
     """
-    from torra.desk.memory.now import ask_now  # noqa: PLC0415
+    from torra.desk.memory.reviews import ask_now  # noqa: PLC0415
 
     found = ask_now(home, database, settings.instances, lesson, dict(os.environ))
     if found.words is None:

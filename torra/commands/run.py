@@ -31,7 +31,8 @@ from torra.dashboard.view.backing import PageContext
 from torra.dashboard.view.desk_view import DatabaseView
 from torra.desk import wiring
 from torra.desk.checks import table as checks
-from torra.desk.schedule import Desk, refusal
+from torra.desk.schedule import Desk
+from torra.desk.watches import refusal
 from torra.desk_lock import DeskLock
 from torra.errors import ConfigError
 from torra.feeds.protocol import stream_state

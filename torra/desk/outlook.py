@@ -20,8 +20,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 from agents.registry import seated
 from instance_database import Database
-from torra.clock import System
+from torra.clock import System, duration, floor
 from torra.config import Instance, Profile
+from torra.desk.roster import InstanceRuntime
 from torra.errors import ConfigError
 from torra.evidence.news_digest import NewsSubject, NewsView
 from torra.evidence.outside_numbers import EDGAR, PUBLISHERS, series_of
@@ -33,6 +34,7 @@ from torra.news.watched_file import WatchedFile
 from torra.outside.invented import InventedSample
 from torra.outside.shelf import OutsideShelf, trouble_of
 from torra.services import CLOSE_SECONDS, Service, Services
+from torra.tick.bar_window import LiveWindow
 from torra.trading_terms import CURRENCY
 
 if TYPE_CHECKING:
@@ -189,6 +191,15 @@ def with_invented(
         spreads=made.spreads,
         invented=True,
     )
+
+
+def begin_flow(setups: Iterable[InstanceRuntime], database: Database, now: datetime) -> None:
+    """Let feeds begin to read order flow: a terminal's first answer may take long."""
+    for setup in setups:
+        if setup.profile.outside.sources:
+            window = LiveWindow(setup.instance, setup.feed, database)
+            longest = max(setup.instance.timeframes, key=duration)
+            window.begin_flow(longest, [floor(now, longest) - duration(longest)])
 
 
 def currencies_of(instance: Instance, profile: Profile) -> tuple[str, ...]:

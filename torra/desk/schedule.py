@@ -5,53 +5,43 @@ close that has neither a finished nor a skipped tick and runs them oldest first,
 timeframe first where two close together. Closes more than two bars old get a row `skipped(missed)`.
 At its end a wake looks for closes that came meanwhile. So it does not matter whether a wake comes
 late, comes twice or is replaced by another. A tick that raises is tried again at the next wake
-until it is too old. The timers live in real time; the desk's clock says when, in real time, a bar
-closes.
+until it is too old.
 
-One thread shows by monotonic time that the desk lives, and sees that its lock is still its own: a
-desk that has lost it to another one ends. It also sets the timers anew when the clock has jumped,
-and wakes an instance itself whose wake did not come.
+One thread shows by monotonic time that the desk lives, sees that its lock is still its own, sets
+the timers anew when the clock has jumped, and wakes an instance itself whose wake did not come.
 """
 
 from __future__ import annotations
 
 import logging
 import os
-import sqlite3
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import closing
 from dataclasses import replace
 from datetime import datetime, timedelta
 from functools import partial
 from itertools import groupby
-from pathlib import Path
 from typing import Final
 
 import signal_bridge
 from instance_database import Database, TickKey
-from torra.clock import Clock, Simulated, duration, floor, iso, token
-from torra.config import LONGEST_NEWS_HOURS, Profile
-from torra.desk import adoption, timeframe_clocks
-from torra.desk.bar_closes import BarCloses, next_close
+from torra.clock import Clock, Simulated, duration, iso, token
+from torra.config import Profile
+from torra.desk import pruning, timeframe_clocks, watches
 from torra.desk.event_stream import EventStream
 from torra.desk.memory.experts_past import ExpertsPast
 from torra.desk.memory.shelves import DeskLessons
-from torra.desk.outlook import with_invented
+from torra.desk.outlook import begin_flow, with_invented
 from torra.desk.promotion import Promotions, PromotionSubject, subjects_of
 from torra.desk.roster import InstanceRegistry, InstanceRuntime
-from torra.desk.timers import Timers
-from torra.desk.warm_up import WARM_UP_BARS, WarmUp, plan
-from torra.desk.watches import CLOCK_TOLERANCE, TIMER_TOLERANCE, ClockWatch, LockWatch
+from torra.desk.timers import BarCloses, Timers, job_id, next_close, running_order
+from torra.desk.warm_up import WARM_UP_BARS, WarmUp, in_order, plan
 from torra.desk.write_off import NO_BAR, Reason, mark_missed, missing_bar_reason
 from torra.desk_lock import DeskLock
 from torra.errors import ConfigError, StoreBroken, StoreUnavailable
-from torra.home import DATABASE
 from torra.services import Service, Services, in_background
 from torra.store import ledger as ledger_table
-from torra.store import news as news_table
-from torra.store import streams as stream_table
 from torra.store import ticks as claim_table
-from torra.store.connection import LOCKED, connect_reader
+from torra.store.connection import LOCKED
 from torra.tick.bar_window import LiveWindow, Window
 from torra.tick.edges import MarketRoute, TickDeps
 from torra.trading.kill_switch import KillSwitch
@@ -80,35 +70,17 @@ CLOSING_SECONDS: Final = 1.0
 STORE_RETRY: Final = timedelta(seconds=5)
 """Real time after which an instance looks again when the database could not be used."""
 
-PRUNE_EVERY: Final = timedelta(hours=1)
-"""Real time between two removals of old texts."""
-
-PRUNE_FIRST: Final = timedelta(minutes=1)
-"""Real time from the start of a desk to the first removal."""
-
-PRUNE_ROWS: Final = 200
-"""Rows of one transaction: the longest that a tick waits to write."""
-
-PRUNE_SECONDS: Final = 1.0
-"""Real seconds after which the rest waits for the next time."""
-
-LOOK_EVERY: Final = timedelta(hours=1)
-LOOK_FIRST: Final = timedelta(minutes=3)
-"""Real time between two checks for a due look at agents that earn their influence, and from the
-start of a desk to the first check. Looks fall due by the number of ticks, not by time.
-"""
-
-CLOCKS_EVERY: Final = timedelta(days=1)
-CLOCKS_FIRST: Final = timedelta(minutes=5)
-"""Real time between two looks whether an instance's timeframes are of one clock, and from the start
-of a desk to the first: after the warm-up, which stores bars.
-"""
+CHORES: Final = {
+    "prune": (timedelta(hours=1), timedelta(minutes=1)),
+    # Looks at agents fall due by the number of ticks, not by time.
+    "agents": (timedelta(hours=1), timedelta(minutes=3)),
+    # After the warm-up, which stores bars.
+    "clocks": (timedelta(days=1), timedelta(minutes=5)),
+}
+"""Real time between two turns of what is done beside the ticks, and from a start to the first."""
 
 KEEP_CALLS: Final = timedelta(days=90)
 """Age at which the texts of calls and headlines are removed, unless desk.json says otherwise."""
-
-KEEP_NEWS: Final = timedelta(hours=LONGEST_NEWS_HOURS) + timedelta(days=2)
-"""Younger headlines stay, however short texts are kept: a tick may still use them."""
 
 log = logging.getLogger("torra")
 
@@ -146,20 +118,21 @@ class Desk:
         self.run = ""
         self.clock = make_clock(database.desk_time())
         self._make_clock = make_clock
+        by_name = {item.instance.id: item for item in setups}
         self.roster = InstanceRegistry(
             database,
-            {item.instance.id: item for item in setups},
-            monotonic=lambda: self.clock.monotonic(),  # noqa: PLW0108 - the clock may be replaced
+            by_name,
+            lambda: self.clock.monotonic(),  # noqa: PLW0108 - the clock may be replaced
         )
         self.events = events
         self.lessons = lessons or DeskLessons(database)
         self.past = ExpertsPast(database)
-        self.promotions = Promotions(database, self._subjects)
+        self.promotions = Promotions(database, self.subjects)
         self._owed: dict[TickKey, Reason] = {}
         self._running = False
         self._closing = False
-        self._clocks = ClockWatch()
-        self._lock_watch = LockWatch(3 * life_seconds)
+        self._clocks = watches.ClockWatch()
+        self._lock_watch = watches.LockWatch(3 * life_seconds)
         self._woken: dict[str, datetime] = {}
         self._timers = Timers(len(self.setups) + 2)
 
@@ -169,28 +142,33 @@ class Desk:
         return self.roster.database
 
     @property
+    def _works(self) -> bool:
+        return self.active and not self._closing
+
+    @property
     def setups(self) -> Mapping[str, InstanceRuntime]:
         """The instances as they stand now, by name."""
         return self.roster.setups
 
+    def subjects(self) -> tuple[PromotionSubject, ...]:
+        """Return the profiles by which the instances run now."""
+        return subjects_of((item.instance, item.profile) for item in self.setups.values())
+
     # --- life -------------------------------------------------------------------------------------
 
     def open(self) -> None:
-        """Take the lock and what the desk before left behind; raises ConfigError where it is held.
-
-        From now on this desk shows that it lives.
-        """
+        """Take the lock and show from now on that this desk lives; ConfigError where it is held."""
         self._take_up()
         self._life.start()
         now = self.clock.real_now()
-        self._timers.every("prune", self.prune, PRUNE_EVERY, now + PRUNE_FIRST)
-        self._timers.every("agents", self.look_at_agents, LOOK_EVERY, now + LOOK_FIRST)
-        self._timers.every("clocks", self.look_at_clocks, CLOCKS_EVERY, now + CLOCKS_FIRST)
+        works = (self.prune, self.look_at_agents, self.look_at_clocks)
+        for (name, (every, first)), work in zip(CHORES.items(), works, strict=True):
+            self._timers.every(name, work, every, now + first)
         self._timers.start()
 
     def _take_up(self) -> None:
         if not self.lock.acquire():
-            raise ConfigError(refusal(self.database.path.parent))
+            raise ConfigError(watches.refusal(self.database.path.parent))
         self.database.fence = self.lock.is_held
         self.run = token(8)
         with self.database.transaction():
@@ -199,16 +177,22 @@ class Desk:
             ledger_table.clear_blocks(self.database)
             ledger_table.begin_calls(self.database)
             for setup in self.setups.values():
-                adoption.put_on_record(self.database, setup)
+                self.roster.record_profile(setup)
         self.active = True
 
     def start(self) -> None:
         """Start the clock where the desk stood and wake at every close from now on."""
         self.clock = self._make_clock(self.database.desk_time())
         self._running = True
-        self._prepare_memory()
+        setups = [*self.setups.values()]
+        # Lessons and experts' past are read before the first tick asks.
+        self.lessons.prepare((item.profile, item.feed) for item in setups)
+        self.past.prepare(
+            ((item.instance, item.profile, item.provider.name, item.feed) for item in setups),
+            self.clock.now(),
+        )
         self.services.start()
-        self._ask_for_flow()
+        begin_flow(setups, self.database, self.clock.now())
         self._set_timers()
 
     def close(self, within: float = CLOSING_SECONDS) -> bool:
@@ -235,23 +219,15 @@ class Desk:
         self.lock.release()
         return True
 
-    def _prepare_memory(self) -> None:
-        """Let lessons and experts' past be read before the first tick asks."""
-        setups = [*self.setups.values()]
-        self.lessons.prepare((item.profile, item.feed) for item in setups)
-        self.past.prepare(
-            ((item.instance, item.profile, item.provider.name, item.feed) for item in setups),
-            self.clock.now(),
-        )
-
     def keep(self) -> None:
         """See that the lock is ours, show life, and see that every instance is woken in time."""
         if self._closing or not self._keep_lock():
             return
-        self._try_to_tell(lambda: self.database.show_life(self._desk_time()))
+        desk_time = self.clock.now() if self._running else None
+        self._try_to_tell(lambda: self.database.show_life(desk_time))
         if not self._running:
             return
-        if abs(self._jump(None)) > TIMER_TOLERANCE:
+        if abs(self._jump(None)) > watches.TIMER_TOLERANCE:
             self._set_timers()
         if self._timers.revive():
             log.error("the timers had died and are set anew")
@@ -262,10 +238,8 @@ class Desk:
 
     def _keep_lock(self) -> bool:
         """Return whether this desk still has its lock; one that lost it to another rests."""
-        if not self.active:
-            return False
-        if self.lock.is_held():
-            return True
+        if not self.active or self.lock.is_held():
+            return self.active
         try:
             restored = self.lock.restore(self._alone_since)
         except (ConfigError, StoreUnavailable) as error:  # a share that is away: nothing is written
@@ -276,7 +250,7 @@ class Desk:
             return True
         self.active = False
         self._timers.clear(map(job_id, self.setups))
-        whose = _of_whom(self.database.path)
+        whose = watches.owner_of(self.database.path)
         self.lost = f"{self.lock.path} was deleted, and another desk{whose} took up the work"
         log.error("this desk ends: %s", self.lost)
         return False
@@ -292,9 +266,6 @@ class Desk:
         self._set_timer(name)
         in_background(f"rouse {name}", partial(self.wake, name))
 
-    def _desk_time(self) -> datetime | None:
-        return self.clock.now() if self._running else None
-
     def _try_to_tell(self, sign: Callable[[], None]) -> None:
         """Give a sign of life, and say it when the database's lock does not go away."""
         begun = self.clock.monotonic()
@@ -303,31 +274,21 @@ class Desk:
         except StoreUnavailable as error:
             self._halt_if_broken(error)
             log.error("a sign of life: %s", error)
-            if LOCKED in str(error):
-                told = self._lock_watch.locked(begun, self.clock.monotonic())
-                if told:
-                    log.error("%s", told)
+            locked = LOCKED in str(error)
+            if locked and (line := self._lock_watch.locked(begun, self.clock.monotonic())):
+                log.error("%s", line)
         else:
-            if told := self._lock_watch.free(self.clock.monotonic()):
-                log.warning("%s", told)
+            if line := self._lock_watch.free(self.clock.monotonic()):
+                log.warning("%s", line)
 
     @property
     def held_up(self) -> str:
         """Why this desk cannot write, for a person; "" when it can, as far as it knows."""
         return self._lock_watch.words
 
-    def _ask_for_flow(self) -> None:
-        """Let feeds begin to read order flow: a terminal's first answer may take long."""
-        for setup in self.setups.values():
-            if setup.profile.outside.sources:
-                window = LiveWindow(setup.instance, setup.feed, self.database)
-                longest = max(setup.instance.timeframes, key=duration)
-                newest = floor(self.clock.now(), longest) - duration(longest)
-                window.begin_flow(longest, [newest])
-
     def adopt(self, profile_name: str, profile: Profile) -> None:
         """Let a profile's instances go on with it, each between two ticks; raises ConfigError."""
-        adoption.adopt(self.roster, profile_name, profile)
+        self.roster.adopt(profile_name, profile)
 
     def _set_timers(self) -> None:
         for name in self.setups:
@@ -341,54 +302,27 @@ class Desk:
         self._timers.expect(job_id(name), self.clock.monotonic())
 
     def prune(self) -> int:
-        """Remove old calls, headlines, streams and ledger rows, for a second at most.
-
-        Returns how many rows of calls, pictures, headlines and streams went. A database that fails
-        is logged.
-        """
-        end, gone = self.clock.monotonic() + PRUNE_SECONDS, 0
-        now = self.clock.real_now()
-        before, news = now - self._keep_calls, now - max(self._keep_calls, KEEP_NEWS)
-        try:
-            while self.active and not self._closing and self.clock.monotonic() < end:
-                went = self.database.prune(before, limit=PRUNE_ROWS)
-                went += news_table.prune_news(self.database, news, limit=PRUNE_ROWS)
-                went += stream_table.prune_streams(self.database, before, limit=PRUNE_ROWS)
-                gone += went
-                if not went:
-                    ledger_table.prune_ledger(self.database, before)
-                    break
-        except StoreUnavailable as error:
-            log.error("pruning: %s", error)
-        return gone
+        """Remove old calls, headlines, streams and ledger rows; return how many rows went."""
+        what = (self.database, self.clock, self._keep_calls, lambda: self._works)
+        return self._beside("pruning", lambda: pruning.prune(*what))
 
     def look_at_agents(self) -> int:
-        """Let the promotion rule look at agents that have to earn their influence.
-
-        Returns how many looks were taken. Nothing here can fail.
-        """
-        if not self.active or self._closing:
-            return 0
-        return len(self.promotions.look())
+        """Let the promotion rule look at agents; return how many looks were taken."""
+        return self._beside("agents", lambda: len(self.promotions.look()))
 
     def look_at_clocks(self) -> int:
-        """Look whether the timeframes of each instance are of one clock (desk.timeframe_clocks).
+        """Return how many instances have timeframes that are not of one clock."""
+        instances = [item.instance for item in self.setups.values()]
+        look = timeframe_clocks.record_timeframe_clocks
+        return self._beside("clocks", lambda: look(self.database, instances, self.clock.now()))
 
-        Returns how many instances are shifted. A database that fails is logged.
-        """
-        if not self.active or self._closing:
-            return 0
+    def _beside(self, name: str, work: Callable[[], int]) -> int:
+        """Do some work beside the ticks; 0 where a database fails, which is logged."""
         try:
-            instances = [item.instance for item in self.setups.values()]
-            return timeframe_clocks.record_timeframe_clocks(
-                self.database, instances, self.clock.now()
-            )
+            return work() if self._works else 0
         except StoreUnavailable as error:
-            log.error("clocks: %s", error)
+            log.error("%s: %s", name, error)
             return 0
-
-    def _subjects(self) -> tuple[PromotionSubject, ...]:
-        return subjects_of((item.instance, item.profile) for item in self.setups.values())
 
     # --- a wake -----------------------------------------------------------------------------------
 
@@ -402,7 +336,7 @@ class Desk:
                 began = self.clock.now()
                 outcomes += self._round(name)
                 again = next_close(began, self.setups[name].instance.timeframes)
-                more = self.active and not self._closing and again <= self.clock.now()
+                more = self._works and again <= self.clock.now()
             left = (self.clock.real_time_of(again) - self.clock.real_now()).total_seconds()
             if self.active:
                 self._timers.expect(job_id(name), self.clock.monotonic() + max(0.0, left))
@@ -412,17 +346,20 @@ class Desk:
         """Run what is due now; the caller holds the instance's lock."""
         outcomes: list[TickOutcome] = []
         setup = self.setups[name]  # here: an adoption may have changed it
-        if not self.active or self._closing:
+        if not self._works:
             return outcomes
         window = LiveWindow(setup.instance, setup.feed, self.database)
         edges = self._edges(setup, window)
         if setup.profile.outside.sources and not edges.invented:
             edges = replace(edges, flow=window.flow, begin_flow=window.begin_flow)
         try:
-            if self._clock_jumped(name):
+            if abs(self._jump(name)) > watches.CLOCK_TOLERANCE:
+                moment = self.clock.now() + watches.CLOCK_TOLERANCE * (self.clock.rate or 1.0)
+                self._wake_again(name, moment)
                 return outcomes
-            # Before `_due`: a claim that was not released would hide its close.
-            self._pay_debts(name)
+            # Before `_due`: a claim that could not even be released would hide its close.
+            for key in [key for key in self._owed if key.instance == name]:
+                self.database.release_claim(key)
             # Before the ticks: what waits is sent, or taken back by a halt, before more is decided.
             edges.publish(setup.instance)
             due = self._due(setup)
@@ -439,20 +376,13 @@ class Desk:
             self._wake_again(name, self.clock.now() + STORE_RETRY * (self.clock.rate or 1.0))
         return outcomes
 
-    def _clock_jumped(self, name: str) -> bool:
-        """Return whether the clock jumped since the instance's last wake; then wake again soon."""
-        if abs(self._jump(name)) <= CLOCK_TOLERANCE:
-            return False
-        self._wake_again(name, self.clock.now() + CLOCK_TOLERANCE * (self.clock.rate or 1.0))
-        return True
-
     def _jump(self, instance: str | None) -> timedelta:
         """Return by how much the clock jumped since an instance, or all of them, looked last.
 
         When it was set back, nothing of the instance, or of all, goes out that was decided before.
         """
         jump = self._clocks.jump(instance or "all", self.clock)
-        if jump < -CLOCK_TOLERANCE:
+        if jump < -watches.CLOCK_TOLERANCE:
             signal_bridge.doubt(self.database, instance)
         return jump
 
@@ -492,12 +422,9 @@ class Desk:
         known = {key: self._owed.pop(key) for key in keys if key in self._owed}
         done = mark_missed(
             self.database, setup.instance, setup.feed, keys,
-            known=known, goes_on=lambda: self.active and not self._closing,
+            known=known, goes_on=lambda: self._works,
         )  # fmt: skip
-        return [
-            TickOutcome(key, "skipped", reason=why, detail=what)
-            for key, (why, what) in done.items()
-        ]
+        return [TickOutcome(key, "skipped", None, *reason) for key, reason in done.items()]
 
     def _close(
         self,
@@ -532,18 +459,12 @@ class Desk:
             if over or not waiting:
                 break
             self.clock.sleep(BAR_POLL)
-        return outcomes + [self._late(setup, key) for key in waiting]
-
-    def _late(self, setup: InstanceRuntime, key: TickKey) -> TickOutcome:
-        """Put off a tick whose bar has not come."""
-        self._owed[key] = missing_bar_reason(setup.instance, setup.feed, key) or NO_BAR
-        self._retry(setup, key)
-        return TickOutcome(key, "late", reason="late", detail=f"no bar {iso(key.bar_time)} yet")
-
-    def _overtaken(self, key: TickKey) -> bool:
-        """Return whether a newer tick of the stream is done; then this one must not trade."""
-        newest = claim_table.newest_claim(self.database, key.instance, key.timeframe)
-        return newest is not None and newest > key.bar_time
+        for key in waiting:  # they are put off
+            self._owed[key] = missing_bar_reason(setup.instance, setup.feed, key) or NO_BAR
+            self._retry(setup, key)
+            no_bar = f"no bar {iso(key.bar_time)} yet"
+            outcomes.append(TickOutcome(key, "late", reason="late", detail=no_bar))
+        return outcomes
 
     def _run(
         self, setup: InstanceRuntime, due: Mapping[TickKey, float], edges: TickDeps
@@ -554,7 +475,11 @@ class Desk:
                 key.timeframe,
                 key.bar_time,
                 moment,
-                _silenced(setup.profile) if self._overtaken(key) else setup.profile,
+                # Once a newer tick of the stream is done this one must not trade.
+                _silenced(setup.profile)
+                if (newest := claim_table.newest_claim(self.database, key.instance, key.timeframe))
+                and newest > key.bar_time
+                else setup.profile,
             )
             for key, moment in due.items()
         ]
@@ -605,11 +530,6 @@ class Desk:
         real = self.clock.real_time_of(moment)
         self._timers.bring_forward(job_id(name), real, self.clock.real_now())
 
-    def _pay_debts(self, name: str) -> None:
-        """Give back an instance's claims that could not even be released when a tick failed."""
-        for key in [key for key in self._owed if key.instance == name]:
-            self.database.release_claim(key)
-
     def _edges(
         self, setup: InstanceRuntime, window: Window, clock: Clock | None = None
     ) -> TickDeps:
@@ -644,28 +564,11 @@ class Desk:
     def warm_up(self, upto: datetime, bars: int = WARM_UP_BARS) -> Iterator[tuple[int, int]]:
         """Run the ticks before `upto` of every instance that has none yet; yield (done, all).
 
-        The ticks of all instances run in the order of their closes, as they would have. No vendor
-        is asked: the past is not worth its time and money. Ticks of such a profile are L1_ONLY.
-        Nothing of the past goes to a market, to a person or into a stream of events, and no
-        companion is read; on paper its trades are made.
+        No vendor is asked, no companion is read, and nothing goes to a market, to a person or into
+        a stream of events; on paper its trades are made.
         """
-        found = (plan(item, self.database, upto, bars) for item in self.setups.values())
-        plans = [one for one in found if one]
-        todo = [(key, one) for one in plans for key in one.keys]
-        clock = Simulated(upto)
-        # All instances in one order: they share the account, and exposure of then depends on it.
-        todo.sort(key=lambda item: (item[0].close_time, item[0].instance))
-        done = 0
-        for (moment, _), close in groupby(
-            todo, key=lambda item: (item[0].close_time, item[0].instance)
-        ):
-            if not self.active:
-                return  # it has lost its lock
-            clock.set(moment)
-            ticks = [*close]
-            self._warm(ticks[0][1], [key for key, _ in ticks], clock)
-            done += len(ticks)
-            yield done, len(todo)
+        plans = (plan(item, self.database, upto, bars) for item in self.setups.values())
+        yield from in_order([one for one in plans if one], lambda: self.active, self._warm)
 
     def _warm(self, one: WarmUp, keys: Sequence[TickKey], clock: Simulated) -> None:
         """Run the ticks of a close of the past."""
@@ -673,52 +576,23 @@ class Desk:
         silent = setup.instance.bridge != "paper" or setup.profile.execution == "approve"
         profile = _silenced(setup.profile) if silent else setup.profile
         with setup.lock:
-            # Their reader is made for the bars of now: each close of the past would wait for it,
-            # mostly in vain.
+            edges = self._edges(setup, one.window, clock)
             edges = replace(
-                self._edges(setup, one.window, clock),
+                edges,
+                # An account means that calls cost money; free providers do answer.
+                submit=None if setup.account is not None else edges.submit,
                 on_event=None,
+                # Its reader is made for the bars of now: each close would wait, mostly in vain.
                 companions=None,
                 lessons=None,
                 standing=None,
             )
-            # An account means that calls cost money; free providers do answer.
-            if setup.account is not None:
-                edges = replace(edges, submit=None)
             due = clock.monotonic()
             bars = [ClosedBar(key.timeframe, key.bar_time, due, profile) for key in keys]
             for outcome in run_close(setup.instance, bars, edges=edges):
                 self._taken_in(setup, outcome)
 
 
-def refusal(home: Path) -> str:
-    """Return why a desk may not work on a home: another one does."""
-    return (
-        f"another desk{_of_whom(home / DATABASE)} works on {home.absolute()}: end it, or start "
-        "this one with `torra run --wait`"
-    )
-
-
-def _of_whom(database: Path) -> str:
-    try:
-        with closing(connect_reader(database)) as db:
-            sql = "SELECT process, substr(started_at, 1, 19) FROM desk_run"
-            found = db.execute(sql).fetchone()
-    except sqlite3.DatabaseError:  # made just now, or of an older program
-        return ""
-    return f" (process {found[0]}, since {found[1]}Z)" if found and found[0] else ""
-
-
-def job_id(instance: str) -> str:
-    """Name the job that wakes an instance."""
-    return f"bars {instance}"
-
-
 def _silenced(profile: Profile) -> Profile:
     """Return a profile with which a tick is a record and trades nothing."""
     return profile.model_copy(update={"execution": "off"})
-
-
-def running_order(key: TickKey) -> tuple[datetime, timedelta]:
-    """Sort by close, and at the same close the longer timeframe first."""
-    return key.close_time, -duration(key.timeframe)

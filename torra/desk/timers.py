@@ -9,7 +9,7 @@ woken then, and how.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
@@ -19,6 +19,12 @@ from apscheduler.jobstores.base import JobLookupError
 from apscheduler.schedulers.background import BackgroundScheduler
 from apscheduler.triggers.base import BaseTrigger
 from apscheduler.triggers.interval import IntervalTrigger
+
+from instance_database import TickKey
+from torra.clock import Clock, closes, duration
+
+TIMER_SLACK: Final = timedelta(milliseconds=10)
+"""Delay of a wake after the close, so that it never comes before it."""
 
 OVERDUE_SECONDS: Final = 5.0
 """Real seconds after which an expected wake counts as lost."""
@@ -115,3 +121,36 @@ class Timers:
             )
         self._scheduler.start()
         return True
+
+
+class BarCloses(BaseTrigger):  # type: ignore[misc]
+    """Fires a moment after each close of the given timeframes, on the desk's clock."""
+
+    def __init__(self, clock: Clock, timeframes: Sequence[str]) -> None:
+        self._clock = clock
+        self._timeframes = timeframes
+
+    def get_next_fire_time(self, previous: datetime | None, now: datetime) -> datetime:
+        """Return the real time of the next close."""
+        del now
+        moment = next_close(self._clock.now(), self._timeframes)
+        fire = self._clock.real_time_of(moment) + TIMER_SLACK
+        if previous is None or previous > self._clock.real_now() + TIMER_SLACK:
+            return fire  # nothing fired yet, or under a clock that has been set back since
+        # APScheduler asks again at once: a clock a hair behind would name the same close twice.
+        return max(fire, previous + TIMER_SLACK)
+
+
+def next_close(now: datetime, timeframes: Sequence[str]) -> datetime:
+    """Return the next moment at which a bar of one of the timeframes closes."""
+    return min(next(closes(name, after=now, upto=now + duration(name))) for name in timeframes)
+
+
+def job_id(instance: str) -> str:
+    """Name the job that wakes an instance."""
+    return f"bars {instance}"
+
+
+def running_order(key: TickKey) -> tuple[datetime, timedelta]:
+    """Sort by close, and at the same close the longer timeframe first."""
+    return key.close_time, -duration(key.timeframe)

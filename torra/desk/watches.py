@@ -15,11 +15,16 @@ from __future__ import annotations
 
 import logging
 import math
+import sqlite3
 from collections.abc import Mapping
+from contextlib import closing
 from datetime import datetime, timedelta
+from pathlib import Path
 from typing import Any, Final
 
 from torra.clock import Clock, parse
+from torra.home import DATABASE
+from torra.store.connection import connect_reader
 
 SETTLING_SECONDS: Final = 600.0
 """Real seconds after a jump of the clock during which no bar is written off as missed."""
@@ -70,6 +75,25 @@ def desk_sign(run: Mapping[str, Any], *, locked: bool, now: datetime) -> tuple[s
     else:
         state = "killed" if run["process"] else "ended"
     return state, DESK_SIGNS[state].format(seconds=seconds, **run)
+
+
+def refusal(home: Path) -> str:
+    """Return why a desk may not work on a home: another one does."""
+    return (
+        f"another desk{owner_of(home / DATABASE)} works on {home.absolute()}: end it, or start "
+        "this one with `torra run --wait`"
+    )
+
+
+def owner_of(database: Path) -> str:
+    """Return in brackets which desk works on a database, and since when; "" for nobody known."""
+    try:
+        with closing(connect_reader(database)) as db:
+            sql = "SELECT process, substr(started_at, 1, 19) FROM desk_run"
+            found = db.execute(sql).fetchone()
+    except sqlite3.DatabaseError:  # made just now, or of an older program
+        return ""
+    return f" (process {found[0]}, since {found[1]}Z)" if found and found[0] else ""
 
 
 class ClockWatch:

@@ -11,7 +11,7 @@ import logging
 import os
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime, timedelta
 from functools import cache, partial
 from pathlib import Path
@@ -20,12 +20,12 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
-from agent_config import TRADER_ID, VENDORS, AgentSettings
+from agent_config import TRADER_ID, AgentSettings
 from agents.registry import AGENTS, UNSEATED, seated
 from instance_database import Database, open_home
 from torra import owner_only
 from torra.chart import renderer, screenshot
-from torra.clock import SAMPLE_RATE, Clock, Scaled, System, iso, parse
+from torra.clock import SAMPLE_RATE, Clock, Scaled, System, iso
 from torra.config import (
     ROOT,
     Channel,
@@ -36,6 +36,7 @@ from torra.config import (
     load_desk,
     load_profile,
 )
+from torra.desk.models.access import Models, open_models
 from torra.desk.models.embedders import open_embedder
 from torra.desk.outlook import ContextFeeds, currencies_of
 from torra.desk.roster import InstanceRuntime, ProfileReload
@@ -46,20 +47,15 @@ from torra.feeds.companions import CompanionReader
 from torra.feeds.protocol import Feed
 from torra.feeds.registry import open_feed
 from torra.feeds.sample import SampleFeed
-from torra.home import LIVED, PRICES
+from torra.home import LIVED
 from torra.imports import importing
 from torra.notices.protocol import NoticePlace, NoticeService
 from torra.notices.registry import open_services
-from torra.plugins.loading import of_desk, of_home
-from torra.providers.prices import PriceList
-from torra.providers.registry import FindPlugIn, Provider, check, open_provider
-from torra.providers.vendors.clients import VendorClients
+from torra.plugins.loading import of_desk
 from torra.services import Services
 from torra.store import hosted as hosted_table
-from torra.store import ledger as ledger_table
 from torra.store.host_files import SymbolDatabases, files_of
 from torra.store.trade import signals as signal_table
-from torra.tick.spending import SpendingAccount
 from torra.trading import channels
 from torra.trading.courier import Courier, RoutedInstance
 from torra.trading.kill_switch import KillSwitch, halt_files
@@ -70,80 +66,6 @@ if TYPE_CHECKING:
     from torra.jobs.kinds import JobKind
 
 log = logging.getLogger("torra")
-
-
-@dataclass(frozen=True, slots=True)
-class Models:
-    """What all instances share to reach models and to pay for them."""
-
-    database: Database
-    prices: PriceList
-    clients: VendorClients
-    plug_in: FindPlugIn | None = None
-
-    def provider(self, settings: AgentSettings) -> Provider:
-        """Open the provider of an instance; raises ConfigError."""
-        return open_provider(settings, self.clients, plug_in=self.plug_in)
-
-    def account(self, settings: AgentSettings, profile: str) -> SpendingAccount | None:
-        """Return the account of a profile; None for one that asks nobody outside."""
-        if not settings.paid():
-            return None
-        return SpendingAccount(
-            self.database, self.prices, profile, local=self.local, now=System().real_now
-        )
-
-    def apply_blocks(self) -> None:
-        """Ask no vendor that the database says is not to be asked now."""
-        now = System().real_now()
-        for row in ledger_table.provider_blocks(self.database):
-            left = (parse(row.until) - now).total_seconds()
-            self.clients.block(row.provider, row.reason, left)
-
-    def start(self) -> None:
-        """Begin nothing: a connection is opened by its first question."""
-
-    def close(self, within: float = 0.0) -> None:  # noqa: ARG002 - it waits for nobody
-        """Cancel what runs and close every connection to a vendor."""
-        self.clients.close()
-
-    def local(self, vendor: str) -> bool:
-        """Return whether a vendor's server is one of one's own, which costs nothing."""
-        return vendor in VENDORS and self.clients.address(vendor).local
-
-
-def open_models(
-    folder: Path,
-    database: Database,
-    environment: Mapping[str, str] | None = None,
-    *,
-    remember: bool = True,
-) -> Models:
-    """Return the way to the models; keys and addresses come from the environment alone.
-
-    Nothing is opened yet. A vendor that refuses is remembered in the database, for the pages and
-    for `torra doctor`, unless `remember` is False. Raises ConfigError for a broken price list.
-    """
-    prices = PriceList.read(folder / PRICES)
-
-    def refused(vendor: str, reason: str, seconds: float) -> None:
-        until = System().real_now() + timedelta(seconds=seconds)
-        ledger_table.block_provider(database, vendor, reason, until)
-
-    found = dict(os.environ) if environment is None else environment
-    told = refused if remember else None
-    board = VendorClients(found, prices=prices, on_block=told)
-    return Models(database, prices, board, of_home(folder, "providers"))
-
-
-def check_models(
-    folder: Path, settings: AgentSettings, environment: Mapping[str, str] | None = None
-) -> None:
-    """Raise ConfigError when the settings' models cannot be asked; opens and makes nothing."""
-    prices = PriceList.read(folder / PRICES)
-    found = dict(os.environ) if environment is None else environment
-    board, today = VendorClients(found, prices=prices), System().now().date()
-    check(settings, board, today, of_home(folder, "providers"))
 
 
 def open_desk(
@@ -159,7 +81,7 @@ def open_desk(
     """
     with importing():
         from torra.desk.event_stream import EventStream  # noqa: PLC0415
-        from torra.desk.memory.reviewer import Reviewer  # noqa: PLC0415
+        from torra.desk.memory.reviews import Reviewer  # noqa: PLC0415
         from torra.desk.schedule import Desk  # noqa: PLC0415
         from torra.jobs.worker import Worker  # noqa: PLC0415
         from torra.notices.desk_notices import DeskNotices  # noqa: PLC0415
@@ -241,7 +163,7 @@ def open_desk(
         events, host_files, models, *readers, outlook, courier, notices, reviewer, worker
     )
     desk.roster.refit = ProfileReload(
-        partial(_fit, with_models(models)),
+        partial(fit, models),
         lambda setup: courier.adopt(setup.instance.id, setup.profile),
     )
     return desk, settings
@@ -275,25 +197,14 @@ def leave_sign(home: Path) -> None:
         log.warning("%s cannot be written: a lost database would be made anew: %s", LIVED, error)
 
 
-def with_models(models: Models) -> Callable[[InstanceRuntime, Profile], InstanceRuntime]:
-    """Return what opens the provider and the account of a changed profile with a desk's models."""
-
-    def fit(setup: InstanceRuntime, profile: Profile) -> InstanceRuntime:
-        account = models.account(profile.agents, setup.instance.profile)
-        if account and setup.account:  # answers that came late are still to be booked
-            account = replace(account, late=setup.account.late)
-        provider = models.provider(profile.agents)
-        return replace(setup, profile=profile, provider=provider, account=account)
-
-    return fit
-
-
-def _fit(
-    open_for: Callable[[InstanceRuntime, Profile], InstanceRuntime],
-    old: InstanceRuntime,
-    new: Profile,
-) -> InstanceRuntime:
-    return open_for(old, check_profile(new, old.instance))
+def fit(models: Models, setup: InstanceRuntime, profile: Profile) -> InstanceRuntime:
+    """Return a setup with a changed profile, its provider and its account; raises ConfigError."""
+    check_profile(profile, setup.instance)
+    account = models.account(profile.agents, setup.instance.profile)
+    if account and setup.account:  # answers that came late are still to be booked
+        account = replace(account, late=setup.account.late)
+    provider = models.provider(profile.agents)
+    return replace(setup, profile=profile, provider=provider, account=account)
 
 
 def check_routes(instances: Sequence[Instance], database: Database) -> None:

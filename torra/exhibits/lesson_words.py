@@ -103,8 +103,10 @@ def verdict_on_veto(facts: LessonFacts) -> str:
 
 def thesis(facts: LessonFacts) -> ThesisText | None:
     """Return what the trader wrote of an opening, beside what came of it; None without one."""
-    told = facts.thesis
-    return told and thesis_told(told, facts.timeframe, _beside(facts, told.bars))
+    thesis = facts.thesis
+    if thesis is None:
+        return None
+    return thesis_told(thesis, facts.timeframe, _beside(facts, thesis.bars))
 
 
 def judge_sentence(facts: LessonFacts) -> str:

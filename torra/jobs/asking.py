@@ -16,8 +16,14 @@ from typing import Any, Final
 from instance_database import Database, open_home
 from torra.errors import ConfigError, bounded
 from torra.home import DATABASE
-from torra.jobs import states
-from torra.jobs.kinds import LONGEST_TITLE, JobKind, Parameters, key_of, parameters_of
+from torra.jobs.kinds import (
+    FINAL,
+    LONGEST_TITLE,
+    JobKind,
+    Parameters,
+    key_of,
+    parameters_of,
+)
 from torra.jobs.worker import CANCELLED
 from torra.store import jobs as job_table
 from torra.store.connection import to_json
@@ -69,12 +75,11 @@ def cancel(desk: CommandContext, number: int) -> CommandResult:
     row = job_table.job(database, number)
     if row is None:
         raise ConfigError(f"there is no job {number}; `torra jobs` lists them")
-    if row["state"] in states.FINAL:
+    if row["state"] in FINAL:
         raise ConfigError(f"the job {number} has ended already: it is {row['state']}")
     if row["state"] == "running":
         job_table.ask_to_cancel(database, number)
     else:
-        states.check_transition(row["state"], "cancelled")
         job_table.end_job(database, number, row["state"], "cancelled", CANCELLED)
     document = shown(job_table.job(database, number) or row)
     return CommandResult(
@@ -86,13 +91,9 @@ def cancel(desk: CommandContext, number: int) -> CommandResult:
 
 def shown(row: Mapping[str, Any]) -> dict[str, Any]:
     """Return a job as it is told: its columns, its parameters, and whether it is being stopped."""
+    stops = bool(row["cancel"]) and row["state"] not in FINAL
     columns = {name: row[name] for name in COLUMNS}
-    return {**columns, "parameters": parameters_of(row) or {}, "stops": stops(row)}
-
-
-def stops(row: Mapping[str, Any]) -> bool:
-    """Return whether a job still runs that was cancelled."""
-    return bool(row["cancel"]) and row["state"] not in states.FINAL
+    return {**columns, "parameters": parameters_of(row) or {}, "stops": stops}
 
 
 def document(database: Database, limit: int = SHOWN) -> dict[str, Any]:
@@ -127,28 +128,20 @@ def table(document: Mapping[str, Any]) -> str:
     lines = [line(one) for one in jobs] or [
         "No job yet: the page Replays starts one, and `torra replay` needs none."
     ]
-    if not document["desk_runs"] and any(one["state"] in states.LIVE for one in jobs):
+    if not document["desk_runs"] and any(one["state"] in job_table.GOES_ON for one in jobs):
         lines.append(WAITS)
     return "\n".join(lines)
 
 
 def line(one: Mapping[str, Any]) -> str:
     """Return one job as a line: number, state, what it is about, how far it is, what it said."""
-    parts = [f"{one['id']:>4}  {word(one):<11}  {one['kind']} {one['title']}", progress(one)]
-    return "  ".join(filter(None, (*parts, one["says"])))
-
-
-def word(one: Mapping[str, Any]) -> str:
-    """Return the word for a job's state."""
-    return "stopping" if one["stops"] else str(one["state"])
-
-
-def progress(one: Mapping[str, Any]) -> str:
-    """Return how far a job is that runs."""
-    if one["state"] != "running":
-        return ""
-    share = f" {100 * one['done'] // one['total']} %" if one["total"] else ""
-    return f"{one['stage'] or 'begins'}{share}"
+    word = "stopping" if one["stops"] else one["state"]
+    progress = ""
+    if one["state"] == "running":
+        share = f" {100 * one['done'] // one['total']} %" if one["total"] else ""
+        progress = f"{one['stage'] or 'begins'}{share}"
+    parts = [f"{one['id']:>4}  {word:<11}  {one['kind']} {one['title']}", progress, one["says"]]
+    return "  ".join(filter(None, parts))
 
 
 def cancelled_line(job: Mapping[str, Any]) -> str:

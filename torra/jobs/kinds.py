@@ -27,6 +27,16 @@ if TYPE_CHECKING:
 LONGEST_TITLE: Final = 200
 """Characters of a job's title that are kept."""
 
+FINAL: Final = ("done", "error", "cancelled")
+"""States in which a job has ended: they never change again.
+
+Of those that go on RETRYING is a job that ran and ended through no fault of its own: its desk is
+gone, its process died, or a lock that it needs is held by somebody else.
+"""
+
+ATTEMPTS: Final = 2
+"""How often a job is begun. A desk that is stopped in order gives its attempt back."""
+
 THE_DESK: Final = "the desk"
 """Who asked for a job that no person asked for: what a person asks for is done before."""
 

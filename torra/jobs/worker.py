@@ -23,8 +23,7 @@ from typing import Any, Final
 from instance_database import Database
 from torra.clock import System
 from torra.errors import StoreUnavailable
-from torra.jobs import states
-from torra.jobs.kinds import THE_DESK, JobKind, parameters_of
+from torra.jobs.kinds import ATTEMPTS, THE_DESK, JobKind, parameters_of
 from torra.jobs.process import Bounds, ChildMessage, JobProcess
 from torra.services import Service
 from torra.store import jobs as job_table
@@ -47,6 +46,7 @@ RETRY_SECONDS: Final = 5.0
 STOPPED: Final = "The desk was stopped; the job goes on where one runs."
 LEFT: Final = "The desk that ran it is gone"
 CANCELLED: Final = "Cancelled by a person."
+UNREADABLE: Final = "What it was asked for with cannot be read."
 
 CLOCK: Final = System()
 
@@ -65,6 +65,14 @@ class _Run:
     noted_stage: str | None = None
     noted: float = 0.0
     kill_at: float | None = None
+
+    def take_messages(self) -> None:
+        """Take what the process has said since it was last asked."""
+        for message in self.process.words():
+            if message.last:
+                self.last = message
+            elif message.stage is not None:
+                self.progress = message
 
 
 class Worker(Service):
@@ -152,21 +160,15 @@ class Worker(Service):
             return
         number, attempt = int(row["id"]), int(row["attempt"]) + 1
         with self._fenced():
-            states.check_transition(row["state"], "running")
             if not job_table.begin_job(self._database, number, row["state"]):
                 return  # it was cancelled at this moment
         self._say(number, "running")
         self._due.pop(number, None)
-        kind = self._kinds.get(row["kind"])
-        if kind is None:
+        kind, parameters = self._kinds.get(row["kind"]), parameters_of(row)
+        if kind is None or parameters is None:
+            unknown = f"This program knows no job of the kind {row['kind']}."
             with self._fenced():
-                told = f"This program knows no job of the kind {row['kind']}."
-                self._end(number, "error", told)
-            return
-        parameters = parameters_of(row)
-        if parameters is None:
-            with self._fenced():
-                self._end(number, "error", "What it was asked for with cannot be read.")
+                self._end(number, "error", unknown if kind is None else UNREADABLE)
             return
         try:
             process = JobProcess(self._home, kind.work, parameters, self._bounds)
@@ -191,40 +193,30 @@ class Worker(Service):
         """Look after the job that runs."""
         run.process.show_life()
         ended = run.process.ended  # first: what it said before is taken then
-        for word in run.process.words():
-            if word.last:
-                run.last = word
-            elif word.stage is not None:
-                run.progress = word
+        run.take_messages()
         if ended:
             self._conclude(run)
             return
-        row = job_table.job(self._database, run.number)
+        row, now = job_table.job(self._database, run.number), CLOCK.monotonic()
         if row is not None and row["cancel"]:
-            self._stop(run)
-        self._note(run)
-
-    def _stop(self, run: _Run) -> None:
-        """Ask a process to stop, and kill it when it does not."""
-        if run.kill_at is None:
-            run.kill_at = CLOCK.monotonic() + STOP_SECONDS
-            run.process.stop()
-        elif CLOCK.monotonic() >= run.kill_at:
-            run.process.kill(STOP_SECONDS)
-
-    def _note(self, run: _Run) -> None:
-        """Note how far the work is, at once for a new stage and else once in a while."""
-        word, now = run.progress, CLOCK.monotonic()
-        if word is None or word.stage is None:
+            if run.kill_at is None:
+                run.kill_at = now + STOP_SECONDS
+                run.process.stop()
+            elif now >= run.kill_at:  # it does not stop when it is asked to
+                run.process.kill(STOP_SECONDS)
+        message = run.progress
+        # A new stage is noted at once, how far it is once in a while.
+        if (
+            message is None
+            or message.stage is None
+            or (message.stage == run.noted_stage and now - run.noted < NOTE_SECONDS)
+        ):
             return
-        if word.stage == run.noted_stage and now - run.noted < NOTE_SECONDS:
-            return
+        stage, done, total = message.stage, message.done, message.total
         with self._fenced():
-            job_table.note_progress(self._database, run.number, word.stage, word.done, word.total)
-        run.noted_stage, run.noted, run.progress = word.stage, now, None
-        self._say(
-            run.number, "running", stage=word.stage, done=str(word.done), total=str(word.total)
-        )
+            job_table.note_progress(self._database, run.number, stage, done, total)
+        run.noted_stage, run.noted, run.progress = stage, now, None
+        self._say(run.number, "running", stage=stage, done=str(done), total=str(total))
 
     def _conclude(self, run: _Run) -> None:
         """Write how a process ended that is gone."""
@@ -243,14 +235,17 @@ class Worker(Service):
                 self._failed(run.number, run.attempt, why)
         self._run = None
 
-    def _failed(self, number: int, attempt: int, why: str) -> None:
-        """Let a job be tried again, or end it where it was tried often enough."""
+    def _failed(self, number: int, attempt: int, why: str, *, given_back: bool = False) -> None:
+        """Let a job be tried again, or end it where it was tried often enough.
+
+        `given_back`: this attempt does not count.
+        """
         row = job_table.job(self._database, number)
         if row is not None and row["cancel"]:
             self._end(number, "cancelled", CANCELLED)
-        elif states.after_failure(attempt) == "retrying":
-            states.check_transition("running", "retrying")
-            job_table.lay_job_back(self._database, number, _sentence(f"{why}; it is tried again"))
+        elif given_back or attempt < ATTEMPTS:
+            says = why if given_back else _sentence(f"{why}; it is tried again")
+            job_table.lay_job_back(self._database, number, says, given_back=given_back)
             # Counted from here: whoever ran it may be at its end just now.
             self._due[number] = CLOCK.monotonic() + self._retry_seconds
             self._say(number, "retrying")
@@ -258,7 +253,6 @@ class Worker(Service):
             self._end(number, "error", _sentence(f"{why}; it was tried {attempt} times"))
 
     def _end(self, number: int, state: str, says: str, made: str = "") -> None:
-        states.check_transition("running", state)
         job_table.end_job(self._database, number, "running", state, says, made)
         self._say(number, state)
 
@@ -281,30 +275,16 @@ class Worker(Service):
         try:
             if self._database.fence():
                 run.process.stop()
-                if run.process.wait(STOP_SECONDS):
-                    self._look_a_last_time(run)
+                if not run.process.wait(STOP_SECONDS):
+                    run.process.kill(STOP_SECONDS)
+                run.take_messages()
+                if run.last is not None and run.last.says is not None:
+                    self._conclude(run)
                     return
-                run.process.kill(STOP_SECONDS)
-                self._laid_back(run)
+                with self._fenced():
+                    self._failed(run.number, run.attempt, STOPPED, given_back=True)
         finally:
             self._let_go()
-
-    def _look_a_last_time(self, run: _Run) -> None:
-        words = [word for word in run.process.words() if word.last]
-        if words and words[-1].says is not None:
-            run.last = words[-1]
-            self._conclude(run)
-        else:
-            self._laid_back(run)
-
-    def _laid_back(self, run: _Run) -> None:
-        with self._fenced():
-            row = job_table.job(self._database, run.number)
-            if row is not None and row["cancel"]:
-                self._end(run.number, "cancelled", CANCELLED)
-            else:
-                job_table.lay_job_back(self._database, run.number, STOPPED, given_back=True)
-                self._say(run.number, "retrying")
 
     @contextmanager
     def _fenced(self) -> Iterator[None]:

@@ -19,7 +19,7 @@ from typing import Final
 from numpy.random import PCG64, Generator
 
 from torra.clock import iso
-from torra.lessons.ranking import Embed, LessonIndex, Near, Query, Ranked
+from torra.lessons.ranking import Embed, LessonIndex, Query, Ranked
 from torra.lessons.recall import Fetch, LessonQuery, LessonRetriever
 
 PARTS: Final = 5
@@ -37,11 +37,12 @@ class LotShelf(LessonRetriever):
         super().__init__(fresh, embed)
         self._seed = seed
 
-    def _nearest(self, index: LessonIndex, asked: LessonQuery) -> Sequence[Near]:
-        near = super()._nearest(index, asked)
+    def _nearest(
+        self, index: LessonIndex, asked: LessonQuery, vector: Sequence[float]
+    ) -> Sequence[int]:
+        near = super()._nearest(index, asked, vector)
         known = [n for n in index.known(asked.as_of) if self._lessons[n].facts.kind == "trade"]
-        drawn = by_lot(known, [one.number for one in near], self._rng(asked, TRADES))
-        return [Near(number, 0.0) for number in drawn]
+        return by_lot(known, near, self._rng(asked, TRADES))
 
     def _best(self, index: LessonIndex, asked: LessonQuery, query: Query) -> Sequence[Ranked]:
         best = super()._best(index, asked, query)

@@ -18,12 +18,15 @@ from typing import Final, NamedTuple
 from agents.contracts import Feature
 from agents.features import COMPONENTS
 from torra.clock import TIMEFRAMES, iso
-from torra.lessons.lesson import DIRECTION, LessonFacts
+from torra.lessons.lesson import DIRECTION, SCALES, LessonFacts
 
 R: Final = ("R",)
 PERCENT: Final = ("%",)
 ATR: Final = ("ATR",)
 TIMES: Final = ("x", "times")
+UNITS: Final = {"": (), "ATR": ATR, "x": TIMES}
+"""The spellings of the units of a situation."""
+
 HOURS: Final = ("h", "hour", "hours")
 MINUTES: Final = ("min", "minute", "minutes")
 BARS: Final = ("bar", "bars")
@@ -60,31 +63,6 @@ ENDED: Final = frozenset(["came", "ended", "end", "closed", "finished", "result"
 """Words of a trade's end, beside which no figure of its way is told."""
 
 HELD: Final = "held hold holding lasted took within in after for"
-
-SITUATION: Final[tuple[tuple[str, int, tuple[str, ...], str, str], ...]] = (
-    ("price_action", 2, (), "action", ""),
-    ("key_levels", 2, (), "levels", ""),
-    ("momentum", 2, (), "momentum", ""),
-    ("structure", 2, (), "structure", ""),
-    ("adx14", 1, (), "adx", ""),
-    ("di_difference", 1, (), "di directional", ""),
-    ("volatility_percentile", 1, (), "volatility percentile", ""),
-    ("rsi14", 1, (), "rsi", ""),
-    ("support_distance_atr", 2, ATR, "support", ""),
-    ("resistance_distance_atr", 2, ATR, "resistance", ""),
-    ("volume_ratio", 2, TIMES, "volume", ""),
-    ("volume_ratio", 0, PERCENT, "volume", "usual"),
-    ("spread_atr", 2, ATR, "spread", ""),
-    ("spread_atr", 0, PERCENT, "spread", "atr"),
-    ("consensus", 2, (), "consensus", ""),
-    ("news_score", 2, (), "news", ""),
-    ("up_bars", 2, (), "rising rose", ""),
-    ("up_bars", 0, PERCENT, "rising rose", "bars"),
-    ("ema_gap_atr", 2, ATR, "mean ema", ""),
-)
-"""The numbers of a situation (torra.lessons.lesson.SCALES): decimals, units, the words that say it,
-and what a share is of.
-"""
 
 HOUR: Final = timedelta(hours=1)
 ROUNDING: Final = 1e-9
@@ -181,8 +159,9 @@ def _figures(facts: LessonFacts) -> Iterator[LessonNumber]:
     if facts.profit is not None:
         yield LessonNumber("profit", facts.profit, 2, (), ACCOUNT)
     numbers = facts.situation.numbers if facts.situation else {}
-    for name, decimals, units, about, of in SITUATION:
-        known, share = numbers.get(name), units == PERCENT
+    for name, scale in SCALES.items():
+        known, units, share = numbers.get(name), UNITS[scale.unit], scale.share_of
         if known is not None:
-            value = 100.0 * known if share else known
-            yield LessonNumber(name, value, decimals, units, about, of, derived=share)
+            yield LessonNumber(name, known, scale.decimals, units, scale.about)
+        if known is not None and share:
+            yield LessonNumber(name, 100.0 * known, 0, PERCENT, scale.about, share, derived=True)

@@ -17,14 +17,17 @@ Values alone; a time is aware and in UTC.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from functools import cache
 from pathlib import Path
-from typing import Any, Final, Literal, NamedTuple
+from typing import Annotated, Any, Final, Literal, NamedTuple, Self
+
+from pydantic import BeforeValidator, TypeAdapter
 
 from agents.features import rows_of
-from torra.clock import iso, parse
+from torra.clock import iso, time_of
 from torra.verdict.risk_engine import PositionSide
 from torra.verdict.vetoed import REFUSERS
 
@@ -36,7 +39,8 @@ class NumberScale(NamedTuple):
     """How a number of a situation comes to about -1 to +1: less `middle`, over `width`.
 
     `turns` says whether its sign depends on the side of the trade. It is shown with so many
-    decimals and its unit; `feature` is that of a tick which it is as it stands, "" for none.
+    decimals and its unit; `feature` is that of a tick which it is as it stands, "" for none. One of
+    the words `about` says it in a sentence; `share_of` is what it is a share of, "" for nothing.
     """
 
     middle: float
@@ -45,12 +49,14 @@ class NumberScale(NamedTuple):
     decimals: int
     unit: str
     feature: str
+    about: str
+    share_of: str
 
 
 SCALES: Final[Mapping[str, NumberScale]] = {
     row["number"]: NumberScale(
         float(row["middle"]), float(row["width"]), row["turns"] == "yes", int(row["decimals"]),
-        row["unit"], row["feature"],
+        row["unit"], row["feature"], row["about"], row["share_of"],
     )
     for row in rows_of(Path(__file__).with_name("situation.csv"))
 }  # fmt: skip
@@ -64,11 +70,56 @@ LEVELS: Final = ("support_distance_atr", "resistance_distance_atr")
 DIRECTION: Final[Mapping[PositionSide, int]] = {"LONG": 1, "SHORT": -1}
 """The direction of a side."""
 
-MIRRORED: Final[Mapping[str, str]] = {"trend_up": "with_trend", "trend_down": "against_trend"}
-"""What a trend is to a long; to a short it is the other."""
+
+TRENDS: Final[Mapping[PositionSide, Mapping[str, str]]] = {
+    "LONG": {"trend_up": "with_trend", "trend_down": "against_trend"},
+    "SHORT": {"trend_up": "against_trend", "trend_down": "with_trend"},
+}
+"""What a trend is to a side."""
+
+Moment = Annotated[datetime, BeforeValidator(time_of)]
+
+OMITTED: Final = frozenset(("thesis", "judgement", "refused"))
+"""Fields that are stored only where they say something: most desks have none."""
 
 
-class Thesis(NamedTuple):
+class StoredValue:
+    """A dataclass that is stored as JSON."""
+
+    __slots__ = ()
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return it as plain JSON; `of` makes the same of it again."""
+        fields: Mapping[str, Any] = vars(type(self))["__dataclass_fields__"]
+        values = {name: getattr(self, name) for name in fields}
+        return {
+            name: _plain(value) for name, value in values.items() if value or name not in OMITTED
+        }
+
+    @classmethod
+    def of(cls, row: Mapping[str, Any]) -> Self:
+        """Return what `as_dict` described; raises ValueError for anything else."""
+        found: Self = _adapter(cls).validate_python(row)  # type: ignore[arg-type]
+        return found
+
+
+@cache
+def _adapter(kind: type[StoredValue]) -> TypeAdapter[Any]:
+    return TypeAdapter(kind)
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, StoredValue):
+        return value.as_dict()
+    if isinstance(value, datetime):
+        return iso(value)
+    if isinstance(value, tuple):
+        return [_plain(item) for item in value]
+    return dict(value) if isinstance(value, Mapping) else value
+
+
+@dataclass(frozen=True, slots=True)
+class Thesis(StoredValue):
     """Why an opening was made, as the trader wrote it: no number of it is a fact of the trade.
 
     `ends` are the closes that were to end it, `bars` how many bars it was to take, `tier` the
@@ -82,12 +133,9 @@ class Thesis(NamedTuple):
     tier: str = ""
     declined: bool = False
 
-    def as_dict(self) -> dict[str, Any]:
-        """Return it as JSON values."""
-        return {**self._asdict(), "ends": [*self.ends], "risks": [*self.risks]}
 
-
-class Judgement(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Judgement(StoredValue):
     """What a swarm's judge said at an opening.
 
     `side` is LONG, SHORT or NONE, `counter` what spoke against it, `chance` in [0, 1].
@@ -99,7 +147,7 @@ class Judgement(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Situation:
+class Situation(StoredValue):
     """The market at an opening, as its tick saw it.
 
     `numbers` are those of SCALES by name, in their own units, None where one was not known.
@@ -124,65 +172,33 @@ class Situation:
         if side == "SHORT":
             support, resistance = LEVELS
             seen |= {support: self.numbers.get(resistance), resistance: self.numbers.get(support)}
-        way = DIRECTION[side]
-        return tuple(_scaled(seen.get(name), scale, way) for name, scale in SCALES.items())
+        scaled = []
+        for name, scale in SCALES.items():
+            value = seen.get(name)
+            if value is None or not math.isfinite(value):
+                value = scale.middle
+            turned = DIRECTION[side] if scale.turns else 1
+            place = (value - scale.middle) / scale.width * turned
+            scaled.append(max(-1.0, min(1.0, place)) + 0.0)
+        return tuple(scaled)
 
     def terms(self, side: PositionSide) -> tuple[str, ...]:
         """Return the words by which lessons are compared, as a trade of a side sees them.
 
         Symbol, timeframe, side and session are none: nearly every lesson would share them.
         """
-        return tuple(self._terms(side))
-
-    def _terms(self, side: PositionSide) -> Iterator[str]:
+        trend = TRENDS[side].get(self.regime, self.regime)
         way = DIRECTION[side]
-        if trend := MIRRORED.get(self.regime):
-            turned = {"with_trend": "against_trend", "against_trend": "with_trend"}
-            yield trend if way > 0 else turned[trend]
-        elif self.regime:
-            yield self.regime
-        yield from self.triage
-        for name, sign in self.strongest:
-            yield f"{name}_{'for' if sign * way > 0 else 'against'}"
-        yield from (f"event_{name}" for name in self.events)
-
-    def as_dict(self) -> dict[str, Any]:
-        """Return it as plain JSON; `of` makes the same of it again."""
-        return {
-            "numbers": dict(self.numbers),
-            "regime": self.regime,
-            "session": self.session,
-            "triage": [*self.triage],
-            "strongest": [[*one] for one in self.strongest],
-            "events": [*self.events],
-            **({"thesis": self.thesis.as_dict()} if self.thesis else {}),
-            **({"judgement": self.judgement._asdict()} if self.judgement else {}),
-        }
-
-    @classmethod
-    def of(cls, told: Mapping[str, Any]) -> Situation:
-        """Return the situation that `as_dict` described."""
-        return cls(
-            dict(told["numbers"]),
-            told["regime"],
-            told["session"],
-            tuple(told["triage"]),
-            tuple((name, sign) for name, sign in told["strongest"]),
-            tuple(told["events"]),
-            _thesis_of(told.get("thesis")),
-            Judgement(**told["judgement"]) if "judgement" in told else None,
+        return (
+            *((trend,) if trend else ()),
+            *self.triage,
+            *(f"{name}_{'for' if sign * way > 0 else 'against'}" for name, sign in self.strongest),
+            *(f"event_{name}" for name in self.events),
         )
 
 
-def _thesis_of(told: Mapping[str, Any] | None) -> Thesis | None:
-    if told is None:
-        return None
-    listed = {name: tuple(told[name]) for name in ("ends", "risks")}
-    return Thesis(**{**told, **listed})
-
-
 @dataclass(frozen=True, slots=True)
-class LessonFacts:
+class LessonFacts(StoredValue):
     """What a trade came to: arithmetic alone.
 
     `sid` is its opening's id; `asset` the asset class of the symbol. R multiples are of the planned
@@ -202,10 +218,10 @@ class LessonFacts:
     asset: str
     timeframe: str
     side: PositionSide
-    bar_time: datetime
-    opened_at: datetime
-    closed_at: datetime
-    known_at: datetime
+    bar_time: Moment
+    opened_at: Moment
+    closed_at: Moment
+    known_at: Moment
     outcome: str
     evolution: str
     reason: str
@@ -235,29 +251,9 @@ class LessonFacts:
         """Who took the opening away, of one that was: the gate unless another is known."""
         return "trader" if self.declined else REFUSERS.get(self.refused, "gate")
 
-    def as_dict(self) -> dict[str, Any]:
-        """Return it as plain JSON; `of` makes the same of it again."""
-        known = {name: getattr(self, name) for name in self.__dataclass_fields__}
-        # the lessons of most desks have no such reason
-        if not self.refused:
-            del known["refused"]
-        times = {name: iso(known[name]) for name in TIMES}
-        situation = None if self.situation is None else self.situation.as_dict()
-        return {**known, **times, "situation": situation}
-
-    @classmethod
-    def of(cls, told: Mapping[str, Any]) -> LessonFacts:
-        """Return the facts that `as_dict` described."""
-        times = {name: parse(told[name]) for name in TIMES}
-        found = told["situation"]
-        return cls(**{**told, **times, "situation": None if found is None else Situation.of(found)})
-
-
-TIMES: Final = ("bar_time", "opened_at", "closed_at", "known_at")
-
 
 @dataclass(frozen=True, slots=True)
-class LessonText:
+class LessonText(StoredValue):
     """What a lesson says: three sentences or fewer in each part, plain text.
 
     `setup` is what was done and in which market, `outcome` what came of it, `rule` what to heed
@@ -269,7 +265,7 @@ class LessonText:
     outcome: str
     rule: str
     author: str
-    known_at: datetime
+    known_at: Moment
     request_hash: str = ""
     cost_usd: float = 0.0
     flags: tuple[str, ...] = ()
@@ -278,17 +274,6 @@ class LessonText:
     def text(self) -> str:
         """All of it, in one line."""
         return " ".join(part for part in (self.setup, self.outcome, self.rule) if part)
-
-    def as_dict(self) -> dict[str, Any]:
-        """Return them as plain JSON; `of` makes the same of it again."""
-        known = {name: getattr(self, name) for name in self.__dataclass_fields__}
-        return {**known, "known_at": iso(self.known_at), "flags": [*self.flags]}
-
-    @classmethod
-    def of(cls, told: Mapping[str, Any]) -> LessonText:
-        """Return the words that `as_dict` described."""
-        moment = parse(told["known_at"])
-        return cls(**{**told, "known_at": moment, "flags": tuple(told["flags"])})
 
 
 @dataclass(frozen=True, slots=True)
@@ -316,11 +301,3 @@ class Fresh(NamedTuple):
     words: list[tuple[int, LessonText]]
     facts: int
     words_number: int
-
-
-def _scaled(value: float | None, scale: NumberScale, way: int) -> float:
-    """Return a number of a situation, scaled and turned; nothing known is the middle."""
-    if value is None or not math.isfinite(value):
-        return 0.0
-    found = (value - scale.middle) / scale.width
-    return max(-1.0, min(1.0, found * way if scale.turns else found)) + 0.0

@@ -4,11 +4,11 @@ Visible to a question at `as_of` is what was known before it: of each lesson the
 of all lessons the newest WINDOW. Every count is of those alone, so that no lesson that comes later
 moves an earlier answer by a bit, and neither does the order in which lessons were added.
 
-A lesson is ranked by its words (torra.lessons.bm25), by its text as a vector of `embed`, and by its
-situation (cosines; torra.lessons.directions). Each ranking has a floor, and a lesson that passes
-none is not told. The sum over the rankings is of 1 / (RRF_K + rank) (reciprocal rank fusion,
-Cormack et al. 2009). Scores are rounded to DECIMALS before they are compared, and of equals the one
-with the greater number comes first.
+A lesson is ranked by its words (`Postings`), by its text as a vector of `embed`, and by its
+situation (cosines: `Directions`). Each ranking has a floor, and a lesson that passes none is not
+told. The sum over the rankings is of 1 / (RRF_K + rank) (reciprocal rank fusion, Cormack et al.
+2009). Scores are rounded to DECIMALS before they are compared, and of equals the one with the
+greater number comes first.
 
 An index knows neither disk nor clock, and one thread at a time may use it.
 """
@@ -16,25 +16,27 @@ An index knows neither disk nor clock, and one thread at a time may use it.
 from __future__ import annotations
 
 import hashlib
-from bisect import bisect_left, insort
+import math
+from bisect import insort
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from itertools import pairwise
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from torra.clock import EPOCH
-from torra.lessons.bm25 import Postings
-from torra.lessons.columns import Column
-from torra.lessons.directions import Directions
 from torra.lessons.lesson import SCALES
 
 Embed = Callable[[str], Sequence[float]]
 """Makes a vector of a text, always of the same width; zeros where it says nothing."""
+
+Numbers = NDArray[np.int64]
+Scores = NDArray[np.float64]
+Mask = NDArray[np.bool_]
 
 WINDOW: Final = 5_000
 """Lessons that are looked at, the newest."""
@@ -47,6 +49,25 @@ RRF_K: Final = 60
 DECIMALS: Final = 6
 
 FOREVER: Final = np.iinfo(np.int64).max
+
+FIRST_ROOM: Final = 64
+"""Rows for which a column has room at first; it doubles."""
+
+K1: Final = 1.5
+B: Final = 0.75
+"""The parameters of BM25."""
+
+WORDS: Final = 2
+SHARE: Final = 0.5
+"""Least words of a question, and least share of its weight, that a lesson of its kind has."""
+
+ROUNDING: Final = 1e-9
+"""More than sums of a few weights can be off by: half is half in whatever order they are added."""
+
+GRID: Final = 2048
+"""Length of a vector on the grid. Its square, 2 ** 22, leaves room below 2 ** 24, up to which
+single precision knows every whole number: no partial sum of products is larger (Cauchy-Schwarz).
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +95,7 @@ class Query(NamedTuple):
 
 
 class Ranked(NamedTuple):
-    """A lesson that is told; `ranks` has its rank, from 1, in each of RANKINGS that it passed."""
+    """A lesson that is told; `ranks` has its rank, from 1, in each ranking that it passed."""
 
     number: int
     score: float
@@ -96,45 +117,20 @@ class Corpus(NamedTuple):
     digest: str
 
 
-RANKINGS: Final = ("words", "text", "situation")
-
-
-class _Version(NamedTuple):
-    """A text of a lesson, in the order in which texts follow one another."""
-
-    since: int
-    reworded: bool
-    known: int
-    text: str
-    terms: tuple[str, ...]
-    row: int
-
-
-class _View(NamedTuple):
-    """What is visible: as a mask of all rows, as rows, and the stretch in which those lie."""
-
-    as_of: int
-    rows_in_all: int
-    mask: NDArray[np.bool_]
-    rows: NDArray[np.int64]
-    stretch: slice
-
-
 class LessonIndex:
     """Lessons in memory, by what was known when."""
 
     def __init__(self, embed: Embed) -> None:
         self._embed = embed
-        self._order: list[tuple[int, int]] = []
         self._lessons: dict[int, IndexedLesson] = {}
-        self._versions = defaultdict[int, list[_Version]](list)
-        self._numbers, self._known = Column(np.int64), Column(np.int64)
-        self._since, self._until = Column(np.int64), Column(np.int64)
+        self._versions = defaultdict[int, list[tuple[Any, ...]]](list)
+        columns = (Column(np.int64) for _ in range(4))
+        self._numbers, self._known, self._since, self._until = columns
         self._counts = Column(np.bool_)
         self._words = Postings()
         self._texts = Directions(len(embed("")))
         self._situations = Directions(len(SCALES))
-        self._view: _View | None = None
+        self._view: tuple[tuple[int, int], Mask, Numbers] | None = None
 
     def add(self, entry: IndexedLesson) -> None:
         """Take a lesson, in any order of time; one that is there already stays as it is."""
@@ -151,61 +147,72 @@ class LessonIndex:
 
     def rank(self, query: Query, as_of: datetime, limit: int = 3) -> tuple[Ranked, ...]:
         """Return the lessons that answer a question best, the best first."""
-        view = self._visible(as_of)
-        numbers = self._numbers.rows[view.rows]
-        ranks = [_ranks(scores, floors, numbers) for scores, floors in self._scored(query, view)]
+        mask, rows = self._visible(as_of)
+        numbers = self._numbers.rows[rows]
+        words, shared = self._words.answers(query.terms, mask)
+        texts = _rounded(self._texts.cosines(self._embed(query.text), rows))
+        situations = _rounded(self._situations.cosines(query.vector, rows))
+        rankings = {
+            "words": (_rounded(words[rows]), shared[rows]),
+            "text": (texts, texts >= _rounded(TEXT_FLOOR)),
+            "situation": (situations, situations >= _rounded(SITUATION_FLOOR)),
+        }
+        ranks: dict[str, Numbers] = {}
         fused = np.zeros(len(numbers))
-        for places in ranks:
-            fused += np.where(places > 0, 1.0 / (RRF_K + places), 0.0)
-        ranked = []
-        for at in _best_first(_rounded(fused), numbers, fused > 0.0)[:limit]:
-            own = {name: int(places[at]) for name, places in zip(RANKINGS, ranks, strict=True)}
-            score = round(float(fused[at]), DECIMALS)
-            passed = {name: place for name, place in own.items() if place}
-            ranked.append(Ranked(int(numbers[at]), score, passed))
-        return tuple(ranked)
+        for name, (scores, passing) in rankings.items():
+            best = _best_first(scores, numbers, passing)
+            ranks[name] = np.zeros(len(numbers), np.int64)
+            ranks[name][best] = np.arange(1, len(best) + 1)
+            fused += np.where(ranks[name] > 0, 1.0 / (RRF_K + ranks[name]), 0.0)
+        return tuple(
+            Ranked(
+                int(numbers[at]),
+                round(float(fused[at]), DECIMALS),
+                {name: int(places[at]) for name, places in ranks.items() if places[at]},
+            )
+            for at in _best_first(_rounded(fused), numbers, fused > 0.0)[:limit]
+        )
 
     def nearest(
         self, vector: Sequence[float] | None, as_of: datetime, limit: int = 20
     ) -> tuple[Near, ...]:
         """Return the trades whose situation is most like this one, whatever their words say."""
-        view = self._visible(as_of)
-        numbers = self._numbers.rows[view.rows]
-        cosines = _rounded(self._cosines(self._situations, vector, view))
-        passing = self._counts.rows[view.rows] & (cosines >= _floor(SITUATION_FLOOR))
+        _, rows = self._visible(as_of)
+        numbers = self._numbers.rows[rows]
+        cosines = _rounded(self._situations.cosines(vector, rows))
+        passing = self._counts.rows[rows] & (cosines >= _rounded(SITUATION_FLOOR))
         best = _best_first(cosines, numbers, passing)[:limit]
         return tuple(Near(int(numbers[at]), int(cosines[at]) / 10**DECIMALS) for at in best)
 
     def corpus(self, as_of: datetime) -> Corpus:
         """Return what a question at `as_of` looks at."""
-        view = self._visible(as_of)
-        numbers, since = self._numbers.rows[view.rows], self._since.rows[view.rows]
+        _, rows = self._visible(as_of)
+        numbers, since = self._numbers.rows[rows], self._since.rows[rows]
         by_number = np.argsort(numbers, kind="stable")
         versions = np.column_stack((numbers, since))[by_number].astype("<i8")
-        count = bisect_left(self._order, (view.as_of,))
-        newest = self._order[count - 1][1] if count else None
-        return Corpus(len(view.rows), newest, hashlib.sha256(versions.tobytes()).hexdigest())
+        newest = next(reversed(self.known(as_of)), None)
+        return Corpus(len(rows), newest, hashlib.sha256(versions.tobytes()).hexdigest())
 
     def known(self, as_of: datetime) -> list[int]:
         """Return the lessons that a question at `as_of` looks at, the oldest first."""
-        rows = self._visible(as_of).rows
-        numbers = self._numbers.rows[rows]
-        oldest_first: list[int] = numbers[np.lexsort((numbers, self._known.rows[rows]))].tolist()
+        _, rows = self._visible(as_of)
+        oldest_first: list[int] = self._numbers.rows[rows[self._by_age(rows)]].tolist()
         return oldest_first
+
+    def _by_age(self, rows: Numbers) -> Numbers:
+        return np.lexsort((self._numbers.rows[rows], self._known.rows[rows]))
 
     def _append(self, entry: IndexedLesson, known_at: datetime) -> None:
         """Add the row of a text, and note with those before it until when they stand.
 
         What may raise comes first: a row stands in every column or in none.
         """
-        number, row = entry.number, len(self._numbers)
+        number, row = entry.number, len(self._numbers.rows)
         vector = self._texts.point(self._embed(entry.text))
         situation = self._situations.point(entry.vector)
         lesson, known = _microseconds(entry.known_at), _microseconds(known_at)
         reworded = number in self._lessons
-        if not reworded:
-            insort(self._order, (lesson, number))
-            self._lessons[number] = entry
+        self._lessons.setdefault(number, entry)
         self._numbers.append(number)
         self._known.append(lesson)
         self._since.append(max(known, lesson))
@@ -214,74 +221,159 @@ class LessonIndex:
         self._words.append(entry.terms)
         self._texts.append(vector)
         self._situations.append(situation)
-        terms = tuple(entry.terms)
         versions = self._versions[number]
-        insort(versions, _Version(max(known, lesson), reworded, known, entry.text, terms, row))
-        for version, following in pairwise(versions):
-            self._until.rows[version.row] = following.since
+        # In this order texts follow one another.
+        insort(versions, (max(known, lesson), reworded, known, entry.text, (*entry.terms,), row))
+        for (*_, at), (since, *_) in pairwise(versions):
+            self._until.rows[at] = since
 
-    def _visible(self, as_of: datetime) -> _View:
-        """Return what is visible; a tick asks several times of one moment."""
-        moment, rows_in_all = _microseconds(as_of), len(self._numbers)
-        view = self._view
-        if view is not None and (view.as_of, view.rows_in_all) == (moment, rows_in_all):
-            return view
-        mask = (self._since.rows < moment) & (self._until.rows >= moment)
-        count = bisect_left(self._order, (moment,))
-        if count > WINDOW:
-            known, number = self._order[count - WINDOW]
-            later = self._known.rows > known
-            mask &= later | ((self._known.rows == known) & (self._numbers.rows >= number))
-        rows = np.flatnonzero(mask)
-        stretch = slice(int(rows[0]), int(rows[-1]) + 1) if len(rows) else slice(0, 0)
-        self._view = _View(moment, rows_in_all, mask, rows, stretch)
-        return self._view
+    def _visible(self, as_of: datetime) -> tuple[Mask, Numbers]:
+        """Return what is visible, as a mask of all rows and as rows.
 
-    def _scored(
-        self, query: Query, view: _View
-    ) -> Iterator[tuple[NDArray[np.float64], NDArray[np.bool_]]]:
-        """Yield for each of RANKINGS the scores of what is visible, and what passes its floor."""
-        answers = self._words.answers(query.terms, view.mask)
-        yield answers.scores[view.rows], answers.passing[view.rows]
-        texts = self._cosines(self._texts, self._embed(query.text), view)
-        yield texts, _rounded(texts) >= _floor(TEXT_FLOOR)
-        situations = self._cosines(self._situations, query.vector, view)
-        yield situations, _rounded(situations) >= _floor(SITUATION_FLOOR)
+        A tick asks several times of one moment.
+        """
+        moment = _microseconds(as_of)
+        key = moment, len(self._numbers.rows)
+        if self._view is None or self._view[0] != key:
+            mask = (self._since.rows < moment) & (self._until.rows >= moment)
+            rows = np.flatnonzero(mask)
+            if len(rows) > WINDOW:
+                rows = np.sort(rows[self._by_age(rows)[-WINDOW:]])
+                mask = np.zeros_like(mask)
+                mask[rows] = True
+            self._view = key, mask, rows
+        return self._view[1:]
 
-    @staticmethod
-    def _cosines(
-        directions: Directions, vector: Sequence[float] | None, view: _View
-    ) -> NDArray[np.float64]:
-        stretch = directions.cosines(vector, view.stretch)
-        cosines: NDArray[np.float64] = stretch[view.rows - view.stretch.start]
+
+class Column:
+    """Values, or rows of `width` values, that are added one by one and read all at once."""
+
+    def __init__(self, dtype: type[Any], *width: int) -> None:
+        self._room: NDArray[Any] = np.zeros((FIRST_ROOM, *width), dtype)
+        self._count = 0
+
+    def append(self, value: Any) -> None:
+        """Add a row."""
+        if self._count == len(self._room):
+            self._room = np.concatenate([self._room, np.zeros_like(self._room)])
+        self._room[self._count] = value
+        self._count += 1
+
+    @property
+    def rows(self) -> NDArray[Any]:
+        """All rows; a view, which later rows do not reach."""
+        return self._room[: self._count]
+
+
+class Postings:
+    """Which words stand in which row, and how often: BM25 over what is visible alone.
+
+    The sum over the words of a question that stand in a lesson of
+
+        ln(1 + (N - df + 0.5) / (df + 0.5)) x tf / (tf + K1 (1 - B + B length / mean length))
+
+    (Robertson's BM25 as Lucene has it; Kamphuis et al. 2020). N, df and the mean length are counted
+    among the visible rows of each question anew: what comes later moves no score.
+
+    The floor: a lesson shares at least WORDS words with the question, and these weigh at least
+    SHARE of all that the question says (by the logarithm above). Two words that half of all lessons
+    have are not enough beside three rare ones; two rare words are enough beside a common one; one
+    word never is. Of 600 lessons of eight kinds of market about one in eight passes, as many as are
+    of the kind.
+    """
+
+    def __init__(self) -> None:
+        self._words: dict[str, Column] = {}
+        self._lengths = Column(np.int64)
+
+    def append(self, terms: Sequence[str]) -> None:
+        """Add a row of these words."""
+        row = len(self._lengths.rows)
+        for term in dict.fromkeys(terms):
+            column = self._words.setdefault(term, Column(np.int64, 2))
+            column.append((row, terms.count(term)))
+        self._lengths.append(len(terms))
+
+    def answers(self, terms: Collection[str], visible: Mask) -> tuple[Scores, Mask]:
+        """Return the score of every row, and whether it passes the floor.
+
+        It is 0 and no for those that are not visible.
+        """
+        scores, shared = np.zeros((2, len(visible)))
+        words = np.zeros(len(visible), np.int64)
+        lengths, count = self._lengths.rows, int(np.count_nonzero(visible))
+        total, mean = 0.0, float(lengths[visible].sum()) / count if count else 1.0
+        nowhere = Column(np.int64, 2)
+        for term in sorted(set(terms)):
+            rows, counts = self._words.get(term, nowhere).rows.T
+            seen = visible[rows]
+            rows, counts = rows[seen], counts[seen]
+            weight = math.log(1.0 + (count - len(rows) + 0.5) / (len(rows) + 0.5))
+            total += weight
+            shared[rows] += weight
+            words[rows] += 1
+            saturation = K1 * (1.0 - B + B * lengths[rows] / mean)
+            scores[rows] += weight * (counts / (counts + saturation))
+        return scores, (words >= WORDS) & (shared >= SHARE * total - ROUNDING)
+
+
+class Directions(Column):
+    """Vectors of one width, of which only the direction counts: their cosines are exact.
+
+    A sum of products depends in its last bits on the order in which a BLAS adds, and so on threads
+    and on how many rows there are. Each vector is therefore turned into whole numbers on a grid:
+    products and sums of those are exact in single precision, in any order. A cosine is then one
+    division.
+    """
+
+    def __init__(self, width: int) -> None:
+        super().__init__(np.float32, width)
+        self._width = width
+        self._lengths = Column(np.float64)
+
+    def point(self, vector: Sequence[float] | None) -> NDArray[np.float32]:
+        """Return a vector as whole numbers, about GRID long; zeros where it has no direction.
+
+        Raises ValueError for one of another width.
+        """
+        values = [0.0] * self._width if vector is None else [float(value) for value in vector]
+        if len(values) != self._width:
+            raise ValueError(f"a vector of {len(values)} numbers among those of {self._width}")
+        length = math.hypot(*values)
+        if not math.isfinite(length) or length == 0.0:
+            return np.zeros(self._width, np.float32)
+        return np.rint(np.array(values) / length * GRID).astype(np.float32)
+
+    def append(self, value: NDArray[np.float32]) -> None:
+        """Add a point."""
+        super().append(value)
+        self._lengths.append(_length(value))
+
+    def cosines(self, vector: Sequence[float] | None, rows: Numbers) -> Scores:
+        """Return the cosine of each row with a vector; 0 where one of both has no direction."""
+        point = self.point(vector)
+        first, end = (rows[0], rows[-1] + 1) if len(rows) else (0, 0)
+        # Row by row: a product of a matrix wakes the threads of a BLAS, and where others work on
+        # the same cores it waits for them, for milliseconds.
+        products = np.vecdot(self.rows[first:end], point).astype(np.float64)
+        lengths = self._lengths.rows[first:end] * _length(point)
+        cosines: Scores = (products / np.maximum(lengths, 1.0))[rows - first]
         return cosines
 
 
-def _ranks(
-    scores: NDArray[np.float64], passing: NDArray[np.bool_], numbers: NDArray[np.int64]
-) -> NDArray[np.int64]:
-    """Return the rank from 1 of each row that passes, 0 of the others."""
-    best = _best_first(_rounded(scores), numbers, passing)
-    ranks = np.zeros(len(scores), np.int64)
-    ranks[best] = np.arange(1, len(best) + 1)
-    return ranks
+def _length(point: NDArray[np.float32]) -> float:
+    return math.sqrt(float(point @ point))
 
 
-def _best_first(
-    rounded: NDArray[np.int64], numbers: NDArray[np.int64], passing: NDArray[np.bool_]
-) -> NDArray[np.int64]:
+def _best_first(rounded: Numbers, numbers: Numbers, passing: Mask) -> Numbers:
     """Return the places of those that pass: the greatest score first, of equals the newest."""
     places = np.flatnonzero(passing)
     return places[np.lexsort((-numbers[places], -rounded[places]))]
 
 
-def _rounded(scores: NDArray[np.float64]) -> NDArray[np.int64]:
+def _rounded(scores: Scores | float) -> Numbers:
     """Return scores in units of the last decimal that counts."""
-    return np.rint(scores * 10**DECIMALS).astype(np.int64)
-
-
-def _floor(value: float) -> int:
-    return round(value * 10**DECIMALS)
+    return np.asarray(np.rint(np.asarray(scores) * 10**DECIMALS)).astype(np.int64)
 
 
 def _microseconds(moment: datetime) -> int:

@@ -1,6 +1,6 @@
 """What a tick is told of earlier trades: three numbers, and at most three notes.
 
-`LessonShelf` holds the lessons of a store in memory, by asset class, and answers one question a
+`LessonRetriever` holds the lessons of a store in memory, by asset class, and answers one question a
 tick. It looks at what was known before `as_of` alone (torra.lessons.ranking), so the same question
 has the same answer at any later time. The numbers come from the situations of closed trades and
 from nothing that anybody wrote:
@@ -20,17 +20,16 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from functools import partial
 from math import fsum
-from types import MappingProxyType
 from typing import Any, Final
 
 from torra.lessons.content_words import content_words
 from torra.lessons.lesson import Fresh, Lesson, LessonFacts, LessonText, Situation
-from torra.lessons.ranking import Embed, IndexedLesson, LessonIndex, Near, Query, Ranked
+from torra.lessons.ranking import Embed, IndexedLesson, LessonIndex, Query, Ranked
 from torra.lessons.reviews import AUTHOR, ONE
 from torra.verdict.risk_engine import PositionSide
 
@@ -61,7 +60,7 @@ BROKEN: Final = "memory:newest"
 
 DAY: Final = timedelta(days=1)
 HOUR: Final = timedelta(hours=1)
-NONE: Final[Mapping[str, float | str | None]] = MappingProxyType({})
+Numbers = Mapping[str, float | str | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +100,7 @@ class RetrievedLessons:
     which they were. `nearest` are the trades behind the numbers.
     """
 
-    numbers: Mapping[str, float | str | None] = field(default_factory=dict)
+    numbers: Numbers = field(default_factory=dict)
     notes: tuple[RetrievedLesson, ...] = ()
     corpus: int = 0
     newest: int | None = None
@@ -194,20 +193,13 @@ class LessonRetriever:
         fresh = self._fresh(*self._read)
         # Before they are taken in: one that cannot be is not tried again at each tick.
         self._read = fresh.facts, fresh.words_number
-        for lesson in fresh.lessons:
-            with self._each(lesson.number):
-                self._add(lesson)
-        for number, words in fresh.words:
-            with self._each(number):
-                self._reword(number, words)
-
-    @contextmanager
-    def _each(self, number: int) -> Iterator[None]:
-        """Leave out a lesson that cannot be taken in, and no other."""
-        try:
-            yield
-        except Exception:
-            log.exception("lesson %s cannot be told", number)
+        steps = [(lesson.number, partial(self._add, lesson)) for lesson in fresh.lessons]
+        steps += [(number, partial(self._reword, number, words)) for number, words in fresh.words]
+        for number, step in steps:
+            try:
+                step()
+            except Exception:  # it is left out, and no other
+                log.exception("lesson %s cannot be told", number)
 
     # --- what is held ---------------------------------------------------------------------------
 
@@ -218,22 +210,20 @@ class LessonRetriever:
         if self._lap(facts.bar_time) != self._lap(facts.known_at):
             return  # it was opened in a pass of a sample, of which this one knows nothing
         first, *later = lesson.words
-        terms, text = _indexed(facts, first)
         vector = None if facts.situation is None else facts.situation.vector(facts.side)
-        counts = facts.kind == "trade"
+        counts, number = facts.kind == "trade", lesson.number
         index = self._index(facts.asset, facts.known_at)
-        index.add(IndexedLesson(lesson.number, facts.known_at, terms, text, vector, counts))
+        index.add(IndexedLesson(number, facts.known_at, *_indexed(facts, first), vector, counts))
         for words in later:
-            index.reword(lesson.number, words.known_at, *_indexed(facts, words))
-        self._lessons[lesson.number] = lesson  # last: one that cannot be ranked is not told at all
+            index.reword(number, words.known_at, *_indexed(facts, words))
+        self._lessons[number] = lesson  # last: one that cannot be ranked is not told at all
 
     def _reword(self, number: int, words: LessonText) -> None:
-        lesson = self._lessons.get(number)
-        if lesson is None:
-            return
-        self._lessons[number] = Lesson(number, lesson.facts, (*lesson.words, words))
-        index = self._index(lesson.facts.asset, lesson.facts.known_at)
-        index.reword(number, words.known_at, *_indexed(lesson.facts, words))
+        if lesson := self._lessons.get(number):
+            facts = lesson.facts
+            self._lessons[number] = Lesson(number, facts, (*lesson.words, words))
+            index = self._index(facts.asset, facts.known_at)
+            index.reword(number, words.known_at, *_indexed(facts, words))
 
     def _index(self, asset: str, moment: datetime) -> LessonIndex:
         key = asset, self._lap(moment)
@@ -249,57 +239,43 @@ class LessonRetriever:
         if not corpus.size:
             return NOTHING
         terms, vector = asked.situation.terms(asked.side), asked.situation.vector(asked.side)
-        near = self._nearest(index, asked)
-        numbers = self._numbers(asked.side, near)
+        near = self._nearest(index, asked, vector)
+        trades = [self._lessons[number].facts for number in near]
+        count, share, mean = len(trades), None, None
+        if count >= LEAST:
+            wins = sum(facts.outcome == "win" for facts in trades)
+            share = round((wins + PRIOR_WINS) / (count + PRIOR_TRADES), 4)
+            mean = round(fsum(facts.r for facts in trades) / (count + PRIOR_R), 4)
+        numbers = {
+            "side": asked.side, "similar": float(count), "win_share": share, "mean_r": mean
+        }  # fmt: skip
         query = Query(terms, " ".join(terms), vector)
         best = self._best(index, asked, query) if asked.notes else ()
+        notes = self._notes(best, asked.as_of, numbers)
         return RetrievedLessons(
-            numbers,
-            self._notes(best, asked.as_of, numbers),
-            corpus.size,
-            corpus.newest,
-            corpus.digest,
-            tuple(one.number for one in near),
+            numbers, notes, corpus.size, corpus.newest, corpus.digest, tuple(near)
         )
 
-    def _nearest(self, index: LessonIndex, asked: LessonQuery) -> Sequence[Near]:
+    def _nearest(
+        self, index: LessonIndex, asked: LessonQuery, vector: Sequence[float]
+    ) -> Sequence[int]:
         """Return the trades that the numbers are made of."""
-        return index.nearest(asked.situation.vector(asked.side), asked.as_of, NEAREST)
+        return [one.number for one in index.nearest(vector, asked.as_of, NEAREST)]
 
     def _best(self, index: LessonIndex, asked: LessonQuery, query: Query) -> Sequence[Ranked]:
         """Return the lessons that are told in words."""
         return index.rank(query, asked.as_of, asked.notes)
 
-    def _numbers(
-        self, side: PositionSide, near: Sequence[Near]
-    ) -> Mapping[str, float | str | None]:
-        trades = [self._lessons[one.number].facts for one in near]
-        count, share, mean = len(trades), None, None
-        if count >= LEAST:
-            wins = sum(facts.outcome == "win" for facts in trades)
-            share = (wins + PRIOR_WINS) / (count + PRIOR_TRADES)
-            mean = fsum(facts.r for facts in trades) / (count + PRIOR_R)
-        numbers = {"similar": float(count), "win_share": share, "mean_r": mean}
-        return {
-            "side": side,
-            **{name: value and round(value, 4) for name, value in numbers.items()},
-        }
-
     def _notes(
-        self,
-        best: Sequence[Ranked],
-        as_of: datetime,
-        numbers: Mapping[str, float | str | None],
+        self, best: Sequence[Ranked], as_of: datetime, numbers: Numbers
     ) -> tuple[RetrievedLesson, ...]:
         """Return lessons with the words that were known of them."""
         notes = []
-        for one in best:
-            lesson = self._lessons[one.number]
+        for number, score, ranks in best:
+            lesson = self._lessons[number]
             if words := lesson.words_at(as_of):
                 text = note_text(lesson.facts, words, as_of, numbers)
-                notes.append(
-                    RetrievedLesson(one.number, words.author, one.score, dict(one.ranks), text)
-                )
+                notes.append(RetrievedLesson(number, words.author, score, ranks, text))
         return tuple(notes)
 
     def _stand_in(self, query: LessonQuery) -> RetrievedLessons:
@@ -307,80 +283,50 @@ class LessonRetriever:
         try:
             lap = self._lap(query.as_of)
             known = [
-                lesson
-                for lesson in self._lessons.values()
+                (lesson.facts.known_at, number)
+                for number, lesson in self._lessons.items()
                 if lesson.facts.symbol == query.symbol
                 and lesson.facts.known_at < query.as_of
                 and self._lap(lesson.facts.known_at) == lap
             ]
-            known.sort(key=lambda lesson: (lesson.facts.known_at, lesson.number), reverse=True)
-            newest = [Ranked(lesson.number, 0.0, {}) for lesson in known[: query.notes]]
-            notes = self._notes(newest, query.as_of, NONE)
+            newest = sorted(known, reverse=True)[: query.notes]
+            notes = self._notes([Ranked(one, 0.0, {}) for _, one in newest], query.as_of, {})
             return RetrievedLessons(notes=notes, corpus=len(known), flags=(BROKEN,))
         except Exception:
             log.exception("lessons of %s could not be told", query.symbol)
             return RetrievedLessons(flags=(BROKEN,))
 
 
-def note_text(
-    facts: LessonFacts,
-    words: LessonText,
-    as_of: datetime,
-    numbers: Mapping[str, float | str | None],
-) -> str:
+def note_text(facts: LessonFacts, words: LessonText, as_of: datetime, numbers: Numbers) -> str:
     """Return a lesson as an agent is told it, in NOTE_BYTES at most.
 
     `numbers` are those that the tick was told beside it.
     """
-    whose = "rules" if words.author == AUTHOR else "review"
-    if facts.kind == "vetoed":
-        whose = "vetoed"
-    market = facts.situation
+    by_rules, vetoed = words.author == AUTHOR, facts.kind == "vetoed"
+    whose = "vetoed" if vetoed else "rules" if by_rules else "review"
+    age, market = as_of - facts.known_at, facts.situation
+    ago = f"{age // DAY} days" if age >= 2 * DAY else f"{max(1, age // HOUR)} h"
     where = "" if market is None else f" {market.regime} {market.session}".rstrip()
-    head = (
-        f"({whose}, {_ago(as_of - facts.known_at)} ago) {facts.side} {facts.symbol} "
-        f"{facts.timeframe}{where}, {_came_to(facts)}"
-    )
-    said = words.rule or words.setup
-    if words.author == AUTHOR:  # the support says so too
-        said = said.removeprefix(ONE[facts.kind])
-    support = _support(numbers)
-    room = NOTE_BYTES - len(f"{head}; ; {support}".encode())
-    said = said if len(said.encode()) <= room else _cut(said, room)
-    return "; ".join(part for part in (head, said.rstrip(". "), support) if part)
-
-
-def _came_to(facts: LessonFacts) -> str:
-    """Return what a trade came to, or what no trade was made of."""
-    if facts.kind == "vetoed":
-        return f"no trade: it would have made {facts.r:+.2f} R"
-    return f"{facts.outcome} {facts.r:+.2f} R, {facts.evolution.lower()}"
-
-
-def _support(numbers: Mapping[str, float | str | None]) -> str:
-    """Return how many similar trades there are and how many of them won."""
+    result = f"{facts.outcome} {facts.r:+.2f} R, {facts.evolution.lower()}"
+    if vetoed:
+        result = f"no trade: it would have made {facts.r:+.2f} R"
+    head = f"({whose}, {ago} ago) {facts.side} {facts.symbol} {facts.timeframe}{where}, {result}"
     similar, share = numbers.get("similar"), numbers.get("win_share")
-    if not isinstance(similar, float) or not isinstance(share, float):
-        return "one trade, not a rule"
-    return f"{wins_of(similar, share)} of {similar:.0f} similar won"
+    support = "one trade, not a rule"
+    if isinstance(similar, float) and isinstance(share, float):
+        support = f"{wins_of(similar, share)} of {similar:.0f} similar won"
+    text = words.rule or words.setup
+    if by_rules:  # the support says so too
+        text = text.removeprefix(ONE[facts.kind])
+    room = NOTE_BYTES - len(f"{head}; ; {support}".encode())
+    while text and len(text.encode()) > room:  # whole words alone
+        text = text.rpartition(" ")[0]
+    return "; ".join(part for part in (head, text.rstrip(". "), support) if part)
 
 
 def wins_of(similar: float, share: float) -> int:
     """Return how many of so many similar trades won, by the share that was told."""
     return round(share * (similar + PRIOR_TRADES) - PRIOR_WINS)
-
-
-def _cut(text: str, room: int) -> str:
-    """Return as many whole words as fit into so many bytes."""
-    while text and len(text.encode()) > room:
-        text = text.rpartition(" ")[0]
-    return text
-
-
-def _ago(age: timedelta) -> str:
-    if age >= 2 * DAY:
-        return f"{age // DAY} days"
-    return f"{max(1, age // HOUR)} h"
 
 
 def _indexed(facts: LessonFacts, words: LessonText) -> tuple[tuple[str, ...], str]:

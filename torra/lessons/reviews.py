@@ -16,7 +16,7 @@ from typing import Final
 
 from agent_config import GateSettings
 from torra.lessons.figures import PARTS
-from torra.lessons.lesson import DIRECTION, MIRRORED, LessonFacts, LessonText, Situation
+from torra.lessons.lesson import DIRECTION, TRENDS, LessonFacts, LessonText, Situation
 from torra.verdict.trade_outcome import SCRATCH_R, STRENGTHENED_R, WEAKENED_R
 
 AUTHOR: Final = "rules"
@@ -150,10 +150,7 @@ def _market(facts: LessonFacts, situation: Situation) -> Iterator[str]:
 def market_of(facts: LessonFacts) -> str:
     """Return the kind of market as a trade's side saw it, in words; "" where it is not known."""
     regime = facts.situation.regime if facts.situation else ""
-    trend = MIRRORED.get(regime, regime)
-    if regime in MIRRORED and facts.side == "SHORT":
-        trend = next(name for name in MIRRORED.values() if name != trend)
-    return MARKETS.get(trend, "")
+    return MARKETS.get(TRENDS[facts.side].get(regime, regime), "")
 
 
 # --- the outcome ----------------------------------------------------------------------------------

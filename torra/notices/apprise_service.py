@@ -18,7 +18,7 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from importlib.util import find_spec
 from pathlib import Path
@@ -69,16 +69,10 @@ def addresses(told: str) -> list[str]:
 
 def open_services(place: NoticePlace) -> Sequence[NoticeService]:
     """Return one way out for each address of the environment; raises ConfigError."""
-    found = addresses(place.environment.get(VARIABLE, ""))
     return [
-        AppriseAddress(f"{number} {scheme(address)}", address)
-        for number, address in enumerate(found, 1)
+        AppriseAddress(f"{number} {address.partition('://')[0].lower()}", address)
+        for number, address in enumerate(addresses(place.environment.get(VARIABLE, "")), 1)
     ]
-
-
-def scheme(address: str) -> str:
-    """Return the scheme of an address, in small letters."""
-    return address.partition("://")[0].lower()
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,15 +96,6 @@ class AppriseAddress:
             raise NoticeRefused(WORDS.get(word, "the sender failed"))
 
 
-def plain_environment(found: Mapping[str, str]) -> dict[str, str]:
-    """Return the environment without Torra's own variables and the keys of vendors."""
-    return {
-        name: value
-        for name, value in found.items()
-        if not (name.upper().startswith("TORRA_") or name.upper().endswith("_KEY"))
-    }
-
-
 def ask_child(told: dict[str, str], seconds: float) -> str:
     """Return the word of the process that sends; it is ended after so many seconds."""
     try:
@@ -120,7 +105,12 @@ def ask_child(told: dict[str, str], seconds: float) -> str:
             input=json.dumps(told).encode(),
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
-            env=plain_environment(os.environ),
+            # without Torra's own variables and the keys of vendors
+            env={
+                name: value
+                for name, value in os.environ.items()
+                if not (name.upper().startswith("TORRA_") or name.upper().endswith("_KEY"))
+            },
             timeout=seconds,
             check=False,
         )

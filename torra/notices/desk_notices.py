@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Sequence
-from datetime import datetime
 from typing import TYPE_CHECKING, Final
 
 from instance_database import Database
@@ -49,31 +48,35 @@ class DeskNotices(Service):
         self._settings = settings
         self._clock = clock
         self._open = open_services
+        self._begun = False
         self._services: Sequence[NoticeService] | None = None
-        self._senders: list[Sender] | None = None
-        self.watcher = Watcher(database, settings, setups, clock, self._names, paper_currency)
+        self._senders: list[Sender] = []
+        self.watcher = Watcher(
+            database, settings, setups, clock,
+            lambda: [sender.service for sender in self._senders], paper_currency,
+        )  # fmt: skip
 
     def shut(self) -> None:
         """Let every service go; a call that is under way is left to its limit."""
-        for sender in self._senders or ():
+        for sender in self._senders:
             sender.close(0.0)
 
-    def _names(self) -> list[str]:
-        return [sender.service for sender in self._senders or ()]
-
     def _turn(self) -> None:
-        if self._senders is None:
+        if self._begun:
+            self.watcher.look()
+        else:
             # Here and not in `open`: a service may take long to open, and a start waits for that.
             self._begin()
-        else:
-            self.watcher.look()
 
     def _begin(self) -> None:
         """Open the services and let each send on a thread of its own."""
         services = self._services = self._opened() if self._services is None else self._services
-        senders = [Sender(self._database, one, self._settings, self._real_now) for one in services]
+        senders = [
+            Sender(self._database, one, self._settings, lambda: self._clock().real_now())
+            for one in services
+        ]
         notice_table.keep_services(self._database, [sender.service for sender in senders])
-        self._senders = senders
+        self._senders, self._begun = senders, True
         for sender in senders:
             if self.ending:
                 return
@@ -87,6 +90,3 @@ class DeskNotices(Service):
         except Exception as error:  # noqa: BLE001 - a plug-in may raise anything
             log.error("notices are not sent: %s", type(error).__name__)
         return ()
-
-    def _real_now(self) -> datetime:
-        return self._clock().real_now()

@@ -6,6 +6,7 @@ Reads the database and changes nothing. What it shows holds no address.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 from typing import Any, Final
 
 from instance_database import Database
@@ -14,7 +15,7 @@ from torra.notices.protocol import Notice, NoticePlace, NoticeRefused, NoticeSer
 from torra.store import notices as notice_table
 from torra.time_limit import TimeLimit
 
-TOLD: Final = ("key", "kind", "level", "title", "text", "instance", "desk_time", "at")
+COLUMNS: Final = ("id", "key", "kind", "level", "title", "text", "instance", "desk_time", "at")
 ROWS: Final = 30
 
 
@@ -22,46 +23,40 @@ def document(database: Database, limit: int = ROWS) -> dict[str, Any]:
     """Return the newest notices, newest first, with their way, and how each service does."""
     return {
         "notices": [
-            {
-                "id": row["id"],
-                **{name: row[name] for name in TOLD},
-                "silent": bool(row["silent"]),
-                "sent": row["sent"],
-            }
+            {name: row[name] for name in COLUMNS} | {"silent": bool(row["silent"])}
+            | {"sent": row["sent"]}
             for row in notice_table.notices(database, limit)
         ],
         "services": [
             {"service": row["service"], "failed": row["detail"], "at": row["at"]}
             for row in notice_table.notice_services(database)
         ],
-    }
+    }  # fmt: skip
 
 
 def table(found: Mapping[str, Any]) -> str:
     """Return the list for a terminal."""
-    lines = [_line(row) for row in found["notices"]] or ["Nothing was told yet."]
+    lines = []
+    for row in found["notices"]:
+        moment = str(row["at"]).replace("T", " ").replace("Z", " UTC")
+        lines.append(f"{moment}  {row['level']:<8}  {row['title']}. {row['text']}  [{state(row)}]")
     failing = [row for row in found["services"] if row["failed"]]
-    return "\n".join([*lines, *(f"{row['service']}: {row['failed']}" for row in failing)])
-
-
-def _line(row: Mapping[str, Any]) -> str:
-    moment = str(row["at"]).replace("T", " ").replace("Z", " UTC")
-    return f"{moment}  {row['level']:<8}  {row['title']}. {row['text']}  [{state(row)}]"
+    return "\n".join([
+        *(lines or ["Nothing was told yet."]),
+        *(f"{row['service']}: {row['failed']}" for row in failing),
+    ])  # fmt: skip
 
 
 def state(row: Mapping[str, Any]) -> str:
     """Return what became of a notice, in a few words."""
     if row["silent"]:
         return "listed only: quiet hours, or below the least level"
-    if not row["sent"]:
-        return "listed only: no service is set"
-    return ", ".join(map(_way, row["sent"]))
-
-
-def _way(one: Mapping[str, Any]) -> str:
-    why = f": {one['detail']}" if one["detail"] else ""
-    tries = f" after {one['tries']} tries" if one["tries"] > 1 else ""
-    return f"{one['service']} {one['state']}{tries}{why}"
+    ways = []
+    for one in row["sent"]:
+        reason = f": {one['detail']}" if one["detail"] else ""
+        tries = f" after {one['tries']} tries" if one["tries"] > 1 else ""
+        ways.append(f"{one['service']} {one['state']}{tries}{reason}")
+    return ", ".join(ways) or "listed only: no service is set"
 
 
 def trouble(database: Database, names: Iterable[str]) -> str:
@@ -87,16 +82,16 @@ def try_all(
     services: Sequence[NoticeService], notice: Notice, seconds: float
 ) -> list[dict[str, str]]:
     """Hand a notice to every service at once; return each one's name and why it failed, if so."""
-    return [{"service": one.name, "failed": _tried(one, notice, seconds)} for one in services]
-
-
-def _tried(service: NoticeService, notice: Notice, seconds: float) -> str:
-    try:
-        TimeLimit(service.name, seconds).run(lambda: service.send(notice))
-    except NoticeRefused as error:
-        return str(error)
-    except TimeoutError:
-        return "no answer in time"
-    except (Exception, SystemExit) as error:  # noqa: BLE001 - its text may hold an address
-        return f"it failed ({type(error).__name__})"
-    return ""
+    rows = []
+    for service in services:
+        failed = ""
+        try:
+            TimeLimit(service.name, seconds).run(partial(service.send, notice))
+        except NoticeRefused as error:
+            failed = str(error)
+        except TimeoutError:
+            failed = "no answer in time"
+        except (Exception, SystemExit) as error:  # noqa: BLE001 - its text may hold an address
+            failed = f"it failed ({type(error).__name__})"
+        rows.append({"service": service.name, "failed": failed})
+    return rows

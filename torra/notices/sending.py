@@ -45,6 +45,9 @@ GIVE_UP: Final = timedelta(hours=1)
 
 IDLE_SECONDS: Final = 1.0
 
+TEXTS: Final = ("key", "kind", "level", "title", "text", "instance")
+"""The texts of a notice: fields, and columns of its row."""
+
 log = logging.getLogger("torra")
 
 
@@ -90,7 +93,8 @@ class Sender(Service):
         if row["level"] != "alarm":
             if now - parse(row["at"]) > GIVE_UP:
                 self._mark(row, "failed", row["tries"], "not taken within an hour")
-                log.warning("notices: %s did not take %s within an hour", self.service, _which(row))
+                which = f"the {row['kind']} of {row['at']}"
+                log.warning("notices: %s did not take %s within an hour", self.service, which)
                 return True
             if self._settings.quiet_at(now):
                 self._mark(row, "dropped", row["tries"], "quiet hours")
@@ -98,9 +102,13 @@ class Sender(Service):
         return self._hand_over(row)
 
     def _hand_over(self, row: Mapping[str, Any]) -> bool:
-        tries = int(row["tries"]) + 1
-        self._mark(row, SENDING, tries, "")
-        notice = _notice(row)
+        tries, why = int(row["tries"]) + 1, ""
+        self._mark(row, SENDING, tries)
+        notice = Notice(
+            **{name: row[name] for name in TEXTS},
+            desk_time=parse(row["desk_time"]),
+            at=parse(row["at"]),
+        )
         try:
             self._limit.run(lambda: self._service.send(notice))
         except NoticeRefused as error:
@@ -111,15 +119,14 @@ class Sender(Service):
             why = f"it failed ({type(error).__name__})"
         else:
             self._failures, self._rest_until = 0, None
-            self._owe(partial(self._came_to, row, "sent", tries, ""))
+            self._owe(partial(self._mark, row, "sent", tries, noted=True))
             return True
         self._failures += 1
         again = self._now()
-        self._rest_until = again + timedelta(
-            seconds=min(LONGEST_REST, pause(self._failures, LONGEST_PAUSE) / 2)
-        )
+        rest = min(LONGEST_REST, pause(self._failures, LONGEST_PAUSE) / 2)
+        self._rest_until = again + timedelta(seconds=rest)
         later = again + timedelta(seconds=pause(tries, LONGEST_PAUSE))
-        self._owe(partial(self._came_to, row, WAITING, tries, why, later))
+        self._owe(partial(self._mark, row, WAITING, tries, why, later, noted=True))
         return False
 
     def _owe(self, entry: Callable[[], None]) -> None:
@@ -128,56 +135,27 @@ class Sender(Service):
         entry()
         self._owed = None
 
-    def _came_to(
-        self,
-        row: Mapping[str, Any],
-        state: str,
-        tries: int,
-        why: str,
-        next_try: datetime | None = None,
-    ) -> None:
-        with self._database.transaction(PATIENCE_SECONDS):
-            self._mark(row, state, tries, why, next_try)
-            notice_table.note_service(self._database, self.service, why)
-
     def _mark(
         self,
         row: Mapping[str, Any],
         state: str,
         tries: int,
-        detail: str,
+        detail: str = "",
         next_try: datetime | None = None,
+        *,
+        noted: bool = False,
     ) -> None:
+        """Store the state of a notice; `noted`: it is also how the service does."""
         with self._database.transaction(PATIENCE_SECONDS):
             self._database.require_desk()  # it may have been lost while a service hung
             notice_table.mark_notice(
-                self._database,
-                row["id"],
-                self.service,
-                state,
-                tries=tries,
-                detail=detail,
-                next_try=next_try,
-            )
+                self._database, row["id"], self.service, state,
+                tries=tries, detail=detail, next_try=next_try,
+            )  # fmt: skip
+            if noted:
+                notice_table.note_service(self._database, self.service, detail)
 
 
 def pause(tries: int, longest: float) -> float:
     """Return the seconds to wait after so many tries."""
     return float(min(longest, FIRST_PAUSE * 2.0 ** min(tries - 1, 20)))
-
-
-def _notice(row: Mapping[str, Any]) -> Notice:
-    return Notice(
-        key=row["key"],
-        kind=row["kind"],
-        level=row["level"],
-        title=row["title"],
-        text=row["text"],
-        instance=row["instance"],
-        desk_time=parse(row["desk_time"]),
-        at=parse(row["at"]),
-    )
-
-
-def _which(row: Mapping[str, Any]) -> str:
-    return f"the {row['kind']} of {row['at']}"

@@ -75,21 +75,19 @@ class NoticeFormatter:
         title, text = (row[f"{short}{part}"].format(**facts) for part in ("title", "text"))
         return NoticeText(f"{self.mark}{subject}: {title}", text)
 
-    def proposal(self, row: ProposalRow, spec: SymbolSpec | None) -> NoticeText:
-        """Say that a proposal waits for a person."""
-        orders = [text for draft in row.orders if (text := self._order(draft, spec))]
-        what = capital(" and ".join(orders) or "an order")
-        return self.say("proposal", row.instance, orders=what, until=clock(row.expires))
+    def proposal_facts(self, row: ProposalRow, spec: SymbolSpec | None) -> dict[str, str]:
+        """Return what the notice of a proposal says."""
+        orders = " and ".join(self._order(draft, spec) for draft in row.orders)
+        return {"orders": capital(orders or "an order"), "until": f"{parse(row.expires):%H:%M}"}
 
     def _order(self, draft: Draft, spec: SymbolSpec | None) -> str:
-        side = SIDES[draft.side].verb
         if draft.kind == "close":
             return "close the position" if self.short else f"close {size(draft.lots)} lots"
+        verb, at = SIDES[draft.side].verb, draft.levels
         if self.short:
-            return side
-        at = draft.levels
+            return verb
         levels = f" at {price(at.entry, spec)}, stop {price(at.stop, spec)}" if at else ""
-        return f"{side} {size(draft.lots)} lots{levels}"
+        return f"{verb} {size(draft.lots)} lots{levels}"
 
 
 def facts_of(row: SignalEvent, spec: SymbolSpec | None, currency: str) -> dict[str, str]:
@@ -169,11 +167,6 @@ def money(value: object, currency: str) -> str:
         return "what it came to is not known"
     won = "won" if known > 0 else "lost" if known < 0 else "came to"
     return f"{won} {abs(known):,.2f} {currency or IN_MONEY}"
-
-
-def clock(moment: str) -> str:
-    """Write the time of day of a stored moment, UTC."""
-    return parse(moment).strftime("%H:%M")
 
 
 def span(length: timedelta) -> str:

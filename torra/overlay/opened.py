@@ -29,9 +29,9 @@ from torra.store.connection import connect_reader
 
 if TYPE_CHECKING:
     from instance_database import Database
+    from torra.desk.models.access import Models
     from torra.desk.outlook import ContextFeeds
     from torra.desk.promotion import Promotions
-    from torra.desk.wiring import Models
     from torra.providers.registry import Provider
     from torra.tick.spending import SpendingAccount
 
@@ -92,9 +92,10 @@ class OverlayRuntime:
     def _open(self) -> None:
         # Here: a host that only imports the overlay needs none of it.
         from instance_database import open_home  # noqa: PLC0415
+        from torra.desk.models.access import open_models  # noqa: PLC0415
         from torra.desk.outlook import ContextFeeds  # noqa: PLC0415
         from torra.desk.promotion import Promotions  # noqa: PLC0415
-        from torra.desk.wiring import leave_sign, open_models  # noqa: PLC0415
+        from torra.desk.wiring import leave_sign  # noqa: PLC0415
 
         _refuse_to_migrate(self._home / DATABASE)
         database = open_home(self._home)

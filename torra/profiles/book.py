@@ -7,7 +7,7 @@ profiles/.history/NAME of the home, with its author, its time and what changed; 
 entry. The shipped profiles are never written: saving one makes a file of its name in the home.
 
 A save that is not allowed returns a `SaveResult` with the reason. Names and files that cannot be
-used raise ConfigError. The caller decides who may loosen a guarded setting; torra.desk.adoption
+used raise ConfigError. The caller decides who may loosen a guarded setting; torra.desk.roster
 lets a running desk take a profile.
 """
 
@@ -29,7 +29,7 @@ from agent_config import MODES
 from instance_database import open_home
 from torra.clock import iso
 from torra.config import NAME, ROOT, DeskSettings, Instance, Profile, faults, read
-from torra.desk.adoption import fixed
+from torra.desk.roster import fixed
 from torra.errors import ConfigError, StoreUnavailable
 from torra.evaluation.wording import listed
 from torra.home import DATABASE, DESK, PRICES
@@ -234,6 +234,7 @@ class ProfileBook:
     ) -> tuple[list[str], list[str]]:
         """Return what keeps a profile's instances from running with it, and warnings."""
         from torra.desk import wiring  # noqa: PLC0415  the pages load the desk's parts only when asked to
+        from torra.desk.models.access import check_models  # noqa: PLC0415
 
         objections: list[str] = []
         warnings: list[str] = []
@@ -245,7 +246,7 @@ class ProfileBook:
                 objections.append(str(error))
         if users:
             try:
-                wiring.check_models(self.home, profile.agents, self._variables)
+                check_models(self.home, profile.agents, self._variables)
             except ConfigError as error:
                 (objections if self._desk_here else warnings).append(str(error))
             warnings += fixed(before, profile, users) if before else []

@@ -28,7 +28,7 @@ from instance_database import TickKey
 from torra.bridges.paper import PaperPosition
 from torra.clock import Simulated, System, duration
 from torra.config import Instance, Profile
-from torra.desk.schedule import running_order
+from torra.desk.timers import running_order
 from torra.evaluation.observations import (
     ArmObservation,
     Interner,

@@ -23,7 +23,7 @@ from agents.contracts import Request, Submit
 from agents.registry import Agent
 from instance_database import Database, TickKey, open_home
 from torra.config import Instance, Profile, load_desk
-from torra.desk import wiring
+from torra.desk.models.access import check_models, open_models
 from torra.errors import ConfigError, StoreUnavailable
 from torra.providers.recorded import RecordedProvider
 from torra.providers.rules.provider import RulesProvider
@@ -68,11 +68,11 @@ def opened(
             )
         if not (math.isfinite(max_cost) and max_cost >= 0.0):
             raise ConfigError(f"--max-cost {max_cost}: say a sum of USD, 0 or more")
-        wiring.check_models(home, profile.agents)
+        check_models(home, profile.agents)
         database = open_home(home)
         # Before the models: closed after them, so that a call that ends then is booked.
         stack.callback(database.close)
-        models = wiring.open_models(home, database, remember=False)
+        models = open_models(home, database, remember=False)
         stack.callback(models.close)
         models.apply_blocks()
         account = models.account(profile.agents, ledger_name(name))

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
 SCHEMA_VERSION: Final = "1.0"
@@ -43,19 +43,49 @@ LOST: Final = (
 REPLACED: Final = ("producer_lost", "This attempt ended without a result and another one began.")
 UNWRITABLE: Final = ("store", "What this tick told could not be written down.")
 
-START: Final = ("torra_key", "instance", "timeframe", "bar_time", "close_time")
-AGENT: Final = {
-    "agent_start": (),
-    "agent_complete": ("summary", "abstained", "confidence", "adjustments", "evidence", "ms"),
-    "agent_error": ("error", "ms"),
-}
-SYNTHESIS: Final = ("source_type", "adjustments", "multiplier", "veto", "shadow")
-DECISION: Final = (
-    "verdict", "l1_verdict", "consensus", "action", "reason", "denied", "source_type", "cost_usd",
-    "elapsed_ms", "sentence",
-)  # fmt: skip
+
+class EventShape(NamedTuple):
+    """The event of a kind of what a tick tells; without a phase it is that of the stage."""
+
+    event: str
+    phase: str
+    fields: tuple[str, ...]
+    terminal: bool = False
+
+
+AGENT: Final = ("agent", "round", "phase")
+
+SHAPES: Final[Mapping[str, EventShape]] = {
+    "tick_start": EventShape(
+        "tick_start", "", ("torra_key", "instance", "timeframe", "bar_time", "close_time")
+    ),
+    "agent_start": EventShape("agent_start", "", AGENT),
+    "agent_complete": EventShape(
+        "agent_complete", "",
+        (*AGENT, "summary", "abstained", "confidence", "adjustments", "evidence", "ms"),
+    ),
+    "agent_error": EventShape("agent_error", "", (*AGENT, "error", "ms")),
+    "debate_round": EventShape("debate_round", "debate", ("round", "phase", "statements")),
+    "decision": EventShape(
+        "synthesis", "decision",
+        ("phase", "source_type", "adjustments", "multiplier", "veto", "shadow"),
+    ),
+    "tick": EventShape(
+        "decision", "decision",
+        ("phase", "verdict", "l1_verdict", "consensus", "action", "reason", "denied",
+         "source_type", "cost_usd", "elapsed_ms", "sentence", "signals"), terminal=True,
+    ),
+    "tick_error": EventShape(
+        "error", "decision", ("phase", "code", "message", "recoverable"), terminal=True
+    ),
+}  # fmt: skip
+"""The shape of each kind of what a tick tells.
+
+`decision` of the framework is the synthesis of a debate; the decision of the tick is `tick`.
+"""
+
 SIGNAL: Final = ("sid", "kind", "side", "lots", "state")
-"""The fields of each kind of event, besides its phase."""
+"""The fields of a signal of a decision."""
 
 FIELDS: Final = 16
 """Fields of a mapping that are kept however much must go."""
@@ -79,8 +109,20 @@ class Shaped(NamedTuple):
 
 def shaped(kind: str, told: Mapping[str, Any]) -> Shaped | None:
     """Return the event for what a tick told; None for a kind that has no event."""
-    shape = SHAPES.get(kind)
-    return None if shape is None else shape(kind, told)
+    if kind not in SHAPES:
+        return None
+    event, phase, fields, terminal = SHAPES[kind]
+    if kind == "tick_error":
+        return failure(told.get("code"), told.get("message"), told.get("recoverable", True))
+    stage = str(told.get("stage", ""))
+    known = {
+        **told,
+        "phase": phase or PHASES.get(stage, stage),
+        "error": told.get("reason"),
+        "statements": [*told.get("statements", ())],
+        "signals": [picked(signal, SIGNAL) for signal in told.get("signals", ())],
+    }
+    return Shaped(event, picked(known, fields), terminal)
 
 
 def failure(code: Any, message: Any, recoverable: Any = True) -> Shaped:
@@ -128,43 +170,6 @@ def fitted(payload: Mapping[str, Any]) -> str:
         if len(text) <= PAYLOAD_BYTES:
             return text
     return '{"shortened":true}'
-
-
-def _agent(kind: str, told: Mapping[str, Any]) -> Shaped:
-    stage = str(told.get("stage", ""))
-    known = {**told, "phase": PHASES.get(stage, stage)}
-    if kind == "agent_error":
-        known["error"] = told.get("reason")
-    return Shaped(kind, picked(known, ("agent", "round", "phase", *AGENT[kind])))
-
-
-def _round(kind: str, told: Mapping[str, Any]) -> Shaped:
-    said = list(told.get("statements", ()))
-    return Shaped(kind, {"round": told.get("round"), "phase": "debate", "statements": said})
-
-
-def _decision(_: str, told: Mapping[str, Any]) -> Shaped:
-    signals = [picked(signal, SIGNAL) for signal in told.get("signals", ())]
-    payload = {"phase": "decision", **picked(told, DECISION), "signals": signals}
-    return Shaped("decision", payload, terminal=True)
-
-
-SHAPES: Final[Mapping[str, Callable[[str, Mapping[str, Any]], Shaped]]] = {
-    "tick_start": lambda kind, told: Shaped(kind, picked(told, START)),
-    **dict.fromkeys(AGENT, _agent),
-    "debate_round": _round,
-    "decision": lambda _, told: Shaped(
-        "synthesis", {"phase": "decision", **picked(told, SYNTHESIS)}
-    ),
-    "tick": _decision,
-    "tick_error": lambda _, told: failure(
-        told.get("code"), told.get("message"), told.get("recoverable", True)
-    ),
-}
-"""The function that shapes each kind of what a tick tells.
-
-`decision` of the framework is the synthesis of a debate; the decision of the tick is `tick`.
-"""
 
 
 def _json(payload: Any, longest: int | None, most: int | None) -> str:

@@ -1,7 +1,7 @@
 """Stores jobs: what was asked for, how far it is, and what it came to.
 
 Every change is one statement that names the state which it found: of two that change a job at the
-same moment one wins, and the other is told so. Which state may follow which is torra.jobs' part.
+same moment one wins, and the other is told so.
 Requests of the same key are one job while it goes on, by an index of the database. Of the jobs that
 have ended the newest are kept. Every failure raises StoreUnavailable and leaves no trace.
 

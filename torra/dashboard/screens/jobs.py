@@ -26,7 +26,7 @@ from torra.errors import ConfigError
 from torra.evaluation.wording import arm_called
 from torra.exhibits import figures
 from torra.exhibits.documents import allowed
-from torra.jobs import states
+from torra.jobs.kinds import ATTEMPTS, FINAL
 from torra.store import jobs as job_table
 
 if TYPE_CHECKING:
@@ -67,7 +67,7 @@ class JobsShown(NamedTuple):
 
     def ended(self, row: Row) -> bool:
         """Return whether a job goes on no more."""
-        return row["state"] in states.FINAL
+        return row["state"] in FINAL
 
     def made(self, row: Row) -> str:
         """Return the page of what a job made, "" where it made none."""
@@ -84,16 +84,14 @@ def shown(rows: Sequence[Row]) -> JobsShown:
     works = backing().database.desk_runs()
     cells = {name: cell for row in rows for name, cell in _cells(row).items()}
     version = " ".join(f"{row['id']}:{row['state']}:{row['cancel']}" for row in rows)
-    waits = any(row["state"] not in states.FINAL for row in rows)
+    waits = any(row["state"] not in FINAL for row in rows)
     return JobsShown(rows, cells, f"{version} {int(works)}", NO_DESK if waits and not works else "")
 
 
 def going_on() -> list[Row]:
     """Return the jobs that wait or run, the oldest first."""
     return [
-        row
-        for row in reversed(job_table.jobs(backing().database))
-        if row["state"] not in states.FINAL
+        row for row in reversed(job_table.jobs(backing().database)) if row["state"] not in FINAL
     ]
 
 
@@ -137,7 +135,7 @@ def job(number: str) -> str:
         jobs=found,
         one=row,
         parameters=_parameters(row),
-        attempts=states.ATTEMPTS,
+        attempts=ATTEMPTS,
         tried=tried.lines(row) if is_try else None,
         profile=tried.profile_of(row) if is_try else "",
     )
@@ -235,7 +233,7 @@ def _cells(row: Row) -> Cells:
     """Return what changes of a job while it goes on."""
     key, name = f"job.{row['id']}", str(row["state"])
     told, tone = MEANINGS.get(name, (name, ""))
-    if row["cancel"] and name not in states.FINAL:
+    if row["cancel"] and name not in FINAL:
         told, tone = "◐ is being stopped", "warn"
     runs, total = name == "running", int(row["total"])
     share = min(100, 100 * int(row["done"]) // total) if runs and total else 0

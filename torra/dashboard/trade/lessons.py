@@ -165,8 +165,8 @@ def thesis_of(sid: str, timeframe: str) -> ThesisText | None:
     known = backing().database.lesson(sid)
     if known:
         return lesson_words.thesis(known.facts)
-    told = written_of(sid)
-    return told and lesson_words.thesis_told(told, timeframe)
+    thesis = written_of(sid)
+    return None if thesis is None else lesson_words.thesis_told(thesis, timeframe)
 
 
 def lesson_address(number: int) -> str:

@@ -17,14 +17,25 @@ import threading
 from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
 from functools import partial
+from math import fsum
 from typing import Any, Final
 
+from pydantic import ConfigDict, TypeAdapter
+
+from agents.contracts import BIASES, VECTORS, WINNERS, AgentReport
+from agents.evidence import trust
+from agents.registry import AGENTS
 from instance_database import Database, TickKey
 from torra.clock import duration, parse
 from torra.config import Instance, Profile
-from torra.desk.memory.reports_then import calls_of, chance_of, stored_reports
 from torra.desk.memory.shelves import FIRST_SECONDS, lap_of
-from torra.evaluation.standing.past_calls import HitRates, PastTick, WinRateByBin
+from torra.evaluation.standing.past_calls import (
+    SEATS,
+    HitRates,
+    PastTick,
+    SeatCall,
+    WinRateByBin,
+)
 from torra.evaluation.standing.track_record import (
     TOO_LATE,
     TrackRecord,
@@ -53,6 +64,12 @@ WAIT: Final = 0.001
 
 WON: Final = "win"
 """Outcome of a lesson of a trade that won."""
+
+REPORTS: Final = TypeAdapter(
+    tuple[AgentReport, ...], config=ConfigDict(strict=True, allow_inf_nan=False)
+)
+
+DECIMALS: Final = 9
 
 Lap = Callable[[datetime], int]
 Ours = Callable[[datetime], bool]
@@ -222,3 +239,55 @@ def past_tick(row: Mapping[str, Any], *, heard: bool = True) -> PastTick:
     """Return a row of standings.stream_calls as a tick; without its calls unless `heard`."""
     calls = calls_of(stored_reports(row["reports"])) if heard else ()
     return PastTick(parse(row["close_time"]), row["close"], row["regime"] or "", calls)
+
+
+# --- calls in reports -----------------------------------------------------------------------------
+
+
+def calls_of(reports: Iterable[AgentReport]) -> tuple[SeatCall, ...]:
+    """Return the calls of the seats of a swarm among the reports of a tick.
+
+    An agent that this version does not know made none.
+    """
+    calls = []
+    for report in reports:
+        if report.agent_id not in SEATS or report.abstained or report.agent_id not in AGENTS:
+            continue
+        lean = (
+            WINNERS[report.winner]
+            if report.winner
+            else _stance(report) or BIASES.get(report.bias, 0)
+        )
+        if lean:
+            calls.append(SeatCall(report.agent_id, 1 if lean > 0 else -1, report.horizon))
+    return tuple(calls)
+
+
+def stored_reports(text: str) -> tuple[AgentReport, ...]:
+    """Return the reports that a tick has stored as JSON; none where one of them is damaged."""
+    try:
+        return REPORTS.validate_json(text)
+    except ValueError:
+        return ()
+
+
+def chance_of(reports: Iterable[AgentReport], side: str) -> float | None:
+    """Return the chance that the judge gave a trade of a side, LONG or SHORT; None for none.
+
+    A judge that took the other side, or none, gave this trade no chance.
+    """
+    for report in reports:
+        if report.win_share is not None and report.winner == side:
+            return report.win_share
+    return None
+
+
+def _stance(report: AgentReport) -> float:
+    """Return which way an opinion's numbers lean, by focus and times its trust."""
+    from torra.desk.journal_ticks import focus_of  # noqa: PLC0415 - a swarm's tick alone asks
+
+    words = (
+        weight * (report.adjustments.get(vector) or 0.0)
+        for vector, weight in zip(VECTORS, focus_of(report.agent_id), strict=True)
+    )
+    return round(trust(report) * fsum(words), DECIMALS)

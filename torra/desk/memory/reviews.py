@@ -9,43 +9,44 @@ kept whose numbers are facts (torra.lessons.checked_words). A trade is asked abo
 most, across restarts and whatever came of it; that a vendor rests, or that there is no room in the
 hour, is no try.
 
-The call is on the vendors' loop, through a provider that is opened for it. A plug-in is not asked:
-nobody knows whose threads it uses. Nothing here raises.
+`Reviewer` is the service of a desk that does so where the desk has its lock. It looks for trades
+that ended within a day and sends one call in SPACING seconds at most. One call is under way at a
+time, on the vendors' loop and with a provider of its own, so a vendor that hangs holds this thread
+alone: no worker, no list of vendors that are down, and no connection that a tick could be short of.
+A plug-in is not asked: nobody knows whose threads it uses. Nothing here raises into the desk, no
+tick waits for it, and whoever closes the desk does not wait for an answer.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import wait
 from dataclasses import dataclass, replace
-from datetime import timedelta
-from typing import Final, NamedTuple, Protocol
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Final, NamedTuple
 
 from agent_config import VENDORS, AgentSettings, route
-from agents.contracts import (
-    CallBound,
-    Completion,
-    DebateContext,
-    ModelUnavailable,
-    Request,
-)
+from agents.contracts import CallBound, Completion, DebateContext, ModelUnavailable, Request
 from agents.debate import replies
 from agents.debate.deliberation import Call
 from agents.registry import REVIEWER
 from agents.texts import door
 from instance_database import Database
 from scoring_rubric import build_review_prompt
-from torra.clock import Clock, iso, token
-from torra.errors import ConfigError, StoreUnavailable
+from torra.clock import Clock, System, duration, iso, token
+from torra.config import Instance, Profile, load_profile
+from torra.desk.models.access import Models, open_models
+from torra.errors import ConfigError, StoreUnavailable, TorraError
 from torra.lessons.checked_words import checked
 from torra.lessons.figures import evidence
 from torra.lessons.lesson import Lesson, LessonText
 from torra.lessons.reviews import AUTHOR
-from torra.providers.prices import PriceList
-from torra.providers.registry import Provider
+from torra.services import Service
 from torra.store import ledger as ledger_table
 from torra.store import lessons as lesson_table
+from torra.store.standings import WarmUps
 from torra.store.trade import notes as note_table
 from torra.tick.spending import Purse, SpendingAccount, tick_worst_case
 
@@ -77,24 +78,42 @@ GARBAGE: Final = "garbage"
 BLOCKED: Final = "blocked"
 """Statuses of calls: words, none that can be used, and a vendor that is not asked for a while."""
 
+SPACING: Final = 30.0
+"""Real seconds from one call to the next, and from the start of the thread to the first."""
+
+PAUSE: Final = 600.0
+"""Real seconds without a call after a vendor gave no answer."""
+
+LOOK_SECONDS: Final = 5.0
+"""Real seconds after which the thread looks by itself, woken or not."""
+
+CATCH_UP: Final = timedelta(days=1)
+"""Age of a trade's end up to which it is reviewed by itself: calls are kept for a day at least
+(DeskSettings.keep_calls_days), and without them nobody knows how often it was tried.
+"""
+
+LISTED: Final = 50
+"""Newest lessons among which trades to be reviewed are looked for."""
+
+CLOSE_SECONDS: Final = 0.5
+"""Real seconds that `close` waits for the thread: a call may last much longer."""
+
+WARMING: Final = 8.0
+"""Seconds that the loading of a vendor's SDK may take beside the answer."""
+
+AHEAD: Final = timedelta(minutes=30)
+"""Desk time that the clock of a sample may have run on since the desk last told it."""
+
+UNUSABLE: Final = {
+    "timeout": "the model did not answer in time",
+    "blocked": "the vendor refused before and is not asked for an hour",
+    "refused": "the model would not answer",
+    "wrong_symbol": "the answer was about another symbol",
+    "error": "the vendor gave no answer",
+}
+"""Why a call brought no words, by its status."""
+
 log = logging.getLogger("torra")
-
-
-class Vendors(Protocol):
-    """The way to the models (torra.desk.wiring.Models)."""
-
-    @property
-    def prices(self) -> PriceList:
-        """The prices by which calls are booked."""
-        ...
-
-    def provider(self, settings: AgentSettings) -> Provider:
-        """Open who answers; raises ConfigError."""
-        ...
-
-    def local(self, vendor: str) -> bool:
-        """Return whether a vendor's server is one of one's own."""
-        ...
 
 
 class ReviewKey(NamedTuple):
@@ -133,7 +152,7 @@ class ReviewRequest:
     """What a review is asked with. `left` says that nobody waits for the answer any more."""
 
     database: Database
-    vendors: Vendors
+    vendors: Models
     clock: Clock
     left: Callable[[], bool] = lambda: False
     seconds: float = ANSWER_SECONDS
@@ -148,7 +167,8 @@ def review_now(lesson: Lesson, paying: Paying, asking: ReviewRequest) -> Reviewe
     The ceiling of the paying profile holds, and its ticks come first.
     """
     try:
-        return refused(lesson, paying, asking) or _Review(lesson, paying, asking).run()
+        why = refused(lesson, paying, asking)
+        return Reviewed(None, why) if why else _review(lesson, paying, asking)
     except ConfigError as error:
         return Reviewed(None, str(error))
     except StoreUnavailable as error:
@@ -158,26 +178,25 @@ def review_now(lesson: Lesson, paying: Paying, asking: ReviewRequest) -> Reviewe
         return Reviewed(None, f"it failed ({type(error).__name__})", broken=True)
 
 
-def refused(lesson: Lesson, paying: Paying, asking: ReviewRequest) -> Reviewed | None:
-    """Return why a trade is not to be reviewed; None where it may be."""
-    settings = paying.agents
+def refused(lesson: Lesson, paying: Paying, asking: ReviewRequest) -> str:
+    """Return why a trade is not to be reviewed; "" where it may be."""
     if lesson.facts.kind != "trade":
-        return Reviewed(None, "it was vetoed, and a model is asked about trades alone")
-    if settings.memory.review != "model":
-        return Reviewed(
-            None,
+        return "it was vetoed, and a model is asked about trades alone"
+    why = unaskable(paying)
+    if paying.agents.memory.review != "model":
+        why = (
             f"profile {paying.name} lets the rules alone write of closed trades: set "
-            "agents.memory.review to model",
+            "agents.memory.review to model"
         )
-    if why := unaskable(paying):
-        return Reviewed(None, why)
-    if authors := [words.author for words in lesson.words if words.author != AUTHOR]:
-        return Reviewed(None, f"{authors[-1]} wrote of it already")
+    if why:
+        return why
+    authors = [words.author for words in lesson.words if words.author != AUTHOR]
+    if authors:
+        return f"{authors[-1]} wrote of it already"
     if ledger_table.is_asked(asking.database, ReviewKey(lesson.facts.sid).text):
-        why = "it is being asked about now"
-    elif tried(lesson, paying, asking.database) >= TRIES:
-        why = f"it was asked about {TRIES} times, and no answer could be used"
-    return Reviewed(None, why) if why else None
+        return "it is being asked about now"
+    used_up = _tries(lesson, paying, asking) >= TRIES
+    return f"it was asked about {TRIES} times, and no answer could be used" if used_up else ""
 
 
 def unaskable(paying: Paying) -> str:
@@ -193,139 +212,125 @@ def unaskable(paying: Paying) -> str:
     )
 
 
-def tried(lesson: Lesson, paying: Paying, database: Database) -> int:
-    """Return how often a model was asked about a trade."""
-    key = ReviewKey(lesson.facts.sid).text
-    return ledger_table.rounds_asked(database, paying.name, key, lesson.facts.known_at)
+def _tries(lesson: Lesson, paying: Paying, asking: ReviewRequest) -> int:
+    facts = lesson.facts
+    key = ReviewKey(facts.sid).text
+    return ledger_table.rounds_asked(asking.database, paying.name, key, facts.known_at)
 
 
-class _Review:
-    """One question about one trade."""
-
-    def __init__(self, lesson: Lesson, paying: Paying, asking: ReviewRequest) -> None:
-        self._lesson, self._paying, self._asking = lesson, paying, asking
-        self._key = ReviewKey(lesson.facts.sid)
-        self._clock, self._database = asking.clock, asking.database
-        self._deadline = self._clock.monotonic() + asking.seconds
-
-    def run(self) -> Reviewed:
-        """Ask, and store what became of it."""
-        request = self._request()
-        most, _ = self._paying.agents.caps(REVIEWER.id, REVIEWER.tier)
-        if _bytes(request) > most:
-            return Reviewed(None, f"its facts take more than {most:,} bytes")
-        purse = open_purse(self._paying, self._asking, self._key, self._deadline)
-        bound = CallBound(
-            REVIEWER.id,
-            request.model,
-            prompt_bytes=_bytes(request),
-            output_tokens=request.max_output_tokens,
-            requests=1,
-            round=request.round,
-            tier=REVIEWER.tier,
+def _review(lesson: Lesson, paying: Paying, asking: ReviewRequest) -> Reviewed:
+    """Ask, and store what became of it."""
+    facts, settings, clock = lesson.facts, paying.agents, asking.clock
+    deadline = clock.monotonic() + asking.seconds
+    most, output_tokens = settings.caps(REVIEWER.id, REVIEWER.tier)
+    context = DebateContext(
+        facts.symbol, facts.timeframe, iso(facts.bar_time), iso(facts.known_at), {},
+        features=evidence(facts), nonce=token(),
+    )  # fmt: skip
+    prompt = build_review_prompt(context, note_table.trade_note(asking.database, facts.sid).note)
+    request = Request(
+        role=REVIEWER,
+        round=_tries(lesson, paying, asking) + 1,
+        attempt=1,
+        symbol=facts.symbol,
+        timeframe=facts.timeframe,
+        bar_time=context.bar_time,
+        model=settings.model(REVIEWER.id, REVIEWER.tier),
+        prompt=prompt,
+        schema=replies.schema(prompt.shape),
+        features=context.features,
+        reports=(),
+        scores={},
+        max_output_tokens=output_tokens,
+        limit_s=asking.seconds,
+        nonce=context.nonce,
+    )
+    size = len(f"{request.system}{request.user}".encode("utf-8", "backslashreplace"))
+    if size > most:
+        return Reviewed(None, f"its facts take more than {most:,} bytes")
+    bound = CallBound(
+        REVIEWER.id, request.model, prompt_bytes=size, output_tokens=output_tokens, requests=1,
+        round=request.round, tier=REVIEWER.tier,
+    )  # fmt: skip
+    purse = open_purse(paying, asking, ReviewKey(facts.sid), deadline)
+    if not purse.reserve(STAGE, [bound]):
+        return Reviewed(
+            None,
+            f"with the next {TICKS_FIRST} ticks it would pass the ceiling of "
+            f"{settings.max_api_cost_per_hour:.2f} USD an hour of profile {paying.name}",
         )
-        if not purse.reserve(STAGE, [bound]):
-            return Reviewed(
-                None,
-                f"with the next {TICKS_FIRST} ticks it would pass the ceiling of "
-                f"{self._paying.agents.max_api_cost_per_hour:.2f} USD an hour of profile "
-                f"{self._paying.name}",
-            )
-        return self._answered(request, purse)
+    call, words = Call(request, STAGE, clock.monotonic()), None
+    try:
+        call.completion = _completion(call, purse, asking, deadline)
+        words, call.status = _words(call.completion, request, lesson, clock), ANSWERED
+    except ModelUnavailable as error:
+        call.status, call.detail = error.reason, error.detail
+    call.ended = clock.monotonic()
+    return _stored(lesson, words, replace(call.recorded(call.ended), paid_usd=purse.paid()), asking)
 
-    def _request(self) -> Request:
-        facts, settings = self._lesson.facts, self._paying.agents
-        about = DebateContext(
-            facts.symbol, facts.timeframe, iso(facts.bar_time), iso(facts.known_at), {},
-            features=evidence(facts), nonce=token(),
-        )  # fmt: skip
-        prompt = build_review_prompt(about, note_table.trade_note(self._database, facts.sid).note)
-        return Request(
-            role=REVIEWER,
-            round=tried(self._lesson, self._paying, self._database) + 1,
-            attempt=1,
-            symbol=facts.symbol,
-            timeframe=facts.timeframe,
-            bar_time=about.bar_time,
-            model=settings.model(REVIEWER.id, REVIEWER.tier),
-            prompt=prompt,
-            schema=replies.schema(prompt.shape),
-            features=about.features,
-            reports=(),
-            scores={},
-            max_output_tokens=settings.caps(REVIEWER.id, REVIEWER.tier)[1],
-            limit_s=self._asking.seconds,
-            nonce=about.nonce,
+
+def _completion(call: Call, purse: Purse, asking: ReviewRequest, deadline: float) -> Completion:
+    """Send a request and wait for its answer, no longer than anybody does.
+
+    Raises ModelUnavailable and only that, for a provider and its future may raise anything.
+    """
+    try:
+        call.future = future = purse.submit(call.request)
+        while (left := deadline - asking.clock.monotonic()) > 0:
+            if wait([future], min(LEAVE_SECONDS, left)).done or asking.left():
+                break
+        completion = future.result() if future.done() else None
+    except ModelUnavailable:
+        raise
+    except Exception as error:  # noqa: BLE001 - as said above
+        raise ModelUnavailable("error", type(error).__name__) from None
+    if completion is None:
+        future.cancel()
+        raise ModelUnavailable("timeout", "no answer in time", again=None)
+    if not isinstance(completion, Completion):
+        raise ModelUnavailable("error", f"{type(completion).__name__} is no completion")
+    return completion
+
+
+def _words(completion: Completion, request: Request, lesson: Lesson, clock: Clock) -> LessonText:
+    """Return what may stand of an answer; raises ModelUnavailable for garbage."""
+    parts = replies.review(door.answered(completion, request, request.symbol))
+    author = f"{completion.provider}:{completion.model}"[:100]
+    words = checked(LessonText(*parts, author, clock.now()), lesson.facts)
+    if not words.text:
+        flags = ", ".join(words.flags) or "nothing was said"
+        raise ModelUnavailable(GARBAGE, f"no sentence holds to the facts: {flags}")
+    return words
+
+
+def _stored(
+    lesson: Lesson, words: LessonText | None, record: Call, asking: ReviewRequest
+) -> Reviewed:
+    """Store the call, and with it the words, if anybody still waits for them."""
+    database, key = asking.database, ReviewKey(lesson.facts.sid)
+    detail = f" ({record.detail})" if record.detail else ""
+    why = f"{UNUSABLE.get(record.status, 'the answer could not be used')}{detail}"
+    if record.status == BLOCKED:
+        return Reviewed(None, why, record.status)
+    with database.transaction(WRITE_WAIT):
+        # Another asker may have had an answer meanwhile: no call is written over it.
+        last = ledger_table.last_round(database, key.text)
+        record = replace(record, stored_round=max(record.round, last + 1))
+        database.write_calls(key, [record])
+        if words is None:
+            return Reviewed(None, why, record.status)
+        if asking.left():
+            return Reviewed(None, "the desk is at rest", record.status)
+        words = replace(
+            words,
+            # Of the moment in which it is written: the lock may have been waited for.
+            known_at=asking.clock.now().replace(microsecond=0) + COUNTS_AFTER,
+            request_hash=record.request_hash,
+            cost_usd=record.cost_usd,
         )
-
-    def _answered(self, request: Request, purse: Purse) -> Reviewed:
-        call = Call(request, STAGE, self._clock.monotonic())
-        words: LessonText | None = None
-        try:
-            call.completion = self._completion(call, purse, request)
-            words, call.status = self._words(call.completion, request), ANSWERED
-        except ModelUnavailable as error:
-            call.status, call.detail = error.reason, error.detail
-        call.ended = self._clock.monotonic()
-        record = replace(call.recorded(call.ended), paid_usd=purse.paid())
-        return self._stored(words, record)
-
-    def _completion(self, call: Call, purse: Purse, request: Request) -> Completion:
-        """Send a request and wait for its answer, no longer than anybody does.
-
-        Raises ModelUnavailable and only that, for a provider and its future may raise anything.
-        """
-        try:
-            call.future = future = purse.submit(request)
-            while (left := self._deadline - self._clock.monotonic()) > 0:
-                if wait([future], min(LEAVE_SECONDS, left)).done or self._asking.left():
-                    break
-            completion = future.result() if future.done() else None
-        except ModelUnavailable:
-            raise
-        except Exception as error:  # noqa: BLE001 - as said above
-            raise ModelUnavailable("error", type(error).__name__) from None
-        if completion is None:
-            future.cancel()
-            raise ModelUnavailable("timeout", "no answer in time", again=None)
-        if not isinstance(completion, Completion):
-            raise ModelUnavailable("error", f"{type(completion).__name__} is no completion")
-        return completion
-
-    def _words(self, completion: Completion, request: Request) -> LessonText:
-        """Return what may stand of an answer; raises ModelUnavailable for garbage."""
-        setup, outcome, rule = replies.review(door.answered(completion, request, request.symbol))
-        author = f"{completion.provider}:{completion.model}"[:100]
-        told = LessonText(setup, outcome, rule, author, self._clock.now())
-        words = checked(told, self._lesson.facts)
-        if not words.text:
-            flags = ", ".join(words.flags) or "nothing was said"
-            raise ModelUnavailable(GARBAGE, f"no sentence holds to the facts: {flags}")
-        return words
-
-    def _stored(self, words: LessonText | None, record: Call) -> Reviewed:
-        """Store the call, and with it the words, if anybody still waits for them."""
-        if record.status == BLOCKED:
-            return Reviewed(None, said(record.status, record.detail), record.status)
-        with self._database.transaction(WRITE_WAIT):
-            # Another asker may have had an answer meanwhile: no call is written over it.
-            last = ledger_table.last_round(self._database, self._key.text)
-            record = replace(record, stored_round=max(record.round, last + 1))
-            self._database.write_calls(self._key, [record])
-            if words is None:
-                return Reviewed(None, said(record.status, record.detail), record.status)
-            if self._asking.left():
-                return Reviewed(None, "the desk is at rest", record.status)
-            words = replace(
-                words,
-                # Of the moment in which it is written: the lock may have been waited for.
-                known_at=self._clock.now().replace(microsecond=0) + COUNTS_AFTER,
-                request_hash=record.request_hash,
-                cost_usd=record.cost_usd,
-            )
-            if not lesson_table.write_words(self._database, self._lesson.number, words):
-                return Reviewed(None, f"{words.author} wrote of it meanwhile", record.status)
-        return Reviewed(words, "", record.status)
+        if not lesson_table.write_words(database, lesson.number, words):
+            return Reviewed(None, f"{words.author} wrote of it meanwhile", record.status)
+    return Reviewed(words, "", record.status)
 
 
 def open_purse(paying: Paying, asking: ReviewRequest, key: ReviewKey, deadline: float) -> Purse:
@@ -361,19 +366,132 @@ def alone(settings: AgentSettings) -> AgentSettings:
     return settings.model_copy(update={"provider": vendor, **only})
 
 
-def said(status: str, detail: str) -> str:
-    """Return why a call brought no words, for a person."""
-    known = {
-        "timeout": "the model did not answer in time",
-        "blocked": "the vendor refused before and is not asked for an hour",
-        "refused": "the model would not answer",
-        "wrong_symbol": "the answer was about another symbol",
-    }
-    if status == "error":
-        return f"the vendor gave no answer ({detail})" if detail else "the vendor gave no answer"
-    told = known.get(status, "the answer could not be used")
-    return f"{told} ({detail})" if detail else told
+# --- the service of a desk ------------------------------------------------------------------------
 
 
-def _bytes(request: Request) -> int:
-    return len(f"{request.system}{request.user}".encode("utf-8", "backslashreplace"))
+class Reviewer(Service):
+    """Reviews what a desk's instances closed."""
+
+    def __init__(
+        self,
+        database: Database,
+        vendors: Models,
+        watched: Callable[[], Iterable[tuple[Instance, Profile]]],
+        clock: Callable[[], Clock],
+    ) -> None:
+        """Begin at rest; `watched` and `clock` are those of now."""
+        super().__init__("reviews", LOOK_SECONDS, self._turn, at_once=True, private=True)
+        self._database, self._vendors = database, vendors
+        self._watched, self._clock = watched, clock
+        self._next = 0.0
+        self._told = ""
+        self._broken: set[str] = set()
+
+    def close(self, within: float = CLOSE_SECONDS) -> None:
+        """End; a call that is under way is left behind."""
+        super().close(min(within, CLOSE_SECONDS))
+
+    def open(self) -> None:
+        """Let the first call wait as long as any other one."""
+        self._next = self._clock().monotonic() + SPACING
+
+    def _turn(self) -> None:
+        self.review_due(lambda: self.ending)
+
+    def review_due(self, ended: Callable[[], bool] = lambda: False) -> Reviewed | None:
+        """Review the oldest trade that is due, if it is time; return what became of it."""
+        clock = self._clock()
+        if clock.monotonic() < self._next or ended():
+            return None
+        asking = ReviewRequest(self._database, self._vendors, clock, ended)
+        found: Reviewed | None = None
+        passed: set[str] = set()
+        for lesson, paying in self._due(asking):
+            if paying.name in passed:
+                continue
+            if not self._database.fence():
+                break
+            found = review_now(lesson, paying, asking)
+            if found.why != self._told and not self.ending:
+                log.info("review of %s: %s", lesson.facts.sid, found.why or "written")
+            self._told = found.why
+            if found.status:
+                break
+            if found.broken:
+                self._broken.add(lesson.facts.sid)  # of this one alone nobody knows why
+                continue
+            passed.add(paying.name)  # what keeps one review of a profile keeps the others too
+        unanswered = found is not None and found.status not in ("", ANSWERED, GARBAGE)
+        self._next = clock.monotonic() + (PAUSE if unanswered else SPACING)
+        return found
+
+    def _due(self, asking: ReviewRequest) -> Iterator[tuple[Lesson, Paying]]:
+        """Yield the trades that a model may write of and who pays for it, the oldest first."""
+        payers = {
+            instance.id: Paying(instance.profile, profile.agents)
+            for instance, profile in self._watched()
+            if profile.agents.memory.review == "model"
+        }
+        if not payers:
+            return  # nearly every desk
+        since, warm_ups = asking.clock.now() - CATCH_UP, WarmUps(self._database)
+        for lesson in reversed(
+            lesson_table.lesson_list(self._database, {"kind": "trade"}, limit=LISTED)
+        ):
+            facts = lesson.facts
+            paying = payers.get(facts.instance)
+            if paying is None or facts.known_at <= since or facts.sid in self._broken:
+                continue
+            if refused(lesson, paying, asking):
+                continue
+            close = facts.bar_time + duration(facts.timeframe)
+            if not warm_ups.has(facts.instance, facts.timeframe, close):
+                yield lesson, paying
+
+
+# --- from outside the desk ------------------------------------------------------------------------
+
+
+class DeskTime(System):
+    """Real time, but for a desk on the sample: that one lives in the time which it told last."""
+
+    def __init__(self, database: Database, instance: Instance) -> None:
+        told = database.desk_time() if instance.feed == "sample" else None
+        self._told = None if told is None else told + AHEAD
+
+    def now(self) -> datetime:
+        """Return the desk's time."""
+        return self._told or super().now()
+
+
+def ask_now(
+    home: Path,
+    database: Database,
+    instances: Iterable[Instance],
+    lesson: Lesson,
+    environment: Mapping[str, str],
+) -> Reviewed:
+    """Ask the model of a trade's profile about it and store what it says; never raises.
+
+    The desk may run meanwhile: both book in the same ledger, so the ceiling holds for both.
+    """
+    facts = lesson.facts
+    instance = next((one for one in instances if one.id == facts.instance), None)
+    if instance is None:
+        return Reviewed(None, f"the desk names {facts.instance} no more, so no profile would pay")
+    try:
+        paying = Paying(instance.profile, load_profile(instance.profile, home).agents)
+        models = open_models(home, database, environment, remember=False)
+    except TorraError as error:
+        return Reviewed(None, str(error))
+    try:
+        asking = ReviewRequest(database, models, DeskTime(database, instance))
+        if not refused(lesson, paying, asking):
+            # A cold SDK takes a second to import, which is not the model's.
+            models.provider(alone(paying.agents))
+            models.clients.ready(WARMING)
+        return review_now(lesson, paying, asking)
+    except TorraError as error:
+        return Reviewed(None, str(error))
+    finally:
+        models.close()

@@ -27,8 +27,8 @@ from agents.texts.door import answered
 from instance_database import Database, TickKey, open_home
 from torra.clock import System, iso
 from torra.config import Instance, Profile, load_desk, load_profile
+from torra.desk.models.access import Models, open_models
 from torra.desk.models.remedies import explained
-from torra.desk.wiring import Models, open_models
 from torra.errors import ConfigError
 from torra.providers.vendors.addresses import key_sign
 from torra.store import audit as audit_chain

@@ -39,7 +39,7 @@ from instance_database import open_home
 from torra.clock import duration, iso
 from torra.config import Instance, Profile
 from torra.desk.models.embedders import open_embedder
-from torra.desk.schedule import running_order
+from torra.desk.timers import running_order
 from torra.errors import ConfigError
 from torra.evaluation.exhibits import Cell, Exhibit
 from torra.evaluation.wording import count

@@ -29,6 +29,7 @@ from torra.config import NAME, Instance, Profile, load_desk, load_profile, valid
 from torra.desk import wiring
 from torra.desk.memory.experts_past import ExpertsPast
 from torra.desk.memory.shelves import DeskLessons
+from torra.desk.models.access import Models, check_models, open_models
 from torra.desk.outlook import ContextFeeds, with_invented
 from torra.desk.promotion import fingerprint
 from torra.errors import ConfigError, DataUnavailable
@@ -90,7 +91,7 @@ def run(
     instance = instance_of(home, symbol, timeframe, from_file=bars is not None)
     settings = settings or profile_of(home, instance, profile, mode, provider)
     wiring.check_profile(settings, instance, profile or instance.profile)
-    wiring.check_models(home, settings.agents)
+    check_models(home, settings.agents)
     if profile:
         instance = instance.model_copy(update={"profile": _ledger_name(profile)})
     with ExitStack() as stack:
@@ -100,7 +101,7 @@ def run(
         if settings.agents.paid():
             _refuse_older(home / DATABASE, Path(folder))
         books = stack.enter_context(ExitStack())  # closed last: a call that ends then is booked
-        models = wiring.open_models(home, database, remember=False)
+        models = open_models(home, database, remember=False)
         stack.callback(models.close)
         models.apply_blocks()
         voice = models.provider(settings.agents)  # its SDK is imported while the bars are read
@@ -136,7 +137,7 @@ class _Payer:
     """
 
     def __init__(
-        self, home: Path, models: wiring.Models, profile: Profile, name: str, stack: ExitStack
+        self, home: Path, models: Models, profile: Profile, name: str, stack: ExitStack
     ) -> None:
         self._home = home
         self._models = models

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 from torra.config import Profile
-from torra.desk.memory.reports_then import calls_of, chance_of
+from torra.desk.memory.experts_past import calls_of, chance_of
 from torra.evaluation.standing.past_calls import HitRates, PastTick, WinRateByBin
 from torra.evaluation.standing.track_record import (
     TrackRecord,
