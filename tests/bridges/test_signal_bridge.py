@@ -23,7 +23,7 @@ from torra.bridges.protocol import Order
 from torra.errors import BridgeUnavailable, StoreUnavailable
 from torra.verdict import order_seal
 from torra.verdict.outbox import Outbox
-from torra.verdict.risk_engine import DenyReason, Levels, SignalDraft
+from torra.verdict.risk_engine import Levels, SignalDraft
 from torra.verdict.signal_states import TRANSITIONS, UNEXECUTED, check_transition
 
 BAR = datetime(2021, 12, 1, 11, 45, tzinfo=UTC)
@@ -65,6 +65,7 @@ class Memory(Outbox):
     def enqueue_signal(self, row: Any) -> bool:
         if row["sid"] in self.rows:
             return False
+        row = {**dict.fromkeys(("entry", "target", "atr")), **row}
         known = {**row, "seal": order_seal.of_row(row)}
         self.rows[row["sid"]] = {**known, "seq": len(self.rows) + 1, "detail": "", "ticket": None}
         return True
@@ -201,8 +202,8 @@ def test_the_opening_of_a_reversal_waits_for_the_close_of_the_same_decision() ->
     assert close["sid"] != opening["sid"]
 
 
-def publish(store: Memory, *, now: datetime = T, halted: bool = False, **which):
-    return signal_bridge.publish_pending(store, now=now, halted=halted, **which)
+def publish(store: Memory, *, now: datetime = T, state: Any = "ACTIVE", **which):
+    return signal_bridge.publish_pending(store, now=now, state=state, **which)
 
 
 def order(row: Any) -> Order:
@@ -214,12 +215,8 @@ def order(row: Any) -> Order:
 
 
 def stopped_by(halted: object, *, reducing: bool = False):
-    def stopped(kind: str) -> DenyReason | None:
-        if halted:
-            return DenyReason.TRADING_HALTED
-        return DenyReason.TRADING_REDUCING if reducing and kind == "open" else None
-
-    return stopped
+    otherwise: Any = "REDUCING" if reducing else "ACTIVE"
+    return lambda kind: signal_bridge.refusal("HALTED" if halted else otherwise, kind)
 
 
 def send(
@@ -344,7 +341,7 @@ def test_reducing_takes_every_opening_back_and_lets_closes_go(start: str, paper:
         if start == "PUBLISHED":
             send(store, wire)
     if paper:
-        publish(store, reducing=True)
+        publish(store, state="REDUCING")
     else:
         send(store, wire, reducing=True)
         assert opening["sid"] not in wire.sids or start == "PUBLISHED"

@@ -149,8 +149,7 @@ def test_low_and_high_enclose_both_blends(
         assert low[vector] <= high[vector]
 
 
-BOTH = {"BUY": True, "SELL": True}
-FREE = {"BUY": False, "SELL": False}
+BOTH, FREE = frozenset(rules.SIDES), frozenset[str]()
 
 
 def latch(held, low: float, high: float, veto: bool, openings=BOTH):
@@ -161,22 +160,22 @@ def latch(held, low: float, high: float, veto: bool, openings=BOTH):
 
 def test_a_veto_latches_until_the_outer_consensus_is_inside_its_threshold() -> None:
     held = latch(FREE, 0.4, 0.6, veto=True)
-    assert held == {"BUY": True, "SELL": False}
+    assert held == {"BUY"}
     assert latch(held, 0.3, 0.5, veto=False) == held
     assert latch(held, 0.3, 0.49999999, veto=False) == FREE
 
 
 def test_the_other_side_keeps_its_own_latch() -> None:
-    flipped = latch({"BUY": True, "SELL": False}, -0.7, -0.6, veto=True)
-    assert flipped == {"BUY": False, "SELL": True}
+    flipped = latch({"BUY"}, -0.7, -0.6, veto=True)
+    assert flipped == {"SELL"}
     assert rules.release_latch(flipped, (-0.5, 0.0), THRESHOLDS) == flipped
     assert rules.release_latch(flipped, (-0.4, 0.0), THRESHOLDS) == FREE
 
 
 def test_no_veto_and_no_opening_latch_nothing() -> None:
-    assert latch({}, 0.6, 0.6, veto=False) == FREE
-    assert latch({}, 0.1, 0.1, veto=True) == FREE
-    assert latch({}, 0.6, 0.6, veto=True, openings=FREE) == FREE
+    assert latch(FREE, 0.6, 0.6, veto=False) == FREE
+    assert latch(FREE, 0.1, 0.1, veto=True) == FREE
+    assert latch(FREE, 0.6, 0.6, veto=True, openings=FREE) == FREE
 
 
 def test_a_lower_multiplier_frees_no_opening_through_the_latch() -> None:
@@ -188,7 +187,7 @@ def test_a_lower_multiplier_frees_no_opening_through_the_latch() -> None:
             l1, move = 0.47, 0.06
             final = l1 + move * multiplier
             held = latch(held, min(final, l1 + move), max(final, l1 + move), veto=veto)
-        return not held["BUY"]
+        return "BUY" not in held
 
     steps = (0.0, 0.1, 0.5, 0.9, 1.0)
     for first in steps:

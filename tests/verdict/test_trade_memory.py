@@ -19,7 +19,7 @@ from tests.worlds.stores import NOON, open_database, opening
 from torra.clock import iso
 from torra.config import Markov
 from torra.store.trade import signals as signal_table
-from torra.verdict.sentiment_rules import memory_view
+from torra.verdict.sentiment_rules import markov, memory_view
 from torra.verdict.trade_outcome import remembered
 
 HOUR = timedelta(hours=1)
@@ -40,9 +40,8 @@ def trade(hours: float = 2.0, **more: Any) -> dict[str, Any]:
 
 def told(*trades: dict[str, Any], as_of: datetime = NOON) -> list[dict[str, Any]]:
     view = memory_view(
-        as_of=as_of, timeframe="M15", history=[], settings=Markov(), lookback=10, verdicts=[],
-        open_positions=[], profits=[row["profit"] for row in trades], open_elsewhere=0,
-        trades=trades,
+        markov([], "M15", Markov()), as_of=as_of, timeframe="M15", trend=[], verdicts=[],
+        open_positions=[], open_elsewhere=0, trades=trades,
     )  # fmt: skip
     found: list[dict[str, Any]] = view["recent_trades"]
     return found

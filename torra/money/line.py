@@ -125,7 +125,7 @@ class OpenThen:
         price = bar_table.newest_close(self._database, item.id, item.timeframes, at)
         if price is None:
             return None
-        return value_at_bid(as_position(row, (), {}), price, spec).profit
+        return value_at_bid(as_position(row), price, spec).profit
 
 
 def begin_of(period: str, now: datetime, first: str) -> datetime:

@@ -113,8 +113,7 @@ class Brain(PositionStore):
         # One value where no gate changed a score.
         free = gated if ungated is scores else numbers(ungated)
         height = number("ath", ath)
-        low, high = sentiment_rules.low_high(gated, free)
-        own = sentiment_rules.composites((plain, low, high, gated), height, profile)
+        own = sentiment_rules.composites(plain, gated, free, height, profile)
         with self.transaction():
             latest = self._latest_composites(key, close_time, timeframes)
             # Its own stream counts with this tick, not with the one stored last.
@@ -208,15 +207,14 @@ class Brain(PositionStore):
         """Return the memory context; the chains are read from the store's rows."""
         rows = self._history(instance, timeframe, as_of, MARKOV_HISTORY)
         lookback = profile.agents.history_lookback
+        history = [(parse(close), consensus) for close, consensus, _ in rows]
         return sentiment_rules.memory_view(
+            sentiment_rules.markov(history, timeframe, profile.markov),
             as_of=as_of,
             timeframe=timeframe,
-            history=[(parse(close), consensus) for close, consensus, _ in rows],
-            settings=profile.markov,
-            lookback=lookback,
+            trend=[consensus for _, consensus, _ in rows[-lookback:]],
             verdicts=[verdict for _, _, verdict in rows[-lookback:]],
             open_positions=held,
-            profits=[row["profit"] for row in trades],
             trades=trades,
             open_elsewhere=elsewhere,
         )

@@ -260,14 +260,13 @@ class MemoryStore(MemoryLessons, TickStore):
             for row in rows[-MARKOV_HISTORY:]:
                 moves.add(row.close_time, row.consensus)
         newest = rows[-min(lookback, MARKOV_HISTORY) :]
-        return sentiment_rules.recalled(
+        return sentiment_rules.memory_view(
             moves.view(),
             as_of=as_of,
             timeframe=timeframe,
             trend=[row.consensus for row in newest],
             verdicts=[row.verdict for row in newest],
             open_positions=held,
-            profits=(row["profit"] for row in trades),
             open_elsewhere=elsewhere,
             trades=trades,
         )

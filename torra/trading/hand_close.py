@@ -262,7 +262,7 @@ def _leave(desk: CommandContext, row: Mapping[str, Any]) -> dict[str, Any]:
     if state == "WAITING" or (state in UNDER_WAY and row["bridge"] == PAPER):
         database.move_signal(row["sid"], "CANCELLED", detail=signal_bridge.TAKEN_BACK)
         return {**result, "step": "TAKEN_BACK"}
-    if row["sid"] in database.being_closed([row["sid"]]):
+    if database.being_closed(row):
         why = f"the position of {row['sid']} is being closed already"
         return {**result, "step": "ALREADY", "why": why}
     close = signal_bridge.write_hand_close(
