@@ -11,8 +11,7 @@ from torra.exhibits import figures, numbers
 from torra.exhibits.figures import DASH
 from torra.money.account import AccountValue
 from torra.money.book import AccountMoney, Money
-from torra.money.line import LinePoint
-from torra.money.open_positions import PAPER
+from torra.money.open_positions import PAPER, LinePoint
 from torra.money.results import TradeTotals
 
 if TYPE_CHECKING:
