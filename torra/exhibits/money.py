@@ -15,7 +15,7 @@ from torra.money.open_positions import PAPER, LinePoint
 from torra.money.results import TradeTotals
 
 if TYPE_CHECKING:
-    from torra.trading.close_quote import CloseQuote
+    from torra.trading.hand_close import CloseQuote
 
 IN_MONEY: Final = "in the account's currency"
 """What is said where nobody has told the currency: of the account on paper."""
