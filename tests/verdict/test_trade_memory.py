@@ -57,6 +57,8 @@ def test_a_closed_trade_is_told() -> None:
             "hours_ago": 2.0,
         }
     ]
+    with pytest.raises(ValueError, match="r_multiple must be a finite number"):
+        told(trade(r_multiple=math.nan))
     assert told(trade(0.3333, side="SELL"))[0] | {"outcome": ""} == {
         "side": "SHORT",
         "outcome": "",
@@ -64,11 +66,6 @@ def test_a_closed_trade_is_told() -> None:
         "evolution": "Falsified",
         "hours_ago": 0.33,
     }
-
-
-def test_a_broken_row_is_not_remembered_as_a_small_one() -> None:
-    with pytest.raises(ValueError, match="r_multiple must be a finite number"):
-        told(trade(r_multiple=math.nan))
 
 
 def test_no_later_trade_changes_what_was_known(scaled: Callable[..., int]) -> None:
