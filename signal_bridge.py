@@ -24,6 +24,7 @@ from __future__ import annotations
 import base64
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, fields
 from datetime import datetime, timedelta
 from typing import Any, Final, NamedTuple
 
@@ -35,17 +36,21 @@ from torra.bridges.protocol import Bridge, Health, Order, OrderReport, Recall
 from torra.clock import duration, floor, iso, parse
 from torra.errors import BridgeUnavailable
 from torra.failpoints import failpoint
+from torra.verdict.order_levels import Levels
 from torra.verdict.order_seal import Authority, altered
 from torra.verdict.outbox import Outbox
-from torra.verdict.risk_engine import CLOSES, OPENS, DenyReason, SignalDraft
+from torra.verdict.risk_engine import CLOSES, OPENS, DenyReason, SignalDraft, TradingState
 from torra.verdict.signal_states import (
-    ENDING,
     EXECUTED,
     TRANSITIONS,
     UNDER_WAY,
     UNEXECUTED,
+    is_closing,
     signal_life,
 )
+
+LEVELS: Final = tuple(field.name for field in fields(Levels))
+"""Columns of an opening's prices, which a close has none of."""
 
 ID_LENGTH: Final = 12
 """Characters of base32 in a signal id: 60 bits."""
@@ -125,7 +130,7 @@ def write_signal(
         return signal_id(instance, symbol, timeframe, bar_time, kind=kind, side=draft.side)
 
     waits = draft.kind == "open" and draft.closes is not None
-    levels = draft.levels
+    levels = asdict(draft.levels) if draft.levels else dict.fromkeys(LEVELS)
     row: dict[str, Any] = {
         "sid": named(draft.kind),
         "instance": instance,
@@ -135,10 +140,7 @@ def write_signal(
         "kind": draft.kind,
         "side": draft.side,
         "lots": draft.lots,
-        "entry": levels.entry if levels else None,
-        "stop": levels.stop if levels else None,
-        "target": levels.target if levels else None,
-        "atr": levels.atr if levels else None,
+        **levels,
         "closes": draft.closes,
         "after": named("close") if waits else None,
         "decided_at": iso(created.replace(microsecond=0)),  # compared as text, like any time
@@ -165,7 +167,7 @@ def write_hand_close(
     if not held and opening["state"] not in UNDER_WAY:
         raise ValueError(f"the opening {sid} is {opening['state']}: there is nothing to close")
     before = store.closes_of(opening["instance"], sid)
-    if any(row["kind"] == "close" and row["state"] in ENDING for row in before):
+    if is_closing(before):
         raise ValueError(f"the position of {sid} is being closed already")
     decided = _whole_second(now)
     waits = max(decided, parse(opening["expires"])) + PATIENCE
@@ -246,7 +248,6 @@ def _write_by_hand(
         "kind": kind,
         "side": side,
         "lots": lots_left(opening, before),
-        **dict.fromkeys(("entry", "target", "atr")),
         "stop": stop,
         "closes": sid,
         "after": after,
@@ -266,31 +267,28 @@ def publish_pending(
     store: Outbox,
     *,
     now: datetime,
-    halted: bool,
-    reducing: bool = False,
+    state: TradingState,
     instance: str | None = None,
 ) -> list[dict[str, Any]]:
     """Publish on paper what may still be sent; return those rows, oldest decision first.
 
-    Publishing is marking: the paper bridge reads the store. `now` is the desk's clock. While
-    `halted`, every signal that has not been executed is cancelled (TRADING_HALTED); while
-    `reducing`, every such opening (TRADING_REDUCING). From its expiry on a pending signal is
-    EXPIRED. Closes go first; an opening in WAITING follows its close.
+    Publishing is marking: the paper bridge reads the store. `now` is the desk's clock. HALTED
+    cancels every signal that has not been executed, REDUCING every such opening (`refusal`). From
+    its expiry on a pending signal is EXPIRED. Closes go first; an opening in WAITING follows its
+    close.
     """
     with store.transaction():
-        halted = set_aside(store, UNDONE, instance).halts or halted
+        if set_aside(store, UNDONE, instance).halts:
+            state = "HALTED"
         # Cancel before publishing: a halt must also stop what this very call would send.
         for row in _rows(store, UNDONE, instance):
-            if halted:
-                store.move_signal(row["sid"], "CANCELLED", detail=DenyReason.TRADING_HALTED.value)
-            elif reducing and row["kind"] == "open":
-                store.move_signal(row["sid"], "CANCELLED", detail=DenyReason.TRADING_REDUCING.value)
-            elif row["state"] != "PUBLISHED" and (reason := _doomed(row)):
-                store.move_signal(row["sid"], "CANCELLED", detail=reason.value)
+            doomed = None if row["state"] == "PUBLISHED" else _doomed(row)
+            if reason := refusal(state, row["kind"]) or doomed:
+                _end(store, row, reason)
         sent = []
         for row in _rows(store, ("PENDING",), instance):
             if _over(row, now):
-                _expire(store, row)
+                _end(store, row, DenyReason.SIGNAL_EXPIRED)
                 continue
             store.move_signal(row["sid"], "PUBLISHED")
             failpoint("published")
@@ -302,6 +300,13 @@ def publish_pending(
 def waits(store: Outbox, instance: str | None = None) -> bool:
     """Return whether anything is there that `publish_pending` would look at."""
     return bool(store.signals(states=UNDONE, instance=instance, limit=1))
+
+
+def refusal(state: TradingState, kind: str) -> DenyReason | None:
+    """Return why no signal of a kind may go out in a trading state; None when it may."""
+    if state == "HALTED":
+        return DenyReason.TRADING_HALTED
+    return DenyReason.TRADING_REDUCING if state != "ACTIVE" and kind == "open" else None
 
 
 Stopped = Callable[[str], DenyReason | None]
@@ -337,13 +342,14 @@ def send_pending(
         store.require_desk()  # for each row: the lock may be lost between two of them
         with isolate_row_errors(store, row):
             # Before health: a bridge that is not well must not keep a stopped signal alive.
-            reason = _altered_now(store, row) or stopped(row["kind"]) or _doomed(row)
+            reason: str | None = _altered_now(store, row) or _refused(row, stopped, now())
+            # A person's word comes before the expiry.
+            if _may_end_otherwise(reason) and _unwanted(
+                store, row["kind"], row["instance"], row["sid"]
+            ):
+                reason = TAKEN_BACK
             if reason is not None:
-                _take_back(store, bridge, row, "CANCELLED", reason.value)
-            elif _unwanted(store, row["kind"], row["instance"], row["sid"]):
-                _take_back(store, bridge, row, "CANCELLED", TAKEN_BACK)
-            elif _over(row, now()):
-                _take_back(store, bridge, row, "EXPIRED", DenyReason.SIGNAL_EXPIRED.value)
+                _take_back(store, bridge, row, reason)
             elif row["state"] == "PENDING" and found is not None and not found.ok:
                 store.note_signal(row["sid"], f"{found.deny}: {found.detail}")
             elif row["state"] == "PENDING" and _submit(store, bridge, order_of(row), stopped):
@@ -393,7 +399,7 @@ def set_aside(store: Outbox, states: Sequence[str], instance: str | None = None)
     whole, halts = set(), False
     for row in _rows(store, states, instance):
         if reason := _not_as_decided(store, row):
-            store.move_signal(row["sid"], "CANCELLED", detail=reason.value)
+            _end(store, row, reason)
             halts = True
         else:
             whole.add(row["sid"])
@@ -483,24 +489,35 @@ def _unwanted(store: Outbox, kind: str, instance: str, sid: str) -> bool:
     )
 
 
-def _take_back(
-    store: Outbox, bridge: Bridge, row: Mapping[str, Any], end: str, reason: str
-) -> None:
+def _take_back(store: Outbox, bridge: Bridge, row: Mapping[str, Any], reason: str) -> None:
     try:
         found = bridge.recall(row["sid"], row["seq"])
     except BridgeUnavailable:
-        store.note_signal(row["sid"], reason)  # it is not sent later: this is tried again
+        store.note_signal(row["sid"], str(reason))  # it is not sent later: this is tried again
         return
     with store.transaction():
         # RECALLED and NEVER_SENT both prove that it cannot be executed any more.
         if found is not Recall.TAKEN:
-            store.move_signal(row["sid"], end, detail=reason)
+            _end(store, row, reason)
         elif row["state"] == "PENDING":  # a crash came between handing it over and marking it
             store.move_signal(row["sid"], "PUBLISHED")
 
 
-def _expire(store: Outbox, row: Mapping[str, Any]) -> None:
-    store.move_signal(row["sid"], "EXPIRED", detail=DenyReason.SIGNAL_EXPIRED.value)
+def _end(store: Outbox, row: Mapping[str, Any], reason: str) -> None:
+    """End a signal that was not executed: by its expiry, or for another reason."""
+    end = "EXPIRED" if reason == DenyReason.SIGNAL_EXPIRED else "CANCELLED"
+    store.move_signal(row["sid"], end, detail=str(reason))
+
+
+def _refused(row: Mapping[str, Any], stopped: Stopped, now: datetime) -> DenyReason | None:
+    """Return why a signal may not go out; None when it may."""
+    over = DenyReason.SIGNAL_EXPIRED if _over(row, now) else None
+    return stopped(row["kind"]) or _doomed(row) or over
+
+
+def _may_end_otherwise(reason: str | None) -> bool:
+    """Return whether a signal has no reason to end but its expiry."""
+    return reason in (None, DenyReason.SIGNAL_EXPIRED)
 
 
 def _over(row: Mapping[str, Any], now: datetime) -> bool:
@@ -521,8 +538,7 @@ def _follow_closes(store: Outbox, instance: str | None) -> None:
     for row in _waiting(store, "open", instance):
         close = store.signal(row["after"])
         if close is None or close["state"] in UNEXECUTED:
-            state = close["state"] if close else "missing"
-            store.move_signal(row["sid"], "CANCELLED", detail=f"close {state}")
+            _end(store, row, f"close {close['state'] if close else 'missing'}")
 
 
 def _release_openings(store: Outbox, instance: str | None, now: datetime, stopped: Stopped) -> None:
@@ -534,15 +550,12 @@ def _release_openings(store: Outbox, instance: str | None, now: datetime, stoppe
     released: set[str] = set()
     for row in reversed(_waiting(store, "open", instance)):
         before = store.signal(row["closes"])
-        reason = stopped("open") or _doomed(row)
-        if reason is not None:
-            store.move_signal(row["sid"], "CANCELLED", detail=reason.value)
-        elif _over(row, now):
-            _expire(store, row)
+        if reason := _refused(row, stopped, now):
+            _end(store, row, reason)
         elif row["instance"] in released or any(
             other["kind"] == "open" for other in store.signals(UNDER_WAY, row["instance"], LIMIT)
         ):
-            store.move_signal(row["sid"], "CANCELLED", detail=OVERTAKEN)
+            _end(store, row, OVERTAKEN)
         elif before is not None and before["state"] == "CLOSED":
             store.move_signal(row["sid"], "PENDING", detail="close filled")
             released.add(row["instance"])
@@ -555,17 +568,15 @@ def _release_closes(store: Outbox, instance: str | None, now: datetime, stopped:
     """
     for row in _waiting(store, "close", instance):
         opening = store.signal(row["closes"])
-        reason = stopped("close") or _doomed(row)
         state = opening["state"] if opening else "missing"
+        reason: str | None = _refused(row, stopped, now)
+        if state in ("missing", "CLOSED", *UNEXECUTED) and _may_end_otherwise(reason):
+            reason = f"opening {state}"
         if reason is not None:
-            store.move_signal(row["sid"], "CANCELLED", detail=reason.value)
-        elif opening is None or state in UNEXECUTED or state == "CLOSED":
-            store.move_signal(row["sid"], "CANCELLED", detail=f"opening {state}")
-        elif _over(row, now):
-            _expire(store, row)
-        elif state in EXECUTED:
+            _end(store, row, reason)
+        elif opening and state in EXECUTED:
             # Another one: over the lots that were filled, and with a life that begins now.
-            store.move_signal(row["sid"], "CANCELLED", detail=f"opening {state}")
+            _end(store, row, f"opening {state}")
             life = signal_life(opening["timeframe"])
             write_hand_close(store, opening, now=now, life=life)
 
@@ -696,12 +707,16 @@ def apply_event(store: Outbox, event: PaperEvent, known_at: datetime | None = No
     """
     with store.transaction():
         if event.kind in EXECUTED:
-            _fill(store, event)
+            row = _release(store, event.sid)
+            moment = "opened_at" if row and row["kind"] == "open" else "closed_at"
+            part = {"filled_lots": event.volume} if event.kind == "PARTIAL" else {}
+            fields = {"price": event.price, moment: event.time, **part}
+            store.move_signal(event.sid, event.kind, fields=fields)
         elif event.kind == "REJECTED":
             _release(store, event.sid)
             store.move_signal(event.sid, "REJECTED", detail=event.reason)
         elif event.kind == "CANCELLED":
-            store.move_signal(event.sid, "CANCELLED", detail=event.reason or "position")
+            store.move_signal(event.sid, "CANCELLED", detail=event.reason)
         elif event.kind in ("STOPPED", "TARGET", "CLOSED"):
             store.close_position(
                 event.sid,
@@ -715,16 +730,6 @@ def apply_event(store: Outbox, event: PaperEvent, known_at: datetime | None = No
         else:
             raise ValueError(f"unknown event {event.kind}")
         failpoint("moved")
-
-
-def _fill(store: Outbox, event: PaperEvent) -> None:
-    """Move a signal to its fill; one that waited for its close is released on the way."""
-    row = _release(store, event.sid)
-    moment = "opened_at" if row and row["kind"] == "open" else "closed_at"
-    fields: dict[str, Any] = {"price": event.price, moment: event.time}
-    if event.kind == "PARTIAL":
-        fields["filled_lots"] = event.volume
-    store.move_signal(event.sid, event.kind, fields=fields)
 
 
 def _release(store: Outbox, sid: str) -> dict[str, Any] | None:

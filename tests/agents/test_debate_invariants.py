@@ -671,22 +671,23 @@ vetoes = st.sampled_from([(), ("BUY",), ("SELL",), ("BUY", "SELL")])
 
 
 def openings(
-    told: Any, vetoed: tuple[str, ...], latched: Mapping[str, bool], held: HeldSide | None
-) -> tuple[set[str], dict[str, bool]]:
+    told: Any, vetoed: tuple[str, ...], latched: frozenset[str], held: HeldSide | None
+) -> tuple[set[str], frozenset[str]]:
     """Return the sides on which a tick opens, and the latch after it, as a tick decides it."""
     (low, high), part = told
     outer = (low, high)
     said = verdict(low + part * (high - low), THRESHOLDS)
     before = release_latch(latched, outer, THRESHOLDS)
-    legs = {
-        side: any(leg.kind == "open" for leg in intent(side, held, "reverse").legs) for side in BOTH
-    }
+    legs = [
+        side
+        for side in BOTH
+        if any(leg.kind == "open" for leg in intent(side, held, "reverse").legs)
+    ]
     opens = (
         said in legs
-        and legs[said]
         and opening_stands(said, low, high, THRESHOLDS)
         and said not in vetoed
-        and not before[said]
+        and said not in before
     )
     after = veto_latch(before, outer, THRESHOLDS, vetoes=vetoed, openings=legs)
     return ({said} if opens else set()), after
@@ -703,13 +704,13 @@ def test_a_veto_or_a_decline_denies_its_side_alone_at_once_and_later(scaled: Sca
     )
     def check(ticks: Any, side: str) -> None:
         (other,) = {*BOTH} - {side}
-        free = bound = dict.fromkeys(BOTH, False)
+        free = bound = frozenset[str]()
         for number, (told, vetoed, held) in enumerate(ticks):
             more = () if number else (side,)
             without, free = openings(told, vetoed, free, held)
             given_more, bound = openings(told, (*vetoed, *more), bound, held)
             assert {other} & given_more == {other} & without
-            assert bound[other] == free[other] and bound[side] >= free[side]
+            assert {other} & bound == {other} & free and bound >= free
             assert given_more <= without and not {*more} & given_more
             if given_more < without:
                 met["denied later" if number else "denied at once"] += 1

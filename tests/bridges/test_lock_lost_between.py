@@ -60,7 +60,7 @@ def test_before_the_look_at_a_seal_an_altered_order_is_not_judged() -> None:
     store.rows[row["sid"]]["lots"] = 9.0
     lose(store, 3)
     turn(store, wire)
-    assert not store.alarms and not store.halted
+    assert not store._alarms and store.trading_state() == "ACTIVE"
 
 
 def test_after_the_last_row_nothing_that_waits_is_moved() -> None:

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext
-from copy import deepcopy
+from collections.abc import Callable
+from contextlib import nullcontext
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 from typing import Any, cast
@@ -21,9 +20,10 @@ from tests.worlds.orders import Decided
 from torra.bridges.paper import EventKind, PaperEvent
 from torra.bridges.protocol import Order
 from torra.errors import BridgeUnavailable, StoreUnavailable
+from torra.store.memory import MemoryStore
+from torra.store.trade.signals import WRITTEN
 from torra.verdict import order_seal
-from torra.verdict.outbox import Outbox
-from torra.verdict.risk_engine import DenyReason, Levels, SignalDraft
+from torra.verdict.risk_engine import Levels, SignalDraft
 from torra.verdict.signal_states import TRANSITIONS, UNEXECUTED, check_transition
 
 BAR = datetime(2021, 12, 1, 11, 45, tzinfo=UTC)
@@ -34,106 +34,24 @@ CLOSE = SignalDraft("close", "SELL", 0.2, closes="TOLD")
 FOLLOW = SignalDraft("open", "SELL", 0.1, Levels(2000.0, 2010.0, 1980.0, 5.0), closes="TOLD")
 
 
-class Memory(Outbox):
-    """A store in memory that keeps the real one's promises: transitions checked, all or nothing."""
+class Memory(MemoryStore):
+    """The store in memory, with its steps on record and a lock that can be lost."""
 
     def __init__(self) -> None:
-        self.rows: dict[str, dict[str, Any]] = {}
-        self.steps: list[tuple[str, str, str]] = []
-        self.depth = 0
-        self.alarms: dict[str, tuple[str, str]] = {}
-        self.reduced: list[str] = []
-        self.halted: list[str] = []
+        super().__init__()
+        self.steps: list[tuple[str, str]] = []
         self.fence: Callable[[], bool] = lambda: True
+        self.rows: Any = {}
+        self._signals = self.rows
 
     def require_desk(self) -> None:
         if not self.fence():
             raise StoreUnavailable("lost")
 
-    @contextmanager
-    def transaction(self, wait_seconds: float | None = None) -> Iterator[None]:
-        before = deepcopy(self.rows), list(self.steps)
-        self.depth += 1
-        try:
-            yield
-        except BaseException:
-            self.rows, self.steps = before
-            raise
-        finally:
-            self.depth -= 1
-
-    def enqueue_signal(self, row: Any) -> bool:
-        if row["sid"] in self.rows:
-            return False
-        known = {**row, "seal": order_seal.of_row(row)}
-        self.rows[row["sid"]] = {**known, "seq": len(self.rows) + 1, "detail": "", "ticket": None}
-        return True
-
-    def signal(self, sid: str) -> Any:
-        row = self.rows.get(sid)
-        return dict(row) if row else None
-
-    def signals(
-        self, states: Any = None, instance: str | None = None, limit: int = 100
-    ) -> list[Any]:
-        rows = [
-            dict(row)
-            for row in reversed(self.rows.values())
-            if (states is None or row["state"] in states)
-            and (instance is None or row["instance"] == instance)
-        ]
-        return rows[:limit]
-
-    def move_signal(self, sid: str, state: str, *, detail: str = "", fields: Any = None) -> bool:
-        assert self.depth, "a signal moves inside a transaction only"
-        check_transition(self.rows[sid]["state"], state)
-        self.rows[sid].update(state=state, detail=detail, **(fields or {}))
-        self.steps.append((sid, state, detail))
-        return True
-
-    def closes_of(self, instance: str, sid: str) -> list[Any]:
-        return [row for row in self.signals(instance=instance) if row.get("closes") == sid]
-
-    def last_state(self, sid: str) -> str | None:
-        return self.rows[sid]["state"]
-
-    def halt(self, reason: str) -> bool:
-        self.halted.append(reason)
-        return True
-
-    def note_signal(self, sid: str, detail: str) -> None:
-        self.rows[sid]["detail"] = detail
-
-    def raise_alarm(self, key: str, kind: str, detail: str) -> bool:
-        new = key not in self.alarms
-        self.alarms[key] = (kind, detail)
-        return new
-
-    def end_alarm(self, key: str) -> bool:
-        return self.alarms.pop(key, None) is not None
-
-    def reduce(self, reason: str) -> bool:
-        self.reduced.append(reason)
-        return True
-
-    def learn(self, sid: str, **fields: Any) -> None:
-        self.rows[sid].update(fields)
-
-    def close_position(
-        self,
-        sid: str,
-        *,
-        price: float,
-        time: datetime,
-        profit: Any,
-        r_multiple: Any,
-        reason: str,
-        known_at: datetime | None = None,
-    ) -> bool:
-        del known_at
-        fields = {"close_price": price, "closed_at": time, "profit": profit}
-        fields["r_multiple"] = r_multiple
-        return self.move_signal(sid, "CLOSED", detail=reason, fields=fields)
+    def move_signal(self, sid: str, state: str, **rest: Any) -> bool:
+        moved = super().move_signal(sid, state, **rest)
+        self.steps.append((sid, state))
+        return moved
 
     def states(self) -> dict[str, str]:
         return {row["kind"] + " " + row["side"]: row["state"] for row in self.rows.values()}
@@ -189,8 +107,12 @@ def test_an_opening_is_written_whole_and_as_plain_json() -> None:
         "after": None, "decided_at": "2021-12-01T12:00:00Z", "expires": "2021-12-01T12:03:00Z",
         "state": "PENDING", "bridge": "paper",
     }  # fmt: skip
-    kept = {**row, "seq": 1, "detail": "", "ticket": None, "authority": "tick"}
-    assert store.rows[row["sid"]] == {**kept, "seal": order_seal.of_row(kept)}
+    sealed = {**row, "authority": "tick", "detail": ""}
+    assert sealed | {"seal": order_seal.of_row(sealed)} == {
+        name: value
+        for name, value in store.rows[row["sid"]].items()
+        if name in WRITTEN or name == "seal"
+    }
 
 
 def test_the_opening_of_a_reversal_waits_for_the_close_of_the_same_decision() -> None:
@@ -201,8 +123,8 @@ def test_the_opening_of_a_reversal_waits_for_the_close_of_the_same_decision() ->
     assert close["sid"] != opening["sid"]
 
 
-def publish(store: Memory, *, now: datetime = T, halted: bool = False, **which):
-    return signal_bridge.publish_pending(store, now=now, halted=halted, **which)
+def publish(store: Memory, *, now: datetime = T, state: Any = "ACTIVE", **which):
+    return signal_bridge.publish_pending(store, now=now, state=state, **which)
 
 
 def order(row: Any) -> Order:
@@ -214,12 +136,8 @@ def order(row: Any) -> Order:
 
 
 def stopped_by(halted: object, *, reducing: bool = False):
-    def stopped(kind: str) -> DenyReason | None:
-        if halted:
-            return DenyReason.TRADING_HALTED
-        return DenyReason.TRADING_REDUCING if reducing and kind == "open" else None
-
-    return stopped
+    otherwise: Any = "REDUCING" if reducing else "ACTIVE"
+    return lambda kind: signal_bridge.refusal("HALTED" if halted else otherwise, kind)
 
 
 def send(
@@ -344,7 +262,7 @@ def test_reducing_takes_every_opening_back_and_lets_closes_go(start: str, paper:
         if start == "PUBLISHED":
             send(store, wire)
     if paper:
-        publish(store, reducing=True)
+        publish(store, state="REDUCING")
     else:
         send(store, wire, reducing=True)
         assert opening["sid"] not in wire.sids or start == "PUBLISHED"
@@ -420,7 +338,7 @@ def test_a_report_is_booked_once_however_often_it_comes(status: str) -> None:
         wire.say(row["sid"], status, T, price=2000.5, volume=0.1, position="77", retcode=10009)
         signal_bridge.take_reports(store, wire)
     assert store.rows[row["sid"]]["state"] == status
-    assert [step for _, step, _ in store.steps] == ["PUBLISHED", status]
+    assert [step for _, step in store.steps] == ["PUBLISHED", status]
     assert len(wire.settled) == 3
 
 
@@ -432,22 +350,22 @@ def test_no_order_of_reports_takes_a_signal_back(statuses: list[Any]) -> None:
     for status in statuses:
         wire.say(row["sid"], status, T, price=2000.5, volume=0.1)
     signal_bridge.take_reports(store, wire)
-    walked = ["PUBLISHED", *(state for _, state, _ in store.steps[1:])]
+    walked = ["PUBLISHED", *(state for _, state in store.steps[1:])]
     for before, after in pairwise(walked):
         check_transition(before, after)
     if "FILLED" in statuses and store.rows[row["sid"]]["state"] != "FILLED":
         first = next(state for state in statuses if state not in ("CLAIMED", "PLACED", "UNKNOWN"))
         assert first != "FILLED"
     if any(s in ("FILLED", "PARTIAL") for s in statuses) and walked[-1] in UNEXECUTED:
-        assert store.reduced, "an execution of a signal that had ended went unnoticed"
+        noticed = store.trading_state() == "REDUCING"
+        assert noticed, "an execution of a signal that had ended went unnoticed"
 
 
 def test_a_report_of_an_unknown_signal_is_an_alarm() -> None:
     store, wire = Memory(), ScriptedBridge()
     wire.say("TSTRANGE", "FILLED", T, price=1.0, volume=0.1)
     signal_bridge.take_reports(store, wire)
-    assert store.alarms["report TSTRANGE"]
-    assert store.reduced
+    assert store._alarms["report TSTRANGE"] and store.trading_state() == "REDUCING"
     assert wire.settled
 
 
@@ -464,7 +382,7 @@ def test_a_report_that_cannot_be_booked_is_not_settled() -> None:
     wire.say(row["sid"], "FILLED", T, price=2000.5, volume=0.1)
     assert signal_bridge.take_reports(store, wire) == []
     assert len(wire.reports) == 1
-    assert [kind for kind, _ in store.alarms.values()] == ["ODD_SIGNAL"]
+    assert [row["kind"] for row in store._alarms.values()] == ["ODD_SIGNAL"]
 
 
 def test_an_unknown_event_changes_nothing() -> None:
@@ -540,10 +458,7 @@ def test_a_close_by_hand_that_comes_while_an_order_is_made_ready_stops_it() -> N
 
     def made_ready(opening):
         with store.transaction():
-            signal_bridge.write_hand_close(
-                store, {"filled_lots": None, **store.rows[row["sid"]]}, now=T,
-                life=timedelta(minutes=3),
-            )  # fmt: skip
+            signal_bridge.write_hand_close(store, store.rows[row["sid"]], now=T, life=LIFE)
         return order(opening)
 
     signal_bridge.send_pending(store, wire, made_ready, now=lambda: T, stopped=lambda _: None)
@@ -554,7 +469,7 @@ def test_a_position_that_is_being_closed_gets_no_second_close() -> None:
     store = Memory()
     (row,) = write(store, OPEN)
     with store.transaction():
-        opening = {"filled_lots": None, **store.rows[row["sid"]]}
-        signal_bridge.write_hand_close(store, opening, now=T, life=timedelta(minutes=3))
+        opening = store.rows[row["sid"]]
+        signal_bridge.write_hand_close(store, opening, now=T, life=LIFE)
         with pytest.raises(ValueError, match="is being closed already"):
-            signal_bridge.write_hand_close(store, opening, now=T, life=timedelta(minutes=3))
+            signal_bridge.write_hand_close(store, opening, now=T, life=LIFE)

@@ -14,7 +14,7 @@ from torra.dashboard.trade import approvals
 from torra.dashboard.trade.orders import reach
 from torra.exhibits import figures, money
 from torra.store.trade import proposals_and_alarms as execution_table
-from torra.trading import close_quote
+from torra.trading import hand_close
 
 
 @pytest.fixture
@@ -95,7 +95,7 @@ def test_without_a_price_the_headline_says_so(
     monkeypatch.setattr("torra.store.bars.last_close", lambda *_: None)
     with pages.app.test_request_context():
         (held,) = pages.database.positions()
-        found = close_quote.quote(reach(), held)
+        found = hand_close.quote(reach(), held)
     assert "now" not in found.ends
     assert money.close_headline(found).startswith(
         "Close LONG 0.01 BTCUSD, profit not known: no_price: no bar"

@@ -21,8 +21,7 @@ from torra.dashboard.view.desk_values import DeskStatus, Overview, OverviewSymbo
 from torra.exhibits import figures
 from torra.exhibits import money as words
 from torra.money.book import AccountMoney, DayCap, Money
-from torra.money.line import LinePoint
-from torra.money.open_positions import OpenNow
+from torra.money.open_positions import LinePoint, OpenNow
 from torra.money.results import TradeTotals
 from torra.verdict.risk_engine import OPENS, Position
 from torra.verdict.trade_outcome import CloseValue

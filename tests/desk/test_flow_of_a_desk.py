@@ -17,7 +17,6 @@ from tests.worlds.mt5_bars import KEY, put
 from torra.config import Instance
 from torra.desk.checks import stored
 from torra.evidence.flow_readings import MEAN_BARS, FlowThen
-from torra.feeds.close_reader import WAIT
 from torra.feeds.limited import LimitedFeed, LimitedFlow
 from torra.feeds.mt5_files import FlowFiles
 from torra.feeds.protocol import no_flow

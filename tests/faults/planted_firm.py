@@ -54,7 +54,7 @@ FIRM: Final[Table] = {
     "G2": {
         "trader-latched": fault(
             "the trader is asked although a veto of the side still holds",
-            At("torra.tick.thesis:predict_consensus", replace("latched.get(side, False)", "False")),
+            At("torra.tick.thesis:predict_consensus", replace("side in latched", "False")),
             "test_a_decline_takes_the_opening_away_and_latches_on_its_side",
         ),
         "trader-no-size": fault(

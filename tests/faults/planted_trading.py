@@ -68,9 +68,9 @@ TRADING: Final[Table] = {
             "a position that is being closed is closed by hand once more",
             At(
                 "signal_bridge:write_hand_close",
-                never("any(row['kind'] == 'close' and row['state'] in ENDING for row in before)"),
+                never("is_closing(before)"),
             ),
-            Seam("torra.store.trade.positions:PositionStore.being_closed", "skips(set())"),
+            Seam("torra.store.trade.positions:PositionStore.being_closed", "skips(False)"),
             "test_the_same_word_twice_is_one_close",
         ),
         "hand-too-late": fault(

@@ -202,7 +202,7 @@ def test_a_signal_from_the_future_is_not_sent_when_the_clock_was_set_back(tmp_pa
                     "bridge": "paper",
                 }
             )
-        signal_bridge.publish_pending(database, now=stores.NOON - back, halted=False)
+        signal_bridge.publish_pending(database, now=stores.NOON - back, state="ACTIVE")
         assert [row["state"] for row in database.signals()] == [state]
         database.close()
 

@@ -11,11 +11,11 @@ import pytest
 
 from tests.conftest import Scale
 from tests.worlds import desks, stores
-from torra.clock import duration, parse
+from torra.clock import duration, iso, parse
 from torra.config import Profile, validate
 from torra.desk.timers import next_close
 from torra.money.book import MoneyBook
-from torra.money.line import PERIODS, LinePoint, begin_of, line, moments
+from torra.money.open_positions import PERIODS, LinePoint, line, moments
 from torra.store import bars as bar_table
 from torra.store.standings import WarmUps
 from torra.verdict.risk_engine import OPENS
@@ -36,7 +36,10 @@ def test_a_trade_counts_from_its_end_on_and_what_is_not_known_is_a_gap() -> None
     ("period", "hours"), [("today", 24), ("week", 168), ("month", 720), ("all", 26 + 1 / 60)]
 )
 def test_a_period_goes_back_so_far(period: str, hours: float) -> None:
-    assert begin_of(period, NOW, "2021-11-11T08:00:00Z") == NOW - timedelta(hours=hours)
+    found = moments(period, NOW, "2021-11-11T08:00:00Z", 4)
+    begin, step = NOW - timedelta(hours=hours), timedelta(hours=hours) / 3
+    assert found == [begin, begin + step, begin + 2 * step, NOW], "evenly spread, with both ends"
+    assert moments(period, NOW, iso(NOW + timedelta(hours=1)))[-1] == NOW
 
 
 @pytest.fixture(scope="module")
@@ -111,10 +114,3 @@ def test_an_open_position_alone_has_a_line(
     assert book.lines(setups, now, "all") == {}
     (account,) = book.money(setups, now).accounts
     assert account.open.warm_up == account.open.result == pytest.approx(10.0)
-
-
-def test_moments_are_evenly_spread_with_both_ends() -> None:
-    first = NOW - timedelta(hours=3)
-    found = moments(first, NOW, 4)
-    assert found == [first, first + timedelta(hours=1), first + timedelta(hours=2), NOW]
-    assert moments(NOW, NOW) == [NOW]

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import math
-import random
 import statistics
-from dataclasses import astuple
 
 import pytest
 
-from torra.money.results import ClosedTrade, Curve, ResultDrawdown, Tally, TradeTotals, together
+from torra.money.results import ClosedTrade, Curve, ResultDrawdown, Tally
 
 
 def trade(
@@ -46,20 +44,3 @@ def test_the_deepest_fall_is_from_the_highest_point_before_it() -> None:
         curve.add(trade(profit, at=f"2026-02-{number + 1:02d}"))
     # 10, 6, 15, 3, 5, 4
     assert curve.fall() == ResultDrawdown(12.0, "2026-02-03", "2026-02-04", 11.0)
-
-
-def test_trades_are_counted_by_their_sign() -> None:
-    found = tally(trade(5.0, 0.5), trade(-2.0, -0.2), trade(0.0, 0.0), trade(None)).result()
-    assert (found.trades, found.won, found.lost, found.even, found.unknown) == (4, 1, 1, 1, 1)
-    assert found.profit == 3.0 and found.r == pytest.approx(0.3)
-    assert found.win_rate == pytest.approx(1 / 3)
-    between = found.win_rate_between
-    assert between is not None and 0.0 < between.low < 1 / 3 < between.high < 1.0
-
-
-def test_two_tallies_together_are_one() -> None:
-    dice = random.Random(5)
-    every = [trade(dice.gauss(0, 30), dice.gauss(0, 1)) for _ in range(60)]
-    one, other = tally(*every[:21]), tally(*every[21:])
-    assert astuple(one.plus(other)) == pytest.approx(astuple(tally(*every)))
-    assert together([one, other]).trades == 60 and together([]) == TradeTotals()

@@ -250,20 +250,12 @@ def test_the_exposure_uses_the_applied_profile(database: Database) -> None:
 
 
 def test_a_latch_holds_until_it_is_cleared(database: Database) -> None:
-    assert signal_table.latch(database, "BTCUSD", "BUY") is False
+    assert database.latches("BTCUSD") == frozenset()
     database.set_latch("BTCUSD", "BUY")
     database.set_latch("BTCUSD", "BUY", True)
-    assert signal_table.latch(database, "BTCUSD", "BUY") is True
-    assert (
-        signal_table.latch(database, "BTCUSD", "SELL")
-        is signal_table.latch(database, "EURUSD", "BUY")
-        is False
-    )
+    assert (database.latches("BTCUSD"), database.latches("EURUSD")) == ({"BUY"}, frozenset())
     database.set_latch("BTCUSD", "BUY", False)
-    assert signal_table.latch(database, "BTCUSD", "BUY") is False
-    database.set_latch("BTCUSD", "SELL")
-    signal_table.clear_latch(database, "BTCUSD", "SELL")
-    assert signal_table.latch(database, "BTCUSD", "SELL") is False
+    assert database.latches("BTCUSD") == frozenset()
 
 
 def test_what_the_paper_bridge_reads(database: Database) -> None:
@@ -284,7 +276,7 @@ def test_what_the_paper_bridge_reads(database: Database) -> None:
     database.enqueue_signal(closing("C1", "T1"))
     held = database.paper_position("BTCUSD")
     assert held is not None
-    assert (held.signal_id, held.state, held.entry) == ("T1", "FILLED", 101.0)
+    assert (held.signal_id, held.state, held.entry) == ("T1", "CLOSING", 101.0)
 
 
 acts = st.lists(

@@ -142,10 +142,10 @@ def test_no_altered_order_fills_on_paper(tmp_path: Path, scaled: Callable[..., i
         database.enqueue_signal(opening("T1", **FAIR))
         published = chance.random() < 0.5
         if published:
-            signal_bridge.publish_pending(database, now=NOON, halted=False)
+            signal_bridge.publish_pending(database, now=NOON, state="ACTIVE")
         drawn = altered(database, "T1", chance)
         if not published:
-            assert signal_bridge.publish_pending(database, now=NOON, halted=False) == [], drawn
+            assert signal_bridge.publish_pending(database, now=NOON, state="ACTIVE") == [], drawn
         assert not lived(database) & {"FILLED", "PARTIAL", "CLOSED"}, drawn
         database.close()
 
@@ -154,7 +154,7 @@ def test_a_published_order_of_more_lots_is_not_filled_on_paper(tmp_path: Path) -
     for lots, state in ((0.5, "FILLED"), (0.6, "CANCELLED")):
         database = open_database(tmp_path / str(lots))
         database.enqueue_signal(opening("T1", **FAIR))
-        signal_bridge.publish_pending(database, now=NOON, halted=False)
+        signal_bridge.publish_pending(database, now=NOON, state="ACTIVE")
         alter(database, "T1", {"lots": lots})
         assert lived(database) == {state}
         database.close()
@@ -219,7 +219,7 @@ def test_a_trial_on_a_copy_takes_back_the_steps_too(tmp_path: Path) -> None:
         database.rewind("BTCUSD", NOON)
         row = database.signal("T1")
         assert row is not None and row["state"] == database.last_state("T1") == "PUBLISHED"
-        signal_bridge.publish_pending(database, now=NOON, halted=False)
+        signal_bridge.publish_pending(database, now=NOON, state="ACTIVE")
         assert database.trading_state() == "ACTIVE"
 
 

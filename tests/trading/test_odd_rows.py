@@ -113,7 +113,7 @@ def test_an_odd_paper_signal_leaves_the_others(world: World) -> None:
     world.database.enqueue_signal(opening("TODD", instance="OTHER"))
     world.database.enqueue_signal(opening("T1"))
     plant(world, "UPDATE signals SET decided_at = 'x' WHERE sid = 'TODD'")
-    sent = signal_bridge.publish_pending(world.database, now=NOON, halted=False)
+    sent = signal_bridge.publish_pending(world.database, now=NOON, state="ACTIVE")
     assert [row["sid"] for row in sent] == ["T1"]
     assert [kind for kind, _ in world.alarms()] == ["ODD_SIGNAL"]
     assert PAPER.id == "BTCUSD"

@@ -106,19 +106,12 @@ def test_a_position_that_is_being_closed_is_not_closed_twice(on_opposite: Any) -
     assert review("BUY", held("LONG", CLOSING), profile=profile).reason == "POSITION_HELD"
 
 
-def test_a_close_names_its_position_and_all_its_lots() -> None:
-    (draft,) = review("SELL", held("LONG", lots=0.37)).drafts
-    assert (draft.kind, draft.side, draft.lots) == ("close", "SELL", 0.37)
-    assert (draft.closes, draft.levels) == ("TOLD", None)
-
-
-def test_a_reversal_closes_first_and_its_opening_waits_for_that() -> None:
-    action = review("SELL", held("LONG"), profile=REVERSING)
-    assert action.name == "REVERSE"
-    assert [(draft.kind, draft.side) for draft in action.drafts] == [
-        ("close", "SELL"), ("open", "SELL"),
-    ]  # fmt: skip
-    assert [draft.closes for draft in action.drafts] == ["TOLD", "TOLD"]
+def test_a_reversal_closes_all_of_its_position_first() -> None:
+    action = review("SELL", held("LONG", lots=0.37), profile=REVERSING)
+    close, opening = action.drafts
+    assert (action.name, close.lots, close.levels) == ("REVERSE", 0.37, None)
+    assert (close.kind, close.side, close.closes) == ("close", "SELL", "TOLD")
+    assert (opening.kind, opening.side, opening.closes) == ("open", "SELL", "TOLD")
 
 
 R = DenyReason

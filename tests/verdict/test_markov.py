@@ -145,17 +145,20 @@ def test_losing_streak(profits: list[Any], streak: int) -> None:
 
 
 def test_memory_view_has_document_001s_keys() -> None:
-    stream = history("NEUTRAL", "BULLISH", "BULLISH", "BULLISH")
+    stream, now = (
+        history("NEUTRAL", "BULLISH", "BULLISH", "BULLISH"),
+        datetime(2021, 12, 3, 15, tzinfo=UTC),
+    )
+    losses = [{"profit": profit, "closed_at": now} for profit in (-1.0, -2.0, 3.0)]
     view = rules.memory_view(
-        as_of=datetime(2021, 12, 3, 15, tzinfo=UTC),
+        rules.markov(stream, "M15", SETTINGS),
+        as_of=now,
         timeframe="M15",
-        history=stream,
-        settings=SETTINGS,
-        lookback=3,
-        verdicts=["BUY", "HOLD", "HOLD", "BUY"],
+        trend=[score for _, score in stream[-3:]],
+        verdicts=["HOLD", "HOLD", "BUY"],
         open_positions=[rules.OpenPosition("LONG", 45.204, datetime(2021, 12, 3, 13, tzinfo=UTC))],
-        profits=[-1.0, -2.0, 3.0],
         open_elsewhere=1,
+        trades=losses,
     )
     assert view == {
         "current_markov_state": "BULLISH",

@@ -61,13 +61,9 @@ def dec(value: float) -> Decimal:
     ("price", "atr", "reason"),
     [
         (math.nan, 1.0, DenyReason.BAD_NUMBER),
-        (math.inf, 1.0, DenyReason.BAD_NUMBER),
         (0.0, 1.0, DenyReason.BAD_NUMBER),
-        (-5.0, 1.0, DenyReason.BAD_NUMBER),
         (2_000.0, math.nan, DenyReason.BAD_NUMBER),
-        (2_000.0, math.inf, DenyReason.BAD_NUMBER),
         (2_000.0, 0.0, DenyReason.BAD_NUMBER),
-        (2_000.0, -1.0, DenyReason.BAD_NUMBER),
         (2_000.0, 1_000.0, DenyReason.BAD_NUMBER),  # stop of a BUY at zero, target of a SELL below
         (1e308, 1e307, DenyReason.BAD_NUMBER),
         (2_000.0, 5e-324, DenyReason.STOP_TOO_CLOSE),
@@ -143,11 +139,6 @@ def test_no_number_makes_a_size_or_a_value_raise(
     assert isinstance(risk_engine.lot_denial(entry, GOLD), DenyReason | None)
 
 
-def test_a_value_beyond_every_float_is_infinite() -> None:
-    assert risk_engine.notional(1e308, 1e308, GOLD) == math.inf
-    assert math.isnan(risk_engine.notional(math.inf, 1.0, GOLD))
-
-
 @given(specs, risks, st.floats(1, 1e5), st.floats(0.001, 0.2), st.floats(0, 1), st.floats(0, 1))
 def test_a_lower_multiplier_never_buys_more(
     spec: SymbolSpec, risk: Risk, price: float, share: float, first: float, second: float
@@ -168,6 +159,7 @@ def test_notional_of_a_symbol_quoted_in_another_currency() -> None:
         lot_step=0.01, lot_max=50.0, spread=0.01,
     )  # fmt: skip
     assert risk_engine.notional(1.0, 156.25, yen) == 100_000.0
+    assert risk_engine.notional(1e308, 1e308, yen) == math.inf, "beyond every float"
     assert math.isnan(risk_engine.notional(math.nan, 156.25, yen))
 
 

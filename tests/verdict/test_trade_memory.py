@@ -19,7 +19,7 @@ from tests.worlds.stores import NOON, open_database, opening
 from torra.clock import iso
 from torra.config import Markov
 from torra.store.trade import signals as signal_table
-from torra.verdict.sentiment_rules import memory_view
+from torra.verdict.sentiment_rules import markov, memory_view
 from torra.verdict.trade_outcome import remembered
 
 HOUR = timedelta(hours=1)
@@ -40,9 +40,8 @@ def trade(hours: float = 2.0, **more: Any) -> dict[str, Any]:
 
 def told(*trades: dict[str, Any], as_of: datetime = NOON) -> list[dict[str, Any]]:
     view = memory_view(
-        as_of=as_of, timeframe="M15", history=[], settings=Markov(), lookback=10, verdicts=[],
-        open_positions=[], profits=[row["profit"] for row in trades], open_elsewhere=0,
-        trades=trades,
+        markov([], "M15", Markov()), as_of=as_of, timeframe="M15", trend=[], verdicts=[],
+        open_positions=[], open_elsewhere=0, trades=trades,
     )  # fmt: skip
     found: list[dict[str, Any]] = view["recent_trades"]
     return found
@@ -58,6 +57,8 @@ def test_a_closed_trade_is_told() -> None:
             "hours_ago": 2.0,
         }
     ]
+    with pytest.raises(ValueError, match="r_multiple must be a finite number"):
+        told(trade(r_multiple=math.nan))
     assert told(trade(0.3333, side="SELL"))[0] | {"outcome": ""} == {
         "side": "SHORT",
         "outcome": "",
@@ -65,11 +66,6 @@ def test_a_closed_trade_is_told() -> None:
         "evolution": "Falsified",
         "hours_ago": 0.33,
     }
-
-
-def test_a_broken_row_is_not_remembered_as_a_small_one() -> None:
-    with pytest.raises(ValueError, match="r_multiple must be a finite number"):
-        told(trade(r_multiple=math.nan))
 
 
 def test_no_later_trade_changes_what_was_known(scaled: Callable[..., int]) -> None:

@@ -44,8 +44,7 @@ from torra.own_names import check_names
 from torra.regular_files import lies
 
 if TYPE_CHECKING:
-    from torra.trading.close_quote import CloseQuote
-    from torra.trading.hand_close import Ask
+    from torra.trading.hand_close import Ask, CloseQuote
 
 
 def _typed(word: str, yes: bool, *, always: bool = False) -> Ask | None:

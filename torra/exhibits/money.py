@@ -11,12 +11,11 @@ from torra.exhibits import figures, numbers
 from torra.exhibits.figures import DASH
 from torra.money.account import AccountValue
 from torra.money.book import AccountMoney, Money
-from torra.money.line import LinePoint
-from torra.money.open_positions import PAPER
+from torra.money.open_positions import PAPER, LinePoint
 from torra.money.results import TradeTotals
 
 if TYPE_CHECKING:
-    from torra.trading.close_quote import CloseQuote
+    from torra.trading.hand_close import CloseQuote
 
 IN_MONEY: Final = "in the account's currency"
 """What is said where nobody has told the currency: of the account on paper."""

@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import math
 import threading
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import date, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final
@@ -18,8 +19,15 @@ from typing import TYPE_CHECKING, Any, Final
 from torra.clock import iso
 from torra.config import Instance, Profile
 from torra.money.account import AccountMark, AccountSeries, AccountValue
-from torra.money.line import LinePoint, OpenThen, begin_of, line, moments
-from torra.money.open_positions import PAPER, OpenNow, open_now
+from torra.money.open_positions import (
+    PAPER,
+    LinePoint,
+    OpenNow,
+    OpenThen,
+    line,
+    moments,
+    open_now,
+)
 from torra.money.results import ClosedTrade, Curve, ResultDrawdown, Tally, TradeTotals, together
 from torra.store.standings import WarmUps
 from torra.store.trade import accounts as account_table
@@ -109,9 +117,11 @@ class AccountBook:
 
     def __init__(self) -> None:
         self.whole, self.warm_up, self.curve = Tally(), Tally(), Curve()
-        self.days: dict[str, Tally] = {}
         self.ends: list[tuple[str, float]] = []
-        self.parts: dict[str, dict[str, Tally]] = {name: {} for name in PARTS}
+        self.marks = AccountSeries()
+        self.parts: dict[str, dict[str, Tally]] = {
+            name: defaultdict(Tally) for name in ("day", *PARTS)
+        }
 
     def add(self, trade: ClosedTrade) -> None:
         """Count a trade that was closed after those before."""
@@ -121,39 +131,29 @@ class AccountBook:
         self.whole.add(trade)
         self.curve.add(trade)
         self.ends.append((trade.closed_at, trade.profit or 0.0))
-        self.days.setdefault(trade.day, Tally()).add(trade)
         for name, groups in self.parts.items():
-            groups.setdefault(getattr(trade, name), Tally()).add(trade)
+            groups[getattr(trade, name)].add(trade)
 
-    def stands(
-        self,
-        name: str,
-        currency: str,
-        held: OpenNow,
-        standing: AccountValue | None,
-        today: date,
-        tags: Mapping[str, TradeTotals],
+    def money(
+        self, name: str, currency: str, held: OpenNow, today: date, tags: Mapping[str, TradeTotals]
     ) -> AccountMoney:
         """Return it as it stands on a UTC day."""
-        newest = sorted(self.days, reverse=True)[:DAYS_SHOWN]
-        begins = (today - timedelta(days=6)).isoformat()
-        upto = today.isoformat()
-        week = [day for day in newest if begins <= day <= upto]
+        days = self.parts["day"]
+        newest = sorted(days, reverse=True)[:DAYS_SHOWN]
+        upto, begins = today.isoformat(), (today - timedelta(days=6)).isoformat()
         return AccountMoney(
             account=name,
             currency=currency,
-            today=together(self.days[day] for day in week if day == upto),
-            week=together(self.days[day] for day in week),
+            today=together(days[day] for day in newest if day == upto),
+            week=together(days[day] for day in newest if begins <= day <= upto),
             whole=self.whole.result(),
             warm_up=self.warm_up.result(),
             drawdown=self.curve.fall(),
             open=held,
-            standing=standing,
-            by_day=_totals({day: self.days[day] for day in newest}),
-            by_symbol=_totals(self.parts["symbol"]),
-            by_side=_totals(self.parts["side"]),
-            by_reason=_totals(self.parts["reason"]),
+            standing=self.marks.standing(),
+            by_day=_totals({day: days[day] for day in newest}),
             by_tag=tags,
+            **{f"by_{part}": _totals(self.parts[part]) for part in PARTS},
         )
 
 
@@ -171,12 +171,11 @@ class MoneyBook:
         self._begin()
 
     def _begin(self) -> None:
-        self._accounts: dict[str, AccountBook] = {}
+        self._accounts: dict[str, AccountBook] = defaultdict(AccountBook)
         self._last: tuple[str, int] = ("", 0)
         self._step: int | None = None
         self._marked: dict[str, int] = {}
         self._holders: dict[str, list[AccountMark]] = {}
-        self._series: dict[str, AccountSeries] = {}
 
     def money(self, setups: Setups, now: datetime, *, tags: bool = True) -> Money:
         """Return what the trades came to by now, the desk's time; by tag only with `tags`."""
@@ -184,64 +183,66 @@ class MoneyBook:
         with self._lock:
             self._catch_up()
             held = open_now(database, known, now)
-            currencies, tagged = self._currencies(), self._by_tag() if tags else {}
+            tagged = self._by_tag() if tags else {}
+            currencies = {
+                self._name(bridge, one.at): one.currency
+                for bridge, found in self._holders.items()
+                for one in found
+            } | known_currencies(database, self._paper)
             names = {item.route for item, _ in known.values()} | set(self._accounts) | set(held)
-            accounts = [
-                self._book(name).stands(
+            accounts = tuple(
+                self._accounts[name].money(
                     name,
                     currencies.get(name, ""),
                     held.get(name, OpenNow()),
-                    self._series[name].standing() if name in self._series else None,
                     now.date(),
                     tagged.get(name, {}),
                 )
                 for name in sorted(names, key=lambda name: (name != PAPER, name))
-            ]
+            )
         midnight = iso(now.replace(hour=0, minute=0, second=0, microsecond=0))
-        warm_ups = WarmUps(database)
-        closed = [_trade(row, warm_ups) for row in signal_table.closed_results(database, midnight)]
-        lost = -math.fsum(one.profit or 0.0 for one in closed)
-        of_warm_up = math.fsum(one.profit or 0.0 for one in closed if one.warm_up)
-        caps = tuple(_caps(known.values()))
-        return Money(now, tuple(accounts), 0.0 + lost, caps, of_warm_up)
+        closed = self._trades(signal_table.closed_results(database, midnight))
+        risks = {item.profile: profile.risk for item, profile in known.values()}
+        return Money(
+            as_of=now,
+            accounts=accounts,
+            lost_today=0.0 - math.fsum(one.profit or 0.0 for one in closed),
+            caps=tuple(
+                DayCap(name, risk.capital * risk.daily_loss_cap_pct / 100.0)
+                for name, risk in sorted(risks.items())
+            ),
+            warm_up_today=math.fsum(one.profit or 0.0 for one in closed if one.warm_up),
+        )
 
     def lines(self, setups: Setups, now: datetime, period: str) -> dict[str, tuple[LinePoint, ...]]:
-        """Return the line of each account that has traded over a period (torra.money.line.PERIODS).
+        """Return the line of each account that has traded over a period (open_positions.PERIODS).
 
         An open position is a trade too.
         """
-        known = {item.id: (item, profile) for item, profile in setups}
         with self._lock:
             self._catch_up()
-            then = OpenThen(self._database, known)
+            then = OpenThen(self._database, {item.id: (item, profile) for item, profile in setups})
             books = {name: book.ends for name, book in self._accounts.items() if book.ends}
             opened, found = then.opened(), {}
             for name in {**books, **opened}:
                 ends = books.get(name, [])
-                ended = ends[0][0] if ends else None
-                first = min(filter(None, (self._opened(ends), opened.get(name), ended)))
-                held = {
-                    at: then.worth(at).get(name, 0.0)
-                    for at in moments(begin_of(period, now, first), now)
-                }
+                ended = ends[0][0] if ends else ""
+                trade = signal_table.closed_at(self._database, ended) if ends else None
+                known = (trade.opened_at if trade else "", opened.get(name), ended)
+                first = min(moment for moment in known if moment)
+                held = {at: then.worth(at).get(name, 0.0) for at in moments(period, now, first)}
                 found[name] = line(ends, held)
         return found
 
     def _by_tag(self) -> dict[str, dict[str, TradeTotals]]:
         """Return by account what the trades came to that a person gave each tag."""
-        found: dict[str, dict[str, Tally]] = {}
-        warm_ups = WarmUps(self._database)
-        for tag, *row in note_table.tagged_results(self._database):
-            trade = _trade(row, warm_ups)
+        found: dict[str, dict[str, Tally]] = defaultdict(lambda: defaultdict(Tally))
+        rows = note_table.tagged_results(self._database)
+        trades = self._trades(row[1:] for row in rows)
+        for (tag, *_), trade in zip(rows, trades, strict=True):
             if not trade.warm_up:
-                tags = found.setdefault(self._name(trade.bridge, trade.closed_at), {})
-                tags.setdefault(str(tag), Tally()).add(trade)
+                found[self._name(trade.bridge, trade.closed_at)][str(tag)].add(trade)
         return {account: _totals(dict(sorted(tags.items()))) for account, tags in found.items()}
-
-    def _opened(self, ends: Sequence[tuple[str, float]]) -> str:
-        """Return when the first trade of an account was filled (ISO); "" where none is known."""
-        found = signal_table.closed_at(self._database, ends[0][0]) if ends else None
-        return str(found.opened_at or "") if found else ""
 
     def _changes(self, upto: int) -> dict[str, list[AccountMark]]:
         """Return by bridge where another account came behind it since the last look."""
@@ -249,62 +250,38 @@ class MoneyBook:
         found = {}
         for bridge in account_table.marked_bridges(database):
             seen = self._marked.get(bridge, 0)
-            rows = (
-                AccountMark(*row)
-                for row in account_table.account_holders(database, bridge, seen, upto)
-            )
-            found[bridge] = [mark for mark in rows if mark.id != seen]
+            rows = account_table.account_holders(database, bridge, seen, upto)
+            found[bridge] = [mark for mark in map(AccountMark._make, rows) if mark.id != seen]
         return found
-
-    def _another(self, changes: Mapping[str, Sequence[AccountMark]]) -> bool:
-        """Return whether an account came behind a bridge whose trades were told under one name."""
-        return any(len(new) > (bridge not in self._holders) for bridge, new in changes.items())
 
     def _name(self, bridge: str, at: str) -> str:
         """Return what the account is called that stood behind a bridge at a moment (ISO)."""
-        holders = self._holders.get(bridge, ())
-        following = [one.at for one in holders[1:] if at < one.at] if len(holders) > 1 else ()
+        following = [one.at for one in self._holders.get(bridge, ())[1:] if at < one.at]
         return f"{bridge}, until {following[0]}" if following else bridge
-
-    def _currencies(self) -> dict[str, str]:
-        """Return the currency of each account that is known."""
-        marked = {
-            self._name(bridge, one.at): one.currency
-            for bridge, found in self._holders.items()
-            for one in found
-        }
-        return {**marked, **known_currencies(self._database, self._paper)}
 
     def _catch_up(self) -> None:
         """Read what is new: up to the newest mark, so that the trades behind it are there."""
         database = self._database
         marked, upto = account_table.newest_mark(database), signal_table.newest_step(database)
         changes, rows = self._changes(marked), self._ended(upto)
-        if rows is None or self._another(changes):
+        # Another account came behind a bridge whose trades were told under one name.
+        swapped = any(len(new) > (bridge not in self._holders) for bridge, new in changes.items())
+        if rows is None or swapped:
             self._begin()
             changes, rows = self._changes(marked), signal_table.closed_results(database)
         self._holders |= {bridge: new for bridge, new in changes.items() if new}
-        # asked anew: a warm-up that still runs has another end by now
-        warm_ups = WarmUps(database)
-        for row in rows:
-            trade = _trade(row, warm_ups)
-            self._book(self._name(trade.bridge, trade.closed_at)).add(trade)
-            self._last = _place(row)
+        for trade in self._trades(rows):
+            self._accounts[self._name(trade.bridge, trade.closed_at)].add(trade)
+        if rows:
+            self._last = _place(rows[-1])
         self._step = upto
         for bridge in self._holders:
-            self._read_marks(bridge, marked)
-
-    def _read_marks(self, bridge: str, upto: int) -> None:
-        """Add the marks of a bridge since the last look to its account's."""
-        for row in account_table.account_marks(
-            self._database, bridge, self._marked.get(bridge, 0), upto
-        ):
-            mark = AccountMark(*row)
-            name = self._name(bridge, mark.at)
-            if name not in self._series:
-                self._series[name] = AccountSeries()
-            self._series[name].add(mark, self._book(name).ends)
-            self._marked[bridge] = mark.id
+            seen = self._marked.get(bridge, 0)
+            for row in account_table.account_marks(database, bridge, seen, marked):
+                mark = AccountMark._make(row)
+                book = self._accounts[self._name(bridge, mark.at)]
+                book.marks.add(mark, book.ends)
+                self._marked[bridge] = mark.id
 
     def _ended(self, upto: int) -> list[tuple[Any, ...]] | None:
         """Return the trades that ended since the last look; None where all must be added anew."""
@@ -313,10 +290,27 @@ class MoneyBook:
         rows = sorted(signal_table.closed_between(self._database, self._step, upto), key=_place)
         return None if rows and _place(rows[0]) <= self._last else rows
 
-    def _book(self, name: str) -> AccountBook:
-        found = self._accounts.get(name)
-        if found is None:
-            found = self._accounts[name] = AccountBook()
+    def _trades(self, rows: Iterable[Sequence[Any]]) -> list[ClosedTrade]:
+        """Read stored results; what is no text or no number counts as not told."""
+        # asked anew: a warm-up that still runs has another end by now
+        warm_ups = WarmUps(self._database)
+        found = []
+        for closed_at, _, *words, profit, r in rows:
+            texts = (word if isinstance(word, str) else "" for word in words)
+            instance, timeframe, bar_time, symbol, side, reason, bridge = texts
+            found.append(
+                ClosedTrade(
+                    closed_at=str(closed_at),
+                    instance=instance,
+                    symbol=symbol,
+                    side=side,
+                    reason=reason or "unknown",
+                    bridge=bridge or PAPER,
+                    profit=_number(profit),
+                    r=_number(r),
+                    warm_up=warm_ups.made(instance, timeframe, bar_time),
+                )
+            )
         return found
 
 
@@ -329,34 +323,10 @@ def _place(row: Sequence[Any]) -> tuple[str, int]:
     return str(row[0]), int(row[1])
 
 
-def _trade(row: Sequence[Any], warm_ups: WarmUps) -> ClosedTrade:
-    """Read a stored result; what is no text or no number counts as not told."""
-    closed_at, _, *words, profit, r = row
-    instance, timeframe, bar_time, symbol, side, reason, bridge = map(_text, words)
-    return ClosedTrade(
-        closed_at=str(closed_at),
-        instance=instance,
-        symbol=symbol,
-        side=side,
-        reason=reason or "unknown",
-        bridge=bridge or PAPER,
-        profit=_number(profit),
-        r=_number(r),
-        warm_up=warm_ups.made(instance, timeframe, bar_time),
-    )
-
-
 def _number(value: object) -> float | None:
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        return None
-    try:
-        return float(value) if abs(value) <= MOST else None
-    except OverflowError:
-        return None
-
-
-def _text(value: object) -> str:
-    return value if isinstance(value, str) else ""
+    number = isinstance(value, int | float) and not isinstance(value, bool)
+    # False for NaN; a whole number of any size is compared without an overflow.
+    return float(value) if number and abs(value) <= MOST else None  # type: ignore[arg-type]
 
 
 def known_currencies(database: Database, paper: str) -> dict[str, str]:
@@ -375,11 +345,3 @@ def currencies_of(bridges: Iterable[BridgeRow]) -> dict[str, str]:
         if isinstance(name, str) and name.isascii() and name.isalpha() and len(name) == 3:
             found[row.name] = name.upper()
     return found
-
-
-def _caps(setups: Setups) -> Iterator[DayCap]:
-    """Yield the daily loss cap of each profile, as the risk checks count it."""
-    profiles = {item.profile: profile for item, profile in setups}
-    for name in sorted(profiles):
-        risk = profiles[name].risk
-        yield DayCap(name, risk.capital * risk.daily_loss_cap_pct / 100.0)

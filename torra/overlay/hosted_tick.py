@@ -246,16 +246,16 @@ def _memory(question: ScorerQuestion, looked: HostedScores) -> dict[str, Any]:
     No trade of the host's is known, so position and losing streak are None unless it gave them.
     """
     profile, key, extra = question.profile, question.key, question.given.extra
+    lookback = profile.agents.history_lookback
     found = sentiment_rules.memory_view(
+        sentiment_rules.markov(looked.history, key.timeframe, profile.markov),
         as_of=key.close_time,
         timeframe=key.timeframe,
-        history=looked.history,
-        settings=profile.markov,
-        lookback=profile.agents.history_lookback,
-        verdicts=looked.verdicts,
+        trend=[consensus for _, consensus in looked.history[-lookback:]],
+        verdicts=[*looked.verdicts[-lookback:]],
         open_positions=(),
-        profits=(),
         open_elsewhere=0,
+        trades=(),
     )
     position, streak = extra.get("position"), extra.get("losing_streak")
     return {

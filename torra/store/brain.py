@@ -111,8 +111,7 @@ class Brain(PositionStore):
         # One value where no gate changed a score.
         free = gated if ungated is scores else numbers(ungated)
         height = number("ath", ath)
-        low, high = sentiment_rules.low_high(gated, free)
-        own = sentiment_rules.composites((plain, low, high, gated), height, profile)
+        own = sentiment_rules.composites(plain, gated, free, height, profile)
         with self.transaction():
             latest = self._latest_composites(key, close_time, timeframes)
             # Its own stream counts with this tick, not with the one stored last.
@@ -180,7 +179,7 @@ class Brain(PositionStore):
         spec = profile.symbol(symbol)
         view, history = self._markov(instance, timeframe, as_of, profile)
         newest = history[-profile.agents.history_lookback :]
-        return sentiment_rules.recalled(
+        return sentiment_rules.memory_view(
             view,
             as_of=as_of,
             timeframe=timeframe,
@@ -189,7 +188,6 @@ class Brain(PositionStore):
             open_positions=[
                 OpenPosition(item.side, _profit(item, price, spec), item.opened_at) for item in ours
             ],
-            profits=[row["profit"] for row in trades],
             open_elsewhere=elsewhere,
             trades=trades,
         )

@@ -30,7 +30,6 @@ from torra.config import Instance, Profile
 from torra.errors import ConfigError
 from torra.lessons.lesson import Thesis
 from torra.store.trade import proposals_and_alarms as execution_table
-from torra.store.trade import signals as signal_table
 from torra.store.trade.rows import Draft, OrderRequest, ProposalRow
 from torra.tick.marks import DEMO_SECONDS
 from torra.tick.tick_database import TickDatabase
@@ -425,7 +424,7 @@ def _review(database: Database, row: ProposalRow, at: ApprovalContext) -> Action
         price=at.price,
         atr=row.atr,
         multiplier=row.multiplier,
-        veto=signal_table.latch(database, instance.id, row.verdict),
+        veto=row.verdict in database.latches(instance.id),
         # The gate cannot be asked again without another debate.
         opening_stands=True,
         bar_age=max(0.0, _share(at.now - close, life)),

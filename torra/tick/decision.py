@@ -160,10 +160,8 @@ def _review(
     instance, profile, side = inputs.instance, inputs.profile, saved.verdict
     counted, ruling = debated.counted, debated.counted.ruling
     outer = (saved.low_consensus, saved.high_consensus)
-    found = database.latches(instance.id)
-    before = {name: name in found for name in sentiment_rules.SIDES}
-    # Where none is held there is none to release.
-    latched = sentiment_rules.release_latch(before, outer, profile.thresholds) if found else before
+    before = database.latches(instance.id)
+    latched = sentiment_rules.release_latch(before, outer, profile.thresholds)
     position = database.position(instance.id)
     known = dict(desk["exposure"])
     decision = Decision(
@@ -172,7 +170,7 @@ def _review(
         atr=inputs.atr,
         # Gate, conviction and budget are at most 1: the desk can only shrink an opening.
         multiplier=ruling.multiplier if side == "HOLD" else counted.size_share(side),
-        veto=ruling.vetoes(side) or latched.get(side, False),
+        veto=ruling.vetoes(side) or side in latched,
         declined=counted.declined == side,
         opening_stands=sentiment_rules.opening_stands(side, *outer, profile.thresholds),
         # The market's own, where a broker quotes: it stands among what the broker says.
@@ -187,21 +185,21 @@ def _review(
     declined = counted.declined
     # Only the sides that were objected to: a veto of one side does nothing to the other one.
     vetoes = [side for side in sentiment_rules.SIDES if ruling.vetoes(side) or side == declined]
-    if not found and not vetoes:
+    if not before and not vetoes:
         return decision, action
-    openings = {
-        side: any(leg.kind == "open" for leg in intent(side, position, profile.on_opposite).legs)
-        for side in latched
-    }
+    openings = [
+        side
+        for side in sentiment_rules.SIDES
+        if any(leg.kind == "open" for leg in intent(side, position, profile.on_opposite).legs)
+    ]
     latched = sentiment_rules.veto_latch(
         latched, outer, profile.thresholds, vetoes=vetoes, openings=openings
     )
     # A tick that trades nothing (off, or a late bar) must not latch or free later ones.
     if profile.execution == "off":
         return decision, action
-    for side, held in latched.items():
-        if held != before[side]:
-            database.set_latch(instance.id, side, held)
+    for side in sorted(before ^ latched):
+        database.set_latch(instance.id, side, side in latched)
     return decision, action
 
 

@@ -129,11 +129,9 @@ class TickDeps(ModelAccess):
             return
         with self.database.transaction():
             self.database.require_desk()
-            state = self.trading_state()
             signal_bridge.publish_pending(
                 self.database,
                 instance=instance.id,
                 now=self.clock.now(),
-                halted=state == "HALTED",
-                reducing=state != "ACTIVE",
+                state=self.trading_state(),
             )

@@ -70,17 +70,15 @@ def predict_consensus(
         }
         for scores in (counted.scores, counted.ungated)
     )
-    low, high = sentiment_rules.low_high(gated, ungated)
-    own = sentiment_rules.composites((inputs.l1, low, high, gated), inputs.ath_score, profile)
+    own = sentiment_rules.composites(inputs.l1, gated, ungated, inputs.ath_score, profile)
     latest = {**company.latest, inputs.timeframe: (inputs.as_of, own)}
     saved = sentiment_rules.weigh(own, latest, profile, inputs.as_of)
     outer = (saved.low_consensus, saved.high_consensus)
-    before = {name: name in company.latched for name in sentiment_rules.SIDES}
-    latched = sentiment_rules.release_latch(before, outer, profile.thresholds)
+    latched = sentiment_rules.release_latch(company.latched, outer, profile.thresholds)
     stands = sentiment_rules.opening_stands(saved.verdict, *outer, profile.thresholds)
     wanted = intent(saved.verdict, company.held, profile.on_opposite)
     side = next((leg.side for leg in wanted.legs if leg.kind == "open"), None)
-    if side is None or not stands or counted.ruling.vetoes(side) or latched.get(side, False):
+    if side is None or not stands or counted.ruling.vetoes(side) or side in latched:
         return None
     spec = profile.symbol(inputs.instance.symbol)
     found = levels(side, inputs.close, inputs.atr, spec)

@@ -37,7 +37,7 @@ from torra.store.trade import proposals_and_alarms as execution_table
 from torra.trading.channels import taken
 from torra.trading.kill_switch import KillSwitch
 from torra.verdict import order_seal
-from torra.verdict.risk_engine import DenyReason
+from torra.verdict.risk_engine import DenyReason, TradingState
 from torra.verdict.signal_states import UNEXECUTED
 
 TURN_SECONDS: Final = 0.25
@@ -267,10 +267,10 @@ class Courier(Service):
 
     def _stopped(self, kind: str) -> DenyReason | None:
         """Return why no signal of a kind may go out now."""
-        if self._kill_switch.engaged():
-            return DenyReason.TRADING_HALTED
-        reducing = kind == "open" and self._database.trading_state() != "ACTIVE"
-        return DenyReason.TRADING_REDUCING if reducing else None
+        return signal_bridge.refusal(self._trading_state(), kind)
+
+    def _trading_state(self) -> TradingState:
+        return "HALTED" if self._kill_switch.engaged() else self._database.trading_state()
 
     def _note(self, line: BridgeSession, now: float) -> None:
         health = _health(line)
@@ -299,11 +299,9 @@ class Courier(Service):
             self._database.raise_alarm(key, "BRIDGE", f"{name}: {said}")
 
     def _paper(self) -> None:
-        halted = bool(self._kill_switch.engaged())
-        reducing = self._database.trading_state() != "ACTIVE"
-        stopped = halted or reducing
+        state = self._trading_state()
         # A halt also ends what paper has accepted and what waits for its close.
-        states = ("PENDING", "PUBLISHED", "WAITING") if stopped else ("PENDING",)
+        states = ("PENDING",) if state == "ACTIVE" else signal_bridge.UNDONE
         waiting = {row["instance"] for row in self._database.signals(states, limit=ROWS)}
         for item in self._on(None):
             if item.instance.id in waiting:
@@ -311,8 +309,7 @@ class Courier(Service):
                     signal_bridge.publish_pending(
                         self._database,
                         now=self._clock().now(),
-                        halted=halted,
-                        reducing=reducing,
+                        state=state,
                         instance=item.instance.id,
                     )
 

@@ -10,19 +10,26 @@ A stop moves towards the price only: so a hand, too, can only shrink the risk. O
 was planned to be.
 
 While trading is HALTED nothing goes out, not even this; the refusal names the way.
+
+`quote` says before a close what it would bring now, and what keeping the position may cost. A page,
+a dialog and the command line read the same one. It decides nothing, and a position whose price is
+not known has a quote too: it has no end now, and `why` says what is missing.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
 
 import signal_bridge
+from torra.config import SymbolSpec
 from torra.errors import ConfigError, DataUnavailable
+from torra.money.book import known_currencies
+from torra.money.open_positions import PAPER
 from torra.trading.by_hand import market_now
-from torra.trading.close_quote import CloseQuote, quote
 from torra.trading.commanding import (
     COMMAND_LINE,
     Command,
@@ -33,9 +40,7 @@ from torra.trading.commanding import (
 )
 from torra.verdict.risk_engine import CLOSING, OPENS, Position
 from torra.verdict.signal_states import EXECUTED, HELD, UNDER_WAY, signal_life
-from torra.verdict.trade_outcome import gain, leaving
-
-PAPER: Final = "paper"
+from torra.verdict.trade_outcome import CloseValue, gain, leaving, value_at
 
 LETS_CLOSES_GO: Final = "`torra resume --reduce` lets closes go out, and still opens nothing"
 
@@ -50,8 +55,36 @@ NO_DESK: Final = (
 )
 
 
+PRICES: Final = ("stop", "entry", "target")
+UNFILLED: Final = "not filled yet"
+
 Agreed = Collection[str] | None
 """The instances whose real money a person gave the word for; None for whatever it is."""
+
+
+@dataclass(frozen=True, slots=True)
+class CloseQuote:
+    """A position with its ends: `stop`, `entry`, `target`, and `now` where its price is known.
+
+    A gap beyond the stop may cost more. `ends` is empty without the symbol's terms, and has no
+    `now` while the opening is not filled; `why` says what is missing. `bid` is the price of now,
+    `currency` is "" where nobody has told it. `real`: with real money.
+    """
+
+    held: Position
+    route: str
+    currency: str
+    spec: SymbolSpec | None = None
+    bid: float | None = None
+    ends: Mapping[str, CloseValue] = field(default_factory=dict)
+    real: bool = False
+    why: str = ""
+
+    @property
+    def filled(self) -> bool:
+        """Whether the opening is known to be filled."""
+        return self.why != UNFILLED
+
 
 Ask = Callable[[Iterable[CloseQuote], Sequence[str]], None]
 """Asks a person about positions, and for the word on instances with real money; raises ConfigError
@@ -163,6 +196,28 @@ def position_line(one: Mapping[str, Any]) -> str:
     return f"{what}: {one['why']}."
 
 
+def quote(desk: CommandContext, held: Position) -> CloseQuote:
+    """Return a position with its end now and at its stop; a price that is missing is told."""
+    opening = desk.database.signal(held.signal_id) or {}
+    route = opening.get("bridge") or PAPER
+    currency = known_currencies(desk.database, desk.settings.paper_currency).get(route, "")
+    found = CloseQuote(held, route, currency, why=UNFILLED if opening.get("price") is None else "")
+    try:
+        instance = desk.settings.instance(held.instance)
+        found = replace(found, real=desk.settings.trades_real_money(instance))
+        spec = desk.profile(instance).symbol(held.symbol)
+        ends = {name: value_at(held, getattr(held, name), spec) for name in PRICES}
+        found = replace(found, spec=spec, ends=ends)
+        bid, figures = market_now(desk, instance, desk.now())
+    except (ConfigError, DataUnavailable) as error:
+        return replace(found, why=found.why or str(error))
+    if found.why:
+        return replace(found, bid=bid)
+    # a long leaves at the bid, a short pays the spread
+    leave = leaving(held.side, bid, figures.get("live_spread", spec.spread))
+    return replace(found, bid=bid, ends={**ends, "now": value_at(held, leave, spec)})
+
+
 # --- details --------------------------------------------------------------------------------------
 
 
@@ -175,9 +230,8 @@ def _require_going(desk: CommandContext) -> None:
 
 def _live(desk: CommandContext, rows: Iterable[Mapping[str, Any]]) -> set[str]:
     """Return the instances among those of some openings whose orders move real money."""
-    settings = desk.settings
-    live = {item.id for item in settings.instances if settings.trades_real_money(item)}
-    return {row["instance"] for row in rows} & live
+    settings, names = desk.settings, {row["instance"] for row in rows}
+    return {item.id for item in settings.instances if settings.trades_real_money(item)} & names
 
 
 def _require_agreed(
@@ -217,13 +271,11 @@ def _opening_row(desk: CommandContext, name: str) -> dict[str, Any]:
     return row
 
 
-def route_of(desk: CommandContext, row: Mapping[str, Any]) -> str | None:
-    """Return where the desk trades the instance of a row now, None where it does not."""
-    items = desk.settings.instances
-    return next((one.route for one in items if one.id == row["instance"]), None)
-
-
-def _elsewhere(row: Mapping[str, Any]) -> str:
+def _elsewhere(desk: CommandContext, row: Mapping[str, Any]) -> str:
+    """Return why an opening cannot be reached from here; "" where the desk trades it there now."""
+    routes = {item.id: item.route for item in desk.settings.instances}
+    if routes.get(row["instance"]) == row["bridge"]:
+        return ""
     remedy = "let it trade there again in desk.json" if row["bridge"] == PAPER else "do it there"
     return f"was opened on {row['bridge']}, where the desk does not trade it now: {remedy}"
 
@@ -256,13 +308,13 @@ def _leave(desk: CommandContext, row: Mapping[str, Any]) -> dict[str, Any]:
         "expires": "",
         "why": "",
     }
-    if route_of(desk, row) != row["bridge"]:
-        return {**result, "step": "REFUSED", "why": _elsewhere(row)}
+    if why := _elsewhere(desk, row):
+        return {**result, "step": "REFUSED", "why": why}
     # On paper, and before a bridge has it, the database alone says what becomes of it.
     if state == "WAITING" or (state in UNDER_WAY and row["bridge"] == PAPER):
         database.move_signal(row["sid"], "CANCELLED", detail=signal_bridge.TAKEN_BACK)
         return {**result, "step": "TAKEN_BACK"}
-    if row["sid"] in database.being_closed([row["sid"]]):
+    if database.being_closed(row):
         why = f"the position of {row['sid']} is being closed already"
         return {**result, "step": "ALREADY", "why": why}
     close = signal_bridge.write_hand_close(
@@ -300,8 +352,8 @@ def _movable_position(desk: CommandContext, opening: Mapping[str, Any]) -> Posit
         raise ConfigError(f"the opening {sid} is {opening['state']}: it has no stop to move yet")
     if position.state == CLOSING:
         raise ConfigError(f"the position of {sid} is being closed already")
-    if route_of(desk, opening) != opening["bridge"]:
-        raise ConfigError(f"{opening['instance']} {_elsewhere(opening)}")
+    if why := _elsewhere(desk, opening):
+        raise ConfigError(f"{opening['instance']} {why}")
     moves = desk.database.closes_of(opening["instance"], sid)
     if any(row["kind"] == "modify" and row["state"] in UNDER_WAY for row in moves):
         raise ConfigError(f"the stop of {sid} is being moved already: wait for its end")

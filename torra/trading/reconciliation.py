@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any, Final, Literal, NamedTuple
@@ -48,6 +48,9 @@ SURE_PREFIX: Final = 8
 
 With the first letter these are 35 bits, and the magic number must fit as well.
 """
+
+WAYS: Final = 3
+"""Ways to tell which position is an opening's: by number, by name, by the beginning of the name."""
 
 LOTS: Final = 1e-9
 """Lots that binary fractions may be off."""
@@ -222,37 +225,34 @@ class _Desk:
         No position belongs to two openings; of two for one opening the earlier is its own.
         """
         found: dict[str, str] = {}
-        ways: tuple[Callable[[Row], list[str]], ...] = (self._numbered, self._named, self._headed)
+        candidates = {row["sid"]: [*self._candidates(row)] for row in self.openings}
         # The surest way for every row before the next way for any: no guess takes a sure match.
-        for way in ways:
-            for row in self.openings:
-                if row["sid"] in found:
-                    continue
+        for way in range(WAYS):
+            for sid, ways in candidates.items():
                 taken = set(found.values())
-                if ticket := next((one for one in way(row) if one not in taken), ""):
-                    found[row["sid"]] = ticket
+                ticket = next((one for one in ways[way] if one not in taken), "")
+                if sid not in found and ticket:
+                    found[sid] = ticket
         return found
 
-    def _numbered(self, row: Row) -> list[str]:
-        ticket = row["ticket"] or ""
-        known = bool(ticket) and self._index.knows(ticket)
-        return [ticket] if known and self._fits(row, ticket) else []
+    def _candidates(self, row: Row) -> Iterator[list[str]]:
+        """Yield the positions that may be an opening's: by its number, its name, the name's head.
 
-    def _named(self, row: Row) -> list[str]:
-        return self._called(row, _plain(row["sid"]))
-
-    def _headed(self, row: Row) -> list[str]:
-        name = head(row["sid"])
-        return self._called(row, name) if len(name) == SURE_PREFIX else []
-
-    def _called(self, row: Row, name: str) -> list[str]:
-        magic = self._magics.get(row["instance"])
-        return [one for one in self._index.called(magic, name) if self._fits(row, one)]
-
-    def _fits(self, row: Row, ticket: str) -> bool:
-        """Return whether a position, if it is open, is still on the side of its opening."""
-        position = self._index.positions.get(ticket)
-        return position is None or position.side == OPENS[row["side"]]
+        One that is open must still be on the side of its opening.
+        """
+        name, magic = head(row["sid"]), self._magics.get(row["instance"])
+        number, index = row["ticket"] or "", self._index
+        for tickets in (
+            [number] if number and index.knows(number) else [],
+            index.called(magic, _plain(row["sid"])),
+            index.called(magic, name) if len(name) == SURE_PREFIX else [],
+        ):
+            yield [
+                ticket
+                for ticket in tickets
+                if ticket not in index.positions
+                or index.positions[ticket].side == OPENS[row["side"]]
+            ]
 
     # --- openings ---------------------------------------------------------------------------------
 
@@ -262,7 +262,13 @@ class _Desk:
         if self._young(row):
             return
         if row["state"] in SENT:
-            yield from self._sent(row, ticket)
+            filled = self._filled(row, ticket)
+            if filled is None:
+                yield from self._unseen(row)
+            else:
+                yield filled
+                # The same books may show its end too.
+                yield from self._held({**row, **filled.columns}, ticket)
         elif row["state"] in EXECUTED:
             yield from self._held(row, ticket)
         elif row["state"] in ENDED and ticket:
@@ -270,15 +276,6 @@ class _Desk:
             # A trade that was booked as closed shows in the deals for days: no news.
             if is_open or row["state"] in UNEXECUTED:
                 yield _late(row, ticket, is_open)
-
-    def _sent(self, row: Row, ticket: str) -> Iterator[Finding]:
-        filled = self._filled(row, ticket)
-        if filled is None:
-            yield from self._unseen(row)
-        else:
-            yield filled
-            # The same books may show its end too.
-            yield from self._held({**row, **filled.columns}, ticket)
 
     def _filled(self, row: Row, ticket: str) -> Finding | None:
         """Return the fill by its deals, or by the position where the deals are too old."""

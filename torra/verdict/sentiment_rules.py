@@ -127,18 +127,22 @@ def composite(scores: Mapping[str, float], ath: float, weights: SentimentWeights
 
 
 def composites(
-    chains: Sequence[Mapping[str, float]], ath: float, profile: Profile
+    l1: Mapping[str, float],
+    gated: Mapping[str, float],
+    ungated: Mapping[str, float],
+    ath: float,
+    profile: Profile,
 ) -> dict[str, float]:
-    """Return the composite of each of CHAINS, whose four scores are given in their order."""
-    weights = profile.sentiment_weights
+    """Return the composite of each of CHAINS, by L1 and by the blends with and without the gate."""
+    chains = (l1, *low_high(gated, ungated), gated)
     known: dict[tuple[float, ...], float] = {}  # a desk that nobody asked has four chains alike
-    found = {}
-    for name, scores in zip(CHAINS, chains, strict=True):
-        told = tuple(scores.values())
-        if told not in known:
-            known[told] = composite(scores, ath, weights)
-        found[name] = known[told]
-    return found
+    for scores in chains:
+        values = tuple(scores.values())
+        if values not in known:
+            known[values] = composite(scores, ath, profile.sentiment_weights)
+    return {
+        name: known[tuple(scores.values())] for name, scores in zip(CHAINS, chains, strict=True)
+    }
 
 
 def consensus(
@@ -152,7 +156,7 @@ def consensus(
     one from after `as_of` and one whose timeframe has no weight leave the mean; 0.0 (a HOLD) when
     none is left.
     """
-    return _agreed(
+    return _mean(
         [
             (weights[timeframe], value)
             for timeframe, (close_time, value) in composites.items()
@@ -174,18 +178,19 @@ def weigh(
     """
     weights, together = profile.timeframe_weights, {}
     fresh = {name: is_fresh(close, name, close_time) for name, (close, _) in latest.items()}
-    heard = [
+    used = [
         (weights[name], values)
         for name, (_, values) in latest.items()
         if fresh[name] and name in weights
     ]
     known: dict[tuple[float, ...], float] = {}
     for chain in CHAINS:
-        told = tuple([values[chain] for _, values in heard])
-        if told not in known:
-            known[told] = _agreed([(weight, values[chain]) for weight, values in heard])
+        pairs = [(weight, values[chain]) for weight, values in used]
+        chosen = tuple([value for _, value in pairs])
         # Chains that agree, as on a tick without agents, are summed once.
-        together[chain] = known[told]
+        if chosen not in known:
+            known[chosen] = _mean(pairs)
+        together[chain] = known[chosen]
     l1, low, high, final = together.values()
     return ConsensusResult(
         composite=own["final"],
@@ -266,43 +271,35 @@ def opening_stands(
 
 
 def release_latch(
-    latched: Mapping[str, bool], outer: tuple[float, float], thresholds: Thresholds
-) -> dict[str, bool]:
-    """Return which vetoes still hold: one ends once no multiplier would reach its threshold.
+    latched: Collection[str], outer: tuple[float, float], thresholds: Thresholds
+) -> frozenset[str]:
+    """Return which latched sides stay so: one ends once no multiplier would reach its threshold.
 
     `outer` are the consensus of the low and of the high composites. The latch of a side follows the
     bound on its own side, high for BUY and low for SELL, which a lower multiplier can only push
     outwards: so lowering a multiplier never frees an opening on a later tick.
     """
     low, high = outer
-    reached = {
-        "BUY": verdict(high, thresholds) == "BUY",
-        "SELL": verdict(low, thresholds) == "SELL",
-    }
-    return {side: latched.get(side, False) and reached[side] for side in SIDES}
+    bounds = {"BUY": high, "SELL": low}
+    return frozenset([side for side in latched if verdict(bounds[side], thresholds) == side])
 
 
 def veto_latch(
-    latched: Mapping[str, bool],
+    latched: Collection[str],
     outer: tuple[float, float],
     thresholds: Thresholds,
     *,
     vetoes: Collection[str],
-    openings: Mapping[str, bool],
-) -> dict[str, bool]:
-    """Return the latch after a tick (docs/debate.md).
+    openings: Collection[str],
+) -> frozenset[str]:
+    """Return the latched sides after a tick (docs/debate.md).
 
-    `vetoes` are the sides on which this tick's openings were vetoed, `openings` says on which of
-    them a verdict would have opened a position. A veto latches each such side whose outer consensus
-    is past its threshold; it does nothing to the other one.
+    `vetoes` are the sides on which this tick's openings were vetoed, `openings` those on which a
+    verdict would have opened a position. A veto latches each such side whose outer consensus is
+    past its threshold; it does nothing to the other one.
     """
-    kept = release_latch(latched, outer, thresholds)
-    # As if both sides were latched: what is left is which thresholds are passed now.
-    past = release_latch(dict.fromkeys(SIDES, True), outer, thresholds)
-    return {
-        side: kept[side] or (side in vetoes and past[side] and openings.get(side, False))
-        for side in SIDES
-    }
+    asked = {side for side in vetoes if side in openings}
+    return release_latch(asked.union(latched), outer, thresholds)
 
 
 def low_high(
@@ -467,39 +464,6 @@ def losing_streak(profits: Iterable[float]) -> int:
 
 
 def memory_view(
-    *,
-    as_of: datetime,
-    timeframe: str,
-    history: Sequence[tuple[datetime, float]],
-    settings: Markov,
-    lookback: int,
-    verdicts: Sequence[str],
-    open_positions: Sequence[OpenPosition],
-    profits: Sequence[float],
-    open_elsewhere: int,
-    trades: Sequence[Mapping[str, Any]] = (),
-) -> dict[str, Any]:
-    """Return the memory context of a tick: document 001's keys and Torra's own.
-
-    `history` is the stream's (close time, final consensus), oldest first; `verdicts` its verdicts,
-    oldest first; `profits` the instance's closed trades, newest first; `open_elsewhere` the number
-    of positions of other instances; `trades` are rows of the instance's closed trades, newest
-    first. All of it must have been known at `as_of`; later trades are left out of recent_trades.
-    """
-    return recalled(
-        markov(history, timeframe, settings),
-        as_of=as_of,
-        timeframe=timeframe,
-        trend=[value for _, value in history[-lookback:]],
-        verdicts=list(verdicts)[-lookback:],
-        open_positions=open_positions,
-        profits=profits,
-        open_elsewhere=open_elsewhere,
-        trades=trades,
-    )
-
-
-def recalled(
     view: MarkovView,
     *,
     as_of: datetime,
@@ -507,13 +471,15 @@ def recalled(
     trend: list[float],
     verdicts: list[str],
     open_positions: Sequence[OpenPosition],
-    profits: Iterable[float],
     open_elsewhere: int,
     trades: Sequence[Mapping[str, Any]],
 ) -> dict[str, Any]:
-    """Return what `memory_view` does, from a Markov view that was counted already.
+    """Return the memory context of a tick: document 001's keys and Torra's own.
 
-    `trend` and `verdicts` are those of the newest ticks, cut to the lookback.
+    `view` is of the stream's final consensus; `trend` has that of its newest ticks, `verdicts`
+    their verdicts, both oldest first and cut to the lookback; `open_elsewhere` is the number of
+    positions of other instances; `trades` are rows of the instance's closed trades, newest first.
+    All of it must have been known at `as_of`; later trades are left out of recent_trades.
     """
     return {
         "current_markov_state": view.state,
@@ -522,23 +488,28 @@ def recalled(
         "next_probabilities": dict(view.next_probabilities),
         "sentiment_trend": trend,
         "trend_direction": trend_direction(trend),
-        "open_positions": [_told(position, timeframe, as_of) for position in open_positions],
+        "open_positions": [
+            {
+                "direction": position.direction,
+                "pnl": round(position.pnl, 2),
+                "age_ticks": (as_of - position.opened_at) // duration(timeframe),
+            }
+            for position in open_positions
+        ],
         "position": open_positions[0].direction if open_positions else "FLAT",
         "session": session(as_of),
         "day_of_week": DAYS[as_of.astimezone(UTC).weekday()],
         "recent_signals": verdicts,
-        "losing_streak": losing_streak(profits),
+        "losing_streak": losing_streak(trade["profit"] for trade in trades),
         "open_elsewhere": open_elsewhere,
         "recent_trades": remembered(trades, as_of),
     }
 
 
-def _agreed(pairs: Sequence[tuple[float, float]]) -> float:
-    """Return the consensus of (weight, composite) pairs; 0.0 without any."""
-    return _mean(pairs) if pairs else 0.0
-
-
 def _mean(pairs: Sequence[tuple[float, float]]) -> float:
+    """Return the mean of (weight, score) pairs; 0.0 without any."""
+    if not pairs:
+        return 0.0
     for _, value in pairs:
         if not math.isfinite(value):
             _finite(value)
@@ -570,8 +541,3 @@ def _weekend(new_york: datetime) -> bool:
 
 def _business(local: datetime) -> bool:
     return local.isoweekday() <= 5 and DAY_OPENS <= local.time() < DAY_CLOSES
-
-
-def _told(position: OpenPosition, timeframe: str, as_of: datetime) -> dict[str, Any]:
-    age = (as_of - position.opened_at) // duration(timeframe)
-    return {"direction": position.direction, "pnl": round(position.pnl, 2), "age_ticks": age}

@@ -9,9 +9,9 @@ reconciliation or a person finds out, so that nothing is opened beside it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from datetime import timedelta
-from typing import Final
+from typing import Any, Final
 
 from torra.clock import duration
 
@@ -69,6 +69,11 @@ ENDING: Final = ("WAITING", *UNDER_WAY, "FILLED")
 
 UNEXECUTED: Final = ("REJECTED", "EXPIRED", "CANCELLED", "UNKNOWN_NOT_SENT", "NOT_SENT")
 """States in which a signal ends without having been executed."""
+
+
+def is_closing(orders: Iterable[Mapping[str, Any]]) -> bool:
+    """Return whether one of the orders about a position is a close that ends it."""
+    return any(row["kind"] == "close" and row["state"] in ENDING for row in orders)
 
 
 def check_transition(state: str, following: str) -> None:

@@ -29,7 +29,7 @@ from torra.exhibits import money as money_words
 from torra.exhibits.figures import Cell
 from torra.exhibits.glances import GlanceCandle
 from torra.money.book import AccountMoney, DayCap, Money
-from torra.money.line import LinePoint
+from torra.money.open_positions import LinePoint
 from torra.words.badge import Badge
 
 ACCOUNTS: Final = 3

@@ -47,7 +47,7 @@ from torra.words.orders import ACTIONS
 
 if TYPE_CHECKING:
     from torra.tick.approval import Preview
-    from torra.trading.close_quote import CloseQuote
+    from torra.trading.hand_close import CloseQuote
     from torra.verdict.risk_engine import Position
 
 WAITING_SHOWN: Final = 50
@@ -354,10 +354,10 @@ def _proposal(sid: str) -> ProposalScreen:
 
 def _closing(row: ProposalRow) -> CloseQuote | None:
     """Return the position that a proposal closes and opens nothing after; None without one."""
-    from torra.trading import close_quote  # noqa: PLC0415  a page alone must not load the desk
+    from torra.trading import hand_close  # noqa: PLC0415  a page alone must not load the desk
 
     held = _position_of(row)
-    return close_quote.quote(orders.reach(), held) if held else None
+    return hand_close.quote(orders.reach(), held) if held else None
 
 
 def _position_of(row: ProposalRow) -> Position | None:

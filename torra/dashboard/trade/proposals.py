@@ -43,7 +43,7 @@ from torra.words.orders import PROPOSALS, REASONS
 
 if TYPE_CHECKING:
     from torra.tick.approval import Preview
-    from torra.trading.close_quote import CloseQuote
+    from torra.trading.hand_close import CloseQuote
 
 SIGNS: Final = {"ok": ("✓", "note"), "failed": ("✗", "alert"), "not asked": ("·", "flat")}
 CHANGED: Final = "POSITION_CHANGED"

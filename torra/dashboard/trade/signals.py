@@ -35,7 +35,7 @@ from torra.words.orders import ALARMS, OUTCOMES, SIGNALS
 
 if TYPE_CHECKING:
     from instance_database import Database
-    from torra.trading.close_quote import CloseQuote
+    from torra.trading.hand_close import CloseQuote
 
 SHOWN: Final = 50
 """Signals on one page."""
@@ -238,12 +238,12 @@ def marked(rows: Sequence[SignalRow], database: Database) -> list[SignalRow]:
 
 def _standing() -> SignalsScreen:
     """Return all but the list."""
-    from torra.trading import close_quote  # noqa: PLC0415  a page alone must not load the desk
+    from torra.trading import hand_close  # noqa: PLC0415  a page alone must not load the desk
 
     known = backing()
     database = known.database
     cells: Cells = {}
-    quotes = [close_quote.quote(orders.reach(), held) for held in database.positions()]
+    quotes = [hand_close.quote(orders.reach(), held) for held in database.positions()]
     for quote in quotes:
         opening = database.order(quote.held.signal_id) or SignalRow()
         cells |= trade_rows.position_cells(quote, opening, known.now())

@@ -31,7 +31,7 @@ from torra.words.badge import Badge
 from torra.words.orders import ALARMS, EVOLUTIONS, EXITS, REASONS, SIGNALS, TAKEN_OVER
 
 if TYPE_CHECKING:
-    from torra.trading.close_quote import CloseQuote
+    from torra.trading.hand_close import CloseQuote
 
 MEANINGS: Final[Mapping[str, str]] = {
     **{guard.reason: guard.meaning for guard in GUARDS},

@@ -26,7 +26,7 @@ from torra.errors import ConfigError
 from torra.exhibits import figures, pages
 from torra.exhibits import money as words
 from torra.money.book import AccountMoney
-from torra.money.line import PERIODS, LinePoint
+from torra.money.open_positions import PERIODS, LinePoint
 from torra.store import tick_listing
 from torra.store.trade import notes as note_table
 from torra.store.trade import signals as signal_table

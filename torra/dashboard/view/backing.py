@@ -23,7 +23,7 @@ from torra.config import DeskSettings, Instance, Profile
 from torra.dashboard.view.kept import LruCache
 from torra.dashboard.view.stream_slots import SseLimit
 from torra.money.book import Money, MoneyBook, known_currencies
-from torra.money.line import LinePoint
+from torra.money.open_positions import LinePoint
 from torra.store.trade import signals as signal_table
 
 if TYPE_CHECKING:
@@ -74,7 +74,7 @@ class PageContext:
         return found.pop() if len(found) == 1 else ""
 
     def money_lines(self, period: str) -> dict[str, tuple[LinePoint, ...]]:
-        """Return the line of each account's results over a period (torra.money.line.PERIODS).
+        """Return the line of each account's results over a period (open_positions.PERIODS).
 
         At most a minute old: a large desk reads thousands of prices for one.
         """

@@ -45,7 +45,7 @@ from torra.tick.tick_record import LAST_PRICE, TickRecord, load
 from torra.verdict import risk_engine, sentiment_rules
 from torra.verdict.order_levels import levels
 from torra.verdict.position_size import size
-from torra.verdict.risk_engine import Account, Decision, Position, TradingState
+from torra.verdict.risk_engine import CLOSING, Account, Decision, Position, TradingState
 from torra.verdict.signal_states import HELD
 from torra.words.deny_reasons import DenyReason
 
@@ -255,7 +255,7 @@ def _position(database: Database, record: TickRecord) -> Position | None:
     )
     if held is None:
         return None
-    return as_position(held | {"state": "FILLED"}, (held["sid"],) if held["closing"] else (), {})
+    return as_position(held | {"state": CLOSING if held["closing"] else "FILLED"})
 
 
 def _without_agents(
@@ -266,15 +266,14 @@ def _without_agents(
     last_price = exposure.pop(LAST_PRICE, None)
     rule, verdict = _rules(record, profile), record.l1_verdict
     outer = (record.l1_consensus, record.l1_consensus)
-    before = dict.fromkeys(record.before.latches, True)
-    latched = sentiment_rules.release_latch(before, outer, profile.thresholds)
+    latched = sentiment_rules.release_latch(record.before.latches, outer, profile.thresholds)
     late = parse(record.now) - parse(record.as_of)
     decision = Decision(
         verdict=verdict,
         price=record.close,
         atr=record.atr,
         multiplier=rule.multiplier,
-        veto=rule.vetoes(verdict) or latched.get(verdict, False),
+        veto=rule.vetoes(verdict) or verdict in latched,
         opening_stands=True,
         last_price=last_price,
         bar_age=max(0.0, late / duration(record.timeframe)),

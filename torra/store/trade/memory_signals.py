@@ -16,6 +16,7 @@ from bisect import bisect_left, insort
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AbstractContextManager
 from datetime import datetime, timedelta
+from itertools import chain, islice
 from typing import Any, Final, get_args
 
 from torra.clock import parse
@@ -26,7 +27,7 @@ from torra.store.trade.positions import HOUR, PositionStore
 from torra.store.trade.signals import LEARNED, columns, newborn
 from torra.verdict.risk_engine import OPENS, Kind
 from torra.verdict.sentiment_rules import RECENT_TRADES
-from torra.verdict.signal_states import ENDING, EXECUTED, TRANSITIONS, UNDER_WAY, check_transition
+from torra.verdict.signal_states import EXECUTED, HELD, UNDER_WAY, check_transition
 
 SHIPPED: Final = Profile()
 """Values a position of an instance without a profile."""
@@ -156,11 +157,8 @@ class MemorySignals(PositionStore):
 
     def closes_of(self, instance: str, sid: str) -> list[RowDict]:
         """Return the closes of one position, and the openings that waited for its end."""
-        return [
-            dict(row)
-            for row in self._signals.values()
-            if row["closes"] == sid and row["instance"] == instance
-        ]
+        rows = (self._signals[order] for order in self._closes.get(sid, ()))
+        return [dict(row) for row in rows if row["instance"] == instance]
 
     def last_state(self, sid: str) -> str | None:
         """Return a signal's state: nobody else can change what is in memory."""
@@ -173,17 +171,14 @@ class MemorySignals(PositionStore):
         """Return signals by state and instance, newest first; times are ISO text."""
         # Signals in these states are live: the many that ended need not be looked through.
         live = states is not None and CLOSES_LIVE.issuperset(states)
-        if live and not self._live_sids:
-            return []
-        found: list[RowDict] = []
-        for sid in reversed(self._live_sids if live else self._signals):
-            row = self._signals[sid]
-            if len(found) < limit and (
-                (states is None or row["state"] in states)
-                and (instance is None or row["instance"] == instance)
-            ):
-                found.append(dict(row))
-        return found
+        found = (
+            dict(row)
+            for row in map(
+                self._signals.__getitem__, reversed(self._live_sids if live else self._signals)
+            )
+            if (states is None or row["state"] in states) and instance in (None, row["instance"])
+        )
+        return [*islice(found, limit)]
 
     def note_signal(self, sid: str, detail: str) -> None:
         """Store the reason why a signal waits; its state stays what it is."""
@@ -202,9 +197,8 @@ class MemorySignals(PositionStore):
     def _write(self, row: RowDict) -> None:
         sid = row["sid"]
         self._put(self._signals, sid, row)
-        finished = not TRANSITIONS[row["state"]]
-        if row["kind"] != "open":
-            finished = row["state"] not in CLOSES_LIVE
+        live = CLOSES_LIVE if row["kind"] != "open" else HELD
+        finished = row["state"] not in live
         if finished and sid in self._live_sids:
             # A copy: put back alone, the signal would come last, and their order is that of their
             # births.
@@ -215,8 +209,8 @@ class MemorySignals(PositionStore):
             self._put(self._live_sids, sid, None)
 
     def _name_close(self, row: RowDict) -> None:
-        """Remember which closes name an opening."""
-        if row["kind"] == "close" and row["closes"]:
+        """Remember which orders name an opening."""
+        if row["closes"]:
             named = self._closes.get(row["closes"], [])
             self._put(self._closes, row["closes"], [*named, row["sid"]])
 
@@ -232,15 +226,12 @@ class MemorySignals(PositionStore):
         self._undoing(lambda: trades.remove(place), told.pop)
 
     def _one_opening(self, row: RowDict, state: str) -> None:
-        if row["kind"] != "open" or state not in ONE_OPENING:
-            return
-        for sid in self._live_sids:
-            other = self._signals[sid]
-            if (other["instance"], other["kind"]) == (row["instance"], "open") and (
-                sid != row["sid"] and other["state"] in ONE_OPENING
-            ):
-                told = f"{row['instance']} has an opening or an open position already"
-                raise ValueError(told)
+        if row["kind"] == "open" and state in ONE_OPENING:
+            for other in self.live_signals(ONE_OPENING, row["instance"], "open"):
+                if other["sid"] != row["sid"]:
+                    raise ValueError(
+                        f"{row['instance']} has an opening or an open position already"
+                    )
 
     @staticmethod
     def _check_row(row: RowDict) -> None:
@@ -263,30 +254,17 @@ class MemorySignals(PositionStore):
 
     # --- what the books are made of -------------------------------------------------------------
 
-    def live_signals(self, states: Sequence[str], instance: str | None, kind: str) -> list[RowDict]:
+    def live_signals(
+        self, states: Collection[str], instance: str | None, kind: str
+    ) -> list[RowDict]:
         """Return the signals of a kind in one of the states, of one instance or of all."""
-        if not self._live_sids:
-            return []
-        rows = (self._signals[sid] for sid in self._live_sids)
         return [
             row
-            for row in rows
+            for row in map(self._signals.__getitem__, self._live_sids)
             if row["kind"] == kind
             and row["state"] in states
             and (instance is None or row["instance"] == instance)
         ]
-
-    def _closing(self, sids: Collection[str]) -> set[str]:
-        return {
-            sid
-            for sid in sids
-            for close in self._closes.get(sid, ())
-            if self._signals[close]["state"] in ENDING
-        }
-
-    def _moved_stops(self, sids: Collection[str]) -> dict[str, float]:
-        del sids
-        return {}  # nobody moves a stop in memory
 
     def _recent_trades(self, instance: str, as_of: datetime) -> Sequence[RowDict]:
         trades = self._trades.get(instance, [])
@@ -295,12 +273,8 @@ class MemorySignals(PositionStore):
         return [self._signals[sid] for _, _, sid in newest]
 
     def _closed_since(self, moment: str) -> list[RowDict]:
-        found = [
-            place
-            for places in self._trades.values()
-            for place in places[bisect_left(places, (moment,)) :]
-        ]
-        return [self._signals[sid] for _, _, sid in sorted(found)]
+        ended = (trades[bisect_left(trades, (moment,)) :] for trades in self._trades.values())
+        return [self._signals[sid] for _, _, sid in sorted(chain.from_iterable(ended))]
 
     def _sent_between(self, instance: str, after: str, upto: str) -> list[tuple[str, str]]:
         found = []
@@ -315,18 +289,13 @@ class MemorySignals(PositionStore):
         return found
 
     def _last_losses(self, instance: str, before: str) -> dict[str, str]:
-        found = {side: self._last_loss(instance, side, before) for side in OPENS}
-        return {side: closed for side, closed in found.items() if closed is not None}
-
-    def _last_loss(self, instance: str, side: str, before: str) -> str | None:
-        trades = self._trades.get(instance, [])
-        for at in range(bisect_left(trades, (before,)) - 1, -1, -1):
-            closed, _, sid = trades[at]
-            row = self._signals[sid]
-            if row["side"] == side and row["profit"] is not None and row["profit"] < 0:
-                return closed
         # Of the trades that were forgotten the newest loss is kept.
-        return self._losses.get((instance, side))
+        losses = {side: self._losses.get((instance, side)) for side in OPENS}
+        trades = self._trades.get(instance, [])
+        for closed, _, sid in trades[: bisect_left(trades, (before,))]:
+            if _lost(self._signals[sid]):
+                losses[self._signals[sid]["side"]] = closed
+        return {side: closed for side, closed in losses.items() if closed is not None}
 
     def _spec(self, instance: str, symbol: str) -> SymbolSpec:
         return self._profiles.get(instance, SHIPPED).symbol(symbol)
@@ -351,9 +320,8 @@ class MemorySignals(PositionStore):
             first = min(len(trades) - RECENT_TRADES, bisect_left(trades, (today,)))
             gone = trades[: max(0, first)]
             for closed, _, sid in gone:
-                row = self._signals[sid]
-                if row["profit"] is not None and row["profit"] < 0:
-                    self._losses[instance, row["side"]] = closed
+                if _lost(self._signals[sid]):
+                    self._losses[instance, self._signals[sid]["side"]] = closed
             del trades[: len(gone)]
             kept |= {sid for _, _, sid in trades}
         self._signals = {
@@ -389,3 +357,7 @@ class MemorySignals(PositionStore):
     def set_paper_cursor(self, instance: str, bar_time: datetime) -> None:
         """Remember how far the paper bridge has come."""
         self._put(self._cursors, instance, stamp(bar_time))
+
+
+def _lost(trade: Mapping[str, Any]) -> bool:
+    return trade["profit"] is not None and trade["profit"] < 0

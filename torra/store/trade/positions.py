@@ -12,7 +12,7 @@ import logging
 import math
 from abc import abstractmethod
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping
 from contextlib import suppress
 from datetime import datetime, timedelta
 from typing import Any, Final
@@ -27,7 +27,7 @@ from torra.store.connection import RowDict, stamp, to_json
 from torra.trading_terms import ACCOUNT
 from torra.verdict.outbox import Outbox
 from torra.verdict.risk_engine import CLOSING, OPENS, Position, notional
-from torra.verdict.signal_states import ENDING, EXECUTED, HELD
+from torra.verdict.signal_states import EXECUTED, HELD, is_closing
 from torra.verdict.trade_outcome import TradeOutcome, judge
 
 log = logging.getLogger("torra")
@@ -37,8 +37,10 @@ HOUR: Final = timedelta(hours=1)
 BY_HAND: Final = "BY_HAND"
 """Why a position ended that a person has closed by a command."""
 
-ON_PAPER: Final = ("sid", "kind", "side", "lots", "entry", "stop", "target", "after", "closes")
-"""Columns of a signal that a paper order takes as they are."""
+ON_PAPER: Final = (
+    "sid", "kind", "side", "lots", "entry", "stop", "target", "after", "closes", "atr",
+)  # fmt: skip
+"""Columns of a signal that a paper order takes as they are, and its ATR."""
 
 
 class PositionStore(Outbox):
@@ -47,20 +49,10 @@ class PositionStore(Outbox):
     # --- what a store of signals gives ----------------------------------------------------------
 
     @abstractmethod
-    def live_signals(self, states: Sequence[str], instance: str | None, kind: str) -> list[RowDict]:
+    def live_signals(
+        self, states: Collection[str], instance: str | None, kind: str
+    ) -> list[RowDict]:
         """Return the signals of a kind in one of the states, of one instance or of all."""
-
-    @abstractmethod
-    def _closing(self, sids: Collection[str]) -> set[str]:
-        """Return which openings are being closed.
-
-        That is by a close under way, or by one that is executed while the books have not shown the
-        end yet.
-        """
-
-    @abstractmethod
-    def _moved_stops(self, sids: Collection[str]) -> dict[str, float]:
-        """Return where the stops of some openings are now, of those that a person has moved."""
 
     @abstractmethod
     def _closed_since(self, moment: str) -> list[RowDict]:
@@ -101,24 +93,33 @@ class PositionStore(Outbox):
 
     def position(self, instance: str) -> Position | None:
         """Return what an instance holds or is opening; its state is CLOSING while a close runs."""
-        return next(iter(self._positions(instance)), None)
+        return next(iter(self.positions(instance)), None)
 
-    def positions(self) -> list[Position]:
-        """Return what the desk holds or is opening, one position for each instance."""
-        return self._positions(None)
+    def positions(self, instance: str | None = None) -> list[Position]:
+        """Return what the desk, or one instance, holds or is opening: one for each instance."""
+        first: dict[str, Position] = {}
+        # An opening that waits for its close comes after the position that it will replace.
+        for row in sorted(
+            self.live_signals(HELD, instance, "open"), key=lambda row: HELD.index(row["state"])
+        ):
+            if row["instance"] not in first:
+                first[row["instance"]] = as_position(
+                    row, self.closes_of(row["instance"], row["sid"])
+                )
+        return sorted(first.values(), key=lambda item: (item.opened_at, item.instance))
 
     def openings(self) -> list[RowDict]:
         """Return the desk's openings that are not finished, as stored."""
         return self.live_signals(HELD, None, "open")
 
-    def being_closed(self, sids: Collection[str]) -> set[str]:
-        """Return which openings are being closed, of some ids."""
-        return self._closing(sids)
+    def being_closed(self, opening: Mapping[str, Any]) -> bool:
+        """Return whether the position of an opening is being closed."""
+        return is_closing(self.closes_of(opening["instance"], opening["sid"]))
 
     def paper_position(self, instance: str) -> Position | None:
         """Return what the paper bridge holds: the opening that was filled."""
         rows = self.live_signals(EXECUTED, instance, "open")
-        return as_position(rows[0], set(), self._stops(rows)) if rows else None
+        return as_position(rows[0], self.closes_of(instance, rows[0]["sid"])) if rows else None
 
     def paper_orders(self, instance: str, only: Collection[str]) -> list[RowDict]:
         """Return orders that the paper bridge has: fields of its PaperOrder, and their ATR.
@@ -128,7 +129,11 @@ class PositionStore(Outbox):
         if not only:
             return []
         rows = self.signals(("PUBLISHED", "WAITING"), instance)
-        return [_paper_order(row) for row in reversed(rows) if row["sid"] in only]
+        return [
+            {name: row[name] for name in ON_PAPER} | {"decided_at": parse(row["decided_at"])}
+            for row in reversed(rows)
+            if row["sid"] in only
+        ]
 
     def close_position(
         self,
@@ -150,7 +155,11 @@ class PositionStore(Outbox):
         row = self.signal(sid)
         if row is None:
             raise ValueError(f"there is no signal {sid}")
-        if reason == "CLOSED" and self._by_hand(row):
+        if reason == "CLOSED" and is_closing(
+            order
+            for order in self.closes_of(row["instance"], sid)
+            if order["authority"] == "person"
+        ):
             reason = BY_HAND
         end = judge(row, exit_price=price, closed_at=time, profit=profit, reason=reason)
         fields = {
@@ -221,13 +230,13 @@ class PositionStore(Outbox):
         return {
             "signals_last_hour": len(sent),
             "same_side_last_hour": dict(sorted(openings.items())),
-            "bars_since_loss": self._bars_since_loss(instance, timeframe, as_of),
+            "bars_since_loss": {
+                side: (as_of - parse(closed)) / duration(timeframe)
+                for side, closed in self._last_losses(instance, stamp(as_of)).items()
+            },
             "win_rates": self.win_rates(instance, timeframe),
             "positions_open": len(held),
-            "gross_notional": sum(
-                notional(item.lots, item.entry, self._spec(item.instance, item.symbol))
-                for item in held
-            ),
+            "gross_notional": sum(map(self._notional, held)),
             # 0.0 - x: the negative of no loss would be -0.0.
             "day_loss": 0.0 - today,
         }
@@ -238,14 +247,14 @@ class PositionStore(Outbox):
         That of the timeframe's openings under its name, that of all as ACCOUNT (`route` names the
         account). The instance's own position is left out: it opens only where that is gone.
         """
-        rows = {row["sid"]: row for row in self.openings() if row["bridge"] == route}
-        worth = {
-            item.signal_id: notional(item.lots, item.entry, self._spec(item.instance, item.symbol))
+        there = {row["sid"]: row["timeframe"] for row in self.openings() if row["bridge"] == route}
+        worth = [
+            (there[item.signal_id], self._notional(item))
             for item in self.positions()
-            if item.signal_id in rows and item.instance != instance
-        }
-        own = (value for sid, value in worth.items() if rows[sid]["timeframe"] == timeframe)
-        return {timeframe: math.fsum(own), ACCOUNT: math.fsum(worth.values())}
+            if item.signal_id in there and item.instance != instance
+        ]
+        own = (value for name, value in worth if name == timeframe)
+        return {timeframe: math.fsum(own), ACCOUNT: math.fsum(value for _, value in worth)}
 
     def positions_at(self, instance: str, as_of: datetime) -> tuple[list[Position], int]:
         """Return an instance's positions as a tick that closes at `as_of` may know them.
@@ -254,76 +263,42 @@ class PositionStore(Outbox):
         that runs again must not meet the position that it opened itself. The second value is the
         number of other instances that had one.
         """
-        held = self._openings_at(stamp(as_of))
-        rows = [row for row in held if row["instance"] == instance]
-        stops = self._stops(rows)
-        ours = [as_position(row, set(), stops) for row in rows]
+        moment = stamp(as_of)
+        # Those that ended since were still open then.
+        rows = [*self.live_signals(HELD, None, "open"), *self._closed_since(moment)]
+        held = [_as_known(row, moment) for row in rows if row["decided_at"] < moment]
+        ours = [as_position(row) for row in held if row["instance"] == instance]
         return ours, len({row["instance"] for row in held} - {instance})
 
     # --- details --------------------------------------------------------------------------------
 
-    def _by_hand(self, opening: Mapping[str, Any]) -> bool:
-        return any(
-            row["kind"] == "close" and row["authority"] == "person" and row["state"] in ENDING
-            for row in self.closes_of(opening["instance"], opening["sid"])
-        )
-
-    def _positions(self, instance: str | None) -> list[Position]:
-        rows = self.live_signals(HELD, instance, "open")
-        if not rows:
-            return []
-        closing, stops = self._closing([row["sid"] for row in rows]), self._stops(rows)
-        first: dict[str, Position] = {}
-        # An opening that waits for its close comes after the position that it will replace.
-        for row in sorted(rows, key=lambda row: HELD.index(row["state"])):
-            first.setdefault(row["instance"], as_position(row, closing, stops))
-        return sorted(first.values(), key=lambda item: (item.opened_at, item.instance))
-
-    def _stops(self, rows: Sequence[Mapping[str, Any]]) -> dict[str, float]:
-        """Return where the stops of openings are now, of those that were moved."""
-        held = [row["sid"] for row in rows if row["state"] in EXECUTED]
-        return self._moved_stops(held) if held else {}
-
-    def _openings_at(self, as_of: str) -> list[RowDict]:
-        """Return the openings that were positions before `as_of`, as they were known then."""
-        # Those that ended since were still open then.
-        rows = [*self.live_signals(HELD, None, "open"), *self._closed_since(as_of)]
-        return [_as_known(row, as_of) for row in rows if row["decided_at"] < as_of]
-
-    def _bars_since_loss(self, instance: str, timeframe: str, as_of: datetime) -> dict[str, float]:
-        step, now = duration(timeframe), stamp(as_of)
-        losses = self._last_losses(instance, now)
-        return {side: (as_of - parse(losses[side])) / step for side in OPENS if side in losses}
+    def _notional(self, held: Position) -> float:
+        return notional(held.lots, held.entry, self._spec(held.instance, held.symbol))
 
 
-def as_position(
-    row: Mapping[str, Any], closing: Collection[str], stops: Mapping[str, float]
-) -> Position:
+def as_position(row: Mapping[str, Any], orders: Iterable[Mapping[str, Any]] = ()) -> Position:
     """Read an opening as a position: entry and time are those of the fill, once there is one.
 
-    `closing` are the openings that are being closed, `stops` the moved stops by opening.
+    `orders` are the signals about it, oldest first: a close under way, stops that were moved.
     """
-    seen = row["broker_stop"]  # by the books, which know of the terminal's own moves too
-    now = stops.get(row["sid"]) if seen is None else seen
+    orders = list(orders)
+    stop = row["broker_stop"]  # by the books, which know of the terminal's own moves too
+    if stop is None:
+        moves = (one for one in orders if one["kind"] == "modify" and one["state"] == "FILLED")
+        stop = next((move["stop"] for move in reversed([*moves])), None)
     return Position(
         instance=row["instance"],
         symbol=row["symbol"],
         side=OPENS[row["side"]],
         lots=row["lots"] if row["filled_lots"] is None else row["filled_lots"],
         entry=row["entry"] if row["price"] is None else row["price"],
-        stop=row["stop"] if now is None else now,
+        stop=row["stop"] if stop is None else stop,
         target=row["target"],
         opened_at=parse(row["opened_at"] or row["decided_at"]),
         signal_id=row["sid"],
-        state=CLOSING if row["sid"] in closing else row["state"],
-        moved_from=None if now is None else row["stop"],
+        state=CLOSING if is_closing(orders) else row["state"],
+        moved_from=None if stop is None else row["stop"],
     )
-
-
-def _paper_order(row: Mapping[str, Any]) -> RowDict:
-    """Return a signal as the paper bridge has it: fields of its PaperOrder, and its ATR."""
-    known = {name: row[name] for name in ON_PAPER}
-    return {**known, "atr": row["atr"], "decided_at": parse(row["decided_at"])}
 
 
 def _as_known(row: RowDict, as_of: str) -> RowDict:

@@ -28,7 +28,6 @@ from torra.store.trade.rows import SignalRow, SignalStep
 from torra.verdict import order_seal
 from torra.verdict.risk_engine import OPENS
 from torra.verdict.signal_states import (
-    ENDING,
     EXECUTED,
     HELD,
     SENT,
@@ -256,8 +255,8 @@ class SignalStore(Store, PositionStore):
     def set_latch(self, instance: str, side: str, held: bool = True) -> None:
         """Latch a veto, or clear it when `held` is False."""
         if not held:
-            clear_latch(self, instance, side)
-        elif not latch(self, instance, side):
+            self.change("DELETE FROM latches WHERE instance = ? AND side = ?", instance, side)
+        elif side not in self.latches(instance):
             self.add("latches", {"instance": instance, "side": side, "at": self.moment()})
 
     def paper_cursor(self, instance: str) -> datetime | None:
@@ -272,24 +271,9 @@ class SignalStore(Store, PositionStore):
 
     # --- details --------------------------------------------------------------------------------
 
-    def _closing(self, sids: Collection[str]) -> set[str]:
-        return set(
-            self.column(
-                f"SELECT closes FROM signals WHERE kind = 'close' AND state IN ({_marks(ENDING)}) "  # noqa: S608
-                f"AND closes IN ({_marks(sids)})",
-                *ENDING, *sids,
-            )
-        )  # fmt: skip
-
-    def _moved_stops(self, sids: Collection[str]) -> dict[str, float]:
-        rows = self.tuples(
-            "SELECT closes, stop FROM signals WHERE kind = 'modify' AND state = 'FILLED' "  # noqa: S608
-            f"AND closes IN ({_marks(sids)}) ORDER BY seq",
-            *sids,
-        )  # fmt: skip
-        return dict(rows)
-
-    def live_signals(self, states: Sequence[str], instance: str | None, kind: str) -> list[RowDict]:
+    def live_signals(
+        self, states: Collection[str], instance: str | None, kind: str
+    ) -> list[RowDict]:
         """Return the signals of a kind in one of the states, of one instance or of all."""
         if kind == "open" and OPENINGS.issuperset(states):
             return self._openings(states, instance)
@@ -300,7 +284,7 @@ class SignalStore(Store, PositionStore):
             *states, kind, *([instance] if instance is not None else []),
         )  # fmt: skip
 
-    def _openings(self, states: Sequence[str], instance: str | None) -> list[RowDict]:
+    def _openings(self, states: Collection[str], instance: str | None) -> list[RowDict]:
         """Return openings that are not finished, by the index of the one that there may be.
 
         An index by state would read every close that was ever filled.
@@ -359,16 +343,6 @@ def set_win_rate(
     key = {"instance": instance, "timeframe": timeframe, "side": side}
     found = {"wins": wins, "trades": trades, "source": source, "at": store.moment()}
     store.upsert("win_rates", {**key, **found})
-
-
-def latch(store: SignalStore, instance: str, side: str) -> bool:
-    """Return whether a veto of openings on this side (BUY or SELL) is latched."""
-    return side in store.latches(instance)
-
-
-def clear_latch(store: Store, instance: str, side: str) -> None:
-    """Let openings on this side be asked for again."""
-    store.change("DELETE FROM latches WHERE instance = ? AND side = ?", instance, side)
 
 
 def signal_events(store: Store, sid: str) -> list[SignalStep]:
