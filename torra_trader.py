@@ -25,7 +25,6 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any, Final, Literal
 
-import signal_bridge
 from agents.contracts import is_synchronous
 from instance_database import TickKey
 from torra.clock import duration, floor, iso
@@ -34,7 +33,7 @@ from torra.errors import DataUnavailable, StoreUnavailable
 from torra.failpoints import failpoint
 from torra.tick.debate import Plan, plan, run_tick_debate
 from torra.tick.decision import decide
-from torra.tick.edges import LEAST_WAIT, PUBLISH_WAIT, TickDeps
+from torra.tick.edges import LEAST_WAIT, TickDeps
 from torra.tick.look import look
 from torra.tick.record import TickDebate, TickInputs, TickResult
 from torra.verdict import sentiment_rules
@@ -146,11 +145,11 @@ def run_close(  # noqa: C901, PLR0912 - the whole way of a close, to be read fro
         for tick in close:
             with _ending(tick, edges):
                 tick.inputs = _with_close(tick, close, edges)
+        reserved = 0.0  # what its elders may cost is not spent twice
         for tick in _going_on(close):
             with _ending(tick, edges):
-                # What its elders may cost is not spent twice.
-                reserved = sum(elder.plan.worst_usd for elder in close if elder.plan)
                 tick.plan = plan(tick.inputs, edges, edges.database, beside=reserved)
+                reserved += tick.plan.worst_usd
         close = _going_on(close)
         submit = edges.submit
         if len(close) < 2 or submit is None or is_synchronous(submit) or edges.debater is not None:
@@ -184,7 +183,7 @@ class _Tick:
     key: TickKey
     claimed: bool = False
     inputs: TickInputs = field(init=False)
-    plan: Plan | None = None
+    plan: Plan = field(init=False)
     debate: TickDebate = field(init=False)
     decision: tuple[Mapping[str, Any] | None, TickResult] = field(init=False)
     outcome: TickOutcome | None = None
@@ -249,8 +248,6 @@ def _with_close(tick: _Tick, close: Sequence[_Tick], edges: TickDeps) -> TickInp
 def _debate(tick: _Tick, edges: TickDeps) -> None:
     """Hold its debate, until its deadline at most."""
     with _ending(tick, edges):
-        if tick.plan is None:
-            raise AssertionError("a step of a tick was left out")
         tick.debate = run_tick_debate(
             tick.plan, tick.inputs, edges, clock=edges.clock, deadline=tick.deadline
         )
@@ -286,12 +283,7 @@ def _publish(tick: _Tick, instance: Instance, edges: TickDeps) -> None:
 def _afterwards(instance: Instance, edges: TickDeps) -> None:
     """Publish; the tick is stored, so nothing here may fail it."""
     try:
-        if edges.route is not None:
-            edges.route.send(instance.id)
-        # Looked at without a lock first: most ticks send nothing and need no transaction.
-        elif signal_bridge.waits(edges.database, instance.id):
-            with edges.database.transaction(PUBLISH_WAIT):
-                edges.publish(instance)
+        edges.publish(instance)
     except Exception as error:
         edges.on_error(error)
         log.exception("after the tick of %s; what is pending waits", instance.id)
@@ -309,9 +301,9 @@ def _tell(edges: TickDeps, key: TickKey, kind: str, told: Mapping[str, Any]) -> 
 
 def _fault(error: BaseException) -> dict[str, Any]:
     """Return the event of a tick that raised: the kind of its error, never its text."""
-    if isinstance(error, StoreUnavailable):
-        told = "The database could not be used, or this desk has lost the lock of its home."
-        return {"code": "store", "message": told, "recoverable": True}
     # The text of an error may hold an address or a key, and this goes to the pages.
-    told = f"The tick failed ({type(error).__name__}); the log says why."
-    return {"code": "failed", "message": told, "recoverable": True}
+    code, message = "failed", f"The tick failed ({type(error).__name__}); the log says why."
+    if isinstance(error, StoreUnavailable):
+        code = "store"
+        message = "The database could not be used, or this desk has lost the lock of its home."
+    return {"code": code, "message": message, "recoverable": True}

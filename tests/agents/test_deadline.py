@@ -35,7 +35,7 @@ from tests.doubles.scripted import (
     settings,
 )
 from tests.tries import Tries, until
-from torra.tick.chart_scorer import score_chart
+from torra.tick.debate import score_chart
 
 DESK = MODES["budget"].seats
 OVER = 0.5

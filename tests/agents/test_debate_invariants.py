@@ -64,7 +64,7 @@ from tests.doubles.scripted import (
     settings,
 )
 from torra.config import SentimentWeights, Thresholds
-from torra.tick.chart_scorer import score_chart
+from torra.tick.debate import score_chart
 from torra.verdict.risk_engine import HeldSide, intent
 from torra.verdict.sentiment_rules import SIDES as BOTH
 from torra.verdict.sentiment_rules import (

@@ -34,7 +34,7 @@ from tests.doubles.scripted import (
     reporting,
     settings,
 )
-from torra.tick.chart_scorer import score_chart
+from torra.tick.debate import score_chart
 
 DESK = MODES["budget"].seats
 OPINIONS = frozenset(DESK) - {"risk_gate"}

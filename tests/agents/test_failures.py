@@ -43,7 +43,7 @@ from tests.doubles.scripted import (
 from tests.tries import Tries
 from tests.worlds import desks
 from torra.config import Instance, Profile, validate
-from torra.tick.chart_scorer import score_chart
+from torra.tick.debate import score_chart
 
 Scaled = Callable[..., int]
 Seats = frozenset[str]

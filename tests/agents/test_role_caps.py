@@ -13,7 +13,7 @@ from agents.debate.deliberation import Deliberation
 from agents.registry import SCORER
 from tests.cases import cases
 from tests.doubles.scripted import FULL_FEATURES, Scripted, context, debate, settings
-from torra.tick.chart_scorer import score_chart
+from torra.tick.debate import score_chart
 
 BULL: Final = "bull_researcher"
 MANY: Final = {**FULL_FEATURES, **{f"cot.number_{n:03d}": n + 0.5 for n in range(300)}}

@@ -16,7 +16,7 @@ from torra.desk.timers import next_close
 from torra.money.open_positions import bar_of
 from torra.replay.live import made
 from torra.store import standings as standing_table
-from torra.store.standings import WarmUps, in_warm_up
+from torra.store.standings import WarmUps
 from torra.store.trade import signals as signal_table
 from torra.trading import by_hand
 
@@ -53,9 +53,6 @@ def test_the_warm_up_ends_at_the_start_of_each_stream(desk: Desk) -> None:
 
 
 def test_a_record_without_its_moment_was_no_warm_up(tmp_path: Path) -> None:
-    """As those of an older version are."""
-    assert not in_warm_up(None, "2021-11-10T10:00:00Z")
-    assert not in_warm_up("", "")
     old = desks.working_desk(tmp_path, profile=TRADING)
     list(old.warm_up(desks.START, bars=2))
     assert standing_table.warm_up_end(old.database, "BTCUSD", "M15") == desks.START

@@ -29,7 +29,7 @@ from tests.doubles.vendor_server import (
 from torra.providers.prices import PriceList
 from torra.providers.registry import open_provider
 from torra.providers.vendors.clients import VendorClients
-from torra.tick.chart_scorer import score_chart
+from torra.tick.debate import score_chart
 
 KEY_NAME: Final = {
     ANTHROPIC: "ANTHROPIC_API_KEY",

@@ -14,7 +14,7 @@ from tests.agents.test_debate_invariants import bits, holds
 from tests.cases import cases
 from tests.doubles.scripted import Raises, Scripted, context, debate, settings
 from tests.faults import malformed
-from torra.tick.chart_scorer import score_chart
+from torra.tick.debate import score_chart
 
 SEATS = ("technical", "bull_researcher", "bear_researcher", "risk_gate")
 SCORER = "chart_scorer"

@@ -23,7 +23,7 @@ from tests.golden.exact import as_json, in_lines, with_machine
 from tests.worlds import reviews
 from tests.worlds.desk_prompts import at_the_desk, at_the_firm, golden_files
 from tests.worlds.lesson_reviews import SEEN
-from torra.tick.chart_scorer import score_chart
+from torra.tick.debate import score_chart
 
 GARBAGE: Final = "no JSON"
 

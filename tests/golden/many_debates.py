@@ -47,7 +47,7 @@ from tests.doubles.vendor_server import (
     VendorServer,
 )
 from torra.providers.registry import Provider, open_provider
-from torra.tick.chart_scorer import score_chart
+from torra.tick.debate import score_chart
 
 BLOCK: Final = 50
 JUMP: Final = 1e6

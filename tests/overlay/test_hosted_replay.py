@@ -29,7 +29,7 @@ from torra.clock import iso
 from torra.commands.command_line import main
 from torra.overlay import Overlay
 from torra.providers.rules.provider import RulesProvider
-from torra.tick import chart_scorer
+from torra.tick import debate as tick_debate
 from torra.tick.spending import DegradationLevel
 
 STREAM: Final = "host:scorer:BTCUSD"
@@ -417,7 +417,7 @@ def test_what_was_altered_is_named(home: Path, text: str, value: object, cause: 
 def test_a_fallback_that_asked_a_model_by_itself_is_left_out(tmp_path: Path) -> None:
     provider = Scripted(dict.fromkeys(ROLES[:-1], ModelUnavailable("down")))
     overlay = scorers.overlay(tmp_path, provider, strict=True)
-    scorers.asked(overlay, scores=scorers.L1, fallback=chart_scorer.score_chart)
+    scorers.asked(overlay, scores=scorers.L1, fallback=tick_debate.score_chart)
     scorers.asked(overlay, scorers.bars(401), scores=scorers.L1)
     one = checked(tmp_path)[STREAM]
     assert (one["same"], one["not_run_again"]) == (1, {"own_scorer": 1})

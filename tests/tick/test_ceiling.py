@@ -132,6 +132,12 @@ class World:
         self.fates = self.chance.choice(FATES)
         self.mode = "swarm" if seed % 3 == 0 else "firm"
         self.profiles = {f"{seed}-{name}": self._settings() for name in ("calm", "rash")}
+        # A replay has a sum beside the ceiling of the hour, and reviews nothing.
+        self.most = {
+            name: hours and hours * settings.max_api_cost_per_hour
+            for name, settings in self.profiles.items()
+            for hours in [self.chance.choice([None, None, 0.5, 1.5])]
+        }
         self.spends: dict[str, list[tuple[float, float, float]]] = defaultdict(list)
         self.asked = self.reviews = self.enlarged = 0
         self.incarnation = 0
@@ -197,7 +203,7 @@ class World:
         def review() -> None:
             Review(self, profile).step()
 
-        for _ in range(self.chance.randint(0, 6)):
+        for _ in range(self.chance.randint(0, 6) if self.most[profile] is None else 0):
             burst = self.chance.choice([0.0, HOUR.total_seconds(), self.chance.uniform(0, LENGTH)])
             moment = burst + self.chance.uniform(0, 60)
             if moment >= self.time:
@@ -261,8 +267,9 @@ class Tick:
         self.stages = iter(stages_of(self.settings, world.chance))
         self.stale: list[Request] = []
         account = SpendingAccount(
-            world.database, PRICES, profile, is_local, world.now, world.late[profile]
-        )
+            world.database, PRICES, profile, is_local, world.now, world.late[profile],
+            world.most[profile],
+        )  # fmt: skip
         self.purse = account.purse(
             self.key, self.settings, self.answer,
             monotonic=lambda: world.time, deadline=self.deadline,
@@ -595,7 +602,7 @@ def test_no_sliding_hour_costs_more_than_its_ceiling(
     Database.open(path, now=lambda: START).close()
     # Ticks of this world are small, and so is what a review leaves to them.
     monkeypatch.setattr(reviews, "tick_worst_case", lambda *_: KEPT_FOR_A_TICK)
-    reviewed = enlarged = 0
+    reviewed = enlarged = summed = 0
     asked: Counter[str] = Counter()
     binding: Counter[str] = Counter()
     for seed in range(scaled(10_000, 6)):
@@ -608,7 +615,12 @@ def test_no_sliding_hour_costs_more_than_its_ceiling(
             over = excess(spends)
             assert over <= 1e-9, f"sequence {seed}, profile {profile}: {over} USD above"
             binding[world.mode] += over > -0.25 * max(row[2] for row in spends)
+            if (most := world.most[profile]) is not None:
+                total = sum(usd for _, usd, _ in spends)
+                assert total <= most + 1e-9, f"sequence {seed}, profile {profile}: {total} USD"
+                summed += total > 0.5 * most
     for mode in ("firm", "swarm"):
         assert asked[mode] and binding[mode], f"no {mode} came near a ceiling"
+    assert summed, "no replay came near its sum"
     assert reviewed, "no trade was reviewed"
     assert enlarged, "no reply that was cut off was asked again"

@@ -14,7 +14,13 @@ from tests.worlds.stores import NOON, Hand
 from torra.errors import StoreUnavailable
 from torra.providers.prices import PriceList
 from torra.store.ledger import Booking
-from torra.tick.spending import HYSTERESIS, DegradationLevel, SpendingAccount, tick_worst_case
+from torra.tick.spending import (
+    HYSTERESIS,
+    DegradationLevel,
+    SpendingAccount,
+    degradation_level_name,
+    tick_worst_case,
+)
 
 PRICES = PriceList({"flat": {"input": 10, "output": 10}}, now=lambda: NOON)
 TECHNICAL = AGENTS["technical"]
@@ -53,69 +59,51 @@ def stand(database: Database, hand: Hand, settings: AgentSettings) -> Degradatio
     return SpendingAccount(database, PRICES, "mine", paid, hand).degradation_level(settings, DESK)
 
 
-def test_a_profile_starts_on_its_own_desk(database: Database, hand: Hand) -> None:
-    settings = agents_of(FULL)
-    assert stand(database, hand, settings) == DegradationLevel(
-        settings, "full", asked=True, worst_usd=FULL
-    )
-    assert database.degradation_level("mine") is None
+Step = tuple[float, float, str]
+"""Seconds that pass, what is spent then, and the level on which the next tick runs."""
+
+HALF: dict[str, Any] = {"active_agents": ("technical", "bull_researcher")}
+LIVES: dict[str, tuple[dict[str, Any], float, list[Step]]] = {
+    "its own desk": ({}, FULL, [(0, 0, "full")]),
+    "down at once to the highest that fits": (
+        {}, 2 * FULL, [(0, FULL + 0.001, "budget"), (0, FULL - BUDGET, "L1_ONLY")],
+    ),
+    "up with room to spare alone: one tick would fit, two would not": (
+        {}, 10 * FULL, [
+            (0, 10 * FULL, "L1_ONLY"),
+            (3700, 10 * FULL - HYSTERESIS * BUDGET + 0.001, "L1_ONLY"),
+            (3700, 10 * FULL - HYSTERESIS * BUDGET - 0.001, "budget"),
+            (3700, 10 * FULL - HYSTERESIS * FULL - 0.001, "full"),
+        ],
+    ),
+    "up after an hour in which nothing was spent": (
+        {}, FULL + BUDGET, [(0, FULL, "budget"), (3700, 0, "full")],
+    ),
+    "no smaller desk": (
+        {"mode": "budget"}, 2 * FULL, [(0, 0, "budget"), (0, 2 * FULL - 0.001, "L1_ONLY")],
+    ),
+    "a custom desk": (HALF, 2 * FULL, [(0, 0, "custom"), (0, 2 * FULL - 0.001, "L1_ONLY")]),
+    "a ceiling of nothing": ({}, 0.0, [(0, 0, "L1_ONLY")]),
+}  # fmt: skip
 
 
-def test_it_steps_down_at_once_to_the_highest_rung_that_fits(
-    database: Database, hand: Hand
+@pytest.mark.parametrize("life", LIVES)
+def test_a_profile_stands_on_the_level_that_its_hour_can_pay(
+    database: Database, hand: Hand, life: str
 ) -> None:
-    settings = agents_of(2 * FULL)
-    spend(database, hand, FULL + 0.001)
-    below = stand(database, hand, settings)
-    assert (below.name, below.asked, below.settings.mode) == ("budget", True, "budget")
-    assert below.settings == settings.model_copy(update={"mode": "budget"})
-    spend(database, hand, FULL - BUDGET)
-    assert stand(database, hand, settings) == DegradationLevel(settings, "L1_ONLY", asked=False)
-    assert database.degradation_level("mine") == "L1_ONLY"
-
-
-def test_it_climbs_only_with_room_to_spare(database: Database, hand: Hand) -> None:
-    ceiling = 10 * FULL
-    settings = agents_of(ceiling)
-    spend(database, hand, ceiling)
-    assert stand(database, hand, settings).name == "L1_ONLY"
-    hand.pass_by(3700)
-    spend(database, hand, ceiling - HYSTERESIS * BUDGET + 0.001)
-    assert stand(database, hand, settings).name == "L1_ONLY", "one tick would fit, two would not"
-    hand.pass_by(3700)
-    spend(database, hand, ceiling - HYSTERESIS * BUDGET - 0.001)
-    assert stand(database, hand, settings).name == "budget"
-    hand.pass_by(3700)
-    spend(database, hand, ceiling - HYSTERESIS * FULL - 0.001)
-    assert stand(database, hand, settings).name == "full"
-    assert database.degradation_level("mine") == "full"
-
-
-def test_an_hour_in_which_nothing_was_spent_is_room_enough(database: Database, hand: Hand) -> None:
-    settings = agents_of(FULL + BUDGET)
-    spend(database, hand, FULL)
-    assert stand(database, hand, settings).name == "budget"
-    hand.pass_by(3700)
-    assert stand(database, hand, settings).name == "full"
-
-
-@pytest.mark.parametrize(
-    ("change", "name"),
-    [
-        ({"mode": "budget"}, "budget"),
-        ({"active_agents": ("technical", "bull_researcher")}, "custom"),
-    ],
-)
-def test_a_desk_without_a_smaller_one_below_it_asks_or_does_not(
-    database: Database, hand: Hand, change: dict[str, Any], name: str
-) -> None:
-    settings = agents_of(2 * FULL, **change)
-    worst = tick_worst_case(PRICES, settings, paid, DESK)
-    assert stand(database, hand, settings) == DegradationLevel(
-        settings, name, asked=True, worst_usd=worst
-    )
-    spend(database, hand, 2 * FULL - 0.001)
-    assert stand(database, hand, settings) == DegradationLevel(settings, "L1_ONLY", asked=False)
+    changes, ceiling, steps = LIVES[life]
+    settings = agents_of(ceiling, **changes)
+    for seconds, usd, name in steps:
+        hand.pass_by(seconds)
+        spend(database, hand, usd)
+        on = settings.model_copy(update={"mode": "budget"}) if name == "budget" else settings
+        worst = tick_worst_case(PRICES, on, paid, DESK)
+        asked = name != "L1_ONLY"
+        assert stand(database, hand, settings) == DegradationLevel(
+            on, name, asked=asked, worst_usd=worst if asked else 0.0
+        )
+    left = {name for *_, name in steps} != {degradation_level_name(settings)}
+    assert database.degradation_level("mine") == (steps[-1][2] if left else None)
 
 
 def test_an_edit_of_the_profile_takes_effect_at_the_next_tick(
@@ -126,10 +114,6 @@ def test_an_edit_of_the_profile_takes_effect_at_the_next_tick(
     assert stand(database, hand, agents_of(FULL / 2)).name == "L1_ONLY"
     assert stand(database, hand, agents_of(4 * FULL, mode="budget")).name == "budget"
     assert stand(database, hand, agents_of(4 * FULL)).name == "full"
-
-
-def test_a_ceiling_of_nothing_asks_nobody(database: Database, hand: Hand) -> None:
-    assert not stand(database, hand, agents_of(0.0)).asked
 
 
 def test_without_the_database_nobody_is_asked(

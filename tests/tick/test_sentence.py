@@ -37,7 +37,6 @@ BUY: Final = Finished(
     l1_consensus=0.527,
     buy=0.5,
     sell=0.5,
-    action="OPEN_BUY",
     reason="VERDICT",
     orders=(OrderPhrase("open", "BUY", 0.06),),
     source="AGENT_BUDGET",
@@ -45,17 +44,17 @@ BUY: Final = Finished(
 )
 HOLD: Final = replace(
     BUY, verdict="HOLD", l1_verdict="HOLD", consensus=0.124, l1_consensus=0.11,
-    action="HOLD", reason="THRESHOLD", orders=(),
+    reason="THRESHOLD", orders=(),
 )  # fmt: skip
-HELD: Final = replace(BUY, action="HOLD", orders=())
+HELD: Final = replace(BUY, orders=())
 TURN: Final = (OrderPhrase("close", "SELL", 0.02), OrderPhrase("open", "SELL", 0.03))
 SELL: Final = replace(
     BUY, verdict="SELL", l1_verdict="SELL", consensus=-0.61, l1_consensus=-0.6, push=-0.1,
-    action="REVERSE", reason="OPPOSITE_VERDICT", orders=TURN,
+    reason="OPPOSITE_VERDICT", orders=TURN,
 )  # fmt: skip
 
 LONG: Final = replace(
-    SELL, action="HOLD", reason="AWAITS_APPROVAL", orders=TURN[:1], l1_verdict="HOLD",
+    SELL, reason="AWAITS_APPROVAL", orders=TURN[:1], l1_verdict="HOLD",
     l1_consensus=-0.49, denied=("DAILY_LOSS_CAP", "MARGIN"),
 )  # fmt: skip
 
@@ -151,11 +150,11 @@ CASES: Final[dict[str, tuple[Finished, str]]] = {
         "the agents agree.",
     ),
     "closed": (
-        replace(SELL, action="CLOSE", orders=TURN[:1]),
+        replace(SELL, orders=TURN[:1]),
         f"Closes the long of 0.02 lots in BTCUSD on M15: {FALLEN}; L1 and the agents agree.",
     ),
     "closed and not turned": (
-        replace(SELL, action="CLOSE", orders=TURN[:1], denied=("DAILY_LOSS_CAP", "MARGIN")),
+        replace(SELL, orders=TURN[:1], denied=("DAILY_LOSS_CAP", "MARGIN")),
         "Closes the long of 0.02 lots in BTCUSD on M15 without turning short, as the day's loss "
         f"limit is reached (and 1 more): {FALLEN}; L1 and the agents agree.",
     ),
@@ -169,12 +168,12 @@ CASES: Final[dict[str, tuple[Finished, str]]] = {
         "agree.",
     ),
     "proposed": (
-        replace(BUY, action="HOLD", reason="AWAITS_APPROVAL"),
+        replace(BUY, reason="AWAITS_APPROVAL"),
         f"Wants to buy 0.06 lots of BTCUSD on M15, if approved: {REACHED}; L1 and the "
         "agents agree.",
     ),
     "proposed to turn": (
-        replace(SELL, action="HOLD", reason="AWAITS_APPROVAL"),
+        replace(SELL, reason="AWAITS_APPROVAL"),
         f"Wants to turn short in BTCUSD on M15 with 0.03 lots, if approved: {FALLEN}; L1 "
         "and the agents agree.",
     ),
@@ -248,7 +247,6 @@ any_finished = st.builds(
     l1_consensus=scores,
     buy=st.sampled_from((0.5, 0.02, 0.123456)),
     sell=st.sampled_from((0.5, 0.3)),
-    action=st.sampled_from(("HOLD", "OPEN_BUY", "OPEN_SELL", "CLOSE", "REVERSE", "ODD_ONE")),
     reason=words | st.sampled_from(["EXECUTION_OFF", *(str(one) for one in DenyReason)]),
     denied=st.lists(st.sampled_from([*map(str, DenyReason), "NEW_CHECK"]), max_size=4),
     orders=st.lists(

@@ -17,7 +17,7 @@ from torra.dashboard.record import agreement, arithmetic, reasoning
 from torra.dashboard.trade import proposals
 from torra.desk.schedule import Desk
 from torra.replay.rerun.journal_replay import replay
-from torra.tick.debate import SHADOW
+from torra.tick.marks import SHADOW
 
 DECIDED = (
     "l1", "composite", "consensus", "verdict", "l1_composite", "l1_consensus", "l1_verdict", "low",

@@ -129,7 +129,7 @@ def test_a_veto_of_a_side_holds_on_later_ticks_until_its_own_consensus_is_back()
 
 VETOED = Finished(
     symbol="BTCUSD", timeframe="M15", verdict="BUY", l1_verdict="BUY", consensus=0.53,
-    l1_consensus=0.53, buy=0.5, sell=0.5, action="HOLD", reason="GATE_VETO", denied=("GATE_VETO",),
+    l1_consensus=0.53, buy=0.5, sell=0.5, reason="GATE_VETO", denied=("GATE_VETO",),
     vetoed=True, source="AGENT_SWARM", push=0.2,
 )  # fmt: skip
 

@@ -279,14 +279,14 @@ def test_publishing_waits_for_whoever_writes_at_that_moment(
     """Fifty instances that are due together write one after the other; a signal cannot wait."""
     desk = desks.working_desk(tmp_path, provider=scripted.Distant())
     waits: list[float | None] = []
-    begin = desk.database.transaction
+    turn = desk.database._turn  # of a transaction that joins none
     monkeypatch.setattr(
-        desk.database, "transaction", lambda wait=None: waits.append(wait) or begin(wait)
+        desk.database, "_turn", lambda db, wait: waits.append(wait) or turn(db, wait)
     )
     monkeypatch.setattr("signal_bridge.waits", lambda *_: True)
     desk.wake("BTCUSD")
     desk.database.close()
-    assert waits.count(PUBLISH_WAIT) == 2, "after each of the two ticks"
+    assert waits.count(PUBLISH_WAIT) == 3, "before the close, and after each of its two ticks"
 
 
 class Quoting:

@@ -572,7 +572,7 @@ def record(
     said = Finished(
         symbol=instance, timeframe=timeframe, verdict=verdict, l1_verdict=l1_verdict,
         consensus=consensus, l1_consensus=record.l1_consensus, buy=record.thresholds.buy,
-        sell=record.thresholds.sell, action=action, reason=reason, denied=denied, orders=orders,
+        sell=record.thresholds.sell, reason=reason, denied=denied, orders=orders,
         vetoed=record.gate.ruling.vetoes(verdict), vetoed_for=sided(record.gate.ruling, verdict),
         source=source, flags=spoken.flags, push=spoken.panel.push,
     )  # fmt: skip

@@ -12,7 +12,8 @@ from typing import Any, Final
 
 from agent_config import EXPERTS, FOCUS_WEIGHT, REGIME_BUDGET, tabled_trust
 from agents.contracts import SIDES, VECTORS, AgentReport, GateReason, GateRuling, OfficerReason
-from agents.debate.deliberation import Consulted
+from agents.debate.deliberation import Deliberation
+from agents.debate.swarm import Swarm
 from agents.evidence import trust
 from agents.registry import AGENTS
 from torra.clock import duration, parse
@@ -26,7 +27,11 @@ from torra.evaluation.observations import (
     leaning,
     side_of,
 )
-from torra.tick.tick_record import SwarmRecord, TickRecord
+from torra.tick.marks import SHADOW
+from torra.tick.tick_record import DebateRecord, GateRecord, SwarmRecord, TickRecord
+from torra.verdict.sentiment_rules import ConsensusResult
+
+OF_CONSENSUS: Final = ("l1_consensus", "consensus", "l1_verdict", "verdict")
 
 VETOES: Final = frozenset(
     (
@@ -40,9 +45,7 @@ VETOES: Final = frozenset(
 def tick_of(record: TickRecord) -> TickObservation:
     """Return the observation of a stored tick."""
     debate, gate = record.deliberation, record.gate
-    bar_time, shadow = parse(record.bar_time), debate.in_shadow
-    lessons: Mapping[str, Any] = record.lessons.numbers if record.lessons else {}
-    agreed = debate.panel.agreement(side_of(record.verdict, record.consensus))
+    bar_time, agreed = parse(record.bar_time), debate.panel.agreement(leaning_side(record))
     return TickObservation(
         instance=record.instance,
         symbol=record.symbol,
@@ -53,46 +56,71 @@ def tick_of(record: TickRecord) -> TickObservation:
         atr=record.atr,
         ath=record.ath,
         l1=four(record.l1),
-        debate=four(debate.debate),
-        adjustments=four(debate.adjustments),
         scores=four({vector: record.final(vector) for vector in VECTORS}),
-        l1_consensus=record.l1_consensus,
-        consensus=record.consensus,
-        l1_verdict=record.l1_verdict,
-        verdict=record.verdict,
         action=record.action,
         reason=record.reason,
-        source_type=str(record.source_type),
-        multiplier=gate.multiplier,
-        veto=gate.veto,
-        rule_multiplier=gate.rule.multiplier,
-        rule_veto=own_veto(gate.rule.veto, gate.rule.reasons),
         # In shadow the tick was sized without its agents.
-        conviction=1.0 if shadow else agreed.conviction,
-        calls=len(record.made_calls),
-        cost_usd=record.cost_usd,
+        conviction=1.0 if debate.in_shadow else agreed.conviction,
         regime=record.regime.name,
-        session=str(record.memory.get("session") or ""),
-        state=str(record.memory.get("current_markov_state") or ""),
-        shadow=shadow,
-        opinions=opinions(debate.reports, debate.failures),
         elapsed_ms=record.elapsed_ms,
-        lessons_r=leaning(lessons.get("side") or "", lessons.get("mean_r")),
-        **consulted(debate.consulted),
-        swarm=None
-        if debate.swarm is None
-        else swarm_seen(record.timeframe, debate.swarm, debate.rule_ruling, debate.ruling),
+        **common(debate, record, record.timeframe, gate, gate.rule),
+        **background(record.memory, record.lessons.numbers if record.lessons else {}),
     )
+
+
+def leaning_side(saved: ConsensusResult | TickRecord) -> str:
+    """Return the side whose size a tick tells."""
+    return side_of(saved.verdict, saved.consensus)
+
+
+def common(
+    debate: Deliberation | DebateRecord,
+    saved: ConsensusResult | TickRecord,
+    timeframe: str,
+    ruling: GateRuling | GateRecord,
+    rule: GateRuling,
+) -> dict[str, Any]:
+    """Return what the debate and the verdict of a tick give an observation, stored or not.
+
+    `ruling` is the one that counted, `rule` that of the rules alone.
+    """
+    swarm, trader = debate.swarm, debate.consulted
+    if isinstance(swarm, Swarm):
+        swarm = SwarmRecord.parse(swarm.as_json())
+    report = trader.report if trader else None
+    return {
+        **{name: getattr(saved, name) for name in OF_CONSENSUS},
+        "debate": four(debate.debate),
+        "adjustments": four(debate.adjustments),
+        "source_type": str(debate.source_type),
+        "multiplier": ruling.multiplier,
+        "veto": ruling.veto,
+        "rule_multiplier": rule.multiplier,
+        "rule_veto": own_veto(rule.veto, rule.reasons),
+        "calls": len(debate.calls),
+        "cost_usd": debate.cost_usd,
+        "shadow": SHADOW in debate.flags,
+        "opinions": opinions(debate.reports, debate.failures),
+        "consulted": trader and trader.side,
+        "tier": trader and trader.tier,
+        "declined": report and report.declined,
+        "swarm": swarm and swarm_seen(timeframe, swarm, debate.rule_ruling, debate.ruling),
+    }
+
+
+def background(memory: Mapping[str, Any], lessons: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what the memory of a tick and the numbers of its lessons give an observation."""
+    return {
+        "session": str(memory.get("session") or ""),
+        "state": str(memory.get("current_markov_state") or ""),
+        "lessons_r": leaning(lessons.get("side") or "", lessons.get("mean_r")),
+    }
 
 
 def own_veto(veto: bool, reasons: Sequence[str]) -> bool:
     """Return whether a veto of the rules is their own: a judge's hold stands among them too."""
     own = any(reason in VETOES for reason in reasons)
     return veto and (own or OfficerReason.JUDGE_HOLD not in reasons)
-
-
-def _in_order(weights: Mapping[str, float]) -> tuple[float, ...]:
-    return tuple(weights[name] for name in EXPERTS if name in weights)
 
 
 def swarm_seen(
@@ -103,13 +131,16 @@ def swarm_seen(
     Reasons of the gate's own rules are left out.
     """
     regime, worth = swarm.regime, swarm.judgement
-    tabled = tabled_trust(timeframe, regime.code)
+    trusted, unled = (
+        tuple(weights[name] for name in EXPERTS if name in weights)
+        for weights in (swarm.trust, tabled_trust(timeframe, regime.code))
+    )
     return SwarmObservation(
         budget=regime.budget,
         plain=REGIME_BUDGET.get(regime.code, 1.0),
         storm=swarm.storm,
-        trusted=_in_order(swarm.trust),
-        unled=_in_order(tabled) if swarm.trust else (),
+        trusted=trusted,
+        unled=unled if trusted else (),
         reader=regime.reader,
         first=regime.first,
         reasons=tuple(str(one) for one in OfficerReason if one in rules.reasons),
@@ -123,14 +154,6 @@ def swarm_seen(
     )
 
 
-def consulted(trader: Consulted | None) -> dict[str, Any]:
-    """Return what a tick tells of the trader: nothing where it was not asked."""
-    if trader is None:
-        return {}
-    declined = None if trader.report is None else trader.report.declined
-    return {"consulted": trader.side, "tier": trader.tier, "declined": declined}
-
-
 def opinions(reports: Iterable[AgentReport], failures: Iterable[str]) -> tuple[AgentOpinion, ...]:
     """Return the opinion of each agent, abstainers and failures included.
 
@@ -141,7 +164,8 @@ def opinions(reports: Iterable[AgentReport], failures: Iterable[str]) -> tuple[A
 
 
 def _opinion(report: AgentReport) -> AgentOpinion:
-    ruling = report.ruling or GateRuling()
+    ruling, weights = report.ruling or GateRuling(), report.weights
+    bull, bear = (float(weights.get(side, 1.0)) for side in SIDES)
     return AgentOpinion(
         agent_id=report.agent_id,
         kind=AGENTS[report.agent_id].role.kind,
@@ -153,19 +177,11 @@ def _opinion(report: AgentReport) -> AgentOpinion:
         multiplier=ruling.multiplier,
         veto=ruling.veto,
         winner=report.winner or None,
-        weights=weights_of(report.weights),
+        weights=(bull, bear) if weights else None,
         horizon=report.horizon or None,
         anomaly=report.anomaly or None,
         pattern=report.pattern or None,
     )
-
-
-def weights_of(weights: Mapping[str, float]) -> tuple[float, float] | None:
-    """Return an arbiter's weights of bull and bear; None of an agent that gives none."""
-    if not weights:
-        return None
-    bull, bear = (float(weights.get(side, 1.0)) for side in SIDES)
-    return bull, bear
 
 
 def silent(name: str) -> AgentOpinion:

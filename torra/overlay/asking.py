@@ -24,7 +24,7 @@ from torra.overlay.hosted_tick import HostedScores, HostFallback, ScorerQuestion
 from torra.overlay.opened import OverlayRuntime
 from torra.store import hosted as hosted_table
 from torra.store.hosted import HostedAnswer
-from torra.tick.debate import ModelAccess, run_tick_debate
+from torra.tick.debate import ModelAccess, plan, run_tick_debate
 
 GRACE: Final = 0.4
 """Seconds past its deadline that a call waits for its tick to be stored."""
@@ -130,7 +130,7 @@ def _debate(desk: OverlayRuntime, call: PendingQuestion, owner: str) -> Hosted:
         promoted=desk.promoted,
         fallback=fallback,
     )
-    chosen = hosted_tick.planned(seen, who)
+    chosen = plan(seen, who, None)
     debated = run_tick_debate(chosen, seen, who, clock=clock, deadline=call.deadline)
     now = clock.monotonic()
     record, revision = hosted_tick.store(

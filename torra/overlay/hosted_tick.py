@@ -40,11 +40,10 @@ from torra.store import hosted as hosted_table
 from torra.store import replay_queries
 from torra.store.hosted import HOST, hosted_instance
 from torra.tick import record as tick_record
-from torra.tick.debate import ModelAccess, Plan, plan
 from torra.tick.marks import HOSTED
 from torra.tick.record import TickDebate, TickInputs, TickResult, describe
 from torra.trading_terms import SymbolSpec
-from torra.verdict import call_policy, order_levels, sentiment_rules
+from torra.verdict import order_levels, sentiment_rules
 from torra.verdict.risk_engine import Action
 
 NEUTRAL: Final = SymbolSpec(
@@ -283,37 +282,6 @@ def news(question: ScorerQuestion) -> NewsView | None:
 
 
 # --- the debate -----------------------------------------------------------------------------------
-
-
-class _Alone:
-    """What `plan` asks of a store: the consensus of a stream that stands for itself."""
-
-    def foresee(
-        self,
-        key: TickKey,
-        close_time: datetime,
-        *,
-        l1: Mapping[str, Any],
-        ath: float,
-        profile: Profile,
-        timeframes: Any,
-        together: Mapping[str, float],
-    ) -> list[tuple[float, float]]:
-        """Return what Brain.foresee does, of one stream."""
-        del timeframes
-        own = sentiment_rules.composite(sentiment_rules.numbers(l1), ath, profile.sentiment_weights)
-        return call_policy.foreseen(
-            key.timeframe, own, close_time,
-            together=together, known={}, weights=profile.timeframe_weights,
-        )  # fmt: skip
-
-    def company(self, *_told: Any) -> None:
-        """Return nothing, so that no trader is asked: positions and openings are the host's."""
-
-
-def planned(seen: TickInputs, answerers: ModelAccess) -> Plan:
-    """Decide who is asked, by policy, ladder and ceiling, as for a desk's tick."""
-    return plan(seen, answerers, _Alone())
 
 
 class HostFallback:

@@ -17,8 +17,10 @@ torra.replay.changed reads.
 from __future__ import annotations
 
 import json
+from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
+from functools import partial
 from typing import Any, Final
 from weakref import WeakKeyDictionary
 
@@ -219,25 +221,21 @@ def warm_up_end(store: Store, instance: str, timeframe: str) -> datetime | None:
     """Return the last close of a stream that was run in warm-up; None where none was.
 
     The clock of the warm-up stands at each close, that of a running desk is always past it. So
-    a record tells by its `now`; one without it, of an older version, was no warm-up.
+    a record tells by its `now`.
     """
     ends = _ENDS.setdefault(store, {})
     key = instance, timeframe
     if key in ends:
         return ends[key]
     # Warm-up runs only where there is no tick yet: its ticks are the first, without a gap.
-    known, beyond = -1, 0
-    while _warmed(store, instance, timeframe, beyond):
-        known, beyond = beyond, 2 * beyond + 1
-    while beyond - known > 1:
-        middle = (known + beyond) // 2
-        if _warmed(store, instance, timeframe, middle):
-            known = middle
-        else:
-            beyond = middle
-    end = None if known < 0 else _warmed(store, instance, timeframe, known)
+    warmed = partial(_warmed, store, instance, timeframe)
+    beyond = 1
+    while warmed(beyond - 1):
+        beyond *= 2
+    count = bisect_left(range(beyond), True, key=lambda place: warmed(place) is None)
+    end = warmed(count - 1) if count else None
     # A tick of the running desk has followed: the warm-up is over for good.
-    if close_before(store, instance, timeframe, beyond):
+    if close_before(store, instance, timeframe, count):
         ends[key] = end
     return end
 
@@ -250,20 +248,7 @@ def _warmed(store: Store, instance: str, timeframe: str, place: int) -> datetime
         "ORDER BY c.close_time LIMIT 1 OFFSET ?",
         instance, timeframe, place,
     )  # fmt: skip
-    if row is None or not in_warm_up(row["now"], row["close_time"]):
-        return None
-    return parse(row["close_time"])
-
-
-def in_warm_up(now: object, close: object) -> bool:
-    """Return whether a tick whose record has this `now` and this close was run in warm-up.
-
-    False for what is no time, as in records of older versions.
-    """
-    try:
-        return parse(str(now)) == parse(str(close))
-    except (ValueError, OverflowError):
-        return False
+    return parse(row["close_time"]) if row and row["now"] == row["close_time"] else None
 
 
 class WarmUps:

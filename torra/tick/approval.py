@@ -16,14 +16,11 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field
 from datetime import datetime, timedelta
 from typing import Any, Final, Literal
 
 import signal_bridge
-from agent_config import JUDGE_ID
-from agents.contracts import AgentReport
-from agents.debate.deliberation import Deliberation
 from instance_database import Database, TickKey
 from torra.clock import Clock, duration, parse
 from torra.config import Instance, Profile
@@ -35,24 +32,18 @@ from torra.tick.marks import DEMO_SECONDS
 from torra.tick.tick_database import TickDatabase
 from torra.verdict import risk_engine
 from torra.verdict.risk_engine import (
-    CLOSES,
     Account,
     Action,
     Decision,
     DenyReason,
     Intent,
     Levels,
-    Position,
     SignalDraft,
 )
-from torra.verdict.signal_states import EXECUTED
 from torra.words.deny_reasons import ENGINE
 
 POSITION_CHANGED: Final = "POSITION_CHANGED"
 """Reason of a denial: what was proposed no longer fits what the instance holds."""
-
-ASKED_FOR: Final = "JUDGE"
-"""Reason of an action that a judge asks for."""
 
 ASKED_BY: Final = "asked_by"
 """What names, in the stored orders of a proposal, who asks for it in place of a verdict."""
@@ -178,47 +169,6 @@ def propose(
     return sid
 
 
-def asks_to_close(spoken: Deliberation) -> AgentReport | None:
-    """Return the report of the judge that asks for a close, None where none does."""
-    return next((one for one in spoken.reports if one.agent_id == JUDGE_ID and one.close), None)
-
-
-def propose_close(
-    database: TickDatabase,
-    spoken: Deliberation,
-    position: Position,
-    decision: Decision,
-    *,
-    key: TickKey,
-    symbol: str,
-    created: datetime,
-    expires: datetime,
-) -> str | None:
-    """Write the close that a judge asks for as a proposal; return its id, None where there is none.
-
-    `spoken` is what counts on a tick, `position` what stood when the judge looked. Nothing is ever
-    sent for it without a person's yes. A position that is being closed, or that another proposal
-    would close, needs no second one.
-    """
-    asked = asks_to_close(spoken)
-    if asked is None or position.state not in EXECUTED:
-        return None
-    if database.close_waits(position.signal_id, created):
-        return None
-    side = CLOSES[position.side]
-    draft = SignalDraft("close", side, position.lots, closes=position.signal_id)
-    return propose(
-        database,
-        Action("CLOSE", ASKED_FOR, (draft,)),
-        replace(decision, verdict=side),
-        key=key,
-        symbol=symbol,
-        created=created,
-        expires=expires,
-        asked=OrderRequest(asked.agent_id, asked.main_claim),
-    )
-
-
 def approve(
     database: Database,
     sid: str,
@@ -237,7 +187,7 @@ def approve(
     that is not the one of now; nothing has changed then.
     """
     with database.transaction():
-        row = _readable(waiting(database, sid))
+        row = _whole(database, sid)
         state, reason, action = _judge(database, row, at)
         # A runaway halts the desk even though this proposal is denied for it.
         if action.halt is not None and reason == action.halt.value:
@@ -245,7 +195,12 @@ def approve(
         if state != "APPROVED":
             return _end(database, sid, state, reason)
         # After the checks: a denial is recorded whatever was typed; a wrong size changes nothing.
-        _check_typed(typed, action)
+        lots = max(action.drafts, key=lambda draft: draft.kind == "open").lots
+        if typed is not None and typed != lots:
+            raise ConfigError(
+                f"the size is {lots:g} lots at the price of now, not {typed:g}: nothing was "
+                "sent; look at the proposal again"
+            )
         # The compare-and-set comes before the signals, so a second yes finds nothing to take.
         _end(database, sid, "APPROVED", "")
         signals = tuple(
@@ -272,7 +227,7 @@ def preview(database: Database, sid: str, at: ApprovalContext) -> Preview:
 
     Raises ConfigError as `approve` does.
     """
-    row = _readable(waiting(database, sid))
+    row = _whole(database, sid)
     state, reason, action = _judge(database, row, at)
     levels = _levels(row, at)
     position = database.position(at.instance.id)
@@ -296,10 +251,9 @@ def reject(database: Database, sid: str, reason: str = "") -> Decided:
         return _end(database, sid, "REJECTED", reason)
 
 
-def opens(row: ProposalRow) -> str | None:
+def _opens(row: ProposalRow) -> str | None:
     """Return the side that a proposal would open; None when it only closes."""
-    sides = (side for kind, side, _ in _meaning_of(row) if kind == "open")
-    return next(sides, None)
+    return next((draft.side for draft in row.orders if draft.kind == "open"), None)
 
 
 def _judge(database: Database, row: ProposalRow, at: ApprovalContext) -> tuple[str, str, Action]:
@@ -315,36 +269,25 @@ def _judge(database: Database, row: ProposalRow, at: ApprovalContext) -> tuple[s
 def _verdict(row: ProposalRow, action: Action) -> tuple[str, str]:
     """Return how a proposal ends whose checks were asked anew."""
     # Sizes and levels may differ, they are of now; what is closed and opened may not.
-    if _meaning(action.drafts) == _meaning_of(row):
+    if _meaning(action.drafts) == _meaning(row.orders):
         return "APPROVED", ""
     other = action.name != "HOLD" and not action.denied
     return "DENIED", POSITION_CHANGED if other else action.reason
 
 
 def _drifted(row: ProposalRow, price: float) -> bool:
-    _, life = _life(row)
-    bars = max(0.0, life / duration(row.timeframe))
+    close, end = _life(row)
+    bars = max(0.0, (end - close) / duration(row.timeframe))
     return bool(abs(price - row.price) > DRIFT_ATR * row.atr * math.sqrt(bars))
 
 
-def _life(row: ProposalRow) -> tuple[datetime, timedelta]:
-    """Return the close that a proposal is of, and how long after it the proposal ends."""
-    close = parse(row.bar_time) + duration(row.timeframe)
-    return close, parse(row.expires) - close
-
-
-def _check_typed(typed: float | None, action: Action) -> None:
-    first = max(action.drafts, key=lambda draft: draft.kind == "open")
-    if typed is not None and typed != first.lots:
-        raise ConfigError(
-            f"the size is {first.lots:g} lots at the price of now, not {typed:g}: nothing was "
-            "sent; look at the proposal again"
-        )
+def _life(row: ProposalRow) -> tuple[datetime, datetime]:
+    """Return the close that a proposal is of, and when it ends."""
+    return parse(row.bar_time) + duration(row.timeframe), parse(row.expires)
 
 
 def _levels(row: ProposalRow, at: ApprovalContext) -> Levels | None:
-    side = opens(row)
-    if side is None:
+    if (side := _opens(row)) is None:
         return None
     levels = risk_engine.levels(side, at.price, row.atr, at.profile.symbol(at.instance.symbol))
     return None if isinstance(levels, DenyReason) else levels
@@ -352,7 +295,7 @@ def _levels(row: ProposalRow, at: ApprovalContext) -> Levels | None:
 
 def _lots(row: ProposalRow, action: Action, levels: Levels | None, at: ApprovalContext) -> float:
     """Return what would be sent; where a check objects, what it objected to."""
-    drafts = [draft for draft in action.drafts if draft.kind == "open" or opens(row) is None]
+    drafts = [draft for draft in action.drafts if draft.kind == "open" or _opens(row) is None]
     if drafts:
         return drafts[0].lots
     if levels is None:
@@ -396,8 +339,9 @@ def waiting(database: Database, sid: str) -> ProposalRow:
     return row
 
 
-def _readable(row: ProposalRow) -> ProposalRow:
-    """Return a proposal that is whole; raises ConfigError for a damaged one."""
+def _whole(database: Database, sid: str) -> ProposalRow:
+    """Return a proposal that waits; ConfigError for a damaged one, too."""
+    row = waiting(database, sid)
     if row.damaged:
         raise ConfigError(
             f"the proposal {row.sid} cannot be read ({row.damaged}), so nothing was sent; reject it"
@@ -413,10 +357,9 @@ def _end(database: Database, sid: str, state: str, reason: str) -> Decided:
 def _review(database: Database, row: ProposalRow, at: ApprovalContext) -> Action:
     """Ask every check anew; what the gate said then still holds, and a veto since then counts."""
     instance, profile = at.instance, _profile(row, at)
-    created, expires = parse(row.created_at), parse(row.expires)
-    close, life = _life(row)
+    close, end = _life(row)
     position = database.position(instance.id)
-    closes = [closed for kind, _, closed in _meaning_of(row) if kind == "close"]
+    closes = [closed for kind, _, closed in _meaning(row.orders) if kind == "close"]
     if row.asked_by and (position is None or position.signal_id not in closes):
         return Action("HOLD", POSITION_CHANGED)  # nothing is opened in its place, nor asked about
     decision = Decision(
@@ -427,26 +370,25 @@ def _review(database: Database, row: ProposalRow, at: ApprovalContext) -> Action
         veto=row.verdict in database.latches(instance.id),
         # The gate cannot be asked again without another debate.
         opening_stands=True,
-        bar_age=max(0.0, _share(at.now - close, life)),
-        score_age=_share(at.now - created, expires - created),
+        bar_age=max(0.0, _age(at.now, close, end)),
+        score_age=_age(at.now, parse(row.created_at), end),
         duplicate=database.signal(row.sid) is not None,
     )
-    levered: dict[str, Any] = {}
-    if at.profile.risk.leverage_caps:
-        levered["levered"] = database.levered(instance.id, row.timeframe, instance.route)
+    figures = dict(at.figures)
+    if profile.risk.leverage_caps:
+        figures["levered"] = database.levered(instance.id, row.timeframe, instance.route)
     account = Account(
         trading_state="HALTED" if at.halted else database.trading_state(),
         **database.exposure(instance.id, row.timeframe, as_of=at.now),
-        **at.figures,
-        **levered,
+        **figures,
     )
     spec = profile.symbol(instance.symbol)
     return risk_engine.review(decision, position, account, spec, profile)
 
 
-def _share(part: timedelta, whole: timedelta) -> float:
+def _age(now: datetime, begin: datetime, end: datetime) -> float:
     """Return the part of a life that is over; infinite of one that was none."""
-    return part / whole if whole > timedelta(0) else math.inf
+    return (now - begin) / (end - begin) if end > begin else math.inf
 
 
 def _profile(row: ProposalRow, at: ApprovalContext) -> Profile:
@@ -457,10 +399,6 @@ def _profile(row: ProposalRow, at: ApprovalContext) -> Profile:
 def _meaning(drafts: Iterable[SignalDraft | Draft]) -> list[tuple[str, str, str | None]]:
     """Return what drafts do: kind, side and the position that they are about."""
     return [(draft.kind, draft.side, draft.closes) for draft in drafts]
-
-
-def _meaning_of(row: ProposalRow) -> list[tuple[str, str, str | None]]:
-    return _meaning(_readable(row).orders)
 
 
 def as_json(row: ProposalRow, database: Database) -> dict[str, Any]:

@@ -15,10 +15,9 @@ failure.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass, replace
-from datetime import datetime
 from functools import partial
 from typing import Any, Final, Protocol
 
@@ -30,6 +29,7 @@ from agents.contracts import (
     CallBound,
     Completion,
     DebateContext,
+    Prompt,
     Request,
     SourceType,
     Submit,
@@ -38,57 +38,25 @@ from agents.contracts import (
 )
 from agents.registry import AGENTS, SCORER, Agent, seated
 from instance_database import TickKey
+from scoring_rubric import build_interpretive_prompt
 from torra.chart import renderer, screenshot
 from torra.clock import Clock, iso, token
-from torra.config import Profile
 from torra.store.tick_store import OpeningContext
-from torra.tick import chart_scorer, thesis
+from torra.tick import thesis
 from torra.tick.late_answers import LateReplies
+from torra.tick.marks import SHADOW
 from torra.tick.record import TickDebate, TickInputs
 from torra.tick.spending import DegradationLevel
-from torra.verdict import call_policy
+from torra.tick.tick_database import TickDatabase
+from torra.verdict import call_policy, sentiment_rules
 
 log = logging.getLogger("torra")
-
-SHADOW: Final = "shadow"
-"""Flag of a deliberation that was recorded and did not count."""
 
 BUDGET: Final = "budget"
 """Flag of a tick whose agents the hour's ceiling leaves no money to ask."""
 
 PICTURE_SHARE: Final = 0.1
 """Share of the remaining time for which a picture may wait for others that are being drawn."""
-
-
-class Foresees(Protocol):
-    """What `plan` asks of a store (torra.store.tick_store.TickStore)."""
-
-    def foresee(
-        self,
-        key: TickKey,
-        close_time: datetime,
-        *,
-        l1: Mapping[str, Any],
-        ath: float,
-        profile: Profile,
-        timeframes: Sequence[str],
-        together: Mapping[str, float],
-    ) -> list[tuple[float, float]]:
-        """Return what the consensus may come to where L1 alone counts for a tick."""
-        ...
-
-    def company(
-        self,
-        key: TickKey,
-        close_time: datetime,
-        timeframes: Sequence[str],
-        together: Mapping[str, float],
-    ) -> OpeningContext | None:
-        """Return what a verdict and its action hang on beside the scores of the tick itself.
-
-        None where nothing may open or that is not known: then nobody is asked about an opening.
-        """
-        ...
 
 
 class TickPurse(Protocol):
@@ -131,6 +99,17 @@ class Payer(Protocol):
     ) -> TickPurse:
         """Open the purse of a tick."""
         ...
+
+
+def score_chart(
+    context: DebateContext, ask: Callable[[Prompt], Mapping[str, Any]]
+) -> Mapping[str, Any]:
+    """Return four scores {score, note} of one model alone: what the debate replaced, its fallback.
+
+    One call with the interpretive prompt; raises ModelUnavailable where it brings none, and L1
+    stands. What the answer may move is bounded by the framework.
+    """
+    return ask(build_interpretive_prompt(context))
 
 
 Debater = Callable[[DebateContext, DebateSettings], Deliberation]
@@ -196,51 +175,37 @@ class Plan:
 def plan(
     inputs: TickInputs,
     answerers: ModelAccess,
-    database: Foresees,
+    database: TickDatabase | None,
     *,
     beside: float = 0.0,
 ) -> Plan:
     """Decide who is asked at a tick; the ladder may step down here.
 
+    `database` is None for a stream without other timeframes, positions and signals: a hosted one.
     `beside` is what other ticks of its close may cost, in USD: it is not spent twice.
     """
-    profile = inputs.profile
-    config = profile.debate()
+    config = inputs.profile.debate()
     if answerers.debater is not None:
         return Plan(config)
     if answerers.submit is None:
         return Plan(config, ("not_asked",), SourceType.L1_ONLY)
     flags: tuple[str, ...] = ()
     agents = config.agents
+    by_policy, consults = agents.call_policy == "pivotal", bool(agents.consulted())
     pivotal = (
-        agents.call_policy == "pivotal"
-        or agents.gate_call == "openings"
-        or agents.rebuts()
-        or bool(agents.consulted())
-    ) and call_policy.pivotal(
-        database.foresee(
-            inputs.key,
-            inputs.as_of,
-            l1=inputs.l1,
-            ath=inputs.ath_score,
-            profile=profile,
-            timeframes=inputs.instance.timeframes,
-            together=inputs.together,
-        ),
-        profile.sentiment_weights,
-        profile.thresholds,
-    )
+        by_policy or agents.gate_call == "openings" or agents.rebuts() or consults
+    ) and _is_pivotal(inputs, database)
     # Before the ladder: a tick that asks nobody costs nothing, so it leaves the level where it is.
-    if agents.call_policy == "pivotal" and not pivotal:
+    if by_policy and not pivotal:
         # A sample is asked all the same, to measure what skipping leaves out.
         if not call_policy.sampled(inputs.key.text, agents.pivotal_sample):
             return Plan(config, (), SourceType.AGENT_SKIPPED)
         flags = ("pivotal_sample",)
-    company = (
-        database.company(inputs.key, inputs.as_of, inputs.instance.timeframes, inputs.together)
-        if agents.consulted()
-        else None
-    )
+    company: OpeningContext | None = None
+    if database is not None and consults:
+        company = database.company(
+            inputs.key, inputs.as_of, inputs.instance.timeframes, inputs.together
+        )
     if answerers.account is None:
         return Plan(config, flags, pivotal=pivotal, company=company)
     level = answerers.account.degradation_level(agents, AGENTS, beside=beside)
@@ -253,6 +218,23 @@ def plan(
         config, flags, worst_usd=level.worst_usd, pivotal=pivotal,
         company=company if level.settings.consulted() else None,
     )  # fmt: skip
+
+
+def _is_pivotal(inputs: TickInputs, database: TickDatabase | None) -> bool:
+    """Return whether agents could change the verdict of a tick, or would confirm an opening."""
+    profile, as_of = inputs.profile, inputs.as_of
+    if database is None:
+        own = sentiment_rules.composite(inputs.l1, inputs.ath_score, profile.sentiment_weights)
+        pairs = call_policy.foreseen(
+            inputs.timeframe, own, as_of,
+            together=inputs.together, known={}, weights=profile.timeframe_weights,
+        )  # fmt: skip
+    else:
+        pairs = database.foresee(
+            inputs.key, as_of, l1=inputs.l1, ath=inputs.ath_score, profile=profile,
+            timeframes=inputs.instance.timeframes, together=inputs.together,
+        )  # fmt: skip
+    return call_policy.pivotal(pairs, profile.sentiment_weights, profile.thresholds)
 
 
 def run_tick_debate(
@@ -373,7 +355,7 @@ def _deliberate(
         submit,
         deadline=deadline - CONSULT_SECONDS if keeps else deadline,
         agents=AGENTS,
-        fallback=answerers.fallback or chart_scorer.score_chart,
+        fallback=answerers.fallback or score_chart,
         **terms,
     )
     if plan.company is not None:

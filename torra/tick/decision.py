@@ -13,12 +13,14 @@ from types import MappingProxyType
 from typing import Any, Final
 
 import signal_bridge
+from agent_config import JUDGE_ID
 from agents.debate.deliberation import Deliberation
 from instance_database import ConsensusResult, TickKey
 from torra.clock import duration, iso
 from torra.failpoints import failpoint
 from torra.lessons.facts import situation_of
 from torra.lessons.lesson import Judgement, Thesis
+from torra.store.trade.rows import OrderRequest
 from torra.tick import approval, vetoed
 from torra.tick import record as tick_record
 from torra.tick.edges import TickDeps
@@ -26,9 +28,12 @@ from torra.tick.marks import EXECUTION_OFF, PROPOSED
 from torra.tick.record import TickDebate, TickInputs, TickResult
 from torra.tick.tick_database import TickDatabase
 from torra.verdict import risk_engine, sentiment_rules
-from torra.verdict.risk_engine import Account, Action, Decision, SignalDraft, intent
-from torra.verdict.signal_states import signal_life
+from torra.verdict.risk_engine import CLOSES, Account, Action, Decision, SignalDraft, intent
+from torra.verdict.signal_states import EXECUTED, signal_life
 from torra.verdict.vetoed import VetoedOpening
+
+ASKED_FOR: Final = "JUDGE"
+"""Reason of an action that a judge asks for."""
 
 NO_EXPOSURE: Final[Mapping[str, Any]] = MappingProxyType(
     {"positions_open": 0, "gross_notional": 0.0, "day_loss": 0.0}
@@ -96,7 +101,11 @@ def decide(
             action = Action("HOLD", EXECUTION_OFF, denied=action.denied)
         elif profile.execution == "approve" and action.drafts:
             proposed = action.drafts
-            _propose(inputs, decision, action, edges, now)
+            if not database.proposal_waits(key, now):
+                approval.propose(
+                    database, action, decision, key=key, symbol=instance.symbol, created=now,
+                    expires=approval.expiry(inputs.as_of, inputs.timeframe, edges.clock),
+                )  # fmt: skip
             action = Action("HOLD", PROPOSED, denied=action.denied)
         life = signal_life(inputs.timeframe)
         signals = tuple(
@@ -122,8 +131,7 @@ def decide(
         desk |= {"decided": iso(now), "signal_event": stands}
         result = TickResult(inputs, debated, saved, action, signals, desk, elapsed, proposed)
         record = tick_record.build(result, edges.provider) if edges.recorded else None
-        if inputs.lessons.told:
-            database.note_lesson_uses(key.text, inputs.lessons.told)
+        database.note_lesson_uses(key.text, inputs.lessons.told)
         if inputs.news is not None and not inputs.invented:
             database.store_news(found.item for found in inputs.news.items)
         if record is not None and edges.recording:
@@ -141,13 +149,12 @@ def decide(
 
 def _exposure(inputs: TickInputs, database: TickDatabase) -> Mapping[str, Any]:
     """Return the account as an opening would meet it, as far as the store knows."""
-    instance = inputs.instance
-    found = database.exposure(instance.id, inputs.timeframe, as_of=inputs.as_of)
+    name, timeframe, _ = inputs.key
+    met = database.exposure(name, timeframe, as_of=inputs.as_of)
     if not inputs.profile.risk.leverage_caps:
-        return found
+        return met
     # Before the rest: a tick that is run again has it among the exposure that it met.
-    levered = database.levered(instance.id, inputs.timeframe, instance.route)
-    return {"levered": levered, **found}
+    return {"levered": database.levered(name, timeframe, inputs.instance.route), **met}
 
 
 def _review(
@@ -177,7 +184,7 @@ def _review(
         last_price=known.pop("last_price", None),
         bar_age=max(0.0, (inputs.now - inputs.as_of) / duration(inputs.timeframe)),
         # This very decision is in the outbox already.
-        duplicate=side != "HOLD" and database.signal(_opening_id(inputs, side)) is not None,
+        duplicate=side != "HOLD" and database.signal(vetoed.opening_id(inputs, side)) is not None,
     )
     account = Account(trading_state=desk["trading_state"], **known)
     spec = profile.symbol(instance.symbol)
@@ -213,7 +220,7 @@ def _keep_situation(
     """Keep the market of an opening, for the lesson of its end: sent, proposed or vetoed."""
     if not drafts and begun is None:
         return
-    sides = {_opening_id(inputs, one.side): one.side for one in drafts if one.kind == "open"}
+    sides = {vetoed.opening_id(inputs, one.side): one.side for one in drafts if one.kind == "open"}
     if begun is not None:
         sides[begun.sid] = begun.side
     if not sides:
@@ -237,25 +244,6 @@ def _keep_situation(
         database.keep_situation(sid, replace(situation, thesis=thesis))
 
 
-def _opening_id(inputs: TickInputs, side: str) -> str:
-    name, timeframe, bar_time = inputs.key
-    return signal_bridge.signal_id(
-        name, inputs.instance.symbol, timeframe, bar_time, kind="open", side=side
-    )
-
-
-def _propose(
-    inputs: TickInputs, decision: Decision, action: Action, edges: TickDeps, now: datetime
-) -> None:
-    """Write down what would have been sent, for a person; nothing is sent."""
-    if not edges.database.proposal_waits(inputs.key, now):
-        expires = approval.expiry(inputs.as_of, inputs.timeframe, edges.clock)
-        approval.propose(
-            edges.database, action, decision,
-            key=inputs.key, symbol=inputs.instance.symbol, created=now, expires=expires,
-        )  # fmt: skip
-
-
 def _ask_to_close(
     inputs: TickInputs,
     debated: TickDebate,
@@ -264,28 +252,37 @@ def _ask_to_close(
     edges: TickDeps,
     now: datetime,
 ) -> None:
-    """Write the close that a judge asks for, for a person; whatever the desk does by itself."""
-    # Before anything is read: hardly ever does one ask.
-    if approval.asks_to_close(debated.counted) is None:
+    """Write the close that a judge asks for as a proposal, whatever the desk does by itself.
+
+    Nothing is ever sent for it without a person's yes. A position that is being closed, or that
+    another proposal would close, needs no second one.
+    """
+    reports = debated.counted.reports
+    judge = next((one for one in reports if one.agent_id == JUDGE_ID and one.close), None)
+    if judge is None:  # before anything is read: hardly ever does one ask
         return
     database, profile = edges.database, inputs.profile
     expires = approval.expiry(inputs.as_of, inputs.timeframe, edges.clock)
     # A tick that comes after its bar was over would ask for what nobody can approve.
     if "off" in (profile.agents.judge_close, profile.execution) or now >= expires:
         return
-    if any(one.kind == "close" for one in drafts) or edges.trading_state() == "HALTED":
+    if any(draft.kind == "close" for draft in drafts) or edges.trading_state() == "HALTED":
         return
     position = database.position(inputs.instance.id)
     # What this very close has opened the judge did not see.
-    if position is None or position.opened_at >= inputs.as_of:
+    if position is None or position.opened_at >= inputs.as_of or position.state not in EXECUTED:
         return
-    approval.propose_close(
+    if database.close_waits(position.signal_id, now):
+        return
+    side = CLOSES[position.side]
+    close = SignalDraft("close", side, position.lots, closes=position.signal_id)
+    approval.propose(
         database,
-        debated.counted,
-        position,
-        decision,
+        Action("CLOSE", ASKED_FOR, (close,)),
+        replace(decision, verdict=side),
         key=inputs.key,
         symbol=inputs.instance.symbol,
         created=now,
         expires=expires,
+        asked=OrderRequest(judge.agent_id, judge.main_claim),
     )

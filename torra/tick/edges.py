@@ -125,9 +125,10 @@ class TickDeps(ModelAccess):
         if self.route is not None:
             self.route.send(instance.id)
             return
+        # Looked at without a lock first: most ticks send nothing and need no transaction.
         if not signal_bridge.waits(self.database, instance.id):
             return
-        with self.database.transaction():
+        with self.database.transaction(PUBLISH_WAIT):
             self.database.require_desk()
             signal_bridge.publish_pending(
                 self.database,

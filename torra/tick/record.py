@@ -304,7 +304,6 @@ def finished(result: TickResult) -> Finished:
         l1_consensus=saved.l1_consensus,
         buy=inputs.profile.thresholds.buy,
         sell=inputs.profile.thresholds.sell,
-        action=result.action.name,
         reason=result.action.reason,
         denied=[*map(str, result.action.denied)],
         orders=[OrderPhrase(*order) for order in written],

@@ -108,7 +108,6 @@ class Finished:
     l1_consensus: float
     buy: float
     sell: float
-    action: str
     reason: str
     denied: Sequence[str] = ()
     orders: Sequence[OrderPhrase] = ()

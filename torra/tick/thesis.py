@@ -63,11 +63,7 @@ def predict_consensus(
     if profile.execution == "off":
         return None
     gated, ungated = (
-        {
-            name: chart["score"]
-            for name, chart in agent_framework.blend(inputs.l1, scores).items()
-            if name in inputs.l1
-        }
+        sentiment_rules.numbers(agent_framework.blend(inputs.l1, scores))
         for scores in (counted.scores, counted.ungated)
     )
     own = sentiment_rules.composites(inputs.l1, gated, ungated, inputs.ath_score, profile)
@@ -154,25 +150,20 @@ def consulted(
 
 def _order(context: DebateContext, opening: Foreseen, conviction: float) -> dict[str, Feature]:
     """Return the order as evidence: what code has set and nobody may change."""
-    found, close = opening.levels, context.features.get("technical.close")
+    levels, close = opening.levels, context.features.get("technical.close")
     decimals = None if close is None else close.decimals
-    risk = abs(found.entry - found.stop)
-    values: dict[str, tuple[float | str, str, int | None]] = {
-        "order.side": (opening.side, "", None),
-        "order.entry": (found.entry, "price", decimals),
-        "order.stop": (found.stop, "price", decimals),
-        "order.target": (found.target, "price", decimals),
-        "order.stop_atr": (risk / found.atr if found.atr else 0.0, "ATR", 2),
-        "order.reward_r": (abs(found.target - found.entry) / risk if risk else 0.0, "R", 2),
-        "order.conviction": (conviction, "", 2),
-    }
-    return {
-        name: Feature(
-            name,
-            value if isinstance(value, str) else round(value, SCORE_DECIMALS),
-            unit,
-            context.as_of,
-            decimals=shown,
-        )
-        for name, (value, unit, shown) in values.items()
-    }
+    risk = abs(levels.entry - levels.stop)
+    rows: tuple[tuple[str, float, str, int | None], ...] = (
+        ("entry", levels.entry, "price", decimals),
+        ("stop", levels.stop, "price", decimals),
+        ("target", levels.target, "price", decimals),
+        ("stop_atr", risk / levels.atr if levels.atr else 0.0, "ATR", 2),
+        ("reward_r", abs(levels.target - levels.entry) / risk if risk else 0.0, "R", 2),
+        ("conviction", conviction, "", 2),
+    )
+    features = [Feature("order.side", opening.side, "", context.as_of)]
+    features += [
+        Feature(f"order.{name}", round(value, SCORE_DECIMALS), unit, context.as_of, decimals=shown)
+        for name, value, unit, shown in rows
+    ]
+    return {feature.id: feature for feature in features}

@@ -22,7 +22,7 @@ from torra.bridges import paper
 from torra.clock import duration
 from torra.config import Instance, Profile, SymbolSpec
 from torra.errors import StoreUnavailable
-from torra.lessons.facts import PriceRange, facts_of
+from torra.lessons.facts import facts_of
 from torra.lessons.reviews import rules_words
 from torra.tick.bar_window import Window
 from torra.tick.paper import path as paper_path
@@ -44,6 +44,13 @@ VETOED: Final = frozenset(
 
 LOTS: Final = 1.0
 """Any size will do: the result is in R."""
+
+
+def opening_id(inputs: TickInputs, side: str) -> str:
+    """Return the id of the signal by which a tick would open a side."""
+    name, timeframe, bar_time = inputs.key
+    symbol = inputs.instance.symbol
+    return signal_bridge.signal_id(name, symbol, timeframe, bar_time, kind="open", side=side)
 
 
 def note(
@@ -77,9 +84,7 @@ def note(
     # refused its opening.
     code = refusal(ruling, side) if action.reason == DenyReason.GATE_VETO else ""
     begun = VetoedOpening(
-        sid=signal_bridge.signal_id(
-            instance.id, instance.symbol, inputs.timeframe, inputs.bar_time, kind="open", side=side
-        ),
+        sid=opening_id(inputs, side),
         instance=instance.id,
         symbol=instance.symbol,
         timeframe=inputs.timeframe,
@@ -142,41 +147,34 @@ def _follow(
     database: TickDatabase,
     as_of: datetime,
 ) -> None:
-    side = OPENS[opening.side]
+    sid, side, levels = opening.sid, OPENS[opening.side], (opening.stop, opening.target)
     waiting: list[paper.PaperOrder] = []
     position: paper.PaperPosition | None = None
-    if opening.price is None:
-        waiting.append(
-            paper.PaperOrder(
-                opening.sid, "open", opening.side, LOTS, opening.stop, opening.target,
-                opening.decided_at, entry=opening.entry,
-            )
-        )  # fmt: skip
-    elif opening.opened_at is not None:
-        position = paper.PaperPosition(
-            opening.sid, side, LOTS, opening.price, opening.stop, opening.target, opening.opened_at
+    if opening.price is None or opening.opened_at is None:
+        entry = paper.PaperOrder(
+            sid, "open", opening.side, LOTS, *levels, opening.decided_at, entry=opening.entry
         )
+        waiting.append(entry)
+    else:
+        position = paper.PaperPosition(sid, side, LOTS, opening.price, *levels, opening.opened_at)
     if opening.closing_at is not None:  # L1 asked for its end
-        waiting.append(
-            paper.PaperOrder(
-                f"{opening.sid}-close", "close", CLOSES[side], LOTS, None, None,
-                opening.closing_at, closes=opening.sid,
-            )
-        )  # fmt: skip
+        end = paper.PaperOrder(
+            f"{sid}-close", "close", CLOSES[side], LOTS, None, None, opening.closing_at, closes=sid
+        )
+        waiting.append(end)
     result, reached = paper.advance_all(
         waiting, position, bars, cursor=opening.lived, spread=spec.spread, spec=spec
     )
     known = replace(opening, lived=reached or opening.lived)
-    for event in result.events:
-        if event.sid != opening.sid:
-            continue  # the close's own fill: the end of the position says the same
+    # The close's own fill says no more than the end of the position.
+    for event in (event for event in result.events if event.sid == sid):
         if event.kind in ("FILLED", "PARTIAL"):
             known = replace(known, price=event.price, opened_at=event.time)
             continue
         if event.kind in ("STOPPED", "TARGET", "CLOSED"):
             _learn(known, event, spec, database, as_of)
         # Else a guard would have refused it: there is nothing to follow.
-        database.end_vetoed(known.sid)
+        database.end_vetoed(sid)
         return
     if known != opening:
         database.keep_vetoed(known)
@@ -192,9 +190,9 @@ def _learn(
     """Write the lesson of a vetoed opening that has ended; its outcome is told in R alone."""
     row = opening.as_dict()
     end = judge(row, exit_price=event.price, closed_at=event.time, profit=0.0, reason=event.kind)
-    held: PriceRange | None = None
-    if opening.opened_at is not None:
-        held = database.price_range(opening.instance, opening.opened_at, event.time)
+    opened, held = opening.opened_at, None
+    if opened is not None:
+        held = database.price_range(opening.instance, opened, event.time)
     facts = facts_of(
         row,
         end,

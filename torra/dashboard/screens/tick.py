@@ -46,7 +46,6 @@ from torra.dashboard.view.rendering import desk_page, desk_view, state
 from torra.exhibits import figures
 from torra.store import lessons as lesson_table
 from torra.store import replay_queries
-from torra.store.standings import in_warm_up
 from torra.tick.marks import INVENTED_IDS
 from torra.tick.tick_record import Damaged, Skipped, TickRecord, load, statement
 from torra.tick.words import swarm_words
@@ -90,7 +89,7 @@ def tick_page(instance: str, timeframe: str, bar_time: str) -> ResponseReturnVal
         "tick.html",
         record=record,
         close_time=figures.moment(record.as_of),
-        warm_up=record.hosted is None and in_warm_up(record.now, record.as_of),
+        warm_up=record.hosted is None and record.now == record.as_of,
         story=sections,
         front=first,
         over=price_lines.LINES,

@@ -45,7 +45,8 @@ from torra.store import replay_queries
 from torra.store.connection import TickKey, to_json
 from torra.store.hosted import hosted_instance
 from torra.store.replay_queries import StoredDebate, journal_history
-from torra.tick.debate import SHADOW, ModelAccess, Plan, run_tick_debate
+from torra.tick.debate import ModelAccess, Plan, plan, run_tick_debate
+from torra.tick.marks import SHADOW
 from torra.tick.record import news_view
 from torra.tick.tick_record import (
     BarRange,
@@ -169,7 +170,7 @@ def _again(
         promoted=lambda: SHADOW not in then.flags,
         fallback=fallback,
     )
-    chosen = hosted_tick.planned(seen, who)
+    chosen = plan(seen, who, None)
     # Why no chart was shown is told by the one who looked for it.
     unseen = tuple(flag for flag in then.flags if flag.startswith(PICTURE))
     chosen = replace(chosen, flags=(*chosen.flags, *unseen))

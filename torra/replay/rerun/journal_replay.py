@@ -42,8 +42,8 @@ from torra.replay.rerun.replay_store import JournalDatabase, Step, steps_of
 from torra.store import replay_queries
 from torra.store.connection import to_json
 from torra.store.replay_queries import OF_ITS_END, StoredDebate, journal_history
-from torra.tick.debate import SHADOW
 from torra.tick.edges import TickDeps
+from torra.tick.marks import SHADOW
 from torra.tick.tick_record import Damaged, InstanceBefore, JournalRecord, load, what_is_wrong
 from torra.verdict.signal_states import EXECUTED
 from torra_trader import TickOutcome, run_tick

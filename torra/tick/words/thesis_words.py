@@ -7,30 +7,15 @@ such prose beside them cleans it. Pure functions; what is not known is "".
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final, Protocol
+from typing import Final
 
+from agent_config import EscalationSettings
 from agents.debate.deliberation import Consulted
 from torra.clock import duration
 from torra.tick.marks import UNFORESEEN
 from torra.tick.sentence import number, why_declined
 from torra.tick.tick_record import DebateRecord, StoredCall, statement
-from torra.words.deny_reasons import DenyReason
 from torra.words.ticks import NO_THESIS
-
-
-class EscalationRule(Protocol):
-    """By which rule a trader's tier is chosen, as a profile or a record has it."""
-
-    @property
-    def when(self) -> str | None:
-        """`conviction`, `pivotal` or `off`."""
-
-    @property
-    def at(self) -> float | None:
-        """The conviction from which it is asked, under `conviction`."""
-
-
-DECLINED: Final = DenyReason.TRADER_DECLINED.value
 
 UNKNOWN: Final = "conviction not recorded"
 
@@ -52,12 +37,12 @@ def bars_long(bars: int | None, timeframe: str | None) -> str:
         return ""
     told = f"{bars} bar{'' if bars == 1 else 's'}"
     try:
-        minutes = bars * duration(timeframe or "").total_seconds() / 60
+        hours = bars * duration(timeframe or "").total_seconds() / 3600
     except (KeyError, ValueError):
         return told
-    amount, unit = (minutes, "minute") if minutes < 60 else (minutes / 60, "hour")
-    if unit == "hour" and amount >= 48:
-        amount, unit = amount / 24, "day"
+    amount, unit = (hours, "hour") if hours < 48 else (hours / 24, "day")
+    if hours < 1:
+        amount, unit = 60 * hours, "minute"
     return f"{told} ({amount:.3g} {unit}{'' if amount == 1 else 's'})"
 
 
@@ -65,7 +50,7 @@ def rows(
     spoken: DebateRecord,
     flags: Sequence[str],
     timeframe: str,
-    rule: EscalationRule | None = None,
+    rule: EscalationSettings | None = None,
     calls: Sequence[StoredCall] = (),
 ) -> dict[str, str]:
     """Return what a manager and a trader said of a tick, for a terminal, by the name of its row.
@@ -85,8 +70,8 @@ def rows(
         told["thesis"] = _thesis(asked, timeframe, rule)
         if said := asked.report:
             ends = () if said.declined else said.falsifiers
-            told |= {"ends by": "; ".join(ends)} if ends else {}
-            told |= {"risks": "; ".join(risks)} if (risks := said.risks) else {}
+            rows = {"ends by": "; ".join(ends), "risks": "; ".join(said.risks)}
+            told |= {name: text for name, text in rows.items() if text}
             told["written by"] = author(asked, calls)
     elif UNFORESEEN in flags:
         told["thesis"] = UNFORESEEN_WORDS
@@ -101,7 +86,7 @@ def author(asked: Consulted, calls: Sequence[StoredCall]) -> str:
     return ", ".join(part for part in ("Trader", model, tier) if part)
 
 
-def _thesis(asked: Consulted, timeframe: str, rule: EscalationRule | None) -> str:
+def _thesis(asked: Consulted, timeframe: str, rule: EscalationSettings | None) -> str:
     when, at = (rule.when, rule.at) if rule else (None, None)
     said, tier = asked.report, escalated(asked.tier, asked.conviction, when, at)
     if said is None:
