@@ -114,8 +114,7 @@ class TorraFiles:
         self._alarms = 0
         self._last_alarm = ""
         self._unread: tuple[str, ...] = ()
-        self._claims: dict[str, datetime] = {}
-        self._settled_claims: set[str] = set()
+        self._claims: dict[str, datetime | None] = {}
         self._beats = 0
         self._pruned: float | None = None
         with suppress(BridgeUnavailable):
@@ -138,7 +137,8 @@ class TorraFiles:
         name = file_name(order.seq, order.sid)
         signal = signal_of(order, channel=self._channel_name, account=self._channel.account)
         # Else the Advisor would find another order in it than the one that was decided.
-        if order.as_decided and not signal.as_decided:
+        said = order.seal_of(signal.lots, signal.entry, signal.sl, signal.tp)
+        if order.as_decided and said != order.seal:
             told = f"{order.digits} decimals cannot say its prices: mend digits of {order.symbol}"
             raise MessageError("schema", told)
         data = encode(signal, self._key, version=PROTOCOL)
@@ -149,7 +149,7 @@ class TorraFiles:
                 # An earlier try may have failed after the rename: the name must reach the disk.
                 self._folder.sync_inbox()
             elif place == "done":
-                self._find_answer(name)
+                self._folder.restore_answer(name, LIMIT)
             # Only a new file needs a living Advisor; one that is there is executed in any case.
             elif not place:
                 health = self.health()
@@ -172,13 +172,8 @@ class TorraFiles:
             if place in ("cancelled", "expired"):
                 return Recall.RECALLED
             if place == "done":
-                self._find_answer(name)
+                self._folder.restore_answer(name, LIMIT)
             return Recall.TAKEN if place else Recall.NEVER_SENT
-
-    def _find_answer(self, name: str) -> None:
-        """Read the answer from the Advisor's journal where it is lost from ack/."""
-        if self._folder.answer_is_lost(name):
-            self._folder.answer_again(name, LIMIT)
 
     # --- reports ----------------------------------------------------------------------------------
 
@@ -199,7 +194,7 @@ class TorraFiles:
         """Move the answer with this report to arch/; a newer answer of the same id stays."""
         # A claim has no file of its own: the signal in work/ belongs to the Advisor.
         if report.status == "CLAIMED":
-            self._settled_claims.add(report.sid)
+            self._claims[report.sid] = None
             return
         with self._lock, suppress(BridgeUnavailable, MessageError):
             for name in self._folder.acks():
@@ -210,19 +205,16 @@ class TorraFiles:
                         self._folder.archive(taken)
 
     def _reports(self) -> list[OrderReport]:
-        names = self._folder.acks()
+        answers = self._folder.acks()
         self._unread = ()
-        found = [(name, self._answer(name)) for name in names]
-        answered = {name.removesuffix(SETTLING) for name in names}
-        found += [
-            (name, self._claim(name)) for name in self._folder.claimed() if name not in answered
-        ]
+        answered = {name.removesuffix(SETTLING) for name in answers}
+        claims = [name for name in self._folder.claimed() if name not in answered]
         # The first ten characters of a name are the signal's number.
-        found.sort(key=lambda pair: pair[0][:10])
-        present = {_sid(name) for name, _ in found}
+        names = sorted([*answers, *claims], key=lambda name: name[:10])
+        present = {_sid(name) for name in names}
         self._claims = {sid: at for sid, at in self._claims.items() if sid in present}
-        self._settled_claims &= present
-        return [report for _, report in found if report]
+        found = (self._claim(name) if name in claims else self._answer(name) for name in names)
+        return [report for report in found if report]
 
     def _answer(self, name: str) -> OrderReport | None:
         """Return the report in a file of ack/; a file that holds none goes to bad/ in time."""
@@ -250,9 +242,10 @@ class TorraFiles:
         return None if raw is None else report_of(self._decoded(raw, Ack))
 
     def _claim(self, name: str) -> OrderReport | None:
+        """Return the report of a claim, None when it is settled."""
         sid = _sid(name)
         at = self._claims.setdefault(sid, self._clock.now())
-        return None if sid in self._settled_claims else OrderReport(sid, "CLAIMED", at)
+        return OrderReport(sid, "CLAIMED", at) if at else None
 
     # --- health -----------------------------------------------------------------------------------
 
