@@ -17,7 +17,7 @@ from tests.worlds import price_series, scorers
 from torra.errors import ConfigError
 from torra.market.broker_clock import ServerClock
 from torra.overlay import NoScores, Overlay
-from torra.overlay import given as reading
+from torra.overlay import request as reading
 
 NAIVE = datetime.fromisoformat("2021-10-01T00:00:00")
 
@@ -331,9 +331,7 @@ FORMS: dict[str, Callable[[], Any]] = {
 
 @pytest.mark.parametrize("form", FORMS)
 def test_an_iso_text_with_a_zone_is_a_time(form: str) -> None:
-    found = read(FORMS[form]())
-    assert not found.refusal
-    assert found.hash("p") == read(FRAME).hash("p")
+    pd.testing.assert_frame_equal(read(FORMS[form]()).bars, read(FRAME).bars)
 
 
 @pytest.mark.parametrize(
@@ -343,8 +341,8 @@ def test_an_iso_text_with_a_zone_is_a_time(form: str) -> None:
 def test_any_other_text_is_refused_with_what_to_do(text: str) -> None:
     """One without a zone may be of any clock: a server's, a program's, a person's."""
     times = texts("%Y-%m-%dT%H:%M:%SZ")
-    refusal = read(column([text, *times[1:]])).refusal
-    assert "ISO texts with a zone" in refusal and "pandas.to_datetime" in refusal
+    with pytest.raises(reading.InvalidRequest, match=r"ISO texts with a zone.*pandas\.to_datetime"):
+        read(column([text, *times[1:]]))
 
 
 def test_a_text_ahead_of_the_moment_is_a_later_bar() -> None:
@@ -352,7 +350,7 @@ def test_a_text_ahead_of_the_moment_is_a_later_bar() -> None:
     found = reading.read(
         "BTCUSD", "M15", column(times), as_of=NOW - timedelta(minutes=20), now=NOW, clock=None
     )
-    assert found.told == ("later_bars:2",)
+    assert found.notes == ("later_bars:2",)
 
 
 def test_a_question_of_the_future_is_a_reason(tmp_path: Path) -> None:

@@ -120,15 +120,15 @@ POINTS = [
     ("torra.store.hosted:ask_hosted", "before"),
     ("torra.store.hosted:ask_hosted", "after"),
     ("torra.overlay.hosted_tick:inputs", "after"),
-    ("torra.overlay.asking:run_tick_debate", "before"),
-    ("torra.overlay.asking:run_tick_debate", "after"),
-    ("torra.overlay.hosted_tick:store", "before"),
+    ("torra.overlay.call:run_tick_debate", "before"),
+    ("torra.overlay.call:run_tick_debate", "after"),
+    ("torra.overlay.call:store", "before"),
     ("torra.store.hosted:hosted_revision", "after"),
     ("torra.store.hosted:put_aside", "after"),
     ("torra.store.journal.JournalStore:write_journal", "after"),
     ("torra.store.journal.JournalStore:write_calls", "after"),
     ("torra.store.hosted:keep_answer", "after"),
-    ("torra.overlay.hosted_tick:store", "after"),
+    ("torra.overlay.call:store", "after"),
 ]
 
 
@@ -147,7 +147,7 @@ def test_a_host_that_dies_leaves_no_half_record_and_the_next_ask_goes_on(
 
 def _dies_at(tmp_path: Path, point: str, when: str, tries: Tries) -> None:
     assert kills.run(partial(dies, tmp_path, point, when))
-    whole = when == "after" and point.endswith("hosted_tick:store")
+    whole = when == "after" and point.endswith("call:store")
     for table in ("journal", "chains", "sentiment"):
         assert scorers.count(tmp_path, table) == int(whole)
     assert scorers.count(tmp_path, "calls") == 4 * whole
