@@ -165,23 +165,16 @@ def test_a_claim_ends_with_its_time_where_its_owner_is_not_known(tmp_path: Path)
     database = scorers.stored(tmp_path)
     key = TickKey("host:scorer:BTCUSD", "M15", datetime(2021, 10, 1, tzinfo=UTC))
     now = datetime.now(UTC)
+    later = now + timedelta(hours=1)
+
+    def claim(owner: str, until: datetime, lives: Callable[[str], bool]) -> object:
+        return hosted_table.ask_hosted(database, key, "q", owner, until, lives)
+
     with closing(database):
-        assert (
-            hosted_table.ask_hosted(
-                database, key, "q", "far|1|", now + timedelta(hours=1), processes.lives
-            )
-            == "ours"
-        )
-        assert (
-            hosted_table.ask_hosted(
-                database, key, "q", "me", now + timedelta(hours=1), processes.lives
-            )
-            == "taken"
-        )
-        assert hosted_table.ask_hosted(database, key, "q", "me", now, lambda _: False) == "ours"
-        assert hosted_table.ask_hosted(database, key, "q", "you", now, lambda _: True) == "ours", (
-            "its time is up"
-        )
+        assert claim("far|1|", later, processes.lives) == "ours"
+        assert claim("me", later, processes.lives) == "taken"
+        assert claim("me", now, lambda _: False) == "ours"
+        assert claim("you", now, lambda _: True) == "ours", "its time is up"
         hosted_table.give_back(database, key, "q", "me")
         assert database.row("SELECT state FROM hosted") == {"state": "claimed"}
         hosted_table.give_back(database, key, "q", "you")

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from torra.commands.answer import CommandAnswer, answering
-from torra.commands.options import flag
+from torra.commands.options import flag, number
 from torra.dashboard.doors.access_file import SCOPES, same_name
 from torra.errors import ConfigError, TorraError
 from torra.home import DATABASE, PAGES
@@ -94,7 +94,7 @@ def token(
 @flag("--verify", "Check the whole chain; exit 1 when it is broken.")
 @click.option("--action", default="", help="Only entries of this action.")
 @click.option("--actor", default="", help="Only entries of this actor.")
-@click.option("--limit", default=SHOWN, show_default=True, type=click.IntRange(1, 10_000))
+@number("--limit", SHOWN, 1, 10_000)
 @answering
 def audit(home: Path, /, **options: Any) -> CommandAnswer:
     """Show what was done to the desk through the pages, newest first."""

@@ -14,7 +14,7 @@ from typing import Any, Final
 import click
 
 from torra.commands.answer import CommandAnswer, answering
-from torra.commands.options import ONE_TICK, clock_option, leave_out_option, several
+from torra.commands.options import ONE_TICK, clock_option, leave_out_option, number, several
 from torra.commands.terminal import columns, progress, say
 from torra.errors import ConfigError
 
@@ -30,20 +30,8 @@ SHIPPED: Final = (("BTCUSD", ("BTCUSD_M15.csv", "BTCUSD_H1.csv")), ("EURUSD", ("
 @clock_option
 @leave_out_option
 @click.option("--profile", "name", default="default", show_default=True, help="A name or a file.")
-@click.option(
-    "--points",
-    type=click.IntRange(1, 10_000),
-    default=LOOKAHEAD_POINTS,
-    show_default=True,
-    help="Moments that are checked.",
-)
-@click.option(
-    "--seed",
-    type=click.IntRange(0),
-    default=8,
-    show_default=True,
-    help="Fixes which moments are drawn.",
-)
+@number("--points", LOOKAHEAD_POINTS, 1, 10_000, "Moments that are checked.")
+@number("--seed", 8, 0, None, "Fixes which moments are drawn.")
 @answering
 def lookahead(
     home: Path, /, symbol: str | None, bars: tuple[str, ...], timeframes: str,
@@ -92,20 +80,8 @@ def lookahead(
 @click.command("consistency")
 @click.argument("symbol")
 @click.argument("timeframe", required=False)
-@click.option(
-    "--runs",
-    type=click.IntRange(2, 100),
-    default=5,
-    show_default=True,
-    help="How often each tick is asked.",
-)
-@click.option(
-    "--ticks",
-    type=click.IntRange(1, 1000),
-    default=20,
-    show_default=True,
-    help="How many ticks, the newest.",
-)
+@number("--runs", 5, 2, 100, "How often each tick is asked.")
+@number("--ticks", 20, 1, 1000, "How many ticks, the newest.")
 @several(ONE_TICK)
 @click.option("--max-cost", type=click.FloatRange(min=0.0), help="USD that a vendor may be paid.")
 @answering

@@ -53,17 +53,18 @@ NO_SERIES: Final = (
 Table = ParsedTable[SeriesRow] | ParsedTable[FactRow]
 
 
-def overview(home: Path) -> CommandAnswer:
+def data(home: Path) -> CommandAnswer:
     """Return what is stored of every series, company, companion and stream with order flow."""
+    series, facts, flow = [], [], []
     with stored(home) as database:
         instances = load_desk(home).instances
         companions = [row for item in instances for row in _companions(item, database)]
-        series = [] if database is None else list(_series(database))
-        facts = [] if database is None else series_table.facts_told(database)
-        flow = [] if database is None else flow_table.flow_told(database)
+        if database is not None:
+            series = list(_series(database))
+            facts = series_table.facts_told(database)
+            flow = flow_table.flow_told(database)
     lines = [*map(_series_line, series), *map(_company_line, facts), *map(_flow_line, flow)]
-    if not lines:
-        lines.append(NO_SERIES if companions else NOTHING)
+    lines = lines or [NO_SERIES if companions else NOTHING]
     lines += map(_companion_line, companions)
     names = [
         {"name": name, "says": row.says, "unit": row.unit, "source": row.source, "own": row.own}
@@ -75,15 +76,14 @@ def overview(home: Path) -> CommandAnswer:
     return CommandAnswer(document, "\n".join(lines))
 
 
-def series(home: Path, name: str) -> CommandAnswer:
+def show(home: Path, name: str) -> CommandAnswer:
     """Return the newest values of a series, as they were known."""
     with stored(home) as database:
         rows = [] if database is None else database.series_rows([name])
     newest = sorted(rows, key=lambda item: (item.row.at, item.row.known_at))[-MOST_VALUES:]
     known = series_of(name)
     says = "" if known is None else known.says
-    values = []
-    lines = [f"{name}, {says}: {len(rows):,} values are stored, the newest last."]
+    values, lines = [], [f"{name}, {says}: {len(rows):,} values are stored, the newest last."]
     for item in newest:
         row = item.row
         at, known_at, first_seen = map(iso, (row.at, row.known_at, item.first_seen))
@@ -96,34 +96,31 @@ def series(home: Path, name: str) -> CommandAnswer:
             f"{figures.moment(known_at)}, seen here {figures.moment(first_seen)}, from "
             f"{outside_words.source_of(row.source)}"
         )
-    document = {"name": name, "says": says, "values": values, "stored": len(rows)}
-    return CommandAnswer(
-        document, "\n".join(lines) if values else f"{name}, {says}: nothing is stored."
-    )
+    text = "\n".join(lines) if values else f"{name}, {says}: nothing is stored."
+    return CommandAnswer({"name": name, "says": says, "values": values, "stored": len(rows)}, text)
 
 
 def company(home: Path, ticker: str) -> CommandAnswer:
     """Return what a company's newest report comes to; raises ConfigError for an unknown one."""
-    books = Books()
+    books, rows = Books(), []
     with stored(home) as database:
-        rows = (
-            [] if database is None else series_table.facts_of(database, ticker, System().real_now())
-        )
-    for fact in rows:
-        books.add(fact)
+        if database is not None:
+            rows = series_table.facts_of(database, ticker, System().real_now())
     if not rows:
         raise ConfigError(
             f"{ticker} is no series, and nothing is stored of a company of that name: `torra "
             "outside` lists what is"
         )
+    for fact in rows:
+        books.add(fact)
     report = company_figures.read(books)
     newest = {figure: row for figure in FIGURES if (row := books.newest(figure)) is not None}
     document = {
         "ticker": ticker,
-        "ends": None if report is None else report.ends.isoformat(),
-        "filed": None if report is None else iso(report.filed),
-        "source": None if report is None else report.source,
-        "figures": {} if report is None else dict(report.ratios),
+        "ends": report and report.ends.isoformat(),
+        "filed": report and iso(report.filed),
+        "source": report and report.source,
+        "figures": dict(report.ratios) if report else {},
         "newest": {
             name: {
                 "begins": row.begins.date().isoformat(),
@@ -139,7 +136,7 @@ def company(home: Path, ticker: str) -> CommandAnswer:
     return CommandAnswer(document, "\n".join(_company_lines(ticker, report, newest)))
 
 
-def check(file: Path, name: str) -> CommandAnswer:
+def check(_home: Path, file: Path, name: str) -> CommandAnswer:
     """Return what stands in a file of series or company figures."""
     parsed = tables.read(file, name)
     _refuse_the_future(file, parsed)
@@ -149,7 +146,7 @@ def check(file: Path, name: str) -> CommandAnswer:
     return CommandAnswer(_document(parsed), _with_faults(text, parsed), 2 if parsed.faults else 0)
 
 
-def import_file(home: Path, file: Path, name: str, *, skip_faults: bool) -> CommandAnswer:
+def import_file(home: Path, file: Path, name: str, skip_faults: bool) -> CommandAnswer:
     """Store a file of series or company figures; raises ConfigError, and then nothing is stored."""
     parsed = tables.read(file, name)
     if parsed.faults and not skip_faults:

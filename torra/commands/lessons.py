@@ -15,7 +15,7 @@ import click
 
 from torra.clock import duration
 from torra.commands.answer import CommandAnswer, answering, stored
-from torra.commands.options import ANY_FILE, SpelledGroup, flag
+from torra.commands.options import ANY_FILE, SpelledGroup, flag, number
 from torra.errors import ConfigError, TorraError
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ MOST: Final = 1_000
 @click.option("--outcome", type=click.Choice(("win", "loss", "scratch")), help="Only of this one.")
 @click.option("--kind", type=click.Choice(("trade", "vetoed")), help="Trades, or vetoed openings.")
 @click.option("--author", help="Only those of which this author wrote: rules, or a model.")
-@click.option("--limit", default=20, show_default=True, type=click.IntRange(1, MOST))
+@number("--limit", 20, 1, MOST)
 @click.option(
     "--export",
     type=ANY_FILE,

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from torra.commands.answer import CommandAnswer, answering, stored
-from torra.commands.options import ANY_FILE, flag
+from torra.commands.options import ANY_FILE, flag, number
 from torra.commands.terminal import say
 
 if TYPE_CHECKING:
@@ -71,7 +71,7 @@ def promotion(home: Path, /) -> CommandAnswer:
     show_default=True,
     help="What the agents changed.",
 )
-@click.option("--limit", default=20, show_default=True, type=click.IntRange(1, 200))
+@number("--limit", 20, 1, 200)
 @click.option("--before", help="Go on with the ticks before: the `next` of an earlier list.")
 @answering
 def effect(
