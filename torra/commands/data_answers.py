@@ -17,6 +17,7 @@ from torra.clock import System, duration, iso, parse
 from torra.commands.answer import CommandAnswer, stored
 from torra.config import Instance, load_desk
 from torra.errors import ConfigError
+from torra.evaluation.wording import count
 from torra.evidence import company_figures
 from torra.evidence.company_facts import FIGURES, Books
 from torra.evidence.company_figures import CompanyFigures
@@ -140,9 +141,9 @@ def check(_home: Path, file: Path, name: str) -> CommandAnswer:
     """Return what stands in a file of series or company figures."""
     parsed = tables.read(file, name)
     _refuse_the_future(file, parsed)
-    count = f"{_many(len(parsed.rows), 'value')} can be read"
-    bad = f"{_many(len(parsed.faults), 'line')} cannot" if parsed.faults else "all of it"
-    text = f"{file}: {count}, {bad}{_shape(parsed)}."
+    good = f"{count(len(parsed.rows), 'value')} can be read"
+    bad = f"{count(len(parsed.faults), 'line')} cannot" if parsed.faults else "all of it"
+    text = f"{file}: {good}, {bad}{_shape(parsed)}."
     return CommandAnswer(_document(parsed), _with_faults(text, parsed), 2 if parsed.faults else 0)
 
 
@@ -152,7 +153,7 @@ def import_file(home: Path, file: Path, name: str, skip_faults: bool) -> Command
     if parsed.faults and not skip_faults:
         raise ConfigError(
             f"{file}, {parsed.faults[0]}. Nothing was stored: mend the "
-            f"{_many(len(parsed.faults), 'line')}, or leave out what cannot be read with "
+            f"{count(len(parsed.faults), 'line')}, or leave out what cannot be read with "
             "--skip-faults"
         )
     load_desk(home)
@@ -162,16 +163,16 @@ def import_file(home: Path, file: Path, name: str, skip_faults: bool) -> Command
         # By day: a tick that reads half of it sees a series that is too old, and none with holes.
         numbers = sorted(row for row in parsed.rows if isinstance(row, SeriesRow))
         facts = [row for row in parsed.rows if not isinstance(row, SeriesRow)]
-        count = database.store_series(numbers, now, stamped=True)
-        count += database.store_facts(facts, now)
-    known = len(parsed.rows) - count
+        new = database.store_series(numbers, now, stamped=True)
+        new += database.store_facts(facts, now)
+    known = len(parsed.rows) - new
     more = f"; {known:,} were known already" if known else ""
     text = (
-        f"{file}: {_many(count, 'value')} {'is' if count == 1 else 'are'} stored{more}"
+        f"{file}: {count(new, 'value')} {'is' if new == 1 else 'are'} stored{more}"
         f"{_shape(parsed)}. A running desk reads them at once where its profile has "
         '"file" among outside.sources.'
     )
-    return CommandAnswer({**_document(parsed), "stored": count}, _with_faults(text, parsed))
+    return CommandAnswer({**_document(parsed), "stored": new}, _with_faults(text, parsed))
 
 
 def calendar(home: Path, file: Path, clock: str, into: str) -> CommandAnswer:
@@ -197,13 +198,13 @@ def calendar(home: Path, file: Path, clock: str, into: str) -> CommandAnswer:
         "from": iso(times[0]), "to": iso(times[-1]), "new": len(events) - len(before),
         "omissions": dict(public.omissions), "total": len(events),
     }  # fmt: skip
-    omissions = "; ".join(f"{count} with {why}" for why, count in public.omissions.items())
+    omissions = "; ".join(f"{number} with {why}" for why, number in public.omissions.items())
     return CommandAnswer(
         document,
-        f"{file}: {public.name}, clock {document['clock']}. {_many(len(public.events), 'event')} "
+        f"{file}: {public.name}, clock {document['clock']}. {count(len(public.events), 'event')} "
         f"({document['high']} high), {document['from']} to {document['to']}; left out: "
         f"{omissions or 'none'}.\n"
-        f"{target} has {_many(len(events), 'event')}, {document['new']} of them new. A profile "
+        f"{target} has {count(len(events), 'event')}, {document['new']} of them new. A profile "
         f'names it: "events": {{"calendar": "{into}"}}',
     )
 
@@ -278,15 +279,15 @@ def _series_line(row: dict[str, Any]) -> str:
     return (
         f"{row['name']}, {row['says']}: {outside_words.series_amount(newest)} of "
         f"{row['at'][:10]}{old}, known since {figures.moment(row['known_at'])}, from "
-        f"{outside_words.source_of(row['source'])}; {_many(row['rows'], 'value')} since "
+        f"{outside_words.source_of(row['source'])}; {count(row['rows'], 'value')} since "
         f"{row['first'][:10]}."
     )
 
 
 def _company_line(row: dict[str, Any]) -> str:
     return (
-        f"{row['ticker']}, a company: {_many(row['rows'], 'value')} of "
-        f"{_many(row['figures'], 'figure')}, for periods that end {row['first'][:10]} to "
+        f"{row['ticker']}, a company: {count(row['rows'], 'value')} of "
+        f"{count(row['figures'], 'figure')}, for periods that end {row['first'][:10]} to "
         f"{row['last'][:10]}, the newest known since {figures.moment(row['known_at'])}."
     )
 
@@ -338,19 +339,15 @@ def _flow_line(row: dict[str, Any]) -> str:
     books = f", {row['books']:,} with an order book" if row["books"] else ""
     return (
         f"{row['instance']} {row['timeframe']}, order flow: {flow_words.in_a_line(row)}; "
-        f"{_many(row['rows'], 'bar')} since {row['first'][:10]}{books}."
+        f"{count(row['rows'], 'bar')} since {row['first'][:10]}{books}."
     )
-
-
-def _many(count: int, what: str) -> str:
-    return f"{count:,} {what}{'' if count == 1 else 's'}"
 
 
 def _shape(parsed: Table) -> str:
     """Return which publisher's shape a file has; "" for one of Torra's own."""
     if not parsed.shape:
         return ""
-    return f" (as of {parsed.shape}; {_many(parsed.holes, 'hole')} left out)"
+    return f" (as of {parsed.shape}; {count(parsed.holes, 'hole')} left out)"
 
 
 def _with_faults(text: str, parsed: Table) -> str:
