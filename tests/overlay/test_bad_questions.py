@@ -111,6 +111,7 @@ def test_bad_bars_are_l1_with_the_reason_or_no_scores(tmp_path: Path, kind: str)
     note = answer.chart["composite_bias"]["note"]
     assert note.startswith("L1_ONLY: bars: ") and reason in note
     assert answer.why and not answer.debated and answer.revision == 0
+    assert (answer.veto, answer.veto_sides, answer.multiplier) == (False, (), 1.0)
     with pytest.raises(NoScores, match=r"BTCUSD M15: bars: "):
         overlay.score_chart("BTCUSD", "M15", spoilt, as_of=moment)
     assert not (tmp_path / "home").exists(), "nothing was opened for it"
