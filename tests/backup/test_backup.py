@@ -208,7 +208,7 @@ def test_the_newest_are_kept_and_nothing_else_is_removed(home: Path, tmp_path: P
     folder = tmp_path / "disk"
     others = ["torra-5-20260101T000000Z.db", "mine.db", "desk-6-0a1b2c3d-20260101T000000Z.db"]
     furnish(folder, dict.fromkeys(others, "somebody's"))
-    desk = backup_store.desk_of(home / "torra.db")
+    desk = backup_store.identity(home / "torra.db")[1]
     older = [f"desk-6-{desk}-2026010{day}T000000Z.db" for day in range(1, 5)]
     furnish(folder, {f"{name}{end}": "older" for name in older for end in ("", ".sha256")})
     document = told("backup", folder, "--keep", "2", home=home)
@@ -220,7 +220,7 @@ def test_the_newest_are_kept_and_nothing_else_is_removed(home: Path, tmp_path: P
 
 def test_a_backup_that_was_just_made_is_never_one_too_many(home: Path, tmp_path: Path) -> None:
     """An older one may be dated later: the clock was ahead when it was made."""
-    ahead = f"desk-6-{backup_store.desk_of(home / 'torra.db')}-20990101T000000Z.db"
+    ahead = f"desk-6-{backup_store.identity(home / 'torra.db')[1]}-20990101T000000Z.db"
     furnish(tmp_path / "disk", {ahead: "from a clock that was ahead"})
     document = told("backup", tmp_path / "disk", "--keep", "1", home=home)
     assert Path(document["path"]).exists()
@@ -366,7 +366,7 @@ def test_a_backup_of_a_migration_is_put_back_and_migrated(tmp_path: Path) -> Non
     document = told("restore", made, "--yes", home=home)
     assert document["backup"]["schema"] == 0 and document["backup"]["made_at"] == ""
     assert state(home)[0] == "HALTED"
-    assert backup_store.schema_of(home / "torra.db") == NEWEST
+    assert backup_store.identity(home / "torra.db")[0] == NEWEST
 
 
 def test_without_any_backup_a_desk_begins_empty(home: Path) -> None:

@@ -35,23 +35,6 @@ from torra.replay.rerun import trial_tick
 from torra.store import ledger as ledger_table
 from torra.tick.bar_window import LiveWindow
 
-KEYS = [
-    "sentence", "symbol", "timeframe", "bar_time", "l1", "agents", "scores", "source_type", "ath",
-    "ath_price", "low_price", "records_since", "composite",
-    "consensus", "l1_consensus", "verdict", "l1_verdict", "action", "reason", "denied", "gate",
-    "signal", "calls", "cost_usd", "elapsed_ms", "provider", "regime", "agreement",
-    "abstained", "failures", "reports", "flags", "news", "events", "outside",
-]  # fmt: skip
-
-
-@pytest.mark.journey
-def test_tick_of_a_swarm_tells_regime_and_judge_as_json(tmp_path: Path) -> None:
-    asked = ("tick", "BTCUSD", "M15", "--mode", "swarm", "--as-of", "2021-10-28T01:30:00Z")
-    told = json.loads(torra(tmp_path, *asked, "--json").stdout)
-    assert list(told) == [*KEYS, "swarm", "judge", "invented"]
-    assert told["swarm"]["regime"]["code"] == told["regime"] == "range"
-    assert told["judge"]["winner"] == "NONE"
-
 
 def test_tick_changes_nothing_and_can_be_repeated(tmp_path: Path) -> None:
     desk = desks.open_desk(tmp_path)
@@ -149,17 +132,6 @@ def test_a_link_to_nothing_is_no_file_that_is_missing(name: str, tmp_path: Path)
     assert not (tmp_path / "nothing").exists()
 
 
-@pytest.mark.journey
-def test_an_imported_stream_can_be_ticked(tmp_path: Path) -> None:
-    bars = ROOT / "sample_data" / "EURUSD_H1.csv"
-    torra(tmp_path, "import", str(bars), "--symbol", "EURUSD", "--timeframe", "H1")
-    desk = {"instances": [{"symbol": "EURUSD", "timeframes": ["H1"], "feed": "store"}]}
-    (tmp_path / "desk.json").write_text(json.dumps(desk))
-    result = torra(tmp_path, "tick", "EURUSD", "H1", "--json")
-    assert result.exit_code == 0, result.output
-    assert json.loads(result.stdout)["bar_time"] == "2017-12-29T21:00:00Z"
-
-
 def test_help_imports_nothing_heavy() -> None:
     code = (
         "import sys; from torra.commands.command_line import main\n"
@@ -181,29 +153,6 @@ def test_a_home_can_be_moved(tmp_path: Path) -> None:
     desk.database.close()
     shutil.move(tmp_path / "one", tmp_path / "two")
     assert torra(tmp_path / "two", "doctor").exit_code == 0
-
-
-def export(folder: Path, name: str, rows: list[str]) -> Path:
-    path = folder / name
-    path.write_text("\n".join(["time,open,high,low,close,volume", *rows]))
-    return path
-
-
-def hourly(count: int, price: float = 100.0, day: str = "2021-12-01") -> list[str]:
-    return [
-        f"{day}T{hour:02d}:00:00Z,{price},{price + 1},{price - 1},{price},10"
-        for hour in range(count)
-    ]
-
-
-def test_a_file_on_another_clock_does_not_overwrite_history(tmp_path: Path) -> None:
-    words = ("--symbol", "EURUSD", "--timeframe", "H1")
-    torra(tmp_path, "import", str(export(tmp_path, "a.csv", hourly(20))), *words)
-    other = str(export(tmp_path, "b.csv", hourly(20, price=101.0)))
-    refused = torra(tmp_path, "import", other, *words)
-    assert refused.exit_code == 2 and "--clock" in refused.stderr
-    told = json.loads(torra(tmp_path, "import", other, *words, "--revise", "--json").stdout)
-    assert (told["new"], told["revised"]) == (0, 20)
 
 
 @pytest.mark.journey
@@ -344,16 +293,54 @@ def found_in(home: Path, name: str, profile: object, *rows: dict[str, Any]) -> l
     return doctor_rows(home, name)
 
 
-def test_doctor_finds_every_vendor_s_missing_key(tmp_path: Path) -> None:
-    agents = {"provider": "anthropic", "fallback_models": ["google"]}
-    first, second = found_in(tmp_path, "provider", {"agents": agents}, {})
-    assert "ANTHROPIC_API_KEY" in first["detail"] and "GOOGLE_API_KEY" in second["detail"]
-    assert first["level"] == second["level"] == "error"
+EXAMPLE = str(ROOT / "examples" / "events.csv")
+WINDOW = {"events": {"calendar": EXAMPLE}, "gate": {"event_before_minutes": 30.0}}
+READ = {"include_news": True, "mode": "full"}
+UNREAD = "no seated agent reads them"
 
 
-def test_doctor_refuses_a_desk_of_stored_answers(tmp_path: Path) -> None:
-    (found,) = found_in(tmp_path, "provider", {"agents": {"provider": "recorded"}}, {})
-    assert found["level"] == "error" and "replays" in found["detail"]
+@pytest.mark.parametrize(
+    ("name", "profile", "row", "findings"),
+    [
+        ("provider", {"agents": {"provider": "anthropic", "fallback_models": ["google"]}}, {},
+         ["error ANTHROPIC_API_KEY", "error GOOGLE_API_KEY"]),
+        ("provider", {"agents": {"provider": "recorded"}}, {}, ["error replays"]),
+        ("settings", {**WINDOW, "symbols": {"BTCUSD": {"currencies": []}}}, {},
+         ["error write symbols.BTCUSD.currencies"]),
+        ("events", WINDOW | {"gate": {}}, {}, ["ok in the sample's time"]),
+        ("events", {"events": {"calendar": "today.csv"}}, {},
+         ["warning none in the sample's time"]),
+        ("events", {"events": {"calendar": "today.csv"}}, {"feed": "store"}, ["ok the last on"]),
+        ("events", {"events": {"calendar": EXAMPLE}}, {"feed": "store"}, ["warning none to come"]),
+        ("events", WINDOW, {"timeframes": ["M15", "H1"]},
+         ["ok in the sample's time", "warning event_before_minutes of profile mine to 60"]),
+        ("events", {**WINDOW, "gate": {"event_before_minutes": 60.0}},
+         {"timeframes": ["M15", "H1"]}, ["ok in the sample's time"]),
+        *(("news", {"agents": {"include_news": True, **agents},
+                    "news": {"sources": ["file"], "file": "h.jsonl"}}, {}, findings)
+          for agents, findings in (({}, [f"warning {UNREAD}"]), ({"mode": "full"}, []),
+                                   ({"active_agents": ["sentiment", "technical"]}, []))),
+        ("news", {"agents": READ}, {}, ["warning finnhub"]),
+        ("news", {"agents": READ}, {"feed": "store"}, []),
+    ],
+)  # fmt: skip
+def test_what_doctor_finds(
+    name: str, profile: dict[str, Any], row: dict[str, Any], findings: list[str],
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    monkeypatch.setenv("FINNHUB_API_KEY", "k" * 20)
+    (tmp_path / "h.jsonl").write_text("")
+    (tmp_path / "today.csv").write_text(
+        f"time,currency,impact,name\n{iso(System().now() + timedelta(days=3))},USD,high,x\n"
+    )
+    found = [
+        one
+        for one in found_in(tmp_path, name, profile, row)
+        if name != "news" or any(words in one["detail"] for words in (UNREAD, "sample"))
+    ]
+    for one, finding in zip(found, findings, strict=True):
+        level, _, words = finding.partition(" ")
+        assert one["level"] == level and words in f"{one['detail']} {one['remedy']}"
 
 
 @pytest.mark.parametrize(
@@ -381,78 +368,6 @@ def test_doctor_warns_of_a_ceiling_under_which_ticks_cannot_ask(
     if said:
         assert said in warnings[0]["detail"] and f"is {ceiling:.4f}" in warnings[0]["detail"]
         assert found(float(warnings[0]["remedy"].split()[3])) == []
-
-
-# What doctor finds of news and events
-
-EXAMPLE = str(ROOT / "examples" / "events.csv")
-
-
-def test_doctor_holds_a_calendar_against_the_sample_s_time(tmp_path: Path) -> None:
-    (found,) = found_in(tmp_path, "events", {"events": {"calendar": EXAMPLE}}, {})
-    assert found["level"] == "ok" and "in the sample's time" in found["detail"]
-    (tmp_path / "today.csv").write_text(
-        f"time,currency,impact,name\n{iso(System().now() + timedelta(days=3))},USD,high,x\n"
-    )
-    today = {"events": {"calendar": "today.csv"}}
-    (found,) = found_in(tmp_path, "events", today, {})
-    assert found["level"] == "warning" and "none in the sample's time" in found["detail"]
-    (found,) = found_in(tmp_path, "events", today, {"feed": "store"})
-    assert found["level"] == "ok" and "the last on" in found["detail"]
-    old = {"events": {"calendar": EXAMPLE}}
-    (found,) = found_in(tmp_path, "events", old, {"feed": "store"})
-    assert found["level"] == "warning" and "none to come" in found["detail"]
-
-
-def test_doctor_warns_of_a_window_that_is_shorter_than_a_bar(tmp_path: Path) -> None:
-    profile: dict[str, Any] = {
-        "events": {"calendar": EXAMPLE},
-        "gate": {"event_before_minutes": 30.0},
-    }
-    frames: dict[str, Any] = {"timeframes": ["M15", "H1"]}
-    warned = [f for f in found_in(tmp_path, "events", profile, frames) if f["level"] != "ok"]
-    assert len(warned) == 1 and "BTCUSD on H1:" in warned[0]["detail"]
-    assert "event_before_minutes of profile mine to 60" in warned[0]["remedy"]
-    profile["gate"] = {"event_before_minutes": 60.0}
-    assert [f["level"] for f in found_in(tmp_path, "events", profile, frames)] == ["ok"]
-
-
-@pytest.mark.parametrize(
-    ("agents", "read"),
-    [({}, False), ({"mode": "full"}, True), ({"active_agents": ["sentiment", "technical"]}, True)],
-)
-def test_doctor_warns_of_headlines_that_nobody_reads(
-    agents: dict[str, object], read: bool, tmp_path: Path
-) -> None:
-    (tmp_path / "h.jsonl").write_text("")
-    news = {"sources": ["file"], "file": "h.jsonl"}
-    found = found_in(
-        tmp_path, "news", {"agents": {"include_news": True, **agents}, "news": news}, {}
-    )
-    assert any("no seated agent reads them" in one["detail"] for one in found) is not read
-
-
-def test_doctor_warns_of_a_vendor_beside_the_sample(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    profile = {"agents": {"include_news": True, "mode": "full"}}
-    assert not [f for f in found_in(tmp_path, "news", profile, {}) if "sample" in f["detail"]]
-    monkeypatch.setenv("FINNHUB_API_KEY", "k" * 20)
-    (found,) = [f for f in found_in(tmp_path, "news", profile, {}) if "sample" in f["detail"]]
-    assert found["level"] == "warning" and "finnhub" in found["detail"]
-    assert "from a file" in found["remedy"]
-    stored = found_in(tmp_path, "news", profile, {"feed": "store"})
-    assert not [one for one in stored if "sample" in one["detail"]]
-
-
-def test_doctor_names_a_symbol_whose_currencies_nobody_knows(tmp_path: Path) -> None:
-    profile = {
-        "symbols": {"BTCUSD": {"currencies": []}},
-        "events": {"calendar": EXAMPLE},
-        "gate": {"event_before_minutes": 60.0},
-    }
-    (found,) = found_in(tmp_path, "settings", profile, {})
-    assert found["level"] == "error" and "write symbols.BTCUSD.currencies" in found["detail"]
 
 
 def test_doctor_tells_a_mistake_once(tmp_path: Path) -> None:

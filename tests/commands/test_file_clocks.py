@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 from pathlib import Path
 
@@ -76,6 +77,26 @@ def test_an_export_of_metatrader_demands_a_known_clock(tmp_path: Path, command: 
     assert KNOWN in told
     words = (*command.format(path).split(), "--clock", "Atlantis")
     assert f"unknown clock 'Atlantis': use {KNOWN}" in refused(torra(tmp_path / "home", *words))
+
+
+NEEDS = "needs time, open, high, low, close; found date, price, amount: export bars"
+
+
+@pytest.mark.parametrize("rows", [0, 300], ids=["no-rows", "rows"])
+@every_command
+def test_wrong_columns_are_told_as_such(command: str, rows: int, tmp_path: Path) -> None:
+    path = tmp_path / "bad.csv"
+    path.write_text("date,price,amount\n" + "2024-01-01,1.5,2\n" * rows, encoding="utf-8")
+    assert f"{path} {NEEDS}" in refused(torra(tmp_path / "home", *command.format(path).split()))
+
+
+def test_a_packed_file_and_a_long_head_are_told_so_too(tmp_path: Path) -> None:
+    packed, long = tmp_path / "bad.csv.gz", tmp_path / "long.csv"
+    packed.write_bytes(gzip.compress(b"date,price,amount\n2024-01-01,1.5,2\n"))
+    assert f"{packed} {NEEDS}" in torra(tmp_path, "replay", "BTCUSD", "--bars", str(packed)).stderr
+    long.write_text(",".join(["x" * 400, "<b>\x1b[31m"] * 40) + "\n", encoding="utf-8")
+    told = torra(tmp_path, "replay", "BTCUSD", "--bars", str(long)).stderr
+    assert "found xxxxxxxxxxxxxxxxxxxxxxxx, " in told and "\x1b" not in told and len(told) < 700
 
 
 @every_command

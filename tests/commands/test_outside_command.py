@@ -4,18 +4,14 @@ from __future__ import annotations
 
 import json
 from contextlib import closing
-from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 
 from instance_database import open_home
-from tests.worlds import desks, flows
+from tests.worlds import desks
 from tests.worlds.hands import torra
-from torra.store import flow as flow_table
 
-START = datetime(2026, 2, 11, 12, tzinfo=UTC)
-QUARTER = timedelta(minutes=15)
 SERIES = "name,at,known_at,value\n"
 GOOD = "DGS2,2026-02-12,2026-02-13T22:00:00Z,4.25\nDGS2,2026-02-13,2026-02-16T22:00:00Z,4.3\n"
 FACTS = (
@@ -35,17 +31,10 @@ def written(folder: Path, text: str) -> str:
     return str(path)
 
 
-def test_a_file_is_stored_once_and_told(home: Path, tmp_path: Path) -> None:
+def test_a_file_is_stored_once(home: Path, tmp_path: Path) -> None:
     file = written(tmp_path, SERIES + GOOD)
-    assert "2 values are stored." in torra(home, "data", "import", file).stdout
-    assert "0 values are stored; 2 were known already" in torra(home, "data", "import", file).stdout
-    (line,) = torra(home, "data").stdout.splitlines()
-    assert line == (
-        "DGS2, the 2-year US yield: 4.30 % of 2026-02-13, too old to count now, known since "
-        "2026-02-16 22:00 UTC, from your file mine.csv; 2 values since 2026-02-12."
-    )
-    (row,) = json.loads(torra(home, "data", "--json").stdout)["series"]
-    assert (row["name"], row["value"], row["rows"]) == ("DGS2", 4.3, 2)
+    for count in ("2 values are stored.", "0 values are stored; 2 were known already"):
+        assert count in torra(home, "data", "import", file).stdout
 
 
 def test_nobody_knows_the_future(home: Path, tmp_path: Path) -> None:
@@ -56,13 +45,8 @@ def test_nobody_knows_the_future(home: Path, tmp_path: Path) -> None:
     assert "lies in the future" in refused.stderr
 
 
-def test_a_company_of_which_nothing_is_stored_is_refused(home: Path, tmp_path: Path) -> None:
+def test_a_company_without_a_report_has_its_figures(home: Path, tmp_path: Path) -> None:
     torra(home, "data", "import", written(tmp_path, FACTS))
-    told = torra(home, "data", "OTHER")
-    assert told.exit_code == 2
-    assert "nothing is stored of a company of that name" in told.stderr
-    assert "OTHER is no series" in torra(home, "data", "other").stderr
-    assert "check" in torra(home, "data", "chekc").stderr
     partly = torra(home, "data", "ACME")
     assert partly.exit_code == 0
     assert partly.stdout.startswith("ACME: no net income is stored")
@@ -92,22 +76,6 @@ def test_companions_are_told_with_their_newest_stored_bars(home: Path) -> None:
         "instance": "BTCUSD", "name": "euro", "symbol": "EURUSD",
         "closed": {"H1": "2021-11-10T10:00:00Z"}, "newest_tick": {},
     }  # fmt: skip
-
-
-def test_the_order_flow_of_each_stream_is_told(home: Path) -> None:
-    rows = [*flows.rows([START + number * QUARTER for number in range(40)], "M15")]
-    database = open_home(home)
-    flow_table.store_flow(database, "XAUUSD", "M15", rows, "mt5_files")
-    database.close()
-    (line,) = torra(home, "data").stdout.splitlines()
-    books = sum(row.levels is not None for row in rows)
-    assert line.startswith(f"XAUUSD M15, order flow: {rows[-1].ticks} ticks and ")
-    assert line.endswith(
-        f"counted by the Expert Advisor; {len(rows)} bars since 2026-02-11, {books} with an order "
-        "book."
-    )
-    (told,) = json.loads(torra(home, "data", "--json").stdout)["flow"]
-    assert (told["timeframe"], told["rows"], told["ticks"]) == ("M15", len(rows), rows[-1].ticks)
 
 
 def test_json_before_a_subcommand_counts_for_it(tmp_path: Path) -> None:

@@ -80,7 +80,7 @@ DOORS: Final[Table] = {
             "an undo is offered that is refused",
             At(
                 "torra.profiles.book:ProfileBook",
-                replace("self.allowed(now.name, ...)", "replace(wish, outcome='saved')"),
+                replace("self.allowed(..., command=by_hand)", "replace(wish, outcome='saved')"),
             ),
             "test_an_entry_is_put_back_whole_or_not_at_all",
             "test_what_is_put_back_is_the_whole_entry_and_never_looser",

@@ -21,12 +21,12 @@ HOSTED: Final[Table] = {
         ),
         "hosted-final": fault(
             "an answer without agents is given again",
-            At("torra.overlay.hosted_tick:is_final", returns("True")),
+            At("torra.overlay.call:is_final", returns("True")),
             "test_a_reader_that_fails_beside_experts_that_abstain_is_asked_again",
         ),
         "hosted-question": fault(
             "an answer is given for other scores than those that it was made for",
-            At("torra.overlay.given:hash_of", replace("dict(scores)", "{}")),
+            At("torra.overlay.hosted_tick:question", replace("dict(request.scores)", "{}")),
             "test_whatever_changes_is_debated_anew_as_a_revision",
         ),
         "hosted-time": fault(
@@ -39,7 +39,7 @@ HOSTED: Final[Table] = {
         ),
         "hosted-forming": fault(
             "a bar that is not closed yet is scored",
-            At("torra.overlay.given", replace("frame[closed]", "frame")),
+            At("torra.overlay.request", replace("frame[closed]", "frame")),
             "test_the_forming_bar_is_left_out_and_told",
         ),
         "hosted-fork": fault(
@@ -50,7 +50,7 @@ HOSTED: Final[Table] = {
         "hosted-migrates": fault(
             "a call migrates the database of a desk that works",
             At(
-                "torra.overlay.opened",
+                "torra.overlay.runtime",
                 replace("0 < migrations.schema(db) < migrations.NEWEST", "False"),
             ),
             "test_an_older_database_is_not_migrated_under_a_desk_that_works",

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -14,10 +15,20 @@ import pytest
 
 from agents.contracts import VECTORS
 from tests.worlds import price_series, scorers
+from torra.clock import iso
 from torra.errors import ConfigError
 from torra.market.broker_clock import ServerClock
 from torra.overlay import NoScores, Overlay
-from torra.overlay import given as reading
+from torra.overlay import request as reading
+
+FRAME = scorers.bars(300)
+NOW = scorers.closed_at(FRAME)
+
+
+def read(bars: Any, **parts: Any) -> reading.OverlayRequest:
+    parts = {"clock": ServerClock.parse("new_york+7"), "as_of": NOW, **parts}
+    return reading.read("BTCUSD", "M15", bars, now=NOW, **parts)
+
 
 NAIVE = datetime.fromisoformat("2021-10-01T00:00:00")
 
@@ -37,6 +48,19 @@ class Exploding(list[Any]):
 
     def __len__(self) -> int:
         return 500
+
+
+class Raising(Mapping[str, float]):
+    """A host's own mapping that raises whatever it likes."""
+
+    def __getitem__(self, name: str) -> float:
+        raise ZeroDivisionError(name)
+
+    def __iter__(self) -> Iterator[str]:
+        raise RuntimeError("not today")
+
+    def __len__(self) -> int:
+        return 3
 
 
 BAD: dict[str, tuple[Spoil, str]] = {
@@ -87,20 +111,25 @@ def test_bad_bars_are_l1_with_the_reason_or_no_scores(tmp_path: Path, kind: str)
     note = answer.chart["composite_bias"]["note"]
     assert note.startswith("L1_ONLY: bars: ") and reason in note
     assert answer.why and not answer.debated and answer.revision == 0
+    assert (answer.veto, answer.veto_sides, answer.multiplier) == (False, (), 1.0)
     with pytest.raises(NoScores, match=r"BTCUSD M15: bars: "):
         overlay.score_chart("BTCUSD", "M15", spoilt, as_of=moment)
     assert not (tmp_path / "home").exists(), "nothing was opened for it"
     assert overlay.health()["trouble"]["why"] == answer.why
 
 
-@pytest.mark.parametrize("symbol", ["", "../../etc/passwd", "BTC USD", "A" * 33, "host:x", None, 7])
-@pytest.mark.parametrize("timeframe", ["M15", "M17", "", None])
-def test_hostile_names_are_refused(tmp_path: Path, symbol: Any, timeframe: Any) -> None:
+@pytest.mark.parametrize(
+    ("symbol", "timeframe", "why"),
+    [
+        *((name, "M15", "symbol: use")
+          for name in ("", "../../etc/passwd", "BTC USD", "A" * 33, "host:x", None, 7)),
+        *(("BTCUSD", name, "timeframe: use one of") for name in ("M17", "", None)),
+    ],
+)  # fmt: skip
+def test_hostile_names_are_refused(tmp_path: Path, symbol: Any, timeframe: Any, why: str) -> None:
     overlay = scorers.overlay(tmp_path)
     answer = overlay.deliberate(symbol, timeframe, scorers.bars(), scores=scorers.L1)
-    assert scorers.numbers(answer.chart) == scorers.L1 and "symbol: use" in answer.why
-    answer = overlay.deliberate("BTCUSD", "M17", scorers.bars(), scores=scorers.L1)
-    assert "timeframe: use one of" in answer.why
+    assert scorers.numbers(answer.chart) == scorers.L1 and why in answer.why
 
 
 def test_bars_ahead_of_the_clock_name_the_clock(tmp_path: Path) -> None:
@@ -124,46 +153,6 @@ def test_the_forming_bar_is_left_out_and_told(tmp_path: Path) -> None:
     assert same.chart == answer.chart and same.revision == 1
 
 
-def test_the_same_bars_in_every_form_are_one_question(tmp_path: Path) -> None:
-    overlay = Overlay(tmp_path / "home", clock="new_york+7", strict=True)
-    frame = scorers.bars(400)
-    wall = (
-        price_series.times_of(frame).tz_convert("America/New_York") + pd.Timedelta(hours=7)
-    ).tz_localize(None)
-    seconds = wall.as_unit("s").asi8
-    rows = frame.to_numpy().tolist()
-    rates = np.array(
-        [(at, *row[:4], int(row[4]), 3, 0) for at, row in zip(seconds, rows, strict=True)],
-        dtype=[("time", "<i8"), ("open", "<f8"), ("high", "<f8"), ("low", "<f8"), ("close", "<f8"),
-               ("tick_volume", "<u8"), ("spread", "<i4"), ("real_volume", "<u8")],
-    )  # fmt: skip
-    forms: list[Any] = [
-        frame,
-        frame.rename(columns=str.upper),
-        frame.reset_index().rename(columns={"time": "Time"}),
-        frame.set_index(wall),
-        pd.DataFrame(rates),
-        rates,
-        [dict(zip(frame.reset_index().columns, row, strict=True))
-         for row in frame.reset_index().itertuples(index=False)],
-        [(at.to_pydatetime(), *row) for at, row in zip(frame.index, rows, strict=True)],
-        [[int(at), *row] for at, row in zip(seconds, rows, strict=True)],
-    ]  # fmt: skip
-    moment = scorers.closed_at(frame)
-    answers = [
-        overlay.deliberate("BTCUSD", "M15", form, scores=scorers.L1, as_of=moment) for form in forms
-    ]
-    assert [answer.revision for answer in answers] == [1] * len(forms)
-    assert all(answer.chart == answers[0].chart for answer in answers)
-    assert scorers.count(tmp_path, "journal") == 1
-
-
-def test_bars_without_volume_are_taken(tmp_path: Path) -> None:
-    overlay = scorers.overlay(tmp_path, strict=True)
-    answer = scorers.asked(overlay, scorers.bars().drop(columns="volume"), scores=scorers.L1)
-    assert answer.debated
-
-
 def test_of_a_million_bars_the_newest_are_read(tmp_path: Path) -> None:
     overlay = scorers.overlay(tmp_path, strict=True)
     index = pd.date_range("1990-01-01", periods=1_000_000, freq="15min", tz="UTC")
@@ -185,11 +174,13 @@ def test_of_a_million_bars_the_newest_are_read(tmp_path: Path) -> None:
         dict.fromkeys(VECTORS, 1.5),
         dict.fromkeys(VECTORS, "0.3"),
         dict.fromkeys(VECTORS, True),
+        dict.fromkeys(VECTORS, 10**400),
+        Raising(),
         [0.1, 0.2, 0.3, 0.4],
         0.5,
         "l1",
     ],
-    ids=str,
+    ids=lambda scores: "raises" if isinstance(scores, Raising) else str(scores),
 )
 def test_scores_that_are_none_are_told_at_once(tmp_path: Path, scores: Any) -> None:
     overlay = scorers.overlay(tmp_path)
@@ -197,57 +188,81 @@ def test_scores_that_are_none_are_told_at_once(tmp_path: Path, scores: Any) -> N
         scorers.asked(overlay, scores=scores)
 
 
-def test_scores_in_the_shape_of_a_chart_are_taken(tmp_path: Path) -> None:
-    overlay = scorers.overlay(tmp_path, strict=True)
-    chart = {name: {"score": value, "note": "mine"} for name, value in scorers.L1.items()}
-    answer = scorers.asked(overlay, scores=chart | {"composite_bias": {"score": 0.1}})
-    assert dict(answer.l1) == scorers.L1 and answer.debated
+@pytest.mark.parametrize(
+    "scores",
+    [
+        {name: {"score": value, "note": "mine"} for name, value in scorers.L1.items()}
+        | {"composite_bias": {"score": 0.1}},
+        {name: np.float64(value) for name, value in scorers.L1.items()},
+    ],
+    ids=["a chart", "numpy"],
+)
+def test_scores_of_other_shapes_are_taken(scores: Any) -> None:
+    assert read(FRAME, scores=scores).scores == scorers.L1
 
 
-def test_other_things_are_dropped_and_told(tmp_path: Path) -> None:
-    overlay = scorers.overlay(tmp_path, strict=True)
-    extra: Any = {
-        "Fine": 1.0, "ok": 2, "nan": math.nan, "inf": math.inf, "text": "1", "flag": True,
-        "x" * 33: 1.0, "; drop table": 1.0, "huge": 10**400, 7: 1.0, "np": np.float32(0.5),
-    }  # fmt: skip
+ODD: dict[Any, Any] = {
+    "Fine": 1.0, "ok": 2, "nan": math.nan, "inf": math.inf, "text": "1", "flag": True,
+    "x" * 33: 1.0, "; drop table": 1.0, "huge": 10**400, 7: 1.0, "np": np.float32(0.5),
+}  # fmt: skip
+FALLS = {"headline": "Bitcoin falls", "published": "2021-09-30 16:00"}
+
+
+@pytest.mark.parametrize(
+    ("parts", "notes"),
+    [
+        ({"extra": ODD}, ("extra_dropped:9:?,nan,inf",)),
+        ({"extra": {f"n{at}": 1.0 for at in range(70)}}, ("extra_dropped:6:n64,n65,n66",)),
+        ({"extra": [1, 2]}, ("extra:no_mapping",)),
+        ({"extra": Raising()}, ("extra:RuntimeError",)),
+        *(({"extra": {name: value}}, (f"extra_dropped:1:{name}",))
+          for name, value in (("position", 5), ("spread", -1.0), ("losing_streak", 2.5),
+                              ("losing_streak", -3))),
+        ({"headlines": "one text"}, ("headlines:no_list",)),
+        ({"headlines": deque(["Bitcoin falls", "Bitcoin rises"])}, ()),
+        ({"headlines": [FALLS]}, ()),
+        ({"headlines": [FALLS], "clock": None}, ("headlines_dropped:1",)),
+        ({"picture": b"no picture"}, ("picture:size",)),
+    ],
+)  # fmt: skip
+def test_other_things_are_dropped_and_told(parts: dict[str, Any], notes: tuple[str, ...]) -> None:
+    request = read(FRAME, **parts)
+    assert request.notes == notes
+    assert request.extra == ({"ok": 2.0, "np": 0.5} if parts.get("extra") is ODD else request.extra)
+    if parts.get("headlines") == [FALLS] and not notes:
+        assert iso(request.headlines[0].published) == "2021-09-30T13:00:00Z"
+
+
+def test_what_was_dropped_is_told_and_on_record(tmp_path: Path) -> None:
     answer = scorers.asked(
-        overlay, scores=scorers.L1, extra=extra, headlines="one text", picture=b"no picture"
+        scorers.overlay(tmp_path, strict=True), extra={"position": 5, "ok": 2, "spread": -1.0}
     )
-    assert answer.told == ("extra_dropped:9:?,nan,inf", "headlines:no_list", "picture:size")
-    assert answer.record["hosted"]["extra"] == {"ok": 2.0, "np": 0.5}
+    assert answer.told == ("extra_dropped:2:position,spread",)
     assert answer.record["hosted"]["told"] == list(answer.told)
-    many = {f"n{number}": 1.0 for number in range(70)}
-    assert scorers.asked(overlay, extra=many).told == ("extra_dropped:6:n64,n65,n66",)
-    assert scorers.asked(overlay, extra=[1, 2]).told == ("extra:no_mapping",)
+    assert answer.record["hosted"]["extra"] == {"ok": 2.0}
+    seen = {one["id"]: one["value"] for one in answer.record["features"]}
+    assert seen["memory.position"] is None and seen["memory.losing_streak"] is None
+    assert seen["market.spread_atr"] is None
 
 
-def test_numbers_of_the_account_that_cannot_be_are_dropped_and_told(tmp_path: Path) -> None:
-    overlay = scorers.overlay(tmp_path, strict=True)
-    for name, value in (
-        ("position", 5), ("spread", -1.0), ("losing_streak", 2.5), ("losing_streak", -3)
-    ):  # fmt: skip
-        answer = scorers.asked(overlay, extra={name: value})
-        assert answer.told == (f"extra_dropped:1:{name}",)
-        seen = {one["id"]: one["value"] for one in answer.record["features"]}
-        assert seen["memory.position"] is None and seen["memory.losing_streak"] is None
-        assert seen["market.spread_atr"] is None
+def test_millions_of_numbers_are_not_all_looked_at() -> None:
+    class Endless(Mapping[str, float]):
+        seen = 0
 
+        def __getitem__(self, name: str) -> float:
+            return 1.0
 
-def test_headlines_without_a_zone_are_read_by_the_clock(tmp_path: Path) -> None:
-    told = [{"headline": "Bitcoin falls", "published": "2021-10-01 16:00"}]
-    answer = scorers.asked(scorers.overlay(tmp_path, strict=True), headlines=told)
-    assert answer.told == ("headlines_dropped:1",)
-    known = scorers.overlay(tmp_path, strict=True, clock="new_york+7")
-    answer = scorers.asked(known, headlines=told)
-    assert answer.told == () and answer.record["news"]["unique"] == 1
-    assert answer.record["news"]["items"][0]["age_hours"] == pytest.approx(4.75)
+        def __iter__(self) -> Iterator[str]:
+            for number in range(10**9):
+                self.seen += 1
+                yield f"n{number}"
 
+        def __len__(self) -> int:
+            return 10**9
 
-def test_scores_of_numpy_are_taken(tmp_path: Path) -> None:
-    overlay = scorers.overlay(tmp_path, strict=True)
-    own = {name: np.float32(value) for name, value in scorers.L1.items()}
-    answer = scorers.asked(overlay, scores=own)
-    assert answer.debated and dict(answer.l1) == {name: float(own[name]) for name in own}
+    endless = Endless()
+    (note,) = read(FRAME, extra=endless).notes
+    assert endless.seen <= 257 and note.startswith("extra_dropped:999999936:")
 
 
 @pytest.mark.parametrize("as_of", ["yesterday", 5, NAIVE, float("nan")])
@@ -293,9 +308,6 @@ def test_a_bad_setting_is_one_clear_error(
 
 # --- times in texts -------------------------------------------------------------------------------
 
-FRAME = scorers.bars(300)
-NOW = scorers.closed_at(FRAME)
-
 
 def texts(form: str, zone: str = "UTC") -> list[str]:
     return [time.tz_convert(zone).strftime(form) for time in pd.DatetimeIndex(FRAME.index)]
@@ -305,10 +317,24 @@ def column(times: list[Any]) -> pd.DataFrame:
     return FRAME.reset_index(drop=True).assign(time=times)
 
 
-def read(bars: Any) -> reading.OverlayRequest:
-    clock = ServerClock.parse("new_york+7")
-    return reading.read("BTCUSD", "M15", bars, as_of=NOW, now=NOW, clock=clock)
+class Row(dict[str, Any]):
+    """A row of a host's own, of which a column that nobody uses cannot be read."""
 
+    def __getitem__(self, name: str) -> Any:
+        assert name != "comment", "nobody uses it"
+        return super().__getitem__(name)
+
+
+WALL = (
+    price_series.times_of(FRAME).tz_convert("America/New_York") + pd.Timedelta(hours=7)
+).tz_localize(None)
+SECONDS = WALL.as_unit("s").asi8
+RATES = np.array(
+    [(at, *row[:4], int(row[4]), 3, 0)
+     for at, row in zip(SECONDS, FRAME.to_numpy().tolist(), strict=True)],
+    dtype=[("time", "<i8"), ("open", "<f8"), ("high", "<f8"), ("low", "<f8"), ("close", "<f8"),
+           ("tick_volume", "<u8"), ("spread", "<i4"), ("real_volume", "<u8")],
+)  # fmt: skip
 
 FORMS: dict[str, Callable[[], Any]] = {
     "Z": lambda: column(texts("%Y-%m-%dT%H:%M:%SZ")),
@@ -326,14 +352,27 @@ FORMS: dict[str, Callable[[], Any]] = {
     "texts among datetimes": lambda: column(
         [time if at % 2 else time.isoformat() for at, time in enumerate(FRAME.index)]
     ),
+    "capitals": lambda: FRAME.rename(columns=str.upper),
+    "a column Time": lambda: FRAME.reset_index().rename(columns={"time": "Time"}),
+    "the server's clock": lambda: FRAME.set_index(WALL),
+    "rates of MT5": lambda: RATES,
+    "a frame of rates": lambda: pd.DataFrame(RATES),
+    "rows of seconds": lambda: [
+        [int(at), *row] for at, row in zip(SECONDS, FRAME.to_numpy().tolist(), strict=True)
+    ],
+    "columns that nobody uses": lambda: pd.concat(
+        [FRAME, FRAME.assign(Note=1)[["Note", "Note"]]], axis=1
+    ),
+    "rows of which nothing else is read": lambda: [
+        Row({**row, "comment": object()})  # type: ignore[dict-item]
+        for row in FRAME.reset_index().to_dict("records")
+    ],
 }
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_an_iso_text_with_a_zone_is_a_time(form: str) -> None:
-    found = read(FORMS[form]())
-    assert not found.refusal
-    assert found.hash("p") == read(FRAME).hash("p")
+def test_the_same_bars_in_every_form_are_one_question(form: str) -> None:
+    pd.testing.assert_frame_equal(read(FORMS[form]()).bars, read(FRAME).bars)
 
 
 @pytest.mark.parametrize(
@@ -343,19 +382,26 @@ def test_an_iso_text_with_a_zone_is_a_time(form: str) -> None:
 def test_any_other_text_is_refused_with_what_to_do(text: str) -> None:
     """One without a zone may be of any clock: a server's, a program's, a person's."""
     times = texts("%Y-%m-%dT%H:%M:%SZ")
-    refusal = read(column([text, *times[1:]])).refusal
-    assert "ISO texts with a zone" in refusal and "pandas.to_datetime" in refusal
+    with pytest.raises(reading.InvalidRequest, match=r"ISO texts with a zone.*pandas\.to_datetime"):
+        read(column([text, *times[1:]]))
 
 
 def test_a_text_ahead_of_the_moment_is_a_later_bar() -> None:
     times = texts("%Y-%m-%dT%H:%M:%SZ")
-    found = reading.read(
-        "BTCUSD", "M15", column(times), as_of=NOW - timedelta(minutes=20), now=NOW, clock=None
-    )
-    assert found.told == ("later_bars:2",)
+    request = read(column(times), as_of=NOW - timedelta(minutes=20), clock=None)
+    assert request.notes == ("later_bars:2",)
+
+
+@pytest.mark.parametrize("form", [lambda wall: wall, lambda wall: wall.isoformat(" ")])
+def test_a_moment_without_a_zone_is_read_by_the_clock(form: Callable[[datetime], Any]) -> None:
+    wall = form((NOW + timedelta(hours=3)).replace(tzinfo=None))
+    assert read(FRAME, as_of=wall).moment == NOW
+    with pytest.raises(reading.InvalidRequest, match="it has no time zone"):
+        read(FRAME, as_of=wall, clock=None)
+    assert read(FRAME, as_of=NOW.isoformat(), clock=None).moment == NOW
 
 
 def test_a_question_of_the_future_is_a_reason(tmp_path: Path) -> None:
     ahead = datetime.now(UTC) + timedelta(days=1)
     answer = scorers.asked(scorers.overlay(tmp_path), scores=scorers.L1, as_of=ahead)
-    assert "lies ahead of now" in answer.why
+    assert "lies ahead of now" in answer.why and not answer.debated

@@ -8,11 +8,8 @@ import subprocess
 import sys
 import threading
 import time
-from collections import deque
-from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
-from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -27,72 +24,9 @@ from tests.tries import Tries, until
 from tests.worlds import scorers
 from torra.commands.command_line import main
 from torra.errors import StoreUnavailable
-from torra.overlay import NoScores, Overlay, processes
 from torra.overlay import overlay as overlay_calls
+from torra.overlay import processes
 from torra.store import hosted as hosted_table
-
-
-class Raising(Mapping[str, float]):
-    """A host's own mapping that raises whatever it likes."""
-
-    def __getitem__(self, name: str) -> float:
-        raise ZeroDivisionError(name)
-
-    def __iter__(self) -> Iterator[str]:
-        raise RuntimeError("not today")
-
-    def __len__(self) -> int:
-        return 3
-
-
-def test_objects_that_raise_are_told_and_dropped(tmp_path: Path) -> None:
-    overlay = scorers.overlay(tmp_path)
-    told: Any = deque(["Bitcoin falls", "Bitcoin rises"])
-    answer = scorers.asked(overlay, extra=Raising(), headlines=told)
-    assert answer.debated and answer.told == ("extra:RuntimeError",)
-    assert answer.record["news"]["unique"] == 2
-    for scores in (Raising(), dict.fromkeys(VECTORS, 10**400)):
-        with pytest.raises(NoScores, match="scores: "):
-            scorers.asked(overlay, scores=scores)
-
-
-def test_millions_of_numbers_are_not_all_looked_at(tmp_path: Path) -> None:
-    class Endless(Mapping[str, float]):
-        seen = 0
-
-        def __getitem__(self, name: str) -> float:
-            return 1.0
-
-        def __iter__(self) -> Iterator[str]:
-            for number in range(10**9):
-                self.seen += 1
-                yield f"n{number}"
-
-        def __len__(self) -> int:
-            return 10**9
-
-    endless = Endless()
-    answer = scorers.asked(scorers.overlay(tmp_path), extra=endless)
-    assert endless.seen <= 257 and answer.told[0].startswith("extra_dropped:999999936:")
-
-
-def test_texts_of_a_moment_are_read_by_the_clock(tmp_path: Path) -> None:
-    frame = scorers.bars(400)
-    close = scorers.closed_at(frame)
-    server = Overlay(tmp_path / "home", clock="new_york+7", strict=True)
-    wall = (close + timedelta(hours=3)).replace(tzinfo=None)
-    shown = scorers.bars(420)
-    for moment in (wall, wall.isoformat(" "), close.isoformat()):
-        answer = server.deliberate("BTCUSD", "M15", shown, as_of=moment)
-        assert answer.record["as_of"] == close.strftime("%Y-%m-%dT%H:%M:%SZ"), "no later bar"
-    naive = scorers.asked(scorers.overlay(tmp_path), scores=scorers.L1, as_of=wall.isoformat())
-    assert "it has no time zone" in naive.why
-
-
-def test_a_moment_ahead_of_now_is_refused(tmp_path: Path) -> None:
-    later = datetime.now(UTC) + timedelta(hours=1)
-    answer = scorers.asked(scorers.overlay(tmp_path), scores=scorers.L1, as_of=later)
-    assert "lies ahead of now" in answer.why and not answer.debated
 
 
 def test_another_text_under_the_same_link_is_another_question(tmp_path: Path) -> None:

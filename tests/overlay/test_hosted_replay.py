@@ -15,7 +15,6 @@ from typing import Any, Final
 import numpy as np
 import pandas as pd
 import pytest
-from click.testing import CliRunner, Result
 
 import agent_framework
 import technical_calculator
@@ -24,15 +23,16 @@ from tests.conftest import Scale
 from tests.doubles.scripted import NEVER, Scripted
 from tests.worlds import journals, scorers
 from tests.worlds.busy_desk import VOICES
+from tests.worlds.hands import torra
 from tests.worlds.tables_once import Tables, tables_once
 from torra.clock import iso
-from torra.commands.command_line import main
 from torra.overlay import Overlay
 from torra.providers.rules.provider import RulesProvider
 from torra.tick import debate as tick_debate
 from torra.tick.spending import DegradationLevel
 
 STREAM: Final = "host:scorer:BTCUSD"
+JOURNAL: Final = ("replay", "--journal")
 ROLES: Final = ("technical", "bull_researcher", "bear_researcher", "risk_gate", "chart_scorer")
 PROFILES: Final[dict[str, dict[str, Any]]] = {
     "quiet": {"agents": {"influence": "shadow"}},
@@ -205,12 +205,8 @@ def home(plain: Path, tmp_path: Path) -> Path:
     return tmp_path / "copy"
 
 
-def torra(folder: Path, *words: str) -> Result:
-    return CliRunner().invoke(main, ["--home", str(folder / "home"), "replay", "--journal", *words])
-
-
 def checked(folder: Path, *words: str, code: int = 0) -> dict[str, Any]:
-    told = torra(folder, *words, "--json")
+    told = torra(folder / "home", *JOURNAL, *words, "--json")
     assert told.exit_code == code, told.output
     return {one["instance"]: one for one in json.loads(told.stdout)["instances"]}
 
@@ -253,10 +249,10 @@ def test_every_hosted_tick_is_the_same_to_the_bit(
 @pytest.mark.journey
 def test_the_table_tells_streams_and_what_was_put_aside(plain: Path, days: Path) -> None:
     assert not (plain / "home" / "desk.json").exists()
-    told = torra(plain)
+    told = torra(plain / "home", *JOURNAL)
     assert told.exit_code == 0 and f"{STREAM} M15: 7 ticks" in told.stdout
     assert told.stdout.endswith("7 ticks ran again, every one the same to the bit.\n")
-    told = torra(days, "host:rules:BTCUSD")
+    told = torra(days / "home", *JOURNAL, "host:rules:BTCUSD")
     assert "not run again, a newer answer about their bar took their place" in told.stdout
 
 

@@ -6,14 +6,12 @@ import json
 import shutil
 from contextlib import closing
 from pathlib import Path
-from typing import Any
 
 import pytest
-from click.testing import CliRunner
 
 from tests.worlds import scorers
 from tests.worlds.busy_desk import VOICES
-from torra.commands.command_line import main
+from tests.worlds.hands import torra
 from torra.overlay import judged
 from torra.store import hosted as hosted_table
 
@@ -32,10 +30,6 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     overlay.outcome(overlay.key("BTCUSD", "M15", scorers.bars(303).index[-1]), verdict="HOLD")
     overlay.close()
     return folder / "home"
-
-
-def torra(home: Path, *words: str) -> Any:
-    return CliRunner().invoke(main, ["--home", str(home), *words])
 
 
 @pytest.mark.journey

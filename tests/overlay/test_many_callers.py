@@ -120,15 +120,15 @@ POINTS = [
     ("torra.store.hosted:ask_hosted", "before"),
     ("torra.store.hosted:ask_hosted", "after"),
     ("torra.overlay.hosted_tick:inputs", "after"),
-    ("torra.overlay.asking:run_tick_debate", "before"),
-    ("torra.overlay.asking:run_tick_debate", "after"),
-    ("torra.overlay.hosted_tick:store", "before"),
+    ("torra.overlay.call:run_tick_debate", "before"),
+    ("torra.overlay.call:run_tick_debate", "after"),
+    ("torra.overlay.call:store", "before"),
     ("torra.store.hosted:hosted_revision", "after"),
     ("torra.store.hosted:put_aside", "after"),
     ("torra.store.journal.JournalStore:write_journal", "after"),
     ("torra.store.journal.JournalStore:write_calls", "after"),
     ("torra.store.hosted:keep_answer", "after"),
-    ("torra.overlay.hosted_tick:store", "after"),
+    ("torra.overlay.call:store", "after"),
 ]
 
 
@@ -147,7 +147,7 @@ def test_a_host_that_dies_leaves_no_half_record_and_the_next_ask_goes_on(
 
 def _dies_at(tmp_path: Path, point: str, when: str, tries: Tries) -> None:
     assert kills.run(partial(dies, tmp_path, point, when))
-    whole = when == "after" and point.endswith("hosted_tick:store")
+    whole = when == "after" and point.endswith("call:store")
     for table in ("journal", "chains", "sentiment"):
         assert scorers.count(tmp_path, table) == int(whole)
     assert scorers.count(tmp_path, "calls") == 4 * whole
@@ -165,23 +165,16 @@ def test_a_claim_ends_with_its_time_where_its_owner_is_not_known(tmp_path: Path)
     database = scorers.stored(tmp_path)
     key = TickKey("host:scorer:BTCUSD", "M15", datetime(2021, 10, 1, tzinfo=UTC))
     now = datetime.now(UTC)
+    later = now + timedelta(hours=1)
+
+    def claim(owner: str, until: datetime, lives: Callable[[str], bool]) -> object:
+        return hosted_table.ask_hosted(database, key, "q", owner, until, lives)
+
     with closing(database):
-        assert (
-            hosted_table.ask_hosted(
-                database, key, "q", "far|1|", now + timedelta(hours=1), processes.lives
-            )
-            == "ours"
-        )
-        assert (
-            hosted_table.ask_hosted(
-                database, key, "q", "me", now + timedelta(hours=1), processes.lives
-            )
-            == "taken"
-        )
-        assert hosted_table.ask_hosted(database, key, "q", "me", now, lambda _: False) == "ours"
-        assert hosted_table.ask_hosted(database, key, "q", "you", now, lambda _: True) == "ours", (
-            "its time is up"
-        )
+        assert claim("far|1|", later, processes.lives) == "ours"
+        assert claim("me", later, processes.lives) == "taken"
+        assert claim("me", now, lambda _: False) == "ours"
+        assert claim("you", now, lambda _: True) == "ours", "its time is up"
         hosted_table.give_back(database, key, "q", "me")
         assert database.row("SELECT state FROM hosted") == {"state": "claimed"}
         hosted_table.give_back(database, key, "q", "you")

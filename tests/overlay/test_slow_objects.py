@@ -8,7 +8,6 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-import pandas as pd
 import pytest
 
 from tests.tries import Tries, until
@@ -32,14 +31,6 @@ class Slow(Mapping[str, Any], list[Any]):
         raise LookupError("late")
 
     __getitem__ = __len__ = __iter__ = items = get = keys = _wait
-
-
-class Row(dict[str, Any]):
-    """A row of a host's own, of which a column that nobody uses cannot be read."""
-
-    def __getitem__(self, name: str) -> Any:
-        assert name != "comment", "nobody uses it"
-        return super().__getitem__(name)
 
 
 @pytest.fixture
@@ -91,21 +82,3 @@ def test_the_hosts_objects_are_read_on_a_thread_of_the_overlay(tmp_path: Path) -
         "BTCUSD", "M15", Bars(rows), scores=scorers.L1, as_of=CLOSED
     )
     assert answer.debated and names == {"torra-overlay"}
-
-
-def test_columns_that_nobody_uses_are_not_read(tmp_path: Path) -> None:
-    overlay = scorers.overlay(tmp_path, strict=True)
-    frame = scorers.bars()
-    named = ("time", *frame.columns)
-    records = frame.reset_index().itertuples(index=False)
-    rows = [Row(zip(named, row, strict=True), comment=object()) for row in records]
-    answers = [
-        overlay.deliberate("BTCUSD", "M15", bars, scores=scorers.L1, as_of=CLOSED)
-        for bars in (
-            frame,
-            rows,
-            pd.concat([frame, frame.assign(Note=1)[["Note", "Note"]]], axis=1),
-        )
-    ]
-    assert [answer.revision for answer in answers] == [1, 1, 1]
-    assert all(answer.chart == answers[0].chart for answer in answers)

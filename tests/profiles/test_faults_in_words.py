@@ -6,11 +6,9 @@ from datetime import datetime
 from typing import Annotated, Any, Literal
 
 import pytest
-from click.testing import CliRunner
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
 
 from tests.cases import cases
-from torra.commands.command_line import main
 from torra.config import validate
 from torra.errors import ASKED_FOR, ConfigError
 
@@ -72,19 +70,6 @@ def test_what_is_missing_is_told_without_what_is_there() -> None:
     with pytest.raises(ConfigError) as caught:
         validate(Odd, {}, "x.json")
     assert str(caught.value) == "x.json: needed: is missing"
-
-
-@pytest.mark.parametrize(
-    ("key", "value", "said"),
-    [
-        ("risk.capital", "0", "risk.capital: must be above 0 (found 0)"),
-    ],
-)
-def test_a_command_says_it_so(tmp_path: Any, key: str, value: str, said: str) -> None:
-    words = ("--home", str(tmp_path), "profile", "set", "default", key, value)
-    told = CliRunner().invoke(main, words)
-    assert told.exit_code == 2 and said in told.stderr
-    assert not [word for word in RAW if word in told.stderr]
 
 
 def test_every_sentence_has_what_it_names() -> None:

@@ -526,11 +526,6 @@ def test_who_may_save_what(
         assert saved.command.startswith(told[-1])
 
 
-def test_an_entry_that_is_not_there_cannot_be_gone_back_to(book: ProfileBook) -> None:
-    with pytest.raises(ConfigError, match="no entry 7"):
-        book.undo("default", 7, digest=None, may="loosen", actor="me")
-
-
 def test_the_history_keeps_the_newest(book: ProfileBook, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(profile_book, "KEPT_ENTRIES", 4)
     for number in range(6):

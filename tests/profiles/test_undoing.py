@@ -45,7 +45,7 @@ def book(tmp_path: Path) -> ProfileBook:
 def plan(book: ProfileBook, number: int, may: Any = "guarded") -> Any:
     entry = book.entry("default", number)
     assert entry is not None
-    return book.preview_undo("default", [entry], may)[0]
+    return next(book.preview_undo("default", [entry], may))
 
 
 def undo(book: ProfileBook, number: int, may: Any = "guarded", **more: Any) -> Any:

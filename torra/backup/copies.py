@@ -110,9 +110,32 @@ class Backup:
 # --- names ----------------------------------------------------------------------------------------
 
 
-def name_of(number: int, desk: str, moment: datetime) -> str:
-    """Return the name of a backup of a schema that a desk of this mark makes at a moment."""
-    return f"desk-{number}-{desk}-{stamp(moment).replace(':', '').replace('-', '')}.db"
+def identity(source: Path) -> tuple[int, str]:
+    """Return the number of a database's schema, 0 before Torra, and the mark of its desk.
+
+    The mark distinguishes this desk's backups from another's: a hash of where the database lies and
+    when it was begun. A desk that moved, or began anew, has another one: --keep then leaves its
+    older backups alone. Raises ConfigError.
+    """
+    begun: list[str] = []
+    try:
+        with closing(connect_reader(source)) as db:
+            number = schema(db)
+            # A database from before Torra has no table of migrations.
+            with suppress(sqlite3.OperationalError):
+                begun = [str(row[0]) for row in db.execute(BEGUN)]
+    except sqlite3.DatabaseError as error:
+        raise ConfigError(f"no backup was made: {explain(source, error)}") from error
+    text = "\n".join([str(source.resolve()), *begun])
+    # surrogatepass: a path may hold bytes that are no text.
+    mark = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+    return number, mark[:MARK_DIGITS]
+
+
+def name_of(source: Path, moment: datetime) -> str:
+    """Return the name of a backup of a database at a moment; raises ConfigError."""
+    number, mark = identity(source)
+    return f"desk-{number}-{mark}-{stamp(moment).replace(':', '').replace('-', '')}.db"
 
 
 def surplus(made: Path, keep: int) -> list[Path]:
@@ -121,20 +144,19 @@ def surplus(made: Path, keep: int) -> list[Path]:
     The one that was just made counts as the newest: a clock may have been ahead of it once. What
     other desks keep in that folder is theirs.
     """
+
+    def mark(path: Path) -> str:
+        parts = BACKUP_NAME.fullmatch(path.name)
+        return (parts[1] or "") if parts else ""
+
     others = [path for path in backups(made.parent) if path.name != made.name]
-    return [path for path in others if _desk_in(path) == _desk_in(made)][keep - 1 :]
+    return [path for path in others if mark(path) == mark(made)][keep - 1 :]
 
 
 def remove(path: Path) -> None:
     """Remove a backup with its sum; raises OSError."""
     path.unlink()
     _sum_of(path).unlink(missing_ok=True)
-
-
-def _desk_in(path: Path) -> str:
-    """Return the mark in a backup's name, "" for none."""
-    found = BACKUP_NAME.fullmatch(path.name)
-    return (found[1] or "") if found else ""
 
 
 def _sum_of(path: Path) -> Path:
@@ -167,7 +189,7 @@ def write(
         try:
             rows = _copied(source, partial)
             taken, left_out = files()
-            facts = {"made_at": stamp(now), "rows": json.dumps(rows), "desk": desk_of(source)}
+            facts = {"made_at": stamp(now), "rows": json.dumps(rows), "desk": identity(source)[1]}
             with closing(connect_guest(partial, BUSY_SECONDS)) as db, db.atomic():
                 for statement in TABLES:
                     db.execute(statement)
@@ -186,33 +208,6 @@ def write(
             for left in (partial, partial.with_name(f"{partial.name}.partial")):
                 left.unlink(missing_ok=True)
     return replace(made, path=target, sha256=sha256), left_out
-
-
-def schema_of(source: Path) -> int:
-    """Return the number of a database's schema, 0 before Torra; raises ConfigError."""
-    try:
-        with closing(connect_reader(source)) as db:
-            return schema(db)
-    except sqlite3.DatabaseError as error:
-        raise ConfigError(f"no backup was made: {explain(source, error)}") from error
-
-
-def desk_of(source: Path) -> str:
-    """Return the mark that distinguishes this desk's backups from another's; raises ConfigError.
-
-    It is a hash of where the database lies and when it was begun. A desk that moved, or began anew,
-    has another one: --keep then leaves its older backups alone.
-    """
-    begun: list[str] = []
-    try:
-        # A database from before Torra has no table of migrations.
-        with closing(connect_reader(source)) as db, suppress(sqlite3.OperationalError):
-            begun = [str(row[0]) for row in db.execute(BEGUN)]
-    except sqlite3.DatabaseError as error:
-        raise ConfigError(f"no backup was made: {explain(source, error)}") from error
-    told = "\n".join([str(source.resolve()), *begun])
-    # surrogatepass: a path may hold bytes that are no text.
-    return hashlib.sha256(told.encode("utf-8", "surrogatepass")).hexdigest()[:MARK_DIGITS]
 
 
 def check_room(source: Path, folder: Path) -> None:

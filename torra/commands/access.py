@@ -13,20 +13,17 @@ import json
 from collections.abc import Mapping
 from contextlib import closing, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import click
 
 from torra.commands.answer import CommandAnswer, answering
-from torra.commands.options import flag
-from torra.dashboard.doors.access_file import SCOPES, same_name
+from torra.commands.options import flag, number
+from torra.dashboard.doors.access_file import SCOPES, Tokens, same_name
 from torra.errors import ConfigError, TorraError
 from torra.home import DATABASE, PAGES
 from torra.regular_files import read_regular
 from torra.whole_files import write_whole
-
-if TYPE_CHECKING:
-    from torra.dashboard.doors.access_file import Tokens
 
 ADDRESS: Final = "http://127.0.0.1:5000"
 """Address of the pages when no desk has noted another."""
@@ -78,28 +75,92 @@ def token(
     for option, given in (("--name", name), ("--revoke", revoke)):
         if given is not None and not given.strip():
             raise ConfigError(f"{option} is empty: give a person's name, as in {option} Anna")
+    if not home.is_dir():
+        raise ConfigError(f"there is no home {home}: torra run makes one; see --home")
     place = served_at(home) if address is None else address
-    document = tokens(home, place or ADDRESS, new=new, name=name, scope=scope, revoked=revoke)
+    base = (place or ADDRESS).rstrip("/")
+    if not base.startswith(SCHEMES):
+        raise ConfigError(f"--address {address!r} does not begin with http:// or https://")
+    tokens, made = _changed(home, new=new, name=name, scope=scope, revoke=revoke)
+
+    def row(of: str, secret: str) -> dict[str, str]:
+        # Behind the #: a browser sends that part to no server, so no log has it.
+        return {
+            "scope": of, "token": secret, "may": MAY[of], "link": f"{base}/login#token={secret}"
+        }  # fmt: skip
+
+    rows = [row(one, tokens.by_scope[one]) for one in SCOPES]
+    rows += [
+        {**row(owner.scope, secret), "name": owner.name}
+        for owner, secret in tokens.of_persons.items()
+    ]
     if name is not None:
-        document["tokens"] = [
-            row for row in document["tokens"] if same_name(row.get("name", ""), name)
-        ]
+        rows = [one for one in rows if same_name(one.get("name", ""), name)]
     elif scope:
-        document["tokens"] = [row for row in document["tokens"] if row["scope"] == scope]
-    text = token_table(document)
-    return CommandAnswer(document, text if place else f"{text}\n{NOT_TOLD}")
+        rows = [one for one in rows if one["scope"] == scope]
+    lines = ["New tokens; every session has ended."] if made else []
+    lines += [
+        f"{one['scope']:<8} {one['name'] + ': ' if 'name' in one else ''}{one['may']}\n"
+        f"         {one['link']}"
+        for one in rows
+    ]
+    lines += [] if place else [NOT_TOLD]
+    document = {"home": str(home.absolute()), "new": made, "tokens": rows}
+    return CommandAnswer(document, "\n".join(lines))
+
+
+def _changed(
+    home: Path, *, new: bool, name: str | None, scope: str | None, revoke: str | None
+) -> tuple[Tokens, bool]:
+    """Return a home's tokens after a change, and whether all of them are new.
+
+    The tokens come first: whatever the database does, the old ones have ended.
+    """
+    from torra.dashboard.doors import access_file  # noqa: PLC0415
+
+    if new:
+        tokens = access_file.replace(home)
+        _on_record(home, "new tokens")
+    elif name is not None:
+        tokens, added = access_file.name_person(home, name, scope or PERSONS)
+        if added:
+            _on_record(home, "token given", name)
+    elif revoke is not None:
+        tokens, whose = access_file.revoke(home, revoke)
+        _on_record(home, "token taken back", whose)
+    else:
+        return access_file.read_or_make(home)
+    return tokens, new
 
 
 @click.command()
 @flag("--verify", "Check the whole chain; exit 1 when it is broken.")
 @click.option("--action", default="", help="Only entries of this action.")
 @click.option("--actor", default="", help="Only entries of this actor.")
-@click.option("--limit", default=SHOWN, show_default=True, type=click.IntRange(1, 10_000))
+@number("--limit", SHOWN, 1, 10_000)
 @answering
-def audit(home: Path, /, **options: Any) -> CommandAnswer:
+def audit(home: Path, /, verify: bool, **only: Any) -> CommandAnswer:
     """Show what was done to the desk through the pages, newest first."""
-    document = entries(home, **options)
-    return CommandAnswer(document, audit_table, int(bool(document.get("broken"))))
+    from instance_database import open_home  # noqa: PLC0415
+    from torra.store import audit as audit_chain  # noqa: PLC0415
+
+    if not (home / DATABASE).exists():
+        raise ConfigError(f"no desk has run in {home} yet: there is no log; see --home")
+    broken = None
+    with closing(open_home(home)) as database:
+        rows = audit_chain.audit_entries(database, **only)
+        document: dict[str, Any] = {"entries": [_read(row) for row in rows]}
+        if verify:
+            broken = audit_chain.broken_entry(database)
+            newest = audit_chain.audit_entries(database, limit=1)
+            document |= {
+                "verified": broken is None,
+                "broken": broken and {"seq": broken.seq, "why": broken.why},
+                "newest": {name: newest[0][name] for name in NEWEST} if newest else None,
+                "proves": "" if broken else audit_chain.PROVES,
+                "proves_not": audit_chain.PROVES_NOT,
+            }
+    return CommandAnswer(document, audit_table, int(broken is not None))
 
 
 def served_at(home: Path) -> str:
@@ -121,56 +182,6 @@ def tell_address(home: Path, address: str) -> None:
     write_whole(home / PAGES, (json.dumps({"address": address}) + "\n").encode())
 
 
-def tokens(
-    home: Path,
-    address: str,
-    *,
-    new: bool = False,
-    name: str | None = None,
-    scope: str | None = None,
-    revoked: str | None = None,
-) -> dict[str, Any]:
-    """Return a home's tokens with their links, new ones if asked; raises ConfigError.
-
-    With `name` a person has one of `scope` (approve unless told); `revoked` loses theirs.
-    """
-    from torra.dashboard.doors import access_file  # noqa: PLC0415
-
-    if not home.is_dir():
-        raise ConfigError(f"there is no home {home}: torra run makes one; see --home")
-    if not address.startswith(SCHEMES):
-        raise ConfigError(f"--address {address!r} does not begin with http:// or https://")
-    if new:
-        # Replaced first: whatever the database does, the old tokens have ended.
-        found, made = access_file.replace(home), True
-        _on_record(home, "new tokens")
-    elif name is not None:
-        found, added = access_file.name_person(home, name, scope or PERSONS)
-        made = False
-        if added:
-            _on_record(home, "token given", name)
-    elif revoked is not None:
-        (found, whose), made = access_file.revoke(home, revoked), False
-        _on_record(home, "token taken back", whose)
-    else:
-        found, made = access_file.read_or_make(home)
-    return {"home": str(home.absolute()), "new": made, "tokens": _links(found, address)}
-
-
-def _links(found: Tokens, address: str) -> list[dict[str, str]]:
-    base = address.rstrip("/")
-
-    def row(scope: str, token: str) -> dict[str, str]:
-        # Behind the #: a browser sends that part to no server, so no log has it.
-        link = f"{base}/login#token={token}"
-        return {"scope": scope, "token": token, "may": MAY[scope], "link": link}
-
-    persons = [
-        {**row(owner.scope, token), "name": owner.name} for owner, token in found.of_persons.items()
-    ]
-    return [*(row(scope, found.by_scope[scope]) for scope in SCOPES), *persons]
-
-
 def _on_record(home: Path, action: str, target: str = "") -> None:
     """Put a change of the tokens into the audit log of a desk; raises TorraError."""
     from instance_database import open_home  # noqa: PLC0415
@@ -182,46 +193,6 @@ def _on_record(home: Path, action: str, target: str = "") -> None:
             database.audit(actor=BY_COMMAND_LINE, action=action, target=target)
     except TorraError as error:
         raise TorraError(f"{DONE[action]}, but that is not on record: {error}") from error
-
-
-def token_table(document: Mapping[str, Any]) -> str:
-    """Return the tokens as lines: each may what the ones above it may."""
-    head = "New tokens; every session has ended." if document["new"] else ""
-    lines = [
-        f"{row['scope']:<8} {_whose(row)}{row['may']}\n         {row['link']}"
-        for row in document["tokens"]
-    ]
-    return "\n".join([*([head] if head else []), *lines])
-
-
-def _whose(row: Mapping[str, str]) -> str:
-    return f"{row['name']}: " if row.get("name") else ""
-
-
-def entries(
-    home: Path, *, verify: bool, limit: int, action: str = "", actor: str = ""
-) -> dict[str, Any]:
-    """Return entries of the audit log, newest first; raises ConfigError without a database."""
-    from instance_database import open_home  # noqa: PLC0415
-    from torra.store import audit as audit_chain  # noqa: PLC0415
-    from torra.store.audit import PROVES, PROVES_NOT  # noqa: PLC0415
-
-    if not (home / DATABASE).exists():
-        raise ConfigError(f"no desk has run in {home} yet: there is no log; see --home")
-    with closing(open_home(home)) as database:
-        rows = audit_chain.audit_entries(database, limit=limit, action=action, actor=actor)
-        document: dict[str, Any] = {"entries": [_read(row) for row in rows]}
-        if verify:
-            broken = audit_chain.broken_entry(database)
-            newest = audit_chain.audit_entries(database, limit=1)
-            document |= {
-                "verified": broken is None,
-                "broken": broken and {"seq": broken.seq, "why": broken.why},
-                "newest": {name: newest[0][name] for name in NEWEST} if newest else None,
-                "proves": "" if broken else PROVES,
-                "proves_not": PROVES_NOT,
-            }
-    return document
 
 
 def _read(row: Mapping[str, Any]) -> dict[str, Any]:

@@ -10,9 +10,10 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from functools import wraps
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -35,29 +36,54 @@ class CommandAnswer:
     exit_code: int = 0
 
 
-def answering(command: Callable[..., CommandAnswer]) -> Callable[..., None]:
-    """Give a command its home and --json, and print its answer.
+def answering_with(
+    meaning: str,
+) -> Callable[[Callable[..., CommandAnswer]], Callable[..., None]]:
+    """Return what gives a command its home and --json, and prints its answer.
 
-    The command of a group is not run where a subcommand is.
+    `meaning` is the help of --json. The command of a group is not run where a subcommand is.
     """
 
-    @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
-    @click.pass_context
-    @plainly
-    @wraps(command)
-    def run(context: click.Context, /, as_json: bool, **options: Any) -> None:
-        del as_json
-        if context.invoked_subcommand is not None:
-            return
-        answer = command(context.obj, **options)
-        if wants_json():
-            print_json(answer.document)
-        else:
-            say(answer.text if isinstance(answer.text, str) else answer.text(answer.document))
-        if answer.exit_code:
-            sys.exit(answer.exit_code)
+    def decorate(command: Callable[..., CommandAnswer]) -> Callable[..., None]:
+        @click.option("--json", "as_json", is_flag=True, help=meaning)
+        @click.pass_context
+        @plainly
+        @wraps(command)
+        def run(context: click.Context, /, as_json: bool, **options: Any) -> None:
+            del as_json
+            if context.invoked_subcommand is not None:
+                return
+            answer = command(context.obj, **options)
+            if wants_json():
+                say(json.dumps(answer.document, ensure_ascii=False, allow_nan=False, indent=2))
+            else:
+                say(answer.text if isinstance(answer.text, str) else answer.text(answer.document))
+            if answer.exit_code:
+                sys.exit(answer.exit_code)
 
-    return run
+        return run
+
+    return decorate
+
+
+answering = answering_with("Print one JSON document.")
+
+
+def answered_in(module: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Return `answering` for commands whose answers are the functions of their names in a module.
+
+    The module is imported when one of them runs, for its imports may cost time.
+    """
+
+    def decorate(command: Callable[..., None]) -> Callable[..., None]:
+        @wraps(command)
+        def answer(home: Path, /, **options: Any) -> CommandAnswer:
+            reply: CommandAnswer = getattr(import_module(module), command.__name__)(home, **options)
+            return reply
+
+        return answering(answer)
+
+    return decorate
 
 
 def wants_json() -> bool:
@@ -68,11 +94,6 @@ def wants_json() -> bool:
             return True
         context = context.parent
     return False
-
-
-def print_json(document: object) -> None:
-    """Write one JSON document to standard output."""
-    say(json.dumps(document, ensure_ascii=False, allow_nan=False, indent=2))
 
 
 @contextmanager
@@ -89,8 +110,5 @@ def stored(home: Path) -> Iterator[Database | None]:
         return
     from instance_database import open_home  # noqa: PLC0415
 
-    database = open_home(home)
-    try:
+    with closing(open_home(home)) as database:
         yield database
-    finally:
-        database.close()

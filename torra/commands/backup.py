@@ -8,23 +8,18 @@ imports stand inside the functions, as in every command.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import click
 
 from torra.clock import System
-from torra.commands.answer import CommandAnswer, answering
-from torra.commands.cli_errors import plainly
+from torra.commands.answer import CommandAnswer, answering, answering_with, wants_json
 from torra.commands.options import ANY_PATH, flag, on_terminal
 from torra.commands.terminal import say
 from torra.errors import ConfigError
 from torra.home import BACKUP_FOLDER, DATABASE, backups
-
-if TYPE_CHECKING:
-    from torra.backup.restore import RestorePlan
 
 SHOWN: Final = 10
 """Number of backups, and of signals under way, that are listed."""
@@ -51,17 +46,10 @@ def backup(home: Path, /, path: Path | None, keep: int | None) -> CommandAnswer:
 @flag("--settings", "Put back its settings too, not only missing ones.")
 @flag("--empty", "Without a backup: begin with an empty database.")
 @flag("--yes", "Do it without a question.")
-@click.option(
-    "--json",
-    "as_json",
-    is_flag=True,
-    help="Print one JSON document: what would be done, or, with --yes, what was done.",
-)
-@click.pass_obj
-@plainly
+@answering_with("Print one JSON document: what would be done, or, with --yes, what was done.")
 def restore(
-    home: Path, path: Path | None, settings: bool, empty: bool, yes: bool, as_json: bool
-) -> None:
+    home: Path, /, path: Path | None, settings: bool, empty: bool, yes: bool
+) -> CommandAnswer:
     """Go back to a backup: shows what would happen and asks first; the desk is halted afterwards.
 
     PATH is the backup. What the desk knows now is kept beside, so that nothing is lost. Without
@@ -70,34 +58,26 @@ def restore(
     from torra.backup import restore as backup_restore  # noqa: PLC0415
 
     if (path is None or path.is_dir()) and not empty:
-        document = list_backups(home, path)
-        say(_json(document) if as_json else list_table(document))
-        return
+        return CommandAnswer(list_backups(home, path), list_table)
     if path is not None and empty:
         raise ConfigError("give a backup or --empty, not both")
     backup_path = path.absolute() if path is not None else None
     plan = backup_restore.plan(home, backup_path, System().real_now(), settings=settings)
-    if _agreed(plan, yes=yes, as_json=as_json):
-        document = {**backup_restore.carry_out(plan), "restored": True}
-        say(_json(document) if as_json else done_table(document))
+    document = plan.as_dict()
+    if not wants_json():
+        say(plan_table(document))
+    if yes or _agreed():
+        return CommandAnswer({**backup_restore.carry_out(plan), "restored": True}, done_table)
+    return CommandAnswer({**document, "restored": False}, "Nothing was changed.")
 
 
-def _agreed(found: RestorePlan, *, yes: bool, as_json: bool) -> bool:
-    """Show a plan, and return whether to carry it out."""
-    if not as_json:
-        say(plan_table(found.as_dict()))
-    # --yes with --json: the document of what was done is printed by the caller.
-    if yes:
-        return True
-    if as_json:
-        say(_json({**found.as_dict(), "restored": False}))
+def _agreed() -> bool:
+    """Return whether a person says yes to the plan that was shown."""
+    if wants_json():
         return False
     if not on_terminal():
         raise ConfigError("nothing was changed: there is nobody to ask, so add --yes to do it")
-    if click.confirm("Do it", default=False, err=True):
-        return True
-    say("Nothing was changed.")
-    return False
+    return click.confirm("Do it", default=False, err=True)
 
 
 # --- what they do ---------------------------------------------------------------------------------
@@ -110,18 +90,19 @@ def back_up(home: Path, path: Path | None, keep: int | None = None) -> dict[str,
     database = home / DATABASE
     if not database.exists():
         raise ConfigError(f"no desk has run in {home} yet: there is nothing to back up; see --home")
-    named = path is not None and not path.is_dir()
-    if named and keep is not None:
-        raise ConfigError(f"--keep: there is no folder {path}; make it first, or leave PATH out")
-    if path is not None and named and path.suffix != ".db":
-        raise ConfigError(f"there is no folder {path}; make it, or name a file that ends in .db")
     now = System().real_now()
-    folder = path or home / BACKUP_FOLDER
-    target = (
-        folder
-        if named
-        else folder / copies.name_of(copies.schema_of(database), copies.desk_of(database), now)
-    )
+    if path is None or path.is_dir():
+        target = (path or home / BACKUP_FOLDER) / copies.name_of(database, now)
+    else:
+        target = path
+        if keep is not None:
+            raise ConfigError(
+                f"--keep: there is no folder {path}; make it first, or leave PATH out"
+            )
+        if path.suffix != ".db":
+            raise ConfigError(
+                f"there is no folder {path}; make it, or name a file that ends in .db"
+            )
     # The files come last: what was handed over since the database's moment is in them then.
     made, left_out = copies.write(database, target.absolute(), lambda: files.found(home), now)
     # After the new one is whole: a failed backup costs no old one.
@@ -133,8 +114,12 @@ def back_up(home: Path, path: Path | None, keep: int | None = None) -> dict[str,
             raise ConfigError(
                 f"the backup was made, but {old} cannot be removed: {error.strerror}"
             ) from error
-    told = [str(old) for old in removed]
-    return {**made.as_dict(), "home": str(home.absolute()), "left_out": left_out, "removed": told}
+    return {
+        **made.as_dict(),
+        "home": str(home.absolute()),
+        "left_out": left_out,
+        "removed": [str(old) for old in removed],
+    }
 
 
 def list_backups(home: Path, where: Path | None = None) -> dict[str, Any]:
@@ -251,7 +236,3 @@ def _content(found: Mapping[str, Any]) -> str:
 
 def _mb(size: int) -> str:
     return f"{size / 1e6:,.1f} MB"
-
-
-def _json(document: Mapping[str, Any]) -> str:
-    return json.dumps(document, ensure_ascii=False, indent=2, default=str)

@@ -14,7 +14,7 @@ from typing import Any, Final
 import click
 
 from torra.commands.answer import CommandAnswer, answering
-from torra.commands.options import ONE_TICK, clock_option, leave_out_option, several
+from torra.commands.options import ONE_TICK, clock_option, leave_out_option, number, several
 from torra.commands.terminal import columns, progress, say
 from torra.errors import ConfigError
 
@@ -30,20 +30,8 @@ SHIPPED: Final = (("BTCUSD", ("BTCUSD_M15.csv", "BTCUSD_H1.csv")), ("EURUSD", ("
 @clock_option
 @leave_out_option
 @click.option("--profile", "name", default="default", show_default=True, help="A name or a file.")
-@click.option(
-    "--points",
-    type=click.IntRange(1, 10_000),
-    default=LOOKAHEAD_POINTS,
-    show_default=True,
-    help="Moments that are checked.",
-)
-@click.option(
-    "--seed",
-    type=click.IntRange(0),
-    default=8,
-    show_default=True,
-    help="Fixes which moments are drawn.",
-)
+@number("--points", LOOKAHEAD_POINTS, 1, 10_000, "Moments that are checked.")
+@number("--seed", 8, 0, None, "Fixes which moments are drawn.")
 @answering
 def lookahead(
     home: Path, /, symbol: str | None, bars: tuple[str, ...], timeframes: str,
@@ -53,16 +41,25 @@ def lookahead(
 
     Without SYMBOL the shipped bars are checked.
     """
-    from torra.config import Instance, load_profile  # noqa: PLC0415
+    from torra.config import ROOT, Instance, load_profile  # noqa: PLC0415
     from torra.desk import wiring  # noqa: PLC0415
     from torra.replay.outlook_then import only_series  # noqa: PLC0415
     from torra.replay.rerun import lookahead  # noqa: PLC0415
     from torra.replay.shards import history  # noqa: PLC0415
 
+    shipped = {
+        which: [str(ROOT / "sample_data" / file) for file in files] for which, files in SHIPPED
+    }
+    if symbol is None and bars:
+        raise ConfigError("name a symbol: torra lookahead SYMBOL --bars FILE")
+    probed: dict[str, Sequence[str]] = {**shipped}
+    if symbol is not None:
+        symbol = symbol.upper()
+        probed = {symbol: bars or shipped.get(symbol, ["store"])}
     profile = load_profile(Path(name) if name.endswith(".json") else name, home)
     wanted = [part.strip().upper() for part in timeframes.split(",") if part.strip()]
     subjects = []
-    for which, files in _series(symbol, bars):
+    for which, files in probed.items():
         loaded = history.load(
             home, which, files, timeframes=wanted, clock=clock, leave_out=leave_out
         )
@@ -73,39 +70,27 @@ def lookahead(
     for subject in subjects:
         # All before the first probe, which takes long: a mistake is told at once.
         wiring.check_profile(profile, subject.instance, name)
-    found = []
+    probes = []
     for subject in subjects:
-        label = subject.instance.symbol
-        with progress(points, label) as forward:
-            found.append(lookahead.probe(subject, points=points, seed=seed, on_point=forward))
-    exhibits = [lookahead.exhibit(one) for one in found]
+        with progress(points, subject.instance.symbol) as forward:
+            probes.append(lookahead.probe(subject, points=points, seed=seed, on_point=forward))
+    exhibits = [lookahead.exhibit(one) for one in probes]
+    clean = all(one.clean for one in probes)
     document = {
-        "clean": all(one.clean for one in found),
+        "clean": clean,
         "probes": [
-            {"symbol": one.symbol, "points": one.points, **_told(exhibit)}
-            for one, exhibit in zip(found, exhibits, strict=True)
+            {"symbol": one.symbol, "points": one.points, **_document(exhibit)}
+            for one, exhibit in zip(probes, exhibits, strict=True)
         ],
     }
-    return CommandAnswer(document, "\n\n".join(map(table, exhibits)), int(not document["clean"]))
+    return CommandAnswer(document, "\n\n".join(map(table, exhibits)), int(not clean))
 
 
 @click.command("consistency")
 @click.argument("symbol")
 @click.argument("timeframe", required=False)
-@click.option(
-    "--runs",
-    type=click.IntRange(2, 100),
-    default=5,
-    show_default=True,
-    help="How often each tick is asked.",
-)
-@click.option(
-    "--ticks",
-    type=click.IntRange(1, 1000),
-    default=20,
-    show_default=True,
-    help="How many ticks, the newest.",
-)
+@number("--runs", 5, 2, 100, "How often each tick is asked.")
+@number("--ticks", 20, 1, 1000, "How many ticks, the newest.")
 @several(ONE_TICK)
 @click.option("--max-cost", type=click.FloatRange(min=0.0), help="USD that a vendor may be paid.")
 @answering
@@ -128,24 +113,10 @@ def consistency(home: Path, /, symbol: str, timeframe: str | None, **options: An
         "calls": found.calls,
         "cost_usd": found.cost_usd,
         "stopped": found.stopped,
-        **_told(exhibit),
+        **_document(exhibit),
     }
     cost = f", {found.cost_usd:.4f} USD" if plan.paid else ""
     return CommandAnswer(document, f"{table(exhibit)}\n{found.calls} calls{cost}")
-
-
-def _series(symbol: str | None, bars: Sequence[str]) -> list[tuple[str, Sequence[str]]]:
-    """Return the symbols to probe, each with its files, or the store."""
-    from torra.config import ROOT  # noqa: PLC0415
-
-    folder = ROOT / "sample_data"
-    shipped = {name: [str(folder / file) for file in files] for name, files in SHIPPED}
-    if symbol is None:
-        if bars:
-            raise ConfigError("name a symbol: torra lookahead SYMBOL --bars FILE")
-        return list(shipped.items())
-    symbol = symbol.upper()
-    return [(symbol, bars or shipped.get(symbol, ["store"]))]
 
 
 # --- how both answer ------------------------------------------------------------------------------
@@ -153,20 +124,18 @@ def _series(symbol: str | None, bars: Sequence[str]) -> list[tuple[str, Sequence
 
 def table(exhibit: Any) -> str:
     """Return an exhibit for a terminal: title, rows under their columns, and its conclusion."""
-    rows = [[_cell(value) for value in row] for row in exhibit.rows]
+
+    def cell(value: Any) -> str:
+        if isinstance(value, bool) or value is None:
+            return {None: "-", True: "yes", False: "no"}[value]
+        return f"{value:.6g}" if isinstance(value, float) else str(value)
+
+    rows = [[cell(value) for value in row] for row in exhibit.rows]
     lines = columns([exhibit.columns, *rows]) if rows else []
     return "\n".join([exhibit.title, *lines, exhibit.says])
 
 
-def _cell(value: Any) -> str:
-    if value is None:
-        return "-"
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    return f"{value:.6g}" if isinstance(value, float) else str(value)
-
-
-def _told(exhibit: Any) -> dict[str, Any]:
+def _document(exhibit: Any) -> dict[str, Any]:
     return {
         "exhibit": exhibit.name,
         "title": exhibit.title,

@@ -31,6 +31,7 @@ from torra.commands.options import (
     clock_option,
     flag,
     leave_out_option,
+    number,
     on_terminal,
     several,
 )
@@ -162,7 +163,7 @@ def main(context: click.Context, home: Path) -> None:
 
 
 @main.command()
-@click.option("--port", default=5000, show_default=True, type=click.IntRange(1, 65535))
+@number("--port", 5000, 1, 65535)
 @click.option("--host", default="127.0.0.1", show_default=True, help="A loopback address.")
 @flag("--no-pages", "Run the desk without the dashboard.")
 @flag("--allow-remote", "Serve other machines too: docs/security.md.")
@@ -251,7 +252,7 @@ def resume(home: Path, **options: Any) -> CommandAnswer:
 
 @main.command()
 @click.option("--instance", help="Only this instance.")
-@click.option("--limit", default=30, show_default=True, type=click.IntRange(1, 10_000))
+@number("--limit", 30, 1, 10_000)
 @answering
 def signals(home: Path, instance: str | None, limit: int) -> CommandAnswer:
     """Show the trading state, bridges, alarms, proposals and the newest signals."""

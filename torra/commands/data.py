@@ -9,13 +9,14 @@ calendar to one of the home, where what was added before stays. A mistake is one
 from __future__ import annotations
 
 import difflib
-from pathlib import Path
 
 import click
 
-from torra.commands.answer import CommandAnswer, answering
+from torra.commands.answer import answered_in
 from torra.commands.options import ANY_PATH, SpelledGroup, flag
 
+answered = answered_in("torra.commands.data_answers")
+file_argument = click.argument("file", type=ANY_PATH)
 name_option = click.option("--name", default="", help="Which series a publisher's file is.")
 
 
@@ -43,69 +44,51 @@ class SeriesGroup(SpelledGroup):
 
 
 @click.group(cls=SeriesGroup, invoke_without_command=True, subcommand_metavar="[NAME | COMMAND]")
-@answering
-def data(home: Path, /) -> CommandAnswer:
+@answered
+def data() -> None:
     """Show the numbers from beside the chart, since when they are known; of a NAME its values.
 
     NAME is a series, such as DGS2, or a company's ticker, such as AAPL.
     """
-    from torra.commands import data_answers  # noqa: PLC0415
-
-    return data_answers.overview(home)
 
 
 @click.command("show")
 @click.argument("name")
-@answering
-def show(home: Path, /, name: str) -> CommandAnswer:
+@answered
+def show() -> None:
     """Show the newest values of a series, as they were known."""
-    from torra.commands import data_answers  # noqa: PLC0415
-
-    return data_answers.series(home, name)
 
 
 @click.command("company")
 @click.argument("ticker")
-@answering
-def company(home: Path, /, ticker: str) -> CommandAnswer:
+@answered
+def company() -> None:
     """Show what a company's newest report comes to, and the figures that it is made of."""
-    from torra.commands import data_answers  # noqa: PLC0415
-
-    return data_answers.company(home, ticker)
 
 
 @data.command("check")
-@click.argument("file", type=ANY_PATH)
+@file_argument
 @name_option
-@answering
-def check(_home: Path, /, file: Path, name: str) -> CommandAnswer:
+@answered
+def check() -> None:
     """Say what stands in a file of series or company figures; store nothing."""
-    from torra.commands import data_answers  # noqa: PLC0415
-
-    return data_answers.check(file, name)
 
 
 @data.command("import")
-@click.argument("file", type=ANY_PATH)
+@file_argument
 @flag("--skip-faults", "Leave out the lines that cannot be read.")
 @name_option
-@answering
-def import_file(home: Path, /, file: Path, skip_faults: bool, name: str) -> CommandAnswer:
+@answered
+def import_file() -> None:
     """Store a file of series or company figures; a line with a fault stores nothing at all."""
-    from torra.commands import data_answers  # noqa: PLC0415
-
-    return data_answers.import_file(home, file, name, skip_faults=skip_faults)
 
 
 @click.command("calendar")
-@click.argument("file", type=ANY_PATH)
+@file_argument
 @click.option("--clock", default="", help="Clock of times without a zone, as torra import has it.")
 @click.option(
     "--into", default="events.csv", show_default=True, help="Calendar of the home, in CSV."
 )
-@answering
-def calendar(home: Path, /, file: Path, clock: str, into: str) -> CommandAnswer:
+@answered
+def calendar() -> None:
     """Add the events of a public calendar to a calendar of the home."""
-    from torra.commands import data_answers  # noqa: PLC0415
-
-    return data_answers.calendar(home, file, clock, into)

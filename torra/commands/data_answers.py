@@ -17,6 +17,7 @@ from torra.clock import System, duration, iso, parse
 from torra.commands.answer import CommandAnswer, stored
 from torra.config import Instance, load_desk
 from torra.errors import ConfigError
+from torra.evaluation.wording import count
 from torra.evidence import company_figures
 from torra.evidence.company_facts import FIGURES, Books
 from torra.evidence.company_figures import CompanyFigures
@@ -53,17 +54,18 @@ NO_SERIES: Final = (
 Table = ParsedTable[SeriesRow] | ParsedTable[FactRow]
 
 
-def overview(home: Path) -> CommandAnswer:
+def data(home: Path) -> CommandAnswer:
     """Return what is stored of every series, company, companion and stream with order flow."""
+    series, facts, flow = [], [], []
     with stored(home) as database:
         instances = load_desk(home).instances
         companions = [row for item in instances for row in _companions(item, database)]
-        series = [] if database is None else list(_series(database))
-        facts = [] if database is None else series_table.facts_told(database)
-        flow = [] if database is None else flow_table.flow_told(database)
+        if database is not None:
+            series = list(_series(database))
+            facts = series_table.facts_told(database)
+            flow = flow_table.flow_told(database)
     lines = [*map(_series_line, series), *map(_company_line, facts), *map(_flow_line, flow)]
-    if not lines:
-        lines.append(NO_SERIES if companions else NOTHING)
+    lines = lines or [NO_SERIES if companions else NOTHING]
     lines += map(_companion_line, companions)
     names = [
         {"name": name, "says": row.says, "unit": row.unit, "source": row.source, "own": row.own}
@@ -75,15 +77,14 @@ def overview(home: Path) -> CommandAnswer:
     return CommandAnswer(document, "\n".join(lines))
 
 
-def series(home: Path, name: str) -> CommandAnswer:
+def show(home: Path, name: str) -> CommandAnswer:
     """Return the newest values of a series, as they were known."""
     with stored(home) as database:
         rows = [] if database is None else database.series_rows([name])
     newest = sorted(rows, key=lambda item: (item.row.at, item.row.known_at))[-MOST_VALUES:]
     known = series_of(name)
     says = "" if known is None else known.says
-    values = []
-    lines = [f"{name}, {says}: {len(rows):,} values are stored, the newest last."]
+    values, lines = [], [f"{name}, {says}: {len(rows):,} values are stored, the newest last."]
     for item in newest:
         row = item.row
         at, known_at, first_seen = map(iso, (row.at, row.known_at, item.first_seen))
@@ -96,34 +97,31 @@ def series(home: Path, name: str) -> CommandAnswer:
             f"{figures.moment(known_at)}, seen here {figures.moment(first_seen)}, from "
             f"{outside_words.source_of(row.source)}"
         )
-    document = {"name": name, "says": says, "values": values, "stored": len(rows)}
-    return CommandAnswer(
-        document, "\n".join(lines) if values else f"{name}, {says}: nothing is stored."
-    )
+    text = "\n".join(lines) if values else f"{name}, {says}: nothing is stored."
+    return CommandAnswer({"name": name, "says": says, "values": values, "stored": len(rows)}, text)
 
 
 def company(home: Path, ticker: str) -> CommandAnswer:
     """Return what a company's newest report comes to; raises ConfigError for an unknown one."""
-    books = Books()
+    books, rows = Books(), []
     with stored(home) as database:
-        rows = (
-            [] if database is None else series_table.facts_of(database, ticker, System().real_now())
-        )
-    for fact in rows:
-        books.add(fact)
+        if database is not None:
+            rows = series_table.facts_of(database, ticker, System().real_now())
     if not rows:
         raise ConfigError(
             f"{ticker} is no series, and nothing is stored of a company of that name: `torra "
             "outside` lists what is"
         )
+    for fact in rows:
+        books.add(fact)
     report = company_figures.read(books)
     newest = {figure: row for figure in FIGURES if (row := books.newest(figure)) is not None}
     document = {
         "ticker": ticker,
-        "ends": None if report is None else report.ends.isoformat(),
-        "filed": None if report is None else iso(report.filed),
-        "source": None if report is None else report.source,
-        "figures": {} if report is None else dict(report.ratios),
+        "ends": report and report.ends.isoformat(),
+        "filed": report and iso(report.filed),
+        "source": report and report.source,
+        "figures": dict(report.ratios) if report else {},
         "newest": {
             name: {
                 "begins": row.begins.date().isoformat(),
@@ -139,23 +137,23 @@ def company(home: Path, ticker: str) -> CommandAnswer:
     return CommandAnswer(document, "\n".join(_company_lines(ticker, report, newest)))
 
 
-def check(file: Path, name: str) -> CommandAnswer:
+def check(_home: Path, file: Path, name: str) -> CommandAnswer:
     """Return what stands in a file of series or company figures."""
     parsed = tables.read(file, name)
     _refuse_the_future(file, parsed)
-    count = f"{_many(len(parsed.rows), 'value')} can be read"
-    bad = f"{_many(len(parsed.faults), 'line')} cannot" if parsed.faults else "all of it"
-    text = f"{file}: {count}, {bad}{_shape(parsed)}."
+    good = f"{count(len(parsed.rows), 'value')} can be read"
+    bad = f"{count(len(parsed.faults), 'line')} cannot" if parsed.faults else "all of it"
+    text = f"{file}: {good}, {bad}{_shape(parsed)}."
     return CommandAnswer(_document(parsed), _with_faults(text, parsed), 2 if parsed.faults else 0)
 
 
-def import_file(home: Path, file: Path, name: str, *, skip_faults: bool) -> CommandAnswer:
+def import_file(home: Path, file: Path, name: str, skip_faults: bool) -> CommandAnswer:
     """Store a file of series or company figures; raises ConfigError, and then nothing is stored."""
     parsed = tables.read(file, name)
     if parsed.faults and not skip_faults:
         raise ConfigError(
             f"{file}, {parsed.faults[0]}. Nothing was stored: mend the "
-            f"{_many(len(parsed.faults), 'line')}, or leave out what cannot be read with "
+            f"{count(len(parsed.faults), 'line')}, or leave out what cannot be read with "
             "--skip-faults"
         )
     load_desk(home)
@@ -165,16 +163,16 @@ def import_file(home: Path, file: Path, name: str, *, skip_faults: bool) -> Comm
         # By day: a tick that reads half of it sees a series that is too old, and none with holes.
         numbers = sorted(row for row in parsed.rows if isinstance(row, SeriesRow))
         facts = [row for row in parsed.rows if not isinstance(row, SeriesRow)]
-        count = database.store_series(numbers, now, stamped=True)
-        count += database.store_facts(facts, now)
-    known = len(parsed.rows) - count
+        new = database.store_series(numbers, now, stamped=True)
+        new += database.store_facts(facts, now)
+    known = len(parsed.rows) - new
     more = f"; {known:,} were known already" if known else ""
     text = (
-        f"{file}: {_many(count, 'value')} {'is' if count == 1 else 'are'} stored{more}"
+        f"{file}: {count(new, 'value')} {'is' if new == 1 else 'are'} stored{more}"
         f"{_shape(parsed)}. A running desk reads them at once where its profile has "
         '"file" among outside.sources.'
     )
-    return CommandAnswer({**_document(parsed), "stored": count}, _with_faults(text, parsed))
+    return CommandAnswer({**_document(parsed), "stored": new}, _with_faults(text, parsed))
 
 
 def calendar(home: Path, file: Path, clock: str, into: str) -> CommandAnswer:
@@ -200,13 +198,13 @@ def calendar(home: Path, file: Path, clock: str, into: str) -> CommandAnswer:
         "from": iso(times[0]), "to": iso(times[-1]), "new": len(events) - len(before),
         "omissions": dict(public.omissions), "total": len(events),
     }  # fmt: skip
-    omissions = "; ".join(f"{count} with {why}" for why, count in public.omissions.items())
+    omissions = "; ".join(f"{number} with {why}" for why, number in public.omissions.items())
     return CommandAnswer(
         document,
-        f"{file}: {public.name}, clock {document['clock']}. {_many(len(public.events), 'event')} "
+        f"{file}: {public.name}, clock {document['clock']}. {count(len(public.events), 'event')} "
         f"({document['high']} high), {document['from']} to {document['to']}; left out: "
         f"{omissions or 'none'}.\n"
-        f"{target} has {_many(len(events), 'event')}, {document['new']} of them new. A profile "
+        f"{target} has {count(len(events), 'event')}, {document['new']} of them new. A profile "
         f'names it: "events": {{"calendar": "{into}"}}',
     )
 
@@ -281,15 +279,15 @@ def _series_line(row: dict[str, Any]) -> str:
     return (
         f"{row['name']}, {row['says']}: {outside_words.series_amount(newest)} of "
         f"{row['at'][:10]}{old}, known since {figures.moment(row['known_at'])}, from "
-        f"{outside_words.source_of(row['source'])}; {_many(row['rows'], 'value')} since "
+        f"{outside_words.source_of(row['source'])}; {count(row['rows'], 'value')} since "
         f"{row['first'][:10]}."
     )
 
 
 def _company_line(row: dict[str, Any]) -> str:
     return (
-        f"{row['ticker']}, a company: {_many(row['rows'], 'value')} of "
-        f"{_many(row['figures'], 'figure')}, for periods that end {row['first'][:10]} to "
+        f"{row['ticker']}, a company: {count(row['rows'], 'value')} of "
+        f"{count(row['figures'], 'figure')}, for periods that end {row['first'][:10]} to "
         f"{row['last'][:10]}, the newest known since {figures.moment(row['known_at'])}."
     )
 
@@ -341,19 +339,15 @@ def _flow_line(row: dict[str, Any]) -> str:
     books = f", {row['books']:,} with an order book" if row["books"] else ""
     return (
         f"{row['instance']} {row['timeframe']}, order flow: {flow_words.in_a_line(row)}; "
-        f"{_many(row['rows'], 'bar')} since {row['first'][:10]}{books}."
+        f"{count(row['rows'], 'bar')} since {row['first'][:10]}{books}."
     )
-
-
-def _many(count: int, what: str) -> str:
-    return f"{count:,} {what}{'' if count == 1 else 's'}"
 
 
 def _shape(parsed: Table) -> str:
     """Return which publisher's shape a file has; "" for one of Torra's own."""
     if not parsed.shape:
         return ""
-    return f" (as of {parsed.shape}; {_many(parsed.holes, 'hole')} left out)"
+    return f" (as of {parsed.shape}; {count(parsed.holes, 'hole')} left out)"
 
 
 def _with_faults(text: str, parsed: Table) -> str:

@@ -22,7 +22,7 @@ from typing import Any, Final, TypeVar
 import click
 
 from torra.clock import token
-from torra.commands.answer import print_json
+from torra.commands.answer import CommandAnswer, answering_with, wants_json
 from torra.commands.options import ANY_PATH, flag
 from torra.commands.terminal import say
 from torra.desk.setup.request import (
@@ -50,15 +50,6 @@ KEY_BYTES: Final = 32
 
 COMMON: Final = ("MetaQuotes", "Terminal", "Common", "Files")
 """MetaTrader's folder that all terminals of a user share, below the user's application data."""
-
-
-# --- the command ----------------------------------------------------------------------------------
-
-
-class Mistake(click.ClickException):
-    """A mistake of the user: one line, exit code 2."""
-
-    exit_code = 2
 
 
 @click.command()
@@ -89,33 +80,20 @@ class Mistake(click.ClickException):
 @flag("--make-key", "Show a fresh channel key on the terminal, and stop.")
 @flag("--yes", "Ask nothing: flags and defaults.")
 @flag("--force", "Replace desk.json and the profile.")
-@click.option("--json", "as_json", is_flag=True, help="Ask nothing and print one JSON document.")
-@click.pass_obj
-def init(home: Path, /, **flags: Any) -> None:
+@answering_with("Ask nothing and print one JSON document.")
+def init(home: Path, /, make_key: bool, yes: bool, force: bool, **flags: Any) -> CommandAnswer:
     """Write desk.json and a profile for your own symbols."""
-    try:
-        run(home, flags, os.environ)
-    except ConfigError as error:
-        raise Mistake(str(error)) from error
-
-
-def run(home: Path, flags: Mapping[str, Any], environment: Mapping[str, str]) -> None:
-    """Ask, plan, write and report; raises ConfigError."""
     from torra.desk.setup.desk_plan import plan, refuse_overwriting, write  # noqa: PLC0415
 
-    if flags["make_key"]:
+    if make_key:
         show_key()
-        return
-    if not flags["force"]:
+        sys.exit(0)
+    if not force:
         # Before the questions: nobody should answer them all in vain.
         refuse_overwriting(home / DESK)
-    ask = InitPrompt(flags, asks=not (flags["yes"] or flags["as_json"]))
-    found = plan(home, *gather(ask, environment, read_terminal_facts))
-    write(found, force=flags["force"])
-    if flags["as_json"]:
-        print_json(found.document())
-    else:
-        say(found.table())
+    result = plan(home, *gather(InitPrompt(flags, asks=not (yes or wants_json()))))
+    write(result, force=force)
+    return CommandAnswer(result.document(), result.table())
 
 
 def show_key() -> None:
@@ -136,9 +114,6 @@ def on_terminal() -> bool:
     return sys.stderr.isatty()
 
 
-# --- asking ---------------------------------------------------------------------------------------
-
-
 @dataclass(frozen=True, slots=True)
 class InitPrompt:
     """Takes each answer from its flag, else from a question, else its default."""
@@ -148,10 +123,20 @@ class InitPrompt:
 
     def __call__(self, name: str, question: str, default: str, read: Callable[[str], T]) -> T:
         """Return the answer as `read` understands it; raises ConfigError for what it does not."""
-        flag = "--" + name.replace("_", "-")
-        given = self.flags.get(name)
+        given, flag = self.flags[name], "--" + name.replace("_", "-")
         if given is None and self.asks:
-            return self._prompt(question, default, read)
+
+            def understood(text: str) -> T:
+                try:
+                    return read(text.strip())
+                except ConfigError as error:
+                    # click asks again after this one.
+                    raise click.UsageError(str(error)) from error
+
+            answer: T = click.prompt(
+                question, default=default or None, value_proc=understood, err=True
+            )
+            return answer
         if given is None and not default:
             raise ConfigError(f"give {flag}: {question[0].lower()}{question[1:]}")
         try:
@@ -159,93 +144,68 @@ class InitPrompt:
         except ConfigError as error:
             raise ConfigError(f"{flag}: {error}") from error
 
-    @staticmethod
-    def _prompt(question: str, default: str, read: Callable[[str], T]) -> T:
-        def understood(text: str) -> T:
-            try:
-                return read(text.strip())
-            except ConfigError as error:
-                # click asks again after this one.
-                raise click.UsageError(str(error)) from error
-
-        answer: T = click.prompt(question, default=default or None, value_proc=understood, err=True)
-        return answer
+    def choice(
+        self, name: str, question: str, words: tuple[str, ...], full: Callable[[str], str] = str
+    ) -> str:
+        """Return one of some words, the first by default; `full` makes a short name whole."""
+        known = one_of(words)
+        text = f"{question} ({', '.join(words)})"
+        return self(name, text, words[0], lambda answer: known(full(answer)))
 
 
-def gather(
-    ask: InitPrompt,
-    environment: Mapping[str, str],
-    look: Callable[[SetupRequest, str], TerminalFacts],
-) -> tuple[SetupRequest, TerminalFacts]:
+def gather(ask: InitPrompt) -> tuple[SetupRequest, TerminalFacts]:
     """Return every answer, and what MetaTrader 5 says; raises ConfigError."""
-    request = SetupRequest(
-        feed=ask("feed", f"Where bars come from ({', '.join(FEEDS)})", FEEDS[0], one_of(FEEDS)),
-        bridge=ask(
-            "bridge", f"Where signals go ({', '.join(BRIDGES)})", BRIDGES[0], one_of(BRIDGES)
-        ),
-    )
-    terminal = TerminalFacts()
+    from agent_config import full_name  # noqa: PLC0415
+
+    request, terminal = SetupRequest(
+        feed=ask.choice("feed", "Where bars come from", FEEDS),
+        bridge=ask.choice("bridge", "Where signals go", BRIDGES),
+    ), TerminalFacts()  # fmt: skip
     if request.needs_channel:
-        request, terminal = _ask_channel(ask, request, environment, look)
-    if ask.flags.get("terms") is not None:
+        request, terminal = _ask_channel(ask, request)
+    if (path := ask.flags["terms"]) is not None:
         from torra.desk.setup.broker_symbols import read_terms  # noqa: PLC0415
 
-        terminal = replace(
-            terminal, terms={**(terminal.terms or {}), **read_terms(ask.flags["terms"])}, trouble=""
-        )
+        terms = {**(terminal.terms or {}), **read_terms(path)}
+        terminal = replace(terminal, terms=terms, trouble="")
     # Rounded down: capital above the balance would make every size too large.
     balance = math.floor(terminal.balance)
     return replace(
         request,
         # Nobody is asked for them: most desks have none.
-        companions=read_companions(ask.flags.get("companions") or ""),
+        companions=read_companions(ask.flags["companions"] or ""),
         symbols=ask(
             "symbols",
             "Symbols, as XAUUSD=XAUUSD.m where the broker's name is another, with commas",
             "",
             lambda text: read_symbols(text, terminal),
         ),
-        timeframes=ask(
-            "timeframes", "Timeframes", ",".join(SetupRequest().timeframes), read_timeframes
-        ),
+        timeframes=ask("timeframes", "Timeframes", ",".join(request.timeframes), read_timeframes),
         capital=ask("capital", "Capital, account currency", str(max(balance, 0) or 10_000), amount),
         risk_per_trade=ask("risk_per_trade", "Loss at the stop, percent of capital", "0.5", amount),
-        execution=ask(
-            "execution", f"Who sends signals ({', '.join(EXECUTIONS)})", "auto", one_of(EXECUTIONS)
-        ),
-        provider=ask(
-            "provider",
-            f"Who answers for the agents ({', '.join(PROVIDERS)})",
-            "rules",
-            provider_name,
-        ),
+        execution=ask.choice("execution", "Who sends signals", EXECUTIONS),
+        provider=ask.choice("provider", "Who answers for the agents", PROVIDERS, full_name),
         profile_name=ask("profile_name", "Name of the profile", "mine", plain_name),
     ), terminal
 
 
-def _ask_channel(
-    ask: InitPrompt,
-    request: SetupRequest,
-    environment: Mapping[str, str],
-    look: Callable[[SetupRequest, str], TerminalFacts],
-) -> tuple[SetupRequest, TerminalFacts]:
+def _ask_channel(ask: InitPrompt, request: SetupRequest) -> tuple[SetupRequest, TerminalFacts]:
     from torra.desk.setup.desk_plan import KEY_VARIABLE, server_clock  # noqa: PLC0415
 
     channel = ask("channel", "Name of the channel to MetaTrader 5", "main", plain_name)
     request = replace(request, channel=channel)
     if request.needs_key:
-        common = common_files(environment)
+        common = common_files(os.environ)
         usual = str(common / "Torra" / channel) if common else ""
         folder = ask("folder", "Folder that Torra and MetaTrader 5 share", usual, shared_folder)
         request = replace(request, folder=folder)
     # Before the next questions, whose defaults come from what the terminal said.
-    terminal = look(request, environment.get(KEY_VARIABLE, ""))
+    terminal = read_terminal_facts(request, os.environ.get(KEY_VARIABLE, ""))
     account = ask("account", "Account number", str(terminal.account or ""), account_number)
-    live = bool(ask.flags.get("live"))
+    live = ask.flags["live"]
     if ask.asks and not live and request.bridge != "paper":
         live = click.confirm("May orders go to an account with real money", err=True)
-    given = ask.flags.get("server_clock")
-    clock = ""
+    given, clock = ask.flags["server_clock"], ""
     # Without either the plan derives the clock itself and notes how.
     if ask.asks or given:
         clock = ask(
@@ -262,13 +222,6 @@ def shared_folder(text: str) -> str:
     if not text.strip():
         raise ConfigError("name a folder")
     return str(Path(text).expanduser().absolute())
-
-
-def provider_name(text: str) -> str:
-    """Read a provider, by its full or its short name."""
-    from agent_config import full_name  # noqa: PLC0415
-
-    return one_of(PROVIDERS)(full_name(text))
 
 
 def account_number(text: str) -> int:
@@ -300,15 +253,15 @@ def read_symbols(text: str, terminal: TerminalFacts) -> tuple[tuple[str, str], .
 
 def read_companions(text: str) -> tuple[tuple[str, str], ...]:
     """Read NAME=BROKER between commas."""
-    pairs = []
+    pairs: dict[str, str] = {}
     for part in filter(None, map(str.strip, text.split(","))):
-        name, equals, broker = (word.strip() for word in part.partition("="))
-        if not equals or not broker:
+        name, _, broker = (word.strip() for word in part.partition("="))
+        if not broker:
             raise ConfigError(f"--companions: write {name or 'NAME'}=SYMBOL, such as dxy=USDX.f")
-        pairs.append((name, broker))
-    if twice := next((name for name, _ in pairs if [n for n, _ in pairs].count(name) > 1), ""):
-        raise ConfigError(f"--companions: the name {twice} is there twice")
-    return tuple(pairs)
+        if name in pairs:
+            raise ConfigError(f"--companions: the name {name} is there twice")
+        pairs[name] = broker
+    return tuple(pairs.items())
 
 
 def common_files(environment: Mapping[str, str]) -> Path | None:

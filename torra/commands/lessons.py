@@ -15,7 +15,7 @@ import click
 
 from torra.clock import duration
 from torra.commands.answer import CommandAnswer, answering, stored
-from torra.commands.options import ANY_FILE, SpelledGroup, flag
+from torra.commands.options import ANY_FILE, SpelledGroup, flag, number
 from torra.errors import ConfigError, TorraError
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ MOST: Final = 1_000
 @click.option("--outcome", type=click.Choice(("win", "loss", "scratch")), help="Only of this one.")
 @click.option("--kind", type=click.Choice(("trade", "vetoed")), help="Trades, or vetoed openings.")
 @click.option("--author", help="Only those of which this author wrote: rules, or a model.")
-@click.option("--limit", default=20, show_default=True, type=click.IntRange(1, MOST))
+@number("--limit", 20, 1, MOST)
 @click.option(
     "--export",
     type=ANY_FILE,
@@ -55,25 +55,22 @@ def lessons(
     from torra.store import lessons as lesson_table  # noqa: PLC0415
 
     only = {name: value for name, value in options.items() if value}
+    rows: list[Lesson] = []
+    count, warmed = 0, set[int]()
     with stored(home) as database:
         if export is not None:
             count = _exported(database, only, search, export)
             lines = "1 lesson" if count == 1 else f"{count:,} lessons"
             return CommandAnswer({"file": str(export), "lessons": count}, f"{lines} in {export}.")
-        found = (
-            []
-            if database is None
-            else lesson_table.lesson_list(database, only, search=search, limit=limit)
-        )
-        count = 0 if database is None else lesson_table.lesson_count(database)
-        warmed = set() if database is None else _warmed(database, found)
-    if not found and count and (only or search):
+        if database is not None:
+            rows = lesson_table.lesson_list(database, only, search=search, limit=limit)
+            count, warmed = lesson_table.lesson_count(database), _warmed(database, rows)
+    text = lesson_words.table(rows, warmed)
+    if not rows and count and (only or search):
         text = f"No lesson is like that; {count:,} are stored."
-    else:
-        text = lesson_words.table(found, warmed)
-        if len(found) == limit and count > limit:
-            text += f"\n\n{limit} are shown; {count:,} are stored: --limit shows more."
-    return CommandAnswer({"lessons": _documents(found, warmed), "stored": count}, text)
+    elif len(rows) == limit and count > limit:
+        text += f"\n\n{limit} are shown; {count:,} are stored: --limit shows more."
+    return CommandAnswer({"lessons": _documents(rows, warmed), "stored": count}, text)
 
 
 @lessons.command("show")
@@ -84,6 +81,8 @@ def show(home: Path, /, sid: str, ask: bool) -> CommandAnswer:
     """Show the lesson of a closed trade: its facts, and what each author wrote of it."""
     from torra.config import load_desk  # noqa: PLC0415
     from torra.exhibits import lesson_words  # noqa: PLC0415
+    from torra.money.book import known_currencies  # noqa: PLC0415
+    from torra.money.open_positions import PAPER  # noqa: PLC0415
     from torra.store import lessons as lesson_table  # noqa: PLC0415
 
     settings = load_desk(home)
@@ -93,7 +92,9 @@ def show(home: Path, /, sid: str, ask: bool) -> CommandAnswer:
         lesson = lesson_of(database, sid)
         if ask:
             lesson = ask_model(home, settings, database, lesson)
-        currency = _currency(database, settings, lesson)
+        row = database.signal(lesson.facts.sid)
+        accounts = known_currencies(database, settings.paper_currency)
+        currency = accounts.get(row["bridge"] or PAPER, "") if row else ""
         ticks = lesson_table.lesson_ticks(database, lesson.number, lesson_words.MOST_TICKS + 1)
         warm_up = lesson.number in _warmed(database, [lesson])
     return CommandAnswer(
@@ -130,10 +131,10 @@ def ask_model(home: Path, settings: DeskSettings, database: Database, lesson: Le
     """
     from torra.desk.memory.reviews import ask_now  # noqa: PLC0415
 
-    found = ask_now(home, database, settings.instances, lesson, dict(os.environ))
-    if found.words is None:
-        error = TorraError if found.status else ConfigError
-        raise error(f"no model wrote of {lesson.facts.sid}: {found.why}")
+    review = ask_now(home, database, settings.instances, lesson, dict(os.environ))
+    if review.words is None:
+        error = TorraError if review.status else ConfigError
+        raise error(f"no model wrote of {lesson.facts.sid}: {review.why}")
     return lesson_of(database, lesson.facts.sid)
 
 
@@ -149,43 +150,28 @@ def _documents(lessons: Sequence[Lesson], warmed: Collection[int]) -> list[dict[
 def _exported(database: Database | None, only: Mapping[str, str], search: str, path: Path) -> int:
     """Write every lesson of a filter to a file, newest first, and return how many."""
     from torra.exhibits import report  # noqa: PLC0415
-
-    lines: list[str] = []
     from torra.store import lessons as lesson_table  # noqa: PLC0415
 
+    rows: list[dict[str, Any]] = []
     before: int | None = None
     while database is not None:
         part = lesson_table.lesson_list(database, only, search=search, before=before, limit=AT_ONCE)
-        lines += [
-            json.dumps(item, allow_nan=False) for item in _documents(part, _warmed(database, part))
-        ]
+        rows += _documents(part, _warmed(database, part))
         if len(part) < AT_ONCE:
             break
         before = part[-1].number
-    report.put(path, "".join(f"{line}\n" for line in lines))
-    return len(lines)
+    report.put(path, "".join(f"{json.dumps(row, allow_nan=False)}\n" for row in rows))
+    return len(rows)
 
 
-def _warmed(database: Database, found: Sequence[Lesson]) -> set[int]:
+def _warmed(database: Database, lessons: Sequence[Lesson]) -> set[int]:
     """Return the numbers of those whose opening was decided in warm-up."""
     from torra.store.standings import WarmUps  # noqa: PLC0415
 
     warm_ups = WarmUps(database)
     return {
         one.number
-        for one in found
+        for one in lessons
         for facts in (one.facts,)
         if warm_ups.has(facts.instance, facts.timeframe, facts.bar_time + duration(facts.timeframe))
     }
-
-
-def _currency(database: Database, settings: DeskSettings, lesson: Lesson) -> str:
-    """Return the currency of the account of a trade; "" where it is not known."""
-    from torra.money.book import known_currencies  # noqa: PLC0415
-    from torra.money.open_positions import PAPER  # noqa: PLC0415
-
-    row = database.signal(lesson.facts.sid)
-    if row is None:
-        return ""
-    known = known_currencies(database, settings.paper_currency)
-    return known.get(row["bridge"] or PAPER, "")

@@ -16,7 +16,7 @@ import click
 from torra.clock import System
 from torra.commands.answer import CommandAnswer, answering, stored
 from torra.commands.lessons import MOST
-from torra.commands.options import SpelledGroup
+from torra.commands.options import SpelledGroup, number
 from torra.commands.terminal import columns
 from torra.home import DATABASE
 
@@ -54,7 +54,7 @@ def symbols(home: Path, /) -> CommandAnswer:
 
 @click.command()
 @click.argument("symbol", required=False)
-@click.option("--limit", default=20, show_default=True, type=click.IntRange(1, MOST))
+@number("--limit", 20, 1, MOST)
 @answering
 def ticks(home: Path, /, symbol: str | None, limit: int) -> CommandAnswer:
     """List the newest ticks of the desk, or of a SYMBOL, newest first."""
@@ -85,15 +85,15 @@ def _table(rows: Sequence[Mapping[str, Any]]) -> str:
 
 
 @click.command()
-@click.option("--cancel", "number", type=click.IntRange(1), metavar="ID", help="Cancel this job.")
+@click.option("--cancel", "job", type=click.IntRange(1), metavar="ID", help="Cancel this job.")
 @answering
-def jobs(home: Path, /, number: int | None) -> CommandAnswer:
+def jobs(home: Path, /, job: int | None) -> CommandAnswer:
     """Show the jobs of the desk, newest first, or cancel one."""
     from torra.jobs import asking  # noqa: PLC0415
 
-    if number is None:
+    if job is None:
         return CommandAnswer(asking.listed(home), asking.table)
-    return CommandAnswer(asking.cancelled(home, number), asking.cancelled_line)
+    return CommandAnswer(asking.cancelled(home, job), asking.cancelled_line)
 
 
 @click.command()
@@ -140,7 +140,7 @@ def models(home: Path, /, vendor: str | None) -> CommandAnswer:
 
 
 @click.group(cls=SpelledGroup, invoke_without_command=True)
-@click.option("--limit", default=30, show_default=True, type=click.IntRange(1, 2000))
+@number("--limit", 30, 1, 2000)
 @answering
 def notices(home: Path, /, limit: int) -> CommandAnswer:
     """Show what was told to you, newest first, and whether it arrived."""

@@ -29,6 +29,16 @@ def flag(name: str, meaning: str) -> Callable[[Command], Command]:
     return click.option(name, is_flag=True, help=meaning)
 
 
+def number(
+    name: str, usual: int, least: int, most: int | None, meaning: str = "", **more: Any
+) -> Callable[[Command], Command]:
+    """Return an option that takes a whole number between two, and shows the usual one."""
+    kind = click.IntRange(least, most)
+    return click.option(
+        name, type=kind, default=usual, show_default=True, help=meaning or None, **more
+    )
+
+
 ANY_PATH: Final = click.Path(path_type=Path)
 ANY_FILE: Final = click.Path(dir_okay=False, path_type=Path)
 """A path of whatever is there or is to be; a file, which need not be there."""

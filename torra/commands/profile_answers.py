@@ -9,6 +9,7 @@ import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -45,37 +46,13 @@ LATER: Final = (
 WRITE: Final = "write PLACE=VALUE, such as thresholds.buy=0.4"
 
 
-def profiles(home: Path) -> CommandAnswer:
-    """Return every profile with what differs from the default and who uses it."""
-    rows, lines = [], [f"{'profile':<20}{'digest':<18}{'differs':>8}  used by"]
+def show(home: Path, name: str | None) -> CommandAnswer:
+    """Return every setting of a profile; without a name every profile."""
     with _book(home) as book:
-        for name in book.names():
-            loaded = book.read(name)
-            users = [item.id for item in book.users(name)]
-            differs = len(compare(DEFAULT, canonical(loaded.profile))) if loaded.profile else None
-            rows.append(
-                {
-                    "profile": name,
-                    "digest": loaded.digest,
-                    "differences": differs,
-                    "users": users,
-                    "path": str(loaded.path.absolute()),
-                    "shipped": loaded.shipped,
-                    "trouble": loaded.trouble,
-                }
-            )
-            count = "broken" if differs is None else str(differs)
-            lines.append(f"{name:<20}{loaded.digest:<18}{count:>8}  {', '.join(users) or 'nobody'}")
-    return CommandAnswer({"profiles": rows}, "\n".join(lines))
-
-
-def profile(home: Path, name: str) -> CommandAnswer:
-    """Return every setting of a profile."""
-    with _book(home) as book:
-        values = _values(book, name)
-        digest = book.read(name).digest
-    here = flat(values)
-    lines = []
+        if name is None:
+            return _overview(book)
+        values, digest = _values(book, name), book.read(name).digest
+    here, lines = flat(values), []
     for setting in settings(values):
         value = here.get(setting.place, ABSENT)
         if value is not ABSENT:
@@ -84,11 +61,33 @@ def profile(home: Path, name: str) -> CommandAnswer:
     return CommandAnswer({"profile": name, "digest": digest, "values": values}, "\n".join(lines))
 
 
+def _overview(book: ProfileBook) -> CommandAnswer:
+    """Return every profile with what differs from the default and who uses it."""
+    rows, lines = [], [f"{'profile':<20}{'digest':<18}{'differs':>8}  used by"]
+    for name in book.names():
+        loaded = book.read(name)
+        users = [item.id for item in book.users(name)]
+        differs = len(compare(DEFAULT, canonical(loaded.profile))) if loaded.profile else None
+        rows.append(
+            {
+                "profile": name,
+                "digest": loaded.digest,
+                "differences": differs,
+                "users": users,
+                "path": str(loaded.path.absolute()),
+                "shipped": loaded.shipped,
+                "trouble": loaded.trouble,
+            }
+        )
+        count = "broken" if differs is None else str(differs)
+        lines.append(f"{name:<20}{loaded.digest:<18}{count:>8}  {', '.join(users) or 'nobody'}")
+    return CommandAnswer({"profiles": rows}, "\n".join(lines))
+
+
 def diff(home: Path, name: str, other: str | None) -> CommandAnswer:
     """Return how a profile differs from the default, another one, or an entry of its history."""
     with _book(home) as book:
-        values = _values(book, name)
-        base: Mapping[str, Any] = DEFAULT
+        values, base = _values(book, name), DEFAULT
         if other is not None and other.isdigit():
             entry = book.entry(name, int(other))
             if entry is None:
@@ -97,30 +96,37 @@ def diff(home: Path, name: str, other: str | None) -> CommandAnswer:
         elif other is not None:
             base = _values(book, other)
     changes = compare(base, values)
-    document = {
-        "profile": name,
-        "against": other or "the default",
-        "changes": [item.told() for item in changes],
-    }
+    document = {"profile": name, "against": other or "the default", "changes": _documents(changes)}
     return CommandAnswer(document, "\n".join(_change_lines(changes)) or "nothing differs")
 
 
 def set_values(
-    home: Path, name: str, pairs: Sequence[str], unset: Sequence[str], *, yes: bool
+    home: Path, name: str, pairs: Sequence[str], unset: Sequence[str], yes: bool
 ) -> CommandAnswer:
     """Change settings of a profile; raises ConfigError for a change that was not made."""
     wanted = _pairs(pairs)
     if not (wanted or unset):
         raise ConfigError(WRITE)
-    propose = _proposal(wanted, unset)
+
+    def propose(values: Mapping[str, Any]) -> dict[str, Any]:
+        known = {setting.name: setting for setting in settings(values)}
+        changes: dict[tuple[str, ...], Any] = {}
+        for place, text in wanted:
+            setting = known.get(place)
+            changes[setting.place if setting else place_of(values, place)] = _read(setting, text)
+        changes |= {place_of(values, place): ABSENT for place in unset}
+        return along_with_mode(values, changed(values, changes), changes)
+
     with _book(home) as book:
-        now = book.read(name)
-        checked = book.check(name, propose(_values(book, name)))
-        days = _ask(book, name, checked, yes=yes)
-        result = book.save(
-            name, propose, digest=now.digest, may="loosen", actor=ACTOR, action="set"
-        )
-    return _record(home, name, "profile.set", result, days)
+        save = partial(book.save, name, propose, action="set")
+        return _changed(book, name, "set", lambda: propose(_values(book, name)), save, yes=yes)
+
+
+def undo(home: Path, name: str, number: int, yes: bool) -> CommandAnswer:
+    """Put an entry of the history back; raises ConfigError where that was not done."""
+    with _book(home) as book:
+        save = partial(book.undo, name, number)
+        return _changed(book, name, "undo", lambda: book.state(name, number).values, save, yes=yes)
 
 
 def check(home: Path, name: str, file: Path | None) -> CommandAnswer:
@@ -135,7 +141,7 @@ def check(home: Path, name: str, file: Path | None) -> CommandAnswer:
         "faults": [{"setting": item.name, "text": item.text} for item in checked.faults],
         "warnings": list(checked.warnings),
         "idle": [{"setting": place, "text": text} for place, text in checked.idle.items()],
-        "changes": [item.told() for item in checked.changes],
+        "changes": _documents(checked.changes),
     }
     lines = [item.text for item in checked.faults]
     lines += [f"note: {text}" for text in checked.warnings]
@@ -148,7 +154,7 @@ def history(home: Path, name: str) -> CommandAnswer:
     with _book(home) as book:
         book.read(name)
         entries = book.history(name)
-    lines, rows = [], []
+    lines = []
     for entry in entries:
         lines.append(
             f"{entry.number:>4}  {entry.at}  {entry.actor:<24} {entry.action:<14} {entry.digest}"
@@ -158,20 +164,12 @@ def history(home: Path, name: str) -> CommandAnswer:
             for row in entry.changes
         ]
         lines += [f"      {line}" for line in _change_lines(changes)]
-        rows.append({key: value for key, value in asdict(entry).items() if key != "values"})
+    rows = [
+        {key: value for key, value in asdict(entry).items() if key != "values"} for entry in entries
+    ]
     return CommandAnswer(
         {"profile": name, "entries": rows}, "\n".join(lines) or f"{name} was never saved by Torra"
     )
-
-
-def undo(home: Path, name: str, number: int, *, yes: bool) -> CommandAnswer:
-    """Put an entry of the history back; raises ConfigError where that was not done."""
-    with _book(home) as book:
-        now = book.read(name)
-        entry = next((item for item in book.history(name) if item.number == number), None)
-        days = _ask(book, name, book.check(name, entry.values), yes=yes) if entry else ()
-        result = book.undo(name, number, digest=now.digest, may="loosen", actor=ACTOR)
-    return _record(home, name, "profile.undo", result, days)
 
 
 def try_settings(home: Path, name: str, pairs: Sequence[str], days: int) -> CommandAnswer:
@@ -222,22 +220,6 @@ def _pairs(words: Sequence[str]) -> list[tuple[str, str]]:
             raise ConfigError(f"{word}: {WRITE}")
         pairs.append((place, text))
     return pairs
-
-
-def _proposal(
-    wanted: Sequence[tuple[str, str]], unset: Sequence[str]
-) -> Callable[[Mapping[str, Any]], dict[str, Any]]:
-    def propose(values: Mapping[str, Any]) -> dict[str, Any]:
-        known = {setting.name: setting for setting in settings(values)}
-        changes: dict[tuple[str, ...], Any] = {}
-        for name, text in wanted:
-            setting = known.get(name)
-            place = setting.place if setting else place_of(values, name)
-            changes[place] = _read(setting, text)
-        changes |= {place_of(values, name): ABSENT for name in unset}
-        return along_with_mode(values, changed(values, changes), changes)
-
-    return propose
 
 
 def _read(setting: Any, text: str) -> Any:
@@ -294,21 +276,34 @@ def _go_on() -> None:
         raise ConfigError("nothing was changed")
 
 
-def _record(
-    home: Path, name: str, action: str, result: SaveResult, days: tuple[str, ...]
+def _changed(
+    book: ProfileBook,
+    name: str,
+    verb: str,
+    values: Callable[[], Mapping[str, Any]],
+    save: Callable[..., SaveResult],
+    *,
+    yes: bool,
 ) -> CommandAnswer:
-    """Put a change on record and return it; raises ConfigError for one that was not made."""
-    done = result.outcome in ("saved", "unchanged")
+    """Ask, save and put on record; raises ConfigError for a change that was not made.
+
+    `values` are what the profile would have.
+    """
+    digest = book.read(name).digest
+    days = _ask(book, name, book.check(name, values()), yes=yes)
+    result = save(digest=digest, may="loosen", actor=ACTOR)
+    changes, saved = result.changes, result.outcome == "saved"
+    done = saved or result.outcome == "unchanged"
     outcome = "done" if done else "failed"
-    with closing(open_home(home)) as database:
+    with closing(open_home(book.home)) as database:
         # What was refused goes on record too, so before the error is raised.
         database.audit(
             actor=ACTOR,
-            action=action,
+            action=f"profile.{verb}",
             target=name,
-            outcome=outcome if result.outcome == "saved" else f"{outcome}: {result.reason}"[:300],
-            before={"digest": result.before, **{item.name: item.before for item in result.changes}},
-            after={"digest": result.digest, **{item.name: item.after for item in result.changes}},
+            outcome=outcome if saved else f"{outcome}: {result.reason}"[:300],
+            before={"digest": result.before, **{item.name: item.before for item in changes}},
+            after={"digest": result.digest, **{item.name: item.after for item in changes}},
         )
     if not done:
         raise ConfigError(result.reason)
@@ -318,16 +313,21 @@ def _record(
         "digest": result.digest,
         "before": result.before,
         "entry": result.number or None,
-        "changes": [item.told() for item in result.changes],
+        "changes": _documents(changes),
         "warnings": list(result.warnings),
         "last_days": days,
     }
-    lines = [*_change_lines(result.changes), *(f"note: {text}" for text in days)]
-    if result.outcome == "saved":
-        lines += [f"{name} is saved as entry {result.number}, digest {result.digest}.", LATER]
-    else:
-        lines.append(result.reason)
+    end = (
+        [f"{name} is saved as entry {result.number}, digest {result.digest}.", LATER]
+        if saved
+        else [result.reason]
+    )
+    lines = [*_change_lines(changes), *(f"note: {text}" for text in days), *end]
     return CommandAnswer(document, "\n".join(lines))
+
+
+def _documents(changes: Sequence[Change]) -> list[dict[str, Any]]:
+    return [item.told() for item in changes]
 
 
 def _change_lines(changes: Sequence[Change]) -> list[str]:

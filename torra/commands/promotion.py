@@ -8,19 +8,16 @@ a trade. A home without a database stays without one.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 from torra.commands.answer import CommandAnswer, answering, stored
-from torra.commands.options import ANY_FILE, flag
+from torra.commands.options import ANY_FILE, flag, number
 from torra.commands.terminal import say
-
-if TYPE_CHECKING:
-    from torra.desk.promotion import AgentsStanding
 
 
 @click.command("scorecard")
@@ -57,8 +54,46 @@ def scorecard(
 @answering
 def promotion(home: Path, /) -> CommandAnswer:
     """Show which agents have a say, by the promotion rule, when the next look is due, and why."""
-    rows = [told(one) for one in accounts(home)]
-    return CommandAnswer({"rule": rule(), "profiles": rows}, table(rows))
+    from torra.config import load_desk  # noqa: PLC0415
+    from torra.desk import promotion as standings  # noqa: PLC0415
+    from torra.evaluation import promotion_evidence, promotion_rule  # noqa: PLC0415
+    from torra.replay import live  # noqa: PLC0415
+
+    subjects, rows = live.subjects(home, load_desk(home)), []
+    with stored(home) as database:
+        for subject in subjects:
+            one = (
+                standings.account(database, subject) if database else standings.nothing_yet(subject)
+            )
+            influence = subject.profile.agents.influence
+            earned = influence == "earned"
+            rows.append(
+                {
+                    "profile": subject.name,
+                    "instances": [instance.id for instance in subject.instances],
+                    "influence": influence,
+                    "counts": one.counts,
+                    "promoted": one.standing.promoted,
+                    "setting": subject.fingerprint,
+                    "setting_number": one.trial if earned else None,
+                    "ticks": one.ticks,
+                    "waiting": one.waiting,
+                    "look": one.standing.look,
+                    "next_look": one.next_look if earned else None,
+                    "why": one.standing.reason,
+                    "looks": [dict(row) for row in one.looks],
+                }
+            )
+    rule = {
+        "looks": list(promotion_rule.LOOKS),
+        "then_every": promotion_rule.LATER,
+        "alpha": promotion_rule.ALPHA,
+        "demotion_level": promotion_rule.DEMOTION_LEVEL,
+        "shuffles_beaten": promotion_rule.BEATEN,
+        "shuffles": promotion_evidence.SHUFFLES,
+        "horizon_bars": promotion_evidence.HORIZON,
+    }
+    return CommandAnswer({"rule": rule, "profiles": rows}, table)
 
 
 @click.command("effect")
@@ -71,7 +106,7 @@ def promotion(home: Path, /) -> CommandAnswer:
     show_default=True,
     help="What the agents changed.",
 )
-@click.option("--limit", default=20, show_default=True, type=click.IntRange(1, 200))
+@number("--limit", 20, 1, 200)
 @click.option("--before", help="Go on with the ticks before: the `next` of an earlier list.")
 @answering
 def effect(
@@ -86,65 +121,13 @@ def effect(
     return CommandAnswer(document, words.table(page, paths, what))
 
 
-def accounts(home: Path) -> list[AgentsStanding]:
-    """Return how the agents of every profile of a desk stand; raises ConfigError."""
-    from torra.config import load_desk  # noqa: PLC0415
-    from torra.desk import promotion  # noqa: PLC0415
-    from torra.replay import live  # noqa: PLC0415
-
-    subjects = live.subjects(home, load_desk(home))
-    with stored(home) as database:
-        if database is None:
-            return [promotion.nothing_yet(subject) for subject in subjects]
-        return [promotion.account(database, subject) for subject in subjects]
-
-
-def rule() -> dict[str, Any]:
-    """Return the numbers of the rule."""
-    from torra.evaluation import promotion_evidence, promotion_rule  # noqa: PLC0415
-
-    return {
-        "looks": list(promotion_rule.LOOKS),
-        "then_every": promotion_rule.LATER,
-        "alpha": promotion_rule.ALPHA,
-        "demotion_level": promotion_rule.DEMOTION_LEVEL,
-        "shuffles_beaten": promotion_rule.BEATEN,
-        "shuffles": promotion_evidence.SHUFFLES,
-        "horizon_bars": promotion_evidence.HORIZON,
-    }
-
-
-def told(one: AgentsStanding) -> dict[str, Any]:
-    """Return how a profile's agents stand, as plain JSON.
-
-    The number of its setting and its next look are None where its influence is not earned.
-    """
-    influence = one.subject.profile.agents.influence
-    earned = influence == "earned"
-    return {
-        "profile": one.subject.name,
-        "instances": [instance.id for instance in one.subject.instances],
-        "influence": influence,
-        "counts": one.counts,
-        "promoted": one.standing.promoted,
-        "setting": one.subject.fingerprint,
-        "setting_number": one.trial if earned else None,
-        "ticks": one.ticks,
-        "waiting": one.waiting,
-        "look": one.standing.look,
-        "next_look": one.next_look if earned else None,
-        "why": one.standing.reason,
-        "looks": [dict(row) for row in one.looks],
-    }
-
-
-def table(found: Sequence[Mapping[str, Any]]) -> str:
+def table(document: Mapping[str, Any]) -> str:
     """Return `torra promotion` for a terminal."""
-    numbers = rule()
-    looks = ", ".join(f"{count:,}" for count in numbers["looks"])
+    rule = document["rule"]
+    looks = ", ".join(f"{count:,}" for count in rule["looks"])
     lines = [
         f"Agents are looked at after {looks} ticks with their words, then every "
-        f"{numbers['then_every']:,}.",
+        f"{rule['then_every']:,}.",
         "They get a say when both hold: their words told where the price went beyond what L1 knew, "
         "and more than",
         "chance explains; and the verdicts that they changed paid more than the same words by lot.",
@@ -153,7 +136,7 @@ def table(found: Sequence[Mapping[str, Any]]) -> str:
         "it.",
         "How this is computed: docs/scorecard.md.",
     ]
-    for row in found:
+    for row in document["profiles"]:
         lines += ["", *_profile(row)]
     return "\n".join(lines)
 
@@ -176,9 +159,7 @@ def _profile(row: Mapping[str, Any]) -> list[str]:
     ]
     if not earned:
         lines[-1] = "  The rule decides where agents.influence is earned."
-    return [*lines, *(_look(each, row["profile"]) for each in row["looks"][:-1])]
-
-
-def _look(each: Mapping[str, Any], name: str) -> str:
-    then = "" if each["profile"] == name else f" as profile {each['profile']}"
-    return f"  look {each['look']} on {each['at']}{then}: {each['reason']}"
+    for look in row["looks"][:-1]:
+        then = "" if look["profile"] == row["profile"] else f" as profile {look['profile']}"
+        lines.append(f"  look {look['look']} on {look['at']}{then}: {look['reason']}")
+    return lines

@@ -23,7 +23,14 @@ import click
 from click.core import ParameterSource
 
 from torra.commands.answer import CommandAnswer, answering
-from torra.commands.options import ANY_FILE, clock_option, flag, leave_out_option, several
+from torra.commands.options import (
+    ANY_FILE,
+    clock_option,
+    flag,
+    leave_out_option,
+    number,
+    several,
+)
 from torra.commands.terminal import progress, say
 from torra.errors import ConfigError
 from torra.imports import freeze_gc
@@ -51,6 +58,10 @@ TOLD: Final = (
     flag("--full", "Print the statistics too."),
 )
 """Where a result goes, and how much of it."""
+
+seed_option = click.option(
+    "--seed", type=click.IntRange(0), help="Fixes what is drawn by lot: the same gives the same."
+)
 
 RUN: Final = (
     click.option("--from", "begin", help="First close that is run, UTC, as 2024-05-01."),
@@ -92,9 +103,7 @@ RUN: Final = (
 )
 @click.option("--provider", help="Who answers for the agents: rules, recorded or a vendor.")
 @click.option("--max-cost", type=float, help="USD that a vendor may be paid for all of it.")
-@click.option(
-    "--seed", type=click.IntRange(0), help="Fixes what is drawn by lot: the same gives the same."
-)
+@seed_option
 @click.option(
     "--trades",
     type=ANY_FILE,
@@ -233,30 +242,10 @@ def ablate(
     multiple=True,
     help="NAME=AXIS: a vector, ath or a timeframe, as momentum=0:.5:.25.",
 )
-@click.option(
-    "--folds",
-    type=click.IntRange(1, 50),
-    default=4,
-    show_default=True,
-    help="Choose on the past and judge on what follows, so many times.",
-)
-@click.option(
-    "--purge",
-    type=click.IntRange(0),
-    default=100,
-    show_default=True,
-    help="Bars before such a border whose trades are left out.",
-)
-@click.option(
-    "--embargo",
-    type=click.IntRange(0),
-    default=20,
-    show_default=True,
-    help="Bars after it that are judged by nobody.",
-)
-@click.option(
-    "--seed", type=click.IntRange(0), help="Fixes what is drawn by lot: the same gives the same."
-)
+@number("--folds", 4, 1, 50, "Choose on the past and judge on what follows, so many times.")
+@number("--purge", 100, 0, None, "Bars before such a border whose trades are left out.")
+@number("--embargo", 20, 0, None, "Bars after it that are judged by nobody.")
+@seed_option
 @several(RUN)
 @answering
 def sweep(

@@ -9,7 +9,7 @@ docs/overlay.md says what goes in and what comes out.
 """
 
 from torra.overlay.answer import Hosted
-from torra.overlay.given import NoScores
 from torra.overlay.overlay import Overlay
+from torra.overlay.request import NoScores
 
 __all__ = ["Hosted", "NoScores", "Overlay"]

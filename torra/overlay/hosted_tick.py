@@ -1,4 +1,4 @@
-"""One question of a host on its way: evidence, debate, record.
+"""One question of a host on its way: evidence, who is asked, record.
 
 It goes the way of a desk's tick (torra.tick) and stops before any decision: a hosted stream has no
 bridge, no position and no signal. What it remembers is Torra's own weighing of the bars that were
@@ -8,9 +8,7 @@ gave stand in the place of Torra's.
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Callable, Mapping
-from contextlib import suppress
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, Final
@@ -18,32 +16,26 @@ from typing import Any, Final
 import numpy as np
 import pandas as pd
 
-import agent_framework
 import ath_calculator
 import technical_calculator
-from agents.contracts import VECTORS, ModelUnavailable, SourceType
-from agents.debate import replies
-from agents.debate.deliberation import ABSTAINED
+from agents.contracts import VECTORS
 from ath_calculator import Records
 from instance_database import Database, TickKey
 from torra.clock import duration, iso
 from torra.config import Instance, Profile
-from torra.errors import StoreUnavailable
 from torra.evidence import feature_bundle, news_digest
 from torra.evidence.feature_bundle import NO_EVENTS, NO_NEWS, EvidenceInputs
 from torra.evidence.news_digest import NewsStatus, NewsSubject, NewsView, rounded_up
 from torra.evidence.scheduled_events import EventView
 from torra.market.bar_view import BarView
-from torra.overlay.given import OWN_FACTS, InvalidRequest, OverlayRequest
-from torra.store import bars as bar_table
-from torra.store import hosted as hosted_table
-from torra.store import replay_queries
+from torra.overlay.request import OWN_FACTS, InvalidRequest, OverlayRequest, hash_of
 from torra.store.hosted import HOST, hosted_instance
 from torra.tick import record as tick_record
+from torra.tick.debate import ModelAccess, Plan, plan
 from torra.tick.marks import HOSTED
-from torra.tick.record import TickDebate, TickInputs, TickResult, describe
+from torra.tick.record import TickDebate, TickInputs, TickResult
 from torra.trading_terms import SymbolSpec
-from torra.verdict import order_levels, sentiment_rules
+from torra.verdict import call_policy, order_levels, sentiment_rules
 from torra.verdict.risk_engine import Action
 
 NEUTRAL: Final = SymbolSpec(
@@ -64,52 +56,11 @@ SIDES: Final = {1.0: "LONG", -1.0: "SHORT", 0.0: "FLAT"}
 
 
 @dataclass(frozen=True, slots=True)
-class ScorerQuestion:
-    """A question with its place in the store: `instance` and `key` are those of its stream.
-
-    `profile` is the one that counts for it: of a symbol or a timeframe that the host's profile
-    lacks it has neutral defaults, and `told` says so. `asked` is the hash of everything that
-    decides the answer; `stale`: the newest bar is too old for an opening.
-    """
-
-    given: OverlayRequest
-    instance: Instance
-    key: TickKey
-    profile: Profile
-    told: tuple[str, ...]
-    asked: str
-    stale: bool = False
-
-
-def question(
-    given: OverlayRequest, overlay: str, profile: Profile, profile_name: str
-) -> ScorerQuestion:
-    """Return a question that was read, with its place."""
-    told: list[str] = []
-    if given.symbol not in profile.symbols:
-        symbols = {**profile.symbols, given.symbol: NEUTRAL}
-        profile = profile.model_copy(update={"symbols": symbols})
-        told.append("symbol_not_in_profile")
-    if given.timeframe not in profile.timeframe_weights:
-        weights = {**profile.timeframe_weights, given.timeframe: NEUTRAL_WEIGHT}
-        profile = profile.model_copy(update={"timeframe_weights": weights})
-        told.append("timeframe_not_in_profile")
-    instance = stream(overlay, given.symbol, (given.timeframe,), profile_name)
-    key = TickKey(instance.id, given.timeframe, given.bar_time)
-    age = (given.moment - key.close_time) / duration(given.timeframe)
-    stale = age > profile.gate.max_bar_age
-    asked = given.hash(profile.digest(), stale=stale)
-    return ScorerQuestion(given, instance, key, profile, (*given.told, *told), asked, stale)
-
-
-def stream(overlay: str, symbol: str, timeframes: tuple[str, ...], profile: str) -> Instance:
-    """Return the instance of a hosted stream."""
-    return hosted_instance(f"{HOST}{overlay}:{symbol}", timeframes, profile)
-
-
-@dataclass(frozen=True, slots=True)
 class HostedScores:
-    """What Torra's own calculators make of a question's bars."""
+    """What Torra's own calculators make of a question's bars.
+
+    `history` has close time and composite of the bars before the newest one, `verdicts` theirs.
+    """
 
     view: BarView
     row: Mapping[str, float]
@@ -123,13 +74,76 @@ class HostedScores:
         return {vector: float(self.row[vector]) for vector in VECTORS}
 
 
-def look(question: ScorerQuestion) -> HostedScores:
-    """Compute the scores of the newest bar, and what the bars before it were; no disk is touched.
+@dataclass(frozen=True, slots=True)
+class ScorerQuestion:
+    """A question with its place in the store: `instance` and `key` are those of its stream.
+
+    `profile` is the one that counts for it: of a symbol or a timeframe that the host's profile
+    lacks it has neutral defaults, and `notes` say so. `hash` is that of everything that decides the
+    answer; `stale`: the newest bar is too old for an opening.
+    """
+
+    request: OverlayRequest
+    instance: Instance
+    key: TickKey
+    profile: Profile
+    notes: tuple[str, ...]
+    hash: str
+    stale: bool
+    own: HostedScores
+
+    @property
+    def l1(self) -> Mapping[str, float]:
+        """The scores that count as L1: the host's own, or Torra's."""
+        return self.request.scores or self.own.scores
+
+
+def question(
+    request: OverlayRequest, overlay: str, profile: Profile, profile_name: str
+) -> ScorerQuestion:
+    """Return a question that was read, with its place; no disk is touched.
 
     Raises InvalidRequest where there are too few bars for scores of Torra's own.
     """
-    bars = question.given.bars
-    if bars is None or len(bars) < technical_calculator.WARM_UP:
+    notes = list(request.notes)
+    if request.symbol not in profile.symbols:
+        symbols = {**profile.symbols, request.symbol: NEUTRAL}
+        profile = profile.model_copy(update={"symbols": symbols})
+        notes.append("symbol_not_in_profile")
+    if request.timeframe not in profile.timeframe_weights:
+        weights = {**profile.timeframe_weights, request.timeframe: NEUTRAL_WEIGHT}
+        profile = profile.model_copy(update={"timeframe_weights": weights})
+        notes.append("timeframe_not_in_profile")
+    instance = stream(overlay, request.symbol, (request.timeframe,), profile_name)
+    last = pd.DatetimeIndex(request.bars.index)[-1].to_pydatetime()
+    key = TickKey(instance.id, request.timeframe, last)
+    age = (request.moment - key.close_time) / duration(request.timeframe)
+    stale = age > profile.gate.max_bar_age
+    digest = hash_of(
+        request.bars,
+        scores=None if request.scores is None else dict(request.scores),
+        extra=dict(request.extra),
+        headlines=sorted(item.id for item in request.headlines),
+        picture=request.picture_hash,
+        profile=profile.digest(),
+        stale=stale,
+    )
+    own = look(request, profile)
+    return ScorerQuestion(request, instance, key, profile, tuple(notes), digest, stale, own)
+
+
+def stream(overlay: str, symbol: str, timeframes: tuple[str, ...], profile: str) -> Instance:
+    """Return the instance of a hosted stream."""
+    return hosted_instance(f"{HOST}{overlay}:{symbol}", timeframes, profile)
+
+
+def look(request: OverlayRequest, profile: Profile) -> HostedScores:
+    """Compute the scores of the newest bar, and what L1 alone made of the bars before it.
+
+    Raises InvalidRequest where there are too few bars for scores of Torra's own.
+    """
+    bars = request.bars
+    if len(bars) < technical_calculator.WARM_UP:
         raise InvalidRequest(f"bars: fewer than {technical_calculator.WARM_UP} closed bars")
     highest = np.maximum.accumulate(bars["high"].to_numpy())
     lowest = np.minimum.accumulate(bars["low"].to_numpy())
@@ -138,100 +152,84 @@ def look(question: ScorerQuestion) -> HostedScores:
     row = dict(zip(table.columns, table.to_numpy(dtype=float)[-1].tolist(), strict=True))
     if not row["valid"]:
         raise InvalidRequest(f"bars: fewer than {technical_calculator.WARM_UP} valid bars")
-    records = Records(
-        float(highest[-1]), float(lowest[-1]), pd.DatetimeIndex(bars.index)[0].to_pydatetime()
-    )
     shown = min(len(table), sentiment_rules.MARKOV_HISTORY + 1)
-    history, verdicts = _earlier(question, table.iloc[-shown:], highest[-shown:], lowest[-shown:])
-    return HostedScores(BarView.of(newest), row, records, history, verdicts)
-
-
-def _earlier(
-    question: ScorerQuestion, table: pd.DataFrame, highest: Any, lowest: Any
-) -> tuple[tuple[tuple[datetime, float], ...], tuple[str, ...]]:
-    """Return close time and composite of the bars before the newest one, and their verdicts.
-
-    The composites are those of L1 alone, from the bars that were handed over.
-    """
-    profile = question.profile
+    known = table.iloc[-shown:]
+    columns = {name: values.to_numpy(dtype=float) for name, values in known.items()}
     weights = profile.sentiment_weights.model_dump()
-    close, atr = table["close"].to_numpy(dtype=float), table["atr14"].to_numpy(dtype=float)
-    rows = zip(close.tolist(), highest.tolist(), lowest.tolist(), atr.tolist(), strict=True)
-    form = profile.record_score
-    ath = np.array(
-        [ath_calculator.score(*row, form) if row[-1] == row[-1] else np.nan for row in rows]
+    forms = ath_calculator.record_scores(
+        columns["close"], highest[-shown:], lowest[-shown:], columns["atr14"]
     )
-    total = sum(weights.values())
-    composite = weights["ath"] * ath
+    composite = weights["ath"] * forms[profile.record_score]
     for vector in VECTORS:
-        composite = composite + weights[vector] * table[vector].to_numpy(dtype=float)
-    composite = np.round(composite / total, 8) + 0.0
-    known = table["valid"].to_numpy(dtype=float) > 0
-    known[-1] = False  # the bar that is asked about has no past yet
-    ends = pd.DatetimeIndex(table.index) + duration(question.key.timeframe)
-    wanted = np.flatnonzero(known & np.isfinite(composite))
-    moments, values = ends[wanted].to_pydatetime(), composite[wanted].tolist()
-    verdicts = tuple(sentiment_rules.verdict(value, profile.thresholds) for value in values)
-    return tuple(zip(moments.tolist(), values, strict=True)), verdicts
+        composite = composite + weights[vector] * columns[vector]
+    composite = np.round(composite / sum(weights.values()), 8) + 0.0
+    past = (columns["valid"] > 0) & np.isfinite(composite)
+    past[-1] = False  # the bar that is asked about has no past yet
+    ends = pd.DatetimeIndex(known.index) + duration(request.timeframe)
+    history = zip(ends[past].to_pydatetime().tolist(), composite[past].tolist(), strict=True)
+    begin = pd.DatetimeIndex(bars.index)[0].to_pydatetime()
+    return HostedScores(
+        BarView.of(newest),
+        row,
+        Records(float(highest[-1]), float(lowest[-1]), begin),
+        tuple(history),
+        tuple(sentiment_rules.verdict(value, profile.thresholds) for value in composite[past]),
+    )
 
 
-def inputs(
-    question: ScorerQuestion, looked: HostedScores, events: EventView | None, news: NewsView | None
-) -> TickInputs:
+def inputs(question: ScorerQuestion, events: EventView | None, news: NewsView | None) -> TickInputs:
     """Return what the tick sees."""
-    given, key, profile = question.given, question.key, question.profile
-    as_of = key.close_time
-    row = {**looked.row, **(given.scores or {})}
-    memory = _memory(question, looked)
-    spec = profile.symbol(given.symbol)
-    extra = {name: value for name, value in given.extra.items() if name not in OWN_FACTS}
+    request, key, profile, own = question.request, question.key, question.profile, question.own
+    as_of, experts = key.close_time, profile.agents.seats_experts()
+    row = {**own.row, **(request.scores or {})}
+    close, atr = float(row["close"]), float(row["atr14"])
+    memory = _memory(question)
+    spec = profile.symbol(request.symbol)
     bundle = feature_bundle.build(
         EvidenceInputs(
-            symbol=given.symbol,
+            symbol=request.symbol,
             timeframe=key.timeframe,
             bar_time=key.bar_time,
             as_of=as_of,
             row=row,
-            spread=given.extra.get("spread"),
-            bars_held=len(looked.view),
-            bar_age=max(0.0, (given.moment - as_of) / duration(key.timeframe)),
+            spread=request.extra.get("spread"),
+            bars_held=len(own.view),
+            bar_age=max(0.0, (request.moment - as_of) / duration(key.timeframe)),
             memory=memory,
             digits=spec.digits,
-            bars=looked.view,
+            bars=own.view,
             news=news or NO_NEWS,
             events=events or NO_EVENTS,
-            host=extra,
-            experts=profile.agents.seats_experts(),
+            host={name: value for name, value in request.extra.items() if name not in OWN_FACTS},
+            experts=experts,
             # At a whole second, never earlier than the question.
-            known_at=rounded_up(given.moment),
+            known_at=rounded_up(request.moment),
         )
     )
-    if profile.agents.seats_experts():
-        numbers = order_levels.stakes(float(row["close"]), float(row["atr14"]), spec)
+    if experts:
+        numbers = order_levels.stakes(close, atr, spec)
         bundle = feature_bundle.with_numbers(bundle, "stakes", numbers)
-    if given.scores is not None:
-        own = looked.scores
+    if request.scores is not None:
+        scores = own.scores
         explained = {
-            name: replace(part, note=f"the scorer's own score; Torra reads {own[name]:+.2f}")
+            name: replace(part, note=f"the scorer's own score; Torra reads {scores[name]:+.2f}")
             for name, part in bundle.explained.items()
         }
         bundle = replace(bundle, explained=explained)
-    score = ath_calculator.score(
-        float(row["close"]), looked.records.high, looked.records.low, float(row["atr14"]),
-        profile.record_score,
-    )  # fmt: skip
     return TickInputs(
         instance=question.instance,
         profile=profile,
         timeframe=key.timeframe,
         bar_time=key.bar_time,
         as_of=as_of,
-        now=given.moment,
+        now=request.moment,
         before={},
-        view=looked.view,
+        view=own.view,
         row=row,
-        records=looked.records,
-        ath_score=score,
+        records=own.records,
+        ath_score=ath_calculator.score(
+            close, own.records.high, own.records.low, atr, profile.record_score
+        ),
         memory=memory,
         bundle=bundle,
         news=news,
@@ -239,26 +237,26 @@ def inputs(
     )
 
 
-def _memory(question: ScorerQuestion, looked: HostedScores) -> dict[str, Any]:
+def _memory(question: ScorerQuestion) -> dict[str, Any]:
     """Return the memory of the stream: Torra's own reading, and of the account only what is told.
 
     No trade of the host's is known, so position and losing streak are None unless it gave them.
     """
-    profile, key, extra = question.profile, question.key, question.given.extra
-    lookback = profile.agents.history_lookback
-    found = sentiment_rules.memory_view(
-        sentiment_rules.markov(looked.history, key.timeframe, profile.markov),
+    profile, key, extra = question.profile, question.key, question.request.extra
+    lookback, own = profile.agents.history_lookback, question.own
+    memory = sentiment_rules.memory_view(
+        sentiment_rules.markov(own.history, key.timeframe, profile.markov),
         as_of=key.close_time,
         timeframe=key.timeframe,
-        trend=[consensus for _, consensus in looked.history[-lookback:]],
-        verdicts=[*looked.verdicts[-lookback:]],
+        trend=[consensus for _, consensus in own.history[-lookback:]],
+        verdicts=[*own.verdicts[-lookback:]],
         open_positions=(),
         open_elsewhere=0,
         trades=(),
     )
     position, streak = extra.get("position"), extra.get("losing_streak")
     return {
-        **found,
+        **memory,
         "position": None if position is None else SIDES.get(position),
         "losing_streak": None if streak is None else int(streak),
         "open_elsewhere": None,
@@ -267,115 +265,18 @@ def _memory(question: ScorerQuestion, looked: HostedScores) -> dict[str, Any]:
 
 def news(question: ScorerQuestion) -> NewsView | None:
     """Return what the headlines of a question come to; None without one."""
-    given, settings = question.given, question.profile.news
-    if not given.headlines:
+    request, settings = question.request, question.profile.news
+    if not request.headlines:
         return None
     return news_digest.view(
-        given.headlines,
-        NewsSubject(symbol=given.symbol),
-        as_of=rounded_up(given.moment),
+        request.headlines,
+        NewsSubject(symbol=request.symbol),
+        as_of=rounded_up(request.moment),
         status=NewsStatus.AVAILABLE,
         max_age_hours=settings.max_age_hours,
         half_life_hours=settings.half_life_hours,
         max_items=settings.max_items,
     )
-
-
-# --- the debate -----------------------------------------------------------------------------------
-
-
-class HostFallback:
-    """A host's own scorer, asked in Torra's place; `scores` are what it answered, if it did."""
-
-    def __init__(self, fallback: agent_framework.Fallback) -> None:
-        self._fallback = fallback
-        self.scores: Mapping[str, float] = {}
-
-    def __call__(self, context: Any, ask: Any) -> Mapping[str, Any]:
-        """Ask it; whatever it raises or returns goes on to the framework, which judges it."""
-        found = self._fallback(context, ask)
-        with suppress(ModelUnavailable):
-            self.scores = replies.scores(found)
-        return found
-
-
-def store(
-    database: Database,
-    question: ScorerQuestion,
-    seen: TickInputs,
-    debated: TickDebate,
-    *,
-    fallback: HostFallback | None,
-    owner: str,
-    provider: str,
-    elapsed_ms: float,
-    now: datetime,
-    wait: float,
-    gave_up: Callable[[], bool] = lambda: False,
-) -> tuple[Mapping[str, Any], int]:
-    """Store the tick with its answer, all or nothing; return its record and its revision.
-
-    `fallback` is the host's own, if it has one; `gave_up` says whether the host has gone on without
-    the answer, and then nothing is kept. Raises StoreUnavailable when the claim is another's by
-    now, or the store fails.
-    """
-    key, given, profile = question.key, question.given, question.profile
-    bars = given.bars
-    asked = question.asked
-    with database.transaction(wait):
-        revision = hosted_table.hosted_revision(database, key, asked, owner)
-        if not replay_queries.knows_profile(database, key.instance, profile.digest()):
-            database.apply_profile(key.instance, profile.model_dump_json(), profile.digest())
-        newest: int | None = None
-        if bars is not None:
-            newest = _keep_bars(database, key, bars)
-        hosted_table.put_aside(database, key)
-        if seen.news is not None:
-            database.store_news(found.item for found in seen.news.items)
-        legacy = debated.deliberation.source_type == SourceType.LEGACY
-        told = {
-            "asked": asked,
-            "revision": revision,
-            "own_scores": given.scores is not None,
-            "extra": dict(given.extra),
-            "headlines": [item.id for item in given.headlines],
-            "bars": 0 if bars is None else len(bars),
-            "moment": iso(given.moment),
-            "stale": question.stale,
-            "told": list(question.told),
-            "picture": hashlib.sha256(given.picture).hexdigest() if given.picture else None,
-            "handed": None if bars is None else describe(bars, newest),
-            # What the host's own fallback answered: {} for nothing, None where there was none.
-            "fallback": None if fallback is None else dict(fallback.scores) if legacy else {},
-        }
-        record = write(
-            database, question, replace(seen, revision=newest), debated,
-            told=told, provider=provider, elapsed_ms=elapsed_ms, now=now,
-        )  # fmt: skip
-        hosted_table.keep_answer(
-            database, key, asked, debated.counted.scores, revision, final=is_final(debated)
-        )
-        if gave_up():
-            raise StoreUnavailable(f"{key.text} came too late: its host has gone on with L1")
-    if gave_up():  # while the disk took its time: it stands, and says so
-        with suppress(StoreUnavailable):
-            hosted_table.came_late(database, key)
-    # As a record is read: with what was said, which stands in a row of its own.
-    return {**record, "deliberation": tick_record.spoken(debated.deliberation)}, revision
-
-
-def _keep_bars(database: Database, key: TickKey, bars: pd.DataFrame) -> int | None:
-    """Store what was handed over, so that the stream's bars are just these.
-
-    Returns their highest revision: records and memory are made of the older ones, too.
-    """
-    database.store_bars(key.instance, key.timeframe, bars)
-    times = pd.DatetimeIndex(bars.index)
-    first, last = times[0].to_pydatetime(), times[-1].to_pydatetime()
-    # All of them are held now: more times than these are bars that the host has no more.
-    if bar_table.times_held(database, key.instance, key.timeframe, first, last) > len(bars):
-        database.withdraw_others(key.instance, key.timeframe, bars)
-    return database.bar_revision(key.instance, key.timeframe, first, last)
 
 
 def write(
@@ -384,16 +285,16 @@ def write(
     seen: TickInputs,
     debated: TickDebate,
     *,
-    told: Mapping[str, Any],
+    hosted: Mapping[str, Any],
     provider: str,
     elapsed_ms: float,
     now: datetime,
-) -> Mapping[str, Any]:
-    """Store scores, record and calls of a tick, with what is told of its question.
+) -> dict[str, Any]:
+    """Store scores, record and calls of a tick, with what its record says of its question.
 
     Joins the open transaction. Returns the record.
     """
-    key, profile, spoken = question.key, question.profile, debated.deliberation
+    key, deliberation = question.key, debated.deliberation
     saved = database.save_sentiment(
         debated.gated,
         key=key,
@@ -401,24 +302,17 @@ def write(
         ath=seen.ath_score,
         l1=seen.l1,
         ungated=debated.ungated,
-        source_type=spoken.source_type,
-        profile=profile,
-        deliberation=tick_record.spoken(spoken),
+        source_type=deliberation.source_type,
+        profile=question.profile,
+        deliberation=tick_record.spoken(deliberation),
         timeframes=(key.timeframe,),
     )
     result = TickResult(
         seen, debated, saved, Action("HOLD", HOSTED), (), {"decided": iso(now)}, elapsed_ms
     )
-    record = tick_record.build(result, provider)
-    record["hosted"] = dict(told)
+    record = {**tick_record.build(result, provider), "hosted": dict(hosted)}
     database.write_journal(key, record)
-    database.write_calls(key, spoken.calls)
+    database.write_calls(key, deliberation.calls)
     if debated.picture is not None:
         database.store_picture(debated.picture)
     return record
-
-
-def is_final(debated: TickDebate) -> bool:
-    """Return whether agents were heard, or all of them abstained: such an answer is given again."""
-    spoken = debated.deliberation
-    return spoken.heard or (ABSTAINED in spoken.flags and not spoken.failures)

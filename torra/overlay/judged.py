@@ -16,6 +16,7 @@ from instance_database import Database
 from torra.config import Profile, validate
 from torra.desk.promotion import PromotionSubject
 from torra.errors import ConfigError
+from torra.evaluation.wording import count
 from torra.store import hosted as hosted_table
 from torra.store import ticks as claim_table
 from torra.store.hosted import hosted_instance
@@ -61,8 +62,8 @@ class ReportedOutcomes:
         if not self.bars:
             return "Your scorer told no outcome yet: overlay.outcome(key, verdict=..., r=...)."
         whole = (
-            f"Your scorer told the outcome of {_count(self.bars, 'bar')}: "
-            f"{_count(self.trades, 'trade')}, {self.r:+.2f} R in sum."
+            f"Your scorer told the outcome of {count(self.bars, 'bar')}: "
+            f"{count(self.trades, 'trade')}, {self.r:+.2f} R in sum."
         )
         if not self.trades:
             return whole
@@ -89,7 +90,3 @@ def told_outcomes(rows: Iterable[Mapping[str, Any]]) -> ReportedOutcomes:
             sides[way].append(row["r"])
     along, against = ((len(sides[way]), round(sum(sides[way]), 8)) for way in (1, -1))
     return ReportedOutcomes(bars, trades, round(total, 8), along, against)
-
-
-def _count(number: int, word: str) -> str:
-    return f"{number:,} {word}{'' if number == 1 else 's'}"

@@ -3,8 +3,8 @@
     overlay = Overlay("scorer_home", profile="default", clock="new_york+7")
     chart = overlay.score_chart("XAUUSD", "M15", bars, scores=l1)
 
-A call reads what it was handed (torra.overlay.given), computes what Torra's calculators make of it,
-and asks the desk of the profile, all on threads of its own, until its deadline: the profile's
+A call reads what it was handed (torra.overlay.request), computes what Torra's calculators make of
+it, and asks the desk of the profile, all on threads of its own, until its deadline: the profile's
 `agents.timeout_seconds`, counted from the call, opening and imports included. Whatever fails, the
 call ends 0.5 s after that at the latest with the dict of L1 and the reason. Two things are raised:
 ConfigError by the constructor, NoScores where there is no L1 to return. With `strict=True` a call
@@ -22,7 +22,7 @@ import os
 import threading
 import weakref
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from concurrent.futures import TimeoutError as Late
 from contextlib import suppress
 from datetime import datetime
@@ -38,12 +38,12 @@ from torra.config import NAME, NAME_RULE, Profile, has_desk, load_desk, load_pro
 from torra.errors import ConfigError, StoreUnavailable, TorraError
 from torra.home import HOSTED, PAGES
 from torra.market.broker_clock import ServerClock
-from torra.overlay import asking, hosted_tick
-from torra.overlay import given as reading
+from torra.overlay import hosted_tick, request
 from torra.overlay.answer import Hosted, plain
-from torra.overlay.asking import GRACE, PendingQuestion
-from torra.overlay.given import NoScores, OverlayRequest
-from torra.overlay.opened import DEMO, OverlayRuntime
+from torra.overlay.call import GRACE, Call, ask
+from torra.overlay.hosted_tick import ScorerQuestion
+from torra.overlay.request import InvalidRequest, NoScores
+from torra.overlay.runtime import DEMO, OverlayRuntime
 from torra.overlay.workers import Workers
 from torra.store import hosted as hosted_table
 from torra.store.hosted import HOST
@@ -123,12 +123,12 @@ class Overlay:
             picture=picture, fallback=fallback, as_of=as_of,
         ).chart  # fmt: skip
 
-    async def score_chart_async(self, *asked: Any, **more: Any) -> dict[str, Any]:
+    async def score_chart_async(self, *bar: Any, **more: Any) -> dict[str, Any]:
         """Return what `score_chart` does, without holding the host's event loop."""
         deadline = self._deadline()
-        work = self._waiters.run(lambda: self._call(deadline, *asked, **more).chart)
+        work = self._waiters.run(lambda: self._call(deadline, *bar, **more).chart)
         if work is None:  # hundreds wait already
-            return self._call(System().monotonic(), *asked, **more).chart
+            return self._call(System().monotonic(), *bar, **more).chart
         return await asyncio.wrap_future(work)
 
     def deliberate(
@@ -153,8 +153,12 @@ class Overlay:
             headlines=headlines, picture=picture, fallback=fallback, as_of=as_of,
         )  # fmt: skip
 
+    @property
+    def _seconds(self) -> float:
+        return self._profile.agents.timeout_seconds
+
     def _deadline(self) -> float:
-        return System().monotonic() + self._profile.agents.timeout_seconds
+        return System().monotonic() + self._seconds
 
     def _call(
         self,
@@ -165,57 +169,49 @@ class Overlay:
         *,
         fallback: Fallback | None = None,
         scores: Any = None,
-        **given: Any,
+        **parts: Any,
     ) -> Hosted:
         clock = System()
         # Plain numbers cannot be slow, and are L1 even where no thread comes to run in time.
-        own = [reading.scores_of(scores)] if reading.are_plain(scores) else []
+        own = [request.scores_of(scores)] if request.are_plain(scores) else []
 
-        def read() -> PendingQuestion | Hosted:
+        def read() -> ScorerQuestion:
             if not own:
-                own.append(reading.scores_of(scores))
-            question = reading.read(
-                symbol, timeframe, bars, scores=own[0], **given,
+                own.append(request.scores_of(scores))
+            handed = request.read(
+                symbol, timeframe, bars, scores=own[0], **parts,
                 now=clock.real_now(), clock=self._clock,
             )  # fmt: skip
-            return self._read(question, fallback, clock, deadline)
+            try:
+                return hosted_tick.question(handed, self._name, self._profile, self._profile_name)
+            except InvalidRequest as error:
+                raise error.noting(handed.notes) from None
+            except Exception as error:
+                log.exception("%s %s could not be read", symbol, timeframe)
+                why = f"bars: {type(error).__name__}"
+                raise InvalidRequest(why).noting(handed.notes) from error
 
         work = self._readers.run(read)
-        late = f"bars: not read within {self._profile.agents.timeout_seconds:g} s"
-        found: PendingQuestion | Hosted | None = None
-        with suppress(Late):
-            found = work.result(_seconds_until(deadline, clock)) if work else None
-        if found is None:
-            late = late if work else TOO_MANY
-            known = own[0] if own else None
-            question = reading.refused(symbol, timeframe, clock.real_now(), known, late)
-            found = self._without(question, late)
-        answer = self._desk_answer(found) if isinstance(found, PendingQuestion) else found
-        if isinstance(found, PendingQuestion) and answer.why:
-            self._note(found.key, answer.why)
+        try:
+            if work is None:
+                raise InvalidRequest(TOO_MANY)  # noqa: TRY301 - it is a reason as the others
+            question = work.result(_seconds_until(deadline, clock))
+        except Late:
+            late = InvalidRequest(f"bars: not read within {self._seconds:g} s")
+            answer = self._without(symbol, timeframe, own, late)
+        except InvalidRequest as error:
+            answer = self._without(symbol, timeframe, own, error)
+        else:
+            answer = self._desk_answer(Call(question, fallback, clock, deadline, self._strict))
+            if answer.why:
+                self._note(answer.key, answer.why)
         with self._lock:
             self._counts[_kind(answer)] += 1
         return answer
 
-    def _read(
-        self, given: OverlayRequest, fallback: Fallback | None, clock: Clock, deadline: float
-    ) -> PendingQuestion | Hosted:
-        """Return the call that a question makes, or L1 for one that cannot be debated."""
-        if given.refusal:
-            return self._without(given, given.refusal)
-        try:
-            question = hosted_tick.question(given, self._name, self._profile, self._profile_name)
-            looked = hosted_tick.look(question)
-        except reading.InvalidRequest as error:
-            return self._without(given, str(error))
-        except Exception as error:
-            log.exception("%s %s could not be read", given.symbol, given.timeframe)
-            return self._without(given, f"bars: {type(error).__name__}", error)
-        return PendingQuestion(question, looked, fallback, clock, deadline, strict=self._strict)
-
-    def _desk_answer(self, call: PendingQuestion) -> Hosted:
+    def _desk_answer(self, call: Call) -> Hosted:
         """Return the desk's answer where there is one in time, L1's else."""
-        work = self._workers.run(partial(asking.ask, self._opened, call))
+        work = self._workers.run(partial(ask, self._opened, call))
         if work is None:
             return call.l1_alone(TOO_MANY)
         try:
@@ -223,24 +219,35 @@ class Overlay:
         except Exception as error:
             call.gone.set()
             if isinstance(error, Late) and not work.done():
-                seconds = self._profile.agents.timeout_seconds
-                return call.l1_alone(f"no answer within {seconds:g} s")
+                return call.l1_alone(f"no answer within {self._seconds:g} s")
             if self._strict:
                 raise
-            known = isinstance(error, TorraError)
-            # What Torra raises says all that there is to say; anything else is told with its trace.
-            log.warning("%s: L1 stands alone: %s", call.key, error, exc_info=not known and error)
-            return call.l1_alone(str(error) if known else type(error).__name__)
+            own = isinstance(error, TorraError)
+            # What Torra raises says all that there is to say; anything else is logged with a trace.
+            log.warning("%s: L1 stands alone: %s", call.key, error, exc_info=not own and error)
+            return call.l1_alone(str(error) if own else type(error).__name__)
 
-    def _without(self, given: OverlayRequest, why: str, error: Exception | None = None) -> Hosted:
-        """Return the host's own L1 for bars that cannot be used; raise NoScores without one."""
-        self._note(f"{given.symbol} {given.timeframe}", why)
-        if given.scores is None:
-            raise NoScores(f"{given.symbol} {given.timeframe}: {why}") from error
+    def _without(
+        self,
+        symbol: Any,
+        timeframe: Any,
+        scores: Sequence[Mapping[str, float] | None],
+        refusal: InvalidRequest,
+    ) -> Hosted:
+        """Return the host's own L1 for what cannot be debated; raise NoScores without one."""
+        bar = " ".join(
+            name if isinstance(name, str) and NAME.fullmatch(name) else "?"
+            for name in (symbol, timeframe)
+        )
+        why, cause = str(refusal), refusal.__cause__
+        self._note(bar, why)
+        l1 = scores[0] if scores else None
+        if l1 is None:
+            raise NoScores(f"{bar}: {why}") from cause
         if self._strict:
-            raise ConfigError(f"{given.symbol} {given.timeframe}: {why}") from error
-        log.warning("%s %s: L1 stands alone: %s", given.symbol, given.timeframe, why)
-        return plain("", given.scores, why, given.told)
+            raise ConfigError(f"{bar}: {why}") from cause
+        log.warning("%s: L1 stands alone: %s", bar, why)
+        return plain("", l1, why, refusal.notes)
 
     def _note(self, key: str, why: str) -> None:
         with self._lock:
@@ -255,8 +262,8 @@ class Overlay:
         Raises ValueError for a symbol or a timeframe that cannot be, and for a naive time without
         a clock.
         """
-        name, step = reading.names_of(symbol, timeframe)
-        moment = reading.moment_of(bar_time, self._clock)
+        name, step = request.names_of(symbol, timeframe)
+        moment = request.moment_of(bar_time, self._clock)
         instance = hosted_tick.stream(self._name, name, (step,), self._profile_name)
         return TickKey(instance.id, step, moment).text
 
@@ -274,24 +281,21 @@ class Overlay:
         """
         if verdict not in ("BUY", "SELL", "HOLD"):
             raise ValueError(f"verdict is {verdict!r}: use BUY, SELL or HOLD")
-        known = None if r is None else reading.finite(r)
-        if r is not None and known is None:
+        number = None if r is None else request.finite(r)
+        if r is not None and number is None:
             raise ValueError(f"r is {r!r}: use a finite number")
         if not isinstance(key, str) or not key.startswith(f"{HOST}{self._name}:"):
             raise LookupError(f"{key!r} is no bar of the overlay {self._name}")
         deadline = self._deadline()
 
-        def tell() -> bool:
-            return hosted_table.tell_outcome(
-                self._opened.at(deadline).database, key, verdict, known
+        work = self._workers.run(
+            lambda: hosted_table.tell_outcome(
+                self._opened.at(deadline).database, key, verdict, number
             )
-
-        work = self._workers.run(tell)
-        try:
+        )
+        with suppress(Late):
             if work is not None:
                 return work.result(_seconds_until(deadline, System()))
-        except Late:
-            pass
         raise StoreUnavailable(f"the outcome of {key} could not be stored in time: tell it again")
 
     def health(self) -> dict[str, Any]:

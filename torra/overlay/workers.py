@@ -10,7 +10,11 @@ import queue
 import threading
 from collections.abc import Callable
 from concurrent.futures import Future
-from typing import Any, Final, TypeVar
+from functools import partial
+from typing import Final, TypeVar
+
+from torra.services import in_background
+from torra.time_limit import settle
 
 Value = TypeVar("Value")
 
@@ -25,7 +29,7 @@ class Workers:
     """The threads of one overlay in one process."""
 
     def __init__(self) -> None:
-        self._jobs: queue.SimpleQueue[tuple[Future[Any], Callable[[], Any]]] = queue.SimpleQueue()
+        self._jobs: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
         self._lock = threading.Lock()
         self._idle = 0
         self._all = 0
@@ -41,26 +45,21 @@ class Workers:
         with self._lock:
             if self._idle:
                 self._idle -= 1
-            elif self._all < MOST and self._started():
+            elif self._all < MOST:
+                try:
+                    in_background("torra-overlay", self._work)
+                except RuntimeError:  # the system gives no thread any more
+                    return None
                 self._all += 1
             else:
                 return None
-            self._jobs.put((future, work))
+            self._jobs.put(partial(settle, future, work))
         return future
-
-    def _started(self) -> bool:
-        """Start a thread; False where the system gives none any more."""
-        try:
-            # No service: it takes jobs from a queue, and their number follows the need.
-            threading.Thread(target=self._work, name="torra-overlay", daemon=True).start()
-        except RuntimeError:
-            return False
-        return True
 
     def _work(self) -> None:
         while True:
             try:
-                future, work = self._jobs.get(timeout=IDLE_SECONDS)
+                job = self._jobs.get(timeout=IDLE_SECONDS)
             except queue.Empty:
                 with self._lock:
                     # A job may have come between the wait and the lock; it was promised a thread.
@@ -69,11 +68,8 @@ class Workers:
                     self._idle -= 1
                     self._all -= 1
                     return
-            try:
-                future.set_result(work())
-            except BaseException as error:  # noqa: BLE001 - it is raised where it is waited for
-                future.set_exception(error)
+            job()
             # Nothing of the last question stays while the thread waits.
-            del future, work
+            del job
             with self._lock:
                 self._idle += 1

@@ -92,7 +92,7 @@ class HistoryEntry:
     actor: str
     action: str
     digest: str
-    changes: tuple[Mapping[str, Any], ...]
+    changes: Sequence[Mapping[str, Any]]
     values: Mapping[str, Any]
 
 
@@ -196,13 +196,17 @@ class ProfileBook:
     def entry(self, name: str, number: int) -> HistoryEntry | None:
         """Return one state of the history; None when it is not there or broken."""
         try:
-            told = json.loads(read_regular(self._entry_path(name, number)))
-            return HistoryEntry(
-                number, told["at"], told["actor"], told["action"], told["digest"],
-                tuple(told["changes"]), told["profile"],
-            )  # fmt: skip
-        except (OSError, ValueError, KeyError, TypeError):
+            row = json.loads(read_regular(self._entry_path(name, number)))
+            return HistoryEntry(number, values=row.pop("profile"), **row)
+        except (OSError, ValueError, KeyError, TypeError, AttributeError):
             return None
+
+    def state(self, name: str, number: int) -> HistoryEntry:
+        """Return a state of the history that can be put back; raises ConfigError without one."""
+        for entry in self.history(name):
+            if entry.number == number:
+                return entry
+        raise ConfigError(f"the history of {name} has no entry {number}: see its newest 50")
 
     # --- checking ---------------------------------------------------------------------------------
 
@@ -213,20 +217,20 @@ class ProfileBook:
         try:
             profile = Profile.model_validate(values)
         except ValidationError as error:
-            known = {item.name for item in settings(base)} if base else set()
+            known = _setting_names(base) if base else set()
             return _invalid(now, [
                 SettingFault(_blamed(place, known), text) for place, text in faults(Profile, error)
             ])  # fmt: skip
-        changes = compare(base, canonical(profile)) if base else ()
+        after = canonical(profile)
+        changes = compare(base, after) if base else ()
         objections, warnings = self._fits(name, profile, now.profile)
-        idle = set_in_vain(profile)
-        warnings = [*_along(profile.agents.mode, changes), *warnings, *idle.values()]
-        known = {item.name for item in settings(canonical(profile))}
+        idle, known = set_in_vain(profile), _setting_names(after)
         # Several instances may object in the same words.
         found = [SettingFault(_named(text, known), text) for text in dict.fromkeys(objections)]
         return replace(
             _invalid(now, found) if found else SaveResult("valid", "", now.digest, profile=profile),
-            changes=changes, warnings=tuple(warnings), idle=idle,
+            changes=changes, idle=idle,
+            warnings=(*_along(profile.agents.mode, changes), *warnings, *idle.values()),
         )  # fmt: skip
 
     def _fits(
@@ -317,9 +321,7 @@ class ProfileBook:
 
         The rules of any change hold: where it would loosen, `command` does it on the command line.
         """
-        entry = next((item for item in self.history(name) if item.number == number), None)
-        if entry is None:
-            raise ConfigError(f"the history of {name} has no entry {number}: see its newest 50")
+        entry = self.state(name, number)
         return self.save(
             name, lambda _: entry.values, digest=digest, may=may, actor=actor,
             action=f"undo to {number}", command=UNDO.format(name, number),
@@ -327,31 +329,29 @@ class ProfileBook:
 
     def preview_undo(
         self, name: str, entries: Iterable[HistoryEntry], may: May
-    ) -> list[SaveResult]:
-        """Return what putting each entry back would come to for a caller; nothing is saved.
+    ) -> Iterator[SaveResult]:
+        """Yield what putting each entry back would come to for a caller; nothing is saved.
 
         The `outcome` is "saved" where the caller may, else `reason` says why not.
         """
         now = self.read(name)
         base = self._base(now)
-        return [self._preview(now, base, entry, may) for entry in entries]
-
-    def _preview(
-        self, now: Loaded, base: Mapping[str, Any] | None, entry: HistoryEntry, may: May
-    ) -> SaveResult:
-        try:
-            profile = Profile.model_validate(entry.values)
-        except ValidationError as error:
-            place, text = faults(Profile, error)[0]
-            where = f"{'.'.join(place)}: {text}" if place else text
-            reason = f"This entry does not fit this version: {where}"
-            return SaveResult("invalid", reason, now.digest)
-        changes = compare(base, canonical(profile)) if base is not None else ()
-        if base is not None and not changes:
-            return _unchanged(now)
-        wish = SaveResult("valid", "", now.digest, changes=changes)
-        by_hand = UNDO.format(now.name, entry.number)
-        return self.allowed(now.name, wish, may, blind=base is None, command=by_hand)
+        for entry in entries:
+            try:
+                profile = Profile.model_validate(entry.values)
+            except ValidationError as error:
+                place, text = faults(Profile, error)[0]
+                where = f"{'.'.join(place)}: {text}" if place else text
+                reason = f"This entry does not fit this version: {where}"
+                yield SaveResult("invalid", reason, now.digest)
+                continue
+            changes = compare(base, canonical(profile)) if base is not None else ()
+            if base is not None and not changes:
+                yield _unchanged(now)
+                continue
+            wish = SaveResult("valid", "", now.digest, changes=changes)
+            by_hand = UNDO.format(name, entry.number)
+            yield self.allowed(name, wish, may, blind=base is None, command=by_hand)
 
     def allowed(
         self, name: str, wish: SaveResult, may: May, *, blind: bool = False, command: str = ""
@@ -508,6 +508,10 @@ def _along(mode: str, changes: Iterable[Change]) -> list[str]:
     earns = f" A {mode} earns its influence first; agents.influence full lets it count now."
     first = earns if after.get("agents.influence") == "earned" else ""
     return [f"Mode {mode} also changes {listed(told)}.{first}"]
+
+
+def _setting_names(values: Mapping[str, Any]) -> set[str]:
+    return {item.name for item in settings(values)}
 
 
 def _blamed(place: tuple[str, ...], known: set[str]) -> str:

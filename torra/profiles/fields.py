@@ -74,11 +74,14 @@ EXACT: Final = {
 }
 """The exact sentence of a setting whose meaning is told in plainer words, by its name."""
 
+ROLE_CAPS: Final = ("agents", "role_caps")
+"""Where an entry stands one level deeper; where none is written the usual cap holds."""
+
 ENTRIES: Final[Mapping[Place, Collection[str]]] = {
     ("timeframe_weights",): TIMEFRAMES,
     ("risk", "leverage_caps"): CAPPED,
     ("agents", "role_models"): ROLES,
-    ("agents", "role_caps"): ROLES,
+    ROLE_CAPS: ROLES,
 }
 """Objects whose every entry is a setting, and the names of those that any profile may have."""
 
@@ -117,27 +120,45 @@ TITLES: Final = {
 class Setting:
     """One setting. `low` and `high` are inclusive unless `limits` says otherwise, None if open.
 
-    `default` is ABSENT where the shipped profile has no such entry; `optional` settings are entries
-    that may be taken out; `choices` are what a choice accepts, or what is known to be accepted.
+    `optional` settings are entries that may be taken out; `choices` are what a choice accepts, or
+    what is known to be accepted.
     """
 
     place: Place
-    section: str
-    label: str
     meaning: str
     kind: Kind
     limits: str
-    unit: str = ""
     low: float | None = None
     high: float | None = None
     choices: tuple[str, ...] = ()
-    default: Any = ABSENT
     optional: bool = False
 
     @property
     def name(self) -> str:
         """The place as a person writes it, and the form calls it."""
         return named(self.place)
+
+    @property
+    def section(self) -> str:
+        """The place of the section in which it stands."""
+        return ".".join(self.place[: 2 if self.place[:2] == ROLE_CAPS else -1])
+
+    @property
+    def label(self) -> str:
+        """The name within its section, in words."""
+        parts = self.place[2:] if self.place[:2] == ROLE_CAPS else self.place[-1:]
+        return " ".join(parts).replace("_", " ")
+
+    @property
+    def unit(self) -> str:
+        """The unit of its values, "" for none."""
+        place = ".".join(self.place)
+        return next((unit for end, unit in UNITS if place.endswith(end)), "")
+
+    @property
+    def default(self) -> Any:
+        """The value of the shipped profile; ABSENT where that has no such entry."""
+        return USUAL.get(self.place, ABSENT)
 
 
 DEFAULT: Final[Mapping[str, Any]] = json.loads(Profile().model_dump_json())
@@ -156,13 +177,11 @@ def canonical(profile: Profile) -> dict[str, Any]:
 
 def flat(values: Mapping[str, Any], above: Place = ()) -> dict[Place, Any]:
     """Return every value by its place."""
-    found: dict[Place, Any] = {}
+    places: dict[Place, Any] = {}
     for name, value in values.items():
-        if isinstance(value, Mapping):
-            found |= flat(value, (*above, name))
-        else:
-            found[*above, name] = value
-    return found
+        place = (*above, name)
+        places |= flat(value, place) if isinstance(value, Mapping) else {place: value}
+    return places
 
 
 USUAL: Final[Mapping[Place, Any]] = flat(DEFAULT)
@@ -226,26 +245,26 @@ def along_with_mode(
     A setting goes along while it stands at its usual value in the mode before; `named` ones are as
     they were asked. What a mode brought stays where the next one brings nothing.
     """
-    was, agents = before.get("agents"), after.get("agents")
+    was, mode = (_value(values, "agents", "mode") for values in (before, after))
+    row = MODES.get(str(mode))
     # A broken file has no agents, and what is typed may be anything: the check says so.
-    if not isinstance(was, Mapping) or not isinstance(agents, Mapping):
+    if row is None or was in (None, mode):
         return after
-    left, row = (MODES.get(str(one.get("mode"))) for one in (was, agents))
-    if row is None or agents.get("mode") == was.get("mode"):
-        return after
-    found, gone = dict(after), {} if left is None else left.defaults
+    left = MODES[str(was)].defaults if str(was) in MODES else {}
+    brought: dict[Place, Any] = {}
     for section, defaults in row.defaults.items():
-        old, new = before.get(section, {}), after.get(section, {})
-        if not isinstance(old, Mapping) or not isinstance(new, Mapping):
-            continue
-        usual = {**DEFAULT[section], **gone.get(section, {})}
-        brought = {
-            name: value
-            for name, value in defaults.items()
-            if (section, name) not in named and new.get(name) == old.get(name) == usual[name]
-        }
-        found[section] = {**new, **brought}
-    return found
+        usual = {**DEFAULT[section], **left.get(section, {})}
+        for name, value in defaults.items():
+            old, new = (_value(values, section, name) for values in (before, after))
+            if (section, name) not in named and new == old == usual[name]:
+                brought[section, name] = value
+    return changed(after, brought)
+
+
+def _value(values: Mapping[str, Any], section: str, name: str) -> Any:
+    """Return a value of a section; ABSENT where there is none."""
+    rows = values.get(section)
+    return rows.get(name) if isinstance(rows, Mapping) else ABSENT
 
 
 # --- how values are written -----------------------------------------------------------------------
@@ -285,9 +304,9 @@ def read(setting: Setting, text: str) -> Any:
         return [_number(part) for part in text.split(",")]
     if setting.kind == "words":
         return _words(text)
-    said = _json(text) if text.startswith('"') else None
-    said = said if isinstance(said, str) else text
-    return ABSENT if setting.optional and not said else said
+    quoted = _json(text) if text.startswith('"') else None
+    value = quoted if isinstance(quoted, str) else text
+    return ABSENT if setting.optional and not value else value
 
 
 def shown(value: Any) -> str:
@@ -307,17 +326,17 @@ def _plain(text: str) -> bool:
 
 
 def _number(text: str) -> Any:
-    said = text.strip()
+    digits = text.strip()
     # Stricter than float(): that takes inf, nan, 1_000 and digits of other scripts.
-    if not NUMBER.fullmatch(said) or len(said) > LONGEST_NUMBER:
+    if not NUMBER.fullmatch(digits) or len(digits) > LONGEST_NUMBER:
         return text
-    return float(said) if set(said) & set(".eE") else int(said)
+    return float(digits) if set(digits) & set(".eE") else int(digits)
 
 
 def _words(text: str) -> Any:
     if text.lstrip().startswith("["):
-        said = _json(text)
-        return said if isinstance(said, list) else text
+        words = _json(text)
+        return words if isinstance(words, list) else text
     return [line for line in text.replace("\r\n", "\n").split("\n") if line.strip()]
 
 
@@ -346,7 +365,7 @@ def _of_model(
             for entry in (*known, *sorted({*values.get(name, {})} - {*known})):
                 yield from _entry(place, entry, str(field.description))
         else:
-            yield _setting(model, name, above)
+            yield _setting(model, name, place)
 
 
 @cache
@@ -372,46 +391,28 @@ def usual_cap(role_id: str, name: str) -> int:
 
 def _entry(place: Place, name: str, meaning: str) -> Iterator[Setting]:
     """Yield an entry that an object has or may have; of a role's caps each of them."""
-    section, path = ".".join(place), (*place, name)
-    common: dict[str, Any] = {"section": section, "meaning": meaning, "optional": True}
-    if section == "agents.role_caps":
+    path = (*place, name)
+    if place == ROLE_CAPS:
         for cap, (low, high) in CAPS.items():
-            usual = f"empty = {usual_cap(name, cap):,}"
-            yield Setting(
-                (*path, cap), label=f"{name} {cap}".replace("_", " "), kind="whole",
-                limits=f"whole number, {low:,} to {high:,}; {usual}", unit=_unit(cap),
-                low=low, high=high, default=USUAL.get((*path, cap), ABSENT), **common,
-            )  # fmt: skip
-        return
-    common |= {"label": name.replace("_", " "), "default": USUAL.get(path, ABSENT)}
-    if section == "agents.role_models":
-        yield Setting(path, kind="text", limits="empty = the model of its tier", **common)
+            limits = f"whole number, {low:,} to {high:,}; empty = {usual_cap(name, cap):,}"
+            yield Setting((*path, cap), meaning, "whole", limits, low, high, optional=True)
+    elif place == ("agents", "role_models"):
+        yield Setting(path, meaning, "text", "empty = the model of its tier", optional=True)
     else:
-        yield Setting(path, kind="number", limits="above 0; empty = not there", low=0.0, **common)
+        limits = "above 0; empty = not there"
+        yield Setting(path, meaning, "number", limits, 0.0, optional=True)
 
 
 @lru_cache(maxsize=4096)
-def _setting(model: type[BaseModel], name: str, above: Place) -> Setting:
-    place, rules = (*above, name), _schema(model)[name]
-    choices = names_of(rules)
+def _setting(model: type[BaseModel], name: str, place: Place) -> Setting:
+    rules = _schema(model)[name]
+    choices, kind = names_of(rules), _kind(rules)
     low, high = (
         next((rules[rule] for rule in pair if rule in rules), None)
         for pair in (("minimum", "exclusiveMinimum"), ("maximum", "exclusiveMaximum"))
     )
-    kind = _kind(rules)
-    return Setting(
-        place=place,
-        section=".".join(above),
-        label=name.replace("_", " "),
-        meaning=str(described(model)[name].description),
-        kind=kind,
-        limits=_limits(kind, rules, choices),
-        unit=_unit(".".join(place)),
-        low=low,
-        high=high,
-        choices=choices,
-        default=USUAL.get(place, ABSENT),
-    )
+    meaning = str(described(model)[name].description)
+    return Setting(place, meaning, kind, _limits(kind, rules, choices), low, high, choices)
 
 
 @cache
@@ -449,7 +450,3 @@ def _limits(kind: Kind, rules: Mapping[str, Any], choices: tuple[str, ...]) -> s
     if choices and kind == "words":
         words.append(f"known: {', '.join(choices)}")
     return ", ".join(words)
-
-
-def _unit(name: str) -> str:
-    return next((unit for end, unit in UNITS if name.endswith(end)), "")

@@ -15,12 +15,23 @@ import posixpath
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from fnmatch import fnmatchcase
+from functools import cache
 from pathlib import Path
 from typing import Any, Final, Literal
 
 from agent_config import CAPS
 from agents.features import rows_of
-from torra.profiles.fields import ABSENT, USUAL, Place, flat, named, usual_cap, written
+from torra.profiles.fields import (
+    ABSENT,
+    ROLE_CAPS,
+    USUAL,
+    Place,
+    flat,
+    named,
+    usual_cap,
+    written,
+)
 
 Direction = str | tuple[str, ...]
 """What loosens a setting: a greater number (up), a smaller one (down), any change, none (free), an
@@ -49,9 +60,6 @@ More rounds and dearer models loosen: a rebuttal, an escalation, a lower convict
 comes. A gate that is asked less, a judge's hold that only lessens a size, and a judge that may ask
 for closes loosen; whose word counts how much has no tighter way.
 """
-
-ROLE_CAPS: Final = ("agents", "role_caps")
-"""Where an entry stands one level deeper; where none is written the usual cap holds."""
 
 LEVERAGE_CAPS: Final = ("risk", "leverage_caps")
 """Where nothing caps what has no entry."""
@@ -88,15 +96,15 @@ class Change:
         return {**asdict(self), "place": self.name, "guarded": self.guarded}
 
 
+@cache
 def direction(place: Place) -> Direction | None:
     """Return what loosens a setting; None for one that is not guarded."""
-    known = LOOSENS.get(".".join(place))
-    if known is None and len(place) > 1:
-        pattern = (place[0], "*", place[-1]) if place[0] == "symbols" else (*place[:-1], "*")
-        pattern = (*place[:2], "*", place[-1]) if place[:2] == ROLE_CAPS else pattern
-        known = LOOSENS.get(".".join(pattern))
+    name = ".".join(place)
+    for pattern, known in LOOSENS.items():
+        if fnmatchcase(name, pattern):
+            return known
     # A setting that the table forgot is guarded all the same.
-    return "any" if known is None and place[0] in SECTIONS else known
+    return "any" if place[0] in SECTIONS else None
 
 
 def compare(before: Mapping[str, Any], after: Mapping[str, Any]) -> tuple[Change, ...]:

@@ -25,8 +25,8 @@ from instance_database import Database
 from torra.clock import parse
 from torra.evidence.news_digest import NewsView
 from torra.overlay import hosted_tick
-from torra.overlay.given import OverlayRequest, hash_of
 from torra.overlay.hosted_tick import ScorerQuestion
+from torra.overlay.request import OverlayRequest, hash_of
 from torra.providers.recorded import RecordedProvider
 from torra.replay.rerun.edges_then import FrozenClock, ThenPayer
 from torra.replay.rerun.inputs_then import InputsThen, NotAgain, Spoilt, bars_stored, inputs_then
@@ -94,9 +94,9 @@ def asked_then(record: HostedRecord, bars: Any) -> str:
     question = record.hosted
     return hash_of(
         bars,
-        scores=record.l1 if question.own_scores else None,
-        extra=question.extra,
-        headlines=question.headlines,
+        scores=dict(record.l1) if question.own_scores else None,
+        extra=dict(question.extra),
+        headlines=sorted(question.headlines),
         picture=question.picture,
         profile=record.profile,
         stale=question.stale,
@@ -155,13 +155,7 @@ def _again(
     then = inputs.told
     question = _question(inputs, record)
     clock = FrozenClock(parse(record.now))
-    looked = hosted_tick.look(question)
-    seen = hosted_tick.inputs(
-        question,
-        looked,
-        record.events,
-        _news(source, question, record),
-    )
+    seen = hosted_tick.inputs(question, record.events, _news(source, question, record))
     crowded = CROWDED in then.flags
     who = ModelAccess(
         None if nobody_asked(record, then) and not crowded else provider.submit,
@@ -180,14 +174,14 @@ def _again(
         chosen, seen, who, clock=clock,
         deadline=clock.monotonic() + question.profile.agents.timeout_seconds,
     )  # fmt: skip
-    asked = asked_then(record, question.given.bars)
+    asked = asked_then(record, question.request.bars)
     with into.transaction():
         again = hosted_tick.write(
             into,
             question,
             replace(seen, revision=handed(record).revision),
             debated,
-            told={**record.hosted.as_json(), "asked": asked, "bars": len(inputs.bars)},
+            hosted={**record.hosted.as_json(), "asked": asked, "bars": len(inputs.bars)},
             provider=provider.name,
             elapsed_ms=0.0,
             now=clock.now(),
@@ -197,19 +191,20 @@ def _again(
 
 def _question(inputs: InputsThen, record: HostedRecord) -> ScorerQuestion:
     hosted = record.hosted
-    given = OverlayRequest(
+    request = OverlayRequest(
         record.symbol,
         record.timeframe,
         parse(hosted.moment),
         bars=inputs.bars,
         scores={name: record.l1[name] for name in VECTORS} if hosted.own_scores else None,
         extra=hosted.extra,
-        told=hosted.told,
+        notes=hosted.told,
     )
     # The profile of then has what was added for a symbol or a timeframe that it lacked.
     profile = inputs.profile.profile
+    own = hosted_tick.look(request, profile)
     return ScorerQuestion(
-        given, inputs.instance, inputs.key, profile, given.told, hosted.asked, hosted.stale
+        request, inputs.instance, inputs.key, profile, hosted.told, hosted.asked, hosted.stale, own
     )
 
 
@@ -219,7 +214,7 @@ def _news(source: Database, question: ScorerQuestion, record: HostedRecord) -> N
         return None
     items = [
         # Seen with this question, whenever the headline first came.
-        item.first_seen_at(question.given.moment)
+        item.first_seen_at(question.request.moment)
         for item in news_table.news_items(source, [row.id for row in record.news.items])
     ]
     return news_view(record.news, items)

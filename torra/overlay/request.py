@@ -1,10 +1,9 @@
-"""What a host hands over with a bar, read: bars, scores, extra numbers, headlines, a picture.
+"""Reads what a host hands over with a bar: bars, scores, extra numbers, headlines, a picture.
 
-`read` takes anything and never raises for it. Bars that cannot be used are a refusal with its
-reason; of the rest, what cannot be used is left out and told. Of bars the columns that are used are
-read, and no other one. Times without a zone need the clock that they were written by. Bars that
-were not closed at the moment of the question are left out: MT5 hands the forming one over with the
-others.
+`read` takes anything. Bars that cannot be used are an InvalidRequest with its reason; of the rest,
+what cannot be used is left out and noted. Of bars only the columns that are used are read. Times
+without a zone need the clock that they were written by. Bars that were not closed at the moment of
+the question are left out: MT5 hands the forming one over with the others.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from itertools import islice
 from numbers import Real
-from typing import Any, Final, TypeVar
+from typing import Any, Final, Self, TypeVar
 
 import numpy as np
 import pandas as pd
@@ -77,78 +76,51 @@ class NoScores(TorraError):
 
 
 class InvalidRequest(ValueError):
-    """Why bars or a moment cannot be used."""
+    """Why bars or a moment cannot be used; `notes` say what else was left out."""
+
+    notes: tuple[str, ...] = ()
+
+    def noting(self, notes: tuple[str, ...]) -> Self:
+        """Return this with notes."""
+        self.notes = notes
+        return self
 
 
 @dataclass(frozen=True, slots=True)
 class OverlayRequest:
-    """A question, read.
+    """A question that can be debated.
 
-    `refusal` is "" or why nothing can be debated; then `bars` is None. `bars` are closed bars as
-    the door lets them in, at most MOST_BARS. `scores` are the host's own, None when it gave none.
-    `told` says what was left out.
+    `bars` are closed bars as the door lets them in, at most MOST_BARS. `scores` are the host's own,
+    None when it gave none. `notes` say what was left out.
     """
 
     symbol: str
     timeframe: str
     moment: datetime
-    bars: pd.DataFrame | None = None
+    bars: pd.DataFrame
     scores: Mapping[str, float] | None = None
     extra: Mapping[str, float] = field(default_factory=dict)
     headlines: tuple[NewsItem, ...] = ()
     picture: bytes | None = None
-    told: tuple[str, ...] = ()
-    refusal: str = ""
+    notes: tuple[str, ...] = ()
 
     @property
-    def bar_time(self) -> datetime:
-        """The open time of the newest closed bar."""
-        if self.bars is None:
-            raise ValueError(self.refusal)
-        return pd.DatetimeIndex(self.bars.index)[-1].to_pydatetime()
-
-    def hash(self, profile: str, *, stale: bool = False) -> str:
-        """Return a hash of everything that decides the answer; `profile` is a profile's digest.
-
-        `stale`: the newest bar is too old for an opening. A feed that stands still must not be
-        answered with what was said while its bar was fresh.
-        """
-        if self.bars is None:
-            raise ValueError(self.refusal)
-        return hash_of(
-            self.bars,
-            scores=self.scores,
-            extra=self.extra,
-            headlines=[item.id for item in self.headlines],
-            picture=hashlib.sha256(self.picture).hexdigest() if self.picture else None,
-            profile=profile,
-            stale=stale,
-        )
+    def picture_hash(self) -> str | None:
+        """The hash of the picture that was handed over."""
+        return hashlib.sha256(self.picture).hexdigest() if self.picture else None
 
 
-def hash_of(
-    bars: pd.DataFrame,
-    *,
-    scores: Mapping[str, float] | None,
-    extra: Mapping[str, float],
-    headlines: Sequence[str],
-    picture: str | None,
-    profile: str,
-    stale: bool,
-) -> str:
-    """Return the hash of a question by its parts: headlines by id, picture and profile by hash."""
-    whole = hashlib.sha256(pd.DatetimeIndex(bars.index).as_unit("us").asi8.tobytes())
-    whole.update(np.ascontiguousarray(bars.to_numpy(dtype=np.float64)).tobytes())
-    told = {
-        "bars": whole.hexdigest(),
-        "scores": None if scores is None else dict(scores),
-        "extra": dict(sorted(extra.items())),
-        "headlines": sorted(headlines),
-        "picture": picture,
-        "profile": profile,
-        "stale": stale,
-    }
-    return hashlib.sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()[:32]
+def hash_of(bars: pd.DataFrame, **parts: Any) -> str:
+    """Return the hash of everything that decides an answer.
+
+    `parts`: scores, extra, headlines (sorted ids), picture (its hash), profile (its digest), and
+    stale: the newest bar is too old for an opening. A feed that stands still must not be answered
+    with what was said while its bar was fresh.
+    """
+    digest = hashlib.sha256(pd.DatetimeIndex(bars.index).as_unit("us").asi8.tobytes())
+    digest.update(np.ascontiguousarray(bars.to_numpy(dtype=np.float64)).tobytes())
+    text = json.dumps({"bars": digest.hexdigest(), **parts}, sort_keys=True)
+    return hashlib.sha256(text.encode()).hexdigest()[:32]
 
 
 def read(
@@ -166,68 +138,54 @@ def read(
 ) -> OverlayRequest:
     """Read a question; `now` is real time, `clock` that of naive times.
 
-    Raises NoScores for scores that are none: there is nothing to fall back on.
+    Raises InvalidRequest for what cannot be debated, and NoScores for scores that are none: there
+    is nothing to fall back on.
     """
-    told: list[str] = []
+    notes: list[str] = []
     own = scores_of(scores)
-    moment, refusal, frame = now, "", None
     try:
         name, step = names_of(symbol, timeframe)
-        if as_of is not None:
-            moment = moment_of(as_of, clock)
+        moment = now if as_of is None else moment_of(as_of, clock)
         if moment > now + AHEAD:
-            raise InvalidRequest(  # noqa: TRY301 - it is told with the others
+            raise InvalidRequest(  # noqa: TRY301 - it is a reason as the others
                 f"as_of: {iso(moment)} lies ahead of now, {iso(now.replace(microsecond=0))}"
             )
-        frame = _frame(bars, clock)
-        frame = _closed(frame, step, moment, told, live=as_of is None)
-        frame = _checked(frame, step)
-    except InvalidRequest as error:
-        refusal = str(error)
-    except Exception as error:  # noqa: BLE001 - a host's objects may raise anything
-        refusal = f"bars: {type(error).__name__}"
-    if refusal:
-        return refused(symbol, timeframe, moment, own, refusal)
+        frame = _closed(_frame(bars, clock), step, moment, notes, live=as_of is None)
+        last = pd.DatetimeIndex(frame.index).max().to_pydatetime()
+        frame = door.check(frame, step, as_of=last + duration(step))
+    except InvalidRequest:
+        raise
+    except DataUnavailable as error:
+        raise InvalidRequest(f"bars: {error.reason}: {error.detail}") from None
+    except Exception as error:
+        raise InvalidRequest(f"bars: {type(error).__name__}") from error
+
+    def part(called: str, nothing: Value, work: Callable[[], Value]) -> Value:
+        """Return a part as it is read; nothing of it where a host's object raises."""
+        try:
+            return work()
+        except Exception as error:  # noqa: BLE001 - a host's objects may raise anything
+            notes.append(f"{called}:{type(error).__name__}")
+            return nothing
+
     return OverlayRequest(
         name,
         step,
         moment,
-        bars=frame,
-        scores=own,
-        extra=_whole("extra", told, {}, lambda: _extra(extra, told)),
-        headlines=_whole(
-            "headlines", told, (), lambda: _headlines(headlines, name, moment, clock, told)
-        ),
-        picture=_whole("picture", told, None, lambda: _picture(picture, told)),
-        told=tuple(told),
+        frame,
+        own,
+        part("extra", {}, lambda: _extra(extra, notes)),
+        part("headlines", (), lambda: _headlines(headlines, name, moment, clock, notes)),
+        part("picture", None, lambda: _picture(picture, notes)),
+        tuple(notes),
     )
-
-
-def refused(
-    symbol: Any, timeframe: Any, moment: datetime, scores: Mapping[str, float] | None, reason: str
-) -> OverlayRequest:
-    """Return a question that cannot be debated; a name that cannot be one is `?`."""
-    name, step = (
-        name if isinstance(name, str) and NAME.fullmatch(name) else "?"
-        for name in (symbol, timeframe)
-    )
-    return OverlayRequest(name, step, moment, scores=scores, refusal=reason)
-
-
-def _whole(name: str, told: list[str], nothing: Value, work: Callable[[], Value]) -> Value:
-    """Return what a part reads as; nothing of it where a host's object raises."""
-    try:
-        return work()
-    except Exception as error:  # noqa: BLE001 - a host's objects may raise anything
-        told.append(f"{name}:{type(error).__name__}")
-        return nothing
 
 
 # --- names and moments ----------------------------------------------------------------------------
 
 
 def names_of(symbol: Any, timeframe: Any) -> tuple[str, str]:
-    """Return a symbol and a timeframe that can be a stream; raises Refused, a ValueError."""
+    """Return a symbol and a timeframe that can be a stream; raises InvalidRequest."""
     if not isinstance(symbol, str) or not NAME.fullmatch(symbol):
         raise InvalidRequest(f"symbol: {NAME_RULE}")
     if not isinstance(timeframe, str) or timeframe not in TIMEFRAMES:
@@ -258,11 +216,11 @@ def _frame(bars: Any, clock: ServerClock | None) -> pd.DataFrame:
         raise InvalidRequest("bars: there is none; hand over 210 or more")
     if len(set(table.columns)) != len(table.columns):
         raise InvalidRequest("bars: a column appears more than once")
-    found = {name: _numbers(table, name) for name in PRICES}
+    columns = {name: _numbers(table, name) for name in PRICES}
     volume = next((name for name in VOLUME if name in table.columns), None)
     # + 0.0: no negative zero, which the database would not give back.
-    found["volume"] = np.zeros(len(table)) if volume is None else _numbers(table, volume) + 0.0
-    return pd.DataFrame(found, index=_index(table, clock))
+    columns["volume"] = np.zeros(len(table)) if volume is None else _numbers(table, volume) + 0.0
+    return pd.DataFrame(columns, index=_index(table, clock))
 
 
 def _table(bars: Any) -> pd.DataFrame:
@@ -312,21 +270,21 @@ def _index(table: pd.DataFrame, clock: ServerClock | None) -> pd.DatetimeIndex:
     if name is None:
         raise InvalidRequest("bars: column time is missing")
     column = table[name]
-    if getattr(column.dtype, "kind", "O") in "iu":
+    kind = getattr(column.dtype, "kind", "O")
+    if kind in "iu":
         # MT5 writes the wall clock of the server as seconds since 1970.
         return _by_clock(column.to_numpy(dtype=np.int64), clock)
-    if getattr(column.dtype, "kind", "O") == "O":
+    if kind not in "OM":
+        raise InvalidRequest(TIMES)
+    if kind == "O":
         times = [_zoned(value) if isinstance(value, str) else value for value in column]
         if not all(isinstance(value, datetime) for value in times):
             raise InvalidRequest(TIMES)
         aware = {value.tzinfo is not None for value in times}
         if len(aware) != 1:
             raise InvalidRequest("bars: some times have a time zone and some have none")
-        index = pd.DatetimeIndex(pd.to_datetime(times, utc=aware.pop()))
-    elif isinstance(column.dtype, pd.DatetimeTZDtype) or column.dtype.kind == "M":
-        index = pd.DatetimeIndex(column)
-    else:
-        raise InvalidRequest(TIMES)
+        column = pd.Series(pd.to_datetime(times, utc=aware.pop()))
+    index = pd.DatetimeIndex(column)
     if index.hasnans:
         raise InvalidRequest("bars: a time is missing")
     if index.tz is not None:
@@ -358,35 +316,23 @@ def _by_clock(wall: Any, clock: ServerClock | None) -> pd.DatetimeIndex:
 
 
 def _closed(
-    frame: pd.DataFrame, timeframe: str, moment: datetime, told: list[str], *, live: bool
+    frame: pd.DataFrame, timeframe: str, moment: datetime, notes: list[str], *, live: bool
 ) -> pd.DataFrame:
-    """Return the bars that are closed at a moment."""
-    ends = pd.DatetimeIndex(frame.index) + duration(timeframe)
-    closed = np.asarray(ends <= pd.Timestamp(moment))
+    """Return the bars that are closed at a moment; `live`: it is now."""
+    closed = np.asarray(pd.DatetimeIndex(frame.index) + duration(timeframe) <= pd.Timestamp(moment))
     later = int((~closed).sum())
-    if not later:
-        return frame
+    at = iso(moment.replace(microsecond=0))
     # One forming bar is usual; a clock that is hours ahead would leave a question of yesterday.
     if live and later > 1:
         raise InvalidRequest(
-            f"bars: {later} close later than now, {iso(moment.replace(microsecond=0))}: name the "
+            f"bars: {later} close later than now, {at}: name the "
             "clock of the overlay that they are written by; whole numbers are seconds"
         )
-    told.append(f"later_bars:{later}")
-    if not closed.any():
-        raise InvalidRequest(
-            f"bars: none of them is closed at {iso(moment.replace(microsecond=0))}"
-        )
+    if later:
+        notes.append(f"later_bars:{later}")
+    if later == len(frame):
+        raise InvalidRequest(f"bars: none of them is closed at {at}")
     return frame[closed]
-
-
-def _checked(frame: pd.DataFrame, timeframe: str) -> pd.DataFrame:
-    """Return the bars as the door lets them in."""
-    last: datetime = pd.DatetimeIndex(frame.index).max().to_pydatetime()
-    try:
-        return door.check(frame, timeframe, as_of=last + duration(timeframe))
-    except DataUnavailable as error:
-        raise InvalidRequest(f"bars: {error.reason}: {error.detail}") from None
 
 
 # --- the rest -------------------------------------------------------------------------------------
@@ -402,41 +348,44 @@ def scores_of(scores: Any) -> Mapping[str, float] | None:
     if scores is None:
         return None
     try:
-        return sentiment_rules.numbers({vector: _score(scores, vector) for vector in VECTORS})
+        values = {vector: scores[vector] for vector in VECTORS}
+        # Those of numpy as plain numbers.
+        values = {
+            name: float(value) if isinstance(value, np.floating | np.integer) else value
+            for name, value in values.items()
+        }
+        return sentiment_rules.numbers(values)
     except Exception as error:  # noqa: BLE001 - a host's objects may raise anything
-        said = f"{error} is missing" if isinstance(error, KeyError) else str(error)
+        why = f"{error} is missing" if isinstance(error, KeyError) else str(error)
         raise NoScores(
-            f"scores: {said}; hand over a number in [-1, +1] for each of {', '.join(VECTORS)}"
+            f"scores: {why}; hand over a number in [-1, +1] for each of {', '.join(VECTORS)}"
         ) from None
 
 
-def _score(scores: Any, vector: str) -> Any:
-    """Return a score as it is, one of numpy as a plain number."""
-    value = scores[vector]
-    return float(value) if isinstance(value, np.floating | np.integer) else value
-
-
-def _extra(extra: Any, told: list[str]) -> Mapping[str, float]:
+def _extra(extra: Any, notes: list[str]) -> Mapping[str, float]:
     """Return a host's numbers: finite, by a plain name, MOST_EXTRA at most."""
     if extra is None:
         return {}
     if not isinstance(extra, Mapping):
-        told.append("extra:no_mapping")
+        notes.append("extra:no_mapping")
         return {}
-    found: dict[str, float] = {}
+    numbers: dict[str, float] = {}
     dropped: list[str] = []
     for name, value in islice(extra.items(), READ_EXTRA):
-        known = finite(value)
+        number = finite(value)
         named = isinstance(name, str) and EXTRA_NAME.fullmatch(name)
-        can_be = OWN_FACTS.get(name, math.isfinite) if named else None
-        if known is not None and can_be and len(found) < MOST_EXTRA and can_be(known):
-            found[name] = known
+        if (
+            named
+            and number is not None
+            and len(numbers) < MOST_EXTRA
+            and OWN_FACTS.get(name, math.isfinite)(number)
+        ):
+            numbers[name] = number
         else:
             dropped.append(name if named else "?")
-    number = len(dropped) + max(0, len(extra) - READ_EXTRA)
-    if number:
-        told.append(f"extra_dropped:{number}:{','.join(dropped[:3])}")
-    return found
+    if count := len(dropped) + max(0, len(extra) - READ_EXTRA):
+        notes.append(f"extra_dropped:{count}:{','.join(dropped[:3])}")
+    return numbers
 
 
 def finite(value: Any) -> float | None:
@@ -451,22 +400,22 @@ def finite(value: Any) -> float | None:
 
 
 def _headlines(
-    headlines: Any, symbol: str, moment: datetime, clock: ServerClock | None, told: list[str]
+    headlines: Any, symbol: str, moment: datetime, clock: ServerClock | None, notes: list[str]
 ) -> tuple[NewsItem, ...]:
     """Return headlines as items, first seen at the moment of the question."""
     if headlines is None:
         return ()
     if isinstance(headlines, str | bytes) or not isinstance(headlines, Sequence):
-        told.append("headlines:no_list")
+        notes.append("headlines:no_list")
         return ()
-    found: dict[str, NewsItem] = {}
+    items: dict[str, NewsItem] = {}
     for row in islice(headlines, MOST_HEADLINES):
         item = _headline(row, symbol, moment, clock)
         if item is not None:
-            found.setdefault(item.id, item)
-    if len(found) < len(headlines):
-        told.append(f"headlines_dropped:{len(headlines) - len(found)}")
-    return tuple(found.values())
+            items.setdefault(item.id, item)
+    if len(items) < len(headlines):
+        notes.append(f"headlines_dropped:{len(headlines) - len(items)}")
+    return tuple(items.values())
 
 
 def _headline(
@@ -476,11 +425,8 @@ def _headline(
     words = {"headline": row} if isinstance(row, str) else row
     if not isinstance(words, Mapping):
         return None
-    published = words.get("published", moment)
     try:
-        if isinstance(published, str):
-            published = datetime.fromisoformat(published.strip())
-        published = moment_of(published, clock)
+        published = moment_of(words.get("published", moment), clock)
     except ValueError:
         return None
     item = reading.item_of(
@@ -491,20 +437,20 @@ def _headline(
         published=published,
         source=words.get("source"),
     )
-    # What says that it was published long after now is told by nobody who has read it.
+    # What says that it was published long after now was read by nobody.
     if item is None or not in_time(item.first_seen_at(moment)):
         return None
-    # It is known by all that was said, and about whom: an edited one is another headline.
-    said = [symbol, item.headline, item.summary, item.url, item.source]
-    said += [iso(published)] if "published" in words else []
-    name = hashlib.sha256(json.dumps(said).encode()).hexdigest()[:24]
+    # It is known by all its words, and by whom they are about: an edited one is another headline.
+    parts = [symbol, item.headline, item.summary, item.url, item.source]
+    parts += [iso(published)] if "published" in words else []
+    name = hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:24]
     return rated(replace(item, id=name), lexicon.score).first_seen_at(moment)
 
 
-def _picture(picture: Any, told: list[str]) -> bytes | None:
+def _picture(picture: Any, notes: list[str]) -> bytes | None:
     if picture is None:
         return None
-    found = screenshot.check_picture(picture)
-    if found.data is None:
-        told.append(found.flag)
-    return found.data
+    check = screenshot.check_picture(picture)
+    if check.data is None:
+        notes.append(check.flag)
+    return check.data

@@ -48,48 +48,49 @@ class OverlayRuntime:
     """The open things of one overlay in one process."""
 
     def __init__(self, home: Path, profile: Profile, profile_name: str) -> None:
-        self._home = home
+        self._path = home / DATABASE
         self._profile = profile
         self.profile_name = profile_name
         self._lock = threading.Lock()
-        self._database: Database | None = None
-        self._models: Models | None = None
+        self._open: tuple[ContextFeeds, Models, Database] | None = None
         self._provider: Provider | None = None
         self._promotions: Promotions | None = None
-        self._outlook: ContextFeeds | None = None
         self._refused: tuple[float, str] | None = None
         self.account: SpendingAccount | None = None
 
     @property
     def is_open(self) -> bool:
         """Whether the database is open."""
-        return self._database is not None
+        return self._open is not None
+
+    @property
+    def _parts(self) -> tuple[ContextFeeds, Models, Database]:
+        if self._open is None:
+            raise StoreUnavailable(f"{self._path} is not open")
+        return self._open
 
     @property
     def database(self) -> Database:
         """The database of the home."""
-        if self._database is None:
-            raise StoreUnavailable(f"{self._home / DATABASE} is not open")
-        return self._database
+        return self._parts[2]
 
     def at(self, deadline: float) -> OverlayRuntime:
-        """Return this, with the database open; raises ConfigError and StoreUnavailable.
+        """Return this, with everything open; raises ConfigError and StoreUnavailable.
 
         Waits for another thread that opens it until the deadline.
         """
-        if self._database is not None:
+        if self.is_open:
             return self
-        clock = System()
-        if not self._lock.acquire(timeout=max(0.0, deadline - clock.monotonic())):
-            raise StoreUnavailable(f"{self._home / DATABASE} cannot be opened in time")
+        if not self._lock.acquire(timeout=max(0.0, deadline - System().monotonic())):
+            raise StoreUnavailable(f"{self._path} cannot be opened in time")
         try:
-            if self._database is None:
-                self._open()
+            if not self.is_open:
+                self._begin(self._path.parent)
         finally:
             self._lock.release()
         return self
 
-    def _open(self) -> None:
+    def _begin(self, home: Path) -> None:
         # Here: a host that only imports the overlay needs none of it.
         from instance_database import open_home  # noqa: PLC0415
         from torra.desk.models.access import open_models  # noqa: PLC0415
@@ -97,30 +98,26 @@ class OverlayRuntime:
         from torra.desk.promotion import Promotions  # noqa: PLC0415
         from torra.desk.wiring import leave_sign  # noqa: PLC0415
 
-        _refuse_to_migrate(self._home / DATABASE)
-        database = open_home(self._home)
+        _refuse_to_migrate(self._path)
+        database = open_home(home)
         try:
-            if not has_desk(self._home) and claim_table.desk_run(database) is not None:
-                raise ConfigError(f"{self._home} {DEMO}")  # noqa: TRY301 - it is closed below
-            leave_sign(self._home)
-            self._models = open_models(self._home, database)
-            self._models.apply_blocks()
-            self.account = self._models.account(self._profile.agents, self.profile_name)
-            self._promotions = Promotions(database, lambda: ())
+            if not has_desk(home) and claim_table.desk_run(database) is not None:
+                raise ConfigError(f"{home} {DEMO}")  # noqa: TRY301 - it is closed below
+            leave_sign(home)
+            models = open_models(home, database)
+            models.apply_blocks()
+            self.account = models.account(self._profile.agents, self.profile_name)
             # Headlines are the host's; of the desk's outlook only the calendar is read.
+            agents = self._profile.agents.model_copy(update={"include_news": False})
             quiet = self._profile.model_copy(
-                update={
-                    "agents": self._profile.agents.model_copy(update={"include_news": False}),
-                    "outside": OutsideSettings(sources=()),
-                }
+                update={"agents": agents, "outside": OutsideSettings(sources=())}
             )
-            self._outlook = ContextFeeds(
-                self._home, database, dict(os.environ), [quiet], now=System().real_now
-            )
+            outlook = ContextFeeds(home, database, dict(os.environ), [quiet], now=System().real_now)
         except BaseException:
             database.close()
             raise
-        self._database = database
+        self._promotions = Promotions(database, lambda: ())
+        self._open = outlook, models, database
 
     def answering(self) -> tuple[str, Submit, str]:
         """Return who answers the agents, how it is asked, and "" or why nobody can be."""
@@ -138,10 +135,8 @@ class OverlayRuntime:
             now = System().monotonic()
             if self._refused is not None and now - self._refused[0] < TRY_AGAIN:
                 raise ConfigError(self._refused[1])
-            if self._models is None:
-                raise StoreUnavailable(f"{self._home / DATABASE} is not open")
             try:
-                self._provider = self._models.provider(self._profile.agents)
+                self._provider = self._parts[1].provider(self._profile.agents)
             except ConfigError as error:
                 self._refused = (now, str(error))
                 raise
@@ -157,28 +152,24 @@ class OverlayRuntime:
 
         A calendar that cannot be read, or a symbol whose currencies are not known, is ConfigError.
         """
-        if self._outlook is None or not question.profile.events.calendar:
+        if not question.profile.events.calendar:
             return None
-        around = self._outlook.events(question.instance, question.profile)
-        self._outlook.refresh()
-        return around and around(question.key.close_time, question.given.moment)
+        outlook = self._parts[0]
+        around = outlook.events(question.instance, question.profile)
+        outlook.refresh()
+        return around and around(question.key.close_time, question.request.moment)
 
     def close(self) -> None:
         """Close everything."""
         with self._lock:
-            models, database, outlook = self._models, self._database, self._outlook
-            self._models = self._database = self._provider = self._outlook = None
-            self._promotions = self.account = None
-            if outlook is not None:
-                outlook.close()
-            if models is not None:
-                models.close()
-            if database is not None:
-                database.close()
+            parts = self._open or ()
+            self._open = self._provider = self._promotions = self.account = None
+            for part in parts:
+                part.close()
 
     def abandon(self) -> None:
         """Leave what another process had opened as it is, for as long as this one lives."""
-        _ABANDONED.append((self._database, self._models, self._provider, self._outlook))
+        _ABANDONED.append((self._open, self._provider))
 
 
 def refuse(_request: Request) -> Future[Completion]:
