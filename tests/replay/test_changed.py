@@ -31,7 +31,6 @@ from torra.dashboard.view.backing import PageContext
 from torra.dashboard.view.desk_view import DatabaseView
 from torra.desk.promotion import PromotionSubject, subjects_of
 from torra.desk.schedule import Desk
-from torra.profiles.practice import ease
 from torra.providers.rules.provider import RulesProvider
 from torra.replay import live
 from torra.replay.changed import listing, without_agents, words, worth
@@ -401,10 +400,10 @@ def test_the_paths_are_the_desk_and_an_l1_replay(lived: Desk) -> None:
     assert "account's currency" not in words.of_paths(told, "USD")
 
 
-def test_practice_and_what_a_person_closed_are_left_out_and_named(
+def test_other_settings_and_what_a_person_closed_are_left_out_and_named(
     lived: Desk, tmp_path: Path
 ) -> None:
-    whole, easy = live.arm_seen(lived.database, SUBJECT), ease(SUBJECT.profile)
+    whole = live.arm_seen(lived.database, SUBJECT)
     with closing(stores.open_database(tmp_path)) as database:
         lived.database.connection().conn.backup(database.connection().conn)
         rows = [
@@ -412,13 +411,11 @@ def test_practice_and_what_a_person_closed_are_left_out_and_named(
             for row in standing_table.trades_between(database, ["BTCUSD"])
             if row["kind"] == "open"
         ]
-        hand, practice, other, odd = rows[2:6]
-        database.apply_profile("BTCUSD", easy.model_dump_json(), easy.digest())
+        hand, other, odd = rows[2:5]
         with database.transaction():
             change = database.connection().execute
             change("UPDATE signals SET close_reason = 'BY_HAND' WHERE sid = ?", (hand["sid"],))
             for row, field, value in (
-                (practice, "profile", easy.digest()),
                 (other, "profile", "of nobody"),
                 (odd, "invented", "true"),
             ):
@@ -428,13 +425,13 @@ def test_practice_and_what_a_person_closed_are_left_out_and_named(
                     "WHERE torra_key = ?", (value, key),
                 )  # fmt: skip
         final = live.arm_seen(database, SUBJECT)
-        left = dict.fromkeys(("by_hand", "invented_evidence", "other_settings", "practice"), 1)
-        gone = {row["closed_at"] for row in (hand, practice, other, odd)}
+        left = dict.fromkeys(("by_hand", "invented_evidence", "other_settings"), 1)
+        gone = {row["closed_at"] for row in (hand, other, odd)}
         assert final.trades == tuple(one for one in whole.trades if iso(one.closed) not in gone)
-        assert len(final.trades) == len(whole.trades) - 4
-        assert len(final.ticks) == len(whole.ticks) - 3
+        assert len(final.trades) == len(whole.trades) - 3
+        assert len(final.ticks) == len(whole.ticks) - 2
         assert {why: len(some) for why, some in live.exclusions(database, final).items()} == left
-        says = "by hand 1, invented evidence 1, other settings 1, practice 1"
+        says = "by hand 1, invented evidence 1, other settings 1"
         told = listing.paths(database, SUBJECT)
         assert told.trades == len(final.trades)
         assert words.of_paths(told).endswith(f" Trades left out: {says}.")
@@ -485,7 +482,7 @@ def test_l1_acts_on_the_ticks_of_the_desk_alone(lived: Desk) -> None:
     flat = replace(whole, trades=())
     rest = [x for x in alone if x != one]
     assert live.l1_trades(flat, SUBJECT, frames, {"by_hand": [late]}) == rest
-    assert live.l1_trades(flat, SUBJECT, frames, {"practice": [late]}) == alone
+    assert live.l1_trades(flat, SUBJECT, frames, {"other_settings": [late]}) == alone
     own = replace(whole, trades=(one,))
     assert live.l1_trades(own, SUBJECT, frames, {"by_hand": [late]}) == alone
 
