@@ -62,7 +62,7 @@ def damaged(whole: dict[str, Any], where: list[tuple[Any, ...]], chance: random.
 def shown_by_everybody(record: TickRecord) -> None:
     """Read a record as pages, lists and reports do."""
     page = TickView.model_construct(**dict(record))
-    sections: Any = reasoning.tick_sections(page, record)
+    sections: Any = reasoning.tick_sections(page)
     assert sections["headline"]
     for side in ("BUY", "SELL"):
         case = why.case(record, side)
