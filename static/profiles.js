@@ -1,15 +1,12 @@
 // A profile's form: checks while one types (nothing is stored), shows the difference before it is
-// saved, saves, runs trials and asks after them, finds settings. The bar at the foot always says how
-// many are changed. Everything from the desk is written as text. Without this module the form works
-// by its buttons.
+// saved, saves, finds settings. The bar at the foot always says how many are changed. Everything from
+// the desk is written as text. Without this module the form works by its buttons.
 
 import { keep, say } from "./toast.js";
 import { follow as followTry, tryNow } from "./tried.js";
 
 const form = document.getElementById("profile-form");
 const PAUSE = 400; // milliseconds without typing before a check
-const ASK_AGAIN = 1000; // milliseconds between two looks at a trial
-const LONGEST = 150000; // milliseconds that a trial is asked after
 const STATES = ["changed", "edited"]; // words that find what was changed and is not saved
 const JSON_HEADERS = {
   Accept: "application/json",
@@ -141,11 +138,6 @@ function showCheck(told) {
   else write("check-state", count ? `● ${count} changed.` : "Nothing differs from what is saved.");
   const more = told.faults.length ? `, ✕ ${told.faults.length} to mend` : told.refused ? ", ✕ not all may be saved here" : "";
   tellBar(count ? `${count} changed${more}` : told.faults.length ? more.slice(2) : "Nothing changed");
-  const label = document.getElementById("cost-label");
-  if (label) {
-    label.hidden = !told.costs;
-    if (told.costs) write("cost-told", `I accept: ${told.costs}`);
-  }
 }
 
 async function post(url) {
@@ -211,42 +203,6 @@ function refused(code, told) {
   write("check-state", "✕ Not saved.");
 }
 
-// --- trials --------------------------------------------------------------------------------------
-
-async function begin(button) {
-  button.disabled = true;
-  document.getElementById("trial-told").replaceChildren();
-  write("trial-state", "◌ accepted …");
-  try {
-    const { ok, told } = await post(form.dataset.trial);
-    if (ok) await follow(told.url);
-    else write("trial-state", `✕ ${told.reason || told.advice || "the desk refused"}`);
-  } catch {
-    write("trial-state", "✕ the desk could not be reached.");
-  }
-  button.disabled = false;
-}
-
-async function follow(url) {
-  const end = performance.now() + LONGEST;
-  while (performance.now() < end) {
-    const answer = await fetch(url, { headers: { Accept: "application/json" } });
-    const told = await answer.json();
-    if (told.status === "running") write("trial-state", `◌ running for ${Math.round(told.seconds)} s`);
-    else return showTrial(told);
-    await new Promise((wake) => setTimeout(wake, ASK_AGAIN));
-  }
-  write("trial-state", "✕ it took too long.");
-}
-
-function showTrial(told) {
-  if (told.status !== "done") return write("trial-state", `✕ ${told.reason || told.advice || "failed"}`);
-  write("trial-state", `● done: ${told.instance} ${told.timeframe}, bar of ${told.bar_time.replace("T", " ").slice(0, 16)} UTC`);
-  const rows = told.rows.map((row) => [row.what, row.then, row.now, row.differs ? "◆ differs" : "same"]);
-  const made = table("The tick as it was, and as it would be", ["What", "Then", "With these settings", "Differs"], rows);
-  document.getElementById("trial-told").replaceChildren(made);
-}
-
 // --- the filter ----------------------------------------------------------------------------------
 
 function filter(wanted) {
@@ -295,15 +251,10 @@ if (form) {
     const button = event.submitter;
     if (document.activeElement?.id === "filter") return;
     if (button?.classList.contains("save")) save(button);
-    else if (button?.id === "trial") begin(button);
     else if (button && "try" in button.dataset) tryNow(form, button);
     else check().then(reveal);
   });
   markEdited();
   const going = document.getElementById("try-state")?.dataset.job;
   if (going) followTry(form, going);
-  const running = document.getElementById("trial-state")?.dataset.trialId;
-  if (running && document.querySelector("#trial-state a")) {
-    follow(form.dataset.trial.replace(/profiles\/[^/]+\/trial$/, `trials/${running}`));
-  }
 }

@@ -618,7 +618,8 @@ class DeskSettings(Section):
     instances: tuple[Instance, ...] = Field(
         (
             Instance(symbol="BTCUSD", timeframes=("M15", "H1")),
-            Instance(symbol="EURUSD", timeframes=("H1",)),
+            # It asks a person before each order, and soon: so a newcomer can approve one.
+            Instance(symbol="EURUSD", timeframes=("H1",), profile="demo_approve"),
         ),
         strict=False,
         min_length=1,

@@ -26,9 +26,6 @@ DESK: Final = "desk.json"
 DESK_BEFORE: Final = "desk.json.before"
 """desk.json as it was before a symbol was added on a page."""
 
-FIRST_RUN: Final = "first_run.json"
-"""Which first steps of the pages were seen or skipped."""
-
 PRICES: Final = "prices.json"
 """The user's own prices of models."""
 
@@ -80,7 +77,7 @@ LOST: Final = "is gone or empty, and there was one"
 
 KEPT: Final = frozenset(
     (
-        *(DATABASE, *(DATABASE + end for end in SIDE_FILES), DESK, DESK_BEFORE, FIRST_RUN, PRICES),
+        *(DATABASE, *(DATABASE + end for end in SIDE_FILES), DESK, DESK_BEFORE, PRICES),
         *(ACCESS, ACCESS_LOCK, DESK_LOCK, PAGES, LIVED),
     )
 )

@@ -98,7 +98,7 @@ def asks(home: Path, monkeypatch: pytest.MonkeyPatch, answers: Answers) -> None:
     """Let a profile ask a model of its trades, and `answers` be who answers."""
     (home / "profiles").mkdir(exist_ok=True)
     agents = {"provider": "anthropic", "memory": {"review": "model"}}
-    (home / "profiles" / "default.json").write_text(json.dumps({"agents": agents}))
+    (home / "profiles" / "demo_approve.json").write_text(json.dumps({"agents": agents}))
     monkeypatch.setattr("torra.desk.memory.reviews.open_models", lambda *_, **__: answers)
 
 

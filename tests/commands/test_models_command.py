@@ -45,28 +45,31 @@ def test_what_every_mode_is_expected_to_cost_is_told(tmp_path: Path) -> None:
     (tmp_path / "profiles" / "default.json").write_text(firm.model_dump_json())
     own = env_of_a_local_server()
     text = call(tmp_path, **own).output
-    assert f"profile default: {sentence(found)}; 0.0000 USD in 24 hours" in text
+    users = [item for item in desk if item.profile == "default"]
+    of_users = sentence(CostBasis.of(None, users, PriceList(), {}).expected(firm))
+    assert f"profile default: {of_users}; 0.0000 USD in 24 hours" in text
     none = ["swarm", "openai_compatible", "0.0000", "0.00", "0.00"]
     assert none in [line.split() for line in text.splitlines()], "a server of one's own"
     strange = Profile().with_agents(active_agents=["technical", "nobody"], provider="google")
     (tmp_path / "profiles" / "default.json").write_text(strange.model_dump_json())
     text = call(tmp_path).output
-    assert "profile default: no cost can be estimated" in text and "costs nothing" not in text
+    (line,) = [line for line in text.splitlines() if line.startswith("profile default:")]
+    assert "no cost can be estimated" in line and "costs nothing" not in line
 
 
 def test_a_profile_that_no_instance_has_is_told_no_day(tmp_path: Path) -> None:
     row = told_of(tmp_path, mode="firm", provider="google")
-    assert spending_line(row).count("a day of 144 closes") == 2
+    assert spending_line(row).count("a day of 120 closes") == 2
     alone: Any = {**row, "closes": 0, "expected": {**row["expected"], "closes": 0}}
     assert "a day of" not in spending_line(alone) and "a tick costs" in spending_line(alone)
 
 
 def told_of(home: Path, **agents: Any) -> Any:
-    """Return what the report says of the money of a desk's one profile."""
+    """Return what the report says of the money of the profile `default`."""
     (home / "profiles").mkdir()
     page = Profile().with_agents(**agents).model_dump_json()
     (home / "profiles" / "default.json").write_text(page)
-    (row,) = json.loads(call(home, "--json").output)["profiles"]
+    row, _ = json.loads(call(home, "--json").output)["profiles"]
     return row
 
 

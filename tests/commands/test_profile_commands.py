@@ -103,7 +103,8 @@ PAID = ("agents.mode", "swarm", "agents.provider", "google", "agents.influence",
 def test_what_agents_are_expected_to_cost_is_told_before_a_change_is_made(
     home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    estimate = CostBasis.of(None, load_desk(home).instances, PriceList(), {})
+    users = [item for item in load_desk(home).instances if item.profile == "default"]
+    estimate = CostBasis.of(None, users, PriceList(), {})
     wanted = Profile().with_agents(mode="swarm", provider="google")
     said = f"note: {sentence(estimate.expected(wanted))}"
     with monkeypatch.context() as patch:
@@ -167,7 +168,7 @@ def test_every_profile_is_listed_a_broken_one_too(home: Path) -> None:
     (home / "profiles").mkdir()
     (home / "profiles" / "mine.json").write_text("{")
     rows = {row["profile"]: row for row in told(home, "show")["profiles"]}
-    assert rows["default"]["users"] == ["BTCUSD", "EURUSD"]
+    assert (rows["default"]["users"], rows["demo_approve"]["users"]) == (["BTCUSD"], ["EURUSD"])
     assert (rows["mine"]["differences"], rows["mine"]["users"]) == (None, [])
     assert "broken  nobody" in call(home, "show").output
     answer = call(home, "show", "mine")

@@ -45,7 +45,7 @@ from torra.dashboard.doors.access import (
     own_path,
 )
 from torra.dashboard.doors.limits import LONGEST_WAIT, BackOff, RateLimits
-from torra.dashboard.screens.changed import PER_MINUTE
+from torra.dashboard.screens.agent_effect import PER_MINUTE
 from torra.dashboard.screens.entry import LOGINS_A_MINUTE
 from torra.dashboard.screens.health import CHECKS_A_MINUTE
 from torra.errors import ConfigError
@@ -491,7 +491,7 @@ def test_nobody_at_the_same_address_locks_the_owner_out(
     assert codes == {401, 429}
 
 
-@cases("address", ["/changed", "/api/v1/changed?limit=x"])
+@cases("address", ["/history?only=changed", "/api/v1/changed?limit=x"])
 def test_one_visitor_asks_what_agents_changed_sixty_times_a_minute(
     client: FlaskClient, clock: Moved, address: str
 ) -> None:

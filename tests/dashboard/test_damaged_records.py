@@ -62,7 +62,7 @@ def damaged(whole: dict[str, Any], where: list[tuple[Any, ...]], chance: random.
 def shown_by_everybody(record: TickRecord) -> None:
     """Read a record as pages, lists and reports do."""
     page = TickView.model_construct(**dict(record))
-    sections: Any = reasoning.tick_sections(page, record)
+    sections: Any = reasoning.tick_sections(page)
     assert sections["headline"]
     for side in ("BUY", "SELL"):
         case = why.case(record, side)
@@ -98,7 +98,7 @@ def addresses(pages: Pages, page: str) -> list[str]:
     """Return the addresses on which the record of a tick is read."""
     (row,) = pages.database.proposals("WAITING", limit=1)
     return [
-        "/", "/api/v1/overview", "/symbols", "/history", "/changed", "/approvals", "/health",
+        "/", "/api/v1/overview", "/symbols", "/history?only=changed", "/approvals", "/health",
         page, f"/api/v1{page}", f"/api/v1{page}/chart", page.rpartition("/")[0],
         f"/api/v1{page.rpartition('/')[0]}", f"/approvals/{row.sid}", "/ticks.csv",
         f"/api/v1/proposals/{row.sid}", "/lessons", "/signals",

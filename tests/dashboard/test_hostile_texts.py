@@ -160,7 +160,6 @@ def addresses(filled, some):
         "sid": [*signals[:: max(1, len(signals) // some)], *proposals[:some]],
         "name": ["default", "strange", "broken", "arrived", "none"],
         "stream_id": ["S1"],
-        "trial_id": ["none"],
         "number": ["1", "2", "3"],
         "missing": ["a/b", "%3Cscript%3E"],
     }

@@ -24,19 +24,16 @@ from tests.worlds.desk_pages import behind_a_new_app
 from torra.clock import System
 from torra.config import DeskSettings, Profile
 from torra.dashboard.doors.limits import RateLimits
-from torra.dashboard.settings import profile_form, profiles, trials
-from torra.dashboard.settings.trials import Rerun, Trials, bounded
+from torra.dashboard.settings import profile_form
 from torra.dashboard.view.backing import PageContext
 from torra.desk.roster import ProfileReload
 from torra.desk.schedule import Desk
-from torra.errors import ConfigError
 from torra.profiles.book import ProfileBook
-from torra.profiles.fields import DEFAULT, canonical, changed, settings
+from torra.profiles.fields import DEFAULT, changed, settings
 from torra.profiles.idle import idle
 from torra.providers.registry import open_provider
 from torra.replay.changed import last_days
 from torra.replay.changed.last_days import NOTE
-from torra.replay.rerun import trial_tick as one_tick
 from torra.store import audit as audit_chain
 
 SETTINGS = DeskSettings(instances=(desks.BTC, desks.EUR))
@@ -44,7 +41,6 @@ API = "/api/v1/profiles/default"
 OURS = {"Sec-Fetch-Site": "same-origin", "Origin": "http://localhost"}
 JSON = {"Accept": "application/json"}
 MOMENTUM = "sentiment_weights.momentum"
-NOTHING = Rerun("", "", [], 0.0)
 HOSTILE = '"><script>alert(1)</script>\u202e'
 
 
@@ -98,7 +94,6 @@ def ran(home: Path) -> Iterator[Desk]:
 
 @pytest.fixture
 def desk(ran: Desk, home: Path, monkeypatch: pytest.MonkeyPatch) -> Desk:
-    monkeypatch.setattr(profiles, "_trials", Trials())
     monkeypatch.setattr(RateLimits, "wait", lambda *_: 0.0)
     shutil.rmtree(home / "profiles", ignore_errors=True)
     ran.roster.setups = {
@@ -174,7 +169,7 @@ def test_a_view_without_a_home_says_so() -> None:
 def test_a_profile_that_cannot_be_is_not_here(client: FlaskClient, name: str) -> None:
     assert client.get(f"/profiles/{name}").status_code == 404
     assert client.get(f"/api/v1/profiles/{name}").status_code == 404
-    for what in ("check", "save", "undo", "trial", "adopt"):
+    for what in ("check", "save", "undo", "try", "adopt"):
         assert client.post(f"/api/v1/profiles/{name}/{what}", json={}).status_code == 404
 
 
@@ -551,216 +546,6 @@ def test_a_session_needs_its_own_token_to_save(client: FlaskClient) -> None:
     assert sent["csrf"]
     assert post(client, "save", data=sent | {"csrf": "wrong"}, headers=OURS).status_code == 403
     assert post(client, "save", data=sent, headers=OURS).status_code == 200
-
-
-# --- trials ---------------------------------------------------------------------------------------
-
-
-def wait_for(client: Any, answer: Any) -> Any:
-    assert answer.status_code == 202, answer.json
-    for trial in profiles._trials._kept.values():
-        trial.thread.join(60)
-    return client.get(answer.json["url"]).json
-
-
-def test_a_trial_shows_the_last_tick_then_and_now(client: FlaskClient, desk: Desk) -> None:
-    ticks = desk.database.ticks("BTCUSD", "M15", 99)
-    body = {
-        "instance": "BTCUSD",
-        "settings": {"thresholds.buy": 0.001, "thresholds.sell": 0.001, "risk.max_positions": 9},
-    }
-    told = wait_for(client, post(client, "trial", body))
-    assert (told["status"], told["reason"]) == ("done", "")
-    rows = {row["what"]: row for row in told["rows"]}
-    then = desk.database.latest_tick("BTCUSD", told["timeframe"])
-    assert rows["Profile"]["then"] == then["profile"] == Profile().digest()
-    assert rows["Profile"]["now"] != rows["Profile"]["then"]
-    assert rows["Momentum"]["differs"] is False
-    assert rows["Verdict"]["then"] == "■ HOLD"
-    assert rows["Verdict"]["now"] in ("▲ BUY", "▼ SELL")
-    assert desk.database.ticks("BTCUSD", "M15", 99) == ticks
-    assert desk.setups["BTCUSD"].profile.sentiment_weights.momentum == 0.25
-
-
-def test_a_trial_of_nothing_new_is_the_tick_again(client: FlaskClient) -> None:
-    told = wait_for(client, post(client, "trial", {"instance": "EURUSD"}))
-    assert {row["what"] for row in told["rows"] if row["differs"]} <= {"Profile"}
-
-
-@pytest.mark.parametrize(
-    ("body", "reason"),
-    [
-        ({}, "name an instance"),
-        ({"instance": "XAUUSD"}, "name an instance"),
-        ({"instance": "BTCUSD", "settings": {"risk.capital": -1}}, "must be above 0"),
-        ({"instance": "BTCUSD", "settings": {"agents.picture_file": "/etc/passwd"}}, "a path"),
-    ],
-    ids=["none", "stranger", "faults", "path"],
-)
-def test_a_trial_that_cannot_be_says_why(
-    client: FlaskClient, body: dict[Any, Any], reason: str
-) -> None:
-    answer = post(client, "trial", body)
-    assert answer.status_code == 409
-    assert reason in answer.json["reason"]
-
-
-def test_a_vendor_is_asked_only_after_an_explicit_yes(
-    desk: Desk, backing: PageContext, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    client = with_backing(desk, replace(backing, adopt=None))  # no key here: only a warning
-    asked = []
-    monkeypatch.setattr(one_tick, "run", lambda *args, **named: asked.append(named) or {})
-    body = {"instance": "BTCUSD", "settings": {"agents.provider": "anthropic"}}
-    told = post(client, "check", body).json
-    assert told["costs"].startswith("this asks anthropic and may cost up to $")
-    refused = post(client, "trial", body)
-    assert (refused.status_code, "say that you accept it" in refused.json["reason"]) == (409, True)
-    assert asked == []
-    accepted = body | {
-        "cost": "accepted",
-        "settings": {"agents.provider": "anthropic", "agents.max_api_cost_per_hour": 50.0},
-    }
-    wait_for(client, post(client, "trial", accepted))
-    assert asked[0]["settings"].agents.max_api_cost_per_hour == 2.0  # the saved one, not the wish
-
-
-@pytest.mark.parametrize(
-    ("running", "saved", "ceiling"),
-    [(0.5, 2.0, 0.5), (2.0, 0.5, 0.5), (5.0, 5.0, 5.0), (0.5, None, 0.5), (None, 0.25, 0.25)],
-    ids=["runs tighter", "saved tighter", "both loose", "broken file", "nothing runs"],
-)
-def test_a_trial_costs_no_more_than_what_runs(
-    desk: Desk,
-    home: Path,
-    backing: PageContext,
-    monkeypatch: pytest.MonkeyPatch,
-    running: float | None,
-    saved: float | None,
-    ceiling: float,
-) -> None:
-    asked = []
-    monkeypatch.setattr(profiles, "rerun", lambda *words: asked.append(words[3]) or NOTHING)
-    limits = {
-        value: Profile.model_validate({"agents": {"max_api_cost_per_hour": value}})
-        for value in (running, saved)
-        if value is not None
-    }
-    setups = {
-        name: replace(setup, profile=limits[running]) for name, setup in desk.setups.items()
-        if running is not None
-    }  # fmt: skip
-    monkeypatch.setattr(desk.roster, "setups", setups)
-    (home / "profiles").mkdir()
-    text = limits[saved].model_dump_json() if saved is not None else "{"
-    (home / "profiles" / "default.json").write_text(text)
-    client = with_backing(desk, backing)
-    body = {"instance": "BTCUSD", "settings": {"agents.max_api_cost_per_hour": 50.0}}
-    wait_for(client, post(client, "trial", body))
-    assert asked[0].agents.max_api_cost_per_hour == ceiling
-
-
-def test_a_trial_where_nobody_has_set_a_ceiling_is_refused(
-    desk: Desk, home: Path, backing: PageContext, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(desk.roster, "setups", {})
-    (home / "profiles").mkdir()
-    (home / "profiles" / "default.json").write_text("{")
-    answer = post(with_backing(desk, backing), "trial", {"instance": "BTCUSD"})
-    assert (answer.status_code, "is broken and has no history" in answer.json["reason"]) == (
-        409, True,
-    )  # fmt: skip
-
-
-@pytest.mark.parametrize(
-    "places",
-    [{"agents.provider": "anthropic"}, {"agents.deep_think_model": "m"}, {"gate.losing_streak": 2}],
-    ids=["vendor", "model", "guard"],
-)
-@pytest.mark.parametrize("where", ["asked", "waiting"])
-def test_a_trial_of_guarded_settings_needs_an_administrator(
-    desk: Desk,
-    home: Path,
-    backing: PageContext,
-    monkeypatch: pytest.MonkeyPatch,
-    places: dict[str, Any],
-    where: str,
-) -> None:
-    asked = []
-    monkeypatch.setattr(profiles, "rerun", lambda *words: asked.append(words) or NOTHING)
-    client = with_backing(desk, replace(backing, adopt=None))  # no key here: only a warning
-    body = {
-        "instance": "BTCUSD",
-        "cost": "accepted",
-        "settings": {"sentiment_weights.momentum": 0.6},
-    }
-    if where == "asked":
-        body["settings"] |= places
-    else:
-        from_the_command_line(home, places)
-    answer = post(client, "trial", body, headers=bearer("approve"))
-    assert answer.status_code == 409
-    assert answer.json["reason"] == f"{next(iter(places))}: only an administrator may try that"
-    assert asked == []
-    wait_for(client, post(client, "trial", body))
-    assert len(asked) == 1
-
-
-def test_one_trial_at_a_time_and_one_that_hangs_is_not_waited_for(
-    client: FlaskClient, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    now, go = [100.0], threading.Event()
-    monkeypatch.setattr(profiles, "_trials", Trials(lambda: now[0]))
-    monkeypatch.setattr(profiles, "rerun", lambda *_: go.wait(30) and NOTHING)
-    begun = post(client, "trial", {"instance": "BTCUSD"})
-    assert client.get(begun.json["url"]).json["status"] == "running"
-    second = post(client, "trial", {"instance": "EURUSD"})
-    assert (second.status_code, second.json["reason"]) == (
-        409, "another trial runs; wait for its end",
-    )  # fmt: skip
-    now[0] += trials.DEADLINE + 1
-    assert client.get(begun.json["url"]).json["status"] == "failed"
-    go.set()
-    assert wait_for(client, begun)["status"] == "done"
-
-
-def test_results_are_bounded_and_belong_to_their_home(tmp_path: Path) -> None:
-    kept = Trials()
-    ids = []
-    for _ in range(trials.KEPT + 2):
-        trial = kept.begin(tmp_path, "p", "i", "M15", lambda: NOTHING)
-        trial.thread.join(10)
-        ids.append(trial.id)
-    assert kept.told(tmp_path, ids[0]) is None
-    assert kept.told(tmp_path, ids[-1])["status"] == "done"
-    assert kept.told(tmp_path / "other", ids[-1]) is None
-
-
-def test_a_trial_that_breaks_says_so_and_frees_the_place(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    def breaks() -> None:
-        raise ValueError("secret detail")
-
-    def refuses() -> None:
-        raise ConfigError("no bars")
-
-    kept = Trials()
-    reasons = []
-    for run in (breaks, refuses):
-        trial = kept.begin(tmp_path, "p", "i", "M15", run)
-        trial.thread.join(10)
-        reasons.append(kept.told(tmp_path, trial.id)["reason"])
-    assert reasons == ["it broke; the log of torra.dashboard says how", "no bars"]
-
-
-def test_a_trial_runs_within_bounds() -> None:
-    wide = Profile.model_validate(
-        {"agents": {"max_api_cost_per_hour": 9.0, "timeout_seconds": 900.0}}
-    )
-    agents = bounded(wide, 2.0).agents
-    assert (agents.max_api_cost_per_hour, agents.timeout_seconds) == (2.0, trials.LONGEST_TICK)
-    assert canonical(bounded(Profile(), 2.0)) == DEFAULT
 
 
 def test_every_setting_without_effect_says_so_beside_it(client: FlaskClient) -> None:

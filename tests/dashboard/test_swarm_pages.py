@@ -20,7 +20,6 @@ from tests.worlds.records import shown_tick, tick_record
 from torra.dashboard.record import (
     arithmetic,
     citations,
-    difference,
     reading_patterns,
     story_cards,
     summary,
@@ -368,17 +367,6 @@ def test_a_judge_that_holds_both_sides_is_named_as_why() -> None:
     ruling = {"multiplier": 1.0, "veto": True, "reasons": ["JUDGE_HOLD"]}
     held = stored("held", gate={**ruling, "rule": ruling})
     assert vetoes.cause(held) == "JUDGE_HOLD, the judge takes no side"
-
-
-@pytest.mark.journey
-def test_what_differs_from_the_tick_before_names_judge_budget_and_a_veto_of_one_side() -> None:
-    rows: Any = difference.changes(stored("vetoed"), stored("disputed"))
-    turned: Any = difference.changes(stored("held"), stored())
-    assert {
-        ("Veto of openings", "", "no veto", "⊘ VETO of BUY"),
-        ("Budget of the regime", "", "+0.300", "+0.700"),
-        ("Judge's side", "", "▲ LONG", "■ no side"),
-    } <= {row[:4] for row in (*rows, *turned)}
 
 
 def test_help_reads_a_split_by_the_board_where_a_judge_sits(pages: Pages) -> None:

@@ -17,9 +17,9 @@ from tests.doubles.page_reader import Page, get, tick_text
 from tests.worlds.demo_full_desk import CASES, SAYS, FullDeskView
 from tests.worlds.demo_view import bars
 from tests.worlds.records import CALL, debate_record, shown_tick
-from torra.dashboard.record import citations, difference, inputs, reasoning, summary
+from torra.dashboard.record import citations, inputs, reasoning, summary
 from torra.dashboard.record import transcript as transcripts
-from torra.tick.tick_record import Damaged, Skipped, StoredCall
+from torra.tick.tick_record import StoredCall
 
 TIMES = [bar["time"] for bar in bars("BTCUSD", "M15")]
 
@@ -29,8 +29,8 @@ def record_of(case):
     return copy.deepcopy(FullDeskView().tick("BTCUSD", "M15", time))
 
 
-def story_of(case, before=None):
-    return reasoning.tick_sections(shown_tick(record_of(case)), before)
+def story_of(case):
+    return reasoning.tick_sections(shown_tick(record_of(case)))
 
 
 @pytest.fixture
@@ -262,38 +262,3 @@ def test_a_state_says_what_it_means_and_what_to_do(
     if told:
         assert words in told.meaning
         assert len(told.advice) > 20
-
-
-# --- since the tick before ---
-
-
-def test_the_difference_tells_what_moved_and_no_more(page_of: Callable[..., Any]) -> None:
-    now, old = record_of("whole"), record_of("whole")
-    assert difference.changes(*map(shown_tick, (now, old))) == []
-    old["verdict"], old["gate"] = "BUY", {**old["gate"], "multiplier": 0.9}
-    old["l1"]["momentum"] -= 0.021
-    old["l1"]["structure"] -= 0.019
-    technical = old["deliberation"]["reports"][0]
-    technical["adjustments"]["price_action"] = -0.1
-    old["deliberation"]["reports"] = [technical, *old["deliberation"]["reports"][2:]]
-    told: Any = [row[:4] for row in difference.changes(*map(shown_tick, (now, old)))]
-    assert told == [
-        ("Verdict", "", "▲ BUY", "■ HOLD"),
-        ("L1", "momentum", told[1][2], told[1][3]),
-        ("Multiplier in force", "", "+0.900", "+0.560"),
-        ("Technical", "price action", "−0.100", "+0.120"),
-        ("Sentiment", "", "no word", "spoke"),
-    ]
-    assert "What changed since the tick before" in page_of("whole").text
-
-
-@pytest.mark.parametrize(
-    ("before", "why"),
-    [
-        (None, "there is no tick before this one"),
-        (Skipped(reason="stale", detail=""), "the tick before was skipped: stale"),
-        (Damaged("k", "gate"), "the tick before has a damaged record: gate"),
-    ],
-)
-def test_nothing_to_compare_is_said(before: Skipped | Damaged | None, why: str) -> None:
-    assert difference.changes(shown_tick(record_of("whole")), before) == why

@@ -108,7 +108,7 @@ def test_a_form_tries_what_stands_in_it(pages: Pages) -> None:
 def test_without_bars_nothing_is_queued_and_the_reason_is_told(tmp_path: Path) -> None:
     empty = open_pages(tmp_path / "home", steps=0)
     told = ask(empty, 409, settings=LOWER)
-    assert told["reason"].startswith("No bar of BTCUSD, EURUSD is stored yet")
+    assert told["reason"].startswith("No bar of BTCUSD is stored yet")
     assert job_table.jobs(empty.database) == []
     empty.desk.close()
 

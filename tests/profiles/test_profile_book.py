@@ -569,9 +569,9 @@ def test_a_broken_file_without_a_history_needs_the_command_line(
 
 def test_a_profile_that_an_instance_names_and_nobody_wrote_is_told(tmp_path: Path) -> None:
     book = open_book(tmp_path, DeskSettings(instances=(Instance(symbol="BTCUSD", profile="mine"),)))
-    assert book.names() == ["default", "mine"]
+    assert book.names() == ["default", "demo_approve", "mine"]
     assert book.read("mine").digest == "missing"
-    with pytest.raises(ConfigError, match="there are default, mine"):
+    with pytest.raises(ConfigError, match="there are default, demo_approve, mine"):
         book.read("other")
 
 

@@ -31,7 +31,6 @@ from torra.dashboard.view.backing import PageContext
 from torra.dashboard.view.desk_view import DatabaseView
 from torra.desk.promotion import PromotionSubject, subjects_of
 from torra.desk.schedule import Desk
-from torra.profiles.practice import ease
 from torra.providers.rules.provider import RulesProvider
 from torra.replay import live
 from torra.replay.changed import listing, without_agents, words, worth
@@ -401,10 +400,10 @@ def test_the_paths_are_the_desk_and_an_l1_replay(lived: Desk) -> None:
     assert "account's currency" not in words.of_paths(told, "USD")
 
 
-def test_practice_and_what_a_person_closed_are_left_out_and_named(
+def test_other_settings_and_what_a_person_closed_are_left_out_and_named(
     lived: Desk, tmp_path: Path
 ) -> None:
-    whole, easy = live.arm_seen(lived.database, SUBJECT), ease(SUBJECT.profile)
+    whole = live.arm_seen(lived.database, SUBJECT)
     with closing(stores.open_database(tmp_path)) as database:
         lived.database.connection().conn.backup(database.connection().conn)
         rows = [
@@ -412,13 +411,11 @@ def test_practice_and_what_a_person_closed_are_left_out_and_named(
             for row in standing_table.trades_between(database, ["BTCUSD"])
             if row["kind"] == "open"
         ]
-        hand, practice, other, odd = rows[2:6]
-        database.apply_profile("BTCUSD", easy.model_dump_json(), easy.digest())
+        hand, other, odd = rows[2:5]
         with database.transaction():
             change = database.connection().execute
             change("UPDATE signals SET close_reason = 'BY_HAND' WHERE sid = ?", (hand["sid"],))
             for row, field, value in (
-                (practice, "profile", easy.digest()),
                 (other, "profile", "of nobody"),
                 (odd, "invented", "true"),
             ):
@@ -428,13 +425,13 @@ def test_practice_and_what_a_person_closed_are_left_out_and_named(
                     "WHERE torra_key = ?", (value, key),
                 )  # fmt: skip
         final = live.arm_seen(database, SUBJECT)
-        left = dict.fromkeys(("by_hand", "invented_evidence", "other_settings", "practice"), 1)
-        gone = {row["closed_at"] for row in (hand, practice, other, odd)}
+        left = dict.fromkeys(("by_hand", "invented_evidence", "other_settings"), 1)
+        gone = {row["closed_at"] for row in (hand, other, odd)}
         assert final.trades == tuple(one for one in whole.trades if iso(one.closed) not in gone)
-        assert len(final.trades) == len(whole.trades) - 4
-        assert len(final.ticks) == len(whole.ticks) - 3
+        assert len(final.trades) == len(whole.trades) - 3
+        assert len(final.ticks) == len(whole.ticks) - 2
         assert {why: len(some) for why, some in live.exclusions(database, final).items()} == left
-        says = "by hand 1, invented evidence 1, other settings 1, practice 1"
+        says = "by hand 1, invented evidence 1, other settings 1"
         told = listing.paths(database, SUBJECT)
         assert told.trades == len(final.trades)
         assert words.of_paths(told).endswith(f" Trades left out: {says}.")
@@ -485,7 +482,7 @@ def test_l1_acts_on_the_ticks_of_the_desk_alone(lived: Desk) -> None:
     flat = replace(whole, trades=())
     rest = [x for x in alone if x != one]
     assert live.l1_trades(flat, SUBJECT, frames, {"by_hand": [late]}) == rest
-    assert live.l1_trades(flat, SUBJECT, frames, {"practice": [late]}) == alone
+    assert live.l1_trades(flat, SUBJECT, frames, {"other_settings": [late]}) == alone
     own = replace(whole, trades=(one,))
     assert live.l1_trades(own, SUBJECT, frames, {"by_hand": [late]}) == alone
 
@@ -647,12 +644,17 @@ def test_page_and_api_have_the_same_ticks(
         before = answer["next"]
         address = f"/api/v1/changed?limit=200&before={before}" if before else ""
     assert listed == want
-    page = Page(client.get("/changed?what=size").get_data(as_text=True))
+    moved = client.get("/changed?what=size&instance=BTCUSD")
+    assert (moved.status_code, moved.location) == (301, "/history?only=changed&instance=BTCUSD")
+    page = Page(client.get(f"{moved.location}&limit=200").get_data(as_text=True))
     check_structure(page)
-    shown = of(told, ("size",))[: listing.SHOWN]
-    assert len([row for row in page.all("tr") if "data-row" in row]) == len(shown)
+    shown = [tick for tick in told if "verdict" in tick.changed]
+    rows = [row for row in page.all("tr") if "data-row" in row]
+    assert len(rows) == len(shown) and shown
+    assert all(words.came(tick.done.came_to, "USD") in page.text for tick in shown)
+    assert "do not add up" in page.text and "changed verdicts" in page.text
     overview = Page(client.get("/").get_data(as_text=True))
-    assert "/changed" in [link.get("href") for link in overview.all("a")]
+    assert "/history?only=changed" in [link.get("href") for link in overview.all("a")]
 
 
 @pytest.mark.journey
@@ -661,8 +663,6 @@ def test_words_that_mean_nothing_are_refused(lived: Desk, tmp_path: Path, query:
     client = client_of(lived, tmp_path)
     answer = client.get(f"/api/v1/changed?{query}")
     assert answer.status_code == 400 and answer.get_json()["error"]
-    if "limit" not in query:
-        assert client.get(f"/changed?{query}").status_code == 400
 
 
 def test_why_a_course_holds_is_said_in_words() -> None:

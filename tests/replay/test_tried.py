@@ -321,7 +321,7 @@ def test_without_bars_or_a_symbol_nothing_is_queued(tmp_path: Path) -> None:
 
 
 def test_a_home_without_a_database_stays_without_one(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="No bar of BTCUSD, EURUSD is stored yet"):
+    with pytest.raises(ConfigError, match="No bar of BTCUSD is stored yet"):
         request(tmp_path)
     assert list(tmp_path.iterdir()) == []
 

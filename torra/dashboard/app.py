@@ -37,7 +37,7 @@ from torra.config import ROOT
 from torra.config import home as default_home
 from torra.dashboard.doors.access import Access, asks_api, guard
 from torra.dashboard.doors.routes import by_name, every_route
-from torra.dashboard.settings.first_run import tour
+from torra.dashboard.settings.first_run import strip
 from torra.dashboard.view.backing import PageContext
 from torra.dashboard.view.commanding import wants_json
 from torra.dashboard.view.desk_view import DatabaseView, DeskView
@@ -212,7 +212,7 @@ def make_blueprint() -> Blueprint:
     )
     for route in every_route():
         blueprint.add_url_rule(route.rule, route.name, route.view, methods=list(route.methods))
-    blueprint.context_processor(tour)
+    blueprint.context_processor(strip)
     blueprint.before_request(check_request)
     blueprint.after_request(add_headers)
     for code in ERRORS:  # by code: a host's own handler of a code would win over a class of ours

@@ -46,7 +46,6 @@ from torra.exhibits.documents import FOLDER, MOST_SUMMARY, Document, allowed
 from torra.exhibits.outcome import outcome
 from torra.home import DATABASE
 from torra.overlay import judged
-from torra.profiles.practice import is_eased
 from torra.replay import scorecard
 from torra.replay.caveats import of_the_openings, thresholds_told
 from torra.replay.l1.sweep import L1Backtest
@@ -289,11 +288,10 @@ def arm_seen(
 def _trades_by_reason(database: Database, ticks: Sequence[TickObservation]) -> Exclusions:
     """Return the closed trades between some ticks by why they are left out, "" if they are not.
 
-    A person closed it; or its tick ran in practice, with other settings, or on invented evidence.
+    A person closed it; or its tick ran with other settings, or on invented evidence.
     """
     keys = {(tick.instance, tick.timeframe, iso(tick.bar_time)) for tick in ticks}
     names = sorted({tick.instance for tick in ticks})
-    known = promotion.Fingerprints(database)
     found: dict[str, list[TradeObservation]] = {}
     for row in standing_table.trades_between(
         database, names, ticks[0].close_time, ticks[-1].close_time
@@ -302,9 +300,7 @@ def _trades_by_reason(database: Database, ticks: Sequence[TickObservation]) -> E
         why = "by_hand" if row["close_reason"] == BY_HAND else ""
         if key not in keys:
             record = database.record("|".join(key))
-            profile = known.profiles(key[0]).get(str(record.get("profile")))
-            why = "practice" if profile and is_eased(profile) else "other_settings"
-            why = "invented_evidence" if record.get(INVENTED) else why
+            why = "invented_evidence" if record.get(INVENTED) else "other_settings"
         found.setdefault(why, []).append(trade_seen(row))
     return found
 

@@ -19,7 +19,7 @@ from pydantic import JsonValue
 SCREENS: Final = (
     "screens.entry", "trade.orders", "screens.tick", "screens.watching", "screens.home",
     "screens.views", "trade.approvals", "trade.signals", "trade.trades", "trade.journal",
-    "trade.lessons", "screens.costs", "settings.models", "screens.changed", "screens.history",
+    "trade.lessons", "screens.costs", "settings.models", "screens.agent_effect", "screens.history",
     "settings.profiles", "settings.new_symbol", "settings.first_run", "screens.jobs",
     "screens.replays", "screens.files", "screens.health", "screens.audit_log",
     "screens.streaming", "screens.notices", "description",

@@ -1,1 +1,1 @@
-"""The record of one tick, arranged for a page: reasons, arithmetic, citations, differences."""
+"""The record of one tick, arranged for a page: reasons, arithmetic, citations."""

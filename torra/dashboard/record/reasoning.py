@@ -2,8 +2,7 @@
 
 An agent may never have answered: what it lacks shows as a dash with the reason. Pure functions.
 This module has the decision, the gate and the provenance. `transcript` has the conversation,
-`citations` and `inputs` what it rests on, `arithmetic` the sums, `waterfall` the drawings and
-`difference` the tick before.
+`citations` and `inputs` what it rests on, `arithmetic` the sums, `waterfall` the drawings.
 """
 
 from __future__ import annotations
@@ -18,7 +17,6 @@ from torra.dashboard.record import (
     agreement,
     arithmetic,
     citations,
-    difference,
     inputs,
     summary,
     surroundings,
@@ -35,9 +33,7 @@ from torra.exhibits.beyond.outside_row import OutsideShown
 from torra.tick import sentence
 from torra.tick.marks import PROPOSED
 from torra.tick.tick_record import (
-    Damaged,
     DebateRecord,
-    Skipped,
     TickRecord,
     is_gate,
 )
@@ -54,13 +50,8 @@ NEAR: Final = 0.005
 SILENT_GATE: Final = "did not answer; the rules stand"
 
 
-def tick_sections(
-    record: TickView, before: TickRecord | Skipped | Damaged | None = None
-) -> dict[str, object]:
-    """Return the sections of a tick's page, for its template.
-
-    `before` is the record of the tick before, None where there is none.
-    """
+def tick_sections(record: TickView) -> dict[str, object]:
+    """Return the sections of a tick's page, for its template."""
     deliberation = record.deliberation
     features, anchors = citations.evidence(record), citations.Anchors()
     stages = transcript.conversation(record, features, anchors)
@@ -86,8 +77,6 @@ def tick_sections(
         "timeline": waterfall.timeline(record),
         "charts": waterfall.score_charts(record),
         "decided": waterfall.decision_chart(record),
-        "changes": difference.changes(record, before),
-        "small": difference.SMALL,
         "tally": agreement.tally(agents),
         "degraded": agreement.degraded(deliberation),
         "shadow": deliberation.in_shadow,

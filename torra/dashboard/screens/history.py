@@ -25,6 +25,7 @@ from torra.dashboard.cells import skips
 from torra.dashboard.cells.common import action_cell, state_cell
 from torra.dashboard.doors.routes import Api, Fields, Route
 from torra.dashboard.record.shown import ListedTick
+from torra.dashboard.screens.agent_effect import PER_MINUTE, Effect, effect
 from torra.dashboard.view import list_query, refusers
 from torra.dashboard.view.rendering import backing, desk_page, state, tick_link
 from torra.errors import ConfigError
@@ -73,8 +74,8 @@ MARKS: Final[Mapping[str, tuple[str, Callable[[TickKind], bool]]]] = {
 MEANINGS: Final = {
     "opened": "ticks that ordered a position by themselves; those that asked you are proposed",
     "proposed": "ticks that asked a person to approve an order",
-    "changed": "ticks whose verdict is not the one of the bars alone; those on which agents "
-    "changed only the size or the order are in “What agents changed”",
+    "changed": "ticks whose verdict is not the one of the bars alone; torra effect also lists "
+    "those on which agents changed only the size or the order",
     "vetoed": "ticks on which the gate, or a swarm's judge or risk officer, stopped an opening, or "
     "an earlier veto or decline of that side still held",
     "judge": "ticks on which a swarm's judge stopped an opening of its own accord",
@@ -166,6 +167,7 @@ def history_page() -> str:
         "history.html",
         here=True,
         asked=asked,
+        effect=_effect(kinds, rows) if asked.mark == "changed" else None,
         told=_count_sentence(asked, kinds, counts),
         marks=_marks(asked, kinds, counts),
         filters={
@@ -262,6 +264,12 @@ def _listed(
     )
     more = len(rows) > asked.limit
     return rows[: asked.limit], _cursor(refusers.place_of(rows[asked.limit - 1]) if more else None)
+
+
+def _effect(kinds: Sequence[TickKind], rows: Sequence[Mapping[str, Any]]) -> Effect:
+    """Return what all changed verdicts came to, and those of a page."""
+    changed = sum(kind.ticks for kind in kinds if MARKS["changed"][1](kind))
+    return effect(backing(), rows, changed, sum(kind.ticks for kind in kinds))
 
 
 def _cursor(place: Place | None) -> str | None:
@@ -422,6 +430,6 @@ QUERY: Final[Fields] = {
 }
 
 ROUTES = (
-    Route("/history", "history", history_page, query=QUERY),
+    Route("/history", "history", history_page, per_minute=PER_MINUTE, query=QUERY),
     Api("/api/v1/history", "api_history", api_history, query=QUERY),
 )

@@ -1,4 +1,4 @@
-"""The page of one tick, with what its record does not hold: the tick before, the limits, the chart.
+"""The page of one tick, with what its record does not hold: the limits, the chart.
 
 `tick_page` answers with the page. While the tick has no record yet, it leads to the page of its
 running debate, or else answers 404. The limits are those of the profile with which the tick ran,
@@ -47,7 +47,7 @@ from torra.exhibits import figures
 from torra.store import lessons as lesson_table
 from torra.store import replay_queries
 from torra.tick.marks import INVENTED_IDS
-from torra.tick.tick_record import Damaged, Skipped, TickRecord, load, statement
+from torra.tick.tick_record import Damaged, TickRecord, load, statement
 from torra.tick.words import swarm_words
 from torra.words.market import REGIMES
 from torra.words.orders import SIDES
@@ -83,7 +83,7 @@ def tick_page(instance: str, timeframe: str, bar_time: str) -> ResponseReturnVal
         )  # fmt: skip
         return desk_page("tick.html", record=bare, story={})
     record = limited(record)
-    sections, proposal = reasoning.tick_sections(record, before(record)), approvals.of_tick(record)
+    sections, proposal = reasoning.tick_sections(record), approvals.of_tick(record)
     first = front(record, sections)
     return desk_page(
         "tick.html",
@@ -176,19 +176,6 @@ def front(record: TickView, sections: Mapping[str, Any]) -> TickSummary:
         ),
         no_order=story_cards.no_order(record),
     )
-
-
-def before(record: TickView) -> TickRecord | Skipped | Damaged | None:
-    """Return the tick before; None where there is none."""
-    bar_time = record.previous
-    if not bar_time:
-        return None
-    found = desk_view().tick(record.instance, record.timeframe, bar_time)
-    if found is None:
-        return None
-    if skipped := found.get("skipped"):
-        return Skipped.model_validate(skipped)
-    return load(bar_time, found)
 
 
 def limited(record: TickView) -> TickView:

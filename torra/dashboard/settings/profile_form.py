@@ -59,7 +59,7 @@ GUARDED: Final = {
 }
 """What only the command line may do with a guarded setting, by what loosens it."""
 
-COMMANDS: Final = ("digest", "instance", "cost", "number", "csrf", "days")
+COMMANDS: Final = ("digest", "number", "csrf", "days")
 """Form fields that are not settings."""
 
 
@@ -121,8 +121,7 @@ class ChangeLine(KeptChange):
 class CheckLines:
     """The findings of a check, as text.
 
-    `refused` is why this visitor may not save it and `command` what to type instead; `costs` is
-    what a trial may cost.
+    `refused` is why this visitor may not save it and `command` what to type instead.
     """
 
     ok: bool
@@ -131,7 +130,6 @@ class CheckLines:
     warnings: list[str]
     refused: str
     command: str
-    costs: str
 
 
 def proposal(given: Values, values: Values) -> dict[str, JsonValue]:
@@ -249,7 +247,7 @@ def _change_row(name: str, before: JsonValue, after: JsonValue, way: object) -> 
 
 
 def checked_shown(
-    checked: SaveResult, stop: SaveResult | None, costs: str, more: Sequence[str] = ()
+    checked: SaveResult, stop: SaveResult | None, more: Sequence[str] = ()
 ) -> CheckLines:
     """Return the findings of a check, text only; `stop` is why it may not be saved.
 
@@ -262,7 +260,6 @@ def checked_shown(
         warnings=[figures.sanitize(text, LONGEST) for text in (*more, *checked.warnings)],
         refused=figures.sanitize(stop.reason, 600) if stop else "",
         command=figures.sanitize(stop.command, 2000) if stop else "",
-        costs=costs,
     )
 
 
@@ -313,8 +310,3 @@ def _decided_by(profile: Profile, role_id: str, tier: str) -> str:
     if getattr(profile.agents, tiers[tier]):
         return f"agents.{tiers[tier]}"
     return f"the default of {profile.agents.provider}"
-
-
-def vendors(profile: Profile) -> list[str]:
-    """Return the vendors that may have to be paid with these settings."""
-    return list(profile.agents.paid())

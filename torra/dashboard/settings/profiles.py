@@ -16,24 +16,21 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Final
 
-from flask import abort, jsonify, request, url_for
+from flask import abort, jsonify, url_for
 from flask.typing import ResponseReturnValue
 
-from torra.config import Profile
 from torra.dashboard.doors.access import visitor
 from torra.dashboard.doors.routes import Api, Command, Route
 from torra.dashboard.record.shown import WATCH_ONLY
 from torra.dashboard.settings import handover, main_settings, profile_form, tried, trying
 from torra.dashboard.settings.history_lines import THEN, ProfileChange, entry_told
 from torra.dashboard.settings.profile_form import ChangeLine, CheckLines, Values
-from torra.dashboard.settings.trials import Trials, bounded, rerun
 from torra.dashboard.view.backing import PageContext
 from torra.dashboard.view.commanding import CommandOutcome, command, given, wants_json
 from torra.dashboard.view.rendering import backing, desk_page, state
 from torra.desk.promotion import watch_only
 from torra.errors import ConfigError
 from torra.exhibits import figures
-from torra.home import PRICES
 from torra.profiles.book import (
     HistoryEntry,
     Loaded,
@@ -43,9 +40,8 @@ from torra.profiles.book import (
     desk_rows,
 )
 from torra.profiles.fields import DEFAULT, EXACT, canonical, flat
-from torra.profiles.guard import May, compare, leads_out
+from torra.profiles.guard import May, compare
 from torra.store import ticks as claim_table
-from torra.tick.tick_record import TickRecord, load
 
 CODES: Final = {"scope": 403, "loosens": 403, "invalid": 422, "conflict": 409}
 """HTTP codes of refused saves, by outcome."""
@@ -56,8 +52,6 @@ SHOWN_ENTRIES: Final = 5
 
 DAYS: Final = 30
 """Days of stored bars on which settings are tried."""
-
-_trials = Trials()
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,9 +122,7 @@ def api_profiles() -> ResponseReturnValue:
 
 def profile(name: str) -> ResponseReturnValue:
     """Show one profile as a form, with its history."""
-    loaded = _loaded(name)
-    trial = request.args.get("trial", "")
-    return _profile_page(loaded, trial=_trials.told(backing().home, trial) if trial else None)
+    return _profile_page(_loaded(name))
 
 
 def api_profile(name: str) -> ResponseReturnValue:
@@ -194,7 +186,6 @@ def _profile_page(
     values: Values | None = None,
     checked: SaveResult | None = None,
     saved: SaveResult | None = None,
-    trial: Values | None = None,
 ) -> str:
     """Render a profile; `values` are what was entered, else what is saved."""
     known, shelf = backing(), book()
@@ -223,13 +214,11 @@ def _profile_page(
         shown_entries=SHOWN_ENTRIES,
         voices=seats[0],
         voices_fault=seats[1],
-        vendors=profile_form.vendors(loaded.profile) if loaded.profile else [],
         instances=[item.id for item in users],
         history=_history(loaded.name, entries),
         newest=entries[0].number if entries else None,
         checked=_check_told(loaded.name, checked) if checked else None,
         saved=_saved_told(saved) if saved else None,
-        trial=trial,
         may_save=visitor().may("approve"),
         admin=visitor().may("admin"),
         watch_only=WATCH_ONLY
@@ -325,102 +314,6 @@ def profile_adopt(name: str) -> ResponseReturnValue:
     return command("profile.adopt", name, run, back=_back(name))
 
 
-def profile_trial(name: str) -> ResponseReturnValue:
-    """Run the last tick of an instance once more with settings that are not saved."""
-    loaded = _loaded(name)
-    begun: list[str] = []
-
-    def run() -> CommandOutcome:
-        told = _begin_trial(loaded, given())
-        begun.append(str(told.more["id"]))
-        return told
-
-    reply = command("profile.trial", name, run, back=_back(name))
-    if wants_json() or not begun:
-        return reply
-    return _profile_page(loaded, trial=_trials.told(backing().home, begun[0])), 202
-
-
-def api_trial(trial_id: str) -> ResponseReturnValue:
-    """Return a trial: running, done with both ticks side by side, or failed with the reason."""
-    told = _trials.told(backing().home, trial_id)
-    return jsonify(told) if told else abort(404)
-
-
-def _begin_trial(loaded: Loaded, said: Values) -> CommandOutcome:
-    known = backing()
-    checked = book().check(loaded.name, profile_form.proposal(said, _base(loaded)))
-    if checked.profile is None:
-        raise ConfigError("; ".join(fault.text for fault in checked.faults))
-    # a path out of the home could name any file of this machine
-    if paths := leads_out(checked.changes):
-        raise ConfigError(f"{', '.join(paths)}: a path can be tried only on the command line")
-    instance = next(
-        (one for one in book().users(loaded.name) if one.id == said.get("instance")), None
-    )
-    if instance is None:
-        raise ConfigError("name an instance that uses this profile")
-    known_good = _known_good(known, loaded, instance.id)
-    # [0] is what runs, if anything does
-    _refuse_guarded(known_good[0], checked.profile)
-    # a vendor is paid only after a plain yes of this very request
-    if (costs := _costs(checked.profile)) and str(said.get("cost", "")) != "accepted":
-        raise ConfigError(f"{costs}; say that you accept it (cost: accepted)")
-    latest = (known.database.latest_tick(instance.id, frame) for frame in instance.timeframes)
-    records = (load(instance.id, tick) for tick in latest if tick)
-    ticks = [record for record in records if isinstance(record, TickRecord)]
-    then = max(ticks, key=lambda tick: tick.as_of, default=None)
-    if then is None:
-        raise ConfigError(f"{instance.id} has no tick yet: try again after its first")
-    # the lowest of what runs and what is saved: a trial is no way around a ceiling
-    ceilings = [float(flat(values)["agents", "max_api_cost_per_hour"]) for values in known_good]
-    profile = bounded(checked.profile, min(ceilings))
-    trial = _trials.begin(
-        known.home, loaded.name, instance.id, then.timeframe,
-        lambda: rerun(known.home, instance, then, profile),
-    )  # fmt: skip
-    url = url_for("torra_agents.api_trial", trial_id=trial.id)
-    reason = f"the last tick of {instance.id} {trial.timeframe} runs once more"
-    return CommandOutcome("accepted", reason, more={"id": trial.id, "url": url})
-
-
-def _known_good(known: PageContext, loaded: Loaded, instance: str) -> Sequence[Values]:
-    """Return values that hold for an instance: those that run, and those saved (else saved last).
-
-    Raises ConfigError if there are none: then nobody has set a ceiling.
-    """
-    found: list[Values] = []
-    if setup := known.desk.setups.get(instance):
-        found.append(canonical(setup.profile))
-    if loaded.profile:
-        found.append(canonical(loaded.profile))
-    else:
-        found += [entry.values for entry in book().history(loaded.name, 1)]
-    if not found:
-        raise ConfigError(f"{loaded.name} is broken and has no history: mend the file first")
-    return found
-
-
-def _refuse_guarded(base: Values, wanted: Profile) -> None:
-    """Raise ConfigError for a trial whose settings this visitor may not save: it may cost money."""
-    guarded = [item.name for item in compare(base, canonical(wanted)) if item.guarded]
-    if guarded and _may() == "harmless":
-        raise ConfigError(f"{', '.join(guarded)}: only an administrator may try that")
-
-
-def _costs(wanted: Profile) -> str:
-    """Return a sentence on the most that a trial may cost; "" if no vendor is paid."""
-    asked = profile_form.vendors(wanted)
-    if not asked:
-        return ""
-    from torra.providers.prices import PriceList  # noqa: PLC0415
-    from torra.tick.spending import tick_worst_case  # noqa: PLC0415
-
-    prices = PriceList.read(backing().home / PRICES)
-    worst = tick_worst_case(prices, wanted.agents, lambda _: False)
-    return f"this asks {', '.join(asked)} and may cost up to {figures.money(worst, 2)}"
-
-
 # --- details --------------------------------------------------------------------------------------
 
 
@@ -463,14 +356,13 @@ def _check_told(name: str, checked: SaveResult) -> CheckLines:
     """Return a check for the page, with the way that is open to this visitor."""
     answer = book().allowed(name, checked, _may()) if checked.profile else None
     stop = answer if answer and answer.outcome != "saved" else None
-    costs = _costs(checked.profile) if checked.profile else ""
     _, newest_try = trying.newest(name, book().read(name).digest) or (None, None)
     more = tried.more_trades(checked.changes, newest_try)
     if stop is not None:
         from torra.replay.changed.last_days import last_days  # noqa: PLC0415
 
         more += last_days(book(), name, checked.changes)
-    return profile_form.checked_shown(checked, stop, costs, more)
+    return profile_form.checked_shown(checked, stop, more)
 
 
 def _saved_told(saved: SaveResult) -> SaveLines:
@@ -543,18 +435,12 @@ TRY: Final = {
     **FIELDS,
     "days": {"type": "integer", "description": "days of stored bars, 1 to 366; 30 by default"},
 }
-TRIAL: Final = {
-    **FIELDS,
-    "instance": {"type": "string", "description": "instance whose last tick is run again"},
-    "cost": {"type": "string", "description": "accepted: a vendor may be paid"},
-}
 
 ROUTES = (
     Route("/profiles", "profiles", profiles),
     Route("/profiles/<name>", "profile", profile),
     Api("/api/v1/profiles", "api_profiles", api_profiles),
     Api("/api/v1/profiles/<name>", "api_profile", api_profile),
-    Api("/api/v1/trials/<trial_id>", "api_trial", api_trial),
     Command(
         "/api/v1/profiles/<name>/check",
         "profile_check",
@@ -592,13 +478,5 @@ ROUTES = (
         scope="approve",
         per_minute=10,
         body=TRY,
-    ),
-    Command(
-        "/api/v1/profiles/<name>/trial",
-        "profile_trial",
-        profile_trial,
-        scope="approve",
-        per_minute=10,
-        body=TRIAL,
     ),
 )

@@ -57,7 +57,6 @@ MENU: Final = (
             MenuPage("symbols", "All symbols"),
             MenuPage("history", "History"),
             MenuPage("watching", "Debates"),
-            MenuPage("changed", "What agents changed"),
         ),
         ("instance", "symbol", "tick", "watch", "new_symbol", "check_symbol", "add_symbol"),
     ),

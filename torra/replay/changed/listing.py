@@ -70,9 +70,7 @@ class ChangedPage:
             told = f"The agents changed no verdict so far, of {_ticks(self.of)}."
         else:
             told = f"The agents changed {self.verdicts:,} of {self.of:,} verdicts."
-        needed = share_count(NOTABLE_SHARE)
-        better = f"that {percent(NOTABLE_SHARE)} of the changes paid"
-        return f"{told} {sample_size_sentence(needed, self.verdicts, 'changed verdict', better)}"
+        return f"{told} {enough(self.verdicts)}"
 
     def as_json(self) -> dict[str, Any]:
         """Return it for programs."""
@@ -84,6 +82,12 @@ class ChangedPage:
             "changed": [asdict(one) for one in self.ticks],
             "next": self.next,
         }
+
+
+def enough(verdicts: int) -> str:
+    """Return how many changed verdicts it takes to judge them, and how many there are."""
+    better = f"that {percent(NOTABLE_SHARE)} of the changes paid"
+    return sample_size_sentence(share_count(NOTABLE_SHARE), verdicts, "changed verdict", better)
 
 
 @dataclass(frozen=True, slots=True)

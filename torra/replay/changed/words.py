@@ -1,4 +1,4 @@
-"""What `torra effect` and its page say of a tick that agents changed, of a page, of two paths.
+"""What `torra effect` and History say of a tick that agents changed, of a page, of two paths.
 
 Amounts are in the account's currency. Where its name is known they carry it; else the text says
 whose currency it is. Pure functions.
@@ -20,6 +20,10 @@ from torra.words.orders import ACTIONS, WHY_HELD
 NOT_ADDED: Final = (
     "Each line is its own counterfactual: one change decides whether the next could happen, so the "
     "lines do not add up."
+)
+RENEWED: Final = (
+    "The desk works out anew what they were worth whenever it has a tenth more ticks. "
+    "`torra effect` compares the whole path of the desk with the one without agents."
 )
 KEPT_BACK: Final = {PROPOSED: "asked you to {}", EXECUTION_OFF: "wanted to {}, not sent"}
 """How an order is told that the execution of the profile did not send by itself."""
