@@ -43,7 +43,9 @@ def visited(overlay: Overlay | None = None, home: Path | None = None) -> Any:
     client = app.test_client()
 
     def get(address: str) -> Any:
-        return client.get(f"/torra{address}", headers=bearer("admin"), base_url=BASE)
+        return client.get(
+            f"/torra{address}", headers=bearer("admin"), base_url=BASE, follow_redirects=True
+        )
 
     return get
 

@@ -294,9 +294,9 @@ def test_a_database_that_fails_is_logged(
 def test_the_timer_is_set_by_a_desk_that_opens(tmp_path: Path) -> None:
     desk = desks.open_desk(tmp_path, (desks.EUR,))
     desk.open()
-    job = desk._timers.job("prune")
-    assert job.func == desk.prune and job.trigger.interval == schedule.PRUNE_EVERY
-    assert job.next_run_time - desk.clock.real_now() <= schedule.PRUNE_FIRST
+    job, (every, first) = desk._timers.job("prune"), schedule.CHORES["prune"]
+    assert job.func == desk.prune and job.trigger.interval == every
+    assert job.next_run_time - desk.clock.real_now() <= first
     desk.close()
 
 

@@ -31,11 +31,10 @@ from torra.market.bar_view import BarView
 from torra.overlay.request import OWN_FACTS, InvalidRequest, OverlayRequest, hash_of
 from torra.store.hosted import HOST, hosted_instance
 from torra.tick import record as tick_record
-from torra.tick.debate import ModelAccess, Plan, plan
 from torra.tick.marks import HOSTED
 from torra.tick.record import TickDebate, TickInputs, TickResult
 from torra.trading_terms import SymbolSpec
-from torra.verdict import call_policy, order_levels, sentiment_rules
+from torra.verdict import order_levels, sentiment_rules
 from torra.verdict.risk_engine import Action
 
 NEUTRAL: Final = SymbolSpec(
