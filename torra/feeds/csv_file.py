@@ -196,7 +196,7 @@ def read_bars(path: Path, *, clock: str | None, most: int = MOST_UNPACKED) -> pd
 
 @dataclass(frozen=True, slots=True)
 class _Sheet:
-    """The cells of a file as text, by meaning, and the number of the line of each row.
+    """The cells of a file as text, by meaning; their index is the number of each row's line.
 
     `times` are its times, a text each, and `head` is that of their column, None without heads.
     `split` says that date and time of day stood apart.
@@ -205,7 +205,6 @@ class _Sheet:
     path: Path
     cells: pd.DataFrame
     times: pd.Series[str]
-    lines: npt.NDArray[np.int64]
     head: str | None
     split: bool
     traits: tuple[str, ...]
@@ -235,7 +234,7 @@ class _Sheet:
 
     def fault_in(self, row: int, problem: str) -> ConfigError:
         """Return the error of a row."""
-        return ConfigError(f"{self.path}, line {self.lines[row]}: {problem}")
+        return ConfigError(f"{self.path}, line {self.cells.index[row]}: {problem}")
 
     def fault(self, broken: npt.ArrayLike, problem: str) -> ConfigError:
         """Return the error of the first row that is broken."""
@@ -243,8 +242,7 @@ class _Sheet:
 
     def reversed(self) -> _Sheet:
         """Return the sheet from its last row to its first."""
-        cells, times = self.cells.iloc[::-1], self.times.iloc[::-1]
-        return replace(self, cells=cells, times=times, lines=self.lines[::-1])
+        return replace(self, cells=self.cells.iloc[::-1], times=self.times.iloc[::-1])
 
 
 # --- text into cells ------------------------------------------------------------------------------
@@ -274,6 +272,7 @@ def _sheet(path: Path, most: int) -> _Sheet:
             "remove the line"
         )
     cells = cells.iloc[:, : len(names)].set_axis(names, axis=1)
+    cells.index += line
     date, clock = _time_columns(names, cells.iloc[0].to_list())
     times = cells.iloc[:, date].str.strip()
     if clock is not None:
@@ -285,7 +284,6 @@ def _sheet(path: Path, most: int) -> _Sheet:
         path,
         cells.replace(",", ".", regex=True) if commas else cells,
         times,
-        np.arange(line, line + len(cells)),
         heads[date] if heads else None,
         clock is not None,
         tuple(name for name, there in marks if there),
