@@ -11,8 +11,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from tests.feeds.test_mt5_direct_feed import NOON, Desk, grid
 from tests.worlds.price_series import sample
+from tests.worlds.terminals import NOON, TerminalDesk, grid
 from torra.feeds import door, points
 from torra.feeds.csv_file import NO_SPREADS, read_bars
 from torra.feeds.protocol import COLUMNS
@@ -103,7 +103,7 @@ def test_a_cell_that_is_no_spread_refuses_no_bar(tmp_path: Path, cell: str) -> N
 
 
 def test_the_terminal_says_how_large_a_point_is() -> None:
-    desk = Desk()
+    desk = TerminalDesk()
     try:
         desk.fill("M15", grid("M15", NOON - timedelta(days=1), NOON))
         assert set(known(desk.bars("M15", NOON))) == {0.2}
@@ -117,7 +117,7 @@ def test_the_terminal_says_how_large_a_point_is() -> None:
 def test_a_terminal_that_does_not_say_it_gives_bars_all_the_same(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    desk = Desk()
+    desk = TerminalDesk()
     try:
         desk.fill("M15", grid("M15", NOON - timedelta(days=1), NOON))
         said = type(desk.package).symbol_info

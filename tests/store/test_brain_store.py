@@ -21,6 +21,7 @@ from tests.examples import examples
 from tests.worlds.calls import a_call
 from tests.worlds.legacy_database import build
 from tests.worlds.price_series import times_of
+from tests.worlds.query_plans import plans
 from tests.worlds.stores import (
     NOON,
     PROFILE,
@@ -438,33 +439,28 @@ def test_no_read_of_a_tick_walks_through_a_table(tmp_path: Path) -> None:
     database = open_database(tmp_path)
     fill(database, "T1", NOON - HOUR, opened=NOON - HOUR)
     database.enqueue_signal(closing("C1", "T1"))
-    seen: set[str] = set()
-    database.connection().conn.set_trace_callback(seen.add)
-    run_a_tick(database)
-    for state in (None, ("PENDING", "WAITING")):
-        for instance in (None, "BTCUSD"):
-            database.signals(state, instance)
-    database.latest_tick("BTCUSD", "M15")
-    database.ticks("BTCUSD", "M15", 50)
-    tick_queries.tick_states(database, "BTCUSD", "M15", 50)
-    signal_table.closed_trades(database, "BTCUSD", 10)
-    signal_table.closed_trades(database, None, 10)
-    signal_table.signal_events(database, "T1")
-    database.desk_time()
-    tick_queries.verdict_tallies(database, ["BTCUSD"])
-    bar_table.newest_bar(database, "BTCUSD", "M15")
-    database.connection().conn.set_trace_callback(None)
-    reads = [sql for sql in seen if re.match(r"\s*(SELECT|UPDATE|DELETE)", sql)]
-    assert len(reads) > 25
-    for sql in reads:
-        if "sqlite_master" in sql:
-            continue
-        plan = database.connection().execute(f"EXPLAIN QUERY PLAN {sql}").fetchall()
+
+    def ask() -> None:
+        run_a_tick(database)
+        for state in (None, ("PENDING", "WAITING")):
+            for instance in (None, "BTCUSD"):
+                database.signals(state, instance)
+        database.latest_tick("BTCUSD", "M15")
+        database.ticks("BTCUSD", "M15", 50)
+        tick_queries.tick_states(database, "BTCUSD", "M15", 50)
+        signal_table.closed_trades(database, "BTCUSD", 10)
+        signal_table.closed_trades(database, None, 10)
+        signal_table.signal_events(database, "T1")
+        database.desk_time()
+        tick_queries.verdict_tallies(database, ["BTCUSD"])
+        bar_table.newest_bar(database, "BTCUSD", "M15")
+
+    found = plans(database, ask)
+    assert len(found) > 25
+    for sql, steps in found.items():
         ordered = "ORDER BY seq DESC LIMIT" in sql or "ORDER BY id DESC LIMIT" in sql
-        for *_, detail in plan:
-            assert not re.match(r"SCAN (?!CONSTANT|json_each)", detail) or ordered, (
-                f"{detail}: {sql}"
-            )
+        for step in steps:
+            assert not re.match(r"SCAN (?!CONSTANT|json_each)", step) or ordered, f"{step}: {sql}"
 
 
 def run_a_tick(database: Database) -> None:
