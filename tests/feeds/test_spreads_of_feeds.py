@@ -13,8 +13,9 @@ import pytest
 
 from tests.worlds.price_series import sample
 from tests.worlds.terminals import NOON, TerminalDesk, grid
-from torra.feeds import door, points
+from torra.feeds import door
 from torra.feeds.csv_file import NO_SPREADS, read_bars
+from torra.feeds.frame import in_price
 from torra.feeds.protocol import COLUMNS
 from torra.market.spreads import SPREAD
 
@@ -63,7 +64,7 @@ def test_an_export_of_metatrader_has_its_spreads_in_points(
     lines = rows(30, digits)
     named = read(tmp_path, [HEADER, *lines])
     assert list(named.columns) == [*COLUMNS, SPREAD]
-    assert known(named)[:3] == [told, points.in_price(np.array([27.0]), digits)[0], 0.0]
+    assert known(named)[:3] == [told, in_price(np.array([27.0]), digits)[0], 0.0]
     assert known(read(tmp_path, lines)) == known(named)
     turned = [[*line[:2], *line[:1:-1]] for line in (HEADER, *lines)]
     assert known(read(tmp_path, turned)) == known(named)

@@ -24,7 +24,7 @@ Both fall on a Sunday morning, when only round-the-clock markets trade. torra.ma
 has the arithmetic.
 
 The spread of a bar, a column `spread` or the last of eight without a header, is counted in points.
-The decimals of the prices tell the point (torra.feeds.points). A spread is never needed: where the
+The decimals of the prices tell the point (torra.feeds.frame). A spread is never needed: where the
 point is not told, or a cell is no whole number of points, it is NaN, and
 `frame.attrs["no_spreads"]` says why. Other attributes are `shape`, `clock`, `clock_reason` and
 `utc_offsets`.
@@ -50,8 +50,9 @@ import numpy.typing as npt
 import pandas as pd
 
 from torra.errors import ConfigError
-from torra.feeds import bar_times, points
+from torra.feeds import bar_times
 from torra.feeds.bar_times import COMPACT, DOTS, ISO, TIME_OF_DAY, BadTime, BarTimes
+from torra.feeds.frame import decimals_of, in_price
 from torra.feeds.protocol import COLUMNS
 from torra.market.broker_clock import KNOWN, UTC_CLOCK, ServerClock, ahead_of, offsets_used
 from torra.market.spreads import SPREAD
@@ -476,18 +477,18 @@ def _spreads(sheet: _Sheet) -> tuple[npt.NDArray[np.float64] | None, str]:
     if names.count(SPREAD) != 1:
         return None, f"it has the column {SPREAD} twice" if SPREAD in names else ""
     newest = sheet.cells[list(PRICES)].iloc[-READ_FOR_POINT:].to_numpy().ravel().tolist()
-    decimals = points.decimals_of(newest, terminal=sheet.terminal)
+    decimals = decimals_of(newest, terminal=sheet.terminal)
     if decimals is None:
         return None, "its prices do not tell how large a point is"
     counted = np.array([_number(cell) for cell in sheet.cells[SPREAD]])
     # Of what is no whole number nobody knows the unit.
     broken = ~np.isfinite(counted) | (counted < 0.0) | (counted != np.floor(counted))
     if not broken.any():
-        return points.in_price(counted, decimals), ""
+        return in_price(counted, decimals), ""
     counted[broken] = np.nan
     cell = sheet.cells[SPREAD].iloc[int(np.argmax(broken))]
     problem = f"{SPREAD} is {cell!r}, not a number of points; so are {int(broken.sum())} in all"
-    return points.in_price(counted, decimals), str(sheet.fault(broken, problem))
+    return in_price(counted, decimals), str(sheet.fault(broken, problem))
 
 
 def _number(cell: str) -> float:

@@ -35,8 +35,12 @@ from torra.clock import Clock, duration
 from torra.errors import BridgeUnavailable, DataUnavailable
 from torra.evidence.flow_readings import LEFT_OUT, FlowRow, FlowThen
 from torra.evidence.news_digest import NewsStatus
-from torra.feeds import points
-from torra.feeds.frame import broker_name, in_utc, newest_of
+from torra.feeds.frame import (
+    broker_name,
+    in_price,
+    in_utc,
+    newest_of,
+)
 from torra.feeds.limited import LimitedFlow, LiveFeed
 from torra.feeds.protocol import NO_BARS, SERVER_CLOCK
 from torra.market.broker_clock import Seconds, ServerClock
@@ -195,7 +199,7 @@ class Mt5DirectFeed(LiveFeed):
         wall: Seconds = np.asarray(rates["time"], dtype=np.int64)
         columns = [np.asarray(rates[source], np.float64) for source in SOURCES]
         counted = np.asarray(rates[SPREAD], np.float64)
-        columns.append(points.in_price(counted, decimals))
+        columns.append(in_price(counted, decimals))
         frame, fault = in_utc(wall, np.column_stack(columns), self._server)
         if fault:
             raise DataUnavailable(SERVER_CLOCK, f"{name}: {fault}")

@@ -130,6 +130,10 @@ class TickKey(NamedTuple):
         return self.bar_time + duration(self.timeframe)
 
 
+KEY_END: Final = "}"
+"""The character after the | that follows an instance's name in a torra_key."""
+
+
 class FairLock:
     """A lock that serves threads in the order in which they came.
 

@@ -4,8 +4,9 @@
 keeps: the arms of a replay. It holds what the next tick depends on: claims, the newest chains of
 each stream, signals, latches, the paper cursor, the trading state, and the lessons that an arm
 makes by itself: facts with the words of the rules, the newest as many as a tick may be told of.
-Journal, calls, pictures, news and proposals are dropped as they come. The brain, the books and the steps of a signal are the
-database's own code (torra.store.brain, torra.store.trade.positions, torra.verdict.signal_states).
+Journal, calls, pictures, news and proposals are dropped as they come. The brain, the books and the
+steps of a signal are the database's own code (torra.store.brain, torra.store.trade.positions,
+torra.verdict.signal_states).
 
 A transaction that raises leaves no trace, as in the database. A broken score, a wrong step and a
 second opening raise ValueError. Ticks of one stream come in the order of their closes. What no
