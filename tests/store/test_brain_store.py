@@ -395,26 +395,6 @@ def call(role: str, attempt: int = 1, cost: float = 0.01) -> Any:
     return a_call(role_id=role, attempt=attempt, cost_usd=cost, model="rules", **texts)
 
 
-def test_a_tick_reads_back_whole(database: Database) -> None:
-    with database.transaction():
-        save(database, NOON, 0.3, l1=0.2, deliberation={"reports": [{"agent_id": "technical"}]})
-        record = {"instance": "BTCUSD", "as_of": iso(NOON), "action": "HOLD", "calls": 2}
-        database.write_journal(key_of(NOON), record | {"reason": "THRESHOLD", "elapsed_ms": 12.5})
-        database.write_calls(key_of(NOON), (call("technical"), call("bull_researcher")))
-    told = database.tick(key_of(NOON))
-    assert told is not None
-    assert told["deliberation"] == {"reports": [{"agent_id": "technical"}]}
-    assert [item["role_id"] for item in told["calls"]] == ["technical", "bull_researcher"]
-    assert told["calls"][0]["system"] == "system"
-    assert (told["instance"], told["as_of"], told["elapsed_ms"]) == ("BTCUSD", iso(NOON), 12.5)
-    assert database.latest_tick("BTCUSD", "M15") == told
-    (row,) = database.ticks("BTCUSD", "M15")
-    assert (row["action"], row["reason"], row["l1"]["momentum"]) == ("HOLD", "THRESHOLD", 0.2)
-    assert (row["momentum"], row["ath"], row["source_type"]) == (0.3, 0.3, "AGENT_BUDGET")
-    assert database.tick(key_of(NOON + STEP)) is None
-    assert database.latest_tick("BTCUSD", "H1") is None
-
-
 def test_a_profile_is_kept_with_its_history(database: Database) -> None:
     assert database.apply_profile("BTCUSD", "{}", "aaa") is True
     assert database.apply_profile("BTCUSD", "{}", "aaa") is False

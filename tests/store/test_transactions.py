@@ -141,15 +141,6 @@ def test_the_line_is_first_come_first_served() -> None:
     assert line.enter(0.0)
 
 
-def test_the_connection_has_its_own_patience(tmp_path: Path) -> None:
-    database = open_database(tmp_path, busy_seconds=0.1)
-    with closing(sqlite3.connect(database.path, isolation_level=None)) as other:
-        other.execute("BEGIN IMMEDIATE")
-        with pytest.raises(StoreUnavailable):
-            bump(database)
-    bump(database)
-
-
 def test_a_writer_that_goes_in_time_is_waited_for(database: Database) -> None:
     with closing(
         sqlite3.connect(database.path, isolation_level=None, check_same_thread=False)

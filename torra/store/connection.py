@@ -130,6 +130,9 @@ class TickKey(NamedTuple):
         return self.bar_time + duration(self.timeframe)
 
 
+BEFORE_ALL, AFTER_ALL = "", "~"
+"""Texts that sort before and after every time."""
+
 KEY_END: Final = "}"
 """The character after the | that follows an instance's name in a torra_key."""
 
