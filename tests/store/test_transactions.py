@@ -25,6 +25,7 @@ from torra.errors import ConfigError, StoreBroken, StoreUnavailable
 from torra.store import connection as store_connection
 from torra.store import ticks as claim_table
 from torra.store.connection import quick_check, stamp
+from torra.store.fair_lock import FairLock
 from torra.store.trade import proposals_and_alarms as execution_table
 
 FOREVER = 60.0
@@ -120,7 +121,7 @@ def test_a_thread_of_ours_is_waited_for_then_told(database: Database) -> None:
 
 
 def test_the_line_is_first_come_first_served() -> None:
-    line, order, threads = store_connection.FairLock(), [], []
+    line, order, threads = FairLock(), [], []
 
     def work(number: int) -> None:
         assert line.enter(FOREVER)

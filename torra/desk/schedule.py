@@ -51,7 +51,8 @@ from torra.store import ledger as ledger_table
 from torra.store import news as news_table
 from torra.store import streams as stream_table
 from torra.store import ticks as claim_table
-from torra.store.connection import LOCKED, connect_reader
+from torra.store.connection import connect_reader
+from torra.store.faults import LOCKED
 from torra.tick.bar_window import LiveWindow, Window
 from torra.tick.edges import MarketRoute, TickDeps
 from torra.trading.kill_switch import KillSwitch

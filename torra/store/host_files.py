@@ -28,7 +28,8 @@ import sqlite_utils
 from torra.config import Instance
 from torra.errors import ConfigError, StoreUnavailable
 from torra.services import Service
-from torra.store.connection import KEY_END, LOCKED, RowDict, Store, connect_guest, explain
+from torra.store.connection import KEY_END, RowDict, Store, connect_guest
+from torra.store.faults import LOCKED, explain
 from torra.store.migrations import take_over
 
 PAGE_ROWS: Final = 2000
