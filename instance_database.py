@@ -30,7 +30,8 @@ from torra.store import migrations
 from torra.store.audit import AuditStore
 from torra.store.bars import OF_STREAM, BarStore
 from torra.store.brain import Composites, History, StoredTick
-from torra.store.connection import BUSY_SECONDS, TickKey, explain, inspect, to_json
+from torra.store.connection import BUSY_SECONDS, TickKey, inspect, to_json
+from torra.store.faults import explain
 from torra.store.journal import JournalStore
 from torra.store.ledger import LedgerStore
 from torra.store.lessons import LessonStore

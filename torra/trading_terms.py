@@ -6,7 +6,10 @@ limits is refused by pydantic with its place.
 
 from __future__ import annotations
 
+import csv
 import re
+from collections.abc import Iterator
+from pathlib import Path
 from typing import Final, Literal
 
 from pydantic import Field, field_validator
@@ -153,41 +156,13 @@ class SymbolSpec(Section):
         return value
 
 
-SYMBOLS: Final = {
-    "BTCUSD": SymbolSpec(
-        digits=2,
-        tick_size=0.01,
-        tick_value=0.01,
-        contract_size=1.0,
-        lot_min=0.01,
-        lot_step=0.01,
-        lot_max=10.0,
-        spread=15.0,
-        asset="crypto",
-        currencies=("USD",),
-    ),
-    "EURUSD": SymbolSpec(
-        digits=5,
-        tick_size=0.00001,
-        tick_value=1.0,
-        contract_size=100_000.0,
-        lot_min=0.01,
-        lot_step=0.01,
-        lot_max=50.0,
-        spread=0.00012,
-        asset="fx",
-        currencies=("EUR", "USD"),
-    ),
-    "XAUUSD": SymbolSpec(
-        digits=2,
-        tick_size=0.01,
-        tick_value=1.0,
-        contract_size=100.0,
-        lot_min=0.01,
-        lot_step=0.01,
-        lot_max=50.0,
-        spread=0.25,
-        asset="gold",
-        currencies=("USD",),
-    ),
-}
+def _shipped() -> Iterator[tuple[str, SymbolSpec]]:
+    with Path(__file__).with_name("symbols.csv").open(encoding="ascii") as file:
+        for row in csv.DictReader(file):
+            values = {**row, "currencies": row["currencies"].split()}
+            del values["symbol"]
+            yield row["symbol"], SymbolSpec.model_validate(values, strict=False)
+
+
+SYMBOLS: Final = dict(_shipped())
+"""The shipped conditions, by canonical symbol."""

@@ -139,7 +139,7 @@ STORAGE: Final[Table] = {
     "D6": {
         "no-room-told": fault(
             "a volume without a byte to spare is told as a disk that fails",
-            At("torra.store.connection:explain", never("any(...)")),
+            At("torra.store.faults:explain", never("any(...)")),
             "test_a_start_on_a_full_disk_names_it_and_what_to_do",
         ),
         "disk-fault-halts": fault(

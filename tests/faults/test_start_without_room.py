@@ -17,7 +17,7 @@ import pytest
 from tests.worlds import stores
 from torra.config import ROOT
 from torra.store import connection
-from torra.store.connection import NO_ROOM, explain
+from torra.store.faults import NO_ROOM, explain
 
 START = """
 import resource, shutil, sys

@@ -21,7 +21,6 @@ from torra.replay import uploads
 
 HEAD = "time,open,high,low,close,volume\n"
 FIRST = "2024-01-02T00:00:00Z,1.1,1.3,1.0,1.2,7\n"
-SECOND = "2024-01-02T00:15:00Z,1.2,1.3,1.0,1.1,8\n"
 EXPORT = next(one for one in field_files.FILES if one.name == "mt5-tabs-no-brackets").content
 
 
@@ -217,9 +216,6 @@ def test_quiet_bars_of_an_unknown_volume_are_no_filler() -> None:
 
 
 def test_an_upload_takes_what_a_replay_can_be_told_of(tmp_path: Path) -> None:
-    below = HEAD + FIRST + SECOND.replace("1.0", "-1.0")
-    below += "2024-01-02T00:30:00Z,1.2,1.3,1.0,1.1,8\n"
-    assert "Left out: 1 negative bar." in handed_in(tmp_path, below, "oil.csv")
     gone = "".join(
         f"2026.03.08 {at // 4:02}:{at % 4 * 15:02},1.1,1.3,1.0,1.2,7\n" for at in range(60)
     )

@@ -12,71 +12,28 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from tests.doubles.fake_metatrader5 import RATES, FakeMetaTrader5
-from tests.doubles.hand_clock import HandClock
 from tests.worlds.price_series import times_of
-from torra.bridges.mt5.terminal import Terminal
+from tests.worlds.terminals import NOON, TerminalDesk, grid
 from torra.clock import duration
 from torra.config import Channel, Instance
 from torra.errors import ConfigError, DataUnavailable
 from torra.feeds import door, mt5_direct
 from torra.feeds.companions import fetch
-from torra.feeds.mt5_direct import SETTLE, Mt5DirectFeed
+from torra.feeds.mt5_direct import SETTLE
 from torra.feeds.registry import FeedPlace, open_feed
-from torra.market.broker_clock import ServerClock
 
 Scaled = Callable[..., int]
-NOON = datetime(2026, 3, 4, 12, 0, tzinfo=UTC)
-PERIODS = {"M1": 1, "M5": 5, "M15": 15, "M30": 30, "H1": 16385, "H4": 16388, "D1": 16408}
-
-
-class Desk:
-    """A terminal full of bars, a clock and a feed."""
-
-    def __init__(self, server: str = "new_york+7", now: datetime = NOON) -> None:
-        self.clock = HandClock(now)
-        self.server = ServerClock.parse(server)
-        self.package = FakeMetaTrader5(self.clock, self.server)
-        self.terminal = Terminal(self.package, seconds=5)
-        self.feed = Mt5DirectFeed(
-            self.terminal, {"XAUUSD": "XAUUSD.m", "GOLD": "NOWHERE"}, self.server, self.clock
-        )
-
-    def fill(self, timeframe: str, opens: list[datetime]) -> None:
-        rates = np.zeros(len(opens), dtype=RATES)
-        rates["time"] = [self.server.from_utc(at) for at in opens]
-        base = np.array([(at - opens[0]).total_seconds() / 1e6 for at in opens]) + 2000
-        rates["open"], rates["high"], rates["low"], rates["close"] = (
-            base,
-            base + 2,
-            base - 2,
-            base + 1,
-        )
-        rates["tick_volume"], rates["spread"] = 2**40, 20
-        self.package.rates["XAUUSD.m", PERIODS[timeframe]] = rates
-
-    def bars(self, timeframe: str, as_of: datetime, limit: int | None = 750) -> pd.DataFrame:
-        return self.feed.bars("XAUUSD", timeframe, as_of, limit)
 
 
 @pytest.fixture
-def desk() -> Iterator[Desk]:
-    made = Desk()
+def desk() -> Iterator[TerminalDesk]:
+    made = TerminalDesk()
     yield made
     made.terminal.close()
 
 
-def grid(timeframe: str, start: datetime, end: datetime) -> list[datetime]:
-    """Return every open time in [start, end], round the clock."""
-    step, found = duration(timeframe), []
-    while start <= end:
-        found.append(start)
-        start += step
-    return found
-
-
 @pytest.mark.parametrize("timeframe", ["M15", "H1"])
-def test_bars_come_as_the_door_wants_them(desk: Desk, timeframe: str) -> None:
+def test_bars_come_as_the_door_wants_them(desk: TerminalDesk, timeframe: str) -> None:
     desk.fill(timeframe, grid(timeframe, NOON - 800 * duration(timeframe), NOON))
     frame = desk.bars(timeframe, NOON)
     assert list(frame.columns) == ["open", "high", "low", "close", "volume", "spread"]
@@ -93,7 +50,7 @@ def test_bars_come_as_the_door_wants_them(desk: Desk, timeframe: str) -> None:
 
 
 @pytest.mark.parametrize("limit", [1, 750, 60_000, None])
-def test_a_moment_of_the_past_sees_nothing_later(desk: Desk, limit: int | None) -> None:
+def test_a_moment_of_the_past_sees_nothing_later(desk: TerminalDesk, limit: int | None) -> None:
     opens = grid("M15", NOON - timedelta(days=60), NOON)
     desk.fill("M15", opens)
     as_of = NOON - timedelta(days=20, minutes=7)
@@ -104,7 +61,7 @@ def test_a_moment_of_the_past_sees_nothing_later(desk: Desk, limit: int | None) 
     assert desk.package.calls[-1] == ("copy_rates_from_pos" if by_number else "copy_rates_range")
 
 
-def test_weekends_do_not_shorten_what_is_asked_for(desk: Desk) -> None:
+def test_weekends_do_not_shorten_what_is_asked_for(desk: TerminalDesk) -> None:
     week = [at for at in grid("H1", NOON - timedelta(days=90), NOON) if at.weekday() < 5]
     desk.fill("H1", week)
     assert len(desk.bars("H1", NOON, 750)) == 750
@@ -126,7 +83,7 @@ TURNS = [
 def test_every_bar_of_a_week_with_a_clock_change_has_its_own_time(
     server: str, day: datetime, timeframe: str
 ) -> None:
-    desk = Desk(server, day + timedelta(days=5))
+    desk = TerminalDesk(server, day + timedelta(days=5))
     opens = grid(timeframe, day - timedelta(days=5), day + timedelta(days=5))
     desk.fill(timeframe, opens)
     frame = desk.bars(timeframe, desk.clock.moment, None)
@@ -141,7 +98,7 @@ def test_every_bar_of_a_week_with_a_clock_change_has_its_own_time(
 
 def test_the_hour_that_comes_twice_is_told_apart_at_the_head_of_the_frame_too() -> None:
     turn = datetime(2026, 11, 1, 6, 0, tzinfo=UTC)  # 09:00 on the server becomes 08:00
-    desk = Desk("new_york+7", turn + timedelta(days=1))
+    desk = TerminalDesk("new_york+7", turn + timedelta(days=1))
     opens = grid("M15", turn - timedelta(days=1), turn + timedelta(days=1))
     desk.fill("M15", opens)
     for quarters in range(-8, 16):
@@ -153,7 +110,7 @@ def test_the_hour_that_comes_twice_is_told_apart_at_the_head_of_the_frame_too() 
     desk.terminal.close()
 
 
-def test_random_moments_see_closed_bars_only(desk: Desk, scaled: Scaled) -> None:
+def test_random_moments_see_closed_bars_only(desk: TerminalDesk, scaled: Scaled) -> None:
     dice = random.Random(7)
     opens = [at for at in grid("M15", NOON - timedelta(days=8), NOON) if dice.random() < 0.9]
     desk.fill("M15", opens)
@@ -173,7 +130,7 @@ def test_random_moments_see_closed_bars_only(desk: Desk, scaled: Scaled) -> None
         assert list(frame.index) == [pd.Timestamp(at) for at in sure[-limit:]]
 
 
-def test_what_the_package_does_not_tell_says_so_in_its_words(desk: Desk) -> None:
+def test_what_the_package_does_not_tell_says_so_in_its_words(desk: TerminalDesk) -> None:
     desk.package.silent["copy_rates_from_pos"] = (-1, "Terminal: Call failed")
     with pytest.raises(DataUnavailable, match=r"XAUUSD\.m.*Call failed \(-1\)") as found:
         desk.bars("M15", NOON)
@@ -185,7 +142,7 @@ def test_what_the_package_does_not_tell_says_so_in_its_words(desk: Desk) -> None
         desk.bars("M15", NOON)
 
 
-def test_a_symbol_without_a_name_or_a_broker_that_knows_it(desk: Desk) -> None:
+def test_a_symbol_without_a_name_or_a_broker_that_knows_it(desk: TerminalDesk) -> None:
     with pytest.raises(ConfigError, match="no bars of EURUSD; it brings XAUUSD, GOLD"):
         desk.feed.bars("EURUSD", "M15", NOON)
     with pytest.raises(DataUnavailable, match="no symbol NOWHERE"):
@@ -194,7 +151,7 @@ def test_a_symbol_without_a_name_or_a_broker_that_knows_it(desk: Desk) -> None:
         desk.bars("M7", NOON)
 
 
-def test_a_terminal_without_bars_gives_an_empty_frame(desk: Desk) -> None:
+def test_a_terminal_without_bars_gives_an_empty_frame(desk: TerminalDesk) -> None:
     desk.fill("M15", [NOON])
     for limit in (750, None):
         frame = desk.bars("M15", NOON, limit)
@@ -203,7 +160,7 @@ def test_a_terminal_without_bars_gives_an_empty_frame(desk: Desk) -> None:
 
 
 def test_a_time_that_the_server_never_shows_condemns_its_clock() -> None:
-    desk = Desk("new_york+7", datetime(2026, 3, 9, tzinfo=UTC))
+    desk = TerminalDesk("new_york+7", datetime(2026, 3, 9, tzinfo=UTC))
     opens = grid("M15", datetime(2026, 3, 7, tzinfo=UTC), datetime(2026, 3, 9, tzinfo=UTC))
     desk.fill("M15", opens)
     rates = desk.package.rates["XAUUSD.m", 15]
@@ -215,9 +172,7 @@ def test_a_time_that_the_server_never_shows_condemns_its_clock() -> None:
 
 
 def test_a_terminal_that_hangs_is_data_unavailable() -> None:
-    desk = Desk()
-    desk.terminal = Terminal(desk.package, seconds=0.02)
-    desk.feed = Mt5DirectFeed(desk.terminal, {"XAUUSD": "XAUUSD.m"}, desk.server, desk.clock)
+    desk = TerminalDesk(seconds=0.02)
     desk.fill("M15", grid("M15", NOON - timedelta(days=1), NOON))
     released = threading.Event()
     desk.package.blocked["copy_rates_from_pos"] = released
@@ -227,7 +182,9 @@ def test_a_terminal_that_hangs_is_data_unavailable() -> None:
     desk.terminal.close()
 
 
-def test_a_companion_comes_from_the_same_terminal_under_the_brokers_name(desk: Desk) -> None:
+def test_a_companion_comes_from_the_same_terminal_under_the_brokers_name(
+    desk: TerminalDesk,
+) -> None:
     desk.fill("M15", grid("M15", NOON - timedelta(days=4), NOON))
     instance = Instance(
         symbol="EURUSD", feed="mt5_direct", companions={"gold": "XAUUSD.m", "vix": "NOWHERE"}

@@ -331,15 +331,6 @@ def test_the_offset_is_that_of_the_moment_of_writing(
         assert channel.opens(written) == friday
 
 
-def test_an_hour_that_the_server_never_shows_brings_no_bars(channel: Channel) -> None:
-    sunday = datetime(2026, 3, 8, 7, tzinfo=UTC)  # 09:00 by a clock that was not changed
-    wrong = [row(new_york_plus_7(sunday) - 3600 + at * 900) for at in range(4)]
-    channel.put(wrong, sunday + timedelta(hours=1), at=10800)
-    refusal = channel.refusal()
-    assert refusal.reason == "server_clock"
-    assert "2026-03-08 09:00:00 does not exist on a server of new_york+7" in refusal.detail
-
-
 AUTUMN = quarters(datetime(2026, 11, 1, 4, 30, tzinfo=UTC), 12)  # two, the hour twice, two
 
 
@@ -348,6 +339,3 @@ def test_at_the_files_head_an_hour_shown_twice_is_left_out(channel: Channel, cut
     channel.put(rows(AUTUMN[cut:]), AUTUMN[-1] + timedelta(minutes=15))
     certain = AUTUMN[max(cut, 10):] if cut > 5 else AUTUMN[cut:]  # fmt: skip
     assert channel.opens(AUTUMN[-1] + timedelta(hours=1)) == certain
-
-
-# --- history that is rewritten --------------------------------------------------------------------

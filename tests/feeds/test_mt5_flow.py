@@ -8,36 +8,21 @@ from datetime import UTC, datetime, timedelta
 import numpy as np
 import pytest
 
-from tests.doubles.fake_metatrader5 import RATES, BookInfo, FakeMetaTrader5
-from tests.doubles.hand_clock import HandClock
+from tests.doubles.fake_metatrader5 import RATES, BookInfo
 from tests.worlds.flow_files import Bar, market, moves, slippage, spreads
-from torra.bridges.mt5.terminal import Terminal
+from tests.worlds.terminals import NOON, TerminalDesk
 from torra.evidence.flow_readings import FlowThen
-from torra.feeds.limited import LimitedFlow
-from torra.feeds.mt5_direct import BOOK_SECONDS, Mt5DirectFeed, Mt5DirectFlow
-from torra.market.broker_clock import ServerClock
+from torra.feeds.mt5_direct import BOOK_SECONDS
 
-NOON = datetime(2026, 3, 4, 12, tzinfo=UTC)
 QUARTER = timedelta(minutes=15)
 TICKS = [("time", "<i8"), ("bid", "<f8"), ("ask", "<f8"), ("last", "<f8"), ("volume", "<u8"),
          ("time_msc", "<i8"), ("flags", "<u4"), ("volume_real", "<f8")]  # fmt: skip
 
 
-class Desk:
+class Desk(TerminalDesk):
     """A terminal with ticks and a book, just after the close of the bar of NOON."""
 
-    def __init__(self) -> None:
-        self.clock = HandClock(NOON + QUARTER + timedelta(seconds=2))
-        self.server = ServerClock.parse("new_york+7")
-        self.package = FakeMetaTrader5(self.clock, self.server)
-        self.terminal = Terminal(self.package, seconds=5)
-        self.open()
-
-    def open(self) -> None:
-        told = self.terminal, {"XAUUSD": "XAUUSD.m"}, self.server, self.clock
-        self.feed = Mt5DirectFeed(*told, LimitedFlow(Mt5DirectFlow(*told)))
-
-    def fill(self, bars: list[Bar], *, ticks: int | None = None) -> None:
+    def fill_ticks(self, bars: list[Bar], *, ticks: int | None = None) -> None:
         every = [
             (at // 1000, bid, ask, last, 0, at, flags, 0.0)
             for bar in bars
@@ -55,7 +40,7 @@ class Desk:
 
 @pytest.fixture
 def desk() -> Iterator[Desk]:
-    made = Desk()
+    made = Desk(now=NOON + QUARTER + timedelta(seconds=2))
     yield made
     made.terminal.close()
 
@@ -69,7 +54,7 @@ def bars(desk: Desk, count: int = 3, **how: object) -> list[Bar]:
 def test_ticks_and_spreads_are_those_of_a_recount(desk: Desk, scaled: Callable[..., int]) -> None:
     for seed in range(scaled(300, least=15)):
         made = bars(desk, trades=seed % 2 == 0, seed=seed)
-        desk.fill(made)
+        desk.fill_ticks(made)
         row = desk.flow().rows[NOON]
         ticks, wide = made[1].ticks, spreads(made[1].ticks)
         assert (row.ticks, (row.up, row.down)) == (len(ticks), moves(ticks))
@@ -83,7 +68,7 @@ def test_a_book_is_that_of_now_and_its_changes_are_not_known(
 ) -> None:
     for seed in range(scaled(300, least=15)):
         made = bars(desk, seed=seed)
-        desk.fill(made)
+        desk.fill_ticks(made)
         book = next((told for _, told in made[0].books if told), [])
         desk.package.books["XAUUSD.m"] = tuple(
             BookInfo(kind, price, whole, exact) for kind, price, whole, exact in book
@@ -95,11 +80,11 @@ def test_a_book_is_that_of_now_and_its_changes_are_not_known(
         slipped = slippage(priced) if priced else None
         assert row.slippage == (None if slipped is None else pytest.approx(float(slipped) / 100))
         assert row.events is None
-        desk.open()
+        desk.open({"XAUUSD": "XAUUSD.m"})
 
 
 def test_a_book_of_later_is_not_that_of_the_close(desk: Desk) -> None:
-    desk.fill(bars(desk))
+    desk.fill_ticks(bars(desk))
     desk.package.books["XAUUSD.m"] = (BookInfo(1, 2000.1, 3, 3.0), BookInfo(2, 2000.0, 2, 2.0))
     assert desk.flow().rows[NOON].imbalance == -0.2
     desk.clock.moment = NOON + QUARTER + BOOK_SECONDS + timedelta(seconds=1)
@@ -108,7 +93,7 @@ def test_a_book_of_later_is_not_that_of_the_close(desk: Desk) -> None:
 
 
 def test_a_book_that_cannot_be_had_is_asked_for_again(desk: Desk) -> None:
-    desk.fill(bars(desk))
+    desk.fill_ticks(bars(desk))
     book = (BookInfo(1, 2000.1, 3, 3.0), BookInfo(2, 2000.0, 2, 2.0))
     desk.package.books["XAUUSD.m"] = book
     desk.package.silent["market_book_add"] = (-1, "not connected")
@@ -119,13 +104,13 @@ def test_a_book_that_cannot_be_had_is_asked_for_again(desk: Desk) -> None:
 
 
 def test_a_gap_in_the_ticks_leaves_the_bar_out(desk: Desk) -> None:
-    desk.fill(bars(desk), ticks=1000)
+    desk.fill_ticks(bars(desk), ticks=1000)
     assert desk.flow() == FlowThen({}, "left_out", "mt5_direct")
 
 
 @pytest.mark.parametrize("silent", ["copy_ticks_range", "copy_rates_range", "symbol_info"])
 def test_what_the_terminal_does_not_say_is_no_row(desk: Desk, silent: str) -> None:
-    desk.fill(bars(desk))
+    desk.fill_ticks(bars(desk))
     desk.package.silent[silent] = (-1, "no")
     assert desk.flow() == FlowThen({}, "left_out", "mt5_direct")
 
@@ -136,6 +121,8 @@ def test_of_an_hour_that_the_server_shows_twice_no_row_is_taken(desk: Desk) -> N
     opens = [first + number * QUARTER for number in range(12)]
     desk.clock.moment = opens[-1] + 2 * QUARTER
     walls = sorted({desk.server.from_utc(at) for at in opens})
-    desk.fill([Bar(wall, market(wall, 1, seconds=900, books=False)[0].ticks) for wall in walls])
+    desk.fill_ticks(
+        [Bar(wall, market(wall, 1, seconds=900, books=False)[0].ticks) for wall in walls]
+    )
     found = [bool(desk.flow(at).rows) for at in opens]
     assert found == [True] * 2 + [False] * 8 + [True] * 2

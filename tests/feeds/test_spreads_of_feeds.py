@@ -11,10 +11,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from tests.feeds.test_mt5_direct_feed import NOON, Desk, grid
 from tests.worlds.price_series import sample
-from torra.feeds import door, points
+from tests.worlds.terminals import NOON, TerminalDesk, grid
+from torra.feeds import door
 from torra.feeds.csv_file import NO_SPREADS, read_bars
+from torra.feeds.frame import in_price
 from torra.feeds.protocol import COLUMNS
 from torra.market.spreads import SPREAD
 
@@ -63,7 +64,7 @@ def test_an_export_of_metatrader_has_its_spreads_in_points(
     lines = rows(30, digits)
     named = read(tmp_path, [HEADER, *lines])
     assert list(named.columns) == [*COLUMNS, SPREAD]
-    assert known(named)[:3] == [told, points.in_price(np.array([27.0]), digits)[0], 0.0]
+    assert known(named)[:3] == [told, in_price(np.array([27.0]), digits)[0], 0.0]
     assert known(read(tmp_path, lines)) == known(named)
     turned = [[*line[:2], *line[:1:-1]] for line in (HEADER, *lines)]
     assert known(read(tmp_path, turned)) == known(named)
@@ -103,7 +104,7 @@ def test_a_cell_that_is_no_spread_refuses_no_bar(tmp_path: Path, cell: str) -> N
 
 
 def test_the_terminal_says_how_large_a_point_is() -> None:
-    desk = Desk()
+    desk = TerminalDesk()
     try:
         desk.fill("M15", grid("M15", NOON - timedelta(days=1), NOON))
         assert set(known(desk.bars("M15", NOON))) == {0.2}
@@ -117,7 +118,7 @@ def test_the_terminal_says_how_large_a_point_is() -> None:
 def test_a_terminal_that_does_not_say_it_gives_bars_all_the_same(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    desk = Desk()
+    desk = TerminalDesk()
     try:
         desk.fill("M15", grid("M15", NOON - timedelta(days=1), NOON))
         said = type(desk.package).symbol_info

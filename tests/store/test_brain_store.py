@@ -21,6 +21,7 @@ from tests.examples import examples
 from tests.worlds.calls import a_call
 from tests.worlds.legacy_database import build
 from tests.worlds.price_series import times_of
+from tests.worlds.query_plans import plans
 from tests.worlds.stores import (
     NOON,
     PROFILE,
@@ -394,26 +395,6 @@ def call(role: str, attempt: int = 1, cost: float = 0.01) -> Any:
     return a_call(role_id=role, attempt=attempt, cost_usd=cost, model="rules", **texts)
 
 
-def test_a_tick_reads_back_whole(database: Database) -> None:
-    with database.transaction():
-        save(database, NOON, 0.3, l1=0.2, deliberation={"reports": [{"agent_id": "technical"}]})
-        record = {"instance": "BTCUSD", "as_of": iso(NOON), "action": "HOLD", "calls": 2}
-        database.write_journal(key_of(NOON), record | {"reason": "THRESHOLD", "elapsed_ms": 12.5})
-        database.write_calls(key_of(NOON), (call("technical"), call("bull_researcher")))
-    told = database.tick(key_of(NOON))
-    assert told is not None
-    assert told["deliberation"] == {"reports": [{"agent_id": "technical"}]}
-    assert [item["role_id"] for item in told["calls"]] == ["technical", "bull_researcher"]
-    assert told["calls"][0]["system"] == "system"
-    assert (told["instance"], told["as_of"], told["elapsed_ms"]) == ("BTCUSD", iso(NOON), 12.5)
-    assert database.latest_tick("BTCUSD", "M15") == told
-    (row,) = database.ticks("BTCUSD", "M15")
-    assert (row["action"], row["reason"], row["l1"]["momentum"]) == ("HOLD", "THRESHOLD", 0.2)
-    assert (row["momentum"], row["ath"], row["source_type"]) == (0.3, 0.3, "AGENT_BUDGET")
-    assert database.tick(key_of(NOON + STEP)) is None
-    assert database.latest_tick("BTCUSD", "H1") is None
-
-
 def test_a_profile_is_kept_with_its_history(database: Database) -> None:
     assert database.apply_profile("BTCUSD", "{}", "aaa") is True
     assert database.apply_profile("BTCUSD", "{}", "aaa") is False
@@ -438,33 +419,28 @@ def test_no_read_of_a_tick_walks_through_a_table(tmp_path: Path) -> None:
     database = open_database(tmp_path)
     fill(database, "T1", NOON - HOUR, opened=NOON - HOUR)
     database.enqueue_signal(closing("C1", "T1"))
-    seen: set[str] = set()
-    database.connection().conn.set_trace_callback(seen.add)
-    run_a_tick(database)
-    for state in (None, ("PENDING", "WAITING")):
-        for instance in (None, "BTCUSD"):
-            database.signals(state, instance)
-    database.latest_tick("BTCUSD", "M15")
-    database.ticks("BTCUSD", "M15", 50)
-    tick_queries.tick_states(database, "BTCUSD", "M15", 50)
-    signal_table.closed_trades(database, "BTCUSD", 10)
-    signal_table.closed_trades(database, None, 10)
-    signal_table.signal_events(database, "T1")
-    database.desk_time()
-    tick_queries.verdict_tallies(database, ["BTCUSD"])
-    bar_table.newest_bar(database, "BTCUSD", "M15")
-    database.connection().conn.set_trace_callback(None)
-    reads = [sql for sql in seen if re.match(r"\s*(SELECT|UPDATE|DELETE)", sql)]
-    assert len(reads) > 25
-    for sql in reads:
-        if "sqlite_master" in sql:
-            continue
-        plan = database.connection().execute(f"EXPLAIN QUERY PLAN {sql}").fetchall()
+
+    def ask() -> None:
+        run_a_tick(database)
+        for state in (None, ("PENDING", "WAITING")):
+            for instance in (None, "BTCUSD"):
+                database.signals(state, instance)
+        database.latest_tick("BTCUSD", "M15")
+        database.ticks("BTCUSD", "M15", 50)
+        tick_queries.tick_states(database, "BTCUSD", "M15", 50)
+        signal_table.closed_trades(database, "BTCUSD", 10)
+        signal_table.closed_trades(database, None, 10)
+        signal_table.signal_events(database, "T1")
+        database.desk_time()
+        tick_queries.verdict_tallies(database, ["BTCUSD"])
+        bar_table.newest_bar(database, "BTCUSD", "M15")
+
+    found = plans(database, ask)
+    assert len(found) > 25
+    for sql, steps in found.items():
         ordered = "ORDER BY seq DESC LIMIT" in sql or "ORDER BY id DESC LIMIT" in sql
-        for *_, detail in plan:
-            assert not re.match(r"SCAN (?!CONSTANT|json_each)", detail) or ordered, (
-                f"{detail}: {sql}"
-            )
+        for step in steps:
+            assert not re.match(r"SCAN (?!CONSTANT|json_each)", step) or ordered, f"{step}: {sql}"
 
 
 def run_a_tick(database: Database) -> None:

@@ -145,22 +145,6 @@ def test_ticks_are_the_same_in_memory_as_in_a_database(
         assert len(told) > 2, told
 
 
-def test_without_a_record_a_tick_comes_to_the_same() -> None:
-    profile, ticks = profile_of({"on_opposite": "reverse"}), keys(24)
-    one = live(MemoryStore({BTC: profile}), profile, ticks)
-    other = live(MemoryStore({BTC: profile}), profile, ticks, recording=False)
-    assert all(outcome.record is None for outcome in other.outcomes)
-    for told, bare in zip(one.outcomes, other.outcomes, strict=True):
-        assert told.result is not None and bare.result is not None and told.record is not None
-        assert (bare.result.saved, bare.result.action) == (told.result.saved, told.result.action)
-        assert bare.result.signals == told.result.signals
-        assert bare.result.inputs.memory == told.record["memory"]
-        assert bare.result.inputs.bundle.features == told.result.inputs.bundle.features
-        scored = {name: part["score"] for name, part in bare.result.debated.gated.items()}
-        assert scored == {name: part["score"] for name, part in told.record["scores"].items()}
-    assert one.store.as_json() == other.store.as_json()
-
-
 def test_a_debater_has_the_notes_unless_it_reads_none_and_nobody_keeps_them() -> None:
     read: list[bool] = []
 

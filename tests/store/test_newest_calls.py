@@ -8,6 +8,7 @@ import pytest
 
 from instance_database import Database
 from tests.worlds.calls import HAIKU, store
+from tests.worlds.query_plans import plans
 from tests.worlds.stores import Hand
 from torra.store import ledger as ledger_table
 from torra.store.ledger import JUDGED_CALLS
@@ -60,13 +61,8 @@ def test_the_newest_are_read_by_an_index_and_no_table_is_read_through(
     for _ in range(3):
         store(database, ["ok"] * (JUDGED_CALLS // 2))
         hand.pass_by(1)
-    said: list[str] = []
-    connection = database.connection().conn
-    connection.set_trace_callback(said.append)
+    (plan,) = plans(database, lambda: ledger_table.newest_calls(database, MODELS)).values()
     assert len(ledger_table.newest_calls(database, MODELS)) == JUDGED_CALLS
-    connection.set_trace_callback(None)
-    (statement,) = said
-    plan = [row[-1] for row in connection.execute(f"EXPLAIN QUERY PLAN {statement}")]
     assert "SEARCH calls USING INDEX calls_cost (at>?)" in plan
     assert not [line for line in plan if line.startswith("SCAN") and "SCALAR" not in line]
     assert not [line for line in plan if "TEMP B-TREE" in line]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -11,6 +10,7 @@ import pytest
 
 from instance_database import Database
 from tests.worlds import outside_series, stores
+from tests.worlds.query_plans import plans
 from torra.evidence.company_facts import CompanyHistory
 from torra.evidence.outside_numbers import READ_BACK, FactRow, SeriesHistory, SeriesRow, StoredRow
 from torra.store import series as series_table
@@ -219,33 +219,19 @@ def test_the_newest_value_at_a_moment_is_that_of_the_history(
         assert told == ({} if then is None else {"DGS2": (then.at, then.value)})
 
 
-def plans(database: Database, ask: Callable[[], object]) -> list[str]:
-    """Return how SQLite finds what is asked for, step by step."""
-    said: list[str] = []
-    connection = database.connection().conn
-    connection.set_trace_callback(said.append)
-    ask()
-    connection.set_trace_callback(None)
-    asked = [one for one in said if one.startswith("SELECT")]
-    assert asked
-    return [
-        str(row[-1])
-        for one in asked
-        for row in connection.execute(f"EXPLAIN QUERY PLAN {one}").fetchall()
-    ]
-
-
 def test_a_moment_is_found_by_the_index(database: Database) -> None:
     database.store_series([ROW], NOON)
-    (step,) = plans(database, lambda: series_table.series_at(database, ["DGS2"], NOON, live=True))
+    found = plans(database, lambda: series_table.series_at(database, ["DGS2"], NOON, live=True))
+    ((step,),) = found.values()
     assert "SEARCH series USING INDEX" in step
 
 
 def test_statuses_of_the_newest_ticks_read_no_table_through(database: Database) -> None:
     stores.save(database, NOON, 0.1)
-    steps = plans(
+    found = plans(
         database, lambda: tick_queries.outside_statuses(database, "BTCUSD", ("M15", "H1"), 200)
     )
+    steps = [step for some in found.values() for step in some]
     assert len(steps) == 4 and all("SEARCH " in step or "json_each" in step for step in steps)
 
 

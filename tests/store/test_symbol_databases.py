@@ -16,8 +16,7 @@ from torra.clock import System
 from torra.config import Instance
 from torra.desk.schedule import Desk
 from torra.errors import ConfigError
-from torra.store.host_files import SymbolDatabases, files_of
-from torra.store.sentiment import FED, sentiment_page
+from torra.store.host_files import FED, SymbolDatabases, files_of, sentiment_page
 
 LEGACY_ROWS = 20
 Listener = Callable[[dict[str, Any]], object]

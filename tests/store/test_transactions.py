@@ -25,6 +25,7 @@ from torra.errors import ConfigError, StoreBroken, StoreUnavailable
 from torra.store import connection as store_connection
 from torra.store import ticks as claim_table
 from torra.store.connection import quick_check, stamp
+from torra.store.fair_lock import FairLock
 from torra.store.trade import proposals_and_alarms as execution_table
 
 FOREVER = 60.0
@@ -120,7 +121,7 @@ def test_a_thread_of_ours_is_waited_for_then_told(database: Database) -> None:
 
 
 def test_the_line_is_first_come_first_served() -> None:
-    line, order, threads = store_connection.FairLock(), [], []
+    line, order, threads = FairLock(), [], []
 
     def work(number: int) -> None:
         assert line.enter(FOREVER)
@@ -139,15 +140,6 @@ def test_the_line_is_first_come_first_served() -> None:
         thread.join()
     assert order == list(range(5))
     assert line.enter(0.0)
-
-
-def test_the_connection_has_its_own_patience(tmp_path: Path) -> None:
-    database = open_database(tmp_path, busy_seconds=0.1)
-    with closing(sqlite3.connect(database.path, isolation_level=None)) as other:
-        other.execute("BEGIN IMMEDIATE")
-        with pytest.raises(StoreUnavailable):
-            bump(database)
-    bump(database)
 
 
 def test_a_writer_that_goes_in_time_is_waited_for(database: Database) -> None:

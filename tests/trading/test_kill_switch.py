@@ -16,7 +16,7 @@ from torra.config import Channel, DeskSettings, Instance
 from torra.errors import StoreBroken, StoreUnavailable
 from torra.home import HALT
 from torra.store import ticks as claim_table
-from torra.store.connection import refuse
+from torra.store.faults import refuse
 from torra.trading import kill_switch
 from torra.trading.kill_switch import KillSwitch, halt_files
 

@@ -31,7 +31,8 @@ from torra.clock import token
 from torra.errors import MALFORMED, ConfigError, StoreUnavailable
 from torra.home import BACKUP_NAME, backups
 from torra.regular_files import open_regular
-from torra.store.connection import BUSY_SECONDS, connect_guest, connect_reader, copy, explain, stamp
+from torra.store.connection import BUSY_SECONDS, connect_guest, connect_reader, copy, stamp
+from torra.store.faults import explain
 from torra.store.migrations import altered, schema, structure
 from torra.store.trade.signals import altered_orders
 from torra.whole_files import sync_folder, write_whole

@@ -41,7 +41,7 @@ from torra.errors import ConfigError, StoreBroken, StoreUnavailable
 from torra.services import Service, Services, in_background
 from torra.store import ledger as ledger_table
 from torra.store import ticks as claim_table
-from torra.store.connection import LOCKED
+from torra.store.faults import LOCKED
 from torra.tick.bar_window import LiveWindow, Window
 from torra.tick.edges import MarketRoute, TickDeps
 from torra.trading.kill_switch import KillSwitch

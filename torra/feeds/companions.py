@@ -196,14 +196,14 @@ def fetch(
     try:
         raw = feed.bars(symbol, timeframe, as_of, READ_BARS)
         frame = door.check(raw, timeframe, as_of=as_of, minimum=1, max_age_bars=float("inf"))
-    except DataUnavailable as why:
-        lack = LACKS.get(why.reason, Lack.BROKEN)
-        return CompanionBars(symbol, lack=lack, detail=why.detail), None
-    except ConfigError as why:
-        return CompanionBars(symbol, lack=Lack.MISSING, detail=str(why)), None
+    except DataUnavailable as error:
+        lack, detail = LACKS.get(error.reason, Lack.BROKEN), error.detail
+    except ConfigError as error:
+        lack, detail = Lack.MISSING, str(error)
     except Exception as error:  # noqa: BLE001 - a feed of somebody else may raise anything
-        detail = f"the feed raised {type(error).__name__}"
-        return CompanionBars(symbol, lack=Lack.BROKEN, detail=detail), None
-    index = pd.DatetimeIndex(frame.index).as_unit("us")
-    closes = frame["close"].to_numpy(dtype=np.float64)
-    return CompanionBars(symbol, index.asi8, closes), frame
+        lack, detail = Lack.BROKEN, f"the feed raised {type(error).__name__}"
+    else:
+        index = pd.DatetimeIndex(frame.index).as_unit("us")
+        closes = frame["close"].to_numpy(dtype=np.float64)
+        return CompanionBars(symbol, index.asi8, closes), frame
+    return CompanionBars(symbol, lack=lack, detail=detail), None

@@ -24,7 +24,7 @@ Both fall on a Sunday morning, when only round-the-clock markets trade. torra.ma
 has the arithmetic.
 
 The spread of a bar, a column `spread` or the last of eight without a header, is counted in points.
-The decimals of the prices tell the point (torra.feeds.points). A spread is never needed: where the
+The decimals of the prices tell the point (torra.feeds.frame). A spread is never needed: where the
 point is not told, or a cell is no whole number of points, it is NaN, and
 `frame.attrs["no_spreads"]` says why. Other attributes are `shape`, `clock`, `clock_reason` and
 `utc_offsets`.
@@ -50,8 +50,9 @@ import numpy.typing as npt
 import pandas as pd
 
 from torra.errors import ConfigError
-from torra.feeds import bar_times, points
+from torra.feeds import bar_times
 from torra.feeds.bar_times import COMPACT, DOTS, ISO, TIME_OF_DAY, BadTime, BarTimes
+from torra.feeds.frame import decimals_of, in_price
 from torra.feeds.protocol import COLUMNS
 from torra.market.broker_clock import KNOWN, UTC_CLOCK, ServerClock, ahead_of, offsets_used
 from torra.market.spreads import SPREAD
@@ -196,7 +197,7 @@ def read_bars(path: Path, *, clock: str | None, most: int = MOST_UNPACKED) -> pd
 
 @dataclass(frozen=True, slots=True)
 class _Sheet:
-    """The cells of a file as text, by meaning, and the number of the line of each row.
+    """The cells of a file as text, by meaning; their index is the number of each row's line.
 
     `times` are its times, a text each, and `head` is that of their column, None without heads.
     `split` says that date and time of day stood apart.
@@ -205,7 +206,6 @@ class _Sheet:
     path: Path
     cells: pd.DataFrame
     times: pd.Series[str]
-    lines: npt.NDArray[np.int64]
     head: str | None
     split: bool
     traits: tuple[str, ...]
@@ -235,7 +235,7 @@ class _Sheet:
 
     def fault_in(self, row: int, problem: str) -> ConfigError:
         """Return the error of a row."""
-        return ConfigError(f"{self.path}, line {self.lines[row]}: {problem}")
+        return ConfigError(f"{self.path}, line {self.cells.index[row]}: {problem}")
 
     def fault(self, broken: npt.ArrayLike, problem: str) -> ConfigError:
         """Return the error of the first row that is broken."""
@@ -243,8 +243,7 @@ class _Sheet:
 
     def reversed(self) -> _Sheet:
         """Return the sheet from its last row to its first."""
-        cells, times = self.cells.iloc[::-1], self.times.iloc[::-1]
-        return replace(self, cells=cells, times=times, lines=self.lines[::-1])
+        return replace(self, cells=self.cells.iloc[::-1], times=self.times.iloc[::-1])
 
 
 # --- text into cells ------------------------------------------------------------------------------
@@ -274,6 +273,7 @@ def _sheet(path: Path, most: int) -> _Sheet:
             "remove the line"
         )
     cells = cells.iloc[:, : len(names)].set_axis(names, axis=1)
+    cells.index += line
     date, clock = _time_columns(names, cells.iloc[0].to_list())
     times = cells.iloc[:, date].str.strip()
     if clock is not None:
@@ -285,7 +285,6 @@ def _sheet(path: Path, most: int) -> _Sheet:
         path,
         cells.replace(",", ".", regex=True) if commas else cells,
         times,
-        np.arange(line, line + len(cells)),
         heads[date] if heads else None,
         clock is not None,
         tuple(name for name, there in marks if there),
@@ -478,18 +477,18 @@ def _spreads(sheet: _Sheet) -> tuple[npt.NDArray[np.float64] | None, str]:
     if names.count(SPREAD) != 1:
         return None, f"it has the column {SPREAD} twice" if SPREAD in names else ""
     newest = sheet.cells[list(PRICES)].iloc[-READ_FOR_POINT:].to_numpy().ravel().tolist()
-    decimals = points.decimals_of(newest, terminal=sheet.terminal)
+    decimals = decimals_of(newest, terminal=sheet.terminal)
     if decimals is None:
         return None, "its prices do not tell how large a point is"
     counted = np.array([_number(cell) for cell in sheet.cells[SPREAD]])
     # Of what is no whole number nobody knows the unit.
     broken = ~np.isfinite(counted) | (counted < 0.0) | (counted != np.floor(counted))
     if not broken.any():
-        return points.in_price(counted, decimals), ""
+        return in_price(counted, decimals), ""
     counted[broken] = np.nan
     cell = sheet.cells[SPREAD].iloc[int(np.argmax(broken))]
     problem = f"{SPREAD} is {cell!r}, not a number of points; so are {int(broken.sum())} in all"
-    return points.in_price(counted, decimals), str(sheet.fault(broken, problem))
+    return in_price(counted, decimals), str(sheet.fault(broken, problem))
 
 
 def _number(cell: str) -> float:

@@ -26,8 +26,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime, timedelta
-from itertools import pairwise
-from typing import Any, Final, NamedTuple, Protocol
+from typing import Any, Final, Protocol
 
 import numpy as np
 import pandas as pd
@@ -36,8 +35,12 @@ from torra.clock import Clock, duration
 from torra.errors import BridgeUnavailable, DataUnavailable
 from torra.evidence.flow_readings import LEFT_OUT, FlowRow, FlowThen
 from torra.evidence.news_digest import NewsStatus
-from torra.feeds import points
-from torra.feeds.frame import broker_name, in_utc, newest_of
+from torra.feeds.frame import (
+    broker_name,
+    in_price,
+    in_utc,
+    newest_of,
+)
 from torra.feeds.limited import LimitedFlow, LiveFeed
 from torra.feeds.protocol import NO_BARS, SERVER_CLOCK
 from torra.market.broker_clock import Seconds, ServerClock
@@ -84,6 +87,12 @@ DUST: Final = 1e-8
 """Less than this is no volume."""
 
 DECIMALS: Final = 10
+
+
+Book = dict[str, Any]
+"""An order book: its levels, the lots of both sides, which of them leans, and what one lot costs
+beyond the best price.
+"""
 
 
 class TerminalPackage(Protocol):
@@ -190,7 +199,7 @@ class Mt5DirectFeed(LiveFeed):
         wall: Seconds = np.asarray(rates["time"], dtype=np.int64)
         columns = [np.asarray(rates[source], np.float64) for source in SOURCES]
         counted = np.asarray(rates[SPREAD], np.float64)
-        columns.append(points.in_price(counted, decimals))
+        columns.append(in_price(counted, decimals))
         frame, fault = in_utc(wall, np.column_stack(columns), self._server)
         if fault:
             raise DataUnavailable(SERVER_CLOCK, f"{name}: {fault}")
@@ -198,15 +207,6 @@ class Mt5DirectFeed(LiveFeed):
 
 
 # --- order flow ---------------------------------------------------------------------------------
-
-
-class BookSummary(NamedTuple):
-    """An order book: its levels, the lots of both sides, and what one lot costs beyond the best."""
-
-    levels: int
-    bids: float
-    asks: float
-    slippage: float | None
 
 
 class Mt5DirectFlow:
@@ -256,7 +256,7 @@ class Mt5DirectFlow:
             return None
         return counted(bar_time, ticks, int(digits), book)
 
-    def _book(self, name: str, close: datetime) -> BookSummary | None:
+    def _book(self, name: str, close: datetime) -> Book | None:
         """Return the book as it is now, where that is as good as at the close."""
         if name not in self._watched and self._ask("market_book_add", name):
             self._watched.add(name)
@@ -269,49 +269,40 @@ class Mt5DirectFlow:
 
 
 def counted(
-    bar_time: datetime, ticks: np.ndarray[Any, Any], digits: int, book: BookSummary | None
+    bar_time: datetime, ticks: np.ndarray[Any, Any], digits: int, book: Book | None
 ) -> FlowRow:
     """Return the row of a bar's ticks and of the book at its close."""
     trades = ticks[(ticks["flags"].astype(np.int64) & TRADE > 0) & (ticks["last"] > 0)]
     prices = trades["last"] if len(trades) else ticks["bid"][ticks["bid"] > 0]
     scale = 10.0**digits
-    steps = [now - then for then, now in pairwise(np.round(prices * scale).tolist())]
+    steps = np.diff(np.round(prices * scale))
     both = ticks[(ticks["bid"] > 0) & (ticks["ask"] >= ticks["bid"])]
     spreads = np.round((both["ask"] - both["bid"]) * scale)
-    row = FlowRow(
-        bar_time,
-        len(ticks),
-        sum(step > 0 for step in steps),
-        sum(step < 0 for step in steps),
-        round(float(spreads.mean()) / scale, DECIMALS) if len(both) else None,
-        round(float(spreads.max()) / scale, DECIMALS) if len(both) else None,
-    )
-    if book is None:
-        return row
-    lots = book.bids + book.asks
-    return row._replace(
-        levels=book.levels,
-        bid_volume=book.bids,
-        ask_volume=book.asks,
-        imbalance=round((book.bids - book.asks) / lots, 4) if lots else None,
-        slippage=book.slippage,
-    )
+    sizes = (spreads.mean(), spreads.max()) if len(both) else ()
+    mean, widest = [round(float(size) / scale, DECIMALS) for size in sizes] or (None, None)
+    ups, downs = (int(np.count_nonzero(way)) for way in (steps > 0, steps < 0))
+    return FlowRow(bar_time, len(ticks), ups, downs, mean, widest)._replace(**(book or {}))
 
 
-def summed(entries: Iterable[Any]) -> BookSummary | None:
-    """Return what an order book comes to; None of one without a price."""
-    priced = [
-        (int(one.type), float(one.price), float(one.volume_dbl) or float(one.volume))
-        for one in entries
-        if int(one.type) in (SELL, BUY) and one.price > 0
-    ]
-    if not priced:
+def summed(entries: Iterable[Any]) -> Book | None:
+    """Return what an order book comes to, by fields of a FlowRow; None of one without a price."""
+    sides: dict[int, list[tuple[float, float]]] = {SELL: [], BUY: []}
+    for one in entries:
+        if int(one.type) in sides and one.price > 0:
+            lots = float(one.volume_dbl) or float(one.volume)
+            sides[int(one.type)].append((float(one.price), lots))
+    asks, bids = sorted(sides[SELL]), sorted(sides[BUY], reverse=True)
+    if not (asks or bids):
         return None
-    sides = {side: sorted((p, v) for kind, p, v in priced if kind == side) for side in (SELL, BUY)}
-    bids, asks = (float(sum(volume for _, volume in sides[side])) for side in (BUY, SELL))
-    slips = [_slipped(sides[SELL]), _slipped(sides[BUY][::-1])]
-    worse = [slip for slip in slips if slip is not None]
-    return BookSummary(len(priced), bids, asks, max(worse) if len(worse) == len(slips) else None)
+    offered, wanted = (float(sum(lots for _, lots in side)) for side in (asks, bids))
+    slips, both = (_slipped(asks), _slipped(bids)), wanted + offered
+    return {
+        "levels": len(asks) + len(bids),
+        "bid_volume": wanted,
+        "ask_volume": offered,
+        "imbalance": round((wanted - offered) / both, 4) if both else None,
+        "slippage": None if slips[0] is None or slips[1] is None else max(slips[0], slips[1]),
+    }
 
 
 def _slipped(side: Sequence[tuple[float, float]]) -> float | None:

@@ -11,7 +11,7 @@ last good copy stands, which is logged once, and grows too old for the door if n
 DataUnavailable (`no_file`, `bad_file`) is raised while there has never been a good one.
 
 The spread of a bar is counted in points; the decimals of the prices, which the Expert Advisor
-writes in full, tell the point (torra.feeds.points).
+writes in full, tell the point (torra.feeds.frame).
 
 The channel's clock turns times into UTC. Where that clock is not what the Expert Advisor says of
 its server, no hour can be trusted: DataUnavailable (`server_clock`). Where the server shows an hour
@@ -51,9 +51,16 @@ from torra.clock import EPOCH, duration
 from torra.errors import ConfigError, DataUnavailable
 from torra.evidence.flow_readings import FlowRow, FlowThen, missing
 from torra.evidence.news_digest import NewsStatus
-from torra.feeds import points
 from torra.feeds.csv_file import ENCODINGS
-from torra.feeds.frame import broker_name, clock_fault, in_utc, newest_of
+from torra.feeds.frame import (
+    MOST_DECIMALS,
+    broker_name,
+    clock_fault,
+    decimals_of,
+    in_price,
+    in_utc,
+    newest_of,
+)
 from torra.feeds.limited import LiveFeed
 from torra.feeds.protocol import NO_FILE, SERVER_CLOCK
 from torra.market.broker_clock import Seconds, ServerClock, check
@@ -280,8 +287,8 @@ def read_sheet(raw: bytes, key: str, wanted: BarFileOwner, newest: int | None = 
     split = [row.split(",") for row in rows]
     # reshape: of no rows at all numpy makes a table without columns.
     cells = np.array(split, dtype=np.float64).reshape(-1, 7)
-    decimals = points.decimals_of([cell for row in split for cell in row[1:5]], terminal=True)
-    cells[:, 6] = points.in_price(cells[:, 6], decimals)
+    decimals = decimals_of([cell for row in split for cell in row[1:5]], terminal=True)
+    cells[:, 6] = in_price(cells[:, 6], decimals)
     return BarSheet(cells[:, 0].astype(np.int64), cells[:, 1:], offset)
 
 
@@ -403,7 +410,7 @@ def read_flow(raw: bytes, key: str, wanted: BarFileOwner, clock: ServerClock) ->
     of the two it is of.
     """
     (digits, _), lines = signed_rows(raw, key, wanted, FLOW_FIRST, FLOW_HEADER, FLOW_ROW)
-    if digits > points.MOST_DECIMALS:
+    if digits > MOST_DECIMALS:
         raise ValueError(f"no symbol is quoted with {digits} decimals")
     cells = [line.split(",") for line in lines]
     wall = np.array([int(row[0]) for row in cells], dtype=np.int64)
@@ -428,7 +435,7 @@ def _row(time: datetime, cells: Sequence[str], point: float) -> FlowRow:
     )
     # Rounded: 28 points of 0.01 are 0.28 and no 0.28000000000000003.
     mean, widest, slippage = (
-        None if counted is None else round(counted * point, points.MOST_DECIMALS + 2)
+        None if counted is None else round(counted * point, MOST_DECIMALS + 2)
         for counted in (mean, widest, slippage)
     )
     return FlowRow(

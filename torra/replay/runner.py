@@ -46,8 +46,7 @@ from torra.replay.shards.arm_standing import ArmPast, past_of
 from torra.replay.shards.checkpoints import BROKEN, CHUNK, Checkpoint
 from torra.replay.shards.history import History
 from torra.replay.shards.seen import tick_seen, trade_seen
-from torra.store.memory import MemoryStore
-from torra.store.memory_lessons import Ranges
+from torra.store.memory import MemoryStore, Ranges
 from torra.tick.bar_window import HistoryWindow
 from torra.tick.debate import Debater, Payer
 from torra.tick.edges import Evidence, TickDeps

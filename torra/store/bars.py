@@ -36,7 +36,7 @@ from ath_calculator import Records
 from torra.clock import EPOCH, TIMEFRAMES, duration, parse
 from torra.config import Instance
 from torra.market import spreads
-from torra.store.connection import RowDict, Store, stamp
+from torra.store.connection import AFTER_ALL, BEFORE_ALL, RowDict, Store, stamp
 
 COLUMNS: Final = ("open", "high", "low", "close", "volume")
 
@@ -61,9 +61,6 @@ IN_ORDER: Final = NEWEST_REVISIONS + "ORDER BY bar_time"
 
 WITHDRAWN: Final = -1.0
 """The volume that says that a bar is none. The feeds' door lets no negative volume in."""
-
-BEFORE_ALL, AFTER_ALL = "", "~"
-"""Texts that sort before and after every time."""
 
 MOST_KNOWN: Final = 2_000
 """Bars of a stream that are remembered: 100 kB. A tick brings 750."""

@@ -23,10 +23,8 @@ from __future__ import annotations
 
 import json
 import math
-import shutil
 import sqlite3
 import threading
-from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
@@ -39,7 +37,8 @@ import sqlite_utils
 from torra import owner_only
 from torra.clock import System, duration, iso
 from torra.errors import ConfigError, StoreBroken, StoreUnavailable
-from torra.home import BACKUP_FOLDER
+from torra.store.fair_lock import FairLock
+from torra.store.faults import RESTORE, explain, refuse
 
 if TYPE_CHECKING:
     from torra.store.trade.rows import Row
@@ -75,33 +74,6 @@ SETTINGS: Final = {
 }
 """What every connection of ours is set to, and checked for (promise D3)."""
 
-RESTORE: Final = (
-    f"its backups are in its {BACKUP_FOLDER} folder; `torra restore` lists a desk's and puts one "
-    "in its place"
-)
-
-LOCKED: Final = "locked"
-REMEDIES: Final = {
-    LOCKED: "another program is writing to it; close that program or wait until it has finished",
-    "full": "free some space on its volume; nothing was damaged",
-    "readonly": "make the file and its folder writable for this user",
-    "disk I/O": "check its volume; nothing of the last transaction was kept",
-    "unable to open": "check that its folder exists and is writable",
-    "malformed": RESTORE,
-    "not a database": RESTORE,
-}
-"""Remedies, by a word of SQLite's message."""
-
-OF_THE_DISK: Final = ("disk I/O", "full", "No space")
-"""Words of messages that a volume without room brings: SQLite, whose -shm cannot grow there,
-speaks of an I/O error."""
-
-NO_ROOM: Final = 1_000_000
-"""Fewer bytes free are no room: a log and its index begin with tens of thousands."""
-
-WANTED_BYTES: Final = 200_000_000
-"""Below this a day's log, a backup before a migration, or a copy for `torra tick` may not fit."""
-
 
 class Keyed(Protocol):
     """What calls and bookings are made for: a tick, or something beside the ticks."""
@@ -130,40 +102,11 @@ class TickKey(NamedTuple):
         return self.bar_time + duration(self.timeframe)
 
 
-class FairLock:
-    """A lock that serves threads in the order in which they came.
+BEFORE_ALL, AFTER_ALL = "", "~"
+"""Texts that sort before and after every time."""
 
-    SQLite lets waiting writers guess when to try again, so that under load one of them can wait
-    for ever; the threads of one desk queue here first.
-    """
-
-    def __init__(self) -> None:
-        self._guard = threading.Lock()
-        self._turns: deque[threading.Event] = deque()
-
-    def enter(self, seconds: float) -> bool:
-        """Wait for our turn; False when it did not come in time."""
-        turn = threading.Event()
-        with self._guard:
-            self._turns.append(turn)
-            if self._turns[0] is turn:
-                turn.set()
-        if turn.wait(max(0.0, seconds)):
-            return True
-        with self._guard:
-            # Our turn came between the end of the wait and the guard: given up, it would block the
-            # line.
-            if turn.is_set():
-                return True
-            self._turns.remove(turn)
-            return False
-
-    def leave(self) -> None:
-        """End our turn; the next one's begins."""
-        with self._guard:
-            self._turns.popleft()
-            if self._turns:
-                self._turns[0].set()
+KEY_END: Final = "}"
+"""The character after the | that follows an instance's name in a torra_key."""
 
 
 @dataclass(slots=True)
@@ -605,39 +548,6 @@ def _has_content(path: Path) -> bool:
         return path.stat().st_size > 0
     except OSError:
         return False
-
-
-def refuse(path: Path, error: BaseException | None) -> None:
-    """Raise what SQLite's error means: a lock passes by itself, everything else wants a person.
-
-    Defects of the program (a broken rule, a wrong statement) are not translated.
-    """
-    defect = isinstance(error, sqlite3.IntegrityError | sqlite3.ProgrammingError)
-    if isinstance(error, sqlite3.DatabaseError) and not defect:
-        kind = StoreUnavailable if LOCKED in str(error) else StoreBroken
-        raise kind(explain(path, error)) from error
-
-
-def explain(path: Path, error: Exception) -> str:
-    """Name the file, what SQLite said and the remedy."""
-    message = str(error)
-    if any(word in message for word in OF_THE_DISK) and (free := _free(path)) < NO_ROOM:
-        return (
-            f"{path}: {message}: {path.parent} has {free:,.0f} bytes free; make room there, "
-            f"{WANTED_BYTES // 10**6} MB at least; nothing was damaged"
-        )
-    for word, remedy in REMEDIES.items():
-        if word in message:
-            return f"{path}: {message}; {remedy}"
-    return f"{path}: {message}; run `torra doctor` on it"
-
-
-def _free(path: Path) -> float:
-    """Return the bytes free beside a file; infinity where nobody can tell."""
-    try:
-        return float(shutil.disk_usage(path.parent).free)
-    except OSError:
-        return math.inf
 
 
 def stamp(moment: datetime) -> str:

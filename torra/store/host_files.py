@@ -28,9 +28,9 @@ import sqlite_utils
 from torra.config import Instance
 from torra.errors import ConfigError, StoreUnavailable
 from torra.services import Service
-from torra.store.connection import LOCKED, Store, connect_guest, explain
+from torra.store.connection import KEY_END, RowDict, Store, connect_guest
+from torra.store.faults import LOCKED, explain
 from torra.store.migrations import take_over
-from torra.store.sentiment import FED, KEY_END, sentiment_page, sentiment_row
 
 PAGE_ROWS: Final = 2000
 """Rows that are compared at a time."""
@@ -43,6 +43,12 @@ RETRY_SECONDS: Final = 15.0
 
 COMPARE_EVERY: Final = 200
 """Ticks after which an instance's file is compared anew, to find rows that nobody announced."""
+
+FED: Final = (
+    "timestamp", "timeframe", "price_action", "key_levels", "momentum", "structure", "ath",
+    "composite", "consensus", "verdict", "source_type", "agent_deliberation", "torra_key",
+)  # fmt: skip
+"""Columns of a row besides its number: what a scorer's table has, and the two that Torra adds."""
 
 # SQL: the upsert of sqlite-utils would make the table in a file whose owner took it out.
 WRITE: Final = (
@@ -200,3 +206,23 @@ def _first_key(db: sqlite_utils.Database, stream: str) -> str:
     """Return the first key of a stream in a file, "" when it holds none of it."""
     sql = "SELECT min(torra_key) FROM sentiment WHERE torra_key > ? AND torra_key < ?"
     return str(db.execute(sql, (f"{stream}|", f"{stream}{KEY_END}")).fetchone()[0] or "")
+
+
+def sentiment_page(store: Store, instance: str, after: str, limit: int) -> list[RowDict]:
+    """Return an instance's rows in the order of their keys, those above `after`.
+
+    `after` is "" for the first page. The columns are FED.
+    """
+    return store.rows(
+        f"SELECT {', '.join(FED)} FROM sentiment "  # noqa: S608 - names of ours
+        "WHERE torra_key > ? AND torra_key < ? ORDER BY torra_key LIMIT ?",
+        after or f"{instance}|", f"{instance}{KEY_END}", limit,
+    )  # fmt: skip
+
+
+def sentiment_row(store: Store, torra_key: str) -> RowDict | None:
+    """Return the row of a tick, None when there is none."""
+    return store.row(
+        f"SELECT {', '.join(FED)} FROM sentiment WHERE torra_key = ?",  # noqa: S608
+        torra_key,
+    )

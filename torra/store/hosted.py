@@ -22,9 +22,7 @@ from typing import Any, Final, Literal
 from torra.clock import iso, parse
 from torra.config import Instance
 from torra.errors import StoreUnavailable
-from torra.store.bars import AFTER_ALL
-from torra.store.connection import RowDict, Store, TickKey, to_json
-from torra.store.sentiment import KEY_END
+from torra.store.connection import AFTER_ALL, KEY_END, RowDict, Store, TickKey, to_json
 
 HOST: Final = "host:"
 """How the instance of a hosted stream begins: no instance of a desk can be called so."""

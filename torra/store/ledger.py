@@ -22,7 +22,7 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from torra.errors import bounded
-from torra.store.connection import RowDict, Store, stamp, to_json
+from torra.store.connection import AFTER_ALL, RowDict, Store, stamp, to_json
 from torra.store.trade.rows import ProviderBlock
 
 SUMMED: Final = "replay."
@@ -34,9 +34,6 @@ JUST_UNDER_A_SECOND: Final = timedelta(microseconds=999_999)
 
 JUDGED: Final = "calls"
 """Cursor of the moment from which on calls are judged."""
-
-AFTER_ALL: Final = "~"
-"""Text that sorts after every time."""
 
 JUDGED_CALLS: Final = 100
 JUDGED_FOR: Final = timedelta(hours=24)

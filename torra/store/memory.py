@@ -2,9 +2,11 @@
 
 `MemoryStore` takes the place of the desk's database in `run_tick`, for ticks whose record nobody
 keeps: the arms of a replay. It holds what the next tick depends on: claims, the newest chains of
-each stream, signals, latches, the paper cursor and the trading state. Journal, calls, pictures,
-news and proposals are dropped as they come. The brain, the books and the steps of a signal are the
-database's own code (torra.store.brain, torra.store.trade.positions, torra.verdict.signal_states).
+each stream, signals, latches, the paper cursor, the trading state, and the lessons that an arm
+makes by itself: facts with the words of the rules, the newest as many as a tick may be told of.
+Journal, calls, pictures, news and proposals are dropped as they come. The brain, the books and the
+steps of a signal are the database's own code (torra.store.brain, torra.store.trade.positions,
+torra.verdict.signal_states).
 
 A transaction that raises leaves no trace, as in the database. A broken score, a wrong step and a
 second opening raise ValueError. Ticks of one stream come in the order of their closes. What no
@@ -16,7 +18,7 @@ and no disk.
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
@@ -25,13 +27,13 @@ from pydantic import TypeAdapter
 from torra.config import Profile
 from torra.errors import bounded
 from torra.evidence.news_digest import NewsItem
-from torra.lessons.lesson import Lesson, Situation
+from torra.lessons.facts import PriceRange
+from torra.lessons.lesson import Fresh, Kind, Lesson, LessonFacts, LessonText, Situation
 from torra.store.brain import Composites, History, StoredTick
 from torra.store.connection import RowDict, TickKey, stamp
-from torra.store.memory_lessons import MemoryLessons, Ranges, no_ranges
 from torra.store.tick_store import TickStore
 from torra.store.ticks import claim_lost
-from torra.store.trade.memory_signals import Stream
+from torra.store.trade.memory_signals import MemorySignals, Stream
 from torra.verdict.risk_engine import TradingState
 from torra.verdict.sentiment_rules import (
     CHAINS,
@@ -49,6 +51,15 @@ VERSION: Final = 5
 
 CLAIMS: Final = 500
 """Newest claims of a stream that are kept; an older tick counts as done."""
+
+LESSONS: Final = 5_000
+"""Newest lessons that are kept: those of which a tick may be told."""
+
+SITUATIONS: Final = 200
+"""Markets of openings that are kept; those of openings that never came about go first."""
+
+Ranges = Callable[[str, datetime, datetime], PriceRange | None]
+"""Gives the range of an instance's bars that lie wholly between two moments."""
 
 UNFINISHED: Final = ("claimed", "released")
 
@@ -90,18 +101,25 @@ STATE: Final[Mapping[str, Any]] = {
 """The parts of the state: a dict as its pairs. Moves are counted anew."""
 
 
-class MemoryStore(MemoryLessons, TickStore):
+class MemoryStore(MemorySignals, TickStore):
     """One instance's, or one desk's, store in memory. Any thread may use it, one at a time."""
 
     def __init__(
-        self, profiles: Mapping[str, Profile] | None = None, ranges: Ranges = no_ranges
+        self, profiles: Mapping[str, Profile] | None = None, ranges: Ranges = lambda *_: None
     ) -> None:
         """Begin empty; `profiles` maps an instance's id to the profile that it runs.
 
         A profile has the trading conditions that value a position. An instance without one has the
         shipped conditions. `ranges` knows how far prices went while a trade was held.
         """
-        super().__init__(profiles, ranges)
+        super().__init__(profiles)
+        self._ranges = ranges
+        self._situations: dict[str, Situation] = {}
+        self._lessons: dict[int, Lesson] = {}
+        self._learnt: dict[tuple[str, str], int] = {}
+        self._newest_lesson = 0
+        self._vetoed: dict[str, VetoedOpening] = {}
+        self._stretches: dict[str, str] = {}
         self._claims: dict[Stream, dict[str, list[Any]]] = {}
         self._forgotten: dict[Stream, str] = {}
         self._chains: dict[Stream, list[ScoredTick]] = {}
@@ -142,9 +160,6 @@ class MemoryStore(MemoryLessons, TickStore):
             return False
         self._put(claims, at, ["skipped", reason, bounded(detail)])
         return True
-
-    def require_desk(self) -> None:
-        """Do nothing: no other desk contests a store in memory."""
 
     def require_claim(self, key: TickKey) -> None:
         """Raise StoreUnavailable unless the tick is claimed."""
@@ -270,25 +285,101 @@ class MemoryStore(MemoryLessons, TickStore):
             self._undoing(lambda: self._alarms.__setitem__(key, gone))
         return gone is not None
 
+    # --- lessons --------------------------------------------------------------------------------
+
+    def keep_situation(self, sid: str, situation: Situation) -> None:
+        """Keep the market of an opening; the first one of an id stands."""
+        if sid in self._situations:
+            return
+        self._put(self._situations, sid, situation)
+        if len(self._situations) > SITUATIONS:
+            self._drop(self._situations, next(iter(self._situations)))
+
+    def situation(self, sid: str) -> Situation | None:
+        """Return the market of an opening; None where none was kept."""
+        return self._situations.get(sid)
+
+    def write_lesson(self, facts: LessonFacts, words: LessonText) -> int | None:
+        """Write a lesson and return its number; None where there is one of its trade already."""
+        key = facts.sid, facts.kind
+        if key in self._learnt:
+            return None
+        number, before = self._newest_lesson + 1, self._newest_lesson
+        self._undoing(lambda: setattr(self, "_newest_lesson", before))
+        self._newest_lesson = number
+        self._put(self._lessons, number, Lesson(number, facts, (words,)))
+        self._put(self._learnt, key, number)
+        if len(self._lessons) > LESSONS:
+            oldest = self._lessons[next(iter(self._lessons))]
+            self._drop(self._lessons, oldest.number)
+            self._drop(self._learnt, (oldest.facts.sid, oldest.facts.kind))
+        return number
+
+    def lesson(self, sid: str, kind: Kind = "trade") -> Lesson | None:
+        """Return the lesson of an opening; None where there is none."""
+        number = self._learnt.get((sid, kind))
+        return None if number is None else self._lessons[number]
+
+    def lessons_since(self, facts: int, words: int) -> Fresh:
+        """Return what is newer than a lesson's number; no words come later here."""
+        if facts == self._newest_lesson:
+            return Fresh([], [], facts, words)
+        fresh = [one for number, one in self._lessons.items() if number > facts]
+        return Fresh(fresh, [], self._newest_lesson, self._newest_lesson)
+
+    def price_range(self, instance: str, opened: datetime, closed: datetime) -> PriceRange | None:
+        """Return the range of the bars that lie wholly between two moments; None without any."""
+        return self._ranges(instance, opened, closed)
+
+    # --- vetoed openings ------------------------------------------------------------------------
+
+    def vetoed_openings(self, instance: str) -> list[VetoedOpening]:
+        """Return the vetoed openings of an instance that have not ended, oldest first."""
+        if not self._vetoed:
+            return []
+        found = (one for one in self._vetoed.values() if one.instance == instance)
+        return sorted(found, key=lambda one: (one.decided_at, one.sid))
+
+    def keep_vetoed(self, opening: VetoedOpening) -> None:
+        """Keep a vetoed opening as it stands now."""
+        self._put(self._vetoed, opening.sid, opening)
+
+    def end_vetoed(self, sid: str) -> None:
+        """Forget a vetoed opening that has ended: its lesson tells of it."""
+        if sid in self._vetoed:
+            self._drop(self._vetoed, sid)
+
+    def veto_stretch(self, instance: str) -> str | None:
+        """Return the side whose openings are being vetoed now, tick after tick; None for none."""
+        return self._stretches.get(instance)
+
+    def set_veto_stretch(self, instance: str, side: str | None) -> None:
+        """Begin a stretch of vetoes of a side, or end the one that stands."""
+        if side is not None:
+            self._put(self._stretches, instance, side)
+        elif instance in self._stretches:
+            self._drop(self._stretches, instance)
+
+    def _drop(self, table: dict[Any, Any], key: object) -> None:
+        """Take an entry out of a table so that the transaction can put it back in its place."""
+        before = dict(table)
+
+        def put_back() -> None:
+            table.clear()
+            table.update(before)
+
+        self._undoing(put_back)
+        del table[key]
+
     # --- what is not kept -----------------------------------------------------------------------
 
-    def bar_revision(
-        self, instance: str, timeframe: str, first: datetime, last: datetime
-    ) -> int | None:
-        """Return None: no bar is stored."""
-        del instance, timeframe, first, last
-        return None
+    def _nothing(self, *_: object) -> None:
+        """Drop what is handed over; nothing is there to be read."""
 
-    def write_journal(self, key: TickKey, record: Mapping[str, Any]) -> None:
-        """Drop the record of a tick."""
-
-    def write_calls(self, key: TickKey, calls: Sequence[Call]) -> None:
-        """Drop what was asked and answered."""
-
-    def record_late(self, key: TickKey, call: Call) -> bool:
-        """Drop an answer that came too late."""
-        del key, call
         return False
+
+    bar_revision = write_journal = write_calls = require_desk = note_lesson_uses = _nothing
+    record_late = propose = proposal_waits = close_waits = _no
 
     def store_picture(self, picture: bytes) -> str:
         """Drop a picture."""
@@ -299,21 +390,6 @@ class MemoryStore(MemoryLessons, TickStore):
         """Drop headlines."""
         del items
         return 0
-
-    def propose(self, row: Mapping[str, Any]) -> bool:
-        """Drop a proposal: nobody is there to approve it."""
-        del row
-        return False
-
-    def proposal_waits(self, key: TickKey, now: datetime) -> bool:
-        """Return False: there are no proposals."""
-        del key, now
-        return False
-
-    def close_waits(self, closes: str, now: datetime) -> bool:
-        """Return False: there are no proposals."""
-        del closes, now
-        return False
 
     # --- checkpoints ----------------------------------------------------------------------------
 
@@ -332,7 +408,7 @@ class MemoryStore(MemoryLessons, TickStore):
         cls,
         state: Mapping[str, Any],
         profiles: Mapping[str, Profile] | None = None,
-        ranges: Ranges = no_ranges,
+        ranges: Ranges = lambda *_: None,
     ) -> MemoryStore:
         """Return the store that `as_json` described; ValueError for another version's state."""
         if state.get("version") != VERSION:

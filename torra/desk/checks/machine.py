@@ -26,7 +26,8 @@ from torra.config import ROOT
 from torra.desk.checks.result import CheckResult, Context
 from torra.errors import SchemaMismatch
 from torra.home import LOST, lost
-from torra.store.connection import LOCKED, WANTED_BYTES, connect_reader
+from torra.store.connection import connect_reader
+from torra.store.faults import LOCKED, WANTED_BYTES
 from torra.store.migrations import altered, structure
 from torra.store.stored_times import unreadable
 from torra.store.ticks import CLOCK_SET_BACK

@@ -25,7 +25,7 @@ from technical_calculator import WARM_UP
 from torra.config import Instance, Profile
 from torra.errors import ConfigError
 from torra.evaluation.observations import TradeObservation
-from torra.market.exact_sums import Array
+from torra.market.exact import Array
 from torra.replay.l1.trades import BarIndex, L1Course, Plans, account_of, gate_flags
 from torra.replay.l1.verdicts import (
     Flags,

@@ -35,7 +35,7 @@ from torra.bridges.guards import limits
 from torra.config import Instance, Profile, Risk, SymbolSpec
 from torra.evaluation.observations import TradeObservation
 from torra.evidence.feature_bundle import MAX_SPREAD_ATR
-from torra.market.exact_rounding import rounded
+from torra.market.exact import rounded
 from torra.market.regime import PERCENTILE_DECIMALS
 from torra.replay.l1.verdicts import BUY, SELL, Flags, Running, Stream, micros, moment_of
 from torra.trading_terms import CAPPED

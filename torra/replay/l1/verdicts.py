@@ -27,8 +27,7 @@ from ath_calculator import RecordScore, record_scores
 from technical_calculator import HISTORY, WARM_UP, score_frame
 from torra.clock import EPOCH, duration
 from torra.config import SentimentWeights, Thresholds
-from torra.market.exact_rounding import rounded
-from torra.market.exact_sums import Array, exact_sum
+from torra.market.exact import Array, exact_sum, rounded
 from torra.verdict.sentiment_rules import FRESH_BARS
 
 Times = NDArray[np.int64]

@@ -34,7 +34,8 @@ from torra.replay.rerun.journal_replay import Comparison, replay
 from torra.replay.shards.history import moment
 from torra.store import hosted as hosted_table
 from torra.store import replay_queries
-from torra.store.connection import connect_reader, copy, explain
+from torra.store.connection import connect_reader, copy
+from torra.store.faults import explain
 from torra.store.hosted import is_hosted
 from torra.tick.rules_version import RULES, RULES_VERSION
 

@@ -24,7 +24,7 @@ from torra.store.memory import MemoryStore
 
 
 class PriceRanges:
-    """The ranges of a history's bars (torra.store.memory_lessons.Ranges)."""
+    """The ranges of a history's bars (torra.store.memory.Ranges)."""
 
     def __init__(self, frames: Mapping[str, pd.DataFrame]) -> None:
         self._bars = [
