@@ -94,13 +94,6 @@ def test_a_retired_model_is_refused_with_its_replacement(
         wiring.open_desk(home(tmp_path, {"agents": agents}))
 
 
-def test_a_broken_price_list_is_refused(tmp_path: Path) -> None:
-    folder = home(tmp_path, {})
-    (folder / "prices.json").write_text('{"mine": {"input": -1, "output": 2}}')
-    with pytest.raises(ConfigError, match=r"prices\.json.*input"):
-        wiring.open_desk(folder)
-
-
 def test_a_profile_that_asks_vendors_has_an_account_by_its_name(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -483,11 +483,20 @@ def _fingerprint(told: str, rubric: str, code: str) -> str:
         if name not in NO_MATTER and (name not in AT_WORK or AT_WORK[name](agents))
     }
     if "memory" in kept:
-        kept["memory"] |= {"roles": _readers(agents)}
+        # Who is told lessons in words, without those of other desks who are not asked.
+        asked = {*agents.desk(), agents.consulted()}
+        kept["memory"]["roles"] = [
+            name for name in agents.memory.roles if name in asked or name not in ABSENT_ELSEWHERE
+        ]
     covered = {
         "rubric": rubric,
         "code": code if CODE in agents.vendors() else "",
-        "models": {role.id: agents.model(role.id, role.tier) for role in roles} | _traders(agents),
+        "models": {role.id: agents.model(role.id, role.tier) for role in roles}
+        | {
+            f"{TRADER_ID}.{tier}": agents.model(TRADER_ID, tier)
+            for tier in agents.tiers()
+            if agents.consulted() and tier != "quick"
+        },
         "agents": kept,
         "gate": {
             name: value
@@ -501,17 +510,3 @@ def _fingerprint(told: str, rubric: str, code: str) -> str:
     }
     text = json.dumps(covered, sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()[:16]
-
-
-def _readers(agents: AgentSettings) -> list[str]:
-    """Return who is told lessons in words, without those of other desks who are not asked."""
-    asked = {*agents.desk(), agents.consulted()}
-    return [name for name in agents.memory.roles if name in asked or name not in ABSENT_ELSEWHERE]
-
-
-def _traders(agents: AgentSettings) -> dict[str, str]:
-    """Return the models of a trader by tier; {} of a desk that asks none."""
-    if not agents.consulted():
-        return {}
-    tiers = [tier for tier in agents.tiers() if tier != "quick"]
-    return {f"{TRADER_ID}.{tier}": agents.model(TRADER_ID, tier) for tier in tiers}
