@@ -37,7 +37,6 @@ def home(folder: Path, profile: dict[str, Any], **instance: Any) -> Path:
         ({"news": {"file": "mine.jsonl"}}, 'not read: add "file" to news.sources'),
         ({"news": {"sources": ["file"], "file": "a\0b"}}, "news.file: write a path of"),
         ({"events": {"calendar": "a\0b.csv"}}, "events.calendar: write a path of"),
-        ({"events": {"calendar": "a\udcff.csv"}}, "events.calendar: write a path of"),
         (
             {
                 "symbols": {"BTCUSD": {"currencies": []}},
@@ -60,13 +59,8 @@ def home(folder: Path, profile: dict[str, Any], **instance: Any) -> Path:
             {"agents": {"role_caps": {"oracle": {"prompt_bytes": 9_000}}}},
             "role_caps names oracle, who does not sit at this desk; those who do are .*reviewer",
         ),
-        (
-            {"agents": {"role_caps": {"technical": {"output_tokens": 9_000}}}},
-            "agents.role_caps: output_tokens of technical is 9000: give 200 to 8,000",
-        ),
         ({"agents": {"fallback_models": ["google", "acme:x"]}}, "vendors are anthropic, google"),
         ({"agents": {"fallback_models": ["google:"]}}, "name vendors or vendor:model"),
-        ({"agents": {"fallback_models": ["google", "google:x"]}}, "name each vendor once"),
         ({"agents": {"fallback_models": ["google"] * 4}}, "fallback_models.*3"),
         (
             {"agents": {"provider": "google", "fallback_models": ["anthropic", "google:x"]}},

@@ -94,8 +94,6 @@ def accounts(home: Path) -> list[AgentsStanding]:
 
     subjects = live.subjects(home, load_desk(home))
     with stored(home) as database:
-        if database is None:
-            return [promotion.nothing_yet(subject) for subject in subjects]
         return [promotion.account(database, subject) for subject in subjects]
 
 
