@@ -27,7 +27,7 @@ from torra.desk.timers import next_close
 from torra.evidence.outside_numbers import SeriesRow
 from torra.feeds.sample import SampleFeed
 from torra.market.bar_view import BarView
-from torra.outside.invented import InventedSample, headlines
+from torra.outside.invented import InventedSample
 from torra.replay.rerun import trial_tick
 from torra.replay.rerun.edges_then import FrozenClock
 from torra.replay.rerun.journal_replay import replay
@@ -141,13 +141,6 @@ def test_no_later_bar_changes_what_is_invented() -> None:
     days = [(moment.date() - timedelta(days=n), 60_000.0 - 100.0 * n) for n in range(40, 0, -1)]
     outside = made.outside(moment, lambda _: days)
     assert outside.seen and all(one.known_at <= moment for one in outside.seen.values())
-
-
-def test_headlines_are_found_again_by_their_ids_alone() -> None:
-    made = InventedSample(DEMO.bars, subject_of(desks.BTC, profile("firm")), "M15")
-    items = [one.item for one in made.news(desks.START).items]
-    assert items and [*headlines(one.id for one in items)] == items
-    assert not [*headlines(["f00d", "", "a word too many here", "a headline of -0.1 % as of now"])]
 
 
 def often(mode: str) -> Profile:

@@ -121,14 +121,6 @@ def test_without_headlines_the_agent_abstains_and_the_record_says_why(tmp_path: 
     assert "news" not in {call["role"] for call in tick["calls"]}
 
 
-def test_a_desk_without_a_key_says_so(tmp_path: Path) -> None:
-    settings = profile(news={"sources": ["finnhub"]})
-    desk = desk_with(tmp_path, settings)
-    desks.step(desk)
-    assert desks.newest(desk)["news"]["status"] == "no_key"
-    assert report(desks.newest(desk), "news")["reason"] == "no news evidence: no_key"
-
-
 def test_a_profile_that_wants_no_news_opens_nothing(tmp_path: Path) -> None:
     settings = validate(Profile, {"agents": {"mode": "full"}}, "a test")
     desk = desks.open_desk(tmp_path, profile=settings)
@@ -213,14 +205,6 @@ def test_no_opening_near_a_high_impact_event(
     if vetoed:
         assert tick["reason"] in {"GATE_VETO", "OPPOSITE_VERDICT"}, "no opening, but a close"
     assert tick["events"]["status"] in {"available", "ended"}
-
-
-@pytest.mark.parametrize("row", [{"impact": "medium"}, {"currency": "JPY"}])
-def test_other_events_keep_nobody_away(row: dict[str, str], tmp_path: Path) -> None:
-    write_events(tmp_path, 20.0, **row)
-    desk = eager_desk(tmp_path)
-    desks.step(desk)
-    assert not desks.newest(desk)["gate"]["veto"]
 
 
 def test_an_event_never_keeps_a_position_open(tmp_path: Path) -> None:
@@ -317,35 +301,6 @@ def test_a_thread_reads_a_calendar_that_changes(
     assert calendar_threads() == []
     outlook.start()
     assert calendar_threads() == [], "closed is closed"
-
-
-def test_nothing_ends_the_thread(tmp_path: Path, outlook: ContextFeeds, monkeypatch: Any) -> None:
-    outlook.start()
-    failing = threading.Event()
-
-    def broken(_: Path) -> Any:
-        failing.set()
-        raise RuntimeError("out of luck")
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(watched_file, "signature", broken)
-        assert failing.wait(10)
-    write_events(tmp_path, 11.0, 400.0)
-    until(lambda: next_in(outlook) == 11.0)
-
-
-def test_a_dead_drive_holds_up_neither_start_nor_close(
-    outlook: ContextFeeds, monkeypatch: Any
-) -> None:
-    hangs = threading.Event()
-    monkeypatch.setattr(watched_file, "signature", lambda _: hangs.wait(30) and None)
-    begun = time.monotonic()
-    outlook.start()
-    assert next_in(outlook) == 40.0
-    outlook.close(0.02)
-    assert time.monotonic() - begun < 20
-    hangs.set()
-    until(lambda: not calendar_threads())
 
 
 @cases(

@@ -103,7 +103,7 @@ def test_a_file_alone_opens_no_collector(
     opened: Opened,
 ) -> None:
     outlook = opened({}, profile("file"))
-    assert outlook.series is None
+    assert outlook.series is None and outlook.filings is None
     assert seen(outlook, profile("file")).statuses == {
         "macro": "empty", "cot": "empty", "derivs": "empty", "company": "empty",
     }  # fmt: skip
@@ -141,13 +141,3 @@ def test_each_publisher_tells_its_own_trouble(
     assert outlook.filings is not None
     outlook.filings.turn()
     assert (outlook._trouble("edgar"), outlook._trouble("fred")) == ("no_key", "")
-
-
-def test_a_desk_that_does_not_name_edgar_asks_nothing_of_it(
-    opened: Opened,
-) -> None:
-    with apple() as server:
-        outlook = opened(server.environment, company("file"))
-        outlook.outside(PAIR, company("file"))
-        outlook.start()
-        assert outlook.filings is None and server.asked == []

@@ -37,7 +37,6 @@ def home(folder: Path, profile: dict[str, Any], **instance: Any) -> Path:
         ({"news": {"file": "mine.jsonl"}}, 'not read: add "file" to news.sources'),
         ({"news": {"sources": ["file"], "file": "a\0b"}}, "news.file: write a path of"),
         ({"events": {"calendar": "a\0b.csv"}}, "events.calendar: write a path of"),
-        ({"events": {"calendar": "a\udcff.csv"}}, "events.calendar: write a path of"),
         (
             {
                 "symbols": {"BTCUSD": {"currencies": []}},
@@ -60,13 +59,8 @@ def home(folder: Path, profile: dict[str, Any], **instance: Any) -> Path:
             {"agents": {"role_caps": {"oracle": {"prompt_bytes": 9_000}}}},
             "role_caps names oracle, who does not sit at this desk; those who do are .*reviewer",
         ),
-        (
-            {"agents": {"role_caps": {"technical": {"output_tokens": 9_000}}}},
-            "agents.role_caps: output_tokens of technical is 9000: give 200 to 8,000",
-        ),
         ({"agents": {"fallback_models": ["google", "acme:x"]}}, "vendors are anthropic, google"),
         ({"agents": {"fallback_models": ["google:"]}}, "name vendors or vendor:model"),
-        ({"agents": {"fallback_models": ["google", "google:x"]}}, "name each vendor once"),
         ({"agents": {"fallback_models": ["google"] * 4}}, "fallback_models.*3"),
         (
             {"agents": {"provider": "google", "fallback_models": ["anthropic", "google:x"]}},
@@ -92,13 +86,6 @@ def test_a_retired_model_is_refused_with_its_replacement(
     agents = {"provider": "anthropic", "deep_think_model": "claude-sonnet-4-20250514"}
     with pytest.raises(ConfigError, match=r"claude-sonnet-4-20250514.*claude-sonnet-5-5"):
         wiring.open_desk(home(tmp_path, {"agents": agents}))
-
-
-def test_a_broken_price_list_is_refused(tmp_path: Path) -> None:
-    folder = home(tmp_path, {})
-    (folder / "prices.json").write_text('{"mine": {"input": -1, "output": 2}}')
-    with pytest.raises(ConfigError, match=r"prices\.json.*input"):
-        wiring.open_desk(folder)
 
 
 def test_a_profile_that_asks_vendors_has_an_account_by_its_name(

@@ -132,6 +132,7 @@ def drawn(seed: int, edge: float, ticks: int = 1_600, day: int = 10) -> evidence
         forward=moved,
         long=moved - 0.05,
         short=-moved - 0.05,
+        heard=np.ones(ticks, dtype=bool),
         counted=np.ones(ticks, dtype=bool),
         verdicts=verdicts,
     )

@@ -17,7 +17,7 @@ from tests.examples import examples
 from tests.tries import until
 from tests.worlds.desk_pages import Pages, open_pages
 from tests.worlds.homes import profile_file
-from tests.worlds.jobs import done_here
+from tests.worlds.jobs import done_here, turned
 from torra.config import ROOT
 from torra.errors import ConfigError
 from torra.home import UPLOADS
@@ -47,29 +47,14 @@ def ask(pages: Pages, status: int = 202, **asked: Any) -> Any:
     return answer.get_json()
 
 
-def turn_until(pages: Pages, worker: Worker, number: int, **wanted: str) -> dict[str, Any]:
-    """Turn until a job is as wanted; return what its API says then."""
-
-    def row() -> dict[str, Any]:
-        return job_table.job(pages.database, number) or {}
-
-    def there() -> bool:
-        worker.turn()
-        return all(row()[name] == value for name, value in wanted.items())
-
-    until(there, 60.0, f"{wanted} of {row()}")
-    (found,) = pages.json(f"/api/v1/jobs/{number}")["jobs"]
-    return dict(found)
-
-
 @pytest.mark.journey
 def test_a_replay_is_started_watched_and_read_from_the_pages(pages: Pages, worker: Worker) -> None:
     told = ask(pages, **DAY)
     assert told["new"] and told["address"] == "/jobs/1"
     assert told["reason"].startswith("Job 1: BTCUSD M15, H1, 2021-11-20 to 2021-11-21; bars: ")
     assert ">◌ waits<" in pages.text("/replays")
-    turn_until(pages, worker, 1, state="running")
-    done = turn_until(pages, worker, 1, state="done")
+    turned(pages.database, worker, 1, state="running")
+    done = turned(pages.database, worker, 1, state="done")
     assert re.match(r"The bars alone .+ % with \d+ trades?: |Nobody traded", done["says"])
     one = Page(pages.text("/jobs/1"))
     assert f"/replays/{done['made']}" in [link.get("href") for link in one.all("a")]
@@ -103,7 +88,7 @@ def quiet(_total: int, _label: str) -> Any:
 def test_a_cancelled_replay_goes_on_where_it_stopped(pages: Pages, worker: Worker) -> None:
     """The second job's process is not started: what it would do is done here, and looked at."""
     ask(pages, **MONTH, name="month")
-    turn_until(pages, worker, 1, stage="runs the ticks")
+    turned(pages.database, worker, 1, stage="runs the ticks")
     folder = pages.backing.home / FOLDER / "month"
 
     def has_state() -> bool:
@@ -114,7 +99,7 @@ def test_a_cancelled_replay_goes_on_where_it_stopped(pages: Pages, worker: Worke
     answer = pages.client().post("/api/v1/jobs/1/cancel", headers=JSON)
     assert answer.status_code == 202
     assert answer.get_json()["reason"].startswith("The job 1 is told to stop.")
-    turn_until(pages, worker, 1, state="cancelled")
+    turned(pages.database, worker, 1, state="cancelled")
     assert not (folder.parent / "month.json").exists()
     again = ask(pages, **MONTH, name="month")
     assert again["job"] == 2

@@ -9,10 +9,9 @@ import pytest
 
 from tests.doubles.page_reader import Page, check_policy, check_structure
 from tests.doubles.visitors import bearer
-from tests.tries import until
 from tests.worlds import desks
 from tests.worlds.desk_pages import Pages, open_pages
-from tests.worlds.jobs import done_here
+from tests.worlds.jobs import done_here, turned
 from torra.clock import parse
 from torra.jobs.worker import Worker
 from torra.replay import job_kinds
@@ -46,20 +45,6 @@ def ask(pages: Pages, status: int = 202, headers: Any = JSON, **asked: Any) -> A
     return answer.get_json()
 
 
-def turn_until(pages: Pages, worker: Worker, number: int, *states: str) -> dict[str, Any]:
-    """Turn until a job is in one of these states; return it."""
-
-    def row() -> dict[str, Any]:
-        return job_table.job(pages.database, number) or {}
-
-    def there() -> bool:
-        worker.turn()
-        return row()["state"] in states
-
-    until(there, 60.0, f"{states}: {row()}")
-    return row()
-
-
 def tried(pages: Pages, number: int) -> str:
     """Do a job in this process; return what it says."""
     return done_here(pages.database, pages.backing.home, job_kinds.SETTINGS, number)
@@ -74,7 +59,7 @@ def test_what_was_tried_stands_beside_the_settings_and_on_the_jobs_page(
     assert told["new"] and told["address"] == "/jobs/1"
     assert "Job 1: default: thresholds.buy 0.2, risk.risk_per_trade_pct 1.0" in told["reason"]
     assert 'data-job="1"' in pages.text(PAGE), "the page follows the job that goes on"
-    done = turn_until(pages, worker, 1, "done")
+    done = turned(pages.database, worker, 1, state="done")
     found = kind.read(pages.backing.home, done["made"])
     assert found is not None and found.says == done["says"]
     for address in (PAGE, "/jobs/1"):

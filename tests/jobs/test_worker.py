@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.doubles.job_works import SCRIPTED, notes
+from tests.doubles.job_works import notes
 from tests.tries import Tries, until
 from tests.worlds.jobs import Office, alive
 from torra.errors import ConfigError
@@ -69,20 +69,6 @@ def test_progress_is_noted_and_told(office: Office) -> None:
 def test_what_a_work_prints_is_no_word(office: Office) -> None:
     row = office.turn_until(office.ask("a", how="loud"))
     assert row["state"] == "done"
-
-
-def test_a_second_click_is_the_same_job(office: Office) -> None:
-    number = office.ask("a", steps=200, seconds=0.05)
-    office.turn_until(number, "running")
-    again = asking.ask(
-        office.database,
-        office.home,
-        SCRIPTED,
-        {"name": "a", "steps": 200, "seconds": 0.05},
-        COMMAND_LINE,
-    )
-    assert (again.document["id"], again.document["new"]) == (number, False)
-    assert office.ask("a", steps=201, seconds=0.05) != number
 
 
 @pytest.mark.parametrize("how", ["done", "deaf"])
@@ -176,12 +162,6 @@ def test_a_job_that_waits_to_be_tried_again_lets_the_next_one_by(tmp_path: Path)
     office.turn_until(second, "done")
     assert office.row(first)["state"] == "retrying"
     office.close()
-
-
-def test_bad_parameters_leave_no_job(office: Office) -> None:
-    with pytest.raises(ConfigError, match="how wrong: one of"):
-        office.ask("a", how="wrong")
-    assert job_table.jobs(office.database) == []
 
 
 def test_a_kind_that_nobody_knows_is_an_error(office: Office) -> None:

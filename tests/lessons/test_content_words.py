@@ -55,9 +55,3 @@ def test_nothing_but_content_is_left_of_any_text(text: str) -> None:
         assert len(word) >= 3
         assert not any(map(str.isdigit, word))
         assert word not in STOP_WORDS | TAGS
-
-
-@given(st.text(max_size=100))
-def test_content_words_of_content_words_are_the_same(text: str) -> None:
-    words = content_words(text)
-    assert content_words(" ".join(words)) == words

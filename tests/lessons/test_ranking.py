@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -18,7 +19,14 @@ from tests.worlds.lesson_entries import START
 from torra.lessons import ranking
 from torra.lessons.hashed import DIMENSIONS, hashed
 from torra.lessons.lesson import SCALES
-from torra.lessons.ranking import Directions, IndexedLesson, LessonIndex, Near, Query
+from torra.lessons.ranking import (
+    Directions,
+    IndexedLesson,
+    LessonIndex,
+    Near,
+    Postings,
+    Query,
+)
 
 MINUTE = timedelta(minutes=1)
 LATE = START + timedelta(days=1)
@@ -65,30 +73,18 @@ def visible(
 
 
 def cosine(one: Sequence[float] | None, other: Sequence[float] | None, width: int) -> float:
-    a, b = (list(map(int, Directions(width).point(vector))) for vector in (one, other))
-    lengths = math.sqrt(sum(x * x for x in a)) * math.sqrt(sum(x * x for x in b))
-    return sum(x * y for x, y in zip(a, b, strict=True)) / lengths if lengths else 0.0
+    rows = Directions(width)
+    rows.append(rows.point(one))
+    return float(rows.cosines(other, np.arange(1))[0])
 
 
 def bm25(lessons: list[IndexedLesson], asked: Sequence[str]) -> list[tuple[float, bool]]:
-    mean = sum(len(one.terms) for one in lessons) / len(lessons) if lessons else 0.0
-    terms = sorted(set(asked))
-    having = {term: sum(term in one.terms for one in lessons) for term in terms}
-    weights = {
-        term: math.log(1 + (len(lessons) - having[term] + 0.5) / (having[term] + 0.5))
-        for term in terms
-    }
-    found = []
-    for one in lessons:
-        shared = [term for term in terms if term in one.terms]
-        score = 0.0
-        for term in shared:
-            often = one.terms.count(term)
-            score += weights[term] * often / (often + 1.5 * (0.25 + 0.75 * len(one.terms) / mean))
-        weight = sum(weights[term] for term in shared)
-        half = weight >= 0.5 * sum(weights.values()) - 1e-9
-        found.append((score, len(shared) >= 2 and half))
-    return found
+    """Return how lessons alone answer: test_bm25 holds that to bm25s."""
+    words = Postings()
+    for lesson in lessons:
+        words.append(lesson.terms)
+    scores, passing = words.answers(asked, np.ones(len(lessons), np.bool_))
+    return [*zip(scores.tolist(), passing.tolist(), strict=True)]
 
 
 def plain_rank(lessons: list[IndexedLesson], query: Query, limit: int) -> list[Any]:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import threading
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -13,6 +12,7 @@ from typing import Any
 import pytest
 
 from instance_database import Database
+from tests.tries import until
 from tests.worlds import desks
 from tests.worlds.told import REFUSED, Pager, ToldDesk, fill, until_watched
 from torra.config import NoticeSettings
@@ -26,14 +26,6 @@ from torra.store.notices import PATIENCE_SECONDS
 
 PATIENCE = 30.0
 """Real seconds after which a test gives up: nothing is measured by them."""
-
-
-def until(happened: Callable[[], Any]) -> Any:
-    end = time.monotonic() + PATIENCE
-    while not (found := happened()):
-        assert time.monotonic() < end, "it never happened"
-        time.sleep(0.01)
-    return found
 
 
 class Odd:

@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 import logging
 import subprocess
-import time
-from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -18,6 +16,7 @@ from tests.cases import cases
 from tests.doubles.notice_server import How, WebHook
 from tests.doubles.visitors import open_app
 from tests.notices.test_apprise import needs_apprise
+from tests.tries import until
 from tests.worlds.hostile_texts import TEXTS
 from tests.worlds.told import Pager, ToldDesk, fill, propose, until_watched
 from torra.commands.command_line import main
@@ -34,14 +33,6 @@ from torra.store.trade import proposals_and_alarms as execution_table
 
 CANARY = "canarytoken0123456789abcdef"
 PATIENCE = 60.0
-
-
-def until(happened: Callable[[], Any]) -> Any:
-    end = time.monotonic() + PATIENCE
-    while not (found := happened()):
-        assert time.monotonic() < end, "it never happened"
-        time.sleep(0.02)
-    return found
 
 
 def leaks(data: str | bytes) -> bool:
@@ -82,7 +73,8 @@ def test_an_address_is_in_no_log_page_database_document_or_list_of_processes(
             desk.start()
             until_watched(desk)
             desk.database.halt("by a person")
-            (row,) = until(partial(notice_table.notice_services, desk.database))
+            until(partial(notice_table.notice_services, desk.database), PATIENCE)
+            (row,) = notice_table.notice_services(desk.database)
             assert bool(row["detail"]) == (how == "refuses") and row["service"] == "1 json"
             backing = PageContext(home, desk.database, settings, desk)
             pages = open_app(

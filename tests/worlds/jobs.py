@@ -88,6 +88,20 @@ class Office:
         self.database.close()
 
 
+def turned(database: Database, worker: Worker, number: int, **wanted: str) -> dict[str, Any]:
+    """Turn a worker until the row of a job is as wanted; return it."""
+
+    def row() -> dict[str, Any]:
+        return job_table.job(database, number) or {}
+
+    def there() -> bool:
+        worker.turn()
+        return wanted.items() <= row().items()
+
+    until(there, 60.0, f"{wanted} of {row()}")
+    return row()
+
+
 def done_here(database: Database, home: Path, kind: JobKind, number: int) -> str:
     """Do a queued job as its process would, but in this one; return what it says."""
     row = job_table.job(database, number)

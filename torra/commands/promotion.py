@@ -62,9 +62,7 @@ def promotion(home: Path, /) -> CommandAnswer:
     subjects, rows = live.subjects(home, load_desk(home)), []
     with stored(home) as database:
         for subject in subjects:
-            one = (
-                standings.account(database, subject) if database else standings.nothing_yet(subject)
-            )
+            one = standings.account(database, subject)
             influence = subject.profile.agents.influence
             earned = influence == "earned"
             rows.append(

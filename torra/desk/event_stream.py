@@ -287,31 +287,40 @@ class EventStream(Service):
         except Exception:
             log.exception("%s events could not be written", len(batch))
             self._give_up(batch)
-        self._forget(len(batch))
+        with self._heard:
+            for _ in batch:  # what came meanwhile stands behind it
+                self._queue.popleft()
         self._tell_followers()
         for change in changes:
-            self._tell(change)
+            for listener in self._listeners:
+                try:
+                    listener(change)
+                except Exception:
+                    log.exception("a listener failed")
 
     def _store(self, batch: list[PendingEvent]) -> list[Change]:
         """Write a batch, all of it or nothing; return the changes in it."""
         changes = _last_of_each(item for item in batch if item.stream_id == DESK_STREAM)
+        opens = {item.stream_id: item.opens for item in batch if item.opens is not None}
         rows: dict[str, list[StreamEvent]] = {}
         for item in batch:
             if item.stream_id != DESK_STREAM:
                 rows.setdefault(item.stream_id, []).append(envelopes.written(item.event))
-        told = [envelopes.written(Shaped("changed", dict(change))) for change in changes]
+        if changes:
+            opens[DESK_STREAM] = ""
+            rows[DESK_STREAM] = [
+                envelopes.written(Shaped("changed", dict(change))) for change in changes
+            ]
         with self._database.transaction(PATIENCE_SECONDS):
-            for item in batch:
-                if item.opens is not None:
-                    stream_table.open_stream(
-                        self._database, item.stream_id, "tick", item.opens, self.owner
-                    )
             for stream_id, events in rows.items():
-                stream_table.append_events(self._database, stream_id, self.owner, events)
-            if told:
-                stream_table.open_stream(self._database, DESK_STREAM, DESK_STREAM, "", self.owner)
-                stream_table.append_events(self._database, DESK_STREAM, self.owner, told)
+                self._append(stream_id, opens.get(stream_id), events)
         return changes
+
+    def _append(self, stream_id: str, opens: str | None, events: list[StreamEvent]) -> None:
+        if opens is not None:
+            kind = DESK_STREAM if stream_id == DESK_STREAM else "tick"
+            stream_table.open_stream(self._database, stream_id, kind, opens, self.owner)
+        stream_table.append_events(self._database, stream_id, self.owner, events)
 
     def _give_up(self, batch: list[PendingEvent]) -> None:
         """End the streams of a batch that nobody could have written, each as far as it goes."""
@@ -323,17 +332,9 @@ class EventStream(Service):
                 continue
             try:
                 with self._database.transaction(PATIENCE_SECONDS):
-                    if key is not None:
-                        stream_table.open_stream(self._database, stream_id, "tick", key, self.owner)
-                    stream_table.append_events(self._database, stream_id, self.owner, [last])
+                    self._append(stream_id, key, [last])
             except Exception:
                 log.exception("the stream %s stays open", stream_id)
-
-    def _forget(self, number: int) -> None:
-        """Take what was written out of the queue; what came meanwhile stands behind it."""
-        with self._heard:
-            for _ in range(number):
-                self._queue.popleft()
 
     def _look(self) -> None:
         """Look, once in a while, for what was changed by others or beside the ticks."""
@@ -346,13 +347,6 @@ class EventStream(Service):
                 PULSES.get(name, name) for name, seen in self._pulse.items() if seen != before[name]
             }:
                 self.changed(name)
-
-    def _tell(self, change: Change) -> None:
-        for listener in self._listeners:
-            try:
-                listener(change)
-            except Exception:
-                log.exception("a listener failed")
 
 
 def _last_of_each(items: Iterable[PendingEvent]) -> list[Change]:

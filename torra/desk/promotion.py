@@ -260,11 +260,18 @@ def subjects_of(setups: Iterable[tuple[Instance, Profile]]) -> tuple[PromotionSu
     )
 
 
-def account(database: Database, subject: PromotionSubject, rule: Rule = RULE) -> AgentsStanding:
-    """Return how a profile's agents stand, with every look of its setting; counts its ticks."""
+def account(
+    database: Database | None, subject: PromotionSubject, rule: Rule = RULE
+) -> AgentsStanding:
+    """Return how a profile's agents stand, with every look of its setting; counts its ticks.
+
+    Without a database there are none yet.
+    """
+    if database is None:
+        return AgentsStanding(subject, PromotionStatus(), 0, next_look(PromotionStatus(), rule), 1)
     mark = subject.fingerprint
     standing, trial = standing_of(database, mark)
-    ticks, pool = _pooled(database, subject)
+    pool = pooled(database, subject)
     return AgentsStanding(
         subject,
         standing,
@@ -272,26 +279,8 @@ def account(database: Database, subject: PromotionSubject, rule: Rule = RULE) ->
         next_look(standing, rule),
         trial,
         tuple(standing_table.standings(database, mark)),
-        waiting_of(ticks, pool),
+        pool.waiting,
     )
-
-
-def nothing_yet(subject: PromotionSubject) -> AgentsStanding:
-    """Return how the agents of a profile stand on a desk that has no database yet."""
-    return AgentsStanding(subject, PromotionStatus(), 0, next_look(PromotionStatus()), 1)
-
-
-def waiting_of(ticks: Sequence[TickObservation], pool: Pool) -> int:
-    """Return how many ticks with agents came after the last that counts: they wait for outcomes."""
-    counted = np.flatnonzero(pool.counted)
-    return sum(map(heard_on, ticks[counted[-1] + 1 if len(counted) else 0 :]))
-
-
-def heard_on(tick: TickObservation) -> bool:
-    """Return whether anybody but the gate was heard on a tick."""
-    from torra.evaluation.opinion_table import OPINIONS, spoke  # noqa: PLC0415 - seldom asked
-
-    return any(spoke(one) for one in tick.opinions if one.kind in OPINIONS)
 
 
 def standing_of(database: Database, mark: str) -> tuple[PromotionStatus, int]:
@@ -315,10 +304,6 @@ def pooled(database: Database, subject: PromotionSubject) -> Pool:
     Each tick comes with the bars of its own instance, at the costs of the newest profile by which
     that instance ran with this setting.
     """
-    return _pooled(database, subject)[1]
-
-
-def _pooled(database: Database, subject: PromotionSubject) -> tuple[list[TickObservation], Pool]:
     from torra.evaluation.promotion_evidence import pool  # noqa: PLC0415 - for looks alone
     from torra.evaluation.recomposition import BrainNumbers  # noqa: PLC0415
 
@@ -326,7 +311,7 @@ def _pooled(database: Database, subject: PromotionSubject) -> tuple[list[TickObs
     profiles = ran_with(database, mark)
     ticks = _ticks(database, mark, [*profiles])
     known = outcomes_of(database, ticks, profiles)
-    return ticks, pool(ticks, known, BrainNumbers.of(subject.profile))
+    return pool(ticks, known, BrainNumbers.of(subject.profile))
 
 
 def ran_with(database: Database, mark: str) -> dict[str, Profile]:
@@ -483,11 +468,20 @@ def _fingerprint(told: str, rubric: str, code: str) -> str:
         if name not in NO_MATTER and (name not in AT_WORK or AT_WORK[name](agents))
     }
     if "memory" in kept:
-        kept["memory"] |= {"roles": _readers(agents)}
+        # Who is told lessons in words, without those of other desks who are not asked.
+        asked = {*agents.desk(), agents.consulted()}
+        kept["memory"]["roles"] = [
+            name for name in agents.memory.roles if name in asked or name not in ABSENT_ELSEWHERE
+        ]
     covered = {
         "rubric": rubric,
         "code": code if CODE in agents.vendors() else "",
-        "models": {role.id: agents.model(role.id, role.tier) for role in roles} | _traders(agents),
+        "models": {role.id: agents.model(role.id, role.tier) for role in roles}
+        | {
+            f"{TRADER_ID}.{tier}": agents.model(TRADER_ID, tier)
+            for tier in agents.tiers()
+            if agents.consulted() and tier != "quick"
+        },
         "agents": kept,
         "gate": {
             name: value
@@ -501,17 +495,3 @@ def _fingerprint(told: str, rubric: str, code: str) -> str:
     }
     text = json.dumps(covered, sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()[:16]
-
-
-def _readers(agents: AgentSettings) -> list[str]:
-    """Return who is told lessons in words, without those of other desks who are not asked."""
-    asked = {*agents.desk(), agents.consulted()}
-    return [name for name in agents.memory.roles if name in asked or name not in ABSENT_ELSEWHERE]
-
-
-def _traders(agents: AgentSettings) -> dict[str, str]:
-    """Return the models of a trader by tier; {} of a desk that asks none."""
-    if not agents.consulted():
-        return {}
-    tiers = [tier for tier in agents.tiers() if tier != "quick"]
-    return {f"{TRADER_ID}.{tier}": agents.model(TRADER_ID, tier) for tier in tiers}

@@ -209,20 +209,20 @@ def alarm_key(instance: str) -> str:
 
 def fixed(before: Profile, after: Profile, users: Sequence[Instance]) -> list[str]:
     """Return which of a profile's changes wait for the next start of the desk, in sentences."""
-    found = []
+    settings = []
     if before.news != after.news and (before.agents.include_news or after.agents.include_news):
-        found.append("news")
+        settings.append("news")
     if before.agents.include_news != after.agents.include_news:
-        found.append("agents.include_news")
+        settings.append("agents.include_news")
     if before.outside != after.outside:
-        found.append("outside.sources")
+        settings.append("outside.sources")
     if before.events != after.events:
-        found.append("events.calendar")
+        settings.append("events.calendar")
     watched = (
         before.agents.include_news or bool(before.events.calendar) or bool(before.outside.sources)
     )
     for symbol in sorted({item.symbol for item in users}):
         old, new = before.symbols.get(symbol), after.symbols.get(symbol)
         if watched and any(getattr(old, at, None) != getattr(new, at, None) for at in SPELLED):
-            found.append(f"symbols.{symbol}.{'/'.join(SPELLED)}")
-    return [f"{name} takes effect at the next start of the desk" for name in found]
+            settings.append(f"symbols.{symbol}.{'/'.join(SPELLED)}")
+    return [f"{name} takes effect at the next start of the desk" for name in settings]

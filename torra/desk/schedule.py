@@ -105,7 +105,6 @@ class Desk:
         route: MarketRoute | None = None,
         kill_switch: KillSwitch | None = None,
         keep_calls: timedelta = KEEP_CALLS,
-        lessons: DeskLessons | None = None,
     ) -> None:
         self._keep_calls = keep_calls
         self.route = route
@@ -125,7 +124,7 @@ class Desk:
             lambda: self.clock.monotonic(),  # noqa: PLW0108 - the clock may be replaced
         )
         self.events = events
-        self.lessons = lessons or DeskLessons(database)
+        self.lessons = DeskLessons(database)
         self.past = ExpertsPast(database)
         self.promotions = Promotions(database, self.subjects)
         self._owed: dict[TickKey, Reason] = {}

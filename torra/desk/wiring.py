@@ -229,12 +229,11 @@ def addressees(
     venues: Mapping[str, Channel],
 ) -> list[RoutedInstance]:
     """Return the instances as the courier knows them."""
-    return [
-        RoutedInstance(item, profiles[item.id], None)
-        if item.bridge == "paper"
-        else RoutedInstance(item, profiles[item.id], item.channel, venues.get(item.channel))
-        for item in instances
-    ]
+    routed = []
+    for item in instances:
+        channel = None if item.bridge == "paper" else item.channel
+        routed.append(RoutedInstance(item, profiles[item.id], channel, venues.get(channel or "")))
+    return routed
 
 
 def _setups(

@@ -70,7 +70,7 @@ class Pool:
     `stream` and `day` are numbers of those, `slot` that of stream and time of day, `block` that of
     the stretch of days for the interval. `view` is the final adjustment as one number, `l1` (ticks,
     k) the controls, `forward` the move of the price, `long` and `short` what either side earned,
-    net.
+    net. On `heard` ticks anybody but the gate was heard; of those the rule has `counted` some.
     """
 
     stream: Whole
@@ -83,6 +83,7 @@ class Pool:
     forward: Floats
     long: Floats
     short: Floats
+    heard: Flags
     counted: Flags
     verdicts: Verdicts
 
@@ -91,11 +92,22 @@ class Pool:
         """The number of ticks that the rule counts."""
         return int(self.counted.sum())
 
+    @property
+    def waiting(self) -> int:
+        """The number of ticks with agents after the last that counts: they wait for outcomes."""
+        last = np.flatnonzero(self.counted)
+        return int(self.heard[last[-1] + 1 if len(last) else 0 :].sum())
+
     def within(self, look: InterimAnalysis) -> Flags:
         """Return the ticks on which a look is based."""
         # a look counts the ticks that count, not all rows
         place = np.cumsum(self.counted) - 1
         return self.counted & (place >= look.first) & (place < look.upto)
+
+
+def heard_on(tick: TickObservation) -> bool:
+    """Return whether anybody but the gate was heard on a tick."""
+    return any(spoke(opinion) for opinion in tick.opinions if opinion.kind in OPINIONS)
 
 
 def pool(ticks: Sequence[TickObservation], known: Outcomes, brain: BrainNumbers) -> Pool:
@@ -106,7 +118,7 @@ def pool(ticks: Sequence[TickObservation], known: Outcomes, brain: BrainNumbers)
     weights = np.array([getattr(brain.weights, name) for name in VECTORS])
     adjustments = np.array([tick.adjustments for tick in ticks], dtype=float).reshape(-1, 4)
     forward = known.forward[:, column]
-    heard = [any(spoke(one) for one in tick.opinions if one.kind in OPINIONS) for tick in ticks]
+    heard = np.array([heard_on(tick) for tick in ticks], dtype=bool)
     day = np.array([tick.close_time.toordinal() for tick in ticks], dtype=np.int64)
     step = _block_days({tick.timeframe for tick in ticks})
     stream = streams_of(ticks)
@@ -125,7 +137,8 @@ def pool(ticks: Sequence[TickObservation], known: Outcomes, brain: BrainNumbers)
         forward=forward,
         long=known.long[:, column],
         short=known.short[:, column],
-        counted=_count_mask(ticks, np.array(heard, dtype=bool), known.long[:, column]),
+        heard=heard,
+        counted=_count_mask(ticks, heard, known.long[:, column]),
         verdicts=verdicts,
     )
 

@@ -101,7 +101,11 @@ def main() -> int:
     job = json.loads(sys.stdin.buffer.readline())
     ParentPipe(sys.stdin.buffer, job["patience"]).watch()
     signal.signal(signal.SIGTERM, _stop)
-    _make_room_for_others(job["niceness"], job["memory"])
+    step_back(job["niceness"])
+    if sys.platform != "win32":
+        _, most = resource.getrlimit(resource.RLIMIT_DATA)
+        wanted = job["memory"] if most == resource.RLIM_INFINITY else min(job["memory"], most)
+        resource.setrlimit(resource.RLIMIT_DATA, (wanted, most))
     freeze_gc()
     try:
         found = _work(job["work"])(Path(job["home"]), job["parameters"], report.progress)
@@ -136,16 +140,6 @@ def _work(dotted: str) -> Work:
         importlib.import_module(module), name
     )
     return found
-
-
-def _make_room_for_others(niceness: int, memory: int) -> None:
-    """Take the lowest place at the processor, and bounded memory, where the system can do so."""
-    step_back(niceness)
-    if sys.platform == "win32":
-        return
-    _, most = resource.getrlimit(resource.RLIMIT_DATA)
-    wanted = memory if most == resource.RLIM_INFINITY else min(memory, most)
-    resource.setrlimit(resource.RLIMIT_DATA, (wanted, most))
 
 
 if __name__ == "__main__":

@@ -38,22 +38,22 @@ class LotShelf(LessonRetriever):
         self._seed = seed
 
     def _nearest(
-        self, index: LessonIndex, asked: LessonQuery, vector: Sequence[float]
+        self, index: LessonIndex, question: LessonQuery, vector: Sequence[float]
     ) -> Sequence[int]:
-        near = super()._nearest(index, asked, vector)
-        known = [n for n in index.known(asked.as_of) if self._lessons[n].facts.kind == "trade"]
-        return by_lot(known, near, self._rng(asked, TRADES))
+        near = super()._nearest(index, question, vector)
+        known = [n for n in index.known(question.as_of) if self._lessons[n].facts.kind == "trade"]
+        return by_lot(known, near, self._rng(question, TRADES))
 
-    def _best(self, index: LessonIndex, asked: LessonQuery, query: Query) -> Sequence[Ranked]:
-        best = super()._best(index, asked, query)
+    def _best(self, index: LessonIndex, question: LessonQuery, query: Query) -> Sequence[Ranked]:
+        best = super()._best(index, question, query)
         told = [one.number for one in best]
-        drawn = by_lot(index.known(asked.as_of), told, self._rng(asked, NOTES))
+        drawn = by_lot(index.known(question.as_of), told, self._rng(question, NOTES))
         return [Ranked(number, 0.0, {}) for number in drawn]
 
-    def _rng(self, asked: LessonQuery, purpose: int) -> Generator:
-        numbers = asked.situation.vector(asked.side)
-        question = f"{asked.symbol} {iso(asked.as_of)} {asked.side} {numbers}"
-        return Generator(PCG64([self._seed, zlib.crc32(question.encode()), purpose]))
+    def _rng(self, question: LessonQuery, purpose: int) -> Generator:
+        numbers = question.situation.vector(question.side)
+        text = f"{question.symbol} {iso(question.as_of)} {question.side} {numbers}"
+        return Generator(PCG64([self._seed, zlib.crc32(text.encode()), purpose]))
 
 
 def by_lot(known: Sequence[int], told: Sequence[int], rng: Generator) -> list[int]:

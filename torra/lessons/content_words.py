@@ -49,7 +49,11 @@ def content_words(text: str, tags: Collection[str] = ()) -> tuple[str, ...]:
     `tags` are words that are no content beside TAGS, in any case: the names of symbols.
     """
     left_out = {part.lower() for tag in tags for part in WORD.findall(tag)}
-    softly = " ".join(word for word in WORD.findall(text) if not _in_capitals(word))
+    softly = " ".join(
+        word
+        for word in WORD.findall(text)
+        if len(word) <= LONGEST_ABBREVIATION or not word.isupper()
+    )
     return tuple(
         word
         for word in WORD.findall(softly.lower())
@@ -59,7 +63,3 @@ def content_words(text: str, tags: Collection[str] = ()) -> tuple[str, ...]:
         and word not in TAGS
         and word not in left_out
     )
-
-
-def _in_capitals(word: str) -> bool:
-    return len(word) > LONGEST_ABBREVIATION and word.isupper()

@@ -12,7 +12,6 @@ its letters with `mo_rsi_against`, which says the opposite, and with other names
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from typing import Final
 from zlib import crc32
 
@@ -30,17 +29,13 @@ SIGN_BIT: Final = 1 << 31
 def hashed(text: str) -> tuple[float, ...]:
     """Return 256 numbers whose squares sum to 1; all are 0 for a text without a content word."""
     counts = [0] * DIMENSIONS
-    for piece, times in _pieces(text):
-        name = crc32(piece.encode())
-        counts[name % DIMENSIONS] += -times if name & SIGN_BIT else times
+    for word in content_words(text):
+        bounded, is_name = f" {word} ", "_" in word  # a space marks a word's ends
+        pieces = [(bounded, NAME if is_name else 1)]
+        if not is_name:
+            pieces += [(bounded[at : at + LETTERS], 1) for at in range(len(word))]
+        for piece, times in pieces:
+            name = crc32(piece.encode())
+            counts[name % DIMENSIONS] += -times if name & SIGN_BIT else times
     length = math.sqrt(sum(count * count for count in counts)) or 1.0
     return tuple(count / length for count in counts)
-
-
-def _pieces(text: str) -> Iterator[tuple[str, int]]:
-    """Yield words and groups of letters, and how often each counts; a space marks a word's ends."""
-    for word in content_words(text):
-        yield f" {word} ", NAME if "_" in word else 1
-        if "_" not in word:
-            bounded = f" {word} "
-            yield from ((bounded[at : at + LETTERS], 1) for at in range(len(word)))

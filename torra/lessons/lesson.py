@@ -99,8 +99,8 @@ class StoredValue:
     @classmethod
     def of(cls, row: Mapping[str, Any]) -> Self:
         """Return what `as_dict` described; raises ValueError for anything else."""
-        found: Self = _adapter(cls).validate_python(row)  # type: ignore[arg-type]
-        return found
+        value: Self = _adapter(cls).validate_python(row)  # type: ignore[arg-type]
+        return value
 
 
 @cache
@@ -168,13 +168,16 @@ class Situation(StoredValue):
 
     def vector(self, side: PositionSide) -> tuple[float, ...]:
         """Return the scaled numbers as a trade of a side sees them, each -1 to +1; 0 for None."""
-        seen = dict(self.numbers)
+        numbers = dict(self.numbers)
         if side == "SHORT":
             support, resistance = LEVELS
-            seen |= {support: self.numbers.get(resistance), resistance: self.numbers.get(support)}
+            numbers |= {
+                support: self.numbers.get(resistance),
+                resistance: self.numbers.get(support),
+            }
         scaled = []
         for name, scale in SCALES.items():
-            value = seen.get(name)
+            value = numbers.get(name)
             if value is None or not math.isfinite(value):
                 value = scale.middle
             turned = DIRECTION[side] if scale.turns else 1

@@ -210,12 +210,12 @@ class LessonIndex:
         number, row = entry.number, len(self._numbers.rows)
         vector = self._texts.point(self._embed(entry.text))
         situation = self._situations.point(entry.vector)
-        lesson, known = _microseconds(entry.known_at), _microseconds(known_at)
+        lesson, since = _microseconds(entry.known_at), _microseconds(known_at)
         reworded = number in self._lessons
         self._lessons.setdefault(number, entry)
         self._numbers.append(number)
         self._known.append(lesson)
-        self._since.append(max(known, lesson))
+        self._since.append(max(since, lesson))
         self._until.append(FOREVER)
         self._counts.append(entry.counts)
         self._words.append(entry.terms)
@@ -223,9 +223,9 @@ class LessonIndex:
         self._situations.append(situation)
         versions = self._versions[number]
         # In this order texts follow one another.
-        insort(versions, (max(known, lesson), reworded, known, entry.text, (*entry.terms,), row))
-        for (*_, at), (since, *_) in pairwise(versions):
-            self._until.rows[at] = since
+        insort(versions, (max(since, lesson), reworded, since, entry.text, (*entry.terms,), row))
+        for (*_, at), (following, *_) in pairwise(versions):
+            self._until.rows[at] = following
 
     def _visible(self, as_of: datetime) -> tuple[Mask, Numbers]:
         """Return what is visible, as a mask of all rows and as rows.
@@ -306,8 +306,8 @@ class Postings:
         nowhere = Column(np.int64, 2)
         for term in sorted(set(terms)):
             rows, counts = self._words.get(term, nowhere).rows.T
-            seen = visible[rows]
-            rows, counts = rows[seen], counts[seen]
+            chosen = visible[rows]
+            rows, counts = rows[chosen], counts[chosen]
             weight = math.log(1.0 + (count - len(rows) + 0.5) / (len(rows) + 0.5))
             total += weight
             shared[rows] += weight

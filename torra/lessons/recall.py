@@ -167,16 +167,16 @@ class LessonRetriever:
         self._lessons: dict[int, Lesson] = {}
         self._indexes: dict[tuple[str, int], LessonIndex] = {}
 
-    def recall(self, asked: LessonQuery) -> RetrievedLessons:
+    def recall(self, question: LessonQuery) -> RetrievedLessons:
         """Return what a tick is told; TOO_LATE while the shelf is being filled."""
         if not self._lock.acquire(timeout=SECONDS):
             return TOO_LATE
         try:
             self._refresh()
-            return self._recalled(asked)
+            return self._recalled(question)
         except Exception:
-            log.exception("lessons of %s could not be ranked", asked.symbol)
-            return self._stand_in(asked)
+            log.exception("lessons of %s could not be ranked", question.symbol)
+            return self._stand_in(question)
         finally:
             self._lock.release()
 
@@ -233,13 +233,16 @@ class LessonRetriever:
 
     # --- what is told ---------------------------------------------------------------------------
 
-    def _recalled(self, asked: LessonQuery) -> RetrievedLessons:
-        index = self._index(asked.asset, asked.as_of)
-        corpus = index.corpus(asked.as_of)
+    def _recalled(self, question: LessonQuery) -> RetrievedLessons:
+        index = self._index(question.asset, question.as_of)
+        corpus = index.corpus(question.as_of)
         if not corpus.size:
             return NOTHING
-        terms, vector = asked.situation.terms(asked.side), asked.situation.vector(asked.side)
-        near = self._nearest(index, asked, vector)
+        terms, vector = (
+            question.situation.terms(question.side),
+            question.situation.vector(question.side),
+        )
+        near = self._nearest(index, question, vector)
         trades = [self._lessons[number].facts for number in near]
         count, share, mean = len(trades), None, None
         if count >= LEAST:
@@ -247,24 +250,24 @@ class LessonRetriever:
             share = round((wins + PRIOR_WINS) / (count + PRIOR_TRADES), 4)
             mean = round(fsum(facts.r for facts in trades) / (count + PRIOR_R), 4)
         numbers = {
-            "side": asked.side, "similar": float(count), "win_share": share, "mean_r": mean
+            "side": question.side, "similar": float(count), "win_share": share, "mean_r": mean
         }  # fmt: skip
         query = Query(terms, " ".join(terms), vector)
-        best = self._best(index, asked, query) if asked.notes else ()
-        notes = self._notes(best, asked.as_of, numbers)
+        best = self._best(index, question, query) if question.notes else ()
+        notes = self._notes(best, question.as_of, numbers)
         return RetrievedLessons(
             numbers, notes, corpus.size, corpus.newest, corpus.digest, tuple(near)
         )
 
     def _nearest(
-        self, index: LessonIndex, asked: LessonQuery, vector: Sequence[float]
+        self, index: LessonIndex, question: LessonQuery, vector: Sequence[float]
     ) -> Sequence[int]:
         """Return the trades that the numbers are made of."""
-        return [one.number for one in index.nearest(vector, asked.as_of, NEAREST)]
+        return [lesson.number for lesson in index.nearest(vector, question.as_of, NEAREST)]
 
-    def _best(self, index: LessonIndex, asked: LessonQuery, query: Query) -> Sequence[Ranked]:
+    def _best(self, index: LessonIndex, question: LessonQuery, query: Query) -> Sequence[Ranked]:
         """Return the lessons that are told in words."""
-        return index.rank(query, asked.as_of, asked.notes)
+        return index.rank(query, question.as_of, question.notes)
 
     def _notes(
         self, best: Sequence[Ranked], as_of: datetime, numbers: Numbers
@@ -282,16 +285,16 @@ class LessonRetriever:
         """Return the newest lessons of the symbol that were known then, or none."""
         try:
             lap = self._lap(query.as_of)
-            known = [
+            candidates = [
                 (lesson.facts.known_at, number)
                 for number, lesson in self._lessons.items()
                 if lesson.facts.symbol == query.symbol
                 and lesson.facts.known_at < query.as_of
                 and self._lap(lesson.facts.known_at) == lap
             ]
-            newest = sorted(known, reverse=True)[: query.notes]
-            notes = self._notes([Ranked(one, 0.0, {}) for _, one in newest], query.as_of, {})
-            return RetrievedLessons(notes=notes, corpus=len(known), flags=(BROKEN,))
+            newest = sorted(candidates, reverse=True)[: query.notes]
+            notes = self._notes([Ranked(number, 0.0, {}) for _, number in newest], query.as_of, {})
+            return RetrievedLessons(notes=notes, corpus=len(candidates), flags=(BROKEN,))
         except Exception:
             log.exception("lessons of %s could not be told", query.symbol)
             return RetrievedLessons(flags=(BROKEN,))
@@ -332,5 +335,5 @@ def wins_of(similar: float, share: float) -> int:
 def _indexed(facts: LessonFacts, words: LessonText) -> tuple[tuple[str, ...], str]:
     """Return the terms and the text of a lesson: its market's words, and what was written."""
     terms = () if facts.situation is None else facts.situation.terms(facts.side)
-    spoken = content_words(words.text, (facts.symbol,))
-    return (*terms, *spoken), " ".join((*terms, words.text))
+    content = content_words(words.text, (facts.symbol,))
+    return (*terms, *content), " ".join((*terms, words.text))

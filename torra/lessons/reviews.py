@@ -164,7 +164,9 @@ def _outcome(facts: LessonFacts) -> str:
     size = round(facts.r, 2) + 0.0 if facts.outcome == "scratch" else size
     told = f"{size:.2f} R{_held(facts.hours_held)}{ENDS.get(facts.reason, '')}"
     if facts.kind == "vetoed":
-        return _joined(f"On paper it would have {_came(facts)} {told}", _verdict(facts))
+        said = VETO_WORDS.get(facts.outcome)
+        verdict = [f": the {facts.refuser} {said}"] if said else []
+        return _joined(f"On paper it would have {_came(facts)} {told}", verdict)
     return _joined(f"{_came(facts).capitalize()} {told}", _course(facts))
 
 
@@ -190,11 +192,6 @@ def span(hours: float) -> str:
     if minutes < 24 * 60:
         return f"{minutes // 60} h {minutes % 60:02d} min"
     return f"{minutes // 1440} d {minutes % 1440 // 60} h"
-
-
-def _verdict(facts: LessonFacts) -> Iterator[str]:
-    if facts.outcome in VETO_WORDS:
-        yield f": the {facts.refuser} {VETO_WORDS[facts.outcome]}"
 
 
 def _course(facts: LessonFacts) -> Iterator[str]:

@@ -34,13 +34,13 @@ def document(database: Database, limit: int = ROWS) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def table(found: Mapping[str, Any]) -> str:
+def table(document: Mapping[str, Any]) -> str:
     """Return the list for a terminal."""
     lines = []
-    for row in found["notices"]:
+    for row in document["notices"]:
         moment = str(row["at"]).replace("T", " ").replace("Z", " UTC")
         lines.append(f"{moment}  {row['level']:<8}  {row['title']}. {row['text']}  [{state(row)}]")
-    failing = [row for row in found["services"] if row["failed"]]
+    failing = [row for row in document["services"] if row["failed"]]
     return "\n".join([
         *(lines or ["Nothing was told yet."]),
         *(f"{row['service']}: {row['failed']}" for row in failing),
@@ -52,10 +52,10 @@ def state(row: Mapping[str, Any]) -> str:
     if row["silent"]:
         return "listed only: quiet hours, or below the least level"
     ways = []
-    for one in row["sent"]:
-        reason = f": {one['detail']}" if one["detail"] else ""
-        tries = f" after {one['tries']} tries" if one["tries"] > 1 else ""
-        ways.append(f"{one['service']} {one['state']}{tries}{reason}")
+    for way in row["sent"]:
+        reason = f": {way['detail']}" if way["detail"] else ""
+        tries = f" after {way['tries']} tries" if way["tries"] > 1 else ""
+        ways.append(f"{way['service']} {way['state']}{tries}{reason}")
     return ", ".join(ways) or "listed only: no service is set"
 
 

@@ -127,8 +127,8 @@ class NoticeRound:
         title, text = self.formatter.say(name, subject or instance or "Torra", **facts)
         if order is not None:
             tick = f"{order.instance}|{order.timeframe}|{order.bar_time}"
-            found = tick_queries.words_of(self.database, [tick], ("flags", "action"))
-            if OUTAGE in (found.get(tick, {}).get("flags") or ()):
+            words = tick_queries.words_of(self.database, [tick], ("flags", "action"))
+            if OUTAGE in (words.get(tick, {}).get("flags") or ()):
                 text = f"{text} {NO_AGENT.capitalize()}."
         kind, level = TEXTS[name]["kind"], cast(Level, TEXTS[name]["level"])
         at = desk_time or self.now
@@ -219,7 +219,7 @@ class Watcher:
         return count
 
     def _add(self, notice: Notice) -> bool:
-        level, least = (NOTICE_LEVELS.index(one) for one in (notice.level, self._settings.least))
+        level, least = (NOTICE_LEVELS.index(name) for name in (notice.level, self._settings.least))
         quiet = notice.level != "alarm" and self._settings.quiet_at(notice.at)
         row = {**asdict(notice), "silent": quiet or level < least}
         services = () if row["silent"] else self._services()
@@ -260,21 +260,21 @@ def orders(look: NoticeRound) -> None:
 
 def proposals(look: NoticeRound) -> None:
     """Tell proposals that wait for a person."""
-    known, rows = look.names("proposals"), look.database.proposals("WAITING")
+    announced, rows = look.names("proposals"), look.database.proposals("WAITING")
     look.set_names("proposals", (row.sid for row in rows))
     for row in rows:
-        if row.sid not in known:
+        if row.sid not in announced:
             facts = look.formatter.proposal_facts(row, look.spec(row))
             look.add(f"proposal:{row.sid}", "proposal", facts, row.instance, order=row)
 
 
 def alarms(look: NoticeRound) -> None:
     """Tell alarms that stand, of the instance that the key names, itself or by a signal."""
-    known = look.names("alarms")
+    announced = look.names("alarms")
     standing = {f"{row.key} {row.at}": row for row in look.database.alarms()}
     look.set_names("alarms", standing)
     for name, row in standing.items():
-        if name not in known:
+        if name not in announced:
             instance = row.key.rpartition(" ")[2]
             if instance not in [item.id for item, _ in look.setups]:
                 signal = look.database.signal(instance)
@@ -296,38 +296,38 @@ def states(look: NoticeRound) -> None:
 
 def ceilings(look: NoticeRound) -> None:
     """Tell profiles that have used most of the hour's ceiling, once an hour each."""
-    known: dict[str, str] = json.loads(look.cursor("ceilings") or "{}")
+    announced: dict[str, str] = json.loads(look.cursor("ceilings") or "{}")
     for name, profile in {item.profile: profile for item, profile in look.setups}.items():
         most = profile.agents.max_api_cost_per_hour
         if not profile.agents.paid() or most <= 0:
             continue
         spent = look.database.spent(name, look.real - HOUR, surely=True)
-        before = known.get(name)
+        before = announced.get(name)
         if spent < NEAR * most or (before and look.real - parse(before) < HOUR):
             continue
-        known[name] = iso(look.real.replace(microsecond=0))
+        announced[name] = iso(look.real.replace(microsecond=0))
         share = f"{spent / most:.0%}"
         facts = {"share": share, "profile": name, "spent": spent, "most": most}
-        look.add(f"ceiling:{name}:{known[name]}", "ceiling", facts)
-        look.cursors["ceilings"] = json.dumps(known)
+        look.add(f"ceiling:{name}:{announced[name]}", "ceiling", facts)
+        look.cursors["ceilings"] = json.dumps(announced)
 
 
 def models(look: NoticeRound) -> None:
     """Tell each vendor whose models begin to fail, and that all of these are well again."""
     desks = {item.profile: profile.agents for item, profile in look.setups}.values()
-    known, standing, now = look.names("models"), set[str](), iso(look.real)
+    announced, standing, now = look.names("models"), set[str](), iso(look.real)
     # A model that nobody asks any more is not among them.
-    found = health(desks, partial(ledger_table.newest_calls, look.database))
-    for vendor, group in groupby(found, lambda one: one.vendor):
-        own = [one for one in group if one.failing or one.name in known]
-        before = [one for one in own if one.name in known]
-        if before and all(one.well for one in own):
+    reports = health(desks, partial(ledger_table.newest_calls, look.database))
+    for vendor, group in groupby(reports, lambda row: row.vendor):
+        own = [row for row in group if row.failing or row.name in announced]
+        before = [row for row in own if row.name in announced]
+        if before and all(row.well for row in own):
             look.add(f"well:{vendor}:{now}", "well", {}, subject=vendor)
             continue
-        standing.update(one.name for one in own)
+        standing.update(row.name for row in own)
         # One that was told of and is not asked since keeps silent of no other.
-        still = any(one.failing or (one.calls and not one.well) for one in before)
-        if not still and any(one.failing for one in own):
+        still = any(row.failing or (row.calls and not row.well) for row in before)
+        if not still and any(row.failing for row in own):
             facts = {"models": failing_models(own)}
             look.add(f"failing:{vendor}:{now}", "failing", facts, subject=vendor)
     look.set_names("models", standing)

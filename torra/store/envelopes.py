@@ -107,22 +107,26 @@ class Shaped(NamedTuple):
     terminal: bool = False
 
 
-def shaped(kind: str, told: Mapping[str, Any]) -> Shaped | None:
+def shaped(kind: str, event_facts: Mapping[str, Any]) -> Shaped | None:
     """Return the event for what a tick told; None for a kind that has no event."""
     if kind not in SHAPES:
         return None
     event, phase, fields, terminal = SHAPES[kind]
     if kind == "tick_error":
-        return failure(told.get("code"), told.get("message"), told.get("recoverable", True))
-    stage = str(told.get("stage", ""))
-    known = {
-        **told,
+        return failure(
+            event_facts.get("code"),
+            event_facts.get("message"),
+            event_facts.get("recoverable", True),
+        )
+    stage = str(event_facts.get("stage", ""))
+    values = {
+        **event_facts,
         "phase": phase or PHASES.get(stage, stage),
-        "error": told.get("reason"),
-        "statements": [*told.get("statements", ())],
-        "signals": [picked(signal, SIGNAL) for signal in told.get("signals", ())],
+        "error": event_facts.get("reason"),
+        "statements": [*event_facts.get("statements", ())],
+        "signals": [picked(signal, SIGNAL) for signal in event_facts.get("signals", ())],
     }
-    return Shaped(event, picked(known, fields), terminal)
+    return Shaped(event, picked(values, fields), terminal)
 
 
 def failure(code: Any, message: Any, recoverable: Any = True) -> Shaped:

@@ -339,7 +339,7 @@ def open_purse(paying: Paying, asking: ReviewRequest, key: ReviewKey, deadline: 
     Raises ConfigError for a desk that cannot be seated, and for a vendor that cannot be asked.
     """
     settings, vendors = paying.agents, asking.vendors
-    asked = alone(settings)
+    only = alone(settings)
     try:
         tick = tick_worst_case(vendors.prices, settings, vendors.local)
     except ValueError as error:
@@ -351,8 +351,8 @@ def open_purse(paying: Paying, asking: ReviewRequest, key: ReviewKey, deadline: 
     return account.purse(
         key,
         # A ceiling below 0 is none that a call could stay under, but one of 0 is for a free one.
-        asked.model_copy(update={"max_api_cost_per_hour": max(0.0, left)}),
-        vendors.provider(asked).submit,
+        only.model_copy(update={"max_api_cost_per_hour": max(0.0, left)}),
+        vendors.provider(only).submit,
         monotonic=asking.clock.monotonic,
         deadline=deadline,
     )
@@ -404,26 +404,26 @@ class Reviewer(Service):
         if clock.monotonic() < self._next or ended():
             return None
         asking = ReviewRequest(self._database, self._vendors, clock, ended)
-        found: Reviewed | None = None
+        review: Reviewed | None = None
         passed: set[str] = set()
         for lesson, paying in self._due(asking):
             if paying.name in passed:
                 continue
             if not self._database.fence():
                 break
-            found = review_now(lesson, paying, asking)
-            if found.why != self._told and not self.ending:
-                log.info("review of %s: %s", lesson.facts.sid, found.why or "written")
-            self._told = found.why
-            if found.status:
+            review = review_now(lesson, paying, asking)
+            if review.why != self._told and not self.ending:
+                log.info("review of %s: %s", lesson.facts.sid, review.why or "written")
+            self._told = review.why
+            if review.status:
                 break
-            if found.broken:
+            if review.broken:
                 self._broken.add(lesson.facts.sid)  # of this one alone nobody knows why
                 continue
             passed.add(paying.name)  # what keeps one review of a profile keeps the others too
-        unanswered = found is not None and found.status not in ("", ANSWERED, GARBAGE)
+        unanswered = review is not None and review.status not in ("", ANSWERED, GARBAGE)
         self._next = clock.monotonic() + (PAUSE if unanswered else SPACING)
-        return found
+        return review
 
     def _due(self, asking: ReviewRequest) -> Iterator[tuple[Lesson, Paying]]:
         """Yield the trades that a model may write of and who pays for it, the oldest first."""

@@ -28,7 +28,6 @@ from torra.feeds.protocol import Feed
 from torra.feeds.sample import SampleFeed
 from torra.lessons.hashed import hashed
 from torra.lessons.lesson import LessonFacts
-from torra.lessons.ranking import Embed
 from torra.lessons.recall import LessonRetriever, Recall
 from torra.services import in_background
 from torra.store import lessons as lesson_table
@@ -57,13 +56,23 @@ class DeskLessons:
         name = profile.agents.memory.embedder
         with self._lock:
             if name not in self._shelves:
+                try:
+                    embed = open_embedder(name)
+                except ConfigError as error:  # it is gone since the profile was checked
+                    log.warning(
+                        "%s; lessons are compared by hashed words until the next start", error
+                    )
+                    embed = hashed
                 shelf = self._shelves[name] = LessonRetriever(
                     self._database.lessons_since,
-                    _embedder(name),
+                    embed,
                     leave_out=self._of_warm_up,
                     lap=lap_of(feed),
                 )
-                _fill(shelf)
+                # Beside the ticks; a small one is full at once. Where the system has no thread left
+                # the next tick fills it.
+                with suppress(RuntimeError):
+                    in_background("lessons", shelf.fill).join(FIRST_SECONDS)
             return self._shelves[name].recall
 
     def prepare(self, setups: Iterable[tuple[Profile, Feed]]) -> None:
@@ -78,12 +87,6 @@ class DeskLessons:
         return WarmUps(self._database).has(facts.instance, facts.timeframe, close)
 
 
-def _fill(shelf: LessonRetriever) -> None:
-    """Fill a shelf beside the ticks; a small one is full when this returns."""
-    with suppress(RuntimeError):  # the system has no thread left: the next tick fills it
-        in_background("lessons", shelf.fill).join(FIRST_SECONDS)
-
-
 def standing(database: Database, setups: Iterable[tuple[Instance, Profile]]) -> str:
     """Return in a sentence how many lessons there are, and whose ticks are told of them."""
     count, reviewed = lesson_table.lesson_count(database), lesson_table.review_count(database)
@@ -94,15 +97,6 @@ def standing(database: Database, setups: Iterable[tuple[Instance, Profile]]) -> 
     told = [instance.id for instance, profile in setups if profile.agents.remembers()]
     use = f"ticks of {', '.join(told)} are told" if told else "no tick is told of lessons"
     return f"{lessons}{words}; {use} (agents.memory.use)"
-
-
-def _embedder(name: str) -> Embed:
-    """Return the embedder of a profile, or the hashed one where it is gone since it was checked."""
-    try:
-        return open_embedder(name)
-    except ConfigError as error:
-        log.warning("%s; lessons are compared by hashed words until the next start", error)
-        return hashed
 
 
 def lap_of(feed: Feed | None) -> Callable[[datetime], int]:

@@ -40,7 +40,7 @@ from torra.store import ledger as ledger_table
 from torra.store import tick_listing
 from torra.store.trade.rows import ProviderBlock
 from torra.tick.marks import PROPOSED
-from torra.tick.spending import HOUR, Local, tick_worst_case
+from torra.tick.spending import HOUR, tick_worst_case
 from torra.words.deny_reasons import DenyReason
 
 BESIDE: Final = frozenset((ROLE.id, REVIEWER.id))
@@ -213,13 +213,17 @@ def _vendor(
 ) -> Row:
     """Return a vendor: its key, its server, its rest, its models and its last test."""
     sign = key_sign(name, desk.environment)
-    server = "the vendor's own server"
+    # A server of one's own may want no key.
+    server, key = "the vendor's own server", "missing"
     if not sign.official:
         server = "a server on this machine" if sign.local else "a server of yours"
+        key = "not needed"
+    if sign.variable:
+        key = "wrong" if sign.trouble else "found"
     return {
         "vendor": name,
         "title": TITLES[name],
-        "key": _key(sign.variable, sign.trouble, official=sign.official),
+        "key": key,
         "variables": list(sign.variables),
         "server": server,
         "trouble": sign.trouble,
@@ -263,13 +267,6 @@ def _model(
         "answers": call_words.line(state),
         "remedy": call_words.remedy(state, desk.environment),
     }
-
-
-def _key(found: str, trouble: str, *, official: bool) -> str:
-    """Return found, missing, wrong, or not needed: a server of one's own may want none."""
-    if found:
-        return "wrong" if trouble else "found"
-    return "missing" if official else "not needed"
 
 
 def listed(vendor: str, profiles: Mapping[str, Profile]) -> dict[str, list[str]]:
@@ -347,7 +344,10 @@ def _spending(desk: _Desk, name: str, profile: Profile) -> Row:
     agents, database, users = profile.agents, desk.database, desk.users(name)
     usd, ticks = _day(database, name, desk.now)
     hour = database.spent(name, desk.now - HOUR) if database else 0.0
-    most = _worst(desk.prices, agents, costs.local_by(desk.environment))
+    most = 0.0
+    with suppress(ValueError):  # a desk that cannot be seated asks nobody
+        worst = tick_worst_case(desk.prices, agents, costs.local_by(desk.environment))
+        most = worst if math.isfinite(worst) else 0.0
     closes = costs.closes_a_day(users)
     mean = usd / ticks if ticks else None
     ceiling = agents.max_api_cost_per_hour
@@ -385,13 +385,6 @@ def _day(database: Database | None, profile: str, now: datetime) -> tuple[float,
     calls.pop(TRADER_ID, None)
     usd = math.fsum(row["usd"] for row in rows)
     return usd, calls[GATE_ID] or min(calls.values(), default=0)
-
-
-def _worst(prices: PriceList, agents: AgentSettings, local: Local) -> float:
-    with suppress(ValueError):  # a desk that cannot be seated asks nobody
-        most = tick_worst_case(prices, agents, local)
-        return most if math.isfinite(most) else 0.0
-    return 0.0
 
 
 # --- a terminal -----------------------------------------------------------------------------------

@@ -67,23 +67,17 @@ def sources(
 def known_terms(symbol: str, broker: str, source: BarSource) -> tuple[dict[str, str], str]:
     """Return what is known of how a symbol is traded, as text, and who says so."""
     asset, currencies = kind_of(symbol)
-    usual = shipped(symbol)
-    found = source.terms.get(broker)
+    usual, found = shipped(symbol), source.terms.get(broker)
+    values, who = usual, "Torra's own notes; check them against your broker's" if usual else ""
     if found is not None:
-        quoted = spread_of(found)
-        spread = usual.get("spread", "") if quoted is None else quoted
-        values = {name: getattr(found, name) for name in (*COUNTS, *SIZES)} | {"spread": spread}
+        quoted, who = spread_of(found), "the broker's own list"
+        values = {name: getattr(found, name) for name in (*COUNTS, *SIZES)}
+        values["spread"] = usual.get("spread", "") if quoted is None else quoted
         currencies = currencies or ((found.currency,) if found.currency else ())
-        return _as_text(values, asset, currencies), "the broker's own list"
-    if usual:
-        kind = (usual["asset"], tuple(usual["currencies"]))
-        return _as_text(usual, *kind), "Torra's own notes; check them against your broker's"
-    return _as_text({}, asset, currencies), ""
-
-
-def _as_text(values: Mapping[str, Any], asset: str, currencies: tuple[str, ...]) -> dict[str, str]:
-    told = {name: _number(values.get(name, "")) for name in NUMBERS}
-    return told | {"asset": asset, "currencies": ", ".join(currencies)}
+    elif usual:
+        asset, currencies = usual["asset"], tuple(usual["currencies"])
+    texts = {name: _number(values.get(name, "")) for name in NUMBERS}
+    return texts | {"asset": asset, "currencies": ", ".join(currencies)}, who
 
 
 def _number(value: Any) -> str:
@@ -121,7 +115,10 @@ def _channel(
     made = partial(BarSource, f"{feed} {name}", feed, says, name)
     try:
         if feed == "mt5_direct":
-            return made(_package(terminal))
+            if terminal is None:
+                return made(trouble="the MetaTrader5 package is not asked here")
+            listed, now = terminal().demand("symbols_get"), System().now()
+            return made({item.name: terms_of(item, now) for item in listed})
         request = SetupRequest(channel=name, folder=channel.folder, account=channel.account)
         key = environment.get(channel.key_variable, "")
         # The folder may be a share whose server is gone.
@@ -135,11 +132,3 @@ def _channel(
         trouble = f"MetaTrader 5 is logged in to {facts.account}, not to {channel.account}"
         return made(trouble=trouble)
     return made(facts.terms or {}, trouble)
-
-
-def _package(terminal: Callable[[], Terminal] | None) -> dict[str, SymbolTerms]:
-    if terminal is None:
-        raise ConfigError("the MetaTrader5 package is not asked here")
-    now = System().now()
-    listed = terminal().demand("symbols_get")
-    return {item.name: terms_of(item, now) for item in listed}

@@ -6,10 +6,8 @@ as trouble, and nothing is asked or changed. `torra init` and the pages plan a d
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from datetime import timedelta
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
@@ -20,7 +18,6 @@ from torra.errors import ConfigError
 from torra.regular_files import read_regular
 
 if TYPE_CHECKING:
-    from torra.bridges.protocol import SymbolTerms
     from torra.bridges.torra.messages import Heartbeat, Symbols
 
 M = TypeVar("M", "Heartbeat", "Symbols")
@@ -31,50 +28,41 @@ def read_terminal_facts(request: SetupRequest, key: str) -> TerminalFacts:
 
     Raises ConfigError when it is the Expert Advisor of another channel.
     """
-    from torra.bridges.torra.messages import Heartbeat  # noqa: PLC0415
+    from torra.bridges.torra.book_rows import read_symbol  # noqa: PLC0415
+    from torra.bridges.torra.messages import Heartbeat, Symbols  # noqa: PLC0415
     from torra.desk.setup.desk_plan import KEY_VARIABLE  # noqa: PLC0415
 
     if not request.needs_key:
         return TerminalFacts()
     if not key:
         return TerminalFacts(trouble=f"what MT5 wrote was not read, for {KEY_VARIABLE} is not set")
-    state = Path(request.folder) / "state"
+    symbols, pulse_file = (
+        Path(request.folder) / "state" / name for name in ("symbols.json", "ea.json")
+    )
     troubles: list[str] = []
-    read = partial(_message, request.channel, key, troubles)
-    terms = _terms(read, state / "symbols.json", troubles)
-    pulse = read(state / "ea.json", Heartbeat)
-    known = TerminalFacts(terms=terms, trouble="; ".join(troubles))
+    terms, listed = None, _message(request.channel, key, troubles, symbols, Symbols)
+    try:
+        if listed is not None:
+            terms = {row.broker_symbol: row for row in map(read_symbol, listed.rows)}
+    except ValueError as error:
+        troubles.append(f"{symbols} has a wrong row ({error})")
+    pulse = _message(request.channel, key, troubles, pulse_file, Heartbeat)
+    facts = TerminalFacts(terms=terms, trouble="; ".join(troubles))
     if pulse is None:
-        return known
+        return facts
     if pulse.channel != request.channel:
         raise ConfigError(
             f"--channel: the Expert Advisor of {request.folder} has the channel {pulse.channel}, "
             f"not {request.channel}"
         )
     return replace(
-        known,
+        facts,
         account=pulse.account,
         trade_mode=pulse.trade_mode,
         offset=pulse.server_offset_s,
         at=EPOCH + timedelta(seconds=pulse.gmt),
         balance=float(pulse.balance),
     )
-
-
-def _terms(
-    read: Callable[[Path, type[Symbols]], Symbols | None], path: Path, troubles: list[str]
-) -> dict[str, SymbolTerms] | None:
-    from torra.bridges.torra.book_rows import read_symbol  # noqa: PLC0415
-    from torra.bridges.torra.messages import Symbols  # noqa: PLC0415
-
-    listed = read(path, Symbols)
-    if listed is None:
-        return None
-    try:
-        return {found.broker_symbol: found for found in map(read_symbol, listed.rows)}
-    except ValueError as error:
-        troubles.append(f"{path} has a wrong row ({error})")
-    return None
 
 
 def _message(channel: str, key: str, troubles: list[str], path: Path, kind: type[M]) -> M | None:
