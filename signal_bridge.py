@@ -701,7 +701,7 @@ def _learned(row: Mapping[str, Any], report: OrderReport) -> dict[str, Any]:
 
 
 def apply_event(store: Outbox, event: PaperEvent, known_at: datetime | None = None) -> None:
-    """Book what the paper bridge reports, in one transaction; ValueError for an unknown kind.
+    """Book what the paper bridge reports, in one transaction.
 
     `known_at` is when the end of a trade is known, None for the event's own time.
     """
@@ -717,7 +717,7 @@ def apply_event(store: Outbox, event: PaperEvent, known_at: datetime | None = No
             store.move_signal(event.sid, "REJECTED", detail=event.reason)
         elif event.kind == "CANCELLED":
             store.move_signal(event.sid, "CANCELLED", detail=event.reason)
-        elif event.kind in ("STOPPED", "TARGET", "CLOSED"):
+        else:
             store.close_position(
                 event.sid,
                 price=event.price,
@@ -727,8 +727,6 @@ def apply_event(store: Outbox, event: PaperEvent, known_at: datetime | None = No
                 reason=event.kind,
                 known_at=known_at,
             )
-        else:
-            raise ValueError(f"unknown event {event.kind}")
         failpoint("moved")
 
 
