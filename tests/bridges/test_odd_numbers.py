@@ -187,8 +187,8 @@ def test_a_report_that_cannot_be_books_nothing(odd: dict[str, Any], said: str, s
     store, sid = reported(status=status, **odd)
     row = store.rows[sid]
     assert row["state"] == "UNKNOWN", "the books decide"
-    assert "price" not in row and "filled_lots" not in row and row["ticket"] is None
-    kind, detail = store.alarms[f"UNKNOWN {sid}"]
+    assert row["price"] is row["filled_lots"] is row["ticket"] is None
+    kind, detail = store._alarms[f"UNKNOWN {sid}"].values()
     assert kind == "ODD_REPORT" and said in detail and sid in detail
 
 
@@ -205,19 +205,19 @@ def test_a_report_that_cannot_be_books_nothing(odd: dict[str, Any], said: str, s
 def test_a_report_of_a_real_broker_is_booked(real: dict[str, Any]) -> None:
     store, sid = reported(**real)
     assert store.rows[sid]["state"] in ("FILLED", "PARTIAL")
-    assert store.alarms == {}
+    assert store._alarms == {}
 
 
 def test_numbers_that_are_not_known_are_not_booked() -> None:
     store, sid = reported(price=0.0, volume=0.0)
     row = store.rows[sid]
     assert row["state"] == "FILLED"
-    assert "price" not in row and "filled_lots" not in row
+    assert row["price"] is row["filled_lots"] is None
 
 
 def test_a_refusal_needs_no_numbers() -> None:
     store, sid = reported(status="REJECTED", price=0.0, volume=0.0, position="", reason="retcode")
-    assert store.rows[sid]["state"] == "REJECTED" and store.alarms == {}
+    assert store.rows[sid]["state"] == "REJECTED" and store._alarms == {}
 
 
 def test_a_close_is_held_against_its_lots() -> None:

@@ -94,22 +94,7 @@ class Order:
     @property
     def computed_seal(self) -> str:
         """The seal of what the order says now."""
-        return order_seal.seal(
-            sid=self.sid,
-            kind=self.kind,
-            symbol=self.symbol,
-            side=self.side,
-            lots=self.lots,
-            entry=self.entry,
-            stop=self.stop,
-            target=self.target,
-            created=int(self.created.timestamp()),
-            expires=int(self.expires.timestamp()),
-            timeframe=self.timeframe,
-            bar_time=int(self.bar_time.timestamp()),
-            closes=self.closes,
-            origin=self.origin,
-        )
+        return order_seal.seal({name: getattr(self, name) for name in order_seal.FIELDS})
 
 
 Status = Literal[

@@ -21,7 +21,7 @@ import math
 import re
 import typing
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import asdict, dataclass, fields
 from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Any, Final, Literal, TypeVar, get_args
@@ -148,22 +148,8 @@ class Signal:
     @property
     def as_decided(self) -> bool:
         """Whether the message is the order that was decided, as the Advisor computes it."""
-        computed = order_seal.seal(
-            sid=self.sid,
-            kind=self.kind,
-            symbol=self.symbol,
-            side=self.side,
-            lots=self.lots,
-            entry=self.entry,
-            stop=self.sl,
-            target=self.tp,
-            created=self.created,
-            expires=self.expires,
-            timeframe=self.tf,
-            bar_time=self.bar_time,
-            closes=self.ref,
-            origin=self.origin,
-        )
+        named = {"stop": self.sl, "target": self.tp, "timeframe": self.tf, "closes": self.ref}
+        computed = order_seal.seal(asdict(self) | named)
         return self.seal == computed
 
 
