@@ -34,7 +34,7 @@ from torra.errors import StoreBroken, StoreUnavailable
 from torra.services import Service
 from torra.store.trade import accounts as account_table
 from torra.store.trade import proposals_and_alarms as execution_table
-from torra.trading.channels import taken
+from torra.trading.channels import account_figures, taken
 from torra.trading.kill_switch import KillSwitch
 from torra.verdict import order_seal
 from torra.verdict.risk_engine import DenyReason, TradingState
@@ -177,15 +177,9 @@ class Courier(Service):
         bridge, now = line.bridge, self._clock().real_now()
         health = bridge.health()
         told: dict[str, Any] = {"clock_ok": health.clocks_agree}
-        for name in ("free_margin", "leverage"):
-            value = health.facts.get(name)
-            if isinstance(value, int | float) and value > 0:
-                told[name] = float(value)
-        equity = health.facts.get("equity")
-        # An account that is worth nothing, or less, is known to be; nobody else asks for it.
-        capped = item.profile.risk.leverage_caps or (item.venue and item.venue.leverage)
-        if capped and isinstance(equity, int | float):
-            told["equity"] = float(equity)
+        told |= account_figures(health.facts)
+        if not (item.profile.risk.leverage_caps or (item.venue and item.venue.leverage)):
+            told.pop("equity", None)  # nobody asks for it
         terms = bridge.terms().get(item.instance.broker_name)
         told |= taken(item.venue, "" if terms is None else terms.trade_mode)
         if terms is None:
