@@ -61,6 +61,9 @@ HANDS_SECONDS: Final = 2.0
 HAND_CLOSE: Final = "HAND_CLOSE"
 """Kind of the alarm of a person's close that ended without one."""
 
+ENDED_SHORT: Final = (*UNEXECUTED, "PARTIAL")
+"""States in which a close ends that has not closed all of its position."""
+
 NOTE_SECONDS: Final = 60.0
 """Real seconds after which an unchanged bridge is noted in the database again."""
 
@@ -254,14 +257,10 @@ class Courier(Service):
             line.bridge,
             self._order,
             now=self._clock().now,
-            stopped=self._stopped,
+            stopped=lambda kind: signal_bridge.refusal(self._trading_state(), kind),
             health=partial(_health, line),
             instance=instance,
         )
-
-    def _stopped(self, kind: str) -> DenyReason | None:
-        """Return why no signal of a kind may go out now."""
-        return signal_bridge.refusal(self._trading_state(), kind)
 
     def _trading_state(self) -> TradingState:
         return "HALTED" if self._kill_switch.engaged() else self._database.trading_state()
@@ -313,28 +312,22 @@ class Courier(Service):
         if now < self._looked_at_hands + HANDS_SECONDS:
             return
         self._looked_at_hands = now
-        stands = {row.key for row in self._database.alarms() if row.kind == HAND_CLOSE}
-        told = {
-            f"{HAND_CLOSE} {opening['sid']}": (
-                f"{opening['instance']}: the close by hand {close['sid']} ended {close['state']}, "
-                "and the position is still open or not known"
-            )
-            for opening in self._database.openings()
-            if (close := self._failed_close(opening)) is not None
-        }
-        for key, detail in told.items():
+        database, failed = self._database, dict[str, str]()
+        for opening in database.openings():
+            orders = database.closes_of(opening["instance"], opening["sid"])
+            # The newest one counts, where it is a person's and ended without closing.
+            close = next((row for row in reversed(orders) if row["kind"] == "close"), None)
+            if close and close["authority"] == "person" and close["state"] in ENDED_SHORT:
+                failed[f"{HAND_CLOSE} {opening['sid']}"] = (
+                    f"{opening['instance']}: the close by hand {close['sid']} ended "
+                    f"{close['state']}, and the position is still open or not known"
+                )
+        stands = {row.key for row in database.alarms() if row.kind == HAND_CLOSE}
+        for key, detail in failed.items():
             if key not in stands:
-                self._database.raise_alarm(key, HAND_CLOSE, detail)
-        for key in stands - told.keys():
-            self._database.end_alarm(key)
-
-    def _failed_close(self, opening: Mapping[str, Any]) -> Mapping[str, Any] | None:
-        """Return a position's newest close, where it is a person's and ended without closing."""
-        rows = self._database.closes_of(opening["instance"], opening["sid"])
-        newest = next((row for row in reversed(rows) if row["kind"] == "close"), None)
-        if newest is None or newest["authority"] != "person":
-            return None
-        return newest if newest["state"] in (*UNEXECUTED, "PARTIAL") else None
+                database.raise_alarm(key, HAND_CLOSE, detail)
+        for key in stands - failed.keys():
+            database.end_alarm(key)
 
     def _expire(self) -> None:
         now = self._clock().now()
