@@ -213,10 +213,10 @@ def lots_left(opening: Mapping[str, Any], closes: Sequence[Mapping[str, Any]]) -
     """
     held = float(opening["lots"] if opening["filled_lots"] is None else opening["filled_lots"])
     parts = [row for row in closes if row["kind"] == "close" and row["state"] == "PARTIAL"]
-    newest = parts[-1] if parts else None
     # Written over the lots of then: once the books show the part there are fewer.
-    unseen = newest is not None and newest["lots"] == held and newest["filled_lots"]
-    return round(held - float(newest["filled_lots"]), 8) if newest and unseen else held
+    if parts and parts[-1]["lots"] == held and parts[-1]["filled_lots"]:
+        return round(held - float(parts[-1]["filled_lots"]), 8)
+    return held
 
 
 def _whole_second(now: datetime) -> datetime:
