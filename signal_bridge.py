@@ -213,10 +213,10 @@ def lots_left(opening: Mapping[str, Any], closes: Sequence[Mapping[str, Any]]) -
     """
     held = float(opening["lots"] if opening["filled_lots"] is None else opening["filled_lots"])
     parts = [row for row in closes if row["kind"] == "close" and row["state"] == "PARTIAL"]
-    newest = parts[-1] if parts else None
     # Written over the lots of then: once the books show the part there are fewer.
-    unseen = newest is not None and newest["lots"] == held and newest["filled_lots"]
-    return round(held - float(newest["filled_lots"]), 8) if newest and unseen else held
+    if parts and parts[-1]["lots"] == held and parts[-1]["filled_lots"]:
+        return round(held - float(parts[-1]["filled_lots"]), 8)
+    return held
 
 
 def _whole_second(now: datetime) -> datetime:
@@ -701,7 +701,7 @@ def _learned(row: Mapping[str, Any], report: OrderReport) -> dict[str, Any]:
 
 
 def apply_event(store: Outbox, event: PaperEvent, known_at: datetime | None = None) -> None:
-    """Book what the paper bridge reports, in one transaction; ValueError for an unknown kind.
+    """Book what the paper bridge reports, in one transaction.
 
     `known_at` is when the end of a trade is known, None for the event's own time.
     """
@@ -717,7 +717,7 @@ def apply_event(store: Outbox, event: PaperEvent, known_at: datetime | None = No
             store.move_signal(event.sid, "REJECTED", detail=event.reason)
         elif event.kind == "CANCELLED":
             store.move_signal(event.sid, "CANCELLED", detail=event.reason)
-        elif event.kind in ("STOPPED", "TARGET", "CLOSED"):
+        else:
             store.close_position(
                 event.sid,
                 price=event.price,
@@ -727,8 +727,6 @@ def apply_event(store: Outbox, event: PaperEvent, known_at: datetime | None = No
                 reason=event.kind,
                 known_at=known_at,
             )
-        else:
-            raise ValueError(f"unknown event {event.kind}")
         failpoint("moved")
 
 

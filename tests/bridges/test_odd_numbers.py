@@ -145,10 +145,6 @@ def test_real_books_are_no_fault() -> None:
 # --- reports against their order ------------------------------------------------------------------
 
 
-def alarms(store: Memory) -> dict[str, tuple[str, str]]:
-    return {key: (row["kind"], row["detail"]) for key, row in store._alarms.items()}
-
-
 def reported(draft: Any = OPEN, status: str = "FILLED", **more: Any) -> tuple[Memory, str]:
     """The store after a report of a signal that was sent."""
     store, wire = Memory(), ScriptedBridge()
@@ -181,8 +177,8 @@ def test_a_report_that_cannot_be_books_nothing(odd: dict[str, Any], said: str, s
     store, sid = reported(status=status, **odd)
     row = store.rows[sid]
     assert row["state"] == "UNKNOWN", "the books decide"
-    assert row["price"] is None and row["filled_lots"] is None and row["ticket"] is None
-    kind, detail = alarms(store)[f"UNKNOWN {sid}"]
+    assert row["price"] is row["filled_lots"] is row["ticket"] is None
+    kind, detail = store._alarms[f"UNKNOWN {sid}"].values()
     assert kind == "ODD_REPORT" and said in detail and sid in detail
 
 
@@ -199,19 +195,19 @@ def test_a_report_that_cannot_be_books_nothing(odd: dict[str, Any], said: str, s
 def test_a_report_of_a_real_broker_is_booked(real: dict[str, Any]) -> None:
     store, sid = reported(**real)
     assert store.rows[sid]["state"] in ("FILLED", "PARTIAL")
-    assert alarms(store) == {}
+    assert store._alarms == {}
 
 
 def test_numbers_that_are_not_known_are_not_booked() -> None:
     store, sid = reported(price=0.0, volume=0.0)
     row = store.rows[sid]
     assert row["state"] == "FILLED"
-    assert row["price"] is None and row["filled_lots"] is None
+    assert row["price"] is row["filled_lots"] is None
 
 
 def test_a_refusal_needs_no_numbers() -> None:
     store, sid = reported(status="REJECTED", price=0.0, volume=0.0, position="", reason="retcode")
-    assert store.rows[sid]["state"] == "REJECTED" and alarms(store) == {}
+    assert store.rows[sid]["state"] == "REJECTED" and store._alarms == {}
 
 
 def test_a_close_is_held_against_its_lots() -> None:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from contextlib import nullcontext
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
-from typing import Any, cast
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -17,7 +17,7 @@ import signal_bridge
 from tests.cases import cases
 from tests.doubles.scripted_bridge import ScriptedBridge
 from tests.worlds.orders import Decided
-from torra.bridges.paper import EventKind, PaperEvent
+from torra.bridges.paper import PaperEvent
 from torra.bridges.protocol import Order
 from torra.errors import BridgeUnavailable, StoreUnavailable
 from torra.store.memory import MemoryStore
@@ -75,27 +75,6 @@ def test_the_id_of_a_decision_is_known_in_advance() -> None:
     assert sid == "TFQB2GCPBAG4F"
 
 
-@given(
-    st.lists(
-        st.tuples(
-            st.sampled_from(("GOLD", "GOLD2")), st.sampled_from(("XAUUSD", "EURUSD")),
-            st.sampled_from(("M15", "H1")), st.integers(0, 100),
-            st.sampled_from(("open", "close")), st.sampled_from(("BUY", "SELL")),
-        ),
-        unique=True, max_size=30,
-    )
-)  # fmt: skip
-def test_different_decisions_have_different_ids(decisions: list[Any]) -> None:
-    ids = [
-        signal_bridge.signal_id(
-            instance, symbol, timeframe, BAR + bars * timedelta(minutes=15), kind=kind, side=side
-        )
-        for instance, symbol, timeframe, bars, kind, side in decisions
-    ]
-    assert len(set(ids)) == len(decisions)
-    assert all(len(sid) == 13 and sid[0] == "T" and sid.isalnum() and sid.isupper() for sid in ids)
-
-
 def test_an_opening_is_written_whole_and_as_plain_json() -> None:
     store = Memory()
     (row,) = write(store, OPEN)
@@ -149,14 +128,6 @@ def send(
     )
 
 
-def test_paper_publishes_by_marking() -> None:
-    store = Memory()
-    write(store, OPEN)
-    (row,) = publish(store)
-    assert (row["state"], store.states()) == ("PUBLISHED", {"open BUY": "PUBLISHED"})
-    assert publish(store) == []
-
-
 def test_closes_go_first_and_a_waiting_opening_stays_behind() -> None:
     store, wire = Memory(), ScriptedBridge()
     write(store, OPEN, instance="OTHER")
@@ -164,13 +135,6 @@ def test_closes_go_first_and_a_waiting_opening_stays_behind() -> None:
     assert [row["kind"] for row in send(store, wire)] == ["close", "open"]
     assert wire.sids[0] == close["sid"]
     assert store.states()["open SELL"] == "WAITING"
-
-
-def test_only_the_named_instance_is_published() -> None:
-    store = Memory()
-    write(store, OPEN, instance="OTHER")
-    assert publish(store, instance="GOLD") == []
-    assert len(publish(store, instance="OTHER")) == 1
 
 
 @pytest.mark.parametrize(
@@ -383,14 +347,6 @@ def test_a_report_that_cannot_be_booked_is_not_settled() -> None:
     assert signal_bridge.take_reports(store, wire) == []
     assert len(wire.reports) == 1
     assert [row["kind"] for row in store._alarms.values()] == ["ODD_SIGNAL"]
-
-
-def test_an_unknown_event_changes_nothing() -> None:
-    store = Memory()
-    (row,) = write(store, OPEN)
-    with pytest.raises(ValueError, match="unknown event"):
-        signal_bridge.apply_event(store, PaperEvent(cast(EventKind, "MOVED"), row["sid"], 1.0, T))
-    assert store.states() == {"open BUY": "PENDING"}
 
 
 def test_an_event_is_booked_whole_or_not_at_all() -> None:

@@ -25,6 +25,7 @@ from torra.config import Channel, Instance, Profile, validate
 from torra.errors import StoreBroken, StoreUnavailable
 from torra.home import HALT
 from torra.store.trade import proposals_and_alarms as execution_table
+from torra.trading.channels import taken
 from torra.trading.courier import (
     RECONCILE_SECONDS,
     SHOWN_SECONDS,
@@ -149,19 +150,6 @@ def deal(price: float, profit: float, **more: Any) -> BrokerDeal:
     return BrokerDeal(**values)
 
 
-def test_a_signal_goes_out_once_and_its_fill_comes_back(world: World) -> None:
-    world.send()
-    world.turn()
-    (order,) = world.bridge.sent
-    assert (order.sid, order.broker_symbol, order.magic) == ("T1", "XAUUSD.m", GOLD.magic)
-    assert world.state() == "PUBLISHED"
-    world.bridge.say("T1", "FILLED", NOON, price=2000.1, volume=0.1, position="77")
-    world.bridge.told_books = world.books(position())
-    world.turn()
-    assert world.state() == "FILLED"
-    assert world.bridge.reports == []
-
-
 def test_nothing_is_sent_before_the_books_were_compared(world: World) -> None:
     """A bridge that cannot tell its positions is not flat."""
     world.bridge.told_books = None
@@ -212,12 +200,6 @@ def test_a_halt_takes_back_what_has_not_been_taken(how: str, world: World) -> No
     assert world.state("T3") == "CANCELLED"
 
 
-def test_what_a_person_approved_on_paper_is_published_within_a_turn(world: World) -> None:
-    world.queue_on_paper()
-    world.turn()
-    assert world.state("T2") == "PUBLISHED"
-
-
 def test_a_stop_at_the_broker_ends_the_trade_with_its_profit(world: World) -> None:
     world.fill()
     world.clock.sleep(60)
@@ -227,27 +209,6 @@ def test_a_stop_at_the_broker_ends_the_trade_with_its_profit(world: World) -> No
     assert (row["state"], row["close_reason"], row["profit"]) == ("CLOSED", "STOPPED", -101.5)
     assert (row["outcome"], row["evolution"]) == ("loss", "Falsified")
     assert row["thesis"]
-
-
-def test_a_reversal_waits_for_the_books(world: World) -> None:
-    world.fill()
-    world.queue_close("C1", "T1")
-    world.queue(
-        "T2", side="SELL", stop=2010.0, target=1980.0, state="WAITING", after="C1", closes="T1"
-    )
-    world.turn()
-    assert world.bridge.sent[-1].ticket == "77"
-    assert world.bridge.sids == ["T1", "C1"]
-    world.bridge.say("C1", "FILLED", NOON, price=2001.0, volume=0.1)
-    world.turn()
-    assert world.state("T2") == "WAITING"
-    world.clock.sleep(60)
-    by_us = deal(2001.0, 10.0, reason="expert", comment="C1")
-    world.bridge.told_books = world.books(deals=(by_us,))
-    world.turn(RECONCILE_SECONDS)
-    world.turn()
-    assert world.state("T1") == "CLOSED"
-    assert world.state("T2") in ("PUBLISHED", "EXPIRED")
 
 
 @pytest.mark.parametrize("seconds", [-31, 31])
@@ -351,30 +312,22 @@ def test_what_the_broker_says_comes_into_the_checks(world: World) -> None:
 
 
 @cases(
-    ("channel", "mode", "told"),
+    ("sides", "mode", "left"),
     [
-        ({}, "full", {}),
-        ({}, "long_only", {"sides": "long_only"}),
-        ({"sides": "short_only"}, "full", {"sides": "short_only"}),
-        ({"sides": "short_only"}, None, {"sides": "short_only"}),
-        ({"sides": "long_only"}, "long_only", {"sides": "long_only"}),
-        ({"sides": "long_only"}, "short_only", {"sides": "neither"}),
-        ({"max_notional": 2_000.0}, "full", {"most_notional": 2_000.0}),
-        ({"leverage": 3.0}, "full", {"most_leverage": 3.0}),
+        ("both", "full", {}),
+        ("both", "long_only", {"sides": "long_only"}),
+        ("short_only", "", {"sides": "short_only"}),
+        ("long_only", "long_only", {"sides": "long_only"}),
+        ("long_only", "short_only", {"sides": "neither"}),
     ],
 )
-def test_what_a_channel_takes_comes_into_the_checks(
-    world: World, channel: dict[str, Any], mode: Any, told: dict[str, Any]
+def test_what_channel_and_broker_take_comes_into_the_checks(
+    sides: Any, mode: str, left: dict[str, str]
 ) -> None:
-    terms = SymbolTerms("XAUUSD.m", 2, 0.01, 1.0, 100.0, 0.01, 0.01, 50.0, 10, mode or "full")
-    world.bridge.terms = lambda: {"XAUUSD.m": terms} if mode else {}  # type: ignore[method-assign]
-    known = world.courier._addressees["XAUUSD"]
-    venue = Channel(account=1, **channel)
-    world.courier._addressees = {"XAUUSD": replace(known, venue=venue)}
-    found = world.courier.figures("XAUUSD")
-    assert {
-        name: found[name] for name in found if name in told or name.startswith(("sides", "most_"))
-    } == told
+    assert taken(Channel(account=1, sides=sides), mode) == left
+    more = {"most_notional": 2_000.0, "most_leverage": 3.0}
+    venue = Channel(account=1, sides=sides, max_notional=2_000.0, leverage=3.0)
+    assert taken(venue, mode) == left | more
 
 
 def test_what_a_channel_takes_holds_before_its_bridge_is_open(world: World) -> None:
@@ -487,17 +440,3 @@ def test_an_order_says_in_points_how_far_the_market_may_be() -> None:
     assert (order.digits, order.seq, order.expires - order.created) == (
         2, 7, timedelta(seconds=180),
     )  # fmt: skip
-
-
-def test_the_courier_walks_until_it_rests(world: World) -> None:
-    import time  # noqa: PLC0415
-
-    world.queue_on_paper()
-    world.courier.start()
-    for _ in range(100):
-        if world.state("T2") == "PUBLISHED":
-            break
-        time.sleep(0.02)
-    world.courier.close()
-    assert world.state("T2") == "PUBLISHED"
-    assert world.bridge.closed

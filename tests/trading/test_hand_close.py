@@ -129,17 +129,14 @@ def test_an_opening_that_waits_for_another_close_goes_with_the_position(market: 
     assert (market.held(), row["close_reason"]) == (0, "CLOSED")
 
 
-def test_a_verdict_finds_the_close_and_adds_none(market: Market) -> None:
-    market.fill()
-    market.close()
-    action = reviewed(market)
-    assert (action.name, action.reason, action.drafts) == ("HOLD", "DUPLICATE_SIGNAL", ())
-
-
 def test_halted_nothing_goes_and_the_refusal_names_the_way(market: Market) -> None:
     sid = market.fill()
     market.switch.halt("a test")
-    for act in (market.close, lambda: hand_close.flatten(market.hand, SOMEBODY)):
+    for act in (
+        market.close,
+        lambda: hand_close.flatten(market.hand, SOMEBODY),
+        lambda: hand_close.stop(market.hand, SOMEBODY, sid, price=1.095),
+    ):
         with pytest.raises(ConfigError, match=r"trading is HALTED.*`torra resume --reduce`"):
             act()
     assert market.database.closes_of("EURUSD", sid) == []
@@ -485,23 +482,15 @@ def test_flatten_of_nothing_asks_nothing(home: Path) -> None:
     assert (told.exit_code, told.stdout) == (0, "Nothing is held and nothing is opening.\n")
 
 
-def test_a_name_that_is_none_is_on_record_without_yes_too(home: Path) -> None:
-    held_at(home)
-    assert torra(home, "close", "EURUSDD").exit_code == 2
-    database = open_home(home)
-    (row,) = audit_chain.audit_entries(database, limit=9)
-    database.close()
-    assert (row["action"], row["target"]) == ("close", "EURUSDD")
-    assert row["outcome"].startswith("failed: the desk has no instance EURUSDD")
-
-
 def test_the_word_holds_for_the_positions_that_were_there(home: Path) -> None:
     """One that came with real money while a person typed is not closed by that word."""
-    held_at(home)
+    sid = held_at(home)
     with closing(open_home(home)) as database:
         reach = commanding.context_of(home, database)
         with pytest.raises(ConfigError, match="EURUSD: real money, so nothing was done"):
             hand_close.flatten(reach, SOMEBODY, agreed=())
+        with pytest.raises(ConfigError, match="EURUSD: real money, so nothing was done; type stop"):
+            hand_close.stop(reach, SOMEBODY, sid, price=1.095, agreed=())
         done = hand_close.flatten(reach, SOMEBODY, agreed=["EURUSD"])
     assert [one["step"] for one in done.document["positions"]] == ["CLOSING"]
 

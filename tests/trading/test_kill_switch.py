@@ -86,19 +86,6 @@ def test_taking_the_file_away_does_not_resume(
     assert database.trading_state() == "HALTED"
 
 
-def test_only_resume_lets_trading_go_on(
-    switch: KillSwitch, files: dict[str, Path], database: Database
-) -> None:
-    switch.halt("a person")
-    database.raise_alarm("k", "EXTERNAL", "told")
-    switch.resume("a person", lambda _: None)
-    switch.keep()
-    assert switch.engaged() == ""
-    assert database.trading_state() == "ACTIVE"
-    assert database.alarms() == []
-    assert not any(path.exists() for path in files.values())
-
-
 def test_a_fault_halts_before_it_can_be_written_down(
     switch: KillSwitch, files: dict[str, Path], database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -234,12 +234,6 @@ def test_a_position_older_than_the_list_of_deals_is_measured_by_its_order() -> N
     assert kinds(compared([held(state="PARTIAL", filled_lots=0.0)], books())) == ["UNSEEN"]
 
 
-def test_more_of_the_order_may_be_filled_later() -> None:
-    rows, findings = looked_at([held(state="PARTIAL", filled_lots=0.3)], books(position()))
-    assert kinds(findings) == ["AMENDED"]
-    assert (rows[0]["state"], rows[0]["filled_lots"]) == ("PARTIAL", 0.5)
-
-
 def test_a_position_that_grew_beyond_its_order_is_told() -> None:
     rows, (amended, external) = looked_at([held()], books(position(lots=0.7)))
     assert is_told(amended, "AMENDED", filled_lots=0.7)
@@ -337,25 +331,6 @@ def test_books_from_the_future_prove_nothing() -> None:
 
 
 # --- closes ---------------------------------------------------------------------------------------
-
-
-@cases(
-    "made",
-    [
-        {"comment": CLOSE, "reason": "other", "magic": 0},
-        {"comment": "TCLOSECL[x]", "reason": ""},
-        {"comment": "", "reason": "expert"},
-        {"comment": "", "reason": ""},
-    ],
-)
-@cases("state", SENT)
-def test_a_close_whose_answer_was_lost_is_done(state: str, made: dict[str, Any]) -> None:
-    told = books(deal_in(), deal_out(price=2011.0, **made))
-    rows, (end, done) = looked_at([held(), closing(state=state)], told)
-    assert is_told(end, "CLOSED", close_reason="CLOSED")
-    deal: Row = {"price": 2011.0, "filled_lots": 0.5, "closed_at": iso(NOON + seconds(30))}
-    assert is_told(done, "CLOSE_DONE", CLOSE, "", deal="9002", **deal)
-    assert [row["state"] for row in rows] == ["CLOSED", "FILLED"]
 
 
 ENDS = {

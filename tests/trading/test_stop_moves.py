@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from instance_database import open_home
 from tests.worlds import mt5_package
 from tests.worlds.hands import SOMEBODY, Market, held_at, live_home, torra
 from torra.bridges.protocol import Order
 from torra.config import Profile
 from torra.errors import ConfigError
-from torra.trading import commanding, hand_close
+from torra.trading import hand_close
 
 STOP, NEARER = 1.09, 1.095
 
@@ -117,17 +115,6 @@ def test_a_stop_that_was_moved_in_the_terminal_is_what_counts(market: Market) ->
     assert move(market, 1.0988)["from"] == 1.0985
     market.look(10)
     assert held(market).stop == 1.0988
-
-
-def test_halted_no_stop_moves(market: Market) -> None:
-    market.fill()
-    market.switch.halt("a test")
-    with pytest.raises(ConfigError, match="HALTED"):
-        move(market)
-    market.switch.resume("look", lambda _: None, reduce=True)
-    move(market)
-    market.look(10)
-    assert held(market).stop == NEARER, "REDUCING lets whatever shrinks the risk go"
 
 
 def test_what_a_person_does_is_no_runaway(market: Market) -> None:
@@ -253,17 +240,6 @@ def test_the_command(tmp_path: Path) -> None:
     assert unknown.exit_code == 2
     assert "the price of now is not known" in unknown.output
     assert torra(home, "stop", sid, "near", "--yes").exit_code == 2
-
-
-def test_a_move_that_nobody_gave_the_word_for_is_refused_where_real_money_is(
-    tmp_path: Path,
-) -> None:
-    home = live_home(tmp_path)
-    sid = held_at(home)
-    with closing(open_home(home)) as database:
-        desk = commanding.context_of(home, database)
-        with pytest.raises(ConfigError, match="EURUSD: real money, so nothing was done; type stop"):
-            hand_close.stop(desk, SOMEBODY, sid, price=1.095, agreed=())
 
 
 def test_the_stop_of_a_position_that_is_being_closed_does_not_move(market: Market) -> None:

@@ -80,6 +80,7 @@ EDGES: list[Edge] = [
     (R.STALE_BAR, lambda s: {"bar_age": 2 + s * 0.001}, ABOVE, set()),
     (R.STALE_SCORE, lambda s: {"score_age": 1 + s * 0.001}, FROM, set()),
     (R.BAD_NUMBER, lambda s: {"gross_notional": -s * 5e-324}, ABOVE, set()),
+    (R.BAD_NUMBER, lambda s: {"live_spread": -s * 5e-324}, ABOVE, set()),
     (R.BAD_NUMBER, lambda s: {"leverage": -s * 5e-324}, FROM, set()),
     (R.BAD_NUMBER, lambda s: {"win_rates": (10 + s, 10), "min_trades_for_ev": 99}, ABOVE, set()),
     (R.PRICE_COLLAR, lambda s: {"price": 200 + s * TICK}, ABOVE, set()),
@@ -192,6 +193,11 @@ def test_a_broken_number_denies_by_itself(name: str, number: float) -> None:
 @cases("name", TICKET_NUMBERS[:5])
 def test_a_price_that_cannot_be_one(name: str, number: float) -> None:
     assert with_number(case(), name, number).denied() == (R.BAD_NUMBER,)
+
+
+def test_broken_statistics_deny() -> None:
+    for pair in [(math.nan, 30), (1, math.nan), (1, math.inf), (31, 30), (-1, 30)]:
+        assert case(win_rates=pair).denied() == (R.BAD_NUMBER,), pair
 
 
 @cases("name", TICKET_NUMBERS[:5])

@@ -93,18 +93,11 @@ class View:
 
 def ask_of(order: Order, account: int) -> GuardRequest:
     """Return an order that goes to an account as the guards see it."""
+    same = ("kind", "side", "lots", "entry", "stop", "target", "max_spread_pts", "max_dev_pts")
     return GuardRequest(
-        kind=order.kind,
-        side=order.side,
-        lots=order.lots,
-        entry=order.entry,
-        stop=order.stop,
-        target=order.target,
+        **{name: getattr(order, name) for name in (*same, "as_decided")},
         created=int(order.created.timestamp()),
         expires=int(order.expires.timestamp()),
-        max_spread_pts=order.max_spread_pts,
-        max_dev_pts=order.max_dev_pts,
-        as_decided=order.as_decided,
         account=account,
     )
 

@@ -98,26 +98,7 @@ class Order:
     @property
     def computed_seal(self) -> str:
         """The seal of what the order says now."""
-        return self.seal_of(self.lots, self.entry, self.stop, self.target)
-
-    def seal_of(self, lots: Number, entry: Number, stop: Number, target: Number) -> str:
-        """Return the seal that the order would have with these numbers."""
-        return order_seal.seal(
-            sid=self.sid,
-            kind=self.kind,
-            symbol=self.symbol,
-            side=self.side,
-            lots=lots,
-            entry=entry,
-            stop=stop,
-            target=target,
-            created=int(self.created.timestamp()),
-            expires=int(self.expires.timestamp()),
-            timeframe=self.timeframe,
-            bar_time=int(self.bar_time.timestamp()),
-            closes=self.closes,
-            origin=self.origin,
-        )
+        return order_seal.seal({name: getattr(self, name) for name in order_seal.FIELDS})
 
 
 Status = Literal[

@@ -248,11 +248,7 @@ def market_now(
     figures = channels.taken(way, "")
     for row in database.bridges():
         if row.name == instance.route:
-            facts = row.account
-            named = ("free_margin", "leverage")
-            figures |= {name: facts[name] for name in named if facts.get(name)}
-            if isinstance(facts.get("equity"), int | float):
-                figures["equity"] = facts["equity"]  # none is left of an account at 0
+            figures |= channels.account_figures(row.account)
             figures["clock_ok"] = row.deny != DenyReason.CLOCK_SKEW.value
     quote = channels.quote(settings, instance, desk.environment, now)
     if quote is not None:

@@ -200,3 +200,17 @@ def taken(channel: Channel | None, mode: str) -> dict[str, Any]:
     if channel is not None and channel.leverage:
         told["most_leverage"] = channel.leverage
     return told
+
+
+def account_figures(facts: Mapping[str, object]) -> dict[str, float]:
+    """Return what a bridge told of its account that checks ask for, by the names of Account.
+
+    An account that is worth nothing, or less, is known to be; otherwise 0 is "not told".
+    """
+    numbers = {name: facts.get(name) for name in ("free_margin", "leverage", "equity")}
+    return {
+        name: float(value)
+        for name, value in numbers.items()
+        if isinstance(value, int | float)
+        and (value > 0 or name == "equity" or (value < 0 and name == "free_margin"))
+    }

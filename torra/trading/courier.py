@@ -34,7 +34,7 @@ from torra.errors import StoreBroken, StoreUnavailable
 from torra.services import Service
 from torra.store.trade import accounts as account_table
 from torra.store.trade import proposals_and_alarms as execution_table
-from torra.trading.channels import taken
+from torra.trading.channels import account_figures, taken
 from torra.trading.kill_switch import KillSwitch
 from torra.verdict import order_seal
 from torra.verdict.risk_engine import DenyReason, TradingState
@@ -60,6 +60,9 @@ HANDS_SECONDS: Final = 2.0
 
 HAND_CLOSE: Final = "HAND_CLOSE"
 """Kind of the alarm of a person's close that ended without one."""
+
+ENDED_SHORT: Final = (*UNEXECUTED, "PARTIAL")
+"""States in which a close ends that has not closed all of its position."""
 
 NOTE_SECONDS: Final = 60.0
 """Real seconds after which an unchanged bridge is noted in the database again."""
@@ -177,15 +180,9 @@ class Courier(Service):
         bridge, now = line.bridge, self._clock().real_now()
         health = bridge.health()
         told: dict[str, Any] = {"clock_ok": health.clocks_agree}
-        for name in ("free_margin", "leverage"):
-            value = health.facts.get(name)
-            if isinstance(value, int | float) and value > 0:
-                told[name] = float(value)
-        equity = health.facts.get("equity")
-        # An account that is worth nothing, or less, is known to be; nobody else asks for it.
-        capped = item.profile.risk.leverage_caps or (item.venue and item.venue.leverage)
-        if capped and isinstance(equity, int | float):
-            told["equity"] = float(equity)
+        told |= account_figures(health.facts)
+        if not (item.profile.risk.leverage_caps or (item.venue and item.venue.leverage)):
+            told.pop("equity", None)  # nobody asks for it
         terms = bridge.terms().get(item.instance.broker_name)
         told |= taken(item.venue, "" if terms is None else terms.trade_mode)
         if terms is None:
@@ -260,14 +257,10 @@ class Courier(Service):
             line.bridge,
             self._order,
             now=self._clock().now,
-            stopped=self._stopped,
+            stopped=lambda kind: signal_bridge.refusal(self._trading_state(), kind),
             health=partial(_health, line),
             instance=instance,
         )
-
-    def _stopped(self, kind: str) -> DenyReason | None:
-        """Return why no signal of a kind may go out now."""
-        return signal_bridge.refusal(self._trading_state(), kind)
 
     def _trading_state(self) -> TradingState:
         return "HALTED" if self._kill_switch.engaged() else self._database.trading_state()
@@ -319,28 +312,22 @@ class Courier(Service):
         if now < self._looked_at_hands + HANDS_SECONDS:
             return
         self._looked_at_hands = now
-        stands = {row.key for row in self._database.alarms() if row.kind == HAND_CLOSE}
-        told = {
-            f"{HAND_CLOSE} {opening['sid']}": (
-                f"{opening['instance']}: the close by hand {close['sid']} ended {close['state']}, "
-                "and the position is still open or not known"
-            )
-            for opening in self._database.openings()
-            if (close := self._failed_close(opening)) is not None
-        }
-        for key, detail in told.items():
+        database, failed = self._database, dict[str, str]()
+        for opening in database.openings():
+            orders = database.closes_of(opening["instance"], opening["sid"])
+            # The newest one counts, where it is a person's and ended without closing.
+            close = next((row for row in reversed(orders) if row["kind"] == "close"), None)
+            if close and close["authority"] == "person" and close["state"] in ENDED_SHORT:
+                failed[f"{HAND_CLOSE} {opening['sid']}"] = (
+                    f"{opening['instance']}: the close by hand {close['sid']} ended "
+                    f"{close['state']}, and the position is still open or not known"
+                )
+        stands = {row.key for row in database.alarms() if row.kind == HAND_CLOSE}
+        for key, detail in failed.items():
             if key not in stands:
-                self._database.raise_alarm(key, HAND_CLOSE, detail)
-        for key in stands - told.keys():
-            self._database.end_alarm(key)
-
-    def _failed_close(self, opening: Mapping[str, Any]) -> Mapping[str, Any] | None:
-        """Return a position's newest close, where it is a person's and ended without closing."""
-        rows = self._database.closes_of(opening["instance"], opening["sid"])
-        newest = next((row for row in reversed(rows) if row["kind"] == "close"), None)
-        if newest is None or newest["authority"] != "person":
-            return None
-        return newest if newest["state"] in (*UNEXECUTED, "PARTIAL") else None
+                database.raise_alarm(key, HAND_CLOSE, detail)
+        for key in stands - failed.keys():
+            database.end_alarm(key)
 
     def _expire(self) -> None:
         now = self._clock().now()
@@ -392,24 +379,18 @@ def order_of(
         deviation_share=profile.risk.max_deviation_atr,
     )
     return Order(
-        sid=row["sid"],
-        seq=row["seq"],
-        kind=row["kind"],
-        instance=instance.id,
-        symbol=instance.symbol,
-        broker_symbol=instance.broker_name,
-        timeframe=row["timeframe"],
-        bar_time=parse(row["bar_time"]),
-        side=row["side"],
-        lots=row["lots"],
+        **{name: row[name] for name in ("sid", "seq", "kind", "timeframe", "side", "lots")},
         entry=row["entry"] or 0.0,
         stop=row["stop"] or 0.0,
         target=row["target"] or 0.0,
+        instance=instance.id,
+        symbol=instance.symbol,
+        broker_symbol=instance.broker_name,
+        bar_time=parse(row["bar_time"]),
         created=parse(row["decided_at"]),
         expires=parse(row["expires"]),
         magic=instance.magic,
-        max_spread_pts=allowed.max_spread_pts,
-        max_dev_pts=allowed.max_dev_pts,
+        **allowed._asdict(),
         digits=spec.digits,
         # An opening that has waited names a position too: the one that made way for it.
         closes=row["closes"] or "" if row["kind"] != "open" else "",

@@ -31,6 +31,16 @@ AUTHORITIES: Final = get_args(Authority)
 VERSION: Final = "1"
 """Which fields are hashed, and how they are written; the first field."""
 
+FIELDS: Final = (
+    "sid", "kind", "symbol", "side", "lots", "entry", "stop", "target", "created", "expires",
+    "timeframe", "bar_time", "closes", "origin",
+)  # fmt: skip
+"""What is hashed behind the version, in this order, by its names in torra.bridges.protocol.Order.
+"""
+
+NUMBERS: Final = ("lots", "entry", "stop", "target")
+TIMES: Final = ("created", "expires", "bar_time")
+
 DECIMALS: Final = 8
 """Most decimals of a price or of lots, as in the messages (torra.bridges.torra.messages)."""
 
@@ -38,52 +48,21 @@ NONE: Final = "-"
 """Stands in an origin for what an order does not have."""
 
 
-def seal(
-    *,
-    sid: str,
-    kind: str,
-    symbol: str,
-    side: str,
-    lots: float | Decimal | None,
-    entry: float | Decimal | None,
-    stop: float | Decimal | None,
-    target: float | Decimal | None,
-    created: int,
-    expires: int,
-    timeframe: str,
-    bar_time: int,
-    closes: str,
-    origin: str,
-) -> str:
+def seal(order: Mapping[str, Any]) -> str:
     """Return the seal of an order, 64 characters of hex.
 
-    Prices are in units of price, times in epoch seconds; `closes` names the opening that a close
-    ends or whose stop is moved, "" in an opening.
+    `order` has FIELDS: prices in units of price, times as datetimes, ISO text or epoch seconds;
+    `closes` names the opening that a close ends or whose stop is moved, "" in an opening.
     """
-    numbers = map(number, (lots, entry, stop, target))
-    fields = (VERSION, sid, kind, symbol, side, *numbers, str(created), str(expires))
-    text = "|".join((*fields, timeframe, str(bar_time), closes, origin))
-    return hashlib.sha256(text.encode()).hexdigest()
+    words = (_written(name, order[name]) for name in FIELDS)
+    return hashlib.sha256("|".join((VERSION, *words)).encode()).hexdigest()
 
 
 def of_row(row: Mapping[str, Any]) -> str:
     """Return the seal that a row of the outbox must have (columns of torra.store.trade.signals)."""
-    return seal(
-        sid=row["sid"],
-        kind=row["kind"],
-        symbol=row["symbol"],
-        side=row["side"],
-        lots=row["lots"],
-        entry=row["entry"],
-        stop=row["stop"],
-        target=row["target"],
-        created=_seconds(row["decided_at"]),
-        expires=_seconds(row["expires"]),
-        timeframe=row["timeframe"],
-        bar_time=_seconds(row["bar_time"]),
-        closes=(row["closes"] or "") if row["kind"] != "open" else "",
-        origin=origin_of(row),
-    )
+    closes = (row["closes"] or "") if row["kind"] != "open" else ""
+    decided = {"created": row["decided_at"], "closes": closes, "origin": origin_of(row)}
+    return seal({**row, **decided})
 
 
 def origin_of(row: Mapping[str, Any]) -> str:
@@ -108,6 +87,14 @@ def altered(row: Mapping[str, Any]) -> bool:
 def number(value: float | Decimal | None) -> str:
     """Return a number as it is hashed: 2635.4 for 2635.40; 0 for none."""
     return f"{value or 0:.{DECIMALS}f}".rstrip("0").removesuffix(".")
+
+
+def _written(name: str, value: Any) -> str:
+    if name in NUMBERS:
+        return number(value)
+    if name in TIMES:
+        value = f"{value if isinstance(value, int) else _seconds(value)}"
+    return value  # type: ignore[no-any-return]  # what is no text does not join
 
 
 def _seconds(told: str | datetime | None) -> int:

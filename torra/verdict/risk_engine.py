@@ -30,36 +30,21 @@ from torra.verdict.ticket_checks import Account, Ticket, check, in_order, object
 from torra.words.deny_reasons import DenyReason
 
 __all__ = [
-    "CLOSES",
-    "CLOSING",
-    "HALTING",
     "LARGEST_PRICE",
-    "OPENS",
     "STOP_ATR",
     "TARGET_R",
     "Account",
-    "Action",
-    "ActionName",
-    "Decision",
     "DenyReason",
-    "Intent",
-    "Kind",
-    "Leg",
     "Levels",
-    "Position",
-    "PositionSide",
     "Side",
-    "SignalDraft",
     "Ticket",
-    "TradingState",
     "check",
-    "intent",
     "levels",
     "lot_denial",
     "notional",
-    "review",
     "size",
 ]
+"""What other modules of this room have, and everybody takes from here."""
 
 PositionSide = Literal["LONG", "SHORT"]
 Kind = Literal["open", "close", "modify"]

@@ -19,7 +19,7 @@ import hmac
 import json
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import asdict, dataclass, fields
 from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Annotated, Any, Final, Literal, TypeVar
@@ -31,6 +31,7 @@ from torra.advisor_protocol import PROTOCOL
 from torra.bridges.plausible import MOST_LOTS, MOST_PRICE
 from torra.bridges.protocol import Order, OrderReport
 from torra.errors import LONGEST_TEXT, TorraError, bounded, in_words
+from torra.verdict import order_seal
 from torra.verdict.signal_states import EXECUTED
 
 Reason = Literal["auth", "version", "schema"]
@@ -150,6 +151,13 @@ class Signal:
     ticket: Whole
     origin: Word
     seal: Word
+
+    @property
+    def as_decided(self) -> bool:
+        """Whether the message is the order that was decided, as the Advisor computes it."""
+        named = {"stop": self.sl, "target": self.tp, "timeframe": self.tf, "closes": self.ref}
+        computed = order_seal.seal(asdict(self) | named)
+        return self.seal == computed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -296,7 +296,7 @@ def _life(sid: str) -> Life:
     return Life(
         row=row,
         events=signal_table.signal_events(database, sid),
-        closes=execution_table.orders_of(database, row.instance, sid),
+        closes=[SignalRow.load(one) for one in database.closes_of(row.instance, sid)],
         opening=database.order(row.closes) if row.closes else None,
         proposed=database.proposal(sid) is not None,
     )

@@ -9,7 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from datetime import timedelta
-from typing import Any, Final
+from typing import Annotated, Any, Final
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
 from torra.clock import parse
 from torra.store.connection import RowDict, Store
@@ -29,14 +31,26 @@ AT_ONCE: Final = 10_000
 """Marks that are read at once."""
 
 
+class AccountFacts(BaseModel):
+    """What a heartbeat must tell of an account, within what can be one."""
+
+    model_config = ConfigDict(strict=True, extra="ignore")
+
+    account: int = Field(gt=0, lt=1 << 62)
+    currency: Annotated[str, Field(pattern="^[A-Za-z0-9]{1,8}$"), AfterValidator(str.upper)]
+    balance: float = Field(ge=-MOST, le=MOST)
+    equity: float = Field(ge=-MOST, le=MOST)
+
+
 def mark_account(store: Store, bridge: str, facts: Mapping[str, object]) -> bool:
     """Add a mark of a bridge's account by what it told; False where nothing is to be added.
 
     `facts` are those of its health. Needs account, currency, balance and equity; what tells
     less, or no numbers, is left out.
     """
-    told = _account_row(facts)
-    if told is None:
+    try:
+        told = AccountFacts.model_validate(facts).model_dump()
+    except ValidationError:
         return False
     last = store.row(
         "SELECT * FROM account_marks WHERE bridge = ? ORDER BY id DESC LIMIT 1", bridge
@@ -48,9 +62,9 @@ def mark_account(store: Store, bridge: str, facts: Mapping[str, object]) -> bool
         f"WHERE kind = 'open' AND state IN ({marks}) AND bridge = ?",
         *states, bridge,
     )  # fmt: skip
-    row = {"bridge": bridge, "at": store.moment(), **told, "held": held}
+    row: RowDict = {"bridge": bridge, "at": store.moment(), **told, "held": held}
     if last is not None:
-        same = all(last[name] == row[name] for name in ("account", "currency", "balance", "held"))
+        same = all(last[name] == row[name] for name in CHANGES)
         # Of a clock that was set back nothing is known: then it is marked again.
         if same and timedelta(0) <= parse(row["at"]) - parse(last["at"]) < EVERY:
             return False
@@ -96,22 +110,3 @@ def account_holders(store: Store, bridge: str, since: int, upto: int) -> list[tu
 def marked_bridges(store: Store) -> list[str]:
     """Return the bridges whose accounts may have been marked: those that ever reported."""
     return store.column("SELECT name FROM bridges ORDER BY name")
-
-
-def _account_row(facts: Mapping[str, object]) -> RowDict | None:
-    """Return account, currency, balance and equity as they are stored; None where one is none."""
-    account, currency = facts.get("account"), facts.get("currency")
-    amounts = {name: facts.get(name) for name in ("balance", "equity")}
-    if isinstance(account, bool) or not isinstance(account, int) or not 0 < account < 1 << 62:
-        return None
-    if not isinstance(currency, str) or not (currency.isascii() and currency.isalnum()):
-        return None
-    if not all(_is_amount(value) for value in amounts.values()) or len(currency) > 8:
-        return None
-    return {"account": account, "currency": currency.upper(), **amounts}
-
-
-def _is_amount(value: object) -> bool:
-    number = isinstance(value, int | float) and not isinstance(value, bool)
-    # False for NaN; a whole number of any size is compared without an overflow.
-    return number and abs(value) <= MOST  # type: ignore[arg-type]

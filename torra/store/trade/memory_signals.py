@@ -17,7 +17,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AbstractContextManager
 from datetime import datetime, timedelta
 from itertools import chain, islice
-from typing import Any, Final, get_args
+from typing import Any, Final
 
 from torra.clock import parse
 from torra.config import Profile, SymbolSpec
@@ -25,7 +25,7 @@ from torra.errors import bounded
 from torra.store.connection import RowDict, stamp
 from torra.store.trade.positions import HOUR, PositionStore
 from torra.store.trade.signals import LEARNED, columns, newborn
-from torra.verdict.risk_engine import OPENS, Kind
+from torra.verdict.risk_engine import OPENS
 from torra.verdict.sentiment_rules import RECENT_TRADES
 from torra.verdict.signal_states import EXECUTED, HELD, UNDER_WAY, check_transition
 
@@ -118,7 +118,7 @@ class MemorySignals(PositionStore):
         known = newborn(row)
         if known["sid"] in self._signals:
             return False
-        self._check_row(known)
+        self._check_finite(known)
         self._one_opening(known, known["state"])
         seq = self._seq + 1
         # The default of the table, as the schema gives it.
@@ -232,17 +232,6 @@ class MemorySignals(PositionStore):
                     raise ValueError(
                         f"{row['instance']} has an opening or an open position already"
                     )
-
-    @staticmethod
-    def _check_row(row: RowDict) -> None:
-        MemorySignals._check_finite(row)
-        prices = [row.get(name) for name in ("entry", "stop", "target")]
-        # The CHECK rules of the schema, by hand.
-        sound = row["lots"] > 0 and (
-            row["kind"] != "open" or all(price is not None and price > 0 for price in prices)
-        )
-        if not sound or row["kind"] not in get_args(Kind) or row["side"] not in ("BUY", "SELL"):
-            raise ValueError(f"the signal {row['sid']} has no size, no side or no levels")
 
     @staticmethod
     def _check_finite(row: RowDict) -> None:

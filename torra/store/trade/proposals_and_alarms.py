@@ -130,8 +130,6 @@ class ExecutionStore(Store):
 
 def decide_proposal(store: Store, sid: str, state: str, reason: str) -> bool:
     """End a proposal that waits; False when it does not wait any more."""
-    if state not in DECIDED:
-        raise ValueError(f"a proposal ends {', '.join(DECIDED)}, not {state}")
     changed = store.change(
         "UPDATE proposals SET state = ?, reason = ?, decided_at = ? "
         "WHERE sid = ? AND state = 'WAITING'",
@@ -188,16 +186,6 @@ def decided_proposals(store: Store, limit: int = 20) -> list[ProposalRow]:
 def proposals_due(store: Store, now: datetime) -> int:
     """Return how many proposals wait whose time has run out."""
     return int(store.value(f"SELECT count(*) FROM proposals WHERE {DUE}", now))  # noqa: S608
-
-
-def orders_of(store: Store, instance: str, sid: str) -> list[SignalRow]:
-    """Return the closes of one position, and the openings that waited for its end."""
-    return store.models(
-        SignalRow,
-        "SELECT * FROM signals INDEXED BY signals_closes WHERE instance = ? AND closes = ? "
-        "ORDER BY seq",
-        instance, sid,
-    )  # fmt: skip
 
 
 def signal_page(

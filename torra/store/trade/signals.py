@@ -462,9 +462,7 @@ def altered_orders(db: sqlite_utils.Database) -> list[str]:
     Looked at are those that are not finished, as any connection reads them.
     """
     states = (*HELD, *UNDER_WAY)
-    cursor = db.conn.execute(f"SELECT * FROM signals WHERE state IN ({_marks(states)})", states)  # noqa: S608
-    names = [column[0] for column in cursor.description]
-    rows = [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]
+    rows = db.query(f"SELECT * FROM signals WHERE state IN ({_marks(states)})", states)  # noqa: S608
     return [str(row["sid"]) for row in rows if order_seal.altered(row)]
 
 
