@@ -17,19 +17,16 @@ from hypothesis import strategies as st
 
 from agents.contracts import Completion, Request
 from instance_database import Database
-from tests.doubles.visitors import open_app
 from tests.tries import Tries
 from tests.worlds import calls, desks, stores
 from torra.clock import duration, iso
 from torra.config import (
     LONGEST_NEWS_HOURS,
     DeskSettings,
-    Instance,
     NewsSettings,
     Profile,
     validate,
 )
-from torra.dashboard.view.desk_view import DatabaseView
 from torra.desk import schedule, wiring
 from torra.errors import StoreUnavailable
 from torra.evidence.news_digest import NewsItem
@@ -368,30 +365,3 @@ def tick_while_pruning(folder: Path, old: int) -> tuple[float, float, bool, str]
     assert gone == old * len(ROLES) and len(texts(desk.database)) == 1
     desk.close()
     return took, longest, busy, outcome.record["source_type"]
-
-
-# --- pages ----------------------------------------------------------------------------------------
-
-
-def test_the_page_of_a_pruned_tick_says_so(tmp_path: Path) -> None:
-    instance = Instance(symbol="EURUSD", timeframes=("H1",))
-    desk = desks.working_desk(tmp_path, (instance,))
-    (outcome,) = desk.wake("EURUSD")
-    view = DatabaseView(desk.database, DeskSettings(instances=(instance,)), desk)
-    client = open_app(view).test_client()
-    address = f"/symbol/EURUSD/H1/{iso(outcome.key.bar_time)}"
-    notice, opened = "The prompts and replies of this tick", "<h3>Reply</h3>"
-    page = client.get(address).get_data(as_text=True)
-    assert notice not in page and page.count(opened) == 4
-    assert desk.database.prune(desk.clock.real_now() + DAY, limit=100) == 4
-    left = client.get(address)
-    text = left.get_data(as_text=True)
-    assert left.status_code == 200 and notice in text and opened not in text
-    assert text.count("● ok") == page.count("● ok"), "who was asked and how it ended stays"
-    for kept in (
-        "AGENT_BUDGET",
-        "Bull Researcher",
-        str(outcome.record and outcome.record["reason"]),
-    ):
-        assert (kept in text) == (kept in page)
-    desk.close()

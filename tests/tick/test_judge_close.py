@@ -150,13 +150,6 @@ def test_a_position_that_is_gone_denies_it_and_opens_nothing(database: Database)
     assert [one["kind"] for one in database.signals()] == ["open"]
 
 
-def test_a_halted_desk_does_not_send_it(database: Database) -> None:
-    hold(database)
-    (row,) = ask(database)
-    done = approve(database, row.sid, profile=AUTO, halted="a person")
-    assert (done.state, done.reason) == ("DENIED", "TRADING_HALTED")
-
-
 def test_it_expires_at_the_next_close_and_may_be_asked_for_again(database: Database) -> None:
     hold(database)
     (first,) = ask(database)
