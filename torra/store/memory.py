@@ -18,7 +18,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
+from typing import Any, Final, NamedTuple, cast
 
 from pydantic import TypeAdapter
 
@@ -28,6 +28,7 @@ from torra.evidence.news_digest import NewsItem
 from torra.lessons.lesson import Lesson, Situation
 from torra.store.brain import Composites
 from torra.store.connection import RowDict, TickKey, stamp
+from torra.store.journal import CallRow
 from torra.store.memory_lessons import MemoryLessons, Ranges, no_ranges
 from torra.store.tick_store import TickStore
 from torra.store.ticks import claim_lost
@@ -42,9 +43,6 @@ from torra.verdict.sentiment_rules import (
     OpenPosition,
 )
 from torra.verdict.vetoed import VetoedOpening
-
-if TYPE_CHECKING:
-    from agents.debate.deliberation import Call
 
 VERSION: Final = 5
 """Of the JSON state; another one is refused."""
@@ -323,10 +321,10 @@ class MemoryStore(MemoryLessons, TickStore):
     def write_journal(self, key: TickKey, record: Mapping[str, Any]) -> None:
         """Drop the record of a tick."""
 
-    def write_calls(self, key: TickKey, calls: Sequence[Call]) -> None:
+    def write_calls(self, key: TickKey, calls: Sequence[CallRow]) -> None:
         """Drop what was asked and answered."""
 
-    def record_late(self, key: TickKey, call: Call) -> bool:
+    def record_late(self, key: TickKey, call: CallRow) -> bool:
         """Drop an answer that came too late."""
         del key, call
         return False
