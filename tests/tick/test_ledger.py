@@ -12,9 +12,8 @@ import pytest
 
 from agent_config import MAX_PROMPT_BYTES, OUTPUT_TOKENS
 from agents.contracts import Completion, ModelUnavailable, Prompt, Request
-from agents.debate.deliberation import Deliberation
 from instance_database import Database
-from tests.doubles.scripted import NEVER, Raises, Scripted, honest, settings
+from tests.doubles.scripted import NEVER, Raises, Scripted, settings
 from tests.worlds.purses import (
     KEY,
     PAID,
@@ -90,28 +89,6 @@ def test_old_rows_are_forgotten(database: Database) -> None:
 
 
 # --- the purse ------------------------------------------------------------------------------------
-
-
-def test_a_tick_books_its_calls_and_leaves_what_they_cost(database: Database, hand: Hand) -> None:
-    spoken = run(database, Scripted({"technical": ["garbage", honest]}), hand)
-    assert states(database) == {
-        ("technical", 1, 1): "settled",
-        ("technical", 1, 2): "settled",
-        ("bull_researcher", 1, 1): "settled",
-        ("bear_researcher", 1, 1): "settled",
-        ("risk_gate", 1, 1): "settled",
-    }
-    assert spoken.cost_usd == pytest.approx(0.005) and spoken.flags == run_flags(spoken)
-    assert sum(row["usd"] for row in rows(database)) == pytest.approx(0.005)
-    first = rows(database)[0]
-    assert (first["profile"], first["torra_key"], first["model"]) == (
-        "mine", KEY.text, "claude-haiku-5-5",
-    )  # fmt: skip
-    assert (first["input_tokens"], first["output_tokens"]) == (1000, 100)
-
-
-def run_flags(spoken: Deliberation) -> tuple[str, ...]:
-    return tuple(flag for flag in spoken.flags if not flag.startswith(("cost_", "ledger_")))
 
 
 def test_a_stage_above_the_ceiling_makes_no_call(database: Database, hand: Hand) -> None:
