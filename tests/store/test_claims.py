@@ -32,10 +32,6 @@ def state_of(database: Database, key: TickKey = KEY) -> str | None:
     return None
 
 
-def test_the_key_reads_as_the_tables_hold_it() -> None:
-    assert KEY.text == "BTCUSD|M15|2026-02-13T11:45:00Z"
-
-
 def test_a_tick_is_claimed_once(database: Database) -> None:
     assert database.claim_tick(KEY) is True
     assert database.claim_tick(KEY) is False
@@ -166,12 +162,6 @@ def due(database: Database, upto: datetime, start: datetime = NOON) -> list[int]
     return [(bar_time - NOON) // STEP for bar_time in found]
 
 
-def test_what_is_due_when_nothing_was_done(database: Database) -> None:
-    assert due(database, NOON + timedelta(minutes=44)) == [0, 1]
-    assert due(database, NOON + timedelta(minutes=45)) == [0, 1, 2]
-    assert due(database, NOON + timedelta(minutes=14)) == []
-
-
 def test_what_is_due_after_work(database: Database) -> None:
     keys = [key_of(NOON + number * STEP) for number in range(1, 6)]
     for key in keys[:2]:
@@ -249,7 +239,7 @@ def test_no_close_is_ever_forgotten(
 
     for word, number in lives:
         if word == "wait":
-            clock += number * STEP
+            clock += number * timedelta(minutes=7)
         else:
             desk(word, number)
     desk("run", 1_000)

@@ -13,18 +13,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from instance_database import Database
-from tests.doubles.visitors import open_app
 from tests.worlds import calls, desks, stores
 from torra.clock import duration, iso
 from torra.config import (
     LONGEST_NEWS_HOURS,
     DeskSettings,
-    Instance,
     NewsSettings,
     Profile,
 )
-from torra.dashboard.view.desk_view import DatabaseView
-from torra.desk import pruning, schedule, wiring
+from torra.desk import schedule, wiring
 from torra.errors import StoreUnavailable
 from torra.evidence.news_digest import NewsItem
 from torra.store import connection, replay_queries
@@ -300,28 +297,3 @@ def test_the_timer_is_set_by_a_desk_that_opens(tmp_path: Path) -> None:
     desk.close()
 
 
-# --- pages ----------------------------------------------------------------------------------------
-
-
-def test_the_page_of_a_pruned_tick_says_so(tmp_path: Path) -> None:
-    instance = Instance(symbol="EURUSD", timeframes=("H1",))
-    desk = desks.working_desk(tmp_path, (instance,))
-    (outcome,) = desk.wake("EURUSD")
-    view = DatabaseView(desk.database, DeskSettings(instances=(instance,)), desk)
-    client = open_app(view).test_client()
-    address = f"/symbol/EURUSD/H1/{iso(outcome.key.bar_time)}"
-    notice, opened = "The prompts and replies of this tick", "<h3>Reply</h3>"
-    page = client.get(address).get_data(as_text=True)
-    assert notice not in page and page.count(opened) == 4
-    assert desk.database.prune(desk.clock.real_now() + DAY, limit=100) == 4
-    left = client.get(address)
-    text = left.get_data(as_text=True)
-    assert left.status_code == 200 and notice in text and opened not in text
-    assert text.count("● ok") == page.count("● ok"), "who was asked and how it ended stays"
-    for kept in (
-        "AGENT_BUDGET",
-        "Bull Researcher",
-        str(outcome.record and outcome.record["reason"]),
-    ):
-        assert (kept in text) == (kept in page)
-    desk.close()

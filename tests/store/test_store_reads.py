@@ -49,13 +49,6 @@ def test_answers_of_a_stream_are_counted_by_timeframe_and_close(database: Databa
     assert counts((), NOON + HOUR, NOON + 2 * HOUR) == {"M15": 2}
 
 
-def test_a_halted_desk_opens_nothing_and_asks_for_no_opening(database: Database) -> None:
-    asked: Any = (key_of(NOON), NOON, ("M15",), {})
-    assert database.company(*asked) is not None
-    database.set_trading_state("HALTED", "a test")
-    assert database.company(*asked) is None
-
-
 def test_memory_keeps_an_alarm_and_the_first_market_of_an_opening() -> None:
     store = MemoryStore()
     assert store.raise_alarm("a", "LOST", "why") and not store.raise_alarm("a", "LOST", "again")

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import math
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -11,12 +9,12 @@ from typing import Any
 import pytest
 
 from agent_config import OUTPUT_TOKENS
-from agents.contracts import CallBound, Completion, ModelUnavailable, Request
+from agents.contracts import CallBound, ModelUnavailable, Request
 from agents.debate.deliberation import Deliberation
 from instance_database import Database
 from tests.cases import cases
 from tests.doubles import vendor_line
-from tests.doubles.scripted import Scripted, honest, settings
+from tests.doubles.scripted import Scripted, settings
 from tests.doubles.vendor_server import HONEST, VENDORS, Reply, VendorServer
 from tests.worlds import vendor_desk
 from tests.worlds.purses import (
@@ -28,23 +26,12 @@ from tests.worlds.purses import (
     bounds_seen,
     purse_of,
     rows,
-    run,
     states,
 )
 from tests.worlds.stores import NOON, Hand, open_database
-from torra.providers.prices import Usage
 
 ROLE = "technical"
 USUAL = OUTPUT_TOKENS["quick"]
-
-
-def cut(request: Request) -> Completion:
-    """Return a reply that was cut off and cost what a reply of its length may."""
-    text = json.dumps(honest(request))[:-9]
-    usd = PRICES.cost("anthropic", request.model, Usage(1000, request.max_output_tokens))
-    return Completion(
-        text, request.model, "anthropic", 1000, request.max_output_tokens, usd, "length"
-    )
 
 
 def more(bound: CallBound, **changes: Any) -> CallBound:
@@ -68,19 +55,6 @@ def worst(bound: CallBound) -> float:
         prompt_bytes=bound.prompt_bytes,
         output_tokens=bound.output_tokens,
     )
-
-
-def test_a_tick_books_twice_the_output_and_leaves_what_it_cost(
-    database: Database, hand: Hand
-) -> None:
-    spoken = run(database, Scripted({ROLE: [cut, cut]}), hand)
-    told = {row["who"]: row for row in rows(database)}
-    first, again = told[ROLE, 1, 1], told[ROLE, 1, 2]
-    assert (first["output_tokens"], again["output_tokens"]) == (USUAL, 2 * USUAL)
-    assert (first["state"], again["state"]) == ("settled", "settled")
-    assert again["usd"] > first["usd"]
-    assert not [flag for flag in spoken.flags if flag.startswith("cost_")]
-    assert math.isclose(spoken.cost_usd, sum(row["usd"] for row in told.values()))
 
 
 def test_the_larger_row_takes_the_place_of_the_smaller(database: Database, hand: Hand) -> None:

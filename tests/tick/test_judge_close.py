@@ -95,43 +95,28 @@ def test_a_close_that_was_asked_for_only_closes(tmp_path: Path, opposite: str) -
     assert approve(database, row.sid, profile=profile).state == "APPROVED"
 
 
-@cases(
-    "how",
-    [
-        {"profile": AUTO.model_copy(update={"execution": "off"})},
-        {"profile": validate(Profile, {"agents": {"judge_close": "off"}}, "a test")},
-        {"state": "HALTED"},
-        {"drafts": (SimpleNamespace(kind="close"),)},
-        {"as_of": NOON - timedelta(hours=2)},
-        {"late": timedelta(minutes=15)},  # nobody could approve it any more
-    ],
-)
-def test_nothing_is_proposed_where_nothing_may_be(tmp_path: Path, how: dict[str, Any]) -> None:
-    with_position(tmp_path, lambda database: ask(database, **how), waits=0)
+ASKS: dict[str, tuple[int, tuple[AgentReport, ...], dict[str, Any]]] = {
+    "execution off": (0, (), {"profile": AUTO.model_copy(update={"execution": "off"})}),
+    "closes off": (
+        0, (), {"profile": validate(Profile, {"agents": {"judge_close": "off"}}, "a test")},
+    ),
+    "halted": (0, (), {"state": "HALTED"}),
+    "reducing": (1, (), {"state": "REDUCING"}),
+    "closed by the desk": (0, (), {"drafts": (SimpleNamespace(kind="close"),)}),
+    "opened by this close": (0, (), {"as_of": NOON - timedelta(hours=2)}),
+    "too late for anybody to approve": (0, (), {"late": timedelta(minutes=15)}),
+    "a judge that does not ask": (0, (report(close=False),), {}),
+    "others that ask": (0, (report("liquidity"), report("risk_gate")), {}),
+}  # fmt: skip
+"""How many proposals wait after a tick, by its reports and what else it is."""
 
 
-@cases(
-    "reports",
-    [
-        (report(close=False),),
-        (report("liquidity"), report("risk_gate")),  # only a judge may ask
-    ],
-)
-def test_only_a_judge_that_asks_is_heard(tmp_path: Path, reports: Any) -> None:
-    with_position(tmp_path, lambda database: ask(database, *reports), waits=0)
-
-
-def test_a_reducing_desk_may_close(tmp_path: Path) -> None:
-    with_position(tmp_path, lambda database: ask(database, state="REDUCING"), waits=1)
-
-
-count = iter(range(1_000))
-
-
-def with_position(tmp_path: Path, act: Any, waits: int) -> None:
-    database = open_database(tmp_path / str(next(count)))
+@cases("kind", ASKS)
+def test_a_close_is_proposed_where_a_judge_asks_and_it_may_be(tmp_path: Path, kind: str) -> None:
+    waits, reports, how = ASKS[kind]
+    database = open_database(tmp_path / kind)
     hold(database)
-    assert len(act(database)) == waits
+    assert len(ask(database, *reports, **how)) == waits
     database.close()
 
 
@@ -148,13 +133,6 @@ def test_a_position_that_is_gone_denies_it_and_opens_nothing(database: Database)
     done = approve(database, row.sid, profile=AUTO)
     assert (done.state, done.reason) == ("DENIED", approval.POSITION_CHANGED)
     assert [one["kind"] for one in database.signals()] == ["open"]
-
-
-def test_a_halted_desk_does_not_send_it(database: Database) -> None:
-    hold(database)
-    (row,) = ask(database)
-    done = approve(database, row.sid, profile=AUTO, halted="a person")
-    assert (done.state, done.reason) == ("DENIED", "TRADING_HALTED")
 
 
 def test_it_expires_at_the_next_close_and_may_be_asked_for_again(database: Database) -> None:

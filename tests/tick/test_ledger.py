@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import threading
 from concurrent.futures import Future
 from datetime import timedelta
@@ -12,11 +11,9 @@ from typing import Any
 import pytest
 
 from agent_config import MAX_PROMPT_BYTES, OUTPUT_TOKENS
-from agents.contracts import CallBound, Completion, ModelUnavailable, Prompt, Request
-from agents.debate.deliberation import Deliberation
+from agents.contracts import Completion, ModelUnavailable, Prompt, Request
 from instance_database import Database
-from tests.cases import cases
-from tests.doubles.scripted import NEVER, Raises, Scripted, honest, settings
+from tests.doubles.scripted import NEVER, Raises, Scripted, settings
 from tests.worlds.purses import (
     KEY,
     PAID,
@@ -44,7 +41,6 @@ from torra.tick.spending import (
     RESERVE_SHARE,
     Purse,
     SpendingAccount,
-    worst_case,
 )
 
 # --- the store ------------------------------------------------------------------------------------
@@ -93,28 +89,6 @@ def test_old_rows_are_forgotten(database: Database) -> None:
 
 
 # --- the purse ------------------------------------------------------------------------------------
-
-
-def test_a_tick_books_its_calls_and_leaves_what_they_cost(database: Database, hand: Hand) -> None:
-    spoken = run(database, Scripted({"technical": ["garbage", honest]}), hand)
-    assert states(database) == {
-        ("technical", 1, 1): "settled",
-        ("technical", 1, 2): "settled",
-        ("bull_researcher", 1, 1): "settled",
-        ("bear_researcher", 1, 1): "settled",
-        ("risk_gate", 1, 1): "settled",
-    }
-    assert spoken.cost_usd == pytest.approx(0.005) and spoken.flags == run_flags(spoken)
-    assert sum(row["usd"] for row in rows(database)) == pytest.approx(0.005)
-    first = rows(database)[0]
-    assert (first["profile"], first["torra_key"], first["model"]) == (
-        "mine", KEY.text, "claude-haiku-5-5",
-    )  # fmt: skip
-    assert (first["input_tokens"], first["output_tokens"]) == (1000, 100)
-
-
-def run_flags(spoken: Deliberation) -> tuple[str, ...]:
-    return tuple(flag for flag in spoken.flags if not flag.startswith(("cost_", "ledger_")))
 
 
 def test_a_stage_above_the_ceiling_makes_no_call(database: Database, hand: Hand) -> None:
@@ -311,38 +285,6 @@ def test_an_answer_of_the_other_vendor_is_booked_as_its_own(database: Database, 
         (row["provider"], row["model"]) for row in rows(database) if row["role"] == "risk_gate"
     }
     assert routes == {("google", "gemini-3.8-flash")}
-
-
-SPARES = ("google:gemini-3.8-flash", "openai_compatible:gpt-6-luna", "anthropic:claude-opus-5-5")
-
-
-@cases("chain", itertools.permutations(SPARES), ids=lambda chain: chain[0])
-def test_a_stage_reserves_the_dearest_of_the_chain_in_whatever_order(
-    chain: tuple[str, ...], database: Database, hand: Hand
-) -> None:
-    told: dict[str, Any] = {"role_models": {"news": "google:g"}, "provider": "openai_compatible"}
-    agents = settings(**told, fallback_models=chain).agents
-    asked: dict[str, Any] = {"prompt_bytes": 5_000, "output_tokens": 700}
-    bound = CallBound("technical", "gpt-6-luna", requests=2, tier="quick", **asked)
-    dearest = PRICES.worst_case("anthropic", "claude-opus-5-5", **asked)
-    assert worst_case(PRICES, agents, paid_elsewhere, bound) == dearest
-    free = CallBound("technical", "rules", requests=2, tier="quick", **asked)
-    alone = settings(provider="rules", fallback_models=chain).agents
-    assert worst_case(PRICES, alone, paid_elsewhere, free) == 0.0
-
-
-def test_each_tier_has_its_own_model_at_the_other_vendor(database: Database, hand: Hand) -> None:
-    agents = settings(provider="google", fallback_models=("anthropic",)).agents
-    for bound in bounds_seen(provider="google"):
-        asked = {
-            "prompt_bytes": bound.prompt_bytes,
-            "output_tokens": bound.output_tokens,
-        }
-        spare = {"quick": "claude-haiku-5-5", "deep": "claude-sonnet-5-5"}[bound.tier]
-        assert worst_case(PRICES, agents, paid_elsewhere, bound) == max(
-            PRICES.worst_case("google", bound.model, **asked),
-            PRICES.worst_case("anthropic", spare, **asked),
-        )
 
 
 def test_an_answer_whose_callback_has_not_run_yet_is_settled(

@@ -126,20 +126,6 @@ def test_the_debates_of_a_close_run_at_the_same_time(
     assert set(sources.values()) == {MODES[mode].complete}, sources
 
 
-def test_what_comes_of_a_close_says_what_closed_with_it(open_desk: Open) -> None:
-    desk = open_desk(instance=desks.THREE, feed=desks.WithHalfHours(set()))
-    desk.wake("BTCUSD")
-    records = {name: record_of(desk, name) for name in desks.THREE.timeframes}
-    composites = {name: record["l1_composite"] for name, record in records.items()}
-    for name, record in records.items():
-        others = {other: value for other, value in composites.items() if other != name}
-        assert record["together"] == pytest.approx(others, abs=1e-8)
-        assert record["apart"] == []
-    desks.step(desk)
-    alone = record_of(desk, "M15", desks.START)
-    assert (alone["together"], alone["apart"]) == ({}, []), "at a quarter past only M15 closes"
-
-
 # --- one after the other --------------------------------------------------------------------------
 
 

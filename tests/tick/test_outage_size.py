@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from math import floor
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, Final
 
 import pytest
@@ -147,7 +148,9 @@ def test_the_setting_says_how_small(run: Run, size: float) -> None:
 # --- who is not cut -------------------------------------------------------------------------------
 
 
+NOBODY: Final = SimpleNamespace(name="nobody", submit=None, close=lambda: None)
 EXEMPT: Final[dict[str, tuple[Any, dict[str, Any]]]] = {
+    "nobody to ask, as in a warm-up": (NOBODY, {}),
     "shadow": (failing("budget"), {"influence": "shadow"}),
     "earned, and not earned": (failing("budget"), {"influence": "earned"}),
     "skipped": (failing("budget"), {"call_policy": "pivotal", "pivotal_sample": 0.0}),
@@ -166,20 +169,6 @@ def test_where_agents_do_not_count_or_nothing_failed_the_size_is_whole(run: Run,
         assert record["source_type"] == "AGENT_SKIPPED"
     elif name != "a gate that fails":
         assert lots(record) == whole(run)
-
-
-def test_a_desk_that_has_nobody_to_ask_is_not_cut(run: Run) -> None:
-    """So is the arm `l1`, and a warm-up."""
-
-    class Nobody:
-        name = "nobody"
-        submit = None
-
-        def close(self) -> None: ...
-
-    record = run(Nobody(), profile())
-    assert "not_asked" in record["deliberation"]["flags"] and record["flags"] == []
-    assert lots(record) == whole(run)
 
 
 # --- told -----------------------------------------------------------------------------------------

@@ -12,9 +12,6 @@ import pytest
 from agents.contracts import VECTORS
 from tests.worlds import desks
 from tests.worlds.busy_desk import VOICES, Nobody, books, go_on, records, run
-from tests.worlds.records import shown_tick, tick_record
-from torra.dashboard.record import agreement, arithmetic, reasoning
-from torra.dashboard.trade import proposals
 from torra.desk.schedule import Desk
 from torra.replay.rerun.journal_replay import replay
 from torra.tick.marks import SHADOW
@@ -92,32 +89,3 @@ def test_earned_influence_counts_once_promoted_and_a_replay_knows_when(tmp_path:
     with closing(desks.open_database(tmp_path / "again")) as into:
         again = list(replay(desk.database, into, desks.BTC.id))
     assert {told.state for told in again} == {"same"}, again
-
-
-# --- the pages ---
-
-
-@pytest.fixture(scope="module")
-def told(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Any]]:
-    desk = run(tmp_path_factory.mktemp("told"), VOICES["wild"](), "shadow", 1)
-    with closing(desk.database):
-        yield records(desk)[-1]
-
-
-def test_the_sums_come_out_and_say_what_is_not_counted(told: dict[str, Any]) -> None:
-    assert arithmetic.failed_checks(tick_record(told)) == []
-    rows = {row.name: row.note for row in arithmetic.steps(tick_record(told))}
-    for name in ("Gate multiplier", "Adjustment", "Agent score"):
-        assert "agents watch only: recorded, not counted" in rows[name]
-    assert rows["Blended score"] == "the bars alone: the agents looked on"
-
-
-def test_sizes_and_rulings_are_those_that_counted(told: dict[str, Any]) -> None:
-    record = tick_record(told)
-    assert {row.left for row in agreement.sizes(record)} == {record.gate.multiplier}
-    story = reasoning.tick_sections(shown_tick(told))
-    assert story["shadow"] and story["gate"][-1][0] == "In force: the rules alone, in shadow"
-    rule = told["deliberation"]["rule_ruling"]
-    assert told["gate"]["veto"] == told["gate"]["rule"]["veto"]
-    assert told["gate"]["multiplier"] == told["gate"]["rule"]["multiplier"] >= rule["multiplier"]
-    assert "not counted" in proposals.conviction(tick_record(told), "BUY").note

@@ -238,22 +238,6 @@ def test_a_desk_that_trades_nothing_asks_no_trader(run: Run) -> None:
     assert not provider.asked("trader") and not any(map(asked, records))
 
 
-def test_an_approved_opening_has_its_thesis_too(run: Run) -> None:
-    record = run(answering(agreeing), 4, firm(execution="approve"))[0]
-    assert record["proposed"] and asked(record)["report"]["claim"]
-
-
-def test_it_is_shown_the_order_and_what_everybody_said(run: Run) -> None:
-    provider = answering(agreeing)
-    run(provider, 1)
-    (request,) = provider.asked("trader")
-    assert {"order.side", "order.entry", "order.stop", "order.target"} <= request.features.keys()
-    assert request.features["order.reward_r"].value == pytest.approx(2.0)
-    said = {report.agent_id for report in request.reports}
-    assert {"research_manager", "bull_researcher", "technical"} <= said
-    assert "risk_gate" not in said
-
-
 # --- what its answer does -------------------------------------------------------------------------
 
 
@@ -371,20 +355,3 @@ def test_the_worst_case_of_a_tick_has_the_trader_at_its_dearest() -> None:
     assert consulting_tiers(agents) == ("deep", "chief") and consulting_tiers(off) == ("deep",)
     dear, cheap = (tick_worst_case(prices, one, lambda _: False) for one in (agents, off))
     assert dear > cheap
-
-
-# --- what is kept ---------------------------------------------------------------------------------
-
-
-def test_the_thesis_is_kept_with_the_opening_for_its_lesson(tmp_path: Path) -> None:
-    desk = firm_desk(tmp_path, answering(agreeing), ALONE)
-    desks.step(desk)
-    (key,) = replay_queries.journalled(desk.database, "BTCUSD")
-    record = desk.database.tick_without_calls(key)
-    assert record is not None
-    (signal,) = record["signals"]
-    seen = desk.database.situation(signal["sid"])
-    assert seen is not None and seen.thesis is not None
-    assert seen.thesis.claim == record["deliberation"]["consulted"]["report"]["claim"]
-    assert (seen.thesis.bars, seen.thesis.tier) == (16, asked(dict(record))["tier"])
-    assert type(seen).of(seen.as_dict()) == seen

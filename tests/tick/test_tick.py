@@ -8,7 +8,6 @@ import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
-from datetime import datetime
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -20,7 +19,7 @@ from agents.contracts import VECTORS, Completion, Request
 from tests.doubles import scripted
 from tests.tries import Tries
 from tests.worlds import desks
-from torra.clock import Simulated, duration, iso
+from torra.clock import duration, iso
 from torra.config import Profile, validate
 from torra.desk.schedule import Desk
 from torra.evidence import feature_bundle
@@ -122,14 +121,6 @@ def test_a_provider_that_never_answers_does_not_hold_a_tick(tmp_path: Path, trie
             assert took <= 1.0 + 0.5
 
 
-def test_a_tick_runs_once(tmp_path: Path) -> None:
-    desk = desks.working_desk(tmp_path)
-    first = desk.wake("BTCUSD")
-    assert {outcome.state for outcome in first} == {"done"}
-    assert [outcome.key.timeframe for outcome in first] == ["H1", "M15"], "the longer goes first"
-    assert desk.wake("BTCUSD") == []
-
-
 def direct(desk: Any) -> Callable[[], Any]:
     """Return run_tick bound to the EURUSD bar that closed at the desk's time."""
     setup = desk.setups["EURUSD"]
@@ -185,19 +176,6 @@ def test_a_broken_tick_ends_as_a_skip_that_names_the_fault(
     states = tick_queries.tick_states(euro_desk.database, "EURUSD", "H1", 10)
     assert ("skipped", "error") in {(row["state"], row["reason"]) for row in states}
     assert any("a defect" in (row["detail"] or "") for row in states)
-
-
-def test_a_closed_market_is_a_recorded_skip(tmp_path: Path) -> None:
-    friday = datetime.fromisoformat("2021-11-12T21:00:00+00:00")
-    desk = desks.working_desk(
-        tmp_path, (desks.EUR,), make_clock=lambda stood: Simulated(stood or friday)
-    )
-    desks.step(desk, 8)
-    states = {
-        row["bar_time"]: row for row in tick_queries.tick_states(desk.database, "EURUSD", "H1", 20)
-    }
-    reasons = {row["reason"] for row in states.values() if row["state"] == "skipped"}
-    assert reasons == {"no_bar"}, states
 
 
 def test_a_hole_in_the_feed_is_a_recorded_skip_though_later_bars_come(tmp_path: Path) -> None:

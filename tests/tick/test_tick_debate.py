@@ -97,28 +97,6 @@ def test_what_a_tick_cost_stands_in_journal_ledger_and_calls(paid_desk: Make) ->
     assert {row["state"] for row in rows} == {"settled"}
 
 
-@pytest.mark.journey
-def test_a_quiet_tick_asks_nobody_under_pivotal(paid_desk: Make) -> None:
-    desk, voice = paid_desk(call_policy="pivotal", pivotal_sample=0.0)
-    skipped = asked = 0
-    for _ in range(24):
-        before = len(voice.requests)
-        desks.step(desk)
-        record = desks.newest(desk)
-        if record["source_type"] == "AGENT_SKIPPED":
-            skipped += 1
-            assert record["verdict"] == record["l1_verdict"] == "HOLD"
-            assert record["calls"] == []
-            assert {v: s["score"] for v, s in record["scores"].items() if v in record["l1"]} == (
-                record["l1"]
-            )
-        else:
-            asked += 1
-            assert len(voice.requests) > before
-    assert skipped
-    assert asked, "the sample's start has ticks near a threshold"
-
-
 def test_the_sample_of_quiet_ticks_is_asked_and_flagged(paid_desk: Make) -> None:
     desk, _ = paid_desk(call_policy="pivotal", pivotal_sample=1.0)
     flags = []

@@ -15,13 +15,10 @@ import json
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final, Protocol
 
 from torra.errors import MALFORMED
 from torra.store.connection import Keyed, RowDict, Store, TickKey, stamp, to_json
-
-if TYPE_CHECKING:
-    from agents.debate.deliberation import Call
 
 CALL_COLUMNS: Final = (
     "stage",
@@ -45,6 +42,21 @@ CALL_COLUMNS: Final = (
 
 `instructions` holds the hash of the role's system text, the same on every tick and stored once.
 """
+
+
+class CallRow(Protocol):
+    """A call to a model: agents.debate.deliberation.Call, with every name of CALL_COLUMNS."""
+
+    @property
+    def role_id(self) -> str: ...  # noqa: D102
+    @property
+    def round(self) -> int: ...  # noqa: D102
+    @property
+    def attempt(self) -> int: ...  # noqa: D102
+    @property
+    def system(self) -> str: ...  # noqa: D102
+    @property
+    def request_hash(self) -> str: ...  # noqa: D102
 
 
 CALLS: Final = (
@@ -96,7 +108,7 @@ class JournalStore(Store):
         }
         self.add("journal", row)
 
-    def write_calls(self, key: Keyed, calls: Sequence[Call]) -> None:
+    def write_calls(self, key: Keyed, calls: Sequence[CallRow]) -> None:
         """Store what was asked and answered, one row for each (tick, role, round, attempt)."""
         at = self.moment()
         with self.transaction():
@@ -106,7 +118,7 @@ class JournalStore(Store):
                 row = {"torra_key": key.text, "role": call.role_id, **told, "at": at}
                 self.add("calls", row)
 
-    def record_late(self, key: TickKey, call: Call) -> bool:
+    def record_late(self, key: TickKey, call: CallRow) -> bool:
         """Add the answer to a call that its tick gave up: its status becomes late.
 
         False when there is no such call that waits: the tick is not stored yet, its texts were

@@ -20,7 +20,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
+from typing import Any, Final, NamedTuple, cast
 
 from pydantic import TypeAdapter
 
@@ -42,9 +42,6 @@ from torra.verdict.sentiment_rules import (
     MarkovView,
 )
 from torra.verdict.vetoed import VetoedOpening
-
-if TYPE_CHECKING:
-    from agents.debate.deliberation import Call
 
 VERSION: Final = 5
 """Of the JSON state; another one is refused."""

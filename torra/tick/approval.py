@@ -229,7 +229,14 @@ def preview(database: Database, sid: str, at: ApprovalContext) -> Preview:
     """
     row = _whole(database, sid)
     state, reason, action = _judge(database, row, at)
-    levels = _levels(row, at)
+    side, spec = _opens(row), at.profile.symbol(at.instance.symbol)
+    found = side and risk_engine.levels(side, at.price, row.atr, spec)
+    levels = found if isinstance(found, Levels) else None
+    # What would be sent; where a check objects, what it objected to.
+    sizes = (draft.lots for draft in action.drafts if draft.kind == "open" or side is None)
+    lots = next(sizes, None)
+    if lots is None:
+        lots = risk_engine.size(levels, spec, at.profile.risk, row.multiplier) if levels else 0.0
     position = database.position(at.instance.id)
     wanted = risk_engine.intent(row.verdict, position, _profile(row, at).on_opposite)
     return Preview(
@@ -239,7 +246,7 @@ def preview(database: Database, sid: str, at: ApprovalContext) -> Preview:
         price=at.price,
         drift=(at.price - row.price) / row.atr if row.atr else None,
         levels=levels,
-        lots=_lots(row, action, levels, at),
+        lots=lots,
         checks=_checks(row, action, wanted, levels, drifted=_drifted(row, at.price)),
     )
 
@@ -284,24 +291,6 @@ def _drifted(row: ProposalRow, price: float) -> bool:
 def _life(row: ProposalRow) -> tuple[datetime, datetime]:
     """Return the close that a proposal is of, and when it ends."""
     return parse(row.bar_time) + duration(row.timeframe), parse(row.expires)
-
-
-def _levels(row: ProposalRow, at: ApprovalContext) -> Levels | None:
-    if (side := _opens(row)) is None:
-        return None
-    levels = risk_engine.levels(side, at.price, row.atr, at.profile.symbol(at.instance.symbol))
-    return None if isinstance(levels, DenyReason) else levels
-
-
-def _lots(row: ProposalRow, action: Action, levels: Levels | None, at: ApprovalContext) -> float:
-    """Return what would be sent; where a check objects, what it objected to."""
-    drafts = [draft for draft in action.drafts if draft.kind == "open" or _opens(row) is None]
-    if drafts:
-        return drafts[0].lots
-    if levels is None:
-        return 0.0
-    spec = at.profile.symbol(at.instance.symbol)
-    return risk_engine.size(levels, spec, at.profile.risk, row.multiplier)
 
 
 def _checks(

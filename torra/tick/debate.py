@@ -395,7 +395,7 @@ def _picture(
             )
             return found.data, (found.flag,) if found.flag else ()
         drawn = renderer.render(
-            inputs.bars,
+            inputs.view.frame,
             symbol=symbol,
             timeframe=timeframe,
             digits=inputs.profile.symbol(symbol).digits,

@@ -218,11 +218,8 @@ def _keep_situation(
     database: TickDatabase,
 ) -> None:
     """Keep the market of an opening, for the lesson of its end: sent, proposed or vetoed."""
-    if not drafts and begun is None:
-        return
-    sides = {vetoed.opening_id(inputs, one.side): one.side for one in drafts if one.kind == "open"}
-    if begun is not None:
-        sides[begun.sid] = begun.side
+    sides = {draft.side for draft in drafts if draft.kind == "open"}
+    sides |= {begun.side} if begun else set()
     if not sides:
         return
     judgements = (
@@ -234,9 +231,10 @@ def _keep_situation(
         situation_of(inputs.bundle.features, inputs.l1), judgement=next(judgements, None)
     )
     trader = spoken.consulted
-    for sid, side in sorted(sides.items()):
+    for sid, side in sorted((vetoed.opening_id(inputs, side), side) for side in sides):
+        report = trader.report if trader and trader.side == side else None
         thesis: Thesis | None = None
-        if trader is not None and trader.side == side and (report := trader.report) is not None:
+        if trader is not None and report is not None:
             thesis = Thesis(
                 report.claim, report.falsifiers, report.risks, report.horizon_bars, trader.tier,
                 report.declined,

@@ -108,11 +108,6 @@ class TickInputs:
         return TickKey(self.instance.id, self.timeframe, self.bar_time)
 
     @property
-    def bars(self) -> pd.DataFrame:
-        """The bars as a frame."""
-        return self.view.frame
-
-    @property
     def l1(self) -> Mapping[str, float]:
         """The four deterministic scores."""
         return self.bundle.scores

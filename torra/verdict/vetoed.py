@@ -8,12 +8,13 @@ verdicts that close a trade of L1. A value; torra.tick.vetoed lives it through t
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
 
+from pydantic import TypeAdapter
+
 from agents.contracts import GateReason, GateRuling, OfficerReason
-from torra.clock import iso, parse
 from torra.verdict.order_levels import Side
 
 SIDED: Final = tuple(
@@ -40,8 +41,6 @@ REFUSERS: Final[Mapping[str, str]] = {
     str(OfficerReason.JUDGE_HOLD): "judge",
 }
 """Who of a swarm takes an opening away, by the reason; else it is the gate."""
-
-TIMES: Final = ("bar_time", "decided_at", "lived", "opened_at", "closing_at")
 
 
 def sided(ruling: GateRuling, side: str) -> tuple[str, ...]:
@@ -90,10 +89,13 @@ class VetoedOpening:
 
     def as_dict(self) -> dict[str, Any]:
         """Return it as plain JSON; `of` makes the same of it again."""
-        told = {one.name: getattr(self, one.name) for one in fields(self)}
-        return told | {name: told[name] and iso(told[name]) for name in TIMES}
+        plain: dict[str, Any] = ADAPTER.dump_python(self, mode="json")
+        return plain
 
     @classmethod
-    def of(cls, told: Mapping[str, Any]) -> VetoedOpening:
-        """Return the opening that `as_dict` described."""
-        return cls(**{**told, **{name: told[name] and parse(told[name]) for name in TIMES}})
+    def of(cls, stored: Mapping[str, Any]) -> VetoedOpening:
+        """Return the opening that `as_dict` described; ValueError for what is none."""
+        return ADAPTER.validate_python(stored)
+
+
+ADAPTER: Final = TypeAdapter(VetoedOpening)

@@ -294,7 +294,7 @@ def fingerprint(seen: TickResult) -> str:
     """Return everything that agents were shown, as text that is equal only bit for bit."""
     inputs = seen.inputs
     features = [(item.id, item.value) for item in inputs.bundle.features.values()]
-    bars = describe(inputs.bars)["hash"]
+    bars = describe(inputs.view)["hash"]
     return repr((iso(inputs.as_of), bars, inputs.records, features, dict(inputs.memory)))
 
 
