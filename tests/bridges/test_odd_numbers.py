@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import math
+import re
 from dataclasses import replace
 from datetime import timedelta
 from decimal import Decimal
@@ -40,15 +40,10 @@ DEAL = BrokerDeal(
 # --- an Expert Advisor's answers ------------------------------------------------------------------
 
 
-def signed(**wrong: str) -> bytes:
+def signed(name: str, value: str) -> bytes:
     """An ack whose signature is right, whatever stands in it."""
     body = encode(ACK, KEY).decode("ascii").partition(',"mac"')[0]
-    told: dict[str, Any] = json.loads(body + "}", parse_float=Decimal)
-    for name in told:
-        if name in wrong:
-            before = body.partition(f'"{name}":')[2].split(',"')[0]
-            body = body.replace(f'"{name}":{before}', f'"{name}":{wrong[name]}')
-    return seal(body, KEY)
+    return seal(re.sub(rf'"{name}":[^,]+', f'"{name}":{value}', body), KEY)
 
 
 @cases(
@@ -62,7 +57,7 @@ def signed(**wrong: str) -> bytes:
 )  # fmt: skip
 def test_an_answer_with_a_number_that_cannot_be_is_none(name: str, told: str) -> None:
     with pytest.raises(MessageError, match=name) as refused:
-        decode(signed(**{name: told}), Ack, KEY)
+        decode(signed(name, told), Ack, KEY)
     assert refused.value.reason == "schema"
 
 

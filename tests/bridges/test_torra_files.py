@@ -50,7 +50,7 @@ def name_of(number: int = 1) -> str:
     return file_name(number, order(number).sid)
 
 
-def ack(number: int = 1, status: str = "FILLED", **more: Any) -> bytes:
+def ack(number: int = 1, status: Any = "FILLED", **more: Any) -> bytes:
     told = {"reason": "", "channel": "main", "server_time": 1, "gmt": int(NOW.timestamp()), **more}
     return encode(Ack(sid=order(number).sid, seq=number, kind="open", status=status, **told), KEY)
 

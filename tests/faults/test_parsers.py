@@ -18,12 +18,12 @@ import re
 import sqlite3
 import tempfile
 from collections.abc import Callable
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from decimal import Decimal
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args, get_type_hints
 
 import pytest
 from hypothesis import given, settings
@@ -180,23 +180,16 @@ SHEET = f"{HEADER}\n".encode() + b"".join(
 )
 
 
-def example(hint: Any, name: str) -> Any:
-    """Return a value that a field of a message may have."""
-    if name == "rows":
-        return ("12|BTCUSD|0.10|x",)
-    text = str(hint)
-    if "Decimal" in text:
-        return Decimal("1.5")
-    if "bool" in text:
-        return False
-    return 1770984000 if "int" in text else "text"
+EXAMPLE = {int: 1770984000, str: "text", bool: True, Decimal: Decimal("1.5")}
 
 
 def message(kind: Any) -> bytes:
     """Return a good message of a kind."""
-    values = {field.name: example(field.type, field.name) for field in fields(kind)}
-    chosen = {name: words[0] for name, words in messages.CHOICES.get(kind, {}).items()}
-    return messages.encode(kind(**values | chosen), KEY)
+    values = {
+        name: ("12|BTCUSD|0.10|x",) if name == "rows" else EXAMPLE.get(hint) or get_args(hint)[0]
+        for name, hint in get_type_hints(kind).items()
+    }
+    return messages.encode(kind(**values), KEY)
 
 
 def signed(kind: Any) -> Callable[[bytes, Path], object]:

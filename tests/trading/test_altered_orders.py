@@ -276,6 +276,8 @@ def test_what_was_decided_is_never_taken_for_altered(
         sent = order_of(row, GOLD.model_copy(update={"name": f"I{number}"}), profile)
         assert sent.as_decided
         message = signal_of(sent, channel="main", account=7)
-        assert decode(encode(message, "k"), Signal, "k").as_decided, (row, spec)
+        told = decode(encode(message, "k"), Signal, "k")
+        seal = sent.seal_of(told.lots, told.entry, told.sl, told.tp)
+        assert seal == told.seal, (row, spec)
     assert iso(NOON) and database.trading_state() == "ACTIVE"
     record_property("seen", f"{count} orders: none taken for altered")

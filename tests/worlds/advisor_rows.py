@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import fields, replace
 from datetime import datetime
 from decimal import Decimal
@@ -11,12 +10,6 @@ from typing import Any
 from torra.bridges.protocol import BrokerDeal, BrokerPosition, Quote, SymbolTerms
 from torra.bridges.torra.book_rows import OTHER
 from torra.clock import EPOCH
-
-UNFIT = re.compile(r"[|\"\\]|[^ -~]")
-"""Characters that a column of a list must not hold."""
-
-UNFIT_NAME = re.compile(r'[|"\\\x00-\x1f\x7f\ud800-\udfff]')
-"""Characters that a symbol's name in a list must not hold."""
 
 
 def position_row(position: BrokerPosition) -> str:
@@ -34,20 +27,15 @@ def symbol_row(terms: SymbolTerms) -> str:
     return "|".join([*_columns(terms), *_columns(terms.quote or Quote(0.0, 0.0, EPOCH))])
 
 
-def plain(text: str) -> str:
-    """Return a text with everything that a message cannot hold, and the bar, as underscores."""
-    return UNFIT.sub("_", text)
-
-
 def _columns(row: Any) -> list[str]:
     names = [field.name for field in fields(row) if field.name != "quote"]
-    return [_column(name, getattr(row, name)) for name in names]
+    return [_column(getattr(row, name)) for name in names]
 
 
-def _column(name: str, value: object) -> str:
+def _column(value: object) -> str:
     if isinstance(value, float):
         # Never 1e-05: the format of a decimal has no exponent.
         return format(Decimal(repr(value)), "f")
     if isinstance(value, datetime):
         return str(int(value.timestamp()))
-    return UNFIT_NAME.sub("_", str(value)) if name == "broker_symbol" else plain(str(value))
+    return str(value)

@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from decimal import Decimal
 from enum import StrEnum
 from typing import Final, Literal, Protocol
 
@@ -39,6 +40,9 @@ STOOD_STILL: Final = "this process stood still in the middle of sending; it look
 
 QUOTE_SECONDS: Final = 30.0
 """An older quote is not the price of now."""
+
+
+Number = float | Decimal
 
 
 class Recall(StrEnum):
@@ -94,15 +98,19 @@ class Order:
     @property
     def computed_seal(self) -> str:
         """The seal of what the order says now."""
+        return self.seal_of(self.lots, self.entry, self.stop, self.target)
+
+    def seal_of(self, lots: Number, entry: Number, stop: Number, target: Number) -> str:
+        """Return the seal that the order would have with these numbers."""
         return order_seal.seal(
             sid=self.sid,
             kind=self.kind,
             symbol=self.symbol,
             side=self.side,
-            lots=self.lots,
-            entry=self.entry,
-            stop=self.stop,
-            target=self.target,
+            lots=lots,
+            entry=entry,
+            stop=stop,
+            target=target,
             created=int(self.created.timestamp()),
             expires=int(self.expires.timestamp()),
             timeframe=self.timeframe,

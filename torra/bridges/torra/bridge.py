@@ -138,7 +138,8 @@ class TorraFiles:
         name = file_name(order.seq, order.sid)
         signal = signal_of(order, channel=self._channel_name, account=self._channel.account)
         # Else the Advisor would find another order in it than the one that was decided.
-        if order.as_decided and not signal.as_decided:
+        said = order.seal_of(signal.lots, signal.entry, signal.sl, signal.tp)
+        if order.as_decided and said != order.seal:
             told = f"{order.digits} decimals cannot say its prices: mend digits of {order.symbol}"
             raise MessageError("schema", told)
         data = encode(signal, self._key, version=PROTOCOL)
@@ -149,7 +150,7 @@ class TorraFiles:
                 # An earlier try may have failed after the rename: the name must reach the disk.
                 self._folder.sync_inbox()
             elif place == "done":
-                self._find_answer(name)
+                self._folder.restore_answer(name, LIMIT)
             # Only a new file needs a living Advisor; one that is there is executed in any case.
             elif not place:
                 health = self.health()
@@ -172,13 +173,8 @@ class TorraFiles:
             if place in ("cancelled", "expired"):
                 return Recall.RECALLED
             if place == "done":
-                self._find_answer(name)
+                self._folder.restore_answer(name, LIMIT)
             return Recall.TAKEN if place else Recall.NEVER_SENT
-
-    def _find_answer(self, name: str) -> None:
-        """Read the answer from the Advisor's journal where it is lost from ack/."""
-        if self._folder.answer_is_lost(name):
-            self._folder.answer_again(name, LIMIT)
 
     # --- reports ----------------------------------------------------------------------------------
 

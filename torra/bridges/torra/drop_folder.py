@@ -7,8 +7,8 @@ file only moves forward (inbox, work, done and ack, arch) and is in the later pl
 the earlier one, so looking in that order misses none.
 
 What cannot be written is BridgeUnavailable with a remedy, and nothing of it is in inbox/. While
-Windows keeps a file from us because another program has it open, the step is repeated for PATIENCE
-seconds at most. `messages` reads the text of the files, `bridge` gives it its meaning. Old files of
+Windows keeps a file from us because another program has it open, the step is repeated, TRIES times
+in all. `messages` reads the text of the files, `bridge` gives it its meaning. Old files of
 arch/, cancelled/, expired/ and bad/ are removed here, those of done/ by the Advisor.
 
 Files are not written by torra.whole_files: each step has its own time limit and its own patience
@@ -21,7 +21,7 @@ from __future__ import annotations
 import errno
 import os
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from datetime import datetime, timedelta
 from functools import partial
@@ -69,10 +69,7 @@ SHARING: Final = (5, 32)
 
 TRIES: Final = 10
 PAUSE: Final = 0.05
-"""Seconds between two tries, half to one and a half times as long."""
-
-PATIENCE: Final = 2.5
-"""Most seconds that one call waits for other programs."""
+"""Seconds between two tries, half to one and a half times as long: 0.7 s at most for a step."""
 
 UNREADABLE_SECONDS: Final = 10.0
 """Seconds after which an answer that is still not whole goes to bad/."""
@@ -83,9 +80,15 @@ NEW: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
 KEPT: Final = timedelta(days=30)
 PRUNED: Final = ("arch", "cancelled", "expired", "bad")
 
-FULL: Final = (errno.ENOSPC, errno.EDQUOT)
-FORBIDDEN: Final = (errno.EROFS, errno.EACCES, errno.EPERM)
-GONE: Final = (errno.ENOENT, errno.ENOTDIR, errno.ESTALE, errno.ENOTCONN)
+REMEDIES: Final[Mapping[str, tuple[int, ...]]] = {
+    "the disk of {} is full: make room on it": (errno.ENOSPC, errno.EDQUOT),
+    "{} cannot be written: let this user write there": (errno.EROFS, errno.EACCES, errno.EPERM),
+    "{} is not there: mount the share, make the folder or mend its path": (
+        errno.ENOENT, errno.ENOTDIR, errno.ESTALE, errno.ENOTCONN,
+    ),
+}  # fmt: skip
+"""What is wrong with the folder and what to do, by the system's numbers."""
+
 NO_LINKS: Final = (errno.EPERM, errno.EOPNOTSUPP, errno.ENOTSUP, errno.ENOSYS)
 NO_FLUSH: Final = (errno.EINVAL, errno.EOPNOTSUPP, errno.ENOTSUP)
 
@@ -96,33 +99,6 @@ def file_name(seq: int, sid: str) -> str:
     if not NAME.fullmatch(name):
         raise ValueError(f"no name for a signal's file: {name!r}")
     return name
-
-
-class SharingRetry:
-    """Repeats a step while Windows says that another program has the file open."""
-
-    def __init__(
-        self, sleep: Callable[[float], None], chance: Callable[[], float], run: Run = at_once
-    ) -> None:
-        self._sleep = sleep
-        self._chance = chance
-        self._run = run
-        self._left = PATIENCE
-
-    def __call__(self, call: Callable[..., T], *arguments: Any, **options: Any) -> T:
-        """Return what the step returns; raises its error after TRIES or PATIENCE."""
-        step = partial(call, *arguments, **options)
-        for _ in range(TRIES - 1):
-            pause = PAUSE * (0.5 + self._chance())
-            try:
-                return self._run(step)
-            except PermissionError as error:
-                # Other errors do not pass by waiting.
-                if getattr(error, "winerror", None) not in SHARING or pause > self._left:
-                    raise
-            self._left -= pause
-            self._sleep(pause)
-        return self._run(step)
 
 
 def random_share() -> float:
@@ -182,12 +158,12 @@ class DropFolder:
 
     def publish(self, name: str, data: bytes) -> None:
         """Let a signal appear in inbox/, whole and on the disk, unless a HALT file is there."""
-        with self._new_file(name, data) as (temporary, retry):
+        with self._new_file(name, data) as temporary:
             for path in (self.root / HALT, *self._halts):
                 if self._step(lies, path):
                     raise BridgeUnavailable(f"{path} is there: nothing is sent")
             # Nothing comes between the look for a HALT and the name.
-            retry(give, temporary, self.root / "inbox" / name)
+            self._patiently(give, temporary, self.root / "inbox" / name)
         failpoint("renamed")
         self.sync_inbox()
 
@@ -214,7 +190,7 @@ class DropFolder:
         inbox, cancelled = self.root / "inbox" / name, self.root / "cancelled" / name
         with self._explained():
             try:
-                self._retry()(inbox.rename, cancelled)
+                self._patiently(inbox.rename, cancelled)
             except FileNotFoundError:
                 # Either the Advisor has taken the file, or the whole share is gone.
                 self._look_round()
@@ -240,20 +216,16 @@ class DropFolder:
         # Of two answers to one signal the one that is being settled is the older.
         return sorted(names, key=lambda name: (name.split(".")[0], not name.endswith(SETTLING)))
 
-    def answer_is_lost(self, name: str) -> bool:
-        """Return whether done/ has an answer that was taken out of ack/ without being archived."""
+    def restore_answer(self, name: str, limit: int) -> None:
+        """Copy an answer from done/ to ack/ where it was taken away without being archived."""
         places = (f"work/{name}", f"ack/{name}", f"ack/{name}{SETTLING}", f"arch/{name}")
         with self._explained():
-            there = [place for place in places if self._there(self.root / place)]
-            return not there and self._there(self.root / "done" / name)
-
-    def answer_again(self, name: str, limit: int) -> None:
-        """Put a copy of done/ into ack/, where somebody has lost the answer."""
+            if any(self._there(self.root / place) for place in places):
+                return
         data = self.read(f"done/{name}", limit)
-        if data is None:
-            return
-        with self._new_file(name, data) as (temporary, _):
-            self._step(give, temporary, self.root / "ack" / name)
+        if data is not None:
+            with self._new_file(name, data) as temporary:
+                self._step(give, temporary, self.root / "ack" / name)
 
     def take(self, name: str) -> str:
         """Put an answer under a name that the Advisor does not replace, and return that name."""
@@ -262,14 +234,14 @@ class DropFolder:
         answer, settling = self.root / "ack" / name, self.root / "ack" / (name + SETTLING)
         with self._explained():
             if not self._there(settling):
-                self._retry()(answer.rename, settling)
+                self._patiently(answer.rename, settling)
         return settling.name
 
     def archive(self, taken: str) -> None:
         """Move an answer that `take` named to arch/."""
         target = self.root / "arch" / taken.removesuffix(SETTLING)
         with self._explained():
-            self._retry()((self.root / "ack" / taken).replace, target)
+            self._patiently((self.root / "ack" / taken).replace, target)
         failpoint("archived")
 
     def legible(self, name: str) -> None:
@@ -312,8 +284,8 @@ class DropFolder:
     def write_state(self, name: str, data: bytes) -> None:
         """Replace a file of state/; a reader sees the old one or the new one, whole."""
         # Not flushed first: what a power cut takes is written anew a second later.
-        with self._new_file(name, data, flushed=False) as (temporary, retry):
-            retry(temporary.replace, self.root / "state" / name)
+        with self._new_file(name, data, flushed=False) as temporary:
+            self._patiently(temporary.replace, self.root / "state" / name)
 
     def halted(self) -> bool:
         """Return whether control/HALT is there; raises OSError when that cannot be told."""
@@ -326,10 +298,10 @@ class DropFolder:
         """
         path = self.root / HALT
         if reason is None:
-            SharingRetry(self._sleep, self._chance)(path.unlink, missing_ok=True)
+            self._patiently(path.unlink, True, run=at_once)
             return
         try:
-            SharingRetry(self._sleep, self._chance)(put_new, path, f"{reason}\n")
+            self._patiently(put_new, path, f"{reason}\n", run=at_once)
         except FileExistsError:
             return  # whatever it is, it halts
         except OSError:
@@ -355,6 +327,19 @@ class DropFolder:
     def _step(self, call: Callable[..., T], *arguments: Any) -> T:
         return self._run(partial(call, *arguments))
 
+    def _patiently(self, call: Callable[..., T], *arguments: Any, run: Run | None = None) -> T:
+        """Make a step, and repeat it while Windows says that another program has the file open."""
+        step, run = partial(call, *arguments), run or self._run
+        for _ in range(TRIES - 1):
+            try:
+                return run(step)
+            except PermissionError as error:
+                # Other errors do not pass by waiting.
+                if getattr(error, "winerror", None) not in SHARING:
+                    raise
+            self._sleep(PAUSE * (0.5 + self._chance()))
+        return run(step)
+
     def _there(self, path: Path) -> bool:
         try:
             self._step(path.stat)
@@ -371,38 +356,36 @@ class DropFolder:
         return [name for name in names if NAME.fullmatch(name.removesuffix(ending or "\0"))]
 
     @contextmanager
-    def _new_file(
-        self, name: str, data: bytes, *, flushed: bool = True
-    ) -> Iterator[tuple[Path, SharingRetry]]:
-        """Yield a file of tmp/ that holds the data, with what is left of this call's patience.
+    def _new_file(self, name: str, data: bytes, *, flushed: bool = True) -> Iterator[Path]:
+        """Yield a file of tmp/ that holds the data.
 
         The file is removed where it cannot be written, or what is done with it fails.
         """
         temporary = self.root / "tmp" / f"{OURS}{name}.{token(4)}"
-        retry = self._retry()
         with self._explained():
             try:
-                handle = retry(os.open, temporary, NEW, 0o666)
+                handle = self._patiently(os.open, temporary, NEW, 0o666)
                 try:
                     self._write(handle, data, flushed)
                 finally:
                     self._step(os.close, handle)
                 if flushed:
                     failpoint("tmp_done")
-                yield temporary, retry
+                yield temporary
             except (OSError, BridgeUnavailable):
                 self._forget(temporary)
                 raise
 
     def _write(self, handle: int, data: bytes, flushed: bool) -> None:
-        if flushed:
-            self._pour(handle, data[: len(data) // 2])
-            failpoint("tmp_half")
-            self._pour(handle, data[len(data) // 2 :])
-            # The text must be on the disk before it has its name.
-            self._step(os.fsync, handle)
-        else:
+        if not flushed:
             self._pour(handle, data)
+            return
+        half = len(data) // 2
+        self._pour(handle, data[:half])
+        failpoint("tmp_half")
+        self._pour(handle, data[half:])
+        # The text must be on the disk before it has its name.
+        self._step(os.fsync, handle)
 
     def _pour(self, handle: int, data: bytes) -> None:
         while data:
@@ -412,9 +395,6 @@ class DropFolder:
     def _forget(self, path: Path) -> None:
         with suppress(OSError):
             self._step(path.unlink)
-
-    def _retry(self) -> SharingRetry:
-        return SharingRetry(self._sleep, self._chance, self._run)
 
     def _look_round(self) -> None:
         """Raise FileNotFoundError unless this is the folder: without it, nothing is known."""
@@ -427,18 +407,15 @@ class DropFolder:
         try:
             yield
         except OSError as error:
-            raise BridgeUnavailable(self.explain(error)) from error
+            raise BridgeUnavailable(self._explanation(error)) from error
 
-    def explain(self, error: OSError) -> str:
+    def _explanation(self, error: OSError) -> str:
         """Return what is wrong with the folder, and what to do about it."""
         if getattr(error, "winerror", None) in SHARING:
             return f"another program keeps {error.filename or self.root} open: see what scans it"
-        if error.errno in FULL:
-            return f"the disk of {self.root} is full: make room on it"
-        if error.errno in FORBIDDEN:
-            return f"{self.root} cannot be written: let this user write there"
-        if error.errno in GONE:
-            return f"{self.root} is not there: mount the share, make the folder or mend its path"
+        for sentence, numbers in REMEDIES.items():
+            if error.errno in numbers:
+                return sentence.format(self.root)
         return f"{self.root}: {error.strerror or error}: look at its disk or share"
 
 

@@ -3,35 +3,34 @@
 A message is one line of flat JSON in UTF-8 whose keys stand in one order, each once. All is
 printable ASCII but the broker's names of symbols, and no string needs an escape. The line ends with
 an HMAC-SHA256 over the bytes before it, under the channel's key, and an end mark. The dataclasses
-here are the schema: their fields are the keys, in that order. A reader believes nothing before the
-signature fits, and no field before all of them have the right name, place and type. Each names its
-channel, for channels may share a key; whoever reads one compares it. Whatever is wrong raises
-MessageError with a reason that is also a guard's (torra.bridges.guards): auth, version or schema,
-in that order. A writer refuses what a reader would refuse. `drop_folder` has the files, `bridge`
-decides what a message means.
+here are the schema: their fields are the keys, in that order, with their bounds. A reader believes
+nothing before the signature fits. A message has one text: what would be written in another way is
+none. Each names its channel, for channels may share a key; whoever reads one compares it. Whatever
+is wrong raises MessageError with a reason that is also a guard's (torra.bridges.guards): auth,
+version or schema, in that order. A writer refuses what a reader would refuse. `drop_folder` has the
+files, `bridge` decides what a message means.
 """
 
 from __future__ import annotations
 
 import codecs
-import functools
 import hashlib
 import hmac
-import math
+import json
 import re
-import typing
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields
 from datetime import UTC, datetime
 from decimal import Decimal
-from typing import Any, Final, Literal, TypeVar, get_args
+from typing import Annotated, Any, Final, Literal, TypeVar
+
+from annotated_types import Ge, Gt, Le, Lt
+from pydantic import AfterValidator, StringConstraints, TypeAdapter, ValidationError, ValidationInfo
 
 from torra.advisor_protocol import PROTOCOL
-from torra.bridges.guards import KINDS
 from torra.bridges.plausible import MOST_LOTS, MOST_PRICE
-from torra.bridges.protocol import Order, OrderReport, Status
-from torra.errors import LONGEST_TEXT, TorraError, bounded
-from torra.verdict import order_seal
+from torra.bridges.protocol import Order, OrderReport
+from torra.errors import LONGEST_TEXT, TorraError, bounded, in_words
 from torra.verdict.signal_states import EXECUTED
 
 Reason = Literal["auth", "version", "schema"]
@@ -45,47 +44,54 @@ LIST_LIMIT: Final = 262_144
 TAIL: Final = re.compile(r',"mac":"([0-9a-f]{64})","end":"1"\}')
 TAIL_LENGTH: Final = len(',"mac":""') + 64 + len(',"end":"1"}')
 
-PLAIN: Final = re.compile(r'"[ !#-\[\]-~]*"')
-"""A string: printable ASCII without the quote and the backslash."""
-
-NAMED: Final = re.compile(r'"[^\x00-\x1f"\\\x7f\ud800-\udfff]*"')
-"""A string that names a symbol of the broker: what needs no escape in JSON."""
-
-NAMING: Final = re.compile(r"broker_symbol|[pds][0-9]+")
-"""Fields that name a symbol of the broker: that of a signal, and the rows of the lists."""
-
-PAIR: Final = re.compile(rf'"([a-z][a-z0-9_]*)":({NAMED.pattern}|-?[0-9][0-9.]*|true|false)')
 HEAD: Final = re.compile(r'\{"v":([0-9]{1,9}),"msg":"([a-z]+)"')
 INTEGER: Final = re.compile(r"0|-?[1-9][0-9]{0,17}")
-DECIMAL: Final = re.compile(r"-?(0|[1-9][0-9]{0,14})(\.[0-9]{1,20})?")
+DECIMAL: Final = re.compile(r"-?(0|[1-9][0-9]{0,17})(\.[0-9]{1,20})?")
 
-FORMS: Final[Mapping[Any, tuple[re.Pattern[str], Callable[[str], Any]]]] = {
-    bool: (re.compile("true|false"), "true".__eq__),
-    int: (INTEGER, int),
-    Decimal: (DECIMAL, Decimal),
-    str: (NAMED, lambda text: text[1:-1]),
-}
-"""How a field of a type is written, and what reads it."""
+NAMED: Final = re.compile(r'^[^\x00-\x1f"\\\x7f]*$')
+"""What may name a symbol of the broker: whatever needs no escape in JSON."""
 
 LATEST: Final = 10**11
 """Times are epoch seconds below this: the year 5138."""
 
-TIMES: Final = frozenset({"created", "expires", "bar_time", "gmt", "since", "server_time"})
-
-AMOUNTS: Final[Mapping[str, float]] = {
-    "price": MOST_PRICE,
-    "volume": MOST_LOTS,
-    **dict.fromkeys(("seq", "retcode", "ticket", "deal", "position"), math.inf),
-}
-"""Numbers of an ack that are not negative, and how big they may be."""
-
-QUOTES: Final[Mapping[str, float]] = {"bid": MOST_PRICE, "ask": MOST_PRICE}
-"""Those of an ack of an execution too. A refusal may name a quote below zero, as oil had in 2020:
-the Advisor trades at none, and says so by it.
-"""
-
 LOT_DIGITS: Final = (2, 8)
 """Fewest and most decimals of a volume."""
+
+
+def _quote(price: Decimal, message: ValidationInfo) -> Decimal:
+    """Refuse a quote that no execution can have.
+
+    A refusal may name a quote below zero, as oil had in 2020: the Advisor trades at none, and says
+    so by it.
+    """
+    if message.data.get("status") in EXECUTED and not 0 <= price <= MOST_PRICE:
+        raise ValueError("can be no quote")
+    return price
+
+
+def _row(text: Any) -> Any:
+    if not isinstance(text, str) or not NAMED.fullmatch(text):
+        raise ValueError("has a row that is no text")
+    return text
+
+
+Whole = Annotated[int, Gt(-(10**18)), Lt(10**18)]
+Count = Annotated[int, Ge(0), Lt(10**18)]
+"""A number of the broker's, or a count."""
+
+Time = Annotated[int, Ge(0), Lt(LATEST)]
+Price = Annotated[Decimal, Ge(0), Le(Decimal(MOST_PRICE))]
+Lots = Annotated[Decimal, Ge(0), Le(Decimal(MOST_LOTS))]
+Quoted = Annotated[Decimal, AfterValidator(_quote)]
+
+Word = Annotated[str, StringConstraints(pattern=r"^[ !#-\[\]-~]*$", max_length=LONGEST_TEXT)]
+"""Printable ASCII without the quote and the backslash."""
+
+Name = Annotated[str, StringConstraints(pattern=NAMED.pattern, max_length=LONGEST_TEXT)]
+"""What names a symbol of the broker."""
+
+Row = Annotated[Any, AfterValidator(_row)]
+"""A row of a list: a text as it is sent, what it says once it is read."""
 
 
 class MessageError(TorraError):
@@ -118,53 +124,32 @@ class Signal:
     the closing order. `origin` and `seal` are those of the decision (torra.verdict.order_seal).
     """
 
-    kind: str
-    sid: str
-    seq: int
-    channel: str
-    account: int
-    created: int
-    expires: int
-    symbol: str
-    broker_symbol: str
-    side: str
-    type: str = "market"
+    kind: Literal["open", "modify", "close", "close_all", "ping"]
+    sid: Word
+    seq: Whole
+    channel: Word
+    account: Whole
+    created: Time
+    expires: Time
+    symbol: Word
+    broker_symbol: Name
+    side: Literal["BUY", "SELL", ""]
+    type: Literal["market"] = "market"
     entry: Decimal
     sl: Decimal
     tp: Decimal
     lots: Decimal
-    magic: int
-    comment: str
-    max_spread_pts: int
-    max_dev_pts: int
-    policy: str = "reject_if_open"
-    bar_time: int
-    tf: str
-    ref: str
-    ticket: int
-    origin: str
-    seal: str
-
-    @property
-    def as_decided(self) -> bool:
-        """Whether the message is the order that was decided, as the Advisor computes it."""
-        computed = order_seal.seal(
-            sid=self.sid,
-            kind=self.kind,
-            symbol=self.symbol,
-            side=self.side,
-            lots=self.lots,
-            entry=self.entry,
-            stop=self.sl,
-            target=self.tp,
-            created=self.created,
-            expires=self.expires,
-            timeframe=self.tf,
-            bar_time=self.bar_time,
-            closes=self.ref,
-            origin=self.origin,
-        )
-        return self.seal == computed
+    magic: Whole
+    comment: Word
+    max_spread_pts: Whole
+    max_dev_pts: Whole
+    policy: Literal["reject_if_open"] = "reject_if_open"
+    bar_time: Time
+    tf: Word
+    ref: Word
+    ticket: Whole
+    origin: Word
+    seal: Word
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -172,25 +157,27 @@ class Ack:
     """What became of a signal; numbers that are not known are 0.
 
     `reason` is the guard that refused it, "retcode" or "". `server_time` is the broker's wall clock
-    written as epoch seconds, `gmt` epoch seconds UTC.
+    written as epoch seconds, `gmt` epoch seconds UTC. An ack of an illegible signal has no kind.
     """
 
-    sid: str
-    seq: int
-    channel: str
-    kind: str
-    status: str
-    reason: str = ""
-    retcode: int = 0
-    ticket: int = 0
-    deal: int = 0
-    position: int = 0
-    price: Decimal = Decimal(0)
-    volume: Decimal = Decimal(0)
-    bid: Decimal = Decimal(0)
-    ask: Decimal = Decimal(0)
-    server_time: int
-    gmt: int
+    sid: Word
+    seq: Count
+    channel: Word
+    kind: Literal["open", "modify", "close", "close_all", "ping", ""]
+    status: Literal[
+        "PLACED", "FILLED", "PARTIAL", "REJECTED", "EXPIRED", "UNKNOWN", "UNKNOWN_NOT_SENT"
+    ]
+    reason: Word = ""
+    retcode: Count = 0
+    ticket: Count = 0
+    deal: Count = 0
+    position: Count = 0
+    price: Price = Decimal(0)
+    volume: Lots = Decimal(0)
+    bid: Quoted = Decimal(0)
+    ask: Quoted = Decimal(0)
+    server_time: Time
+    gmt: Time
     adopted: bool = False
 
 
@@ -198,70 +185,64 @@ class Ack:
 class Heartbeat:
     """state/ea.json: that the Expert Advisor lives, and on which account."""
 
-    n: int
-    gmt: int
-    server_offset_s: int
-    account: int
-    trade_mode: str
-    margin_mode: str
+    n: Whole
+    gmt: Time
+    server_offset_s: Whole
+    account: Whole
+    trade_mode: Literal["demo", "contest", "real"]
+    margin_mode: Literal["hedging", "netting", "exchange"]
     connected: bool
     algo_allowed: bool
     trade_allowed: bool
     kill: bool
-    ea_version: str
-    last_seq: int
-    inbox: int
-    work: int
+    ea_version: Word
+    last_seq: Whole
+    inbox: Whole
+    work: Whole
     balance: Decimal
     equity: Decimal
     free_margin: Decimal
-    leverage: int
-    currency: str
-    channel: str
+    leverage: Whole
+    currency: Word
+    channel: Word
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Positions:
     """state/positions.json: every open position of the account (torra.bridges.torra.book_rows)."""
 
-    n: int
-    gmt: int
-    channel: str
-    account: int
-    rows: tuple[Any, ...]
+    n: Whole
+    gmt: Time
+    channel: Word
+    account: Whole
+    rows: tuple[Row, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Deals:
     """state/deals.json: the executions since `since` that concern Torra."""
 
-    n: int
-    gmt: int
-    since: int
-    channel: str
-    account: int
-    rows: tuple[Any, ...]
+    n: Whole
+    gmt: Time
+    since: Time
+    channel: Word
+    account: Whole
+    rows: tuple[Row, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Symbols:
+class Symbols(Positions):
     """state/symbols.json: what the broker trades, as far as it is in Market Watch."""
-
-    n: int
-    gmt: int
-    channel: str
-    account: int
-    rows: tuple[Any, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeskState:
-    """state/torra.json: that Torra lives; `state` is ACTIVE, REDUCING or HALTED."""
+    """state/torra.json: that Torra lives."""
 
-    n: int
-    gmt: int
-    channel: str
-    state: str
+    n: Whole
+    gmt: Time
+    channel: Word
+    state: Literal["ACTIVE", "REDUCING", "HALTED"]
 
 
 Message = Signal | Ack | Heartbeat | Positions | Deals | Symbols | DeskState
@@ -279,25 +260,7 @@ NAMES: Final[Mapping[type, str]] = {
 LISTS: Final[Mapping[type, str]] = {Positions: "p", Deals: "d", Symbols: "s"}
 """Messages whose rows, texts as they are sent, follow as p0, p1 and so on."""
 
-
-ACK_STATUS: Final = tuple(status for status in get_args(Status) if status != "CLAIMED")
-SIDES: Final = ("BUY", "SELL")
-
-CHOICES: Final[Mapping[type, Mapping[str, tuple[str, ...]]]] = {
-    Signal: {
-        "kind": KINDS,
-        "side": (*SIDES, ""),
-        "type": ("market",),
-        "policy": ("reject_if_open",),
-    },
-    Ack: {"kind": (*KINDS, ""), "status": ACK_STATUS},
-    Heartbeat: {
-        "trade_mode": ("demo", "contest", "real"),
-        "margin_mode": ("hedging", "netting", "exchange"),
-    },
-    DeskState: {"state": ("ACTIVE", "REDUCING", "HALTED")},
-}
-"""Fields that hold one of a few words. An ack of an illegible signal has no kind."""
+SCHEMAS: Final[Mapping[type, TypeAdapter[Any]]] = {kind: TypeAdapter(kind) for kind in NAMES}
 
 
 def limit_of(kind: type) -> int:
@@ -310,16 +273,13 @@ def limit_of(kind: type) -> int:
 
 def encode(message: Message, key: str, *, version: int = PROTOCOL) -> bytes:
     """Return a message as signed bytes; raises MessageError(schema) for what no reader takes."""
-    kind: type = type(message)
-    pairs = list(_written(message))
-    values = _fields(pairs, kind)
-    head = f'{{"v":{version},"msg":"{NAMES[kind]}"'
-    sealed = seal(head + "".join(f',"{name}":{text}' for name, text in pairs), key)
+    kind: type[Message] = type(message)
+    body = _body(message, version)
+    sealed = seal(body, key)
     if len(sealed) > limit_of(kind):
         raise MessageError("schema", f"{len(sealed)} characters are too many for {NAMES[kind]}")
-    _refuse_odd(kind, values)
     # A float for a Decimal is written like one, and is another number.
-    if kind(**values) != message:
+    if _parsed(body, kind, version) != message:
         raise MessageError("schema", f"a value of {NAMES[kind]} has the wrong type")
     return sealed
 
@@ -348,22 +308,21 @@ def signature(text: str, key: str) -> str:
     return hmac.new(key.encode(), raw, hashlib.sha256).hexdigest()
 
 
-@functools.cache
-def _schema(kind: type) -> dict[str, Any]:
-    hints = typing.get_type_hints(kind)
-    return {field.name: hints[field.name] for field in fields(kind)}
+def _body(message: Message, version: int) -> str:
+    """Return the text of a message up to its signature."""
+    head = f'{{"v":{version},"msg":"{NAMES[type(message)]}"'
+    return head + "".join(f',"{name}":{_text_of(value)}' for name, value in _pairs(message))
 
 
-def _written(message: Message) -> Iterator[tuple[str, str]]:
-    kind: type = type(message)
-    for name in _schema(kind):
-        value = getattr(message, name)
-        if name != "rows":
-            yield name, _text_of(value)
-            continue
-        yield "count", str(len(value))
-        for number, row in enumerate(value):
-            yield f"{LISTS[kind]}{number}", _text_of(row)
+def _pairs(message: Message) -> Iterator[tuple[str, Any]]:
+    for field in fields(message):
+        value = getattr(message, field.name)
+        if field.name == "rows":
+            yield "count", len(value)
+            letter = LISTS[type(message)]
+            yield from ((f"{letter}{number}", row) for number, row in enumerate(value))
+        else:
+            yield field.name, value
 
 
 def _text_of(value: Any) -> str:
@@ -390,10 +349,7 @@ def decode(raw: bytes, kind: type[M], key: str, *, version: int = PROTOCOL) -> M
         raise MessageError("version", told, versions=(int(head[1]), version))
     if not head or head[2] != NAMES[kind]:
         raise MessageError("schema", f"no message {NAMES[kind]}")
-    # The first two, version and kind, are checked above.
-    values = _fields(_pairs(body)[2:], kind)
-    _refuse_odd(kind, values)
-    return kind(**values)
+    return _parsed(body, kind, version)
 
 
 def _text(raw: bytes) -> str:
@@ -421,64 +377,29 @@ def _authentic(text: str, key: str, limit: int) -> str:
     return body
 
 
-def _pairs(body: str) -> list[tuple[str, str]]:
-    pairs: list[tuple[str, str]] = []
-    at = 0
-    while at < len(body):
-        found = PAIR.match(body, at + 1) if body[at] == ("," if pairs else "{") else None
-        if not found:
-            raise MessageError("schema", f"no key and value at character {at}")
-        pairs.append((found[1], found[2]))
-        at = found.end()
-    return pairs
-
-
-def _fields(pairs: list[tuple[str, str]], kind: type) -> dict[str, Any]:
-    schema = _schema(kind)
-    simple = [name for name in schema if name != "rows"]
-    expected = list(simple)
-    if "rows" in schema:
-        count = len(pairs) - len(simple) - 1
-        expected += ["count", *(f"{LISTS[kind]}{number}" for number in range(count))]
-    if [name for name, _ in pairs] != expected:
+def _parsed(body: str, kind: type[M], version: int) -> M:
+    """Return the message of a text; MessageError(schema) unless it would be written just so."""
+    try:
+        values = json.loads(
+            f"{body}}}".encode(), parse_int=_number, parse_float=_number, parse_constant=_number
+        )
+        row = re.compile(rf"{LISTS.get(kind, '')}[0-9]+")
+        values["rows"] = tuple(text for name, text in values.items() if row.fullmatch(name))
+        message: M = SCHEMAS[kind].validate_python(values)
+    except ValidationError as error:
+        fault = error.errors()[0]
+        raise MessageError("schema", f"{fault['loc'][0]} {in_words(fault)}") from None
+    except (ValueError, RecursionError) as error:
+        raise MessageError("schema", str(error)) from None
+    if _body(message, version) != body:
         raise MessageError("schema", f"the keys are not those of {NAMES[kind]} in their order")
-    choices = CHOICES.get(kind, {})
-    values = {
-        name: _value(name, schema[name], text, choices.get(name))
-        for name, text in pairs[: len(simple)]
-    }
-    if "rows" in schema:
-        if pairs[len(simple)][1] != str(count):
-            raise MessageError("schema", "count and rows do not fit each other")
-        values["rows"] = tuple(_value(name, str, text) for name, text in pairs[len(simple) + 1 :])
-    return values
+    return message
 
 
-def _value(name: str, hint: Any, text: str, choices: tuple[str, ...] | None = None) -> Any:
-    form, read = FORMS[hint]
-    if hint is str and not NAMING.fullmatch(name):
-        form = PLAIN
-    if not form.fullmatch(text):
-        raise MessageError("schema", f"{name} is no {hint.__name__}: {text[:40]}")
-    value = read(text)
-    if choices and value not in choices:
-        raise MessageError("schema", f"{name} is none of {', '.join(choices)}: {text[:40]}")
-    if name in TIMES and not 0 <= value < LATEST:
-        raise MessageError("schema", f"{name} is no time: {text}")
-    return value
-
-
-def _refuse_odd(kind: type, values: Mapping[str, Any]) -> None:
-    """Raise MessageError(schema) for a text without end, and a number that no ack can have."""
-    for name, value in values.items():
-        if isinstance(value, str) and len(value) > LONGEST_TEXT:
-            fault = f"{name} has {len(value)} characters, {LONGEST_TEXT} at most"
-            raise MessageError("schema", fault)
-    if kind is Ack:
-        quotes = QUOTES if values["status"] in EXECUTED else {}
-        for name, most in {**AMOUNTS, **quotes}.items():
-            if not 0 <= values[name] <= most:
-                raise MessageError("schema", f"{name} is {values[name]}")
+def _number(text: str) -> Decimal:
+    if not DECIMAL.fullmatch(text):
+        raise ValueError(f"{text[:40]} is no number")
+    return Decimal(text)
 
 
 # --- what Torra means by them ---------------------------------------------------------------------
@@ -525,7 +446,7 @@ def report_of(ack: Ack) -> OrderReport:
     """Return an ack as a report."""
     return OrderReport(
         sid=ack.sid,
-        status=typing.cast(Status, ack.status),
+        status=ack.status,
         at=moment(ack.gmt),
         reason=ack.reason,
         retcode=ack.retcode,
