@@ -9,7 +9,6 @@ signals are executed, at prices within one tick, and the others refused for the 
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
@@ -20,7 +19,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from tests.doubles.compiled_ea import ACCOUNT, SOURCE, CompiledEa, compiled, decoded
+from tests.doubles.compiled_ea import ACCOUNT, CompiledEa
 from tests.worlds.tick_tape import (
     LOT_MAX,
     STOPS_LEVEL,
@@ -233,9 +232,8 @@ def file_of(plea: Plea) -> bytes:
 class OnAdvisor:
     """Plays a tape to the advisor; it is started anew whenever its inputs change."""
 
-    def __init__(self, folder: Path, program: Path | None = None) -> None:
+    def __init__(self, folder: Path) -> None:
         self.folder = folder / "main"
-        self.program = program
         self.market = folder / "broker"
         self.story = Story()
         self._limits: Limits | None = None
@@ -243,9 +241,7 @@ class OnAdvisor:
         self._deals = 0
 
     def play(self, ticks: list[Tick], **settings: object) -> Story:
-        self.ea = CompiledEa(
-            self.folder, key=KEY, broker=self.market, program=self.program, max_lots=0
-        )
+        self.ea = CompiledEa(self.folder, key=KEY, broker=self.market, max_lots=0)
         with self.ea as ea:
             ea.symbol(
                 SYMBOL, digits=2, tick_size=0.01, tick_value=1, contract=100, lot_min=0.01,
@@ -375,36 +371,3 @@ def test_orders_slip_alike(tmp_path: Path, scaled: Callable[..., int]) -> None:
         story.endings = [item for item in story.endings if item.how == "CLOSED"]
     assert list(differences(here, there)) == []
     assert list(differences(smooth, there))
-
-
-# --- a guard less ---------------------------------------------------------------------------------
-
-QUICK = ("-std=c++17", "-O0")
-
-
-@pytest.mark.by_day(8)
-@pytest.mark.parametrize("reason", REASONS)
-def test_a_guard_that_paper_forgets_is_noticed(
-    reason: str, ticks: list[Tick], advisor: Story, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for name in ("AT_ACCEPTANCE", "AT_FILL"):
-        rest = tuple(item for item in getattr(paper, name) if item != reason)
-        monkeypatch.setattr(paper, name, rest)
-    assert list(differences(OnPaper().play(ticks), advisor))
-
-
-@pytest.mark.timeout(3000)
-def test_a_guard_that_the_advisor_forgets_is_noticed(
-    tmp_path: Path, scaled: Callable[..., int]
-) -> None:
-    """Each compiled without one of its guards: minutes of compiling, so at night only."""
-    count = scaled(len(REASONS), least=0)
-    if not count:
-        pytest.skip("compiles the advisor 24 times: make nightly")
-    ticks = tape(SEED, 80)
-    source, on_paper = decoded(SOURCE.read_bytes()), OnPaper().play(ticks)
-    for reason in REASONS[:count]:
-        forgetful, cut = re.subn(rf'(\n +if\([^;]*\n +)return "{reason}"; //', r"\1{} //", source)
-        assert cut == 1
-        there = OnAdvisor(tmp_path / reason, compiled(forgetful, flags=QUICK)).play(ticks)
-        assert list(differences(on_paper, there)), reason

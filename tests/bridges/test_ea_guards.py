@@ -17,7 +17,6 @@ from tests.doubles.advisor_channel import (
     NOW,
     VERSION,
     AdvisorChannel,
-    body_of,
     seal,
 )
 from tests.doubles.compiled_ea import (
@@ -52,22 +51,6 @@ OF_A_MESSAGE: dict[str, Case] = {
 CASES = OF_A_MESSAGE | {
     reason: case_of(*next(edge[:2] for edge in edges if edge[2])) for reason, edges in EDGES.items()
 }
-
-
-def test_a_torra_of_the_version_before_is_refused(tmp_path: Path) -> None:
-    with AdvisorChannel(tmp_path) as desk:
-        fields = desk.fields()
-        name = desk.put(seal(body_of(fields, VERSION - 1)), fields["seq"], fields["sid"])
-        desk.ea.timer()
-        ack = desk.ack(name)
-        assert (ack["status"], ack["reason"]) == ("REJECTED", "version")
-        assert desk.deals() == []
-
-
-@pytest.mark.parametrize("reason", OF_A_MESSAGE)
-def test_each_guard_of_a_message_objects(guarded: AdvisorChannel, reason: str) -> None:
-    assert ack_of(guarded, CASES[reason])["reason"] == reason
-    assert ack_of(guarded, Case())["status"] == "FILLED", "and nothing else stood in the way"
 
 
 @pytest.mark.parametrize(

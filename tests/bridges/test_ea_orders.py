@@ -147,30 +147,6 @@ def test_closes_find_their_position_and_touch_no_other(desk: AdvisorChannel) -> 
 
 # --- what brokers answer --------------------------------------------------------------------------
 
-TRANSIENT = (10004, 10020, 10021, 10024, 10028)
-UNCLEAR = (10011, 10012, 10031)
-FINAL = (10006, 10007, 10013, 10014, 10015, 10016, 10017, 10018, 10019, 10026, 10027, 10034)
-
-
-def test_a_requote_is_repeated_twice_at_most(desk: AdvisorChannel) -> None:
-    for code in TRANSIENT:
-        desk.ea.wipe()
-        for _ in range(2):
-            desk.ea.fail(code)
-        name = desk.drop()
-        desk.ea.run(1)
-        assert desk.ack(name)["status"] == "FILLED"
-        assert desk.ea.broker_state()["sends"] == 3
-        for _ in range(3):
-            desk.ea.fail(code)
-        name = desk.drop(magic=MAGIC + 1)
-        desk.ea.run(1)
-        ack = desk.ack(name)
-        assert (ack["status"], ack["reason"], ack["retcode"]) == ("REJECTED", "retcode", code)
-        assert desk.ea.broker_state()["sends"] == 6
-        assert len(desk.deals()) == 1
-    assert desk.empty()
-
 
 def test_a_repeat_asks_the_guards_again(desk: AdvisorChannel) -> None:
     changes: list[tuple[str, Callable[[], None]]] = [
@@ -190,32 +166,6 @@ def test_a_repeat_asks_the_guards_again(desk: AdvisorChannel) -> None:
         desk.resume()
         desk.calm()
     assert desk.deals() == []
-
-
-@pytest.mark.parametrize("code", UNCLEAR)
-@pytest.mark.parametrize("kind", ["open", "close", "close_all"])
-def test_an_unclear_answer_is_looked_up_and_never_repeated(
-    desk: AdvisorChannel, code: int, kind: str
-) -> None:
-    name = given(desk, kind)
-    before = desk.ea.broker_state()["sends"]
-    desk.ea.fail(code, executed=1)
-    desk.ea.timer()
-    ack = desk.ack(name)
-    assert (ack["status"], ack["adopted"], ack["retcode"]) == ("FILLED", True, code)
-    assert ack["volume"] == 0.1
-    desk.ea.wipe()
-    desk.ea.fail(code, executed=0)
-    if kind != "open":
-        desk.ea.open_by_hand(GOLD, "BUY", 0.1, magic=MAGIC, comment="TAGAIN")
-    name = desk.drop(kind=kind, side="SELL" if kind == "close" else "BUY", ref="TAGAIN")
-    desk.ea.wait(PATIENCE - 1)
-    assert not desk.answered(name)
-    desk.ea.run(2)
-    ack = desk.ack(name)
-    assert (ack["status"], ack["retcode"]) == ("UNKNOWN", code)
-    assert desk.ea.broker_state()["sends"] == 1
-    assert before <= 1
 
 
 @pytest.mark.parametrize("code", [10008, 10012])
@@ -278,27 +228,6 @@ def test_a_restart_does_not_call_an_answered_order_not_sent(
     ack = desk.ack(name)
     assert (ack["status"], ack["retcode"]) == ("UNKNOWN", code)
     assert desk.ea.broker_state()["sends"] == 1
-
-
-def test_a_final_answer_is_told_with_its_number(desk: AdvisorChannel) -> None:
-    for code in FINAL:
-        desk.ea.wipe()
-        for refuse, sends in ((desk.ea.fail, 1), (desk.ea.fail_check, 1)):
-            refuse(code)
-            ack = desk.order()
-            assert (ack["status"], ack["reason"]) == ("REJECTED", "retcode")
-            assert ack["retcode"] == code
-            assert desk.ea.broker_state()["sends"] == sends, "what OrderCheck refuses is not sent"
-    assert desk.empty()
-
-
-def test_a_partial_fill_is_told_as_one(desk: AdvisorChannel) -> None:
-    desk.ea.fail(10010, executed=1, volume=0.04)
-    ack = desk.order()
-    assert (ack["status"], ack["retcode"], ack["volume"]) == ("PARTIAL", 10010, 0.04)
-    desk.ea.fail(10012, executed=1, volume=0.03)
-    ack = desk.order(magic=MAGIC + 1)
-    assert (ack["status"], ack["volume"], ack["adopted"]) == ("PARTIAL", 0.03, True)
 
 
 def test_a_bare_answer_is_filled_in_from_the_books(desk: AdvisorChannel) -> None:
