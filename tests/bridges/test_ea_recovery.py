@@ -123,6 +123,9 @@ ENDS = {"intent": "UNKNOWN_NOT_SENT", "before_send": "UNKNOWN_NOT_SENT"}
 """What a kill at a point leads to; everywhere else the order is executed once."""
 
 
+KINDS = ("open", "close", "modify", "close_all")
+
+
 def executed(desk: AdvisorChannel, kind: str) -> int:
     state = desk.ea.broker_state()
     if kind == "modify":
@@ -130,43 +133,38 @@ def executed(desk: AdvisorChannel, kind: str) -> int:
     return sum(deal["comment"] != "TOPENED" for deal in state["deals"])
 
 
-@pytest.mark.parametrize("kind", ["open", "close", "modify", "close_all"])
-@pytest.mark.parametrize("point", POINTS)
-def test_one_kill_at_any_point(desk: AdvisorChannel, point: str, kind: str) -> None:
+def dies(desk: AdvisorChannel, kind: str, first: str, second: str = "") -> str:
+    """Kill the advisor at two points, of which the second may not come; return the order's end."""
     name = given(desk, kind)
     before = desk.ea.broker_state()["sends"]
-    desk.ea.crash_at(point)
-    live_on(desk, "")
-    desk.ea.wait(PATIENCE + 2)
+    desk.ea.crash_at(first)
+    live_on(desk, second)
+    try:
+        desk.ea.wait(PATIENCE + 2)
+    except Died:
+        desk.ea.restart()
+        desk.ea.wait(PATIENCE + 2)
     ack = desk.ack(name)
-    assert ack["status"] == ENDS.get(point, "FILLED")
-    assert executed(desk, kind) == (point not in ENDS)
-    assert desk.ea.broker_state()["sends"] - before == (point not in ENDS)
+    sends = desk.ea.broker_state()["sends"] - before
+    lost = ack["status"] == "UNKNOWN_NOT_SENT"
+    assert (sends, executed(desk, kind)) == (not lost, not lost), (kind, first, second)
     assert desk.empty()
     assert (desk.folder / "done" / name).read_bytes() == (desk.folder / "ack" / name).read_bytes()
+    return str(ack["status"])
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("point", POINTS)
+def test_one_kill_at_any_point(desk: AdvisorChannel, point: str, kind: str) -> None:
+    assert dies(desk, kind, point) == ENDS.get(point, "FILLED")
 
 
 def test_two_kills_at_any_points(tmp_path: Path, scaled: Callable[..., int]) -> None:
-    """The second point may not come any more; then the second life ends well."""
-    runs = list(itertools.product(["open", "close", "modify", "close_all"], POINTS, POINTS))
+    runs = list(itertools.product(KINDS, POINTS, POINTS))
     step = len(runs) // scaled(len(runs), least=6)
     for number, (kind, first, second) in enumerate(runs[::step]):
         with AdvisorChannel(tmp_path / str(number)) as desk:
-            name = given(desk, kind)
-            before = desk.ea.broker_state()["sends"]
-            desk.ea.crash_at(first)
-            live_on(desk, second)
-            try:
-                desk.ea.wait(PATIENCE + 2)
-            except Died:
-                desk.ea.restart()
-            desk.ea.wait(PATIENCE + 2)
-            ack = desk.ack(name)
-            sends = desk.ea.broker_state()["sends"] - before
-            lost = ack["status"] == "UNKNOWN_NOT_SENT"
-            assert ack["status"] in ("FILLED", "UNKNOWN_NOT_SENT"), (kind, first, second)
-            assert (sends, executed(desk, kind)) == (not lost, not lost), (kind, first, second)
-            assert desk.empty()
+            assert dies(desk, kind, first, second) in ("FILLED", "UNKNOWN_NOT_SENT")
 
 
 def test_a_kill_in_the_middle_of_close_all(desk: AdvisorChannel) -> None:

@@ -210,21 +210,11 @@ def test_an_order_that_the_server_rejected_afterwards_is_rejected(world: World) 
 
 
 def test_a_rewritten_comment_is_known_by_number_and_time(world: World) -> None:
+    """By which time and whose marks is for test_order_marks."""
     world.package.mangle = lambda comment: ""
     world.package.no_answer = True
     world.bridge.submit(order())
     assert world.settled(0).status == "FILLED"
-    world.package.no_answer = False
-    for changes in ({"reason": 4}, {"magic": 1}, {"time": 0}, {"comment": "TBBBBBBBBBBBB"}):
-        other = World(world.state / str(changes))
-        other.package.retcodes = [10012]
-        other.bridge.submit(order())
-        row = world.package.deals[0]._replace(**changes)
-        other.package.deals.append(row)
-        assert other.look(1) == [], changes
-        other.package.deals.append(world.package.deals[0])
-        assert len(other.look(0)) == 1
-        other.close()
 
 
 def test_a_close_without_an_answer_is_found_by_its_deal(world: World) -> None:
