@@ -17,6 +17,7 @@ from typing import Any, Final, Literal
 
 from torra.bridges.mt5.terminal import Terminal
 from torra.bridges.order_journal import OrderEntry
+from torra.bridges.plausible import LOTS_SLACK
 from torra.bridges.protocol import BrokerDeal, BrokerPosition, Order, OrderReport, Status
 from torra.errors import BridgeUnavailable
 from torra.market.broker_clock import ServerClock
@@ -43,9 +44,6 @@ REASONS: Final[Mapping[int, str]] = {
     6: "stop_out",
 }
 """DEAL_REASON_: by hand at a desk, on a telephone, on the web; expert; and what the server does."""
-
-LOTS_SLACK: Final = 1e-6
-"""Lots that differ by less are the same."""
 
 EARLIEST: Final = timedelta(seconds=-5)
 LATEST: Final = timedelta(seconds=120)

@@ -20,9 +20,12 @@ import threading
 from collections.abc import Callable
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as TooLong
+from functools import partial
 from typing import Any, Final, NamedTuple
 
 from torra.errors import BridgeUnavailable, ConfigError
+from torra.services import in_background
+from torra.time_limit import settle
 
 CALL_SECONDS: Final = 10.0
 """Real seconds after which a caller does not wait any longer."""
@@ -72,10 +75,7 @@ class Terminal:
         self._seconds = seconds
         self._connected = False
         self._late: tuple[str, Future[TerminalAnswer]] | None = None
-        self._jobs: queue.SimpleQueue[
-            tuple[Future[TerminalAnswer], Callable[[], TerminalAnswer]] | None
-        ]
-        self._jobs = queue.SimpleQueue()
+        self._jobs = queue.SimpleQueue[Callable[[], object] | None]()
         self._worker: threading.Thread | None = None
         self._lock = threading.Lock()
 
@@ -84,7 +84,7 @@ class Terminal:
         with self._lock:
             self._demand_worker()
             future: Future[TerminalAnswer] = Future()
-            self._jobs.put((future, lambda: self._call(name, args, kwargs)))
+            self._jobs.put(partial(settle, future, partial(self._call, name, args, kwargs)))
             try:
                 return future.result(self._seconds)
             except TooLong:
@@ -114,7 +114,7 @@ class Terminal:
             worker, self._worker = self._worker, None
             if worker is None:
                 return
-            self._jobs.put((Future(), self._shut_down))
+            self._jobs.put(partial(settle, Future(), self._shut_down))
             self._jobs.put(None)
             self._jobs = queue.SimpleQueue()
             # A blocked worker keeps its own queue, and ends when it comes back.
@@ -129,10 +129,7 @@ class Terminal:
             self._late = None
         if self._worker is None:
             # A daemon: a terminal that blocks for ever must not keep the process alive.
-            self._worker = threading.Thread(
-                target=_work, args=(self._jobs,), name="mt5", daemon=True
-            )
-            self._worker.start()
+            self._worker = in_background("mt5", partial(_work, self._jobs))
 
     def _blocked(self, name: str) -> str:
         return f"MetaTrader 5 has not returned from {name}: is a window of it waiting for somebody?"
@@ -154,19 +151,12 @@ class Terminal:
             self._connected = False
         return TerminalAnswer(None, int(code), str(words))
 
-    def _shut_down(self) -> TerminalAnswer:
+    def _shut_down(self) -> None:
         self._connected = False
         self._package.shutdown()
-        return TerminalAnswer(True)
 
 
-def _work(
-    jobs: queue.SimpleQueue[tuple[Future[TerminalAnswer], Callable[[], TerminalAnswer]] | None],
-) -> None:
-    """Run the jobs one after the other, until None comes."""
-    while (job := jobs.get()) is not None:
-        future, call = job
-        try:
-            future.set_result(call())
-        except BaseException as error:  # noqa: BLE001 - it is the caller's
-            future.set_exception(error)
+def _work(jobs: queue.SimpleQueue[Callable[[], object] | None]) -> None:
+    """Do the jobs one after the other, until None comes."""
+    while job := jobs.get():
+        job()

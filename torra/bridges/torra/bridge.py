@@ -114,8 +114,7 @@ class TorraFiles:
         self._alarms = 0
         self._last_alarm = ""
         self._unread: tuple[str, ...] = ()
-        self._claims: dict[str, datetime] = {}
-        self._settled_claims: set[str] = set()
+        self._claims: dict[str, datetime | None] = {}
         self._beats = 0
         self._pruned: float | None = None
         with suppress(BridgeUnavailable):
@@ -195,7 +194,7 @@ class TorraFiles:
         """Move the answer with this report to arch/; a newer answer of the same id stays."""
         # A claim has no file of its own: the signal in work/ belongs to the Advisor.
         if report.status == "CLAIMED":
-            self._settled_claims.add(report.sid)
+            self._claims[report.sid] = None
             return
         with self._lock, suppress(BridgeUnavailable, MessageError):
             for name in self._folder.acks():
@@ -206,19 +205,16 @@ class TorraFiles:
                         self._folder.archive(taken)
 
     def _reports(self) -> list[OrderReport]:
-        names = self._folder.acks()
+        answers = self._folder.acks()
         self._unread = ()
-        found = [(name, self._answer(name)) for name in names]
-        answered = {name.removesuffix(SETTLING) for name in names}
-        found += [
-            (name, self._claim(name)) for name in self._folder.claimed() if name not in answered
-        ]
+        answered = {name.removesuffix(SETTLING) for name in answers}
+        claims = [name for name in self._folder.claimed() if name not in answered]
         # The first ten characters of a name are the signal's number.
-        found.sort(key=lambda pair: pair[0][:10])
-        present = {_sid(name) for name, _ in found}
+        names = sorted([*answers, *claims], key=lambda name: name[:10])
+        present = {_sid(name) for name in names}
         self._claims = {sid: at for sid, at in self._claims.items() if sid in present}
-        self._settled_claims &= present
-        return [report for _, report in found if report]
+        found = (self._claim(name) if name in claims else self._answer(name) for name in names)
+        return [report for report in found if report]
 
     def _answer(self, name: str) -> OrderReport | None:
         """Return the report in a file of ack/; a file that holds none goes to bad/ in time."""
@@ -246,9 +242,10 @@ class TorraFiles:
         return None if raw is None else report_of(self._decoded(raw, Ack))
 
     def _claim(self, name: str) -> OrderReport | None:
+        """Return the report of a claim, None when it is settled."""
         sid = _sid(name)
         at = self._claims.setdefault(sid, self._clock.now())
-        return None if sid in self._settled_claims else OrderReport(sid, "CLAIMED", at)
+        return OrderReport(sid, "CLAIMED", at) if at else None
 
     # --- health -----------------------------------------------------------------------------------
 
