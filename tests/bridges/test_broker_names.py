@@ -2,13 +2,11 @@
 
 The names come from `torra init` or the page, and lie in desk.json as they are. The Expert Advisor
 itself (compiled) lists them, writes their bars and order flow under escaped file names, and
-executes signals that name them. Pages escape them; no cell of a file begins with a formula.
+executes signals that name them. Pages escape them.
 """
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 from collections.abc import Iterator
 from dataclasses import replace
@@ -31,7 +29,6 @@ from torra.bridges.torra.messages import Ack, Deals, Positions, Symbols, decode,
 from torra.commands import init as first_steps
 from torra.commands.command_line import PlainGroup
 from torra.config import Instance, is_broker_symbol, load_desk
-from torra.exhibits.figures import sheet_cell
 from torra.feeds.flow_files import FlowFiles
 from torra.feeds.mt5_files import BarFileOwner, Mt5FilesFeed, file_of
 from torra.market.broker_clock import ServerClock
@@ -198,10 +195,7 @@ def test_their_bars_and_their_order_flow_are_read(desk: AdvisorChannel) -> None:
         assert (told.status, len(told.rows)) == ("available", 1), symbol
 
 
-# --- the other bridges ----------------------------------------------------------------------------
-
-
-# --- pages and files ------------------------------------------------------------------------------
+# --- pages ------------------------------------------------------------------------------
 
 
 @pytest.fixture
@@ -226,11 +220,3 @@ def test_the_pages_show_and_take_them(pages: Pages) -> None:
         assert "can be no broker" not in asked.text
     odd = urlencode({"source": "files", "symbol": "GBPJPY", "broker": "A|B"})
     assert "can be no broker" in Page(pages.text(f"/add-symbol?{odd}")).text
-
-
-def test_no_cell_of_a_file_begins_with_a_formula() -> None:
-    sheet = io.StringIO()
-    csv.writer(sheet).writerow([sheet_cell(name) for name in NAMES.values()])
-    (cells,) = csv.reader(io.StringIO(sheet.getvalue()))
-    assert [cell for cell in cells if cell[0] in "=+-@"] == []
-    assert "'@ES" in cells and "EURUSD.£" in cells and "US 30" in cells

@@ -21,7 +21,6 @@ NOW = 1_771_200_000
 
 FIRST = NOW + OFFSET
 BOOK: list[Entry] = [(1, 2000.10, 1, 0.0), (1, 2000.30, 3, 0.5), (2, 2000.00, 2, 0.0)]
-ASK_BOOK: list[Entry] = [(1, 2000.10, 1, 0.0), (2, 2000.00, 4, 0.0)]
 
 
 @pytest.fixture
@@ -75,6 +74,14 @@ def close(desk: AdvisorChannel, bar: Bar, *, seconds: int = 60, ticks: int | Non
     # The next one has begun: so this one is over.
     ea.bar(GOLD, seconds, bar.time + seconds, (1, 1, 1, 1), 1, 1)
     ea.timer(1, 1.0)
+
+
+def close_euro(desk: AdvisorChannel) -> None:
+    """Let a bar of another symbol happen, of one tick."""
+    desk.ea.ticks("EURUSD", [(FIRST * 1000, 1.10000, 1.10012, 0.0, 6)])
+    for time in (FIRST, FIRST + 60):
+        desk.ea.bar("EURUSD", 60, time, (1, 1, 1, 1), 1, 1)
+    desk.ea.timer(3, 1.0)
 
 
 def pass_to(desk: AdvisorChannel, moment: float) -> None:
@@ -249,9 +256,7 @@ def test_several_timeframes_and_symbols_have_a_file_each(
     all_ticks = list(itertools.chain.from_iterable(bar.ticks for bar in bars))
     desk.ea.bar(GOLD, 300, FIRST, (1, 1, 1, 1), len(all_ticks), 1)
     desk.ea.bar(GOLD, 300, FIRST + 300, (1, 1, 1, 1), 1, 1)
-    desk.ea.ticks("EURUSD", [(FIRST * 1000, 1.10000, 1.10012, 0.0, 6)])
-    desk.ea.bar("EURUSD", 60, FIRST, (1, 1, 1, 1), 1, 1)
-    desk.ea.timer(2, 1.0)
+    close_euro(desk)
     books = list(itertools.chain.from_iterable(bar.books for bar in bars))
     assert rows(desk, "M5") == [line(Bar(FIRST, all_ticks), books[-1][1], len(books))]
     assert desk.names("flow") == [
@@ -314,10 +319,7 @@ def test_a_symbol_whose_ticks_are_missing_keeps_no_other_one_waiting(
     desk.ea.symbol("EURUSD", digits=5, depth=0)
     desk.ea.set(ticks_take=0.25)
     close(desk, Bar(FIRST), ticks=20)
-    desk.ea.ticks("EURUSD", [(FIRST * 1000, 1.10000, 1.10012, 0.0, 6)])
-    desk.ea.bar("EURUSD", 60, FIRST, (1, 1, 1, 1), 1, 1)
-    desk.ea.bar("EURUSD", 60, FIRST + 60, (1, 1, 1, 1), 1, 1)
-    desk.ea.timer(3, 1.0)
+    close_euro(desk)
     assert desk.names("flow") == ["EURUSD_M1.csv"]
 
 
@@ -375,10 +377,7 @@ def test_only_the_named_symbols_are_counted(
     desk.ea.symbol("EURUSD", digits=5, depth=10)
     bar = market(FIRST, 1, books=False)[0]
     close(desk, bar)
-    desk.ea.ticks("EURUSD", [(FIRST * 1000, 1.10000, 1.10012, 0.0, 6)])
-    desk.ea.bar("EURUSD", 60, FIRST, (1, 1, 1, 1), 1, 1)
-    desk.ea.bar("EURUSD", 60, FIRST + 60, (1, 1, 1, 1), 1, 1)
-    desk.ea.timer(2, 1.0)
+    close_euro(desk)
     assert desk.names("flow") == sorted(f"{in_a_path(name)}_M1.csv" for name in files)
     assert desk.names("bars") == ["EURUSD_M1.csv", f"{in_a_path(GOLD)}_M1.csv"]
 

@@ -187,33 +187,26 @@ def test_an_order_that_takes_its_time(
     assert desk.ea.broker_state()["sends"] == 1
 
 
-def test_an_order_left_waiting(desk: AdvisorChannel) -> None:
-    for settles in (True, False):
-        desk.ea.fail(10008, executed=2)
-        name = desk.drop(magic=MAGIC + desk.seq)
-        desk.ea.run(5)
+@pytest.mark.parametrize("settles", [True, False])
+@pytest.mark.parametrize(
+    ("code", "part", "left"), [(10008, 0.0, "UNKNOWN"), (10012, 0.04, "PARTIAL")]
+)
+def test_an_order_that_waits_ends_as_the_broker_settles_it(
+    desk: AdvisorChannel, code: int, part: float, left: str, settles: bool
+) -> None:
+    desk.ea.fail(code, executed=2, volume=part)
+    name = desk.drop()
+    desk.ea.wait(5)
+    assert desk.answered(name) == (code == 10008)
+    if code == 10008:
         assert desk.ack(name)["status"] == "PLACED"
         (desk.folder / "ack" / name).unlink()  # as Torra does, into arch/
-        if settles:
-            desk.ea.settle()
-        desk.ea.wait(PATIENCE - 4)
-        assert desk.ack(name)["status"] == ("FILLED" if settles else "UNKNOWN")
-    assert desk.ea.broker_state()["sends"] == 2
-
-
-def test_an_order_of_which_a_part_is_executed_may_still_become_whole(desk: AdvisorChannel) -> None:
-    for settles in (True, False):
-        desk.ea.fail(10012, executed=2, volume=0.04)
-        name = desk.drop(magic=MAGIC + desk.seq)
-        desk.ea.wait(5)
-        assert not desk.answered(name)
-        if settles:
-            desk.ea.settle()
-        desk.ea.wait(PATIENCE - 3)
-        ack = desk.ack(name)
-        wanted = ("FILLED", 0.1) if settles else ("PARTIAL", 0.04)
-        assert (ack["status"], ack["volume"]) == wanted
-        assert ack["adopted"]
+    if settles:
+        desk.ea.settle()
+    desk.ea.wait(PATIENCE - 3)
+    ack = desk.ack(name)
+    assert (ack["status"], ack["volume"]) == (("FILLED", 0.1) if settles else (left, part))
+    assert desk.ea.broker_state()["sends"] == 1
 
 
 @pytest.mark.parametrize("code", [10008, 10012])
@@ -300,17 +293,6 @@ def test_halt_in_the_middle_of_close_all_stops_the_rest(desk: AdvisorChannel) ->
     desk.ea.timer()
     assert desk.ack(name)["reason"] == "kill"
     assert len(desk.positions()) == 1
-
-
-@pytest.mark.parametrize("hours", [-5, 0, 2, 3])
-def test_the_servers_clock_does_not_matter(desk: AdvisorChannel, hours: int) -> None:
-    """Expiry is told in UTC: the broker's summer time changes nothing."""
-    desk.ea.set(server_offset=hours * 3600)
-    assert desk.order()["status"] == "FILLED"
-    late = desk.drop(magic=MAGIC + 1)
-    desk.ea.clock(NOW + 170)
-    desk.ea.timer()
-    assert desk.ack(late)["status"] == "EXPIRED"
 
 
 def test_what_expired_while_the_advisor_was_dead_is_never_executed(desk: AdvisorChannel) -> None:

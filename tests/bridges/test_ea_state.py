@@ -76,6 +76,8 @@ def test_the_offset_is_whole_quarters_whatever_the_seconds_say(desk: AdvisorChan
         desk.ea.run(2)
         assert desk.state("ea")["server_offset_s"] == told
         assert desk.order()["status"] == "FILLED", "expiry is told in UTC"
+        now = int(desk.ea.broker_state()["gmt"])
+        assert desk.order(expires=now)["status"] == "EXPIRED"
         desk.ea.wipe()
 
 

@@ -61,11 +61,6 @@ def test_an_answer_with_a_number_that_cannot_be_is_none(name: str, told: str) ->
     assert refused.value.reason == "schema"
 
 
-def test_what_a_reader_refuses_no_writer_writes() -> None:
-    with pytest.raises(MessageError, match="volume"):
-        encode(replace(ACK, volume=Decimal("-5.00")), KEY)
-
-
 @pytest.mark.parametrize(
     "real",
     [
