@@ -9,10 +9,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 from urllib.parse import urlencode
 
 import pytest
@@ -124,26 +123,12 @@ def desk(tmp_path: Path) -> Iterator[AdvisorChannel]:
         yield channel
 
 
-def order(
-    seq: int,
-    symbol: str,
-    kind: Literal["open", "close"] = "open",
-    closes: str = "",
-    ticket: str = "",
-) -> Order:
-    """Return the order of a number; a close has the next one and the magic of its opening."""
-    number = seq if kind == "open" else seq - 1
-    sent = channels.order(
-        seq, symbol=symbol, instance=symbol, broker_symbol=NAMES[symbol], digits=2, entry=2345.2,
+def order(number: int, symbol: str) -> Order:
+    return channels.order(
+        number, symbol=symbol, instance=symbol, broker_symbol=NAMES[symbol], digits=2, entry=2345.2,
         stop=2338.4, target=2361.2, created=datetime.fromtimestamp(NOW, UTC),
-        expires=datetime.fromtimestamp(NOW + 180, UTC), magic=220_000_000 + number,
-        origin="tick GOLD torra_files 4.2 - -",
+        expires=datetime.fromtimestamp(NOW + 180, UTC), origin="tick GOLD torra_files 4.2 - -",
     )  # fmt: skip
-    if kind == "open":
-        return sent
-    return replace(
-        sent, kind=kind, side="SELL", closes=closes, ticket=ticket, entry=0.0, stop=0.0, target=0.0
-    )
 
 
 def send(desk: AdvisorChannel, sent: Order) -> Ack:
@@ -154,15 +139,16 @@ def send(desk: AdvisorChannel, sent: Order) -> Ack:
 
 
 def test_the_advisor_opens_lists_and_closes_them(desk: AdvisorChannel) -> None:
-    for at, symbol in enumerate(NAMES):
-        opened = send(desk, order(2 * at + 2, symbol))
+    state = desk.folder / "state"
+    for number, symbol in enumerate(NAMES):
+        sent = order(2 * number + 2, symbol)
+        opened = send(desk, sent)
         assert (opened.status, opened.reason) == ("FILLED", ""), symbol
         desk.ea.run(6)
-        state = desk.folder / "state"
         (row,) = decode((state / "positions.json").read_bytes(), Positions, KEY).rows
         assert read_position(row).broker_symbol == NAMES[symbol]
         desk.ea.clock(NOW)
-        close = order(2 * at + 3, symbol, "close", f"T{2 * at + 2:012d}", str(opened.position))
+        close = channels.closing(sent, 2 * number + 3, ticket=str(opened.position))
         assert send(desk, close).status == "FILLED", symbol
         assert desk.positions() == []
     desk.ea.run(6)

@@ -4,11 +4,6 @@ from __future__ import annotations
 
 import errno
 import os
-import random
-import sys
-import threading
-import time
-from collections import Counter
 from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
@@ -18,12 +13,12 @@ from typing import Any
 import pytest
 
 from tests.cases import cases
-from tests.doubles.folder_steps import FaultyDisk, files, instead
+from tests.doubles.folder_steps import FaultyDisk, files
 from tests.faults import kills
 from tests.worlds.channels import KEY, NOW, HandClock, order
 from torra.bridges.torra import drop_folder
 from torra.bridges.torra.drop_folder import DropFolder, file_name
-from torra.bridges.torra.messages import DeskState, MessageError, Signal, decode, encode, signal_of
+from torra.bridges.torra.messages import DeskState, Signal, decode, encode, signal_of
 from torra.errors import BridgeUnavailable
 from torra.time_limit import Run, at_once
 
@@ -213,129 +208,39 @@ def test_a_file_that_others_have_open_is_waited_for(
 # --- promise D5: no half file ---------------------------------------------------------------------
 
 
-class Reader:
-    """Reads in its own thread, over and over, while another one writes.
-
-    A writer that calls `be_looked_at` in the middle of a file waits until one reading, from its
-    start to its end, fell into that moment: what is seen by half is no matter of luck.
-    """
-
-    def __init__(self, read: Callable[[], bool]) -> None:
-        """`read` tells whether all that it found was whole, or raises FileNotFoundError."""
-        self._read = read
-        self._stop = threading.Event()
-        self.looks = self.writes = self.done = self.bad = 0
-
-    def be_looked_at(self) -> None:
-        first = self.looks
-        while self.looks <= first + 1 and not self._stop.is_set():
-            time.sleep(0.0001)
-
-    def read_against(self, write: Callable[[int], None], reads: int) -> None:
-        """Read `reads` times at least, and a twentieth as many writes long."""
-
-        def writer() -> None:
-            while not self._stop.is_set():
-                self.writes += 1
-                write(self.writes)
-
-        thread = threading.Thread(target=writer)
-        before = sys.getswitchinterval()
-        sys.setswitchinterval(1e-5)
-        thread.start()
-        try:
-            while thread.is_alive() and (self.done < reads or self.writes < reads // 20):
-                with suppress(FileNotFoundError):
-                    self.bad += not self._read()
-                    self.done += 1
-                self.looks += 1
-        finally:
-            self._stop.set()
-            thread.join()
-            sys.setswitchinterval(before)
-
-
-def looked_at(reader: Reader) -> Run:
-    """Return a disk that takes forty bytes at a time, and lets `reader` look after each."""
-
-    def write(step: partial[Any]) -> int:
-        handle, data = step.args
-        taken = os.write(handle, data[:40])
-        reader.be_looked_at()
-        return taken
-
-    return instead(write=write)
-
-
-def test_no_state_file_is_ever_read_by_half(
+def test_no_file_is_ever_read_by_half(
     root: Path, scaled: Callable[..., int], record_property: Any
 ) -> None:
-    reads = scaled(30_000)
-    path = root / "state" / "torra.json"
+    """Whoever looks after any step, with forty bytes written at a time, sees what is whole."""
+    reads = 0
 
-    def text(number: int) -> bytes:
-        return encode(DeskState(n=number, gmt=number, channel="main", state="ACTIVE"), KEY)
+    def look() -> None:
+        nonlocal reads
+        places = {"inbox": Signal, "state": DeskState}
+        for kind, path in ((k, p) for name, k in places.items() for p in (root / name).glob("*")):
+            decode(path.read_bytes(), kind, KEY)
+            reads += 1
 
-    def whole() -> bool:
-        try:
-            return decode(path.read_bytes(), DeskState, KEY).n > 0
-        except MessageError:
-            return False
+    def run(step: Callable[[], Any]) -> Any:
+        assert isinstance(step, partial)
+        if step.func is os.write:
+            handle, data = step.args
+            step = partial(os.write, handle, data[:40])
+        result = step()
+        look()
+        return result
 
-    def in_place(number: int) -> None:
-        with path.open("wb", buffering=0) as file:
-            said = text(number)
-            file.write(said[:40])
-            control.be_looked_at()
-            file.write(said[40:])
-
-    reader, control = Reader(whole), Reader(whole)
-    folder = open_folder(root, looked_at(reader))
+    folder = open_folder(root, run)
     folder.prepare()
-    reader.read_against(lambda n: folder.write_state("torra.json", text(n)), reads)
-    control.read_against(in_place, reads)
-    assert reader.bad == 0
-    assert control.bad >= control.writes - 1, "the reader sees each file that is there by half"
-    told = f"state file: 0 bad of {reader.done:,} reads; a writer in place:"
-    record_property("seen", f"{told} {control.bad:,} of {control.done:,}")
-
-
-def test_no_signal_is_ever_read_by_half(
-    root: Path, scaled: Callable[..., int], record_property: Any
-) -> None:
-    reads = scaled(30_000)
-    seen: Counter[str] = Counter()
-
-    def whole() -> bool:
-        """Read all that is there, a file ten times before it goes."""
-        good = [whole_file(path) for path in (root / "inbox").iterdir()]
-        if not good:
-            raise FileNotFoundError
-        return all(good)
-
-    def whole_file(path: Path) -> bool:
-        seen[path.name] += 1
-        try:
-            said = decode(path.read_bytes(), Signal, KEY)
-        except MessageError:
-            return False
-        if not seen[path.name] % 10:
-            path.unlink()
-        return file_name(said.seq, said.sid) == path.name
-
-    reader = Reader(whole)
-    folder = open_folder(root, looked_at(reader))
-    folder.prepare()
-    texts = [signed(number) for number in range(50)]
-
-    def publish(number: int) -> None:
-        name = file_name(number % 50, order(number % 50).sid)
-        with suppress(BridgeUnavailable):  # the name is taken at the moment
-            folder.publish(name, texts[number % 50])
-
-    reader.read_against(publish, reads)
-    assert reader.bad == 0
-    record_property("seen", f"inbox: 0 bad of {seen.total():,} reads in {reader.done:,} looks")
+    for number in range(scaled(1_000, 20)):
+        state = DeskState(n=number, gmt=number, channel="main", state="ACTIVE")
+        folder.write_state("torra.json", encode(state, KEY))
+        name = file_name(number, order(number).sid)
+        folder.publish(name, signed(number))
+        if number % 3:
+            assert folder.recall(name)
+        (root / "inbox" / name).unlink(missing_ok=True)
+    record_property("seen", f"0 bad of {reads:,} reads")
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork and SIGKILL")
@@ -356,56 +261,29 @@ def test_a_kill_at_any_point_leaves_all_or_nothing(
 # --- races ----------------------------------------------------------------------------------------
 
 
-def test_a_recall_is_one_step(
-    root: Path, folder: DropFolder, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """In two steps, a link and a removal, the claim could come between them and both would win."""
-    folder.publish(NAME, b"x")
-    monkeypatch.setattr(os, "link", lambda *_: pytest.fail("recall must not link"))
-    assert folder.recall(NAME)
-    assert not folder.recall(NAME)
+def test_recall_and_claim_have_one_winner(root: Path, folder: DropFolder) -> None:
+    """The Advisor claims before each step in turn; in two steps both would win somewhere."""
+    inbox, work, winners = root / "inbox", root / "work", []
+    for at in range(1, 10):
+        name, left = file_name(at, f"T{at}"), at
+        (inbox / name).write_bytes(b"x")
 
+        def run(step: Callable[[], Any], name: str = name) -> Any:
+            nonlocal left
+            left -= 1
+            if not left:
+                with suppress(FileNotFoundError):
+                    (inbox / name).rename(work / name)
+            return step()
 
-def test_expiry_and_claim_have_one_winner(
-    root: Path, folder: DropFolder, scaled: Callable[..., int], record_property: Any
-) -> None:
-    races = scaled(1_000, 20)
-    gate = threading.Barrier(2)
-    dice = random.Random(races)
-    claimed: list[str] = []
-    names = [file_name(number, f"T{number}") for number in range(races)]
-
-    def advisor() -> None:
-        for name in names:
-            gate.wait()
-            for _ in range(dice.randrange(2_000)):
-                pass
-            with suppress(FileNotFoundError):
-                (root / "inbox" / name).rename(root / "work" / name)
-                claimed.append(name)
-            gate.wait()
-
-    thread = threading.Thread(target=advisor)
-    thread.start()
-    before = sys.getswitchinterval()
-    sys.setswitchinterval(1e-5)
-    recalled = []
-    for name in names:
-        (root / "inbox" / name).write_bytes(b"x")
-        gate.wait()
-        for _ in range(dice.randrange(2_000)):
-            pass
-        if folder.recall(name):
-            recalled.append(name)
-        gate.wait()
-    thread.join()
-    sys.setswitchinterval(before)
-    assert sorted([*recalled, *claimed]) == names
-    assert sorted(path.name for path in (root / "work").iterdir()) == sorted(claimed)
-    assert sorted(path.name for path in (root / "cancelled").iterdir()) == recalled
-    record_property(
-        "seen", f"{races:,} races: {len(recalled):,} recalled, {len(claimed):,} claimed"
-    )
+        recalled = open_folder(root, run).recall(name)
+        claimed = (work / name).exists()
+        assert recalled == (root / "cancelled" / name).exists() == (not claimed)
+        assert not (inbox / name).exists() and not folder.recall(name)
+        winners.append(recalled)
+        if left > 0:
+            break
+    assert winners[0] is False and winners[-1] is True
 
 
 # --- answers and old files ------------------------------------------------------------------------

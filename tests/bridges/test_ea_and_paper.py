@@ -237,7 +237,6 @@ class OnAdvisor:
         self.market = folder / "broker"
         self.story = Story()
         self._limits: Limits | None = None
-        self._known: dict[str, object] = {}
         self._deals = 0
 
     def play(self, ticks: list[Tick], **settings: object) -> Story:
@@ -284,25 +283,18 @@ class OnAdvisor:
 
     def _surroundings(self, tick: Tick) -> None:
         self.ea.clock(tick.at)
-        self._change(connected=int("not_connected" not in tick.trouble))
-        self._change(algo=int("autotrading_off" not in tick.trouble))
-        self._change(trade_mode="real" if "live" in tick.trouble else "demo")
-        closed = "session" in tick.trouble
-        terms = {"mode": tick.trade_mode, "session": "closed" if closed else "always"}
-        if self._known.get("terms") != terms:
-            self._known["terms"] = terms
-            self.ea.symbol(SYMBOL, **terms)
+        self.ea.set(
+            connected=int("not_connected" not in tick.trouble),
+            algo=int("autotrading_off" not in tick.trouble),
+            trade_mode="real" if "live" in tick.trouble else "demo",
+        )
+        session = "closed" if "session" in tick.trouble else "always"
+        self.ea.symbol(SYMBOL, mode=tick.trade_mode, session=session)
         halt = self.folder / "control" / "HALT"
         if "kill" in tick.trouble:
             halt.write_text("a person")
         else:
             halt.unlink(missing_ok=True)
-
-    def _change(self, **setting: object) -> None:
-        ((name, value),) = setting.items()
-        if self._known.get(name) != value:
-            self._known[name] = value
-            self.ea.set(**setting)
 
     def _endings(self) -> None:
         state = self.ea.broker_state()

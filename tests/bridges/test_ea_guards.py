@@ -129,9 +129,6 @@ def test_sessions_are_of_the_servers_day(guarded: AdvisorChannel) -> None:
         assert ack["reason"] == ("" if opened else "session"), session
 
 
-KINDS_ASKED = {"all": guards.KINDS, "trade": guards.SCOPES["trade"], "open": ("open",)}
-
-
 @pytest.mark.parametrize("guard", [g for g in guards.GUARDS if g.reason in (
     "live", "kill", "not_connected", "autotrading_off", "symbol", "session", "quote", "channel",
     "account", "clock", "stale")], ids=lambda guard: guard.reason)  # fmt: skip
@@ -144,7 +141,7 @@ def test_guards_ask_the_kinds_that_they_are_for(
         magic = MAGIC if kind == "open" else MAGIC + 1
         signal = {"kind": kind, "side": side, "ticket": position, "magic": magic}
         ack = ack_of(guarded, CASES[guard.reason], Case(signal))
-        asked = kind in KINDS_ASKED[guard.scope]
+        asked = kind in guards.SCOPES[guard.scope]
         assert (ack["reason"] == guard.reason) == asked, (kind, ack)
 
 

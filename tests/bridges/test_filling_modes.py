@@ -8,7 +8,6 @@ comes first; the server takes what it takes.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -29,10 +28,6 @@ ORDERS = {
 TABLE = [(mask, taken) for mask in ORDERS for taken in (0, 1, 2)]
 
 
-def tried(mask: int, taken: int) -> list[int]:
-    return ORDERS[mask][: ORDERS[mask].index(taken) + 1]
-
-
 # --- the package ----------------------------------------------------------------------------------
 
 
@@ -47,17 +42,16 @@ def test_the_package_opens_and_closes_with_the_mode_that_is_taken(
 ) -> None:
     world.package.filling_mode, world.package.fillings = mask, {taken}
     world.package.check_knows_fillings = checked
-    sent = [taken] if checked else tried(mask, taken)
-    opening = world.opened()
-    assert (opening.status, modes(world)) == ("FILLED", sent)
-    world.bridge.submit(closing(opening.position, lots=0.04))
-    assert world.settled(1).status == "FILLED"
-    world.bridge.submit(replace(closing(opening.position, lots=0.06), sid="TDDDDDDDDDDDD"))
-    assert world.settled(1).status == "FILLED"
+    sent = [taken] if checked else ORDERS[mask][: ORDERS[mask].index(taken) + 1]
+    position = world.opened().position
+    for sid, lots in (("TCCCCCCCCCCCC", 0.04), ("TDDDDDDDDDDDD", 0.06)):
+        world.bridge.submit(closing(position, sid, lots=lots))
+        assert world.settled(1).status == "FILLED"
     assert world.package.held == {}
     assert modes(world) == sent * 3
-    assert {request["comment"] for request in world.package.requests[: len(sent)]} == {SID}
-    assert all(request["position"] for request in world.package.requests[len(sent) :])
+    requests = world.package.requests
+    assert {request["comment"] for request in requests[: len(sent)]} == {SID}
+    assert all(request["position"] for request in requests[len(sent) :])
 
 
 @pytest.mark.parametrize("checked", [True, False], ids=["order_check", "order_send"])

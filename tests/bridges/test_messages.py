@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
+import re
 from collections.abc import Callable
 from dataclasses import replace
+from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Any, get_args, get_type_hints
 
@@ -12,8 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.cases import cases
-from tests.worlds.advisor_rows import deal_row, position_row, symbol_row
-from tests.worlds.channels import KEY, NOW, ORDER
+from tests.worlds.channels import KEY, ORDER
 from torra.bridges.protocol import BrokerDeal, BrokerPosition, Quote, SymbolTerms
 from torra.bridges.torra import messages
 from torra.bridges.torra.book_rows import read_deal, read_position, read_symbol
@@ -311,74 +313,53 @@ def test_an_ack_becomes_a_report() -> None:
     assert report_of(replace(ACK, ticket=0)).ticket == ""
 
 
-FLOAT = st.integers(-(10**15), 10**15).map(lambda steps: steps / 10**8)
-WHEN = st.integers(0, 10**10).map(lambda s: NOW.fromtimestamp(s, NOW.tzinfo))
-WORD = TEXT.map(lambda text: text.replace("|", "_"))
-POSITIVE = st.integers(1, 10**15).map(lambda steps: steps / 10**8)
-TICKET = st.integers(1, 10**15).map(str)
-ROW_CASES = {
-    "position": (
-        st.builds(
-            BrokerPosition,
-            ticket=TICKET,
-            broker_symbol=WORD,
-            side=st.sampled_from(["LONG", "SHORT"]),
-            **dict.fromkeys(("lots", "entry", "stop", "target"), POSITIVE),
-            profit=FLOAT,
-            magic=NUMBER,
-            comment=WORD,
-            opened_at=WHEN,
-        ),
-        position_row,
+AT = datetime(2026, 2, 13, 12, tzinfo=UTC)
+EURO = SymbolTerms(
+    "EUR.m",
+    5,
+    1e-05,
+    1.0,
+    100_000.0,
+    0.01,
+    0.01,
+    50.0,
+    12,
+    "long_only",
+    "USD",
+)
+SYMBOL = "EUR.m|5|0.00001|1.00|100000.00|0.01|0.01|50.00|12|long_only|USD"
+ROWS: dict[str, tuple[Callable[[str], object], object]] = {
+    "10|EUR.m|LONG|0.10|1.1|1.09|1.12|-22|T1|-3.5|1770984000": (
         read_position,
+        BrokerPosition("10", "EUR.m", "LONG", 0.1, 1.1, 1.09, 1.12, -22, "T1", -3.5, AT),
     ),
-    "deal": (
-        st.builds(
-            BrokerDeal,
-            deal=TICKET,
-            position=TICKET,
-            broker_symbol=WORD,
-            entry=st.sampled_from(["in", "out"]),
-            side=st.sampled_from(["BUY", "SELL"]),
-            **dict.fromkeys(("lots", "price"), POSITIVE),
-            profit=FLOAT,
-            magic=NUMBER,
-            comment=WORD,
-            time=WHEN,
-            reason=st.sampled_from(["sl", "tp", "stop_out", "expert", "client", ""]),
-        ),
-        deal_row,
+    "11|10|EUR.m|out|SELL|0.1|1.1|-3.5|22||1770984000|other": (
         read_deal,
+        BrokerDeal("11", "10", "EUR.m", "out", "SELL", 0.1, 1.1, -3.5, 22, "", AT),
     ),
-    "symbol": (
-        st.builds(
-            SymbolTerms,
-            broker_symbol=WORD,
-            digits=st.integers(0, 8),
-            **dict.fromkeys(("tick_size", "tick_value", "contract_size"), FLOAT),
-            **dict.fromkeys(("lot_min", "lot_step", "lot_max"), FLOAT),
-            stops_level=NUMBER,
-            trade_mode=st.sampled_from(["disabled", "long_only", "close_only", "full"]),
-            currency=WORD,
-            quote=st.none() | st.builds(Quote, FLOAT.map(lambda x: abs(x) + 1), st.just(2.0), WHEN),
-        ),
-        symbol_row,
-        read_symbol,
+    "11|10|EUR.m|in|BUY|0.1|1.1|0.00|22|T1|1770984000|sl": (
+        read_deal,
+        BrokerDeal("11", "10", "EUR.m", "in", "BUY", 0.1, 1.1, 0.0, 22, "T1", AT, "sl"),
     ),
+    f"{SYMBOL}|1.1|1.2|1770984000": (read_symbol, replace(EURO, quote=Quote(1.1, 1.2, AT))),
+    f"{SYMBOL}|0.00|0.00|0": (read_symbol, EURO),
 }
 
 
-@pytest.mark.parametrize("case", ROW_CASES)
-def test_rows_say_what_they_said(case: str, scaled: Callable[..., int]) -> None:
-    rows, write, read = ROW_CASES[case]
+@cases("text", ROWS)
+def test_a_row_says_this_and_is_whole_or_none(text: str) -> None:
+    read, row = ROWS[text]
+    assert read(text) == row
+    columns = text.split("|")
+    for wrong in (text + "|", text.rpartition("|")[0]):
+        with pytest.raises(ValueError, match="columns instead of"):
+            read(wrong)
+    numbers = [at for at, column in enumerate(columns) if re.fullmatch(r"-?[0-9.]+", column)]
+    words = [at for at, column in enumerate(columns) if column in WORDS]
+    assert len(numbers) > 5 and words
+    for at, wrong in itertools.product([*numbers, *words], ("", "x", "1e5", "nan", "1_0", " 1")):
+        with pytest.raises(ValueError, match=r"is no(ne of| integer| decimal| number)"):
+            read("|".join([*columns[:at], wrong, *columns[at + 1 :]]))
 
-    @settings(max_examples=scaled(2_000, 10))
-    @given(rows)
-    def check(row: Any) -> None:
-        text = write(row)
-        assert read(text) == row
-        for cut in (text + "|", text.rpartition("|")[0], "x" + text.partition("|")[2]):
-            with pytest.raises(ValueError, match=r"columns|integer|decimal|time"):
-                read(cut)
 
-    check()
+WORDS = ("LONG", "in", "out", "BUY", "SELL", "other", "sl", "long_only")

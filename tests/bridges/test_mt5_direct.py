@@ -106,14 +106,12 @@ def test_a_close_that_fits_no_position_is_refused(world: World, lots: float) -> 
 @pytest.mark.parametrize(
     ("change", "reason"),
     [
-        (lambda world: world.package.quotes.update({"XAUUSD.m": (2344.7, 2345.11)}), "spread"),
         (lambda world: world.package.quotes.update({"XAUUSD.m": (2345.3, 2345.41)}), "deviation"),
         (lambda world: world.halt(), "kill"),
         (lambda world: world.clock.pass_by(200), "stale"),
         (lambda world: setattr(world.package, "connected", False), "not_connected"),
         (lambda world: setattr(world.package, "trade_allowed", False), "autotrading_off"),
         (lambda world: setattr(world.package, "trade_mode", 2), "live"),
-        (lambda world: world.package.hold("XAUUSD.m", MAGIC), "policy"),
         (lambda world: world.package.silent.update({"account_info": NO_IPC}), "retcode"),
     ],
 )

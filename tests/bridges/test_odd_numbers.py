@@ -16,7 +16,6 @@ from tests.bridges.test_messages import ACK
 from tests.bridges.test_signal_bridge import CLOSE, LIFE, OPEN, Memory, T, send, write
 from tests.cases import cases
 from tests.doubles.scripted_bridge import ScriptedBridge
-from tests.worlds.advisor_rows import deal_row, position_row
 from tests.worlds.channels import KEY
 from torra.bridges.plausible import (
     LATEST_FILL,
@@ -25,7 +24,6 @@ from torra.bridges.plausible import (
     books_fault,
 )
 from torra.bridges.protocol import BrokerBooks, BrokerDeal, BrokerPosition
-from torra.bridges.torra.book_rows import read_deal, read_position
 from torra.bridges.torra.messages import Ack, MessageError, decode, encode, seal
 from torra.errors import LONGEST_TEXT
 
@@ -75,27 +73,6 @@ def test_what_a_real_broker_answers_is_read(real: dict[str, Any]) -> None:
     assert decode(encode(told, KEY), Ack, KEY) == told
 
 
-# --- the rows of its lists ------------------------------------------------------------------------
-
-
-@cases(
-    "wrong",
-    [
-        {"lots": -5.0}, {"lots": 0.0}, {"lots": 2.0 * MOST_LOTS}, {"entry": -1.0}, {"entry": 0.0},
-        {"stop": -1.0}, {"target": -1.0}, {"comment": "x" * (LONGEST_TEXT + 1)},
-        {"broker_symbol": "S" * 10_000},
-    ],
-)  # fmt: skip
-def test_a_position_that_cannot_be_is_refused(wrong: dict[str, Any]) -> None:
-    with pytest.raises(ValueError, match=f"^{next(iter(wrong))} is "):
-        read_position(position_row(replace(POSITION, **wrong)))
-
-
-def test_a_number_of_a_deal_below_zero_is_refused() -> None:
-    with pytest.raises(ValueError, match="-900 is no number of a deal"):
-        read_deal(deal_row(replace(DEAL, deal="-900")))
-
-
 # --- any bridge's books ---------------------------------------------------------------------------
 
 
@@ -109,6 +86,12 @@ def books(*rows: Any) -> BrokerBooks:
     ("row", "said"),
     [
         (replace(POSITION, lots=-5.0), "position 77: lots is -5.0"),
+        (replace(POSITION, lots=0.0), "position 77: lots is 0.0"),
+        (replace(POSITION, lots=2.0 * MOST_LOTS), "position 77: lots is 2"),
+        (replace(POSITION, entry=0.0), "position 77: entry is 0.0"),
+        (replace(POSITION, stop=-1.0), "position 77: stop is -1.0"),
+        (replace(POSITION, target=-1.0), "position 77: target is -1.0"),
+        (replace(POSITION, broker_symbol="S" * 10_000), "position 77: broker_symbol is 'SSS"),
         (replace(POSITION, lots=math.nan), "position 77: lots is nan"),
         (replace(POSITION, lots=cast(Any, "0.1")), "position 77: lots is '0.1'"),
         (replace(POSITION, entry=math.inf), "position 77: entry is inf"),
@@ -215,10 +198,3 @@ def test_a_close_is_held_against_its_lots() -> None:
     assert store.rows[sid]["state"] == "UNKNOWN"
     store, sid = reported(CLOSE, price=2001.0, volume=0.2)
     assert store.rows[sid]["state"] == "FILLED"
-
-
-def test_a_deal_of_a_reason_that_nobody_knows_is_refused() -> None:
-    row = "900|501|XAUUSD.m|in|BUY|0.5|2000.2|-1.5|7|c|1780000000|{}"
-    assert read_deal(row.format("other")).reason == ""
-    with pytest.raises(ValueError, match="'bribe' is none of sl, tp"):
-        read_deal(row.format("bribe"))

@@ -339,18 +339,6 @@ def test_an_answer_that_somebody_lost_is_read_from_the_journal(stage: Stage) -> 
     assert [report.status for report in stage.reports()] == ["FILLED"]
 
 
-def test_an_answer_seen_twice_is_the_same_report(stage: Stage) -> None:
-    stage.bridge.submit(order())
-    stage.tick()
-    (first,) = stage.bridge.poll()
-    raw = (stage.folder / "ack" / name_of()).read_bytes()
-    stage.bridge.settle(first)
-    for _ in range(3):
-        put(stage, "ack", raw)
-        assert stage.reports() == [first]
-    assert stage.orders_of(SID) == 1
-
-
 # --- health ---------------------------------------------------------------------------------------
 
 

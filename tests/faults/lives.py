@@ -369,7 +369,7 @@ def of_a_mode(mode: str) -> DeskWorld:
         return f"{count} of them between two ticks of a close"
 
     deaths = len(OFTEN)
-    return DeskWorld(TRADING, profile(AMPLE, mode), PAID, OFTEN, 5 * deaths, least=deaths, met=met)
+    return DeskWorld(TRADING, profile(AMPLE, mode), PAID, OFTEN, 2 * deaths, least=deaths, met=met)
 
 
 def _short(folder: Path) -> str:
@@ -389,15 +389,15 @@ REMEMBERING: Final = remembering.profile(
 )
 
 DESKS: Final[Mapping[str, DeskWorld]] = {
-    "paper": DeskWorld(desks.START, profile(None), UNPAID, deaths=1000, least=6),
-    "paying": DeskWorld(TRADING, profile(AMPLE), PAID, OFTEN, 200, least=2),
+    "paper": DeskWorld(desks.START, profile(None), UNPAID, deaths=200, least=6),
+    "paying": DeskWorld(TRADING, profile(AMPLE), PAID, OFTEN, 60, least=2),
     **{mode: of_a_mode(mode) for mode in SEATS},
     "short of money": DeskWorld(
         TRADING,
         profile(SHORT),
         PAID,
         ("recorded", "settled", "asked:4", "asked:3", "asked:2", "asked:1", "reserved"),
-        150,
+        56,
         least=6,
         alike=False,
         met=_short,
@@ -407,11 +407,15 @@ DESKS: Final[Mapping[str, DeskWorld]] = {
         REMEMBERING,
         UNPAID,
         ("moved", "recorded", "enqueued", *UNPAID),
-        200,
+        60,
         least=3,
         quarters=6,
         more=6,
         met=_lessons,
     ),
 }
-"""An `asked` of a higher number dies with answers in hand."""
+"""An `asked` of a higher number dies with answers in hand.
+
+A night has 1,000 kills in all: these, 8 at each named point, 200 of orders, 150 of jobs
+(test_kills), and 100 beside hosts and of these (tests/overlay/test_beside_a_desk.py).
+"""

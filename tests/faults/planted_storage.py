@@ -117,7 +117,7 @@ STORAGE: Final[Table] = {
                 sets("temporary", "self.root / 'inbox' / name"),
                 drop("...(give, temporary, self.root / 'inbox' / name)"),
             ),
-            "test_no_signal_is_ever_read_by_half",
+            "test_no_file_is_ever_read_by_half",
             "test_a_kill_at_any_point_leaves_all_or_nothing",
         ),
         "state-in-place": fault(
@@ -128,7 +128,7 @@ STORAGE: Final[Table] = {
                 replace("NEW", "os.O_WRONLY | os.O_CREAT | os.O_TRUNC"),
                 drop("...(temporary.replace, ...)"),
             ),
-            "test_no_state_file_is_ever_read_by_half",
+            "test_no_file_is_ever_read_by_half",
         ),
         "sharing-patience": fault(
             "a file that another program has open is not waited for",
@@ -507,7 +507,7 @@ STORAGE: Final[Table] = {
         "recall-or-claim": fault(
             "a signal that the advisor has counts as taken back",
             At("torra.bridges.torra.drop_folder:DropFolder.recall", returns("True", "False")),
-            "test_a_recall_is_one_step",
+            "test_recall_and_claim_have_one_winner",
         ),
     },
     "D14": {

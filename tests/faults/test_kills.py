@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import os
 import random
+import time
 from collections import Counter
 from collections.abc import Callable
 from functools import cache, partial
@@ -60,17 +61,21 @@ def calm(tmp_path_factory: pytest.TempPathFactory) -> Calm:
 
 
 @pytest.fixture
+def tell(record_property: Callable[[str, object], None]) -> Callable[[str], None]:
+    """Return what records a sentence, with the seconds that the test has taken."""
+    begun = time.monotonic()
+    return lambda told: record_property("seen", f"{told}, {time.monotonic() - begun:.0f} s")
+
+
+@pytest.fixture
 def dies(
-    calm: Calm,
-    tmp_path: Path,
-    scaled: Callable[..., int],
-    record_property: Callable[[str, object], None],
+    calm: Calm, tmp_path: Path, scaled: Callable[..., int], tell: Callable[[str], None]
 ) -> Dies:
     """Return what lets a desk die again and again, at a point or at all of them in turn."""
 
     def of(name: str, *points: str) -> None:
         world = DESKS[name]
-        deaths = scaled(25) if points else scaled(world.deaths, least=world.least)
+        deaths = scaled(8) if points else scaled(world.deaths, least=world.least)
         upto = world.upto(deaths)
         for number in range(deaths):
             point, spare = world.death(number, *points)
@@ -82,7 +87,7 @@ def dies(
         if world.alike:
             assert lives.differences(tmp_path, calm(name, deaths)) == []
         summary = f"{deaths} deaths of the {name} desk {''.join(points)}".strip()
-        record_property("seen", f"{summary}, {world.met(tmp_path)}".strip(", "))
+        tell(f"{summary}, {world.met(tmp_path)}".strip(", "))
 
     return of
 
@@ -133,7 +138,7 @@ def test_kills_lose_nothing_and_double_nothing(
     tmp_path: Path,
     scaled: Callable[..., int],
     tries: Tries,
-    record_property: Callable[[str, object], None],
+    tell: Callable[[str], None],
 ) -> None:
     """At any moment whatever, M15 and H1 closing together among the ticks (D1, D4)."""
     lives.warm()
@@ -154,27 +159,27 @@ def test_kills_lose_nothing_and_double_nothing(
         assert lives.differences(killed, never_killed) == []
         with attempt:
             assert hit >= deaths * 0.9, "a child lived so long that it did all the work"
-    record_property("seen", f"{hit:,} kills of a living desk")
+    tell(f"{hit:,} kills of a living desk")
 
 
 # --- two processes --------------------------------------------------------------------------------
 
 
 def test_no_kill_doubles_or_loses_an_order(
-    tmp_path: Path, scaled: Callable[..., int], record_property: Callable[[str, object], None]
+    tmp_path: Path, scaled: Callable[..., int], tell: Callable[[str], None]
 ) -> None:
     """Of Torra, of the Expert Advisor, or of both (D4, R6)."""
-    hit, ends = kills.side_by_side(Orders, tmp_path, scaled(1000, least=8))
-    record_property("seen", f"{listing(hit)} killed over {ends.total()} orders: {listing(ends)}")
+    hit, ends = kills.side_by_side(Orders, tmp_path, scaled(200, least=8))
+    tell(f"{listing(hit)} killed over {ends.total()} orders: {listing(ends)}")
 
 
 def test_no_kill_loses_a_job_or_runs_it_twice(
-    tmp_path: Path, scaled: Callable[..., int], record_property: Callable[[str, object], None]
+    tmp_path: Path, scaled: Callable[..., int], tell: Callable[[str], None]
 ) -> None:
     """Of a desk, of the process of its job, or of both (D14)."""
-    hit, ends = kills.side_by_side(Jobs, tmp_path, scaled(1000, least=8))
+    hit, ends = kills.side_by_side(Jobs, tmp_path, scaled(150, least=8))
     assert ends["done"], "no job was done: the kills prove nothing"
-    record_property("seen", f"{listing(hit)} killed: {listing(ends)}")
+    tell(f"{listing(hit)} killed: {listing(ends)}")
 
 
 @pytest.mark.by_day("-before_send", "marked-")

@@ -76,7 +76,7 @@ def test_a_desk_beside_hosts_loses_no_tick_through_its_kills_and_theirs(
     tmp_path: Path, scaled: Callable[..., int], tries: Tries
 ) -> None:
     lives.warm()
-    deaths = scaled(250, least=2)
+    deaths = scaled(80, least=2)
     end = PAPER.upto(max(24, deaths * 4))
     dice = random.Random(7)
     for attempt in tries():

@@ -96,8 +96,9 @@ def order(number: int = 1, **more: Any) -> Order:
 def closing(opened: Order, number: int = 2, **more: Any) -> Order:
     """Return the close of an opening."""
     side = "SELL" if opened.side == "BUY" else "BUY"
-    about = {"kind": "close", "side": side, "closes": opened.sid, "magic": opened.magic}
-    return order(number, **{**about, "entry": 0.0, "stop": 0.0, "target": 0.0, **more})
+    named = {"sid": f"T{number:012d}", "seq": number, "kind": "close", "closes": opened.sid}
+    levels = dict.fromkeys(("entry", "stop", "target"), 0.0)
+    return replace(opened, **{**named, "side": side, **levels, **more})
 
 
 @dataclass

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from dataclasses import fields
 from datetime import UTC, datetime
 from decimal import Decimal
 from pathlib import Path
 
-from tests.worlds.advisor_rows import symbol_row
-from torra.bridges.protocol import SymbolTerms
+from torra.bridges.protocol import Quote, SymbolTerms
 from torra.bridges.torra.messages import Heartbeat, Symbols, encode
+from torra.clock import EPOCH
 
 AT = datetime(2026, 3, 10, 12, tzinfo=UTC)
 
@@ -37,3 +38,13 @@ def write(
     )  # fmt: skip
     (folder / "state" / "symbols.json").write_bytes(encode(symbols, key))
     (folder / "state" / "ea.json").write_bytes(encode(pulse, key))
+
+
+def symbol_row(terms: SymbolTerms) -> str:
+    """Return a row as the Advisor writes it; without a quote its columns are zeros."""
+    names = [field.name for field in fields(terms) if field.name != "quote"]
+    quote = terms.quote or Quote(0.0, 0.0, EPOCH)
+    values = [*(getattr(terms, name) for name in names), quote.bid, quote.ask]
+    # Never 1e-05: the format of a decimal has no exponent.
+    columns = [f"{Decimal(repr(x)):f}" if isinstance(x, float) else str(x) for x in values]
+    return "|".join([*columns, str(int(quote.at.timestamp()))])

@@ -10,12 +10,13 @@ position.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from datetime import datetime, timedelta
 from functools import partial
+from itertools import chain
 from typing import Any, Final
 
-from torra.bridges.protocol import BrokerBooks, BrokerDeal, BrokerPosition, OrderReport
+from torra.bridges.protocol import BrokerBooks, OrderReport
 from torra.clock import time_of
 from torra.errors import LONGEST_TEXT, bounded
 from torra.verdict.signal_states import EXECUTED
@@ -139,24 +140,16 @@ def report_fault(
 
 def books_fault(books: BrokerBooks, now: datetime) -> str:
     """Say what is wrong with the first row of a broker's books that cannot be; `now` is real."""
-    faults = (
-        *(f"position {row.ticket}: {said}" for row in books.positions
-          if (said := position_fault(row, now))),
-        *(f"deal {row.deal}: {said}" for row in books.deals if (said := deal_fault(row, now))),
-    )  # fmt: skip
-    return bounded(next(iter(faults), ""))
-
-
-def position_fault(row: BrokerPosition, now: datetime | None = None) -> str:
-    """Say what in an open position cannot be."""
-    fault = first_fault(partial(getattr, row), POSITION)
-    return fault or _from_the_future("opened_at", row.opened_at, now)
-
-
-def deal_fault(row: BrokerDeal, now: datetime | None = None) -> str:
-    """Say what in an execution cannot be."""
-    fault = first_fault(partial(getattr, row), DEAL)
-    return fault or _from_the_future("time", row.time, now)
+    rows: Iterator[tuple[str, Any, Mapping[str, Rule], str]] = chain(
+        ((f"position {row.ticket}", row, POSITION, "opened_at") for row in books.positions),
+        ((f"deal {row.deal}", row, DEAL, "time") for row in books.deals),
+    )
+    for name, row, rules, time in rows:
+        value_of = partial(getattr, row)
+        fault = first_fault(value_of, rules) or _from_the_future(time, value_of(time), now)
+        if fault:
+            return bounded(f"{name}: {fault}")
+    return ""
 
 
 def _from_the_future(name: str, value: datetime, now: datetime | None) -> str:

@@ -2,8 +2,8 @@
 
 A row is one text with bars between its columns. The dataclasses of torra.bridges.protocol are the
 schema: their fields are the columns, in that order; a quote's come last. Reading raises ValueError
-for a row that is not exactly as it should be, or tells what cannot be (torra.bridges.plausible), so
-a list is taken as a whole or not at all.
+for a row that is not exactly as it should be, so a list is taken as a whole or not at all. Whether
+what it tells can be is asked of every bridge's books alike (torra.bridges.plausible).
 """
 
 from __future__ import annotations
@@ -15,7 +15,6 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Any, Final, Literal, TypeVar
 
-from torra.bridges.plausible import deal_fault, position_fault
 from torra.bridges.protocol import BrokerDeal, BrokerPosition, Quote, SymbolTerms
 from torra.bridges.torra.messages import DECIMAL, INTEGER, moment
 
@@ -36,8 +35,7 @@ NUMBERS: Final[Mapping[Any, Callable[[str], Any]]] = {
 
 def read_position(row: str) -> BrokerPosition:
     """Read ticket|symbol|side|volume|price|sl|tp|magic|comment|profit|opened."""
-    position = _read(BrokerPosition, row.split("|"))
-    return _sound(position, position_fault(position))
+    return _read(BrokerPosition, row.split("|"))
 
 
 def read_deal(row: str) -> BrokerDeal:
@@ -45,8 +43,7 @@ def read_deal(row: str) -> BrokerDeal:
     deal = _read(BrokerDeal, row.split("|"))
     if deal.reason not in DEAL_REASONS:
         raise ValueError(f"{deal.reason[:40]!r} is none of {', '.join(DEAL_REASONS)}")
-    deal = replace(deal, reason=deal.reason.removesuffix(OTHER))
-    return _sound(deal, deal_fault(deal))
+    return replace(deal, reason=deal.reason.removesuffix(OTHER))
 
 
 def read_symbol(row: str) -> SymbolTerms:
@@ -88,9 +85,3 @@ def _number(hint: Any, text: str) -> Any:
     if not form.fullmatch(text):
         raise ValueError(f"{text[:40]!r} is no {name}")
     return NUMBERS[hint](text)
-
-
-def _sound(row: Row, fault: str) -> Row:
-    if fault:
-        raise ValueError(fault)
-    return row

@@ -32,7 +32,6 @@ from torra.bridges.torra.drop_folder import (
     SETTLING,
     DropFolder,
     file_name,
-    random_share,
 )
 from torra.bridges.torra.messages import (
     LIMIT,
@@ -83,7 +82,6 @@ class TorraFiles:
         environment: Mapping[str, str] | None = None,
         run: Run = at_once,
         sleep: Callable[[float], None] = real_sleep,
-        chance: Callable[[], float] = random_share,
         halts: Sequence[Path] = (),
     ) -> None:
         """Open the channel `name`; raises ConfigError when it has no key or no folder.
@@ -99,7 +97,6 @@ class TorraFiles:
             monotonic=clock.monotonic,
             run=run,
             sleep=sleep,
-            chance=chance,
             halts=halts,
         )
         self._heart = self._latest(Heartbeat)
@@ -137,7 +134,8 @@ class TorraFiles:
         name = file_name(order.seq, order.sid)
         signal = signal_of(order, channel=self._channel_name, account=self._channel.account)
         # Else the Advisor would find another order in it than the one that was decided.
-        if order.as_decided and not signal.as_decided:
+        said = order.seal_of(signal.lots, signal.entry, signal.sl, signal.tp)
+        if order.as_decided and said != order.seal:
             told = f"{order.digits} decimals cannot say its prices: mend digits of {order.symbol}"
             raise MessageError("schema", told)
         data = encode(signal, self._key, version=PROTOCOL)
@@ -191,11 +189,11 @@ class TorraFiles:
 
     def settle(self, report: OrderReport) -> None:
         """Move the answer with this report to arch/; a newer answer of the same id stays."""
-        # A claim has no file of its own: the signal in work/ belongs to the Advisor.
-        if report.status == "CLAIMED":
-            self._claims[report.sid] = None
-            return
         with self._lock, suppress(BridgeUnavailable, MessageError):
+            # A claim has no file of its own: the signal in work/ belongs to the Advisor.
+            if report.status == "CLAIMED":
+                self._claims[report.sid] = None
+                return
             for name in self._folder.acks():
                 if _sid(name) == report.sid and self._report(name) == report:
                     # Rename, then compare: the Advisor may replace its interim answer in between.

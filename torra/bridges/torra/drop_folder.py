@@ -116,7 +116,6 @@ class DropFolder:
         monotonic: Callable[[], float],
         run: Run = at_once,
         sleep: Callable[[float], None] = real_sleep,
-        chance: Callable[[], float] = random_share,
         halts: Sequence[Path] = (),
     ) -> None:
         """Know a folder; `halts` are further files that stop sending as its own HALT does.
@@ -131,7 +130,6 @@ class DropFolder:
         self._monotonic = monotonic
         self._run = run
         self._sleep = sleep
-        self._chance = chance
         self._illegible: dict[str, float] = {}
 
     def prepare(self) -> None:
@@ -337,7 +335,7 @@ class DropFolder:
                 # Other errors do not pass by waiting.
                 if getattr(error, "winerror", None) not in SHARING:
                     raise
-            self._sleep(PAUSE * (0.5 + self._chance()))
+            self._sleep(PAUSE * (0.5 + random_share()))
         return run(step)
 
     def _there(self, path: Path) -> bool:
