@@ -62,6 +62,7 @@ KEPT: Final = re.compile(r"replaced-\d{8}T\d{6}Z")
 SIGNALS: Final = "signals"
 STAGED: Final = f"{DATABASE}.restoring"
 EMPTY: Final = "an empty database"
+LATER: Final = "SELECT count(*) FROM ticks WHERE state = 'done' AND close_time > ?"
 
 SHARED_FIRST: Final = 0x40000002
 SHARED_SIZE: Final = 510
@@ -106,6 +107,11 @@ class RestorePlan:
         """The words for what takes the database's place."""
         return str(self.backup.path) if self.backup else EMPTY
 
+    @property
+    def brought_back(self) -> list[str]:
+        """The settings that are written."""
+        return [*self.missing, *(self.differing if self.settings else ())]
+
     def as_dict(self) -> dict[str, Any]:
         """Return the plan as a document."""
         return {
@@ -114,7 +120,7 @@ class RestorePlan:
             "replaced": str(self.kept) if self.present or self.kept.exists() else "",
             "present": dict(self.present or NOT_THERE),
             "settings": {
-                "brought_back": [*self.missing, *(self.differing if self.settings else ())],
+                "brought_back": self.brought_back,
                 "left_as_they_are": [] if self.settings else self.differing,
             },
         }
@@ -238,44 +244,33 @@ def _desk_works(home: Path) -> ConfigError:
 
 
 def _present(database: Path, since: str) -> dict[str, Any] | None:
-    """Return what is known of the database that is there, as far as it can be read."""
+    """Return what is known of the database that is there, as far as it can be read.
+
+    It may be damaged or older: each part is unknown where it cannot be read.
+    """
     if not database.exists():
         return None
-    try:
-        with closing(connect_reader(database)) as db:
-            sound = str(db.execute("PRAGMA quick_check(1)").fetchone()[0]) == "ok"
-            newest, tables = newest_tick(db), db.table_names()
-    except sqlite3.DatabaseError:
-        return {"sound": False, "newest_tick": "", "ticks_lost": None, "under_way": None}
-    later = _rows(
-        database, "SELECT count(*) AS n FROM ticks WHERE state = 'done' AND close_time > ?", since
-    )
-    if SIGNALS in tables:
-        marks = [f"({', '.join('?' * len(states))})" for states in (HELD, UNDER_WAY)]
-        under_way = _rows(
-            database,
-            "SELECT sid, instance, kind, side, lots, state, bridge FROM signals "  # noqa: S608
-            f"WHERE (kind = 'open' AND state IN {marks[0]}) OR state IN {marks[1]} ORDER BY seq",
-            *HELD,
-            *UNDER_WAY,
-        )
-    else:  # a scorer's from before Torra has sent none
-        under_way = [] if SENTIMENT in tables else None
-    return {
-        "sound": sound,
-        "newest_tick": newest,
-        "ticks_lost": later[0]["n"] if later else None,
-        "under_way": under_way,
-    }
-
-
-def _rows(database: Path, sql: str, *values: object) -> list[dict[str, Any]] | None:
-    """Return rows of a database that may be damaged or older: None where it cannot answer."""
-    try:
-        with closing(connect_reader(database)) as db:
-            return list(db.query(sql, values))
-    except sqlite3.DatabaseError:
-        return None
+    present: dict[str, Any] = {
+        "sound": False, "newest_tick": "", "ticks_lost": None, "under_way": None,
+    }  # fmt: skip
+    unreadable = suppress(sqlite3.DatabaseError)
+    with unreadable, closing(connect_reader(database)) as db:
+        verdict = str(db.execute("PRAGMA quick_check(1)").fetchone()[0])
+        newest, tables = newest_tick(db), db.table_names()
+        present |= {"sound": verdict == "ok", "newest_tick": newest}
+        with unreadable:
+            (present["ticks_lost"],) = db.execute(LATER, (since,)).fetchone()
+        if SIGNALS in tables:
+            marks = [f"({', '.join('?' * len(states))})" for states in (HELD, UNDER_WAY)]
+            sql = (
+                "SELECT sid, instance, kind, side, lots, state, bridge FROM signals "  # noqa: S608
+                f"WHERE (kind = 'open' AND state IN {marks[0]}) OR state IN {marks[1]} ORDER BY seq"
+            )
+            with unreadable:
+                present["under_way"] = list(db.query(sql, (*HELD, *UNDER_WAY)))
+        elif SENTIMENT in tables:  # a scorer's from before Torra has sent none
+            present["under_way"] = []
+    return present
 
 
 # --- doing ----------------------------------------------------------------------------------------
@@ -368,12 +363,11 @@ def _bring_back(planned: RestorePlan) -> None:
     """Write the settings that are missing, or, if that is asked for, all of the backup's."""
     if planned.backup is None:
         return
-    for name in planned.missing:
-        _put(place_of(planned.home, name, {name}), planned.backup.files[name])
-    for name in planned.differing if planned.settings else ():
+    for name in planned.brought_back:
         place = place_of(planned.home, name, {name})
-        # The present one is kept first: a restore deletes nothing.
-        _put(place_of(planned.kept, name, {name}), place.read_bytes())
+        if place.exists():
+            # The present one is kept first: a restore deletes nothing.
+            _put(place_of(planned.kept, name, {name}), place.read_bytes())
         _put(place, planned.backup.files[name])
 
 
