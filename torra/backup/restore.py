@@ -56,7 +56,7 @@ from torra.whole_files import sync_folder, write_whole
 SYSTEM: Final = os.name
 """`nt` for Windows, where files that are open cannot be renamed and quotation marks are double."""
 
-KEPT: Final = re.compile(r"replaced-\d{8}T\d{6}Z")
+REPLACED: Final = re.compile(r"replaced-\d{8}T\d{6}Z")
 """A folder beside the backups with what a restore has replaced."""
 
 SIGNALS: Final = "signals"
@@ -170,14 +170,14 @@ def plan(home: Path, path: Path | None, now: datetime, *, settings: bool = False
         check_room(backup.path, next(place for place in places if place.exists()))
     name = _marked(home).get("kept", "")
     # Where a restore that was cut off moved what was there.
-    begun = home / BACKUP_FOLDER / name if KEPT.fullmatch(name) else None
+    begun = home / BACKUP_FOLDER / name if REPLACED.fullmatch(name) else None
     if begun is not None and (begun / database.name).exists():  # the desk's own is there already
         present = {**(present or NOT_THERE), "ticks_lost": None, "under_way": None}
-    kept = _kept(home, begun, now)
-    return RestorePlan(home, backup, present, missing, differing, settings, kept)
+    folder = _folder(home, begun, now)
+    return RestorePlan(home, backup, present, missing, differing, settings, folder)
 
 
-def _kept(home: Path, begun: Path | None, now: datetime) -> Path:
+def _folder(home: Path, begun: Path | None, now: datetime) -> Path:
     """Return the folder for what is there now; raises ConfigError when there is one of this second.
 
     What a restore began to move is moved to the end, for a log belongs to its database. Where its
@@ -187,10 +187,10 @@ def _kept(home: Path, begun: Path | None, now: datetime) -> Path:
     if begun is not None and not any((begun / part.name).exists() for part in parts):
         return begun
     moment = stamp(now).replace(":", "").replace("-", "")
-    kept = home / BACKUP_FOLDER / f"replaced-{moment}"
-    if kept.exists():
-        raise ConfigError(f"{kept} is there already: try again in a second")
-    return kept
+    folder = home / BACKUP_FOLDER / f"replaced-{moment}"
+    if folder.exists():
+        raise ConfigError(f"{folder} is there already: try again in a second")
+    return folder
 
 
 def _sound(home: Path, path: Path) -> Backup:
@@ -198,10 +198,10 @@ def _sound(home: Path, path: Path) -> Backup:
     try:
         return examine(path)
     except ConfigError as error:
-        said = f"{error}; nothing was changed"
+        reason = f"{error}; nothing was changed"
         if home.exists() and any(other != path for other in backups(home / BACKUP_FOLDER)):
-            said += f". What can be done instead: {repair(home)}"
-        raise ConfigError(said) from error
+            reason += f". What can be done instead: {repair(home)}"
+        raise ConfigError(reason) from error
 
 
 @contextmanager
@@ -349,14 +349,14 @@ def _parts(database: Path) -> list[Path]:
     return [database, *(database.with_name(database.name + end) for end in SIDE_FILES)]
 
 
-def _set_aside(database: Path, kept: Path) -> None:
+def _set_aside(database: Path, folder: Path) -> None:
     """Move a database away with its log and the log's index."""
     for part in _parts(database):
         if part.exists():
-            owner_only.make_folder(kept)
-            part.replace(kept / part.name)
-    if kept.exists():
-        sync_folder(kept)
+            owner_only.make_folder(folder)
+            part.replace(folder / part.name)
+    if folder.exists():
+        sync_folder(folder)
 
 
 def _bring_back(planned: RestorePlan) -> None:
@@ -401,11 +401,11 @@ def advice(home: Path) -> str:
 
 
 def _failed(planned: RestorePlan, error: Exception, *, begun: bool) -> TorraError:
-    told = error.strerror if isinstance(error, OSError) else str(error)
+    why = error.strerror if isinstance(error, OSError) else str(error)
     if not begun:
-        return ConfigError(f"not restored, nothing was changed: {told}")
+        return ConfigError(f"not restored, nothing was changed: {why}")
     return TorraError(
-        f"the restore was cut off: {told}; no desk starts until it has ended. Mend that, then: "
+        f"the restore was cut off: {why}; no desk starts until it has ended. Mend that, then: "
         f"{_again(planned)}. What was there is in {planned.kept}"
     )
 
@@ -420,7 +420,7 @@ def cut_off(home: Path) -> str:
 def _marked(home: Path) -> dict[str, str]:
     """Return the contents of the mark of a cut-off restore, as far as they can be read."""
     try:
-        told = json.loads((home / MARK).read_text(encoding="utf-8"))
-        return {name: value for name, value in told.items() if isinstance(value, str)}
+        mark = json.loads((home / MARK).read_text(encoding="utf-8"))
+        return {name: value for name, value in mark.items() if isinstance(value, str)}
     except (OSError, *MALFORMED):
         return {}

@@ -28,8 +28,8 @@ SHOWN: Final = 40
 
 def one_line(text: str) -> str:
     """Return an error's text as the line that is shown: of a longer one beginning and end."""
-    told = " ".join(part for part in map(str.strip, text.splitlines()) if part)
-    return bounded(f"torra: {escaped(told)}")  # here: an escape is longer than what it stands for
+    line = " ".join(part for part in map(str.strip, text.splitlines()) if part)
+    return bounded(f"torra: {escaped(line)}")  # here: an escape is longer than what it stands for
 
 
 def no_name(error: Exception) -> str:
@@ -52,9 +52,9 @@ def plainly(command: Callable[P, R]) -> Callable[P, R]:
             say(one_line(str(error)), err=True)
             sys.exit(2 if isinstance(error, (ConfigError, DataUnavailable)) else 1)
         except (ValueError, OSError) as error:
-            if not (said := no_name(error)):
+            if not (why := no_name(error)):
                 raise
-            say(one_line(said), err=True)
+            say(one_line(why), err=True)
             sys.exit(2)
 
     return run

@@ -92,17 +92,17 @@ def progress(
 
 def _bar(total: int, label: str) -> Iterator[Callable[[int], None]]:
     with click.progressbar(length=total, label=label, file=sys.stderr, show_pos=True) as bar:
-        held = 0
+        waiting = 0
 
         def forward(number: int) -> None:
-            nonlocal held
-            held += number
-            if held * REDRAWN >= total:
-                bar.update(held)
-                held = 0
+            nonlocal waiting
+            waiting += number
+            if waiting * REDRAWN >= total:
+                bar.update(waiting)
+                waiting = 0
 
         yield forward
-        bar.update(held)
+        bar.update(waiting)
 
 
 def _lines(total: int, label: str, clock: Clock) -> Callable[[int], None]:

@@ -135,7 +135,7 @@ def _debate(desk: OverlayRuntime, call: Call, owner: str) -> Hosted:
     provider, submit, missing = desk.answering()
     if missing and call.strict:
         raise ConfigError(missing)
-    seen = hosted_tick.inputs(question, desk.events(question), hosted_tick.news(question))
+    inputs = hosted_tick.inputs(question, desk.events(question), hosted_tick.news(question))
     picture = question.request.picture
     fallback = call.fallback and HostFallback(call.fallback)
     access = ModelAccess(
@@ -146,10 +146,10 @@ def _debate(desk: OverlayRuntime, call: Call, owner: str) -> Hosted:
         promoted=desk.promoted,
         fallback=fallback,
     )
-    plan = hosted_tick.planned(seen, access)
-    debated = run_tick_debate(plan, seen, access, clock=clock, deadline=call.deadline)
+    plan = hosted_tick.planned(inputs, access)
+    debated = run_tick_debate(plan, inputs, access, clock=clock, deadline=call.deadline)
     record, revision = store(
-        desk.database, call, seen, debated, fallback=fallback, owner=owner, provider=provider,
+        desk.database, call, inputs, debated, fallback=fallback, owner=owner, provider=provider,
         elapsed_ms=(clock.monotonic() - began) * 1000.0,
     )  # fmt: skip
     if debated.late:

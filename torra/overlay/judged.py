@@ -31,8 +31,8 @@ def subject_of(database: Database, name: str) -> PromotionSubject:
     """
     streams = hosted_table.hosted_streams(database)
     if name not in streams:
-        known = f"there are {', '.join(streams)}" if streams else "there is none yet"
-        raise ConfigError(f"{name} is no stream of another scorer on this home: {known}")
+        names = f"there are {', '.join(streams)}" if streams else "there is none yet"
+        raise ConfigError(f"{name} is no stream of another scorer on this home: {names}")
     applied = claim_table.applied_profile(database, name)
     if applied is None:
         raise ConfigError(f"{name} has no profile on record")
@@ -74,7 +74,7 @@ class ReportedOutcomes:
         )
 
 
-def told_outcomes(rows: Iterable[Mapping[str, Any]]) -> ReportedOutcomes:
+def reported_outcomes(rows: Iterable[Mapping[str, Any]]) -> ReportedOutcomes:
     """Count outcomes; a row has verdict, r, consensus and l1_consensus."""
     bars = list(rows)
     trades = [row for row in bars if row["r"] is not None and row["verdict"] in SIDES]

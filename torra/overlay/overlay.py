@@ -361,20 +361,20 @@ def _text(name: str, value: object) -> str:
 def _home(home: str | Path) -> Path:
     """Return the folder; raises ConfigError for one that cannot be, and for that of the demo."""
     try:
-        found = Path(_text("home", os.fspath(home))).expanduser()
+        folder = Path(_text("home", os.fspath(home))).expanduser()
     except (TypeError, RuntimeError) as error:
         raise ConfigError("home of an overlay: name a folder") from error
     if not str(home):
         raise ConfigError("home of an overlay: name a folder")
-    if found.exists() and not found.is_dir():
-        raise ConfigError(f"home of an overlay: {found} is no folder")
-    if has_desk(found):
-        sample = any(one.feed == "sample" for one in load_desk(found).instances)
+    if folder.exists() and not folder.is_dir():
+        raise ConfigError(f"home of an overlay: {folder} is no folder")
+    if has_desk(folder):
+        sample = any(instance.feed == "sample" for instance in load_desk(folder).instances)
     else:  # `torra run` is the demo then; it leaves word of its pages
-        sample = (found / PAGES).exists()
+        sample = (folder / PAGES).exists()
     if sample:
-        raise ConfigError(f"{found} {DEMO}")
-    return found
+        raise ConfigError(f"{folder} {DEMO}")
+    return folder
 
 
 def _profile(home: Path, name: object) -> Profile:

@@ -100,9 +100,9 @@ class Change:
 def direction(place: Place) -> Direction | None:
     """Return what loosens a setting; None for one that is not guarded."""
     name = ".".join(place)
-    for pattern, known in LOOSENS.items():
+    for pattern, way in LOOSENS.items():
         if fnmatchcase(name, pattern):
-            return known
+            return way
     # A setting that the table forgot is guarded all the same.
     return "any" if place[0] in SECTIONS else None
 
@@ -155,36 +155,36 @@ def _word(value: Any) -> str:
 def _way(
     place: Place, old: Mapping[Place, Any], new: Mapping[Place, Any]
 ) -> Literal["loosens", "tightens", "free", ""]:
-    known = direction(place)
-    if known is None:
+    rule = direction(place)
+    if rule is None:
         return ""
-    if known == "free":
+    if rule == "free":
         return "free"
     before, after = old.get(place), new.get(place)
     if place[0] == "symbols" and ABSENT in (before, after):
         return "loosens"  # a symbol that comes or goes: what it will be held against is not known
     if place[:2] == ROLE_CAPS and place[-1] in CAPS:
         usual = usual_cap(place[2], place[-1])
-        before, after = (usual if one is ABSENT else one for one in (before, after))
+        before, after = (usual if value is ABSENT else value for value in (before, after))
     if place[:2] == LEVERAGE_CAPS:
-        before, after = (math.inf if one is ABSENT else one for one in (before, after))
-    return "loosens" if _loosens(known, before, after) else "tightens"
+        before, after = (math.inf if value is ABSENT else value for value in (before, after))
+    return "loosens" if _loosens(rule, before, after) else "tightens"
 
 
-def _loosens(known: Direction, before: Any, after: Any) -> bool:
-    if isinstance(known, tuple):
-        return known.index(after) > known.index(before)
-    if known in ("up", "down"):
-        return bool(after > before if known == "up" else after < before)
-    if known == "fewer":
+def _loosens(rule: Direction, before: Any, after: Any) -> bool:
+    if isinstance(rule, tuple):
+        return rule.index(after) > rule.index(before)
+    if rule in ("up", "down"):
+        return bool(after > before if rule == "up" else after < before)
+    if rule == "fewer":
         # No currencies at first means that they come from the symbol's name, which a list replaces.
         return not before or not set(before) <= set(after)
-    if known == "more":
+    if rule == "more":
         return not set(after) <= set(before)
-    if known == "path":
+    if rule == "path":
         return not _inside(after)
     # Any change, or a calendar: a first one only tightens, another one may know fewer events.
-    return known == "any" or bool(before) or not _inside(after)
+    return rule == "any" or bool(before) or not _inside(after)
 
 
 def _inside(path: str) -> bool:
