@@ -16,10 +16,9 @@ import click
 
 from torra.commands import terminal
 from torra.commands.access import audit, token
-from torra.commands.answer import CommandAnswer, answering
+from torra.commands.answer import CommandAnswer, answering, one_line, plainly
 from torra.commands.backup import backup, restore
 from torra.commands.checking import consistency, lookahead
-from torra.commands.cli_errors import one_line, plainly
 from torra.commands.data import calendar, data
 from torra.commands.init import init
 from torra.commands.lessons import lessons

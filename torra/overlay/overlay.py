@@ -40,7 +40,7 @@ from torra.home import HOSTED, PAGES
 from torra.market.broker_clock import ServerClock
 from torra.overlay import hosted_tick, request
 from torra.overlay.answer import Hosted, plain
-from torra.overlay.call import GRACE, Call, ask
+from torra.overlay.call import GRACE, HostCall, ask
 from torra.overlay.hosted_tick import ScorerQuestion
 from torra.overlay.request import InvalidRequest, NoScores
 from torra.overlay.runtime import DEMO, OverlayRuntime
@@ -202,14 +202,14 @@ class Overlay:
         except InvalidRequest as error:
             answer = self._without(symbol, timeframe, own, error)
         else:
-            answer = self._desk_answer(Call(question, fallback, clock, deadline, self._strict))
+            answer = self._desk_answer(HostCall(question, fallback, clock, deadline, self._strict))
             if answer.why:
                 self._note(answer.key, answer.why)
         with self._lock:
             self._counts[_kind(answer)] += 1
         return answer
 
-    def _desk_answer(self, call: Call) -> Hosted:
+    def _desk_answer(self, call: HostCall) -> Hosted:
         """Return the desk's answer where there is one in time, L1's else."""
         work = self._workers.run(partial(ask, self._opened, call))
         if work is None:

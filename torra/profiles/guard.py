@@ -129,27 +129,23 @@ def leads_out(changes: Iterable[Change]) -> list[str]:
 
 def command_line(name: str, changes: Sequence[Change]) -> str:
     """Return the command that makes changes to a profile, whichever of them loosen."""
-    pairs = [(change.name, change.after) for change in changes if change.after is not ABSENT]
-    gone = dict.fromkeys(_gone(change.place) for change in changes if change.after is ABSENT)
-    words = ["torra", "profile", "set", name]
-    words += [f"{place}={_word(value)}" for place, value in pairs]
-    words += [word for place in gone for word in ("--unset", place)]
-    # Whoever types it has read what it loosens where it was told.
+    words, gone = ["torra", "profile", "set", name], dict[str, None]()
+    for change in changes:
+        if change.after is ABSENT:
+            # Of a symbol all of it goes.
+            size = 2 if change.place[0] == "symbols" else len(change.place)
+            gone[named(change.place[:size])] = None
+            continue
+        text = written(change.after)
+        if isinstance(change.after, list) or not text.isprintable():
+            # Escapes instead of what a terminal would act on.
+            text = json.dumps(change.after)
+        words.append(f"{change.name}={text}")
+    for place in gone:
+        words += ["--unset", place]
+    # Whoever types it has read what it loosens.
     words += ["--yes"] if loosening(changes) else []
     return shlex.join(words)
-
-
-def _gone(place: Place) -> str:
-    """Return what is taken out for a place that goes: of a symbol all of it goes."""
-    return named(place[:2] if place[0] == "symbols" else place)
-
-
-def _word(value: Any) -> str:
-    """Write a value for a command line: escapes instead of what a terminal would act on."""
-    text = written(value)
-    if isinstance(value, list) or not text.isprintable():
-        return json.dumps(value)
-    return text
 
 
 def _way(
