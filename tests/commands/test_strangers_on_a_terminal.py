@@ -21,7 +21,7 @@ from tests.doubles.entrance import bearer, desk_app
 from tests.worlds import desks, stores
 from tests.worlds.hands import torra
 from torra.commands import terminal
-from torra.commands.cli_errors import one_line
+from torra.commands.answer import one_line
 from torra.errors import LONGEST_TEXT
 from torra.harmless_text import HOSTILE, escaped
 from torra.store.audit import SEALED, seal

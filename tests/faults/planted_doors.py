@@ -120,7 +120,7 @@ DOORS: Final[Table] = {
         "obeyed-signs": fault(
             "an error's line holds signs that a terminal obeys",
             # Where the line is made, and where it is written.
-            At("torra.commands.cli_errors:one_line", replace("escaped(told)", "told")),
+            At("torra.commands.answer:one_line", replace("escaped(line)", "line")),
             At("torra.commands.terminal:say", replace("escaped(text)", "text")),
             "test_signs_that_a_terminal_obeys_are_escapes",
         ),

@@ -250,12 +250,12 @@ STORAGE: Final[Table] = {
         ),
         "backup-keeps-others": fault(
             "--keep removes the backups of migrations too",
-            At("torra.backup.copies:surplus", always("...(path) == ...(made)")),
+            At("torra.backup.copies:surplus", always("...(path) == ...(newest)")),
             "test_the_newest_are_kept_and_nothing_else_is_removed",
         ),
         "restore-sum": fault(
             "the sum of a backup is not looked at",
-            At("torra.backup.copies", never("... != found")),
+            At("torra.backup.copies", never("... != digest")),
             "test_what_is_no_whole_backup_is_refused_and_changes_nothing[one-bit]",
         ),
         "restore-no-way-out": fault(

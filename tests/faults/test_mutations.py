@@ -33,7 +33,7 @@ from click.testing import CliRunner, Result
 
 from tests.conftest import Scale
 from tests.worlds import channels, legacy_database
-from torra.commands.cli_errors import plainly
+from torra.commands.answer import plainly
 from torra.commands.command_line import main
 from torra.config import ROOT
 from torra.desk import wiring

@@ -157,7 +157,7 @@ def test_what_a_backup_takes_a_restore_takes(tmp_path: Path) -> None:
     )
     files["n.jsonl"] = ""
     furnish(tmp_path / "home", files)
-    taken, left_out = backup_files.found(tmp_path / "home")
+    taken, left_out = backup_files.collect(tmp_path / "home")
     assert (sorted(taken), left_out) == (sorted(files), [])
     assert backup_files.compare(tmp_path / "new", taken) == (sorted(files), [])
 
@@ -170,7 +170,7 @@ def test_a_file_that_a_profile_names_elsewhere_is_told(tmp_path: Path) -> None:
     for name in (str(outside), "../week.csv"):
         profile = BY_NAME["profiles/a.json"].replace("NAME", name)
         furnish(tmp_path / "home", {"profiles/a.json": profile})
-        taken, left_out = backup_files.found(tmp_path / "home")
+        taken, left_out = backup_files.collect(tmp_path / "home")
         assert list(taken) == ["profiles/a.json"]
         assert left_out == [f"{name}: profile a names it, a backup cannot hold it; copy it"]
 

@@ -73,14 +73,14 @@ def test_outcomes_are_counted_by_the_agents_side() -> None:
         {"verdict": "HOLD", "r": None, "consensus": 0.2, "l1_consensus": 0.2},
         {"verdict": "BUY", "r": None, "consensus": 0.2, "l1_consensus": 0.1},
     ]
-    found = judged.told_outcomes(rows)
+    found = judged.reported_outcomes(rows)
     assert (found.bars, found.trades, found.r) == (6, 4, 4.5)
     assert found.along == (2, 2.5) and found.against == (1, -1.0)
     assert found.says == (
         "Your scorer told the outcome of 6 bars: 4 trades, +4.50 R in sum. On 2 of them the agents "
         "pushed its way: +2.50 R; on 1 they pushed the other way: -1.00 R."
     )
-    assert judged.told_outcomes([]).says.startswith("Your scorer told no outcome yet")
+    assert judged.reported_outcomes([]).says.startswith("Your scorer told no outcome yet")
 
 
 @pytest.mark.journey

@@ -139,7 +139,7 @@ def name_of(source: Path, moment: datetime) -> str:
     return f"desk-{number}-{mark}-{stamp(moment).replace(':', '').replace('-', '')}.db"
 
 
-def surplus(made: Path, keep: int) -> list[Path]:
+def surplus(newest: Path, keep: int) -> list[Path]:
     """Return the backups of the same desk beside one, beyond the newest `keep`; keep > 0.
 
     The one that was just made counts as the newest: a clock may have been ahead of it once. What
@@ -150,8 +150,8 @@ def surplus(made: Path, keep: int) -> list[Path]:
         parts = BACKUP_NAME.fullmatch(path.name)
         return (parts[1] or "") if parts else ""
 
-    others = [path for path in backups(made.parent) if path.name != made.name]
-    return [path for path in others if mark(path) == mark(made)][keep - 1 :]
+    others = [path for path in backups(newest.parent) if path.name != newest.name]
+    return [path for path in others if mark(path) == mark(newest)][keep - 1 :]
 
 
 def remove(path: Path) -> None:
@@ -197,7 +197,7 @@ def write(
                 db.conn.executemany("INSERT INTO torra_backup VALUES (?, ?)", facts.items())
                 db.conn.executemany("INSERT INTO torra_backup_files VALUES (?, ?)", taken.items())
             # Read back from the disk before it gets a name that somebody will trust.
-            made = examine(partial)
+            backup = examine(partial)
             partial.replace(target)
             sha256 = _digest(target)
             # In the form that sha256sum reads.
@@ -208,7 +208,7 @@ def write(
             # `copy` writes under a name of its own first.
             for left in (partial, partial.with_name(f"{partial.name}.partial")):
                 left.unlink(missing_ok=True)
-    return replace(made, path=target, sha256=sha256), left_out
+    return replace(backup, path=target, sha256=sha256), left_out
 
 
 def check_room(source: Path, folder: Path) -> None:
@@ -332,13 +332,13 @@ def _summed(path: Path) -> str:
     A sum that cannot be read is no sum: what counts is that one is never found wrong.
     """
     try:
-        told = _sum_of(path).read_text(encoding="utf-8").split()[0]
+        noted = _sum_of(path).read_text(encoding="utf-8").split()[0]
     except (OSError, UnicodeDecodeError, IndexError):
         return ""
-    found = _digest(path)
-    if told != found:
+    digest = _digest(path)
+    if noted != digest:
         raise ConfigError(f"{path} is damaged: its sum is not the one in {_sum_of(path).name}")
-    return found
+    return digest
 
 
 def _digest(path: Path) -> str:

@@ -69,7 +69,7 @@ REMEMBERED: Final = (STATE_FOLDER, HALT.parts[0])
 never replaced either: what was tried stays tried."""
 
 
-def found(home: Path) -> tuple[dict[str, bytes], list[str]]:
+def collect(home: Path) -> tuple[dict[str, bytes], list[str]]:
     """Return the files of a home that belong to a backup, by name, and what was left out and why.
 
     Raises ConfigError for one that cannot be read.
@@ -115,8 +115,10 @@ def _named_by_profiles(home: Path) -> tuple[list[Path], list[str]]:
                 try:
                     named.append(place_of(home, inside, {inside}))
                 except ConfigError:
-                    said = f"{name}: profile {path.stem} names it, a backup cannot hold it; copy it"
-                    left_out.setdefault(name, said)
+                    reason = (
+                        f"{name}: profile {path.stem} names it, a backup cannot hold it; copy it"
+                    )
+                    left_out.setdefault(name, reason)
     return named, list(left_out.values())
 
 
@@ -126,8 +128,8 @@ def _named_within(files: Mapping[str, bytes]) -> set[str]:
     for name, content in files.items():
         for group, key in NAMED if _fits(name, PROFILES) else ():
             with suppress(*MALFORMED):  # then a desk cannot read this profile either
-                told = json.loads(content)[group][key]
-                named.add(PurePosixPath(told.replace("\\", "/")).as_posix())
+                path = json.loads(content)[group][key]
+                named.add(PurePosixPath(path.replace("\\", "/")).as_posix())
     return named
 
 

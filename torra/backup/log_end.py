@@ -67,18 +67,18 @@ def lacks_newest_commit(database: Path) -> bool:
 def _end(index: Path) -> End | None:
     """Return the newest commit that an index names; None where it names none for certain."""
     try:
-        told = _read(index, 0, 2 * INDEX_HEADER + 4)
+        header = _read(index, 0, 2 * INDEX_HEADER + 4)
     except FileNotFoundError:
         return None
-    first, second = told[:INDEX_HEADER], told[INDEX_HEADER : 2 * INDEX_HEADER]
+    first, second = header[:INDEX_HEADER], header[INDEX_HEADER : 2 * INDEX_HEADER]
     # Two copies that differ were written while somebody died.
-    if len(told) < 2 * INDEX_HEADER + 4 or first != second:
+    if len(header) < 2 * INDEX_HEADER + 4 or first != second:
         return None
-    version, ready, page, frame, one, two, salts = struct.unpack_from(HEADER, first)
+    version, ready, page, frame, low, two, salts = struct.unpack_from(HEADER, first)
     if version != VERSION or ready != 1:
         return None
-    (copied,) = struct.unpack_from("=I", told, 2 * INDEX_HEADER)
-    return End(frame, LARGEST_PAGE if page == 1 else page, (one, two), salts, copied)
+    (copied,) = struct.unpack_from("=I", header, 2 * INDEX_HEADER)
+    return End(frame, LARGEST_PAGE if page == 1 else page, (low, two), salts, copied)
 
 
 def _has(log: Path, end: End) -> bool | None:

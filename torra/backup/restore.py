@@ -56,12 +56,13 @@ from torra.whole_files import sync_folder, write_whole
 SYSTEM: Final = os.name
 """`nt` for Windows, where files that are open cannot be renamed and quotation marks are double."""
 
-KEPT: Final = re.compile(r"replaced-\d{8}T\d{6}Z")
+REPLACED: Final = re.compile(r"replaced-\d{8}T\d{6}Z")
 """A folder beside the backups with what a restore has replaced."""
 
 SIGNALS: Final = "signals"
 STAGED: Final = f"{DATABASE}.restoring"
 EMPTY: Final = "an empty database"
+LATER: Final = "SELECT count(*) FROM ticks WHERE state = 'done' AND close_time > ?"
 
 SHARED_FIRST: Final = 0x40000002
 SHARED_SIZE: Final = 510
@@ -106,6 +107,11 @@ class RestorePlan:
         """The words for what takes the database's place."""
         return str(self.backup.path) if self.backup else EMPTY
 
+    @property
+    def brought_back(self) -> list[str]:
+        """The settings that are written."""
+        return [*self.missing, *(self.differing if self.settings else ())]
+
     def as_dict(self) -> dict[str, Any]:
         """Return the plan as a document."""
         return {
@@ -114,7 +120,7 @@ class RestorePlan:
             "replaced": str(self.kept) if self.present or self.kept.exists() else "",
             "present": dict(self.present or NOT_THERE),
             "settings": {
-                "brought_back": [*self.missing, *(self.differing if self.settings else ())],
+                "brought_back": self.brought_back,
                 "left_as_they_are": [] if self.settings else self.differing,
             },
         }
@@ -164,14 +170,14 @@ def plan(home: Path, path: Path | None, now: datetime, *, settings: bool = False
         check_room(backup.path, next(place for place in places if place.exists()))
     name = _marked(home).get("kept", "")
     # Where a restore that was cut off moved what was there.
-    begun = home / BACKUP_FOLDER / name if KEPT.fullmatch(name) else None
+    begun = home / BACKUP_FOLDER / name if REPLACED.fullmatch(name) else None
     if begun is not None and (begun / database.name).exists():  # the desk's own is there already
         present = {**(present or NOT_THERE), "ticks_lost": None, "under_way": None}
-    kept = _kept(home, begun, now)
-    return RestorePlan(home, backup, present, missing, differing, settings, kept)
+    folder = _folder(home, begun, now)
+    return RestorePlan(home, backup, present, missing, differing, settings, folder)
 
 
-def _kept(home: Path, begun: Path | None, now: datetime) -> Path:
+def _folder(home: Path, begun: Path | None, now: datetime) -> Path:
     """Return the folder for what is there now; raises ConfigError when there is one of this second.
 
     What a restore began to move is moved to the end, for a log belongs to its database. Where its
@@ -181,10 +187,10 @@ def _kept(home: Path, begun: Path | None, now: datetime) -> Path:
     if begun is not None and not any((begun / part.name).exists() for part in parts):
         return begun
     moment = stamp(now).replace(":", "").replace("-", "")
-    kept = home / BACKUP_FOLDER / f"replaced-{moment}"
-    if kept.exists():
-        raise ConfigError(f"{kept} is there already: try again in a second")
-    return kept
+    folder = home / BACKUP_FOLDER / f"replaced-{moment}"
+    if folder.exists():
+        raise ConfigError(f"{folder} is there already: try again in a second")
+    return folder
 
 
 def _sound(home: Path, path: Path) -> Backup:
@@ -192,10 +198,10 @@ def _sound(home: Path, path: Path) -> Backup:
     try:
         return examine(path)
     except ConfigError as error:
-        said = f"{error}; nothing was changed"
+        reason = f"{error}; nothing was changed"
         if home.exists() and any(other != path for other in backups(home / BACKUP_FOLDER)):
-            said += f". What can be done instead: {repair(home)}"
-        raise ConfigError(said) from error
+            reason += f". What can be done instead: {repair(home)}"
+        raise ConfigError(reason) from error
 
 
 @contextmanager
@@ -238,44 +244,33 @@ def _desk_works(home: Path) -> ConfigError:
 
 
 def _present(database: Path, since: str) -> dict[str, Any] | None:
-    """Return what is known of the database that is there, as far as it can be read."""
+    """Return what is known of the database that is there, as far as it can be read.
+
+    It may be damaged or older: each part is unknown where it cannot be read.
+    """
     if not database.exists():
         return None
-    try:
-        with closing(connect_reader(database)) as db:
-            sound = str(db.execute("PRAGMA quick_check(1)").fetchone()[0]) == "ok"
-            newest, tables = newest_tick(db), db.table_names()
-    except sqlite3.DatabaseError:
-        return {"sound": False, "newest_tick": "", "ticks_lost": None, "under_way": None}
-    later = _rows(
-        database, "SELECT count(*) AS n FROM ticks WHERE state = 'done' AND close_time > ?", since
-    )
-    if SIGNALS in tables:
-        marks = [f"({', '.join('?' * len(states))})" for states in (HELD, UNDER_WAY)]
-        under_way = _rows(
-            database,
-            "SELECT sid, instance, kind, side, lots, state, bridge FROM signals "  # noqa: S608
-            f"WHERE (kind = 'open' AND state IN {marks[0]}) OR state IN {marks[1]} ORDER BY seq",
-            *HELD,
-            *UNDER_WAY,
-        )
-    else:  # a scorer's from before Torra has sent none
-        under_way = [] if SENTIMENT in tables else None
-    return {
-        "sound": sound,
-        "newest_tick": newest,
-        "ticks_lost": later[0]["n"] if later else None,
-        "under_way": under_way,
-    }
-
-
-def _rows(database: Path, sql: str, *values: object) -> list[dict[str, Any]] | None:
-    """Return rows of a database that may be damaged or older: None where it cannot answer."""
-    try:
-        with closing(connect_reader(database)) as db:
-            return list(db.query(sql, values))
-    except sqlite3.DatabaseError:
-        return None
+    present: dict[str, Any] = {
+        "sound": False, "newest_tick": "", "ticks_lost": None, "under_way": None,
+    }  # fmt: skip
+    unreadable = suppress(sqlite3.DatabaseError)
+    with unreadable, closing(connect_reader(database)) as db:
+        verdict = str(db.execute("PRAGMA quick_check(1)").fetchone()[0])
+        newest, tables = newest_tick(db), db.table_names()
+        present |= {"sound": verdict == "ok", "newest_tick": newest}
+        with unreadable:
+            (present["ticks_lost"],) = db.execute(LATER, (since,)).fetchone()
+        if SIGNALS in tables:
+            marks = [f"({', '.join('?' * len(states))})" for states in (HELD, UNDER_WAY)]
+            sql = (
+                "SELECT sid, instance, kind, side, lots, state, bridge FROM signals "  # noqa: S608
+                f"WHERE (kind = 'open' AND state IN {marks[0]}) OR state IN {marks[1]} ORDER BY seq"
+            )
+            with unreadable:
+                present["under_way"] = list(db.query(sql, (*HELD, *UNDER_WAY)))
+        elif SENTIMENT in tables:  # a scorer's from before Torra has sent none
+            present["under_way"] = []
+    return present
 
 
 # --- doing ----------------------------------------------------------------------------------------
@@ -354,26 +349,25 @@ def _parts(database: Path) -> list[Path]:
     return [database, *(database.with_name(database.name + end) for end in SIDE_FILES)]
 
 
-def _set_aside(database: Path, kept: Path) -> None:
+def _set_aside(database: Path, folder: Path) -> None:
     """Move a database away with its log and the log's index."""
     for part in _parts(database):
         if part.exists():
-            owner_only.make_folder(kept)
-            part.replace(kept / part.name)
-    if kept.exists():
-        sync_folder(kept)
+            owner_only.make_folder(folder)
+            part.replace(folder / part.name)
+    if folder.exists():
+        sync_folder(folder)
 
 
 def _bring_back(planned: RestorePlan) -> None:
     """Write the settings that are missing, or, if that is asked for, all of the backup's."""
     if planned.backup is None:
         return
-    for name in planned.missing:
-        _put(place_of(planned.home, name, {name}), planned.backup.files[name])
-    for name in planned.differing if planned.settings else ():
+    for name in planned.brought_back:
         place = place_of(planned.home, name, {name})
-        # The present one is kept first: a restore deletes nothing.
-        _put(place_of(planned.kept, name, {name}), place.read_bytes())
+        if place.exists():
+            # The present one is kept first: a restore deletes nothing.
+            _put(place_of(planned.kept, name, {name}), place.read_bytes())
         _put(place, planned.backup.files[name])
 
 
@@ -407,11 +401,11 @@ def advice(home: Path) -> str:
 
 
 def _failed(planned: RestorePlan, error: Exception, *, begun: bool) -> TorraError:
-    told = error.strerror if isinstance(error, OSError) else str(error)
+    why = error.strerror if isinstance(error, OSError) else str(error)
     if not begun:
-        return ConfigError(f"not restored, nothing was changed: {told}")
+        return ConfigError(f"not restored, nothing was changed: {why}")
     return TorraError(
-        f"the restore was cut off: {told}; no desk starts until it has ended. Mend that, then: "
+        f"the restore was cut off: {why}; no desk starts until it has ended. Mend that, then: "
         f"{_again(planned)}. What was there is in {planned.kept}"
     )
 
@@ -426,7 +420,7 @@ def cut_off(home: Path) -> str:
 def _marked(home: Path) -> dict[str, str]:
     """Return the contents of the mark of a cut-off restore, as far as they can be read."""
     try:
-        told = json.loads((home / MARK).read_text(encoding="utf-8"))
-        return {name: value for name, value in told.items() if isinstance(value, str)}
+        mark = json.loads((home / MARK).read_text(encoding="utf-8"))
+        return {name: value for name, value in mark.items() if isinstance(value, str)}
     except (OSError, *MALFORMED):
         return {}

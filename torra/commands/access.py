@@ -72,8 +72,8 @@ def token(
     """Show the tokens of the pages as links that log in, or make new ones."""
     if sum((new, name is not None, revoke is not None)) > 1:
         raise ConfigError("give one of --new, --name and --revoke")
-    for option, given in (("--name", name), ("--revoke", revoke)):
-        if given is not None and not given.strip():
+    for option, value in (("--name", name), ("--revoke", revoke)):
+        if value is not None and not value.strip():
             raise ConfigError(f"{option} is empty: give a person's name, as in {option} Anna")
     if not home.is_dir():
         raise ConfigError(f"there is no home {home}: torra run makes one; see --home")
@@ -81,7 +81,7 @@ def token(
     base = (place or ADDRESS).rstrip("/")
     if not base.startswith(SCHEMES):
         raise ConfigError(f"--address {address!r} does not begin with http:// or https://")
-    tokens, made = _changed(home, new=new, name=name, scope=scope, revoke=revoke)
+    tokens, new_ones = _changed(home, new=new, name=name, scope=scope, revoke=revoke)
 
     def row(of: str, secret: str) -> dict[str, str]:
         # Behind the #: a browser sends that part to no server, so no log has it.
@@ -89,23 +89,23 @@ def token(
             "scope": of, "token": secret, "may": MAY[of], "link": f"{base}/login#token={secret}"
         }  # fmt: skip
 
-    rows = [row(one, tokens.by_scope[one]) for one in SCOPES]
+    rows = [row(item, tokens.by_scope[item]) for item in SCOPES]
     rows += [
         {**row(owner.scope, secret), "name": owner.name}
         for owner, secret in tokens.of_persons.items()
     ]
     if name is not None:
-        rows = [one for one in rows if same_name(one.get("name", ""), name)]
+        rows = [item for item in rows if same_name(item.get("name", ""), name)]
     elif scope:
-        rows = [one for one in rows if one["scope"] == scope]
-    lines = ["New tokens; every session has ended."] if made else []
+        rows = [item for item in rows if item["scope"] == scope]
+    lines = ["New tokens; every session has ended."] if new_ones else []
     lines += [
-        f"{one['scope']:<8} {one['name'] + ': ' if 'name' in one else ''}{one['may']}\n"
-        f"         {one['link']}"
-        for one in rows
+        f"{item['scope']:<8} {item['name'] + ': ' if 'name' in item else ''}{item['may']}\n"
+        f"         {item['link']}"
+        for item in rows
     ]
     lines += [] if place else [NOT_TOLD]
-    document = {"home": str(home.absolute()), "new": made, "tokens": rows}
+    document = {"home": str(home.absolute()), "new": new_ones, "tokens": rows}
     return CommandAnswer(document, "\n".join(lines))
 
 
@@ -169,12 +169,12 @@ def served_at(home: Path) -> str:
     Never raises.
     """
     try:
-        told = json.loads(read_regular(home / PAGES))["address"]
+        address = json.loads(read_regular(home / PAGES))["address"]
     except (OSError, ValueError, KeyError, TypeError, RecursionError):
         return ""
     # The address is printed as a link with a token in it: only a plain one is.
-    plain = isinstance(told, str) and told.isprintable() and told.startswith(SCHEMES)
-    return told if plain else ""
+    plain = isinstance(address, str) and address.isprintable() and address.startswith(SCHEMES)
+    return address if plain else ""
 
 
 def tell_address(home: Path, address: str) -> None:
@@ -196,11 +196,11 @@ def _on_record(home: Path, action: str, target: str = "") -> None:
 
 
 def _read(row: Mapping[str, Any]) -> dict[str, Any]:
-    found = dict(row)
+    entry = dict(row)
     for name in ("before", "after"):
         with suppress(ValueError):  # one that somebody broke is shown as it is
-            found[name] = json.loads(row[name])
-    return found
+            entry[name] = json.loads(row[name])
+    return entry
 
 
 def audit_table(document: Mapping[str, Any]) -> str:
@@ -224,6 +224,6 @@ def _line(row: Mapping[str, Any]) -> str:
     from torra.exhibits.figures import sanitize  # noqa: PLC0415  strangers' words on a terminal
 
     named = ("actor", "action", "target", "outcome")
-    told = [" ".join(sanitize(row[name], LONGEST).split()) for name in named]
+    cells = [" ".join(sanitize(row[name], LONGEST).split()) for name in named]
     moment = str(row["at"]).replace("T", " ").replace("Z", " UTC")
-    return f"{row['seq']:>6}  {moment:<23}  {told[0]:<24} {told[1]:<14} {told[2]:<20} {told[3]}"
+    return f"{row['seq']:>6}  {moment:<23}  {cells[0]:<24} {cells[1]:<14} {cells[2]:<20} {cells[3]}"

@@ -104,9 +104,9 @@ def back_up(home: Path, path: Path | None, keep: int | None = None) -> dict[str,
                 f"there is no folder {path}; make it, or name a file that ends in .db"
             )
     # The files come last: what was handed over since the database's moment is in them then.
-    made, left_out = copies.write(database, target.absolute(), lambda: files.found(home), now)
+    copy, left_out = copies.write(database, target.absolute(), lambda: files.collect(home), now)
     # After the new one is whole: a failed backup costs no old one.
-    removed = copies.surplus(made.path, keep) if keep else []
+    removed = copies.surplus(copy.path, keep) if keep else []
     for old in removed:
         try:
             copies.remove(old)
@@ -115,7 +115,7 @@ def back_up(home: Path, path: Path | None, keep: int | None = None) -> dict[str,
                 f"the backup was made, but {old} cannot be removed: {error.strerror}"
             ) from error
     return {
-        **made.as_dict(),
+        **copy.as_dict(),
         "home": str(home.absolute()),
         "left_out": left_out,
         "removed": [str(old) for old in removed],
@@ -149,7 +149,7 @@ def backup_table(document: Mapping[str, Any]) -> str:
         f"It was read through and is whole; {rows.get('signals', 0):,} signals, "
         f"SHA-256 {document['sha256'][:16]}...",
     ]
-    lines += [f"Left out: {said}" for said in document["left_out"]]
+    lines += [f"Left out: {reason}" for reason in document["left_out"]]
     lines += [f"Removed: {path}" for path in document["removed"]]
     return "\n".join([*lines, "Keep a copy on another disk. Keys and tokens are not in it."])
 
@@ -171,17 +171,18 @@ def list_table(document: Mapping[str, Any]) -> str:
 
 def plan_table(document: Mapping[str, Any]) -> str:
     """Return what a restore would do, for a terminal."""
-    found, now = document["backup"], document["present"]
+    backup, now = document["backup"], document["present"]
     lines = [
-        f"{found['path']}: whole, {_content(found)}, made {found['made_at'] or 'at a migration'}."
-        if found
+        f"{backup['path']}: whole, {_content(backup)}, "
+        f"made {backup['made_at'] or 'at a migration'}."
+        if backup
         else "An empty database: the desk forgets every tick, signal, position and cost."
     ]
-    if found and not found["sha256"]:
+    if backup and not backup["sha256"]:
         lines.append("No file .sha256 lies beside it, so its bytes were compared with nothing.")
-    if found:
-        lines += [f"Not Torra's, and left alone: {said}" for said in found["foreign"]]
-    if found and (altered := found["altered_orders"]):
+    if backup:
+        lines += [f"Not Torra's, and left alone: {thing}" for thing in backup["foreign"]]
+    if backup and (altered := backup["altered_orders"]):
         more = f" and {len(altered) - SHOWN} more" if len(altered) > SHOWN else ""
         lines.append(
             f"NOT as they were decided: {', '.join(altered[:SHOWN])}{more}. Such an order is not "
@@ -205,9 +206,9 @@ def done_table(document: Mapping[str, Any]) -> str:
     """Return what a restore did, for a terminal."""
     from torra.backup.restore import advice  # noqa: PLC0415
 
-    told = advice(Path(document["home"]))
-    lines = [f"NOT halted: {said}" for said in document["not_halted"]]
-    return "\n".join([f"Restored. Trading is HALTED. Now: {told}", *lines])
+    advice_line = advice(Path(document["home"]))
+    lines = [f"NOT halted: {reason}" for reason in document["not_halted"]]
+    return "\n".join([f"Restored. Trading is HALTED. Now: {advice_line}", *lines])
 
 
 def _in_the_market(now: Mapping[str, Any]) -> list[str]:
@@ -228,10 +229,10 @@ def _in_the_market(now: Mapping[str, Any]) -> list[str]:
     return lines
 
 
-def _content(found: Mapping[str, Any]) -> str:
-    newest = found["newest_tick"]
+def _content(backup: Mapping[str, Any]) -> str:
+    newest = backup["newest_tick"]
     since = f", the newest of {newest.replace('T', ' ').replace('Z', ' UTC')}" if newest else ""
-    return f"{found['rows'].get('sentiment', 0):,} ticks{since}"
+    return f"{backup['rows'].get('sentiment', 0):,} ticks{since}"
 
 
 def _mb(size: int) -> str:

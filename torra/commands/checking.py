@@ -64,9 +64,9 @@ def lookahead(
             home, which, files, timeframes=wanted, clock=clock, leave_out=leave_out
         )
         instance = Instance(symbol=loaded.symbol, timeframes=loaded.timeframes)
-        beside = only_series(home, instance, profile, *loaded.period)
+        outlook = only_series(home, instance, profile, *loaded.period)
         lessons = lookahead.lessons_of(home, profile)
-        subjects.append(lookahead.LookaheadSubject.of(loaded, profile, beside, lessons))
+        subjects.append(lookahead.LookaheadSubject.of(loaded, profile, outlook, lessons))
     for subject in subjects:
         # All before the first probe, which takes long: a mistake is told at once.
         wiring.check_profile(profile, subject.instance, name)
@@ -74,13 +74,13 @@ def lookahead(
     for subject in subjects:
         with progress(points, subject.instance.symbol) as forward:
             probes.append(lookahead.probe(subject, points=points, seed=seed, on_point=forward))
-    exhibits = [lookahead.exhibit(one) for one in probes]
-    clean = all(one.clean for one in probes)
+    exhibits = [lookahead.exhibit(probe) for probe in probes]
+    clean = all(probe.clean for probe in probes)
     document = {
         "clean": clean,
         "probes": [
-            {"symbol": one.symbol, "points": one.points, **_document(exhibit)}
-            for one, exhibit in zip(probes, exhibits, strict=True)
+            {"symbol": probe.symbol, "points": probe.points, **_document(exhibit)}
+            for probe, exhibit in zip(probes, exhibits, strict=True)
         ],
     }
     return CommandAnswer(document, "\n\n".join(map(table, exhibits)), int(not clean))
@@ -102,21 +102,21 @@ def consistency(home: Path, /, symbol: str, timeframe: str | None, **options: An
     plan = consistency.plan(home, symbol.upper(), timeframe and timeframe.upper(), **options)
     say(plan.line(), err=True)
     with progress(plan.total, "runs") as forward:
-        found = consistency.repeat(plan, on_run=lambda _: forward(1))
-    exhibit = consistency.exhibit(found)
+        answers = consistency.repeat(plan, on_run=lambda _: forward(1))
+    exhibit = consistency.exhibit(answers)
     document = {
         "symbol": plan.instance.id,
         "timeframe": plan.timeframe,
         "provider": plan.profile.agents.provider,
-        "runs": [[as_json(tick) for tick in own] for own in found.runs],
-        "identical": found.identical,
-        "calls": found.calls,
-        "cost_usd": found.cost_usd,
-        "stopped": found.stopped,
+        "runs": [[as_json(tick) for tick in own] for own in answers.runs],
+        "identical": answers.identical,
+        "calls": answers.calls,
+        "cost_usd": answers.cost_usd,
+        "stopped": answers.stopped,
         **_document(exhibit),
     }
-    cost = f", {found.cost_usd:.4f} USD" if plan.paid else ""
-    return CommandAnswer(document, f"{table(exhibit)}\n{found.calls} calls{cost}")
+    cost = f", {answers.cost_usd:.4f} USD" if plan.paid else ""
+    return CommandAnswer(document, f"{table(exhibit)}\n{answers.calls} calls{cost}")
 
 
 # --- how both answer ------------------------------------------------------------------------------

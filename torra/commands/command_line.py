@@ -16,10 +16,9 @@ import click
 
 from torra.commands import terminal
 from torra.commands.access import audit, token
-from torra.commands.answer import CommandAnswer, answering
+from torra.commands.answer import CommandAnswer, answering, one_line, plainly
 from torra.commands.backup import backup, restore
 from torra.commands.checking import consistency, lookahead
-from torra.commands.cli_errors import one_line, plainly
 from torra.commands.data import calendar, data
 from torra.commands.init import init
 from torra.commands.lessons import lessons
@@ -57,16 +56,16 @@ def _typed(word: str, yes: bool, *, always: bool = False) -> Ask | None:
     def ask(quotes: Iterable[CloseQuote], live: Sequence[str]) -> None:
         from torra.exhibits.money import close_headline, close_outlook  # noqa: PLC0415
 
-        for one in quotes if word != "stop" else ():
-            say(f"{close_headline(one)}. {close_outlook(one)}", err=True)
+        for quote in quotes if word != "stop" else ():
+            say(f"{close_headline(quote)}. {close_outlook(quote)}", err=True)
         if not (live or always):
             return
         names = ", ".join(live)
-        asked = f"{f'Real money: {names}. ' if live else ''}Type {word}"
-        told = ""
+        question = f"{f'Real money: {names}. ' if live else ''}Type {word}"
+        answer = ""
         if on_terminal():
-            told = click.prompt(asked, default="", show_default=False, err=True)
-        if told.strip() != word:
+            answer = click.prompt(question, default="", show_default=False, err=True)
+        if answer.strip() != word:
             why = f"{names}: real money, so " if live else ""
             raise ConfigError(f"{why}nothing was done; type {word}, or give --yes")
 
@@ -109,7 +108,7 @@ class PlainGroup(SpelledGroup):
             say(error.format_message())  # nothing was asked for and nothing is wrong
             sys.exit(0)
         except click.ClickException as error:
-            say(one_line(_said(error)), err=True)
+            say(one_line(_usage_line(error)), err=True)
             sys.exit(2)
         except click.Abort:
             # 128 + SIGINT, as a shell reports Ctrl-C.
@@ -119,23 +118,23 @@ class PlainGroup(SpelledGroup):
         return code
 
 
-def _said(error: click.ClickException) -> str:
-    said = " ".join(error.format_message().split())
+def _usage_line(error: click.ClickException) -> str:
+    text = " ".join(error.format_message().split())
     context = error.ctx if isinstance(error, click.UsageError) else None
-    return f"{said} (see {context.command_path} --help)" if context else said
+    return f"{text} (see {context.command_path} --help)" if context else text
 
 
-def _place(told: Path) -> Path:
+def _place(path: Path) -> Path:
     """Return the home that was named; raises click.BadParameter for what can be no folder."""
     try:
-        home = told.expanduser()
+        home = path.expanduser()
         lies(home)
     # ValueError: a name that no file can have.
     except (RuntimeError, ValueError, OSError) as error:
         why = error.strerror if isinstance(error, OSError) else str(error)
-        why = f"there is no user {told.parts[0]}" if isinstance(error, RuntimeError) else why
+        why = f"there is no user {path.parts[0]}" if isinstance(error, RuntimeError) else why
         raise click.BadParameter(
-            f"{told} can be no home: {why}; set TORRA_HOME or --home to a folder"
+            f"{path} can be no home: {why}; set TORRA_HOME or --home to a folder"
         ) from error
     return home
 

@@ -82,8 +82,8 @@ def show(home: Path, name: str) -> CommandAnswer:
     with stored(home) as database:
         rows = [] if database is None else database.series_rows([name])
     newest = sorted(rows, key=lambda item: (item.row.at, item.row.known_at))[-MOST_VALUES:]
-    known = series_of(name)
-    says = "" if known is None else known.says
+    kind = series_of(name)
+    says = "" if kind is None else kind.says
     values, lines = [], [f"{name}, {says}: {len(rows):,} values are stored, the newest last."]
     for item in newest:
         row = item.row
@@ -165,8 +165,8 @@ def import_file(home: Path, file: Path, name: str, skip_faults: bool) -> Command
         facts = [row for row in parsed.rows if not isinstance(row, SeriesRow)]
         new = database.store_series(numbers, now, stamped=True)
         new += database.store_facts(facts, now)
-    known = len(parsed.rows) - new
-    more = f"; {known:,} were known already" if known else ""
+    stored_before = len(parsed.rows) - new
+    more = f"; {stored_before:,} were known already" if stored_before else ""
     text = (
         f"{file}: {count(new, 'value')} {'is' if new == 1 else 'are'} stored{more}"
         f"{_shape(parsed)}. A running desk reads them at once where its profile has "
@@ -215,15 +215,15 @@ def calendar(home: Path, file: Path, clock: str, into: str) -> CommandAnswer:
 def _series(database: Database) -> Iterator[dict[str, Any]]:
     now = System().real_now()
     for row in series_table.series_told(database):
-        known = series_of(row["name"])
-        if known is not None:
+        kind = series_of(row["name"])
+        if kind is not None:
             age = now - parse(row["at"])
             yield {
                 **row,
-                "says": known.says,
-                "unit": known.unit,
+                "says": kind.says,
+                "unit": kind.unit,
                 "age_days": round(age.total_seconds() / 86_400, 1),
-                "stale": age > known.valid,
+                "stale": age > kind.valid,
                 "now": iso(now),
             }
 
@@ -329,10 +329,10 @@ def _company_lines(
 
 def _companion_line(row: dict[str, Any]) -> str:
     closed = [f"{name} {figures.moment(at)}" for name, at in row["closed"].items()]
-    known = f"its newest stored bars closed {', '.join(closed)}" if closed else "no bar is stored"
+    bars = f"its newest stored bars closed {', '.join(closed)}" if closed else "no bar is stored"
     had = [f"{name} {outside_words.brief(word)}" for name, word in row["newest_tick"].items()]
     ticks = f"; in the newest tick: {', '.join(had)}" if had else ""
-    return f"{row['name']}, the companion {row['symbol']} of {row['instance']}: {known}{ticks}."
+    return f"{row['name']}, the companion {row['symbol']} of {row['instance']}: {bars}{ticks}."
 
 
 def _flow_line(row: dict[str, Any]) -> str:

@@ -123,8 +123,8 @@ class InitPrompt:
 
     def __call__(self, name: str, question: str, default: str, read: Callable[[str], T]) -> T:
         """Return the answer as `read` understands it; raises ConfigError for what it does not."""
-        given, flag = self.flags[name], "--" + name.replace("_", "-")
-        if given is None and self.asks:
+        value, flag = self.flags[name], "--" + name.replace("_", "-")
+        if value is None and self.asks:
 
             def understood(text: str) -> T:
                 try:
@@ -137,10 +137,10 @@ class InitPrompt:
                 question, default=default or None, value_proc=understood, err=True
             )
             return answer
-        if given is None and not default:
+        if value is None and not default:
             raise ConfigError(f"give {flag}: {question[0].lower()}{question[1:]}")
         try:
-            return read(given if given is not None else default)
+            return read(value if value is not None else default)
         except ConfigError as error:
             raise ConfigError(f"{flag}: {error}") from error
 
@@ -148,9 +148,9 @@ class InitPrompt:
         self, name: str, question: str, words: tuple[str, ...], full: Callable[[str], str] = str
     ) -> str:
         """Return one of some words, the first by default; `full` makes a short name whole."""
-        known = one_of(words)
+        read = one_of(words)
         text = f"{question} ({', '.join(words)})"
-        return self(name, text, words[0], lambda answer: known(full(answer)))
+        return self(name, text, words[0], lambda answer: read(full(answer)))
 
 
 def gather(ask: InitPrompt) -> tuple[SetupRequest, TerminalFacts]:
@@ -205,13 +205,13 @@ def _ask_channel(ask: InitPrompt, request: SetupRequest) -> tuple[SetupRequest, 
     live = ask.flags["live"]
     if ask.asks and not live and request.bridge != "paper":
         live = click.confirm("May orders go to an account with real money", err=True)
-    given, clock = ask.flags["server_clock"], ""
+    named_clock, clock = ask.flags["server_clock"], ""
     # Without either the plan derives the clock itself and notes how.
-    if ask.asks or given:
+    if ask.asks or named_clock:
         clock = ask(
             "server_clock",
             "Wall clock of the broker's server",
-            "" if given else server_clock("", terminal, []),
+            "" if named_clock else server_clock("", terminal, []),
             lambda text: server_clock(text, terminal, []),
         )
     return replace(request, account=account, live=live, server_clock=clock), terminal
@@ -271,5 +271,5 @@ def common_files(environment: Mapping[str, str]) -> Path | None:
     else:
         wine = environment.get("WINEPREFIX") or Path(environment.get("HOME", "")) / ".wine"
         places = sorted(Path(wine).glob("drive_c/users/*/AppData/Roaming"))
-    found = (place.joinpath(*COMMON) for place in places)
-    return next((path for path in found if path.is_dir()), None)
+    folders = (place.joinpath(*COMMON) for place in places)
+    return next((path for path in folders if path.is_dir()), None)

@@ -105,9 +105,9 @@ def show(home: Path, /, sid: str, ask: bool) -> CommandAnswer:
 
 def lesson_of(database: Database, sid: str) -> Lesson:
     """Return the lesson of a trade or of a vetoed opening; raises ConfigError that says why not."""
-    known = database.lesson(sid) or database.lesson(sid, "vetoed")
-    if known is not None:
-        return known
+    lesson = database.lesson(sid) or database.lesson(sid, "vetoed")
+    if lesson is not None:
+        return lesson
     row = database.signal(sid)
     if row is None:
         raise ConfigError(
@@ -170,8 +170,8 @@ def _warmed(database: Database, lessons: Sequence[Lesson]) -> set[int]:
 
     warm_ups = WarmUps(database)
     return {
-        one.number
-        for one in lessons
-        for facts in (one.facts,)
+        lesson.number
+        for lesson in lessons
+        for facts in (lesson.facts,)
         if warm_ups.has(facts.instance, facts.timeframe, facts.bar_time + duration(facts.timeframe))
     }

@@ -64,8 +64,8 @@ def ticks(home: Path, /, symbol: str | None, limit: int) -> CommandAnswer:
     desk = load_desk(home)
     instances = desk.instances
     if symbol is not None:
-        known = any(symbol in (instance.id, instance.symbol) for instance in instances)
-        instances = (desk.instance(symbol if known else symbol.upper()),)
+        is_named = any(symbol in (instance.id, instance.symbol) for instance in instances)
+        instances = (desk.instance(symbol if is_named else symbol.upper()),)
     with stored(home) as database:
         rows = [
             {"symbol": instance.id, "timeframe": name} | {part: row[part] for part in TICK}
@@ -115,7 +115,7 @@ def results(home: Path, /) -> CommandAnswer:
         )
     settings, database, desk = look_at(home)
     try:
-        setups = [(one.instance, one.profile) for one in desk.setups.values()]
+        setups = [(setup.instance, setup.profile) for setup in desk.setups.values()]
         money = book.MoneyBook(database, settings.paper_currency).money(setups, desk.clock.now())
     finally:
         database.close()

@@ -109,10 +109,10 @@ def set_values(
         raise ConfigError(WRITE)
 
     def propose(values: Mapping[str, Any]) -> dict[str, Any]:
-        known = {setting.name: setting for setting in settings(values)}
+        by_name = {setting.name: setting for setting in settings(values)}
         changes: dict[tuple[str, ...], Any] = {}
         for place, text in wanted:
-            setting = known.get(place)
+            setting = by_name.get(place)
             changes[setting.place if setting else place_of(values, place)] = _read(setting, text)
         changes |= {place_of(values, place): ABSENT for place in unset}
         return along_with_mode(values, changed(values, changes), changes)
@@ -178,8 +178,8 @@ def try_settings(home: Path, name: str, pairs: Sequence[str], days: int) -> Comm
 
     with _book(home) as book:
         values = _values(book, name)
-        known = {setting.name: setting for setting in settings(values)}
-        wanted = {place: _read(known.get(place), text) for place, text in _pairs(pairs)}
+        by_name = {setting.name: setting for setting in settings(values)}
+        wanted = {place: _read(by_name.get(place), text) for place, text in _pairs(pairs)}
         trial = kind.tried_now(home, name, wanted, days)
     return CommandAnswer(trial.as_json(), words.table(trial))
 

@@ -38,16 +38,16 @@ def scorecard(
 
     # A stream of another scorer has its name as that scorer wrote it.
     named = symbol if symbol is None or symbol.startswith("host:") else symbol.upper()
-    found = live.scored(home, named, begin, end)
-    if report is not None and found.document is not None:
-        trades = trade_file.trade_lines(trade_file.as_csv(found.arms)) or ()
-        reports.put(report, pages.html(found.document, trades))
+    card = live.scored(home, named, begin, end)
+    if report is not None and card.document is not None:
+        trades = trade_file.trade_lines(trade_file.as_csv(card.arms)) or ()
+        reports.put(report, pages.html(card.document, trades))
         say(f"report: {report}", err=True)
-    text = found.says
-    if found.document is not None:
-        where = reports.on_the_page(found.document)
-        text = reports.text(found.document, full=full, where=where)
-    return CommandAnswer(found.as_json(), text)
+    text = card.says
+    if card.document is not None:
+        where = reports.on_the_page(card.document)
+        text = reports.text(card.document, full=full, where=where)
+    return CommandAnswer(card.as_json(), text)
 
 
 @click.command("promotion")
@@ -62,7 +62,7 @@ def promotion(home: Path, /) -> CommandAnswer:
     subjects, rows = live.subjects(home, load_desk(home)), []
     with stored(home) as database:
         for subject in subjects:
-            one = standings.account(database, subject)
+            agents = standings.account(database, subject)
             influence = subject.profile.agents.influence
             earned = influence == "earned"
             rows.append(
@@ -70,16 +70,16 @@ def promotion(home: Path, /) -> CommandAnswer:
                     "profile": subject.name,
                     "instances": [instance.id for instance in subject.instances],
                     "influence": influence,
-                    "counts": one.counts,
-                    "promoted": one.standing.promoted,
+                    "counts": agents.counts,
+                    "promoted": agents.standing.promoted,
                     "setting": subject.fingerprint,
-                    "setting_number": one.trial if earned else None,
-                    "ticks": one.ticks,
-                    "waiting": one.waiting,
-                    "look": one.standing.look,
-                    "next_look": one.next_look if earned else None,
-                    "why": one.standing.reason,
-                    "looks": [dict(row) for row in one.looks],
+                    "setting_number": agents.trial if earned else None,
+                    "ticks": agents.ticks,
+                    "waiting": agents.waiting,
+                    "look": agents.standing.look,
+                    "next_look": agents.next_look if earned else None,
+                    "why": agents.standing.reason,
+                    "looks": [dict(row) for row in agents.looks],
                 }
             )
     rule = {
@@ -158,6 +158,6 @@ def _profile(row: Mapping[str, Any]) -> list[str]:
     if not earned:
         lines[-1] = "  The rule decides where agents.influence is earned."
     for look in row["looks"][:-1]:
-        then = "" if look["profile"] == row["profile"] else f" as profile {look['profile']}"
-        lines.append(f"  look {look['look']} on {look['at']}{then}: {look['reason']}")
+        former = "" if look["profile"] == row["profile"] else f" as profile {look['profile']}"
+        lines.append(f"  look {look['look']} on {look['at']}{former}: {look['reason']}")
     return lines

@@ -53,7 +53,7 @@ OF_TRADES: Final = frozenset(("name", "trades"))
 """Parameters of `torra replay` that go with --trades where no replay is run."""
 
 
-TOLD: Final = (
+REPORT: Final = (
     click.option("--report", type=ANY_FILE, help="Write HTML here."),
     flag("--full", "Print the statistics too."),
 )
@@ -80,7 +80,7 @@ RUN: Final = (
     ),
     click.option("--cluster", "address", help="A Dask scheduler: loopback, or tls://HOST:PORT."),
     click.option("--name", help="What the result is called; default: made of symbol and settings."),
-    *TOLD,
+    *REPORT,
 )
 """Options of a run: period, timeframes, costs, workers, and the name of the result."""
 
@@ -137,7 +137,7 @@ def replay(
     request = reporting.ReplayRequest(**options)
     _let_a_desk_go_first(home)
     freeze_gc()
-    with _told_when_stopped(GOES_ON):
+    with _stopping(GOES_ON):
         finished = reporting.replayed(home, symbol.upper(), request, say=_say, progress=progress)
     _put_report(report, finished)
     if trades is not None:
@@ -158,15 +158,15 @@ def _put_report(path: Path | None, finished: Reported) -> None:
 def _only(taken: Collection[str], says: str) -> dict[str, Any]:
     """Return the parameters that were given; raises ConfigError where others than `taken` were."""
     context = click.get_current_context()
-    given = {
+    params = {
         name: value
         for name, value in context.params.items()
         if context.get_parameter_source(name) is ParameterSource.COMMANDLINE
     }
-    options = {str(one.name): one.opts[0] for one in context.command.params}
-    if others := sorted(options[name] for name in given.keys() - taken):
+    options = {str(param.name): param.opts[0] for param in context.command.params}
+    if others := sorted(options[name] for name in params.keys() - taken):
         raise ConfigError(f"{says}, not {', '.join(others)}")
-    return given
+    return params
 
 
 def _journal(home: Path, symbol: str) -> CommandAnswer:
@@ -174,17 +174,17 @@ def _journal(home: Path, symbol: str) -> CommandAnswer:
     from torra.replay.rerun import journal_check  # noqa: PLC0415
 
     taken = "--journal takes SYMBOL, --timeframes, --from, --to and --json"
-    given = _only(OF_THE_JOURNAL, taken)
-    with _told_when_stopped(BEGINS):
-        found = journal_check.check(
+    params = _only(OF_THE_JOURNAL, taken)
+    with _stopping(BEGINS):
+        check = journal_check.check(
             home,
             symbol,
-            timeframes=given.get("timeframes", ""),
-            begin=given.get("begin"),
-            end=given.get("end"),
+            timeframes=params.get("timeframes", ""),
+            begin=params.get("begin"),
+            end=params.get("end"),
             progress=progress,
         )
-    return CommandAnswer(found.as_json(), found.text(), int(not found.same))
+    return CommandAnswer(check.as_json(), check.text(), int(not check.same))
 
 
 @click.command("ablate")
@@ -213,7 +213,7 @@ def _journal(home: Path, symbol: str) -> CommandAnswer:
 @click.option(
     "--weights", default="", help="Five weights of the composite, the record score's last."
 )
-@several(TOLD)
+@several(REPORT)
 @answering
 def ablate(
     home: Path, /, name: str, full: bool, report: Path | None, **options: Any
@@ -222,7 +222,7 @@ def ablate(
     from torra.replay import recomposing  # noqa: PLC0415
 
     request = recomposing.RecomposeRequest(**options)
-    with _told_when_stopped(BEGINS):
+    with _stopping(BEGINS):
         finished = recomposing.recomposed(home, name, request, progress=progress)
     _put_report(report, finished)
     return CommandAnswer(json.loads(finished.json()), finished.text(full=full))
@@ -260,7 +260,7 @@ def sweep(
     request = sweep_jobs.SweepRequest(**options)
     _let_a_desk_go_first(home)
     freeze_gc()
-    with _told_when_stopped(GOES_ON if request.address else BEGINS):
+    with _stopping(GOES_ON if request.address else BEGINS):
         sweeps = sweep_jobs.swept(home, names, request, say=_say, progress=progress)
     _put_report(report, sweeps[0])
     documents = [dict(finished.found) for finished in sweeps]
@@ -280,12 +280,12 @@ def _let_a_desk_go_first(home: Path) -> None:
 
 
 @contextmanager
-def _told_when_stopped(said: str) -> Iterator[None]:
+def _stopping(text: str) -> Iterator[None]:
     """Say what an interruption leaves behind, and end."""
     try:
         yield
     except KeyboardInterrupt:
-        _say(said)
+        _say(text)
         sys.exit(INTERRUPTED)
 
 

@@ -145,13 +145,13 @@ def _run(
     pages: bool,
     say: Callable[[str], None],
 ) -> None:
-    told: list[str] = []
+    lines: list[str] = []
     if pages:
         _begin(home, address, say)
-    halted = checks.start(home, told.append)
+    halted = checks.start(home, lines.append)
     desk, settings = wiring.open_desk(home, KINDS, lock)
     # A folder that was there before the first start is a desk's home only since the line above.
-    checks.take_rights(home, told.append)
+    checks.take_rights(home, lines.append)
     with suppress(ConfigError):  # without the folder a desk runs all the same; its page says so
         uploads.folder_of(home)
     try:
@@ -165,7 +165,7 @@ def _run(
             return
         desk.start()
         settle()
-        for note in (*told, *notes(desk)):
+        for note in (*lines, *notes(desk)):
             say(note)
         if not halted and (why := _halted(desk)):
             say(f"Trading is HALTED: {why}. It goes on after: {command(home, 'resume')}")
@@ -204,8 +204,8 @@ def _halted(desk: Desk) -> str:
 
     why = desk.kill_switch.engaged()
     newest = claim_table.trading_states(desk.database, 1) if why else []
-    told = next((row.reason for row in newest if row.state == "HALTED"), "")
-    return told or why
+    reason = next((row.reason for row in newest if row.state == "HALTED"), "")
+    return reason or why
 
 
 def notes(desk: Desk) -> Iterator[str]:

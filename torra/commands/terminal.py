@@ -87,46 +87,46 @@ def progress(
     if sys.stderr.isatty():
         yield from _bar(total, label)
     else:
-        yield _Lines(total, label, clock or System()).forward
+        yield _lines(total, label, clock or System())
 
 
 def _bar(total: int, label: str) -> Iterator[Callable[[int], None]]:
     with click.progressbar(length=total, label=label, file=sys.stderr, show_pos=True) as bar:
-        held = 0
+        waiting = 0
 
         def forward(number: int) -> None:
-            nonlocal held
-            held += number
-            if held * REDRAWN >= total:
-                bar.update(held)
-                held = 0
+            nonlocal waiting
+            waiting += number
+            if waiting * REDRAWN >= total:
+                bar.update(waiting)
+                waiting = 0
 
         yield forward
-        bar.update(held)
+        bar.update(waiting)
 
 
-class _Lines:
-    """The lines of some work: what is done, of how much, and how long the rest will take."""
+def _lines(total: int, label: str, clock: Clock) -> Callable[[int], None]:
+    """Return what moves work on: where the last line is old enough, it writes the next.
 
-    def __init__(self, total: int, label: str, clock: Clock) -> None:
-        self._total, self._label, self._clock = total, label, clock
-        self._done = 0
-        self._began = self._told = clock.monotonic()
+    A line says what is done, of how much, and how long the rest will take.
+    """
+    began = newest = clock.monotonic()
+    done = 0
 
-    def forward(self, number: int) -> None:
-        """Move on; where the last line is old enough, write the next."""
-        self._done += number
-        now = self._clock.monotonic()
-        if now - self._told < TOLD_SECONDS or not 0 < self._done < self._total:
+    def forward(number: int) -> None:
+        nonlocal newest, done
+        done += number
+        now = clock.monotonic()
+        if now - newest < TOLD_SECONDS or not 0 < done < total:
             return
-        self._told = now
-        left = (now - self._began) / self._done * (self._total - self._done)
-        share = 100 * self._done // self._total
+        newest = now
+        left = (now - began) / done * (total - done)
         say(
-            f"{self._label}: {self._done:,} of {self._total:,} ({share} %), "
-            f"about {_span(left)} left",
+            f"{label}: {done:,} of {total:,} ({100 * done // total} %), about {_span(left)} left",
             err=True,
         )
+
+    return forward
 
 
 def _span(seconds: float) -> str:

@@ -54,7 +54,7 @@ WORDS: Final = 6
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class HostCall:
     """A question under way; `deadline` is a moment of `clock.monotonic`, in seconds.
 
     `gone` is set once the caller waits no longer. `strict`: what keeps agents away is raised.
@@ -92,7 +92,7 @@ class HostFallback:
         return reply
 
 
-def ask(runtime: OverlayRuntime, call: Call) -> Hosted:
+def ask(runtime: OverlayRuntime, call: HostCall) -> Hosted:
     """Return the answer of the record, or debate the question and put it on record."""
     desk = runtime.at(call.deadline)
     owner = f"{processes.this_process()}|{threading.get_ident()}"
@@ -112,7 +112,7 @@ def ask(runtime: OverlayRuntime, call: Call) -> Hosted:
         raise
 
 
-def _claim(desk: OverlayRuntime, call: Call, owner: str) -> HostedAnswer | str:
+def _claim(desk: OverlayRuntime, call: HostCall, owner: str) -> HostedAnswer | str:
     """Return the answer that stands, "ours" once it is claimed, or "taken" at the deadline."""
     question, clock, waited = call.question, call.clock, False
     while True:
@@ -129,13 +129,13 @@ def _claim(desk: OverlayRuntime, call: Call, owner: str) -> HostedAnswer | str:
         clock.sleep(LOOK_AGAIN)
 
 
-def _debate(desk: OverlayRuntime, call: Call, owner: str) -> Hosted:
+def _debate(desk: OverlayRuntime, call: HostCall, owner: str) -> Hosted:
     question, clock = call.question, call.clock
     began = clock.monotonic()
     provider, submit, missing = desk.answering()
     if missing and call.strict:
         raise ConfigError(missing)
-    seen = hosted_tick.inputs(question, desk.events(question), hosted_tick.news(question))
+    inputs = hosted_tick.inputs(question, desk.events(question), hosted_tick.news(question))
     picture = question.request.picture
     fallback = call.fallback and HostFallback(call.fallback)
     access = ModelAccess(
@@ -146,10 +146,10 @@ def _debate(desk: OverlayRuntime, call: Call, owner: str) -> Hosted:
         promoted=desk.promoted,
         fallback=fallback,
     )
-    chosen = plan(seen, access, None)
-    debated = run_tick_debate(chosen, seen, access, clock=clock, deadline=call.deadline)
+    chosen = plan(inputs, access, None)
+    debated = run_tick_debate(chosen, inputs, access, clock=clock, deadline=call.deadline)
     record, revision = store(
-        desk.database, call, seen, debated, fallback=fallback, owner=owner, provider=provider,
+        desk.database, call, inputs, debated, fallback=fallback, owner=owner, provider=provider,
         elapsed_ms=(clock.monotonic() - began) * 1000.0,
     )  # fmt: skip
     if debated.late:
@@ -165,7 +165,7 @@ def _debate(desk: OverlayRuntime, call: Call, owner: str) -> Hosted:
 
 def store(
     database: Database,
-    call: Call,
+    call: HostCall,
     seen: TickInputs,
     debated: TickDebate,
     *,
@@ -243,7 +243,7 @@ def is_final(debated: TickDebate) -> bool:
     return deliberation.heard or (ABSTAINED in deliberation.flags and not deliberation.failures)
 
 
-def _answered(call: Call, answer: HostedAnswer, record: Mapping[str, Any]) -> Hosted:
+def _answered(call: HostCall, answer: HostedAnswer, record: Mapping[str, Any]) -> Hosted:
     """Return an answer with what its record says of it."""
     gate = record.get("gate") or {}
     return Hosted(

@@ -152,8 +152,8 @@ def look(request: OverlayRequest, profile: Profile) -> HostedScores:
     if not row["valid"]:
         raise InvalidRequest(f"bars: fewer than {technical_calculator.WARM_UP} valid bars")
     shown = min(len(table), sentiment_rules.MARKOV_HISTORY + 1)
-    known = table.iloc[-shown:]
-    columns = {name: values.to_numpy(dtype=float) for name, values in known.items()}
+    newest_rows = table.iloc[-shown:]
+    columns = {name: values.to_numpy(dtype=float) for name, values in newest_rows.items()}
     weights = profile.sentiment_weights.model_dump()
     forms = ath_calculator.record_scores(
         columns["close"], highest[-shown:], lowest[-shown:], columns["atr14"]
@@ -164,7 +164,7 @@ def look(request: OverlayRequest, profile: Profile) -> HostedScores:
     composite = np.round(composite / sum(weights.values()), 8) + 0.0
     past = (columns["valid"] > 0) & np.isfinite(composite)
     past[-1] = False  # the bar that is asked about has no past yet
-    ends = pd.DatetimeIndex(known.index) + duration(request.timeframe)
+    ends = pd.DatetimeIndex(newest_rows.index) + duration(request.timeframe)
     history = zip(ends[past].to_pydatetime().tolist(), composite[past].tolist(), strict=True)
     begin = pd.DatetimeIndex(bars.index)[0].to_pydatetime()
     return HostedScores(

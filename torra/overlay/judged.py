@@ -31,8 +31,8 @@ def subject_of(database: Database, name: str) -> PromotionSubject:
     """
     streams = hosted_table.hosted_streams(database)
     if name not in streams:
-        known = f"there are {', '.join(streams)}" if streams else "there is none yet"
-        raise ConfigError(f"{name} is no stream of another scorer on this home: {known}")
+        names = f"there are {', '.join(streams)}" if streams else "there is none yet"
+        raise ConfigError(f"{name} is no stream of another scorer on this home: {names}")
     applied = claim_table.applied_profile(database, name)
     if applied is None:
         raise ConfigError(f"{name} has no profile on record")
@@ -74,19 +74,18 @@ class ReportedOutcomes:
         )
 
 
-def told_outcomes(rows: Iterable[Mapping[str, Any]]) -> ReportedOutcomes:
+def reported_outcomes(rows: Iterable[Mapping[str, Any]]) -> ReportedOutcomes:
     """Count outcomes; a row has verdict, r, consensus and l1_consensus."""
-    bars, trades, total = 0, 0, 0.0
-    sides: dict[int, list[float]] = {1: [], -1: []}
-    for row in rows:
-        bars += 1
-        if row["r"] is None or row["verdict"] not in SIDES:
-            continue
-        trades += 1
-        total += row["r"]
-        push = row["consensus"] - row["l1_consensus"]
-        way = ((push > 0) - (push < 0)) * SIDES[row["verdict"]]
-        if way:
-            sides[way].append(row["r"])
-    along, against = ((len(sides[way]), round(sum(sides[way]), 8)) for way in (1, -1))
-    return ReportedOutcomes(bars, trades, round(total, 8), along, against)
+    bars = list(rows)
+    trades = [row for row in bars if row["r"] is not None and row["verdict"] in SIDES]
+
+    def pushed(way: int) -> tuple[int, float]:
+        results = [
+            row["r"]
+            for row in trades
+            if (row["consensus"] - row["l1_consensus"]) * SIDES[row["verdict"]] * way > 0
+        ]
+        return len(results), round(sum(results), 8)
+
+    total = round(sum((row["r"] for row in trades), 0.0), 8)
+    return ReportedOutcomes(len(bars), len(trades), total, pushed(1), pushed(-1))

@@ -40,7 +40,7 @@ from torra.home import HOSTED, PAGES
 from torra.market.broker_clock import ServerClock
 from torra.overlay import hosted_tick, request
 from torra.overlay.answer import Hosted, plain
-from torra.overlay.call import GRACE, Call, ask
+from torra.overlay.call import GRACE, HostCall, ask
 from torra.overlay.hosted_tick import ScorerQuestion
 from torra.overlay.request import InvalidRequest, NoScores
 from torra.overlay.runtime import DEMO, OverlayRuntime
@@ -202,14 +202,14 @@ class Overlay:
         except InvalidRequest as error:
             answer = self._without(symbol, timeframe, own, error)
         else:
-            answer = self._desk_answer(Call(question, fallback, clock, deadline, self._strict))
+            answer = self._desk_answer(HostCall(question, fallback, clock, deadline, self._strict))
             if answer.why:
                 self._note(answer.key, answer.why)
         with self._lock:
             self._counts[_kind(answer)] += 1
         return answer
 
-    def _desk_answer(self, call: Call) -> Hosted:
+    def _desk_answer(self, call: HostCall) -> Hosted:
         """Return the desk's answer where there is one in time, L1's else."""
         work = self._workers.run(partial(ask, self._opened, call))
         if work is None:
@@ -361,20 +361,20 @@ def _text(name: str, value: object) -> str:
 def _home(home: str | Path) -> Path:
     """Return the folder; raises ConfigError for one that cannot be, and for that of the demo."""
     try:
-        found = Path(_text("home", os.fspath(home))).expanduser()
+        folder = Path(_text("home", os.fspath(home))).expanduser()
     except (TypeError, RuntimeError) as error:
         raise ConfigError("home of an overlay: name a folder") from error
     if not str(home):
         raise ConfigError("home of an overlay: name a folder")
-    if found.exists() and not found.is_dir():
-        raise ConfigError(f"home of an overlay: {found} is no folder")
-    if has_desk(found):
-        sample = any(one.feed == "sample" for one in load_desk(found).instances)
+    if folder.exists() and not folder.is_dir():
+        raise ConfigError(f"home of an overlay: {folder} is no folder")
+    if has_desk(folder):
+        sample = any(instance.feed == "sample" for instance in load_desk(folder).instances)
     else:  # `torra run` is the demo then; it leaves word of its pages
-        sample = (found / PAGES).exists()
+        sample = (folder / PAGES).exists()
     if sample:
-        raise ConfigError(f"{found} {DEMO}")
-    return found
+        raise ConfigError(f"{folder} {DEMO}")
+    return folder
 
 
 def _profile(home: Path, name: object) -> Profile:

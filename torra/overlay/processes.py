@@ -55,10 +55,10 @@ def _place() -> str:
 def _started(number: int) -> str:
     """Return when a process started, in ticks since the machine did; "" where that is not told."""
     try:
-        told = (PROC / str(number) / "stat").read_bytes()
+        content = (PROC / str(number) / "stat").read_bytes()
     except OSError:
         return ""
     # Its name stands in parentheses, and may hold anything.
-    fields = told.rpartition(b")")[2].split()
+    fields = content.rpartition(b")")[2].split()
     # One that was killed stays in the list until its parent looks after it.
     return ENDED if fields[0] in (b"Z", b"X") else fields[STARTED_AT].decode()

@@ -340,7 +340,7 @@ def _closed(
 
 def are_plain(scores: Any) -> bool:
     """Return whether scores are a dict of numbers, of which none can answer slowly."""
-    return type(scores) is dict and all(isinstance(one, float | int) for one in scores.values())
+    return type(scores) is dict and all(isinstance(score, float | int) for score in scores.values())
 
 
 def scores_of(scores: Any) -> Mapping[str, float] | None:
@@ -393,10 +393,10 @@ def finite(value: Any) -> float | None:
     if isinstance(value, bool | np.bool_) or not isinstance(value, Real):
         return None
     try:
-        known = float(value)
+        number = float(value)
     except (OverflowError, ValueError):
         return None
-    return known if math.isfinite(known) else None
+    return number if math.isfinite(number) else None
 
 
 def _headlines(

@@ -42,14 +42,14 @@ def load(family: Family, name: str, allowed: Collection[str]) -> Callable[..., A
         )
     point = _entry_point(family, name, package, entry)
     try:
-        made = point.load()
+        target = point.load()
     except Exception as error:
         raise ConfigError(
             f"the plug-in {name} cannot be loaded: {type(error).__name__}: {error}"
         ) from error
-    if not callable(made):
-        raise ConfigError(f"the plug-in {name} is no callable but {type(made).__name__}")
-    return made  # type: ignore[no-any-return]
+    if not callable(target):
+        raise ConfigError(f"the plug-in {name} is no callable but {type(target).__name__}")
+    return target  # type: ignore[no-any-return]
 
 
 def of_home(home: Path, family: Family) -> Callable[[str], Callable[..., Any]]:
@@ -73,10 +73,10 @@ def versions(names: Iterable[str]) -> dict[str, str]:
 
 def brought(package: str) -> list[str]:
     """Return what a distribution brings, as family and name; ConfigError if not installed."""
-    found = _installed(package, package)
+    installed = _installed(package, package)
     return sorted(
         f"{point.group.removeprefix(GROUP)}: {package}:{point.name}"
-        for point in found.entry_points
+        for point in installed.entry_points
         if point.group.startswith(GROUP)
     )
 
@@ -91,8 +91,8 @@ def _entry_point(family: Family, name: str, package: str, entry: str) -> EntryPo
     for point in points:
         if point.name == entry:
             return point
-    known = ", ".join(sorted(f"{package}:{point.name}" for point in points)) or "none"
-    raise ConfigError(f"there is no {name}: the {family} that {package} brings are {known}")
+    names = ", ".join(sorted(f"{package}:{point.name}" for point in points)) or "none"
+    raise ConfigError(f"there is no {name}: the {family} that {package} brings are {names}")
 
 
 def _installed(package: str, name: str) -> Distribution:

@@ -148,11 +148,11 @@ class ProfileBook:
 
     def names(self) -> list[str]:
         """Return every profile that exists or that an instance names, sorted."""
-        found = {instance.profile for instance in self._desk.instances}
+        names = {instance.profile for instance in self._desk.instances}
         for folder in (self.folder, ROOT / "profiles"):
             with suppress(OSError):
-                found |= {path.stem for path in folder.iterdir() if path.suffix == ".json"}
-        return sorted(name for name in found if usable(name))
+                names |= {path.stem for path in folder.iterdir() if path.suffix == ".json"}
+        return sorted(name for name in names if usable(name))
 
     def users(self, name: str) -> tuple[Instance, ...]:
         """Return the instances that use a profile."""
@@ -217,19 +217,19 @@ class ProfileBook:
         try:
             profile = Profile.model_validate(values)
         except ValidationError as error:
-            known = _setting_names(base) if base else set()
+            names = _setting_names(base) if base else set()
             return _invalid(now, [
-                SettingFault(_blamed(place, known), text) for place, text in faults(Profile, error)
+                SettingFault(_blamed(place, names), text) for place, text in faults(Profile, error)
             ])  # fmt: skip
         after = canonical(profile)
         changes = compare(base, after) if base else ()
         objections, warnings = self._fits(name, profile, now.profile)
-        idle, known = set_in_vain(profile), _setting_names(after)
+        idle, names = set_in_vain(profile), _setting_names(after)
         # Several instances may object in the same words.
-        found = [SettingFault(_named(text, known), text) for text in dict.fromkeys(objections)]
+        problems = [SettingFault(_named(text, names), text) for text in dict.fromkeys(objections)]
+        valid = SaveResult("valid", "", now.digest, profile=profile)
         return replace(
-            _invalid(now, found) if found else SaveResult("valid", "", now.digest, profile=profile),
-            changes=changes, idle=idle,
+            _invalid(now, problems) if problems else valid, changes=changes, idle=idle,
             warnings=(*_along(profile.agents.mode, changes), *warnings, *idle.values()),
         )  # fmt: skip
 
@@ -308,9 +308,9 @@ class ProfileBook:
             return _unchanged(now)
         with self._exclusive():
             # Read again under the lock: another process may have saved since the check.
-            found = self.read(name)
-            if found.digest != now.digest:
-                return self._conflict(found, now.digest)
+            fresh = self.read(name)
+            if fresh.digest != now.digest:
+                return self._conflict(fresh, now.digest)
             number = self._store(now, wish.profile, wish.changes, actor, action)
         return replace(answer, before=now.digest, digest=wish.profile.digest(), number=number)
 
@@ -402,9 +402,11 @@ class ProfileBook:
             newest = self.history(now.name, 1)
             # A file edited by hand gets an entry of its own first: an undo can bring it back.
             if now.profile and (not newest or newest[0].digest != now.digest):
-                said = compare(newest[0].values, canonical(now.profile)) if newest else ()
-                found = "shipped" if now.shipped else "found on the disk"
-                self._keep(now.name, now.profile, said, "a file", found)
+                changes_by_hand = (
+                    compare(newest[0].values, canonical(now.profile)) if newest else ()
+                )
+                action_before = "shipped" if now.shipped else "found on the disk"
+                self._keep(now.name, now.profile, changes_by_hand, "a file", action_before)
             # History before file: a crash leaves an entry too many, never a state without one.
             number = self._keep(now.name, profile, changes, actor, action)
             write_whole(self.path(now.name), as_json(canonical(profile)).encode())
@@ -477,9 +479,9 @@ def as_json(values: Mapping[str, Any]) -> str:
     return json.dumps(values, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
 
 
-def _invalid(now: Loaded, found: Sequence[SettingFault]) -> SaveResult:
-    reason = "; ".join(fault.text for fault in found)
-    return SaveResult("invalid", reason, now.digest, faults=tuple(found))
+def _invalid(now: Loaded, problems: Sequence[SettingFault]) -> SaveResult:
+    reason = "; ".join(fault.text for fault in problems)
+    return SaveResult("invalid", reason, now.digest, faults=tuple(problems))
 
 
 def _unchanged(now: Loaded) -> SaveResult:
@@ -502,26 +504,26 @@ def _along(mode: str, changes: Iterable[Change]) -> list[str]:
     """Return in sentences what else changes with a new mode; nothing where the mode stays."""
     after = {change.name: shown(change.after) for change in changes}
     names = [f"agents.{name}" for name in MODES[mode].defaults.get("agents", {})]
-    told = [f"{name} to {after[name]}" for name in names if name in after]
-    if "agents.mode" not in after or not told:
+    words = [f"{name} to {after[name]}" for name in names if name in after]
+    if "agents.mode" not in after or not words:
         return []
     earns = f" A {mode} earns its influence first; agents.influence full lets it count now."
     first = earns if after.get("agents.influence") == "earned" else ""
-    return [f"Mode {mode} also changes {listed(told)}.{first}"]
+    return [f"Mode {mode} also changes {listed(words)}.{first}"]
 
 
 def _setting_names(values: Mapping[str, Any]) -> set[str]:
     return {item.name for item in settings(values)}
 
 
-def _blamed(place: tuple[str, ...], known: set[str]) -> str:
+def _blamed(place: tuple[str, ...], names: set[str]) -> str:
     """Return the setting in which a fault's place lies."""
     for size in range(len(place), 0, -1):
-        if (name := ".".join(place[:size])) in known:
+        if (name := ".".join(place[:size])) in names:
             return name
     return ""
 
 
-def _named(text: str, known: set[str]) -> str:
+def _named(text: str, names: set[str]) -> str:
     """Return the setting that a sentence names, the longest name if several fit."""
-    return max((name for name in known if "." in name and name in text), key=len, default="")
+    return max((name for name in names if "." in name and name in text), key=len, default="")

@@ -361,8 +361,8 @@ def _of_model(
             for symbol, spec in values[name].items():
                 yield from _of_model(SymbolSpec, spec, (*place, symbol))
         elif place in ENTRIES:
-            known = ENTRIES[place]
-            for entry in (*known, *sorted({*values.get(name, {})} - {*known})):
+            names = ENTRIES[place]
+            for entry in (*names, *sorted({*values.get(name, {})} - {*names})):
                 yield from _entry(place, entry, str(field.description))
         else:
             yield _setting(model, name, place)
@@ -436,7 +436,7 @@ def names_of(rules: Mapping[str, Any]) -> tuple[str, ...]:
     """
     inside = [*rules.get("anyOf", ()), rules.get("items", {})]
     names = rules.get("enum") or next(
-        (names for one in inside if one and (names := names_of(one))), ()
+        (names for part in inside if part and (names := names_of(part))), ()
     )
     return tuple(names)
 

@@ -100,9 +100,9 @@ class Change:
 def direction(place: Place) -> Direction | None:
     """Return what loosens a setting; None for one that is not guarded."""
     name = ".".join(place)
-    for pattern, known in LOOSENS.items():
+    for pattern, way in LOOSENS.items():
         if fnmatchcase(name, pattern):
-            return known
+            return way
     # A setting that the table forgot is guarded all the same.
     return "any" if place[0] in SECTIONS else None
 
@@ -129,62 +129,58 @@ def leads_out(changes: Iterable[Change]) -> list[str]:
 
 def command_line(name: str, changes: Sequence[Change]) -> str:
     """Return the command that makes changes to a profile, whichever of them loosen."""
-    pairs = [(change.name, change.after) for change in changes if change.after is not ABSENT]
-    gone = dict.fromkeys(_gone(change.place) for change in changes if change.after is ABSENT)
-    words = ["torra", "profile", "set", name]
-    words += [f"{place}={_word(value)}" for place, value in pairs]
-    words += [word for place in gone for word in ("--unset", place)]
-    # Whoever types it has read what it loosens where it was told.
+    words, gone = ["torra", "profile", "set", name], dict[str, None]()
+    for change in changes:
+        if change.after is ABSENT:
+            # Of a symbol all of it goes.
+            size = 2 if change.place[0] == "symbols" else len(change.place)
+            gone[named(change.place[:size])] = None
+            continue
+        text = written(change.after)
+        if isinstance(change.after, list) or not text.isprintable():
+            # Escapes instead of what a terminal would act on.
+            text = json.dumps(change.after)
+        words.append(f"{change.name}={text}")
+    for place in gone:
+        words += ["--unset", place]
+    # Whoever types it has read what it loosens.
     words += ["--yes"] if loosening(changes) else []
     return shlex.join(words)
-
-
-def _gone(place: Place) -> str:
-    """Return what is taken out for a place that goes: of a symbol all of it goes."""
-    return named(place[:2] if place[0] == "symbols" else place)
-
-
-def _word(value: Any) -> str:
-    """Write a value for a command line: escapes instead of what a terminal would act on."""
-    text = written(value)
-    if isinstance(value, list) or not text.isprintable():
-        return json.dumps(value)
-    return text
 
 
 def _way(
     place: Place, old: Mapping[Place, Any], new: Mapping[Place, Any]
 ) -> Literal["loosens", "tightens", "free", ""]:
-    known = direction(place)
-    if known is None:
+    rule = direction(place)
+    if rule is None:
         return ""
-    if known == "free":
+    if rule == "free":
         return "free"
     before, after = old.get(place), new.get(place)
     if place[0] == "symbols" and ABSENT in (before, after):
         return "loosens"  # a symbol that comes or goes: what it will be held against is not known
     if place[:2] == ROLE_CAPS and place[-1] in CAPS:
         usual = usual_cap(place[2], place[-1])
-        before, after = (usual if one is ABSENT else one for one in (before, after))
+        before, after = (usual if value is ABSENT else value for value in (before, after))
     if place[:2] == LEVERAGE_CAPS:
-        before, after = (math.inf if one is ABSENT else one for one in (before, after))
-    return "loosens" if _loosens(known, before, after) else "tightens"
+        before, after = (math.inf if value is ABSENT else value for value in (before, after))
+    return "loosens" if _loosens(rule, before, after) else "tightens"
 
 
-def _loosens(known: Direction, before: Any, after: Any) -> bool:
-    if isinstance(known, tuple):
-        return known.index(after) > known.index(before)
-    if known in ("up", "down"):
-        return bool(after > before if known == "up" else after < before)
-    if known == "fewer":
+def _loosens(rule: Direction, before: Any, after: Any) -> bool:
+    if isinstance(rule, tuple):
+        return rule.index(after) > rule.index(before)
+    if rule in ("up", "down"):
+        return bool(after > before if rule == "up" else after < before)
+    if rule == "fewer":
         # No currencies at first means that they come from the symbol's name, which a list replaces.
         return not before or not set(before) <= set(after)
-    if known == "more":
+    if rule == "more":
         return not set(after) <= set(before)
-    if known == "path":
+    if rule == "path":
         return not _inside(after)
     # Any change, or a calendar: a first one only tightens, another one may know fewer events.
-    return known == "any" or bool(before) or not _inside(after)
+    return rule == "any" or bool(before) or not _inside(after)
 
 
 def _inside(path: str) -> bool:

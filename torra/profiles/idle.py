@@ -38,15 +38,15 @@ def _fewer(least: int, *sits: str) -> Holds:
 
     def holds(profile: Profile, _: str) -> bool:
         seats = [AGENTS[name].role for name in profile.agents.desk() if name in AGENTS]
-        return sum(one.kind in sits or one.id in sits for one in seats) < least
+        return sum(seat.kind in sits or seat.id in sits for seat in seats) < least
 
     return holds
 
 
 def _at(place: str, *values: str) -> tuple[str, Holds]:
     """Return that another setting has one of these values: the words for it, and whether."""
-    told = " or ".join(value or "empty" for value in values)
-    return f"while {place} is {told}", lambda profile, _: str(attrgetter(place)(profile)) in values
+    words = " or ".join(value or "empty" for value in values)
+    return f"while {place} is {words}", lambda profile, _: str(attrgetter(place)(profile)) in values
 
 
 def _not(ask: Callable[[AgentSettings], object]) -> Holds:

@@ -38,7 +38,7 @@ TEN: Final = tuple(
     for row in rows_of(Path(__file__).with_name("ten.csv"))
 )
 
-TITLES: Final = {one.name: one.title for one in TEN}
+TITLES: Final = {setting.name: setting.title for setting in TEN}
 
 
 def called(name: str) -> str:
@@ -50,5 +50,5 @@ def called(name: str) -> str:
         return TITLES[name]
     section, _, rest = name.partition(".")
     words = (part.replace("_", " ").replace(".", " ") for part in (section, rest) if part)
-    told = ": ".join(words)
-    return told[:1].upper() + told[1:]
+    text = ": ".join(words)
+    return text[:1].upper() + text[1:]

@@ -171,7 +171,7 @@ def _of_a_host(home: Path, name: str, start: datetime | None, end: datetime | No
         raise ConfigError(f"{home} has no database yet, and so no stream {name}")
     with closing(open_home(home)) as database:
         subject = judged.subject_of(database, name)
-        told = judged.told_outcomes(hosted_table.hosted_outcomes(database, name)).says
+        told = judged.reported_outcomes(hosted_table.hosted_outcomes(database, name)).says
         tried = trials_of(home, subject)
         found = made(database, subject, tried, start, end, name, told=(told,))
     _keep(home, found)
