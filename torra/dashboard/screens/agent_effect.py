@@ -104,7 +104,7 @@ def _paths(context: PageContext, ticks: int) -> tuple[Paths, ...]:
 def changed() -> ResponseReturnValue:
     """Lead from the former page to History's ticks with a changed verdict."""
     instance = request.args.get("instance") or None
-    return redirect(url_for(".history", only="changed", instance=instance), 301)
+    return redirect(url_for(".history", only="changed", instance=instance), 303)
 
 
 def api_changed() -> ResponseReturnValue:
