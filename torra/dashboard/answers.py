@@ -154,8 +154,8 @@ def schemas() -> tuple[dict[str, Object], Object]:
     kinds: list[tuple[str, Literal["serialization"], TypeAdapter[Any]]] = [
         (name, "serialization", adapter) for name, adapter in adapters().items()
     ]
-    found, shared = TypeAdapter.json_schemas(kinds, ref_template="#/components/schemas/{model}")
-    return {name: schema for (name, _), schema in found.items()}, shared.get("$defs", {})
+    answers, shared = TypeAdapter.json_schemas(kinds, ref_template="#/components/schemas/{model}")
+    return {name: schema for (name, _), schema in answers.items()}, shared.get("$defs", {})
 
 
 def _model(name: str, fields: Mapping[str, Any]) -> type[BaseModel]:

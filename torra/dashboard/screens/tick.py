@@ -126,13 +126,13 @@ def call(instance: str, timeframe: str, bar_time: str, number: str) -> ResponseR
     stored = desk_view().tick(instance, timeframe, moment)
     record = load(f"{instance}|{timeframe}|{moment}", stored, TickView) if stored else None
     calls = record.stored_calls if isinstance(record, TickView) else ()
-    found = [made for place, made in enumerate(calls, 1) if str(place) == number]
-    if not found:
+    chosen = [made for place, made in enumerate(calls, 1) if str(place) == number]
+    if not chosen:
         abort(404)
     return desk_page(
         "call.html",
         record=record,
-        call=found[0],
+        call=chosen[0],
         number=number,
         longest=LONGEST,
         tick_link=tick_link,
