@@ -1,6 +1,7 @@
 // The page of one tick: what is pointed at, focused or clicked lights up with all that belongs to it
 // (a feature of the evidence, whoever cites it), the conversation folds, and shows one agent alone.
-// Without this module citations are plain links to the evidence, and everything is unfolded.
+// A call's prompt and reply are loaded when it is unfolded. Without this module citations are plain
+// links to the evidence, everything is unfolded, and a call is a page of its own.
 
 const OPENED = "torra-tick-folded";
 let pinned = "";
@@ -101,6 +102,22 @@ function reveal() {
   target.scrollIntoView({ block: "nearest" });
 }
 
+// The page of a call comes as a document, in which no script runs; without an answer its link stays.
+function load({ target: fold }) {
+  if (!fold.open || !fold.dataset.load) return;
+  const asked = new XMLHttpRequest();
+  asked.open("GET", fold.dataset.load);
+  asked.responseType = "document";
+  asked.onload = () => {
+    const call = asked.status === 200 && asked.response?.querySelector("[data-part=call]");
+    if (!call) return;
+    delete fold.dataset.load;
+    fold.querySelector("p").replaceWith(document.importNode(call, true));
+  };
+  asked.send();
+}
+
+document.addEventListener("toggle", load, true);
 for (const kind of ["pointerover", "focusin"]) document.addEventListener(kind, point);
 document.addEventListener("click", pin);
 document.addEventListener("keydown", release);

@@ -199,6 +199,9 @@ def test_a_model_cannot_run_a_script(look: Callable[..., Any]) -> None:
     newest = view.symbol("BTCUSD", "M15", 5).latest.bar_time
     page = look(view, f"/symbol/BTCUSD/M15/{newest}").page
     assert "<script>alert(1)</script>" in page.inner_text("main")
+    call = page.locator("[data-load]").first
+    call.evaluate("(one) => { one.parentElement.open = one.open = true; }")
+    page.locator("[data-part=call] pre").first.wait_for(state="attached")
     assert not re.search(r"<script>alert", page.content())
 
 

@@ -168,7 +168,7 @@ def addresses(filled, some):
             continue  # that one never ends, and tells keys of ours alone
         if "<instance>" in route.rule:
             rule = route.rule.replace("<instance>", "{}").replace("<timeframe>", "{}")
-            rule = rule.replace("<bar_time>", "{}")
+            rule = rule.replace("<bar_time>", "{}").replace("<number>", "1")
             keys = [("BTCUSD", "M15", row["bar_time"]) for row in ticks]
             keys += [("EURUSD", "H1", row["bar_time"]) for row in skipped]
             for key in sorted({rule.format(*key) for key in keys}):

@@ -7,18 +7,24 @@ import re
 import runpy
 import subprocess
 import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
+from pydantic import ValidationError
 
 from tests.cases import cases
+from tests.doubles import visitors
 from tests.doubles.entrance import bearer, scripted_app
 from tests.doubles.page_reader import client as scripted_client
+from tests.worlds import demo_orders
 from tests.worlds.demo_view import ScriptedView
 from torra.config import ROOT
-from torra.dashboard import description
+from torra.dashboard import answers, description
+from torra.dashboard.app import create_app
 from torra.dashboard.doors.access import SCOPES
 from torra.dashboard.doors.routes import every_route
+from torra.dashboard.view.desk_view import DatabaseView
 
 DOCUMENT = json.loads(description.rendered())
 API = [route for route in every_route() if route.rule.startswith("/api/v1/")]
@@ -109,7 +115,6 @@ def test_every_reference_leads_somewhere() -> None:
         part = DOCUMENT
         for word in reference.split("/"):
             part = part[word]
-        assert part
     used = {name for _, _, told in OPERATIONS for way in told["security"] for name in way}
     assert used == set(DOCUMENT["components"]["securitySchemes"])
 
@@ -151,11 +156,44 @@ def test_a_real_answer_is_what_the_description_says(path: str, told: dict[str, A
             declared = DOCUMENT["components"]["responses"][code]
         assert answer.mimetype in declared["content"]
         if answer.mimetype == "application/json" and code == "200":
-            kinds = declared["content"]["application/json"]["schema"]["type"]
-            assert {dict: "object", list: "array"}[type(answer.json)] in kinds
+            answers.adapters()[told["operationId"]].validate_python(answer.json)
         if code == "404":
             assert answer.is_json, "a refusal of the API is JSON"
             assert {"error", "status"} <= set(answer.json)
+
+
+def test_every_answer_of_a_desk_is_of_its_model(tmp_path: Path) -> None:
+    backing = demo_orders.build(tmp_path)
+    database = backing.database
+    view = DatabaseView(database, backing.settings, backing.desk)
+    client = create_app(view, access=visitors.ACCESS, backing=backing).test_client()
+    newest = database.latest_tick("BTCUSD", "M15") or {}
+    sid, proposal = database.signals(limit=1)[0]["sid"], database.proposals(None)[0].sid
+    known = {
+        "instance": "BTCUSD", "timeframe": "M15", "bar_time": newest["bar_time"],
+        "name": "default", "number": "1", "stream_id": "none",
+    }  # fmt: skip
+    empty = {"api_watch": 404, "api_replay": 404}
+    for path, told in READING:
+        name = told["operationId"]
+        if name not in answers.ANSWERS:
+            continue
+        known["sid"] = proposal if name == "api_approval" else sid
+        address = re.sub(r"{(\w+)}", lambda found: known[found[1]], path)
+        answer = client.get(address, headers=visitors.bearer("admin"))
+        assert answer.status_code == empty.get(name, 200), address
+        if answer.status_code == 200:
+            answers.adapters()[name].validate_python(answer.json)
+    database.close()
+
+
+def test_every_json_answer_has_a_model_that_allows_no_other_field() -> None:
+    reading = {route.name for route in API if "GET" in route.methods and route.reply == "json"}
+    assert reading == set(answers.ANSWERS)
+    with pytest.raises(ValidationError, match="extra_forbidden"):
+        answers.adapters()["api_desk"].validate_python(
+            {"cells": {}, "layout_version": "", "more": 1}
+        )
 
 
 def test_the_description_is_served_as_it_is_written() -> None:

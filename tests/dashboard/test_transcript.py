@@ -17,8 +17,9 @@ from tests.doubles.page_reader import Page, get, tick_text
 from tests.worlds.demo_full_desk import CASES, SAYS, FullDeskView
 from tests.worlds.demo_view import bars
 from tests.worlds.records import CALL, debate_record, shown_tick
-from torra.dashboard.record import citations, inputs, reasoning, summary
+from torra.dashboard.record import citations, reasoning, summary
 from torra.dashboard.record import transcript as transcripts
+from torra.exhibits import figures
 from torra.tick.tick_record import StoredCall
 
 TIMES = [bar["time"] for bar in bars("BTCUSD", "M15")]
@@ -172,11 +173,6 @@ def test_nobody_is_shown_a_headline_but_the_news_agent() -> None:
 # --- what each was given ---
 
 
-def stored(calls: list[dict[str, Any]]) -> list[StoredCall]:
-    """Return stored calls; what is not told of one is of any."""
-    return [StoredCall.parse({**CALL, **call}) for call in calls]
-
-
 def test_prose_of_others_is_told_as_it_was_shown() -> None:
     record = record_of("whole")
     rows = {row.who: row for row in story_of("whole")["quoted"]}
@@ -189,37 +185,17 @@ def test_prose_of_others_is_told_as_it_was_shown() -> None:
     assert rows["Key levels"].numbers == "abstained"
 
 
-def test_a_text_that_repeats_an_earlier_call_is_told_once() -> None:
-    calls = [
-        {"role_id": "news", "round": 1, "attempt": 1, "system": "S", "user": "U", "reply": "no"},
-        {"role_id": "news", "round": 1, "attempt": 2, "system": "S", "user": "U\nmore"},
-        {"role_id": "bull", "round": 1, "attempt": 1, "system": "S", "user": "U"},
+def test_a_call_is_a_page_with_its_whole_prompt_and_reply(page_of: Callable[..., Any]) -> None:
+    links = [
+        link["href"] for link in page_of("whole").all("a") if "/calls/" in link.get("href", "")
     ]
-    (first, second, other), common = inputs.call_rows(stored(calls))
-    assert first.texts == {"system": "S", "user": "U", "added": "", "reply": "no"}
-    assert second.texts == {"system": "", "user": "", "added": "more", "reply": ""}
-    assert (second.repeats, other.repeats, other.texts["user"], common) == ("1.1", "", "U", "")
-
-
-def test_what_all_instructions_begin_with_is_told_once() -> None:
-    shared = "The same line for everybody.\n" * 10
-    calls = [{"role_id": str(n), "system": f"{shared}You are {n}."} for n in range(3)]
-    rows, common = inputs.call_rows(stored(calls))
-    assert common == shared
-    assert [row.texts["system"] for row in rows] == ["You are 0.", "You are 1.", "You are 2."]
-    assert inputs.call_rows(stored(calls[:1]))[1] == ""
-
-
-def test_texts_are_cut_to_what_a_page_holds() -> None:
-    calls = [
-        {"role_id": str(n), "system": "s" * 2_000, "user": "u" * 9_000, "reply": "r" * 60_000}
-        for n in range(14)
-    ]
-    rows, _ = inputs.call_rows(stored(calls))
-    room = inputs.PAGE_CHARS - 6 * inputs.CALL_CHARS
-    assert sum(len(text) for row in rows for text in row.texts.values()) <= room
-    assert all(row.cut for row in rows)
-    assert not any(row.cut for row in inputs.call_rows(stored([{"reply": "r" * 999}]))[0])
+    calls = shown_tick(record_of("whole")).stored_calls
+    assert sorted(int(link.rpartition("/")[2]) for link in links) == [*range(1, len(calls) + 1)]
+    for link in links:
+        call = calls[int(link.rpartition("/")[2]) - 1]
+        text = get(link, "desk").text
+        for whole in (call.system, call.user, call.reply):
+            assert " ".join(figures.sanitize(whole).split()) in text
 
 
 # --- the strip ---

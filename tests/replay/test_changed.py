@@ -645,7 +645,7 @@ def test_page_and_api_have_the_same_ticks(
         address = f"/api/v1/changed?limit=200&before={before}" if before else ""
     assert listed == want
     moved = client.get("/changed?what=size&instance=BTCUSD")
-    assert (moved.status_code, moved.location) == (301, "/history?only=changed&instance=BTCUSD")
+    assert (moved.status_code, moved.location) == (303, "/history?only=changed&instance=BTCUSD")
     page = Page(client.get(f"{moved.location}&limit=200").get_data(as_text=True))
     check_structure(page)
     shown = [tick for tick in told if "verdict" in tick.changed]

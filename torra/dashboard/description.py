@@ -1,9 +1,9 @@
 """The OpenAPI 3.1 description of the API, made from the table of routes.
 
 It lists every address below /api/v1 with its parameters, its body, the scope that it asks for and
-its possible answers. Each refusal means the same everywhere, so it is described once and referred
-to. A desk serves the document at /api/v1/openapi.json, and `python -m torra.dashboard.description`
-prints it. A test holds it to the routes, and its text to a recorded digest.
+its possible answers (torra.dashboard.answers). Each refusal means the same everywhere, so it is
+described once and referred to. A desk serves the document at /api/v1/openapi.json, and `python -m
+torra.dashboard.description` prints it. A test holds it to the routes, and real answers to it.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from typing import Final
 from flask import Response
 from pydantic import JsonValue
 
+from torra.dashboard.answers import schemas
 from torra.dashboard.doors.access import CSRF_HEADER, LARGEST_BODY, SAFE
 from torra.dashboard.doors.routes import Api, Route, every_route
 
@@ -126,7 +127,7 @@ def document() -> JsonObject:
         "paths": paths,
         "components": {
             "securitySchemes": SCHEMES,
-            "schemas": SCHEMAS,
+            "schemas": {**SCHEMAS, **schemas()[1]},
             "responses": {code: _refusal(code) for code in REFUSALS},
         },
     }
@@ -199,8 +200,8 @@ def _body(route: Route) -> JsonObject:
 
 def _answers(route: Route, method: str) -> JsonObject:
     if method in SAFE:
-        schema: JsonObject = (
-            {"type": ["object", "array"]} if route.reply == "json" else {"type": "string"}
+        schema: JsonValue = (
+            schemas()[0][route.name] if route.reply == "json" else {"type": "string"}
         )
         answer: JsonObject = {
             "description": "What was asked.",

@@ -11,10 +11,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cache, partial
 from importlib import import_module
-from typing import Final, Literal
+from typing import Any, Final, Literal
 
 from flask.typing import ResponseReturnValue
-from pydantic import JsonValue
 
 SCREENS: Final = (
     "screens.entry", "trade.orders", "screens.tick", "screens.watching", "screens.home",
@@ -27,7 +26,7 @@ SCREENS: Final = (
 """The modules of torra.dashboard that have routes. `views` has the catch-all route, at its end."""
 
 
-Fields = Mapping[str, Mapping[str, JsonValue]]
+Fields = Mapping[str, Mapping[str, Any]]
 """Parameters or a body by name, each with its JSON schema."""
 
 

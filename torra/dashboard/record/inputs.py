@@ -2,18 +2,16 @@
 
 For each agent: the features that its prompt listed; what it saw of other agents (always their
 numbers, their prose only fenced and cut, and never a word of the news agent's); whether it saw
-headlines, memory or a picture; and every request with its reply and its cost. The overlay's own
-rules of what may enter a prompt (scoring_rubric) decide what is listed. The prompt as it was sent
-stands beside it for as long as it is kept. Pure functions; nothing raises.
+headlines, memory or a picture; and its calls. A call's texts are a page of its own, for as long as
+they are kept. The overlay's own rules of what may enter a prompt (scoring_rubric) decide what is
+listed. Pure functions; nothing raises.
 """
 
 from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from os.path import commonprefix
+from collections.abc import Collection, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from agents.contracts import VECTORS, AgentReport, DebateContext, Feature, Role
@@ -24,24 +22,8 @@ from torra.dashboard.record.transcript import DebateStage
 from torra.exhibits import figures
 from torra.tick.tick_record import StoredCall, TickRecord, is_gate
 
-TEXT_CHARS: Final = (12_000, 8_000, 6_000, 5_000, 4_000, 3_200, 2_500, 1_800, 1_200, 500)
-"""Longest prompt and reply on the page, in characters: the first of these with which all of them
-together keep to `PAGE_CHARS`. The record as JSON has the rest.
-"""
-
-PAGE_CHARS: Final = 34_000
-USUAL_CALLS: Final = 8
-CALL_CHARS: Final = 1_500
-"""Room that each call beyond the usual number takes from texts: it has rows of its own."""
-
 PICTURED: Final = {seat.role.id for seat in AGENTS.values() if seat.role.picture} | {SCORER.id}
 """Who is shown the chart."""
-
-LEAST_COMMON: Final = 200
-"""Least characters that all instructions must share at their start to be shown once for all."""
-
-LONGEST: Final = 70_000
-"""Characters of a text that are looked at."""
 
 HASH: Final = re.compile(r"[0-9a-f]{64}")
 READS: Final = {
@@ -65,27 +47,17 @@ class Quoted(NamedTuple):
     to: list[str]
 
 
-@dataclass(slots=True)
-class ShownCall:
-    """A call with its texts: system, user, what of the user's is `added`, and reply.
-
-    `repeats` is the round and try of the call that has the texts which are empty here.
-    """
-
-    call: StoredCall
-    texts: dict[str, str]
-    repeats: str
-    cut: bool = False
-
-
 class Inputs(NamedTuple):
-    """The inputs of an agent; `role` is None of one that a host brought."""
+    """The inputs of an agent; `role` is None of one that a host brought.
+
+    `calls` have their number among those of the tick, from 1.
+    """
 
     name: str
     role: Role | None
     shown: Mapping[str, Feature]
     others: list[str]
-    calls: list[ShownCall]
+    calls: list[tuple[int, StoredCall]]
     picture: bool
 
     @property
@@ -109,68 +81,20 @@ def by_agent(
     record: TickRecord,
     stages: Sequence[DebateStage],
     quoted: Sequence[Quoted],
-    calls: Sequence[ShownCall],
     shown: Mapping[str, Mapping[str, Feature]],
 ) -> list[Inputs]:
     """Return the inputs of each agent of the transcript, in the order in which they were asked.
 
-    `quoted` are the rows of `quotations`, `calls` those of `call_rows`, `shown` the features that
-    each agent's prompt lists.
+    `quoted` are the rows of `quotations`, `shown` the features that each agent's prompt lists.
     """
     rows = []
     for name in dict.fromkeys(entry.name for stage in stages for entry in stage.entries):
-        own = [row for row in calls if row.call.role_id == name]
+        own = [row for row in enumerate(record.made_calls, 1) if row[1].role_id == name]
         others = list(dict.fromkeys(row.who for row in quoted if name in row.to))
         seen = bool(picture(record) and name in PICTURED and own)
         features = shown.get(name, {})
         rows.append(Inputs(name, citations.role_of(name), features, others, own, seen))
     return rows
-
-
-def call_rows(calls: Iterable[StoredCall]) -> tuple[list[ShownCall], str]:
-    """Return every call with its texts, and the lines that all instructions share.
-
-    A text that repeats the same agent's first call, or only adds to its end, is not repeated.
-    """
-    first: dict[str, StoredCall] = {}
-    rows = [_row(call, first.setdefault(call.role_id, call)) for call in calls]
-    common = _common([row.texts["system"] for row in rows if row.texts["system"]])
-    for row in rows:
-        row.texts["system"] = row.texts["system"][len(common) :]
-    _cut(rows)
-    return rows, common
-
-
-def _row(call: StoredCall, first: StoredCall) -> ShownCall:
-    """Return a call without the texts that repeat the first one of its agent."""
-    number = f"{first.round}.{first.attempt}"
-    again = number != f"{call.round}.{call.attempt}"
-    texts = {"system": call.system, "user": call.user, "added": "", "reply": call.reply}
-    if added := again and first.user and call.user.startswith(first.user):
-        texts |= {"user": "", "added": call.user.removeprefix(first.user).strip()}
-    if same := again and first.system and call.system == first.system:
-        texts["system"] = ""
-    texts = {name: figures.sanitize(text, LONGEST) for name, text in texts.items()}
-    return ShownCall(call, texts, number if added or same else "")
-
-
-def _common(texts: Sequence[str]) -> str:
-    """Return the whole lines that all of several texts begin with, if they are worth it."""
-    if len(texts) < 2:
-        return ""
-    shared = commonprefix(list(texts))  # noqa: RUF071  texts, no paths
-    lines = shared[: shared.rfind("\n") + 1]
-    return lines if len(lines) >= LEAST_COMMON else ""
-
-
-def _cut(rows: Sequence[ShownCall]) -> None:
-    lengths = [len(text) for row in rows for text in row.texts.values()]
-    room = PAGE_CHARS - CALL_CHARS * max(0, len(rows) - USUAL_CALLS)
-    fits = (c for c in TEXT_CHARS if sum(min(length, c) for length in lengths) <= room)
-    longest = next(fits, TEXT_CHARS[-1])
-    for row in rows:
-        row.cut = any(len(text) > longest for text in row.texts.values())
-        row.texts = {name: figures.sanitize(text, longest) for name, text in row.texts.items()}
 
 
 def picture(record: TickRecord) -> str:

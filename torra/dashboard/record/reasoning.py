@@ -58,7 +58,6 @@ def tick_sections(record: TickView) -> dict[str, object]:
     agents = transcript.people(record, stages)
     shown = {agent.name: citations.shown_to(agent.name, features) for agent in agents}
     quoted = inputs.quotations(record, stages, features)
-    calls, common = inputs.call_rows(record.made_calls)
     cited = citations.cited(transcript.entries_of(stages), features)
     return {
         "sentence": figures.sanitize(sentence.page_text(record), SENTENCE),
@@ -72,7 +71,7 @@ def tick_sections(record: TickView) -> dict[str, object]:
         "cited": cited,
         "uncited": citations.uncited(features, cited, shown),
         "codes": {figures.title(name): code for name, code in citations.codes(list(shown)).items()},
-        "inputs": inputs.by_agent(record, stages, quoted, calls, shown),
+        "inputs": inputs.by_agent(record, stages, quoted, shown),
         "picture": inputs.picture(record),
         "timeline": waterfall.timeline(record),
         "charts": waterfall.score_charts(record),
@@ -90,8 +89,6 @@ def tick_sections(record: TickView) -> dict[str, object]:
         "timeframes": arithmetic.consensus_line(record),
         "decision": arithmetic.decision_rows(record),
         "gate": gate_rows(record),
-        "calls": calls,
-        "common": common,
         "quoted": quoted,
         "pruned": bool(deliberation.calls) and not record.calls,
         "why": why(record),

@@ -71,14 +71,15 @@ def effect(
     of_ticks = {}
     for row in rows:
         key = f"{row['instance']}|{row['timeframe']}|{row['bar_time']}"
-        known = row["instance"] in instances
-        tick = changed_tick(bars, instances, key) if known else None
+        tick = changed_tick(bars, instances, key) if row["instance"] in instances else None
         if tick is not None:
-            came = [words.came(course.came_to, currency) for course in (tick.l1, tick.done)]
-            of_ticks[row["sentiment_id"]] = (came[0], came[1])
+            of_ticks[row["sentiment_id"]] = (
+                words.came(tick.l1.came_to, currency),
+                words.came(tick.done.came_to, currency),
+            )
     worth = figures.sanitize(job_table.newest_says(context.database, "worth"), 600)
     paths = [words.of_paths(path, currency) for path in _paths(context, ticks)]
-    sums = paths if ticks <= FEW and paths else [*filter(None, [worth]), words.RENEWED]
+    sums = paths or [*filter(None, [worth]), words.RENEWED]
     sentences = (listing.enough(changed), *sums, words.NOT_ADDED)
     return Effect(sentences, of_ticks, f"in {currency}" if currency else IN_MONEY)
 
@@ -91,20 +92,20 @@ def _paths(context: PageContext, ticks: int) -> tuple[Paths, ...]:
     if ticks > FEW:
         return ()
     setups = [(setup.instance, setup.profile) for setup in context.desk.setups.values()]
-    state_now = ticks, *((item.id, profile.digest()) for item, profile in setups)
-    known = _PATHS.get(context.database)
-    if known is None or known[0] != state_now:
+    version = ticks, *((item.id, profile.digest()) for item, profile in setups)
+    cached = _PATHS.get(context.database)
+    if cached is None or cached[0] != version:
         paths = [
             listing.paths(context.database, subject) for subject in promotion.subjects_of(setups)
         ]
-        known = _PATHS[context.database] = state_now, tuple(paths)
-    return known[1]
+        cached = _PATHS[context.database] = version, tuple(paths)
+    return cached[1]
 
 
 def changed() -> ResponseReturnValue:
     """Lead from the former page to History's ticks with a changed verdict."""
     instance = request.args.get("instance") or None
-    return redirect(url_for(".history", only="changed", instance=instance), 301)
+    return redirect(url_for(".history", only="changed", instance=instance), 303)
 
 
 def api_changed() -> ResponseReturnValue:

@@ -17,7 +17,7 @@ from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
-from flask import abort, jsonify, request, url_for
+from flask import abort, jsonify, request
 from flask.typing import ResponseReturnValue
 
 from torra.clock import TIMEFRAMES
@@ -187,9 +187,9 @@ def history_page() -> str:
         cell=cell,
         why=why,
         who=partial(_label, "source"),
-        older=_address(before=older) if older else None,
-        newest=_address() if asked.before != AFTER_ALL else None,
-        file=_address(".ticks_csv"),
+        older=list_query.address(".history", QUERY, before=older) if older else None,
+        newest=list_query.address(".history", QUERY) if asked.before != AFTER_ALL else None,
+        file=list_query.address(".ticks_csv", QUERY),
     )
 
 
@@ -218,18 +218,19 @@ def api_history() -> ResponseReturnValue:
 
 def asked_for() -> HistoryQuery:
     """Return what a request asks for; raises ConfigError for words that mean nothing."""
-    told = _words()
-    mark = told.pop("only", "")
-    if mark and mark not in MARKS:
-        raise ConfigError(f"only is one of {', '.join(MARKS)}, not {figures.sanitize(mark, 40)}")
-    days = list_query.days({name: told.pop(name, "") for name in ("from", "to")})
+    asked = list_query.read(QUERY)
     return HistoryQuery(
         # a tick that has no word of a kind is asked for by a dash
-        {name: "" if word == "-" else word for name, word in told.items()},
-        mark,
-        *days,
-        list_query.place() or AFTER_ALL,
-        list_query.limit(SHOWN, MOST),
+        {
+            name: "" if word == "-" else word
+            for name, word in asked.words.items()
+            if name in READINGS
+        },
+        asked.words.get("only", ""),
+        asked.begin,
+        asked.end,
+        asked.before or AFTER_ALL,
+        asked.limit,
     )
 
 
@@ -340,7 +341,12 @@ def _marks(
             continue
         found.append(
             Choice(
-                word, label, ticks, word == asked.mark, _address(only=word), MEANINGS.get(word, "")
+                word,
+                label,
+                ticks,
+                word == asked.mark,
+                list_query.address(".history", QUERY, only=word or None),
+                MEANINGS.get(word, ""),
             )
         )
     return found
@@ -398,18 +404,6 @@ def _plain(row: Mapping[str, Any]) -> dict[str, Any]:
         for name, value in row.items()
         if name != "sentiment_id"
     }
-
-
-def _words() -> dict[str, str]:
-    """Return the filter of the request as it was written, without what is empty."""
-    told = {name: request.args.get(name, "")[:80] for name in FILTERS}
-    return {name: word for name, word in told.items() if word}
-
-
-def _address(endpoint: str = ".history", **other: str | None) -> str:
-    """Return the address of the list as it is filtered now, but for some words."""
-    told: dict[str, Any] = {**_words(), **other}
-    return url_for(endpoint, **{name: word for name, word in told.items() if word})
 
 
 FILTERS: Final[Fields] = {

@@ -42,7 +42,7 @@ from torra.dashboard.trade import approvals, journal, proposals, why, without_ti
 from torra.dashboard.trade.lessons import lesson_address
 from torra.dashboard.trade.why import Case
 from torra.dashboard.view.backing import PageContext
-from torra.dashboard.view.rendering import desk_page, desk_view, state
+from torra.dashboard.view.rendering import desk_page, desk_view, state, tick_link
 from torra.exhibits import figures
 from torra.store import lessons as lesson_table
 from torra.store import replay_queries
@@ -58,6 +58,8 @@ KINDS: Final = ((b"\x89PNG\r\n\x1a\n", "image/png"), (b"\xff\xd8\xff", "image/jp
 
 HASH: Final = re.compile(r"[0-9a-f]{64}")
 PROFILES_KEPT: Final = 256
+LONGEST: Final = 70_000
+"""Characters of a prompt or a reply that a page shows."""
 
 
 def tick_page(instance: str, timeframe: str, bar_time: str) -> ResponseReturnValue:
@@ -114,6 +116,25 @@ def tick_page(instance: str, timeframe: str, bar_time: str) -> ResponseReturnVal
         regimes=REGIMES,
         statement=statement,
         became=journal.outcome_sentence(record, proposal),
+    )
+
+
+def call(instance: str, timeframe: str, bar_time: str, number: str) -> ResponseReturnValue:
+    """Show the prompt and the reply of one call of a tick, by its number from 1."""
+    moment = bar_moment(bar_time)
+    stored = desk_view().tick(instance, timeframe, moment)
+    record = load(f"{instance}|{timeframe}|{moment}", stored, TickView) if stored else None
+    calls = record.stored_calls if isinstance(record, TickView) else ()
+    chosen = [made for place, made in enumerate(calls, 1) if str(place) == number]
+    if not chosen:
+        abort(404)
+    return desk_page(
+        "call.html",
+        record=record,
+        call=chosen[0],
+        number=number,
+        longest=LONGEST,
+        tick_link=tick_link,
     )
 
 
@@ -248,4 +269,7 @@ def _stored(text: str) -> Profile | None:
         return None
 
 
-ROUTES = (Route("/pictures/<name>.png", "picture", picture, reply="picture"),)
+ROUTES = (
+    Route("/symbol/<instance>/<timeframe>/<bar_time>/calls/<number>", "call", call),
+    Route("/pictures/<name>.png", "picture", picture, reply="picture"),
+)

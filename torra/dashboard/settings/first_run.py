@@ -70,22 +70,22 @@ def first_run() -> str:
     """Show the first steps and what is done of them."""
     if state().backing is None:
         return desk_page("first_run.html", here=False)
-    known = backing()
-    steps = _steps(known)
-    waiting = known.database.proposals(limit=1)
+    context = backing()
+    steps = _steps(context)
+    waiting = context.database.proposals(limit=1)
     return desk_page(
         "first_run.html",
         live=url_for(".api_first_run"),
         cells={},
         layout_version="first-run",
-        version=_version(steps, known),
+        version=_version(steps, context),
         here=True,
         steps=steps,
         next=_next(steps),
-        demo=known.desk.clock.accelerated,
+        demo=context.desk.clock.accelerated,
         asks=[
             name
-            for name, setup in known.desk.setups.items()
+            for name, setup in context.desk.setups.items()
             if setup.profile.execution == "approve"
         ],
         proposal=url_for(".approval", sid=waiting[0].sid) if waiting else "",
@@ -94,11 +94,11 @@ def first_run() -> str:
 
 def api_first_run() -> ResponseReturnValue:
     """Answer the first steps and which of them are done."""
-    known = backing()
-    steps = _steps(known)
+    context = backing()
+    steps = _steps(context)
     return jsonify(
         layout_version="first-run",
-        version=_version(steps, known),
+        version=_version(steps, context),
         cells=desk_cells(),
         steps=[{"step": step.name, "done": step.done, "note": step.note} for step in steps],
     )
@@ -107,11 +107,11 @@ def api_first_run() -> ResponseReturnValue:
 def strip() -> dict[str, Any]:
     """Return what a page of ours gets: on Home the steps, while one is open in a young home."""
     visitor: Visitor | None = g.get("torra_visitor")
-    known = state().backing
-    if request.endpoint != f"{EXTENSION}.overview" or known is None:
+    context = state().backing
+    if request.endpoint != f"{EXTENSION}.overview" or context is None:
         return {"first_steps": []}
     try:
-        steps = _steps(known) if visitor and visitor.may("approve") and _young(known) else []
+        steps = _steps(context) if visitor and visitor.may("approve") and _young(context) else []
     except StoreUnavailable:
         steps = []
     return {"first_steps": steps if _next(steps) else [], "next_step": _next(steps)}
@@ -121,38 +121,38 @@ def _next(steps: list[Step]) -> Step | None:
     return next((step for step in steps if not step.done), None)
 
 
-def _young(known: PageContext) -> bool:
+def _young(context: PageContext) -> bool:
     """Return whether a desk has lived here for a short time only."""
     try:
-        since = parse(json.loads(read_regular(known.home / LIVED))["since"])
+        since = parse(json.loads(read_regular(context.home / LIVED))["since"])
     except (OSError, *MALFORMED):
-        return known.desk.clock.accelerated
-    return known.desk.clock.real_now() - since < YOUNG
+        return context.desk.clock.accelerated
+    return context.desk.clock.real_now() - since < YOUNG
 
 
-def _version(steps: list[Step], known: PageContext) -> str:
+def _version(steps: list[Step], context: PageContext) -> str:
     """Return what changes with the page: the steps that are done, a proposal that waits."""
     done = "".join("1" if step.done else "0" for step in steps)
-    return f"{done} {bool(known.database.proposals(limit=1))}"
+    return f"{done} {bool(context.database.proposals(limit=1))}"
 
 
 # --- the steps ------------------------------------------------------------------------------------
 
 
-def _steps(known: PageContext) -> list[Step]:
-    return [step(known) for step in _STEPS]
+def _steps(context: PageContext) -> list[Step]:
+    return [step(context) for step in _STEPS]
 
 
-def _tick(known: PageContext) -> Step:
+def _tick(context: PageContext) -> Step:
     streams = (
         (setup.instance.id, timeframe)
-        for setup in known.desk.setups.values()
+        for setup in context.desk.setups.values()
         for timeframe in setup.instance.timeframes
     )
     newest = (
         tick_link(name, timeframe, str(tick["bar_time"]))
         for name, timeframe in streams
-        if (tick := known.database.latest_tick(name, timeframe))
+        if (tick := context.database.latest_tick(name, timeframe))
     )
     address = next(newest, "")
     why = "It says why the desk did what it did, and who disagreed."
@@ -160,22 +160,22 @@ def _tick(known: PageContext) -> Step:
     return Step("tick", "See a tick", why, link, address or url_for(".symbols"), bool(address))
 
 
-def _approval(known: PageContext) -> Step:
-    done = any(known.database.proposals(name, 1) for name in DECIDED)
+def _approval(context: PageContext) -> Step:
+    done = any(context.database.proposals(name, 1) for name in DECIDED)
     why = "You see what it may cost before you say yes."
     return Step("approval", "Approve a trade", why, "Approvals", url_for(".approvals"), done)
 
 
-def _replay(known: PageContext) -> Step:
-    rows = job_table.jobs(known.database, JOBS_READ)
+def _replay(context: PageContext) -> Step:
+    rows = job_table.jobs(context.database, JOBS_READ)
     done = any(row["kind"] == "replay" and row["state"] == "done" for row in rows)
     why = "It shows on past bars whether the agents were worth it."
     return Step("replay", "Run a replay", why, "Replays", url_for(".replays"), done)
 
 
-def _symbol(known: PageContext) -> Step:
-    own = any(item.feed != "sample" for item in known.settings.instances)
-    rows = audit_chain.audit_entries(known.database, limit=AUDIT_READ, action=ADDED)
+def _symbol(context: PageContext) -> Step:
+    own = any(item.feed != "sample" for item in context.settings.instances)
+    rows = audit_chain.audit_entries(context.database, limit=AUDIT_READ, action=ADDED)
     done = own or any(str(row["outcome"]).startswith("done") for row in rows)
     why = "From the broker's list or from a file; it begins on paper."
     note = "This desk watches symbols of your own." if own else ""
@@ -183,10 +183,10 @@ def _symbol(known: PageContext) -> Step:
     return Step("symbol", "Add your own symbol", why, "Add a symbol", address, done, note)
 
 
-def _model(known: PageContext) -> Step:
-    rows = audit_chain.audit_entries(known.database, limit=AUDIT_READ, action=TESTED)
+def _model(context: PageContext) -> Step:
+    rows = audit_chain.audit_entries(context.database, limit=AUDIT_READ, action=TESTED)
     answered = any(json.loads(row["after"]).get("ok") is True for row in rows)
-    key = any(key_sign(name, known.environment).variable for name in VENDORS)
+    key = any(key_sign(name, context.environment).variable for name in VENDORS)
     note = "A key is set: test its model." if key else "No key: rules decide, that is fine."
     note = "A model has answered." if answered else note
     why = "Without a key rules answer, free; a test shows what a model costs."

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import cache
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from flask import abort, jsonify, url_for
 from flask.typing import ResponseReturnValue
@@ -94,7 +94,7 @@ def lessons() -> str:
     if state().backing is None:
         return desk_page("lessons.html", here=False)
     try:
-        asked = _lessons_query()
+        asked = list_query.read(QUERY)
     except ConfigError:
         abort(400)
     found, older = _listed(asked)
@@ -113,15 +113,15 @@ def lessons() -> str:
         known={**dict.fromkeys(QUERY, ""), **asked.words},
         filters=_filters(behind, found),
         nothing=lesson_words.NOTHING_YET,
-        older=_address(older) if older else None,
-        newest=_address(None) if asked.before else None,
+        older=list_query.address(".lessons", QUERY, before=older) if older else None,
+        newest=list_query.address(".lessons", QUERY) if asked.before else None,
     )
 
 
 def api_lessons() -> ResponseReturnValue:
     """Answer lessons as stored, newest first; `next` is what to ask as `before`."""
     try:
-        found, older = _listed(_lessons_query())
+        found, older = _listed(list_query.read(QUERY))
     except ConfigError as error:
         return jsonify(error=str(error), status=400), 400
     database = backing().database
@@ -216,20 +216,12 @@ def _in_warm_up(facts: LessonFacts, warmed: WarmUps) -> bool:
     return warmed.has(facts.instance, facts.timeframe, close)
 
 
-def _lessons_query() -> ListQuery:
-    """Return what a request asks for; raises ConfigError for words that mean nothing."""
-    written = list_query.words(("search", *FREE, *CHOICES))
-    list_query.require_known(written, CHOICES)
-    only = {name: written[name] for name in (*FREE, *CHOICES) if name in written}
-    return ListQuery(only, written, list_query.number(), list_query.limit(SHOWN, MOST))
-
-
 def _listed(asked: ListQuery) -> tuple[list[Lesson], int | None]:
     """Return the lessons of a page, and where the next page begins if there is one."""
     # one more than is shown, to know whether there are older ones
     found = lesson_table.lesson_list(
         backing().database,
-        asked.only,
+        {name: word for name, word in asked.words.items() if name != "search"},
         search=asked.words.get("search", ""),
         before=asked.before,
         limit=asked.limit + 1,
@@ -250,14 +242,6 @@ def _filters(behind: PageContext, found: Sequence[Lesson]) -> dict[str, tuple[st
         **{name: (name.capitalize(), list(known)) for name, known in CHOICES.items()},
         "author": ("Written by", list_query.offered("author", sorted(authors))),
     }
-
-
-def _address(before: int | None) -> str:
-    """Return the address of the lessons before a place, or of the newest, filtered as now."""
-    values: dict[str, Any] = {
-        **list_query.words(("search", *FREE, *CHOICES)), "before": before,
-    }  # fmt: skip
-    return url_for(".lessons", **values)
 
 
 QUERY: Final[Fields] = {

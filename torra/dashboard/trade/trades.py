@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
-from flask import Response, abort, jsonify, request, url_for
+from flask import Response, abort, jsonify, request
 from flask.typing import ResponseReturnValue
 from pydantic import JsonValue
 
@@ -61,7 +61,7 @@ def trades() -> str:
     if state().backing is None:
         return desk_page("trades.html", here=False)
     try:
-        asked = _trades_query()
+        asked = list_query.read(QUERY)
     except ConfigError:
         abort(400)
     rows, older = _listed(asked)
@@ -94,9 +94,9 @@ def trades() -> str:
                 | {one for account in found.accounts for one in account.by_reason}
             ),
         ),
-        older=_address(older) if older else None,
-        newest=_address(None) if asked.before else None,
-        file=_address(None, ".trades_csv"),
+        older=list_query.address(".trades", QUERY, before=older) if older else None,
+        newest=list_query.address(".trades", QUERY) if asked.before else None,
+        file=list_query.address(".trades_csv", QUERY),
     )
 
 
@@ -120,7 +120,7 @@ def api_money_line() -> ResponseReturnValue:
 def api_trades() -> ResponseReturnValue:
     """Answer closed trades as stored, newest first; `next` is what to ask as `before`."""
     try:
-        rows, older = _listed(_trades_query())
+        rows, older = _listed(list_query.read(QUERY))
     except ConfigError as error:
         return jsonify(error=str(error), status=400), 400
     return jsonify(trades=[row.as_json() for row in rows], next=older)
@@ -129,7 +129,7 @@ def api_trades() -> ResponseReturnValue:
 def trades_csv() -> Response:
     """Answer every closed trade of the filter as a file, newest first."""
     try:
-        asked = _trades_query()
+        asked = list_query.read(QUERY)
     except ConfigError:
         abort(400)
     return trade_rows.file("trades", _all(backing(), asked), NOTED)
@@ -154,19 +154,6 @@ def _period() -> str:
     return asked if asked in PERIODS else "all"
 
 
-def _trades_query() -> ListQuery:
-    """Return what a request asks for; raises ConfigError for words that mean nothing."""
-    written = list_query.words(NARROWED)
-    list_query.require_known(written, {"side": SIDES, "result": CAME_TO})
-    only = {name: word for name, word in written.items() if name in BY_WORD}
-    begin, end = list_query.days(written)
-    if begin:
-        only["begin"] = begin
-    if end != "~":
-        only["end"] = end
-    return ListQuery(only, written, list_query.place(), list_query.limit(SHOWN, MOST))
-
-
 def _listed(asked: ListQuery) -> tuple[list[SignalRow], str | None]:
     """Return the trades of a page, and where the next page begins if there is one."""
     # one more than is shown, to know whether there are older ones
@@ -179,10 +166,13 @@ def _listed(asked: ListQuery) -> tuple[list[SignalRow], str | None]:
 def _rows(
     database: Database, asked: ListQuery, before: tuple[str, int] | None, limit: int
 ) -> list[SignalRow]:
+    only = {name: word for name, word in asked.words.items() if name in BY_WORD}
+    if asked.begin:
+        only["begin"] = asked.begin
+    if asked.end != "~":
+        only["end"] = asked.end
     came_to = asked.words.get("result", "")
-    found = signal_table.closed_list(
-        database, asked.only, came_to=came_to, before=before, limit=limit
-    )
+    found = signal_table.closed_list(database, only, came_to=came_to, before=before, limit=limit)
     written = note_table.trade_notes(database, [row.sid for row in found])
     noted = [
         row.model_copy(update={"note": own.note, "tags": " ".join(own.tags)})
@@ -211,12 +201,6 @@ def _all(behind: PageContext, asked: ListQuery) -> Iterator[Mapping[str, JsonVal
         before = str(rows[-1].closed_at), rows[-1].seq
 
 
-def _address(before: str | None, endpoint: str = ".trades") -> str:
-    """Return the address of the trades before a place, or of the newest, filtered as now."""
-    told: dict[str, Any] = {**list_query.words(NARROWED), "before": before}
-    return url_for(endpoint, **told)
-
-
 QUERY: Final[Fields] = {
     "instance": {"type": "string", "description": "Only this instance."},
     "side": {"type": "string", "enum": list(SIDES)},
@@ -228,7 +212,6 @@ QUERY: Final[Fields] = {
     "before": {"type": "string", "description": "The `next` of the answer before."},
     "limit": {"type": "integer", "minimum": 1, "maximum": MOST, "default": SHOWN},
 }
-NARROWED: Final = tuple(name for name in QUERY if name not in ("before", "limit"))
 PERIOD: Final[Fields] = {"line": {"type": "string", "enum": list(PERIODS), "default": "all"}}
 OF_A_FILE: Final = {name: told for name, told in QUERY.items() if name != "limit"}
 

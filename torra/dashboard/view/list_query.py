@@ -1,6 +1,8 @@
-"""What the addresses of lists ask for alike: how many rows, from which day on, after which row.
+"""What the address of a list asks for, read by the fields that describe it to the API's reader.
 
-Each raises ConfigError that says what would be understood.
+The fields of a query (torra.dashboard.doors.routes) name the words that narrow a list, the choices
+of each, the days, the cursor and the number of rows. A word that means nothing raises ConfigError
+that says what would be understood.
 """
 
 from __future__ import annotations
@@ -9,8 +11,9 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import date, timedelta
 from typing import Any, Final, NamedTuple
 
-from flask import request
+from flask import request, url_for
 
+from torra.dashboard.doors.routes import Fields
 from torra.errors import ConfigError
 from torra.exhibits import figures
 
@@ -18,18 +21,43 @@ LONGEST_WORD: Final = 120
 """Characters of a word of a filter that are read."""
 
 
-class ListQuery(NamedTuple):
-    """What a list is narrowed to, and where it goes on; `only` by name as the store takes it."""
+PLACES: Final = ("before", "limit")
+"""Fields that do not narrow a list."""
 
-    only: Mapping[str, str]
+
+class ListQuery(NamedTuple):
+    """What a list is narrowed to by which `words`, in which days, and where it goes on.
+
+    `begin` and `end` are ISO 8601, "" and "~" where no day is named.
+    """
+
     words: Mapping[str, str]
+    begin: str
+    end: str
     before: Any
     limit: int
 
 
+def read(fields: Fields) -> ListQuery:
+    """Return what a request asks for; raises ConfigError for words that mean nothing."""
+    written = words(fields)
+    require_known(
+        written, {name: field["enum"] for name, field in fields.items() if "enum" in field}
+    )
+    cursor = number if fields["before"]["type"] == "integer" else place
+    rows = fields["limit"]
+    return ListQuery(written, *days(written), cursor(), limit(rows["default"], rows["maximum"]))
+
+
+def address(endpoint: str, fields: Fields, **other: Any) -> str:
+    """Return the address of a list as it is filtered now, but for some words; None leaves out."""
+    return url_for(endpoint, **{**words(fields), **other})
+
+
 def words(names: Iterable[str]) -> dict[str, str]:
     """Return the words of a filter as they were written, without what is empty."""
-    written = {name: request.args.get(name, "")[:LONGEST_WORD].strip() for name in names}
+    narrowing = (name for name in names if name not in PLACES)
+    written = {name: request.args.get(name, "")[:LONGEST_WORD].strip() for name in narrowing}
     return {name: word for name, word in written.items() if word}
 
 
