@@ -106,13 +106,11 @@ class InstanceRow(TypedDict):
 
 
 class OverviewShown(TypedDict):
-    """The overview; new cells fit a page of the same layout only, else its script loads it anew."""
+    """The overview."""
 
     cells: Cells
     instances: list[InstanceRow]
-    order: list[str]
     compact: bool
-    layout_version: str
 
 
 def overview(
@@ -170,9 +168,7 @@ def overview(
     return {
         "cells": cells,
         "instances": order,
-        "order": [row["key"] for row in order],
         "compact": compact,
-        "layout_version": ";".join(f"{row['name']}:{len(row['streams'])}" for row in found),
     }
 
 

@@ -59,12 +59,10 @@ class SymbolShown(TypedDict):
     """The cells of a symbol page, how many ticks it lists, and its timelines.
 
     `beyond` is what the newest tick knew from beyond the chart, None where its record cannot tell.
-    New cells fit a page of the same layout only: else its script loads the page anew.
     """
 
     cells: Cells
     rows: int
-    layout_version: str
     lanes: dict[str, Timeline]
     beyond: OutsideShown | None
 
@@ -84,7 +82,7 @@ def strip(desk: DeskStatus) -> Cells:
         )
         if desk.role == "HOSTED"
         else worded(trading, trading.lower()),
-        "desk.cost": words(used, "alert" if share >= 1 else "warn" if share >= 0.8 else ""),
+        "desk.cost": words(used, figures.share_tone(share)),
         "desk.ceiling": words(figures.money(ceiling, 2)),
         "desk.meter": words("", "") | {"set": {"width": round(share * 100, 2)}},
         "desk.pace": words(f"replayed {pace}faster than they happened"),
@@ -152,13 +150,7 @@ def symbol(data: Symbol, link: TickLink, first_tick: str = "") -> SymbolShown:
         cells |= line.cells
     beyond = None if latest is None else reasoning.beyond(latest)
     cells |= _beyond(beyond)
-    layout_version = f"{data.instance}/{data.stream.timeframe}/{'chart' if data.bars else 'empty'}"
-    if beyond is not None:
-        layout_version += f"/{len(beyond.rows)} and {len(beyond.notes)} from beyond"
-    return {
-        "cells": cells, "rows": len(events), "layout_version": layout_version, "lanes": drawn,
-        "beyond": beyond,
-    }  # fmt: skip
+    return {"cells": cells, "rows": len(events), "lanes": drawn, "beyond": beyond}
 
 
 def _beyond(told: OutsideShown | None) -> Cells:

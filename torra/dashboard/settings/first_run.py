@@ -33,7 +33,6 @@ from torra.dashboard.view.commanding import words as sent_words
 from torra.dashboard.view.rendering import (
     EXTENSION,
     backing,
-    desk_cells,
     desk_page,
     state,
     tick_link,
@@ -138,9 +137,8 @@ def first_run() -> str:
     waiting = known.database.proposals(limit=1)
     return desk_page(
         "first_run.html",
-        live=url_for(".api_first_run"),
+        live=True,
         cells=_cells(known),
-        layout_version="first-run",
         version=_version(steps, known),
         here=True,
         steps=steps,
@@ -159,9 +157,7 @@ def api_first_run() -> ResponseReturnValue:
     known = backing()
     steps = _steps(known)
     return jsonify(
-        layout_version="first-run",
         version=_version(steps, known),
-        cells=desk_cells() | _cells(known),
         steps=[{"step": one.told.name, "mark": one.mark, "note": one.note} for one in steps],
         practising=practice.going(known) is not None,
         likely_within_seconds=practice.likely_within(known),

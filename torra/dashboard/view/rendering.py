@@ -169,24 +169,15 @@ def desk_page(
     desk: DeskStatus | None = None,
     *,
     cells: Cells | None = None,
-    live: str = "",
-    layout_version: str = "desk",
+    live: bool = False,
     **context: object,
 ) -> str:
     """Render a page with the strip of the desk besides its own cells.
 
-    `live` is the address of its cells, by default that of the strip alone, `layout_version` which
-    layout they fit.
+    The figures of a `live` page change while it is open; of another one only what surrounds it.
     """
     desk = desk or desk_view().desk()
-    shown = {**strip(desk), **(cells or {})}
-    live = live or url_for(f"{EXTENSION}.api_desk")
-    return page(template, desk, cells=shown, live=live, layout_version=layout_version, **context)
-
-
-def desk_cells() -> Cells:
-    """Return the cells of the strip of the desk."""
-    return strip(desk_view().desk())
+    return page(template, desk, cells={**strip(desk), **(cells or {})}, live=live, **context)
 
 
 def room_of(endpoint: str | None) -> Room | None:
