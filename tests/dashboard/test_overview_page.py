@@ -13,6 +13,7 @@ from tests.worlds.values import view_value
 from torra.config import ROOT
 from torra.dashboard.cells import common, overview_cells
 from torra.dashboard.view.desk_values import DeskStatus, OverviewSymbol, SymbolStatus
+from torra.exhibits import figures
 from torra.feeds.sample import SHIFT, TRUE_YEARS
 from torra.words.ticks import SOURCES
 
@@ -35,8 +36,8 @@ def overview(sort="attention", **changes):
 
 
 @cases(("cost", "tone"), [(1.59, ""), (1.6, "warn"), (2.0, "alert"), (2.5, "alert")])
-def test_the_cost_warns_near_the_ceiling(cost: float | None, tone: str) -> None:
-    assert overview(cost_hour=cost)["cells"]["desk.cost"]["tone"] == tone
+def test_the_cost_warns_near_the_ceiling(cost: float, tone: str) -> None:
+    assert figures.share_tone(DeskStatus(cost_hour=cost, ceiling=2.0).used) == tone
 
 
 # --- what wants a look first ---

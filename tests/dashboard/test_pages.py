@@ -24,7 +24,7 @@ from torra.dashboard.app import HEADERS, create_app
 from torra.dashboard.cells import chart_data, skips, symbol_cells
 from torra.dashboard.record import arithmetic, reasoning
 from torra.dashboard.record.shown import ListedTick
-from torra.dashboard.view.desk_values import ChartBars, DeskStatus, Skip
+from torra.dashboard.view.desk_values import ChartBars, Skip
 from torra.exhibits import figures
 from torra.words.ticks import BADGES
 
@@ -202,14 +202,7 @@ def test_the_headline_tells_which_side_of_a_threshold(consensus: float, words: s
 
 
 def test_the_demo_tells_its_pace() -> None:
-    assert get("/").cells["desk.pace"] == "replayed 180 times faster than they happened"
-    assert symbol_cells.strip(DeskStatus(rate=12.5))["desk.pace"]["text"].startswith(
-        "replayed 12.5 times "
-    )
-    assert (
-        symbol_cells.strip(DeskStatus())["desk.pace"]["text"]
-        == "replayed faster than they happened"
-    )
+    assert "replayed 180 times faster than they happened" in get("/").text
 
 
 def test_a_closed_market_is_no_failure() -> None:

@@ -35,7 +35,6 @@ from torra.dashboard.cells.common import (
     warning_cells,
     words,
 )
-from torra.dashboard.cells.symbol_cells import strip
 from torra.dashboard.record import vetoes
 from torra.dashboard.view.desk_values import (
     DeskStatus,
@@ -129,7 +128,7 @@ def overview(
     """
     instances = data.instances
     compact = rows or len(instances) > CARDS
-    cells = strip(data.desk) | warning_cells(instances)
+    cells = warning_cells(instances)
     cells |= glance_cells(data, watch, calm=not compact)
     cells["legend.sources"] = _meanings(instances)
     # newest first in the data: reversed, so that the newest debate of an instance wins

@@ -55,6 +55,11 @@ class DeskStatus:
         """How many proposals wait for a person."""
         return sum(self.waiting_by.values())
 
+    @property
+    def used(self) -> float:
+        """The share of the hour's ceiling that is spent, 1 at most; 0 without a ceiling."""
+        return min(1.0, self.cost_hour / self.ceiling) if self.ceiling else 0.0
+
     def as_json(self) -> dict[str, Any]:
         """Return it as it is answered."""
         return {
