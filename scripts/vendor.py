@@ -21,6 +21,12 @@ FRONTEND: Final = ROOT / "frontend"
 VENDOR: Final = ROOT / "static" / "vendor"
 
 WANTED: Final[Mapping[str, Mapping[str, Any]]] = {
+    "idiomorph": {
+        "licence": "0BSD",
+        "file": "dist/idiomorph.min.js",
+        "texts": {"LICENSE": "node_modules/idiomorph/LICENSE"},
+        "contains": (),
+    },
     "lightweight-charts": {
         "licence": "Apache-2.0",
         "file": "dist/lightweight-charts.standalone.production.js",

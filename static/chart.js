@@ -1,9 +1,9 @@
-// Draws candles, markers, levels and scores with lightweight-charts from the same answer that
-// refreshes the page. Colours come from the style sheet, so the chart follows theme and palette, and
+// Draws candles, markers, levels and scores with lightweight-charts from the answer of the chart's own
+// address (`data-chart`), which is asked again when what is drawn has changed (`data-drawn`). Colours come from the style sheet, so the chart follows theme and palette, and
 // times are told in the visitor's zone. A bar's figures stand above the chart as text: of the bar
 // under the pointer or the keyboard's cursor, else of the newest. Its figures are also in a table.
-// Older bars are asked for as one scrolls back. A holder with `data-moment` shows the chart at the
-// close of one tick, with the lines that its arguments cite.
+// Older bars are asked for as one scrolls back. The chart of one moment draws the lines that the
+// arguments of its tick cite.
 
 import { joined, merged } from "./bars.js";
 import { OVER, SCORES, candleOptions, colour, priceFormat, priceText, titlesOf, toneColour } from "./lines.js";
@@ -27,10 +27,11 @@ const OLDER = 500; // bars that are asked for at once
 const NEAR = 15; // bars from the left edge at which older ones are asked for
 
 let drawn = null;
-let older = null; // bars before those that the page refreshes
+let shown = null; // what of the stream is drawn, as the page names it
+let older = null; // bars before those that are asked for again
 let asking = false;
 let ended = false;
-let plain = null; // as the page's refresh told it
+let plain = null; // as the desk answered
 let last = null; // with the older bars
 let cursor = null; // the bar that the keyboard is on, as a place in last.candles
 
@@ -385,17 +386,21 @@ function draw(data) {
   fill(last);
 }
 
-// --- the chart of one moment ----------------------------------------------------------------------
+// --- asking for what is drawn ---------------------------------------------------------------------
 
-async function drawMoment() {
+async function look() {
+  const wanted = holder.closest("[data-drawn]")?.dataset.drawn ?? "";
+  if (wanted === shown) return;
   try {
-    const answer = await fetch(holder.dataset.moment, { headers: { Accept: "application/json" } });
+    const answer = await fetch(holder.dataset.chart, { headers: { Accept: "application/json" } });
     if (!answer.ok) throw new Error(String(answer.status));
     const { chart } = await answer.json();
+    shown = wanted;
     if (chart.candles.length) draw(chart);
     else holder.textContent = "No bar of that moment is stored.";
   } catch {
-    holder.textContent = "The chart of that moment could not be loaded.";
+    // a chart that is drawn stays: the page says that the desk does not answer
+    if (!drawn) holder.textContent = "The chart could not be loaded.";
   }
 }
 
@@ -451,11 +456,10 @@ if (holder && library) {
   holder.addEventListener("blur", leaveCursor);
   recall(choices, LINES_KEPT, chosenLines);
   // what a tick's arguments cite is chosen for each tick anew
-  recall(overChoices, holder.dataset.moment ? `${OVER_KEPT} ${holder.dataset.moment}` : OVER_KEPT, chosenOver);
-  if (holder.dataset.moment) drawMoment();
+  const ofMoment = holder.closest("[data-drawn]") === null;
+  recall(overChoices, ofMoment ? `${OVER_KEPT} ${holder.dataset.chart}` : OVER_KEPT, chosenOver);
+  look();
+  document.addEventListener("torra:renewed", look);
 }
-document.addEventListener("torra:data", (event) => {
-  if (event.detail.chart) draw(event.detail.chart);
-});
 document.addEventListener("torra:preferences", again);
 dark.addEventListener("change", again);

@@ -1,24 +1,30 @@
-// Keeps the figures of a page up to date: asks the desk for the page's cells when it tells that
-// something changed, and every few seconds while it tells nothing, and writes them as text and
-// attributes. Says so when the desk does not answer, counts down to the next tick, and stops all of
-// it while updates are frozen. A desk that is silent is of unknown state, and the strip says so; a
-// session that has ended ends the asking. Without this module a page shows the figures of its load.
+// Keeps a page up to date. When the desk tells that something changed, and every few seconds while it
+// tells nothing, the page's own address is loaded again, as a document in which no script runs, and
+// each part of the page (`data-part`) becomes what the desk's answer shows. Only what the desk itself
+// changed since its last answer is written: what a person typed, opened, chose or filtered stays, and
+// so does what is marked `data-own`, which another module writes. A page whose figures stand asks for
+// the frame alone, the header and the banners. Says so when the desk does not answer, counts down to
+// what comes next, and stops all of it while updates are frozen. A desk that is silent is of unknown
+// state, and the strip says so; a session that has ended ends the asking. Without this module a page
+// shows the figures of its load.
 
 import { isOut, leave } from "./session.js";
 
 const main = document.getElementById("main");
 const state = document.getElementById("live-state");
 const freeze = document.getElementById("live-freeze");
-const source = main.dataset.liveSource;
+const own = location.href.split("#")[0];
+const address = new URL(main.dataset.frame ?? own, location.href).href;
 const period = Number(main.dataset.liveSeconds) * 1000;
 const FROZEN = "torra-frozen";
 const SELDOM = 15000; // milliseconds between two looks while the desk tells what changes
 const GATHER = 200; // several changes at once are one look
-const STATES = ["desk.role", "desk.trading"]; // what must not look current while the desk is silent
+const PATIENCE = 10000;
 const UNKNOWN = "? unknown";
-const ATTRIBUTES = new Set([
-  "x", "y", "width", "x1", "x2", "d", "opacity", "data-countdown", "data-confirm",
-]);
+
+const answered = new WeakMap(); // by a node of this page: its twin in the desk's last answer
+const coming = new WeakMap(); // by a node of this page: its twin in the answer that is put in place
+const forgotten = new Map(); // by an element that must not look current: what it showed
 
 let frozen = readFrozen();
 let lastAnswer = performance.now();
@@ -52,68 +58,83 @@ function say(text, tone) {
   document.body.dataset.connection = tone === "warn" ? "lost" : frozen ? "frozen" : "live";
 }
 
-function apply(cells) {
-  for (const element of document.querySelectorAll("[data-live]")) {
-    const cell = cells[element.dataset.live];
-    if (cell) write(element, cell);
-  }
+// --- what the desk's answer changes ---
+
+function parts() {
+  return document.querySelectorAll("[data-part]");
 }
 
-function write(element, cell) {
-  if (cell.hidden !== undefined) element.hidden = cell.hidden;
-  if (cell.text !== undefined && unlike(element, cell.text)) element.textContent = cell.text;
-  if (cell.tone) element.dataset.tone = cell.tone;
-  else delete element.dataset.tone;
-  if (cell.title) element.title = cell.title;
-  else element.removeAttribute("title");
-  for (const [name, value] of Object.entries(cell.set ?? {})) {
-    const ownPage = name === "href" && String(value).startsWith("/");
-    if (ATTRIBUTES.has(name) || ownPage) element.setAttribute(name, String(value));
+function pair(node, twin) {
+  answered.set(node, twin);
+  node.childNodes.forEach((child, place) => pair(child, twin.childNodes[place]));
+}
+
+const callbacks = {
+  beforeNodeMorphed(node, twin) {
+    if (node.dataset?.own !== undefined || answered.get(node)?.isEqualNode(twin)) return false;
+    coming.set(node, twin);
+    return true;
+  },
+  afterNodeMorphed: (node, twin) => answered.set(node, twin),
+  afterNodeAdded: (node) => pair(node, node.cloneNode(true)),
+  beforeNodeRemoved: (node) => node.dataset?.own === undefined,
+  // an attribute or a field's value that the desk has not changed is this page's own
+  beforeAttributeUpdated(name, node) {
+    const [before, now] = [answered.get(node), coming.get(node)];
+    return !before || before.getAttribute?.(name) !== now.getAttribute?.(name);
+  },
+};
+
+function put(fresh) {
+  const now = String(performance.now());
+  for (const part of parts()) {
+    const twin = fresh.querySelector(`[data-part="${part.dataset.part}"]`);
+    if (!twin) continue;
+    Idiomorph.morph(part, twin, { callbacks });
+    for (const element of part.querySelectorAll("[data-countdown]")) element.dataset.seen = now;
   }
-  if (cell.set?.["data-countdown"] === undefined) delete element.dataset.countdown;
-  else element.dataset.seen = String(performance.now());
 }
 
 // Says that the desk's state is not known, with what was known last; the next answer undoes it.
 function forget() {
-  for (const name of STATES) {
-    for (const element of document.querySelectorAll(`[data-live="${name}"]`)) {
-      if (element.torraText === UNKNOWN) continue;
-      const title = `the desk does not answer; last: ${element.textContent.trim()}`;
-      write(element, { text: UNKNOWN, tone: "warn", title });
-    }
+  for (const element of document.querySelectorAll("[data-current]")) {
+    if (forgotten.has(element)) continue;
+    forgotten.set(element, element.cloneNode(true));
+    element.title = `the desk does not answer; last: ${element.textContent.trim()}`;
+    element.dataset.tone = "warn";
+    element.textContent = UNKNOWN;
   }
 }
 
-// Tells whether a text is another than the one written last: other modules write times anew in
-// place, in the zone that a person chose, and only a new time may undo that.
-function unlike(element, text) {
-  const before = element.torraText ?? element.textContent;
-  element.torraText = text;
-  return before !== text;
+function recall() {
+  for (const [element, shown] of forgotten) {
+    answered.set(shown, answered.get(element));
+    element.replaceWith(shown);
+  }
+  forgotten.clear();
 }
 
-function fitTicks(rows) {
-  const body = document.getElementById("ticks");
-  const blank = document.getElementById("tick-row");
-  if (!body || !blank) return;
-  for (let place = body.rows.length; place < rows; place += 1) {
-    const row = blank.content.cloneNode(true);
-    for (const element of row.querySelectorAll("[data-live]")) {
-      element.dataset.live = element.dataset.live.replace("#", String(place));
-    }
-    body.append(row);
-  }
-  while (body.rows.length > rows) body.deleteRow(-1);
+// --- countdowns ---
+
+function left(element) {
+  const seen = Number(element.dataset.seen ?? 0);
+  return Number(element.dataset.countdown) - (performance.now() - seen) / 1000;
 }
 
 function countDown() {
   for (const element of document.querySelectorAll("[data-countdown]")) {
-    const seen = Number(element.dataset.seen ?? 0);
-    const left = Number(element.dataset.countdown) - (performance.now() - seen) / 1000;
-    const text = clockText(Math.ceil(left));
+    const seconds = left(element);
+    const text = clockText(Math.ceil(seconds));
     if (element.textContent !== text) element.textContent = text;
+    if (seconds <= 0 && element.dataset.expiry !== undefined && !element.dataset.over) expire(element);
   }
+}
+
+// What a person may answer until a moment is hidden at that moment; the desk then says what came of it.
+function expire(element) {
+  element.dataset.over = "1";
+  for (const form of document.querySelectorAll("[data-until-expiry]")) form.hidden = true;
+  ask();
 }
 
 function clockText(seconds) {
@@ -125,6 +146,25 @@ function clockText(seconds) {
   return hours ? `${hours}:${two(minutes)}:${rest}` : `${minutes}:${rest}`;
 }
 
+// --- asking ---
+
+// Returns a page as the desk shows it now: made by the browser, never from text here.
+function load(address) {
+  return new Promise((resolve, reject) => {
+    const request = new XMLHttpRequest();
+    request.open("GET", address);
+    request.responseType = "document";
+    request.setRequestHeader("Accept", "text/html");
+    request.timeout = PATIENCE;
+    request.onloadend = () => {
+      if (request.status && request.responseURL !== address) leave(); // it leads to the login
+      else if (request.status === 200 && request.response) resolve(request.response);
+      reject(new Error(String(request.status)));
+    };
+    request.send();
+  });
+}
+
 async function ask() {
   if (frozen || document.hidden || isOut()) return;
   if (asking) {
@@ -134,20 +174,11 @@ async function ask() {
   asking = true;
   lastAsked = performance.now();
   try {
-    const answer = await fetch(source, {
-      headers: { Accept: "application/json" },
-      signal: AbortSignal.timeout(period * 3),
-    });
-    if (answer.status === 401) {
-      leave();
-      return;
-    }
-    if (!answer.ok) throw new Error(String(answer.status));
-    take(await answer.json());
+    take(await load(address));
   } catch {
     failures += 1;
     const silent = Math.round((performance.now() - lastAnswer) / 1000);
-    if (failures > 1 && !frozen) {
+    if (failures > 1 && !frozen && !isOut()) {
       say(`◷ stale: no answer from the desk for ${silent} s`, "warn");
       forget();
     }
@@ -158,27 +189,31 @@ async function ask() {
   }
 }
 
+// Loads the whole page anew, also one whose figures stand; rejects where the desk does not answer.
+export async function renew() {
+  take(await load(own));
+}
+
 function askSoon() {
   clearTimeout(soon);
   soon = setTimeout(ask, GATHER);
 }
 
-// Asks at the page's own pace, and seldom while the desk tells what changes and answers.
+// Asks at the page's own pace, and seldom while the desk tells what changes and answers; a price moves
+// without the desk telling, so a page on which something expires always asks at its pace.
 function askInTime() {
-  if (!told || failures || performance.now() - lastAsked >= SELDOM) ask();
+  const moving = document.querySelector("[data-expiry]");
+  if (!told || failures || moving || performance.now() - lastAsked >= SELDOM) ask();
 }
 
-function take(data) {
+function take(fresh) {
   if (frozen || isOut()) return;
   failures = 0;
   lastAnswer = performance.now();
-  if (data.layout_version !== main.dataset.liveLayout) {
-    say("the desk has changed: load this page again", "warn");
-    return;
-  }
-  fitTicks(data.rows ?? 0);
-  apply(data.cells);
-  document.dispatchEvent(new CustomEvent("torra:data", { detail: data }));
+  recall();
+  document.dispatchEvent(new CustomEvent("torra:fresh", { detail: fresh }));
+  put(fresh);
+  document.dispatchEvent(new CustomEvent("torra:renewed"));
   say("● live", "");
 }
 
@@ -189,6 +224,7 @@ function showFreeze() {
   if (frozen) say("‖ frozen", "");
 }
 
+for (const part of parts()) pair(part, part.cloneNode(true));
 freeze.addEventListener("click", () => {
   frozen = !frozen;
   keepFrozen();

@@ -1,5 +1,5 @@
 // The overview's filter and order: hides the symbols that do not have every word that is typed, and
-// puts them in the desk's order of urgency as it changes, unless somebody is in the middle of it.
+// lets their order stand while somebody is in the middle of it.
 
 const list = document.getElementById("symbols");
 const field = document.querySelector("[data-filter]");
@@ -22,12 +22,12 @@ function filter() {
   if (told.textContent !== said) told.textContent = said;
 }
 
-function order(keys) {
-  if (!list || !keys || list.contains(document.activeElement) || list.matches(":hover")) return;
-  const found = new Map(rows().map((row) => [row.dataset.key, row]));
-  const wanted = keys.map((key) => found.get(key)).filter(Boolean);
-  if (wanted.every((row, place) => rows()[place] === row)) return;
-  list.append(...wanted);
+// Puts the rows of the desk's answer in the order of the page that somebody is in the middle of.
+function keepOrder(fresh) {
+  if (!list?.contains(document.activeElement) && !list?.matches(":hover")) return;
+  const next = fresh.getElementById(list.id);
+  const found = new Map([...(next?.querySelectorAll("[data-row]") ?? [])].map((row) => [row.id, row]));
+  next?.prepend(...rows().map((row) => found.get(row.id)).filter(Boolean));
 }
 
 if (list && field) {
@@ -39,7 +39,7 @@ if (list && field) {
     filter();
   });
 }
-document.addEventListener("torra:data", (event) => {
-  order(event.detail.order);
+document.addEventListener("torra:fresh", (event) => keepOrder(event.detail));
+document.addEventListener("torra:renewed", () => {
   if (field?.value) filter();
 });

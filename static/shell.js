@@ -49,7 +49,7 @@ function folding() {
 
 // The proposals that wait, in the title: a tab that nobody looks at tells it too.
 function badge() {
-  const cell = document.querySelector("[data-live='nav.waiting']");
+  const cell = document.querySelector(".rooms .count");
   if (!cell) return;
   const put = () => {
     const waits = !cell.hidden && cell.textContent.trim();
@@ -63,7 +63,7 @@ function badge() {
 // Halt is offered while there is something to halt: the banner knows, and lives with the figures.
 function halting() {
   const button = document.querySelector(".top .halt button");
-  const banner = document.querySelector("[data-live='banner.halted']");
+  const banner = document.getElementById("trading-halted");
   if (!button || !banner) return;
   const put = () => {
     const halted = !banner.hidden;

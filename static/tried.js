@@ -2,7 +2,7 @@
 // what it found into the page without touching what was typed. Without this module the button
 // answers with a page that leads to the job.
 
-import { renew } from "./renew.js";
+import { renew } from "./live.js";
 
 const ASK_AGAIN = 700; // milliseconds between two looks at the job
 const GOES_ON = ["queued", "running", "retrying"];

@@ -58,20 +58,20 @@ def look(browser: Browser) -> Iterator[Callable[..., Any]]:
         yield open_page
 
 
-def text_of(page, key):
-    return page.locator(f"[data-live='{key}']").first.text_content()
+TRADING = ".chip [data-current]"
+"""The trading state, above every page."""
 
 
 def test_figures_change_in_place_while_the_page_is_open(look: Callable[..., Any]) -> None:
     page = look(ChangingView("live", "halted"), "/").page
-    page.wait_for_selector("[data-live='desk.trading'][data-tone='alert']")
+    page.wait_for_selector(f"{TRADING}[data-tone='alert']")
     assert page.inner_text("#live-state") == "● live"
-    assert text_of(page, "desk.trading") == "⊘ halted"
-    assert page.is_visible("[data-live='banner.halted'][role='alert']")
+    assert page.inner_text(TRADING) == "⊘ halted"
+    assert page.is_visible("#trading-halted[role='alert']")
     assert page.is_hidden("#live-freeze")
     page.click("#more summary")
     assert page.inner_text("#live-freeze") == "Freeze page"
-    assert text_of(page, "i0.s0.next") in ("due", *(f"0:0{n}" for n in range(6)))
+    assert page.inner_text(".frames [data-countdown]") in ("due", *(f"0:0{n}" for n in range(6)))
 
 
 def test_a_desk_that_no_longer_answers_is_said_to_be_stale(look: Callable[..., Any]) -> None:
@@ -82,8 +82,8 @@ def test_a_desk_that_no_longer_answers_is_said_to_be_stale(look: Callable[..., A
         page.wait_for_timeout(50)
     page.wait_for_selector("[data-connection='lost']")
     assert "stale: no answer from the desk" in page.inner_text("#live-state")
-    assert text_of(page, "i0.verdict") == "■ HOLD"
-    assert visit.forgive("503", "/api/v1/overview")
+    assert page.inner_text("#i0 .pill") == "■ HOLD"
+    assert visit.forgive("503", "/")
 
 
 def test_the_chart_draws_under_the_strict_policy(look: Callable[..., Any]) -> None:

@@ -364,7 +364,7 @@ def test_clocks_agree_with_the_tz_database(look: Callable[..., Any], scaled: Sca
 
 def test_one_switch_moves_every_time_and_live_ones_too(look: Callable[..., Any]) -> None:
     page = look("/", timezone_id="Asia/Kolkata").page
-    cell = page.locator(".chip [data-live='desk.time']")
+    cell = page.locator(".chip .roomy span")
     assert cell.inner_text() == "2021-12-01 10:17:30 UTC"
     unfold(page)
     page.select_option("#zone-choice", "broker")
@@ -373,9 +373,7 @@ def test_one_switch_moves_every_time_and_live_ones_too(look: Callable[..., Any])
     unfold(page)
     page.select_option("#zone-choice", "local")
     assert cell.inner_text() == "2021-12-01 15:47:30 local UTC+5:30"
-    assert page.locator(".chip [data-live='desk.time'] time").get_attribute("title").split(
-        "\n"
-    ) == [
+    assert page.locator(".chip .roomy span time").get_attribute("title").split("\n") == [
         "2021-12-01 10:17:30 UTC",
         "2021-12-01 12:17:30 broker UTC+2",
         "2021-12-01 15:47:30 local UTC+5:30",
@@ -383,7 +381,7 @@ def test_one_switch_moves_every_time_and_live_ones_too(look: Callable[..., Any])
     cell.evaluate("(cell) => { cell.textContent = 'as of 2021-12-31 20:00 UTC, 2021-12-01 UTC'; }")
     expected = "as of 2022-01-01 01:30 local UTC+5:30, 2021-12-01 UTC"
     page.wait_for_function(
-        "(text) => document.querySelector(\".chip [data-live='desk.time']\").innerText === text",
+        '(text) => document.querySelector(".chip .roomy span").innerText === text',
         arg=expected,
     )
     page.evaluate(
@@ -761,13 +759,13 @@ def test_who_is_logged_out_is_told_so_and_nothing_asks_on(
     page.wait_for_selector("[data-connection=live]")
     visit.context.clear_cookies()
     if how == FOLLOW:  # the figures find nothing out: the stream has to
-        page.route("**/api/v1/symbol/**", lambda route: route.abort())
+        page.route("**/symbol/**", lambda route: route.abort())
     page.evaluate(how)
     link = page.locator("#logged-out a")
     link.wait_for()
     assert page.inner_text("#logged-out") == "logged out: log in again"
     assert page.inner_text("#live-state") == "✕ logged out"
-    assert page.inner_text("[data-live='desk.trading']") == "? unknown"
+    assert page.inner_text(".chip [data-current]") == "? unknown"
     assert page.evaluate("document.getElementById('live-freeze').hidden")
     asked = []
     page.on("request", lambda request: asked.append(request.url))
@@ -778,8 +776,8 @@ def test_who_is_logged_out_is_told_so_and_nothing_asks_on(
     link.click()
     page.wait_for_url("**/login?next=*")
     assert page.input_value("[name=next]") == "/symbol/BTCUSD?x=1"
-    visit.forgive("401", EVENTS, "/api/v1/desk", "/api/v1/symbol/*")
-    visit.forgive("ERR_FAILED", "/api/v1/symbol/*")  # the route above
+    visit.forgive("401", EVENTS, "/api/v1/desk")
+    visit.forgive("ERR_FAILED", "/symbol/*", "/api/v1/symbol/*")  # the route above
 
 
 def test_a_lost_desk_is_of_unknown_state_until_it_answers_again(look: Callable[..., Any]) -> None:
@@ -787,7 +785,7 @@ def test_a_lost_desk_is_of_unknown_state_until_it_answers_again(look: Callable[.
     page = visit.page
     page.wait_for_selector("[data-connection=live]")
     unfold(page)
-    cells = [page.locator(f"[data-live='desk.{name}']") for name in ("role", "trading")]
+    cells = [page.locator(f"{place} [data-current]") for place in (".strip", ".chip")]
     before = [cell.inner_text() for cell in cells]
     assert before[1] == "● active"
     visit.context.set_offline(True)
@@ -803,7 +801,7 @@ def test_a_lost_desk_is_of_unknown_state_until_it_answers_again(look: Callable[.
     page.evaluate(ASK)
     page.wait_for_selector("[data-connection=live]")
     assert [cell.inner_text() for cell in cells] == before
-    visit.forgive("ERR_INTERNET_DISCONNECTED", EVENTS, "/api/v1/overview")
+    visit.forgive("ERR_INTERNET_DISCONNECTED", EVENTS, "/")
 
 
 def test_halt_is_not_offered_while_it_holds(look: Callable[..., Any]) -> None:
@@ -812,11 +810,11 @@ def test_halt_is_not_offered_while_it_holds(look: Callable[..., Any]) -> None:
     unfold(page)
     page.click("#live-freeze")  # no refresh may write the banner while the test does
     page.focus(".halt button")
-    page.evaluate("document.querySelector(\"[data-live='banner.halted']\").hidden = false")
+    page.evaluate("document.getElementById('trading-halted').hidden = false")
     page.wait_for_selector(".halt button:disabled")
     assert page.inner_text(".halt button") == "⊘ halted"
     assert page.evaluate("document.activeElement.textContent") == "Signals and positions: resume"
-    page.evaluate("document.querySelector(\"[data-live='banner.halted']\").hidden = true")
+    page.evaluate("document.getElementById('trading-halted').hidden = true")
     page.wait_for_selector(".halt button:enabled")
     assert page.inner_text(".halt button") == "⊘ Halt"
 
@@ -835,7 +833,7 @@ def test_the_title_tells_how_many_wait(look: Callable[..., Any], scaled: Scale) 
     ):
         page.evaluate(
             f"""() => {{
-              const cell = document.querySelector("[data-live='nav.waiting']");
+              const cell = document.querySelector(".rooms .count");
               {change};
             }}"""
         )

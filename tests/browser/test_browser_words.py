@@ -116,8 +116,8 @@ def test_the_header_says_halted_as_soon_as_the_desk_has_answered(
         # no timer runs any more: neither what the stream asks for nor the page's own pace
         page.clock.pause_at(datetime.now(UTC) + timedelta(hours=1))
         halt(page)
-        page.wait_for_selector("[data-live='desk.trading'][data-tone='alert']")
-        assert "halted" in page.inner_text(".chip [data-live='desk.trading']")
+        page.wait_for_selector(".chip [data-current][data-tone='alert']")
+        assert "halted" in page.inner_text(".chip [data-current]")
         visit.forgive("*", "/api/v1/halt")
 
 

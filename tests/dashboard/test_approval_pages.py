@@ -11,7 +11,6 @@ from typing import Any
 
 import pytest
 
-from tests.doubles.page_reader import check_refresh
 from tests.worlds import demo_orders
 from tests.worlds.demo_orders import read, text_of, visit, waiting
 from tests.worlds.demo_view import HOSTILE
@@ -105,15 +104,6 @@ def test_an_empty_queue_says_how_to_be_asked(
         assert "set execution to approve" in page.text
         assert "/profiles/default" in [one.get("href") for one in page.all("a")]
         assert ("and nothing will" in page.text, judge in page.text) == (not may_wait, may_wait)
-
-
-@pytest.mark.parametrize("where", ["", "BTCUSD", "XAUUSD", "EURUSD"])
-def test_the_refresh_writes_what_the_page_showed(where: str, backing: PageContext) -> None:
-    address = f"/approvals/{waiting(backing, where)}" if where else "/approvals"
-    page = read(backing, address)
-    (main,) = page.all("main")
-    assert main["data-live-source"] == f"/api/v1{address}"
-    check_refresh(page, visit(backing).get(f"/api/v1{address}").json)
 
 
 def test_a_demo_says_how_long_a_proposal_waits() -> None:

@@ -106,19 +106,6 @@ def test_the_tick_keeps_it_folded_behind_the_first_answers() -> None:
     assert text.index('data-answer="without"') < fold < text.index("percentage points")
 
 
-def test_the_symbol_page_is_kept_up_to_date_by_its_cells() -> None:
-    view = View("demo")
-    view.told = KNOWN
-    client = open_app(view).test_client()
-    page = Page(client.get(STREAM).text)
-    told = client.get(f"/api/v1{STREAM}").json
-    mine = {name: cell for name, cell in told["cells"].items() if name.startswith("beyond.")}
-    assert {name: page.cells[name] for name in mine} == {k: v["text"] for k, v in mine.items()}
-    assert mine["beyond.1.value"]["tone"] == "warn"
-    view.told = NOTHING
-    assert client.get(f"/api/v1{STREAM}").json["layout_version"] != told["layout_version"]
-
-
 def test_a_glance_keeps_what_a_tick_knew_and_that_it_could_not_know() -> None:
     assert brief(tick_record(outside=KNOWN)).outside == tick_record(outside=KNOWN).outside
     assert brief(tick_record()).outside is None

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.doubles.page_reader import Page, check_refresh
+from tests.doubles.page_reader import Page
 from tests.worlds import swarm_ticks
 from tests.worlds.desk_pages import Pages
 from torra.dashboard.trade import approvals
@@ -37,12 +37,6 @@ def test_the_judges_reason_stands_below_the_levels_and_above_the_chart(pages: Pa
     places = [text.index(part) for part in ("p.headline", "l.target.cash", swarm_ticks.OVER)]
     assert places == sorted(places)
     assert 'class="proposal proposal-close"' in text
-
-
-def test_its_figures_stay_up_to_date(pages: Pages) -> None:
-    sid = sid_of(pages)
-    page = Page(pages.text(f"/approvals/{sid}"))
-    check_refresh(page, pages.json(f"/api/v1/approvals/{sid}"))
 
 
 def test_the_queue_and_home_show_the_stop_and_target_of_its_position(pages: Pages) -> None:
@@ -78,7 +72,6 @@ def test_a_position_that_is_gone_is_said_to_be(pages: Pages) -> None:
     assert "The position is not held any more." in page.text
     assert not ladder(page)
     assert re.search("POSITION_CHANGED", page.text)
-    check_refresh(page, pages.json(f"/api/v1/approvals/{sid}"))
 
 
 def test_a_decided_close_leads_to_its_position(pages: Pages) -> None:
@@ -86,7 +79,6 @@ def test_a_decided_close_leads_to_its_position(pages: Pages) -> None:
     execution_table.decide_proposal(pages.database, sid, "REJECTED", "not yet")
     page = Page(pages.text(f"/approvals/{sid}"))
     assert {"href": f"/signals/{held.signal_id}"} in page.all("a")
-    check_refresh(page, pages.json(f"/api/v1/approvals/{sid}"))
 
 
 def test_without_a_price_the_headline_says_so(

@@ -33,7 +33,7 @@ def read_colours():
 
 
 def block(selector):
-    sheet = (STATIC / "palettes.css").read_text(encoding="utf-8")
+    sheet = (STATIC / "torra.css").read_text(encoding="utf-8")
     (text,) = re.findall(re.escape(selector) + r" \{(.*?)\}", sheet, re.DOTALL)
     return dict(PAIR.findall(text))
 

@@ -13,7 +13,7 @@ import pytest
 
 import signal_bridge
 from tests import ROOT
-from tests.doubles.page_reader import Page, check_refresh
+from tests.doubles.page_reader import Page
 from tests.worlds import demo_orders, stores
 from tests.worlds.demo_orders import read, visit
 from tests.worlds.demo_view import HOSTILE
@@ -317,14 +317,6 @@ def test_a_signal_names_the_orders_that_belong_to_it(backing: PageContext) -> No
     ]
     assert "The approval" in read(backing, f"/signals/{held.signal_id}").text
     assert visit(backing).get("/signals/TNOBODY").status_code == 404
-
-
-@pytest.mark.parametrize("address", ["/signals", "/signals/TWON0000000", "/signals?state=CLOSED"])
-def test_the_refresh_writes_what_the_page_showed(address: str, backing: PageContext) -> None:
-    page = read(backing, address)
-    (main,) = page.all("main")
-    answer = visit(backing).get(main["data-live-source"]).json
-    check_refresh(page, answer, ("bridge.", "desk.time"))
 
 
 def test_a_step_changes_the_version(backing: PageContext) -> None:

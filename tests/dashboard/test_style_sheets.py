@@ -30,7 +30,10 @@ SHARED = {
 
 
 def sheets_of(template: str) -> list[str]:
-    return re.findall(r"filename='(\w+\.css)'", (TEMPLATES / template).read_text("utf-8"))
+    text = (TEMPLATES / template).read_text("utf-8")
+    named = re.findall(r"\{% set sheets = \[(.*?)\]", text)
+    own = [f"{name}.css" for part in named for name in re.findall(r"\w+", part)]
+    return own + re.findall(r"filename='(\w+\.css)'", text)
 
 
 def selectors(sheet: str) -> Iterator[str]:

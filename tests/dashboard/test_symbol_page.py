@@ -111,7 +111,7 @@ def test_a_value_has_the_same_lane_whatever_else_is_there() -> None:
     for text in ("n", "bn", "sssn", "nbs"):
         told = timelines.timeline("k", events(text), STEP, figures.STATES)
         assert {block[2] for block in drawn(told, "NEUTRAL")} == {21}
-    sheet = (ROOT / "static" / "symbol.css").read_text("utf-8")
+    sheet = (ROOT / "static" / "tick.css").read_text("utf-8")
     for value in (*figures.STATES, *figures.VERDICTS):
         if value not in ("NEUTRAL", "HOLD"):
             assert f'.lane-block[data-value="{value}"]' in sheet
@@ -232,7 +232,9 @@ def test_the_chart_can_be_worked_with_keys_and_leads_to_ticks() -> None:
     assert chart["aria-describedby"] == "chart-keys"
     newest = bars("BTCUSD", "M15")[-1]["time"]
     get(chart["data-ticks"] + newest)
-    assert {"id": "chart-said", "class": "quiet", "role": "status"} in page.all("p")
+    assert {"id": "chart-said", "class": "quiet", "role": "status", "data-own": None} in page.all(
+        "p"
+    )
     boxes = [a["value"] for a in page.all("input") if a.get("type") == "checkbox"]
     assert boxes == [*price_lines.LINES, "volume", *chart_data.LINES]
     looks = (ROOT / "static" / "lines.js").read_text("utf-8")

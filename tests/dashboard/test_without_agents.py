@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import pytest
 
-from tests.worlds.demo_orders import read, visit, waiting
+from tests.worlds.demo_orders import read, waiting
 from tests.worlds.records import tick_record
 from torra.config import Profile, Risk
 from torra.dashboard.trade.without_agents import OrderTerms, line
@@ -120,6 +120,4 @@ def test_what_is_not_stored_is_not_made_up() -> None:
 def test_the_page_of_a_tick_that_is_gone_says_so(backing: PageContext) -> None:
     sid = waiting(backing, "XAUUSD")
     address = f"/approvals/{sid}"
-    answer = visit(backing).get(f"/api/v1{address}").json["cells"]["p.without"]["text"]
-    assert read(backing, address).cells["p.without"] == answer
-    assert answer.startswith("not known")
+    assert "Without agents: not known" in read(backing, address).text

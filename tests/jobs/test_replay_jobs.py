@@ -247,14 +247,14 @@ def test_the_scope_read_sees_and_may_not_start(pages: Pages) -> None:
     )
 
 
-def test_progress_moves_in_the_cells(pages: Pages) -> None:
+def test_the_page_says_how_far_a_job_is(pages: Pages) -> None:
     ask(pages, **DAY)
     job_table.begin_job(pages.database, 1, "queued")
     job_table.note_progress(pages.database, 1, "runs the ticks", 30, 120)
-    cells = pages.json("/api/v1/replays")["cells"]
-    assert cells["job.1.stage"]["text"] == "runs the ticks, 30 of 120 (25 %)"
-    assert cells["job.1.meter"]["set"] == {"width": 25}
-    assert cells["job.1.state"]["text"] == "● runs"
+    page = Page(pages.text("/replays"))
+    (row,) = [cells for cells in page.rows if cells[0] == "1"]
+    assert row[2:4] == ["● runs", "runs the ticks, 30 of 120 (25 %)"]
+    assert "25" in [bar["width"] for bar in page.all("rect")]
 
 
 def test_without_a_desk_that_runs_the_page_says_what_waits(pages: Pages) -> None:

@@ -36,6 +36,9 @@ VERDICTS: Final = ("BUY", "HOLD", "SELL", "VETO", "DECLINED", "skipped")
 SPARK_WIDTH: Final = 120.0
 SPARK_HEIGHT: Final = 24.0
 
+NEAR_CEILING: Final = 0.8
+"""Share of a ceiling from which on it is told in colour."""
+
 
 def number(value: object) -> float | None:
     """Return a finite number, or None for anything else."""
@@ -130,6 +133,11 @@ def mark(name: object) -> Badge:
     if known:
         return known
     return Badge("", DASH if name is None else sanitize(str(name), 60), "flat")
+
+
+def share_tone(share: float) -> str:
+    """Return the tone of the share of a ceiling that is used."""
+    return "alert" if share >= 1 else "warn" if share >= NEAR_CEILING else ""
 
 
 def tone(value: object, decimals: int = SCORE_DECIMALS) -> str:

@@ -43,7 +43,7 @@ BRIEF: Final = 24
 WARNING: Final = 600
 """Most characters of a warning on a page."""
 
-SHEETS: Final = ("torra.css", "plots.css", "report.css")
+SHEETS: Final = ("torra.css", "plots.css")
 """Style sheets of the report, from the general one to its own."""
 
 TOO_FEW: Final = "◌ too few to tell"

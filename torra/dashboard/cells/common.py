@@ -268,12 +268,6 @@ def action_cell(tick: Decision) -> Cell:
     return state_cell(tick.action)
 
 
-def worded(name: str | None, word: str | None) -> Cell:
-    """Return a state with another word than its own."""
-    shown = figures.mark(name)
-    return words(f"{shown.glyph} {word or shown.word}".strip(), shown.tone)
-
-
 def source_cell(name: str | None) -> Cell:
     """Return a source type, its meaning as the title."""
     return state_cell(name) | {"title": figures.mark(name).meaning}

@@ -35,7 +35,6 @@ from torra.dashboard.cells.common import (
     warning_cells,
     words,
 )
-from torra.dashboard.cells.symbol_cells import strip
 from torra.dashboard.record import vetoes
 from torra.dashboard.view.desk_values import (
     DeskStatus,
@@ -106,13 +105,11 @@ class InstanceRow(TypedDict):
 
 
 class OverviewShown(TypedDict):
-    """The overview; new cells fit a page of the same layout only, else its script loads it anew."""
+    """The overview."""
 
     cells: Cells
     instances: list[InstanceRow]
-    order: list[str]
     compact: bool
-    layout_version: str
 
 
 def overview(
@@ -131,7 +128,7 @@ def overview(
     """
     instances = data.instances
     compact = rows or len(instances) > CARDS
-    cells = strip(data.desk) | warning_cells(instances)
+    cells = warning_cells(instances)
     cells |= glance_cells(data, watch, calm=not compact)
     cells["legend.sources"] = _meanings(instances)
     # newest first in the data: reversed, so that the newest debate of an instance wins
@@ -170,9 +167,7 @@ def overview(
     return {
         "cells": cells,
         "instances": order,
-        "order": [row["key"] for row in order],
         "compact": compact,
-        "layout_version": ";".join(f"{row['name']}:{len(row['streams'])}" for row in found),
     }
 
 

@@ -1,7 +1,5 @@
-"""The state strip and the symbol page as cells: every changing figure, by name, as finished text.
+"""The symbol page as cells: every changing figure, by name, as finished text.
 
-The server renders the page from these cells. The page's script fetches the same cells as JSON. So
-each figure is formatted in one place and looks the same with and without scripts.
 A cell is {"text", "tone", "title"}. It may also carry "set" (attributes of an SVG element or a
 link) and "hidden". Pure functions.
 """
@@ -29,7 +27,6 @@ from torra.dashboard.cells.common import (
     verdict_cells,
     voice_cells,
     warning_cells,
-    worded,
     words,
     zone_cells,
 )
@@ -38,7 +35,6 @@ from torra.dashboard.record import reasoning
 from torra.dashboard.record.reasoning import standing, why
 from torra.dashboard.record.shown import ListedTick
 from torra.dashboard.view.desk_values import (
-    DeskStatus,
     OverviewSymbol,
     Skip,
     Symbol,
@@ -49,7 +45,6 @@ from torra.exhibits.beyond.outside_row import OutsideShown
 from torra.exhibits.figures import cell
 from torra.verdict.one_sided import verdict_balance
 from torra.verdict.risk_engine import OPENS
-from torra.words.ticks import ROLES
 
 OPENED: Final[Mapping[str, str]] = {str(order): position for order, position in OPENS.items()}
 """The position that an order of a side opens."""
@@ -59,64 +54,12 @@ class SymbolShown(TypedDict):
     """The cells of a symbol page, how many ticks it lists, and its timelines.
 
     `beyond` is what the newest tick knew from beyond the chart, None where its record cannot tell.
-    New cells fit a page of the same layout only: else its script loads the page anew.
     """
 
     cells: Cells
     rows: int
-    layout_version: str
     lanes: dict[str, Timeline]
     beyond: OutsideShown | None
-
-
-def strip(desk: DeskStatus) -> Cells:
-    """Return the cells of the state strip and of the banners above every page."""
-    cost, ceiling = desk.cost_hour, desk.ceiling
-    share = 0.0 if not ceiling else min(1.0, cost / ceiling)
-    trading = desk.trading_state
-    used = figures.money(cost, 4 if cost else 2)
-    pace = "" if desk.rate is None else f"{figures.format_any(desk.rate)} times "
-    return {
-        "desk.time": words(figures.moment(desk.now, seconds=True)),
-        "desk.role": worded(desk.role, ROLES.get(desk.role)),
-        "desk.trading": words(
-            "nothing is sent", "flat", "other scorers decide here: Torra sends no order"
-        )
-        if desk.role == "HOSTED"
-        else worded(trading, trading.lower()),
-        "desk.cost": words(used, "alert" if share >= 1 else "warn" if share >= 0.8 else ""),
-        "desk.ceiling": words(figures.money(ceiling, 2)),
-        "desk.meter": words("", "") | {"set": {"width": round(share * 100, 2)}},
-        "desk.pace": words(f"replayed {pace}faster than they happened"),
-        "nav.waiting": words(
-            figures.plain(desk.waiting, 0) if desk.waiting else "",
-            "warn",
-            "proposals that wait for a person",
-        )
-        | showing(desk.waiting),
-        "banner.alarms": showing(desk.alarms),
-        "desk.alarms": words(
-            "; ".join(
-                f"{figures.sanitize(item.kind, 40)}: {figures.sanitize(item.detail, 300)}"
-                for item in desk.alarms
-            )
-        ),
-        "banner.demo": showing(desk.demo),
-        "banner.stopped": showing(desk.role == "STOPPED"),
-        "banner.reducing": showing(trading == "REDUCING"),
-        "banner.halted": showing(trading == "HALTED"),
-        "banner.failing": showing(desk.failing),
-        "desk.failing": words(figures.sanitize("; ".join(desk.failing), 600)),
-        "banner.blocked": showing(desk.blocks),
-        "desk.blocks": words(
-            "; ".join(
-                f"{figures.sanitize(item.provider, 40)}: {figures.sanitize(item.reason, 200)} "
-                f"(until {item.until[11:16]} UTC, real time)"
-                for item in desk.blocks
-            )
-        ),
-        "desk.reason": words(figures.sanitize(desk.trading_reason, 300) or "no reason was given"),
-    }
 
 
 def symbol(data: Symbol, link: TickLink, first_tick: str = "") -> SymbolShown:
@@ -124,9 +67,8 @@ def symbol(data: Symbol, link: TickLink, first_tick: str = "") -> SymbolShown:
 
     `first_tick` says why there is none yet, where there is none.
     """
-    cells = strip(data.desk)
     latest = data.latest
-    cells |= warning_cells([OverviewSymbol(instance=data.instance, streams=(data.stream,))])
+    cells = warning_cells([OverviewSymbol(instance=data.instance, streams=(data.stream,))])
     near = sources.near_event([latest], data.desk.now)
     cells["head.event"] = words(near) | showing(near)
     cells |= verdict_cells("head", latest, link)
@@ -152,13 +94,7 @@ def symbol(data: Symbol, link: TickLink, first_tick: str = "") -> SymbolShown:
         cells |= line.cells
     beyond = None if latest is None else reasoning.beyond(latest)
     cells |= _beyond(beyond)
-    layout_version = f"{data.instance}/{data.stream.timeframe}/{'chart' if data.bars else 'empty'}"
-    if beyond is not None:
-        layout_version += f"/{len(beyond.rows)} and {len(beyond.notes)} from beyond"
-    return {
-        "cells": cells, "rows": len(events), "layout_version": layout_version, "lanes": drawn,
-        "beyond": beyond,
-    }  # fmt: skip
+    return {"cells": cells, "rows": len(events), "lanes": drawn, "beyond": beyond}
 
 
 def _beyond(told: OutsideShown | None) -> Cells:

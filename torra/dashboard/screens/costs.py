@@ -12,16 +12,15 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 from weakref import WeakKeyDictionary
 
-from flask import jsonify, url_for
+from flask import jsonify
 from flask.typing import ResponseReturnValue
 
 from agent_config import MODES
 from torra.clock import parse
 from torra.config import Profile
-from torra.dashboard.cells.common import Cells, words
 from torra.dashboard.doors.routes import Api, Route
 from torra.dashboard.view.backing import PageContext
-from torra.dashboard.view.rendering import backing, desk_cells, desk_page
+from torra.dashboard.view.rendering import backing, desk_page
 from torra.desk import costs as cost_report
 from torra.desk.costs import Row
 from torra.errors import ConfigError
@@ -68,12 +67,17 @@ def costs() -> str:
     setups = [(setup.instance, setup.profile) for setup in behind.desk.setups.values()]
     return desk_page(
         "costs.html",
-        live=url_for(".api_costs"),
+        live=True,
         told=told,
-        cells=_cells(told),
-        layout_version=_layout_version(told),
-        sums=SUMS,
-        groups=_groups(told),
+        spent=[{"when": when, **told[name]} for when, name in SUMS],
+        month=[row["usd"] for row in told["days"]],
+        bars=bars,
+        used=_used,
+        why=_why,
+        fits=_fits,
+        leaves=_leaves,
+        changed=_changed(told["changed"]),
+        unasked=UNASKED,
         degradation_levels=DEGRADATION_LEVELS,
         free=free,
         models=cost_report.of_vendors(behind.home, setups) if free else [],
@@ -82,10 +86,7 @@ def costs() -> str:
 
 def api_costs() -> ResponseReturnValue:
     """Answer the figures of the screen Cost."""
-    told = document(backing())
-    return jsonify(
-        layout_version=_layout_version(told), cells=desk_cells() | _cells(told), report=told
-    )
+    return jsonify(report=document(backing()))
 
 
 def document(behind: PageContext) -> Row:
@@ -136,86 +137,11 @@ def _vendors(behind: PageContext, name: str) -> list[str]:
 # --- arranging ------------------------------------------------------------------------------------
 
 
-def _cells(told: Row) -> Cells:
-    cells: Cells = {}
-    cells |= _sum("last_hour", told["last_hour"]) | _sum("today", told["today"])
-    cells |= _sum("last_24_hours", told["last_24_hours"])
-    days, late = [row["usd"] for row in told["days"]], told["late"]
-    cells["month.usd"] = words(figures.money(sum(days)))
-    cells["projected.usd"] = words(figures.money(told["projected_day_usd"]))
-    late_text = f"{late['calls']} of the newest {late['of']} calls"
-    cells["late.text"] = words(late_text if late["of"] else "no call is on record")
-    cells["changed.text"] = words(_changed(told["changed"]))
-    cells["days.path"] = words("") | {"set": {"d": bars(days)}}
-    for number, row in enumerate(told["profiles"]):
-        cells |= _profile_cells(f"p{number}", row, told["at"])
-    for kind, rows in _groups(told).items():
-        for number, (_, sums) in enumerate(rows):
-            cells |= _sum(f"{kind}.{number}", sums)
-    return cells
-
-
-def _layout_version(told: Row) -> str:
-    """Return the layout of the page, which must not change if new cells are to fit it."""
-    parts = [
-        told["days"][-1]["day"],
-        *told["paying"],
-        *(row["profile"] + str(len(row["ladder"])) for row in told["profiles"]),
-        *(f"{kind}:{name}" for kind, rows in _groups(told).items() for name, _ in rows),
-        *(f"{row['id']}{row['under_way']}" for row in told["kept"]),
-        *(row["provider"] for row in told["blocked"]),
-    ]
-    return figures.sanitize("|".join(parts), 4000)
-
-
-def _groups(told: Row) -> dict[str, list[tuple[str, Row]]]:
-    """Return the sums by role and by model, each with its name."""
-    return {
-        "role": [(row["role"], row) for row in told["roles"]],
-        "model": [(row["model"], row) for row in told["models"]],
-    }
-
-
-def _sum(key: str, row: Row) -> Cells:
-    kept = figures.money(row["kept_usd"])
-    share = f"{row['kept_share']:.0%}"
-    return {
-        f"{key}.usd": words(figures.money(row["usd"])),
-        f"{key}.calls": words(figures.plain(row["calls"], 0)),
-        f"{key}.in": words(figures.plain(row["input_tokens"], 0)),
-        f"{key}.cached": words(figures.plain(row["cached_tokens"], 0)),
-        f"{key}.out": words(figures.plain(row["output_tokens"], 0)),
-        f"{key}.kept": words(
-            f"{kept} ({share})" if row["kept_calls"] else kept, "warn" if row["kept_calls"] else ""
-        ),
-    }
-
-
-def _profile_cells(key: str, row: Row, now: str) -> Cells:
-    ceiling, spent = row["ceiling_usd"], row["spent_usd"]
-    share = min(1.0, spent / ceiling) if ceiling else 0.0
-    # the same shares as on the overview (cells.overview.NEAR_CEILING)
-    tone = "alert" if share >= 1 else "warn" if share >= 0.8 else ""
-    used = figures.DASH if ceiling is None else f"{share:.0%} used"
-    held = figures.mark(row["degradation_level"]).text if row["degradation_level"] else figures.DASH
-    return {
-        f"{key}.spent": words(figures.money(spent), tone),
-        f"{key}.used": words(used, tone),
-        f"{key}.meter": words("") | {"set": {"width": round(share * 100, 2)}},
-        f"{key}.left": words(figures.money(row["left_usd"])),
-        f"{key}.degradation_level": words(
-            held, "warn" if row["degradation_level"] == UNASKED else ""
-        ),
-        f"{key}.why": words(_why(row)),
-        f"{key}.fits": words(_fits(row, now), "" if row["ticks_left"] != 0 else "warn"),
-        f"{key}.leaves": words(_leaves(row, now)),
-        f"{key}.ahead": words(
-            f"{row['booked_ahead']} calls were booked by a clock ahead of this one: they count "
-            "until an hour after the time they bear",
-            "warn",
-        )
-        | {"hidden": not row["booked_ahead"]},
-    }
+def _used(row: Row) -> tuple[float, str]:
+    """Return the share of a ceiling that is spent, and its tone."""
+    ceiling = row["ceiling_usd"]
+    share = min(1.0, row["spent_usd"] / ceiling) if ceiling else 0.0
+    return share, figures.share_tone(share)
 
 
 def _why(row: Row) -> str:

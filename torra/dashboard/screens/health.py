@@ -19,8 +19,6 @@ from flask import jsonify, url_for
 from flask.typing import ResponseReturnValue
 
 from torra.clock import iso
-from torra.dashboard.cells.common import Cells, words
-from torra.dashboard.cells.symbol_cells import strip
 from torra.dashboard.doors.routes import Api, Command, Route
 from torra.dashboard.screens import health_checks
 from torra.dashboard.view.backing import PageContext
@@ -57,6 +55,9 @@ MARKS: Final = {
     "ok": ("● well", "note"),
 }
 """Word and tone of each level."""
+
+URGENT: Final = ("alert", "warn")
+"""Levels that want a look, the worse one first."""
 
 GROUPS: Final = (
     ("trading", "Trading"),
@@ -153,36 +154,24 @@ def health() -> str:
     """Show what is well and what wants a look, the worst first."""
     overview = desk_view().overview()
     signs, _ = look(overview)
+    every = [sign for name, _ in GROUPS for sign in signs[name]]
     return desk_page(
         "health.html",
         overview.desk,
-        live=url_for(".api_health"),
-        cells=_cells(signs),
-        layout_version=_layout_version(signs),
+        live=True,
         groups=GROUPS,
         signs=signs,
-        urgent=sorted(
-            (
-                (f"{name}.{number}", sign)
-                for name, _ in GROUPS
-                for number, sign in enumerate(signs[name])
-            ),
-            key=lambda pair: LEVELS.index(pair[1].level),
-        ),
+        urgent=[sign for level in URGENT for sign in every if sign.level == level],
+        marks=MARKS,
+        line=_line,
+        longest=LONGEST,
     )
 
 
 def api_health() -> ResponseReturnValue:
-    """Answer every sign of health, and the cells of the screen."""
-    overview = desk_view().overview()
-    signs, checked = look(overview)
-    return jsonify(
-        layout_version=_layout_version(signs),
-        cells=strip(overview.desk) | _cells(signs),
-        status=worst(signs),
-        check=checked,
-        signs=signs,
-    )
+    """Answer every sign of health."""
+    signs, checked = look(desk_view().overview())
+    return jsonify(status=worst(signs), check=checked, signs=signs)
 
 
 def check_database() -> ResponseReturnValue:
@@ -260,27 +249,6 @@ def worst(found: Signs) -> str:
 
 
 # --- arranging ------------------------------------------------------------------------------------
-
-
-def _layout_version(found: Signs) -> str:
-    names = [figures.sanitize(sign.name, 80) for name, _ in GROUPS for sign in found[name]]
-    return figures.sanitize("|".join(names), 4000)
-
-
-def _cells(found: Signs) -> Cells:
-    cells: Cells = {"all.well": {"hidden": worst(found) in ("alert", "warn")}}
-    for name, _ in GROUPS:
-        level, line = _line(found[name])
-        cells |= {f"{name}.worst": words(*MARKS[level]), f"{name}.line": words(line)}
-        for number, sign in enumerate(found[name]):
-            remedy = figures.sanitize(sign.remedy, LONGEST)
-            cells |= {
-                f"{name}.{number}.urgent": {"hidden": sign.level not in ("alert", "warn")},
-                f"{name}.{number}.level": words(*MARKS[sign.level]),
-                f"{name}.{number}.detail": words(figures.sanitize(sign.detail, LONGEST)),
-                f"{name}.{number}.remedy": words(remedy) | {"hidden": not remedy},
-            }
-    return cells
 
 
 def _line(signs: list[CheckResult]) -> tuple[str, str]:

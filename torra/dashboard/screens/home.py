@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Mapping
 from typing import Any, Final
 
-from flask import jsonify, request, url_for
+from flask import jsonify, request
 from flask.typing import ResponseReturnValue
 
 from torra.dashboard.cells import home_cells
@@ -39,52 +39,37 @@ QUERY: Final[Fields] = {
     "line": {"type": "string", "enum": list(home_cells.PERIODS), "default": "today"},
 }
 
-ROWS: Final[Fields] = {
-    "view": {
-        "type": "string",
-        "enum": ["table"],
-        "description": "Every symbol as a row, as on the page Symbols.",
-    },
-}
-
 
 def overview() -> str:
     """Show Home."""
-    return _shown("overview.html", ".api_overview", rows=False)
+    return _shown("overview.html", rows=False)
 
 
 def symbols() -> str:
     """Show every symbol of the desk as a row."""
-    return _shown("symbols.html", ".api_overview", rows=True)
+    return _shown("symbols.html", rows=True)
 
 
 def api_overview() -> ResponseReturnValue:
-    """Answer the desk as stored, and the cells of Home or, with `view=table`, of all symbols."""
+    """Answer the desk, its symbols with their streams, and the debates that run."""
     data = desk_view().overview()
-    shown, _ = _cells(data, rows=request.args.get("view") == "table")
     return jsonify(
-        layout_version=shown["layout_version"],
-        order=shown["order"],
-        cells=shown["cells"],
         desk=data.desk.as_json(),
+        symbols=[symbol.as_json() for symbol in data.instances],
+        debates=[debate._asdict() for debate in data.debates],
     )
 
 
 # --- details --------------------------------------------------------------------------------------
 
 
-def _shown(template: str, api: str, *, rows: bool) -> str:
+def _shown(template: str, *, rows: bool) -> str:
     data, sort, period = desk_view().overview(), _sort(), _period()
-    asked: dict[str, Any] = {
-        "sort": sort if "sort" in request.args else None,
-        "line": period if "line" in request.args else None,
-        "view": "table" if rows else None,
-    }
     cells, found = _cells(data, rows=rows)
     return page(
         template,
         data.desk,
-        live=url_for(api, **{name: word for name, word in asked.items() if word}),
+        live=True,
         sort=sort,
         sorts=glance.SORTS,
         period=period,
@@ -106,11 +91,6 @@ def _cells(data: Overview, *, rows: bool) -> tuple[glance.OverviewShown, Money |
     told = None if rows or behind is None else behind.money(tags=False)
     if not rows:
         found["cells"] |= _money(data, told)
-    if told is not None:
-        # each account has its place: the figures of another one need a page of their own
-        found["layout_version"] += "".join(
-            f";{one.account}" for one in home_cells.accounts_shown(told)
-        )
     return found, told
 
 
@@ -161,5 +141,5 @@ def _period() -> str:
 ROUTES = (
     Route("/", "overview", overview, query=QUERY),
     Route("/symbols", "symbols", symbols, query={"sort": QUERY["sort"]}),
-    Api("/api/v1/overview", "api_overview", api_overview, query={**QUERY, **ROWS}),
+    Api("/api/v1/overview", "api_overview", api_overview),
 )

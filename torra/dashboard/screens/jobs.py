@@ -15,13 +15,12 @@ from flask import abort, jsonify, url_for
 from flask.typing import ResponseReturnValue
 from pydantic import JsonValue
 
-from torra.dashboard.cells.common import Cells, words
 from torra.dashboard.doors.routes import Api, Command, Fields, Route
 from torra.dashboard.settings import tried
 from torra.dashboard.trade.orders import person, reach
 from torra.dashboard.view import commanding
 from torra.dashboard.view.commanding import CommandOutcome, command
-from torra.dashboard.view.rendering import backing, desk_cells, desk_page, state
+from torra.dashboard.view.rendering import backing, desk_page, state
 from torra.errors import ConfigError
 from torra.evaluation.wording import arm_called
 from torra.exhibits import figures
@@ -58,12 +57,22 @@ Row = Mapping[str, Any]
 
 
 class JobsShown(NamedTuple):
-    """Jobs as a page shows them: rows, cells, a version of both, and a word about the desk."""
+    """Jobs as a page shows them: rows, and a word about the desk."""
 
     rows: Sequence[Row]
-    cells: Cells
-    version: str
     note: str
+
+    def state(self, row: Row) -> tuple[str, str]:
+        """Return a job's state in words, and its tone."""
+        if row["cancel"] and not self.ended(row):
+            return "◐ is being stopped", "warn"
+        return MEANINGS.get(row["state"], (row["state"], ""))
+
+    def share(self, row: Row) -> int:
+        """Return the per cent that are done of a job that runs; 0 where that is not known."""
+        total = int(row["total"])
+        runs = row["state"] == "running" and total
+        return min(100, 100 * int(row["done"]) // total) if runs else 0
 
     def ended(self, row: Row) -> bool:
         """Return whether a job goes on no more."""
@@ -82,10 +91,8 @@ class JobsShown(NamedTuple):
 def shown(rows: Sequence[Row]) -> JobsShown:
     """Return jobs as a page shows them."""
     works = backing().database.desk_runs()
-    cells = {name: cell for row in rows for name, cell in _cells(row).items()}
-    version = " ".join(f"{row['id']}:{row['state']}:{row['cancel']}" for row in rows)
     waits = any(row["state"] not in FINAL for row in rows)
-    return JobsShown(rows, cells, f"{version} {int(works)}", NO_DESK if waits and not works else "")
+    return JobsShown(rows, NO_DESK if waits and not works else "")
 
 
 def going_on() -> list[Row]:
@@ -100,39 +107,22 @@ def jobs() -> str:
     if state().backing is None:
         return desk_page("jobs.html", here=False)
     found = shown(job_table.jobs(backing().database, LISTED))
-    return desk_page(
-        "jobs.html",
-        live=url_for(".api_jobs"),
-        cells=found.cells,
-        layout_version="jobs",
-        here=True,
-        jobs=found,
-    )
+    return desk_page("jobs.html", live=True, here=True, jobs=found)
 
 
 def api_jobs() -> ResponseReturnValue:
     """Answer the newest jobs, newest first."""
-    rows = job_table.jobs(backing().database, LISTED)
-    found = shown(rows)
-    return jsonify(
-        layout_version="jobs",
-        version=found.version,
-        cells=desk_cells() | found.cells,
-        **_document(rows),
-    )
+    return jsonify(_document(job_table.jobs(backing().database, LISTED)))
 
 
 def job(number: str) -> str:
     """Show one job: what was asked, how far it is, what it came to."""
     row = job_table.job(backing().database, _number(number)) or abort(404)
-    found = shown([row])
     is_try = row["kind"] == tried.KIND
     return desk_page(
         "job.html",
-        live=url_for(".api_job", number=number),
-        cells=found.cells,
-        layout_version="job",
-        jobs=found,
+        live=True,
+        jobs=shown([row]),
         one=row,
         parameters=_parameters(row),
         attempts=ATTEMPTS,
@@ -143,14 +133,7 @@ def job(number: str) -> str:
 
 def api_job(number: str) -> ResponseReturnValue:
     """Answer one job."""
-    row = job_table.job(backing().database, _number(number)) or abort(404)
-    found = shown([row])
-    return jsonify(
-        layout_version="job",
-        version=found.version,
-        cells=desk_cells() | found.cells,
-        **_document([row]),
-    )
+    return jsonify(_document([job_table.job(backing().database, _number(number)) or abort(404)]))
 
 
 # --- the commands ---------------------------------------------------------------------------------
@@ -226,23 +209,6 @@ def _document(rows: Sequence[Row]) -> dict[str, Any]:
     return {
         "desk_runs": backing().database.desk_runs(),
         "jobs": [asking.shown(row) for row in rows],
-    }
-
-
-def _cells(row: Row) -> Cells:
-    """Return what changes of a job while it goes on."""
-    key, name = f"job.{row['id']}", str(row["state"])
-    told, tone = MEANINGS.get(name, (name, ""))
-    if row["cancel"] and name not in FINAL:
-        told, tone = "◐ is being stopped", "warn"
-    runs, total = name == "running", int(row["total"])
-    share = min(100, 100 * int(row["done"]) // total) if runs and total else 0
-    stage = figures.sanitize(row["stage"], 200) or "begins"
-    many = f", {row['done']:,} of {total:,} ({share} %)" if runs and total else ""
-    return {
-        f"{key}.state": words(told, tone),
-        f"{key}.stage": words(f"{stage}{many}" if runs else "—"),
-        f"{key}.meter": words("") | {"set": {"width": share}},
     }
 
 

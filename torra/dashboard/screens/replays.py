@@ -21,11 +21,11 @@ from torra.config import ROOT
 from torra.dashboard.doors.routes import Api, Command, Fields, Route
 from torra.dashboard.screens import jobs
 from torra.dashboard.view.commanding import CommandOutcome, answer, command
-from torra.dashboard.view.rendering import backing, desk_cells, desk_page
+from torra.dashboard.view.rendering import backing, desk_page
 from torra.errors import ConfigError
 from torra.evaluation.wording import arm_called
 from torra.exhibits import figures, pages, trade_file
-from torra.exhibits.documents import FOLDER, LARGEST, MOST, Document, Listed, ReplayShelf, allowed
+from torra.exhibits.documents import LARGEST, MOST, Document, Listed, ReplayShelf, allowed
 from torra.exhibits.trade_file import ArmTradeRow, trade_lines
 from torra.home import UPLOADS
 from torra.market.broker_clock import USUAL
@@ -61,14 +61,10 @@ def shelf() -> ReplayShelf:
 def replays() -> str:
     """Show every replay and scorecard of the home, and the form that starts a replay."""
     found, older = shelf().listed()
-    going = jobs.shown(jobs.going_on())
     return desk_page(
         "replays.html",
-        live=url_for(".api_replays"),
-        cells=going.cells,
-        layout_version="replays",
-        version=f"{_names(found)} {going.version}",
-        jobs=going,
+        live=True,
+        jobs=jobs.shown(jobs.going_on()),
         start=_form(),
         rows=found,
         kinds=pages.KINDS,
@@ -85,11 +81,7 @@ def replays() -> str:
 def api_replays() -> ResponseReturnValue:
     """Answer the list of replays and scorecards, broken files with the reason."""
     found, older = shelf().listed()
-    going = jobs.shown(jobs.going_on())
     return jsonify(
-        layout_version="replays",
-        version=f"{_names(found)} {going.version}",
-        cells=desk_cells() | going.cells,
         replays=[_told(item) for item in found],
         left_out=older,
     )
@@ -207,10 +199,6 @@ def _part(home: Path, begun: str, content: bytes, shown: str) -> ResponseReturnV
 
 
 # --- arranging ------------------------------------------------------------------------------------
-
-
-def _names(found: list[Listed]) -> str:
-    return figures.sanitize(f"{FOLDER}:" + "|".join(item.name for item in found), 4000)
 
 
 def _form() -> dict[str, Any]:

@@ -27,7 +27,7 @@ from torra.dashboard.trade import approvals
 from torra.dashboard.view import list_query
 from torra.dashboard.view.bar_reading import MOST
 from torra.dashboard.view.desk_values import ChartBars, Symbol
-from torra.dashboard.view.rendering import EXTENSION, desk_cells, desk_page, desk_view, page, state
+from torra.dashboard.view.rendering import EXTENSION, desk_page, desk_view, page, state
 from torra.dashboard.view.stream_reading import LISTED, Json
 from torra.errors import ConfigError
 from torra.exhibits import figures
@@ -100,7 +100,7 @@ def symbol_page(instance: str, timeframe: str) -> str:
     return page(
         "symbol.html",
         data.desk,
-        live=url_for(".api_symbol", instance=instance, timeframe=timeframe),
+        live=True,
         data=data,
         digits=digits_of(data),
         opened=screens.OPENED,
@@ -112,8 +112,17 @@ def symbol_page(instance: str, timeframe: str) -> str:
         odds=figures.STATES,
         lines=LINE_NAMES,
         over=price_lines.LINES,
+        drawn=_drawn(data),
         **symbol_cells(data),
     )
+
+
+def _drawn(data: Symbol) -> str:
+    """Return what changes with the chart of a stream, and with nothing else."""
+    newest = [row.bar_time for row in data.ticks[:1]] + [row.sid for row in data.trades[:1]]
+    bars, held = [bar.time for bar in data.bars[-1:]], data.held and data.held.position
+    levels = (held.state, held.stop, held.target) if held else ()
+    return " ".join(map(str, (*bars, *newest, *levels)))
 
 
 def symbol_cells(data: Symbol) -> screens.SymbolShown:
@@ -178,23 +187,22 @@ def healthz() -> ResponseReturnValue:
     )
 
 
+def frame() -> str:
+    """Show the header and the banners alone, for a page whose own figures stand."""
+    return desk_page("frame.html")
+
+
 def api_desk() -> ResponseReturnValue:
-    """Answer the cells of the state strip."""
-    return jsonify(layout_version="desk", cells=desk_cells())
+    """Answer the state of the desk."""
+    return jsonify(desk=desk_view().desk().as_json())
 
 
 def api_symbol(instance: str, timeframe: str) -> ResponseReturnValue:
-    """Answer the cells and the chart of a symbol page."""
+    """Answer a stream with its newest ticks, and the chart of its page."""
     data = known_symbol(instance, timeframe)
     # the lines over the price are the chart's alone: the page itself does without
     drawn = desk_view().bars(instance, timeframe, data.desk.now, CHART_BARS) or ChartBars()
-    shown = symbol_cells(data)
-    return jsonify(
-        layout_version=shown["layout_version"],
-        rows=shown["rows"],
-        cells=shown["cells"],
-        chart=chart_data.chart(data, drawn),
-    )
+    return jsonify(symbol=data.as_json(), chart=chart_data.chart(data, drawn))
 
 
 def api_bars(instance: str, timeframe: str) -> ResponseReturnValue:
@@ -254,6 +262,7 @@ ROUTES = (
     Route("/symbol/<instance>/<timeframe>", "symbol", symbol_page),
     Route("/symbol/<instance>/<timeframe>/<bar_time>", "tick", tick_page),
     Route("/help", "help", help_page),
+    Route("/frame", "frame", frame),
     Api("/healthz", "healthz", healthz, scope=None),
     Api("/api/v1/desk", "api_desk", api_desk),
     Api("/api/v1/symbol/<instance>/<timeframe>", "api_symbol", api_symbol),

@@ -1,7 +1,7 @@
 """Debates to watch while they run: the list of them, the page of one, and its figures as JSON.
 
 Everything is read from the stored events, so a reload, a second visitor and a debate that has ended
-show the same. The page's script follows the stream only to know when to fetch the figures again.
+show the same. The page's script follows the stream only to know when to load the page again.
 Other pages ask `running` for the debate of a tick. A dashboard without a database has no streams
 and answers 404. Nothing here writes.
 """
@@ -28,15 +28,13 @@ LISTED: Final = 30
 MOST_EVENTS: Final = 1000
 """Events of a debate that are read: a debate of eight agents and three rounds has some forty."""
 
-REFRESH_MS: Final = 3000
-"""Milliseconds between two requests of the page while it has no stream."""
-
 
 def watching() -> str:
     """Show which debates run, and the newest that have ended."""
     listed = debates()
     return desk_page(
         "watching.html",
+        live=True,
         running=[one for one in listed if not one["ended"]],
         ended=[one for one in listed if one["ended"]],
         backed=state().backing is not None,
@@ -56,11 +54,9 @@ def watch(stream_id: str) -> str:
     row = known_stream(stream_id)
     return desk_page(
         "watch.html",
+        live=True,
         stream=row,
         now=picture(row),
-        follow=url_for(".api_stream", stream_id=row["stream_id"]),
-        source=url_for(".api_watch", stream_id=row["stream_id"]),
-        every=REFRESH_MS,
     )
 
 

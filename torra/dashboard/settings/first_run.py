@@ -25,7 +25,6 @@ from torra.dashboard.view.backing import PageContext
 from torra.dashboard.view.rendering import (
     EXTENSION,
     backing,
-    desk_cells,
     desk_page,
     state,
     tick_link,
@@ -75,10 +74,7 @@ def first_run() -> str:
     waiting = context.database.proposals(limit=1)
     return desk_page(
         "first_run.html",
-        live=url_for(".api_first_run"),
-        cells={},
-        layout_version="first-run",
-        version=_version(steps, context),
+        live=True,
         here=True,
         steps=steps,
         next=_next(steps),
@@ -97,9 +93,7 @@ def api_first_run() -> ResponseReturnValue:
     context = backing()
     steps = _steps(context)
     return jsonify(
-        layout_version="first-run",
         version=_version(steps, context),
-        cells=desk_cells(),
         steps=[{"step": step.name, "done": step.done, "note": step.note} for step in steps],
     )
 

@@ -27,7 +27,6 @@ from torra.dashboard.record.shown import EscalationSetting
 from torra.dashboard.trade import orders, proposals, why, without_agents
 from torra.dashboard.view.rendering import (
     backing,
-    desk_cells,
     desk_page,
     desk_view,
     state,
@@ -118,8 +117,7 @@ def approvals() -> str:
     return desk_page(
         "approvals.html",
         desk,
-        live=url_for(".api_approvals"),
-        layout_version="approvals",
+        live=True,
         version=found.version,
         **found._asdict(),
         orders=proposals,
@@ -138,8 +136,6 @@ def api_approvals() -> ResponseReturnValue:
     database, found = backing().database, _queue()
     waiting = [_current(row) for row in database.proposals(limit=WAITING_SHOWN)]
     return jsonify(
-        layout_version="approvals",
-        cells=desk_cells() | found.cells,
         version=found.version,
         waiting=[_as_json(row) for row in waiting],
         decided=[
@@ -165,8 +161,7 @@ def approval(sid: str) -> str:
         }
     return desk_page(
         "approval.html",
-        live=url_for(".api_approval", sid=sid),
-        layout_version="approval",
+        live=True,
         **context,
         orders=proposals,
         price_then=figures.plain(row.price, _digits(row)),
@@ -185,8 +180,6 @@ def api_approval(sid: str) -> ResponseReturnValue:
     """Answer one proposal and how approving it would end now, with every check."""
     found = _proposal(sid)
     return jsonify(
-        layout_version="approval",
-        cells=desk_cells() | found.cells,
         version=found.version,
         proposal=_as_json(found.row),
         now=proposals.foreseen(found.preview, found.trouble),

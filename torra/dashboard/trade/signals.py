@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from flask import Response, abort, jsonify, request, url_for
+from flask import Response, abort, jsonify, request
 from flask.typing import ResponseReturnValue
 from pydantic import JsonValue
 
@@ -21,7 +21,7 @@ from torra.dashboard.cells import price_lines
 from torra.dashboard.cells.common import Cells
 from torra.dashboard.doors.routes import Fields, Route
 from torra.dashboard.trade import journal, lessons, orders, trade_rows
-from torra.dashboard.view.rendering import backing, desk_cells, desk_page, state
+from torra.dashboard.view.rendering import backing, desk_page, state
 from torra.exhibits import lesson_words
 from torra.money.open_positions import PAPER, spec_of
 from torra.store import ticks as claim_table
@@ -108,10 +108,7 @@ def signals() -> str:
     return desk_page(
         "signals.html",
         here=True,
-        live=url_for(
-            ".api_signals", instance=asked.instance, state=asked.state, before=asked.before
-        ),
-        layout_version="signals",
+        live=True,
         version=_version(screen, rows),
         **screen._asdict(),
         states=claim_table.trading_states(backing().database, HISTORY),
@@ -134,8 +131,6 @@ def api_signals() -> ResponseReturnValue:
     screen, (rows, older) = _standing(), _listed(_signals_query())
     database = backing().database
     return jsonify(
-        layout_version="signals",
-        cells=desk_cells() | screen.cells,
         version=_version(screen, rows),
         signals=[row.as_json() for row in rows],
         before=older,
@@ -161,8 +156,7 @@ def signal(sid: str) -> str:
     currency = backing().currency(row.bridge or PAPER)
     return desk_page(
         "signal.html",
-        live=url_for(".api_signal", sid=sid),
-        layout_version="signal",
+        live=True,
         version=found.version,
         row=row,
         digits=digits,
@@ -191,8 +185,6 @@ def api_signal(sid: str) -> ResponseReturnValue:
     """Answer one signal as it is stored, with its steps and the orders that belong to it."""
     found = _life(sid)
     return jsonify(
-        layout_version="signal",
-        cells=desk_cells(),
         version=found.version,
         signal=found.row.as_json(),
         events=[step.as_json() for step in found.events],

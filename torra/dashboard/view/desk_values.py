@@ -8,14 +8,21 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
+from torra import clock
 from torra.dashboard.record.shown import ListedTick
 from torra.store.trade.rows import AlarmRow, ProviderBlock, SignalRow
 from torra.tick.tick_record import ThresholdsRecord, TickRecord
 from torra.verdict.risk_engine import Position
 from torra.verdict.sentiment_rules import MarkovView
 from torra.verdict.trade_outcome import CloseValue
+
+TICK_FIELDS: Final = (
+    *("bar_time", "as_of", "verdict", "l1_verdict", "action", "reason", "denied", "consensus"),
+    *("l1_consensus", "source_type"),
+)
+"""What is answered of a tick in a list; its own address answers the record."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,6 +55,11 @@ class DeskStatus:
         """How many proposals wait for a person."""
         return sum(self.waiting_by.values())
 
+    @property
+    def used(self) -> float:
+        """The share of the hour's ceiling that is spent, 1 at most; 0 without a ceiling."""
+        return min(1.0, self.cost_hour / self.ceiling) if self.ceiling else 0.0
+
     def as_json(self) -> dict[str, Any]:
         """Return it as it is answered."""
         return {
@@ -63,6 +75,15 @@ class PositionValue(NamedTuple):
 
     position: Position
     now: CloseValue | None = None
+
+    def as_json(self) -> dict[str, Any]:
+        """Return it as it is answered; `now` is price, profit and R of closing it now."""
+        names = ("side", "lots", "entry", "stop", "target", "state", "signal_id")
+        return {
+            **{name: getattr(self.position, name) for name in names},
+            "opened_at": clock.iso(self.position.opened_at),
+            "now": self.now and self.now._asdict(),
+        }
 
 
 class ChangeCount(NamedTuple):
@@ -115,6 +136,16 @@ class StreamStatus:
     skipped: Skip | None = None
     damaged: str = ""
 
+    def as_json(self) -> dict[str, Any]:
+        """Return it as it is answered, in numbers and enums."""
+        names = ("timeframe", "next_in_seconds", "age_seconds", "stale", "quiet", "skipped")
+        return {
+            **{name: getattr(self, name) for name in names},
+            "damaged": self.damaged,
+            "composite": self.tick.composite if self.tick else None,
+            "tick": _tick_as_json(self.tick),
+        }
+
 
 @dataclass(frozen=True, kw_only=True)
 class SymbolStatus:
@@ -134,6 +165,21 @@ class SymbolStatus:
     latest: TickRecord | None = None
     held: PositionValue | None = None
     changes: ChangeCount = field(default_factory=ChangeCount)
+
+    def as_json(self) -> dict[str, Any]:
+        """Return it as it is answered, in numbers and enums."""
+        names = ("instance", "symbol", "feed", "digits", "currency", "timeframes")
+        thresholds, held = self.thresholds, self.held
+        return {
+            **{name: getattr(self, name) for name in names},
+            "thresholds": thresholds and {"buy": thresholds.buy, "sell": thresholds.sell},
+            "position": held and held.as_json(),
+            "changes": self.changes._asdict(),
+        }
+
+
+def _tick_as_json(tick: TickRecord | ListedTick | None) -> dict[str, Any] | None:
+    return {name: getattr(tick, name) for name in TICK_FIELDS} if tick else None
 
 
 class PriceBar(NamedTuple):
@@ -168,6 +214,15 @@ class OverviewSymbol(SymbolStatus):
     day_close: float | None = None
     bars: Sequence[PriceBar] = ()
     marks: Sequence[TradeMark] = ()
+
+    def as_json(self) -> dict[str, Any]:
+        """Return it as it is answered, with its streams."""
+        return {
+            **super().as_json(),
+            "price": self.price,
+            "day_close": self.day_close,
+            "streams": [stream.as_json() for stream in self.streams],
+        }
 
 
 class RunningDebate(NamedTuple):
@@ -224,3 +279,11 @@ class Symbol(SymbolStatus):
     sides: Mapping[str, int] = field(default_factory=dict)
     previous: str | None = None
     next: str | None = None
+
+    def as_json(self) -> dict[str, Any]:
+        """Return it as it is answered, with its newest ticks."""
+        return {
+            **super().as_json(),
+            "stream": self.stream.as_json(),
+            "ticks": [_tick_as_json(tick) for tick in self.ticks],
+        }

@@ -13,15 +13,13 @@ from typing import Final, NamedTuple
 from flask import abort, current_app, g, render_template, request, url_for
 
 from torra.config import DeskSettings
-from torra.dashboard.cells.common import Cells
-from torra.dashboard.cells.symbol_cells import strip
 from torra.dashboard.doors.access import Access, Visitor
 from torra.dashboard.view.backing import PageContext
 from torra.dashboard.view.desk_values import DeskStatus
 from torra.dashboard.view.desk_view import DeskView
 from torra.exhibits import figures
 from torra.words import glossary
-from torra.words.ticks import VECTOR_NAMES
+from torra.words.ticks import ROLES, VECTOR_NAMES
 
 EXTENSION: Final = "torra_agents"
 """Name of the blueprint and key of the state in `app.extensions`."""
@@ -147,6 +145,7 @@ def page(template: str, desk: DeskStatus | None = None, **context: object) -> st
         desk=desk,
         fig=figures,
         explained=glossary.entry,
+        roles=ROLES,
         short=VECTOR_NAMES,
         refresh=REFRESH_SECONDS,
         vendor=known.vendor,
@@ -167,25 +166,14 @@ def desk_page(
     template: str,
     desk: DeskStatus | None = None,
     *,
-    cells: Cells | None = None,
-    live: str = "",
-    layout_version: str = "desk",
+    live: bool = False,
     **context: object,
 ) -> str:
-    """Render a page with the strip of the desk besides its own cells.
+    """Render a page with the state of the desk above its own figures.
 
-    `live` is the address of its cells, by default that of the strip alone, `layout_version` which
-    layout they fit.
+    The figures of a `live` page change while it is open; of another one only what surrounds it.
     """
-    desk = desk or desk_view().desk()
-    shown = {**strip(desk), **(cells or {})}
-    live = live or url_for(f"{EXTENSION}.api_desk")
-    return page(template, desk, cells=shown, live=live, layout_version=layout_version, **context)
-
-
-def desk_cells() -> Cells:
-    """Return the cells of the strip of the desk."""
-    return strip(desk_view().desk())
+    return page(template, desk or desk_view().desk(), live=live, **context)
 
 
 def room_of(endpoint: str | None) -> Room | None:
