@@ -44,7 +44,7 @@ class Memory(MemoryStore):
         self.rows: Any = {}
         self._signals = self.rows
 
-    def require_desk(self) -> None:
+    def require_desk(self, *_: object) -> None:
         if not self.fence():
             raise StoreUnavailable("lost")
 

@@ -21,7 +21,7 @@ from torra.config import (
     NewsSettings,
     Profile,
 )
-from torra.desk import schedule, wiring
+from torra.desk import pruning, schedule, wiring
 from torra.errors import StoreUnavailable
 from torra.evidence.news_digest import NewsItem
 from torra.store import connection, replay_queries
@@ -295,5 +295,3 @@ def test_the_timer_is_set_by_a_desk_that_opens(tmp_path: Path) -> None:
     assert job.func == desk.prune and job.trigger.interval == every
     assert job.next_run_time - desk.clock.real_now() <= first
     desk.close()
-
-

@@ -373,6 +373,8 @@ class MemoryStore(MemorySignals, TickStore):
     def _nothing(self, *_: object) -> None:
         """Drop what is handed over; nothing is there to be read."""
 
+    def _no(self, *_: object) -> bool:
+        """Return False: what is handed over is dropped, and nothing waits."""
         return False
 
     bar_revision = write_journal = write_calls = require_desk = note_lesson_uses = _nothing

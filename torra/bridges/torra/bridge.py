@@ -134,8 +134,7 @@ class TorraFiles:
         name = file_name(order.seq, order.sid)
         signal = signal_of(order, channel=self._channel_name, account=self._channel.account)
         # Else the Advisor would find another order in it than the one that was decided.
-        said = order.seal_of(signal.lots, signal.entry, signal.sl, signal.tp)
-        if order.as_decided and said != order.seal:
+        if order.as_decided and not signal.as_decided:
             told = f"{order.digits} decimals cannot say its prices: mend digits of {order.symbol}"
             raise MessageError("schema", told)
         data = encode(signal, self._key, version=PROTOCOL)
