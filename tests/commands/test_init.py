@@ -529,8 +529,6 @@ def test_questions(tmp_path: Path, advisor: Path) -> None:
         (("--folder", "/x", "--account", "0"), "--account: '0' is not an account number"),
         (("--folder", "/x", "--account", "1"), "give --symbols: symbols"),
         (("--feed", "store", "--symbols", "a|b"), "--symbols: 'a|b': use letters"),
-        (("--feed", "store", "--symbols", "US 30"), "call the symbol US30 (US30=US 30)"),
-        (("--feed", "store", "--symbols", "[SP500]"), "call the symbol SP500 (SP500=[SP500])"),
         (("--feed", "store", "--symbols", "BTC/USD"), "call the symbol BTCUSD (BTCUSD=BTC/USD)"),
         (("--feed", "store", "--symbols", "EURUSD=a|b"), "--symbols: 'a|b' is no broker's symbol"),
         (("--feed", "store", "--symbols", "EURUSD="), "--symbols: '' is no broker's symbol"),

@@ -56,7 +56,8 @@ def test_only_the_opinion_changes(
     """Tables and signal file are those of the old program with a stub that says the same."""
     profiles = tmp_path / "new" / "torra" / "profiles"
     profiles.mkdir(parents=True)
-    (profiles / "mine.json").write_text(json.dumps({"agents": {"provider": who}}))
+    agents = {"provider": who, "timeout_seconds": 60.0}  # an SDK takes its time to be imported
+    (profiles / "mine.json").write_text(json.dumps({"agents": agents}))
     said: dict[tuple[str, str, str], Any] = {}
     with VendorServer() as server:
         for name, value in vendor_line.environment(server).items():
