@@ -18,19 +18,21 @@ DESKS: Final = ("approve", "days", "firm", "paid", "paper", "swarm")
 
 
 def lossless(record: dict[str, Any]) -> None:
-    debate = record.pop("deliberation")
+    debate = record.pop("deliberation", None)
     read = JournalRecord.parse(record)
     assert JournalRecord.parse(read.as_json()) == read and read.as_json().keys() == record.keys()
-    assert isinstance(load("a tick", {**record, "deliberation": debate}), TickRecord)
+    if debate is not None:
+        assert isinstance(load("a tick", {**record, "deliberation": debate}), TickRecord)
 
 
 def golden(desk: str) -> Iterator[dict[str, Any]]:
-    """Yield the records of a golden desk that it holds whole, with what was said."""
+    """Yield the records of a golden desk that it holds whole, with what was said where it is."""
     tables = json.loads((TABLES / f"{desk}.json").read_text())
     spoken = {row["torra_key"]: row["agent_deliberation"] for row in tables["sentiment"]}
     for row in tables["journal"]:
+        debate = spoken[row["torra_key"]]
         if isinstance(row["record"], dict):
-            yield {**row["record"], "deliberation": spoken[row["torra_key"]]}
+            yield row["record"] | ({"deliberation": debate} if isinstance(debate, dict) else {})
 
 
 @pytest.mark.parametrize("desk", DESKS)

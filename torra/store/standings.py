@@ -17,7 +17,6 @@ torra.replay.changed reads.
 from __future__ import annotations
 
 import json
-from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from functools import partial
@@ -229,13 +228,18 @@ def warm_up_end(store: Store, instance: str, timeframe: str) -> datetime | None:
         return ends[key]
     # Warm-up runs only where there is no tick yet: its ticks are the first, without a gap.
     warmed = partial(_warmed, store, instance, timeframe)
-    beyond = 1
-    while warmed(beyond - 1):
-        beyond *= 2
-    count = bisect_left(range(beyond), True, key=lambda place: warmed(place) is None)
-    end = warmed(count - 1) if count else None
+    known, beyond = -1, 0
+    while warmed(beyond):
+        known, beyond = beyond, 2 * beyond + 1
+    while beyond - known > 1:
+        middle = (known + beyond) // 2
+        if warmed(middle):
+            known = middle
+        else:
+            beyond = middle
+    end = None if known < 0 else warmed(known)
     # A tick of the running desk has followed: the warm-up is over for good.
-    if close_before(store, instance, timeframe, count):
+    if close_before(store, instance, timeframe, beyond):
         ends[key] = end
     return end
 
