@@ -7,7 +7,6 @@ from pathlib import Path
 from tests.worlds import desks, told_lessons
 from tests.worlds.homes import profile_file
 from torra.config import Profile, validate
-from torra.dashboard.screens import health_checks
 from torra.desk.checks import stored
 from torra.desk.checks.result import Context
 from torra.desk.memory import shelves
@@ -25,12 +24,6 @@ def test_the_sentence_counts_lessons_and_names_whose_ticks_are_told(tmp_path: Pa
         assert told == (
             "3 lessons, 1 review by a model; ticks of BTCUSD are told (agents.memory.use)"
         )
-
-
-def test_the_page_health_has_the_same_sentence(tmp_path: Path) -> None:
-    with told_lessons.desk(tmp_path) as made:
-        signs = {sign.name: sign for sign in health_checks.database(made)}
-        assert signs["lessons"].detail.startswith("no lesson yet; no tick is told")
 
 
 def test_torra_doctor_counts_lessons_and_finds_an_embedder_that_is_gone(tmp_path: Path) -> None:

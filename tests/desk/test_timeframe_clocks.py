@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import Any
 
 import pandas as pd
 import pytest
@@ -15,7 +14,6 @@ from tests.worlds.two_clocks import later
 from torra.clock import duration
 from torra.desk import timeframe_clocks
 from torra.desk.schedule import Desk
-from torra.errors import StoreUnavailable
 from torra.market.longer_bars import aggregate
 
 BARS = sample("BTCUSD_M15")
@@ -71,19 +69,4 @@ def test_nothing_of_the_future_is_looked_at(desk: Desk) -> None:
     middle = BARS.index[4_000].to_pydatetime()
     later_wrong = pd.concat([HOURS[HOURS.index < middle], later(HOURS[HOURS.index > middle], 2)])
     hold(desk, later_wrong, upto=middle)
-    assert desk.look_at_clocks() == 0
-
-
-def test_a_desk_that_lost_its_lock_looks_at_nothing(desk: Desk) -> None:
-    hold(desk, later(HOURS, -3))
-    desk.active = False
-    assert desk.look_at_clocks() == 0
-    assert alarms(desk) == []
-
-
-def test_a_database_that_fails_stops_no_desk(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
-    def fails(*_: Any, **__: Any) -> pd.DataFrame:
-        raise StoreUnavailable("no disk")
-
-    monkeypatch.setattr("torra.store.bars.closes", fails)
     assert desk.look_at_clocks() == 0

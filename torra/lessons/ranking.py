@@ -154,8 +154,8 @@ class LessonIndex:
         situations = _rounded(self._situations.cosines(query.vector, rows))
         rankings = {
             "words": (_rounded(words[rows]), shared[rows]),
-            "text": (texts, texts >= _rounded(TEXT_FLOOR)),
-            "situation": (situations, situations >= _rounded(SITUATION_FLOOR)),
+            "text": (texts, texts >= _floor(TEXT_FLOOR)),
+            "situation": (situations, situations >= _floor(SITUATION_FLOOR)),
         }
         ranks: dict[str, Numbers] = {}
         fused = np.zeros(len(numbers))
@@ -180,7 +180,7 @@ class LessonIndex:
         _, rows = self._visible(as_of)
         numbers = self._numbers.rows[rows]
         cosines = _rounded(self._situations.cosines(vector, rows))
-        passing = self._counts.rows[rows] & (cosines >= _rounded(SITUATION_FLOOR))
+        passing = self._counts.rows[rows] & (cosines >= _floor(SITUATION_FLOOR))
         best = _best_first(cosines, numbers, passing)[:limit]
         return tuple(Near(int(numbers[at]), int(cosines[at]) / 10**DECIMALS) for at in best)
 
@@ -190,17 +190,16 @@ class LessonIndex:
         numbers, since = self._numbers.rows[rows], self._since.rows[rows]
         by_number = np.argsort(numbers, kind="stable")
         versions = np.column_stack((numbers, since))[by_number].astype("<i8")
-        newest = next(reversed(self.known(as_of)), None)
+        known = self._known.rows[rows]
+        newest = int(numbers[known == known.max()].max()) if len(rows) else None
         return Corpus(len(rows), newest, hashlib.sha256(versions.tobytes()).hexdigest())
 
     def known(self, as_of: datetime) -> list[int]:
         """Return the lessons that a question at `as_of` looks at, the oldest first."""
         _, rows = self._visible(as_of)
-        oldest_first: list[int] = self._numbers.rows[rows[self._by_age(rows)]].tolist()
+        numbers = self._numbers.rows[rows]
+        oldest_first: list[int] = numbers[np.lexsort((numbers, self._known.rows[rows]))].tolist()
         return oldest_first
-
-    def _by_age(self, rows: Numbers) -> Numbers:
-        return np.lexsort((self._numbers.rows[rows], self._known.rows[rows]))
 
     def _append(self, entry: IndexedLesson, known_at: datetime) -> None:
         """Add the row of a text, and note with those before it until when they stand.
@@ -238,9 +237,13 @@ class LessonIndex:
             mask = (self._since.rows < moment) & (self._until.rows >= moment)
             rows = np.flatnonzero(mask)
             if len(rows) > WINDOW:
-                rows = np.sort(rows[self._by_age(rows)[-WINDOW:]])
-                mask = np.zeros_like(mask)
-                mask[rows] = True
+                known, numbers = self._known.rows[rows], self._numbers.rows[rows]
+                oldest = np.partition(known, -WINDOW)[-WINDOW]
+                newest, tied = known > oldest, np.flatnonzero(known == oldest)
+                # Of those that were known at once the greater numbers stay.
+                newest[tied[np.argsort(numbers[tied])[np.count_nonzero(newest) - WINDOW :]]] = True
+                mask[rows[~newest]] = False
+                rows = rows[newest]
             self._view = key, mask, rows
         return self._view[1:]
 
@@ -283,15 +286,16 @@ class Postings:
     """
 
     def __init__(self) -> None:
-        self._words: dict[str, Column] = {}
+        self._words: dict[str, tuple[Column, Column]] = {}
         self._lengths = Column(np.int64)
 
     def append(self, terms: Sequence[str]) -> None:
         """Add a row of these words."""
         row = len(self._lengths.rows)
         for term in dict.fromkeys(terms):
-            column = self._words.setdefault(term, Column(np.int64, 2))
-            column.append((row, terms.count(term)))
+            rows, counts = self._words.setdefault(term, (Column(np.int64), Column(np.int64)))
+            rows.append(row)
+            counts.append(terms.count(term))
         self._lengths.append(len(terms))
 
     def answers(self, terms: Collection[str], visible: Mask) -> tuple[Scores, Mask]:
@@ -303,9 +307,9 @@ class Postings:
         words = np.zeros(len(visible), np.int64)
         lengths, count = self._lengths.rows, int(np.count_nonzero(visible))
         total, mean = 0.0, float(lengths[visible].sum()) / count if count else 1.0
-        nowhere = Column(np.int64, 2)
+        nowhere = Column(np.int64), Column(np.int64)
         for term in sorted(set(terms)):
-            rows, counts = self._words.get(term, nowhere).rows.T
+            rows, counts = (column.rows for column in self._words.get(term, nowhere))
             chosen = visible[rows]
             rows, counts = rows[chosen], counts[chosen]
             weight = math.log(1.0 + (count - len(rows) + 0.5) / (len(rows) + 0.5))
@@ -371,9 +375,13 @@ def _best_first(rounded: Numbers, numbers: Numbers, passing: Mask) -> Numbers:
     return places[np.lexsort((-numbers[places], -rounded[places]))]
 
 
-def _rounded(scores: Scores | float) -> Numbers:
+def _rounded(scores: Scores) -> Numbers:
     """Return scores in units of the last decimal that counts."""
-    return np.asarray(np.rint(np.asarray(scores) * 10**DECIMALS)).astype(np.int64)
+    return np.rint(scores * 10**DECIMALS).astype(np.int64)
+
+
+def _floor(value: float) -> int:
+    return round(value * 10**DECIMALS)
 
 
 def _microseconds(moment: datetime) -> int:
