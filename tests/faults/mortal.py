@@ -21,10 +21,10 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import pytest
-import sqlite_utils
 
 from instance_database import Database
 from torra import failpoints
+from torra.store.connection import ThreadConnection
 from torra.time_limit import TimeLimit
 
 T = TypeVar("T")
@@ -73,13 +73,11 @@ class MortalDatabase(Database):
 
     doom: Doom | None = None
 
-    @contextmanager
-    def _using(self) -> Iterator[sqlite_utils.Database]:
-        """Use the connection, unless dead."""
+    def _using(self) -> ThreadConnection:
+        """Return the connection, unless dead."""
         if self.doom is not None and threading.current_thread() is threading.main_thread():
             self.doom.step("database")
-        with super()._using() as db:
-            yield db
+        return super()._using()
 
 
 def open_mortal(path: Path, now: Callable[[], datetime], doom: Doom | None) -> MortalDatabase:

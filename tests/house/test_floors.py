@@ -20,7 +20,8 @@ from tests.cases import cases
 
 WORDS = {
     "agent_config", "agents/contracts", "agents/features",
-    "agents/phrases", "torra/advisor_protocol", "torra/clock", "torra/config", "torra/desk_lock",
+    "agents/phrases", "torra/advisor_protocol", "torra/clock", "torra/config",
+    "torra/config_sections", "torra/desk_lock",
     "torra/errors",
     "torra/failpoints", "torra/harmless_text",
     "torra/home", "torra/imports", "torra/one_heap", "torra/own_names", "torra/owner_only",

@@ -111,15 +111,32 @@ KEY_END: Final = "}"
 
 @dataclass(slots=True)
 class ThreadConnection:
-    """One thread's connection; `uses` and `depth` count the uses and inner transactions in it.
+    """One thread's connection; entered, it is in use, and `Store.close` leaves it alone.
 
-    `log` is which file it writes ahead to, from its first transaction on.
+    Uses may nest: the outermost one counts. SQLite's errors inside a use become ones that a person
+    can act on. `depth` counts the inner transactions that are open, and `log` is which file it
+    writes ahead to, from its first transaction on.
     """
 
+    store: Store
     db: sqlite_utils.Database
     uses: int = 0
     depth: int = 0
     log: FileIdentity | None = None
+
+    def __enter__(self) -> sqlite_utils.Database:
+        if self.uses:  # by this very thread
+            self.uses += 1
+        else:
+            self.store._begin_use(self)  # noqa: SLF001 - two halves of one thing
+        return self.db
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        if self.uses > 1:
+            self.uses -= 1
+        else:
+            self.store._end_use(self)  # noqa: SLF001
+        refuse(self.store.path, error)
 
 
 class Store:
@@ -195,7 +212,7 @@ class Store:
 
     def connection(self) -> sqlite_utils.Database:
         """Return this thread's connection; writes belong inside a `transaction()`."""
-        return self._of_thread().db
+        return self._using().db
 
     # --- reading: SQL and its values, of which a time is written by `stamp` -----------------------
 
@@ -280,30 +297,11 @@ class Store:
 
     # --- connections ----------------------------------------------------------------------------
 
-    @contextmanager
-    def _using(self) -> Iterator[sqlite_utils.Database]:
-        """Use this thread's connection; meanwhile `close` leaves it alone.
-
-        Uses may nest: the outermost one counts. SQLite's errors become ones that a person can act
-        on.
-        """
-        held = self._of_thread()
-        if not held.uses:
-            with self._lock:
-                self._refuse_closed()
-                held.uses = 1
-        else:  # by this very thread
-            held.uses += 1
-        try:
-            yield held.db
-        except sqlite3.DatabaseError as error:
-            refuse(self.path, error)
-            raise
-        finally:
-            if held.uses > 1:
-                held.uses -= 1
-            else:
-                self._end_use(held)
+    def _begin_use(self, held: ThreadConnection) -> None:
+        """Hold a connection against `close`."""
+        with self._lock:
+            self._refuse_closed()
+            held.uses = 1
 
     def _end_use(self, held: ThreadConnection) -> None:
         """End the last use of a connection, and close it if that was asked for meanwhile."""
@@ -314,8 +312,8 @@ class Store:
                 held.db.close()
                 self._lock.notify_all()
 
-    def _of_thread(self) -> ThreadConnection:
-        """Return this thread's connection, which is opened where it has none."""
+    def _using(self) -> ThreadConnection:
+        """Return this thread's connection, to be entered for as long as it is used."""
         held: ThreadConnection | None = getattr(self._local, "held", None)
         if held is not None:
             return held
@@ -326,7 +324,7 @@ class Store:
                 self._open.pop(thread).db.close()
         self._refuse_moved()
         try:
-            held = ThreadConnection(connect(self.path, self._busy_seconds))
+            held = ThreadConnection(self, connect(self.path, self._busy_seconds))
         except sqlite3.DatabaseError as error:
             refuse(self.path, error)
             raise
@@ -419,7 +417,7 @@ class Store:
             try:
                 # A deferred transaction fails at once when it turns from reading to writing behind
                 # another writer.
-                db.execute("BEGIN IMMEDIATE")
+                db.conn.execute("BEGIN IMMEDIATE")
             finally:
                 if other:
                     db.execute(f"PRAGMA busy_timeout = {_milliseconds(usual)}")
