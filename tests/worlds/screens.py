@@ -32,7 +32,7 @@ from torra.dashboard.view.looking_desk import look_at
 OF_A_KIND = 3
 """Pages of one kind that are asked for while looking for addresses."""
 
-UNLINKED = {"login_page", "missing"}
+UNLINKED = {"login_page", "missing", "changed"}
 """Pages that no page of a visitor leads to."""
 
 
