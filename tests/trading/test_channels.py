@@ -72,6 +72,13 @@ def test_a_list_of_another_channel_or_account_is_no_quote(
     assert channels.quote(settings_of(stage), EUR, ENVIRONMENT, now) is None
 
 
+def test_a_row_that_names_no_symbol_is_no_quote(stage: Stage) -> None:
+    path = stage.folder / channels.SYMBOLS
+    symbols = decode(path.read_bytes(), Symbols, KEY)
+    path.write_bytes(encode(replace(symbols, rows=(*symbols.rows, "EURUSD.m|x")), KEY))
+    assert channels.quote(settings_of(stage), EUR, ENVIRONMENT, stage.clock.now()) is None
+
+
 def test_looking_leaves_the_folder_of_a_desk_at_work_alone(stage: Stage) -> None:
     """What lies in tmp/ may be a signal that is just being written."""
     half = stage.folder / "tmp" / "half"

@@ -168,7 +168,7 @@ def quote(
         raw = of_folder(folder).run(partial(read_regular, folder / SYMBOLS))
         told = decode(raw, Symbols, key_of(channel, environment))
         terms = {item.broker_symbol: item for item in map(read_symbol, told.rows)}
-    except (OSError, MessageError):
+    except (OSError, MessageError, ValueError):
         return None
     if (told.channel, told.account) != (instance.channel, channel.account):
         return None
