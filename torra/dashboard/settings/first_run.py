@@ -139,7 +139,6 @@ def first_run() -> str:
         "first_run.html",
         live=True,
         cells=_cells(known),
-        version=_version(steps, known),
         here=True,
         steps=steps,
         shown=Tour(steps),

@@ -118,7 +118,6 @@ def approvals() -> str:
         "approvals.html",
         desk,
         live=True,
-        version=found.version,
         **found._asdict(),
         orders=proposals,
         decimals=_digits,

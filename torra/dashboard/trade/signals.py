@@ -109,7 +109,6 @@ def signals() -> str:
         "signals.html",
         here=True,
         live=True,
-        version=_version(screen, rows),
         **screen._asdict(),
         states=claim_table.trading_states(backing().database, HISTORY),
         signals=rows,
@@ -157,7 +156,6 @@ def signal(sid: str) -> str:
     return desk_page(
         "signal.html",
         live=True,
-        version=found.version,
         row=row,
         digits=digits,
         orders=trade_rows,
