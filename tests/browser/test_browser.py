@@ -74,6 +74,39 @@ def test_figures_change_in_place_while_the_page_is_open(look: Callable[..., Any]
     assert page.inner_text(".frames [data-countdown]") in ("due", *(f"0:0{n}" for n in range(6)))
 
 
+HOLD_ON = """() => {
+  document.addEventListener("torra:renewed", () => (document.body.dataset.renewed = "yes"));
+  const scores = document.getElementById("scores-i0");
+  scores.open = true;
+  scores.querySelector("summary").focus();
+  window.scrollTo(0, 200);
+  window.place = scores.getBoundingClientRect().top;
+  window.before = [...document.querySelectorAll("#i0 *")];
+  window.changed = 0;
+  const count = (changes) => (window.changed += changes.length);
+  new MutationObserver(count).observe(document.querySelector("#i0 .candles"), {
+    attributes: true, childList: true, subtree: true,
+  });
+  document.dispatchEvent(new CustomEvent("torra:command"));
+}"""
+
+
+def test_a_refresh_changes_only_what_changed_and_keeps_the_rest(look: Callable[..., Any]) -> None:
+    view = ScriptedView("live")
+    page = look(view, "/").page
+    page.wait_for_selector("[data-connection=live]")
+    view.state = "halted"
+    page.evaluate(HOLD_ON)
+    page.wait_for_selector("[data-renewed]")
+    assert page.inner_text(TRADING) == "⊘ halted"
+    assert page.evaluate("document.activeElement.parentElement.id") == "scores-i0"
+    assert page.evaluate("document.getElementById('scores-i0').open")
+    place = "document.getElementById('scores-i0').getBoundingClientRect().top"
+    assert abs(page.evaluate(f"{place} - window.place")) < 1, "it is read where it was"
+    assert page.evaluate("window.changed") == 0, "the small chart is the same"
+    assert page.evaluate("window.before.every((one) => one.isConnected)")
+
+
 def test_a_desk_that_no_longer_answers_is_said_to_be_stale(look: Callable[..., Any]) -> None:
     visit = look(ChangingView("live", "broken"), "/")
     page = visit.page

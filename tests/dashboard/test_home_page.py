@@ -16,7 +16,7 @@ from tests.worlds.stores import NOON
 from tests.worlds.values import made_symbol, view_value
 from torra.dashboard.cells import common, home_cells, overview_cells, symbol_cells
 from torra.dashboard.view.backing import PageContext
-from torra.dashboard.view.desk_values import DeskStatus, Overview, OverviewSymbol, PositionValue
+from torra.dashboard.view.desk_values import Overview, OverviewSymbol, PositionValue
 from torra.exhibits import figures
 from torra.exhibits import money as words
 from torra.money.book import AccountMoney, DayCap, Money
@@ -191,24 +191,17 @@ def test_a_loss_of_the_warm_up_is_told_beside_the_room_that_it_takes() -> None:
 @pytest.mark.journey
 def test_pages_over_a_view_know_no_money_and_show_none() -> None:
     page = get("/")
-    assert not [key for key in page.cells if key.startswith(("m0.", "risk.", "w0."))]
+    assert not [key for key in page.cells if key.startswith(("m0.", "risk."))]
     assert "Result today" not in page.text
 
 
 # --- agents, models -------------------------------------------------------------------------------
 
 
-def test_agents_and_models_are_told_in_a_sentence() -> None:
-    assert home_cells.agents(0, 0)["agents.more"]["text"] == "There is no verdict yet."
-    assert "agreed with the bars" in home_cells.agents(0, 9)["agents.more"]["text"]
-    told = home_cells.agents(4, 1_767)
-    assert told["agents.changed"]["text"] == "4 of 1,767"
-    assert told["agents.more"]["text"] == ""
-    free = home_cells.models(DeskStatus(cost_hour=0.0, ceiling=2.0))["models.more"]["text"]
-    assert free == ""
-    assert home_cells.models(DeskStatus(cost_hour=0.5, ceiling=2.0))["models.more"][
-        "text"
-    ].startswith("25 %")
+def test_agents_are_told_in_a_sentence() -> None:
+    assert home_cells.agents_worth(0, 0) == "There is no verdict yet."
+    assert "agreed with the bars" in home_cells.agents_worth(0, 9)
+    assert home_cells.agents_worth(4, 1_767) == ""
 
 
 # --- what waits -----------------------------------------------------------------------------------
@@ -243,7 +236,7 @@ def test_a_distance_is_by_the_thresholds_of_the_tick_on_every_page() -> None:
     one = symbol(latest=tick)
     assert home_cells.near(one) == "0.09 short of sell"
     rows = overview_cells.overview(
-        Overview(instances=(one,)), lambda *_: "", lambda _: "", lambda _: "", rows=True
+        Overview(instances=(one,)), lambda *_: "", lambda _: "", rows=True
     )
     page = symbol_cells.symbol(
         made_symbol(instance="BTCUSD", latest=tick, thresholds=LEVELS), lambda *_: ""

@@ -27,9 +27,7 @@ def order_of(page):
 def overview(sort="attention", **changes):
     data = ScriptedView("demo").overview()
     data = data._replace(desk=replace(data.desk, **changes))
-    return overview_cells.overview(
-        data, lambda *_: "/t", lambda s: f"/w/{s}", lambda n: f"/s/{n}", sort
-    )
+    return overview_cells.overview(data, lambda *_: "/t", lambda n: f"/s/{n}", sort)
 
 
 # --- the glance ---

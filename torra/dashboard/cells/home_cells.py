@@ -22,7 +22,7 @@ from torra.dashboard.cells.common import (
     zone_cells,
 )
 from torra.dashboard.record import reasoning
-from torra.dashboard.view.desk_values import DeskStatus, OverviewSymbol
+from torra.dashboard.view.desk_values import OverviewSymbol
 from torra.evaluation.wording import count
 from torra.exhibits import figures, glances
 from torra.exhibits import money as money_words
@@ -199,63 +199,17 @@ def _meter(share: float) -> Cell:
     return words("") | {"set": {"width": round(min(1.0, share) * 100, 2)}}
 
 
-# --- agents and models ----------------------------------------------------------------------------
+# --- agents ---------------------------------------------------------------------------------------
 
 
-def agents(changed: int, every: int, worth: str = "", watch: str = "") -> Cells:
-    """Return how many verdicts the agents changed, and what they were `worth` as far as known.
-
-    `watch` is the badge where those of some symbols only look on.
-    """
+def agents_worth(changed: int, every: int, worth: str = "") -> str:
+    """Return what the verdicts that agents changed were `worth`, as far as it is known."""
     if worth:
         # its first sentence: the page behind has the rest
-        more = f"{figures.sanitize(worth, 300).partition('. ')[0].removesuffix('.')}."
-    elif not every:
-        more = "There is no verdict yet."
-    elif not changed:
-        more = "They have agreed with the bars so far."
-    else:
-        more = ""
-    return {
-        "agents.changed": words(f"{changed:,} of {every:,}"),
-        "agents.more": words(more),
-        "agents.watch": words(watch, "flat") | showing(watch),
-    }
-
-
-def models(desk: DeskStatus) -> Cells:
-    """Return what the language models cost in the last hour, beside the ceiling."""
-    cost, ceiling = desk.cost_hour, desk.ceiling
-    if not cost:
-        told = ""
-    elif ceiling:
-        told = f"{figures.plain(100 * cost / ceiling, 0)} % of what an hour may cost."
-    else:
-        told = "No ceiling is set."
-    return {"models.more": words(told)}
-
-
-# --- what waits -----------------------------------------------------------------------------------
-
-
-def waiting(found: Sequence[PendingProposal]) -> Cells:
-    """Return the cells of the proposals that are shown, w0 and following; unused ones hidden."""
-    cells: Cells = {}
-    for place in range(WAITING):
-        one = found[place] if place < len(found) else None
-        key = f"w{place}"
-        cells[f"{key}.row"] = showing(one)
-        cells[f"{key}.side"] = words(one.side.text, one.side.tone) if one else words("")
-        cells[f"{key}.what"] = words(one.what if one else "")
-        cells[f"{key}.levels"] = words(one.levels if one else "")
-        cells[f"{key}.left"] = (
-            words(figures.countdown(one.seconds), "warn")
-            | {"set": {"data-countdown": round(max(0.0, one.seconds), 1)}}
-            if one
-            else words("")
-        )
-        cells[f"{key}.link"] = words("Review") | {"set": {"href": one.address if one else "#"}}
-    return cells
+        return f"{figures.sanitize(worth, 300).partition('. ')[0].removesuffix('.')}."
+    if not every:
+        return "There is no verdict yet."
+    return "" if changed else "They have agreed with the bars so far."
 
 
 NOTHING_DONE: Final = re.compile(

@@ -40,7 +40,6 @@ from torra.dashboard.view.desk_values import (
     DeskStatus,
     Overview,
     OverviewSymbol,
-    RunningDebate,
     StreamStatus,
 )
 from torra.dashboard.view.stream_reading import CHARTED
@@ -61,9 +60,6 @@ SORTS: Final[dict[Sort, str]] = {
     "desk": "your own order",
 }
 """Orders of the instances and their words."""
-
-WatchLink = Callable[[str], str]
-"""Returns the address where a stream can be watched, empty where nobody shows it."""
 
 VETO: Final = "GATE_VETO"
 DECLINED: Final = "TRADER_DECLINED"
@@ -92,7 +88,11 @@ class StreamKey(TypedDict):
 
 
 class InstanceRow(TypedDict):
-    """An instance of the overview; `shown` is all that its own cells show."""
+    """An instance of the overview.
+
+    `debate` is the stream of its running debate, "" without one; `shown` is all that its own cells
+    show.
+    """
 
     key: str
     rank: int
@@ -101,6 +101,7 @@ class InstanceRow(TypedDict):
     streams: list[StreamKey]
     limits: ThresholdPlaces
     address: str
+    debate: str
     shown: tuple[object, ...]
 
 
@@ -115,7 +116,6 @@ class OverviewShown(TypedDict):
 def overview(
     data: Overview,
     link: TickLink,
-    watch: WatchLink,
     address: Callable[[str], str],
     sort: Sort = "attention",
     *,
@@ -123,13 +123,13 @@ def overview(
 ) -> OverviewShown:
     """Return the cells of the overview and its instances in their order.
 
-    The links return addresses: of a tick's page, of a stream to watch, of an instance. With `rows`
-    every instance is a row, however few there are.
+    The links return addresses: of a tick's page, of an instance. With `rows` every instance is a
+    row, however few there are.
     """
     instances = data.instances
     compact = rows or len(instances) > CARDS
     cells = warning_cells(instances)
-    cells |= glance_cells(data, watch, calm=not compact)
+    cells |= glance_cells(data, calm=not compact)
     cells["legend.sources"] = _meanings(instances)
     # newest first in the data: reversed, so that the newest debate of an instance wins
     debates = {one.instance: one.stream_id for one in reversed(data.debates)}
@@ -152,13 +152,13 @@ def overview(
         tone = wants[0].tone if wants else ""
         said = ", ".join(item.text for item in wants)
         own[f"{key}.attention"] = words(said, tone) | showing(wants)
-        own[f"{key}.watch"] = _watch(debates.get(instance.instance), watch)
         cells |= own
         for place, stream in enumerate(instance.streams):
             make = _line if compact else _stream
             cells |= make(f"{key}.s{place}", instance, stream, link)
         rank = min((item.rank for item in wants), default=CALM)
-        found.append(_row(key, instance, rank, address(instance.instance), own))
+        debate = debates.get(instance.instance, "")
+        found.append(_row(key, instance, rank, address(instance.instance), debate, own))
     # sorted after all keys are given: they follow the desk file, whatever the order on the page
     ranked, named = sort == "attention", sort != "desk"
     order = sorted(
@@ -171,7 +171,9 @@ def overview(
     }
 
 
-def _row(key: str, instance: OverviewSymbol, rank: int, address: str, own: Cells) -> InstanceRow:
+def _row(
+    key: str, instance: OverviewSymbol, rank: int, address: str, debate: str, own: Cells
+) -> InstanceRow:
     return {
         "key": key,
         "rank": rank,
@@ -183,8 +185,9 @@ def _row(key: str, instance: OverviewSymbol, rank: int, address: str, own: Cells
         ],
         "limits": limits(thresholds_of(instance)),
         "address": address,
+        "debate": debate,
         # its own cells only: ages and waits of streams always change and are no part of the piece
-        "shown": _shown(instance.instance, address, own),
+        "shown": (debate, *_shown(instance.instance, address, own)),
     }
 
 
@@ -200,7 +203,7 @@ def _shown(name: str, address: str, cells: Cells) -> tuple[object, ...]:
 # --- the desk at a glance -----------------------------------------------------------------------
 
 
-def glance_cells(data: Overview, watch: WatchLink, *, calm: bool) -> Cells:
+def glance_cells(data: Overview, *, calm: bool) -> Cells:
     """Return the cells on top: approvals, alarms, stale feeds, debates, next ticks.
 
     `calm`: what is well is hidden, and the tiles tell their next ticks themselves.
@@ -214,10 +217,9 @@ def glance_cells(data: Overview, watch: WatchLink, *, calm: bool) -> Cells:
                                "alert" if alarms else ""),
         "glance.feeds": _feeds(streams),
     }  # fmt: skip
-    cells |= _debate_cells(data.debates, watch)
     if calm:
         odd = any(stream.stale or not stream.tick for stream in streams)
-        rows = {"waiting": waiting, "alarms": alarms, "feeds": odd, "debates": data.debates}
+        rows = {"waiting": waiting, "alarms": alarms, "feeds": odd}
         return cells | {f"glance.{name}.row": showing(one) for name, one in rows.items()}
     soonest: dict[str, float | None] = {}
     for stream in streams:
@@ -252,19 +254,6 @@ FRESHNESS: Final = ("stale", "with no new bars", "without a tick yet")
 def _freshness(stream: StreamStatus) -> str:
     states = (stream.stale, stream.quiet, not (stream.tick or stream.damaged))
     return next((word for word, holds in zip(FRESHNESS, states, strict=True) if holds), "")
-
-
-def _debate_cells(debates: Sequence[RunningDebate], watch: WatchLink) -> Cells:
-    number = len(debates)
-    cells = {"glance.debates": words(f"{number} running" if number else "none runs now")}
-    # empty places too: the page's script fills cells and makes none
-    for place in range(WATCHED):
-        key = f"glance.debate.{place}"
-        one = debates[place] if place < number else None
-        address = watch(one.stream_id) if one else ""
-        told = f"{figures.sanitize(one.instance, 40)} {one.timeframe}" if one else ""
-        cells[key] = words(told) | showing(address) | {"set": {"href": address or "#"}}
-    return cells
 
 
 def _number(count: int, one: str, many: str) -> str:
@@ -318,11 +307,6 @@ def _left_out(stream: StreamStatus) -> bool:
     """Return whether a stream's newest close was skipped for more than want of a bar."""
     told, tone = skips.note(stream.tick, stream.skipped, stream)
     return bool(told) and tone == "warn"
-
-
-def _watch(stream_id: str | None, watch: WatchLink) -> Cell:
-    address = watch(stream_id) if stream_id else ""
-    return words("◌ debating: watch", "note") | showing(address) | {"set": {"href": address or "#"}}
 
 
 def _instance(key: str, instance: OverviewSymbol, desk: DeskStatus, link: TickLink) -> Cells:

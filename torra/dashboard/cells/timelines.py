@@ -2,8 +2,8 @@
 
 Each value always has the same lane, glyph and colour, so that a picture can be read without its
 colours and compared with an older one. A gap (closes without a tick) is a narrow mark, however
-long it lasted; the table beside the picture gives its length. The picture consists of SVG paths,
-whose `d` the page's script can replace. Pure functions.
+long it lasted; the table beside the picture gives its length. The picture consists of SVG paths.
+Pure functions.
 """
 
 from __future__ import annotations

@@ -64,52 +64,43 @@ def api_overview() -> ResponseReturnValue:
 
 
 def _shown(template: str, *, rows: bool) -> str:
-    data, sort, period = desk_view().overview(), _sort(), _period()
-    cells, found = _cells(data, rows=rows)
+    data, sort, links, behind = desk_view().overview(), _sort(), Links(), state().backing
+    shown = glance.overview(data, links.tick, links.instance, sort, rows=rows)
+    found = None if rows or behind is None else behind.money(tags=False)
+    if behind is not None and found is not None:
+        lines = behind.money_lines(_period())
+        shown["cells"] |= {**home_cells.money(found, lines), **home_cells.risk(found)}
     return page(
         template,
         data.desk,
         live=True,
         sort=sort,
         sorts=glance.SORTS,
-        period=period,
+        period=_period(),
         periods=home_cells.PERIODS,
         timeframes=glance.timeframes_of(data),
-        watched=range(glance.WATCHED),
-        waiting=range(home_cells.WAITING),
+        debates=data.debates[: glance.WATCHED],
+        running=len(data.debates),
+        watch_link=watch_link,
+        waiting=approvals.waiting(home_cells.WAITING) if found and data.desk.waiting else [],
         accounts=None if found is None else home_cells.accounts_shown(found),
+        agents=None if rows else _agents(data, behind),
         kept=_kept,
-        **cells,
+        **shown,
     )
 
 
-def _cells(data: Overview, *, rows: bool) -> tuple[glance.OverviewShown, Money | None]:
-    """Return the cells of the symbols, and on Home those of the desk's money, and the money."""
-    links = Links()
-    found = glance.overview(data, links.tick, watch_link, links.instance, _sort(), rows=rows)
-    behind = state().backing
-    told = None if rows or behind is None else behind.money(tags=False)
-    if not rows:
-        found["cells"] |= _money(data, told)
-    return found, told
-
-
-def _money(data: Overview, found: Money | None) -> Mapping[str, Any]:
+def _agents(data: Overview, behind: PageContext | None) -> Mapping[str, Any]:
+    """Return how many verdicts the agents changed, what that was worth, and who only looks on."""
     known = [one.changes for one in data.instances if one.feed != FEED]
-    made = sum(one.changed for one in known)
+    changed = sum(one.changed for one in known)
     every = sum(one.every for one in known)
-    behind = state().backing
-    worth = "" if behind is None else job_table.newest_says(behind.database, "worth")
-    watch = "" if behind is None else _watch(behind)
-    cells = home_cells.models(data.desk) | home_cells.agents(made, every, worth, watch)
-    if behind is None or found is None:
-        return cells
-    waits = approvals.waiting(home_cells.WAITING) if data.desk.waiting else []
+    worth = job_table.newest_says(behind.database, "worth") if behind else ""
     return {
-        **cells,
-        **home_cells.money(found, behind.money_lines(_period())),
-        **home_cells.risk(found),
-        **home_cells.waiting(waits),
+        "changed": changed,
+        "every": every,
+        "worth": home_cells.agents_worth(changed, every, worth),
+        "badge": _watch(behind) if behind else "",
     }
 
 

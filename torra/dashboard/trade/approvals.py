@@ -1,9 +1,9 @@
 """The queue of proposals that wait for a person, and the page of one: the thirty-second screen.
 
 Each request computes everything anew: the present price, the drift, and every check as an approval
-would meet it at this moment. Nothing is changed. `version` names the state of the whole page, so
-that its script reloads it when a proposal has expired or was decided elsewhere. Without a desk
-behind the pages the screen says so. `orders` has the commands that decide.
+would meet it at this moment. Nothing is changed. `version` tells a program that a proposal has
+expired or was decided elsewhere. Without a desk behind the pages the screen says so. `orders` has
+the commands that decide.
 """
 
 from __future__ import annotations
@@ -118,7 +118,6 @@ def approvals() -> str:
         "approvals.html",
         desk,
         live=True,
-        version=found.version,
         **found._asdict(),
         orders=proposals,
         decimals=_digits,

@@ -1,9 +1,9 @@
 """The screen Signals: what is held, what was sent and with what result, and the trading state.
 
 The list is read a page at a time, by the number of the signal, filtered by instance and state, and
-can be downloaded as a file. A figure that changes from look to look is a cell. `version` changes
-with everything else, so that the page's script reloads those parts. Halting, reducing, resuming and
-settling are forms that `orders` answers. Without a desk behind the pages the screen says so.
+can be downloaded as a file. A figure that changes from look to look is a cell; `version` tells a
+program that anything else has changed. Halting, reducing, resuming and settling are forms that
+`orders` answers. Without a desk behind the pages the screen says so.
 """
 
 from __future__ import annotations
@@ -109,7 +109,6 @@ def signals() -> str:
         "signals.html",
         here=True,
         live=True,
-        version=_version(screen, rows),
         **screen._asdict(),
         states=claim_table.trading_states(backing().database, HISTORY),
         signals=rows,
@@ -157,7 +156,6 @@ def signal(sid: str) -> str:
     return desk_page(
         "signal.html",
         live=True,
-        version=found.version,
         row=row,
         digits=digits,
         orders=trade_rows,
