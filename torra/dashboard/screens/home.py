@@ -26,7 +26,6 @@ from torra.dashboard.view.kept import LruCache
 from torra.dashboard.view.rendering import desk_view, page, state
 from torra.desk.promotion import watch_only
 from torra.evaluation.wording import listed
-from torra.money.book import Money
 from torra.money.open_positions import PERIODS
 from torra.store import jobs as job_table
 from torra.store.hosted import FEED
