@@ -33,7 +33,7 @@ from torra.errors import DataUnavailable, StoreUnavailable
 from torra.failpoints import failpoint
 from torra.tick.debate import Plan, plan, run_tick_debate
 from torra.tick.decision import decide
-from torra.tick.edges import LEAST_WAIT, TickDeps
+from torra.tick.edges import LEAST_WAIT, PUBLISH_WAIT, TickDeps
 from torra.tick.look import look
 from torra.tick.record import TickDebate, TickInputs, TickResult
 from torra.verdict import sentiment_rules
@@ -283,7 +283,7 @@ def _publish(tick: _Tick, instance: Instance, edges: TickDeps) -> None:
 def _afterwards(instance: Instance, edges: TickDeps) -> None:
     """Publish; the tick is stored, so nothing here may fail it."""
     try:
-        edges.publish(instance)
+        edges.publish(instance, PUBLISH_WAIT)
     except Exception as error:
         edges.on_error(error)
         log.exception("after the tick of %s; what is pending waits", instance.id)

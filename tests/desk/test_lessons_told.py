@@ -33,5 +33,5 @@ def test_torra_doctor_counts_lessons_and_finds_an_embedder_that_is_gone(tmp_path
         told_lessons.write(made.database)
         found = list(stored.lessons(Context(tmp_path, {}), made.database))
     assert [(one.name, one.level) for one in found] == [("lessons", "ok"), ("lessons", "alert")]
-    assert found[0].detail.startswith("3 lessons, 1 review by a model; ticks of BTCUSD, EURUSD")
+    assert found[0].detail.startswith("3 lessons, 1 review by a model; ticks of BTCUSD are told")
     assert "nowhere" in found[1].detail and "agents.memory.embedder" in found[1].remedy

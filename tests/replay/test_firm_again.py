@@ -175,7 +175,7 @@ def test_an_altered_state_is_named(source: Database, tmp_path: Path) -> None:
     """Also on a tick whose trader would not have been asked anyway."""
     records = {key: replay_queries.journal_row(source, key)[0] for key in debates(source)}
     first, *_, last = [key for key, record in records.items() if alone(record)]
-    for key, place, value in ((first, "held", ["LONG", "FILLED"]), (last, "latched", ["X"])):
+    for key, place, value in ((first, "held", ["LONG", "FILLED"]), (last, "latched", ["SELL"])):
         alter_record(source, key, f"$.company.{place}", value)
         kind, what = why(source, again(source, tmp_path / place, key)[key])
         assert kind == "unknown" and what.startswith(f"company.{place}")

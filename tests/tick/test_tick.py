@@ -264,7 +264,7 @@ def test_publishing_waits_for_whoever_writes_at_that_moment(
     monkeypatch.setattr("signal_bridge.waits", lambda *_: True)
     desk.wake("BTCUSD")
     desk.database.close()
-    assert waits.count(PUBLISH_WAIT) == 3, "before the close, and after each of its two ticks"
+    assert waits.count(PUBLISH_WAIT) == 2, "after each of the two ticks"
 
 
 class Quoting:

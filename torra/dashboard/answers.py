@@ -30,20 +30,17 @@ Object = dict[str, JsonValue]
 Objects = list[Object]
 Counts = dict[str, dict[str, int | None]]
 
-PAGE: Final = {"layout_version": str, "cells": dict[str, Object]}
-"""What a page asks for again and again: its layout, and its figures as they are shown."""
-
-LIVE: Final = {**PAGE, "version": str}
-"""... with what changes when the page itself does."""
+VERSION: Final = {"version": str}
+"""What changes when the answer itself does."""
 
 PROPOSAL: Any = create_model("Proposal", __base__=ProposalRow, drafts=(list[Draft], ...))
 """A proposal as it is answered: its orders are read."""
 
-JOBS: Final = {**LIVE, "desk_runs": bool, "jobs": Objects}
+JOBS: Final = {"desk_runs": bool, "jobs": Objects}
 
 ANSWERS: Final[Mapping[str, Any]] = {
-    "api_approval": {**LIVE, "proposal": PROPOSAL, "now": Object | None},
-    "api_approvals": {**LIVE, "waiting": list[PROPOSAL], "decided": list[PROPOSAL]},
+    "api_approval": {**VERSION, "proposal": PROPOSAL, "now": Object | None},
+    "api_approvals": {**VERSION, "waiting": list[PROPOSAL], "decided": list[PROPOSAL]},
     "api_audit": {"entries": Objects, "next": int | None, "broken": Break | None},
     "api_bars": {
         "candles": list[dict[str, float]],
@@ -60,15 +57,10 @@ ANSWERS: Final[Mapping[str, Any]] = {
         "changed": Objects,
         "next": str | None,
     },
-    "api_costs": {**PAGE, "report": Object},
-    "api_desk": PAGE,
-    "api_first_run": {**LIVE, "steps": Objects},
-    "api_health": {
-        **PAGE,
-        "status": str,
-        "check": DatabaseCheck,
-        "signs": Signs,
-    },
+    "api_costs": {"report": Object},
+    "api_desk": {"desk": Object},
+    "api_first_run": {**VERSION, "steps": Objects},
+    "api_health": {"status": str, "check": DatabaseCheck, "signs": Signs},
     "api_history": {
         "ticks": Objects,
         "skipped": Objects,
@@ -101,7 +93,7 @@ ANSWERS: Final[Mapping[str, Any]] = {
         "accounts": dict[str, list[dict[Literal["at", "closed", "whole"], str | float | None]]],
     },
     "api_notices": {"notices": Objects, "newest": int},
-    "api_overview": {**PAGE, "order": list[str], "desk": Object},
+    "api_overview": {"desk": Object, "symbols": Objects, "debates": Objects},
     "api_profile": {
         **get_type_hints(ProfileLine),
         "values": Object | None,
@@ -110,9 +102,9 @@ ANSWERS: Final[Mapping[str, Any]] = {
     },
     "api_profiles": {"profiles": list[ProfileLine], "desk": Object},
     "api_replay": Object,
-    "api_replays": {**LIVE, "replays": Objects, "left_out": int},
+    "api_replays": {"replays": Objects, "left_out": int},
     "api_signal": {
-        **LIVE,
+        **VERSION,
         "signal": SignalRow,
         "events": list[SignalStep],
         "closes": list[SignalRow],
@@ -120,7 +112,7 @@ ANSWERS: Final[Mapping[str, Any]] = {
         "thesis": NotRequired[Object],
     },
     "api_signals": {
-        **LIVE,
+        **VERSION,
         "signals": list[SignalRow],
         "before": int | None,
         "positions": Objects,
@@ -129,7 +121,7 @@ ANSWERS: Final[Mapping[str, Any]] = {
         "states": list[TradingStateRow],
     },
     "api_streams": Objects,
-    "api_symbol": {**PAGE, "rows": int, "chart": Object},
+    "api_symbol": {"symbol": Object, "chart": Object},
     "api_tick": Object,
     "api_trade_chart": {"chart": Object, "cited": list[str]},
     "api_trades": {"trades": list[SignalRow], "next": str | None},

@@ -37,7 +37,7 @@ LEAST_WAIT: Final = 0.1
 """Seconds that a write waits for the lock even when the deadline has passed."""
 
 PUBLISH_WAIT: Final = 5.0
-"""Seconds that publishing waits for the lock: many instances may publish at once.
+"""Seconds that publishing after a tick waits for the lock: many instances may do so at once.
 
 A signal that is not published now waits for the next wake.
 """
@@ -120,15 +120,18 @@ class TickDeps(ModelAccess):
         """Return the desk's trading state; a kill switch not in the database yet counts."""
         return "HALTED" if self.halted() else self.database.trading_state()
 
-    def publish(self, instance: Instance) -> None:
-        """Hand the instance's pending signals to its bridge, checking halt and expiry once more."""
+    def publish(self, instance: Instance, wait_seconds: float | None = None) -> None:
+        """Hand the instance's pending signals to its bridge, checking halt and expiry once more.
+
+        Waits for the lock up to `wait_seconds` (None: the connection's own patience).
+        """
         if self.route is not None:
             self.route.send(instance.id)
             return
         # Looked at without a lock first: most ticks send nothing and need no transaction.
         if not signal_bridge.waits(self.database, instance.id):
             return
-        with self.database.transaction(PUBLISH_WAIT):
+        with self.database.transaction(wait_seconds):
             self.database.require_desk()
             signal_bridge.publish_pending(
                 self.database,
