@@ -21,8 +21,6 @@ compares the books.
 
 from __future__ import annotations
 
-import base64
-import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, fields
 from datetime import datetime, timedelta
@@ -33,44 +31,31 @@ from torra.bridges.odd_rows import aside, isolate_row_errors, sending_fault
 from torra.bridges.paper import PaperEvent
 from torra.bridges.plausible import report_fault
 from torra.bridges.protocol import Bridge, Health, Order, OrderReport, Recall
-from torra.clock import duration, floor, iso, parse
+from torra.clock import iso, parse
 from torra.errors import BridgeUnavailable
 from torra.failpoints import failpoint
+from torra.verdict.hand_orders import write_hand_close
 from torra.verdict.order_levels import Levels
-from torra.verdict.order_seal import Authority, altered
+from torra.verdict.order_seal import Authority, altered, order_id
 from torra.verdict.outbox import Outbox
-from torra.verdict.risk_engine import CLOSES, OPENS, DenyReason, SignalDraft, TradingState
+from torra.verdict.risk_engine import DenyReason, SignalDraft, TradingState
 from torra.verdict.signal_states import (
     EXECUTED,
     TRANSITIONS,
     UNDER_WAY,
     UNEXECUTED,
-    is_closing,
     signal_life,
 )
 
 LEVELS: Final = tuple(field.name for field in fields(Levels))
 """Columns of an opening's prices, which a close has none of."""
 
-ID_LENGTH: Final = 12
-"""Characters of base32 in a signal id: 60 bits."""
-
 OVERTAKEN: Final = "overtaken by a newer opening"
-
-BY_HAND: Final = "person"
-"""Authority of what a person decides by a command (torra.verdict.order_seal)."""
-
-PATIENCE: Final = timedelta(minutes=15)
-"""How long a person's close waits for what becomes of its opening, from the opening's expiry on."""
 
 TAKEN_BACK: Final = "by a person"
 """Detail of an opening that a person took back before it was executed."""
 
-DOOMS: Final = (
-    DenyReason.TRADING_HALTED,
-    DenyReason.TRADING_REDUCING,
-    DenyReason.CLOCK_SKEW,
-)
+DOOMS: Final = (DenyReason.TRADING_HALTED, DenyReason.TRADING_REDUCING, DenyReason.CLOCK_SKEW)
 """A waiting signal whose detail is one of these is taken back, whatever happens next."""
 
 ALTERED: Final = "side, lots, levels or times are not those that were decided"
@@ -89,21 +74,7 @@ def signal_id(
     instance: str, symbol: str, timeframe: str, bar_time: datetime, *, kind: str, side: str
 ) -> str:
     """Return the id of a decision: the same decision always has the same one."""
-    return _id_of(instance, symbol, timeframe, iso(bar_time), kind, side)
-
-
-def manual_order_id(opening: str, action: str, number: int, stop: float | None = None) -> str:
-    """Return the id of what a person does with a position: the `number`-th time of this action.
-
-    Of a stop's move the price is in it: after a restore the count begins again, and a broker that
-    knows the id of another price would answer for that one.
-    """
-    return _id_of(opening, action, str(number), *([] if stop is None else [repr(float(stop))]))
-
-
-def _id_of(*words: str) -> str:
-    digest = hashlib.sha256("|".join(words).encode()).digest()
-    return "T" + base64.b32encode(digest).decode()[:ID_LENGTH]
+    return order_id(instance, symbol, timeframe, iso(bar_time), kind, side)
 
 
 def write_signal(
@@ -150,113 +121,6 @@ def write_signal(
     }
     store.enqueue_signal({**row, "authority": authority})
     failpoint("enqueued")
-    return row
-
-
-def write_hand_close(
-    store: Outbox, opening: Mapping[str, Any], *, now: datetime, life: timedelta
-) -> dict[str, Any]:
-    """Enqueue a person's close of what an opening made or will make; return its row.
-
-    The close of a position lives for `life`. While nobody knows what becomes of the opening the
-    close is WAITING for it, for PATIENCE, and takes it back where it can (`send_pending`). Joins
-    the open transaction. Raises ValueError for an opening that has ended, and for
-    one that is being closed.
-    """
-    sid, held = opening["sid"], opening["state"] in EXECUTED
-    if not held and opening["state"] not in UNDER_WAY:
-        raise ValueError(f"the opening {sid} is {opening['state']}: there is nothing to close")
-    before = store.closes_of(opening["instance"], sid)
-    if is_closing(before):
-        raise ValueError(f"the position of {sid} is being closed already")
-    decided = _whole_second(now)
-    waits = max(decided, parse(opening["expires"])) + PATIENCE
-    return _write_by_hand(
-        store,
-        opening,
-        before,
-        decided,
-        kind="close",
-        side=CLOSES[OPENS[opening["side"]]],
-        expires=decided + life if held else waits,
-        after=None if held else sid,
-    )
-
-
-def write_stop_move(
-    store: Outbox, opening: Mapping[str, Any], stop: float, *, now: datetime, life: timedelta
-) -> dict[str, Any]:
-    """Enqueue a person's move of a position's stop to a price; return its row.
-
-    Joins the open transaction. Raises ValueError for an opening that is no position.
-    """
-    if opening["state"] not in EXECUTED:
-        raise ValueError(f"the opening {opening['sid']} is {opening['state']}: it has no stop yet")
-    before = store.closes_of(opening["instance"], opening["sid"])
-    decided = _whole_second(now)
-    return _write_by_hand(
-        store,
-        opening,
-        before,
-        decided,
-        kind="modify",
-        side=opening["side"],
-        expires=decided + life,
-        stop=stop,
-    )
-
-
-def lots_left(opening: Mapping[str, Any], closes: Sequence[Mapping[str, Any]]) -> float:
-    """Return the lots of a position, less what a close took that the books do not show yet.
-
-    `closes` are those of the position, oldest first.
-    """
-    held = float(opening["lots"] if opening["filled_lots"] is None else opening["filled_lots"])
-    parts = [row for row in closes if row["kind"] == "close" and row["state"] == "PARTIAL"]
-    # Written over the lots of then: once the books show the part there are fewer.
-    if parts and parts[-1]["lots"] == held and parts[-1]["filled_lots"]:
-        return round(held - float(parts[-1]["filled_lots"]), 8)
-    return held
-
-
-def _whole_second(now: datetime) -> datetime:
-    """Return the first whole second that is not before a word: on paper it must not fill before."""
-    return now if not now.microsecond else now.replace(microsecond=0) + timedelta(seconds=1)
-
-
-def _write_by_hand(
-    store: Outbox,
-    opening: Mapping[str, Any],
-    before: Sequence[Mapping[str, Any]],
-    decided: datetime,
-    *,
-    kind: str,
-    side: str,
-    expires: datetime,
-    after: str | None = None,
-    stop: float | None = None,
-) -> dict[str, Any]:
-    """Enqueue what a person does with a position; `before` is what was done with it so far."""
-    sid, timeframe = opening["sid"], opening["timeframe"]
-    number = 1 + sum(row["kind"] == kind and row["authority"] == BY_HAND for row in before)
-    row = {
-        "sid": manual_order_id(sid, kind, number, stop),
-        "instance": opening["instance"],
-        "symbol": opening["symbol"],
-        "timeframe": timeframe,
-        "bar_time": iso(floor(decided, timeframe) - duration(timeframe)),
-        "kind": kind,
-        "side": side,
-        "lots": lots_left(opening, before),
-        "stop": stop,
-        "closes": sid,
-        "after": after,
-        "decided_at": iso(decided),
-        "expires": iso(expires),
-        "state": "WAITING" if after else "PENDING",
-        "bridge": opening["bridge"],
-    }
-    store.enqueue_signal({**row, "authority": BY_HAND})
     return row
 
 
@@ -665,7 +529,7 @@ def _step(store: Outbox, row: Mapping[str, Any], report: OrderReport) -> None:
     # A bridge repeats its reports until they are settled, so an old one is no error.
     if status not in TRANSITIONS[state]:
         return  # said before, or overtaken by a later report
-    store.move_signal(row["sid"], status, detail=_detail(report), fields=_learned(row, report))
+    store.move_signal(row["sid"], status, detail=report.detail, fields=_learned(row, report))
     if row["kind"] == "modify" and status == "FILLED":
         store.learn(row["closes"], broker_stop=None)  # it stands where it was moved to
     if report.reason == DECISION:
@@ -675,12 +539,6 @@ def _step(store: Outbox, row: Mapping[str, Any], report: OrderReport) -> None:
     if status in ("UNKNOWN", "UNKNOWN_NOT_SENT"):
         words = f"{row['kind']} {row['side']} {row['lots']} {row['symbol']} of {row['instance']}"
         store.raise_alarm(f"{status} {row['sid']}", status, f"{row['sid']} {words}")
-
-
-def _detail(report: OrderReport) -> str:
-    if report.retcode and report.status not in EXECUTED:
-        return f"{report.reason or 'retcode'} {report.retcode}".strip()
-    return report.reason or ("adopted" if report.adopted else "")
 
 
 def _learned(row: Mapping[str, Any], report: OrderReport) -> dict[str, Any]:

@@ -22,7 +22,7 @@ from torra.bridges.protocol import Order
 from torra.errors import BridgeUnavailable, StoreUnavailable
 from torra.store.memory import MemoryStore
 from torra.store.trade.signals import WRITTEN
-from torra.verdict import order_seal
+from torra.verdict import hand_orders, order_seal
 from torra.verdict.risk_engine import Levels, SignalDraft
 from torra.verdict.signal_states import TRANSITIONS, UNEXECUTED, check_transition
 
@@ -414,7 +414,7 @@ def test_a_close_by_hand_that_comes_while_an_order_is_made_ready_stops_it() -> N
 
     def made_ready(opening):
         with store.transaction():
-            signal_bridge.write_hand_close(store, store.rows[row["sid"]], now=T, life=LIFE)
+            hand_orders.write_hand_close(store, store.rows[row["sid"]], now=T, life=LIFE)
         return order(opening)
 
     signal_bridge.send_pending(store, wire, made_ready, now=lambda: T, stopped=lambda _: None)
@@ -426,6 +426,6 @@ def test_a_position_that_is_being_closed_gets_no_second_close() -> None:
     (row,) = write(store, OPEN)
     with store.transaction():
         opening = store.rows[row["sid"]]
-        signal_bridge.write_hand_close(store, opening, now=T, life=LIFE)
+        hand_orders.write_hand_close(store, opening, now=T, life=LIFE)
         with pytest.raises(ValueError, match="is being closed already"):
-            signal_bridge.write_hand_close(store, opening, now=T, life=LIFE)
+            hand_orders.write_hand_close(store, opening, now=T, life=LIFE)

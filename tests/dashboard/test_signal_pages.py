@@ -11,7 +11,6 @@ from typing import Any
 
 import pytest
 
-import signal_bridge
 from tests import ROOT
 from tests.doubles.page_reader import Page
 from tests.worlds import demo_orders, stores
@@ -27,6 +26,7 @@ from torra.exhibits.figures import FORMULA
 from torra.store.trade import proposals_and_alarms as execution_table
 from torra.store.trade.rows import SignalRow
 from torra.trading import courier
+from torra.verdict import hand_orders
 from torra.verdict.risk_engine import DenyReason
 from torra.verdict.signal_states import SENT, TRANSITIONS
 from torra.words.orders import ALARMS
@@ -175,7 +175,7 @@ def test_reducing_is_shown_apart_from_halted(
 def test_what_a_person_decided_is_marked_and_leads_to_no_tick(backing: PageContext) -> None:
     held = next(row for row in backing.database.openings() if row["state"] == "FILLED")
     with backing.database.transaction():
-        row = signal_bridge.write_hand_close(
+        row = hand_orders.write_hand_close(
             backing.database, held, now=backing.now(), life=timedelta(minutes=3)
         )
     page = read(backing, "/signals")

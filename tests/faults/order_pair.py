@@ -40,6 +40,7 @@ from torra.trading import courier as courier_module
 from torra.trading import reconciliation
 from torra.trading.courier import Courier, RoutedInstance
 from torra.trading.kill_switch import KillSwitch
+from torra.verdict import hand_orders
 from torra.verdict.risk_engine import Levels, SignalDraft
 from torra.verdict.signal_states import UNEXECUTED
 
@@ -210,7 +211,7 @@ class Orders:
         if leaves:
             closes = database.closes_of(name, leaves)
             before = [row for row in closes if row["authority"] == "person"]
-            sids.append(signal_bridge.manual_order_id(leaves, "close", 1 + len(before)))
+            sids.append(hand_orders.manual_order_id(leaves, "close", 1 + len(before)))
             self.taken_back.add(sids[-1])
         return Decision(name, bar_time, draft, leaves, tuple(sids))
 
@@ -265,4 +266,4 @@ def write(database: Database, decision: Decision) -> None:
     if decision.leaves:
         row = database.signal(decision.leaves)
         assert row is not None
-        signal_bridge.write_hand_close(database, row, now=now, life=LIFE)
+        hand_orders.write_hand_close(database, row, now=now, life=LIFE)

@@ -67,7 +67,7 @@ TRADING: Final[Table] = {
         "hand-twice": fault(
             "a position that is being closed is closed by hand once more",
             At(
-                "signal_bridge:write_hand_close",
+                "torra.verdict.hand_orders:write_hand_close",
                 never("is_closing(before)"),
             ),
             Seam("torra.store.trade.positions:PositionStore.being_closed", "skips(False)"),

@@ -21,6 +21,7 @@ from typing import Final, Literal, Protocol
 
 from torra.verdict import order_seal
 from torra.verdict.risk_engine import DenyReason, Kind, PositionSide, Side, TradingState
+from torra.verdict.signal_states import EXECUTED
 
 OFFSET_TOLERANCE: Final = 5.0
 """Seconds by which the clocks of the two sides may differ."""
@@ -126,6 +127,13 @@ class OrderReport:
     price: float = 0.0
     volume: float = 0.0
     adopted: bool = False
+
+    @property
+    def detail(self) -> str:
+        """What a signal's row says of it: its reason, and the broker's code of a refusal."""
+        if self.retcode and self.status not in EXECUTED:
+            return f"{self.reason or 'retcode'} {self.retcode}".strip()
+        return self.reason or ("adopted" if self.adopted else "")
 
 
 @dataclass(frozen=True, slots=True)

@@ -38,6 +38,7 @@ from torra.trading.commanding import (
     at_home,
     command,
 )
+from torra.verdict import hand_orders
 from torra.verdict.risk_engine import CLOSING, OPENS, Position
 from torra.verdict.signal_states import EXECUTED, HELD, UNDER_WAY, signal_life
 from torra.verdict.trade_outcome import CloseValue, gain, leaving, value_at
@@ -131,7 +132,7 @@ def stop(desk: CommandContext, name: str, *, price: float, agreed: Agreed = None
     _require_agreed(desk, "stop", [opening], agreed)
     position = _movable_position(desk, opening)
     _check_stop(desk, position, price)
-    row = signal_bridge.write_stop_move(
+    row = hand_orders.write_stop_move(
         desk.database, opening, price, now=desk.now(), life=signal_life(opening["timeframe"])
     )
     _hand_over(desk, row)
@@ -317,7 +318,7 @@ def _leave(desk: CommandContext, row: Mapping[str, Any]) -> dict[str, Any]:
     if database.being_closed(row):
         why = f"the position of {row['sid']} is being closed already"
         return {**result, "step": "ALREADY", "why": why}
-    close = signal_bridge.write_hand_close(
+    close = hand_orders.write_hand_close(
         database, row, now=desk.now(), life=signal_life(row["timeframe"])
     )
     _hand_over(desk, close)

@@ -15,6 +15,7 @@ no trace but the audit log's (docs/security.md).
 
 from __future__ import annotations
 
+import base64
 import hashlib
 from collections.abc import Mapping
 from datetime import datetime
@@ -44,8 +45,17 @@ TIMES: Final = ("created", "expires", "bar_time")
 DECIMALS: Final = 8
 """Most decimals of a price or of lots, as in the messages (torra.bridges.torra.messages)."""
 
+ID_LENGTH: Final = 12
+"""Characters of base32 in an id: 60 bits."""
+
 NONE: Final = "-"
 """Stands in an origin for what an order does not have."""
+
+
+def order_id(*words: str) -> str:
+    """Return the id of the order that these words name: T and ID_LENGTH characters of base32."""
+    digest = hashlib.sha256("|".join(words).encode()).digest()
+    return "T" + base64.b32encode(digest).decode()[:ID_LENGTH]
 
 
 def seal(order: Mapping[str, Any]) -> str:
