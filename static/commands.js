@@ -48,16 +48,21 @@ function busy(form, on) {
   form.setAttribute("aria-busy", String(on));
 }
 
-async function send(form, button) {
+// What a button sends, as it stands where it is pressed: the page may change while a question is open.
+function commandOf(form, button) {
   // formAction of a button without the attribute is the page's own address
   const address = button?.hasAttribute("formaction") ? button.formAction : form.action;
+  return { address, body: new URLSearchParams(new FormData(form, button)) };
+}
+
+async function send({ address, body }) {
   const answer = await fetch(address, {
     method: "POST",
     headers: {
       Accept: "application/json",
       "X-Torra-CSRF": document.documentElement.dataset.csrf ?? "",
     },
-    body: new URLSearchParams(new FormData(form, button)),
+    body,
     redirect: "error",
     signal: AbortSignal.timeout(LONGEST),
   });
@@ -96,22 +101,23 @@ async function run(form, button) {
   if (running.has(form)) return;
   running.add(form);
   const word = wordOf(form, button);
+  const command = commandOf(form, button);
   try {
-    if (await agreed(form, button, word)) await carryOut(form, button, word);
+    if (await agreed(form, button, word)) await carryOut(form, command, word);
   } finally {
     running.delete(form);
     if (document.activeElement === document.body) button?.focus({ preventScroll: true });
   }
 }
 
-async function carryOut(form, button, word) {
+async function carryOut(form, command, word) {
   let quiet = () => {};
   const slow = setTimeout(() => (quiet = say(`${word}: running …`, "running")), SLOW);
   busy(form, true);
   let answer = null;
   let shown;
   try {
-    answer = await send(form, button);
+    answer = await send(command);
     shown = outcome(word, answer);
   } catch (error) {
     shown = unheard(word, error);

@@ -69,13 +69,43 @@ function pair(node, twin) {
   node.childNodes.forEach((child, place) => pair(child, twin.childNodes[place]));
 }
 
+// A form is itself only where it sends the same: without a name of its own its address is one, so no
+// row, word or question passes from one order to the next.
+function nameForms(part) {
+  for (const form of part.querySelectorAll("form[action]:not([id])")) form.setAttribute("id", form.getAttribute("action"));
+}
+
+// Lets go of the answer before: what is equal to it has its twin in the newest one.
+function renewTwins(node, before, twin) {
+  const next = new Map();
+  const walk = (old, fresh) => {
+    next.set(old, fresh);
+    old.childNodes.forEach((child, place) => walk(child, fresh.childNodes[place]));
+  };
+  const take = (one) => {
+    const fresh = next.get(answered.get(one));
+    if (fresh) answered.set(one, fresh);
+    one.childNodes.forEach(take);
+  };
+  walk(before, twin);
+  take(node);
+}
+
 const callbacks = {
   beforeNodeMorphed(node, twin) {
-    if (node.dataset?.own !== undefined || answered.get(node)?.isEqualNode(twin)) return false;
+    if (node.dataset?.own !== undefined) return false;
+    const before = answered.get(node);
+    if (before?.isEqualNode(twin)) {
+      renewTwins(node, before, twin);
+      return false;
+    }
     coming.set(node, twin);
     return true;
   },
-  afterNodeMorphed: (node, twin) => answered.set(node, twin),
+  afterNodeMorphed(node, twin) {
+    coming.delete(node);
+    answered.set(node, twin);
+  },
   afterNodeAdded: (node) => pair(node, node.cloneNode(true)),
   beforeNodeRemoved: (node) => node.dataset?.own === undefined,
   // an attribute or a field's value that the desk has not changed is this page's own
@@ -90,7 +120,10 @@ function put(fresh) {
   for (const part of parts()) {
     const twin = fresh.querySelector(`[data-part="${part.dataset.part}"]`);
     if (!twin) continue;
+    const focused = part.contains(document.activeElement);
+    nameForms(twin);
     Idiomorph.morph(part, twin, { callbacks });
+    if (focused && !part.contains(document.activeElement)) main.focus({ preventScroll: true });
     for (const element of part.querySelectorAll("[data-countdown]")) element.dataset.seen = now;
   }
 }
@@ -126,7 +159,13 @@ function countDown() {
     const seconds = left(element);
     const text = clockText(Math.ceil(seconds));
     if (element.textContent !== text) element.textContent = text;
-    if (seconds <= 0 && element.dataset.expiry !== undefined && !element.dataset.over) expire(element);
+  }
+}
+
+// Also while the page is frozen or the desk is silent: what is over cannot be answered.
+function lookAtExpiry() {
+  for (const element of document.querySelectorAll("[data-expiry]")) {
+    if (left(element) <= 0 && !element.dataset.over) expire(element);
   }
 }
 
@@ -224,7 +263,10 @@ function showFreeze() {
   if (frozen) say("‖ frozen", "");
 }
 
-for (const part of parts()) pair(part, part.cloneNode(true));
+for (const part of parts()) {
+  nameForms(part);
+  pair(part, part.cloneNode(true));
+}
 freeze.addEventListener("click", () => {
   frozen = !frozen;
   keepFrozen();
@@ -247,4 +289,5 @@ ask();
 setInterval(askInTime, period);
 setInterval(() => {
   if (!frozen && failures < 2 && !isOut()) countDown();
+  lookAtExpiry();
 }, 250);

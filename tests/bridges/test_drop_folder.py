@@ -316,6 +316,32 @@ def test_a_halt_of_any_kind_halts_the_channel(root: Path, folder: DropFolder) ->
     assert not folder.halted()
 
 
+def test_a_halt_that_lies_elsewhere_halts_the_channel_too(root: Path, tmp_path: Path) -> None:
+    halt = tmp_path / "HALT"
+    folder = open_folder(root, halts=[tmp_path / "nothing", halt])
+    folder.prepare()
+    halt.touch()
+    with pytest.raises(BridgeUnavailable, match="nothing is sent"):
+        folder.publish(NAME, b"x")
+    assert files(root / "inbox") == files(root / "tmp") == []
+
+
+def test_nothing_is_known_of_a_folder_that_is_not_there(root: Path, folder: DropFolder) -> None:
+    root.rename(root.with_name("elsewhere"))
+    for ask in (
+        lambda: folder.where(NAME),
+        lambda: folder.recall(NAME),
+        folder.acks,
+        folder.claimed,
+        folder.check,
+        lambda: folder.publish(NAME, b"x"),
+        lambda: folder.write_state("torra.json", b"x"),
+    ):
+        with pytest.raises(BridgeUnavailable, match="is not there"):
+            ask()
+    assert folder.read("state/ea.json", 100) is None
+
+
 def test_old_files_go_after_thirty_days(root: Path, folder: DropFolder) -> None:
     for where in ("arch", "cancelled", "expired", "bad", "done", "inbox"):
         for name, days in (("old.json", 30.1), ("young.json", 29.9)):

@@ -244,6 +244,11 @@ def test_a_message_that_is_too_long_is_neither_written_nor_read() -> None:
     assert LIMIT < len(encode(replace(LIST, rows=rows[:2_300]), KEY)) <= LIST_LIMIT
 
 
+def test_half_a_character_is_written_in_no_message() -> None:
+    with pytest.raises(MessageError, match="half a character"):
+        encode(replace(SIGNAL, symbol="EUR\ud800"), KEY)
+
+
 @pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16"])
 def test_a_byte_order_mark_is_no_harm(encoding: str) -> None:
     assert decode(GOLDEN.decode().encode(encoding), Signal, KEY) == SIGNAL

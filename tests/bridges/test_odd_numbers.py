@@ -48,6 +48,7 @@ def signed(name: str, value: str) -> bytes:
     ("name", "told"),
     [
         ("volume", "-5.00"), ("volume", "9999999999.00"), ("price", "-1.10013"), ("ticket", "-10"),
+        ("price", "1000000000001.0"),
         ("deal", "-11"), ("position", "-10"), ("retcode", "-1"), ("seq", "-1042"),
         ("bid", "-1.10000"), ("ask", "-0.00001"), ("ask", "1000000000001.0"),
         ("reason", f'"{"x" * (LONGEST_TEXT + 1)}"'),

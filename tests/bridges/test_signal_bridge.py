@@ -421,6 +421,58 @@ def test_a_close_by_hand_that_comes_while_an_order_is_made_ready_stops_it() -> N
     assert wire.sent == []
 
 
+@pytest.mark.parametrize("life", [timedelta(0), LIFE])
+def test_a_person_takes_an_opening_back_before_its_time_does(life: timedelta) -> None:
+    store, wire = Memory(), ScriptedBridge()
+    (row,) = write(store, OPEN)
+    send(store, wire)
+    with store.transaction():
+        hand_orders.write_hand_close(store, store.rows[row["sid"]], now=T, life=LIFE)
+    send(store, wire, now=T + life)
+    opening = store.rows[row["sid"]]
+    assert (opening["state"], opening["detail"]) == ("CANCELLED", signal_bridge.TAKEN_BACK)
+
+
+@cases(
+    ("stop", "detail"),
+    [({"halted": "x"}, "TRADING_HALTED"), ({"reducing": True}, "TRADING_REDUCING")],
+)
+def test_a_halt_says_so_of_what_a_person_takes_back_too(stop: Any, detail: str) -> None:
+    store, wire = Memory(), ScriptedBridge()
+    (row,) = write(store, OPEN)
+    send(store, wire)
+    with store.transaction():
+        hand_orders.write_hand_close(store, store.rows[row["sid"]], now=T, life=LIFE)
+    send(store, wire, now=T + LIFE, **stop)
+    assert store.rows[row["sid"]]["detail"] == detail
+
+
+def test_only_the_named_instance_is_published() -> None:
+    store = Memory()
+    (one,), (other,) = (write(store, OPEN, instance=name) for name in ("GOLD", "OTHER"))
+    assert [row["sid"] for row in publish(store, instance="GOLD")] == [one["sid"]]
+    assert store.rows[other["sid"]]["state"] == "PENDING"
+
+
+def test_an_altered_order_on_paper_stops_the_others_of_the_very_same_look() -> None:
+    store = Memory()
+    (good,) = write(store, OPEN, instance="OTHER")
+    (bad,) = write(store, OPEN, at=T + timedelta(seconds=1))
+    store.rows[bad["sid"]] = {**store.rows[bad["sid"]], "lots": 9.0}
+    assert publish(store, now=T + timedelta(seconds=2)) == []
+    details = [store.rows[row["sid"]]["detail"] for row in (good, bad)]
+    assert details == ["TRADING_HALTED", "ORDER_ALTERED"]
+
+
+def test_a_mark_takes_nothing_back_that_is_on_paper_already() -> None:
+    store = Memory()
+    (row,) = write(store, OPEN)
+    publish(store)
+    store.note_signal(row["sid"], "CLOCK_SKEW")
+    publish(store)
+    assert store.rows[row["sid"]]["state"] == "PUBLISHED"
+
+
 def test_a_position_that_is_being_closed_gets_no_second_close() -> None:
     store = Memory()
     (row,) = write(store, OPEN)

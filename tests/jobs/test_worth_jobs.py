@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import replace
@@ -62,6 +63,8 @@ def told(stage: str, done: int = 0, total: int = 0) -> None:
 def test_the_job_says_in_money_what_the_whole_paths_say(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    desk = {"instances": [{"symbol": "BTCUSD", "feed": "sample"}]}
+    (tmp_path / "desk.json").write_text(json.dumps(desk))
     assert worth.run(tmp_path, {}, told).says == "No tick of the present setting counts yet."
     warm = live.WarmedUp(400, 2)
     found = Paths(

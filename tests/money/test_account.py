@@ -6,6 +6,7 @@ import random
 from collections.abc import Callable
 from datetime import datetime, timedelta
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import pytest
@@ -86,6 +87,12 @@ def database(tmp_path: Path, clock: Hand) -> Database:
     found = open_database(tmp_path, clock)
     execution_table.note_bridge(found, BRIDGE, deny="", detail="", facts={})
     return found
+
+
+def test_facts_that_nobody_can_change_are_an_account_too(database: Database) -> None:
+    """A bridge of one's own may tell any mapping (docs/extending.md, torra.bridges.guarded)."""
+    assert account_table.mark_account(database, BRIDGE, MappingProxyType(FACTS))
+    assert len(marks(database)) == 1
 
 
 def test_a_mark_is_added_where_something_changed_and_every_quarter(

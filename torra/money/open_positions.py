@@ -105,7 +105,7 @@ def open_now(database: Database, setups: Setups, now: datetime) -> dict[str, Ope
             known=sum(risk is not None for risk, _ in risks[: len(positions)]),
             result=_sum(valued),
             risk=_sum(risk for risk, _ in risks),
-            risk_r=_sum(risk_r for _, risk_r in risks),
+            risk_r=_sum(None if risk is None else risk_r or 0.0 for risk, risk_r in risks),
             orders=len(orders),
             warm_up=math.fsum(results[sid] or 0.0 for sid in results if sid in warm_up),
         )

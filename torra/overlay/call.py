@@ -137,7 +137,7 @@ def _debate(desk: OverlayRuntime, call: HostCall, owner: str) -> Hosted:
         raise ConfigError(missing)
     inputs = hosted_tick.inputs(question, desk.events(question), hosted_tick.news(question))
     picture = question.request.picture
-    fallback = call.fallback and HostFallback(call.fallback)
+    fallback = None if call.fallback is None else HostFallback(call.fallback)
     access = ModelAccess(
         submit,
         # Nobody outside is reached without a provider, so there is nothing to pay.

@@ -248,7 +248,7 @@ def along_with_mode(
     was, mode = (_value(values, "agents", "mode") for values in (before, after))
     row = MODES.get(str(mode))
     # A broken file has no agents, and what is typed may be anything: the check says so.
-    if row is None or was in (None, mode):
+    if row is None or was == mode or not isinstance(before.get("agents"), Mapping):
         return after
     left = MODES[str(was)].defaults if str(was) in MODES else {}
     brought: dict[Place, Any] = {}

@@ -279,17 +279,18 @@ def _add_words(store: Store, number: int, words: LessonText, facts: LessonFacts)
 def _lessons(store: Store, numbers: Sequence[int], newest: int = EVERY) -> list[Lesson]:
     """Return lessons in the order of their numbers, with their words up to the newest of those."""
     rows = store.rows(
-        "SELECT facts, w.* FROM json_each(?) k "
-        "JOIN lesson_facts f ON f.number = k.value JOIN lesson_words w ON w.lesson = f.number "
-        "WHERE w.number <= ? ORDER BY k.key, w.number",
+        "SELECT k.key AS place, f.number AS facts_number, facts, w.* FROM json_each(?) k "
+        "JOIN lesson_facts f ON f.number = k.value "
+        "LEFT JOIN lesson_words w ON w.lesson = f.number AND w.number <= ?",
         json.dumps(numbers), newest,
     )  # fmt: skip
-    lessons = (list(group) for _, group in groupby(rows, itemgetter("lesson")))
+    rows = sorted(rows, key=lambda row: (row["place"], row["number"] or 0))
+    lessons = (list(group) for _, group in groupby(rows, itemgetter("facts_number")))
     return [
         Lesson(
-            int(group[0]["lesson"]),
+            int(group[0]["facts_number"]),
             LessonFacts.of(json.loads(group[0]["facts"])),
-            tuple(map(_words, group)),
+            tuple(_words(row) for row in group if row["lesson"] is not None),
         )
         for group in lessons
     ]

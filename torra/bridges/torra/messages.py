@@ -283,7 +283,10 @@ def encode(message: Message, key: str, *, version: int = PROTOCOL) -> bytes:
     """Return a message as signed bytes; raises MessageError(schema) for what no reader takes."""
     kind: type[Message] = type(message)
     body = _body(message, version)
-    sealed = seal(body, key)
+    try:
+        sealed = seal(body, key)
+    except UnicodeEncodeError as error:
+        raise MessageError("schema", f"{NAMES[kind]} has half a character") from error
     if len(sealed) > limit_of(kind):
         raise MessageError("schema", f"{len(sealed)} characters are too many for {NAMES[kind]}")
     # A float for a Decimal is written like one, and is another number.

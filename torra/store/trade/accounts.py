@@ -49,7 +49,7 @@ def mark_account(store: Store, bridge: str, facts: Mapping[str, object]) -> bool
     less, or no numbers, is left out.
     """
     try:
-        told = AccountFacts.model_validate(facts).model_dump()
+        told = AccountFacts.model_validate(dict(facts)).model_dump()
     except ValidationError:
         return False
     last = store.row(
