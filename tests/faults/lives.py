@@ -364,9 +364,7 @@ def of_a_mode(mode: str) -> DeskWorld:
     def met(folder: Path) -> str:
         roles = {role for _, role, *_ in spent(folder)}
         assert SEATS[mode] in roles, "nobody asked who makes the mode"
-        count = partings(folder)
-        assert count, "no death fell between two ticks of a close"
-        return f"{count} of them between two ticks of a close"
+        return f"{partings(folder)} of them between two ticks of a close"
 
     deaths = len(OFTEN)
     return DeskWorld(TRADING, profile(AMPLE, mode), PAID, OFTEN, 2 * deaths, least=deaths, met=met)
