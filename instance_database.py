@@ -157,7 +157,7 @@ class Database(
             self.change(f"DELETE {signals}", *place)
             for sql in TAKEN_BACK:
                 self.change(sql, as_of)
-            self._known_bars.forget()
+            self._bar_cache.forget()
             streams = self.tuples("SELECT DISTINCT instance, timeframe FROM record_highs")
             for stream in streams:
                 # Spread and order flow go after their bar: beside it, they stay.

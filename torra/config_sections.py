@@ -43,7 +43,7 @@ def once(ask: Callable[[T], R]) -> Callable[[T], R]:
     answers: dict[int, tuple[T, R]] = {}
 
     @wraps(ask)
-    def asked(settings: T) -> R:
+    def cached(settings: T) -> R:
         answer = answers.get(id(settings))
         # An id can be given again to another object; `is` tells them apart.
         if answer is None or answer[0] is not settings:
@@ -52,7 +52,7 @@ def once(ask: Callable[[T], R]) -> Callable[[T], R]:
             answer = answers[id(settings)] = settings, ask(settings)
         return answer[1]
 
-    return asked
+    return cached
 
 
 Weight = Annotated[float, Field(ge=0, le=1e6)]

@@ -33,4 +33,4 @@ def test_the_chart_is_drawn_again_for(what: str, tmp_path: Path) -> None:
         "bar": lambda: replace(data, bars=data.bars[:-1]),
     }[what]()
     backing.database.close()
-    assert views._drawn(data) != views._drawn(other)
+    assert views._chart_version(data) != views._chart_version(other)

@@ -99,7 +99,7 @@ def lives(draw: Random, tmp_path: Path) -> None:
     try:
         for _ in range(STEPS):
             who, there = step(draw, closes)
-            plain._known_bars.forget()
+            plain._bar_cache.forget()
             assert live(ours, others[0], who, there) == live(plain, others[1], who, there)
             assert rows(ours) == rows(plain), who
     finally:

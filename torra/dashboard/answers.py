@@ -59,7 +59,7 @@ ANSWERS: Final[Mapping[str, Any]] = {
     },
     "api_costs": {"report": Object},
     "api_desk": {"desk": Object},
-    "api_first_run": {**VERSION, "steps": Objects},
+    "api_first_run": {"steps": Objects},
     "api_health": {"status": str, "check": DatabaseCheck, "signs": Signs},
     "api_history": {
         "ticks": Objects,

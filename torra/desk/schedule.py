@@ -303,20 +303,20 @@ class Desk:
     def prune(self) -> int:
         """Remove old calls, headlines, streams and ledger rows; return how many rows went."""
         what = (self.database, self.clock, self._keep_calls, lambda: self._works)
-        return self._beside("pruning", lambda: pruning.prune(*what))
+        return self._run_chore("pruning", lambda: pruning.prune(*what))
 
     def look_at_agents(self) -> int:
         """Let the promotion rule look at agents; return how many looks were taken."""
-        return self._beside("agents", lambda: len(self.promotions.look()))
+        return self._run_chore("agents", lambda: len(self.promotions.look()))
 
     def look_at_clocks(self) -> int:
         """Return how many instances have timeframes that are not of one clock."""
         instances = [item.instance for item in self.setups.values()]
         look = timeframe_clocks.record_timeframe_clocks
-        return self._beside("clocks", lambda: look(self.database, instances, self.clock.now()))
+        return self._run_chore("clocks", lambda: look(self.database, instances, self.clock.now()))
 
-    def _beside(self, name: str, work: Callable[[], int]) -> int:
-        """Do some work beside the ticks; 0 where a database fails, which is logged."""
+    def _run_chore(self, name: str, work: Callable[[], int]) -> int:
+        """Run a chore between the ticks; 0 where a database fails, which is logged."""
         try:
             return work() if self._works else 0
         except StoreUnavailable as error:

@@ -105,7 +105,7 @@ class Pool:
         return self.counted & (place >= look.first) & (place < look.upto)
 
 
-def heard_on(tick: TickObservation) -> bool:
+def has_opinion(tick: TickObservation) -> bool:
     """Return whether anybody but the gate was heard on a tick."""
     return any(spoke(opinion) for opinion in tick.opinions if opinion.kind in OPINIONS)
 
@@ -118,7 +118,7 @@ def pool(ticks: Sequence[TickObservation], known: Outcomes, brain: BrainNumbers)
     weights = np.array([getattr(brain.weights, name) for name in VECTORS])
     adjustments = np.array([tick.adjustments for tick in ticks], dtype=float).reshape(-1, 4)
     forward = known.forward[:, column]
-    heard = np.array([heard_on(tick) for tick in ticks], dtype=bool)
+    heard = np.array([has_opinion(tick) for tick in ticks], dtype=bool)
     day = np.array([tick.close_time.toordinal() for tick in ticks], dtype=np.int64)
     step = _block_days({tick.timeframe for tick in ticks})
     stream = streams_of(ticks)

@@ -226,7 +226,9 @@ class ProfileBook:
         objections, warnings = self._fits(name, profile, now.profile)
         idle, names = set_in_vain(profile), _setting_names(after)
         # Several instances may object in the same words.
-        problems = [SettingFault(_named(text, names), text) for text in dict.fromkeys(objections)]
+        problems = [
+            SettingFault(_setting_in(text, names), text) for text in dict.fromkeys(objections)
+        ]
         valid = SaveResult("valid", "", now.digest, profile=profile)
         return replace(
             _invalid(now, problems) if problems else valid, changes=changes, idle=idle,
@@ -524,6 +526,6 @@ def _blamed(place: tuple[str, ...], names: set[str]) -> str:
     return ""
 
 
-def _named(text: str, names: set[str]) -> str:
+def _setting_in(text: str, names: set[str]) -> str:
     """Return the setting that a sentence names, the longest name if several fit."""
     return max((name for name in names if "." in name and name in text), key=len, default="")

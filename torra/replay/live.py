@@ -38,7 +38,7 @@ from torra.evaluation.observations import (
     TickObservation,
     TradeObservation,
 )
-from torra.evaluation.promotion_evidence import heard_on
+from torra.evaluation.promotion_evidence import has_opinion
 from torra.evaluation.promotion_rule import LOOKS
 from torra.evaluation.recomposition import BrainNumbers, Changes, recompose
 from torra.evaluation.wording import count
@@ -194,7 +194,7 @@ def made(
     `told` are sentences more to be read before the figures.
     """
     final = arm_seen(database, subject, start, end)
-    heard = sum(map(heard_on, final.ticks))
+    heard = sum(map(has_opinion, final.ticks))
     if not heard:
         return nothing_yet(subject, _why_none(database, subject, start, end))
     frames = frames_of(database, subject, final.ticks)
@@ -237,7 +237,7 @@ def _why_none(
 ) -> str:
     """Return why no tick with agents was found in [start, end]."""
     every = promotion.ticks_of(database, subject)
-    closes = [tick.close_time for tick in every if heard_on(tick)]
+    closes = [tick.close_time for tick in every if has_opinion(tick)]
     if closes and not (start is None and end is None):
         return (
             f"No ticks with agents in that period; there are {len(closes):,} from "

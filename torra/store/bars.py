@@ -80,7 +80,7 @@ RECORDS: Final = (
 )
 
 
-class KnownBars:
+class BarCache:
     """The bars of a stream that are known to be stored, so that a tick need not read them again.
 
     A tick brings 750 bars of which one is new. Rows of bars are never changed, and taken away only
@@ -127,8 +127,8 @@ class BarStore(Store):
     """Bars of every stream."""
 
     @cached_property
-    def _known_bars(self) -> KnownBars:
-        return KnownBars()
+    def _bar_cache(self) -> BarCache:
+        return BarCache()
 
     def daily_closes(
         self, instance: str, timeframe: str, first: date, last: date
@@ -152,7 +152,7 @@ class BarStore(Store):
             return 0
         stream = instance, timeframe
         with self.transaction():
-            known = self._known_head(stream, given)
+            known = self._stored_head(stream, given)
             rest = given[known:]
             # Sorted as the stored ones are, so that the two lists can be compared as they are.
             numbers = rest[:, 1:].T.tolist()
@@ -167,7 +167,7 @@ class BarStore(Store):
             there = {bar[0] for bar in stored}
             if stored == bars[: len(stored)]:  # what every tick but the first finds
                 fresh = bars[len(stored) :]
-                self._known_bars.keep(stream, given[: known + len(stored)], self._turns)
+                self._bar_cache.keep(stream, given[: known + len(stored)], self._turns)
             else:
                 # In the order of revisions: the newest revision of a bar overwrites the others.
                 last = {bar[0]: bar for bar in stored}
@@ -184,7 +184,7 @@ class BarStore(Store):
             self._insert(
                 stream, [(bar[0], later if bar[0] <= newest else 0, *bar[1:]) for bar in fresh]
             )
-            _store_spreads(self, stream, _known_spreads(frame, given))
+            _store_spreads(self, stream, _spreads_by_time(frame, given))
             if again:
                 self._settle_records(stream, fresh[0][0])
             elif fresh:  # what they only extend has no bar after them that would need a look
@@ -255,12 +255,12 @@ class BarStore(Store):
         revision: int | None = self.value(sql, instance, timeframe, first, last)
         return revision
 
-    def _known_head(self, stream: tuple[str, str], given: Matrix) -> int:
+    def _stored_head(self, stream: tuple[str, str], given: Matrix) -> int:
         """Return how many of the first bars are stored as they are, once each and nothing between.
 
         0 where that would have to be read.
         """
-        known = self._known_bars.head(stream, given)
+        known = self._bar_cache.head(stream, given)
         if not known:
             return 0
         sql = f"SELECT count(*) FROM bars WHERE {OF_RANGE}"  # noqa: S608
@@ -270,7 +270,7 @@ class BarStore(Store):
         """Insert bars of a stream: bar time, revision, open to volume."""
         if not rows:
             return
-        self._known_bars.wrote(stream, self._turns)
+        self._bar_cache.wrote(stream, self._turns)
         at = self.moment()
         self.connection().conn.executemany(
             "INSERT INTO bars VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
@@ -461,7 +461,7 @@ def _as_frame(rows: Sequence[tuple[Any, ...]]) -> pd.DataFrame:
     return pd.DataFrame(bars, index=_index(times), columns=list(COLUMNS))
 
 
-def _known_spreads(frame: pd.DataFrame, bars: Matrix) -> dict[str, float]:
+def _spreads_by_time(frame: pd.DataFrame, bars: Matrix) -> dict[str, float]:
     """Return the spreads of a frame that are known, by bar time."""
     values, _ = spreads.of_frame(frame)
     if values is None:

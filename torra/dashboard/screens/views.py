@@ -112,12 +112,12 @@ def symbol_page(instance: str, timeframe: str) -> str:
         odds=figures.STATES,
         lines=LINE_NAMES,
         over=price_lines.LINES,
-        drawn=_drawn(data),
+        drawn=_chart_version(data),
         **symbol_cells(data),
     )
 
 
-def _drawn(data: Symbol) -> str:
+def _chart_version(data: Symbol) -> str:
     """Return what changes with the chart of a stream, and with nothing else."""
     newest = [row.bar_time for row in data.ticks[:1]] + [row.sid for row in data.trades[:1]]
     bars, held = [bar.time for bar in data.bars[-1:]], data.held and data.held.position

@@ -90,11 +90,9 @@ def first_run() -> str:
 
 def api_first_run() -> ResponseReturnValue:
     """Answer the first steps and which of them are done."""
-    context = backing()
-    steps = _steps(context)
+    steps = _steps(backing())
     return jsonify(
-        version=_version(steps, context),
-        steps=[{"step": step.name, "done": step.done, "note": step.note} for step in steps],
+        steps=[{"step": step.name, "done": step.done, "note": step.note} for step in steps]
     )
 
 
@@ -122,12 +120,6 @@ def _young(context: PageContext) -> bool:
     except (OSError, *MALFORMED):
         return context.desk.clock.accelerated
     return context.desk.clock.real_now() - since < YOUNG
-
-
-def _version(steps: list[Step], context: PageContext) -> str:
-    """Return what changes with the page: the steps that are done, a proposal that waits."""
-    done = "".join("1" if step.done else "0" for step in steps)
-    return f"{done} {bool(context.database.proposals(limit=1))}"
 
 
 # --- the steps ------------------------------------------------------------------------------------
