@@ -10,6 +10,7 @@ from typing import Any
 import pandas as pd
 import pytest
 
+from tests.cases import cases
 from tests.worlds.channels import ENVIRONMENT, KEY, NOW, Stage
 from tests.worlds.hands import hand_on
 from tests.worlds.stores import open_database
@@ -44,6 +45,8 @@ def test_the_quote_of_now_is_the_brokers_while_it_is_fresh(stage: Stage) -> None
     told = stage.bridge.terms()["EURUSD.m"].quote
     assert found == told and found is not None
     assert (found.bid, found.ask) == (1.1, 1.10012)
+    old = found.at + timedelta(seconds=QUOTE_SECONDS)
+    assert channels.quote(settings, EUR, ENVIRONMENT, old) == found
     late = found.at + timedelta(seconds=QUOTE_SECONDS + 1)
     assert channels.quote(settings, EUR, ENVIRONMENT, late) is None
     paper = EUR.model_copy(update={"bridge": "paper"})
@@ -109,6 +112,43 @@ def test_an_approval_takes_price_and_account_from_the_broker_or_says_that_it_has
     database.store_bars(EUR.id, "M15", pd.DataFrame([row], index=index))
     price, figures = by_hand.market_now(desk, EUR, much_later)
     assert (price, "live_spread" in figures) == (1.15, False)
+
+
+@cases(
+    ("later", "channel", "words"),
+    [
+        (0, {}, ""),
+        (5, {}, ""),
+        (7, {}, "the Expert Advisor gave its last sign of life 7 s ago: start it"),
+        (0, {"account": 77}, "the Expert Advisor is logged in to 1001, not to 77"),
+        (0, {"folder": "nowhere"}, "the folder nowhere is not there yet"),
+    ],
+)
+def test_what_keeps_an_expert_advisor_from_trading_is_named(
+    later: int, channel: dict[str, Any], words: str, stage: Stage
+) -> None:
+    now = stage.clock.now() + timedelta(seconds=later)
+    asked = stage.channel.model_copy(update=channel)
+    why = channels.trouble("main", "torra_files", asked, ENVIRONMENT, now)
+    assert why.startswith(words) and bool(why) == bool(words)
+
+
+@cases(
+    ("facts", "figures"),
+    [
+        ({"free_margin": 900, "leverage": 30, "equity": 950.5, "balance": 1},
+         {"free_margin": 900.0, "leverage": 30.0, "equity": 950.5}),
+        # An account that is worth nothing is known to be; a leverage of 0 is "not told".
+        ({"free_margin": -5.0, "leverage": -30, "equity": 0.0},
+         {"free_margin": -5.0, "equity": 0.0}),
+        ({"free_margin": 0.0, "leverage": 0, "equity": -1}, {"equity": -1.0}),
+        ({"free_margin": "much", "leverage": None}, {}),
+    ],
+)  # fmt: skip
+def test_figures_of_an_account_that_a_check_may_use(
+    facts: dict[str, object], figures: dict[str, float]
+) -> None:
+    assert channels.account_figures(facts) == figures
 
 
 def test_one_channel_has_one_bridge(stage: Stage) -> None:

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from contextlib import closing, suppress
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 import pytest
@@ -18,6 +19,7 @@ from click.testing import CliRunner
 
 import signal_bridge
 from instance_database import open_home
+from tests.cases import cases
 from tests.worlds.channels import EUR
 from tests.worlds.hands import (
     LEVELS,
@@ -39,6 +41,7 @@ from torra.store.connection import TickKey
 from torra.store.trade import signals as signal_table
 from torra.tick import approval
 from torra.trading import commanding, hand_close
+from torra.trading.commanding import CommandResult
 from torra.verdict import risk_engine
 from torra.verdict.risk_engine import Account, Decision, SignalDraft
 from torra.verdict.signal_states import UNEXECUTED
@@ -493,6 +496,54 @@ def test_the_word_holds_for_the_positions_that_were_there(home: Path) -> None:
             hand_close.stop(reach, SOMEBODY, sid, price=1.095, agreed=())
         done = hand_close.flatten(reach, SOMEBODY, agreed=["EURUSD"])
     assert [one["step"] for one in done.document["positions"]] == ["CLOSING"]
+
+
+def test_a_person_agrees_to_the_positions_that_the_question_showed(home: Path) -> None:
+    shown: list[tuple[list[str], list[str]]] = []
+    words: list[Any] = []
+
+    def ask(quotes: Any, live: list[str]) -> None:
+        shown.append(([one.held.instance for one in quotes], live))
+
+    def act(*_: object, agreed: Any) -> CommandResult:
+        words.append(agreed)
+        return CommandResult({})
+
+    act.action = "flatten"  # type: ignore[attr-defined]
+    hand_close.ask_and_do(act, home, ask=ask)  # type: ignore[arg-type]
+    held_at(home)
+    hand_close.ask_and_do(act, home, ask=ask)  # type: ignore[arg-type]
+    hand_close.ask_and_do(act, home, ask=None)  # type: ignore[arg-type]
+    assert words == [[], ["EURUSD"], None]
+    assert shown == [(["EURUSD"], ["EURUSD"])]
+
+
+@cases(
+    ("steps", "runs", "trading", "hints"),
+    [
+        (["CLOSING"], True, "REDUCING", []),
+        (["CLOSING"], False, "REDUCING", [hand_close.NO_DESK]),
+        (["ALREADY", "TAKING_BACK"], False, "ACTIVE",
+         [hand_close.NO_DESK, hand_close.MAY_OPEN_AGAIN]),
+        (["TAKEN_BACK"], False, "ACTIVE", [hand_close.MAY_OPEN_AGAIN]),
+        (["ALREADY"], False, "ACTIVE", []),
+    ],
+)  # fmt: skip
+def test_what_follows_from_a_close_is_said_below_its_positions(
+    steps: list[str], runs: bool, trading: str, hints: list[str]
+) -> None:
+    row = {
+        "instance": "EURUSD",
+        "side": "LONG",
+        "lots": 0.1,
+        "signal": "T",
+        "why": "",
+        "bridge": "B",
+        "expires": "soon",
+    }
+    rows = [{**row, "step": step} for step in steps]
+    lines = hand_close.closed_lines({"positions": rows, "desk_runs": runs, "trading": trading})
+    assert lines.split("\n")[len(steps) :] == hints
 
 
 def test_closes_go_again_after_a_halt_and_alarms_stand(home: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -59,6 +60,27 @@ def test_a_broken_score_is_never_a_neutral_one(broken: float) -> None:
         rules.consensus({"M15": (T, broken)}, WEIGHTS, T)
     with pytest.raises(ValueError, match="finite"):
         rules.verdict(broken, THRESHOLDS)
+
+
+@pytest.mark.parametrize("entry", [{"score": 0.5}, 0.5])
+def test_scores_are_read_as_numbers_or_as_entries_of_a_chart(entry: Any) -> None:
+    assert rules.numbers(dict.fromkeys(VECTORS, entry)) == dict.fromkeys(VECTORS, 0.5)
+
+
+@cases(
+    ("score", "words"),
+    [
+        (-1.5, "the score of momentum is outside"),
+        (1.0000001, "the score of momentum is outside"),
+        ({"score": 2}, "the score of momentum is outside"),
+        (math.nan, "the score of momentum is not a number"),
+        (True, "the score of momentum is not a number"),
+        ("0.5", "the score of momentum is not a number"),
+    ],
+)
+def test_what_is_no_score_is_refused(score: Any, words: str) -> None:
+    with pytest.raises(ValueError, match=words):
+        rules.numbers({**dict.fromkeys(VECTORS, 0.1), "momentum": score})
 
 
 @cases(
