@@ -83,3 +83,21 @@ def test_a_class_is_styled_by_one_component() -> None:
     }
     assert len(pages) > 15
     assert of_two(base, pages) == {}
+
+
+DRAWN = re.compile(r"\.(plot|fall|board)\b")
+"""Text inside of a drawing is as large as its units, not as the page's text."""
+
+
+def test_a_size_of_text_is_a_step_of_the_scale() -> None:
+    odd = []
+    for path in sorted(STATIC.glob("*.css")):
+        text = re.sub(r"/\*.*?\*/", "", path.read_text("utf-8"), flags=re.DOTALL)
+        for head, body in re.findall(r"([^{}]+)\{([^{}]*)\}", text):
+            for size in re.findall(r"\bfont(?:-size)?: ([^;]+)", body):
+                on_paper = size.endswith("pt") and "report" in head
+                if "var(--text-" in size or size in ("inherit", ".9em") or on_paper:
+                    continue
+                if not (size.endswith("px") and DRAWN.search(head)):
+                    odd.append(f"{path.name}: {head.strip()} {size}")
+    assert odd == []
