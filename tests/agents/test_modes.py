@@ -23,7 +23,7 @@ from tests.doubles.scripted import FULL_FEATURES, Scripted, context, debate, rep
 from tests.house.test_floors import MODULES
 from torra.config import ROOT
 from torra.providers.prices import PriceList
-from torra.tick.spending import UNASKED, ladder, tick_worst_case
+from torra.tick.degradation import UNASKED, ladder, tick_worst_case
 
 SOURCE = (ROOT / "agent_config.py").read_text(encoding="utf-8")
 

@@ -38,8 +38,8 @@ from tests.doubles.scripted import (
 from tests.worlds import desks, swarm_ticks
 from torra.config import Profile, validate
 from torra.providers.prices import PriceList
+from torra.tick.degradation import tick_worst_case
 from torra.tick.record import TickDebate
-from torra.tick.spending import tick_worst_case
 
 SIDES: Final = ("BUY", "SELL")
 PUSHING: Final = {name: reporting(value=0.1) for name in EXPERTS}

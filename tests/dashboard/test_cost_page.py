@@ -28,7 +28,8 @@ from torra.exhibits import figures
 from torra.providers.prices import PriceList
 from torra.store import ledger as ledger_table
 from torra.store.ledger import Booking, Settlement
-from torra.tick.spending import UNASKED, SpendingAccount, to_climb
+from torra.tick.degradation import UNASKED, to_climb
+from torra.tick.spending import SpendingAccount
 
 HOUR, DAY = timedelta(hours=1), timedelta(days=1)
 NOW = parse("2026-11-21T18:20:31Z")

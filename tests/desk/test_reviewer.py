@@ -53,7 +53,8 @@ from torra.store import replay_queries
 from torra.store.ledger import UNDER_WAY, Booking
 from torra.store.trade import notes as note_table
 from torra.store.trade.notes import TradeNote
-from torra.tick.spending import HOUR, tick_worst_case
+from torra.tick.degradation import tick_worst_case
+from torra.tick.spending import HOUR
 
 
 @pytest.fixture

@@ -36,7 +36,8 @@ from torra.desk.schedule import Desk
 from torra.failpoints import IN_A_TICK, VARIABLE
 from torra.providers.prices import PriceList
 from torra.store.trade import signals as signal_table
-from torra.tick.spending import HOUR, DegradationLevel, SpendingAccount
+from torra.tick.degradation import DegradationLevel
+from torra.tick.spending import HOUR, SpendingAccount
 
 MODEL: Final = "claude-haiku-5-5"
 BOOKS: Final = "vendor.jsonl"

@@ -85,7 +85,9 @@ FIRM: Final[Table] = {
         ),
         "trader-free": fault(
             "the worst case of a tick leaves the chief out",
-            At("torra.tick.spending:consulting_tiers", replace("('deep', 'chief')", "('deep',)")),
+            At(
+                "torra.tick.degradation:consulting_tiers", replace("('deep', 'chief')", "('deep',)")
+            ),
             "test_the_worst_case_of_a_tick_has_the_trader_at_its_dearest",
         ),
     },

@@ -48,7 +48,7 @@ from torra.plugins import loading
 from torra.providers.prices import PriceList
 from torra.providers.registry import GuardedProvider
 from torra.tick import record as tick_record
-from torra.tick.spending import tick_worst_case
+from torra.tick.degradation import tick_worst_case
 from torra.time_limit import TimeLimit
 from torra.trading import channels
 from torra.words.deny_reasons import DenyReason

@@ -19,7 +19,7 @@ from torra.clock import System
 from torra.config import Instance, Profile, validate
 from torra.desk.models.access import open_models
 from torra.providers.rules.provider import RulesProvider
-from torra.tick.spending import tick_worst_case
+from torra.tick.degradation import tick_worst_case
 
 
 def priced(folder: Path, ceiling: float) -> None:

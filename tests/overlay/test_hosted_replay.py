@@ -29,7 +29,7 @@ from torra.clock import iso
 from torra.overlay import Overlay
 from torra.providers.rules.provider import RulesProvider
 from torra.tick import debate as tick_debate
-from torra.tick.spending import DegradationLevel
+from torra.tick.degradation import DegradationLevel
 
 STREAM: Final = "host:scorer:BTCUSD"
 JOURNAL: Final = ("replay", "--journal")

@@ -41,7 +41,7 @@ from torra.store import replay_queries
 from torra.store.replay_queries import StoredDebate
 from torra.tick import debate as tick_debate
 from torra.tick.debate import Payer
-from torra.tick.spending import DegradationLevel
+from torra.tick.degradation import DegradationLevel
 from torra.tick.tick_record import JournalRecord
 from torra.trading import hand_close
 

@@ -51,7 +51,8 @@ from torra.desk.memory.reviews import (
 )
 from torra.errors import StoreUnavailable
 from torra.providers.prices import CHAT_TOKENS, OUTPUT_ALLOWANCE, SCHEMA_TOKENS, PriceList, Usage
-from torra.tick.spending import HOUR, LINGER, SpendingAccount, worst_case
+from torra.tick.degradation import worst_case
+from torra.tick.spending import HOUR, LINGER, SpendingAccount
 
 START: Final = datetime(2026, 3, 2, 9, tzinfo=UTC)
 LENGTH: Final = 2.2 * HOUR.total_seconds()

@@ -14,13 +14,13 @@ from tests.worlds.stores import NOON, Hand
 from torra.errors import StoreUnavailable
 from torra.providers.prices import PriceList
 from torra.store.ledger import Booking
-from torra.tick.spending import (
+from torra.tick.degradation import (
     HYSTERESIS,
     DegradationLevel,
-    SpendingAccount,
     degradation_level_name,
     tick_worst_case,
 )
+from torra.tick.spending import SpendingAccount
 
 PRICES = PriceList({"flat": {"input": 10, "output": 10}}, now=lambda: NOON)
 TECHNICAL = AGENTS["technical"]

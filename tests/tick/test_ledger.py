@@ -34,14 +34,7 @@ from tests.worlds.stores import NOON, Hand, open_database
 from torra.errors import StoreUnavailable
 from torra.store import ledger as ledger_table
 from torra.store.ledger import Settlement
-from torra.tick.spending import (
-    HOUR,
-    LEAST_WAIT,
-    LINGER,
-    RESERVE_SHARE,
-    Purse,
-    SpendingAccount,
-)
+from torra.tick.spending import HOUR, LEAST_WAIT, LINGER, RESERVE_SHARE, Purse, SpendingAccount
 
 # --- the store ------------------------------------------------------------------------------------
 

@@ -30,7 +30,7 @@ from torra.providers.rules.provider import RulesProvider
 from torra.store import replay_queries
 from torra.tick import debate, decision
 from torra.tick import record as tick_record
-from torra.tick.spending import tick_worst_case
+from torra.tick.degradation import tick_worst_case
 
 PRICES = PriceList({"flat": {"input": 10, "output": 10}}, now=lambda: desks.START)
 EAGER: dict[str, Any] = {

@@ -22,8 +22,8 @@ from torra.config import Instance, Profile
 from torra.desk.schedule import Desk
 from torra.providers.prices import PriceList
 from torra.store import replay_queries
+from torra.tick.degradation import consulting_tiers, tick_worst_case
 from torra.tick.marks import UNFORESEEN
-from torra.tick.spending import consulting_tiers, tick_worst_case
 from torra.tick.thesis import Foreseen, tier_of
 from torra.verdict import call_policy
 from torra.verdict.order_levels import Levels

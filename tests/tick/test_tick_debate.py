@@ -19,7 +19,8 @@ from torra.config import Profile, validate
 from torra.providers.prices import PriceList
 from torra.providers.rules.provider import RulesProvider
 from torra.store import ledger as ledger_table
-from torra.tick.spending import HOUR, tick_worst_case
+from torra.tick.degradation import tick_worst_case
+from torra.tick.spending import HOUR
 
 PRICES = {"quick": {"input": 1.0, "output": 5.0}, "deep": {"input": 2.0, "output": 10.0}}
 COST = 0.0004

@@ -36,8 +36,8 @@ from torra.lessons.recall import RetrievedLesson, RetrievedLessons
 from torra.providers.prices import PriceList
 from torra.replay.rerun.edges_then import FrozenClock
 from torra.store.memory import MemoryStore
+from torra.tick.degradation import tick_worst_case
 from torra.tick.edges import TickDeps
-from torra.tick.spending import tick_worst_case
 from torra_trader import run_tick
 
 NONCE: Final = re.compile("[0-9a-f]{16}")

@@ -15,7 +15,8 @@ from tests.doubles.scripted import AMPLE, Scripted, context, settings
 from tests.worlds.stores import NOON, Hand, key_of
 from torra.providers.prices import PriceList
 from torra.store.ledger import Booking
-from torra.tick.spending import Local, Purse, SpendingAccount
+from torra.tick.degradation import Local
+from torra.tick.spending import Purse, SpendingAccount
 
 KEY = key_of(NOON)
 

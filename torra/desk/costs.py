@@ -31,14 +31,8 @@ from torra.providers.prices import PriceList
 from torra.providers.vendors.addresses import key_sign
 from torra.store import hosted as hosted_table
 from torra.store import ledger as ledger_table
-from torra.tick.spending import (
-    HOUR,
-    UNASKED,
-    Local,
-    degradation_level_name,
-    tick_worst_case,
-    to_climb,
-)
+from torra.tick.degradation import UNASKED, Local, degradation_level_name, tick_worst_case, to_climb
+from torra.tick.spending import HOUR
 
 DAY: Final = timedelta(days=1)
 DAYS: Final = 30

@@ -32,7 +32,8 @@ from torra.replay.runner import AgentSource
 from torra.store.ledger import SUMMED
 from torra.store.replay_queries import Recollection, journal_history
 from torra.tick.debate import Payer
-from torra.tick.spending import EVER, HOUR, UNASKED, DegradationLevel, Purse, SpendingAccount
+from torra.tick.degradation import UNASKED, DegradationLevel
+from torra.tick.spending import EVER, HOUR, Purse, SpendingAccount
 
 LONGEST: Final = 32
 """Characters of a name in the ledger, as of a profile's."""

@@ -43,10 +43,10 @@ from torra.chart import renderer, screenshot
 from torra.clock import Clock, iso, token
 from torra.store.tick_store import OpeningContext
 from torra.tick import thesis
+from torra.tick.degradation import DegradationLevel
 from torra.tick.late_answers import LateReplies
 from torra.tick.marks import SHADOW
 from torra.tick.record import TickDebate, TickInputs
-from torra.tick.spending import DegradationLevel
 from torra.tick.tick_database import TickDatabase
 from torra.verdict import call_policy, sentiment_rules
 

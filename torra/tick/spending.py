@@ -33,11 +33,6 @@ The actual cost stays under the worst case because tokens are no more than bytes
 worst case and is flagged. When the ledger cannot be written, no call is made: `reserve` raises, and
 the desk takes that for a refusal. A provider that costs nothing (rules, recorded, a local server
 without a price in the user's list) never touches the database.
-
-The ladder of a profile says on which desk its next tick runs. The levels are the configured desk,
-the desks that its mode names below it, and nobody. The account of a profile's spending, which its
-ticks share, takes the highest one whose worst case fits under what is left of the ceiling. When the
-database cannot be used, nobody is asked.
 """
 
 from __future__ import annotations
@@ -65,14 +60,10 @@ from agents.contracts import (
     Completion,
     ModelUnavailable,
     Request,
-    Role,
-    SourceType,
     Submit,
-    Tier,
 )
-from agents.debate.debate import bound_of
 from agents.debate.deliberation import MOST_TOKENS, Deliberation
-from agents.registry import SCORER, TRADER, Agent, seated
+from agents.registry import Agent
 from instance_database import Database
 from torra.errors import StoreUnavailable
 from torra.failpoints import failpoint
@@ -80,6 +71,15 @@ from torra.providers.prices import PriceList
 from torra.store import ledger as ledger_table
 from torra.store.connection import Keyed
 from torra.store.ledger import Booking, Settlement
+from torra.tick.degradation import (
+    DegradationLevel,
+    Local,
+    choose,
+    ladder,
+    tick_worst_case,
+    worst_case,
+    worst_of,
+)
 
 log = logging.getLogger("torra")
 
@@ -107,9 +107,6 @@ SETTLE_WAIT: Final = 1.0
 
 ROUNDING: Final = 1e-9
 """A cost above its reservation by less than this is no more than rounding, USD."""
-
-Local = Callable[[str], bool]
-"""Tells of a vendor whether its address is a server of one's own, which costs nothing."""
 
 Slot = tuple[str, int, int]
 """Which request of a tick: role, round, attempt."""
@@ -365,7 +362,7 @@ class Purse:
         free = (
             usd == 0
             and vendor in VENDORS
-            and not _worst_of(
+            and not worst_of(
                 self._account.prices, self._account.local, row.bound, vendor, completion.model
             )
         )
@@ -389,25 +386,6 @@ class Purse:
 # --- bounds ---------------------------------------------------------------------------------------
 
 
-def worst_case(prices: PriceList, settings: AgentSettings, local: Local, bound: CallBound) -> float:
-    """Return the most that one request within a bound can cost, whichever vendor answers it."""
-    first = route(bound.model, settings.provider)
-    # Any of those who stand in may answer, so the dearest of their models is reserved.
-    spares = settings.fallbacks(bound.tier) if first[0] in VENDORS else ()
-    return max(_worst_of(prices, local, bound, *each) for each in (first, *spares))
-
-
-def _worst_of(prices: PriceList, local: Local, bound: CallBound, vendor: str, model: str) -> float:
-    return prices.worst_case(
-        vendor,
-        model,
-        prompt_bytes=bound.prompt_bytes,
-        output_tokens=bound.output_tokens,
-        picture=bound.picture,
-        local=local(vendor) if vendor in VENDORS else not is_plug_in(vendor),
-    )
-
-
 def _fits(request: Request, row: _Row) -> bool:
     """Return whether a request is within its reservation; a free one may have any length."""
     bound = row.bound
@@ -428,108 +406,9 @@ def _count(value: object) -> int:
     return value if type(value) is int and 0 <= value <= MOST_TOKENS else 0
 
 
-# --- the ladder ----------------------------------------------------------------------------------
+# --- the account ----------------------------------------------------------------------------------
 
 LEVEL_WAIT: Final = 0.3
-
-HYSTERESIS: Final = 2.0
-"""A profile climbs to a level when what is left of the hour is this many times its worst case, or
-halfway from it to the ceiling where that is less.
-"""
-
-CUSTOM: Final = "custom"
-"""Name of the highest level of a profile that names its agents itself."""
-
-UNASKED: Final = SourceType.L1_ONLY.value
-"""Name of the lowest level: nobody is asked."""
-
-
-@dataclass(frozen=True, slots=True)
-class DegradationLevel:
-    """One step of the ladder: the settings of a tick, and whether agents are asked at all.
-
-    `worst_usd` is the most that a tick of it can cost, where that is known.
-    """
-
-    settings: AgentSettings
-    name: str
-    asked: bool
-    worst_usd: float = 0.0
-
-
-def tick_worst_case(
-    prices: PriceList,
-    settings: AgentSettings,
-    local: Local,
-    agents: Mapping[str, Agent] | None = None,
-) -> float:
-    """Return the most that one tick of a desk can cost in USD, every retry and the fallback in."""
-
-    def most(role: Role) -> float:
-        bound = bound_of(settings, role)
-        return bound.requests * worst_case(prices, settings, local, bound)
-
-    roles, row = [seat.role for seat in seated(settings, agents)], settings.row()
-    totals = [
-        sum(
-            (settings.most_rounds() if stage.debates else 1) * most(role)
-            for role in roles
-            if role.kind in stage.kinds
-        )
-        for stage in row.stages
-    ]
-    # the last stage and the fallback exclude each other; who is consulted is asked of one tier
-    asked = [replace(TRADER.role, tier=tier) for tier in consulting_tiers(settings)]
-    consulted = max(map(most, asked), default=0.0)
-    return sum(totals[:-1]) + max(totals[-1], most(SCORER)) + consulted
-
-
-def consulting_tiers(settings: AgentSettings) -> tuple[Tier, ...]:
-    """Return the tiers of models that the trader of a desk may be asked of; () without one."""
-    if not settings.consulted():
-        return ()
-    return ("deep",) if settings.escalation.when == "off" else ("deep", "chief")
-
-
-def ladder(settings: AgentSettings) -> list[DegradationLevel]:
-    """Return the levels of a desk, the dearest first and nobody last."""
-    levels = [
-        DegradationLevel(each, degradation_level_name(each), asked=True)
-        for each in settings.ladder()
-    ]
-    return [*levels, DegradationLevel(settings, UNASKED, asked=False)]
-
-
-def to_climb(cost: float, ceiling: float, spent: float) -> float:
-    """Return what must be left to climb to a level; halfway to the ceiling is always enough."""
-    return min(HYSTERESIS * cost, (cost + ceiling) / 2.0) if spent else cost
-
-
-def degradation_level_name(settings: AgentSettings) -> str:
-    """Return what the level of a desk is called: its mode, or custom."""
-    return CUSTOM if settings.active_agents else settings.mode
-
-
-def _choose(
-    costs: Sequence[float],
-    levels: Sequence[DegradationLevel],
-    held: str | None,
-    spent: float,
-    ceiling: float,
-) -> int:
-    """Return the number of the level to run on, 0 the highest; `costs` are the worst cases."""
-    names = [each.name for each in levels]
-    stood = names.index(held) if held in names else 0
-
-    def highest(needed: Callable[[float], float]) -> int:
-        left = ceiling - spent
-        return next((at for at, cost in enumerate(costs) if needed(cost) <= left), len(costs) - 1)
-
-    paid = highest(lambda cost: cost)
-    # 0 is the highest level: stepping down needs no hysteresis, only climbing does.
-    if paid >= stood:
-        return paid
-    return min(stood, highest(lambda cost: to_climb(cost, ceiling, spent)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -583,7 +462,7 @@ class SpendingAccount:
         try:
             held = database.degradation_level(self.profile)
             spent = database.spent(self.profile, self.now() - HOUR)
-            kept = _choose(costs, levels, held, spent, ceiling)
+            kept = choose(costs, levels, held, spent, ceiling)
             if levels[kept].name != (held or levels[0].name):
                 with database.transaction(LEVEL_WAIT):
                     ledger_table.set_degradation_level(database, self.profile, levels[kept].name)

@@ -27,7 +27,7 @@ from torra.errors import ConfigError
 from torra.exhibits import figures
 from torra.store import hosted as hosted_table
 from torra.store import tick_queries
-from torra.tick.spending import CUSTOM, UNASKED
+from torra.tick.degradation import CUSTOM, UNASKED
 
 if TYPE_CHECKING:
     from instance_database import Database

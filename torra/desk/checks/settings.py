@@ -19,7 +19,7 @@ from torra.plugins.loading import brought, load, of_home, versions
 from torra.providers.registry import check, check_vendor
 from torra.providers.vendors.clients import VendorClients
 from torra.providers.vendors.table import warning
-from torra.tick.spending import tick_worst_case
+from torra.tick.degradation import tick_worst_case
 from torra.trading import channels
 
 RECORDED: Final = "name another provider; torra journal replays stored ticks"

@@ -48,7 +48,8 @@ from torra.store import ledger as ledger_table
 from torra.store import lessons as lesson_table
 from torra.store.standings import WarmUps
 from torra.store.trade import notes as note_table
-from torra.tick.spending import Purse, SpendingAccount, tick_worst_case
+from torra.tick.degradation import tick_worst_case
+from torra.tick.spending import Purse, SpendingAccount
 
 STAGE: Final = "review"
 """Stage of its rows in the ledger and of its calls: no tick has one of that name."""

@@ -34,7 +34,8 @@ from torra.desk.costs import DAY, DECIMALS, Row, closes_a_day, local_by
 from torra.evaluation.promotion_rule import LOOKS
 from torra.providers.prices import PriceList, Usage
 from torra.providers.rules.provider import RulesProvider
-from torra.tick.spending import HOUR, Local
+from torra.tick.degradation import Local
+from torra.tick.spending import HOUR
 from torra.tick.tick_record import FeatureRecord, Numbers, RecordPart, TickRecord, load
 
 EARNED_TICKS: Final = LOOKS[0]

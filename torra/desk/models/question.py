@@ -32,7 +32,8 @@ from torra.desk.models.remedies import explained
 from torra.errors import ConfigError
 from torra.providers.vendors.addresses import key_sign
 from torra.store import audit as audit_chain
-from torra.tick.spending import HOUR, Purse, SpendingAccount, ladder, tick_worst_case
+from torra.tick.degradation import ladder, tick_worst_case
+from torra.tick.spending import HOUR, Purse, SpendingAccount
 
 CLOCK: Final = System()
 """Real time: a question to a vendor lasts as long on a fast desk."""

@@ -39,8 +39,9 @@ from torra.providers.vendors.table import vendors, warning
 from torra.store import ledger as ledger_table
 from torra.store import tick_listing
 from torra.store.trade.rows import ProviderBlock
+from torra.tick.degradation import tick_worst_case
 from torra.tick.marks import PROPOSED
-from torra.tick.spending import HOUR, tick_worst_case
+from torra.tick.spending import HOUR
 from torra.words.deny_reasons import DenyReason
 
 BESIDE: Final = frozenset((ROLE.id, REVIEWER.id))

@@ -38,8 +38,8 @@ from torra.providers.prices import PriceList
 from torra.providers.vendors.clients import VendorClients
 from torra.replay.rerun import trial_tick
 from torra.replay.shards.seen import tick_seen
+from torra.tick.degradation import tick_worst_case
 from torra.tick.record import TickResult, describe
-from torra.tick.spending import tick_worst_case
 
 RUNS: Final = 5
 TICKS: Final = 20

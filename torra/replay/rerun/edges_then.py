@@ -34,8 +34,8 @@ from torra.store import lessons as lesson_table
 from torra.store import news as news_table
 from torra.store.replay_queries import StoredDebate
 from torra.tick.bar_window import last_row
+from torra.tick.degradation import DegradationLevel
 from torra.tick.record import news_view
-from torra.tick.spending import DegradationLevel
 from torra.tick.tick_record import JournalRecord, LessonsRecord
 
 LADDER: Final = "ladder:"

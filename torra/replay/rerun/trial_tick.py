@@ -45,11 +45,12 @@ from torra.providers.registry import Provider
 from torra.store import bars as bar_table
 from torra.store import standings as standing_table
 from torra.tick.bar_window import LiveWindow
+from torra.tick.degradation import DegradationLevel
 from torra.tick.edges import TickDeps
 from torra.tick.marks import INVENTED, LEAN_AGAINST
 from torra.tick.record import TickResult
 from torra.tick.sentence import page_text
-from torra.tick.spending import DegradationLevel, Purse, SpendingAccount
+from torra.tick.spending import Purse, SpendingAccount
 from torra.tick.tick_record import Damaged, TickRecord, load
 from torra.tick.words import swarm_words, thesis_words
 from torra.time_limit import SHARE_SECONDS
