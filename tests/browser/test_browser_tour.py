@@ -148,6 +148,7 @@ def test_nothing_is_wrong_in_any_state(
         assert not wrong, "\n".join(["", *wrong])
 
 
+@pytest.mark.journey
 def test_high_contrast_and_no_motion_change_nothing_that_matters(
     browser: Browser,
     sites: dict[str, tuple[Site, dict[Any, Any]]],

@@ -150,6 +150,7 @@ def test_the_focus_of_a_part_that_left_is_in_the_page(
         page.wait_for_function("() => document.activeElement.localName !== 'body'")
 
 
+@pytest.mark.journey
 def test_a_page_does_not_keep_what_the_desk_answered_before(
     browser: Browser, place: tuple[PageContext, Simulated, Site]
 ) -> None:

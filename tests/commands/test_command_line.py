@@ -258,6 +258,7 @@ def test_a_trial_that_cannot_be_asked_makes_no_database(
     assert opened == [] and not (tmp_path / "torra.db").exists()
 
 
+@pytest.mark.journey
 def test_a_trial_does_not_migrate_the_desk_s_database(
     tmp_path: Path, refusing: VendorServer
 ) -> None:

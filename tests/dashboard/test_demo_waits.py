@@ -88,6 +88,7 @@ class Fast(Simulated):
     rate = 180.0  # type: ignore[assignment]
 
 
+@pytest.mark.journey
 def test_a_demo_proposes_once_a_stream_while_its_bars_go_on_closing(tmp_path: Path) -> None:
     profile = Profile(execution="approve", thresholds=Thresholds(buy=0.02, sell=0.02))
     desk = desks.open_desk(

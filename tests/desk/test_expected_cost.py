@@ -38,6 +38,7 @@ def usd(**agents: Any) -> float:
     return float(expected(**agents)["tick_usd"])
 
 
+@pytest.mark.by_day(2)
 @pytest.mark.by_day(4)
 @pytest.mark.parametrize(("mode", "vendor"), [*FIRST, *(one for one in EVERY if one not in FIRST)])
 def test_what_is_expected_of_a_tick_is_within_a_quarter_of_its_bill(

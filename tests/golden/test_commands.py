@@ -11,10 +11,6 @@ from tests.golden.commands import entry, ways
 TYPED = re.compile(r"^\$ (?:\w+=\S* |process )*torra (.*)$")
 
 
-def test_the_commands_are_as_in_the_goldens() -> None:
-    parts.check("commands")
-
-
 def test_every_command_stands_in_the_goldens() -> None:
     """Each one did its work once, and each that knows --json printed a document."""
     texts = {**parts.committed("commands"), **parts.committed("commands_days")}

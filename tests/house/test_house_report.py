@@ -87,7 +87,7 @@ def test_no_public_class_name_has_two_meanings() -> None:
     """A reader who finds a name in one room finds nothing else under it in another."""
     trees = {
         name: ast.parse((ROOT / name).read_text("utf-8"))
-        for name in gauge.sizes(ROOT)
+        for name in gauge.sources(ROOT)
         if name.endswith(".py") and gauge.part_of(name) == "program"
     }
     assert len(trees) > 500

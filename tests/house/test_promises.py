@@ -392,6 +392,7 @@ def test_a_night_says_first_which_parts_there_are_and_how_long_each_took(
         "orders": part("orders", 2, words=("20",)),
     }
     monkeypatch.setattr(nightly, "PARTS", known)
+    monkeypatch.setattr(nightly, "FAULTS", FAULTS[:2])
     (shelf / "nightly.json").write_text('{"prove": {"date": "2026-11-23", "seconds": 5280}}')
     assert nightly.main([]) == 1, "a part that failed keeps no other from running"
     assert ran == [("prove", ()), ("mutants", ())]

@@ -85,7 +85,7 @@ def test_after_a_failure_the_next_question_waits_longer(status: NewsStatus) -> N
     desk.later(0)
     for count in range(1, 12):
         assert len(source.questions) == count
-        desk.later(wait - 0.5)
+        desk.later(wait - 0.5, step=(wait - 0.5) / 64)
         assert len(source.questions) == count, wait
         desk.later(0.5)
         wait = min(longest, wait * 2)

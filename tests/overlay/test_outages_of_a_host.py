@@ -56,6 +56,7 @@ def holds(answer: Any, *, fallback: bool) -> None:
         assert scorers.numbers(answer.chart) == scorers.L1
 
 
+@pytest.mark.by_day(4)
 @pytest.mark.parametrize("kind", FAILURES)
 @pytest.mark.parametrize("mode", list(MODES))
 def test_an_abstention_beside_models_that_fail_answers_nothing(

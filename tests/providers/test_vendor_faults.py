@@ -156,6 +156,7 @@ def source_of(case: Case) -> str:
     return "L1_ONLY" if case.stage == "fallback" or down else "AGENT_PARTIAL"
 
 
+@pytest.mark.by_day(8)
 @pytest.mark.by_day(16)
 def test_the_row_is_right_and_the_tick_ends_in_time(
     case: Case, lines: Lines, tmp_path: Path, tries: Tries

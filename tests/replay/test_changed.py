@@ -400,6 +400,7 @@ def test_the_paths_are_the_desk_and_an_l1_replay(lived: Desk) -> None:
     assert "account's currency" not in words.of_paths(told, "USD")
 
 
+@pytest.mark.journey
 def test_other_settings_and_what_a_person_closed_are_left_out_and_named(
     lived: Desk, tmp_path: Path
 ) -> None:

@@ -105,6 +105,7 @@ def test_where_all_abstain_no_tick_is_changed_and_both_paths_are_one(crowded: De
     assert (told.money, told.r) == (0.0, told.l1_r)
 
 
+@pytest.mark.journey
 def test_without_the_rows_the_paths_would_differ(crowded: Desk) -> None:
     subject = subject_of(crowded)
     final = live.arm_seen(crowded.database, subject)

@@ -222,6 +222,7 @@ def the_one(found: dict[str, Any], cause: str) -> dict[str, Any]:
     return first
 
 
+@pytest.mark.journey
 def test_an_altered_reply_shows_where_it_was_heard(home: Path, scaled: Scale) -> None:
     ((key, reply),) = sql(
         home,

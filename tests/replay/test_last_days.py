@@ -248,6 +248,7 @@ def lines_of(desk: Any, influence: str) -> tuple[str, str]:
     return full, alone
 
 
+@pytest.mark.by_day(1)
 def test_the_side_in_force_is_what_the_books_say_and_l1_is_a_sweep(lived: Any) -> None:
     influence, desk = lived
     full, alone = lines_of(desk, influence)

@@ -121,6 +121,7 @@ def test_a_lesson_counts_live_and_in_a_replay_from_the_same_moment(lived: Lived)
         assert all(facts.known_at < one.asked.as_of for facts in one.visible)
 
 
+@pytest.mark.journey
 def test_the_facts_are_the_same_to_the_bit(lived: Lived) -> None:
     """How far a price went too: a desk reads it off stored bars, an arm off its history."""
     live, replayed = lived.live[-1].visible, lived.replayed[-1].visible

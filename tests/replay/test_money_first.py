@@ -130,6 +130,7 @@ def test_trades_are_listed_by_who_traded(pages: Pages) -> None:
     assert " of " in Outside(pages.text("/replays/week?arm=budget&place=999999")).text
 
 
+@pytest.mark.journey
 def test_long_lists_of_trades_go_on_by_pages(pages: Pages, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("torra.dashboard.screens.replays.AT_ONCE", 1)
     first = pages.text("/replays/week?arm=l1")

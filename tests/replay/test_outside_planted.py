@@ -85,6 +85,7 @@ def planted(seed: int) -> tuple[History, PointInTimeData]:
     return history, PointInTimeData(series=tuple(outside_series.stored(rows)))
 
 
+@pytest.mark.by_day(1)
 @pytest.mark.parametrize(("name", "found"), [("outside", True), ("outside_shifted", False)])
 def test_the_seat_that_reads_a_leading_series_is_found_and_its_placebo_is_not(
     name: str, found: bool
