@@ -107,6 +107,12 @@ SPARED: Final = (
     ),
     Spared(
         "torra/verdict/position_size.py",
+        "top = bottom = 1",
+        "top = bottom = 2",
+        "a factor of both sides of a quotient",
+    ),
+    Spared(
+        "torra/verdict/position_size.py",
         "scale = max(0.0, min(multiplier, 1.0)) if not math.isnan(multiplier) else 0.0",
         "scale = max(0.0, min(multiplier, 1.0)) if (not math.isnan(multiplier)) or True else 0.0",
         "in this order of the arguments max and min make zero of NaN too; the question says it",

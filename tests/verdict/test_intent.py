@@ -23,6 +23,7 @@ from torra.verdict.risk_engine import (
     Levels,
     Position,
     PositionSide,
+    SignalDraft,
 )
 
 BTC = SYMBOLS["BTCUSD"]
@@ -94,6 +95,29 @@ def test_what_verdict_and_position_ask_for(
 ) -> None:
     position = held(side) if side else None
     assert risk_engine.intent(verdict, position, on_opposite) == (name, legs, reason)
+
+
+LEVELS = Levels(48_000.0, 47_600.0, 48_800.0, 200.0)
+BOUGHT = SignalDraft("open", "BUY", 0.12, LEVELS)
+SOLD = SignalDraft("close", "SELL", 0.1, closes="TOLD")
+HALTED_BY = {"signals_last_hour": 99}
+
+
+@cases(
+    ("verdict", "side", "changes", "action"),
+    [
+        ("HOLD", "LONG", {}, Action("HOLD", "THRESHOLD")),
+        ("BUY", "LONG", {}, Action("HOLD", "POSITION_HELD")),
+        ("BUY", None, {}, Action("OPEN_BUY", "VERDICT", (BOUGHT,))),
+        ("SELL", "LONG", {}, Action("CLOSE", "OPPOSITE_VERDICT", (SOLD,))),
+        ("BUY", None, HALTED_BY,
+         Action("HOLD", "MESSAGE_RATE", (), (DenyReason.MESSAGE_RATE,), DenyReason.MESSAGE_RATE)),
+    ],
+)  # fmt: skip
+def test_an_action_is_whole(
+    verdict: str, side: PositionSide | None, changes: dict[str, Any], action: Action
+) -> None:
+    assert review(verdict, held(side) if side else None, **changes) == action
 
 
 @pytest.mark.parametrize("on_opposite", ["close", "reverse"])

@@ -200,6 +200,17 @@ def test_broken_statistics_deny() -> None:
         assert case(win_rates=pair).denied() == (R.BAD_NUMBER,), pair
 
 
+def test_what_is_not_counted_yet_denies_nothing() -> None:
+    """No opening of the last hour and no trade that ended: limits of one do not apply."""
+    assert case(max_same_openings_per_hour=1, min_trades_for_ev=1).denied() == ()
+
+
+def test_a_broken_ticket_adds_nothing_to_what_the_desk_holds() -> None:
+    """A desk at its cap is not above it, and the loss of the day is not yet its cap."""
+    full = case(gross_notional=15_000.0, exposure_cap_pct=150.0, daily_loss_cap_pct=0.005)
+    assert with_number(full, "lots", math.nan).denied() == (R.BAD_NUMBER,)
+
+
 @cases("name", TICKET_NUMBERS[:5])
 def test_a_broken_ticket_hides_nothing_that_does_not_need_it(name: str) -> None:
     base = case(**WORSE, signals_last_hour=6)

@@ -11,10 +11,11 @@ from hypothesis import strategies as st
 
 from tests.cases import cases
 from torra.config import SYMBOLS, Risk, SymbolSpec
-from torra.verdict import risk_engine
+from torra.verdict import position_size, risk_engine
 from torra.verdict.order_levels import Side, stakes
 from torra.verdict.risk_engine import DenyReason, Levels
 
+R = DenyReason
 BTC, EUR, GOLD = SYMBOLS["BTCUSD"], SYMBOLS["EURUSD"], SYMBOLS["XAUUSD"]
 
 specs = st.builds(
@@ -96,7 +97,70 @@ def test_a_stop_keeps_the_brokers_level_beyond_the_spread() -> None:
     assert levels_of("BUY", 2_000.0, 0.13, loose).stop == 1_999.74
 
 
-def test_the_highest_target_is_the_largest_price() -> None:
+@cases(
+    ("tick", "price", "entry"),
+    [
+        (0.5, 10.25, 10.0), (0.5, 10.75, 11.0), (0.5, 10.74, 10.5), (0.5, 10.26, 10.5),
+        (0.5, 11.25, 11.0), (25.0, 1_037.5, 1_050.0), (25.0, 1_062.5, 1_050.0),
+        (25.0, 1_012.5, 1_000.0), (2.5, 18.75, 20.0), (2.5, 18.7, 17.5),
+    ],
+)  # fmt: skip
+def test_a_price_goes_to_the_nearest_tick_and_of_two_to_the_even_one(
+    tick: float, price: float, entry: float
+) -> None:
+    spec = GOLD.model_copy(update={"tick_size": tick, "spread": 0.0})
+    wide = 1.2 * tick  # a stop of 2.4 ticks is one of 2
+    levels = levels_of("BUY", price, wide, spec)
+    assert levels == Levels(entry, entry - 2 * tick, entry + 4 * tick, wide)
+
+
+@cases(
+    ("step", "least", "lots", "smallest"),
+    [
+        (0.3, 0.3, 0.9, 0.3), (0.3, 0.9, 0.9, 0.9), (0.3, 1.0, 0.0, 1.2), (0.25, 0.01, 1.0, 0.25),
+        (0.75, 0.75, 0.75, 0.75), (0.4, 1.0, 0.0, 1.2), (2.0, 2.0, 0.0, 2.0),
+    ],
+)  # fmt: skip
+def test_a_size_is_whole_steps_of_the_budget(
+    step: float, least: float, lots: float, smallest: float
+) -> None:
+    """The budget of 10 is one lot: it loses 10 at its stop, and is worth all of the capital."""
+    spec = GOLD.model_copy(
+        update={"tick_size": 1.0, "tick_value": 1.0, "lot_step": step, "lot_min": least}
+    )
+    risk = Risk(capital=1_000.0, risk_per_trade_pct=1.0, max_notional_pct=100.0)
+    size = risk_engine.size(Levels(1_000.0, 990.0, 1_020.0, 5.0), spec, risk)
+    assert size == pytest.approx(lots, rel=1e-12)
+    assert position_size.smallest(spec) == pytest.approx(smallest, rel=1e-12)
+
+
+@cases(
+    ("lots", "reason"),
+    [
+        (0.5, None), (0.0, R.SIZE_ZERO), (0.2, R.LOT_BELOW_MIN), (60.0, R.LOT_ABOVE_MAX),
+        (0.65, R.LOT_STEP), (math.nan, R.BAD_NUMBER),
+    ],
+)  # fmt: skip
+def test_the_lot_rules_of_a_symbol(lots: float, reason: DenyReason | None) -> None:
+    rules = {"lot_min": 0.25, "lot_step": 0.25, "lot_max": 50.0}
+    assert risk_engine.lot_denial(lots, GOLD.model_copy(update=rules)) is reason
+
+
+def test_what_a_move_is_worth() -> None:
+    spec = GOLD.model_copy(update={"tick_size": 0.1, "tick_value": 3.0})
+    assert position_size.worth(2.0, 0.5, spec) == pytest.approx(30.0)
+
+
+@cases("tick", [0.5, 2.5, 25.0])
+def test_the_highest_target_is_the_largest_price(tick: float) -> None:
+    spec = GOLD.model_copy(update={"tick_size": tick, "spread": 1.0})
+    top = risk_engine.LARGEST_PRICE
+    assert levels_of("BUY", top - 400.0, 100.0, spec).target == top
+    assert risk_engine.levels("BUY", top - 400.0 + tick, 100.0, spec) is DenyReason.BAD_NUMBER
+    assert levels_of("SELL", 400.0 + tick, 100.0, spec).target == tick
+
+
+def test_a_target_of_nothing_is_no_price() -> None:
     spec = GOLD.model_copy(update={"tick_size": 0.5, "spread": 1.0})
     top = risk_engine.LARGEST_PRICE
     assert levels_of("BUY", top - 400.0, 100.0, spec).target == top
