@@ -13,8 +13,6 @@ import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing
-from datetime import UTC, datetime, timedelta
 from functools import partial
 from multiprocessing.connection import Connection
 from pathlib import Path
@@ -27,8 +25,6 @@ from tests.faults import kills, lives
 from tests.tries import Tries
 from tests.worlds import scorers
 from torra.overlay import processes
-from torra.store import hosted as hosted_table
-from torra.store.connection import TickKey
 
 
 def call(folder: Path, sizes: list[int], threads: int, tells: Connection) -> None:
@@ -159,26 +155,6 @@ def _dies_at(tmp_path: Path, point: str, when: str, tries: Tries) -> None:
         with attempt:
             assert time.monotonic() - began < 3.0, "a dead owner's claim is free at once"
     assert scorers.count(tmp_path, "journal") == 1 and scorers.count(tmp_path, "calls") == 4
-
-
-def test_a_claim_ends_with_its_time_where_its_owner_is_not_known(tmp_path: Path) -> None:
-    database = scorers.stored(tmp_path)
-    key = TickKey("host:scorer:BTCUSD", "M15", datetime(2021, 10, 1, tzinfo=UTC))
-    now = datetime.now(UTC)
-    later = now + timedelta(hours=1)
-
-    def claim(owner: str, until: datetime, lives: Callable[[str], bool]) -> object:
-        return hosted_table.ask_hosted(database, key, "q", owner, until, lives)
-
-    with closing(database):
-        assert claim("far|1|", later, processes.lives) == "ours"
-        assert claim("me", later, processes.lives) == "taken"
-        assert claim("me", now, lambda _: False) == "ours"
-        assert claim("you", now, lambda _: True) == "ours", "its time is up"
-        hosted_table.give_back(database, key, "q", "me")
-        assert database.row("SELECT state FROM hosted") == {"state": "claimed"}
-        hosted_table.give_back(database, key, "q", "you")
-        assert database.row("SELECT state FROM hosted") is None
 
 
 def test_a_process_is_known_by_more_than_its_number() -> None:

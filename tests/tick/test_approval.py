@@ -206,16 +206,6 @@ def test_on_the_demo_it_waits_two_real_minutes_and_its_price_wanders_as_long(
     assert approve(database, sid, **last).state == "APPROVED"
 
 
-def test_a_stream_has_one_proposal_at_a_time(database: Database) -> None:
-    propose(database)
-    first, later = key_of(NOON, "M15", GOLD.id), key_of(EXPIRES, "M15", GOLD.id)
-    now = EXPIRES - timedelta(seconds=1)
-    assert database.proposal_waits(later, now) and not database.proposal_waits(later, EXPIRES)
-    assert not database.proposal_waits(first, now), "the tick's own is written again"
-    for other in (key_of(EXPIRES, "H1", GOLD.id), key_of(EXPIRES, "M15", "SILVER")):
-        assert not database.proposal_waits(other, now)
-
-
 @pytest.mark.parametrize(
     ("how", "reason"),
     [
