@@ -18,7 +18,6 @@ from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from functools import wraps
-from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, ParamSpec, TypeVar
 
@@ -114,23 +113,6 @@ def answering_with(
 
 
 answering = answering_with("Print one JSON document.")
-
-
-def answered_in(module: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Return `answering` for commands whose answers are the functions of their names in a module.
-
-    The module is imported when one of them runs, for its imports may cost time.
-    """
-
-    def decorate(command: Callable[..., None]) -> Callable[..., None]:
-        @wraps(command)
-        def answer(home: Path, /, **options: Any) -> CommandAnswer:
-            reply: CommandAnswer = getattr(import_module(module), command.__name__)(home, **options)
-            return reply
-
-        return answering(answer)
-
-    return decorate
 
 
 def wants_json() -> bool:

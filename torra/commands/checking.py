@@ -23,6 +23,20 @@ SHIPPED: Final = (("BTCUSD", ("BTCUSD_M15.csv", "BTCUSD_H1.csv")), ("EURUSD", ("
 """Symbols and files that are probed when none is named."""
 
 
+@click.command()
+@click.argument("symbol")
+@click.argument("timeframe")
+@click.option("--as-of", help="Close of the bar, UTC; default: the newest bar.")
+@several(ONE_TICK)
+@answering
+def tick(home: Path, /, symbol: str, timeframe: str, **options: Any) -> CommandAnswer:
+    """Run one tick without changing or publishing anything."""
+    from torra.replay.rerun import trial_tick  # noqa: PLC0415
+
+    record = trial_tick.run(home, symbol.upper(), timeframe.upper(), **options)
+    return CommandAnswer(trial_tick.document(record), trial_tick.table(record))
+
+
 @click.command("lookahead")
 @click.argument("symbol", required=False)
 @click.option("--bars", multiple=True, help="A file of bars, once for each timeframe; or store.")

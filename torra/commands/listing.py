@@ -139,6 +139,26 @@ def models(home: Path, /, vendor: str | None) -> CommandAnswer:
     return CommandAnswer(reply.document(), reply.line(), int(not reply.ok))
 
 
+@click.command()
+@click.option("--profile", help="Only this profile.")
+@answering
+def cost(home: Path, profile: str | None) -> CommandAnswer:
+    """Show what models have cost, and what is left of each profile's hour."""
+    from torra.desk import costs  # noqa: PLC0415
+
+    return CommandAnswer(costs.run(home, profile), costs.table)
+
+
+@click.command()
+@answering
+def doctor(home: Path) -> CommandAnswer:
+    """Check the machine, the settings and the database; exit 1 when something must be mended."""
+    from torra.desk.checks import table  # noqa: PLC0415
+
+    document = table.document(table.doctor(home))
+    return CommandAnswer(document, table.table, int(not document["ok"]))
+
+
 @click.group(cls=SpelledGroup, invoke_without_command=True)
 @number("--limit", 30, 1, 2000)
 @answering

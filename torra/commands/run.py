@@ -19,10 +19,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
+import click
+
 from torra.backup.restore import command
 from torra.clock import System, duration, floor
 from torra.commands import access as access_commands
 from torra.commands import terminal
+from torra.commands.answer import plainly
+from torra.commands.options import flag, number
 from torra.config import DeskSettings
 from torra.dashboard import server
 from torra.dashboard.app import create_app
@@ -91,6 +95,21 @@ class PagesAddress:
     """Path below which a proxy shows the pages, such as /torra."""
 
 
+@click.command("run")
+@number("--port", 5000, 1, 65535)
+@click.option("--host", default="127.0.0.1", show_default=True, help="A loopback address.")
+@flag("--no-pages", "Run the desk without the dashboard.")
+@flag("--allow-remote", "Serve other machines too: docs/security.md.")
+@click.option("--trusted-host", "names", multiple=True, help="A name that the pages are opened by.")
+@click.option("--prefix", default="", help="Path below which a proxy shows the pages: /torra.")
+@flag("--wait", "Wait for the end of another desk on the home.")
+@click.pass_obj
+@plainly
+def command_line(home: Path, /, no_pages: bool, wait: bool, **address: Any) -> None:
+    """Start the desk: schedule, bridge and dashboard."""
+    run(home, PagesAddress(**address), pages=not no_pages, say=terminal.say, wait=wait)
+
+
 def run(
     home: Path,
     address: PagesAddress,
@@ -107,8 +126,8 @@ def run(
     limit_malloc_arenas()
     stop = Stop()
     # Before anything long: a start, too, must end in order.
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, stop.tell)
+    for signum in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(signum, stop.tell)
     lock = DeskLock(home)
     try:
         if _locked(lock, home, say, stop, wait=wait):
