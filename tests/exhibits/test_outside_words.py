@@ -140,11 +140,11 @@ def test_one_that_is_too_old_says_so_and_has_no_value() -> None:
 
 def test_a_small_value_has_the_decimals_that_a_trader_would_say() -> None:
     (small,) = at(("DGS2", 3, -0.6349))
-    assert outside_words.series_amount(small) == "−0.63 %"
+    assert outside_words.series_amount(small.name, small.value) == "−0.63 %"
     (funding,) = at(("derivs.funding", 3, 0.0123))
-    assert outside_words.series_amount(funding) == "0.0123 %"
+    assert outside_words.series_amount(funding.name, funding.value) == "0.0123 %"
     (many,) = at(("derivs.open_interest", 3, 123456.7))
-    assert outside_words.series_amount(many) == "123,457 contracts"
+    assert outside_words.series_amount(many.name, many.value) == "123,457 contracts"
 
 
 def test_of_a_pair_that_quotes_the_euro_longs_are_told_as_shorts() -> None:

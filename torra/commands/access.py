@@ -19,6 +19,7 @@ import click
 
 from torra.commands.answer import CommandAnswer, answering
 from torra.commands.options import flag, number
+from torra.dashboard.doors import access_file
 from torra.dashboard.doors.access_file import SCOPES, Tokens, same_name
 from torra.errors import ConfigError, TorraError
 from torra.home import DATABASE, PAGES
@@ -82,17 +83,15 @@ def token(
     if not base.startswith(SCHEMES):
         raise ConfigError(f"--address {address!r} does not begin with http:// or https://")
     tokens, new_ones = _changed(home, new=new, name=name, scope=scope, revoke=revoke)
-
-    def row(of: str, secret: str) -> dict[str, str]:
-        # Behind the #: a browser sends that part to no server, so no log has it.
-        return {
-            "scope": of, "token": secret, "may": MAY[of], "link": f"{base}/login#token={secret}"
-        }  # fmt: skip
-
-    rows = [row(item, tokens.by_scope[item]) for item in SCOPES]
-    rows += [
-        {**row(owner.scope, secret), "name": owner.name}
-        for owner, secret in tokens.of_persons.items()
+    owners: list[tuple[str, str, dict[str, str]]] = [
+        *((item, tokens.by_scope[item], {}) for item in SCOPES),
+        *((own.scope, secret, {"name": own.name}) for own, secret in tokens.of_persons.items()),
+    ]
+    # Behind the #: a browser sends that part to no server, so no log has it.
+    rows = [
+        {"scope": of, "token": secret, "may": MAY[of], "link": f"{base}/login#token={secret}"}
+        | names
+        for of, secret, names in owners
     ]
     if name is not None:
         rows = [item for item in rows if same_name(item.get("name", ""), name)]
@@ -116,8 +115,6 @@ def _changed(
 
     The tokens come first: whatever the database does, the old ones have ended.
     """
-    from torra.dashboard.doors import access_file  # noqa: PLC0415
-
     if new:
         tokens = access_file.replace(home)
         _on_record(home, "new tokens")

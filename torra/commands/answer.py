@@ -15,10 +15,11 @@ import errno
 import json
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
 from functools import wraps
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, Final, ParamSpec, TypeVar
 
 import click
@@ -126,18 +127,16 @@ def wants_json() -> bool:
 
 
 @contextmanager
-def stored(home: Path) -> Iterator[Database | None]:
-    """Lend the database of a home; None where there is none: such a home stays without one.
+def open_database(home: Path) -> Iterator[Database]:
+    """Lend the database of a home. One without any stays so: it is read as if it were empty.
 
     Raises ConfigError for a broken desk.json.
     """
-    if not (home / DATABASE).is_file():
-        from torra.config import load_desk  # noqa: PLC0415  pydantic costs a tenth of a second
+    from instance_database import open_home  # noqa: PLC0415  pydantic costs a tenth of a second
+    from torra.config import load_desk  # noqa: PLC0415
 
-        load_desk(home)
-        yield None
-        return
-    from instance_database import open_home  # noqa: PLC0415
-
-    with closing(open_home(home)) as database:
-        yield database
+    with ExitStack() as stack:
+        if not (home / DATABASE).is_file():
+            load_desk(home)
+            home = Path(stack.enter_context(TemporaryDirectory()))
+        yield stack.enter_context(closing(open_home(home)))

@@ -17,11 +17,10 @@ from typing import Any, Final
 
 import click
 
-from agents.features import unit_of
 from instance_database import Database, open_home
 from torra.clock import System, duration, iso, parse
 from torra.commands import terminal
-from torra.commands.answer import CommandAnswer, answering, stored
+from torra.commands.answer import CommandAnswer, answering, open_database
 from torra.commands.options import (
     ANY_PATH,
     SpelledGroup,
@@ -118,14 +117,12 @@ def data(home: Path) -> CommandAnswer:
 
     NAME is a series, such as DGS2, or a company's ticker, such as AAPL.
     """
-    series, facts, flow = [], [], []
-    with stored(home) as database:
+    with open_database(home) as database:
         instances = load_desk(home).instances
         companions = [row for item in instances for row in _companions(item, database)]
-        if database is not None:
-            series = list(_series(database))
-            facts = series_table.facts_told(database)
-            flow = flow_table.flow_told(database)
+        series = list(_series(database))
+        facts = series_table.facts_told(database)
+        flow = flow_table.flow_told(database)
     lines = [*map(_series_line, series), *map(_company_line, facts), *map(_flow_line, flow)]
     lines = lines or [NO_SERIES if companions else NOTHING]
     lines += map(_companion_line, companions)
@@ -144,8 +141,8 @@ def data(home: Path) -> CommandAnswer:
 @answering
 def show(home: Path, name: str) -> CommandAnswer:
     """Show the newest values of a series, as they were known."""
-    with stored(home) as database:
-        rows = [] if database is None else database.series_rows([name])
+    with open_database(home) as database:
+        rows = database.series_rows([name])
     newest = sorted(rows, key=lambda item: (item.row.at, item.row.known_at))[-MOST_VALUES:]
     kind = series_of(name)
     says = "" if kind is None else kind.says
@@ -158,7 +155,7 @@ def show(home: Path, name: str) -> CommandAnswer:
              "source": row.source}
         )  # fmt: skip
         lines.append(
-            f"{at[:10]}  {outside_words.series_amount(row)}, known since "
+            f"{at[:10]}  {outside_words.series_amount(name, row.value)}, known since "
             f"{figures.moment(known_at)}, seen here {figures.moment(first_seen)}, from "
             f"{outside_words.source_of(row.source)}"
         )
@@ -171,10 +168,9 @@ def show(home: Path, name: str) -> CommandAnswer:
 @answering
 def company(home: Path, ticker: str) -> CommandAnswer:
     """Show what a company's newest report comes to, and the figures that it is made of."""
-    books, rows = Books(), []
-    with stored(home) as database:
-        if database is not None:
-            rows = series_table.facts_of(database, ticker, System().real_now())
+    books = Books()
+    with open_database(home) as database:
+        rows = series_table.facts_of(database, ticker, System().real_now())
     if not rows:
         raise ConfigError(
             f"{ticker} is no series, and nothing is stored of a company of that name: `torra "
@@ -312,14 +308,12 @@ def _series(database: Database) -> Iterator[dict[str, Any]]:
             }
 
 
-def _companions(instance: Instance, database: Database | None) -> Iterator[dict[str, Any]]:
+def _companions(instance: Instance, database: Database) -> Iterator[dict[str, Any]]:
     """Yield each companion of an instance: its newest stored bars, and what ticks had of it."""
     for name, symbol in instance.companions.items():
         closed: dict[str, str] = {}
         newest_tick: dict[str, str] = {}
         for timeframe in instance.timeframes:
-            if database is None:
-                break
             if newest := bar_table.newest_companion(database, instance, symbol, timeframe):
                 closed[timeframe] = iso(newest + duration(timeframe))
             for statuses in tick_queries.outside_statuses(database, instance.id, [timeframe], 1):
@@ -356,14 +350,12 @@ def _refuse_the_future(file: Path, parsed: Table) -> None:
 
 
 def _series_line(row: dict[str, Any]) -> str:
-    newest = SeriesRow(
-        row["name"], parse(row["at"]), parse(row["known_at"]), row["value"], row["source"]
-    )
+    amount = outside_words.series_amount(row["name"], row["value"])
+    known = figures.moment(row["known_at"])
     old = ", too old to count now" if row["stale"] else ""
     return (
-        f"{row['name']}, {row['says']}: {outside_words.series_amount(newest)} of "
-        f"{row['at'][:10]}{old}, known since {figures.moment(row['known_at'])}, from "
-        f"{outside_words.source_of(row['source'])}; {count(row['rows'], 'value')} since "
+        f"{row['name']}, {row['says']}: {amount} of {row['at'][:10]}{old}, known since {known}, "
+        f"from {outside_words.source_of(row['source'])}; {count(row['rows'], 'value')} since "
         f"{row['first'][:10]}."
     )
 
@@ -391,12 +383,11 @@ def _company_lines(
         )
         missing = []
         for number in company_words.NUMBERS:
-            value = report.ratios.get(number.feature)
+            feature = number.feature.removeprefix("company.")
+            value = report.ratios.get(feature)
             if value is not None:
-                unit = unit_of(f"company.{number.feature}")
-                amount = outside_words.amount(value, unit, number.decimals, signed=number.signed)
-                yield f"  {number.name}: {amount}"
-            elif number.feature in report.ratios:
+                yield f"  {number.name}: {outside_words.written(number, value)}"
+            elif feature in report.ratios:
                 missing.append(number.name)
         if missing:
             yield f"Not known, for a part is missing in its reports: {', '.join(missing)}."

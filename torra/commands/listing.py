@@ -14,10 +14,9 @@ from typing import Any, Final
 import click
 
 from torra.clock import System
-from torra.commands.answer import CommandAnswer, answering, stored
-from torra.commands.lessons import MOST
-from torra.commands.options import SpelledGroup, number
-from torra.commands.terminal import columns
+from torra.commands.answer import CommandAnswer, answering, open_database
+from torra.commands.options import MOST_ROWS, SpelledGroup, number
+from torra.exhibits.numbers import aligned
 from torra.home import DATABASE
 
 NONE_SET: Final = (
@@ -35,16 +34,14 @@ def symbols(home: Path, /) -> CommandAnswer:
     from torra.config import load_desk  # noqa: PLC0415
     from torra.store import bars as bar_table  # noqa: PLC0415
 
-    with stored(home) as database:
+    with open_database(home) as database:
         rows = [
             {
                 "symbol": instance.id,
                 "timeframe": name,
                 "feed": instance.feed,
                 "profile": instance.profile,
-                "newest_bar": (
-                    (database and bar_table.bar_span(database, instance.id, name)) or [None]
-                )[-1],
+                "newest_bar": (bar_table.bar_span(database, instance.id, name) or [None])[-1],
             }
             for instance in load_desk(home).instances
             for name in instance.timeframes
@@ -54,7 +51,7 @@ def symbols(home: Path, /) -> CommandAnswer:
 
 @click.command()
 @click.argument("symbol", required=False)
-@number("--limit", 20, 1, MOST)
+@number("--limit", 20, 1, MOST_ROWS)
 @answering
 def ticks(home: Path, /, symbol: str | None, limit: int) -> CommandAnswer:
     """List the newest ticks of the desk, or of a SYMBOL, newest first."""
@@ -66,14 +63,12 @@ def ticks(home: Path, /, symbol: str | None, limit: int) -> CommandAnswer:
     if symbol is not None:
         is_named = any(symbol in (instance.id, instance.symbol) for instance in instances)
         instances = (desk.instance(symbol if is_named else symbol.upper()),)
-    with stored(home) as database:
+    with open_database(home) as database:
         rows = [
             {"symbol": instance.id, "timeframe": name} | {part: row[part] for part in TICK}
             for instance in instances
             for name in instance.timeframes
-            for row in (
-                tick_queries.tick_summaries(database, instance.id, name, limit) if database else ()
-            )
+            for row in tick_queries.tick_summaries(database, instance.id, name, limit)
         ]
     rows.sort(key=lambda row: str(row["close_time"]), reverse=True)
     return CommandAnswer(rows[:limit], _table)
@@ -81,7 +76,10 @@ def ticks(home: Path, /, symbol: str | None, limit: int) -> CommandAnswer:
 
 def _table(rows: Sequence[Mapping[str, Any]]) -> str:
     cells = [["-" if value in (None, "") else str(value) for value in row.values()] for row in rows]
-    return "\n".join(columns([*rows[:1], *cells])) or "No tick is stored: `torra run` runs them."
+    return (
+        "\n".join(aligned([*map(list, rows[:1]), *cells]))
+        or "No tick is stored: `torra run` runs them."
+    )
 
 
 @click.command()
@@ -166,10 +164,8 @@ def notices(home: Path, /, limit: int) -> CommandAnswer:
     """Show what was told to you, newest first, and whether it arrived."""
     from torra.notices import listing  # noqa: PLC0415
 
-    with stored(home) as database:
-        nothing: dict[str, object] = {"notices": [], "services": []}
-        document = nothing if database is None else listing.document(database, limit)
-    return CommandAnswer(document, listing.table)
+    with open_database(home) as database:
+        return CommandAnswer(listing.document(database, limit), listing.table)
 
 
 @notices.command("test")

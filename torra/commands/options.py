@@ -39,6 +39,9 @@ def number(
     )
 
 
+MOST_ROWS: Final = 1_000
+"""Of a list that is shown."""
+
 ANY_PATH: Final = click.Path(path_type=Path)
 ANY_FILE: Final = click.Path(dir_okay=False, path_type=Path)
 """A path of whatever is there or is to be; a file, which need not be there."""

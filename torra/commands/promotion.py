@@ -15,7 +15,7 @@ from typing import Any
 
 import click
 
-from torra.commands.answer import CommandAnswer, answering, stored
+from torra.commands.answer import CommandAnswer, answering, open_database
 from torra.commands.options import ANY_FILE, flag, number
 from torra.commands.terminal import say
 
@@ -60,7 +60,7 @@ def promotion(home: Path, /) -> CommandAnswer:
     from torra.replay import live  # noqa: PLC0415
 
     subjects, rows = live.subjects(home, load_desk(home)), []
-    with stored(home) as database:
+    with open_database(home) as database:
         for subject in subjects:
             agents = standings.account(database, subject)
             influence = subject.profile.agents.influence
