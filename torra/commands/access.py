@@ -105,7 +105,7 @@ def token(
     ]
     lines += [] if place else [NOT_TOLD]
     document = {"home": str(home.absolute()), "new": new_ones, "tokens": rows}
-    return CommandAnswer(document, "\n".join(lines))
+    return CommandAnswer(document, lines)
 
 
 def _changed(

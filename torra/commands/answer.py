@@ -14,7 +14,7 @@ from __future__ import annotations
 import errno
 import json
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
 from functools import wraps
@@ -76,10 +76,10 @@ def plainly(command: Callable[P, R]) -> Callable[P, R]:
 
 @dataclass(frozen=True, slots=True)
 class CommandAnswer:
-    """The result of a command. `text` is for a terminal, or makes that of the document."""
+    """The result of a command. `text` is for a terminal, whole or in lines, or makes it."""
 
     document: Any
-    text: str | Callable[[Any], str]
+    text: str | Iterable[str] | Callable[[Any], str]
     exit_code: int = 0
 
 
@@ -104,7 +104,8 @@ def answering_with(
             if wants_json():
                 say(json.dumps(answer.document, ensure_ascii=False, allow_nan=False, indent=2))
             else:
-                say(answer.text if isinstance(answer.text, str) else answer.text(answer.document))
+                text = answer.text(answer.document) if callable(answer.text) else answer.text
+                say(text if isinstance(text, str) else "\n".join(text))
             if answer.exit_code:
                 sys.exit(answer.exit_code)
 

@@ -133,7 +133,7 @@ def data(home: Path) -> CommandAnswer:
     document = {
         "series": series, "facts": facts, "companions": companions, "flow": flow, "names": names
     }  # fmt: skip
-    return CommandAnswer(document, "\n".join(lines))
+    return CommandAnswer(document, lines)
 
 
 @click.command("show")
@@ -159,8 +159,8 @@ def show(home: Path, name: str) -> CommandAnswer:
             f"{figures.moment(known_at)}, seen here {figures.moment(first_seen)}, from "
             f"{outside_words.source_of(row.source)}"
         )
-    text = "\n".join(lines) if values else f"{name}, {says}: nothing is stored."
-    return CommandAnswer({"name": name, "says": says, "values": values, "stored": len(rows)}, text)
+    lines = lines if values else [f"{name}, {says}: nothing is stored."]
+    return CommandAnswer({"name": name, "says": says, "values": values, "stored": len(rows)}, lines)
 
 
 @click.command("company")
@@ -198,7 +198,7 @@ def company(home: Path, ticker: str) -> CommandAnswer:
             for name, row in newest.items()
         },
     }
-    return CommandAnswer(document, "\n".join(_company_lines(ticker, report, newest)))
+    return CommandAnswer(document, _company_lines(ticker, report, newest))
 
 
 @data.command("check")
@@ -425,8 +425,8 @@ def _shape(parsed: Table) -> str:
     return f" (as of {parsed.shape}; {count(parsed.holes, 'hole')} left out)"
 
 
-def _with_faults(text: str, parsed: Table) -> str:
-    lines = [text, *map(str, parsed.faults[:MOST_FAULTS])]
+def _with_faults(text: str, parsed: Table) -> Iterator[str]:
+    yield text
+    yield from map(str, parsed.faults[:MOST_FAULTS])
     if len(parsed.faults) > MOST_FAULTS:
-        lines.append(f"and {len(parsed.faults) - MOST_FAULTS:,} more")
-    return "\n".join(lines)
+        yield f"and {len(parsed.faults) - MOST_FAULTS:,} more"

@@ -188,4 +188,4 @@ def test(home: Path, /) -> CommandAnswer:
         for row in rows
     ]
     failed = any(row["failed"] for row in rows)
-    return CommandAnswer({"services": rows}, "\n".join(lines) or NONE_SET, int(failed))
+    return CommandAnswer({"services": rows}, lines or NONE_SET, int(failed))

@@ -73,7 +73,7 @@ def show(home: Path, name: str | None) -> CommandAnswer:
         if value is not ABSENT:
             differs = "" if value == setting.default else f"   (default {shown(setting.default)})"
             lines.append(f"{setting.name:<40}{shown(value)}{differs}")
-    return CommandAnswer({"profile": name, "digest": digest, "values": values}, "\n".join(lines))
+    return CommandAnswer({"profile": name, "digest": digest, "values": values}, lines)
 
 
 def _overview(book: ProfileBook) -> CommandAnswer:
@@ -96,7 +96,7 @@ def _overview(book: ProfileBook) -> CommandAnswer:
         )
         count = "broken" if differs is None else str(differs)
         lines.append(f"{name:<20}{loaded.digest:<18}{count:>8}  {', '.join(users) or 'nobody'}")
-    return CommandAnswer({"profiles": rows}, "\n".join(lines))
+    return CommandAnswer({"profiles": rows}, lines)
 
 
 @profile.command()
@@ -116,7 +116,7 @@ def diff(home: Path, name: str, other: str | None) -> CommandAnswer:
             base = _values(book, other)
     changes = compare(base, values)
     document = {"profile": name, "against": other or "the default", "changes": _documents(changes)}
-    return CommandAnswer(document, "\n".join(_change_lines(changes)) or "nothing differs")
+    return CommandAnswer(document, _change_lines(changes) or "nothing differs")
 
 
 # A value after its place may be negative, and -0.5 is no option.
@@ -130,17 +130,12 @@ def set_values(
     home: Path, name: str, pairs: Sequence[str], unset: Sequence[str], yes: bool
 ) -> CommandAnswer:
     """Change settings, such as risk.max_positions=2; a list or an object is JSON."""
-    wanted = _pairs(pairs)
-    if not (wanted or unset):
+    if not (pairs or unset):
         raise ConfigError(WRITE)
 
     def propose(values: Mapping[str, Any]) -> dict[str, Any]:
-        by_name = {setting.name: setting for setting in settings(values)}
-        changes: dict[tuple[str, ...], Any] = {}
-        for place, text in wanted:
-            setting = by_name.get(place)
-            changes[setting.place if setting else place_of(values, place)] = _read(setting, text)
-        changes |= {place_of(values, place): ABSENT for place in unset}
+        wanted = {**_wanted(values, pairs), **dict.fromkeys(unset, ABSENT)}
+        changes = {place_of(values, name): value for name, value in wanted.items()}
         return along_with_mode(values, changed(values, changes), changes)
 
     with _book(home) as book:
@@ -181,7 +176,7 @@ def check(home: Path, name: str, file: Path | None) -> CommandAnswer:
     lines = [item.text for item in checked.faults]
     lines += [f"note: {text}" for text in checked.warnings]
     lines += [f"{name} is in order"] if sound else []
-    return CommandAnswer(document, "\n".join(lines), int(not sound))
+    return CommandAnswer(document, lines, int(not sound))
 
 
 @profile.command()
@@ -206,7 +201,7 @@ def history(home: Path, name: str) -> CommandAnswer:
         {key: value for key, value in asdict(entry).items() if key != "values"} for entry in entries
     ]
     return CommandAnswer(
-        {"profile": name, "entries": rows}, "\n".join(lines) or f"{name} was never saved by Torra"
+        {"profile": name, "entries": rows}, lines or f"{name} was never saved by Torra"
     )
 
 
@@ -220,10 +215,7 @@ def try_settings(home: Path, name: str, pairs: Sequence[str], days: int) -> Comm
     from torra.replay.tried import kind, words  # noqa: PLC0415
 
     with _book(home) as book:
-        values = _values(book, name)
-        by_name = {setting.name: setting for setting in settings(values)}
-        wanted = {place: _read(by_name.get(place), text) for place, text in _pairs(pairs)}
-        trial = kind.tried_now(home, name, wanted, days)
+        trial = kind.tried_now(home, name, _wanted(_values(book, name), pairs), days)
     return CommandAnswer(trial.as_json(), words.table(trial))
 
 
@@ -253,16 +245,17 @@ def _values(book: ProfileBook, name: str) -> Mapping[str, Any]:
     return canonical(loaded.profile)
 
 
-def _pairs(words: Sequence[str]) -> list[tuple[str, str]]:
-    """Return places with their values, of PLACE=VALUE or of each value after its place."""
-    pairs, left = [], iter(words)
-    for word in left:
+def _wanted(values: Mapping[str, Any], words: Sequence[str]) -> dict[str, Any]:
+    """Return values by their places, of PLACE=VALUE or of each value after its place."""
+    by_name = {setting.name: setting for setting in settings(values)}
+    wanted, rest = {}, iter(words)
+    for word in rest:
         place, sign, value = word.partition("=")
-        text = value if sign else next(left, None)
+        text = value if sign else next(rest, None)
         if text is None or not place:
             raise ConfigError(f"{word}: {WRITE}")
-        pairs.append((place, text))
-    return pairs
+        wanted[place] = _read(by_name.get(place), text)
+    return wanted
 
 
 def _read(setting: Any, text: str) -> Any:
@@ -360,13 +353,12 @@ def _changed(
         "warnings": list(result.warnings),
         "last_days": days,
     }
-    end = (
-        [f"{name} is saved as entry {result.number}, digest {result.digest}.", LATER]
-        if saved
-        else [result.reason]
-    )
-    lines = [*_change_lines(changes), *(f"note: {text}" for text in days), *end]
-    return CommandAnswer(document, "\n".join(lines))
+    lines = [*_change_lines(changes), *(f"note: {text}" for text in days)]
+    if saved:
+        lines += [f"{name} is saved as entry {result.number}, digest {result.digest}.", LATER]
+    else:
+        lines.append(result.reason)
+    return CommandAnswer(document, lines)
 
 
 def _documents(changes: Sequence[Change]) -> list[dict[str, Any]]:

@@ -214,7 +214,7 @@ def _begin(home: Path, address: PagesAddress, say: Callable[[str], None]) -> Non
         say(f"warning: {why}")
     if address.port and server.is_local(address.host) and (home / DATABASE).is_file():
         server.check_port(address.host, address.port)
-        _note(home, _shown(address.host, address.port) + prefix)
+        _note(home, address.host, address.port, prefix)
 
 
 def _halted(desk: Desk) -> str:
@@ -266,6 +266,7 @@ def _listen(
     person reads it, otherwise the command that shows it.
     """
     names = server.trusted_names(address.names, allow_remote=address.allow_remote)
+    prefix = server.path_prefix(address.prefix)
     access, new = Access.of_home(home)
     app = create_app(
         DatabaseView(desk.database, settings, desk),
@@ -287,31 +288,24 @@ def _listen(
         address.host,
         address.port,
         allow_remote=address.allow_remote,
-        prefix=server.path_prefix(address.prefix),
+        prefix=prefix,
     )
-    shown = _told(listener, address, names, home)
+    named = address.host if server.is_local(address.host) else names[0]
+    shown = _note(home, named, getattr(listener, "effective_port", address.port), prefix)
     # Only to a person: what goes to a file or a service's journal stays there, for others to read.
     if new and terminal.read_by_a_person():
         return listener, f"{shown}/login#token={access.tokens['admin']}"
     return listener, f"{shown}; this shows the link to log in: {command(home, 'token')}"
 
 
-def _told(listener: Any, address: PagesAddress, names: Sequence[str], home: Path) -> str:
-    """Return the address of the pages, and note it for `torra token`."""
-    named = address.host if server.is_local(address.host) else names[0]
-    shown = _shown(named, getattr(listener, "effective_port", address.port))
-    shown += server.path_prefix(address.prefix)
-    _note(home, shown)
-    return shown
+def _note(home: Path, named: str, port: int, prefix: str) -> str:
+    """Return the address of the pages, and note it for `torra token`.
 
-
-def _shown(named: str, port: int) -> str:
-    return f"http://{f'[{named}]' if ':' in named else named}:{port}"
-
-
-def _note(home: Path, shown: str) -> None:
-    """Note the address; a home that cannot be written keeps no desk from running."""
+    A home that cannot be written keeps no desk from running.
+    """
+    shown = f"http://{f'[{named}]' if ':' in named else named}:{port}{prefix}"
     try:
         access_commands.tell_address(home, shown)
     except OSError as error:
         logging.getLogger(__name__).warning("torra token will not know the pages' port: %s", error)
+    return shown
