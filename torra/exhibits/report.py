@@ -243,11 +243,11 @@ def _columns(table: dict[str, Any], width: int) -> list[str]:
     """Return a table in columns; one that is too wide is turned, or split into parts."""
     rows = [table["columns"], *table["rows"]]
     right = {at for at, kind in enumerate(table["kinds"]) if kind == "num"}
-    if _wide(rows) > width and len(table["rows"]) < len(table["columns"]):
+    if sum(_sizes(rows)) - 2 > width and len(table["rows"]) < len(table["columns"]):
         rows = [list(row) for row in zip(*rows, strict=True)]
         right = {*range(1, len(rows[0]))}
     lines: list[str] = []
-    for part in _parts(rows, width):
+    for part in _parts(_sizes(rows), width):
         ends = [place for place, at in enumerate(part) if at in right]
         lines += [""] if lines else []
         lines += numbers.aligned([[row[at] for at in part] for row in rows], ends)
@@ -255,17 +255,17 @@ def _columns(table: dict[str, Any], width: int) -> list[str]:
     return [*lines, *([f"and {left} rows more"] if left else [])]
 
 
-def _wide(rows: Sequence[Sequence[str]]) -> int:
-    return sum(max(map(len, column)) + 2 for column in zip(*rows, strict=True)) - 2
+def _sizes(rows: Sequence[Sequence[str]]) -> list[int]:
+    """Return the widths of columns with the two blanks between them."""
+    return [max(map(len, column)) + 2 for column in zip(*rows, strict=True)]
 
 
-def _parts(rows: Sequence[Sequence[str]], width: int) -> list[list[int]]:
+def _parts(sizes: Sequence[int], width: int) -> list[list[int]]:
     """Return the columns in parts that fit, the first column in each."""
-    sizes = [max(map(len, column)) + 2 for column in zip(*rows, strict=True)]
-    parts, part = [], [0]
+    parts = [[0]]
     for at in range(1, len(sizes)):
-        if len(part) > 1 and sum(sizes[one] for one in part) + sizes[at] - 2 > width:
-            parts.append(part)
-            part = [0]
+        part = parts[-1]
+        if len(part) > 1 and sum(sizes[column] for column in [*part, at]) - 2 > width:
+            parts.append(part := [0])
         part.append(at)
-    return [*parts, part]
+    return parts
