@@ -16,8 +16,12 @@ import click
 from torra.clock import System
 from torra.commands.answer import CommandAnswer, answering, open_database
 from torra.commands.options import MOST_ROWS, SpelledGroup, number
+from torra.config import load_desk
 from torra.exhibits.numbers import aligned
 from torra.home import DATABASE
+from torra.notices import listing
+from torra.store import bars as bar_table
+from torra.store import tick_queries
 
 NONE_SET: Final = (
     "No service is set: put addresses into TORRA_NOTICE_URLS, as docs/notices.md shows. Pages show "
@@ -31,9 +35,6 @@ TICK: Final = ("close_time", "verdict", "consensus", "action", "reason")
 @answering
 def symbols(home: Path, /) -> CommandAnswer:
     """List the streams that the desk watches, with their newest stored bar."""
-    from torra.config import load_desk  # noqa: PLC0415
-    from torra.store import bars as bar_table  # noqa: PLC0415
-
     with open_database(home) as database:
         rows = [
             {
@@ -55,9 +56,6 @@ def symbols(home: Path, /) -> CommandAnswer:
 @answering
 def ticks(home: Path, /, symbol: str | None, limit: int) -> CommandAnswer:
     """List the newest ticks of the desk, or of a SYMBOL, newest first."""
-    from torra.config import load_desk  # noqa: PLC0415
-    from torra.store import tick_queries  # noqa: PLC0415
-
     desk = load_desk(home)
     instances = desk.instances
     if symbol is not None:
@@ -98,7 +96,6 @@ def jobs(home: Path, /, job: int | None) -> CommandAnswer:
 @answering
 def results(home: Path, /) -> CommandAnswer:
     """Show what the desk's trades won and lost: today, by symbol, side, reason and day."""
-    from torra.config import load_desk  # noqa: PLC0415
     from torra.dashboard.view.looking_desk import look_at  # noqa: PLC0415
     from torra.exhibits import money as words  # noqa: PLC0415
     from torra.money import book  # noqa: PLC0415
@@ -162,8 +159,6 @@ def doctor(home: Path) -> CommandAnswer:
 @answering
 def notices(home: Path, /, limit: int) -> CommandAnswer:
     """Show what was told to you, newest first, and whether it arrived."""
-    from torra.notices import listing  # noqa: PLC0415
-
     with open_database(home) as database:
         return CommandAnswer(listing.document(database, limit), listing.table)
 
@@ -172,9 +167,7 @@ def notices(home: Path, /, limit: int) -> CommandAnswer:
 @answering
 def test(home: Path, /) -> CommandAnswer:
     """Send a test to every service; exit 1 when one did not take it."""
-    from torra.config import load_desk  # noqa: PLC0415
     from torra.desk.wiring import open_notices  # noqa: PLC0415
-    from torra.notices import listing  # noqa: PLC0415
     from torra.notices.protocol import Notice  # noqa: PLC0415
     from torra.notices.sending import LIMIT_SECONDS  # noqa: PLC0415
     from torra.notices.words import NoticeFormatter  # noqa: PLC0415

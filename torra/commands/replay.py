@@ -17,7 +17,7 @@ import sys
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import click
 from click.core import ParameterSource
@@ -32,11 +32,11 @@ from torra.commands.options import (
     several,
 )
 from torra.commands.terminal import progress, say
+from torra.desk_lock import is_locked
 from torra.errors import ConfigError
+from torra.exhibits.report import Reported, put
 from torra.imports import freeze_gc
-
-if TYPE_CHECKING:
-    from torra.exhibits.report import Reported
+from torra.jobs.priority import step_back
 
 USUAL_ARMS: Final = "l1,budget,full,placebo"
 
@@ -122,7 +122,6 @@ def replay(
     trades: Path | None, **options: Any,
 ) -> CommandAnswer:  # fmt: skip
     """Trade a symbol's history with and without agents, and say what each came to in money."""
-    from torra.exhibits.report import put  # noqa: PLC0415
     from torra.replay import reporting  # noqa: PLC0415
 
     if journal:
@@ -148,8 +147,6 @@ def replay(
 
 def _put_report(path: Path | None, finished: Reported) -> None:
     """Write the report to the file that --report names, if any."""
-    from torra.exhibits.report import put  # noqa: PLC0415
-
     if path is not None:
         put(path, finished.html())
         _say(f"report: {path}")
@@ -272,9 +269,6 @@ def sweep(
 
 def _let_a_desk_go_first(home: Path) -> None:
     """Take the lowest place at the processors where a desk runs in the same home."""
-    from torra.desk_lock import is_locked  # noqa: PLC0415
-    from torra.jobs.priority import step_back  # noqa: PLC0415
-
     if is_locked(home):
         step_back()
 
