@@ -36,7 +36,7 @@ from torra.desk_lock import is_locked
 from torra.errors import ConfigError
 from torra.exhibits.report import Reported, put
 from torra.imports import freeze_gc
-from torra.jobs.priority import step_back
+from torra.jobs import priority
 
 USUAL_ARMS: Final = "l1,budget,full,placebo"
 
@@ -270,7 +270,7 @@ def sweep(
 def _let_a_desk_go_first(home: Path) -> None:
     """Take the lowest place at the processors where a desk runs in the same home."""
     if is_locked(home):
-        step_back()
+        priority.step_back()
 
 
 @contextmanager
