@@ -48,8 +48,7 @@ def scorecard(
         say(f"report: {report}", err=True)
     text = card.says
     if card.document is not None:
-        where = reports.on_the_page(card.document)
-        text = reports.text(card.document, full=full, where=where)
+        text = reports.text(card.document, full=full)
     return CommandAnswer(card.as_json(), text)
 
 

@@ -12,7 +12,6 @@ the command says so and ends with exit code 130.
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
@@ -142,7 +141,7 @@ def replay(
     if trades is not None:
         put(trades, finished.trades())
         _say(f"trades: {trades}")
-    return CommandAnswer(json.loads(finished.json()), finished.text(full=full))
+    return CommandAnswer(finished.as_json(), finished.text(full=full))
 
 
 def _put_report(path: Path | None, finished: Reported) -> None:
@@ -222,7 +221,7 @@ def ablate(
     with _stopping(BEGINS):
         finished = recomposing.recomposed(home, name, request, progress=progress)
     _put_report(report, finished)
-    return CommandAnswer(json.loads(finished.json()), finished.text(full=full))
+    return CommandAnswer(finished.as_json(), finished.text(full=full))
 
 
 @click.command("sweep")
