@@ -278,6 +278,12 @@ def test_a_damaged_database_makes_no_backup(home: Path) -> None:
     assert list((home / "backups").iterdir()) == []
 
 
+def test_of_a_file_that_is_no_database_no_folder_is_made(tmp_path: Path) -> None:
+    (tmp_path / "torra.db").write_text("mine")
+    line = refused("backup", tmp_path / "nowhere" / "x.db", home=tmp_path)
+    assert "file is not a database" in line and not (tmp_path / "nowhere").exists()
+
+
 # --- a restore ------------------------------------------------------------------------------------
 
 

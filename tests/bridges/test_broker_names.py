@@ -26,7 +26,7 @@ from torra.bridges.protocol import Order
 from torra.bridges.torra.book_rows import read_deal, read_position, read_symbol
 from torra.bridges.torra.messages import Ack, Deals, Positions, Symbols, decode, encode, signal_of
 from torra.commands import init as first_steps
-from torra.commands.command_line import PlainGroup
+from torra.commands.command_line import ChapterGroup
 from torra.config import Instance, is_broker_symbol, load_desk
 from torra.feeds.mt5_files import BarFileOwner, FlowFiles, Mt5FilesFeed, file_of
 from torra.market.broker_clock import ServerClock
@@ -86,7 +86,7 @@ def test_no_two_names_share_a_file(tmp_path: Path) -> None:
 def test_init_takes_them_and_proposes_a_name_of_ones_own(tmp_path: Path) -> None:
     terms = tmp_path / "terms.json"
     terms.write_text(json.dumps(dict.fromkeys(NAMES.values(), TERMS)), encoding="utf-8")
-    group = PlainGroup("torra")
+    group = ChapterGroup("torra")
     group.add_command(first_steps.init)
 
     def init(symbols: str) -> tuple[int, str]:

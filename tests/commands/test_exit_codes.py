@@ -14,17 +14,9 @@ from torra.config import ROOT
 from torra.replay.rerun import lookahead
 from torra.replay.rerun.lookahead import Findings, Leak
 
-HEAD = "name,at,known_at,value\nDGS2,2026-02-12,2026-02-13T22:00:00Z,4.25\n"
 HOURS = str(ROOT / "sample_data" / "EURUSD_H1.csv")
 AT = datetime(2017, 12, 28, tzinfo=UTC)
 LEAK = Leak("score", "momentum", "walk", AT, AT, 0.1, 0.2, 0.1)
-
-
-@pytest.mark.parametrize(("line", "code"), [("", 0), ("DGS2,noon,2026-02-13,4\n", 2)])
-def test_a_check_of_a_file_ends_in_2_with_a_fault(tmp_path: Path, line: str, code: int) -> None:
-    (tmp_path / "mine.csv").write_text(HEAD + line)
-    assert torra(tmp_path, "data", "check", str(tmp_path / "mine.csv")).exit_code == code
-    assert not (tmp_path / "torra.db").exists()
 
 
 @pytest.mark.parametrize(("leaks", "code"), [([], 0), ([LEAK], 1)])

@@ -37,7 +37,8 @@ def test_a_person_at_a_terminal_is_given_the_link(
     monkeypatch.setattr(terminal, "read_by_a_person", lambda: True)
     shown = told(tmp_path)
     admin = Access.of_home(tmp_path)[0].tokens["admin"]
-    assert shown.startswith("http://127.0.0.1:") and shown.endswith(f"/login#token={admin}")
+    assert shown.startswith("http://127.0.0.1:") and ":0/" not in shown
+    assert shown.endswith(f"/login#token={admin}")
     assert admin not in told(tmp_path), "the second start has no new token to show"
 
 

@@ -18,7 +18,7 @@ from tests.worlds import listed_terms
 from torra.bridges.protocol import Quote, SymbolTerms
 from torra.bridges.torra.messages import TAIL_LENGTH, seal
 from torra.commands import init as first_steps
-from torra.commands.command_line import PlainGroup
+from torra.commands.command_line import ChapterGroup
 from torra.config import SYMBOLS, Profile, SymbolSpec, load_desk, load_profile
 from torra.desk.setup.broker_symbols import kind_of, nearest, read_terms
 from torra.desk.setup.desk_plan import plan, write
@@ -450,7 +450,7 @@ def advisor(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def torra(home: Path, *words: str, answers: str | None = None) -> Result:
-    group = PlainGroup("torra")
+    group = ChapterGroup("torra")
     group.add_command(first_steps.init)
     runner = CliRunner()
     return runner.invoke(group, ["init", *words], obj=home, input=answers, catch_exceptions=False)

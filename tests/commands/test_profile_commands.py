@@ -83,7 +83,7 @@ def test_how_much_agents_count_is_asked_with_the_last_days_beside(
         2, f"{NO_TICK}\ntorra: this loosens {name}: add --yes if you mean it\n",
     )  # fmt: skip
     with monkeypatch.context() as patch:
-        patch.setattr("torra.commands.profile_answers.on_terminal", lambda: True)
+        patch.setattr("torra.commands.profile.on_terminal", lambda: True)
         asked = call(home, "set", "default", name, value, given="n\n").output
     (change,) = [line for line in asked.splitlines() if line.startswith(name)]
     assert change.endswith("(loosens)") and NO_TICK in asked.splitlines()
@@ -108,7 +108,7 @@ def test_what_agents_are_expected_to_cost_is_told_before_a_change_is_made(
     wanted = Profile().with_agents(mode="swarm", provider="google")
     said = f"note: {sentence(estimate.expected(wanted))}"
     with monkeypatch.context() as patch:
-        patch.setattr("torra.commands.profile_answers.on_terminal", lambda: True)
+        patch.setattr("torra.commands.profile.on_terminal", lambda: True)
         asked = call(home, "set", "default", *PAID, given="n\n").output
         paid = call(home, "set", "default", "agents.provider", "google", given="n\n")
     assert paid.exit_code == 2 and paid.output.index("expected to cost") < paid.output.index(
@@ -134,7 +134,7 @@ def test_what_agents_are_expected_to_cost_is_told_before_a_change_is_made(
 def test_a_person_at_a_terminal_is_asked(
     home: Path, monkeypatch: pytest.MonkeyPatch, answer: str, code: int
 ) -> None:
-    monkeypatch.setattr("torra.commands.profile_answers.on_terminal", lambda: True)
+    monkeypatch.setattr("torra.commands.profile.on_terminal", lambda: True)
     asked = call(home, "set", "default", "risk.max_positions", 5, given=answer)
     assert asked.exit_code == code
     assert "This loosens what guards the account:\nrisk.max_positions: 3 -> 5" in asked.output

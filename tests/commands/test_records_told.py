@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 
 from instance_database import Database, open_home
-from tests.worlds.hands import doctor_rows, torra
+from tests.worlds.hands import doctor_rows
 from tests.worlds.stores import frame
 from torra.verdict.one_sided import TICKS
 
@@ -65,25 +65,3 @@ def test_an_instance_that_hardly_buys_is_told(home: Path, monkeypatch: pytest.Mo
     assert asked == [("XAUUSD", ("M15",), TICKS)]
     assert found["level"] == "warning"
     assert "278 say SELL and none says BUY" in found["detail"]
-
-
-def test_an_import_says_which_records_a_desk_learns_from_it(home: Path) -> None:
-    stored(home, timedelta(days=11))
-    rows = [
-        f"2024.01.02\t00:{minute:02}:00\t2062.0\t2064.0\t{low}\t2063.0\t1\t0\t1"
-        for minute, low in ((0, 2060.0), (15, 1980.5))
-    ]
-    file = home / "old.csv"
-    head = "<DATE>\t<TIME>\t<OPEN>\t<HIGH>\t<LOW>\t<CLOSE>\t<TICKVOL>\t<VOL>\t<SPREAD>"
-    file.write_text("\n".join([head, *rows]) + "\n")
-    words = ("import", str(file), "--symbol", "XAUUSD", "--timeframe", "M15", "--clock", "utc")
-    told = torra(home, *words)
-    assert told.exit_code == 0, told.output
-    assert (
-        "Record high 5,599.08, record low 1,980.5, of the bars since 2024-01-02: the desk learns "
-        "its records from these." in told.stdout
-    )
-    assert "does not read" not in told.stdout
-    document = json.loads(torra(home, *words, "--json").stdout)
-    assert (document["record_high"], document["record_low"]) == (5599.08, 1980.5)
-    assert (document["learns"], document["watched"]) == (True, False)

@@ -824,19 +824,15 @@ def test_a_broken_note_of_the_address_is_as_none(tmp_path: Path, content: bytes)
     ("host", "shown"), [("127.0.0.1", "127.0.0.1"), ("::1", "[::1]")], ids=["four", "six"]
 )
 def test_a_desk_tells_the_port_that_it_got(tmp_path: Path, host: str, shown: str) -> None:
-    class Listener:
-        effective_port = 5093
-
-    address = running.PagesAddress(host, 0)
-    assert running._told(Listener(), address, (), tmp_path) == f"http://{shown}:5093"
+    assert running._note(tmp_path, host, 5093, "") == f"http://{shown}:5093"
     assert links(tmp_path) == {f"http://{shown}:5093"}
 
 
 def test_a_home_that_cannot_be_written_keeps_no_desk_from_serving(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    address = running.PagesAddress("127.0.0.1", 5093)
-    assert running._told(None, address, (), tmp_path / "none") == "http://127.0.0.1:5093"
+    shown = running._note(tmp_path / "none", "127.0.0.1", 5093, "")
+    assert shown == "http://127.0.0.1:5093"
     assert "will not know" in caplog.text
 
 

@@ -10,7 +10,6 @@ from tests.outside.test_nothing_later import SHARE, Rows, world
 from tests.worlds import company_reports
 from torra.evidence.outside_readings import NEWEST, OutsideView
 from torra.exhibits.beyond import company_words, outside_words
-from torra.exhibits.beyond.outside_row import OutsideShown
 from torra.outside.shelf import OutsideShelf
 
 AS_OF = company_reports.known(37)
@@ -23,38 +22,6 @@ def told(**more: Any) -> OutsideView:
     rows = [one for one in company.rows if one.row.source != "mine.csv"]
     view = company.read(more.pop("as_of", AS_OF), rows, live=False)
     return replace(view, numbers={**view.numbers, **more.pop("numbers", {})}, **more)
-
-
-def rows_of(found: OutsideShown) -> dict[str, str]:
-    return {row.name: row.value for row in found.rows}
-
-
-def test_a_company_is_told_row_by_row() -> None:
-    found = outside_words.shown("ACME.US", told())
-    values = rows_of(found)
-    assert values["Revenue growth"] == "+3.8 %"
-    assert values["F-score"] == "8 of 9"
-    assert values["Debt to equity"] == "0.28 x"
-    assert values["Growth of the shares"].endswith("%")
-    assert len(values) == len(company_words.NUMBERS)
-    ranks = {row.name: row.rank for row in found.rows}
-    assert ranks["P/E"] == "dearer than 51 of 100 days in up to five years"
-    assert ranks["F-score"] == "—"
-    assert {row.day for row in found.rows} == {"2026-06-30"}
-    origins = {row.name: row.origin for row in found.rows}
-    assert origins["F-score"] == "year to 2026-06-30"
-    assert origins["P/E"] == "year to 2026-06-30, at the close of the day before"
-
-
-def test_its_sentences_name_the_report_the_price_and_the_bet() -> None:
-    report, priced, bet = outside_words.shown("ACME.US", told()).notes
-    assert report.startswith("The company's figures are of the year to 2026-06-30, known since ")
-    assert report.endswith("from EDGAR (10-Q 0000000001-37-000001).")
-    assert priced == (
-        "The share is priced as usual for itself: its price ranks 53 of 100 among its own five "
-        "years, 100 is the dearest."
-    )
-    assert bet.startswith("The price bets on free cash flow that grows 8.8 % a year for ever")
 
 
 def test_a_price_that_cannot_be_told_says_what_it_needs() -> None:

@@ -9,7 +9,6 @@ import pytest
 
 from torra.evidence.flow_readings import MEAN_BARS, FlowRow, FlowThen, read
 from torra.evidence.outside_readings import OutsideView
-from torra.exhibits import figures
 from torra.exhibits.beyond import flow_words, outside_words
 from torra.words.ticks import FLOW, STATUSES
 
@@ -38,22 +37,6 @@ def rows(found: OutsideView) -> dict[str, tuple[str, str]]:
     }
 
 
-def test_each_number_has_its_row() -> None:
-    assert rows(told()) == {
-        "Ticks": ("412", "1.00 times the mean of 20 bars"),
-        "Moves up": ("60 % of all moves", figures.DASH),
-        "Mean spread": ("0.1250 ATR", "widest 0.5000 ATR"),
-        "Order book": ("10 levels", "310 changes"),
-        "Bids less offers": ("25 % of the book", figures.DASH),
-        "Slippage of one lot": ("0.0500 ATR", figures.DASH),
-    }
-    found = outside_words.shown("XAUUSD", told())
-    assert {row.origin for row in found.rows} == {
-        "in the bar of 2026-02-11 16:45 UTC, counted by the Expert Advisor"
-    }
-    assert found.brief == "6 numbers known"
-
-
 @pytest.mark.parametrize(
     ("source", "said"),
     [("mt5_direct", "MetaTrader 5"), ("store", "this desk's store"), ("<b>x</b>", "<b>x</b>")],
@@ -77,12 +60,6 @@ def test_why_there_is_none_is_one_sentence_with_what_to_do(status: str) -> None:
     assert not rows(told(None, status))
     assert outside_words.in_a_line("XAUUSD", told(None, status)).endswith(
         f"order flow: {STATUSES[status].word}"
-    )
-
-
-def test_a_line_has_the_numbers() -> None:
-    assert "order flow: ticks 412, moves up 60 % of all moves" in outside_words.in_a_line(
-        "XAUUSD", told()
     )
 
 

@@ -82,17 +82,6 @@ def row(found: OutsideShown, name: str) -> OutsideRow:
 # --- numbers --------------------------------------------------------------------------------------
 
 
-def test_a_number_tells_value_change_rank_day_release_and_source() -> None:
-    days = [("VIXCLS", 992 - place, 10.0 + place / 100.0) for place in range(990)]
-    found = outside_words.shown("US500", told(SUBJECTS["index"], at(*days)))
-    vix = row(found, "VIX")
-    assert vix.value == "19.89 points"
-    assert vix.change == "+0.20 points in 20 trading days"
-    assert vix.rank == "100 of 100"
-    assert vix.origin == "of 2026-02-11, known since 2026-02-12 22:00 UTC, from FRED"
-    assert not vix.old and found.brief == "1 number known"
-
-
 @pytest.mark.journey
 @pytest.mark.parametrize("asset", [name for name in SUBJECTS if name])
 def test_every_number_that_a_class_reads_has_its_row(asset: str) -> None:
@@ -140,11 +129,11 @@ def test_one_that_is_too_old_says_so_and_has_no_value() -> None:
 
 def test_a_small_value_has_the_decimals_that_a_trader_would_say() -> None:
     (small,) = at(("DGS2", 3, -0.6349))
-    assert outside_words.series_amount(small) == "−0.63 %"
+    assert outside_words.series_amount(small.name, small.value) == "−0.63 %"
     (funding,) = at(("derivs.funding", 3, 0.0123))
-    assert outside_words.series_amount(funding) == "0.0123 %"
+    assert outside_words.series_amount(funding.name, funding.value) == "0.0123 %"
     (many,) = at(("derivs.open_interest", 3, 123456.7))
-    assert outside_words.series_amount(many) == "123,457 contracts"
+    assert outside_words.series_amount(many.name, many.value) == "123,457 contracts"
 
 
 def test_of_a_pair_that_quotes_the_euro_longs_are_told_as_shorts() -> None:
@@ -156,16 +145,6 @@ def test_of_a_pair_that_quotes_the_euro_longs_are_told_as_shorts() -> None:
     straight = outside_words.shown("EURUSD", told(PAIR, rows))
     assert "shorts of this" not in row(straight, "Leveraged funds in the euro").name
     assert "in 4 weeks" in row(straight, "Leveraged funds in the euro").change
-
-
-@pytest.mark.journey
-@pytest.mark.parametrize("side", ["long", "short"])
-def test_a_crowded_side_is_told(side: str) -> None:
-    record = made(GOLD)
-    numbers = {**record.numbers, "positioning.crowded": side}
-    crowded = replace(record, numbers=numbers)
-    said = [note for note in outside_words.shown("XAUUSD", crowded).notes if "crowded" in note]
-    assert len(said) == 1 and said[0].startswith(f"The {side} side is crowded")
 
 
 # --- gold and the real yield ----------------------------------------------------------------------
@@ -201,12 +180,6 @@ def test_no_other_symbol_tells_of_gold() -> None:
 
 
 # --- nothing known --------------------------------------------------------------------------------
-
-
-def test_without_a_source_one_sentence_names_the_setting() -> None:
-    found = outside_words.shown("EURUSD", None)
-    assert found.rows == [] and found.notes == [outside_words.OFF]
-    assert "outside.sources" in outside_words.OFF
 
 
 def test_an_empty_store_is_told_once_with_the_command() -> None:
@@ -297,26 +270,6 @@ def companions(statuses: dict[str, str] | None = None, **seen: bool) -> OutsideV
     )
 
 
-def test_a_companion_has_a_row_by_its_own_name() -> None:
-    found = outside_words.shown("XAUUSD", companions(dxy=False))
-    assert found.rows == [
-        OutsideRow(
-            "companion",
-            "dxy (USDX.f)",
-            "104.2335",
-            "its bar closed 2026-02-12 15:00 UTC; correlation −0.41 over 60 bars",
-            "2026-02-12 15:00 UTC",
-            "+0.06 % in 1 bar, +0.51 % in 5 bars, −0.81 % in 20 bars",
-            "98 of 100 in 250 bars",
-        )
-    ]
-    assert found.notes == [] and found.brief == "1 number known"
-    assert outside_words.in_a_line("XAUUSD", companions(dxy=False)) == (
-        "companions: dxy (USDX.f) 104.2335 (+0.06 % in 1 bar, +0.51 % in 5 bars, "
-        "−0.81 % in 20 bars)"
-    )
-
-
 def test_a_companion_that_came_late_says_so() -> None:
     told = companions({"companion": "late", "companion.dxy": "late"}, dxy=True)
     found = outside_words.shown("XAUUSD", told)
@@ -337,19 +290,3 @@ def test_every_lack_of_a_companion_is_told_in_words(lack: Lack) -> None:
     (note,) = found.notes
     assert note.startswith("Not known: dxy. ") and note.count(".") >= 2
     assert outside_words.brief(str(lack)) != str(lack) or lack is Lack.LATE
-
-
-def test_companions_stand_below_the_series() -> None:
-    rows = at(("VIXCLS", 3, 20.0), ("DGS10", 3, 4.0), ("DGS2", 3, 4.0))
-    record = told(SUBJECTS["index"], rows)
-    both = OutsideView(
-        {**record.numbers, **companions(dxy=False).numbers},
-        {**record.statuses, "companion": "available"},
-        {**record.seen, **companions(dxy=False).seen},
-    )
-    alone, found = (outside_words.shown("US500", one) for one in (record, both))
-    assert found.rows == [
-        *alone.rows,
-        *outside_words.shown("X", companions(dxy=False)).rows,
-    ]
-    assert found.notes == alone.notes

@@ -151,13 +151,6 @@ def test_real_time_of_says_when_the_desk_will_show_a_moment(
         assert abs((scaled.now() - moment).total_seconds()) <= 1e-5 * max(1.0, rate)
 
 
-def test_a_scaled_clock_at_rate_one_agrees_with_real_time() -> None:
-    start = datetime.now(UTC)
-    scaled = clock.Scaled(start, 1.0)
-    wait = scaled.real_time_of(start + timedelta(hours=1)) - start
-    assert abs(wait - timedelta(hours=1)) < timedelta(seconds=1)
-
-
 @pytest.mark.parametrize("rate", [0.0, -1.0])
 def test_a_rate_that_stands_still_or_runs_back_is_refused(rate: float) -> None:
     with pytest.raises(ValueError, match="positive"):

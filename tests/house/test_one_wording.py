@@ -5,14 +5,11 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Final
 
 import pytest
 
 from agents.contracts import REGIMES, VECTORS, GateReason, OfficerReason, SourceType
-from tests.doubles.page_reader import Page
-from tests.worlds import demo_orders
 from torra.config import ROOT
 from torra.evidence.companion_readings import Lack
 from torra.evidence.news_digest import NewsStatus
@@ -101,21 +98,6 @@ def test_states_are_told_apart_by_glyph_and_by_word() -> None:
         assert len({row.glyph for row in rows.values()}) == len(rows)
         assert len({row.word for row in rows.values()}) == len(rows)
         assert all(row.meaning for row in rows.values())
-
-
-def test_an_order_that_nobody_confirmed_is_looked_for_in_the_terminal() -> None:
-    assert "may or may not be at the broker" in orders.NOT_CONFIRMED
-    assert "look in the terminal" in orders.NOT_CONFIRMED
-    assert orders.SIGNALS[STATE].meaning == orders.ALARMS[STATE].meaning == orders.NOT_CONFIRMED
-
-
-def test_help_tells_every_state_as_the_pages_do(tmp_path: Path) -> None:
-    backing = demo_orders.build(tmp_path / "home")
-    words = Page(demo_orders.open_pages(backing, "read").test_client().get("/help").text).text
-    backing.database.close()
-    for state, row in orders.SIGNALS.items():
-        meaning = f"{row.meaning[0].upper()}{row.meaning[1:]}"
-        assert f"{state} {meaning}." in " ".join(words.split()), state
 
 
 def test_no_template_has_words_of_its_own() -> None:

@@ -447,7 +447,7 @@ def test_an_order_that_is_out_is_said_to_be_taken_back(home: Path) -> None:
 @pytest.mark.parametrize("typed", [None, "", "no", "flatten", "yes=True"])
 def test_flatten_asks(on_paper: Path, monkeypatch: pytest.MonkeyPatch, typed: str | None) -> None:
     """None: nobody sits at a terminal; yes=True: the option --yes."""
-    monkeypatch.setattr("torra.commands.command_line.on_terminal", lambda: typed is not None)
+    monkeypatch.setattr("torra.commands.trading.on_terminal", lambda: typed is not None)
     words = ["--home", str(on_paper), "flatten", *(["--yes"] if typed == "yes=True" else [])]
     told = CliRunner().invoke(main, words, input=f"{typed}\n")
     with closing(open_home(on_paper)) as database:

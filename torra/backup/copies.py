@@ -183,6 +183,7 @@ def write(
         raise ConfigError(f"{target} is there already; name another file")
     # A name of its own: two backups at once must not write into one file.
     partial = target.with_name(f"{target.name}.{token(4)}.partial")
+    desk = identity(source)[1]  # before a folder is made: of no database nothing is left behind
     with _plainly(source, target):
         owner_only.make_folder(target.parent)
         _sweep(target.parent, now)
@@ -190,7 +191,7 @@ def write(
         try:
             rows = _copied(source, partial)
             taken, left_out = files()
-            facts = {"made_at": stamp(now), "rows": json.dumps(rows), "desk": identity(source)[1]}
+            facts = {"made_at": stamp(now), "rows": json.dumps(rows), "desk": desk}
             with closing(connect_guest(partial, BUSY_SECONDS)) as db, db.atomic():
                 for statement in TABLES:
                     db.execute(statement)

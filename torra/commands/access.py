@@ -4,21 +4,22 @@ Both work on the home, whether or not a desk runs: one that runs takes new token
 request. Tokens are shown to anybody who may read the home, because they lie in it. New ones are in
 place before they are put on record, so that a leaked token ends even where the database cannot be
 written; the command then says so. A mistake is one line and exit code 2, a broken database or a
-broken chain exit code 1. Heavy imports stand inside the functions, as in every command.
+broken chain exit code 1.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from contextlib import closing, suppress
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
 
 import click
 
-from torra.commands.answer import CommandAnswer, answering
+from torra.commands.answer import CommandAnswer, answering, open_database
 from torra.commands.options import flag, number
+from torra.dashboard.doors import access_file
 from torra.dashboard.doors.access_file import SCOPES, Tokens, same_name
 from torra.errors import ConfigError, TorraError
 from torra.home import DATABASE, PAGES
@@ -82,17 +83,15 @@ def token(
     if not base.startswith(SCHEMES):
         raise ConfigError(f"--address {address!r} does not begin with http:// or https://")
     tokens, new_ones = _changed(home, new=new, name=name, scope=scope, revoke=revoke)
-
-    def row(of: str, secret: str) -> dict[str, str]:
-        # Behind the #: a browser sends that part to no server, so no log has it.
-        return {
-            "scope": of, "token": secret, "may": MAY[of], "link": f"{base}/login#token={secret}"
-        }  # fmt: skip
-
-    rows = [row(item, tokens.by_scope[item]) for item in SCOPES]
-    rows += [
-        {**row(owner.scope, secret), "name": owner.name}
-        for owner, secret in tokens.of_persons.items()
+    owners: list[tuple[str, str, dict[str, str]]] = [
+        *((item, tokens.by_scope[item], {}) for item in SCOPES),
+        *((own.scope, secret, {"name": own.name}) for own, secret in tokens.of_persons.items()),
+    ]
+    # Behind the #: a browser sends that part to no server, so no log has it.
+    rows = [
+        {"scope": of, "token": secret, "may": MAY[of], "link": f"{base}/login#token={secret}"}
+        | names
+        for of, secret, names in owners
     ]
     if name is not None:
         rows = [item for item in rows if same_name(item.get("name", ""), name)]
@@ -106,7 +105,7 @@ def token(
     ]
     lines += [] if place else [NOT_TOLD]
     document = {"home": str(home.absolute()), "new": new_ones, "tokens": rows}
-    return CommandAnswer(document, "\n".join(lines))
+    return CommandAnswer(document, lines)
 
 
 def _changed(
@@ -116,8 +115,6 @@ def _changed(
 
     The tokens come first: whatever the database does, the old ones have ended.
     """
-    from torra.dashboard.doors import access_file  # noqa: PLC0415
-
     if new:
         tokens = access_file.replace(home)
         _on_record(home, "new tokens")
@@ -141,13 +138,12 @@ def _changed(
 @answering
 def audit(home: Path, /, verify: bool, **only: Any) -> CommandAnswer:
     """Show what was done to the desk through the pages, newest first."""
-    from instance_database import open_home  # noqa: PLC0415
-    from torra.store import audit as audit_chain  # noqa: PLC0415
+    from torra.store import audit as audit_chain  # noqa: PLC0415  pydantic costs a tenth of a second
 
     if not (home / DATABASE).exists():
         raise ConfigError(f"no desk has run in {home} yet: there is no log; see --home")
     broken = None
-    with closing(open_home(home)) as database:
+    with open_database(home) as database:
         rows = audit_chain.audit_entries(database, **only)
         document: dict[str, Any] = {"entries": [_read(row) for row in rows]}
         if verify:
@@ -184,12 +180,10 @@ def tell_address(home: Path, address: str) -> None:
 
 def _on_record(home: Path, action: str, target: str = "") -> None:
     """Put a change of the tokens into the audit log of a desk; raises TorraError."""
-    from instance_database import open_home  # noqa: PLC0415
-
     if not (home / DATABASE).exists():
         return
     try:
-        with closing(open_home(home)) as database:
+        with open_database(home) as database:
             database.audit(actor=BY_COMMAND_LINE, action=action, target=target)
     except TorraError as error:
         raise TorraError(f"{DONE[action]}, but that is not on record: {error}") from error

@@ -14,12 +14,12 @@ from __future__ import annotations
 import errno
 import json
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
 from functools import wraps
-from importlib import import_module
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, Final, ParamSpec, TypeVar
 
 import click
@@ -76,10 +76,10 @@ def plainly(command: Callable[P, R]) -> Callable[P, R]:
 
 @dataclass(frozen=True, slots=True)
 class CommandAnswer:
-    """The result of a command. `text` is for a terminal, or makes that of the document."""
+    """The result of a command. `text` is for a terminal, whole or in lines, or makes it."""
 
     document: Any
-    text: str | Callable[[Any], str]
+    text: str | Iterable[str] | Callable[[Any], str]
     exit_code: int = 0
 
 
@@ -104,7 +104,8 @@ def answering_with(
             if wants_json():
                 say(json.dumps(answer.document, ensure_ascii=False, allow_nan=False, indent=2))
             else:
-                say(answer.text if isinstance(answer.text, str) else answer.text(answer.document))
+                text = answer.text(answer.document) if callable(answer.text) else answer.text
+                say(text if isinstance(text, str) else "\n".join(text))
             if answer.exit_code:
                 sys.exit(answer.exit_code)
 
@@ -114,23 +115,6 @@ def answering_with(
 
 
 answering = answering_with("Print one JSON document.")
-
-
-def answered_in(module: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Return `answering` for commands whose answers are the functions of their names in a module.
-
-    The module is imported when one of them runs, for its imports may cost time.
-    """
-
-    def decorate(command: Callable[..., None]) -> Callable[..., None]:
-        @wraps(command)
-        def answer(home: Path, /, **options: Any) -> CommandAnswer:
-            reply: CommandAnswer = getattr(import_module(module), command.__name__)(home, **options)
-            return reply
-
-        return answering(answer)
-
-    return decorate
 
 
 def wants_json() -> bool:
@@ -144,18 +128,16 @@ def wants_json() -> bool:
 
 
 @contextmanager
-def stored(home: Path) -> Iterator[Database | None]:
-    """Lend the database of a home; None where there is none: such a home stays without one.
+def open_database(home: Path) -> Iterator[Database]:
+    """Lend the database of a home. One without any stays so: it is read as if it were empty.
 
     Raises ConfigError for a broken desk.json.
     """
-    if not (home / DATABASE).is_file():
-        from torra.config import load_desk  # noqa: PLC0415  pydantic costs a tenth of a second
+    from instance_database import open_home  # noqa: PLC0415  pydantic costs a tenth of a second
+    from torra.config import load_desk  # noqa: PLC0415
 
-        load_desk(home)
-        yield None
-        return
-    from instance_database import open_home  # noqa: PLC0415
-
-    with closing(open_home(home)) as database:
-        yield database
+    with ExitStack() as stack:
+        if not (home / DATABASE).is_file():
+            load_desk(home)
+            home = Path(stack.enter_context(TemporaryDirectory()))
+        yield stack.enter_context(closing(open_home(home)))

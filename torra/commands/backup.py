@@ -2,8 +2,7 @@
 
 A backup needs no stop: a desk may work meanwhile. A restore shows what would happen and asks; where
 nobody can be asked it does nothing without --yes. A mistake is one line and exit code 2, and then
-nothing was changed; a restore that was cut off half-way is exit code 1 and says what ends it. Heavy
-imports stand inside the functions, as in every command.
+nothing was changed; a restore that was cut off half-way is exit code 1 and says what ends it.
 """
 
 from __future__ import annotations
@@ -14,6 +13,9 @@ from typing import Any, Final
 
 import click
 
+from torra.backup import copies, files
+from torra.backup import restore as backup_restore
+from torra.backup.restore import advice, command
 from torra.clock import System
 from torra.commands.answer import CommandAnswer, answering, answering_with, wants_json
 from torra.commands.options import ANY_PATH, flag, on_terminal
@@ -55,8 +57,6 @@ def restore(
     PATH is the backup. What the desk knows now is kept beside, so that nothing is lost. Without
     PATH the backups of the home are listed, for a folder those that lie in it.
     """
-    from torra.backup import restore as backup_restore  # noqa: PLC0415
-
     if (path is None or path.is_dir()) and not empty:
         return CommandAnswer(list_backups(home, path), list_table)
     if path is not None and empty:
@@ -85,8 +85,6 @@ def _agreed() -> bool:
 
 def back_up(home: Path, path: Path | None, keep: int | None = None) -> dict[str, Any]:
     """Write a backup and return what is in it; raises ConfigError, and then none was made."""
-    from torra.backup import copies, files  # noqa: PLC0415
-
     database = home / DATABASE
     if not database.exists():
         raise ConfigError(f"no desk has run in {home} yet: there is nothing to back up; see --home")
@@ -127,8 +125,6 @@ def list_backups(home: Path, where: Path | None = None) -> dict[str, Any]:
 
     Without a folder those of the home.
     """
-    from torra.backup.restore import command  # noqa: PLC0415
-
     folder = home / BACKUP_FOLDER if where is None else where.absolute()
     rows = [
         {"path": str(path), "bytes": path.stat().st_size, "restore": command(home, "restore", path)}
@@ -204,8 +200,6 @@ def plan_table(document: Mapping[str, Any]) -> str:
 
 def done_table(document: Mapping[str, Any]) -> str:
     """Return what a restore did, for a terminal."""
-    from torra.backup.restore import advice  # noqa: PLC0415
-
     advice_line = advice(Path(document["home"]))
     lines = [f"NOT halted: {reason}" for reason in document["not_halted"]]
     return "\n".join([f"Restored. Trading is HALTED. Now: {advice_line}", *lines])

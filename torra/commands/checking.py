@@ -15,12 +15,28 @@ import click
 
 from torra.commands.answer import CommandAnswer, answering
 from torra.commands.options import ONE_TICK, clock_option, leave_out_option, number, several
-from torra.commands.terminal import columns, progress, say
+from torra.commands.terminal import progress, say
 from torra.errors import ConfigError
+from torra.evaluation.exhibits import Exhibit
+from torra.exhibits.numbers import aligned
 
 LOOKAHEAD_POINTS: Final = 20
-SHIPPED: Final = (("BTCUSD", ("BTCUSD_M15.csv", "BTCUSD_H1.csv")), ("EURUSD", ("EURUSD_H1.csv",)))
+SHIPPED: Final = {"BTCUSD": ("BTCUSD_M15.csv", "BTCUSD_H1.csv"), "EURUSD": ("EURUSD_H1.csv",)}
 """Symbols and files that are probed when none is named."""
+
+
+@click.command()
+@click.argument("symbol")
+@click.argument("timeframe")
+@click.option("--as-of", help="Close of the bar, UTC; default: the newest bar.")
+@several(ONE_TICK)
+@answering
+def tick(home: Path, /, symbol: str, timeframe: str, **options: Any) -> CommandAnswer:
+    """Run one tick without changing or publishing anything."""
+    from torra.replay.rerun import trial_tick  # noqa: PLC0415
+
+    record = trial_tick.run(home, symbol.upper(), timeframe.upper(), **options)
+    return CommandAnswer(trial_tick.document(record), trial_tick.table(record))
 
 
 @click.command("lookahead")
@@ -47,15 +63,15 @@ def lookahead(
     from torra.replay.rerun import lookahead  # noqa: PLC0415
     from torra.replay.shards import history  # noqa: PLC0415
 
-    shipped = {
-        which: [str(ROOT / "sample_data" / file) for file in files] for which, files in SHIPPED
-    }
     if symbol is None and bars:
         raise ConfigError("name a symbol: torra lookahead SYMBOL --bars FILE")
-    probed: dict[str, Sequence[str]] = {**shipped}
+    sample = ROOT / "sample_data"
+    probed: dict[str, Sequence[str]] = {
+        which: [str(sample / file) for file in files] for which, files in SHIPPED.items()
+    }
     if symbol is not None:
         symbol = symbol.upper()
-        probed = {symbol: bars or shipped.get(symbol, ["store"])}
+        probed = {symbol: bars or probed.get(symbol, ["store"])}
     profile = load_profile(Path(name) if name.endswith(".json") else name, home)
     wanted = [part.strip().upper() for part in timeframes.split(",") if part.strip()]
     subjects = []
@@ -122,7 +138,7 @@ def consistency(home: Path, /, symbol: str, timeframe: str | None, **options: An
 # --- how both answer ------------------------------------------------------------------------------
 
 
-def table(exhibit: Any) -> str:
+def table(exhibit: Exhibit) -> str:
     """Return an exhibit for a terminal: title, rows under their columns, and its conclusion."""
 
     def cell(value: Any) -> str:
@@ -131,17 +147,10 @@ def table(exhibit: Any) -> str:
         return f"{value:.6g}" if isinstance(value, float) else str(value)
 
     rows = [[cell(value) for value in row] for row in exhibit.rows]
-    lines = columns([exhibit.columns, *rows]) if rows else []
+    lines = aligned([exhibit.columns, *rows]) if rows else []
     return "\n".join([exhibit.title, *lines, exhibit.says])
 
 
-def _document(exhibit: Any) -> dict[str, Any]:
-    return {
-        "exhibit": exhibit.name,
-        "title": exhibit.title,
-        "columns": list(exhibit.columns),
-        "rows": [list(row) for row in exhibit.rows],
-        "says": exhibit.says,
-        "enough": exhibit.enough,
-        "figures": dict(exhibit.figures),
-    }
+def _document(exhibit: Exhibit) -> dict[str, Any]:
+    fields = exhibit.model_dump(mode="json", exclude={"plots"})
+    return {"exhibit": fields.pop("name"), **fields}

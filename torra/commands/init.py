@@ -5,7 +5,7 @@ torra.desk.setup.desk_plan decides what to write, and writes it.
 
 A mistake is one line, exit code 2, and nothing was written. Existing files stay unless --force says
 otherwise. No channel key is ever written to a file or into --json; a fresh one is shown on a
-terminal only. Heavy imports stand inside the functions, so that `torra --help` stays fast.
+terminal only. questions.csv has what is asked.
 """
 
 from __future__ import annotations
@@ -21,10 +21,21 @@ from typing import Any, Final, TypeVar
 
 import click
 
+from agent_config import full_name
+from agents.features import rows_of
 from torra.clock import token
 from torra.commands.answer import CommandAnswer, answering_with, wants_json
-from torra.commands.options import ANY_PATH, flag
+from torra.commands.options import ANY_PATH, Command
 from torra.commands.terminal import say
+from torra.config import BROKER_SYMBOL_RULE, is_broker_symbol
+from torra.desk.setup.broker_symbols import lookup, read_terms
+from torra.desk.setup.desk_plan import (
+    KEY_VARIABLE,
+    plan,
+    refuse_overwriting,
+    server_clock,
+    write,
+)
 from torra.desk.setup.request import (
     SetupRequest,
     TerminalFacts,
@@ -40,11 +51,8 @@ from torra.home import DESK
 
 T = TypeVar("T")
 
-FEEDS: Final = ("mt5_files", "mt5_direct", "store")
-BRIDGES: Final = ("paper", "torra_files", "mt5_direct")
-EXECUTIONS: Final = ("auto", "approve", "off")
-PROVIDERS: Final = ("rules", "anthropic", "google", "openai_compatible")
-"""What may be chosen, the default first."""
+QUESTIONS: Final = {row["name"]: row for row in rows_of(Path(__file__).with_name("questions.csv"))}
+"""The options in the order of the help, and their questions; the first choice is the default."""
 
 KEY_BYTES: Final = 32
 
@@ -52,39 +60,29 @@ COMMON: Final = ("MetaQuotes", "Terminal", "Common", "Files")
 """MetaTrader's folder that all terminals of a user share, below the user's application data."""
 
 
+def question_options(command: Command) -> Command:
+    """Give a command an option for each row of the table."""
+    for name, row in reversed(QUESTIONS.items()):
+        kinds: dict[str, dict[str, Any]] = {
+            "choice": {"type": click.Choice(row["choices"].split())},
+            "path": {"type": ANY_PATH},
+            "flag": {"is_flag": True},
+        }
+        option = click.option(option_of(name), help=row["help"], **kinds.get(row["kind"], {}))
+        command = option(command)
+    return command
+
+
+def option_of(name: str) -> str:
+    """Return how the answer to a question is given beforehand."""
+    return f"--{name.replace('_', '-')}"
+
+
 @click.command()
-@click.option(
-    "--symbols", help="XAUUSD=XAUUSD.m,EURUSD: your names, with the broker's if it differs."
-)
-@click.option(
-    "--companions", help="dxy=USDX.f,vix=VIX: other symbols of the broker, read and never traded."
-)
-@click.option("--timeframes", help="M15,H1 by default.")
-@click.option("--feed", type=click.Choice(FEEDS), help="Where bars come from.")
-@click.option("--bridge", type=click.Choice(BRIDGES), help="Where signals go.")
-@click.option("--channel", help="Name of the channel to MetaTrader 5: main by default.")
-@click.option("--folder", help="Folder that Torra and MetaTrader 5 share for this channel.")
-@click.option("--account", help="Account number; orders for another one are refused.")
-@flag("--live", "Let orders go to an account with real money.")
-@click.option("--server-clock", help="Broker's wall clock: new_york+7, Europe/Athens, +03:00, utc.")
-@click.option("--capital", help="In account currency; the account's balance where it is known.")
-@click.option("--risk-per-trade", help="Loss at the stop, percent of capital: 0.5 by default.")
-@click.option("--execution", type=click.Choice(EXECUTIONS), help="Who sends signals.")
-@click.option("--provider", help=f"Who answers for the agents: {', '.join(PROVIDERS)}.")
-@click.option("--profile-name", help="Name of the profile: mine by default.")
-@click.option(
-    "--terms",
-    type=ANY_PATH,
-    help="JSON file of trading conditions, for want of the Expert Advisor's list.",
-)
-@flag("--make-key", "Show a fresh channel key on the terminal, and stop.")
-@flag("--yes", "Ask nothing: flags and defaults.")
-@flag("--force", "Replace desk.json and the profile.")
+@question_options
 @answering_with("Ask nothing and print one JSON document.")
 def init(home: Path, /, make_key: bool, yes: bool, force: bool, **flags: Any) -> CommandAnswer:
     """Write desk.json and a profile for your own symbols."""
-    from torra.desk.setup.desk_plan import plan, refuse_overwriting, write  # noqa: PLC0415
-
     if make_key:
         show_key()
         sys.exit(0)
@@ -98,8 +96,6 @@ def init(home: Path, /, make_key: bool, yes: bool, force: bool, **flags: Any) ->
 
 def show_key() -> None:
     """Show a fresh channel key on a terminal; raises ConfigError where nobody would see it."""
-    from torra.desk.setup.desk_plan import KEY_VARIABLE  # noqa: PLC0415
-
     if not on_terminal():
         raise ConfigError("--make-key shows a key on a terminal only: do not redirect it")
     say(
@@ -121,9 +117,13 @@ class InitPrompt:
     flags: Mapping[str, Any]
     asks: bool
 
-    def __call__(self, name: str, question: str, default: str, read: Callable[[str], T]) -> T:
+    def __call__(self, name: str, read: Callable[[str], T], default: str | None = None) -> T:
         """Return the answer as `read` understands it; raises ConfigError for what it does not."""
-        value, flag = self.flags[name], "--" + name.replace("_", "-")
+        value, row = self.flags[name], QUESTIONS[name]
+        question = row["question"]
+        if row["choices"]:
+            question += f" ({row['choices'].replace(' ', ', ')})"
+        default = row["default"] if default is None else default
         if value is None and self.asks:
 
             def understood(text: str) -> T:
@@ -138,34 +138,27 @@ class InitPrompt:
             )
             return answer
         if value is None and not default:
-            raise ConfigError(f"give {flag}: {question[0].lower()}{question[1:]}")
+            raise ConfigError(f"give {option_of(name)}: {question[0].lower()}{question[1:]}")
         try:
             return read(value if value is not None else default)
         except ConfigError as error:
-            raise ConfigError(f"{flag}: {error}") from error
+            raise ConfigError(f"{option_of(name)}: {error}") from error
 
-    def choice(
-        self, name: str, question: str, words: tuple[str, ...], full: Callable[[str], str] = str
-    ) -> str:
-        """Return one of some words, the first by default; `full` makes a short name whole."""
+    def choice(self, name: str, full: Callable[[str], str] = str) -> str:
+        """Return one of a question's words; `full` makes a short name whole."""
+        words = tuple(QUESTIONS[name]["choices"].split())
         read = one_of(words)
-        text = f"{question} ({', '.join(words)})"
-        return self(name, text, words[0], lambda answer: read(full(answer)))
+        return self(name, lambda answer: read(full(answer)), words[0])
 
 
 def gather(ask: InitPrompt) -> tuple[SetupRequest, TerminalFacts]:
     """Return every answer, and what MetaTrader 5 says; raises ConfigError."""
-    from agent_config import full_name  # noqa: PLC0415
-
     request, terminal = SetupRequest(
-        feed=ask.choice("feed", "Where bars come from", FEEDS),
-        bridge=ask.choice("bridge", "Where signals go", BRIDGES),
+        feed=ask.choice("feed"), bridge=ask.choice("bridge")
     ), TerminalFacts()  # fmt: skip
     if request.needs_channel:
         request, terminal = _ask_channel(ask, request)
     if (path := ask.flags["terms"]) is not None:
-        from torra.desk.setup.broker_symbols import read_terms  # noqa: PLC0415
-
         terms = {**(terminal.terms or {}), **read_terms(path)}
         terminal = replace(terminal, terms=terms, trouble="")
     # Rounded down: capital above the balance would make every size too large.
@@ -174,45 +167,36 @@ def gather(ask: InitPrompt) -> tuple[SetupRequest, TerminalFacts]:
         request,
         # Nobody is asked for them: most desks have none.
         companions=read_companions(ask.flags["companions"] or ""),
-        symbols=ask(
-            "symbols",
-            "Symbols, as XAUUSD=XAUUSD.m where the broker's name is another, with commas",
-            "",
-            lambda text: read_symbols(text, terminal),
-        ),
-        timeframes=ask("timeframes", "Timeframes", ",".join(request.timeframes), read_timeframes),
-        capital=ask("capital", "Capital, account currency", str(max(balance, 0) or 10_000), amount),
-        risk_per_trade=ask("risk_per_trade", "Loss at the stop, percent of capital", "0.5", amount),
-        execution=ask.choice("execution", "Who sends signals", EXECUTIONS),
-        provider=ask.choice("provider", "Who answers for the agents", PROVIDERS, full_name),
-        profile_name=ask("profile_name", "Name of the profile", "mine", plain_name),
+        symbols=ask("symbols", lambda text: read_symbols(text, terminal)),
+        timeframes=ask("timeframes", read_timeframes),
+        capital=ask("capital", amount, str(max(balance, 0) or 10_000)),
+        risk_per_trade=ask("risk_per_trade", amount),
+        execution=ask.choice("execution"),
+        provider=ask.choice("provider", full_name),
+        profile_name=ask("profile_name", plain_name),
     ), terminal
 
 
 def _ask_channel(ask: InitPrompt, request: SetupRequest) -> tuple[SetupRequest, TerminalFacts]:
-    from torra.desk.setup.desk_plan import KEY_VARIABLE, server_clock  # noqa: PLC0415
-
-    channel = ask("channel", "Name of the channel to MetaTrader 5", "main", plain_name)
+    channel = ask("channel", plain_name)
     request = replace(request, channel=channel)
     if request.needs_key:
         common = common_files(os.environ)
         usual = str(common / "Torra" / channel) if common else ""
-        folder = ask("folder", "Folder that Torra and MetaTrader 5 share", usual, shared_folder)
-        request = replace(request, folder=folder)
+        request = replace(request, folder=ask("folder", shared_folder, usual))
     # Before the next questions, whose defaults come from what the terminal said.
     terminal = read_terminal_facts(request, os.environ.get(KEY_VARIABLE, ""))
-    account = ask("account", "Account number", str(terminal.account or ""), account_number)
+    account = ask("account", account_number, str(terminal.account or ""))
     live = ask.flags["live"]
     if ask.asks and not live and request.bridge != "paper":
-        live = click.confirm("May orders go to an account with real money", err=True)
+        live = click.confirm(QUESTIONS["live"]["question"], err=True)
     named_clock, clock = ask.flags["server_clock"], ""
     # Without either the plan derives the clock itself and notes how.
     if ask.asks or named_clock:
         clock = ask(
             "server_clock",
-            "Wall clock of the broker's server",
-            "" if named_clock else server_clock("", terminal, []),
             lambda text: server_clock(text, terminal, []),
+            "" if named_clock else server_clock("", terminal, []),
         )
     return replace(request, account=account, live=live, server_clock=clock), terminal
 
@@ -233,9 +217,6 @@ def account_number(text: str) -> int:
 
 def read_symbols(text: str, terminal: TerminalFacts) -> tuple[tuple[str, str], ...]:
     """Read CANONICAL or CANONICAL=BROKER between commas; the broker's list must have each."""
-    from torra.config import BROKER_SYMBOL_RULE, is_broker_symbol  # noqa: PLC0415
-    from torra.desk.setup.broker_symbols import lookup  # noqa: PLC0415
-
     pairs = []
     for part in text.split(","):
         symbol, equals, broker = (word.strip() for word in part.partition("="))

@@ -8,27 +8,28 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import click
 
+from instance_database import Database
 from torra.clock import duration
-from torra.commands.answer import CommandAnswer, answering, stored
-from torra.commands.options import ANY_FILE, SpelledGroup, flag, number
+from torra.commands.answer import CommandAnswer, answering, open_database
+from torra.commands.options import ANY_FILE, MOST_ROWS, SpelledGroup, flag, number
+from torra.config import DeskSettings, load_desk
 from torra.errors import ConfigError, TorraError
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping, Sequence
-
-    from instance_database import Database
-    from torra.config import DeskSettings
-    from torra.lessons.lesson import Lesson
+from torra.exhibits import lesson_words, report
+from torra.home import DATABASE
+from torra.lessons.lesson import Lesson
+from torra.money.book import known_currencies
+from torra.money.open_positions import PAPER
+from torra.store import lessons as lesson_table
+from torra.store.standings import WarmUps
 
 AT_ONCE: Final = 500
 """Lessons that an export reads at once."""
-
-MOST: Final = 1_000
 
 
 @click.group("lessons", cls=SpelledGroup, invoke_without_command=True)
@@ -40,7 +41,7 @@ MOST: Final = 1_000
 @click.option("--outcome", type=click.Choice(("win", "loss", "scratch")), help="Only of this one.")
 @click.option("--kind", type=click.Choice(("trade", "vetoed")), help="Trades, or vetoed openings.")
 @click.option("--author", help="Only those of which this author wrote: rules, or a model.")
-@number("--limit", 20, 1, MOST)
+@number("--limit", 20, 1, MOST_ROWS)
 @click.option(
     "--export",
     type=ANY_FILE,
@@ -51,20 +52,14 @@ def lessons(
     home: Path, /, search: str, limit: int, export: Path | None, **options: str | None
 ) -> CommandAnswer:
     """List what closed trades and vetoed openings taught, newest first."""
-    from torra.exhibits import lesson_words  # noqa: PLC0415
-    from torra.store import lessons as lesson_table  # noqa: PLC0415
-
     only = {name: value for name, value in options.items() if value}
-    rows: list[Lesson] = []
-    count, warmed = 0, set[int]()
-    with stored(home) as database:
+    with open_database(home) as database:
         if export is not None:
             count = _exported(database, only, search, export)
             lines = "1 lesson" if count == 1 else f"{count:,} lessons"
             return CommandAnswer({"file": str(export), "lessons": count}, f"{lines} in {export}.")
-        if database is not None:
-            rows = lesson_table.lesson_list(database, only, search=search, limit=limit)
-            count, warmed = lesson_table.lesson_count(database), _warmed(database, rows)
+        rows = lesson_table.lesson_list(database, only, search=search, limit=limit)
+        count, warmed = lesson_table.lesson_count(database), _warmed(database, rows)
     text = lesson_words.table(rows, warmed)
     if not rows and count and (only or search):
         text = f"No lesson is like that; {count:,} are stored."
@@ -79,16 +74,10 @@ def lessons(
 @answering
 def show(home: Path, /, sid: str, ask: bool) -> CommandAnswer:
     """Show the lesson of a closed trade: its facts, and what each author wrote of it."""
-    from torra.config import load_desk  # noqa: PLC0415
-    from torra.exhibits import lesson_words  # noqa: PLC0415
-    from torra.money.book import known_currencies  # noqa: PLC0415
-    from torra.money.open_positions import PAPER  # noqa: PLC0415
-    from torra.store import lessons as lesson_table  # noqa: PLC0415
-
     settings = load_desk(home)
-    with stored(home) as database:
-        if database is None:
-            raise ConfigError("no desk has run here yet, so no trade has closed: `torra run`")
+    if not (home / DATABASE).is_file():
+        raise ConfigError("no desk has run here yet, so no trade has closed: `torra run`")
+    with open_database(home) as database:
         lesson = lesson_of(database, sid)
         if ask:
             lesson = ask_model(home, settings, database, lesson)
@@ -129,7 +118,7 @@ def ask_model(home: Path, settings: DeskSettings, database: Database, lesson: Le
 
     Raises ConfigError where none may be asked, TorraError where none brought words.
     """
-    from torra.desk.memory.reviews import ask_now  # noqa: PLC0415
+    from torra.desk.memory.reviews import ask_now  # noqa: PLC0415  models cost half a second
 
     review = ask_now(home, database, settings.instances, lesson, dict(os.environ))
     if review.words is None:
@@ -142,23 +131,18 @@ def ask_model(home: Path, settings: DeskSettings, database: Database, lesson: Le
 
 
 def _documents(lessons: Sequence[Lesson], warmed: Collection[int]) -> list[dict[str, Any]]:
-    from torra.exhibits import lesson_words  # noqa: PLC0415
 
     return [lesson_words.as_json(item, warm_up=item.number in warmed) for item in lessons]
 
 
-def _exported(database: Database | None, only: Mapping[str, str], search: str, path: Path) -> int:
+def _exported(database: Database, only: Mapping[str, str], search: str, path: Path) -> int:
     """Write every lesson of a filter to a file, newest first, and return how many."""
-    from torra.exhibits import report  # noqa: PLC0415
-    from torra.store import lessons as lesson_table  # noqa: PLC0415
-
     rows: list[dict[str, Any]] = []
     before: int | None = None
-    while database is not None:
-        part = lesson_table.lesson_list(database, only, search=search, before=before, limit=AT_ONCE)
+    while part := lesson_table.lesson_list(
+        database, only, search=search, before=before, limit=AT_ONCE
+    ):
         rows += _documents(part, _warmed(database, part))
-        if len(part) < AT_ONCE:
-            break
         before = part[-1].number
     report.put(path, "".join(f"{json.dumps(row, allow_nan=False)}\n" for row in rows))
     return len(rows)
@@ -166,8 +150,6 @@ def _exported(database: Database | None, only: Mapping[str, str], search: str, p
 
 def _warmed(database: Database, lessons: Sequence[Lesson]) -> set[int]:
     """Return the numbers of those whose opening was decided in warm-up."""
-    from torra.store.standings import WarmUps  # noqa: PLC0415
-
     warm_ups = WarmUps(database)
     return {
         lesson.number

@@ -14,11 +14,14 @@ from typing import Any, Final
 import click
 
 from torra.clock import System
-from torra.commands.answer import CommandAnswer, answering, stored
-from torra.commands.lessons import MOST
-from torra.commands.options import SpelledGroup, number
-from torra.commands.terminal import columns
+from torra.commands.answer import CommandAnswer, answering, open_database
+from torra.commands.options import MOST_ROWS, SpelledGroup, number
+from torra.config import load_desk
+from torra.exhibits.numbers import aligned
 from torra.home import DATABASE
+from torra.notices import listing
+from torra.store import bars as bar_table
+from torra.store import tick_queries
 
 NONE_SET: Final = (
     "No service is set: put addresses into TORRA_NOTICE_URLS, as docs/notices.md shows. Pages show "
@@ -32,19 +35,14 @@ TICK: Final = ("close_time", "verdict", "consensus", "action", "reason")
 @answering
 def symbols(home: Path, /) -> CommandAnswer:
     """List the streams that the desk watches, with their newest stored bar."""
-    from torra.config import load_desk  # noqa: PLC0415
-    from torra.store import bars as bar_table  # noqa: PLC0415
-
-    with stored(home) as database:
+    with open_database(home) as database:
         rows = [
             {
                 "symbol": instance.id,
                 "timeframe": name,
                 "feed": instance.feed,
                 "profile": instance.profile,
-                "newest_bar": (
-                    (database and bar_table.bar_span(database, instance.id, name)) or [None]
-                )[-1],
+                "newest_bar": (bar_table.bar_span(database, instance.id, name) or [None])[-1],
             }
             for instance in load_desk(home).instances
             for name in instance.timeframes
@@ -54,26 +52,21 @@ def symbols(home: Path, /) -> CommandAnswer:
 
 @click.command()
 @click.argument("symbol", required=False)
-@number("--limit", 20, 1, MOST)
+@number("--limit", 20, 1, MOST_ROWS)
 @answering
 def ticks(home: Path, /, symbol: str | None, limit: int) -> CommandAnswer:
     """List the newest ticks of the desk, or of a SYMBOL, newest first."""
-    from torra.config import load_desk  # noqa: PLC0415
-    from torra.store import tick_queries  # noqa: PLC0415
-
     desk = load_desk(home)
     instances = desk.instances
     if symbol is not None:
         is_named = any(symbol in (instance.id, instance.symbol) for instance in instances)
         instances = (desk.instance(symbol if is_named else symbol.upper()),)
-    with stored(home) as database:
+    with open_database(home) as database:
         rows = [
             {"symbol": instance.id, "timeframe": name} | {part: row[part] for part in TICK}
             for instance in instances
             for name in instance.timeframes
-            for row in (
-                tick_queries.tick_summaries(database, instance.id, name, limit) if database else ()
-            )
+            for row in tick_queries.tick_summaries(database, instance.id, name, limit)
         ]
     rows.sort(key=lambda row: str(row["close_time"]), reverse=True)
     return CommandAnswer(rows[:limit], _table)
@@ -81,7 +74,10 @@ def ticks(home: Path, /, symbol: str | None, limit: int) -> CommandAnswer:
 
 def _table(rows: Sequence[Mapping[str, Any]]) -> str:
     cells = [["-" if value in (None, "") else str(value) for value in row.values()] for row in rows]
-    return "\n".join(columns([*rows[:1], *cells])) or "No tick is stored: `torra run` runs them."
+    return (
+        "\n".join(aligned([*map(list, rows[:1]), *cells]))
+        or "No tick is stored: `torra run` runs them."
+    )
 
 
 @click.command()
@@ -100,7 +96,6 @@ def jobs(home: Path, /, job: int | None) -> CommandAnswer:
 @answering
 def results(home: Path, /) -> CommandAnswer:
     """Show what the desk's trades won and lost: today, by symbol, side, reason and day."""
-    from torra.config import load_desk  # noqa: PLC0415
     from torra.dashboard.view.looking_desk import look_at  # noqa: PLC0415
     from torra.exhibits import money as words  # noqa: PLC0415
     from torra.money import book  # noqa: PLC0415
@@ -139,26 +134,40 @@ def models(home: Path, /, vendor: str | None) -> CommandAnswer:
     return CommandAnswer(reply.document(), reply.line(), int(not reply.ok))
 
 
+@click.command()
+@click.option("--profile", help="Only this profile.")
+@answering
+def cost(home: Path, profile: str | None) -> CommandAnswer:
+    """Show what models have cost, and what is left of each profile's hour."""
+    from torra.desk import costs  # noqa: PLC0415
+
+    return CommandAnswer(costs.run(home, profile), costs.table)
+
+
+@click.command()
+@answering
+def doctor(home: Path) -> CommandAnswer:
+    """Check the machine, the settings and the database; exit 1 when something must be mended."""
+    from torra.desk.checks import table  # noqa: PLC0415
+
+    document = table.document(table.doctor(home))
+    return CommandAnswer(document, table.table, int(not document["ok"]))
+
+
 @click.group(cls=SpelledGroup, invoke_without_command=True)
 @number("--limit", 30, 1, 2000)
 @answering
 def notices(home: Path, /, limit: int) -> CommandAnswer:
     """Show what was told to you, newest first, and whether it arrived."""
-    from torra.notices import listing  # noqa: PLC0415
-
-    with stored(home) as database:
-        nothing: dict[str, object] = {"notices": [], "services": []}
-        document = nothing if database is None else listing.document(database, limit)
-    return CommandAnswer(document, listing.table)
+    with open_database(home) as database:
+        return CommandAnswer(listing.document(database, limit), listing.table)
 
 
 @notices.command("test")
 @answering
 def test(home: Path, /) -> CommandAnswer:
     """Send a test to every service; exit 1 when one did not take it."""
-    from torra.config import load_desk  # noqa: PLC0415
     from torra.desk.wiring import open_notices  # noqa: PLC0415
-    from torra.notices import listing  # noqa: PLC0415
     from torra.notices.protocol import Notice  # noqa: PLC0415
     from torra.notices.sending import LIMIT_SECONDS  # noqa: PLC0415
     from torra.notices.words import NoticeFormatter  # noqa: PLC0415
@@ -172,4 +181,4 @@ def test(home: Path, /) -> CommandAnswer:
         for row in rows
     ]
     failed = any(row["failed"] for row in rows)
-    return CommandAnswer({"services": rows}, "\n".join(lines) or NONE_SET, int(failed))
+    return CommandAnswer({"services": rows}, lines or NONE_SET, int(failed))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, ClassVar, Final, TypeVar
+from typing import Any, Final, TypeVar
 
 import click
 
@@ -38,6 +38,9 @@ def number(
         name, type=kind, default=usual, show_default=True, help=meaning or None, **more
     )
 
+
+MOST_ROWS: Final = 1_000
+"""Of a list that is shown."""
 
 ANY_PATH: Final = click.Path(path_type=Path)
 ANY_FILE: Final = click.Path(dir_okay=False, path_type=Path)
@@ -87,23 +90,20 @@ LONGEST_HELP: Final = 400
 
 
 class SpelledGroup(click.Group):
-    """A group whose help has the whole first sentence of each command, in chapters if it has any.
+    """A group whose help has the whole first sentence of each command."""
 
-    `chapters` has the names of the commands under each head.
-    """
-
-    chapters: ClassVar[Mapping[str, tuple[str, ...]]] = {}
+    def chapters(self) -> Mapping[str, Sequence[tuple[str, str]]]:
+        """Return the commands under each head, each with its sentence."""
+        rows = sorted(self.commands.items())
+        return {"Commands": [(name, part.get_short_help_str(LONGEST_HELP)) for name, part in rows]}
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the commands, all names in columns of one width."""
+        del ctx
         width = max(map(len, self.commands), default=0)
-        for head, names in (self.chapters or {"Commands": tuple(self.list_commands(ctx))}).items():
-            rows = [
-                (name.ljust(width), self.commands[name].get_short_help_str(LONGEST_HELP))
-                for name in names
-            ]
+        for head, rows in self.chapters().items():
             with formatter.section(head):
-                formatter.write_dl(rows)
+                formatter.write_dl([(name.ljust(width), sentence) for name, sentence in rows])
 
 
 def on_terminal() -> bool:

@@ -15,9 +15,16 @@ from typing import Any
 
 import click
 
-from torra.commands.answer import CommandAnswer, answering, stored
+from torra.commands.answer import CommandAnswer, answering, open_database
 from torra.commands.options import ANY_FILE, flag, number
 from torra.commands.terminal import say
+from torra.config import load_desk
+from torra.desk import promotion as standings
+from torra.evaluation import promotion_evidence, promotion_rule
+from torra.evaluation.wording import count
+from torra.exhibits import pages, trade_file
+from torra.exhibits import report as reports
+from torra.replay import live
 
 
 @click.command("scorecard")
@@ -32,10 +39,6 @@ def scorecard(
     full: bool,
 ) -> CommandAnswer:  # fmt: skip
     """Say what the agents of this desk were worth on its own ticks, without a replay."""
-    from torra.exhibits import pages, trade_file  # noqa: PLC0415
-    from torra.exhibits import report as reports  # noqa: PLC0415
-    from torra.replay import live  # noqa: PLC0415
-
     # A stream of another scorer has its name as that scorer wrote it.
     named = symbol if symbol is None or symbol.startswith("host:") else symbol.upper()
     card = live.scored(home, named, begin, end)
@@ -45,8 +48,7 @@ def scorecard(
         say(f"report: {report}", err=True)
     text = card.says
     if card.document is not None:
-        where = reports.on_the_page(card.document)
-        text = reports.text(card.document, full=full, where=where)
+        text = reports.text(card.document, full=full)
     return CommandAnswer(card.as_json(), text)
 
 
@@ -54,13 +56,8 @@ def scorecard(
 @answering
 def promotion(home: Path, /) -> CommandAnswer:
     """Show which agents have a say, by the promotion rule, when the next look is due, and why."""
-    from torra.config import load_desk  # noqa: PLC0415
-    from torra.desk import promotion as standings  # noqa: PLC0415
-    from torra.evaluation import promotion_evidence, promotion_rule  # noqa: PLC0415
-    from torra.replay import live  # noqa: PLC0415
-
     subjects, rows = live.subjects(home, load_desk(home)), []
-    with stored(home) as database:
+    with open_database(home) as database:
         for subject in subjects:
             agents = standings.account(database, subject)
             influence = subject.profile.agents.influence
@@ -140,7 +137,6 @@ def table(document: Mapping[str, Any]) -> str:
 
 
 def _profile(row: Mapping[str, Any]) -> list[str]:
-    from torra.evaluation.wording import count  # noqa: PLC0415
 
     say = "have a say" if row["counts"] else "look on: recorded, not counted"
     earned = row["influence"] == "earned"

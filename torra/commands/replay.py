@@ -12,12 +12,11 @@ the command says so and ends with exit code 130.
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import click
 from click.core import ParameterSource
@@ -32,11 +31,11 @@ from torra.commands.options import (
     several,
 )
 from torra.commands.terminal import progress, say
+from torra.desk_lock import is_locked
 from torra.errors import ConfigError
+from torra.exhibits.report import Reported, put
 from torra.imports import freeze_gc
-
-if TYPE_CHECKING:
-    from torra.exhibits.report import Reported
+from torra.jobs import priority
 
 USUAL_ARMS: Final = "l1,budget,full,placebo"
 
@@ -122,7 +121,6 @@ def replay(
     trades: Path | None, **options: Any,
 ) -> CommandAnswer:  # fmt: skip
     """Trade a symbol's history with and without agents, and say what each came to in money."""
-    from torra.exhibits.report import put  # noqa: PLC0415
     from torra.replay import reporting  # noqa: PLC0415
 
     if journal:
@@ -143,13 +141,11 @@ def replay(
     if trades is not None:
         put(trades, finished.trades())
         _say(f"trades: {trades}")
-    return CommandAnswer(json.loads(finished.json()), finished.text(full=full))
+    return CommandAnswer(finished.as_json(), finished.text(full=full))
 
 
 def _put_report(path: Path | None, finished: Reported) -> None:
     """Write the report to the file that --report names, if any."""
-    from torra.exhibits.report import put  # noqa: PLC0415
-
     if path is not None:
         put(path, finished.html())
         _say(f"report: {path}")
@@ -225,7 +221,7 @@ def ablate(
     with _stopping(BEGINS):
         finished = recomposing.recomposed(home, name, request, progress=progress)
     _put_report(report, finished)
-    return CommandAnswer(json.loads(finished.json()), finished.text(full=full))
+    return CommandAnswer(finished.as_json(), finished.text(full=full))
 
 
 @click.command("sweep")
@@ -272,11 +268,8 @@ def sweep(
 
 def _let_a_desk_go_first(home: Path) -> None:
     """Take the lowest place at the processors where a desk runs in the same home."""
-    from torra.desk_lock import is_locked  # noqa: PLC0415
-    from torra.jobs.priority import step_back  # noqa: PLC0415
-
     if is_locked(home):
-        step_back()
+        priority.step_back()
 
 
 @contextmanager

@@ -19,10 +19,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
+import click
+
 from torra.backup.restore import command
 from torra.clock import System, duration, floor
 from torra.commands import access as access_commands
 from torra.commands import terminal
+from torra.commands.answer import plainly
+from torra.commands.options import flag, number
 from torra.config import DeskSettings
 from torra.dashboard import server
 from torra.dashboard.app import create_app
@@ -91,6 +95,21 @@ class PagesAddress:
     """Path below which a proxy shows the pages, such as /torra."""
 
 
+@click.command("run")
+@number("--port", 5000, 1, 65535)
+@click.option("--host", default="127.0.0.1", show_default=True, help="A loopback address.")
+@flag("--no-pages", "Run the desk without the dashboard.")
+@flag("--allow-remote", "Serve other machines too: docs/security.md.")
+@click.option("--trusted-host", "names", multiple=True, help="A name that the pages are opened by.")
+@click.option("--prefix", default="", help="Path below which a proxy shows the pages: /torra.")
+@flag("--wait", "Wait for the end of another desk on the home.")
+@click.pass_obj
+@plainly
+def command_line(home: Path, /, no_pages: bool, wait: bool, **address: Any) -> None:
+    """Start the desk: schedule, bridge and dashboard."""
+    run(home, PagesAddress(**address), pages=not no_pages, say=terminal.say, wait=wait)
+
+
 def run(
     home: Path,
     address: PagesAddress,
@@ -107,8 +126,8 @@ def run(
     limit_malloc_arenas()
     stop = Stop()
     # Before anything long: a start, too, must end in order.
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, stop.tell)
+    for signum in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(signum, stop.tell)
     lock = DeskLock(home)
     try:
         if _locked(lock, home, say, stop, wait=wait):
@@ -195,7 +214,7 @@ def _begin(home: Path, address: PagesAddress, say: Callable[[str], None]) -> Non
         say(f"warning: {why}")
     if address.port and server.is_local(address.host) and (home / DATABASE).is_file():
         server.check_port(address.host, address.port)
-        _note(home, _shown(address.host, address.port) + prefix)
+        _note(home, address.host, address.port, prefix)
 
 
 def _halted(desk: Desk) -> str:
@@ -247,6 +266,7 @@ def _listen(
     person reads it, otherwise the command that shows it.
     """
     names = server.trusted_names(address.names, allow_remote=address.allow_remote)
+    prefix = server.path_prefix(address.prefix)
     access, new = Access.of_home(home)
     app = create_app(
         DatabaseView(desk.database, settings, desk),
@@ -268,31 +288,24 @@ def _listen(
         address.host,
         address.port,
         allow_remote=address.allow_remote,
-        prefix=server.path_prefix(address.prefix),
+        prefix=prefix,
     )
-    shown = _told(listener, address, names, home)
+    named = address.host if server.is_local(address.host) else names[0]
+    shown = _note(home, named, getattr(listener, "effective_port", address.port), prefix)
     # Only to a person: what goes to a file or a service's journal stays there, for others to read.
     if new and terminal.read_by_a_person():
         return listener, f"{shown}/login#token={access.tokens['admin']}"
     return listener, f"{shown}; this shows the link to log in: {command(home, 'token')}"
 
 
-def _told(listener: Any, address: PagesAddress, names: Sequence[str], home: Path) -> str:
-    """Return the address of the pages, and note it for `torra token`."""
-    named = address.host if server.is_local(address.host) else names[0]
-    shown = _shown(named, getattr(listener, "effective_port", address.port))
-    shown += server.path_prefix(address.prefix)
-    _note(home, shown)
-    return shown
+def _note(home: Path, named: str, port: int, prefix: str) -> str:
+    """Return the address of the pages, and note it for `torra token`.
 
-
-def _shown(named: str, port: int) -> str:
-    return f"http://{f'[{named}]' if ':' in named else named}:{port}"
-
-
-def _note(home: Path, shown: str) -> None:
-    """Note the address; a home that cannot be written keeps no desk from running."""
+    A home that cannot be written keeps no desk from running.
+    """
+    shown = f"http://{f'[{named}]' if ':' in named else named}:{port}{prefix}"
     try:
         access_commands.tell_address(home, shown)
     except OSError as error:
         logging.getLogger(__name__).warning("torra token will not know the pages' port: %s", error)
+    return shown

@@ -11,7 +11,7 @@ from __future__ import annotations
 import logging
 import math
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Final
 
@@ -53,12 +53,6 @@ class LogLine(logging.Formatter):
 def say(text: str, *, err: bool = False) -> None:
     """Write a text with a line end, to standard error with `err`."""
     click.echo(escaped(text), err=err)
-
-
-def columns(rows: Sequence[Iterable[str]]) -> list[str]:
-    """Return rows as lines whose cells stand below each other."""
-    widths = [max(map(len, cells)) for cells in zip(*rows, strict=True)]
-    return ["  ".join(map(str.ljust, row, widths)).rstrip() for row in rows]
 
 
 def read_by_a_person() -> bool:

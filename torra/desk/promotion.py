@@ -260,15 +260,8 @@ def subjects_of(setups: Iterable[tuple[Instance, Profile]]) -> tuple[PromotionSu
     )
 
 
-def account(
-    database: Database | None, subject: PromotionSubject, rule: Rule = RULE
-) -> AgentsStanding:
-    """Return how a profile's agents stand, with every look of its setting; counts its ticks.
-
-    Without a database there are none yet.
-    """
-    if database is None:
-        return AgentsStanding(subject, PromotionStatus(), 0, next_look(PromotionStatus(), rule), 1)
+def account(database: Database, subject: PromotionSubject, rule: Rule = RULE) -> AgentsStanding:
+    """Return how a profile's agents stand, with every look of its setting; counts its ticks."""
     mark = subject.fingerprint
     standing, trial = standing_of(database, mark)
     pool = pooled(database, subject)

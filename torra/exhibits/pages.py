@@ -14,7 +14,7 @@ import base64
 import hashlib
 from collections.abc import Iterator, Sequence
 from datetime import datetime
-from functools import cache
+from functools import cache, partial
 from html import escape
 from typing import Any, Final
 
@@ -68,6 +68,10 @@ SETTINGS: Final = {"bars": "Bars", "profile": "Profile", "thresholds": "Threshol
 """What is said of the settings of a document, in this order."""
 
 
+clean: Final = partial(figures.sanitize, limit=MOST_LETTERS)
+"""Returns a stranger's words as a page shows them."""
+
+
 def arranged(found: Document, trades: Sequence[ArmTradeRow] = ()) -> dict[str, Any]:
     """Return a document as its page shows it, on paper with the newest `trades` of its arms."""
     came_to = outcome.outcome(found.tables, found.arms)
@@ -76,7 +80,7 @@ def arranged(found: Document, trades: Sequence[ArmTradeRow] = ()) -> dict[str, A
     return {
         "problem": "",
         "kind": KINDS[found.kind],
-        "title": figures.sanitize(found.title, MOST_LETTERS),
+        "title": clean(found.title),
         "summary": figures.sanitize(_summary(found, came_to), MOST_SUMMARY),
         "money": _money(came_to),
         "curves": _curves(found) if came_to else [],
@@ -86,7 +90,7 @@ def arranged(found: Document, trades: Sequence[ArmTradeRow] = ()) -> dict[str, A
         "created": moment(found.created_at),
         "start": moment(found.period.start),
         "end": moment(found.period.end),
-        "arms": [figures.sanitize(arm_called(arm, found.arms), MOST_LETTERS) for arm in found.arms],
+        "arms": [clean(arm_called(arm, found.arms)) for arm in found.arms],
         "settings": _settings(found),
         "warnings": [figures.sanitize(text, WARNING) for text in found.warnings],
         "exhibits": [item for item in exhibits if not item["asks"]],
@@ -157,7 +161,7 @@ def trades_shown(
 ) -> dict[str, Any]:
     """Return `most` trades of an arm from place `begin` on as a table, and how many there are."""
     own = [line.cells for line in trades if line.arm == arm]
-    called = figures.sanitize(arm_called(arm, found.arms), MOST_LETTERS)
+    called = clean(arm_called(arm, found.arms))
     return {
         "title": f"Trades of {called}, newest first; results after all costs, in the account's "
         "currency",
@@ -187,8 +191,7 @@ def _money(came_to: outcome.ArmsConclusion | None) -> dict[str, Any] | None:
             "columns": list(outcome.HEADS),
             "kinds": ["", *["num"] * (len(outcome.HEADS) - 1)],
             "rows": [
-                [figures.sanitize(text, MOST_LETTERS) for text in (line.called, *line.cells)]
-                for line in came_to.lines
+                [clean(text) for text in (line.called, *line.cells)] for line in came_to.lines
             ],
             "count": len(came_to.lines),
             "left": 0,
@@ -224,10 +227,7 @@ def _paper_arms(found: Document, trades: Sequence[ArmTradeRow]) -> list[str]:
 
 
 def _settings(found: Document) -> list[tuple[str, str]]:
-    known = {
-        figures.sanitize(k, 60): figures.sanitize(v, MOST_LETTERS)
-        for k, v in found.settings.items()
-    }
+    known = {figures.sanitize(k, 60): clean(v) for k, v in found.settings.items()}
     return [(word, known[name]) for name, word in SETTINGS.items() if name in known]
 
 
@@ -249,7 +249,7 @@ def _exhibit(
         "asks": report_tables.ASKED.get(table.name, "") if table else "",
         "open": table is None or table.name in report_tables.OPEN,
         "meant": report_tables.meant(table.columns) if table else [],
-        "title": figures.sanitize(head.title, MOST_LETTERS),
+        "title": clean(head.title),
         "says": figures.sanitize(head.says, MOST_SAYS),
         "enough": table is None or table.enough,
         "table": table and table_of(table),
@@ -276,7 +276,7 @@ def table_of(table: ReportTable) -> dict[str, Any]:
     """
     shown = table.rows[:ROWS_SHOWN]
     columns = list(zip(*shown, strict=True)) if shown else [()] * len(table.columns)
-    heads = [figures.sanitize(name, MOST_LETTERS) for name in table.columns]
+    heads = [clean(name) for name in table.columns]
     written = [numbers.column(column) for column in columns]
     kinds = [_kind(column, cells) for column, cells in zip(columns, written, strict=True)]
     if len(heads) > WIDEST and 0 < len(shown) <= WIDEST:
@@ -286,7 +286,7 @@ def table_of(table: ReportTable) -> dict[str, Any]:
     else:
         written_rows = [list(row) for row in zip(*written, strict=True)]
     return {
-        "title": figures.sanitize(table.title, MOST_LETTERS),
+        "title": clean(table.title),
         "columns": heads,
         "kinds": kinds,
         "rows": written_rows,
@@ -296,21 +296,18 @@ def table_of(table: ReportTable) -> dict[str, Any]:
 
 
 def _kind(column: Sequence[Any], cells: Sequence[str]) -> str:
-    if _all_numbers(column):
+    known = [value for value in column if value is not None]
+    if known and None not in map(figures.number, known):
         return "num"
     return "brief" if max(map(len, cells), default=0) <= BRIEF else ""
 
 
-def _all_numbers(column: Sequence[Any]) -> bool:
-    known = [value for value in column if value is not None]
-    return bool(known) and all(figures.number(value) is not None for value in known)
-
-
 def plotted(plot: Plot, arms: Sequence[str] = ()) -> dict[str, Any]:
     """Return a plot as a page shows it: its words, its drawing and its points as a table."""
+    title = clean(plot.title)
     return {
-        "title": figures.sanitize(plot.title, MOST_LETTERS),
-        "name": figures.sanitize(plot.title, MOST_LETTERS),
+        "title": title,
+        "name": title,
         "says": figures.sanitize(plot.says, MOST_SAYS),
         "drawing": plots.drawn(plot, arms),
         "points": plots.table(plot),

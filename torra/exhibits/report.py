@@ -78,7 +78,7 @@ class Reported:
     __slots__ = ()
     document: Document
     where: ClassVar = ""
-    """The last sentence for a terminal: where to find the tables that are not shown there."""
+    """The last sentence for a terminal, where it is not that of a document's page."""
 
     def html(self) -> str:
         """Return the report as one self-contained HTML file."""
@@ -86,15 +86,15 @@ class Reported:
 
     def text(self, *, full: bool = False) -> str:
         """Return the report for a terminal; with its statistics where they are wanted."""
-        return text(self.document, full=full, where=self.where or on_the_page(self.document))
+        return text(self.document, full=full, where=self.where)
 
     def trades(self) -> str:
         """Return the trades of every arm as CSV; nothing where there is none."""
         return ""
 
-    def json(self) -> str:
-        """Return the document as JSON."""
-        return as_json(self.document)
+    def as_json(self) -> dict[str, Any]:
+        """Return the document for programs."""
+        return self.document.model_dump(mode="json", by_alias=True)
 
 
 def write(home: Path, found: Document, *, overwrite: bool = False) -> Path:
@@ -140,35 +140,30 @@ def as_json(found: Document) -> str:
     return found.model_dump_json(by_alias=True) + "\n"
 
 
-def on_the_page(found: Document) -> str:
-    """Return the sentence that says where to find everything about a written document."""
-    return f"Plots and every table: the page /replays/{found.name}, or --report FILE."
-
-
-def text(found: Document, *, full: bool = False, width: int = WIDTH, where: str = "") -> str:
+def text(found: Document, *, full: bool = False, where: str = "") -> str:
     """Return a document for a terminal: its money, what to read with care, where the rest is.
 
     With `full` every table with its sentence follows, as it is computed. A document without money,
-    as a sweep, has its first table always. `where` is a last sentence on where to find more.
+    as a sweep, has its first table always. `where` is a last sentence in place of the page's.
     """
     one = pages.arranged(found)
     lines = [one["title"], f"{one['start']} to {one['end']}"]
     lines += [f"{word}: {told}" for word, told in one["settings"]]
-    lines += _money(one["money"], width) if one["money"] else []
-    lines += ["", *_filled(one["summary"], width)] if one["summary"] else []
+    lines += _money(one["money"]) if one["money"] else []
+    lines += ["", *_filled(one["summary"])] if one["summary"] else []
     lines += ["", "Read with care:"] if one["warnings"] else []
-    lines += [line for warning in one["warnings"] for line in _filled(f"! {warning}", width, "  ")]
+    lines += [line for warning in one["warnings"] for line in _filled(f"! {warning}", "  ")]
     # a file of another program has its tables in full: nothing else says what it says
-    lines += _tables(one["exhibits"], one, width, tables=1)
+    lines += _tables(one["exhibits"], one, tables=1)
     if full:
         lines += ["", "How this is computed"] if one["computed"] else []
-        lines += _tables(one["computed"], one, width, tables=len(one["computed"]))
+        lines += _tables(one["computed"], one, tables=len(one["computed"]))
     elif one["computed"]:
         shown = [item | {"says": "", "title": ""} for item in one["computed"] if item["open"]]
-        lines += _tables(shown, one, width, tables=1)
+        lines += _tables(shown, one, tables=1)
         lines += ["", "Statistics, and how all of this is computed: --full."]
-    if where:
-        lines += ["", *_filled(where, width)]
+    where = where or f"Plots and every table: the page /replays/{found.name}, or --report FILE."
+    lines += ["", *_filled(where)]
     return "\n".join(line.rstrip() for line in lines)
 
 
@@ -195,25 +190,23 @@ def _kind(path: Path) -> str:
 # --- for a terminal -------------------------------------------------------------------------------
 
 
-def _money(money: dict[str, Any], width: int) -> list[str]:
+def _money(money: dict[str, Any]) -> list[str]:
     """Return the sentence in money, the short table of arms, and what its sizes explain."""
     rows = [outcome.BRIEF_HEADS, *money["table"]["rows"]]
     rest = [list(row[1:]) for row in rows]
     sizes = [max(map(len, column)) for column in zip(*rest, strict=True)]
-    room = width - sum(size + 2 for size in sizes)
-    lines = ["", *_filled(money["sentence"], width), ""]
+    room = WIDTH - sum(size + 2 for size in sizes)
+    lines = ["", *_filled(money["sentence"]), ""]
     for who, *cells in rows:
         first, *more = textwrap.wrap(who, room, subsequent_indent="  ") or [""]
         told = "".join(f"  {cell.rjust(size)}" for cell, size in zip(cells, sizes, strict=True))
         lines += [first.ljust(room) + told, *more]
     for note in (money["why"], f"{money['words']} {money['placebo']}"):
-        lines += ["", *_filled(note, width)] if note else []
+        lines += ["", *_filled(note)] if note else []
     return lines
 
 
-def _tables(
-    exhibits: Sequence[dict[str, Any]], one: dict[str, Any], width: int, *, tables: int
-) -> list[str]:
+def _tables(exhibits: Sequence[dict[str, Any]], one: dict[str, Any], *, tables: int) -> list[str]:
     """Return exhibits with their sentences, the first so many with their tables too."""
     lines: list[str] = []
     for place, exhibit in enumerate(exhibits):
@@ -223,15 +216,15 @@ def _tables(
         lines += ["", f"{exhibit['asks'] or exhibit['title']}{few}"]
         lines += [f"  {exhibit['title']}"] if exhibit["asks"] and exhibit["title"] else []
         if place < tables:
-            lines += [f"  {line}" for line in _columns(exhibit["table"], width - 2)]
-        lines += _filled(exhibit["says"], width, "  ", "  ")
+            lines += [f"  {line}" for line in _columns(exhibit["table"], WIDTH - 2)]
+        lines += _filled(exhibit["says"], "  ", "  ")
     return lines
 
 
-def _filled(said: str, width: int, then: str = "", first: str = "") -> list[str]:
+def _filled(said: str, then: str = "", first: str = "") -> list[str]:
     lines = textwrap.wrap(
         said.replace(PERCENT, WHOLE),  # a number and its sign stay in one line
-        width,
+        WIDTH,
         initial_indent=first,
         subsequent_indent=then,
         break_on_hyphens=False,
@@ -243,11 +236,11 @@ def _columns(table: dict[str, Any], width: int) -> list[str]:
     """Return a table in columns; one that is too wide is turned, or split into parts."""
     rows = [table["columns"], *table["rows"]]
     right = {at for at, kind in enumerate(table["kinds"]) if kind == "num"}
-    if _wide(rows) > width and len(table["rows"]) < len(table["columns"]):
+    if sum(_sizes(rows)) - 2 > width and len(table["rows"]) < len(table["columns"]):
         rows = [list(row) for row in zip(*rows, strict=True)]
         right = {*range(1, len(rows[0]))}
     lines: list[str] = []
-    for part in _parts(rows, width):
+    for part in _parts(_sizes(rows), width):
         ends = [place for place, at in enumerate(part) if at in right]
         lines += [""] if lines else []
         lines += numbers.aligned([[row[at] for at in part] for row in rows], ends)
@@ -255,17 +248,17 @@ def _columns(table: dict[str, Any], width: int) -> list[str]:
     return [*lines, *([f"and {left} rows more"] if left else [])]
 
 
-def _wide(rows: Sequence[Sequence[str]]) -> int:
-    return sum(max(map(len, column)) + 2 for column in zip(*rows, strict=True)) - 2
+def _sizes(rows: Sequence[Sequence[str]]) -> list[int]:
+    """Return the widths of columns with the two blanks between them."""
+    return [max(map(len, column)) + 2 for column in zip(*rows, strict=True)]
 
 
-def _parts(rows: Sequence[Sequence[str]], width: int) -> list[list[int]]:
+def _parts(sizes: Sequence[int], width: int) -> list[list[int]]:
     """Return the columns in parts that fit, the first column in each."""
-    sizes = [max(map(len, column)) + 2 for column in zip(*rows, strict=True)]
-    parts, part = [], [0]
+    parts = [[0]]
     for at in range(1, len(sizes)):
-        if len(part) > 1 and sum(sizes[one] for one in part) + sizes[at] - 2 > width:
-            parts.append(part)
-            part = [0]
+        part = parts[-1]
+        if len(part) > 1 and sum(sizes[column] for column in [*part, at]) - 2 > width:
+            parts.append(part := [0])
         part.append(at)
-    return [*parts, part]
+    return parts

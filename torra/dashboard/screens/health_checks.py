@@ -595,7 +595,8 @@ def _number(title: str, one: StoredRow, now: datetime) -> CheckResult:
     series, row = series_of(one.row.name), one.row
     age = now - row.at
     old = series is not None and age > series.valid
-    value = "" if title.startswith("positions") else f"{outside_words.series_amount(row)} "
+    amount = outside_words.series_amount(row.name, row.value)
+    value = "" if title.startswith("positions") else f"{amount} "
     told = (
         f"{value}of {iso(row.at)[:10]}, known since {figures.moment(iso(row.known_at))}, from "
         f"{outside_words.source_of(row.source)}; {figures.span(age.total_seconds())} old"

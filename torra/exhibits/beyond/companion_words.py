@@ -34,34 +34,35 @@ def names(told: OutsideView) -> list[str]:
     return [*dict.fromkeys(name.split(".")[1] for name in told.numbers if is_companion(name))]
 
 
-def row_of(name: str, told: OutsideView) -> OutsideRow | None:
-    """Return the row of a companion; None where no bar of it was seen."""
-    seen = told.seen.get(f"companion.{name}")
-    if seen is None:
-        return None
-    numbers = {
-        which: figures.number(told.numbers.get(f"companion.{name}.{which}"))
-        for which in (*CHANGES, "percentile", "correlation")
-    }
-    closed = f"its bar closed {figures.moment(seen.at)}"
-    if numbers["correlation"] is not None:
-        over = figures.format_signed(numbers["correlation"], 2)
-        closed += f"; correlation {over} over 60 bars"
-    changes = [
-        f"{figures.format_signed(numbers[which], 2)} % in {bars}"
-        for which, bars in CHANGES.items()
-        if numbers[which] is not None
-    ]
-    return OutsideRow(
-        "companion",
-        f"{name} ({figures.sanitize(seen.source, NAME_CHARS)})",
-        "too late to count" if seen.stale else close_of(seen.value),
-        closed,
-        day_of(seen.at),
-        ", ".join(changes) or figures.DASH,
-        ranked(numbers["percentile"]) + " in 250 bars" * (numbers["percentile"] is not None),
-        seen.stale,
-    )
+def rows(told: OutsideView) -> Iterator[OutsideRow]:
+    """Yield the row of each companion of which a bar was seen."""
+    for name in names(told):
+        seen = told.seen.get(f"companion.{name}")
+        if seen is None:
+            continue
+        numbers = {
+            which: figures.number(told.numbers.get(f"companion.{name}.{which}"))
+            for which in (*CHANGES, "percentile", "correlation")
+        }
+        closed = f"its bar closed {figures.moment(seen.at)}"
+        if numbers["correlation"] is not None:
+            over = figures.format_signed(numbers["correlation"], 2)
+            closed += f"; correlation {over} over 60 bars"
+        changes = [
+            f"{figures.format_signed(numbers[which], 2)} % in {bars}"
+            for which, bars in CHANGES.items()
+            if numbers[which] is not None
+        ]
+        yield OutsideRow(
+            "companion",
+            f"{name} ({figures.sanitize(seen.source, NAME_CHARS)})",
+            "too late to count" if seen.stale else close_of(seen.value),
+            closed,
+            day_of(seen.at),
+            ", ".join(changes) or figures.DASH,
+            ranked(numbers["percentile"]) + " in 250 bars" * (numbers["percentile"] is not None),
+            seen.stale,
+        )
 
 
 def notes(told: OutsideView) -> Iterator[str]:

@@ -7,13 +7,15 @@ pays. `notes` are the sentences beside them. Pure values and functions.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Final, NamedTuple
+from pathlib import Path
+from typing import Final
 
+from agents.features import rows_of
 from torra.evidence.fair_value import RETURN
 from torra.evidence.outside_numbers import EDGAR
 from torra.evidence.outside_readings import NEWEST, OutsideView
 from torra.exhibits import figures
-from torra.exhibits.beyond.outside_row import day_of
+from torra.exhibits.beyond.outside_row import OutsideNumber, day_of
 
 REPORTS: Final = "the company's reports"
 """What the figures of a company are called where none is known."""
@@ -22,37 +24,20 @@ FILE_CHARS: Final = 60
 """Characters of a file's name that are shown."""
 
 
-class CompanyNumber(NamedTuple):
-    """A figure as it is shown: what it is called, and whether it stands in a line by itself."""
-
-    name: str
-    feature: str
-    decimals: int = 1
-    signed: bool = False
-    ranked: str = ""
-    in_a_line: bool = False
-
-
-NUMBERS: Final = (
-    CompanyNumber("revenue growth", "revenue_growth_pct", 1, signed=True, in_a_line=True),
-    CompanyNumber("earnings growth", "earnings_growth_pct", 1, signed=True),
-    CompanyNumber("gross margin", "gross_margin_pct"),
-    CompanyNumber("operating margin", "operating_margin_pct"),
-    CompanyNumber("net margin", "net_margin_pct", in_a_line=True),
-    CompanyNumber("free cash flow margin", "fcf_margin_pct"),
-    CompanyNumber("return on equity", "roe_pct"),
-    CompanyNumber("return on invested capital", "roic_pct"),
-    CompanyNumber("debt to equity", "debt_to_equity", 2),
-    CompanyNumber("interest cover", "interest_cover"),
-    CompanyNumber("earnings ahead of cash (accruals)", "accruals_pct", signed=True),
-    CompanyNumber("growth of the shares", "dilution_pct", signed=True),
-    CompanyNumber("F-score", "f_score", 0, in_a_line=True),
-    CompanyNumber("P/E", "pe", ranked="pe_rank", in_a_line=True),
-    CompanyNumber("P/B", "pb", ranked="pb_rank"),
-    CompanyNumber("EV/EBITDA", "ev_ebitda", ranked="ev_ebitda_rank"),
-    CompanyNumber("free cash flow yield", "fcf_yield_pct", 2, ranked="fcf_yield_rank"),
+NUMBERS: Final = tuple(
+    OutsideNumber(
+        "company",
+        row["name"],
+        f"company.{row['feature']}",
+        (NEWEST,),
+        rank=row["rank"] and f"company.{row['rank']}",
+        decimals=int(row["decimals"]),
+        signed=bool(row["signed"]),
+        in_a_line=bool(row["in_a_line"]),
+    )
+    for row in rows_of(Path(__file__).with_name("company_numbers.csv"))
 )
-"""The figures of a company, as features are named after `company.`."""
+"""The figures of a company, in the order in which they are shown."""
 
 VALUED: Final = {
     "cheap": "The share is cheap for itself",
@@ -68,9 +53,7 @@ def notes(told: OutsideView) -> Iterator[str]:
         return
     known, ends = figures.moment(report.known_at), day_of(report.at)
     missing = [
-        one.name
-        for one in NUMBERS
-        if not one.ranked and told.numbers.get(f"company.{one.feature}") is None
+        one.name for one in NUMBERS if not one.rank and told.numbers.get(one.feature) is None
     ]
     if told.numbers.get("company.period_end") is None:
         yield (

@@ -6,9 +6,10 @@ Pure values and functions.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import Any, Final
 
-from torra.evidence.flow_readings import NAMES as FLOW_NAMES
+from agents.features import rows_of
 from torra.evidence.outside_readings import OutsideView
 from torra.exhibits import figures
 from torra.exhibits.beyond.outside_row import OutsideRow, day_of
@@ -21,6 +22,9 @@ COUNTED_BY: Final = {
     "invented": "nobody: invented for the demo",
 }
 """Who counted the order flow of a bar."""
+
+NUMBERS: Final = rows_of(Path(__file__).with_name("flow_numbers.csv"))
+"""What is told of a bar: a value and what stands beside it, each with its decimals and its text."""
 
 NO_BOOK: Final = "No order book: the broker sends none, or it was not watched from the bar's start."
 
@@ -40,34 +44,24 @@ def rows(told: OutsideView) -> Iterator[OutsideRow]:
     if seen is None:
         return
     origin = f"in the bar of {figures.moment(seen.at)}, counted by {_counter(seen.source)}"
-    known = {name: figures.number(told.numbers.get(f"flow.{name}")) for name in FLOW_NAMES}
-    for name, value, change in (
-        ("Ticks", _said("{:,.0f}", known["ticks"]),
-         _said("{:.2f} times the mean of 20 bars", known["ticks_ratio"])),
-        ("Moves up", _percent(known["up_share"], "of all moves"), figures.DASH),
-        ("Mean spread", _said("{:.4f} ATR", known["spread_mean_atr"]),
-         _said("widest {:.4f} ATR", known["spread_widest_atr"])),
-        ("Order book", _said("{:.0f} levels", known["book_levels"]),
-         _said("{:,.0f} changes", known["book_events"])),
-        ("Bids less offers", _percent(known["book_imbalance"], "of the book"), figures.DASH),
-        ("Slippage of one lot", _said("{:.4f} ATR", known["slippage_atr"]), figures.DASH),
-    ):  # fmt: skip
+    for row in NUMBERS:
+        value, change = (_written(row, part, told) for part in ("value", "change"))
         if value != figures.DASH:
-            yield OutsideRow("flow", name, value, origin, day_of(seen.at), change)
+            yield OutsideRow("flow", row["name"], value, origin, day_of(seen.at), change)
+
+
+def _written(row: Mapping[str, str], part: str, told: OutsideView) -> str:
+    """Return a number of the table in its text, a share in percent; a dash where it is unknown."""
+    number, text = figures.number(told.numbers.get(f"flow.{row[part]}")), row[f"{part}_text"]
+    if number is None:
+        return figures.DASH
+    scale = 100.0 if "%" in text else 1.0
+    return text.format(figures.plain(scale * number, int(row[f"{part}_decimals"])))
 
 
 def _counter(source: object) -> str:
     word = str(source or "")
     return COUNTED_BY.get(word) or figures.sanitize(word, 40)
-
-
-def _said(text: str, figure: float | None) -> str:
-    """Return a figure in its text; a dash where there is none."""
-    return figures.DASH if figure is None else text.format(figure)
-
-
-def _percent(share: float | None, of: str) -> str:
-    return figures.DASH if share is None else f"{figures.plain(100.0 * share, 0)} % {of}"
 
 
 def notes(told: OutsideView) -> Iterator[str]:

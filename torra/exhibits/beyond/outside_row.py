@@ -31,6 +31,24 @@ class OutsideRow:
     old: bool = False
 
 
+class OutsideNumber(NamedTuple):
+    """A number of the record: its features, the series that it is made of, and how it is written.
+
+    `span` is the reach of its change in words, `decimals` those of its value; None: by its size.
+    """
+
+    block: Block
+    name: str
+    feature: str
+    series: tuple[str, ...]
+    change: str = ""
+    span: str = ""
+    rank: str = ""
+    decimals: int | None = 2
+    signed: bool = False
+    in_a_line: bool = True
+
+
 class OutsideShown(NamedTuple):
     """What was known: rows of numbers, sentences beside them, and how much it is in a few words."""
 

@@ -9,11 +9,11 @@ Names of files are strangers' words: they are cleaned and cut. Pure functions; n
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Final, NamedTuple
+from typing import Final
 
 from agents.features import label_of, unit_of
 from torra.evidence.news_digest import NewsSubject
-from torra.evidence.outside_numbers import EDGAR, MARKETS, SERIES, SeriesRow, series_of
+from torra.evidence.outside_numbers import EDGAR, MARKETS, SERIES, series_of
 from torra.evidence.outside_readings import (
     BROAD_LEVELS_OF,
     COT_CURRENCY,
@@ -33,7 +33,14 @@ from torra.evidence.outside_readings import (
 )
 from torra.exhibits import figures
 from torra.exhibits.beyond import companion_words, company_words, flow_words
-from torra.exhibits.beyond.outside_row import Block, OutsideRow, OutsideShown, day_of, ranked
+from torra.exhibits.beyond.outside_row import (
+    Block,
+    OutsideNumber,
+    OutsideRow,
+    OutsideShown,
+    day_of,
+    ranked,
+)
 from torra.tick.marks import INVENTED
 from torra.words.ticks import NO_NUMBER, STATUSES
 
@@ -53,7 +60,7 @@ PUBLISHERS: Final = {
     EDGAR: "EDGAR",
     INVENTED: "the demo (invented)",
 }
-FIRST_OF_COMPANY: Final = f"company.{company_words.NUMBERS[0].feature}"
+FIRST_OF_COMPANY: Final = company_words.NUMBERS[0].feature
 
 UNITS: Final = {"pp": "percentage points"}
 SPANS: Final = {20: "in 20 trading days", 4: "in 4 weeks", 1: "in a month"}
@@ -72,24 +79,6 @@ BY_EITHER: Final = (
 """What to do about a number of which nothing was stored."""
 
 
-class _Number(NamedTuple):
-    """A number of the record: its features, the series that it is made of, and how it is written.
-
-    `span` is the reach of its change in words, `decimals` those of its value; None: by its size.
-    """
-
-    block: Block
-    name: str
-    feature: str
-    series: tuple[str, ...]
-    change: str = ""
-    span: str = ""
-    rank: str = ""
-    decimals: int | None = 2
-    signed: bool = False
-    in_a_line: bool = True
-
-
 def shown(symbol: str | None, told: OutsideView | None) -> OutsideShown:
     """Return what a tick of a symbol knew; `told` is None where no source was named."""
     if told is None:
@@ -100,12 +89,7 @@ def shown(symbol: str | None, told: OutsideView | None) -> OutsideShown:
         *_relation(told), *_crowded(rows, told), *company_words.notes(told),
         *_unknown(numbers, told, symbol),
     ]  # fmt: skip
-    rows += [
-        row
-        for name in companion_words.names(told)
-        if (row := companion_words.row_of(name, told)) is not None
-    ]
-    rows += flow_words.rows(told)
+    rows += [*companion_words.rows(told), *flow_words.rows(told)]
     notes += [*companion_words.notes(told), *flow_words.notes(told)]
     known = sum(not row.old for row in rows)
     old = len(rows) - known
@@ -121,11 +105,12 @@ def in_a_line(symbol: str, told: OutsideView) -> str:
         row = _row(one, told)
         if row is not None and not row.old and one.in_a_line:
             known[one.block].append(f"{one.name} {row.value} ({row.day})")
-    for name in companion_words.names(told):
-        row = companion_words.row_of(name, told)
-        known.setdefault("companion", [])
-        if row is not None and not row.old:
-            known["companion"].append(f"{row.name} {row.value} ({row.change})")
+    if companion_words.names(told):
+        known["companion"] = [
+            f"{row.name} {row.value} ({row.change})"
+            for row in companion_words.rows(told)
+            if not row.old
+        ]
     parts = [
         f"{BLOCKS[block]}: {', '.join(said) or brief(told.statuses.get(block))}"
         for block, said in known.items()
@@ -170,9 +155,15 @@ def series_title(series: str) -> str:
     return _named(series).partition(" (")[0].removeprefix("the ")
 
 
-def series_amount(row: SeriesRow) -> str:
-    """Return a value of a series with its unit."""
-    return _of_series(row.name, row.value)
+def series_amount(name: str, value: object) -> str:
+    """Return a value of a series with its unit; what only derivatives have by its size."""
+    found = series_of(name)
+    return amount(value, found.unit if found else "", None if name.startswith("derivs.") else 2)
+
+
+def written(number: OutsideNumber, value: object) -> str:
+    """Return a value of a number with its unit."""
+    return amount(value, unit_of(number.feature), number.decimals, signed=number.signed)
 
 
 def amount(value: object, unit: str, decimals: int | None = 2, *, signed: bool = False) -> str:
@@ -201,12 +192,12 @@ def _subject(symbol: str, told: OutsideView) -> NewsSubject:
     )
 
 
-def _numbers(symbol: str, told: OutsideView) -> Iterator[_Number]:
+def _numbers(symbol: str, told: OutsideView) -> Iterator[OutsideNumber]:
     """Yield what the symbol reads, known or not."""
     subject = _subject(symbol, told)
     for level in levels_of(subject):
         feature = f"macro.{level}"
-        yield _Number(
+        yield OutsideNumber(
             "macro",
             _level_name(level, symbol),
             feature,
@@ -217,22 +208,13 @@ def _numbers(symbol: str, told: OutsideView) -> Iterator[_Number]:
             1 if level == "inventories" else 2,
             unit_of(feature) == "pp",
         )
-    for one in company_words.NUMBERS if subject.asset == STOCK else ():
-        yield _Number(
-            "company",
-            one.name,
-            f"company.{one.feature}",
-            (NEWEST,),
-            rank=f"company.{one.ranked}" if one.ranked else "",
-            decimals=one.decimals,
-            signed=one.signed,
-            in_a_line=one.in_a_line,
-        )
+    if subject.asset == STOCK:
+        yield from company_words.NUMBERS
     market = market_of(subject)
     if market and "cot.net_pct" in told.numbers:
         says = MARKETS[market]["says"]
         turned = market == "eur" and not symbol.upper().startswith(COT_CURRENCY)
-        yield _Number(
+        yield OutsideNumber(
             "cot",
             f"{says}, longs less shorts{', as shorts of this pair' if turned else ''}",
             "cot.net_pct",
@@ -245,14 +227,14 @@ def _numbers(symbol: str, told: OutsideView) -> Iterator[_Number]:
         )
     if "positioning.fear_greed" in told.numbers:
         series = _own("fear_greed", symbol, told)
-        yield _Number(
+        yield OutsideNumber(
             "derivs", "fear and greed index", "positioning.fear_greed", series, decimals=0
         )
     for name in DERIVS:
         feature = f"derivs.{name}"
         series = _own(feature, symbol, told)
         if feature in told.numbers:
-            yield _Number(
+            yield OutsideNumber(
                 "derivs",
                 label_of(feature),
                 feature,
@@ -281,7 +263,7 @@ def _own(name: str, symbol: str, told: OutsideView) -> tuple[str]:
 # --- rows -----------------------------------------------------------------------------------------
 
 
-def _row(one: _Number, told: OutsideView) -> OutsideRow | None:
+def _row(one: OutsideNumber, told: OutsideView) -> OutsideRow | None:
     """Return the row of a number; None where nothing of it is known."""
     seen = [(name, told.seen[name]) for name in one.series if name in told.seen]
     old = [(name, row) for name, row in seen if row.stale]
@@ -290,7 +272,7 @@ def _row(one: _Number, told: OutsideView) -> OutsideRow | None:
     if figures.number(value) is not None and not (company and old):
         origin = _of_report(one, seen) if company else _origin(seen)
         day = day_of(min((str(row.at) for _, row in seen), default=""))
-        shown = _valued(one.feature, value, one.decimals, signed=one.signed)
+        shown = written(one, value)
         return OutsideRow(one.block, name, shown, origin, day, _change(one, told), _rank(one, told))
     if not old or (company and one.feature != FIRST_OF_COMPANY):
         return None
@@ -301,15 +283,11 @@ def _row(one: _Number, told: OutsideView) -> OutsideRow | None:
     return OutsideRow(one.block, name, "too old to count", origin, day, old=True)
 
 
-def _valued(feature: str, value: object, decimals: int | None, *, signed: bool = False) -> str:
-    return amount(value, unit_of(feature), decimals, signed=signed)
-
-
-def _change(one: _Number, told: OutsideView) -> str:
+def _change(one: OutsideNumber, told: OutsideView) -> str:
     value = told.numbers.get(one.change)
     if not one.change or figures.number(value) is None:
         return figures.DASH
-    return f"{_valued(one.change, value, 2, signed=True)} {one.span}"
+    return f"{amount(value, unit_of(one.change), signed=True)} {one.span}"
 
 
 def _origin(seen: Sequence[tuple[str, SeriesValue]]) -> str:
@@ -320,7 +298,7 @@ def _origin(seen: Sequence[tuple[str, SeriesValue]]) -> str:
     return "; ".join(f"{name_of(name)} {_dated(row)}" for name, row in seen)
 
 
-def _rank(one: _Number, told: OutsideView) -> str:
+def _rank(one: OutsideNumber, told: OutsideView) -> str:
     """Return a rank; of what a price pays for a company, of how many days it is dearer."""
     value = told.numbers.get(one.rank)
     if one.block != "company" or figures.number(value) is None:
@@ -328,27 +306,21 @@ def _rank(one: _Number, told: OutsideView) -> str:
     return f"dearer than {figures.plain(value, 0)} of 100 days in up to five years"
 
 
-def _of_report(one: _Number, seen: Sequence[tuple[str, SeriesValue]]) -> str:
+def _of_report(one: OutsideNumber, seen: Sequence[tuple[str, SeriesValue]]) -> str:
     """Return of when a company's figure is; a sentence beside the rows names the report."""
     priced = ", at the close of the day before" if one.rank else ""
     return f"year to {day_of(seen[0][1].at)}{priced}" if seen else ""
 
 
-def _too_old(one: _Number, old: Sequence[tuple[str, SeriesValue]]) -> str:
+def _too_old(one: OutsideNumber, old: Sequence[tuple[str, SeriesValue]]) -> str:
     if one.block == "cot":
         return _dated(old[0][1])
     return "; ".join(
-        f"{_of_series(name, row.value)} {_dated(row)}"
+        f"{series_amount(name, row.value)} {_dated(row)}"
         if len(one.series) == 1
-        else f"{name_of(name)} {_of_series(name, row.value)} {_dated(row)}"
+        else f"{name_of(name)} {series_amount(name, row.value)} {_dated(row)}"
         for name, row in old
     )
-
-
-def _of_series(name: str, value: object) -> str:
-    """Return a value of a series; what only derivatives have is written by its size."""
-    found = series_of(name)
-    return amount(value, found.unit if found else "", None if name.startswith("derivs.") else 2)
 
 
 def _dated(row: SeriesValue) -> str:
@@ -389,7 +361,9 @@ def _crowded(rows: Iterable[OutsideRow], told: OutsideView) -> Iterator[str]:
         yield f"The {side} side is crowded: these positions are in the outer tenth of three years."
 
 
-def _unknown(numbers: Sequence[_Number], told: OutsideView, symbol: str | None) -> Iterator[str]:
+def _unknown(
+    numbers: Sequence[OutsideNumber], told: OutsideView, symbol: str | None
+) -> Iterator[str]:
     """Yield what is not known, with the reason and what to do, one sentence for each reason."""
     if not numbers:
         series = [
