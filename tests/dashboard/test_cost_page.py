@@ -22,7 +22,6 @@ from tests.worlds.calls import store
 from tests.worlds.desk_pages import PAYING, Pages, open_pages
 from tests.worlds.told import PAID
 from torra.clock import System, duration, iso, parse
-from torra.dashboard.screens import costs
 from torra.desk import costs as cost_report
 from torra.exhibits import figures
 from torra.providers.prices import PriceList
@@ -50,7 +49,14 @@ def book(database, at, usd=None, *, profile="paying", role="technical", worst=0.
 def paying(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pages]:
     pages = open_pages(tmp_path_factory.mktemp("paying"), (PAYER,), profile=PAYING)
     real = pages.desk.clock.real_now()
-    for back, usd in ((0.2, 0.001), (0.4, None), (3, 0.01), (30, 0.1), (24 * 10, 0.3)):
+    for back, usd in (
+        (0.2, 0.001),
+        (0.4, None),
+        (3, 0.01),
+        (30, 0.1),
+        (24 * 10, 0.3),
+        (24 * 20, 0.0001),
+    ):
         number = book(pages.database, real - back * HOUR, usd)
         if usd is None:
             pages.database.keep(number)
@@ -78,7 +84,7 @@ def test_page_and_command_tell_the_same(paying: Pages) -> None:
     for name in ("last_hour", "last_24_hours", "roles", "models", "days", "kept", "late"):
         assert told[name] == again[name], name
     assert told["last_hour"]["usd"] == 0.051
-    assert sum(row["usd"] for row in told["days"]) == pytest.approx(0.461)
+    assert sum(row["usd"] for row in told["days"]) == pytest.approx(0.4611)
 
 
 def test_the_page_shows_every_sum_in_words(paying: Pages) -> None:
@@ -212,11 +218,13 @@ def test_a_request_under_way_is_told_apart(paying: Pages) -> None:
         paying.database.release(number)
 
 
-def test_bars_of_days() -> None:
-    path = costs.bars([0.0, 1.0, 2.0, 0.0001])
-    assert path.count("M") == 3
-    assert "v-50.0" in path and "v-100.0" in path and f"v-{costs.LEAST}" in path
-    assert costs.bars([0.0, 0.0]) == "" and costs.bars([]) == ""
+def test_each_day_that_cost_anything_has_a_bar(paying: Pages) -> None:
+    days = paying.json("/api/v1/costs")["report"]["days"]
+    path = paying.text("/costs").partition('class="column" d="')[2].partition('"')[0]
+    assert path.count("M") == sum(row["usd"] > 0 for row in days) < len(days)
+    assert "v-100.0" in path and "v-1.5" in path, (
+        "the dearest day, and one that cost hardly anything"
+    )
 
 
 # --- the sums over time ---------------------------------------------------------------------------

@@ -73,7 +73,7 @@ def has(row: dict[str, Any], mark: str) -> bool:
 
 
 def wanted(every: list[dict[str, Any]], asked: dict[str, str]) -> list[dict[str, Any]]:
-    only = {name: asked[name] for name in history.READINGS if name in asked}
+    only = {name: asked[name] for name in history.LABELS if name in asked}
     return [
         row
         for row in every
@@ -92,7 +92,7 @@ def test_any_filter_finds_its_ticks_once_in_order_and_counts_them(
     assert len(every) > 1_000
     for _ in range(scaled(1_000, least=4)):
         asked: dict[str, str] = {}
-        for name in history.READINGS:
+        for name in history.LABELS:
             if rng.random() < 0.25:
                 asked[name] = every[rng.integers(len(every))][name] or "-"
         if rng.random() < 0.5:
@@ -118,7 +118,7 @@ def test_any_filter_finds_its_ticks_once_in_order_and_counts_them(
         assert place is not None or len(found) == len(want)
         searched = asked.get("only") in refusers.WHO
         assert answer["count"] == (None if searched else len(want))
-        for name in history.READINGS:
+        for name in history.LABELS:
             others = {key: word for key, word in asked.items() if key != name}
             for word, number in answer["counts"][name].items():
                 assert searched or number == len(wanted(every, {**others, name: word})), (
