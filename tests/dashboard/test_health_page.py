@@ -24,11 +24,11 @@ from tests.worlds.values import view_value
 from torra.clock import iso, parse
 from torra.collecting.asking import TopicState
 from torra.config import FEEDS, DeskSettings, Profile, validate
-from torra.dashboard.screens import health, health_checks
-from torra.dashboard.screens.health import MARKS, Checkup, _sound, checkup
+from torra.dashboard.screens import health, health_checks, health_outside
+from torra.dashboard.screens.health import MARKS
+from torra.dashboard.screens.health_memory import Checkup, HealthContext, checkup
 from torra.dashboard.view import swarm_flags
 from torra.dashboard.view.desk_values import Overview
-from torra.dashboard.view.kept import LruCache
 from torra.desk.checks import table
 from torra.desk.checks.result import LEVELS, CheckResult
 from torra.desk.outlook import ContextFeeds
@@ -44,7 +44,9 @@ from torra.store.trade import proposals_and_alarms as execution_table
 
 KEY = "sk-ant-fake-0123456789abcdef"
 HOUR = timedelta(hours=1)
+MINUTE = timedelta(minutes=1)
 DAY = timedelta(days=1)
+NOW = datetime(2026, 11, 21, 10, tzinfo=UTC)
 
 
 @pytest.fixture(scope="module")
@@ -126,7 +128,8 @@ def streamed(row: dict[str, Any], **more: Any) -> list[CheckResult]:
     """Return what is told of an instance with this one stream."""
     instance = {"instance": "X", "streams": [row], **more}
     overview = view_value(Overview, {"instances": [instance]})
-    return list(health_checks.streams(overview, DeskSettings()))
+    pages: Any = SimpleNamespace(settings=DeskSettings())
+    return list(health_checks.streams(HealthContext(pages, NOW, overview)))
 
 
 QUIET = {"quiet": {"count": 96, "first": "", "last": ""}}
@@ -169,8 +172,8 @@ def test_a_part_that_is_well_is_one_line(pages: Pages) -> None:
         CheckResult("c", "warn", "three"),
     ]
     signs += [CheckResult("d", "warn", "four"), CheckResult("e", "note", "five")]
-    assert health._line(signs) == ("warn", "two; three; and 1 more")
-    assert health._line([]) == ("ok", "nothing to tell")
+    assert health.line(signs) == ("warn", "two; three; and 1 more")
+    assert health.line([]) == ("ok", "nothing to tell")
 
 
 # --- scheduler ------------------------------------------------------------------------------------
@@ -187,7 +190,7 @@ def test_whether_a_desk_works(pages: Pages) -> None:
 
     def told(after: float, locked: bool = True, **changes: Any) -> tuple[str, str, str]:
         moment = seen + timedelta(seconds=after)
-        sign = next(iter(health_checks.scheduler(run(pages, locked, **changes), moment)))
+        (sign,) = health_checks.desk(HealthContext(run(pages, locked, **changes), moment))
         return sign.level, sign.detail, sign.remedy
 
     assert told(1.0) == ("ok", f"process {os.getpid()} works, seen 1 s ago", "")
@@ -202,17 +205,17 @@ def test_whether_a_desk_works(pages: Pages) -> None:
         database=SimpleNamespace(row=lambda *_: None), desk=pages.desk,
         now=pages.backing.now, settings=pages.backing.settings,
     )  # fmt: skip
-    assert next(iter(health_checks.scheduler(nobody, seen))).level == "warn"
+    assert next(health_checks.desk(HealthContext(nobody, seen))).level == "warn"
     nobody.settings = SimpleNamespace(instances=())
-    found = next(iter(health_checks.scheduler(nobody, seen)))
+    found = next(health_checks.desk(HealthContext(nobody, seen)))
     assert (found.level, found.remedy) == ("ok", "") and "other scorers ask" in found.detail
 
 
 def test_a_clock_that_was_set_back_is_told(pages: Pages) -> None:
     real = pages.desk.clock.real_now()
     far = (real + HOUR).isoformat()
-    found = list(health_checks.scheduler(run(pages, seen_at=far), real))
-    assert [one.level for one in found if one.name == "clock"] == ["warn"]
+    (clock,) = health_checks.clock(HealthContext(run(pages, seen_at=far), real))
+    assert clock.level == "warn"
 
 
 def test_wakes_are_told_by_a_desk_that_tells_them(pages: Pages) -> None:
@@ -220,7 +223,9 @@ def test_wakes_are_told_by_a_desk_that_tells_them(pages: Pages) -> None:
     behind = run(pages)
     timers = {"BTCUSD": (real + timedelta(seconds=61), real), "EURUSD": (None, None)}
     behind.desk = SimpleNamespace(timers=lambda: timers, active=True, settling=True)
-    found = {one.name: one for one in health_checks.scheduler(behind, real)}
+    context = HealthContext(behind, real)
+    checks = (health_checks.clock, health_checks.wakes)
+    found = {one.name: one for check in checks for one in check(context)}
     assert found["wakes BTCUSD"].detail.startswith("next in 1:01")
     assert (found["wakes EURUSD"].level, found["clock"].level) == ("alert", "warn")
 
@@ -243,7 +248,7 @@ def test_a_bridge_that_denies_stands_there_with_its_facts(pages: Pages) -> None:
     )
     assert sign(pages, "bridges", "main")["level"] == "ok"
     row = pages.database.bridges()[0]
-    old = health_checks._bridge(row, parse(row.at) + timedelta(minutes=4))
+    old = health_checks._bridge(HealthContext(pages.backing, parse(row.at) + 4 * MINUTE), row)
     assert old.level == "warn" and "no desk looks after it" in old.detail
     assert ["Expert Advisor main", "1.4"] not in sign(pages, "versions", "versions")["facts"]
 
@@ -258,7 +263,9 @@ def test_keys_are_set_or_not_and_never_shown(paying: Pages) -> None:
 
 def test_a_provider_that_is_used_without_a_key_must_be_mended(paying: Pages) -> None:
     bare = replace(paying.backing, environment={})
-    one = {found.name: found for found in health_checks.providers(bare)}["anthropic"]
+    one = {found.name: found for found in health_checks.providers(HealthContext(bare, NOW))}[
+        "anthropic"
+    ]
     assert one.level == "alert" and "ANTHROPIC_API_KEY" in one.remedy
 
 
@@ -276,14 +283,14 @@ def heard(rows: list[tuple[str, float]]) -> tuple[ModelHealth, ...]:
 
 def test_a_provider_is_judged_by_its_newest_calls(paying: Pages) -> None:
     rows = [("ok", ms) for ms in (90.0, 110.0, 400.0)]
-    good = health_checks._provider("anthropic", True, None, heard(rows), paying.backing)
+    good = health_checks.provider("anthropic", True, None, heard(rows), {"ANTHROPIC_API_KEY": KEY})
     assert good.level == "ok"
     assert (
         "claude-haiku-5-5",
         "3 of its newest 3 calls usable, the last at 2026-11-21 10:02 UTC; median 110 ms",
     ) in good.facts
     rows += [("garbage", 100.0)] * 5
-    bad = health_checks._provider("anthropic", True, None, heard(rows), paying.backing)
+    bad = health_checks.provider("anthropic", True, None, heard(rows), {"ANTHROPIC_API_KEY": KEY})
     assert bad.level == "alert" and bad.remedy
     assert "claude-haiku-5-5: 3 of its newest 8 calls usable" in bad.detail
 
@@ -295,7 +302,8 @@ def test_news_are_told_by_the_collector_where_there_is_one(pages: Pages) -> None
     outlook = SimpleNamespace(collector=collector)
     desk = SimpleNamespace(roster=SimpleNamespace(outlook=outlook), setups=pages.desk.setups)
     behind: Any = SimpleNamespace(desk=desk)
-    found = {one.name: one for one in health_checks.news(behind, Overview())}
+    _, checks = health_checks.PARTS["news"]
+    found = {one.name: one for check in checks for one in check(HealthContext(behind, NOW))}
     assert found["news finnhub crypto"].level == "warn"
     assert found["news"].detail.startswith("no profile reads headlines")
     assert found["calendar"].level == "note"
@@ -389,7 +397,7 @@ def test_an_old_series_wants_a_look_with_the_remedy_of_its_source(knowing: Pages
     told = beyond(knowing)
     one = told["positions of leveraged funds in the euro"]
     assert one["level"] == "warn" and one["detail"].endswith("30 d 0 h old, too old to count")
-    assert one["remedy"] == health_checks.OLD_NUMBER and "from the CFTC" in one["detail"]
+    assert one["remedy"] == health_outside.OLD_NUMBER and "from the CFTC" in one["detail"]
     assert told["fear and greed index"]["remedy"].endswith("torra data import FILE")
     # what comes to be known tomorrow is not told today
     assert (
@@ -412,7 +420,7 @@ def asking(pages: Pages, profile: dict[str, Any], **feeds: Any) -> Any:
 
 
 def outside_signs(behind: Any) -> dict[str, CheckResult]:
-    return {one.name: one for one in health_checks.beyond(behind, LruCache(9))}
+    return {one.name: one for one in health_outside.numbers(HealthContext(behind, NOW))}
 
 
 @pytest.mark.parametrize(
@@ -574,10 +582,12 @@ def test_a_check_under_way_is_not_begun_twice_and_damage_is_told(tmp_path: Path)
         desk=SimpleNamespace(clock=SimpleNamespace(real_now=lambda: parse("2026-11-21T10:00:00Z"))),
     )
     assert one.start(held) and not one.start(held)
-    assert (one.told().state, _sound(one.told()).level) == ("running", "note")
+    context = HealthContext(held, NOW, memory=one)
+    (running,) = health_checks.sound(context)
+    assert (one.database_check().state, running.level) == ("running", "note")
     waited.set()
     assert one.wait(5)
-    told = _sound(one.told())
+    (told,) = health_checks.sound(context)
     assert told.level == "alert" and "row 3 is broken" in told.detail and "backup" in told.remedy
 
 
@@ -592,7 +602,7 @@ def test_tokens_that_others_can_read_are_told(pages: Pages) -> None:
         assert sign(pages, "access", "tokens")["level"] == "ok"
     finally:
         path.unlink()
-    (reach, _) = health_checks.access(pages.backing, remote=True)
+    (reach,) = health_checks.reach(HealthContext(pages.backing, NOW, remote=True))
     assert reach.level == "warn"
 
 

@@ -13,7 +13,8 @@ from typing import Any, Final, Literal, NotRequired, get_args, get_origin, get_t
 
 from pydantic import BaseModel, ConfigDict, JsonValue, TypeAdapter, create_model
 
-from torra.dashboard.screens.health import DatabaseCheck, Signs
+from torra.dashboard.screens.health import Signs
+from torra.dashboard.screens.health_memory import DatabaseCheck
 from torra.dashboard.settings.profiles import ProfileLine
 from torra.store.audit import Break
 from torra.store.trade.rows import (
