@@ -131,17 +131,14 @@ def test_any_filter_finds_its_ticks_once_in_order_and_counts_them(
 
 
 def test_a_page_has_a_line_for_each_tick_and_leads_to_it(get: Get, traded: PageContext) -> None:
-    told = get("/history").text
-    page = Page(told)
+    text = get("/history").text
     every = stored(traded.database)
-    assert f"{len(every)} ticks in all." in " ".join(page.words)
     for row in every[: history.SHOWN]:
         address = f"/symbol/{row['instance']}/{row['timeframe']}/{row['bar_time']}"
-        assert f'href="{address}"' in told
+        assert f'href="{address}"' in text
     opened = [row for row in every if has(row, "proposed")]
-    assert opened
     text = get("/history?only=proposed").text
-    assert text.count("<tr data-row>") == len(opened)
+    assert text.count("<tr data-row>") == len(opened) > 0
     assert f"{len(opened)} ticks of {len(every)}." in " ".join(Page(text).words)
 
 
