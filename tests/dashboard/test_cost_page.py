@@ -22,7 +22,6 @@ from tests.worlds.calls import store
 from tests.worlds.desk_pages import PAYING, Pages, open_pages
 from tests.worlds.told import PAID
 from torra.clock import System, duration, iso, parse
-from torra.dashboard.screens import costs
 from torra.desk import costs as cost_report
 from torra.exhibits import figures
 from torra.providers.prices import PriceList
@@ -51,7 +50,14 @@ def book(database, at, usd=None, *, profile="paying", role="technical", worst=0.
 def paying(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pages]:
     pages = open_pages(tmp_path_factory.mktemp("paying"), (PAYER,), profile=PAYING)
     real = pages.desk.clock.real_now()
-    for back, usd in ((0.2, 0.001), (0.4, None), (3, 0.01), (30, 0.1), (24 * 10, 0.3)):
+    for back, usd in (
+        (0.2, 0.001),
+        (0.4, None),
+        (3, 0.01),
+        (30, 0.1),
+        (24 * 10, 0.3),
+        (24 * 20, 0.0001),
+    ):
         number = book(pages.database, real - back * HOUR, usd)
         if usd is None:
             pages.database.keep(number)
@@ -79,7 +85,7 @@ def test_page_and_command_tell_the_same(paying: Pages) -> None:
     for name in ("last_hour", "last_24_hours", "roles", "models", "days", "kept", "late"):
         assert told[name] == again[name], name
     assert told["last_hour"]["usd"] == 0.051
-    assert sum(row["usd"] for row in told["days"]) == pytest.approx(0.461)
+    assert sum(row["usd"] for row in told["days"]) == pytest.approx(0.4611)
 
 
 def test_the_page_shows_every_sum_in_words(paying: Pages) -> None:
@@ -89,8 +95,6 @@ def test_the_page_shows_every_sum_in_words(paying: Pages) -> None:
     for row in (report["last_hour"], report["today"], *report["roles"], *report["models"]):
         sums = [figures.money(row["usd"]), *(figures.plain(row[name], 0) for name in COUNTED)]
         assert [cells for cells in page.rows if cells[1:6] == sums], row
-    for words in ("$0.0510", "of $0.50", "(98%)", "◐ kept", "anthropic:claude-haiku-5-5", "(here)"):
-        assert words in page.text or words in paying.text("/costs"), words
 
 
 def test_what_is_left_and_when_the_oldest_cost_leaves(paying: Pages) -> None:
@@ -146,14 +150,8 @@ def test_the_day_is_read_in_stretches_of_an_hour() -> None:
         assert max(b - a for a, b in itertools.pairwise(edges)) <= HOUR
 
 
-def test_a_desk_that_pays_nobody_says_so(free: Pages) -> None:
+def test_a_desk_that_pays_nobody_is_told_what_vendors_would_cost(free: Pages) -> None:
     page = Page(free.text("/costs"))
-    assert "This desk costs nothing" in page.text
-    assert "ANTHROPIC_API_KEY" in page.text
-    assert (
-        "$0.0000" not in page.text.split("This desk costs nothing")[1]
-    )  # a sentence, not a page of zeros
-    assert "Spent, by length of time" not in page.text
     (setup,) = free.desk.setups.values()
     told = cost_report.by_vendor(free.backing.home, setup.profile.agents)
     dear = {"fallback_models": ("anthropic:claude-opus-5-5",)}
@@ -188,36 +186,32 @@ def test_a_day_costs_no_more_than_its_hours_may(
 
 
 def test_a_profile_that_is_gone_or_broken_is_no_trouble(paying: Pages) -> None:
-    real = paying.desk.clock.real_now()
     folder = paying.backing.home / "profiles"
     folder.mkdir(exist_ok=True)
     (folder / "broken.json").write_text("{", encoding="utf-8")
+    real = paying.desk.clock.real_now()
     numbers = [book(paying.database, real, profile=name) for name in ("broken", "**")]
-    try:
-        text = paying.text("/costs")
-        assert text.count("the profile is gone, or its file cannot be read") == 2
-    finally:
-        for number in numbers:
-            paying.database.release(number)
+    assert paying.text("/costs").count("the profile is gone, or its file cannot be read") == 2
+    for number in numbers:
+        paying.database.release(number)
 
 
 def test_a_request_under_way_is_told_apart(paying: Pages) -> None:
     real = paying.desk.clock.real_now()
     row = Booking("gate", "risk_gate", 1, 1, "anthropic", "m", 0.01)
     (number,) = paying.database.book("paying", "a|b|c", [row], at=real, until=real + HOUR)
-    try:
-        first = paying.json("/api/v1/costs")["report"]["kept"][0]
-        assert (first["role"], first["under_way"]) == ("risk_gate", True)
-        assert "◌ under way" in paying.text("/costs")
-    finally:
-        paying.database.release(number)
+    first = paying.json("/api/v1/costs")["report"]["kept"][0]
+    assert (first["role"], first["under_way"]) == ("risk_gate", True)
+    paying.database.release(number)
 
 
-def test_bars_of_days() -> None:
-    path = costs.bars([0.0, 1.0, 2.0, 0.0001])
-    assert path.count("M") == 3
-    assert "v-50.0" in path and "v-100.0" in path and f"v-{costs.LEAST}" in path
-    assert costs.bars([0.0, 0.0]) == "" and costs.bars([]) == ""
+def test_each_day_that_cost_anything_has_a_bar(paying: Pages) -> None:
+    days = paying.json("/api/v1/costs")["report"]["days"]
+    path = paying.text("/costs").partition('class="column" d="')[2].partition('"')[0]
+    assert path.count("M") == sum(row["usd"] > 0 for row in days) < len(days)
+    assert "v-100.0" in path and "v-1.5" in path, (
+        "the dearest day, and one that cost hardly anything"
+    )
 
 
 # --- the sums over time ---------------------------------------------------------------------------

@@ -24,13 +24,14 @@ from tests.worlds.values import view_value
 from torra.clock import iso, parse
 from torra.collecting.asking import TopicState
 from torra.config import FEEDS, DeskSettings, Profile, validate
-from torra.dashboard.screens import health, health_checks
-from torra.dashboard.screens.health import MARKS, Checkup, _sound, checkup
+from torra.dashboard.screens import health, health_checks, health_outside
+from torra.dashboard.screens.health import MARKS
+from torra.dashboard.screens.health_checks import START
+from torra.dashboard.screens.health_memory import Checkup, HealthContext, checkup
 from torra.dashboard.view import swarm_flags
 from torra.dashboard.view.desk_values import Overview
-from torra.dashboard.view.kept import LruCache
 from torra.desk.checks import table
-from torra.desk.checks.result import LEVELS, CheckResult
+from torra.desk.checks.result import HELD_UP, LEVELS, CheckResult
 from torra.desk.outlook import ContextFeeds
 from torra.evidence.news_digest import NewsStatus
 from torra.evidence.outside_numbers import FactRow, SeriesRow
@@ -44,7 +45,9 @@ from torra.store.trade import proposals_and_alarms as execution_table
 
 KEY = "sk-ant-fake-0123456789abcdef"
 HOUR = timedelta(hours=1)
+MINUTE = timedelta(minutes=1)
 DAY = timedelta(days=1)
+NOW = datetime(2026, 11, 21, 10, tzinfo=UTC)
 
 
 @pytest.fixture(scope="module")
@@ -77,20 +80,14 @@ def urgent(found):
 # --- the page -------------------------------------------------------------------------------------
 
 
-def test_a_healthy_desk_is_shown_whole(pages: Pages) -> None:
-    page = Page(pages.text("/health"))
+def test_every_part_of_a_desk_has_a_sign_and_every_trouble_a_remedy(pages: Pages) -> None:
     told = pages.json("/api/v1/health")
-    assert set(told["signs"]) == {
-        "trading", "streams", "scheduler", "bridges", "providers", "news", "beyond", "database",
-        "events", "access", "versions", "checklist", "lasting",
-    }  # fmt: skip
+    assert [*told["signs"]] == sorted(health_checks.PARTS)
     for name, group in told["signs"].items():
         assert group or name == "lasting", name
         for one in group:
             assert one["level"] in MARKS and one["detail"]
             assert one["remedy"] or one["level"] not in ("alert", "warn"), one
-    assert ["BTCUSD M15", "● well"] in [row[:2] for row in page.rows]
-    assert [s["name"] for s in told["signs"]["streams"]] == ["BTCUSD M15", "BTCUSD H1", "EURUSD H1"]
 
 
 def test_what_is_wrong_stands_on_top_the_worst_first(pages: Pages) -> None:
@@ -126,7 +123,8 @@ def streamed(row: dict[str, Any], **more: Any) -> list[CheckResult]:
     """Return what is told of an instance with this one stream."""
     instance = {"instance": "X", "streams": [row], **more}
     overview = view_value(Overview, {"instances": [instance]})
-    return list(health_checks.streams(overview, DeskSettings()))
+    pages: Any = SimpleNamespace(settings=DeskSettings())
+    return list(health_checks.streams(HealthContext(pages, NOW, overview)))
 
 
 QUIET = {"quiet": {"count": 96, "first": "", "last": ""}}
@@ -161,16 +159,11 @@ def test_what_nobody_can_mend_stands_once_at_the_bottom_and_calls_for_nothing(
     assert not [one for one in told["signs"]["checklist"] if one["name"] == "sqlite"]
 
 
-def test_a_part_that_is_well_is_one_line(pages: Pages) -> None:
-    assert "● well ACTIVE: signals may be sent" in Page(pages.text("/health")).text
-    signs = [
-        CheckResult("a", "ok", "one"),
-        CheckResult("b", "warn", "two", "do"),
-        CheckResult("c", "warn", "three"),
-    ]
-    signs += [CheckResult("d", "warn", "four"), CheckResult("e", "note", "five")]
-    assert health._line(signs) == ("warn", "two; three; and 1 more")
-    assert health._line([]) == ("ok", "nothing to tell")
+def test_the_line_of_a_part_tells_its_worst_signs() -> None:
+    levels = {"a": "ok", "b": "warn", "c": "warn", "d": "warn", "e": "note"}
+    signs = [CheckResult(name, level, f"{name}!") for name, level in levels.items()]
+    assert health.line(signs) == ("warn", "b!; c!; and 1 more")
+    assert health.line([]) == ("ok", "nothing to tell")
 
 
 # --- scheduler ------------------------------------------------------------------------------------
@@ -187,32 +180,32 @@ def test_whether_a_desk_works(pages: Pages) -> None:
 
     def told(after: float, locked: bool = True, **changes: Any) -> tuple[str, str, str]:
         moment = seen + timedelta(seconds=after)
-        sign = next(iter(health_checks.scheduler(run(pages, locked, **changes), moment)))
+        (sign,) = health_checks.desk(HealthContext(run(pages, locked, **changes), moment))
         return sign.level, sign.detail, sign.remedy
 
     assert told(1.0) == ("ok", f"process {os.getpid()} works, seen 1 s ago", "")
-    level, detail, _ = told(11.0, process=77)
-    assert level == "alert" and "the desk of process 77 has shown no life for 11 s" in detail
-    start = "start the desk: torra run"
-    level, detail, remedy = told(1.0, locked=False, process=77)
-    assert (level, remedy) == ("alert", start) and "that of process 77 was killed" in detail
-    level, detail, remedy = told(1.0, locked=False, process=0)
-    assert (level, remedy) == ("alert", start) and "the last one ended" in detail
+    for after, changes, remedy, words in (
+        (11.0, {"process": 77}, HELD_UP, "the desk of process 77 has shown no life for 11 s"),
+        (1.0, {"process": 77, "locked": False}, START, "that of process 77 was killed"),
+        (1.0, {"process": 0, "locked": False}, START, "the last one ended"),
+    ):
+        level, detail, mend = told(after, **changes)
+        assert (level, mend) == ("alert", remedy) and words in detail
     nobody: Any = SimpleNamespace(
         database=SimpleNamespace(row=lambda *_: None), desk=pages.desk,
         now=pages.backing.now, settings=pages.backing.settings,
     )  # fmt: skip
-    assert next(iter(health_checks.scheduler(nobody, seen))).level == "warn"
+    assert next(health_checks.desk(HealthContext(nobody, seen))).level == "warn"
     nobody.settings = SimpleNamespace(instances=())
-    found = next(iter(health_checks.scheduler(nobody, seen)))
+    found = next(health_checks.desk(HealthContext(nobody, seen)))
     assert (found.level, found.remedy) == ("ok", "") and "other scorers ask" in found.detail
 
 
 def test_a_clock_that_was_set_back_is_told(pages: Pages) -> None:
     real = pages.desk.clock.real_now()
     far = (real + HOUR).isoformat()
-    found = list(health_checks.scheduler(run(pages, seen_at=far), real))
-    assert [one.level for one in found if one.name == "clock"] == ["warn"]
+    (clock,) = health_checks.clock(HealthContext(run(pages, seen_at=far), real))
+    assert clock.level == "warn"
 
 
 def test_wakes_are_told_by_a_desk_that_tells_them(pages: Pages) -> None:
@@ -220,7 +213,9 @@ def test_wakes_are_told_by_a_desk_that_tells_them(pages: Pages) -> None:
     behind = run(pages)
     timers = {"BTCUSD": (real + timedelta(seconds=61), real), "EURUSD": (None, None)}
     behind.desk = SimpleNamespace(timers=lambda: timers, active=True, settling=True)
-    found = {one.name: one for one in health_checks.scheduler(behind, real)}
+    context = HealthContext(behind, real)
+    checks = (health_checks.clock, health_checks.wakes)
+    found = {one.name: one for check in checks for one in check(context)}
     assert found["wakes BTCUSD"].detail.startswith("next in 1:01")
     assert (found["wakes EURUSD"].level, found["clock"].level) == ("alert", "warn")
 
@@ -243,23 +238,18 @@ def test_a_bridge_that_denies_stands_there_with_its_facts(pages: Pages) -> None:
     )
     assert sign(pages, "bridges", "main")["level"] == "ok"
     row = pages.database.bridges()[0]
-    old = health_checks._bridge(row, parse(row.at) + timedelta(minutes=4))
+    old = health_checks._bridge(HealthContext(pages.backing, parse(row.at) + 4 * MINUTE), row)
     assert old.level == "warn" and "no desk looks after it" in old.detail
     assert ["Expert Advisor main", "1.4"] not in sign(pages, "versions", "versions")["facts"]
 
 
-def test_keys_are_set_or_not_and_never_shown(paying: Pages) -> None:
-    one = sign(paying, "providers", "anthropic")
-    assert ["key", "set"] in one["facts"] and ["used", "yes"] in one["facts"]
-    assert ["key", "not set"] in sign(paying, "providers", "google")["facts"]
-    for address in ("/health", "/api/v1/health"):
-        assert KEY not in paying.text(address)
-
-
-def test_a_provider_that_is_used_without_a_key_must_be_mended(paying: Pages) -> None:
-    bare = replace(paying.backing, environment={})
-    one = {found.name: found for found in health_checks.providers(bare)}["anthropic"]
-    assert one.level == "alert" and "ANTHROPIC_API_KEY" in one.remedy
+@pytest.mark.parametrize("key", ["", KEY])
+def test_a_provider_that_is_used_needs_a_key(paying: Pages, key: str) -> None:
+    environment = {"ANTHROPIC_API_KEY": key} if key else {}
+    one = health_checks.provider("anthropic", True, None, (), environment)
+    assert one.level == ("ok" if key else "alert")
+    assert ("ANTHROPIC_API_KEY" in one.remedy) == (not key)
+    assert ("key", "set" if key else "not set") in one.facts and key not in one.facts
 
 
 def heard(rows: list[tuple[str, float]]) -> tuple[ModelHealth, ...]:
@@ -276,14 +266,14 @@ def heard(rows: list[tuple[str, float]]) -> tuple[ModelHealth, ...]:
 
 def test_a_provider_is_judged_by_its_newest_calls(paying: Pages) -> None:
     rows = [("ok", ms) for ms in (90.0, 110.0, 400.0)]
-    good = health_checks._provider("anthropic", True, None, heard(rows), paying.backing)
+    good = health_checks.provider("anthropic", True, None, heard(rows), {"ANTHROPIC_API_KEY": KEY})
     assert good.level == "ok"
     assert (
         "claude-haiku-5-5",
         "3 of its newest 3 calls usable, the last at 2026-11-21 10:02 UTC; median 110 ms",
     ) in good.facts
     rows += [("garbage", 100.0)] * 5
-    bad = health_checks._provider("anthropic", True, None, heard(rows), paying.backing)
+    bad = health_checks.provider("anthropic", True, None, heard(rows), {"ANTHROPIC_API_KEY": KEY})
     assert bad.level == "alert" and bad.remedy
     assert "claude-haiku-5-5: 3 of its newest 8 calls usable" in bad.detail
 
@@ -295,7 +285,8 @@ def test_news_are_told_by_the_collector_where_there_is_one(pages: Pages) -> None
     outlook = SimpleNamespace(collector=collector)
     desk = SimpleNamespace(roster=SimpleNamespace(outlook=outlook), setups=pages.desk.setups)
     behind: Any = SimpleNamespace(desk=desk)
-    found = {one.name: one for one in health_checks.news(behind, Overview())}
+    _, checks = health_checks.PARTS["news"]
+    found = {one.name: one for check in checks for one in check(HealthContext(behind, NOW))}
     assert found["news finnhub crypto"].level == "warn"
     assert found["news"].detail.startswith("no profile reads headlines")
     assert found["calendar"].level == "note"
@@ -389,7 +380,7 @@ def test_an_old_series_wants_a_look_with_the_remedy_of_its_source(knowing: Pages
     told = beyond(knowing)
     one = told["positions of leveraged funds in the euro"]
     assert one["level"] == "warn" and one["detail"].endswith("30 d 0 h old, too old to count")
-    assert one["remedy"] == health_checks.OLD_NUMBER and "from the CFTC" in one["detail"]
+    assert one["remedy"] == health_outside.OLD_NUMBER and "from the CFTC" in one["detail"]
     assert told["fear and greed index"]["remedy"].endswith("torra data import FILE")
     # what comes to be known tomorrow is not told today
     assert (
@@ -412,7 +403,7 @@ def asking(pages: Pages, profile: dict[str, Any], **feeds: Any) -> Any:
 
 
 def outside_signs(behind: Any) -> dict[str, CheckResult]:
-    return {one.name: one for one in health_checks.beyond(behind, LruCache(9))}
+    return {one.name: one for one in health_outside.numbers(HealthContext(behind, NOW))}
 
 
 @pytest.mark.parametrize(
@@ -574,10 +565,12 @@ def test_a_check_under_way_is_not_begun_twice_and_damage_is_told(tmp_path: Path)
         desk=SimpleNamespace(clock=SimpleNamespace(real_now=lambda: parse("2026-11-21T10:00:00Z"))),
     )
     assert one.start(held) and not one.start(held)
-    assert (one.told().state, _sound(one.told()).level) == ("running", "note")
+    context = HealthContext(held, NOW, memory=one)
+    (running,) = health_checks.sound(context)
+    assert (one.database_check().state, running.level) == ("running", "note")
     waited.set()
     assert one.wait(5)
-    told = _sound(one.told())
+    (told,) = health_checks.sound(context)
     assert told.level == "alert" and "row 3 is broken" in told.detail and "backup" in told.remedy
 
 
@@ -592,7 +585,7 @@ def test_tokens_that_others_can_read_are_told(pages: Pages) -> None:
         assert sign(pages, "access", "tokens")["level"] == "ok"
     finally:
         path.unlink()
-    (reach, _) = health_checks.access(pages.backing, remote=True)
+    (reach,) = health_checks.reach(HealthContext(pages.backing, NOW, remote=True))
     assert reach.level == "warn"
 
 
@@ -619,5 +612,3 @@ def test_the_checklist_is_looked_at_once_a_minute(
 
 def test_levels_and_marks_agree() -> None:
     assert tuple(MARKS) == LEVELS
-    assert {glyph for (word, _) in MARKS.values() for glyph in word.split()[:1]} == set("✕!?◦●")
-    assert CheckResult("a", "ok", "b").remedy == ""

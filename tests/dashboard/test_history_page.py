@@ -73,7 +73,7 @@ def has(row: dict[str, Any], mark: str) -> bool:
 
 
 def wanted(every: list[dict[str, Any]], asked: dict[str, str]) -> list[dict[str, Any]]:
-    only = {name: asked[name] for name in history.READINGS if name in asked}
+    only = {name: asked[name] for name in history.LABELS if name in asked}
     return [
         row
         for row in every
@@ -92,7 +92,7 @@ def test_any_filter_finds_its_ticks_once_in_order_and_counts_them(
     assert len(every) > 1_000
     for _ in range(scaled(1_000, least=4)):
         asked: dict[str, str] = {}
-        for name in history.READINGS:
+        for name in history.LABELS:
             if rng.random() < 0.25:
                 asked[name] = every[rng.integers(len(every))][name] or "-"
         if rng.random() < 0.5:
@@ -118,7 +118,7 @@ def test_any_filter_finds_its_ticks_once_in_order_and_counts_them(
         assert place is not None or len(found) == len(want)
         searched = asked.get("only") in refusers.WHO
         assert answer["count"] == (None if searched else len(want))
-        for name in history.READINGS:
+        for name in history.LABELS:
             others = {key: word for key, word in asked.items() if key != name}
             for word, number in answer["counts"][name].items():
                 assert searched or number == len(wanted(every, {**others, name: word})), (
@@ -131,17 +131,14 @@ def test_any_filter_finds_its_ticks_once_in_order_and_counts_them(
 
 
 def test_a_page_has_a_line_for_each_tick_and_leads_to_it(get: Get, traded: PageContext) -> None:
-    told = get("/history").text
-    page = Page(told)
+    text = get("/history").text
     every = stored(traded.database)
-    assert f"{len(every)} ticks in all." in " ".join(page.words)
     for row in every[: history.SHOWN]:
         address = f"/symbol/{row['instance']}/{row['timeframe']}/{row['bar_time']}"
-        assert f'href="{address}"' in told
+        assert f'href="{address}"' in text
     opened = [row for row in every if has(row, "proposed")]
-    assert opened
     text = get("/history?only=proposed").text
-    assert text.count("<tr data-row>") == len(opened)
+    assert text.count("<tr data-row>") == len(opened) > 0
     assert f"{len(opened)} ticks of {len(every)}." in " ".join(Page(text).words)
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import runpy
 import subprocess
 import sys
 from pathlib import Path
@@ -34,12 +33,6 @@ OPERATIONS = [
     for method, told in item.items()
 ]
 NAMES = [f"{method} {path}" for path, method, _ in OPERATIONS]
-
-
-def test_the_description_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.warns(RuntimeWarning, match="found in sys.modules"):
-        runpy.run_module("torra.dashboard.description", run_name="__main__")
-    assert capsys.readouterr().out == description.rendered()
 
 
 @pytest.mark.nightly

@@ -11,6 +11,7 @@ from contextlib import closing
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, Final
 
 import pytest
@@ -27,6 +28,7 @@ from tests.worlds.homes import desk_file, profile_file
 from torra.commands import promotion as standing_commands
 from torra.config import Instance, Profile, validate
 from torra.dashboard.screens import health_checks
+from torra.dashboard.screens.health_memory import HealthContext
 from torra.desk import promotion
 from torra.desk.promotion import Promotions, PromotionSubject, fingerprint
 from torra.desk.schedule import Desk
@@ -277,7 +279,8 @@ def test_a_promotion_counts_from_the_next_tick_on(tmp_path: Path, monkeypatch: A
     assert shadow == [True] * 30 + [False] * 5
     assert desk.promotions.promoted("default", EARNED)
     assert not desk.promotions.promoted("default", Profile()), "another setting"
-    (sign,) = health_checks.agents(desk.database, desk.subjects())
+    pages: Any = SimpleNamespace(desk=desk, database=desk.database)
+    (sign,) = health_checks.agents(HealthContext(pages, desk.clock.real_now()))
     assert sign.level == "ok" and "promoted" in sign.detail
 
 

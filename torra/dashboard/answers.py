@@ -9,11 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import cache
-from typing import Any, Final, Literal, NotRequired, get_args, get_origin, get_type_hints
+from typing import Any, Final, Literal, get_type_hints
 
 from pydantic import BaseModel, ConfigDict, JsonValue, TypeAdapter, create_model
 
-from torra.dashboard.screens.health import DatabaseCheck, Signs
+from torra.dashboard.screens.health import Signs
+from torra.dashboard.screens.health_memory import DatabaseCheck
 from torra.dashboard.settings.profiles import ProfileLine
 from torra.store.audit import Break
 from torra.store.trade.rows import (
@@ -109,7 +110,7 @@ ANSWERS: Final[Mapping[str, Any]] = {
         "events": list[SignalStep],
         "closes": list[SignalRow],
         "opening": SignalRow | None,
-        "thesis": NotRequired[Object],
+        "thesis": (Object, None),
     },
     "api_signals": {
         **VERSION,
@@ -151,10 +152,9 @@ def schemas() -> tuple[dict[str, Object], Object]:
 
 
 def _model(name: str, fields: Mapping[str, Any]) -> type[BaseModel]:
-    optional = {field for field, kind in fields.items() if get_origin(kind) is NotRequired}
+    """Return the model of an answer; a field with a default may be missing."""
     kinds: dict[str, Any] = {
-        field: (get_args(kind)[0], None) if field in optional else (kind, ...)
-        for field, kind in fields.items()
+        field: kind if isinstance(kind, tuple) else (kind, ...) for field, kind in fields.items()
     }
     closed = ConfigDict(extra="forbid")
     title = "".join(part.capitalize() for part in name.removeprefix("api_").split("_"))

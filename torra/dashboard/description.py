@@ -15,7 +15,7 @@ import sys
 from collections.abc import Iterator
 from functools import cache
 from itertools import groupby
-from typing import Final
+from typing import Any, Final
 
 from flask import Response
 from pydantic import JsonValue
@@ -53,8 +53,20 @@ REFUSALS: Final = {
     "503": "The database cannot be read, or all streams are taken: come again later.",
 }
 WAITS: Final = ("429",)
-CHANGING: Final = ("409", "413", "415")
-"""Refusals that only a command can meet."""
+CHANGING: Final = ("409", "415")
+"""Refusals that only a command can meet; a body that is too large, any request."""
+
+RETRY: Final = ("Retry-After", "Seconds until it is worth trying again.", "integer")
+HEADERS: Final = {
+    "401": ("WWW-Authenticate", "How to log in: Bearer.", "string"),
+    "429": RETRY,
+    "503": RETRY,
+}
+"""The header of a refusal: its name, what it is about, and its type."""
+
+TEXT: Final[JsonObject] = {"type": "string"}
+OUTCOME: Final[JsonObject] = {"$ref": "#/components/schemas/Told"}
+ERROR: Final[JsonObject] = {"$ref": "#/components/schemas/Error"}
 
 SCOPES_BEGIN: Final = "<!-- scopes: begin -->\n"
 SCOPES_END: Final = "<!-- scopes: end -->\n"
@@ -83,24 +95,18 @@ def rendered() -> str:
 def scope_table() -> str:
     """Return the table of scopes of docs/security.md: every route in words, with its scope."""
     changing = [route for route in every_route() if not set(route.methods) <= {*SAFE}]
+    reading = [route for route in every_route() if route not in changing]
     rows = [
         f"| `{'/'.join(route.methods)} {route.rule}` | {route.summary.rstrip('.')} "
         f"| {route.scope or 'nobody has to be logged in'} |\n"
         for route in sorted(changing, key=lambda route: (route.scope or "", route.rule))
     ]
-    open_ones = [
-        f"`{route.rule}`"
-        for route in every_route()
-        if route.scope is None and route not in changing
-    ]
-    higher = [
-        f"`{route.rule}` ({route.scope})"
-        for route in every_route()
-        if route.scope not in (None, "read") and route not in changing
-    ]
-    rows.append(f"| `GET` {', '.join(open_ones)} | | nobody has to be logged in |\n")
-    beside = f", but {', '.join(higher)}" if higher else ""
-    rows.append(f"| every other `GET`{beside} | | read |\n")
+    free = ", ".join(f"`{route.rule}`" for route in reading if route.scope is None)
+    higher = ", ".join(
+        f"`{route.rule}` ({route.scope})" for route in reading if route.scope not in (None, "read")
+    )
+    rows.append(f"| `GET` {free} | | nobody has to be logged in |\n")
+    rows.append(f"| every other `GET`{higher and f', but {higher}'} | | read |\n")
     return "| request | what it does | scope |\n|---|---|---|\n" + "".join(rows)
 
 
@@ -145,19 +151,20 @@ def address(route: Route) -> str:
 
 def operation(route: Route, method: str) -> JsonObject:
     """Return the description of one method of one address: its input and its answers."""
-    told = inspect.getdoc(route.view) or ""
-    more = " ".join(told.partition("\n")[2].split())
+    _, _, more = (inspect.getdoc(route.view) or "").partition("\n")
     found: JsonObject = {
         "operationId": route.name if len(route.methods) == 1 else f"{method.lower()}_{route.name}",
         "tags": [route.view.__module__.rpartition(".")[2]],
         "summary": route.summary.rstrip("."),
     }
-    if more:
-        found["description"] = more
+    if more.strip():
+        found["description"] = " ".join(more.split())
     if parameters := [*_in_path(route), *_in_query(route)]:
         found["parameters"] = parameters
     if method not in SAFE and route.body:
-        found["requestBody"] = _body(route)
+        kinds = ("multipart/form-data",) if route.files else KINDS_OF_BODY
+        body = _content({"type": "object", "properties": route.body}, *kinds)
+        found["requestBody"] = {"required": False, "content": body}
     found["responses"] = {**_answers(route, method), **_refusals(route, method)}
     found["security"] = _security(route, method)
     return found
@@ -170,61 +177,31 @@ def _in_path(route: Route) -> Iterator[JsonValue]:
 
 
 def _in_query(route: Route) -> Iterator[JsonValue]:
-    for name, told in route.query.items():
-        schema = dict(told)
-        words = {"description": schema.pop("description")} if "description" in schema else {}
-        needed = schema.pop("required", None) is True
-        yield {"name": name, "in": "query", **words, "required": needed, "schema": schema}
-
-
-def _body(route: Route) -> JsonObject:
-    """Return the body of a command, as JSON or as a form; each field has its `required`."""
-    needed: list[JsonValue] = [
-        name for name, told in route.body.items() if told.get("required") is True
-    ]
-    # required=True is our own mark; a list is JSON schema for the fields of an object
-    fields: JsonObject = {
-        name: {
-            word: value for word, value in told.items() if word != "required" or value is not True
-        }
-        for name, told in route.body.items()
-    }
-    schema: JsonObject = {
-        "type": "object",
-        "properties": fields,
-        **({"required": needed} if needed else {}),
-    }
-    kinds = ("multipart/form-data",) if route.files else KINDS_OF_BODY
-    return {"required": bool(needed), "content": {kind: {"schema": schema} for kind in kinds}}
+    for name, field in route.query.items():
+        schema = {word: value for word, value in field.items() if word != "description"}
+        about = {"description": field["description"]} if "description" in field else {}
+        yield {"name": name, "in": "query", **about, "required": False, "schema": schema}
 
 
 def _answers(route: Route, method: str) -> JsonObject:
-    if method in SAFE:
-        schema: JsonValue = (
-            schemas()[0][route.name] if route.reply == "json" else {"type": "string"}
-        )
-        answer: JsonObject = {
-            "description": "What was asked.",
-            "content": {REPLIES[route.reply]: {"schema": schema}},
+    if method not in SAFE:
+        outcome = _content(OUTCOME) | _content(TEXT, "text/html")
+        return {
+            "200": {"description": "Done, or what it would do.", "content": outcome},
+            "202": {"description": "Accepted, or running.", "content": outcome},
         }
-        if route.reply != "events":
-            return {"200": answer}
-        return {"200": answer, "204": {"description": "The stream has ended."}}
-    content: JsonObject = {
-        "application/json": {"schema": {"$ref": "#/components/schemas/Told"}},
-        "text/html": {"schema": {"type": "string"}},
-    }
-    return {
-        "200": {"description": "Done, or what it would do.", "content": content},
-        "202": {"description": "Accepted, or running.", "content": content},
-    }
+    schema: Any = schemas()[0][route.name] if route.reply == "json" else TEXT
+    content = _content(schema, REPLIES[route.reply])
+    answers: JsonObject = {"200": {"description": "What was asked.", "content": content}}
+    if route.reply == "events":
+        answers["204"] = {"description": "The stream has ended."}
+    return answers
 
 
 def _refusals(route: Route, method: str) -> JsonObject:
     left_out = {"401", "403"} if route.scope is None else set()
     if method in SAFE:
-        # every body is measured, that of a GET too (access.guard)
-        left_out |= {*CHANGING} - {"413"}
+        left_out |= {*CHANGING}
     if route.scope is None and route.per_minute is None:  # else a wrong token may have to wait
         left_out |= {*WAITS}
     return {
@@ -235,26 +212,20 @@ def _refusals(route: Route, method: str) -> JsonObject:
 
 
 def _refusal(code: str) -> JsonObject:
-    error: JsonObject = {"$ref": "#/components/schemas/Error"}
-    told: JsonObject = (
-        {"anyOf": [{"$ref": "#/components/schemas/Told"}, error]} if code == "409" else error
-    )
-    found: JsonObject = {
+    schema: JsonObject = {"anyOf": [OUTCOME, ERROR]} if code == "409" else ERROR
+    refusal: JsonObject = {
         "description": REFUSALS[code],
-        "content": {
-            "application/json": {"schema": told},
-            "text/html": {"schema": {"type": "string"}},
-        },
+        "content": _content(schema) | _content(TEXT, "text/html"),
     }
-    if code in ("429", "503"):
-        words = "Seconds until it is worth trying again."
-        found["headers"] = {"Retry-After": {"description": words, "schema": {"type": "integer"}}}
-    if code == "401":
-        words = "How to log in: Bearer."
-        found["headers"] = {
-            "WWW-Authenticate": {"description": words, "schema": {"type": "string"}}
-        }
-    return found
+    if code in HEADERS:
+        name, about, kind = HEADERS[code]
+        refusal["headers"] = {name: {"description": about, "schema": {"type": kind}}}
+    return refusal
+
+
+def _content(schema: Any, *kinds: str) -> JsonObject:
+    """Return a schema by its media types; JSON where none is named."""
+    return {kind: {"schema": schema} for kind in kinds or ("application/json",)}
 
 
 def _security(route: Route, method: str) -> list[JsonValue]:

@@ -114,19 +114,20 @@ def api_changed() -> ResponseReturnValue:
 
     context = backing()
     what = tuple(request.args.getlist("what")) or KINDS[:2]
+    for kind in what:
+        list_query.require_known("what", kind, KINDS)
+    limit = list_query.limit(SHOWN, MOST)
     try:
-        for kind in what:
-            list_query.require_known({"what": kind}, {"what": KINDS})
         page = listing.listed(
             context.database,
             context.settings,
             instance=request.args.get("instance") or None,
             kinds=cast("tuple[Kind, ...]", what),
             before=request.args.get("before") or None,
-            limit=list_query.limit(SHOWN, MOST),
+            limit=limit,
         )
     except ConfigError as error:
-        return jsonify(error=str(error), status=400), 400
+        list_query.refuse(str(error))
     return jsonify(page.as_json())
 
 

@@ -13,13 +13,16 @@ import io
 import itertools
 import json
 from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
 from typing import Any, Final
 
-from flask import Response, jsonify, request, url_for
+from flask import Response, jsonify
 from flask.typing import ResponseReturnValue
 from pydantic import JsonValue
 
 from torra.dashboard.doors.routes import Api, Fields, Route
+from torra.dashboard.view import list_query
+from torra.dashboard.view.list_query import ListQuery
 from torra.dashboard.view.rendering import backing, desk_page, state
 from torra.exhibits import figures
 from torra.harmless_text import escaped
@@ -30,9 +33,6 @@ from torra.words.badge import Badge
 SHOWN: Final = 50
 MOST: Final = 500
 """Entries on a page, and the most that the API returns at once."""
-
-LONGEST: Final = 200
-"""Characters of a value that strangers wrote, in a row."""
 
 JsonObject = dict[str, JsonValue]
 Row = dict[str, Any]
@@ -46,18 +46,12 @@ COLUMNS: Final = (
 
 def audit_page() -> str:
     """Show who did what, newest first."""
-    return _shown()
+    return _page(whole=False)
 
 
 def audit_check() -> str:
     """Check the whole chain, then show who did what."""
-    behind = state().backing
-    if behind is None:
-        return _shown(Badge("○", "there is none", "flat"))
-    newest = audit_chain.audit_entries(behind.database, limit=1)
-    last = newest[0] if newest else {"seq": 0, "hash": figures.DASH}
-    whole = f"entries 1 to {last['seq']} hold; hash of entry {last['seq']}: {last['hash']}"
-    return _shown(_chain(audit_chain.broken_entry(behind.database), whole))
+    return _page(whole=True)
 
 
 def audit_file() -> ResponseReturnValue:
@@ -71,62 +65,64 @@ def audit_file() -> ResponseReturnValue:
 
 def api_audit() -> ResponseReturnValue:
     """Answer entries of the audit log, newest first; `next` is what to ask as `before` after."""
-    limit, before = _number("limit", SHOWN), _number("before", None)
-    if limit is None or not 1 <= limit <= MOST or before == 0:
-        return jsonify(error=f"limit is 1 to {MOST}, before a number above 0", status=400), 400
-    rows, more = _entries(before, limit)
+    query = list_query.read(QUERY)
+    rows, older = _entries(query)
     return jsonify(
         entries=[row | {side: _json(row[side]) for side in ("before", "after")} for row in rows],
-        next=rows[-1]["seq"] if more else None,
-        broken=_break_in(rows),
+        next=older,
+        broken=_break_in(query, rows),
     )
 
 
-def _shown(chain: Badge | None = None) -> str:
-    known = {name: _word(name) for name in FILTERS}
-    stored, filtered = state().backing is not None, any(known.values())
-    rows, more = _entries(_number("before", None), SHOWN) if stored else ([], False)
-    if chain is None and (filtered or not rows):
+def _page(*, whole: bool) -> str:
+    behind = state().backing
+    if behind is None:
+        return desk_page("audit.html", stored=False)
+    query = list_query.read(QUERY)
+    rows, older = _entries(query)
+    if whole:
+        newest = audit_chain.audit_entries(behind.database, limit=1)
+        last = newest[0] if newest else {"seq": 0, "hash": figures.DASH}
+        sound = f"entries 1 to {last['seq']} hold; hash of entry {last['seq']}: {last['hash']}"
+        chain = _chain(audit_chain.broken_entry(behind.database), sound)
+    elif query.words or not rows:
         # entries that the filter leaves out are links of the chain
         chain = Badge("○", "not checked here", "flat")
-    elif chain is None:
-        chain = _chain(_break_in(rows), f"entries {rows[-1]['seq']} to {rows[0]['seq']} hold")
-    chosen: dict[str, Any] = {name: word or None for name, word in known.items()}
+    else:
+        sound = f"entries {rows[-1]['seq']} to {rows[0]['seq']} hold"
+        chain = _chain(_break_in(query, rows), sound)
     return desk_page(
         "audit.html",
+        stored=True,
         rows=rows,
         changes=_changes,
-        known=known,
-        filtered=filtered,
-        older=url_for(".audit", before=rows[-1]["seq"], **chosen) if more else None,
-        newest=url_for(".audit", **chosen) if request.args.get("before") else None,
+        query=query,
+        address=partial(list_query.address, ".audit", QUERY),
+        older=older,
         proves_not=PROVES_NOT,
         chain=chain,
-        stored=stored,
     )
 
 
-def _entries(before: int | None, limit: int) -> tuple[list[Row], bool]:
-    """Return entries as the request filters them, and whether there are more."""
+def _entries(query: ListQuery) -> tuple[list[Row], int | None]:
+    """Return the entries of a page, and where the next page begins if there is one."""
     # one more than is shown, to know whether there are older ones
     rows = audit_chain.audit_entries(
-        backing().database,
-        before=before,
-        limit=limit + 1,
-        **{name: _word(name) for name in FILTERS},
+        backing().database, before=query.before, limit=query.limit + 1, **query.words
     )
-    return rows[:limit], len(rows) > limit
+    shown = rows[: query.limit]
+    return shown, shown[-1]["seq"] if len(rows) > query.limit else None
 
 
-def _chain(broken: Break | None, whole: str) -> Badge:
+def _chain(broken: Break | None, sound: str) -> Badge:
     if broken is None:
-        return Badge("✓", whole, "note")
+        return Badge("✓", sound, "note")
     return Badge("✗", f"broken at {broken.seq}: {broken.why}", "alert")
 
 
-def _break_in(rows: Sequence[Row]) -> Break | None:
+def _break_in(query: ListQuery, rows: Sequence[Row]) -> Break | None:
     """Return the first break within entries, newest first, that the oldest of them begins."""
-    if not rows or any(map(_word, FILTERS)):
+    if not rows or query.words:
         return None
     # the entry before the oldest is not at hand: the hash that the oldest claims stands for it
     before = {"seq": rows[-1]["seq"] - 1, "hash": rows[-1]["previous"]}
@@ -137,18 +133,15 @@ def _changes(entry: Row) -> list[tuple[str, str, str]]:
     """Return what an entry changed: name, value before, value after."""
     before, after = _json(entry["before"]), _json(entry["after"])
     return [
-        (figures.sanitize(name, LONGEST), _value(before, name), _value(after, name))
+        (name, _value(before, name), _value(after, name))
         for name in sorted({*before, *after})
         if before.get(name) != after.get(name)
     ]
 
 
 def _value(values: JsonObject, name: str) -> str:
-    if name not in values:
-        return figures.DASH
-    value = values[name]
-    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-    return figures.sanitize(text, LONGEST)
+    value = values.get(name, figures.DASH)
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
 def _json(text: str) -> JsonObject:
@@ -169,31 +162,16 @@ def _lines(rows: Iterable[Row]) -> Iterator[str]:
         yield text.getvalue()
 
 
-def _word(name: str) -> str:
-    return request.args.get(name, "")[:LONGEST].strip()
-
-
-def _number(name: str, otherwise: int | None) -> int | None:
-    """Return a number from the query; 0 for text that is none."""
-    text = request.args.get(name)
-    if not text:
-        return otherwise
-    # 18 digits: more would not fit into an integer of SQLite
-    return int(text) if text.isascii() and text.isdigit() and len(text) < 19 else 0
-
-
-FILTERS: Final[Fields] = {
-    "action": {"type": "string", "description": "Only entries of this action."},
-    "actor": {"type": "string", "description": "Only entries of this actor."},
-}
-CURSOR: Final[Fields] = {
+QUERY: Final[Fields] = {
     "before": {"type": "integer", "minimum": 1, "description": "Only entries below this number."},
     "limit": {"type": "integer", "minimum": 1, "maximum": MOST, "default": SHOWN},
+    "action": {"type": "string", "description": "Only entries of this action."},
+    "actor": {"type": "string", "description": "Only entries of this actor."},
 }
 
 ROUTES = (
     Route("/audit", "audit", audit_page),
     Route("/audit/check", "audit_check", audit_check, per_minute=6),
     Route("/audit.csv", "audit_csv", audit_file, reply="csv", per_minute=6),
-    Api("/api/v1/audit", "api_audit", api_audit, query={**CURSOR, **FILTERS}),
+    Api("/api/v1/audit", "api_audit", api_audit, query=QUERY),
 )

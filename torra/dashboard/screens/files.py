@@ -14,11 +14,11 @@ from flask import Response, abort, request
 
 from torra.dashboard.doors.routes import Fields, Route
 from torra.dashboard.screens import history
+from torra.dashboard.screens.history import HistoryQuery
 from torra.dashboard.trade import trade_rows
 from torra.dashboard.trade.trades import AT_ONCE, FILES
 from torra.dashboard.view import list_query
 from torra.dashboard.view.rendering import backing
-from torra.errors import ConfigError
 from torra.store import hosted as hosted_table
 from torra.store import replay_queries, tick_listing
 
@@ -41,28 +41,22 @@ CALLS: Final = (
 
 def ticks_csv() -> Response:
     """Answer the ticks that are asked for, of every stream unless one is named, as a file."""
-    try:
-        asked = history.asked_for()
-    except ConfigError:
-        abort(400)
+    query = HistoryQuery(*list_query.read(history.QUERY))
     database = backing().database
-    _require_stream(database, asked.only)
-    return trade_rows.file("ticks", history.every_tick(database, asked, AT_ONCE), TICKS)
+    _require_stream(database, query.words)
+    return trade_rows.file("ticks", history.every_tick(database, query, AT_ONCE), TICKS)
 
 
 def calls_csv() -> Response:
     """Answer the calls of the agents as a file, with what each cost."""
-    try:
-        begin, end = list_query.days(request.args)
-    except ConfigError:
-        abort(400)
+    begin, end = list_query.days(request.args)
     return trade_rows.file("calls", _calls(backing().database, begin, end), CALLS)
 
 
 # --- details --------------------------------------------------------------------------------------
 
 
-def _require_stream(database: Database, only: Mapping[str, str]) -> None:
+def _require_stream(database: Database, words: Mapping[str, str]) -> None:
     """End the request with 404 for a stream that the desk neither has nor had."""
     settings = backing().settings
     known = {
@@ -71,7 +65,7 @@ def _require_stream(database: Database, only: Mapping[str, str]) -> None:
         for frame in one.timeframes
     }
     known |= {(kind.instance, kind.timeframe) for kind in tick_listing.tick_kinds(database)}
-    instance, timeframe = only.get("instance"), only.get("timeframe")
+    instance, timeframe = words.get("instance"), words.get("timeframe")
     fitting = (instance in (None, one) and timeframe in (None, frame) for one, frame in known)
     if (instance or timeframe) and not any(fitting):
         abort(404)

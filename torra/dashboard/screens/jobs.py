@@ -231,35 +231,26 @@ def _in_words(name: str, value: object) -> object:
     return ", ".join(arm_called(arm, arms) for arm in arms)
 
 
-_TEXT: Final[Mapping[str, JsonValue]] = {"type": "string", "maxLength": 400}
-
-REQUEST: Final[Fields] = {
-    "symbol": {**_TEXT, "description": "such as BTCUSD"},
-    "bars": {
-        **_TEXT,
-        "description": "store (default): the desk's own; sample: the shipped ones; or files in the "
-        "folder uploads of the home, with commas",
-    },
-    "clock": {
-        **_TEXT,
-        "description": "clock of the files' times: utc, new_york+7 (most MT5 brokers), an offset "
-        "or a zone; default: what the file says, and one that says none is refused",
-    },
-    "leave_out": {
-        **_TEXT,
-        "description": "bars of files that are not taken: flat, negative or both with a comma",
-    },
-    "timeframes": {**_TEXT, "description": "such as M15,H1; default: those of the bars"},
-    "from": {**_TEXT, "description": "first close that is run, UTC; default: the first there is"},
-    "to": {**_TEXT, "description": "last close that is run, UTC; default: the last there is"},
-    "arms": {**_TEXT, "description": "what is compared; default: l1,budget"},
-    "profile": {**_TEXT, "description": "a profile's name; default: the one of the symbol"},
-    "name": {**_TEXT, "description": "what the result is called; default: made of the request"},
-    "max_cost": {
-        **_TEXT,
-        "description": "USD that a vendor may be paid for all of it; without it the rules answer",
-    },
+ASKED_FOR: Final = {
+    "symbol": "such as BTCUSD",
+    "bars": "store (default): the desk's own; sample: the shipped ones; or files in the folder "
+    "uploads of the home, with commas",
+    "clock": "clock of the files' times: utc, new_york+7 (most MT5 brokers), an offset or a zone; "
+    "default: what the file says, and one that says none is refused",
+    "leave_out": "bars of files that are not taken: flat, negative or both with a comma",
+    "timeframes": "such as M15,H1; default: those of the bars",
+    "from": "first close that is run, UTC; default: the first there is",
+    "to": "last close that is run, UTC; default: the last there is",
+    "arms": "what is compared; default: l1,budget",
+    "profile": "a profile's name; default: the one of the symbol",
+    "name": "what the result is called; default: made of the request",
+    "max_cost": "USD that a vendor may be paid for all of it; without it the rules answer",
 }
+REQUEST: Final[Fields] = {
+    name: {"type": "string", "maxLength": 400, "description": about}
+    for name, about in ASKED_FOR.items()
+}
+"""A replay as it is asked for."""
 
 ROUTES = (
     Route("/jobs", "jobs", jobs),

@@ -13,6 +13,7 @@ from flask import jsonify, request
 from flask.typing import ResponseReturnValue
 
 from torra.dashboard.doors.routes import Api, Fields
+from torra.dashboard.view import list_query
 from torra.dashboard.view.rendering import state
 from torra.exhibits import figures
 from torra.store import notices as notice_table
@@ -31,14 +32,14 @@ def api_notices() -> ResponseReturnValue:
 
     Without `after` these are the newest ones.
     """
-    told = request.args.get("after")
-    if told is not None and not (told.isascii() and told.isdigit() and len(told) <= MOST_DIGITS):
-        return jsonify(error="after is a number", status=400), 400
+    text = request.args.get("after")
+    if text is not None and not (text.isascii() and text.isdigit() and len(text) <= MOST_DIGITS):
+        list_query.refuse("after is a number")
     behind = state().backing
     if behind is None:
         return jsonify(notices=[], newest=0)
     newest = notice_table.newest_notice(behind.database)
-    after = max(0, newest - AT_ONCE) if told is None else int(told)
+    after = max(0, newest - AT_ONCE) if text is None else int(text)
     rows = notice_table.notices_after(behind.database, after, AT_ONCE)
     return jsonify(
         # a smaller number than `after`: another database is there, such as one that was restored

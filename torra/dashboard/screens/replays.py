@@ -20,7 +20,7 @@ from torra.clock import iso
 from torra.config import ROOT
 from torra.dashboard.doors.routes import Api, Command, Fields, Route
 from torra.dashboard.screens import jobs
-from torra.dashboard.view.commanding import CommandOutcome, answer, command
+from torra.dashboard.view.commanding import CommandOutcome, command
 from torra.dashboard.view.rendering import backing, desk_page
 from torra.errors import ConfigError
 from torra.evaluation.wording import arm_called
@@ -30,16 +30,6 @@ from torra.exhibits.trade_file import ArmTradeRow, trade_lines
 from torra.home import UPLOADS
 from torra.market.broker_clock import USUAL
 from torra.replay import uploads
-
-DESKS: Final = (
-    ("l1,budget", "the bars alone and the budget desk (four agents)"),
-    ("l1,full", "the bars alone and the full desk (eight agents)"),
-    ("l1,firm", "the bars alone and the firm (eight agents and a trader)"),
-    ("l1,swarm", "the bars alone and the swarm (a reader, four experts, a judge)"),
-    ("l1,budget,full,placebo", "L1, both desks, and answers that mean nothing (placebo)"),
-    ("l1", "the bars alone: no agents"),
-)
-"""Who may trade in a replay of the form, as its arms and in words."""
 
 LONGEST_NAME: Final = 200
 PARTS_PER_MINUTE: Final = 240
@@ -60,17 +50,27 @@ def shelf() -> ReplayShelf:
 
 def replays() -> str:
     """Show every replay and scorecard of the home, and the form that starts a replay."""
-    found, older = shelf().listed()
+    from torra.replay.job_kinds import SAMPLE  # noqa: PLC0415  a page alone must not load it
+    from torra.replay.shards.history import STORE  # noqa: PLC0415
+
+    home = backing().home
+    rows, older = shelf().listed()
+    stems = {path.stem for folder in (home, ROOT) for path in folder.glob("profiles/*.json")}
     return desk_page(
         "replays.html",
         live=True,
         jobs=jobs.shown(jobs.going_on()),
-        start=_form(),
-        rows=found,
+        symbols=[*dict.fromkeys(item.symbol for item in backing().settings.instances)],
+        bars={STORE: "those that this desk has stored", SAMPLE: "the shipped sample"}
+        | {name: f"{name} of the folder uploads" for name in uploads.names(home)},
+        profiles=sorted(filter(allowed, stems)),
+        uploads=str(home / UPLOADS),
+        largest_upload=uploads.MOST_BYTES >> 20,
+        clocks=USUAL,
+        rows=rows,
         kinds=pages.KINDS,
+        settings=pages.SETTINGS,
         moment=pages.moment,
-        over=_over,
-        under=_under,
         older=older,
         folder=str(shelf().folder),
         largest=LARGEST // 1_000_000,
@@ -80,47 +80,40 @@ def replays() -> str:
 
 def api_replays() -> ResponseReturnValue:
     """Answer the list of replays and scorecards, broken files with the reason."""
-    found, older = shelf().listed()
-    return jsonify(
-        replays=[_told(item) for item in found],
-        left_out=older,
-    )
+    rows, older = shelf().listed()
+    return jsonify(replays=[_head(item) for item in rows], left_out=older)
 
 
 def replay(name: str) -> str:
     """Show one replay or scorecard: its tables and its lines."""
-    found = shelf().document(name) or abort(404)
-    if isinstance(found, Listed):
-        one, paper, trades = {"problem": figures.sanitize(found.problem, 300)}, "", None
-    else:
-        trades = trade_lines(shelf().trades(name) or "")
-        one, paper = pages.arranged(found), url_for(".replay_report", name=name)
+    document = shelf().document(name) or abort(404)
+    if isinstance(document, Listed):
+        problem = figures.sanitize(document.problem, 300)
+        return desk_page("replay.html", name=name, report={"problem": problem}, has_trades=False)
+    trades = trade_lines(shelf().trades(name) or "")
     return desk_page(
         "replay.html",
         name=name,
-        one=one,
-        raw=url_for(".api_replay", name=name),
-        paper=paper,
-        trades=url_for(".replay_trades", name=name) if trades is not None else "",
-        listed=None if isinstance(found, Listed) else _listed(found, trades or []),
+        report=pages.arranged(document),
+        has_trades=trades is not None,
+        listed=_listed(document, trades or []),
     )
 
 
-def _listed(found: Document, trades: Sequence[ArmTradeRow]) -> dict[str, Any] | None:
+def _listed(document: Document, trades: Sequence[ArmTradeRow]) -> dict[str, Any] | None:
     """Return the trades of one arm of a replay, a page of them; None where it has none."""
-    arms = pages.arms_of(found, trades)
+    arms = pages.arms_of(document, trades)
     if not arms:
         return None
     wanted = request.args.get("arm", "")
     arm = wanted if wanted in arms else pages.first_arm(arms)
     begin = _place(request.args.get("place", ""))
-    table = pages.trades_shown(found, trades, arm, begin, AT_ONCE)
-    last = begin + len(table["rows"])
+    table = pages.trades_shown(document, trades, arm, begin, AT_ONCE)
     return {
-        "arms": {one: figures.sanitize(arm_called(one, found.arms), 80) for one in arms},
+        "arms": {one: figures.sanitize(arm_called(one, document.arms), 80) for one in arms},
         "arm": arm,
-        "table": {**table, "left": 0},
-        "told": f"{min(begin + 1, last):,} to {last:,} of {table['count']:,}, newest first.",
+        "begin": begin,
+        "table": table | {"left": 0},
         "older": begin + AT_ONCE if table["left"] else None,
         "newer": max(0, begin - AT_ONCE) if begin else None,
     }
@@ -133,12 +126,12 @@ def _place(text: str) -> int:
 
 def replay_report(name: str) -> Response:
     """Answer one replay or scorecard as a report to print or to keep: one file, complete."""
-    found = shelf().document(name) or abort(404)
-    if isinstance(found, Listed):
+    document = shelf().document(name) or abort(404)
+    if isinstance(document, Listed):
         # nothing of a broken file is shown, so there is nothing to print
         abort(404)
     trades = trade_lines(shelf().trades(name) or "") or ()
-    answer = Response(pages.html(found, trades), mimetype="text/html")
+    answer = Response(pages.html(document, trades), mimetype="text/html")
     answer.headers["Content-Security-Policy"] = pages.policy()
     answer.headers["Content-Disposition"] = f'inline; filename="{name}.html"'
     return answer
@@ -146,9 +139,8 @@ def replay_report(name: str) -> Response:
 
 def replay_trades(name: str) -> Response:
     """Give the trades of one replay as a CSV file, every arm's."""
-    told = shelf().trades(name)
     # a stranger's file as well: rows that are no trades are not given away
-    text = None if told is None else trade_file.clean(told)
+    text = trade_file.clean(shelf().trades(name) or "")
     answer = Response(text or abort(404), mimetype="text/csv")
     answer.headers["Content-Disposition"] = f'attachment; filename="{name}-trades.csv"'
     return answer
@@ -156,10 +148,10 @@ def replay_trades(name: str) -> Response:
 
 def api_replay(name: str) -> ResponseReturnValue:
     """Answer one replay or scorecard as its file holds it."""
-    found = shelf().document(name) or abort(404)
-    if isinstance(found, Listed):
-        return jsonify(_told(found)), 422
-    return jsonify(found.model_dump(mode="json", by_alias=True))
+    document = shelf().document(name) or abort(404)
+    if isinstance(document, Listed):
+        return jsonify(_head(document)), 422
+    return jsonify(document.model_dump(mode="json", by_alias=True))
 
 
 # --- files that are handed in ---------------------------------------------------------------------
@@ -167,66 +159,28 @@ def api_replay(name: str) -> ResponseReturnValue:
 
 def upload() -> ResponseReturnValue:
     """Take a file of bars into the folder uploads, whole or in parts; only bars are kept."""
-    home, told = backing().home, request.form
-    begun, sent = told.get("begun", ""), request.files.get("file")
-    called = (told.get("name") or (sent.filename if sent else "") or "")[:LONGEST_NAME]
-    shown = figures.sanitize(called, 80)
-    if told.get("more") == "1":
-        return _part(home, begun, sent.stream.read() if sent else b"", shown)
+    home, form, back = backing().home, request.form, url_for(".replays")
+    begun, file = form.get("begun", ""), request.files.get("file")
+    name = (form.get("name") or (file.filename if file else "") or "")[:LONGEST_NAME]
+
+    def add() -> str:
+        word = begun or uploads.begin(home)
+        uploads.add(home, word, file.stream.read() if file else b"")
+        return word
 
     def run() -> CommandOutcome:
-        if sent is None or not sent.filename:
+        if form.get("more") == "1":
+            return CommandOutcome("accepted", "", more={"begun": add()}, on_record=True)
+        if not file:
             raise ConfigError("choose a file of bars first")
-        word = begun or uploads.begin(home)
-        uploads.add(home, word, sent.stream.read())
-        done = uploads.end(home, word, called)
-        kept: dict[str, JsonValue] = {"name": done.name}
-        return CommandOutcome("done", done.says, after=kept, more=kept)
+        done = uploads.end(home, add(), name)
+        stored: dict[str, JsonValue] = {"name": done.name}
+        return CommandOutcome("done", done.says, after=stored, more=stored)
 
-    return command("upload", shown, run, back=url_for(".replays"))
+    return command("upload", figures.sanitize(name, 80), run, back=back)
 
 
-def _part(home: Path, begun: str, content: bytes, shown: str) -> ResponseReturnValue:
-    """Keep a part of a file; what goes wrong is on record, a part that is taken is not."""
-    back = url_for(".replays")
-    try:
-        word = begun or uploads.begin(home)
-        uploads.add(home, word, content)
-    except ConfigError as error:
-        told = str(error)
-        return command("upload", shown, lambda: CommandOutcome("failed", told), back=back)
-    return answer(CommandOutcome("accepted", "", more={"begun": word}, on_record=True), back)
-
-
-# --- arranging ------------------------------------------------------------------------------------
-
-
-def _form() -> dict[str, Any]:
-    """Return what the form that starts a replay offers."""
-    from torra.replay.job_kinds import SAMPLE  # noqa: PLC0415  a page alone must not load it
-    from torra.replay.shards.history import STORE  # noqa: PLC0415
-
-    known = backing()
-    symbols = dict.fromkeys(item.symbol for item in known.settings.instances)
-    named = [(name, f"{name} of the folder uploads") for name in uploads.names(known.home)]
-    places = (known.home / "profiles", ROOT / "profiles")
-    profiles = sorted({path.stem for place in places for path in place.glob("*.json")})
-    return {
-        "symbols": [figures.sanitize(name, 40) for name in symbols],
-        "bars": [
-            (STORE, "those that this desk has stored"),
-            (SAMPLE, "the shipped sample"),
-            *named,
-        ],
-        "desks": DESKS,
-        "profiles": [name for name in profiles if allowed(name)],
-        "folder": str(known.home / UPLOADS),
-        "most": uploads.MOST_BYTES >> 20,
-        "clocks": USUAL,
-    }
-
-
-def _told(item: Listed) -> dict[str, JsonValue]:
+def _head(item: Listed) -> dict[str, JsonValue]:
     created = iso(item.created_at.replace(microsecond=0)) if item.created_at else None
     return {
         "name": item.name,
@@ -235,22 +189,6 @@ def _told(item: Listed) -> dict[str, JsonValue]:
         "warnings": item.warnings,
         "settings": dict(item.settings),
     }
-
-
-def _under(item: Listed) -> str:
-    """Return under what a file was made: bars, profile and thresholds, as far as it says."""
-    told = dict(item.settings)
-    words = [(word, told[name]) for name, word in pages.SETTINGS.items() if name in told]
-    return "; ".join(f"{word.lower()}: {figures.sanitize(value, 120)}" for word, value in words)
-
-
-def _over(item: Listed) -> str:
-    """Return the period of a file, and how many arms it compares."""
-    if item.period is None:
-        return ""
-    begin, end = (figures.moment(iso(at))[:10] for at in (item.period.start, item.period.end))
-    compared = f", {item.arms} compared" if item.arms else ""
-    return f"{begin} to {end}{compared}"
 
 
 TRADES: Final[Fields] = {

@@ -1,20 +1,20 @@
 """What the address of a list asks for, read by the fields that describe it to the API's reader.
 
 The fields of a query (torra.dashboard.doors.routes) name the words that narrow a list, the choices
-of each, the days, the cursor and the number of rows. A word that means nothing raises ConfigError
-that says what would be understood.
+of each, the days, the cursor and the number of rows. A word that means nothing ends the request
+with 400; a program is told what would be understood.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import date, timedelta
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, NoReturn
 
-from flask import request, url_for
+from flask import abort, jsonify, make_response, request, url_for
 
+from torra.dashboard.doors.access import asks_api
 from torra.dashboard.doors.routes import Fields
-from torra.errors import ConfigError
 from torra.exhibits import figures
 
 LONGEST_WORD: Final = 120
@@ -39,11 +39,10 @@ class ListQuery(NamedTuple):
 
 
 def read(fields: Fields) -> ListQuery:
-    """Return what a request asks for; raises ConfigError for words that mean nothing."""
+    """Return what a request asks for; ends it for words that mean nothing."""
     written = words(fields)
-    require_known(
-        written, {name: field["enum"] for name, field in fields.items() if "enum" in field}
-    )
+    for name in written:
+        require_known(name, written[name], fields[name].get("enum"))
     cursor = number if fields["before"]["type"] == "integer" else place
     rows = fields["limit"]
     return ListQuery(written, *days(written), cursor(), limit(rows["default"], rows["maximum"]))
@@ -61,13 +60,18 @@ def words(names: Iterable[str]) -> dict[str, str]:
     return {name: word for name, word in written.items() if word}
 
 
-def require_known(written: Mapping[str, str], choices: Mapping[str, Collection[str]]) -> None:
-    """Raise ConfigError for a word that is none of the choices of its name."""
-    for name, known in choices.items():
-        word = written.get(name)
-        if word is not None and word not in known:
-            wrong = figures.sanitize(word, 40)
-            raise ConfigError(f"{name} is one of {', '.join(known)}, not {wrong}")
+def refuse(why: str) -> NoReturn:
+    """End the request with 400; a program is told why."""
+    if asks_api():
+        abort(make_response(jsonify(error=why, status=400), 400))
+    abort(400)
+
+
+def require_known(name: str, word: str, choices: Collection[str] | None) -> None:
+    """End the request for a word that is none of the choices of its name; None is any word."""
+    if choices is not None and word not in choices:
+        wrong = figures.sanitize(word, 40)
+        refuse(f"{name} is one of {', '.join(choices)}, not {wrong}")
 
 
 def offered(name: str, known: Sequence[str]) -> list[str]:
@@ -80,7 +84,7 @@ def limit(usual: int, most: int) -> int:
     """Return how many rows are asked for: `usual` without a word, 1 to `most`."""
     text = request.args.get("limit") or str(usual)
     if not (text.isascii() and text.isdigit() and len(text) < 6 and 1 <= int(text) <= most):
-        raise ConfigError(f"limit is 1 to {most}")
+        refuse(f"limit is 1 to {most}")
     return int(text)
 
 
@@ -89,17 +93,15 @@ def day(name: str, word: str, after: int = 0) -> date:
     try:
         return date.fromisoformat(word) + timedelta(days=after)
     except (ValueError, OverflowError):
-        raise ConfigError(
-            f"{name} is a UTC day, such as 2026-05-01, not {figures.sanitize(word, 40)}"
-        ) from None
+        refuse(f"{name} is a UTC day, such as 2026-05-01, not {figures.sanitize(word, 40)}")
 
 
-def days(told: Mapping[str, str]) -> tuple[str, str]:
+def days(written: Mapping[str, str]) -> tuple[str, str]:
     """Return the first moment of the days `from` and `to`, and the first after them (ISO 8601).
 
     A day that is left out lets the list go on: "" sorts before every moment, "~" after.
     """
-    begin, end = told.get("from", ""), told.get("to", "")
+    begin, end = written.get("from", ""), written.get("to", "")
     return (
         day("from", begin).isoformat() if begin else "",
         day("to", end, after=1).isoformat() if end else "~",
@@ -112,7 +114,7 @@ def number() -> int | None:
     if not text:
         return None
     if not (text.isascii() and text.isdigit() and len(text) < 16):
-        raise ConfigError("before is the `next` of an earlier answer")
+        refuse("before is the `next` of an earlier answer")
     return int(text)
 
 
@@ -124,5 +126,5 @@ def place() -> tuple[str, int] | None:
     moment, _, number = text.rpartition("|")
     plain = moment.isascii() and len(moment) < 40 and number.isascii() and number.isdigit()
     if not (plain and moment and len(number) < 16):
-        raise ConfigError("before is the `next` of an earlier answer")
+        refuse("before is the `next` of an earlier answer")
     return moment, int(number)
