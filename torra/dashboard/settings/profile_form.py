@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, Final
 
 from pydantic import JsonValue
@@ -23,6 +24,7 @@ from torra.evaluation.wording import listed
 from torra.exhibits import figures
 from torra.profiles.book import HistoryEntry, SaveResult, SettingFault
 from torra.profiles.fields import (
+    ABSENT,
     EXACT,
     TITLES,
     Place,
@@ -144,10 +146,11 @@ def context(
     for setting in every:
         if setting.name not in ten:
             sections[setting.section].append(setting)
+    absent = dict.fromkeys((setting.place for setting in every), ABSENT)
     return {
         "ids": {setting.name: f"setting-{number}" for number, setting in enumerate(every)},
-        "here": flat(values),
-        "saved_values": flat(saved),
+        "here": absent | flat(values),
+        "saved_values": absent | flat(saved),
         "wrong": {fault.name: fault.text for fault in faults},
         "idle": idle(profile) if profile else {},
         "main": [(main, ten[main.name]) for main in TEN if main.name in ten],
@@ -169,6 +172,7 @@ def _about(section: str) -> str:
     return " ".join(text.split()) if text else ""
 
 
+@cache
 def who_may(place: Place) -> str:
     """Return in words who changes a guarded setting and what takes the command line, "" if free."""
     way = direction(place)
