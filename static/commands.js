@@ -55,7 +55,8 @@ function commandOf(form, button) {
   return { address, body: new URLSearchParams(new FormData(form, button)) };
 }
 
-async function send({ address, body }) {
+// Sends a command; returns whether it was taken, the HTTP code and what the desk says.
+export async function send({ address, body }, longest = LONGEST) {
   const answer = await fetch(address, {
     method: "POST",
     headers: {
@@ -64,7 +65,7 @@ async function send({ address, body }) {
     },
     body,
     redirect: "error",
-    signal: AbortSignal.timeout(LONGEST),
+    signal: AbortSignal.timeout(longest),
   });
   const isJson = (answer.headers.get("Content-Type") ?? "").includes("json");
   const told = isJson ? await answer.json() : {};

@@ -1,65 +1,48 @@
 // A profile's form: checks while one types (nothing is stored), shows the difference before it is
-// saved, saves, finds settings. The bar at the foot always says how many are changed. Everything from
-// the desk is written as text. Without this module the form works by its buttons.
+// saved, saves, finds settings. The bar at the foot always says how many are changed. What a check or
+// a refused save says is made by the desk and put in its place here, beside the settings too. Without
+// this module the form works by its buttons.
 
 import { keep, say } from "./toast.js";
-import { follow as followTry, tryNow } from "./tried.js";
+import { follow, tryNow } from "./tried.js";
 
 const form = document.getElementById("profile-form");
 const PAUSE = 400; // milliseconds without typing before a check
 const STATES = ["changed", "edited"]; // words that find what was changed and is not saved
-const JSON_HEADERS = {
-  Accept: "application/json",
-  "X-Torra-CSRF": document.documentElement.dataset.csrf ?? "",
-};
 
 let timer = 0;
 let newest = 0; // number of the newest check: an older answer that comes later is not shown
 
-function part(tag, text, options = {}) {
-  const element = document.createElement(tag);
-  if (text !== undefined) element.textContent = text;
-  for (const [name, value] of Object.entries(options)) element.setAttribute(name, value);
-  return element;
+// Sends the form; returns what the desk shows of it, a document that the browser made.
+function send(address) {
+  return new Promise((resolve, reject) => {
+    const request = new XMLHttpRequest();
+    request.open("POST", address);
+    request.responseType = "document";
+    request.setRequestHeader("Accept", "text/html");
+    request.setRequestHeader("X-Torra-CSRF", document.documentElement.dataset.csrf ?? "");
+    request.setRequestHeader("X-Torra-Part", "outcome");
+    request.onloadend = () => {
+      const here = request.responseURL === new URL(address, location.href).href; // not the login
+      if (here && request.response) resolve({ ok: request.status < 300, page: request.response });
+      else reject(new Error(String(request.status)));
+    };
+    request.send(new URLSearchParams(new FormData(form)));
+  });
 }
 
-function table(caption, heads, rows) {
-  const made = part("table", undefined, { class: "dense stack changes-table" });
-  made.append(part("caption", caption));
-  const head = part("tr");
-  for (const word of heads) head.append(part("th", word, { scope: "col" }));
-  const top = part("thead");
-  top.append(head);
-  const body = part("tbody");
-  for (const cells of rows) {
-    const line = part("tr");
-    cells.forEach((cell, place) => {
-      const element = place ? part("td", undefined, { "data-label": heads[place] }) : part("th", undefined, { scope: "row" });
-      element.append(cell instanceof Node ? cell : document.createTextNode(String(cell)));
-      line.append(element);
-    });
-    body.append(line);
-  }
-  made.append(top, body);
-  const region = part("div", undefined, { class: "scroll", tabindex: "0", role: "region", "aria-label": caption });
-  region.append(made);
-  return region;
+function write(id, text) {
+  const element = document.getElementById(id);
+  if (element && element.textContent !== text) element.textContent = text;
 }
 
-function named(row) {
-  const made = part("span", `${row.title} `);
-  made.append(part("code", row.place));
-  return made;
+// Returns what the desk says first, of the settings or of the command.
+function reason(page) {
+  const line = page.querySelector("#check-told .fault") ?? page.querySelector(".card p:not(.muted)");
+  return line?.textContent.replace(/^✕ /, "") ?? "the desk refused";
 }
 
-function changeTable(rows, caption) {
-  return table(caption, ["Setting", "Before", "After", "Default", "Who may"], rows.map((row) => [
-    named(row), row.before, row.after, row.default,
-    part("span", row.mark, { class: "mark", "data-tone": row.tone }),
-  ]));
-}
-
-// --- checking ------------------------------------------------------------------------------------
+// --- what is changed -----------------------------------------------------------------------------
 
 function fields() {
   return [...form.querySelectorAll(".setting :is(input, select, textarea)")];
@@ -75,38 +58,41 @@ function initial(field) {
 function markEdited() {
   for (const field of fields()) {
     const mark = field.closest(".setting").querySelector(".edited");
-    if (field.value !== first.get(field)) mark.hidden = false;
-    else if (!("kept" in mark.dataset)) mark.hidden = true;
+    mark.hidden = field.value === first.get(field) && !("kept" in mark.dataset);
   }
   const count = changed();
-  tellBar(count ? `${count} changed` : "Nothing changed");
+  showBar(count ? `${count} changed` : "Nothing changed");
 }
 
 function changed() {
   return form.querySelectorAll(".setting .edited:not([hidden])").length;
 }
 
-function tellBar(text) {
+function showBar(text) {
   write("bar-state", text);
-  for (const save of form.querySelectorAll("button.save")) {
-    if (changed()) save.removeAttribute("aria-disabled");
-    else save.setAttribute("aria-disabled", "true");
+  for (const button of form.querySelectorAll("button.save")) {
+    if (changed()) button.removeAttribute("aria-disabled");
+    else button.setAttribute("aria-disabled", "true");
   }
 }
 
-// The difference stands above the settings: it is shown there, and the focus goes to it.
-function reveal() {
-  const place = document.getElementById("outcome");
-  delete place.dataset.quiet;
-  const title = document.getElementById("outcome-title");
-  title.focus({ preventScroll: true });
-  place.scrollIntoView({ block: "start" });
+// --- checking and saving -------------------------------------------------------------------------
+
+// Puts what the desk says of the settings in its place; returns whether it says anything of them.
+function show(page) {
+  const outcome = page.getElementById("outcome");
+  if (!outcome) return false;
+  const lines = [...outcome.querySelectorAll("[data-of]")].reverse(); // a fault comes before a mark
+  mark(new Map(lines.map((line) => [line.dataset.of, line.dataset.says])));
+  write("check-state", outcome.querySelector("#check-state").textContent);
+  document.getElementById("check-told").replaceChildren(...outcome.querySelector("#check-told").childNodes);
+  if (outcome.dataset.bar) showBar(outcome.dataset.bar);
+  return true;
 }
 
-function showFaults(faults) {
-  const byName = new Map(faults.map((fault) => [fault.name, fault.text]));
+function mark(faults) {
   for (const row of form.querySelectorAll(".setting")) {
-    const text = byName.get(row.dataset.name);
+    const text = faults.get(row.dataset.name);
     const field = row.querySelector("input, select, textarea");
     const place = row.querySelector("[data-fault]");
     place.hidden = !text;
@@ -118,35 +104,12 @@ function showFaults(faults) {
   }
 }
 
-function write(id, text) {
-  const element = document.getElementById(id);
-  if (element && element.textContent !== text) element.textContent = text;
-}
-
-function showCheck(told) {
-  const loose = told.changes.filter((change) => change.way === "loosens");
-  showFaults([...loose.map((change) => ({ name: change.place, text: change.mark })), ...told.faults]);
-  const shown = [];
-  for (const fault of told.faults) shown.push(part("p", `✕ ${fault.text}`, { class: "fault" }));
-  for (const text of told.warnings) shown.push(part("p", `◐ ${text}`, { class: "skipnote" }));
-  if (told.changes.length) shown.push(changeTable(told.changes, "Before and after"));
-  if (told.refused) shown.push(part("p", `✕ ${told.refused}`, { class: "fault" }));
-  if (told.command) shown.push(part("pre", told.command, { tabindex: "0" }), part("p", form.dataset.then, { class: "muted" }));
-  document.getElementById("check-told").replaceChildren(...shown);
-  const count = told.changes.length;
-  if (told.faults.length) write("check-state", `✕ ${told.faults.length} to mend before it can be saved.`);
-  else write("check-state", count ? `● ${count} changed.` : "Nothing differs from what is saved.");
-  const more = told.faults.length ? `, ✕ ${told.faults.length} to mend` : told.refused ? ", ✕ not all may be saved here" : "";
-  tellBar(count ? `${count} changed${more}` : told.faults.length ? more.slice(2) : "Nothing changed");
-}
-
-async function post(url) {
-  const answer = await fetch(url, {
-    method: "POST", headers: JSON_HEADERS, redirect: "error",
-    body: new URLSearchParams(new FormData(form)),
-  });
-  const told = await answer.json();
-  return { code: answer.status, ok: answer.ok, told };
+// The difference stands above the settings: it is shown there, and the focus goes to it.
+function reveal() {
+  const place = document.getElementById("outcome");
+  delete place.dataset.quiet;
+  document.getElementById("outcome-title").focus({ preventScroll: true });
+  place.scrollIntoView({ block: "start" });
 }
 
 async function check() {
@@ -155,29 +118,25 @@ async function check() {
   const mine = newest;
   markEdited();
   try {
-    const { ok, told } = await post(form.dataset.check);
-    if (mine !== newest) return;
-    if (ok) showCheck(told);
-    else write("check-state", `✕ not checked: ${told.reason || told.advice || "the desk refused"}`);
+    const { page } = await send(form.dataset.check);
+    if (mine === newest && !show(page)) write("check-state", `✕ not checked: ${reason(page)}`);
   } catch {
     if (mine === newest) write("check-state", "✕ not checked: the desk could not be reached.");
   }
 }
 
-// --- saving --------------------------------------------------------------------------------------
-
 async function save(button) {
-  if (!changed()) return tellBar("Nothing changed yet");
+  if (!changed()) return showBar("Nothing changed yet");
   button.disabled = true;
   try {
-    const { code, ok, told } = await post(form.dataset.save);
+    const { ok, page } = await send(form.dataset.save);
     if (ok) {
-      keep(told.reason, told.status === "done" ? "done" : "running");
-      location.assign(form.dataset.page);
-      return;
+      const { status } = page.querySelector("[data-status]").dataset;
+      keep(reason(page), status === "done" ? "done" : "running");
+      return location.assign(form.dataset.page);
     }
-    say(`Not saved. ${why(code, told)}`, "alert");
-    refused(code, told);
+    say(`Not saved. ${reason(page)}`, "alert");
+    if (!show(page)) write("check-state", `✕ Not saved. ${reason(page)}`);
     reveal();
   } catch {
     say("The desk could not be reached. Load the page again to see what is saved.", "alert");
@@ -185,62 +144,33 @@ async function save(button) {
   button.disabled = false;
 }
 
-// Returns why a save was refused; the command that the reason ends with stands by itself.
-function why(code, told) {
-  const reason = told.reason || told.advice || String(code);
-  return told.command ? `${reason.split(`: ${told.command}`)[0]}.` : reason;
-}
-
-function refused(code, told) {
-  showFaults(told.faults ?? []);
-  const shown = [part("p", `✕ ${why(code, told)}`, { class: "fault" })];
-  if (told.command) shown.push(part("pre", told.command, { tabindex: "0" }), part("p", form.dataset.then, { class: "muted" }));
-  if (told.changes?.length) {
-    shown.push(changeTable(told.changes, told.outcome === "conflict" ? "What changed meanwhile" : "What you asked for"));
-  }
-  if (told.outcome === "conflict") shown.push(part("a", "Load the page again", { href: form.dataset.page }));
-  document.getElementById("check-told").replaceChildren(...shown);
-  write("check-state", "✕ Not saved.");
-}
-
 // --- the filter ----------------------------------------------------------------------------------
 
+// Hides what does not fit; the ten that matter most are never hidden, but counted.
 function filter(wanted) {
   const words = wanted.toLowerCase().split(/\s+/).filter(Boolean);
-  let shown = 0;
+  const fitting = new Set([...form.querySelectorAll(".setting")].filter((row) => fits(row, words)));
   for (const section of form.querySelectorAll(".section")) {
-    let some = 0;
-    for (const row of section.querySelectorAll(".setting")) {
-      const text = `${row.dataset.name} ${row.textContent}`.toLowerCase();
-      const fits = words.every((word) => (STATES.includes(word) ? isChanged(row) : text.includes(word)));
-      row.hidden = !fits;
-      some += fits;
-    }
-    section.hidden = !some;
-    if (words.length) section.open = some > 0;
-    shown += some;
+    const rows = [...section.querySelectorAll(".setting")];
+    for (const row of rows) row.hidden = !fitting.has(row);
+    section.hidden = rows.every((row) => row.hidden);
+    if (words.length) section.open = !section.hidden;
   }
-  const most = mostImportant(words);
-  const told = `${shown} ${shown === 1 ? "setting" : "settings"}`;
-  write("filter-told", words.length ? `${told}${most ? `, and ${most} of the ten above` : ""}` : "");
+  const most = [...fitting].filter((row) => row.matches(".main-setting")).length;
+  const shown = fitting.size - most;
+  const text = `${shown} ${shown === 1 ? "setting" : "settings"}${most ? `, and ${most} of the ten above` : ""}`;
+  write("filter-told", words.length ? text : "");
 }
 
-function isChanged(row) {
-  return !row.querySelector(".edited").hidden;
-}
-
-// The ten that matter most are never hidden: how many of them fit is told.
-function mostImportant(words) {
-  const rows = [...form.querySelectorAll(".main-setting")];
-  return rows.filter((row) => {
-    const text = `${row.dataset.name} ${row.textContent}`.toLowerCase();
-    return words.every((word) => (STATES.includes(word) ? isChanged(row) : text.includes(word)));
-  }).length;
+function fits(row, words) {
+  const text = `${row.dataset.name} ${row.textContent}`.toLowerCase();
+  const edited = !row.querySelector(".edited").hidden;
+  return words.every((word) => (STATES.includes(word) ? edited : text.includes(word)));
 }
 
 if (form) {
   form.noValidate = true;
-  for (const mark of form.querySelectorAll(".edited:not([hidden])")) mark.dataset.kept = "";
+  for (const edited of form.querySelectorAll(".edited:not([hidden])")) edited.dataset.kept = "";
   form.addEventListener("input", (event) => {
     if (event.target.id === "filter") return filter(event.target.value);
     clearTimeout(timer);
@@ -256,5 +186,5 @@ if (form) {
   });
   markEdited();
   const going = document.getElementById("try-state")?.dataset.job;
-  if (going) followTry(form, going);
+  if (going) follow(form, going);
 }

@@ -2,38 +2,28 @@
 // what it found into the page without touching what was typed. Without this module the button
 // answers with a page that leads to the job.
 
+import { send } from "./commands.js";
 import { renew } from "./live.js";
 
 const ASK_AGAIN = 700; // milliseconds between two looks at the job
 const GOES_ON = ["queued", "running", "retrying"];
-
-const headers = () => ({
-  Accept: "application/json",
-  "X-Torra-CSRF": document.documentElement.dataset.csrf ?? "",
-});
 
 function tell(text) {
   const place = document.getElementById("try-state");
   if (place && place.textContent !== text) place.textContent = text;
 }
 
-function show() {
-  document.getElementById("tried")?.scrollIntoView({ block: "start" });
-}
-
 export async function tryNow(form, button) {
   button.disabled = true;
   tell("◌ asked for …");
-  show();
+  document.getElementById("tried").scrollIntoView({ block: "start" });
   try {
-    const answer = await fetch(form.dataset.try, {
-      method: "POST", headers: headers(), redirect: "error", body: new URLSearchParams(new FormData(form)),
-    });
-    const told = await answer.json();
-    if (answer.ok) {
+    const body = new URLSearchParams(new FormData(form));
+    const { ok, told: reply } = await send({ address: form.dataset.try, body });
+    if (ok) {
       await renew();
-      await follow(form, told.job);
-    } else tell(`✕ ${told.reason || told.advice || "the desk refused"}`);
+      await follow(form, reply.job);
+    } else tell(`✕ ${reply.reason || reply.advice || "the desk refused"}`);
   } catch {
     tell("✕ the desk could not be reached.");
   }
@@ -43,7 +33,7 @@ export async function tryNow(form, button) {
 
 export async function follow(form, number) {
   for (;;) {
-    const answer = await fetch(`${form.dataset.jobs}/${number}`, { headers: headers() });
+    const answer = await fetch(`${form.dataset.jobs}/${number}`);
     if (!answer.ok) return tell("✕ the job is not there any more.");
     const { jobs: [job], desk_runs: works } = await answer.json();
     if (!GOES_ON.includes(job.state)) {

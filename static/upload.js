@@ -1,6 +1,7 @@
 // Hands a file of bars in, in parts that are as small as any other request, and says how far it is.
 // Without this module the form sends the file at once, which a small one survives.
 
+import { send } from "./commands.js";
 import { keep, say } from "./toast.js";
 
 const PART = 200000; // bytes
@@ -23,22 +24,11 @@ function choose() {
 
 choose();
 
-async function send(fields) {
+async function handOver(fields) {
   const body = new FormData();
   for (const [name, value] of Object.entries(fields)) body.append(name, value);
-  const answer = await fetch(form.action, {
-    method: "POST",
-    headers: {
-      Accept: "application/json",
-      "X-Torra-CSRF": document.documentElement.dataset.csrf ?? "",
-    },
-    body,
-    redirect: "error",
-    signal: AbortSignal.timeout(LONGEST),
-  });
-  const isJson = (answer.headers.get("Content-Type") ?? "").includes("json");
-  const told = isJson ? await answer.json() : {};
-  if (!answer.ok) throw new Error(told.reason || told.advice || `The desk answered ${answer.status}.`);
+  const { ok, code, told } = await send({ address: form.action, body }, LONGEST);
+  if (!ok) throw new Error(told.reason || told.advice || `The desk answered ${code}.`);
   return told;
 }
 
@@ -48,11 +38,11 @@ async function handIn(file, tell) {
   let begun = "";
   for (let part = 0; part < parts - 1; part += 1) {
     const file_ = file.slice(part * PART, (part + 1) * PART);
-    begun = (await send({ name: file.name, more: "1", begun, file: file_ })).begun;
+    begun = (await handOver({ name: file.name, more: "1", begun, file: file_ })).begun;
     tell(`${Math.round((100 * (part + 1)) / parts)} % handed in`);
   }
   tell("The desk reads it …");
-  return send({ name: file.name, begun, file: file.slice((parts - 1) * PART) });
+  return handOver({ name: file.name, begun, file: file.slice((parts - 1) * PART) });
 }
 
 async function run(file) {

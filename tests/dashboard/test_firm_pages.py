@@ -155,8 +155,7 @@ def test_models_tell_the_traders_seats_and_how_often_it_was_asked(pages: Pages) 
         "a test",
     )
     assert "claude-opus-5-5" not in report.listed("anthropic", {"gold": off})
-    rows, _ = profile_form.voices(paid)
-    titles = [one["role"] for one in rows]
+    titles = [role.title for role in profile_form.voices(paid.agents)]
     assert titles[-3:] == ["trader", "trader, escalated", SCORER.title]
 
 

@@ -8,15 +8,16 @@ strip on Home is for whoever may approve, in a home that is young, until every s
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
-from dataclasses import dataclass
+from contextlib import suppress
 from datetime import timedelta
+from pathlib import Path
 from typing import Any, Final
 
 from flask import g, jsonify, request, url_for
 from flask.typing import ResponseReturnValue
 
 from agent_config import VENDORS
+from agents.features import rows_of
 from torra.clock import parse
 from torra.dashboard.doors.access import Visitor
 from torra.dashboard.doors.routes import Api, Route
@@ -49,29 +50,20 @@ DECIDED: Final = ("APPROVED", "REJECTED", "DENIED")
 """States in which a person's decision ends a proposal."""
 
 
-@dataclass(frozen=True, slots=True)
-class Step:
-    """A step: its title, why it is worth a minute, the words of its link, and where that leads.
+STEPS: Final = rows_of(Path(__file__).with_name("first_run.csv"))
+"""The steps: what each is called, why it is worth a minute, the words and the page of its link."""
 
-    `note` says more of how it is done.
-    """
-
-    name: str
-    title: str
-    why: str
-    link: str
-    address: str
-    done: bool
-    note: str = ""
+Step = dict[str, Any]
 
 
 def first_run() -> str:
     """Show the first steps and what is done of them."""
-    if state().backing is None:
+    context = state().backing
+    if context is None:
         return desk_page("first_run.html", here=False)
-    context = backing()
     steps = _steps(context)
     waiting = context.database.proposals(limit=1)
+    setups = context.desk.setups.items()
     return desk_page(
         "first_run.html",
         live=True,
@@ -79,11 +71,7 @@ def first_run() -> str:
         steps=steps,
         next=_next(steps),
         demo=context.desk.clock.accelerated,
-        asks=[
-            name
-            for name, setup in context.desk.setups.items()
-            if setup.profile.execution == "approve"
-        ],
+        asks=[name for name, setup in setups if setup.profile.execution == "approve"],
         proposal=url_for(".approval", sid=waiting[0].sid) if waiting else "",
     )
 
@@ -92,7 +80,7 @@ def api_first_run() -> ResponseReturnValue:
     """Answer the first steps and which of them are done."""
     steps = _steps(backing())
     return jsonify(
-        steps=[{"step": step.name, "done": step.done, "note": step.note} for step in steps]
+        steps=[{"step": step["name"], "done": step["done"], "note": step["note"]} for step in steps]
     )
 
 
@@ -100,17 +88,16 @@ def strip() -> dict[str, Any]:
     """Return what a page of ours gets: on Home the steps, while one is open in a young home."""
     visitor: Visitor | None = g.get("torra_visitor")
     context = state().backing
-    if request.endpoint != f"{EXTENSION}.overview" or context is None:
-        return {"first_steps": []}
-    try:
-        steps = _steps(context) if visitor and visitor.may("approve") and _young(context) else []
-    except StoreUnavailable:
-        steps = []
-    return {"first_steps": steps if _next(steps) else [], "next_step": _next(steps)}
+    steps: list[Step] = []
+    if request.endpoint == f"{EXTENSION}.overview" and context and visitor:
+        with suppress(StoreUnavailable):
+            steps = _steps(context) if visitor.may("approve") and _young(context) else []
+    step = _next(steps)
+    return {"first_steps": steps if step else [], "next_step": step}
 
 
 def _next(steps: list[Step]) -> Step | None:
-    return next((step for step in steps if not step.done), None)
+    return next((step for step in steps if not step["done"]), None)
 
 
 def _young(context: PageContext) -> bool:
@@ -126,67 +113,51 @@ def _young(context: PageContext) -> bool:
 
 
 def _steps(context: PageContext) -> list[Step]:
-    return [step(context) for step in _STEPS]
-
-
-def _tick(context: PageContext) -> Step:
-    streams = (
-        (setup.instance.id, timeframe)
-        for setup in context.desk.setups.values()
-        for timeframe in setup.instance.timeframes
-    )
-    newest = (
-        tick_link(name, timeframe, str(tick["bar_time"]))
-        for name, timeframe in streams
-        if (tick := context.database.latest_tick(name, timeframe))
-    )
-    address = next(newest, "")
-    why = "It says why the desk did what it did, and who disagreed."
-    link = "The newest tick"
-    return Step("tick", "See a tick", why, link, address or url_for(".symbols"), bool(address))
-
-
-def _approval(context: PageContext) -> Step:
-    done = any(context.database.proposals(name, 1) for name in DECIDED)
-    why = "You see what it may cost before you say yes."
-    return Step("approval", "Approve a trade", why, "Approvals", url_for(".approvals"), done)
-
-
-def _replay(context: PageContext) -> Step:
-    rows = job_table.jobs(context.database, JOBS_READ)
-    done = any(row["kind"] == "replay" and row["state"] == "done" for row in rows)
-    why = "It shows on past bars whether the agents were worth it."
-    return Step("replay", "Run a replay", why, "Replays", url_for(".replays"), done)
-
-
-def _symbol(context: PageContext) -> Step:
+    """Return the steps with what is so: whether each is done, where it leads, a note."""
+    database = context.database
+    tick = _newest_tick(context)
     own = any(item.feed != "sample" for item in context.settings.instances)
-    rows = audit_chain.audit_entries(context.database, limit=AUDIT_READ, action=ADDED)
-    done = own or any(str(row["outcome"]).startswith("done") for row in rows)
-    why = "From the broker's list or from a file; it begins on paper."
-    note = "This desk watches symbols of your own." if own else ""
-    address = url_for(".new_symbol")
-    return Step("symbol", "Add your own symbol", why, "Add a symbol", address, done, note)
-
-
-def _model(context: PageContext) -> Step:
-    rows = audit_chain.audit_entries(context.database, limit=AUDIT_READ, action=TESTED)
-    answered = any(json.loads(row["after"]).get("ok") is True for row in rows)
+    tests = audit_chain.audit_entries(database, limit=AUDIT_READ, action=TESTED)
+    answered = any(json.loads(row["after"]).get("ok") is True for row in tests)
     key = any(key_sign(name, context.environment).variable for name in VENDORS)
-    note = "A key is set: test its model." if key else "No key: rules decide, that is fine."
-    note = "A model has answered." if answered else note
-    why = "Without a key rules answer, free; a test shows what a model costs."
-    address = url_for(".models")
-    return Step("model", "Look at the models", why, "Models", address, answered or not key, note)
+    done = {
+        "tick": bool(tick),
+        "approval": any(database.proposals(name, 1) for name in DECIDED),
+        "replay": any(
+            row["kind"] == "replay" and row["state"] == "done"
+            for row in job_table.jobs(database, JOBS_READ)
+        ),
+        "symbol": own
+        or any(
+            str(row["outcome"]).startswith("done")
+            for row in audit_chain.audit_entries(database, limit=AUDIT_READ, action=ADDED)
+        ),
+        "model": answered or not key,
+    }
+    asks = "A key is set: test its model." if key else "No key: rules decide, that is fine."
+    notes = {
+        "symbol": "This desk watches symbols of your own." if own else "",
+        "model": "A model has answered." if answered else asks,
+    }
+    return [
+        {
+            **row,
+            "done": done[row["name"]],
+            "note": notes.get(row["name"], ""),
+            "address": tick if tick and row["name"] == "tick" else url_for(f".{row['endpoint']}"),
+        }
+        for row in STEPS
+    ]
 
 
-_STEPS: Final[tuple[Callable[[PageContext], Step], ...]] = (
-    _tick,
-    _approval,
-    _replay,
-    _symbol,
-    _model,
-)
+def _newest_tick(context: PageContext) -> str:
+    """Return the address of the newest tick of the first stream that has one, "" for none."""
+    for setup in context.desk.setups.values():
+        for timeframe in setup.instance.timeframes:
+            if tick := context.database.latest_tick(setup.instance.id, timeframe):
+                return tick_link(setup.instance.id, timeframe, str(tick["bar_time"]))
+    return ""
+
 
 ROUTES = (
     Route("/first-run", "first_run", first_run),

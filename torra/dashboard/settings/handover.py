@@ -11,13 +11,13 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Final, Literal
+from typing import Final
 
 from pydantic import JsonValue
 
 from torra.config import Profile
 from torra.dashboard.view.backing import PageContext
+from torra.dashboard.view.commanding import CommandOutcome
 from torra.errors import ConfigError, StoreUnavailable
 from torra.evaluation.wording import listed
 from torra.profiles.book import ProfileBook
@@ -30,32 +30,6 @@ ADOPTING: Final = threading.Lock()
 """Held while a page hands profiles to the desk: what was compared is what the desk takes."""
 
 
-@dataclass(frozen=True, slots=True)
-class Adopted:
-    """The result of handing a profile to the desk.
-
-    `gaps` are by instance: what the file changes against what ran before.
-    """
-
-    status: Literal["accepted", "running", "done"]
-    reason: str
-    gaps: Mapping[str, Sequence[Change]] = field(default_factory=dict)
-
-    def before(self) -> dict[str, JsonValue]:
-        """Return the values that ran, for the audit entry."""
-        return {"running": self._values("before")} if self.gaps else {}
-
-    def after(self) -> dict[str, JsonValue]:
-        """Return the values of the file, for the audit entry."""
-        return {"file": self._values("after")} if self.gaps else {}
-
-    def _values(self, side: str) -> dict[str, JsonValue]:
-        return {
-            name: {item.name: getattr(item, side) for item in changes}
-            for name, changes in self.gaps.items()
-        }
-
-
 def gap(known: PageContext, instance: str, profile: Profile | None) -> tuple[Change, ...]:
     """Return the changes between a profile and the one that an instance runs with."""
     setup = known.desk.setups.get(instance)
@@ -64,40 +38,47 @@ def gap(known: PageContext, instance: str, profile: Profile | None) -> tuple[Cha
     return compare(canonical(setup.profile), canonical(profile))
 
 
-def apply_profile(known: PageContext, shelf: ProfileBook, name: str, may: May) -> Adopted:
-    """Let the running desk take the file as it is now, if this visitor may change all of it."""
+def apply_profile(known: PageContext, shelf: ProfileBook, name: str, may: May) -> CommandOutcome:
+    """Let the running desk take the file as it is now, if this visitor may change all of it.
+
+    The audit entry has by instance what ran before (`running`) and what the file says (`file`).
+    """
     users = [item.id for item in shelf.users(name)]
     if not users:
-        return Adopted("done", "No symbol uses it.")
+        return CommandOutcome("done", "No symbol uses it.")
     # two saves at once: the desk must take the very file that was compared
     with ADOPTING:
         newest = shelf.read(name).profile
         if newest is None:
-            return Adopted("accepted", "The file was changed again and is broken now.")
-        gaps = {user: found for user in users if (found := gap(known, user, newest))}
-        if known.adopt is None:
-            return Adopted("accepted", f"{LATER}.", gaps)
-        if stop := _withheld(gaps, may):
-            return Adopted("accepted", stop, gaps)
-        try:
-            known.adopt(name, newest)
-        except (ConfigError, StoreUnavailable) as error:
-            return Adopted("accepted", f"{LATER}: {error}", gaps)
-        return _taken(known, users, newest, gaps)
+            return CommandOutcome("accepted", "The file was changed again and is broken now.")
+        gaps = {user: changes for user in users if (changes := gap(known, user, newest))}
+        stop = _withheld(gaps, may) if known.adopt else f"{LATER}."
+        if known.adopt and not stop:
+            try:
+                known.adopt(name, newest)
+            except (ConfigError, StoreUnavailable) as error:
+                stop = f"{LATER}: {error}"
+        # an instance in the middle of a tick keeps its profile until that tick has ended
+        behind = [] if stop else [user for user in users if gap(known, user, newest)]
+    return CommandOutcome(
+        "accepted" if stop else "running" if behind else "done",
+        stop or _when([user for user in users if user not in behind], behind),
+        {"running": _values(gaps, "before")} if gaps else {},
+        {"file": _values(gaps, "after")} if gaps else {},
+    )
 
 
-def _taken(
-    known: PageContext, users: Sequence[str], newest: Profile, gaps: Mapping[str, Sequence[Change]]
-) -> Adopted:
-    # an instance in the middle of a tick keeps its profile until that tick has ended
-    behind = [user for user in users if gap(known, user, newest)]
-    told = []
-    if ahead := [user for user in users if user not in behind]:
-        one = len(ahead) == 1
-        verb, whose = ("runs", "its") if one else ("run", "their")
-        told.append(f"{listed(ahead)} {verb} with it from {whose} next tick.")
-    told += [f"{user} takes it when its tick has ended." for user in behind]
-    return Adopted("running" if behind else "done", " ".join(told), gaps)
+def _values(gaps: Mapping[str, Sequence[Change]], side: str) -> dict[str, JsonValue]:
+    return {
+        name: {item.name: getattr(item, side) for item in changes} for name, changes in gaps.items()
+    }
+
+
+def _when(ahead: Sequence[str], behind: Sequence[str]) -> str:
+    """Return when instances run with what the desk took: from the next tick, or after this one."""
+    verb, whose = ("runs", "its") if len(ahead) == 1 else ("run", "their")
+    now = [f"{listed(ahead)} {verb} with it from {whose} next tick."] if ahead else []
+    return " ".join([*now, *(f"{user} takes it when its tick has ended." for user in behind)])
 
 
 def _withheld(gaps: Mapping[str, Sequence[Change]], may: May) -> str:

@@ -52,23 +52,17 @@ def models() -> str:
     """Show which models can be asked, who asks them and what they cost."""
     if not state().backing:
         return desk_page("models.html", here=False)
-    told = _report()
+    report = _report()
     return desk_page(
         "models.html",
         here=True,
-        report=told,
+        report=report,
         keys=KEYS,
         agents=AGENTS,
-        remedy=_remedy,
-        price=_price,
-        said=_test_said,
+        words=model_report,
+        cost=expected_cost,
         weight=expert_standing.weight,
-        spending=[(row, *_spending(row)) for row in told["profiles"]],
-        traders=[(row["profile"], model_report.trader_line(row)) for row in told["traders"]],
-        dear=model_report.ladder_lines(told["profiles"]),
-        free=not any(row["paid"] for row in told["profiles"]),
-        expected=expected_cost.cells(told["expected"]),
-        usual=sorted({row["provider"] for row in told["profiles"]}),
+        test_line=_test_line,
     )
 
 
@@ -100,7 +94,7 @@ def test_model(vendor: str) -> ResponseReturnValue:
             _ONE.release()
         model_question.remember(known.database, asked, who.actor, who.address)
         shown = {**asked.document(), "answer": figures.sanitize(asked.answer, 200)}
-        return CommandOutcome("done", _test_said(shown), more={"test": shown}, on_record=True)
+        return CommandOutcome("done", _test_line(shown), more={"test": shown}, on_record=True)
 
     return command("test model", vendor, run, back=url_for(".models"))
 
@@ -145,63 +139,17 @@ def _profiles() -> dict[str, Profile]:
 # --- arranging ------------------------------------------------------------------------------------
 
 
-def _remedy(row: Row) -> str:
-    """Return what to do so that a vendor can be asked, "" for nothing."""
-    if row["key"] == "missing":
-        first = row["variables"][0]
-        return f"Set {first} in the environment of the desk, then restart the desk."
-    if row["trouble"]:
-        return f"{figures.sanitize(row['trouble'], 300)}. Mend it, then restart the desk."
-    if row["package"]:
-        return f"Install the package {row['package']}, then restart the desk."
-    return ""
-
-
-def _price(row: Row) -> str:
-    if row["input"] is None or row["output"] is None:
-        return "not listed: booked at the dearest"
-    free = not row["input"] and not row["output"]
-    return "free" if free else f"{_usd(row['input'])} in, {_usd(row['output'])} out"
-
-
-def _usd(value: float) -> str:
-    return f"${value:,.2f}" if value >= 0.1 else f"${value:,.3f}"
-
-
-def _test_said(told: Mapping[str, Any]) -> str:
+def _test_line(row: Mapping[str, Any]) -> str:
     """Return what a test came to, in a sentence; the model's own words are cleaned."""
-    said = figures.sanitize(told.get("answer"), 200)
-    if told.get("ok") is True:
-        return f"It answered “{said}” in {_took(told.get('seconds'))}."
-    error = figures.sanitize(told.get("error"), 300)
-    heard = f" It wrote: “{said}”." if said else ""
-    return f"It failed: {error}.{heard}"
-
-
-def _took(seconds: object) -> str:
-    known = figures.number(seconds)
-    if known is None:
-        return figures.DASH
-    return f"{1000 * known:.0f} ms" if known < 1 else f"{known:.1f} s"
-
-
-def _spending(row: Row) -> tuple[str, str, str, str]:
-    """Return who answers for a profile, and what that cost in a day, in a tick and in a day."""
-    sentence = expected_cost.sentence(row["expected"])
-    if not row["paid"]:
-        answers = "The rules answer" if row["provider"] == "rules" else "Your own model answers"
-        nothing = figures.money(0.0, 2)
-        known = row["expected"]["tick_usd"] is not None
-        return answers if known else sentence, nothing, nothing, nothing
-    mean, day = row["tick_usd"], row["day_usd"]
-    a_tick = "not known yet" if mean is None else figures.money(mean)
-    a_day = "not known yet" if day is None else figures.money(day, 2)
-    return (
-        f"{row['provider']} is asked: {sentence}",
-        f"{figures.money(row['day_so_far_usd'])} for {model_report.ticks_that_asked(row['ticks'])}",
-        f"{a_tick}, at most {figures.money(row['tick_most_usd'])}",
-        f"{a_day}, at most {figures.money(row['day_most_usd'], 2)} for {row['closes']:,} closes",
-    )
+    answer = figures.sanitize(row.get("answer"), 200)
+    if row.get("ok") is True:
+        seconds = figures.number(row.get("seconds"))
+        took = figures.DASH if seconds is None else f"{seconds:.1f} s"
+        if seconds is not None and seconds < 1:
+            took = f"{1000 * seconds:.0f} ms"
+        return f"It answered “{answer}” in {took}."
+    wrote = f" It wrote: “{answer}”." if answer else ""
+    return f"It failed: {figures.sanitize(row.get('error'), 300)}.{wrote}"
 
 
 _BODY: Final[Fields] = {

@@ -1,4 +1,4 @@
-"""The form of a profile: its sections, every setting once, and the values of a form that was sent.
+"""The form of a profile: what was sent with it, what its template shows, and changes as text.
 
 Values of a profile are strangers' text. They are written so that they cannot harm the page and so
 that the form brings back the very same value (torra.profiles.fields). A setting that a form leaves
@@ -7,21 +7,27 @@ out stays as it is. Nothing is read or stored here.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
-from typing import Final
+from dataclasses import dataclass
+from functools import cache
+from typing import Any, Final
 
 from pydantic import JsonValue
 
 from agent_config import AgentSettings
 from agents.contracts import Role
-from agents.registry import REVIEWER, SCORER, TRADER, seated
+from agents.registry import REVIEWER, SCORER, seated
 from torra.config import Profile, SymbolSpec
+from torra.desk.models.report import traders
+from torra.evaluation.wording import listed
 from torra.exhibits import figures
-from torra.profiles.book import SaveResult, SettingFault
+from torra.profiles.book import HistoryEntry, SaveResult, SettingFault
 from torra.profiles.fields import (
     ABSENT,
+    EXACT,
     TITLES,
+    Place,
     Setting,
     along_with_mode,
     changed,
@@ -32,20 +38,22 @@ from torra.profiles.fields import (
     shown,
     written,
 )
-from torra.profiles.guard import Change, Direction, direction
+from torra.profiles.guard import Change, direction
 from torra.profiles.idle import idle
-from torra.profiles.ten import called
+from torra.profiles.ten import TEN, called
+from torra.profiles.ten import TITLES as MAIN
 
 LONGEST: Final = 300
 """Characters of a value or a sentence that a page shows in a line."""
 
 WAYS: Final = {
-    "loosens": ("▲", "looser: command line", "alert"),
-    "tightens": ("▼", "tighter: administrator", "note"),
-    "free": ("◈", "administrator", "note"),
-    "": ("●", "free", "flat"),
+    "loosens": ("▲ looser: command line", "alert"),
+    "tightens": ("▼ tighter: administrator", "note"),
+    "free": ("◈ administrator", "note"),
 }
-"""Glyph, words and tone of a change, by its way."""
+"""Words and tone of a change of a guarded setting, by its way."""
+
+FREE: Final = ("● free", "flat")
 
 GUARDED: Final = {
     "up": "can be raised only on the command line",
@@ -59,46 +67,32 @@ GUARDED: Final = {
 }
 """What only the command line may do with a guarded setting, by what loosens it."""
 
+ACTIONS: Final = {
+    "shipped": "the settings as they were shipped",
+    "found on the disk": "the settings as an editor left them",
+    "save": "saved on a page",
+    "set": "saved with torra profile set",
+}
+"""What an entry's action means to a reader; an undo says it itself."""
+
+THEN: Final = (
+    "A desk that runs takes it at its next start, or when an administrator lets it take the file "
+    "on this page."
+)
+"""What a change by the command line waits for."""
+
 COMMANDS: Final = ("digest", "number", "csrf", "days")
 """Form fields that are not settings."""
 
+HISTORY_LINE: Final = ("title", "place", "before", "after", "mark", "tone")
 
 Values = Mapping[str, JsonValue]
 """A profile's values, as its JSON has them."""
 
 
 @dataclass(frozen=True, slots=True)
-class SettingRow:
-    """A setting as a row of the form; `value` is what its field holds.
-
-    `idle` says why it has no effect, "" where it has one.
-    """
-
-    setting: Setting
-    id: str
-    choices: Sequence[str]
-    value: str
-    default: str
-    differs: bool
-    guarded: str
-    edited: bool
-    fault: str
-    idle: str
-
-
-@dataclass(frozen=True, slots=True)
-class FormSection:
-    """A section of the form."""
-
-    name: str
-    title: str
-    about: str
-    rows: list[SettingRow] = field(default_factory=list)
-
-
-@dataclass(frozen=True, slots=True)
-class KeptChange:
-    """A change as the history has it, as text; `title` is what a trader calls the setting."""
+class ChangeLine:
+    """A change with the default, and how it stands to the guards."""
 
     title: str
     place: str
@@ -106,30 +100,12 @@ class KeptChange:
     after: str
     mark: str
     tone: str
-
-
-@dataclass(frozen=True, slots=True)
-class ChangeLine(KeptChange):
-    """A change with the default, and how it stands to the guards."""
-
     default: str
     way: str
     guarded: bool
 
 
-@dataclass(frozen=True, slots=True)
-class CheckLines:
-    """The findings of a check, as text.
-
-    `refused` is why this visitor may not save it and `command` what to type instead.
-    """
-
-    ok: bool
-    faults: list[SettingFault]
-    changes: list[ChangeLine]
-    warnings: list[str]
-    refused: str
-    command: str
+# --- what was sent --------------------------------------------------------------------------------
 
 
 def proposal(given: Values, values: Values) -> dict[str, JsonValue]:
@@ -143,74 +119,65 @@ def proposal(given: Values, values: Values) -> dict[str, JsonValue]:
         typed = {place_of(values, str(name)): value for name, value in body.items()}
         return along_with_mode(values, changed(values, typed), typed)
     known = {setting.name: setting for setting in settings(values)}
-    found = {}
+    sent: dict[Place, Any] = {}
     for name, text in given.items():
         if name in known:
-            found[known[name].place] = read(known[name], str(text))
+            sent[known[name].place] = read(known[name], str(text))
         elif name not in COMMANDS:
-            found[place_of(values, name)] = str(text)
+            sent[place_of(values, name)] = str(text)
     # A form names every setting: one that it leaves as it was goes along with a new mode.
-    return along_with_mode(values, changed(values, found))
+    return along_with_mode(values, changed(values, sent))
 
 
-def sections(
-    values: Values,
-    usual: Values,
-    faults: Sequence[SettingFault] = (),
-    profile: Profile | None = None,
-) -> list[FormSection]:
-    """Return the sections of the form with their rows; `usual` are the values that are saved.
+# --- what the form shows --------------------------------------------------------------------------
 
-    `profile` is what the values make, None while they have faults.
+
+def context(
+    values: Values, saved: Values, faults: Iterable[SettingFault], profile: Profile | None
+) -> dict[str, Any]:
+    """Return what the template of the form reads; `profile` is what `values` make, if they do.
+
+    The ten settings that matter most stand by themselves, the others by section; those that stand
+    in no section come first.
     """
-    here, saved = flat(values), flat(usual)
-    vain = idle(profile) if profile else {}
-    wrong = {fault.name: figures.sanitize(fault.text, LONGEST) for fault in faults}
-    found: dict[str, FormSection] = {}
-    for number, setting in enumerate(settings(values)):
-        section = found.setdefault(setting.section, _section(setting.section))
-        value, way = here.get(setting.place, ABSENT), direction(setting.place)
-        section.rows.append(
-            SettingRow(
-                setting=setting,
-                id=f"setting-{number}",
-                choices=_offered(setting, value) if setting.kind == "choice" else (),
-                value=written(value),
-                default=figures.sanitize(shown(setting.default), LONGEST),
-                differs=value != setting.default,
-                guarded="" if way is None else guarded(way),
-                edited=value != saved.get(setting.place, ABSENT),
-                fault=wrong.get(setting.name, ""),
-                idle=vain.get(setting.name, ""),
-            )
-        )
-    whole = found.pop("", None)  # two settings that stand in no section open the form
-    return [*([whole] if whole else []), *found.values()]
+    every = settings(values)
+    ten = {setting.name: setting for setting in every if setting.name in MAIN}
+    sections = defaultdict[str, list[Setting]](list, {"": []})
+    for setting in every:
+        if setting.name not in ten:
+            sections[setting.section].append(setting)
+    absent = dict.fromkeys((setting.place for setting in every), ABSENT)
+    return {
+        "ids": {setting.name: f"setting-{number}" for number, setting in enumerate(every)},
+        "here": absent | flat(values),
+        "saved_values": absent | flat(saved),
+        "wrong": {fault.name: fault.text for fault in faults},
+        "idle": idle(profile) if profile else {},
+        "main": [(main, ten[main.name]) for main in TEN if main.name in ten],
+        "sections": {name: rows for name, rows in sections.items() if rows},
+        "titles": TITLES,
+        "exact": EXACT,
+        "about_section": _about,
+        "who_may": who_may,
+        "written": written,
+        "shown": shown,
+    }
 
 
-def _section(name: str) -> FormSection:
-    symbol = name.removeprefix("symbols.") if name.startswith("symbols.") else ""
-    title = f"Symbol {figures.sanitize(symbol, 40)}" if symbol else TITLES.get(name, name)
-    return FormSection(figures.sanitize(name, 80), title, _about(name))
-
-
-def _about(name: str) -> str:
-    known = Profile.model_fields.get(name)
-    kind = SymbolSpec if name.startswith("symbols.") else known.annotation if known else None
+def _about(section: str) -> str:
+    known = Profile.model_fields.get(section)
+    kind = SymbolSpec if section.startswith("symbols.") else known.annotation if known else None
     # the docstring of a section's class is its text on the page
     text = kind.__doc__ if isinstance(kind, type) and kind is not dict else None
     return " ".join(text.split()) if text else ""
 
 
-def _offered(setting: Setting, value: JsonValue) -> tuple[str, ...]:
-    """Return what a setting may be set to; a plug-in's name that stands there is kept on offer."""
-    if not isinstance(value, str) or value in setting.choices:
-        return setting.choices
-    return (*setting.choices, value)
-
-
-def guarded(way: Direction) -> str:
-    """Return in words who changes a guarded setting, and what takes the command line."""
+@cache
+def who_may(place: Place) -> str:
+    """Return in words who changes a guarded setting and what takes the command line, "" if free."""
+    way = direction(place)
+    if way is None:
+        return ""
     if isinstance(way, tuple):
         takes = f"can go from {way[0]} towards {way[-1]} only on the command line"
     else:
@@ -218,95 +185,85 @@ def guarded(way: Direction) -> str:
     return ", ".join(filter(None, ("administrator", takes)))
 
 
-def changes_shown(changes: Iterable[Change]) -> list[ChangeLine]:
-    """Return changes as a page shows them, text only."""
-    return [
-        ChangeLine(
-            **asdict(_change_row(change.name, change.before, change.after, change.way)),
-            default=figures.sanitize(shown(change.default), LONGEST),
-            way=change.way,
-            guarded=change.guarded,
-        )
-        for change in changes
-    ]
+def voices(agents: AgentSettings) -> list[Role]:
+    """Return the roles that are asked with these settings; raises ValueError for no such desk."""
+    reviewer = (REVIEWER,) if agents.memory.review == "model" else ()
+    desk = [seat.role for seat in seated(agents)]
+    return [*desk, *traders(agents), SCORER, *reviewer]
 
 
-def changes_kept(told: Iterable[Values]) -> list[KeptChange]:
-    """Return the changes of an entry of the history as a page shows them."""
-    return [
-        _change_row(str(row.get("place", "")), row.get("before"), row.get("after"), row.get("way"))
-        for row in told
-    ]
+def decided_by(agents: AgentSettings, role: Role) -> str:
+    """Return which setting names a role's model."""
+    if agents.role_models.get(role.id):
+        return f"agents.role_models.{role.id}"
+    name = f"{role.tier}_think_model"
+    return f"agents.{name}" if getattr(agents, name) else f"the default of {agents.provider}"
 
 
-def _change_row(name: str, before: JsonValue, after: JsonValue, way: object) -> KeptChange:
-    glyph, words, tone = WAYS.get(str(way), WAYS[""])
-    old, new = (figures.sanitize(shown(value), LONGEST) for value in (before, after))
-    title = figures.sanitize(called(name), 120)
-    return KeptChange(title, figures.sanitize(name, 120), old, new, f"{glyph} {words}", tone)
+# --- as text --------------------------------------------------------------------------------------
 
 
-def checked_shown(
-    checked: SaveResult, stop: SaveResult | None, more: Sequence[str] = ()
-) -> CheckLines:
-    """Return the findings of a check, text only; `stop` is why it may not be saved.
+def change_lines(changes: Iterable[Change]) -> list[ChangeLine]:
+    """Return changes as a page shows them."""
+    return [_change_line(change.told()) for change in changes]
 
-    `more` is what there is to know besides.
-    """
-    return CheckLines(
-        ok=checked.profile is not None,
-        faults=faults_shown(checked.faults),
-        changes=changes_shown(checked.changes),
-        warnings=[figures.sanitize(text, LONGEST) for text in (*more, *checked.warnings)],
-        refused=figures.sanitize(stop.reason, 600) if stop else "",
-        command=figures.sanitize(stop.command, 2000) if stop else "",
+
+def _change_line(told: Values) -> ChangeLine:
+    """Return a change as text; one of a history may lack any of its fields."""
+    place, way = str(told.get("place", "")), str(told.get("way"))
+    mark, tone = WAYS.get(way, FREE)
+    before, after, default = (_value(told.get(name)) for name in ("before", "after", "default"))
+    title, place = figures.sanitize(called(place), 120), figures.sanitize(place, 120)
+    return ChangeLine(
+        title, place, before, after, mark, tone, default, way, bool(told.get("guarded"))
     )
 
 
-def faults_shown(faults: Iterable[SettingFault]) -> list[SettingFault]:
-    """Return faults as a page shows them, text only."""
-    return [
-        SettingFault(figures.sanitize(fault.name, 120), figures.sanitize(fault.text, LONGEST))
-        for fault in faults
+def _value(value: JsonValue) -> str:
+    return figures.sanitize(shown(value), LONGEST)
+
+
+def result_lines(result: SaveResult, more: Sequence[str] = ()) -> dict[str, Any]:
+    """Return what a check or a save says of the settings; `more` is what there is to know first."""
+    return {
+        "changes": change_lines(result.changes),
+        "faults": [
+            {"name": figures.sanitize(one.name, 120), "text": figures.sanitize(one.text, LONGEST)}
+            for one in result.faults
+        ],
+        "warnings": [figures.sanitize(text, LONGEST) for text in (*more, *result.warnings)],
+    }
+
+
+def entry_lines(entry: HistoryEntry, undo: SaveResult) -> dict[str, Any]:
+    """Return an entry of a history, with what putting it back does (ProfileBook.preview_undo)."""
+    action = figures.sanitize(entry.action, 80)
+    lines = [_change_line(told) for told in entry.changes]
+    return {
+        "number": entry.number,
+        "at": entry.at,
+        "actor": figures.sanitize(entry.actor, 80),
+        "action": action,
+        "says": ACTIONS.get(entry.action, action),
+        "digest": entry.digest,
+        "changes": [{name: getattr(line, name) for name in HISTORY_LINE} for line in lines],
+        "put_back": None if undo.outcome == "unchanged" else _undo_lines(entry.number, undo),
+    }
+
+
+def _undo_lines(number: int, undo: SaveResult) -> dict[str, Any]:
+    """Return what an undo changes, the words of its button and its question, or why it does not."""
+    back = [
+        {"title": line.title, "place": line.place, "now": line.before, "then": line.after}
+        for line in change_lines(undo.changes)
     ]
-
-
-def voices(profile: Profile) -> tuple[list[dict[str, str]], str]:
-    """Return whom each role asks with these settings; or no roles, and why."""
-    agents = profile.agents
-    try:
-        roles = [seat.role for seat in seated(agents)]
-    except ValueError as error:
-        return [], figures.sanitize(error, LONGEST)
-    beside = (SCORER, REVIEWER) if agents.memory.review == "model" else (SCORER,)
-    rows = [
-        {
-            "role": role.title,
-            "kind": role.kind,
-            "tier": role.tier,
-            "model": figures.sanitize(agents.model(role.id, role.tier), 120),
-            "by": _decided_by(profile, role.id, role.tier),
-        }
-        for role in (*roles, *_traders(agents), *beside)
-    ]
-    return rows, ""
-
-
-def _traders(agents: AgentSettings) -> list[Role]:
-    """Return the trader's role, once for each tier that it may be asked of; [] without one."""
-    if not agents.consulted():
-        return []
-    escalated = replace(TRADER.role, tier="chief", title="trader, escalated")
-    return [TRADER.role, escalated] if "chief" in agents.tiers() else [TRADER.role]
-
-
-def _decided_by(profile: Profile, role_id: str, tier: str) -> str:
-    """Return which setting names a role's model."""
-    if profile.agents.role_models.get(role_id):
-        return f"agents.role_models.{role_id}"
-    tiers = {
-        "quick": "quick_think_model", "deep": "deep_think_model", "chief": "chief_think_model",
-    }  # fmt: skip
-    if getattr(profile.agents, tiers[tier]):
-        return f"agents.{tiers[tier]}"
-    return f"the default of {profile.agents.provider}"
+    label = f"Put entry {number} back"
+    changes = listed(["{title} {now} → {then}".format(**line) for line in back])
+    return {
+        "back": back,
+        "label": label,
+        "question": f"{label}: {changes}?",
+        "why_not": figures.sanitize(undo.reason, 600),
+        "command": figures.sanitize(undo.command, 2000),
+        "then": THEN if undo.command else "",
+    }

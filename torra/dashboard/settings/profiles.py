@@ -12,46 +12,37 @@ answer says so. Pages without the home of a desk say so too.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, replace
 from typing import Any, Final
 
-from flask import abort, jsonify, url_for
+from flask import abort, jsonify, render_template, request, url_for
 from flask.typing import ResponseReturnValue
 
+from torra.config import Profile
 from torra.dashboard.doors.access import visitor
 from torra.dashboard.doors.routes import Api, Command, Route
 from torra.dashboard.record.shown import WATCH_ONLY
-from torra.dashboard.settings import handover, main_settings, profile_form, tried, trying
-from torra.dashboard.settings.history_lines import THEN, ProfileChange, entry_told
-from torra.dashboard.settings.profile_form import ChangeLine, CheckLines, Values
+from torra.dashboard.screens import jobs
+from torra.dashboard.settings import handover, profile_form, tried
+from torra.dashboard.settings.profile_form import THEN, ChangeLine, Values
+from torra.dashboard.trade.orders import person
 from torra.dashboard.view.backing import PageContext
 from torra.dashboard.view.commanding import CommandOutcome, command, given, wants_json
 from torra.dashboard.view.rendering import backing, desk_page, state
 from torra.desk.promotion import watch_only
 from torra.errors import ConfigError
 from torra.exhibits import figures
-from torra.profiles.book import (
-    HistoryEntry,
-    Loaded,
-    ProfileBook,
-    SaveResult,
-    SettingFault,
-    desk_rows,
-)
-from torra.profiles.fields import DEFAULT, EXACT, canonical, flat
+from torra.profiles.book import Loaded, ProfileBook, SaveResult, desk_rows
+from torra.profiles.fields import DEFAULT, canonical
 from torra.profiles.guard import May, compare
 from torra.store import ticks as claim_table
 
 CODES: Final = {"scope": 403, "loosens": 403, "invalid": 422, "conflict": 409}
 """HTTP codes of refused saves, by outcome."""
 
-
-SHOWN_ENTRIES: Final = 5
-"""Entries of the history that stand unfolded."""
-
-DAYS: Final = 30
-"""Days of stored bars on which settings are tried."""
+PART: Final = "X-Torra-Part"
+"""The header by which a script asks for the outcome of a form without the page around it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,66 +83,50 @@ class ProfileLine:
     saved_by: str | None
 
 
-@dataclass(frozen=True, slots=True)
-class SaveLines:
-    """The outcome of a save, as text; `command` is what to type instead."""
-
-    outcome: str
-    reason: str
-    command: str
-    digest: str
-    changes: list[ChangeLine]
-    faults: list[SettingFault]
-    warnings: list[str]
-
-
 # --- pages ----------------------------------------------------------------------------------------
 
 
 def profiles() -> str:
     """Show every profile and who uses it."""
     known = state().backing
-    shown = listed(known) if known else None
-    return desk_page("profiles.html", shown=shown)
+    return desk_page("profiles.html", shown=_every(known) if known else None)
 
 
 def api_profiles() -> ResponseReturnValue:
     """List every profile with its users, digest and difference to the default."""
-    return jsonify(listed(backing()))
+    return jsonify(_every(backing()))
 
 
 def profile(name: str) -> ResponseReturnValue:
     """Show one profile as a form, with its history."""
-    return _profile_page(_loaded(name))
+    loaded = _loaded(name)
+    return _page(loaded, None, loaded.profile)
 
 
 def api_profile(name: str) -> ResponseReturnValue:
     """Return one profile: values, difference to the default, users, history."""
     loaded = _loaded(name)
     values = canonical(loaded.profile) if loaded.profile else None
-    entries = book().history(name)
     return jsonify(
-        {
-            **asdict(summary(backing(), loaded)),
-            "values": values,
-            "differs": [item.told() for item in compare(DEFAULT, values)] if values else [],
-            "history": _history(name, entries),
-        }
+        **asdict(summary(backing(), loaded)),
+        values=values,
+        differs=[item.told() for item in compare(DEFAULT, values)] if values else [],
+        history=_history(name),
     )
 
 
-def listed(known: PageContext) -> dict[str, Any]:
+def _every(known: PageContext) -> dict[str, Any]:
     """Return every profile, and the rows of desk.json about the instances."""
     shelf = book()
     rows = [summary(known, shelf.read(name)) for name in shelf.names()]
-    desk = desk_rows(known.home, known.settings, known.environment)
-    return {"profiles": rows, "desk": desk}
+    return {"profiles": rows, "desk": desk_rows(known.home, known.settings, known.environment)}
 
 
 def summary(known: PageContext, loaded: Loaded) -> ProfileLine:
     """Return the fields that a list shows of a profile."""
     differs = compare(DEFAULT, canonical(loaded.profile)) if loaded.profile else ()
     users = [_use(known, item.id, loaded) for item in book().users(loaded.name)]
+    waits = [item for use in users for item in use.changes]
     entries = book().history(loaded.name, 1)
     return ProfileLine(
         profile=loaded.name,
@@ -162,8 +137,8 @@ def summary(known: PageContext, loaded: Loaded) -> ProfileLine:
         trouble=figures.sanitize(loaded.trouble, 600),
         users=users,
         waiting=[use.instance for use in users if not use.runs_this],
-        pending=len({item.place for use in users for item in use.changes}),
-        pending_guarded=any(item.guarded for use in users for item in use.changes),
+        pending=len({item.place for item in waits}),
+        pending_guarded=any(item.guarded for item in waits),
         differences=len(differs) if loaded.profile else None,
         saved_at=entries[0].at if entries else None,
         saved_by=figures.sanitize(entries[0].actor, 80) if entries else None,
@@ -176,61 +151,63 @@ def _use(known: PageContext, instance: str, loaded: Loaded) -> Use:
     running = setup.profile.digest() if setup else None
     applied = claim_table.applied_profile(known.database, instance) or {}
     since = applied.get("applied_at") if applied.get("digest") == running else None
-    changes = profile_form.changes_shown(handover.gap(known, instance, loaded.profile))
+    changes = profile_form.change_lines(handover.gap(known, instance, loaded.profile))
     return Use(instance, running, running == loaded.digest, since, changes)
 
 
-def _profile_page(
+def _page(
     loaded: Loaded,
-    *,
-    values: Values | None = None,
-    checked: SaveResult | None = None,
-    saved: SaveResult | None = None,
+    entered: Values | None,
+    made: Profile | None,
+    result: SaveResult | None = None,
+    **outcome: Any,
 ) -> str:
-    """Render a profile; `values` are what was entered, else what is saved."""
-    known, shelf = backing(), book()
-    entries = shelf.history(loaded.name)
-    usual = canonical(loaded.profile) if loaded.profile else None
-    here = values if values is not None else usual
-    seats = profile_form.voices(loaded.profile) if loaded.profile else ([], "")
-    users = shelf.users(loaded.name)
-    faults = checked.faults if checked else saved.faults if saved else ()
-    job, newest_try = trying.newest(loaded.name, loaded.digest) or (None, None)
-    currency = known.currency_of(users)
-    made = checked.profile if checked else loaded.profile if values is None else None
-    every = profile_form.sections(here, usual or here, faults, made) if here else []
-    main, rest = main_settings.taken_out(every, flat(usual or here or {}), currency)
+    """Render a profile with what was entered, else what is saved; `made` is what the values make.
+
+    `result` is that of a check or a save, and `outcome` what the page says of it.
+    """
+    known, name = backing(), loaded.name
+    saved = canonical(loaded.profile) if loaded.profile else None
+    values = entered if entered is not None else saved
+    faults = result.faults if result else ()
+    form = profile_form.context(values, saved or values, faults, made) if values else {}
+    users = book().users(name)
+    job = tried.newest(name)
     return desk_page(
         "profile.html",
-        name=loaded.name,
+        name=name,
         about=summary(known, loaded),
-        main=main,
-        sections=rest,
-        tried=newest_try,
-        job=job,
-        days=DAYS,
-        exact=EXACT,
+        users=users,
+        currency=known.currency_of(users),
+        tried=job and tried.lines(job, loaded.digest),
+        job=job and jobs.shown([job]),
+        history=_history(name),
         then=THEN,
-        shown_entries=SHOWN_ENTRIES,
-        voices=seats[0],
-        voices_fault=seats[1],
-        instances=[item.id for item in users],
-        history=_history(loaded.name, entries),
-        newest=entries[0].number if entries else None,
-        checked=_check_told(loaded.name, checked) if checked else None,
-        saved=_saved_told(saved) if saved else None,
-        may_save=visitor().may("approve"),
-        admin=visitor().may("admin"),
         watch_only=WATCH_ONLY
         if loaded.profile and watch_only(known.database, loaded.profile)
         else "",
+        **_voices(loaded.profile),
+        **form,
+        **outcome,
     )
 
 
-def _history(name: str, entries: Sequence[HistoryEntry]) -> list[ProfileChange]:
+def _voices(profile: Profile | None) -> dict[str, Any]:
+    """Return whom each role asks with these settings; or no roles, and why."""
+    if profile is None:
+        return {}
+    try:
+        roles = profile_form.voices(profile.agents)
+    except ValueError as error:
+        return {"voices_fault": str(error)}
+    return {"voices": roles, "agents": profile.agents, "decided_by": profile_form.decided_by}
+
+
+def _history(name: str) -> list[dict[str, Any]]:
     """Return the entries of a history, each with what putting it back does for this visitor."""
-    found = book().preview_undo(name, entries, _may())
-    return [entry_told(entry, one) for entry, one in zip(entries, found, strict=True)]
+    entries = book().history(name)
+    undos = book().preview_undo(name, entries, _may())
+    return [*map(profile_form.entry_lines, entries, undos)]
 
 
 # --- commands -------------------------------------------------------------------------------------
@@ -243,59 +220,60 @@ def profile_check(name: str) -> ResponseReturnValue:
         values = profile_form.proposal(given(), _base(loaded))
     except ConfigError as error:
         return jsonify(status="failed", reason=str(error)), 400
-    checked = book().check(name, values)
-    if not wants_json():
-        return _profile_page(loaded, values=values, checked=checked)
-    return jsonify(
-        {"status": "done", "digest": loaded.digest, **asdict(_check_told(name, checked))}
-    )
+    result = book().check(name, values)
+    check = _check_lines(loaded, result)
+    if wants_json():
+        return jsonify(status="done", digest=loaded.digest, **check)
+    if PART in request.headers:
+        return _outcome_alone(name, check=check)
+    return _page(loaded, values, result.profile, result, check=check)
 
 
 def profile_save(name: str) -> ResponseReturnValue:
     """Save changed settings and let the desk take them; needs the digest they were made from."""
-    loaded = _loaded(name)
-    # command() returns an answer only: run() leaves its result here
-    held: list[SaveResult] = []
 
-    def run() -> CommandOutcome:
-        said = given()
-        digest = str(said.get("digest") or "")
+    def save(sent: Values) -> SaveResult:
+        digest = str(sent.get("digest") or "")
         if not digest:
             raise ConfigError("name the digest of the profile that was changed")
-        found = book().save(
+        return book().save(
             name,
-            lambda values: profile_form.proposal(said, values),
+            lambda values: profile_form.proposal(sent, values),
             digest=digest,
             may=_may(),
             actor=visitor().actor,
         )
-        held.append(found)
-        return _told(name, found)
 
-    return _answered(command("profile.save", name, run, back=_back(name)), held, loaded)
+    return _saved("profile.save", name, save)
 
 
 def profile_undo(name: str) -> ResponseReturnValue:
     """Put an earlier state of a profile back, as a new one."""
-    loaded = _loaded(name)
-    held: list[SaveResult] = []
 
-    def run() -> CommandOutcome:
-        said = given()
-        number = str(said.get("number", ""))
+    def undo(sent: Values) -> SaveResult:
+        number = str(sent.get("number", ""))
         if not number.isascii() or not number.isdigit() or len(number) > 9:
             raise ConfigError("name the number of the entry to go back to")
-        digest = str(said.get("digest") or "") or None
-        found = book().undo(name, int(number), digest=digest, may=_may(), actor=visitor().actor)
-        held.append(found)
-        return _told(name, found)
+        digest = str(sent.get("digest") or "") or None
+        return book().undo(name, int(number), digest=digest, may=_may(), actor=visitor().actor)
 
-    return _answered(command("profile.undo", name, run, back=_back(name)), held, loaded)
+    return _saved("profile.undo", name, undo)
 
 
 def profile_try(name: str) -> ResponseReturnValue:
     """Try settings, saved or not, on the last days of the desk's stored bars: a job of the desk."""
-    return trying.start(name, _base(_loaded(name)))
+    from torra.jobs import asking  # noqa: PLC0415
+    from torra.replay.job_kinds import SETTINGS  # noqa: PLC0415
+
+    base = _base(_loaded(name))
+
+    def run() -> CommandOutcome:
+        sent, known = given(), backing()
+        wish = tried.wish(sent, base, profile_form.proposal(sent, base))
+        done = asking.ask(known.database, known.home, SETTINGS, {"profile": name, **wish}, person())
+        return jobs.queued(done, works=known.database.desk_runs())
+
+    return command("job", tried.KIND, run, back=f"{_back(name)}#tried")
 
 
 def profile_adopt(name: str) -> ResponseReturnValue:
@@ -306,10 +284,8 @@ def profile_adopt(name: str) -> ResponseReturnValue:
         if loaded.profile is None:
             raise ConfigError(loaded.trouble)
         # whoever loosened it sat at the desk's own machine
-        found = handover.apply_profile(backing(), book(), name, "loosen")
-        return CommandOutcome(
-            found.status, found.reason, found.before(), {"digest": loaded.digest, **found.after()}
-        )
+        taken = handover.apply_profile(backing(), book(), name, "loosen")
+        return replace(taken, after={"digest": loaded.digest, **taken.after})
 
     return command("profile.adopt", name, run, back=_back(name))
 
@@ -352,72 +328,94 @@ def _back(name: str) -> str:
     return url_for("torra_agents.profile", name=name)
 
 
-def _check_told(name: str, checked: SaveResult) -> CheckLines:
-    """Return a check for the page, with the way that is open to this visitor."""
-    answer = book().allowed(name, checked, _may()) if checked.profile else None
+def _check_lines(loaded: Loaded, result: SaveResult) -> dict[str, Any]:
+    """Return what a check says; `refused` is why this visitor may not save it, `command` the way.
+
+    More trades and the last days are told first, where the change is about them.
+    """
+    name = loaded.name
+    answer = book().allowed(name, result, _may()) if result.profile else None
     stop = answer if answer and answer.outcome != "saved" else None
-    _, newest_try = trying.newest(name, book().read(name).digest) or (None, None)
-    more = tried.more_trades(checked.changes, newest_try)
-    if stop is not None:
+    job = tried.newest(name)
+    more = tried.more_trades(result.changes, job and tried.lines(job, loaded.digest))
+    if stop:
         from torra.replay.changed.last_days import last_days  # noqa: PLC0415
 
-        more += last_days(book(), name, checked.changes)
-    return profile_form.checked_shown(checked, stop, more)
+        more += last_days(book(), name, result.changes)
+    return {
+        "ok": result.profile is not None,
+        **profile_form.result_lines(result, more),
+        "refused": figures.sanitize(stop.reason, 600) if stop else "",
+        "command": figures.sanitize(stop.command, 2000) if stop else "",
+    }
 
 
-def _saved_told(saved: SaveResult) -> SaveLines:
-    return SaveLines(
-        outcome=saved.outcome,
-        reason=figures.sanitize(saved.reason, 600),
-        command=figures.sanitize(saved.command, 2000),
-        digest=saved.digest,
-        changes=profile_form.changes_shown(saved.changes),
-        faults=profile_form.faults_shown(saved.faults),
-        warnings=[figures.sanitize(text, 300) for text in saved.warnings],
-    )
+def _save_lines(result: SaveResult) -> dict[str, Any]:
+    """Return what a save says besides its reason; `command` is what to type instead."""
+    return {
+        "outcome": result.outcome,
+        "command": figures.sanitize(result.command, 2000),
+        "digest": result.digest,
+        **profile_form.result_lines(result),
+    }
 
 
-def _told(name: str, saved: SaveResult) -> CommandOutcome:
-    """Return the outcome of a save; a saved file is handed to the desk first."""
-    more = {key: value for key, value in asdict(_saved_told(saved)).items() if key != "reason"}
-    before = {"digest": saved.before, **{item.name: item.before for item in saved.changes}}
-    after = {"digest": saved.digest, **{item.name: item.after for item in saved.changes}}
-    if saved.outcome == "unchanged":
-        return CommandOutcome("done", saved.reason, more=more)
-    if saved.outcome != "saved":
-        wish = {item.name: item.after for item in saved.changes}
-        return CommandOutcome("failed", _with_command(saved), after={"wish": wish}, more=more)
-    found = handover.apply_profile(backing(), book(), name, _may())
-    return CommandOutcome(
-        found.status, f"Saved. {found.reason}", {**before, **found.before()},
-        {**after, **found.after()}, {**more, "number": saved.number},
-    )  # fmt: skip
+def _saved(action: str, name: str, save: Callable[[Values], SaveResult]) -> ResponseReturnValue:
+    """Run a save and answer; a refusal has its HTTP code, and shows a form what was entered."""
+    loaded = _loaded(name)
+    # command() returns an answer only: run() leaves its result here
+    results: list[SaveResult] = []
 
+    def run() -> CommandOutcome:
+        results.append(save(given()))
+        return _outcome(name, results[0])
 
-def _with_command(saved: SaveResult) -> str:
-    said = figures.sanitize(saved.reason, 600)
-    if not saved.command:
-        return said
-    return f"{said.rstrip('.')}: {figures.sanitize(saved.command, 2000)}. {THEN}"
-
-
-def _answered(
-    reply: ResponseReturnValue, held: list[SaveResult], loaded: Loaded
-) -> ResponseReturnValue:
-    """Give a refusal its HTTP code; show a form without scripts again, with what was entered."""
-    if not held or held[0].outcome not in CODES:
+    reply = command(action, name, run, back=_back(name))
+    if not results or results[0].outcome not in CODES:
         return reply
-    saved = held[0]
-    code = CODES[saved.outcome]
+    result = results[0]
+    code = CODES[result.outcome]
     if wants_json():
         return (reply[0], code) if isinstance(reply, tuple) else reply
+    refusal = {**_save_lines(result), "reason": figures.sanitize(result.reason, 600)}
+    if PART in request.headers:
+        return _outcome_alone(name, refusal=refusal), code
     try:
         values: Values | None = profile_form.proposal(given(), _base(loaded))
     except ConfigError:
         values = None
     # after a conflict the form must be made from the newer file, else the next save fails as well
-    known = loaded if saved.outcome != "conflict" else book().read(loaded.name)
-    return _profile_page(known, values=values, saved=saved), code
+    known = loaded if result.outcome != "conflict" else book().read(name)
+    made = known.profile if values is None else None
+    return _page(known, values, made, result, saved=refusal), code
+
+
+def _outcome(name: str, result: SaveResult) -> CommandOutcome:
+    """Return the outcome of a save; a saved file is handed to the desk first."""
+    more = _save_lines(result)
+    wished = {item.name: item.after for item in result.changes}
+    if result.outcome == "unchanged":
+        return CommandOutcome("done", result.reason, more=more)
+    if result.outcome != "saved":
+        reason = figures.sanitize(result.reason, 600)
+        if result.command:
+            reason = f"{reason.rstrip('.')}: {more['command']}. {THEN}"
+        return CommandOutcome("failed", reason, after={"wish": wished}, more=more)
+    taken = handover.apply_profile(backing(), book(), name, _may())
+    held = {item.name: item.before for item in result.changes}
+    return CommandOutcome(
+        taken.status,
+        f"Saved. {taken.reason}",
+        {"digest": result.before, **held, **taken.before},
+        {"digest": result.digest, **wished, **taken.after},
+        {**more, "number": result.number},
+    )
+
+
+def _outcome_alone(name: str, **outcome: Mapping[str, Any]) -> str:
+    """Render what a check or a refused save says, without the page around it."""
+    template = "torra_agents/profile_outcome.html"
+    return render_template(template, name=name, then=THEN, **outcome)
 
 
 FIELDS: Final = {

@@ -1,59 +1,36 @@
-"""What a try of settings found, as the page of its profile and the page of its job show it.
+"""Trying settings on the last days of stored bars: what a try found, and what it says of a save.
 
-What was found may be about settings that were saved anew meanwhile, and says so. Text of a profile
-is a stranger's and is cleaned. torra.dashboard.settings.trying asks for tries.
+A try is a job (torra.replay.tried.kind): the desk runs it beside itself, nothing is saved, sent or
+paid, so whoever may approve may try anything but a path. What it found may be about settings that
+were saved anew meanwhile, and says so. Text of a profile is a stranger's and is cleaned.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
+
+from pydantic import JsonValue
 
 from torra.dashboard.view.rendering import backing
+from torra.errors import ConfigError
 from torra.exhibits import figures
 from torra.profiles.book import usable
-from torra.profiles.fields import shown
+from torra.profiles.fields import flat, named, shown
 from torra.profiles.guard import MORE_TRADES, Change
 from torra.profiles.ten import called
-
-if TYPE_CHECKING:
-    from torra.replay.tried.estimate import Tried
-    from torra.replay.tried.words import AloneRow, ChangeRow
+from torra.store import jobs as job_table
 
 KIND: Final = "settings"
 
-
-@dataclass(frozen=True, slots=True)
-class TriedLines:
-    """A try as a page shows it.
-
-    What was found is None while the job goes on, and where it came to nothing. `stale` says that
-    other settings are saved by now.
-    """
-
-    found: Tried | None
-    tables: Sequence[tuple[str, Sequence[ChangeRow]]]
-    alone: Mapping[str, AloneRow]
-    changes: Sequence[str]
-    difference: str
-    stale: bool
+NEWEST_JOBS: Final = 50
+"""Newest jobs among which the newest try of a profile is looked for."""
 
 
-def lines(row: Mapping[str, Any], digest: str | None = None) -> TriedLines:
-    """Return a try as a page shows it; `digest` is that of the saved profile, None: not asked."""
-    from torra.replay.tried import kind, words  # noqa: PLC0415  the pages load it when asked to
-
-    done = row["state"] == "done"
-    found = kind.read(backing().home, str(row["made"])) if done else None
-    return TriedLines(
-        found=found,
-        tables=words.tables(found) if found else (),
-        alone={one.name: one for one in words.alone(found)} if found else {},
-        changes=[_change(one) for one in found.changes] if found else (),
-        difference=words.difference(found.before, found.after) if found else "",
-        stale=bool(found and digest is not None and found.digest != digest),
-    )
+def newest(name: str) -> Mapping[str, Any] | None:
+    """Return the job of the newest try of a profile; None without one."""
+    rows = job_table.jobs(backing().database, NEWEST_JOBS)
+    return next((row for row in rows if row["kind"] == KIND and profile_of(row) == name), None)
 
 
 def profile_of(row: Mapping[str, Any]) -> str:
@@ -64,21 +41,56 @@ def profile_of(row: Mapping[str, Any]) -> str:
     return name if usable(name) else ""
 
 
-def more_trades(changes: Sequence[Change], found: TriedLines | None) -> list[str]:
+def lines(row: Mapping[str, Any], digest: str | None = None) -> dict[str, Any]:
+    """Return what the template of a try reads; `digest` is that of the saved profile, if asked.
+
+    `found` is None while the job goes on, and where it came to nothing. `stale` says that other
+    settings are saved by now.
+    """
+    from torra.replay.tried import kind, words  # noqa: PLC0415  the pages load it when asked to
+
+    done = row["state"] == "done"
+    found = kind.read(backing().home, str(row["made"])) if done else None
+    return {
+        "found": found,
+        "alone": {one.name: one for one in words.alone(found)} if found else {},
+        "stale": bool(found and digest is not None and found.digest != digest),
+        "words": words,
+        "called": called,
+        "shown": shown,
+    }
+
+
+def wish(
+    said: Mapping[str, JsonValue], saved: Mapping[str, Any], wanted: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Return the request of a try: the settings that differ, by name (None takes an entry out).
+
+    Raises ConfigError for days that are no whole number.
+    """
+    old, new = flat(saved), flat(wanted)
+    places = dict.fromkeys([*old, *new])
+    asked: dict[str, Any] = {
+        "settings": {named(one): new.get(one) for one in places if old.get(one) != new.get(one)}
+    }
+    if "days" in said:
+        days = said["days"]
+        if not isinstance(days, int) or isinstance(days, bool):
+            written = figures.sanitize(days, 40)
+            raise ConfigError(f"days: {written!r} is no whole number: write it as 30")
+        asked["days"] = days
+    return asked
+
+
+def more_trades(changes: Sequence[Change], try_lines: Mapping[str, Any] | None) -> list[str]:
     """Return what to know of changes that let more trades through, with what a try showed."""
     loose = [change for change in changes if change.way == "loosens" and change.name in MORE_TRADES]
     if not loose:
         return []
     names = " and ".join(called(change.name) for change in loose)
-    told = f"More trades come through with this change of {names}"
+    sentence = f"More trades come through with this change of {names}"
     wished = {change.name: change.after for change in changes}
-    known = found.found if found and not found.stale else None
+    known = try_lines["found"] if try_lines and not try_lines["stale"] else None
     if known is None or {one["place"]: one["after"] for one in known.changes} != wished:
-        return [f"{told}. Try it on the last 30 days before you save it."]
-    return [f"{told}. {known.says}"]
-
-
-def _change(told: Mapping[str, Any]) -> str:
-    name = figures.sanitize(called(str(told["place"])), 120)
-    before, after = (figures.sanitize(shown(told[side]), 120) for side in ("before", "after"))
-    return f"{name}: {before} → {after}"
+        return [f"{sentence}. Try it on the last 30 days before you save it."]
+    return [f"{sentence}. {known.says}"]

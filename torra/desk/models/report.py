@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Final
 
 from agent_config import GATE_ID, MODELS, MODES, TRADER_ID, VENDORS, AgentSettings, route
+from agents.contracts import Role
 from agents.registry import REVIEWER, TRADER, seated
 from instance_database import Database, open_home
 from torra.clock import System, iso
@@ -281,16 +282,21 @@ def listed(vendor: str, profiles: Mapping[str, Profile]) -> dict[str, list[str]]
     return dict(models) or {model: [] for model in MODELS[vendor].values()}
 
 
+def traders(agents: AgentSettings) -> list[Role]:
+    """Return the trader's role, once for each tier that it may be asked of; [] without one."""
+    if not agents.consulted():
+        return []
+    escalated = replace(TRADER.role, tier="chief", title="trader, escalated")
+    return [TRADER.role, escalated] if "chief" in agents.tiers() else [TRADER.role]
+
+
 def _routes(agents: AgentSettings) -> list[tuple[str, str]]:
     """Return role and model of every seat, of the reviewer, and of who stands in."""
     try:
         roles = [seat.role for seat in seated(agents)]
     except ValueError:
         roles = []
-    if agents.consulted():
-        roles.append(TRADER.role)
-        if "chief" in agents.tiers():
-            roles.append(replace(TRADER.role, tier="chief", title="trader, escalated"))
+    roles += traders(agents)
     if agents.memory.review == "model":
         roles.append(REVIEWER)
     spare = dict.fromkeys(place for role in roles for place in agents.fallbacks(role.tier))
