@@ -37,7 +37,7 @@ from tests.worlds.demo_view import ScriptedView
 from torra.clock import iso
 from torra.config import DeskSettings, Profile
 from torra.dashboard.app import create_app
-from torra.dashboard.screens import watched, watching
+from torra.dashboard.screens import debate_state, watching
 from torra.dashboard.view.backing import PageContext
 from torra.dashboard.view.desk_view import DatabaseView
 from torra.dashboard.view.rendering import MENU
@@ -48,6 +48,7 @@ from torra.harmless_text import HOSTILE
 from torra.providers.rules.provider import RulesProvider
 from torra.store import envelopes
 from torra.store import streams as stream_table
+from torra.store.trade.rows import DeskEvent
 from torra.words.ticks import BADGES
 
 NOW = datetime(2026, 11, 22, 10, 0, 30, tzinfo=UTC)
@@ -98,11 +99,11 @@ WHOLE = (
 def told(*events, step=1.0, seats=SEATS, now=NOW):
     """Return the debate of some events, the newest `step` seconds before now."""
     rows = [
-        {"seq": n, "event": kind, "payload": payload,
-         "at": iso(now - timedelta(seconds=step * (len(events) - n + 1)))}
+        DeskEvent(seq=n, event=kind, payload=json.dumps(payload),
+                  at=iso(now - timedelta(seconds=step * (len(events) - n + 1))))
         for n, (kind, payload) in enumerate(events, 1)
     ]  # fmt: skip
-    return watched.follow(map(watched.DebateEvent.read, rows), seats, now)
+    return debate_state.follow(rows, seats, now)
 
 
 def states(picture: Any) -> dict[str, str]:
@@ -227,7 +228,7 @@ def test_a_part_of_the_events_is_the_beginning_of_the_whole() -> None:
 
 def test_strangers_words_are_cleaned_and_odd_events_passed_over() -> None:
     picture = told(
-        start(), ("agent_token", {"agent": "technical"}), ("changed", None), ("__init__", {}),
+        start(), ("agent_token", {"agent": "technical"}), ("changed", {}), ("__init__", {}),
         says("technical", ATTACK), says(None, None, adjustments="x", confidence=[], ms="soon"),
         fails("technical", ATTACK), ("debate_round", {"statements": "x", "round": "y"}),
         ("synthesis", {}), ("error", {"code": None, "message": ATTACK}),

@@ -68,9 +68,7 @@ def tick_page(instance: str, timeframe: str, bar_time: str) -> ResponseReturnVal
     told = desk_view().tick(instance, timeframe, moment)
     if told is None:
         running = watching.running(f"{instance}|{timeframe}|{moment}")
-        return (
-            redirect(url_for(".watch", stream_id=running["stream_id"])) if running else abort(404)
-        )
+        return redirect(url_for(".watch", stream_id=running)) if running else abort(404)
     key = f"{instance}|{timeframe}|{moment}"
     # told from the stored text: here the state of the desk now stands for that of then
     damage = told.get("damaged")
