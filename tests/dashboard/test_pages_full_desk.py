@@ -355,13 +355,10 @@ def test_a_listed_tick_is_told_by_its_own_record_which_is_read_once(
 
 def test_a_veto_without_a_verdict_is_told_too() -> None:
     record = record_of("vetoed") | {"verdict": "HOLD", "reason": "THRESHOLD", "denied": []}
-    told = reasoning.tick_sections(shown_tick(record))
-    assert (told["why"], told["veto"]) == (
-        "",
-        f"WIDE_SPREAD, the spread is 0.082 ATR; {EVENTS_NAMED}",
-    )
-    shown = reason(shown_tick(record))
-    assert shown.endswith(f"⊘ VETO of openings: {told['veto']}.")
+    shown = shown_tick(record)
+    veto = f"WIDE_SPREAD, the spread is 0.082 ATR; {EVENTS_NAMED}"
+    assert (reasoning.why(shown), vetoes.cause(shown)) == ("", veto)
+    assert reason(shown).endswith(f"⊘ VETO of openings: {veto}.")
 
 
 @cases(

@@ -8,13 +8,14 @@ figures stand alone. Pure functions.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 from agent_config import MAX_REQUESTS
 from agents.contracts import SourceType
 from agents.debate.debate import REQUESTS_PER_AGENT
-from torra.dashboard.record.rows import Voice
+from torra.dashboard.record.transcript import Voice
 from torra.exhibits import figures
 from torra.tick.tick_record import TickRecord
 from torra.words.badge import Badge, capital
@@ -49,11 +50,10 @@ def requests(record: TickRecord) -> Requests:
     """Return how many requests were repeats of failed ones, second looks, and late."""
     calls = record.made_calls
     looks = sum(flag.partition(":")[0] in LOOKS for flag in record.deliberation.flags)
-    repeated = sum(call.attempt > 1 for call in calls)
     return Requests(
         MAX_REQUESTS + (REQUESTS_PER_AGENT if record.company is not None else 0),
         # a second look is a repeated request too, but not because the first one failed
-        max(0, repeated - looks),
+        max(0, sum(call.attempt > 1 for call in calls) - looks),
         looks,
         sum(call.status == "late" for call in calls),
     )
@@ -61,8 +61,8 @@ def requests(record: TickRecord) -> Requests:
 
 def counts(agents: Sequence[Voice]) -> dict[str, int]:
     """Return how many agents ended in each state; states without an agent are left out."""
-    words = [agent.mark.word for agent in agents]
-    return {state: words.count(state) for state in STATES if state in words}
+    known = Counter(agent.state for agent in agents)
+    return {state: known[state] for state in STATES if known[state]}
 
 
 def meaning_of(flag: str) -> str:

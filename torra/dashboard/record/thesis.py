@@ -12,10 +12,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from agent_config import LEANING_SHARE, OPPOSITION_COST, THIN_CONVICTION
+from agent_config import LEANING_SHARE, OPPOSITION_COST, THIN_CONVICTION, EscalationSettings
 from agents.contracts import WINNERS, AgentReport
 from agents.debate.scoring import DIRECTIONS
-from torra.dashboard.record.shown import NOT_COUNTED, EscalationSetting
+from torra.dashboard.record.shown import NOT_COUNTED
 from torra.exhibits import figures
 from torra.tick import sentence
 from torra.tick.marks import UNFORESEEN
@@ -82,20 +82,26 @@ class ManagerVerdict:
     weights: tuple[tuple[str, str], ...]
 
 
-def thesis_section(record: TickRecord, rule: EscalationSetting | None = None) -> ThesisShown | None:
-    """Return the thesis of a tick's opening, or why there is none; None where none was due."""
-    asked, rule = record.deliberation.consulted, rule or EscalationSetting()
+def thesis_section(
+    record: TickRecord, rule: EscalationSettings | None = None
+) -> ThesisShown | None:
+    """Return the thesis of a tick's opening, or why there is none; None where none was due.
+
+    `rule` is that by which its trader was asked on the chief tier, where it is known.
+    """
+    asked, shadow = record.deliberation.consulted, record.deliberation.in_shadow
     if asked is None:
         why = f"{capital(thesis_words.UNFORESEEN_WORDS)}."
         return ThesisShown(UNASKED, why=why) if UNFORESEEN in record.flags else None
     side, report = SIDES.get(asked.side), asked.report
     verb = f"{side.verb}ing" if side else "opening"
     about = f"{verb} {figures.sanitize(record.symbol, 40)}".strip()
-    tier = thesis_words.escalated(asked.tier, asked.conviction, rule.when, rule.at)
+    when, at = (rule.when, rule.at) if rule else (None, None)
+    tier = thesis_words.escalated(asked.tier, asked.conviction, when, at)
     if report is None:
         why = figures.sanitize(thesis_words.why_without(asked.failure), 200)
         return ThesisShown(SILENT, about, f"{capital(why)}.", tier=tier)
-    declined, shadow = report.declined, record.deliberation.in_shadow
+    declined = report.declined
     reason = sentence.why_declined(report.decline_code) or "it judges so itself"
     long = horizon(report, record.timeframe)
     return ThesisShown(

@@ -10,7 +10,7 @@ a picture's. Nothing here writes.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Final
@@ -18,25 +18,32 @@ from typing import Any, Final
 from flask import Response, abort, redirect, url_for
 from flask.typing import ResponseReturnValue
 
-from agents.features import name_of
+from agents.contracts import ORDINALS
+from agents.features import meaning_of, name_of
 from torra import clock
 from torra.config import Profile
 from torra.dashboard.cells import price_lines
 from torra.dashboard.doors.routes import Route
 from torra.dashboard.record import (
     agreement,
+    arithmetic,
+    citations,
     inputs,
     lessons_used,
     reading_patterns,
     reasoning,
     story_cards,
     summary,
+    surroundings,
     swarm,
     thesis,
     transcript,
+    vetoes,
+    waterfall,
 )
 from torra.dashboard.record.lessons_used import LessonsUsed
-from torra.dashboard.record.shown import BareTick, EscalationSetting, TickLimits, TickView
+from torra.dashboard.record.shown import TickLimits, TickView
+from torra.dashboard.record.transcript import CitedFeature
 from torra.dashboard.screens import watching
 from torra.dashboard.trade import approvals, journal, proposals, why, without_tick
 from torra.dashboard.trade.lessons import lesson_address
@@ -46,11 +53,12 @@ from torra.dashboard.view.rendering import desk_page, desk_view, state, tick_lin
 from torra.exhibits import figures
 from torra.store import lessons as lesson_table
 from torra.store import replay_queries
-from torra.tick.marks import INVENTED_IDS
+from torra.tick.marks import INVENTED_IDS, PROPOSED
+from torra.tick.sentence import page_text
 from torra.tick.tick_record import Damaged, TickRecord, load, statement
 from torra.tick.words import swarm_words
-from torra.words.market import REGIMES
-from torra.words.orders import SIDES
+from torra.words import market, ticks
+from torra.words.orders import REASONS, SIDES
 from torra.words.ticks import VECTOR_NAMES
 
 KINDS: Final = ((b"\x89PNG\r\n\x1a\n", "image/png"), (b"\xff\xd8\xff", "image/jpeg"))
@@ -65,56 +73,61 @@ LONGEST: Final = 70_000
 def tick_page(instance: str, timeframe: str, bar_time: str) -> ResponseReturnValue:
     """Show the reasoning of one tick, or lead to its debate while it runs."""
     moment = bar_moment(bar_time)
-    told = desk_view().tick(instance, timeframe, moment)
-    if told is None:
-        running = watching.running(f"{instance}|{timeframe}|{moment}")
+    key, stored = f"{instance}|{timeframe}|{moment}", desk_view().tick(instance, timeframe, moment)
+    if stored is None:
+        running = watching.running(key)
         return redirect(url_for(".watch", stream_id=running)) if running else abort(404)
-    key = f"{instance}|{timeframe}|{moment}"
-    # told from the stored text: here the state of the desk now stands for that of then
-    damage = told.get("damaged")
-    record = Damaged(key, str(damage)) if damage else load(key, told, TickView)
+    # read from the stored text: here the state of the desk now stands for that of then
+    damage = stored.get("damaged")
+    record = Damaged(key, str(damage)) if damage else load(key, stored, TickView)
     if isinstance(record, Damaged):
-        bare = BareTick.parse(
-            {
-                "instance": instance, "timeframe": timeframe, "bar_time": moment,
-                "damaged": "" if told.get("skipped") else record.reason,
-                **{name: told.get(name) for name in ("skipped", "previous", "next")},
-            }
-        )  # fmt: skip
-        return desk_page("tick.html", record=bare, story={})
+        bare: dict[str, Any] = {"instance": instance, "timeframe": timeframe, "bar_time": moment}
+        bare |= {name: stored.get(name) for name in ("skipped", "previous", "next")}
+        bare["damaged"] = "" if bare["skipped"] else record.reason
+        return desk_page("tick.html", record=bare)
     record = limited(record)
-    sections, proposal = reasoning.tick_sections(record), approvals.of_tick(record)
-    first = front(record, sections)
+    debate, proposal = transcript.conversation(record), approvals.of_tick(record)
+    first = front(record, debate.cited)
+    quoted = inputs.quotations(record, debate)
     return desk_page(
         "tick.html",
+        **MODULES,
         record=record,
-        close_time=figures.moment(record.as_of),
+        sentence=figures.sanitize(page_text(record), reasoning.SENTENCE),
+        proposed=REASONS[PROPOSED] if record.reason == PROPOSED else "",
         warm_up=record.hosted is None and record.now == record.as_of,
-        story=sections,
+        talk=debate,
+        quoted=quoted,
+        inputs=inputs.by_agent(record, debate, quoted),
+        codes=citations.codes(list(debate.shown)),
         front=first,
         over=price_lines.LINES,
         cited=price_lines.cited(record, first.wrong),
         vectors=VECTOR_NAMES,
+        ordinals=ORDINALS,
+        picture=inputs.picture(record),
         picture_address=picture_address(record),
-        told_outcome=told.get("told_outcome"),
+        told_outcome=stored.get("told_outcome"),
         proposal=proposal,
-        orders=proposals,
         signal=approvals.signal_of(proposal),
         patterns=reading_patterns.holding(record),
         lessons=lessons_of(record),
         lesson_address=lesson_address,
         invented=INVENTED_IDS if record.invented else (),
-        agreement=agreement,
-        summary=summary,
-        swarm=swarm,
-        thesis=thesis,
-        transcript=transcript,
         name_of=name_of,
-        swarm_words=swarm_words,
-        regimes=REGIMES,
+        meaning_of=meaning_of,
         statement=statement,
         became=journal.outcome_sentence(record, proposal),
     )
+
+
+MODULES: Final[dict[str, Any]] = {
+    "agreement": agreement, "arithmetic": arithmetic, "around": surroundings,
+    "citations": citations, "market": market, "orders": proposals, "reasoning": reasoning,
+    "summary": summary, "swarm": swarm, "swarm_words": swarm_words, "thesis": thesis,
+    "ticks": ticks, "transcript": transcript, "vetoes": vetoes, "waterfall": waterfall,
+}  # fmt: skip
+"""What the template asks of a record."""
 
 
 def call(instance: str, timeframe: str, bar_time: str, number: str) -> ResponseReturnValue:
@@ -173,7 +186,7 @@ class TickSummary:
         return self.facts[-1].value
 
 
-def front(record: TickView, sections: Mapping[str, Any]) -> TickSummary:
+def front(record: TickView, cited: Sequence[CitedFeature]) -> TickSummary:
     """Return what stands first on a tick's page."""
     side = story_cards.side_of(record)
     case = why.case(record, side)
@@ -186,7 +199,7 @@ def front(record: TickView, sections: Mapping[str, Any]) -> TickSummary:
         without=without_tick.without(record),
         facts=story_cards.facts(
             record,
-            sections["cited"],
+            cited,
             [point.id for point in (*case.why, *case.why_not)],
             case.falsifiers,
             spec,
@@ -209,14 +222,14 @@ def limited(record: TickView) -> TickView:
         profile = _applied(behind, record.instance, digest, record.execution)
     limits = TickLimits()
     if profile is not None:
-        agents, risk, escalation = profile.agents, profile.risk, profile.agents.escalation
+        agents, risk = profile.agents, profile.risk
         limits = TickLimits(
             timeout_seconds=agents.timeout_seconds,
             ceiling=agents.max_api_cost_per_hour,
             capital=risk.capital,
             risk_per_trade_pct=risk.risk_per_trade_pct,
             max_notional_pct=risk.max_notional_pct,
-            escalation=EscalationSetting(when=escalation.when, at=escalation.at),
+            escalation=agents.escalation,
         )
     return record.model_copy(update={"limits": limits})
 

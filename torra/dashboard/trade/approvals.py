@@ -16,6 +16,7 @@ from flask import abort, jsonify, url_for
 from flask.typing import ResponseReturnValue
 from pydantic import JsonValue
 
+from agent_config import EscalationSettings
 from torra.clock import duration, floor, iso, parse
 from torra.config import Instance, Profile, SymbolSpec
 from torra.dashboard.cells import price_lines
@@ -23,7 +24,6 @@ from torra.dashboard.cells.common import Cells
 from torra.dashboard.cells.home_cells import PendingProposal
 from torra.dashboard.doors.routes import Route
 from torra.dashboard.record import reading_patterns, swarm, thesis
-from torra.dashboard.record.shown import EscalationSetting
 from torra.dashboard.trade import orders, proposals, why, without_agents
 from torra.dashboard.view.rendering import (
     backing,
@@ -409,12 +409,12 @@ def _record(row: ProposalRow) -> tuple[TickRecord | None, str]:
     return (found, "") if isinstance(found, TickRecord) else (None, f"damaged: {found.reason}")
 
 
-def _escalation(row: ProposalRow, record: TickRecord) -> EscalationSetting | None:
+def _escalation(row: ProposalRow, record: TickRecord) -> EscalationSettings | None:
     """Return by which rule the trader's tier was chosen; None where the profile has changed."""
     profile = _terms(row)[1]
     if profile is None or profile.digest() != record.profile:
         return None
-    return EscalationSetting.parse(profile.agents.escalation.model_dump())
+    return profile.agents.escalation
 
 
 def _digits(row: ProposalRow) -> int:
