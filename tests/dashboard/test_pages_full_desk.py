@@ -142,9 +142,7 @@ def test_news_of_the_record_are_those_of_the_store(tmp_path: Path) -> None:
     ],
 )
 def test_a_plain_https_address_is_linked(address: str) -> None:
-    told = surroundings.link(address)
-    assert told.href == address
-    assert told.host == re.match(r"https://([^/:]+)", address)[1].lower()
+    assert surroundings.linked_host(address) == re.match(r"https://([^/:]+)", address)[1].lower()
 
 
 @cases(
@@ -165,7 +163,7 @@ def test_a_plain_https_address_is_linked(address: str) -> None:
     ],
 )  # fmt: skip
 def test_anything_else_is_not_linked(address: str | None) -> None:
-    assert surroundings.link(address) is None
+    assert surroundings.linked_host(address) == ""
 
 
 def test_an_attack_in_a_headline_stays_text() -> None:
@@ -201,8 +199,8 @@ def test_the_size_is_what_the_tick_multiplied(verdict: str) -> None:
     record = shown_tick(
         {"verdict": verdict, "gate": {"multiplier": 0.5}, "deliberation": {"panel": panel}}
     )
-    (row,) = agreement.sizes(record)
-    assert row.left == 0.5 * record.deliberation.panel.agreement(verdict).conviction
+    conviction = record.deliberation.panel.agreement(verdict).conviction
+    assert agreement.size_share(record, verdict) == 0.5 * conviction
 
 
 @cases(

@@ -96,8 +96,8 @@ def test_the_scorer_that_stood_in_speaks_in_its_own_stage() -> None:
     record["deliberation"]["stages"].append(stage)
     shown = shown_tick(record | {"source_type": "LEGACY"})
     stages = transcripts.conversation(shown).stages
-    (stage,) = [stage for stage in stages if stage.record.name == "fallback"]
-    (entry,) = stage.entries
+    (fallback,) = [one for one in stages if one.record.name == "fallback"]
+    (entry,) = fallback.entries
     assert (entry.mark.word, entry.text) == ("answered", "A plain reading.")
     assert entry.votes == {"momentum": 0.4}
     note = summary.note(shown)

@@ -10,11 +10,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 
 from agent_framework import NOTHING_OPENS
 from agents.contracts import VECTORS
-from agents.debate.scoring import DIRECTIONS, Agreement, Panel
+from agents.debate.scoring import DIRECTIONS, Panel
 from torra.exhibits import figures
 from torra.tick.marks import GATE
 from torra.tick.tick_record import DebateRecord, TickRecord
@@ -52,14 +52,6 @@ SIDE_CHECKS: Final = {
 """What each number of an agreement is called, of a side."""
 
 SIDES: Final = {1: "UP", -1: "DOWN", 0: "NEUTRAL"}
-
-
-class OpeningSize(NamedTuple):
-    """How far the desk agrees with an opening of a side, and the share of its size that is left."""
-
-    side: str
-    agreement: Agreement
-    left: float
 
 
 def degraded(deliberation: DebateRecord) -> str:
@@ -111,21 +103,14 @@ def has_opinions(deliberation: DebateRecord) -> bool:
     return any(not (row.abstained or row.agent_id == GATE) for row in deliberation.reports)
 
 
-def size(record: TickRecord, side: str) -> OpeningSize:
-    """Return how far the desk agrees with a side.
+def size_share(record: TickRecord, side: str) -> float:
+    """Return the share of an opening's size that gate, conviction and budget leave.
 
     In shadow a conviction is not counted: it leaves all of a size.
     """
-    agreement = record.deliberation.panel.agreement(side)
-    conviction = 1.0 if record.deliberation.in_shadow else agreement.conviction
-    budget = 1.0 if record.budget is None else record.budget
-    return OpeningSize(side, agreement, record.gate.multiplier * conviction * budget)
-
-
-def sizes(record: TickRecord) -> list[OpeningSize]:
-    """Return how far the desk agrees with the verdict's side, with both where it is HOLD."""
-    sides = DIRECTIONS if record.verdict == "HOLD" else (record.verdict,)
-    return [size(record, side) for side in sides]
+    debate, budget = record.deliberation, 1.0 if record.budget is None else record.budget
+    conviction = 1.0 if debate.in_shadow else debate.panel.agreement(side).conviction
+    return record.gate.multiplier * conviction * budget
 
 
 def is_against(record: TickRecord, push: float) -> bool:

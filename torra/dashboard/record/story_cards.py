@@ -243,11 +243,12 @@ def opening(record: TickRecord) -> SignalRecord | OrderPhrase | None:
 
 def _size_share(record: TickView) -> tuple[float, str]:
     """Return the share of an opening's size that gate, conviction and budget leave, and these."""
-    size = agreement.size(record, side_of(record))
-    sure = _percent(size.agreement.conviction)
-    counted = WATCH_ONLY if record.deliberation.in_shadow else f"conviction {sure}"
+    debate, side = record.deliberation, side_of(record)
+    sure = _percent(debate.panel.agreement(side).conviction)
+    counted = WATCH_ONLY if debate.in_shadow else f"conviction {sure}"
     budget = "" if record.budget is None else f", budget {_percent(record.budget)}"
-    return size.left, f"gate {_percent(record.gate.multiplier)}, {counted}{budget}"
+    left = agreement.size_share(record, side)
+    return left, f"gate {_percent(record.gate.multiplier)}, {counted}{budget}"
 
 
 def _size(record: TickView) -> TickFact:

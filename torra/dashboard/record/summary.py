@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from typing import Final, NamedTuple
+from typing import Final
 
 from agent_config import MAX_REQUESTS
 from agents.contracts import SourceType
@@ -37,26 +37,17 @@ ROUND: Final = "answered in an earlier round, which counts"
 """Meaning of a flag round_N_without."""
 
 
-class Requests(NamedTuple):
-    """How many requests a tick may make, and why some were made again."""
-
-    most: int
-    retries: int
-    looks: int
-    late: int
+def most_requests(record: TickRecord) -> int:
+    """Return how many requests a tick may make."""
+    return MAX_REQUESTS + (REQUESTS_PER_AGENT if record.company is not None else 0)
 
 
-def requests(record: TickRecord) -> Requests:
-    """Return how many requests were repeats of failed ones, second looks, and late."""
-    calls = record.made_calls
+def asked_again(record: TickRecord) -> tuple[int, int]:
+    """Return how many requests were repeats of failed ones, and how many second looks."""
     looks = sum(flag.partition(":")[0] in LOOKS for flag in record.deliberation.flags)
-    return Requests(
-        MAX_REQUESTS + (REQUESTS_PER_AGENT if record.company is not None else 0),
-        # a second look is a repeated request too, but not because the first one failed
-        max(0, sum(call.attempt > 1 for call in calls) - looks),
-        looks,
-        sum(call.status == "late" for call in calls),
-    )
+    repeated = sum(call.attempt > 1 for call in record.made_calls)
+    # a second look is a repeated request too, but not because the first one failed
+    return max(0, repeated - looks), looks
 
 
 def counts(agents: Sequence[Voice]) -> dict[str, int]:

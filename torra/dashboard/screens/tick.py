@@ -10,8 +10,6 @@ a picture's. Nothing here writes.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Final
 
@@ -41,16 +39,14 @@ from torra.dashboard.record import (
     vetoes,
     waterfall,
 )
-from torra.dashboard.record.lessons_used import LessonsUsed
 from torra.dashboard.record.shown import TickLimits, TickView
-from torra.dashboard.record.transcript import CitedFeature
 from torra.dashboard.screens import watching
 from torra.dashboard.trade import approvals, journal, proposals, why, without_tick
 from torra.dashboard.trade.lessons import lesson_address
-from torra.dashboard.trade.why import Case
 from torra.dashboard.view.backing import PageContext
 from torra.dashboard.view.rendering import desk_page, desk_view, state, tick_link
-from torra.exhibits import figures
+from torra.exhibits import figures, lesson_words
+from torra.lessons.lesson import Lesson
 from torra.store import lessons as lesson_table
 from torra.store import replay_queries
 from torra.tick.marks import INVENTED_IDS, PROPOSED
@@ -87,8 +83,17 @@ def tick_page(instance: str, timeframe: str, bar_time: str) -> ResponseReturnVal
         return desk_page("tick.html", record=bare)
     record = limited(record)
     debate, proposal = transcript.conversation(record), approvals.of_tick(record)
-    first = front(record, debate.cited)
-    quoted = inputs.quotations(record, debate)
+    quoted, side = inputs.quotations(record, debate), story_cards.side_of(record)
+    case, (spec, currency) = why.case(record, side), without_tick.terms(record)
+    facts = story_cards.facts(
+        record,
+        debate.cited,
+        [point.id for point in (*case.why, *case.why_not)],
+        case.falsifiers,
+        spec,
+        currency,
+        proposal.first.levels if proposal else None,
+    )
     return desk_page(
         "tick.html",
         **MODULES,
@@ -100,9 +105,15 @@ def tick_page(instance: str, timeframe: str, bar_time: str) -> ResponseReturnVal
         quoted=quoted,
         inputs=inputs.by_agent(record, debate, quoted),
         codes=citations.codes(list(debate.shown)),
-        front=first,
+        verb=f"{SIDES[side].verb}ing",
+        case=case,
+        who=story_cards.who(record, side, [point.who for point in case.why_not]),
+        without=without_tick.without(record),
+        facts=facts,
+        no_order=story_cards.no_order(record),
         over=price_lines.LINES,
-        cited=price_lines.cited(record, first.wrong),
+        # the last fact is the close that would prove it wrong
+        cited=price_lines.cited(record, facts[-1].value),
         vectors=VECTOR_NAMES,
         ordinals=ORDINALS,
         picture=inputs.picture(record),
@@ -111,7 +122,8 @@ def tick_page(instance: str, timeframe: str, bar_time: str) -> ResponseReturnVal
         proposal=proposal,
         signal=approvals.signal_of(proposal),
         patterns=reading_patterns.holding(record),
-        lessons=lessons_of(record),
+        notes=lessons_used.notes(record, lessons_of(record)),
+        headline_of=lesson_words.headline,
         lesson_address=lesson_address,
         invented=INVENTED_IDS if record.invented else (),
         name_of=name_of,
@@ -123,9 +135,10 @@ def tick_page(instance: str, timeframe: str, bar_time: str) -> ResponseReturnVal
 
 MODULES: Final[dict[str, Any]] = {
     "agreement": agreement, "arithmetic": arithmetic, "around": surroundings,
-    "citations": citations, "market": market, "orders": proposals, "reasoning": reasoning,
-    "summary": summary, "swarm": swarm, "swarm_words": swarm_words, "thesis": thesis,
-    "ticks": ticks, "transcript": transcript, "vetoes": vetoes, "waterfall": waterfall,
+    "citations": citations, "lessons_used": lessons_used, "market": market, "orders": proposals,
+    "reasoning": reasoning, "summary": summary, "swarm": swarm, "swarm_words": swarm_words,
+    "thesis": thesis, "ticks": ticks, "transcript": transcript, "vetoes": vetoes,
+    "waterfall": waterfall,
 }  # fmt: skip
 """What the template asks of a record."""
 
@@ -158,56 +171,11 @@ def bar_moment(text: str) -> str:
         abort(404)
 
 
-def lessons_of(record: TickView) -> LessonsUsed | None:
-    """Return what a tick was told of earlier trades; None where its record says nothing of it."""
-    if record.lessons is None:
-        return None
-    numbers = [note.lesson for note in record.lessons.notes]
+def lessons_of(record: TickView) -> list[Lesson]:
+    """Return the lessons that a tick was told of, as far as the store has them."""
     behind = state().backing
-    return lessons_used.used(
-        record, lesson_table.lessons_by(behind.database, numbers) if behind else ()
-    )
-
-
-@dataclass(frozen=True, slots=True)
-class TickSummary:
-    """What stands first: the case of a side, who disagreed, what happens without agents, facts."""
-
-    verb: str
-    case: Case
-    who: str
-    without: tuple[str, str]
-    facts: list[story_cards.TickFact]
-    no_order: str
-
-    @property
-    def wrong(self) -> str:
-        """The close that would prove it wrong, in words."""
-        return self.facts[-1].value
-
-
-def front(record: TickView, cited: Sequence[CitedFeature]) -> TickSummary:
-    """Return what stands first on a tick's page."""
-    side = story_cards.side_of(record)
-    case = why.case(record, side)
-    spec, currency = without_tick.terms(record)
-    row = approvals.of_tick(record)
-    return TickSummary(
-        verb=f"{SIDES[side].verb}ing",
-        case=case,
-        who=story_cards.who(record, side, [point.who for point in case.why_not]),
-        without=without_tick.without(record),
-        facts=story_cards.facts(
-            record,
-            cited,
-            [point.id for point in (*case.why, *case.why_not)],
-            case.falsifiers,
-            spec,
-            currency,
-            row.first.levels if row is not None else None,
-        ),
-        no_order=story_cards.no_order(record),
-    )
+    numbers = [note.lesson for note in record.lessons.notes] if record.lessons else []
+    return lesson_table.lessons_by(behind.database, numbers) if behind and numbers else []
 
 
 def limited(record: TickView) -> TickView:
