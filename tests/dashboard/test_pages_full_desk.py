@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import json
 import re
 from dataclasses import asdict
@@ -24,9 +23,10 @@ from tests.worlds.demo_full_desk import (
     ATTACKS,
     CASES,
     FullDeskView,
+    address_of,
     debate,
+    record_of,
 )
-from tests.worlds.demo_view import bars
 from tests.worlds.records import shown_tick, tick_record
 from tests.worlds.values import view_value
 from torra.clock import iso
@@ -50,16 +50,9 @@ from torra.tick.tick_record import DebateRecord
 from torra.words import market
 from torra.words.ticks import CALENDAR
 
-TIMES = [bar["time"] for bar in bars("BTCUSD", "M15")]
-AT = {case: f"/symbol/BTCUSD/M15/{TIMES[-1 - back]}" for back, case in enumerate(CASES)}
-
 
 def page_of(case):
-    return get(AT[case], "desk")
-
-
-def record_of(case):
-    return copy.deepcopy(FullDeskView().tick("BTCUSD", "M15", AT[case].rsplit("/", 1)[1]))
+    return get(address_of(case), "desk")
 
 
 @cases("case", CASES)
@@ -167,7 +160,7 @@ def test_anything_else_is_not_linked(address: str | None) -> None:
 
 
 def test_an_attack_in_a_headline_stays_text() -> None:
-    raw = client("desk").get(AT["attack"]).text
+    raw = client("desk").get(address_of("attack")).text
     page = Page(raw)
     assert "<script>alert" not in raw
     assert "<img" not in raw

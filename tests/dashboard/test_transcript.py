@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import copy
 import json
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -14,30 +12,17 @@ from agents.evidence import grounded
 from scoring_rubric import visible
 from tests.cases import cases
 from tests.doubles.page_reader import Page, get, tick_text
-from tests.worlds.demo_full_desk import CASES, SAYS, FullDeskView
-from tests.worlds.demo_view import bars
+from tests.worlds.demo_full_desk import CASES, SAYS, address_of, record_of
 from tests.worlds.records import CALL, debate_record, shown_tick
 from torra.dashboard.record import citations, inputs, summary
 from torra.dashboard.record import transcript as transcripts
 from torra.exhibits import figures
 from torra.tick.tick_record import StoredCall
 
-TIMES = [bar["time"] for bar in bars("BTCUSD", "M15")]
-
-
-def record_of(case):
-    time = TIMES[-1 - CASES.index(case)]
-    return copy.deepcopy(FullDeskView().tick("BTCUSD", "M15", time))
-
-
-@pytest.fixture
-def page_of() -> Callable[..., Any]:
-    return lambda case: get(f"/symbol/BTCUSD/M15/{TIMES[-1 - CASES.index(case)]}", "desk")
-
 
 @pytest.mark.parametrize("case", CASES)
-def test_every_link_inside_a_page_leads_somewhere(page_of: Callable[..., Any], case: str) -> None:
-    page = page_of(case)
+def test_every_link_inside_a_page_leads_somewhere(case: str) -> None:
+    page = get(address_of(case), "desk")
     ids = {a["id"] for _, a in page.tags if "id" in a}
     inside = [a["href"][1:] for a in page.all("a") if a.get("href", "").startswith("#")]
     assert len(inside) > 4
@@ -182,10 +167,9 @@ def test_prose_of_others_is_told_as_it_was_shown() -> None:
     assert rows["Key levels"].numbers == "abstained"
 
 
-def test_a_call_is_a_page_with_its_whole_prompt_and_reply(page_of: Callable[..., Any]) -> None:
-    links = [
-        link["href"] for link in page_of("whole").all("a") if "/calls/" in link.get("href", "")
-    ]
+def test_a_call_is_a_page_with_its_whole_prompt_and_reply() -> None:
+    page = get(address_of("whole"), "desk")
+    links = [a["href"] or "" for a in page.all("a") if "/calls/" in (a.get("href") or "")]
     calls = shown_tick(record_of("whole")).stored_calls
     assert sorted(int(link.rpartition("/")[2]) for link in links) == [*range(1, len(calls) + 1)]
     for link in links:
