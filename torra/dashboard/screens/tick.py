@@ -52,7 +52,7 @@ from torra.store import replay_queries
 from torra.tick.marks import INVENTED_IDS, PROPOSED
 from torra.tick.sentence import page_text
 from torra.tick.tick_record import Damaged, TickRecord, load, statement
-from torra.tick.words import swarm_words
+from torra.tick.words import swarm_words, thesis_words
 from torra.words import market, ticks
 from torra.words.orders import REASONS, SIDES
 from torra.words.ticks import VECTOR_NAMES
@@ -137,8 +137,8 @@ MODULES: Final[dict[str, Any]] = {
     "agreement": agreement, "arithmetic": arithmetic, "around": surroundings,
     "citations": citations, "lessons_used": lessons_used, "market": market, "orders": proposals,
     "reasoning": reasoning, "summary": summary, "swarm": swarm, "swarm_words": swarm_words,
-    "thesis": thesis, "ticks": ticks, "transcript": transcript, "vetoes": vetoes,
-    "waterfall": waterfall,
+    "thesis": thesis, "thesis_words": thesis_words, "ticks": ticks, "transcript": transcript,
+    "vetoes": vetoes, "waterfall": waterfall,
 }  # fmt: skip
 """What the template asks of a record."""
 

@@ -39,7 +39,8 @@ from torra.profiles.idle import why_idle
 from torra.store.trade import proposals_and_alarms as execution_table
 from torra.store.trade.rows import ProposalRow, SignalRow
 from torra.tick.marks import DEMO_SECONDS, PROPOSED
-from torra.tick.tick_record import TickRecord, load
+from torra.tick.tick_record import TickRecord, load, statement
+from torra.tick.words import thesis_words
 from torra.verdict.position_size import worth
 from torra.verdict.signal_states import UNDER_WAY
 from torra.words.orders import ACTIONS
@@ -153,7 +154,9 @@ def approval(sid: str) -> str:
             "panel": proposals.panel(record),
             "case": why.case(record, side),
             "patterns": reading_patterns.on_approval(record, found.refused),
-            "thesis": thesis.thesis_section(record, _escalation(row, record)),
+            "rule": _escalation(row, record),
+            "statement": statement,
+            "thesis_words": thesis_words,
             "swarm": swarm.brief(record),
             "sums": proposals.sums(record),
             "cited": price_lines.cited(record),
@@ -163,6 +166,7 @@ def approval(sid: str) -> str:
         live=True,
         **context,
         orders=proposals,
+        thesis=thesis,
         price_then=figures.plain(row.price, _digits(row)),
         checks=proposals.every_check(found.preview, record),
         conviction=proposals.conviction(record, side),
