@@ -123,18 +123,6 @@ def test_what_a_trader_writes_is_text_on_every_page(tmp_path: Path) -> None:
         assert "alert(" in hostile.text(address), "the attack stood in the answer"
 
 
-def test_a_desk_without_a_trader_has_no_thesis_anywhere(tmp_path: Path) -> None:
-    plain = {**firm_ticks.FIRM, "agents": {"mode": "budget"}}
-    pages = firm_ticks.lived(tmp_path, profile=plain)
-    (row,) = pages.database.proposals(limit=5)
-    for address in (TICK, f"/approvals/{row.sid}"):
-        page = read(pages, address)
-        assert "Thesis" not in page.text
-        assert "Trader" not in page.text
-        assert "TRADER_DECLINED" not in page.text
-        assert "Horizon" not in page.text
-
-
 def test_models_tell_the_traders_seats_and_how_often_it_was_asked(pages: Pages) -> None:
     told = pages.json("/api/v1/models")
     (row,) = told["traders"]

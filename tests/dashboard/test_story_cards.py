@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.cases import cases
-from tests.doubles.page_reader import check_policy, client, get
+from tests.doubles.page_reader import client, get
 from tests.worlds.demo_view import ScriptedView, bars
 from tests.worlds.records import shown_tick, tick_record
 from torra.config import Profile
@@ -129,22 +129,6 @@ def test_without_agents_is_told_in_a_word(
 ) -> None:
     shown = record(l1_verdict=l1, verdict=verdict, l1_consensus=0.2)
     assert story_cards.without(shown, told)[0] == word
-
-
-def test_the_page_begins_with_the_story_and_folds_the_rest() -> None:
-    page = get(TICK, "full")
-    check_policy(page)
-    folded = [a for a in page.all("details") if a.get("class") == "fold"]
-    assert len(folded) == 6
-    assert not any("open" in a for a in folded)
-    for word in (
-        "The case for ",
-        "The case against it",
-        "Without agents",
-        "Conviction",
-        "Proved wrong by",
-    ):
-        assert word in page.text.split("Who took part")[0]
 
 
 # --- the chart of a moment ------------------------------------------------------------------------

@@ -23,24 +23,6 @@ def link(*parts: str) -> str:
     return "/".join(parts)
 
 
-@pytest.mark.parametrize("source", TICKS)
-def test_the_page_of_a_tick_opens_with_its_sentence(source: str) -> None:
-    address = f"/symbol/BTCUSD/M15/{TICKS[source]}"
-    sentence = page_text(stored(address))
-    text = get(address).text
-    assert "BTCUSD on M15" in sentence
-    order = (
-        "The case for ",
-        "The case against it",
-        "Without agents",
-        "Conviction",
-        "Who took part",
-        "The debate",
-    )
-    places = [text.index(sentence), *(text.index(f" {word}") for word in order)]
-    assert places == sorted(places)
-
-
 @pytest.mark.journey
 def test_symbol_and_overview_say_it_of_the_newest_tick() -> None:
     sentence = page_text(stored(f"/symbol/BTCUSD/M15/{TICKS['AGENT_BUDGET']}"))

@@ -14,7 +14,7 @@ from tests.cases import cases
 from tests.doubles.page_reader import Page, get, tick_text
 from tests.worlds.demo_full_desk import CASES, SAYS, address_of, record_of
 from tests.worlds.records import CALL, debate_record, shown_tick
-from torra.dashboard.record import citations, inputs, summary
+from torra.dashboard.record import agreement, citations, inputs
 from torra.dashboard.record import transcript as transcripts
 from torra.exhibits import figures
 from torra.tick.tick_record import StoredCall
@@ -85,7 +85,7 @@ def test_the_scorer_that_stood_in_speaks_in_its_own_stage() -> None:
     (entry,) = fallback.entries
     assert (entry.mark.word, entry.text) == ("answered", "A plain reading.")
     assert entry.votes == {"momentum": 0.4}
-    note = summary.note(shown)
+    note = agreement.note(shown)
     assert note is not None and note.word == "one model"
 
 
@@ -214,7 +214,7 @@ def widths(page: Page) -> list[float]:
 def test_a_state_says_what_it_means_and_what_to_do(
     source: str, flags: list[Any], words: str
 ) -> None:
-    told = summary.note(shown_tick({"source_type": source, "deliberation": {"flags": flags}}))
+    told = agreement.note(shown_tick({"source_type": source, "deliberation": {"flags": flags}}))
     assert (told is None) == (words == "")
     if told:
         assert words in told.meaning

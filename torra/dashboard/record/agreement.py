@@ -1,4 +1,4 @@
-"""The agreement of the desk on one tick, and the oddities of its sitting, in words for a page.
+"""Who took part in one tick, how far they agree, and what was odd, in words for a page.
 
 The panel's numbers are shown as stored (agents.debate.scoring made them); their effect on the size
 of an opening is multiplied out here. Flags of the sitting become plain sentences; an unknown flag
@@ -9,17 +9,20 @@ Pure functions.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Final
 
+from agent_config import MAX_REQUESTS
 from agent_framework import NOTHING_OPENS
-from agents.contracts import VECTORS
+from agents.contracts import VECTORS, SourceType
+from agents.debate.debate import REQUESTS_PER_AGENT
 from agents.debate.scoring import DIRECTIONS, Panel
 from torra.exhibits import figures
 from torra.tick.marks import GATE
 from torra.tick.tick_record import DebateRecord, TickRecord
-from torra.words.badge import Badge
-from torra.words.ticks import BADGES, FLAGS
+from torra.words.badge import Badge, capital
+from torra.words.ticks import BADGES, FLAGS, UNHEARD
 
 if TYPE_CHECKING:
     from torra.dashboard.record.transcript import Voice
@@ -40,6 +43,21 @@ UNASKED: Final = {
 """Why an agent that could have been asked was not (Deliberation.unasked)."""
 
 DEGRADED: Final = re.compile(r"degraded:(\d{1,2})_of_(\d{1,2})")
+OFFICER: Final = {
+    "macro.vix_rank": "VIX",
+    "derivs.funding_rank": "funding",
+    "derivs.long_liquidations_rank": "liquidations",
+}
+"""What rows of the risk officer read that may have no source (agents.risk_officer)."""
+
+UNSOURCED: Final = "no source of {} is set, so this row of the risk officer is silent: no fault"
+
+ROUND: Final = "answered in an earlier round, which counts"
+"""Meaning of a flag round_N_without."""
+
+STATES: Final = ("answered", "abstained", "failed", "not asked")
+"""What may become of an agent of a tick."""
+
 LOOKS: Final = ("second_look", "first_look_stands")
 """Results of a second look (agents.debate.debate), by flag."""
 
@@ -71,7 +89,7 @@ def tally(agents: Sequence[Voice]) -> list[tuple[Badge, list[str]]]:
     if len(agents) <= SMALL_DESK:
         return []
     rows = []
-    for state in ("answered", "abstained", "failed", "not asked"):
+    for state in STATES:
         if group := [agent for agent in agents if agent.state == state]:
             who = [] if state == "answered" else _silent(group)
             badge = BADGES[state]
@@ -139,8 +157,48 @@ def checks(stored: Panel, expected: Panel) -> Iterable[tuple[str, float | None, 
     yield "push of the desk", expected.push, stored.push
     for side in ("buy", "sell"):
         for name, words in SIDE_CHECKS.items():
-            recomputed, kept = (getattr(getattr(of, side), name) for of in (expected, stored))
-            yield words.format(side), recomputed, kept
+            recomputed, number = (getattr(getattr(of, side), name) for of in (expected, stored))
+            yield words.format(side), recomputed, number
+
+
+def most_requests(record: TickRecord) -> int:
+    """Return how many requests a tick may make."""
+    return MAX_REQUESTS + (REQUESTS_PER_AGENT if record.company is not None else 0)
+
+
+def asked_again(record: TickRecord) -> tuple[int, int]:
+    """Return how many requests were repeats of failed ones, and how many second looks."""
+    looks = sum(flag.partition(":")[0] in LOOKS for flag in record.deliberation.flags)
+    repeated = sum(call.attempt > 1 for call in record.made_calls)
+    # a second look is a repeated request too, but not because the first one failed
+    return max(0, repeated - looks), looks
+
+
+def counts(agents: Sequence[Voice]) -> dict[str, int]:
+    """Return how many agents ended in each state; states without an agent are left out."""
+    count = Counter(agent.state for agent in agents)
+    return {state: count[state] for state in STATES if count[state]}
+
+
+def meaning_of(flag: str) -> str:
+    """Return what a flag of a sitting means; "" of one that is not known."""
+    word, _, rest = flag.partition(":")
+    if word == "silent" and rest in OFFICER:
+        return UNSOURCED.format(OFFICER[rest])
+    return ROUND if word.startswith("round_") else FLAGS.get(word, "")
+
+
+def note(record: TickRecord) -> Badge | None:
+    """Return the source of a tick with what it means and what to do; None where all is well."""
+    source = figures.mark(record.source_type)
+    if not source.advice:
+        return None
+    flags = {flag.partition(":")[0] for flag in record.deliberation.flags}
+    for flag in UNHEARD if record.source_type == SourceType.L1_ONLY else ():
+        if flag in flags and UNHEARD[flag].advice:
+            source = source._replace(meaning=FLAGS[flag], advice=UNHEARD[flag].advice)
+            break
+    return source._replace(meaning=f"{capital(source.meaning)}.")
 
 
 def _silent(group: Sequence[Voice]) -> list[str]:
@@ -152,5 +210,4 @@ def _silent(group: Sequence[Voice]) -> list[str]:
 
 
 def _side(value: float | None) -> int:
-    known = value or 0.0
-    return (known > 0) - (known < 0)
+    return 0 if value is None else (value > 0) - (value < 0)

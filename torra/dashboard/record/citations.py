@@ -73,12 +73,12 @@ class Citation(NamedTuple):
 
 def evidence(record: TickRecord) -> dict[str, Feature]:
     """Return every feature that an agent of the sitting may have been shown, by id."""
-    found = {f"scores.{one}": Feature(f"scores.{one}", record.l1[one]) for one in VECTORS}
-    found |= {one.id: Feature(one.id, one.value, one.unit) for one in record.features if one.id}
+    rows = {f"scores.{name}": Feature(f"scores.{name}", record.l1[name]) for name in VECTORS}
+    rows |= {row.id: Feature(row.id, row.value, row.unit) for row in record.features if row.id}
     if any(is_gate(report) for report in record.deliberation.reports):
-        found |= _of_the_gate(record.deliberation)
-    found |= _of_the_board(record.deliberation.swarm)
-    return found | _of_the_trader(record.deliberation.consulted)
+        rows |= _of_the_gate(record.deliberation)
+    rows |= _of_the_board(record.deliberation.swarm)
+    return rows | _of_the_trader(record.deliberation.consulted)
 
 
 def judge(name: str, value: str | float | None, features: Mapping[str, Feature]) -> str:
@@ -138,38 +138,38 @@ def role_of(name: str) -> Role | None:
 
 def codes(names: Sequence[str]) -> dict[str, str]:
     """Return a code for each agent, the shortest that keeps them different."""
-    found: dict[str, str] = {}
+    short: dict[str, str] = {}
     for name in names:
         title, letters = figures.title(name), CODE_LETTERS
-        while title[:letters] in found.values() and letters < len(title):
+        while title[:letters] in short.values() and letters < len(title):
             letters += 1
-        found[name] = title[:letters]
-    return found
+        short[name] = title[:letters]
+    return short
 
 
-def _of_the_trader(asked: Consulted | None) -> dict[str, Feature]:
+def _of_the_trader(trader: Consulted | None) -> dict[str, Feature]:
     """Return what the trader was told of the order, as far as the record tells.
 
     Its levels are not recorded: they are those that it cites, where its citations were found true.
     """
-    if not asked:
+    if not trader:
         return {}
-    said = asked.report
-    cited = () if said is None or UNGROUNDED in said.flags else said.evidence
-    known = {one.id: one.value for one in cited if one.id and one.id.startswith(f"{ORDER}.")}
-    known |= {f"{ORDER}.side": asked.side, f"{ORDER}.conviction": asked.conviction}
-    return {name: Feature(name, value) for name, value in known.items()}
+    report = trader.report
+    cited = () if report is None or UNGROUNDED in report.flags else report.evidence
+    order = {item.id: item.value for item in cited if item.id and item.id.startswith(f"{ORDER}.")}
+    order |= {f"{ORDER}.side": trader.side, f"{ORDER}.conviction": trader.conviction}
+    return {name: Feature(name, value) for name, value in order.items()}
 
 
 def _of_the_gate(deliberation: DebateRecord) -> dict[str, Feature]:
     """Return the features by which the gate's agent is told the ruling of its rules."""
     rule, spread = deliberation.rule_ruling, deliberation.panel.spread
     ruling = GateRuling(rule.multiplier, rule.veto, rule.reasons)
-    found = risk_gate.as_features(ruling, max(spread.values(), default=0.0), "")
+    features = risk_gate.as_features(ruling, max(spread.values(), default=0.0), "")
     if not spread:
         # the 0.0 above was never measured
-        del found["gate.analyst_spread"]
-    return found
+        del features["gate.analyst_spread"]
+    return features
 
 
 def _of_the_board(swarm: SwarmRecord | None) -> dict[str, Feature]:

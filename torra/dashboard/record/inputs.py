@@ -87,8 +87,8 @@ def by_agent(record: TickRecord, debate: Conversation, quoted: Sequence[Quoted])
     for name in dict.fromkeys(entry.name for stage in debate.stages for entry in stage.entries):
         own = [row for row in enumerate(record.made_calls, 1) if row[1].role_id == name]
         others = list(dict.fromkeys(row.who for row in quoted if name in row.to))
-        seen = bool(picture(record) and name in PICTURED and own)
-        rows.append(Inputs(name, debate.shown.get(name, {}), others, own, seen))
+        pictured = bool(picture(record) and name in PICTURED and own)
+        rows.append(Inputs(name, debate.shown.get(name, {}), others, own, pictured))
     return rows
 
 
@@ -101,12 +101,12 @@ def picture(record: TickRecord) -> str:
 def quotations(record: TickRecord, debate: Conversation) -> list[Quoted]:
     """Return each report as other agents were shown it, and whom to: numbers, and cut prose."""
     spoke = {entry.name: stage.record.name for stage in debate.stages for entry in stage.entries}
-    asked = {entry.name for stage in debate.stages for entry in stage.entries if entry.calls}
+    called = {entry.name for stage in debate.stages for entry in stage.entries if entry.calls}
     rows = []
     for report in record.deliberation.reports:
         readable = "" if is_gate(report) else spoke.get(report.agent_id, "")
         to = [name for name, stage in spoke.items() if readable in READS.get(stage, ())]
-        rows.append(_quoted(report, debate, [name for name in to if name in asked]))
+        rows.append(_quoted(report, debate, [name for name in to if name in called]))
     for report in record.deliberation.earlier:
         others = [n for n, name in spoke.items() if name == "research" and n != report.agent_id]
         rows.append(_quoted(report, debate, others, earlier=True))
@@ -122,7 +122,7 @@ def _quoted(
         report.adjustments,
         report.confidence,
         figures.sanitize(report.main_claim),
-        report.key_points or tuple(figures.sanitize(one.says, 300) for one in report.points_for),
+        report.key_points or tuple(figures.sanitize(row.says, 300) for row in report.points_for),
         report.evidence,
         abstained=report.abstained,
     )

@@ -66,14 +66,14 @@ def notes(
 
     `lessons` are those of the notes, as far as the store has them.
     """
-    known, recalled = {lesson.number: lesson for lesson in lessons}, record.lessons
+    stored, recalled = {lesson.number: lesson for lesson in lessons}, record.lessons
     if recalled is None:
         return []
     rows = []
     for note in recalled.notes:
-        lesson = known.get(note.lesson)
-        spoken = lesson.words[::-1] if lesson else ()
-        words = next((one for one in spoken if one.author == note.author), None)
+        lesson = stored.get(note.lesson)
+        texts = lesson.words[::-1] if lesson else ()
+        words = next((text for text in texts if text.author == note.author), None)
         text = GONE
         if lesson and words:
             # as the agents read it

@@ -72,13 +72,13 @@ def distance(record: Decision) -> Distance | None:
 
 def standing(record: Decision) -> str:
     """Return how far a consensus is from the nearer threshold; empty if that is not known."""
-    known = distance(record)
-    if known is None:
+    away = distance(record)
+    if away is None:
         return ""
-    threshold = f"{known.side} threshold {figures.format_signed(known.limit, 2)}"
-    if known.gap <= 0:
+    threshold = f"{away.side} threshold {figures.format_signed(away.limit, 2)}"
+    if away.gap <= 0:
         return f"reaches the {threshold}"
-    return f"is {figures.plain(known.gap, _decimals(record))} short of the {threshold}"
+    return f"is {figures.plain(away.gap, _decimals(record))} short of the {threshold}"
 
 
 def why(record: Decision) -> str:

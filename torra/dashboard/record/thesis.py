@@ -52,40 +52,40 @@ class ManagerVerdict:
 
 def badge(record: TickRecord) -> Badge | None:
     """Return what became of the thesis of a tick's opening; None where none was due."""
-    asked = record.deliberation.consulted
-    if asked is None:
+    trader = record.deliberation.consulted
+    if trader is None:
         return UNASKED if UNFORESEEN in record.flags else None
-    if asked.report is None:
+    if trader.report is None:
         return SILENT
-    return MARKS[asked.report.declined, record.deliberation.in_shadow]
+    return MARKS[trader.report.declined, record.deliberation.in_shadow]
 
 
-def about(asked: Consulted, symbol: str) -> str:
+def about(trader: Consulted, symbol: str) -> str:
     """Return which opening a trader was asked about."""
-    side = SIDES.get(asked.side)
+    side = SIDES.get(trader.side)
     verb = f"{side.verb}ing" if side else "opening"
     return f"{verb} {figures.sanitize(symbol, 40)}".strip()
 
 
 def why(record: TickRecord) -> str:
     """Return why there is no thesis, or why the opening was declined; "" of one that is made."""
-    asked = record.deliberation.consulted
-    if asked is None:
+    trader = record.deliberation.consulted
+    if trader is None:
         return f"{capital(thesis_words.UNFORESEEN_WORDS)}."
-    if asked.report is None:
-        return f"{capital(figures.sanitize(thesis_words.why_without(asked.failure), 200))}."
-    if not asked.report.declined:
+    if trader.report is None:
+        return f"{capital(figures.sanitize(thesis_words.why_without(trader.failure), 200))}."
+    if not trader.report.declined:
         return ""
-    reason = sentence.why_declined(asked.report.decline_code) or "it judges so itself"
+    reason = sentence.why_declined(trader.report.decline_code) or "it judges so itself"
     declined = "would decline" if record.deliberation.in_shadow else "declined"
     return f"The trader {declined} it: {reason}."
 
 
 def ends(record: TickRecord) -> list[str]:
     """Return the closes that would end the trade of a thesis; of what is not made nothing can."""
-    asked = record.deliberation.consulted
-    made = asked.report if asked and asked.report and not asked.report.declined else None
-    return [end for end in made.falsifiers if end] if made else []
+    trader = record.deliberation.consulted
+    report = trader.report if trader else None
+    return [] if report is None or report.declined else [*filter(None, report.falsifiers)]
 
 
 def manager_verdict(report: AgentReport) -> ManagerVerdict | None:
@@ -96,7 +96,7 @@ def manager_verdict(report: AgentReport) -> ManagerVerdict | None:
     weights = report.weights.items()
     return ManagerVerdict(
         figures.mark(report.winner) if WINNERS[report.winner] else nobody,
-        tuple((figures.title(name), f"× {figures.plain(one, 2)}") for name, one in weights),
+        tuple((figures.title(name), f"× {figures.plain(weight, 2)}") for name, weight in weights),
     )
 
 
@@ -139,5 +139,5 @@ def horizon(report: AgentReport, timeframe: str | None) -> str:
 def weights(deliberation: DebateRecord) -> dict[str, float]:
     """Return how much a manager lets each case weigh, 0 to 1; {} without a manager."""
     manager = deliberation.manager
-    told = manager.weights if manager else {}
-    return {name: max(0.0, min(1.0, weight)) for name, weight in told.items()}
+    weights = manager.weights if manager else {}
+    return {name: max(0.0, min(1.0, weight)) for name, weight in weights.items()}

@@ -148,14 +148,14 @@ class Voice:
     @property
     def text(self) -> str:
         """What it says in a sentence."""
-        said = statement(self.report) if self.report else ""
-        return figures.sanitize(said or self.reply.get("summary"))
+        claim = statement(self.report) if self.report else ""
+        return figures.sanitize(claim or self.reply.get("summary"))
 
     @property
     def trust(self) -> float | None:
         """Its trust; None without an opinion, and of one that is asked alone: nothing weighs it."""
-        known = self.report if self.kind != "trader" else None
-        return arithmetic.trust(known) if known else None
+        weighed = self.report if self.kind != "trader" else None
+        return arithmetic.trust(weighed) if weighed else None
 
     @property
     def confidence(self) -> str:
@@ -170,7 +170,7 @@ class Voice:
     @property
     def votes(self) -> dict[str, float]:
         """Its adjustments, or the scorer's scores, by vector."""
-        scores = {v: one.get("score") for v, one in self.reply.items() if isinstance(one, dict)}
+        scores = {v: row.get("score") for v, row in self.reply.items() if isinstance(row, dict)}
         return _votes(scores) or _votes(self.said.adjustments)
 
     @property
@@ -231,7 +231,7 @@ class Conversation(NamedTuple):
     def uncited(self) -> dict[str, Feature]:
         """The evidence that nobody cites."""
         cited = {row.id for row in self.cited}
-        return {name: one for name, one in self.features.items() if name not in cited}
+        return {name: row for name, row in self.features.items() if name not in cited}
 
 
 def conversation(record: TickRecord) -> Conversation:
@@ -245,12 +245,12 @@ def conversation(record: TickRecord) -> Conversation:
         for name, word in stage.agents.items():
             number += 1
             place = (stage.name, stage.round, name)
-            report, made = reports.get(place), calls.get(place, [])
+            report, requests = reports.get(place), calls.get(place, [])
             entries.append(
                 Voice(
                     name,
                     report,
-                    made,
+                    requests,
                     debate,
                     word,
                     f"said-{number}",
@@ -258,7 +258,7 @@ def conversation(record: TickRecord) -> Conversation:
                     replaced=bool(report) and _is_replaced(place, reports),
                     evidence=citations.judged(report.evidence, features, anchors) if report else (),
                     push=_push(name, report, record) if report else None,
-                    reply=_reply(made) if name == SCORER.id and not report else {},
+                    reply=_reply(requests) if name == SCORER.id and not report else {},
                 )
             )
         stages.append(DebateStage(stage, entries))
@@ -310,13 +310,14 @@ def cited(stages: Iterable[DebateStage], features: Mapping[str, Feature]) -> lis
     A cited id that does not exist has its row too. An agent that cites the same in several rounds
     is listed once, with its last one.
     """
-    found: dict[str, dict[tuple[str, str], tuple[Voice, Citation]]] = {}
+    citers: dict[str, dict[tuple[str, str], tuple[Voice, Citation]]] = {}
     for entry in (entry for stage in stages for entry in stage.entries):
         for item in entry.evidence:
             value = "" if item.state == citations.EQUAL else item.text
-            found.setdefault(item.id, {})[entry.name, value] = entry, item
+            citers.setdefault(item.id, {})[entry.name, value] = entry, item
     return [
-        CitedFeature(name, features.get(name), [*by.values()]) for name, by in sorted(found.items())
+        CitedFeature(name, features.get(name), [*by.values()])
+        for name, by in sorted(citers.items())
     ]
 
 
@@ -351,8 +352,8 @@ def raw_votes(calls: Sequence[StoredCall]) -> dict[str, float]:
 
 
 def _votes(adjustments: Mapping[str, JsonValue] | Mapping[str, float | None]) -> dict[str, float]:
-    known = {vector: figures.number(adjustments.get(vector)) for vector in VECTORS}
-    return {vector: value for vector, value in known.items() if value is not None}
+    votes = {vector: figures.number(adjustments.get(vector)) for vector in VECTORS}
+    return {vector: value for vector, value in votes.items() if value is not None}
 
 
 def _push(name: str, report: AgentReport, record: TickRecord) -> float | None:
@@ -381,25 +382,25 @@ def _reply(calls: Sequence[StoredCall]) -> dict[str, JsonValue]:
 
 def _called(record: TickRecord) -> dict[Place, list[StoredCall]]:
     """Return the calls by stage, round and agent."""
-    found: dict[Place, list[StoredCall]] = {}
+    calls: dict[Place, list[StoredCall]] = {}
     for call in record.made_calls:
         stage = "fallback" if call.role_id == SCORER.id else call.stage
-        found.setdefault((stage, call.round, call.role_id), []).append(call)
-    return found
+        calls.setdefault((stage, call.round, call.role_id), []).append(call)
+    return calls
 
 
 def _stages(deliberation: DebateRecord, calls: Iterable[Place]) -> list[StageRecord]:
     """Return every stage with the word of each agent; an agent of no stage gets one at the end."""
     stages = deliberation.stages
     seated = {(stage.name, stage.round, name) for stage in stages for name in stage.agents}
-    known = {name for _, _, name in seated}
+    names = {name for _, _, name in seated}
     stray: dict[tuple[str, int], dict[str, str]] = {}
     for name, number, role in calls:
         if (name, number, role) not in seated:
             stray.setdefault((name, number), {})[role] = ""
-            known.add(role)
+            names.add(role)
     for report in deliberation.every_report:
-        if report.agent_id not in known:
+        if report.agent_id not in names:
             stray.setdefault(("", 1), {})[report.agent_id] = ""
     more = [
         StageRecord(name=name, round=number, agents=them, status="")
@@ -426,14 +427,14 @@ def _reports_by_place(deliberation: DebateRecord) -> dict[Place, AgentReport]:
             if name in places and word in (*ANSWERS, "") and not quiet:
                 places[name].append((stage.name, stage.round, name))
                 answered |= {name} if word == "answered" else set()
-    found: dict[Place, AgentReport] = {}
+    by_place: dict[Place, AgentReport] = {}
     for name, rows in reports.items():
         free = places[name] or [("", 1, name)]
         # from the end: the newest report is of the newest round, and odd records lack old ones
-        found |= dict(zip(free[-len(rows) :], rows[-len(free) :], strict=True))
-    return found
+        by_place |= dict(zip(free[-len(rows) :], rows[-len(free) :], strict=True))
+    return by_place
 
 
-def _is_replaced(place: Place, kept: Iterable[Place]) -> bool:
+def _is_replaced(place: Place, places: Iterable[Place]) -> bool:
     stage, number, name = place
-    return any(s == stage and who == name and n > number for s, n, who in kept)
+    return any(s == stage and who == name and n > number for s, n, who in places)

@@ -160,8 +160,8 @@ class DebateState:
     def take(self, event: DeskEvent) -> None:
         """Take in one event, whose line the log gets; an unknown one is only counted."""
         self.newest, self.began = event, self.began or event.at
-        known = getattr(self, f"on_{event.event}", None)
-        line = known(Payload.read(event.body)) if known else None
+        handler = getattr(self, f"on_{event.event}", None)
+        line = handler(Payload.read(event.body)) if handler else None
         self.log += [{"seq": event.seq, **line}] if line else []
 
     def as_json(self, now: datetime) -> Json:
@@ -283,12 +283,12 @@ class DebateState:
     def on_error(self, payload: Payload) -> Json:
         """End with nothing."""
         code, message = figures.sanitize(payload.code, 80), figures.sanitize(payload.message, 400)
-        what, then = ENDS.get(code.partition(":")[0], ("It ended without a result.", ""))
+        what, consequence = ENDS.get(code.partition(":")[0], ("It ended without a result.", ""))
         self.end = {
             "kind": "error",
             "code": code,
             "what": what,
-            "then": then,
+            "then": consequence,
             "message": message,
             "again": payload.recoverable,
         }

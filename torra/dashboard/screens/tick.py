@@ -31,7 +31,6 @@ from torra.dashboard.record import (
     reading_patterns,
     reasoning,
     story_cards,
-    summary,
     surroundings,
     swarm,
     thesis,
@@ -136,7 +135,7 @@ def tick_page(instance: str, timeframe: str, bar_time: str) -> ResponseReturnVal
 MODULES: Final[dict[str, Any]] = {
     "agreement": agreement, "arithmetic": arithmetic, "around": surroundings,
     "citations": citations, "lessons_used": lessons_used, "market": market, "orders": proposals,
-    "reasoning": reasoning, "summary": summary, "swarm": swarm, "swarm_words": swarm_words,
+    "reasoning": reasoning, "swarm": swarm, "swarm_words": swarm_words,
     "thesis": thesis, "thesis_words": thesis_words, "ticks": ticks, "transcript": transcript,
     "vetoes": vetoes, "waterfall": waterfall,
 }  # fmt: skip
@@ -149,7 +148,7 @@ def call(instance: str, timeframe: str, bar_time: str, number: str) -> ResponseR
     stored = desk_view().tick(instance, timeframe, moment)
     record = load(f"{instance}|{timeframe}|{moment}", stored, TickView) if stored else None
     calls = record.stored_calls if isinstance(record, TickView) else ()
-    chosen = [made for place, made in enumerate(calls, 1) if str(place) == number]
+    chosen = [row for place, row in enumerate(calls, 1) if str(place) == number]
     if not chosen:
         abort(404)
     return desk_page(
@@ -205,8 +204,8 @@ def limited(record: TickView) -> TickView:
 def picture_address(record: TickRecord) -> str:
     """Return the address of the chart that a tick's agents saw; empty where it is not kept."""
     shown, behind = inputs.picture(record), state().backing
-    kept = shown and behind and behind.database.picture(shown) is not None
-    return url_for(".picture", name=shown) if kept else ""
+    stored = shown and behind and behind.database.picture(shown) is not None
+    return url_for(".picture", name=shown) if stored else ""
 
 
 def picture(name: str) -> ResponseReturnValue:
@@ -226,9 +225,9 @@ def _applied(
 ) -> Profile | None:
     """Return a profile by its digest, as it was applied or as a record only (execution off)."""
     for row in replay_queries.profiles_of(behind.database, instance)[:PROFILES_KEPT]:
-        text, kept = str(row["profile"]), str(row["digest"])
+        text, stored = str(row["profile"]), str(row["digest"])
         # a tick of a late bar runs with execution off, and the digest is of the profile so changed
-        if digest == kept or (execution == "off" and digest == _quiet_digest(text)):
+        if digest == stored or (execution == "off" and digest == _quiet_digest(text)):
             return _stored(text)
     return None
 

@@ -48,8 +48,8 @@ def watching() -> str:
 def asks_rules_only(behind: PageContext | None) -> bool:
     """Return whether no profile of the desk asks a model: its debates are over in a blink."""
     setups = behind.desk.setups.values() if behind is not None else ()
-    asked = {vendor for setup in setups for vendor in setup.profile.agents.vendors()}
-    return bool(setups) and asked <= {provider.NAME}
+    vendors = {vendor for setup in setups for vendor in setup.profile.agents.vendors()}
+    return bool(setups) and vendors <= {provider.NAME}
 
 
 def watch(stream_id: str) -> str:
@@ -121,21 +121,21 @@ def debate(row: StreamRow) -> Json:
     """
     behind, key = backing(), row["torra_key"].split("|")
     setup = behind.desk.setups.get(key[0])
-    found = follow(
+    picture = follow(
         stream_table.events_after(behind.database, row["stream_id"], 0, MOST_EVENTS),
         # as the profile seats them now
         setup.profile.agents.desk() if setup else (),
         # events bear real times, also where the desk's clock runs faster
         behind.desk.clock.real_now(),
     )
-    end = found["end"] or {"kind": "", "code": ""}
+    end = picture["end"] or {"kind": "", "code": ""}
     # a decision has a record, a skipped tick a row of its own
     stored = end["kind"] == "decision" or end["code"].startswith("skipped")
     tick = tick_link(*key) if len(key) == 3 and stored else ""
     newest = stream_table.streams(behind.database, row["torra_key"], limit=1)
     other = end["kind"] == "error" and newest and newest[0]["stream_id"] != row["stream_id"]
     onward = url_for(".watch", stream_id=newest[0]["stream_id"]) if other else ""
-    return {**found, "tick": tick, "next": onward}
+    return {**picture, "tick": tick, "next": onward}
 
 
 def known_stream(stream_id: str) -> StreamRow:
