@@ -100,12 +100,6 @@ def test_what_was_known_stands_there_and_a_strangers_file_is_text(
     assert "<img src=x" not in text and "&lt;img src=x" in text and "a" * 60 not in text
 
 
-def test_the_tick_keeps_it_folded_behind_the_first_answers() -> None:
-    text, _ = shown(KNOWN, TICK)
-    fold = text.index('<details class="fold" id="fold-beyond">')
-    assert text.index('data-answer="without"') < fold < text.index("percentage points")
-
-
 def test_a_glance_keeps_what_a_tick_knew_and_that_it_could_not_know() -> None:
     assert brief(tick_record(outside=KNOWN)).outside == tick_record(outside=KNOWN).outside
     assert brief(tick_record()).outside is None

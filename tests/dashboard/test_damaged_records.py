@@ -9,14 +9,14 @@ from pathlib import Path
 from typing import Any, Final
 
 import pytest
+from flask.testing import FlaskClient
 
 from tests.conftest import Scale
+from tests.doubles.visitors import open_app
 from tests.worlds import firm_ticks, swarm_ticks
+from tests.worlds.demo_full_desk import FullDeskView
 from tests.worlds.desk_pages import Pages
 from tests.worlds.records import quiet
-from torra.dashboard.record import reading_patterns, reasoning, story_cards
-from torra.dashboard.record.shown import TickView
-from torra.dashboard.trade import why
 from torra.dashboard.view.stream_reading import StreamReading, brief
 from torra.desk.journal_ticks import tick_of
 from torra.replay.rerun.journal_replay import replay
@@ -59,16 +59,20 @@ def damaged(whole: dict[str, Any], where: list[tuple[Any, ...]], chance: random.
     return json.dumps(again)
 
 
-def shown_by_everybody(record: TickRecord) -> None:
+class OneRecordView(FullDeskView):
+    """A view in which every tick has this record."""
+
+    record: TickRecord
+
+    def tick(self, *_: str) -> dict[str, Any]:
+        return self.record.as_json()
+
+
+def shown_by_everybody(record: TickRecord, view: OneRecordView, pages: FlaskClient) -> None:
     """Read a record as pages, lists and reports do."""
-    page = TickView.model_construct(**dict(record))
-    sections: Any = reasoning.tick_sections(page)
-    assert sections["headline"]
-    for side in ("BUY", "SELL"):
-        case = why.case(record, side)
-        story_cards.who(page, side, [point.who for point in case.why_not])
-        story_cards.facts(page, sections["cited"], [], case.falsifiers, None, "USD", None)
-    reading_patterns.holding(record)
+    view.record = record
+    answer = pages.get(f"/symbol/BTCUSD/M15/{firm_ticks.BAR}")
+    assert (answer.status_code, "What moved the scores" in answer.text) == (200, True)
     assert brief(record).sentence
     assert tick_of(record).instance == record.instance
 
@@ -83,14 +87,15 @@ def test_what_a_damaged_record_still_says_can_be_shown_and_the_rest_is_named(
     whole["desk"] = quiet()["desk"]
     assert isinstance(load("a tick", whole), TickRecord)
     where, chance, found = list(places(whole)), random.Random(64), 0
-    cases = scaled(CASES // 2, least=200)
+    cases, view = scaled(CASES // 2, least=200), OneRecordView("demo")
+    pages = open_app(view).test_client()
     for _ in range(cases):
         record = load("a tick", damaged(whole, where, chance))
         if isinstance(record, Damaged):
             found += 1
             assert record.reason and record.key == "a tick"
         else:
-            shown_by_everybody(record)
+            shown_by_everybody(record, view, pages)
     assert found > cases / 2
 
 

@@ -18,7 +18,7 @@ from tests.worlds.records import shown_tick
 from torra.bridges.paper import Bar, PaperOrder, PaperPosition, advance
 from torra.clock import Scaled, iso, parse
 from torra.config import DeskSettings, Profile
-from torra.dashboard.record import reasoning
+from torra.dashboard.record import arithmetic, transcript
 from torra.dashboard.view.desk_values import NoBars
 from torra.dashboard.view.desk_view import DatabaseView, neighbours
 from torra.dashboard.view.stream_reading import brief
@@ -131,9 +131,9 @@ def test_every_tick_of_the_real_overlay_recomputes(
     assert rows
     for row in rows:
         record = view.tick(name, timeframe, row["bar_time"])
-        told: Any = reasoning.tick_sections(shown_tick(record))
-        assert told["failed_checks"] == []
-        assert [agent.mark.word for agent in told["agents"]] == ["answered"] * 4
+        shown = shown_tick(record)
+        assert arithmetic.failed_checks(shown) == []
+        assert [agent.state for agent in transcript.people(shown)] == ["answered"] * 4
         page = client.get(f"/symbol/{name}/{timeframe}/{row['bar_time']}")
         assert page.status_code == 200
         assert figures.format_signed(row["consensus"], 5) in page.text

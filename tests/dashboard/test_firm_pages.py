@@ -11,7 +11,7 @@ import pytest
 from agent_config import EscalationSettings
 from agents.registry import SCORER
 from tests.cases import cases
-from tests.doubles.page_reader import Page
+from tests.doubles.page_reader import Page, tick_text
 from tests.worlds import firm_ticks
 from tests.worlds.desk_pages import Pages
 from tests.worlds.desks import START
@@ -70,27 +70,26 @@ def test_without_a_manager_both_cases_count_in_full() -> None:
 
 
 def test_an_opening_without_a_thesis_says_why() -> None:
-    shown = thesis.thesis_section(stored("silent"))
-    assert shown is not None
-    assert shown.mark.word == "no thesis"
-    assert shown.why == "The trader's answer could not be read."
+    silent = stored("silent")
+    assert (thesis.badge(silent), thesis.ends(silent)) == (thesis.SILENT, [])
+    assert thesis.why(silent) == "The trader's answer could not be read."
     for failure in ("deadline", "budget", "timeout", "something_new"):
         why = thesis_words.why_without(failure)
         assert why[0].islower()
         assert "_" not in why
-    unforeseen = thesis.thesis_section(stored(deliberation={}, flags=[UNFORESEEN]))
-    assert unforeseen is not None
-    assert unforeseen.mark.word == "not asked"
-    assert "not foreseen" in unforeseen.why
-    assert thesis.thesis_section(stored(deliberation={}, flags=[])) is None
+    unforeseen = stored(deliberation={}, flags=[UNFORESEEN])
+    assert thesis.badge(unforeseen) == thesis.UNASKED
+    assert "not foreseen" in thesis.why(unforeseen)
+    assert thesis.badge(stored(deliberation={}, flags=[])) is None
 
 
 def test_a_thesis_of_agents_that_look_on_says_that_it_did_not_count() -> None:
     told = firm_ticks.record("declined")
     shadowed = {**told["deliberation"], "flags": ["shadow"]}
-    shown = thesis.thesis_section(stored("declined", deliberation=shadowed))
-    assert shown is not None
-    assert shown.note == "Agents watch only: recorded, not counted."
+    text = Page(tick_text({**told, "deliberation": shadowed})).text
+    section = text.partition("Thesis ")[2].partition("What a thesis is")[0]
+    assert "Agents watch only: recorded, not counted." in section
+    assert "would decline (shadow)" in section
 
 
 @cases(
@@ -122,18 +121,6 @@ def test_what_a_trader_writes_is_text_on_every_page(tmp_path: Path) -> None:
     for address in (TICK, f"/approvals/{row.sid}"):
         assert SCRIPT not in hostile.text(address)
         assert "alert(" in hostile.text(address), "the attack stood in the answer"
-
-
-def test_a_desk_without_a_trader_has_no_thesis_anywhere(tmp_path: Path) -> None:
-    plain = {**firm_ticks.FIRM, "agents": {"mode": "budget"}}
-    pages = firm_ticks.lived(tmp_path, profile=plain)
-    (row,) = pages.database.proposals(limit=5)
-    for address in (TICK, f"/approvals/{row.sid}"):
-        page = read(pages, address)
-        assert "Thesis" not in page.text
-        assert "Trader" not in page.text
-        assert "TRADER_DECLINED" not in page.text
-        assert "Horizon" not in page.text
 
 
 def test_models_tell_the_traders_seats_and_how_often_it_was_asked(pages: Pages) -> None:

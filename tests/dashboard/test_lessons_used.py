@@ -11,12 +11,13 @@ from typing import Any, cast
 import pytest
 
 from agent_config import AgentSettings, MemorySettings
-from tests.doubles.page_reader import Page
+from tests.doubles.page_reader import Page, tick_text
 from tests.worlds import demo_orders, desks, told_lessons
-from tests.worlds.records import tick_record
+from tests.worlds.records import quiet, tick_record
+from torra.clock import iso
 from torra.config import DeskSettings, Profile
 from torra.dashboard.record import lessons_used
-from torra.dashboard.record.lessons_used import GONE, LessonsUsed
+from torra.dashboard.record.lessons_used import GONE
 from torra.dashboard.view.backing import PageContext
 from torra.desk.schedule import Desk
 from torra.lessons.lesson import Lesson
@@ -68,55 +69,61 @@ def test_a_tick_without_lessons_has_no_such_part(backing: PageContext) -> None:
     assert "esson" not in told.replace('href="/lessons"', "").partition("<main")[2]
 
 
-def used(lessons: tuple[Lesson, ...] = (), **part: Any) -> LessonsUsed:
+def recalled(**part: Any) -> dict[str, Any]:
+    """The record of a tick that was told of earlier trades."""
     told = {
         "numbers": {}, "notes": [], "corpus": 0, "newest": None, "digest": "", "nearest": [],
         "flags": [], **part,
     }  # fmt: skip
-    close = (told_lessons.CLOSED + 48 * HOUR).isoformat()
-    record = tick_record({"as_of": close, "lessons": told})
-    found = lessons_used.used(record, lessons)
-    assert found is not None
-    return found
+    return quiet(as_of=iso(told_lessons.CLOSED + 48 * HOUR), lessons=told)
+
+
+def page_of(**part: Any) -> str:
+    text = Page(tick_text(recalled(**part))).text.replace("\u00a0", " ")
+    return text.partition("Lessons used: ")[2].partition("Everything the agents saw")[0]
+
+
+NOTE = {"lesson": 7, "author": "rules", "score": 0.0325, "ranks": {"words": 2, "situation": 1}}
 
 
 def test_numbers_are_told_with_their_side_and_units() -> None:
     numbers = {"side": "SHORT", "similar": 11.0, "win_share": 0.3333, "mean_r": -0.2143}
-    facts = {one.name: one.value.replace("\u00a0", " ") for one in used(numbers=numbers).facts}
-    assert facts == {
-        "Seen from the side": "▼ SHORT", "Similar trades": "11", "Won": "3 of 11",
-        "Share that won, as told": "33 %, pulled towards half",
-        "Mean result, as told": "−0.21 R, pulled towards 0",
-    }  # fmt: skip
+    text = page_of(numbers=numbers, corpus=9, newest=12)
+    assert text.startswith("11 similar trades, 0 notes ")
+    for words in (
+        "Seen from the side ▼ SHORT", "Similar trades 11", "Won 3 of 11",
+        "Share that won, as told 33 %, pulled towards half",
+        "Mean result, as told −0.21 R, pulled towards 0",
+        "9 lessons were known at this close and looked at, the newest of them lesson 12.",
+    ):  # fmt: skip
+        assert words in text
+    few = page_of(numbers={"side": "LONG", "similar": 1.0})
+    assert few.startswith("1 similar trade, 0 notes ") and "Won not told below" in few
 
 
-def test_a_note_stands_as_it_was_told_with_the_rankings_that_it_passed() -> None:
+def test_a_note_stands_as_it_was_told() -> None:
     lesson = Lesson(7, told_lessons.LOST, (told_lessons.words(told_lessons.LOST),))
-    ranks = {"words": 2, "situation": 1}
-    note = {"lesson": 7, "author": "rules", "score": 0.0325, "ranks": ranks}
     numbers = {"side": "LONG", "similar": 11.0, "win_share": 0.3333, "mean_r": -0.2}
-    (told,) = used((lesson,), notes=[note], numbers=numbers, corpus=9, newest=12).notes
-    assert told.number == 7 and told.author == "the rules"
-    assert told.text.startswith("(rules, 2 days ago) LONG EURUSD H1 range LONDON, loss -1.02 R")
-    assert told.text.endswith("3 of 11 similar won")
-    assert told.why == "like this tick by words (rank 2) and market (rank 1); score 0.0325"
+    record = tick_record(recalled(notes=[NOTE], numbers=numbers))
+    ((_, known, text),) = lessons_used.notes(record, [lesson])
+    assert known is lesson
+    assert text.startswith("(rules, 2 days ago) LONG EURUSD H1 range LONDON, loss -1.02 R")
+    assert text.endswith("3 of 11 similar won")
+    words = replace(told_lessons.words(told_lessons.LOST), author="a model")
+    ((_, known, text),) = lessons_used.notes(record, [Lesson(7, told_lessons.LOST, (words,))])
+    assert known and text == GONE
 
 
-def test_what_the_store_has_no_more_is_said_to_be_gone() -> None:
-    note = {"lesson": 7, "author": "rules", "score": 0.03, "ranks": {"text": 1}}
-    (told,) = used(notes=[note]).notes
-    assert (told.number, told.headline, told.text) == (0, "Lesson 7", GONE)
-    other = Lesson(7, told_lessons.LOST, (replace(told_lessons.words(told_lessons.LOST),
-                                                  author="a model"),))  # fmt: skip
-    (told,) = used((other,), notes=[note]).notes
-    assert told.number == 7 and told.text == GONE
+def test_a_note_names_its_rankings_and_that_the_store_has_it_no_more() -> None:
+    text = page_of(notes=[NOTE])
+    assert f"Lesson 7 {GONE} Words of the rules; like this tick by words (rank 2) and" in text
+    assert "and market (rank 1); score 0.0325." in text
 
 
 def test_a_late_or_broken_recall_is_said_in_plain_words() -> None:
-    late = used(flags=[LATE])
-    assert late.brief == "none, they came too late"
-    assert late.states[0].startswith("Finding the lessons took longer than 20 ms")
-    note = {"lesson": 7, "author": "rules", "score": 0.0, "ranks": {}}
-    broken = used(flags=[BROKEN], notes=[note])
-    assert broken.states[0].startswith("The lessons could not be ranked.")
-    assert broken.notes[0].why == "the newest of its symbol, by no ranking"
+    late = page_of(flags=[LATE])
+    assert late.startswith("none, they came too late ")
+    assert "Finding the lessons took longer than 20 ms" in late
+    broken = page_of(flags=[BROKEN], notes=[{**NOTE, "ranks": {}}])
+    assert "The lessons could not be ranked." in broken
+    assert "Words of the rules; the newest of its symbol, by no ranking." in broken

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import json
 import re
 from dataclasses import asdict
@@ -24,9 +23,10 @@ from tests.worlds.demo_full_desk import (
     ATTACKS,
     CASES,
     FullDeskView,
+    address_of,
     debate,
+    record_of,
 )
-from tests.worlds.demo_view import bars
 from tests.worlds.records import shown_tick, tick_record
 from tests.worlds.values import view_value
 from torra.clock import iso
@@ -50,16 +50,9 @@ from torra.tick.tick_record import DebateRecord
 from torra.words import market
 from torra.words.ticks import CALENDAR
 
-TIMES = [bar["time"] for bar in bars("BTCUSD", "M15")]
-AT = {case: f"/symbol/BTCUSD/M15/{TIMES[-1 - back]}" for back, case in enumerate(CASES)}
-
 
 def page_of(case):
-    return get(AT[case], "desk")
-
-
-def record_of(case):
-    return copy.deepcopy(FullDeskView().tick("BTCUSD", "M15", AT[case].rsplit("/", 1)[1]))
+    return get(address_of(case), "desk")
 
 
 @cases("case", CASES)
@@ -142,9 +135,7 @@ def test_news_of_the_record_are_those_of_the_store(tmp_path: Path) -> None:
     ],
 )
 def test_a_plain_https_address_is_linked(address: str) -> None:
-    told = surroundings.link(address)
-    assert told.href == address
-    assert told.host == re.match(r"https://([^/:]+)", address)[1].lower()
+    assert surroundings.linked_host(address) == re.match(r"https://([^/:]+)", address)[1].lower()
 
 
 @cases(
@@ -165,11 +156,11 @@ def test_a_plain_https_address_is_linked(address: str) -> None:
     ],
 )  # fmt: skip
 def test_anything_else_is_not_linked(address: str | None) -> None:
-    assert surroundings.link(address) is None
+    assert surroundings.linked_host(address) == ""
 
 
 def test_an_attack_in_a_headline_stays_text() -> None:
-    raw = client("desk").get(AT["attack"]).text
+    raw = client("desk").get(address_of("attack")).text
     page = Page(raw)
     assert "<script>alert" not in raw
     assert "<img" not in raw
@@ -201,8 +192,8 @@ def test_the_size_is_what_the_tick_multiplied(verdict: str) -> None:
     record = shown_tick(
         {"verdict": verdict, "gate": {"multiplier": 0.5}, "deliberation": {"panel": panel}}
     )
-    (row,) = agreement.sizes(record)
-    assert row.left == 0.5 * record.deliberation.panel.agreement(verdict).conviction
+    conviction = record.deliberation.panel.agreement(verdict).conviction
+    assert agreement.size_share(record, verdict) == 0.5 * conviction
 
 
 @cases(
@@ -355,13 +346,10 @@ def test_a_listed_tick_is_told_by_its_own_record_which_is_read_once(
 
 def test_a_veto_without_a_verdict_is_told_too() -> None:
     record = record_of("vetoed") | {"verdict": "HOLD", "reason": "THRESHOLD", "denied": []}
-    told = reasoning.tick_sections(shown_tick(record))
-    assert (told["why"], told["veto"]) == (
-        "",
-        f"WIDE_SPREAD, the spread is 0.082 ATR; {EVENTS_NAMED}",
-    )
-    shown = reason(shown_tick(record))
-    assert shown.endswith(f"⊘ VETO of openings: {told['veto']}.")
+    shown = shown_tick(record)
+    veto = f"WIDE_SPREAD, the spread is 0.082 ATR; {EVENTS_NAMED}"
+    assert (reasoning.why(shown), vetoes.cause(shown)) == ("", veto)
+    assert reason(shown).endswith(f"⊘ VETO of openings: {veto}.")
 
 
 @cases(

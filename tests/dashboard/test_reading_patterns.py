@@ -13,7 +13,7 @@ from tests.cases import cases
 from tests.doubles.page_reader import Page, get
 from tests.doubles.visitors import bearer
 from tests.worlds.demo_full_desk import CASES, FullDeskView
-from tests.worlds.demo_view import STREAMS, ScriptedView, bars
+from tests.worlds.demo_view import bars
 from tests.worlds.records import tick_record
 from tests.worlds.screens import desk_app
 from torra.dashboard.record import reading_patterns
@@ -192,20 +192,6 @@ def test_every_number_in_the_words_is_that_of_a_rule(monkeypatch: pytest.MonkeyP
     assert found(tick(**{**QUIET, "conviction": 0.8, "signals": OPEN})) == []
     assert found(tick(**{**QUIET, "conviction": 0.3})) == []
     assert found(tick(**{**QUIET, "rank": 20.0, "signals": OPEN})) == []
-
-
-@pytest.mark.journey
-def test_a_record_of_any_kind_is_read_without_an_error() -> None:
-    views = [ScriptedView(), *map(FullDeskView, CASES)]
-    seen: set[str] = set()
-    for view in views:
-        for instance, timeframes in STREAMS.items():
-            for timeframe in timeframes:
-                for bar in bars(instance, timeframe)[-12:]:
-                    told = view.tick(instance, timeframe, bar["time"])
-                    seen |= set(found(tick_record(told)))
-    assert {"split", "abstained", "weak"} <= seen <= set(NAMES)
-    assert found(tick_record()) == []
 
 
 def test_help_lists_them_and_a_tick_leads_to_those_that_hold() -> None:

@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 
 from tests.cases import cases
-from tests.doubles.page_reader import check_policy, client, get
+from tests.doubles.page_reader import client, get
 from tests.worlds.demo_view import ScriptedView, bars
 from tests.worlds.records import shown_tick, tick_record
 from torra.config import Profile
 from torra.dashboard.cells import price_lines
-from torra.dashboard.record import arithmetic, reasoning, story_cards
+from torra.dashboard.record import arithmetic, citations, story_cards, transcript
 from torra.dashboard.record.shown import TickView
 from torra.dashboard.view import bar_reading
 from torra.verdict.order_levels import Levels
@@ -29,9 +29,8 @@ def record(**more: Any) -> TickView:
 
 
 def facts(shown: TickView, **known: Any) -> dict[str, story_cards.TickFact]:
-    story: dict[str, Any] = reasoning.tick_sections(shown)
     spec = known.get("spec", Profile().symbol("BTCUSD"))
-    cited, wrong = story["cited"], ["a close below 1"]
+    cited, wrong = transcript.conversation(shown).cited, ["a close below 1"]
     told = story_cards.facts(
         shown, cited, known.get("points", []), wrong, spec, "USD", known.get("levels")
     )
@@ -69,15 +68,15 @@ def test_the_facts_are_those_of_the_order() -> None:
 
 def test_evidence_is_counted_as_the_table_below_counts_it() -> None:
     shown = record()
-    cited: Any = reasoning.tick_sections(shown)["cited"]
+    cited = transcript.conversation(shown).cited
     assert facts(shown)["Evidence"].value == f"{len(cited)} facts cited"
-    right = sum(all(one["glyph"] == "✓" for one in row["by"]) for row in cited)
+    right = sum(row.is_true for row in cited)
     all_true = "all" if right == len(cited) else right
     told = facts(shown)["Evidence"].more
     assert told.startswith(f"{all_true} true to the record: ")
-    names = [row["name"].removeprefix("the ") for row in cited]
+    names = [citations.feature_name(row.id).removeprefix("the ") for row in cited]
     for row, name in zip(cited, names, strict=True):
-        told = facts(shown, points=[row["id"]])["Evidence"].more
+        told = facts(shown, points=[row.id])["Evidence"].more
         assert told.startswith(f"{all_true} true to the record: {name}")
 
 
@@ -130,22 +129,6 @@ def test_without_agents_is_told_in_a_word(
 ) -> None:
     shown = record(l1_verdict=l1, verdict=verdict, l1_consensus=0.2)
     assert story_cards.without(shown, told)[0] == word
-
-
-def test_the_page_begins_with_the_story_and_folds_the_rest() -> None:
-    page = get(TICK, "full")
-    check_policy(page)
-    folded = [a for a in page.all("details") if a.get("class") == "fold"]
-    assert len(folded) == 6
-    assert not any("open" in a for a in folded)
-    for word in (
-        "The case for ",
-        "The case against it",
-        "Without agents",
-        "Conviction",
-        "Proved wrong by",
-    ):
-        assert word in page.text.split("Who took part")[0]
 
 
 # --- the chart of a moment ------------------------------------------------------------------------

@@ -12,7 +12,7 @@ import random
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
-from contextlib import closing, contextmanager, suppress
+from contextlib import closing, suppress
 from pathlib import Path
 from random import Random
 from typing import Any, cast
@@ -23,7 +23,7 @@ import torra_trader
 from agents.contracts import Completion, Request
 from instance_database import Database
 from tests.conftest import Scale
-from tests.doubles import loopback
+from tests.doubles.loopback import served
 from tests.doubles.visitors import ACCESS, bearer, open_app
 from tests.worlds import desks
 from tests.worlds.demo_view import ScriptedView
@@ -172,19 +172,6 @@ class Reader(threading.Thread):
                 return
             if slow:
                 self.over.wait(0.003)
-
-
-@contextmanager
-def served(app: Any) -> Iterator[int]:
-    running = loopback.open_warm(app)
-    thread = threading.Thread(target=running.run, daemon=True)
-    thread.start()
-    try:
-        yield running.effective_port
-    finally:
-        loopback.end(running)
-        thread.join(WAIT)
-        cast(Any, running).task_dispatcher.shutdown()
 
 
 @pytest.fixture

@@ -9,6 +9,7 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, cast
 
@@ -18,8 +19,8 @@ from flask.testing import FlaskClient
 from werkzeug.test import EnvironBuilder
 
 from instance_database import Database
-from tests.doubles import loopback
 from tests.doubles.entrance import OURS, Moved, csrf_of
+from tests.doubles.loopback import served
 from tests.doubles.visitors import ACCESS, bearer, open_app
 from tests.worlds import stores
 from tests.worlds.demo_view import ScriptedView
@@ -166,14 +167,6 @@ def test_an_unknown_stream_is_not_there(client: FlaskClient) -> None:
     assert answer.status_code == 404 and answer.json["status"] == 404
 
 
-def test_nobody_follows_without_a_token(backing: PageContext) -> None:
-    client = open_app(ScriptedView(), backing=backing).test_client()
-    for path in ("/api/v1/streams", "/api/v1/streams/t", "/api/v1/events"):
-        answer = client.get(path, headers={"Authorization": "Bearer wrong"})
-        assert answer.status_code == 401, path
-    assert backing.slots.held == 0
-
-
 def test_without_a_desk_there_is_nothing_to_follow() -> None:
     client = open_app(ScriptedView()).test_client()
     assert client.get("/api/v1/events").status_code == 204, "a browser does not come again"
@@ -199,25 +192,15 @@ def test_a_question_about_the_answer_alone_holds_nothing(
     assert backing.slots.held == 0
 
 
-def test_an_answer_that_nobody_reads_gives_its_slot_back(
-    client: FlaskClient, database: Database, backing: PageContext
+@pytest.mark.parametrize("begun", [False, True])
+def test_an_answer_that_is_dropped_gives_its_slot_back(
+    client: FlaskClient, database: Database, backing: PageContext, begun: bool
 ) -> None:
     write(database, [START])
     environ = EnvironBuilder("/api/v1/streams/t", base_url="http://127.0.0.1/").get_environ()
     body = client.application.wsgi_app(environ, lambda *_: None)
-    assert backing.slots.held == 1
-    cast(Any, body).close()
-    assert backing.slots.held == 0
-
-
-@pytest.mark.journey
-def test_a_stream_that_was_begun_and_dropped_gives_its_slot_back(
-    client: FlaskClient, database: Database, backing: PageContext
-) -> None:
-    write(database, [START])
-    environ = EnvironBuilder("/api/v1/streams/t", base_url="http://127.0.0.1/").get_environ()
-    body = client.application.wsgi_app(environ, lambda *_: None)
-    next(iter(body))
+    if begun:
+        next(iter(body))
     assert backing.slots.held == 1
     del body
     gc.collect()
@@ -322,11 +305,21 @@ def test_a_silent_stream_beats_and_ends_with_its_life(database: Database) -> Non
     assert seqs(body) == [1]
 
 
-def test_a_reader_that_is_gone_is_noticed(database: Database) -> None:
+@pytest.mark.parametrize(
+    ("how", "ends_at"),
+    [
+        ({"left": lambda clock: clock.moment >= 2.0}, 2.0),
+        ({"still_in": lambda clock: clock.moment < 3.0}, 3.0),
+    ],
+    ids=["gone", "out"],
+)
+def test_a_reader_that_is_gone_or_let_in_no_more_is_noticed(
+    database: Database, how: dict[str, Callable[[Moments], bool]], ends_at: float
+) -> None:
     write(database, [START])
     clock = Moments()
-    followed(database, clock, left=lambda: clock.moment >= 2.0)
-    assert clock.moment == 2.0
+    body = followed(database, clock, **{name: partial(ask, clock) for name, ask in how.items()})
+    assert (clock.moment, seqs(body)) == (ends_at, [1])
 
 
 def test_a_stream_that_is_removed_meanwhile_ends(database: Database) -> None:
@@ -475,9 +468,6 @@ def app_of(backing: PageContext, access: Access, *, hosted: bool) -> Flask:
 def test_a_quiet_stream_notices_within_a_second(database: Database) -> None:
     write(database, [START])
     clock = Moments()
-    body = followed(database, clock, still_in=lambda: clock.moment < 3.0)
-    assert clock.moment == 3.0
-    assert seqs(body) == [1]
     events = EventStream(database, owner="we", gather=0.0)  # not another desk's stream
     events.start()
     waits: list[float] = []
@@ -654,19 +644,6 @@ def test_only_a_few_wait_for_a_slot_at_once() -> None:
 
 
 @contextmanager
-def served(backing: PageContext) -> Iterator[int]:
-    running = loopback.open_warm(open_app(ScriptedView(), backing=backing))
-    thread = threading.Thread(target=running.run, daemon=True)
-    thread.start()
-    try:
-        yield running.effective_port
-    finally:
-        loopback.end(running)
-        thread.join(WAIT)
-        cast(Any, running).task_dispatcher.shutdown()
-
-
-@contextmanager
 def asked(port: int, path: str, **headers: str) -> Iterator[http.client.HTTPResponse]:
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=WAIT)
     connection.request("GET", path, headers={**bearer("read"), **headers})
@@ -687,7 +664,10 @@ def test_a_reader_is_woken_by_what_is_written(backing: PageContext, database: Da
         backing.home, database, backing.settings, backing.desk, environment={}, events=events
     )
     start = {"torra_key": KEY, "instance": "BTCUSD", "timeframe": "M15"}
-    with served(backing) as port, asked(port, "/api/v1/events") as shared:
+    with (
+        served(open_app(ScriptedView(), backing=backing)) as port,
+        asked(port, "/api/v1/events") as shared,
+    ):
         assert shared.getheader("Content-Type") == "text/event-stream; charset=utf-8"
         line_with(shared, b"event: reset")
         events.on_event("tick_start", start)
@@ -702,21 +682,3 @@ def test_a_reader_is_woken_by_what_is_written(backing: PageContext, database: Da
         events.close()
         assert b"event:" not in shared.read(), "the stream ends with the desk"
     assert backing.slots.held == 0
-
-
-def test_a_reader_that_leaves_gives_its_slot_back(
-    backing: PageContext, database: Database, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(streaming, "BEAT_SECONDS", 0.02)
-    monkeypatch.setattr(streaming, "POLL_SECONDS", 0.02)
-    write(database, [START])
-    with served(backing) as port:
-        with asked(port, "/api/v1/streams/t") as tick:
-            line_with(tick, b"event: tick_start")
-            assert backing.slots.held == 1
-        gone = threading.Event()
-        for _ in range(int(WAIT / 0.02)):
-            if not backing.slots.held:
-                break
-            gone.wait(0.02)
-        assert backing.slots.held == 0

@@ -18,11 +18,11 @@ from tests.worlds.desk_pages import Pages
 from tests.worlds.hostile_texts import MARKUP
 from tests.worlds.records import shown_tick, tick_record
 from torra.dashboard.record import (
+    agreement,
     arithmetic,
     citations,
     reading_patterns,
     story_cards,
-    summary,
     swarm,
     vetoes,
     waterfall,
@@ -123,7 +123,6 @@ def chance(said: float, calibrated: float | None) -> dict[str, Any]:
 @cases(
     ("case", "changes", "says"),
     [
-        ("decided", {}, "gains +0.40 R, so the judge vetoes nothing."),
         ("agreed", {}, "None: no two experts stand clearly on opposite sides."),
         ("disputed", {}, "The reader reads a volatile market: the lower budget counts where"),
         ("disputed", {}, "30 %; the lower row of the two regimes leaves 40 %: the lower one"),
@@ -134,9 +133,7 @@ def chance(said: float, calibrated: float | None) -> dict[str, Any]:
         ("held", {}, f"{NO_TRADE}settle it: a close beyond the nearest level, 66,833.11."),
         ("judgeless", {}, "■ no side It gave no answer: its word counts as a low one."),
         ("closing", {}, "▼ SHORT"),
-        ("closing", {}, "◆ asks to end the open position"),
         ("thin", {}, "Fewer than two experts spoke: conviction is 0.50 at most."),
-        ("decided", chance(0.48, None), "48 %; what came of such chances is not known yet"),
         ("decided", chance(0.48, 0.4), "such chances 40 % came true: the lower counts (came)"),
         ("decided", chance(0.48, 0.6), "such chances 60 % came true: the lower counts (said)"),
         ("decided", {"storm": 0.5}, "The gate took × 0.50 for the same storm: only the smallest"),
@@ -277,12 +274,12 @@ def test_only_analysts_are_split_or_abstain() -> None:
 
 def test_a_row_of_the_risk_officer_without_a_source_is_no_fault() -> None:
     for name, word in (("macro.vix_rank", "VIX"), ("derivs.funding_rank", "funding")):
-        meaning = summary.meaning_of(f"silent:{name}")
+        meaning = agreement.meaning_of(f"silent:{name}")
         assert word in meaning
         assert "no fault" in meaning
-    assert "no fault" not in summary.meaning_of("silent:market.spread_atr")
-    assert "0.50" in summary.meaning_of("thin_swarm")
-    assert "lower budget" in summary.meaning_of("regime_disputed")
+    assert "no fault" not in agreement.meaning_of("silent:market.spread_atr")
+    assert "0.50" in agreement.meaning_of("thin_swarm")
+    assert "lower budget" in agreement.meaning_of("regime_disputed")
 
 
 def test_a_tick_on_the_terminal_tells_a_swarm_term_by_term() -> None:

@@ -8,9 +8,8 @@ import pytest
 
 from tests.dashboard.test_pages import TICKS
 from tests.doubles.page_reader import client, get
-from tests.worlds.records import shown_tick, tick_record
+from tests.worlds.records import tick_record
 from torra.dashboard.cells import common, home_cells
-from torra.dashboard.record import reasoning
 from torra.dashboard.view.stream_reading import brief
 from torra.tick.sentence import page_text
 from torra.tick.tick_record import TickRecord
@@ -22,24 +21,6 @@ def stored(address: str) -> TickRecord:
 
 def link(*parts: str) -> str:
     return "/".join(parts)
-
-
-@pytest.mark.parametrize("source", TICKS)
-def test_the_page_of_a_tick_opens_with_its_sentence(source: str) -> None:
-    address = f"/symbol/BTCUSD/M15/{TICKS[source]}"
-    sentence = page_text(stored(address))
-    text = get(address).text
-    assert "BTCUSD on M15" in sentence
-    order = (
-        "The case for ",
-        "The case against it",
-        "Without agents",
-        "Conviction",
-        "Who took part",
-        "The debate",
-    )
-    places = [text.index(sentence), *(text.index(f" {word}") for word in order)]
-    assert places == sorted(places)
 
 
 @pytest.mark.journey
@@ -86,4 +67,3 @@ def test_a_glance_keeps_the_sentence_of_a_record() -> None:
     record = client().get(f"/api/v1/symbol/BTCUSD/M15/{TICKS['AGENT_BUDGET']}").json
     said = record["sentence"]
     assert brief(tick_record(record)).sentence == said == page_text(tick_record(record))
-    assert reasoning.tick_sections(shown_tick(record))["sentence"] == said

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import copy
 import json
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -14,34 +12,17 @@ from agents.evidence import grounded
 from scoring_rubric import visible
 from tests.cases import cases
 from tests.doubles.page_reader import Page, get, tick_text
-from tests.worlds.demo_full_desk import CASES, SAYS, FullDeskView
-from tests.worlds.demo_view import bars
+from tests.worlds.demo_full_desk import CASES, SAYS, address_of, record_of
 from tests.worlds.records import CALL, debate_record, shown_tick
-from torra.dashboard.record import citations, reasoning, summary
+from torra.dashboard.record import agreement, citations, inputs
 from torra.dashboard.record import transcript as transcripts
 from torra.exhibits import figures
 from torra.tick.tick_record import StoredCall
 
-TIMES = [bar["time"] for bar in bars("BTCUSD", "M15")]
-
-
-def record_of(case):
-    time = TIMES[-1 - CASES.index(case)]
-    return copy.deepcopy(FullDeskView().tick("BTCUSD", "M15", time))
-
-
-def story_of(case):
-    return reasoning.tick_sections(shown_tick(record_of(case)))
-
-
-@pytest.fixture
-def page_of() -> Callable[..., Any]:
-    return lambda case: get(f"/symbol/BTCUSD/M15/{TIMES[-1 - CASES.index(case)]}", "desk")
-
 
 @pytest.mark.parametrize("case", CASES)
-def test_every_link_inside_a_page_leads_somewhere(page_of: Callable[..., Any], case: str) -> None:
-    page = page_of(case)
+def test_every_link_inside_a_page_leads_somewhere(case: str) -> None:
+    page = get(address_of(case), "desk")
     ids = {a["id"] for _, a in page.tags if "id" in a}
     inside = [a["href"][1:] for a in page.all("a") if a.get("href", "").startswith("#")]
     assert len(inside) > 4
@@ -71,7 +52,7 @@ def test_each_report_finds_the_round_in_which_it_was_given(
     words: list[str], reports: int, expected: dict[Any, Any]
 ) -> None:
     told = [{"agent_id": "bull_researcher", "reasoning": str(n)} for n in range(reports)]
-    found = transcripts._kept(
+    found = transcripts._reports_by_place(
         debate_record(
             {
                 "stages": [
@@ -98,12 +79,14 @@ def test_the_scorer_that_stood_in_speaks_in_its_own_stage() -> None:
     record["calls"].append({**call, "status": "ok", "reply": json.dumps(reply)})
     stage = {"name": "fallback", "round": 1, "agents": {"chart_scorer": "answered"}, "ms": 9.0}
     record["deliberation"]["stages"].append(stage)
-    told: Any = reasoning.tick_sections(shown_tick(record | {"source_type": "LEGACY"}))
-    (stage,) = [stage for stage in told["transcript"] if stage.record.name == "fallback"]
-    (entry,) = stage.entries
+    shown = shown_tick(record | {"source_type": "LEGACY"})
+    stages = transcripts.conversation(shown).stages
+    (fallback,) = [one for one in stages if one.record.name == "fallback"]
+    (entry,) = fallback.entries
     assert (entry.mark.word, entry.text) == ("answered", "A plain reading.")
     assert entry.votes == {"momentum": 0.4}
-    assert told["note"].word == "one model"
+    note = agreement.note(shown)
+    assert note is not None and note.word == "one model"
 
 
 # --- citations ---
@@ -154,12 +137,10 @@ def test_what_the_sitting_adds_to_the_evidence_is_known() -> None:
 
 
 def test_anchors_are_readable_and_never_twice() -> None:
-    anchors = citations.Anchors()
-    told = [anchors.of(name) for name in ("technical.rsi14", 'a"b<c', "a'b c", "", "x" * 99)]
-    assert told[0] == "feature-technical.rsi14"
-    assert told[1] == "feature-a-b-c"
-    assert len(set(told)) == len(told)
-    assert anchors.of("technical.rsi14") == told[0]
+    names = ("technical.rsi14", 'a"b<c', "a-b-c-4", "a'b c", "", "x" * 99, "technical.rsi14")
+    told = [*citations.anchors(names).values()]
+    assert told[:2] == ["feature-technical.rsi14", "feature-a-b-c"]
+    assert len(set(told)) == len(told) == len(set(names))
     assert all(set(name) <= set("abcdefghijklmnopqrstuvwxyz0123456789.-") for name in told)
 
 
@@ -175,7 +156,8 @@ def test_nobody_is_shown_a_headline_but_the_news_agent() -> None:
 
 def test_prose_of_others_is_told_as_it_was_shown() -> None:
     record = record_of("whole")
-    rows = {row.who: row for row in story_of("whole")["quoted"]}
+    shown = shown_tick(record)
+    rows = {row.who: row for row in inputs.quotations(shown, transcripts.conversation(shown))}
     (report,) = [r for r in record["deliberation"]["reports"] if r["agent_id"] == "technical"]
     context = DebateContext("", "", "", "", {}, nonce=citations.NONCE)
     known = AgentReport("technical", claim=report["claim"])
@@ -185,10 +167,9 @@ def test_prose_of_others_is_told_as_it_was_shown() -> None:
     assert rows["Key levels"].numbers == "abstained"
 
 
-def test_a_call_is_a_page_with_its_whole_prompt_and_reply(page_of: Callable[..., Any]) -> None:
-    links = [
-        link["href"] for link in page_of("whole").all("a") if "/calls/" in link.get("href", "")
-    ]
+def test_a_call_is_a_page_with_its_whole_prompt_and_reply() -> None:
+    page = get(address_of("whole"), "desk")
+    links = [a["href"] or "" for a in page.all("a") if "/calls/" in (a.get("href") or "")]
     calls = shown_tick(record_of("whole")).stored_calls
     assert sorted(int(link.rpartition("/")[2]) for link in links) == [*range(1, len(calls) + 1)]
     for link in links:
@@ -233,7 +214,7 @@ def widths(page: Page) -> list[float]:
 def test_a_state_says_what_it_means_and_what_to_do(
     source: str, flags: list[Any], words: str
 ) -> None:
-    told = summary.note(shown_tick({"source_type": source, "deliberation": {"flags": flags}}))
+    told = agreement.note(shown_tick({"source_type": source, "deliberation": {"flags": flags}}))
     assert (told is None) == (words == "")
     if told:
         assert words in told.meaning

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import math
 import random
 
@@ -13,7 +12,7 @@ from agents.contracts import VECTORS
 from tests.cases import cases
 from tests.conftest import Scale
 from tests.doubles.page_reader import Page, client
-from tests.worlds.demo_full_desk import CASES, LIMITS, FullDeskView
+from tests.worlds.demo_full_desk import CASES, LIMITS, FullDeskView, record_of
 from tests.worlds.demo_view import SOURCES, ScriptedView, bars
 from tests.worlds.records import debate_record, shown_tick
 from torra.dashboard.record import waterfall
@@ -22,10 +21,6 @@ from torra.exhibits import figures
 TIMES = [bar["time"] for bar in bars("BTCUSD", "M15")]
 
 SHARES = {stage.name: stage.share for stage in MODES["budget"].stages}
-
-
-def record_of(case):
-    return copy.deepcopy(FullDeskView().tick("BTCUSD", "M15", TIMES[-1 - CASES.index(case)]))
 
 
 def timeline_of(record, limits=LIMITS):

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import contextlib
 import threading
+from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, Self
 
 from flask import Flask
 
 from torra.dashboard.server import open_server
+
+WAIT = 20.0
 
 
 def open_warm(app: Flask, prefix: str = "") -> Any:
@@ -25,6 +28,20 @@ def end(server: Any) -> None:
     """End a waitress server, by the thread that reads; another wake of it may close it first."""
     with contextlib.suppress(OSError):
         server.trigger.pull_trigger(server.close)
+
+
+@contextlib.contextmanager
+def served(app: Flask, prefix: str = "") -> Iterator[int]:
+    """Serve an app as long as the `with` lasts; yields its port."""
+    server = open_warm(app, prefix)
+    thread = threading.Thread(target=server.run, daemon=True)
+    thread.start()
+    try:
+        yield server.effective_port
+    finally:
+        end(server)
+        thread.join(WAIT)
+        server.task_dispatcher.shutdown()
 
 
 class Loopback(ThreadingHTTPServer):

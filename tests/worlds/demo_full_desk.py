@@ -8,6 +8,7 @@ M15.
 
 from __future__ import annotations
 
+import copy
 import json
 import sys
 from collections.abc import Iterator
@@ -155,6 +156,17 @@ class FullDeskView(ScriptedView):
     def _headlines(self, told: dict[str, Any]) -> list[dict[str, Any]]:
         ids = [item["id"] for item in (told["news"] or {"items": []})["items"]]
         return [item for item in headlines(told["as_of"]) if item["id"] in ids]
+
+
+def address_of(case: str) -> str:
+    """Return the address of the tick of a case."""
+    return f"/symbol/BTCUSD/M15/{bars('BTCUSD', 'M15')[-1 - CASES.index(case)]['time']}"
+
+
+def record_of(case: str) -> dict[str, Any]:
+    """Return the record of a case, for a test to change."""
+    told = FullDeskView().tick("BTCUSD", "M15", address_of(case).rpartition("/")[2])
+    return copy.deepcopy(told or {})
 
 
 @cache

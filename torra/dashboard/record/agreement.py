@@ -1,4 +1,4 @@
-"""The agreement of the desk on one tick, and the oddities of its sitting, in words for a page.
+"""Who took part in one tick, how far they agree, and what was odd, in words for a page.
 
 The panel's numbers are shown as stored (agents.debate.scoring made them); their effect on the size
 of an opening is multiplied out here. Flags of the sitting become plain sentences; an unknown flag
@@ -9,19 +9,23 @@ Pure functions.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Sequence
-from typing import Final, NamedTuple, TypedDict
+from typing import TYPE_CHECKING, Final
 
+from agent_config import MAX_REQUESTS
 from agent_framework import NOTHING_OPENS
-from agents.contracts import ORDINALS, VECTORS, AgentReport
-from agents.debate.scoring import DIRECTIONS, Agreement, Panel
-from torra.dashboard.record.rows import Ordinal, Stance, Voice
+from agents.contracts import VECTORS, SourceType
+from agents.debate.debate import REQUESTS_PER_AGENT
+from agents.debate.scoring import DIRECTIONS, Panel
 from torra.exhibits import figures
-from torra.exhibits.figures import cell
 from torra.tick.marks import GATE
 from torra.tick.tick_record import DebateRecord, TickRecord
-from torra.words.badge import Badge
-from torra.words.ticks import BADGES, FLAGS
+from torra.words.badge import Badge, capital
+from torra.words.ticks import BADGES, FLAGS, UNHEARD
+
+if TYPE_CHECKING:
+    from torra.dashboard.record.transcript import Voice
 
 SMALL_DESK: Final = 4
 """Seats of the budget desk; only a larger desk gets a count of answers and silences."""
@@ -39,6 +43,21 @@ UNASKED: Final = {
 """Why an agent that could have been asked was not (Deliberation.unasked)."""
 
 DEGRADED: Final = re.compile(r"degraded:(\d{1,2})_of_(\d{1,2})")
+OFFICER: Final = {
+    "macro.vix_rank": "VIX",
+    "derivs.funding_rank": "funding",
+    "derivs.long_liquidations_rank": "liquidations",
+}
+"""What rows of the risk officer read that may have no source (agents.risk_officer)."""
+
+UNSOURCED: Final = "no source of {} is set, so this row of the risk officer is silent: no fault"
+
+ROUND: Final = "answered in an earlier round, which counts"
+"""Meaning of a flag round_N_without."""
+
+STATES: Final = ("answered", "abstained", "failed", "not asked")
+"""What may become of an agent of a tick."""
+
 LOOKS: Final = ("second_look", "first_look_stands")
 """Results of a second look (agents.debate.debate), by flag."""
 
@@ -53,27 +72,11 @@ SIDE_CHECKS: Final = {
 SIDES: Final = {1: "UP", -1: "DOWN", 0: "NEUTRAL"}
 
 
-class AgentTally(TypedDict):
-    """How many agents ended in a state, and who of them with what reason."""
-
-    mark: Badge
-    who: list[str]
-
-
-class OpeningSize(NamedTuple):
-    """How far the desk agrees with an opening of a side, and the share of its size that is left."""
-
-    side: str
-    found: Agreement
-    left: float
-
-
 def degraded(deliberation: DebateRecord) -> str:
     """Return why a desk is DEGRADED, in one sentence; empty when it is not."""
     for flag in deliberation.flags:
-        found = DEGRADED.fullmatch(flag)
-        if found:
-            reporting, seats = found.groups()
+        if counts := DEGRADED.fullmatch(flag):
+            reporting, seats = counts.groups()
             return (
                 f"Only {reporting} of {seats} analysts reported (an abstention counts as a "
                 "report), fewer than the profile's quorum: bull and bear were not asked."
@@ -81,18 +84,17 @@ def degraded(deliberation: DebateRecord) -> str:
     return ""
 
 
-def tally(agents: Sequence[Voice]) -> list[AgentTally]:
-    """Return how many agents answered, abstained, failed or were not asked; [] for a small desk."""
+def tally(agents: Sequence[Voice]) -> list[tuple[Badge, list[str]]]:
+    """Return how many agents ended in each state, and who with what reason; [] for a small desk."""
     if len(agents) <= SMALL_DESK:
         return []
-    rows: list[AgentTally] = []
-    for state in ("answered", "abstained", "failed", "not asked"):
-        group = [agent for agent in agents if agent.mark.word == state]
-        if group:
+    rows = []
+    for state in STATES:
+        if group := [agent for agent in agents if agent.state == state]:
             who = [] if state == "answered" else _silent(group)
             badge = BADGES[state]
             words = ", ".join(filter(None, (f"{len(group)} {state}", badge.meaning)))
-            rows.append({"mark": badge._replace(word=words + "." * bool(who)), "who": who})
+            rows.append((badge._replace(word=words + "." * bool(who)), who))
     return rows
 
 
@@ -114,47 +116,25 @@ def looks(deliberation: DebateRecord, name: str) -> list[str]:
     return [FLAGS[flag] for flag in LOOKS if f"{flag}:{name}" in deliberation.flags]
 
 
-def ordinals(report: AgentReport) -> list[Ordinal]:
-    """Return the whole numbers of the news agent, each with its range."""
-    told = report.ordinals
-    return [
-        {
-            "name": figures.title(name),
-            "value": cell(told.get(name), 0)
-            if low < 0
-            else {"text": figures.plain(told.get(name), 0)},
-            "range": f"{figures.format_signed(low, 0)} to {figures.format_signed(high, 0)}",
-        }
-        for name, (low, high) in ORDINALS.items()
-        if name in told
-    ]
-
-
 def has_opinions(deliberation: DebateRecord) -> bool:
     """Return whether an agent besides the gate's had an opinion."""
-    return not all(one.abstained or one.agent_id == GATE for one in deliberation.reports)
+    return any(not (row.abstained or row.agent_id == GATE) for row in deliberation.reports)
 
 
-def sizes(record: TickRecord) -> list[OpeningSize]:
-    """Return how far the desk agrees with the verdict's side, with both where it is HOLD.
+def size_share(record: TickRecord, side: str) -> float:
+    """Return the share of an opening's size that gate, conviction and budget leave.
 
     In shadow a conviction is not counted: it leaves all of a size.
     """
-    debate, verdict = record.deliberation, record.verdict
-    found = {side: debate.panel.agreement(side) for side in DIRECTIONS}
-    return [
-        OpeningSize(side, one, left_of(record.gate.multiplier, kept, record.budget) or 0.0)
-        for side, one in found.items()
-        if verdict in (side, "HOLD")
-        for kept in [1.0 if debate.in_shadow else one.conviction]
-    ]
+    debate, budget = record.deliberation, 1.0 if record.budget is None else record.budget
+    conviction = 1.0 if debate.in_shadow else debate.panel.agreement(side).conviction
+    return record.gate.multiplier * conviction * budget
 
 
-def stances(record: TickRecord) -> list[Stance]:
-    """Return which way each agent pushes, and whether that is against the side of the tick."""
-    panel = record.deliberation.panel
-    towards = DIRECTIONS.get(record.verdict, _side(panel.push))
-    return [stance(*item, towards) for item in panel.pushes.items()]
+def is_against(record: TickRecord, push: float) -> bool:
+    """Return whether a push is against the tick's side, or against the desk's where it is HOLD."""
+    towards = DIRECTIONS.get(record.verdict, _side(record.deliberation.panel.push))
+    return bool(towards) and _side(push) == -towards
 
 
 def disagreement(text: str) -> str:
@@ -162,46 +142,63 @@ def disagreement(text: str) -> str:
     return figures.sanitize(text, 200).replace("_", " ").replace(" -", f" {figures.MINUS}")
 
 
-def left_of(
-    gate: float | None, conviction: float | None, budget: float | None = None
-) -> float | None:
-    """Return the share of an opening's size that gate, conviction and budget leave.
-
-    None if not known; the budget is a swarm's, None where there is none.
-    """
-    if gate is None or conviction is None:
-        return None
-    return gate * conviction * (1.0 if budget is None else budget)
-
-
 def leaning(push: float | None) -> Badge:
     """Return the mark of the side to which a push leans."""
     return figures.mark(SIDES[_side(push)])
 
 
-def stance(name: str, value: float | None, side: int = 0) -> Stance:
-    """Return which way an agent leans, and whether that is against a side."""
-    return {
-        "title": figures.title(name),
-        "value": cell(value),
-        "bar": figures.signed_bar(value, WIDE_PUSH),
-        "side": leaning(value),
-        "against": bool(side and _side(value) == -side),
-    }
-
-
-def checks(told: Panel, expected: Panel) -> Iterable[tuple[str, float | None, float | None]]:
+def checks(stored: Panel, expected: Panel) -> Iterable[tuple[str, float | None, float | None]]:
     """Yield each number of the panel: its name, as recomputed, as stored."""
     for vector in VECTORS:
         name = f"spread of {figures.title(vector).lower()}"
-        yield name, expected.spread.get(vector), told.spread.get(vector)
+        yield name, expected.spread.get(vector), stored.spread.get(vector)
     for name, push in expected.pushes.items():
-        yield f"push of {name}", push, told.pushes.get(name)
-    yield "push of the desk", expected.push, told.push
+        yield f"push of {name}", push, stored.pushes.get(name)
+    yield "push of the desk", expected.push, stored.push
     for side in ("buy", "sell"):
         for name, words in SIDE_CHECKS.items():
-            one, other = (getattr(getattr(of, side), name) for of in (expected, told))
-            yield words.format(side), one, other
+            recomputed, number = (getattr(getattr(of, side), name) for of in (expected, stored))
+            yield words.format(side), recomputed, number
+
+
+def most_requests(record: TickRecord) -> int:
+    """Return how many requests a tick may make."""
+    return MAX_REQUESTS + (REQUESTS_PER_AGENT if record.company is not None else 0)
+
+
+def asked_again(record: TickRecord) -> tuple[int, int]:
+    """Return how many requests were repeats of failed ones, and how many second looks."""
+    looks = sum(flag.partition(":")[0] in LOOKS for flag in record.deliberation.flags)
+    repeated = sum(call.attempt > 1 for call in record.made_calls)
+    # a second look is a repeated request too, but not because the first one failed
+    return max(0, repeated - looks), looks
+
+
+def counts(agents: Sequence[Voice]) -> dict[str, int]:
+    """Return how many agents ended in each state; states without an agent are left out."""
+    count = Counter(agent.state for agent in agents)
+    return {state: count[state] for state in STATES if count[state]}
+
+
+def meaning_of(flag: str) -> str:
+    """Return what a flag of a sitting means; "" of one that is not known."""
+    word, _, rest = flag.partition(":")
+    if word == "silent" and rest in OFFICER:
+        return UNSOURCED.format(OFFICER[rest])
+    return ROUND if word.startswith("round_") else FLAGS.get(word, "")
+
+
+def note(record: TickRecord) -> Badge | None:
+    """Return the source of a tick with what it means and what to do; None where all is well."""
+    source = figures.mark(record.source_type)
+    if not source.advice:
+        return None
+    flags = {flag.partition(":")[0] for flag in record.deliberation.flags}
+    for flag in UNHEARD if record.source_type == SourceType.L1_ONLY else ():
+        if flag in flags and UNHEARD[flag].advice:
+            source = source._replace(meaning=FLAGS[flag], advice=UNHEARD[flag].advice)
+            break
+    return source._replace(meaning=f"{capital(source.meaning)}.")
 
 
 def _silent(group: Sequence[Voice]) -> list[str]:
@@ -213,5 +210,4 @@ def _silent(group: Sequence[Voice]) -> list[str]:
 
 
 def _side(value: float | None) -> int:
-    known = value or 0.0
-    return (known > 0) - (known < 0)
+    return 0 if value is None else (value > 0) - (value < 0)

@@ -10,13 +10,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Final, NamedTuple, TypedDict
+from itertools import chain, count
+from typing import Final, NamedTuple
 
-from agent_config import GROUNDING_TOLERANCE
 from agents import risk_gate
 from agents.contracts import (
     VECTORS,
-    AgentReport,
     DebateContext,
     Evidence,
     Feature,
@@ -26,27 +25,19 @@ from agents.contracts import (
 from agents.debate import swarm as boards
 from agents.debate.deliberation import Consulted
 from agents.evidence import grounded
-from agents.features import FEATURES, meaning_of, name_of
+from agents.features import FEATURES, name_of
 from agents.registry import AGENTS, SCORER, TRADER
 from scoring_rubric import shown_features
-from torra.dashboard.record.rows import Chip, Voice
 from torra.exhibits import figures
 from torra.tick.marks import GATE
 from torra.tick.tick_record import DebateRecord, SwarmRecord, TickRecord, is_gate
 from torra.tick.words import swarm_words
 
-TOLERANCE: Final = f"{GROUNDING_TOLERANCE:.0%}".replace("%", " %")
-"""How far a citation may lie from the evidence, in words."""
-
 EQUAL, OFF, ABSENT = "equal", "off", "absent"
 """The three judgements of a citation."""
 
-JUDGED: Final = {
-    EQUAL: ("✓", "as in the evidence"),
-    OFF: ("≠", f"off by more than {TOLERANCE}: ungrounded"),
-    ABSENT: ("✕", "not in the evidence: ungrounded"),
-}
-"""Glyph and words of each judgement."""
+GLYPHS: Final = {EQUAL: "✓", OFF: "≠", ABSENT: "✕"}
+"""Glyph of each judgement: as in the evidence, off by more than 1 %, not there."""
 
 NONCE: Final = "0123456789abcdef"
 """Stand-in for the random word of a prompt: without such a word an agent is shown less."""
@@ -60,45 +51,34 @@ ORDER: Final = "order"
 """Block of the order that a trader is asked about (torra.tick.thesis)."""
 
 
-class Citer(TypedDict):
-    """An agent that cites a feature; `value` is empty where it cites the evidence's."""
+class Citation(NamedTuple):
+    """A citation with its judgement, and the feature that it names, None where there is none."""
 
-    who: str
-    anchor: str
-    glyph: str
-    value: str
-
-
-class CitedRow(TypedDict):
-    """A cited feature, its name for people, what high and low mean, and who cites it."""
-
-    key: str
     id: str
-    name: str
-    meaning: str
+    value: str | float | None
+    state: str
+    feature: Feature | None
     anchor: str
-    value: str
-    unit: str
-    there: bool
-    by: list[Citer]
 
+    @property
+    def glyph(self) -> str:
+        """The glyph of its judgement."""
+        return GLYPHS[self.state]
 
-class Uncited(NamedTuple):
-    """A feature that nobody cites, its name, and the codes of those that were shown it."""
-
-    feature: Feature
-    name: str
-    to: str
+    @property
+    def text(self) -> str:
+        """Its value as it is cited."""
+        return figures.format_any(self.value)
 
 
 def evidence(record: TickRecord) -> dict[str, Feature]:
     """Return every feature that an agent of the sitting may have been shown, by id."""
-    found = {f"scores.{one}": Feature(f"scores.{one}", record.l1[one]) for one in VECTORS}
-    found |= {one.id: Feature(one.id, one.value, one.unit) for one in record.features if one.id}
+    rows = {f"scores.{name}": Feature(f"scores.{name}", record.l1[name]) for name in VECTORS}
+    rows |= {row.id: Feature(row.id, row.value, row.unit) for row in record.features if row.id}
     if any(is_gate(report) for report in record.deliberation.reports):
-        found |= _of_the_gate(record.deliberation)
-    found |= _of_the_board(record.deliberation.swarm)
-    return found | _of_the_trader(record.deliberation.consulted)
+        rows |= _of_the_gate(record.deliberation)
+    rows |= _of_the_board(record.deliberation.swarm)
+    return rows | _of_the_trader(record.deliberation.consulted)
 
 
 def judge(name: str, value: str | float | None, features: Mapping[str, Feature]) -> str:
@@ -109,69 +89,27 @@ def judge(name: str, value: str | float | None, features: Mapping[str, Feature])
     return EQUAL if grounded([Evidence(name, value)], features) else OFF
 
 
-class Anchors:
-    """The anchors of one page's features: readable where the id allows it, and never twice."""
-
-    def __init__(self) -> None:
-        self._known: dict[str, str] = {}
-        self._used: set[str] = set()
-
-    def of(self, name: str) -> str:
-        """Return the anchor of a feature, whatever its id is made of."""
-        if name not in self._known:
-            base = "feature-" + re.sub(r"[^A-Za-z0-9_.-]", "-", name)[:60]
-            free = base
-            # two ids may differ only in characters that an anchor cannot have
-            while free in self._used:
-                free = f"{base}-{len(self._used)}"
-            self._used.add(free)
-            self._known[name] = free
-        return self._known[name]
+def anchors(names: Iterable[str]) -> dict[str, str]:
+    """Return an anchor for each feature: readable where the id allows it, and never twice."""
+    used: dict[str, str] = {}
+    for name in dict.fromkeys(names):
+        base = "feature-" + re.sub(r"[^A-Za-z0-9_.-]", "-", name)[:60]
+        # two ids may differ only in characters that an anchor cannot have
+        free = chain([base], (f"{base}-{number}" for number in count(len(used))))
+        used[next(anchor for anchor in free if anchor not in used)] = name
+    return {name: anchor for anchor, name in used.items()}
 
 
-def chips(told: AgentReport, features: Mapping[str, Feature], anchors: Anchors) -> list[Chip]:
+def judged(
+    items: Iterable[Evidence], features: Mapping[str, Feature], anchors: Mapping[str, str]
+) -> list[Citation]:
     """Return the citations of a report, each with its anchor and its judgement."""
-    return [_chip(item, features, anchors) for item in told.evidence]
-
-
-def cited(entries: Iterable[Voice], features: Mapping[str, Feature]) -> list[CitedRow]:
-    """Return the cited features by id, each with the agents that cite it and how each is judged.
-
-    A cited id that does not exist has its row too. An agent that cites the same in several rounds
-    is listed once, with its last one. `entries` are those of the transcript.
-    """
-    found: dict[str, CitedRow] = {}
-    by: dict[str, dict[tuple[str, str], Citer]] = {}
-    for entry in entries:
-        for chip in entry.evidence:
-            found.setdefault(chip["key"], _row(chip, features))
-            # a value that is equal stands in the row itself
-            value = chip["value"] if chip["state"] != EQUAL else ""
-            who = figures.title(entry.name).removesuffix(" researcher")
-            by.setdefault(chip["key"], {})[who, value] = {
-                "who": who,
-                "anchor": entry.anchor,
-                "glyph": chip["glyph"],
-                "value": value,
-            }
-    return [{**found[name], "by": list(by[name].values())} for name in sorted(found)]
-
-
-def uncited(
-    features: Mapping[str, Feature],
-    rows: Sequence[CitedRow],
-    shown: Mapping[str, Mapping[str, Feature]],
-) -> list[Uncited]:
-    """Return the features that no agent cites, with the codes of those that were shown each."""
-    told, short = {row["key"] for row in rows}, codes(list(shown))
     return [
-        Uncited(
-            feature,
-            _name(name),
-            " ".join(short[one] for one, seen in shown.items() if name in seen),
+        Citation(
+            name, item.value, judge(name, item.value, features), features.get(name), anchors[name]
         )
-        for name, feature in features.items()
-        if name not in told
+        for item in items
+        for name in [str(item.id)]
     ]
 
 
@@ -200,82 +138,49 @@ def role_of(name: str) -> Role | None:
 
 def codes(names: Sequence[str]) -> dict[str, str]:
     """Return a code for each agent, the shortest that keeps them different."""
-    found: dict[str, str] = {}
+    short: dict[str, str] = {}
     for name in names:
         title, letters = figures.title(name), CODE_LETTERS
-        while title[:letters] in found.values() and letters < len(title):
+        while title[:letters] in short.values() and letters < len(title):
             letters += 1
-        found[name] = title[:letters]
-    return found
+        short[name] = title[:letters]
+    return short
 
 
-def _of_the_trader(asked: Consulted | None) -> dict[str, Feature]:
+def _of_the_trader(trader: Consulted | None) -> dict[str, Feature]:
     """Return what the trader was told of the order, as far as the record tells.
 
     Its levels are not recorded: they are those that it cites, where its citations were found true.
     """
-    if not asked:
+    if not trader:
         return {}
-    said = asked.report
-    cited = () if said is None or UNGROUNDED in said.flags else said.evidence
-    known = {one.id: one.value for one in cited if one.id and one.id.startswith(f"{ORDER}.")}
-    known |= {f"{ORDER}.side": asked.side, f"{ORDER}.conviction": asked.conviction}
-    return {name: Feature(name, value) for name, value in known.items()}
+    report = trader.report
+    cited = () if report is None or UNGROUNDED in report.flags else report.evidence
+    order = {item.id: item.value for item in cited if item.id and item.id.startswith(f"{ORDER}.")}
+    order |= {f"{ORDER}.side": trader.side, f"{ORDER}.conviction": trader.conviction}
+    return {name: Feature(name, value) for name, value in order.items()}
 
 
 def _of_the_gate(deliberation: DebateRecord) -> dict[str, Feature]:
     """Return the features by which the gate's agent is told the ruling of its rules."""
-    told, spread = deliberation.rule_ruling, deliberation.panel.spread
-    ruling = GateRuling(told.multiplier, told.veto, told.reasons)
-    found = risk_gate.as_features(ruling, max(spread.values(), default=0.0), "")
+    rule, spread = deliberation.rule_ruling, deliberation.panel.spread
+    ruling = GateRuling(rule.multiplier, rule.veto, rule.reasons)
+    features = risk_gate.as_features(ruling, max(spread.values(), default=0.0), "")
     if not spread:
         # the 0.0 above was never measured
-        del found["gate.analyst_spread"]
-    return found
+        del features["gate.analyst_spread"]
+    return features
 
 
-def _of_the_board(told: SwarmRecord | None) -> dict[str, Feature]:
+def _of_the_board(swarm: SwarmRecord | None) -> dict[str, Feature]:
     """Return the features by which a judge is told the board."""
-    if told is None or not told.board.stands:
+    if swarm is None or not swarm.board.stands:
         return {}
-    return boards.as_features(told.board, "")
+    return boards.as_features(swarm.board, "")
 
 
-def _chip(item: Evidence, features: Mapping[str, Feature], anchors: Anchors) -> Chip:
-    name = str(item.id)
-    state = judge(name, item.value, features)
-    glyph, words = JUDGED[state]
-    there = features.get(name)
-    stands = there is not None and there.value is not None
-    return {
-        "key": name,
-        "id": figures.sanitize(name, 80),
-        "anchor": anchors.of(name),
-        "value": figures.format_any(item.value),
-        "state": state,
-        "glyph": glyph,
-        "words": words,
-        "there": figures.format_any(there.value) if there is not None and stands else figures.DASH,
-    }
-
-
-def _name(feature: str) -> str:
+def feature_name(feature: str) -> str:
     """Return what people call a feature; empty where the table of words does not know it."""
     if feature in FEATURES:
         return name_of(feature)
     return swarm_words.BOARD_FEATURES.get(feature, "")
-
-
-def _row(chip: Chip, features: Mapping[str, Feature]) -> CitedRow:
-    feature = features.get(chip["key"])
-    return {
-        "key": chip["key"],
-        "id": chip["id"],
-        "name": _name(chip["key"]),
-        "meaning": meaning_of(chip["key"]),
-        "anchor": chip["anchor"],
-        "value": chip["there"],
-        "unit": figures.sanitize(feature.unit, 40) if feature is not None else "",
-        "there": chip["state"] != ABSENT,
-        "by": [],
-    }

@@ -11,14 +11,14 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
 
 from agents.contracts import VECTORS, AgentReport, DebateContext, Feature, Role
 from agents.registry import AGENTS, SCORER
 from scoring_rubric import NUMBERS_ONLY, visible
 from torra.dashboard.record import citations
-from torra.dashboard.record.transcript import DebateStage
+from torra.dashboard.record.transcript import Conversation
 from torra.exhibits import figures
 from torra.tick.tick_record import StoredCall, TickRecord, is_gate
 
@@ -48,17 +48,18 @@ class Quoted(NamedTuple):
 
 
 class Inputs(NamedTuple):
-    """The inputs of an agent; `role` is None of one that a host brought.
-
-    `calls` have their number among those of the tick, from 1.
-    """
+    """The inputs of an agent; `calls` have their number among those of the tick, from 1."""
 
     name: str
-    role: Role | None
     shown: Mapping[str, Feature]
     others: list[str]
     calls: list[tuple[int, StoredCall]]
     picture: bool
+
+    @property
+    def role(self) -> Role | None:
+        """Its role; None of one that a host brought."""
+        return citations.role_of(self.name)
 
     @property
     def memory(self) -> bool:
@@ -74,26 +75,20 @@ class Inputs(NamedTuple):
     def blocks(self) -> str:
         """How many features it was shown of each block: technical 47, scores 4."""
         counts = Counter(feature.block for feature in self.shown.values())
-        return ", ".join(f"{figures.sanitize(one, 30)} {count}" for one, count in counts.items())
+        return ", ".join(f"{figures.sanitize(name, 30)} {many}" for name, many in counts.items())
 
 
-def by_agent(
-    record: TickRecord,
-    stages: Sequence[DebateStage],
-    quoted: Sequence[Quoted],
-    shown: Mapping[str, Mapping[str, Feature]],
-) -> list[Inputs]:
-    """Return the inputs of each agent of the transcript, in the order in which they were asked.
+def by_agent(record: TickRecord, debate: Conversation, quoted: Sequence[Quoted]) -> list[Inputs]:
+    """Return the inputs of each agent of the debate, in the order in which they were asked.
 
-    `quoted` are the rows of `quotations`, `shown` the features that each agent's prompt lists.
+    `quoted` are the rows of `quotations`.
     """
     rows = []
-    for name in dict.fromkeys(entry.name for stage in stages for entry in stage.entries):
+    for name in dict.fromkeys(entry.name for stage in debate.stages for entry in stage.entries):
         own = [row for row in enumerate(record.made_calls, 1) if row[1].role_id == name]
         others = list(dict.fromkeys(row.who for row in quoted if name in row.to))
-        seen = bool(picture(record) and name in PICTURED and own)
-        features = shown.get(name, {})
-        rows.append(Inputs(name, citations.role_of(name), features, others, own, seen))
+        pictured = bool(picture(record) and name in PICTURED and own)
+        rows.append(Inputs(name, debate.shown.get(name, {}), others, own, pictured))
     return rows
 
 
@@ -103,43 +98,35 @@ def picture(record: TickRecord) -> str:
     return name if HASH.fullmatch(name) else ""
 
 
-def quotations(
-    record: TickRecord, stages: Sequence[DebateStage], features: Mapping[str, Feature]
-) -> list[Quoted]:
+def quotations(record: TickRecord, debate: Conversation) -> list[Quoted]:
     """Return each report as other agents were shown it, and whom to: numbers, and cut prose."""
-    spoke = {e.name: stage.record.name for stage in stages for e in stage.entries}
-    asked = {e.name for stage in stages for e in stage.entries if e.calls}
-    rows = [
-        _seen(told, features, _readers(told.agent_id, spoke, asked))
-        for told in record.deliberation.reports
-        if not is_gate(told)
-    ]
-    for told in record.deliberation.earlier:
-        others = [n for n, name in spoke.items() if name == "research" and n != told.agent_id]
-        rows.append(_seen(told, features, others, earlier=True))
+    spoke = {entry.name: stage.record.name for stage in debate.stages for entry in stage.entries}
+    called = {entry.name for stage in debate.stages for entry in stage.entries if entry.calls}
+    rows = []
+    for report in record.deliberation.reports:
+        readable = "" if is_gate(report) else spoke.get(report.agent_id, "")
+        to = [name for name, stage in spoke.items() if readable in READS.get(stage, ())]
+        rows.append(_quoted(report, debate, [name for name in to if name in called]))
+    for report in record.deliberation.earlier:
+        others = [n for n, name in spoke.items() if name == "research" and n != report.agent_id]
+        rows.append(_quoted(report, debate, others, earlier=True))
     return [row for row in rows if row.to]
 
 
-def _readers(author: str, spoke: Mapping[str, str], asked: Collection[str]) -> list[str]:
-    """Return the agents that were shown an agent's final report."""
-    own = spoke.get(author, "")
-    return [name for name, stage in spoke.items() if name in asked and own in READS.get(stage, ())]
-
-
-def _seen(
-    told: AgentReport, features: Mapping[str, Feature], to: list[str], *, earlier: bool = False
+def _quoted(
+    report: AgentReport, debate: Conversation, to: list[str], *, earlier: bool = False
 ) -> Quoted:
     """Return a report as the others are shown it."""
     whole = AgentReport(
-        told.agent_id,
-        told.adjustments,
-        told.confidence,
-        figures.sanitize(told.main_claim),
-        told.key_points or tuple(figures.sanitize(point.says, 300) for point in told.points_for),
-        told.evidence,
-        abstained=told.abstained,
+        report.agent_id,
+        report.adjustments,
+        report.confidence,
+        figures.sanitize(report.main_claim),
+        report.key_points or tuple(figures.sanitize(row.says, 300) for row in report.points_for),
+        report.evidence,
+        abstained=report.abstained,
     )
-    context = DebateContext("", "", "", "", {}, features=features, nonce=citations.NONCE)
+    context = DebateContext("", "", "", "", {}, features=debate.features, nonce=citations.NONCE)
     shown = visible(whole, context)
     numbers = [
         f"{figures.title(v).lower()} {figures.format_signed(value, 2)}"
@@ -148,10 +135,10 @@ def _seen(
     ]
     prose = [figures.sanitize(text, 300) for text in (shown.reasoning, *shown.key_points) if text]
     return Quoted(
-        figures.title(told.agent_id),
-        "abstained" if told.abstained else ", ".join(numbers) or "no score",
-        told.confidence,
-        "" if told.abstained else " · ".join(prose),
+        figures.title(report.agent_id),
+        "abstained" if report.abstained else ", ".join(numbers) or "no score",
+        report.confidence,
+        "" if report.abstained else " · ".join(prose),
         earlier,
         to,
     )

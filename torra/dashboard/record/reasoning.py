@@ -1,8 +1,7 @@
-"""The sections of a tick's page, made from the record of that tick.
+"""The decision of a tick, its gate and its provenance, in words.
 
-An agent may never have answered: what it lacks shows as a dash with the reason. Pure functions.
-This module has the decision, the gate and the provenance. `transcript` has the conversation,
-`citations` and `inputs` what it rests on, `arithmetic` the sums, `waterfall` the drawings.
+`transcript` has the conversation, `citations` and `inputs` what it rests on, `arithmetic` the sums,
+`waterfall` the drawings. Pure functions.
 """
 
 from __future__ import annotations
@@ -13,31 +12,17 @@ from pydantic import JsonValue
 
 from agent_framework import NOTHING_OPENS
 from agents.contracts import GateRuling
-from torra.dashboard.record import (
-    agreement,
-    arithmetic,
-    citations,
-    inputs,
-    summary,
-    surroundings,
-    swarm,
-    thesis,
-    transcript,
-    vetoes,
-    waterfall,
-)
-from torra.dashboard.record.shown import Decision, TickView
+from torra.dashboard.record import vetoes
+from torra.dashboard.record.shown import Decision
 from torra.exhibits import figures
 from torra.exhibits.beyond import outside_words
 from torra.exhibits.beyond.outside_row import OutsideShown
-from torra.tick import sentence
-from torra.tick.marks import PROPOSED
 from torra.tick.tick_record import (
     DebateRecord,
     TickRecord,
     is_gate,
 )
-from torra.words import market, ticks
+from torra.words.badge import capital
 from torra.words.orders import REASONS
 
 SENTENCE: Final = 400
@@ -50,62 +35,6 @@ NEAR: Final = 0.005
 SILENT_GATE: Final = "did not answer; the rules stand"
 
 
-def tick_sections(record: TickView) -> dict[str, object]:
-    """Return the sections of a tick's page, for its template."""
-    deliberation = record.deliberation
-    features, anchors = citations.evidence(record), citations.Anchors()
-    stages = transcript.conversation(record, features, anchors)
-    agents = transcript.people(record, stages)
-    shown = {agent.name: citations.shown_to(agent.name, features) for agent in agents}
-    quoted = inputs.quotations(record, stages, features)
-    cited = citations.cited(transcript.entries_of(stages), features)
-    return {
-        "sentence": figures.sanitize(sentence.page_text(record), SENTENCE),
-        "headline": headline(record),
-        "counts": summary.counts(agents),
-        "requests": summary.requests(record),
-        "proposed": REASONS[PROPOSED] if record.reason == PROPOSED else "",
-        "note": summary.note(record),
-        "agents": agents,
-        "transcript": stages,
-        "cited": cited,
-        "uncited": citations.uncited(features, cited, shown),
-        "codes": {figures.title(name): code for name, code in citations.codes(list(shown)).items()},
-        "inputs": inputs.by_agent(record, stages, quoted, shown),
-        "picture": inputs.picture(record),
-        "timeline": waterfall.timeline(record),
-        "charts": waterfall.score_charts(record),
-        "decided": waterfall.decision_chart(record),
-        "tally": agreement.tally(agents),
-        "degraded": agreement.degraded(deliberation),
-        "shadow": deliberation.in_shadow,
-        "heard": agreement.has_opinions(deliberation),
-        "around": surroundings,
-        "market": market,
-        "ticks": ticks,
-        "beyond": beyond(record),
-        "arithmetic": arithmetic.steps(record),
-        "shares": arithmetic.shares(record),
-        "timeframes": arithmetic.consensus_line(record),
-        "decision": arithmetic.decision_rows(record),
-        "gate": gate_rows(record),
-        "quoted": quoted,
-        "pruned": bool(deliberation.calls) and not record.calls,
-        "why": why(record),
-        "veto": vetoes.cause(record),
-        "veto_mark": vetoes.mark(record),
-        "swarm": deliberation.swarm is not None,
-        "brief": swarm.brief(record),
-        "thesis": thesis.thesis_section(
-            record, record.limits.escalation if record.limits else None
-        ),
-        "provenance": provenance(record),
-        "written": value_text,
-        "failed_checks": arithmetic.failed_checks(record),
-        "records": arithmetic.records_line(record),
-    }
-
-
 def beyond(record: TickRecord) -> OutsideShown | None:
     """Return what was known from beyond the chart; None of another program's scorer."""
     if record.hosted and record.outside is None:
@@ -115,10 +44,10 @@ def beyond(record: TickRecord) -> OutsideShown | None:
 
 def headline(record: Decision) -> str:
     """Return one sentence on where the consensus stands against its thresholds."""
-    told = standing(record)
-    if not told:
+    where = standing(record)
+    if not where:
         return "No consensus is stored for this tick."
-    return f"Consensus {figures.format_signed(record.consensus, _decimals(record))} {told}."
+    return f"Consensus {figures.format_signed(record.consensus, _decimals(record))} {where}."
 
 
 class Distance(NamedTuple):
@@ -134,22 +63,22 @@ class Distance(NamedTuple):
 
 def distance(record: Decision) -> Distance | None:
     """Return how far a tick is from a verdict by its own thresholds; None if they are not known."""
-    consensus, (sell, buy) = record.consensus, _limits(record)
-    if consensus is None or buy is None or sell is None:
+    consensus, limits = record.consensus, record.thresholds
+    if consensus is None or limits is None:
         return None
-    side, limit = ("BUY", buy) if consensus >= 0 else ("SELL", sell)
+    side, limit = ("BUY", limits.buy) if consensus >= 0 else ("SELL", -limits.sell)
     return Distance(side, limit, abs(limit) - abs(consensus))
 
 
 def standing(record: Decision) -> str:
     """Return how far a consensus is from the nearer threshold; empty if that is not known."""
-    found = distance(record)
-    if found is None:
+    away = distance(record)
+    if away is None:
         return ""
-    shown = f"{found.side} threshold {figures.format_signed(found.limit, 2)}"
-    if found.gap <= 0:
-        return f"reaches the {shown}"
-    return f"is {figures.plain(found.gap, _decimals(record))} short of the {shown}"
+    threshold = f"{away.side} threshold {figures.format_signed(away.limit, 2)}"
+    if away.gap <= 0:
+        return f"reaches the {threshold}"
+    return f"is {figures.plain(away.gap, _decimals(record))} short of the {threshold}"
 
 
 def why(record: Decision) -> str:
@@ -160,20 +89,15 @@ def why(record: Decision) -> str:
     meaning = REASONS.get(word, "")
     if word == "GATE_VETO":
         meaning = vetoes.cause(record) or meaning
-    return f"{meaning[:1].upper()}{meaning[1:]}" if meaning else word
+    return capital(meaning) if meaning else word
 
 
 def _decimals(record: Decision) -> int:
     """Return more decimals if three would hide on which side of a threshold the number is."""
-    consensus = record.consensus or 0.0
-    gaps = [abs(consensus - limit) for limit in _limits(record) if limit is not None]
-    near = any(gap < NEAR for gap in gaps)
+    consensus, limits = record.consensus or 0.0, record.thresholds
+    ends = (limits.buy, -limits.sell) if limits else ()
+    near = any(abs(consensus - end) < NEAR for end in ends)
     return figures.FULL_DECIMALS if near else figures.SCORE_DECIMALS
-
-
-def _limits(record: Decision) -> tuple[float | None, float | None]:
-    limits = record.thresholds
-    return (None, None) if limits is None else (-limits.sell, limits.buy)
 
 
 def gate_rows(record: TickRecord) -> list[tuple[str, GateRuling | None, str]]:

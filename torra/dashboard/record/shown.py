@@ -8,13 +8,13 @@ from typing import Annotated, Final
 
 from pydantic import BeforeValidator, Field, TypeAdapter
 
+from agent_config import EscalationSettings
 from torra.dashboard.lenient import LenientModel, Number, Word, Words
 from torra.evidence.scheduled_events import EventView
 from torra.tick.tick_record import (
     FeatureRecord,
     GateRecord,
     RecordPart,
-    Skipped,
     ThresholdsRecord,
     TickRecord,
     Time,
@@ -27,8 +27,8 @@ NOT_COUNTED: Final = f"{WATCH_ONLY}: recorded, not counted"
 """The note beside every figure of theirs."""
 
 
-class Trade(RecordPart):
-    """The row of a signal as it is now."""
+class SignalOutcome(RecordPart):
+    """The row of a tick's signal as it is now; a close has the opening that it ended."""
 
     sid: str
     kind: str
@@ -41,12 +41,7 @@ class Trade(RecordPart):
     close_reason: str | None
     profit: float | None
     r_multiple: float | None
-
-
-class SignalOutcome(Trade):
-    """The row of a tick's signal; a close has the opening that it ended."""
-
-    closed: Trade | None
+    closed: SignalOutcome | None = None
 
 
 class StoredHeadline(RecordPart):
@@ -61,13 +56,6 @@ class StoredHeadline(RecordPart):
     url: str
 
 
-class EscalationSetting(RecordPart):
-    """By which rule a trader is asked on the chief tier, as the tick's profile had it."""
-
-    when: str | None = None
-    at: float | None = None
-
-
 class TickLimits(RecordPart):
     """The limits of a tick: its deadline, the ceiling in USD an hour, and those of an opening.
 
@@ -79,19 +67,7 @@ class TickLimits(RecordPart):
     capital: float | None = None
     risk_per_trade_pct: float | None = None
     max_notional_pct: float | None = None
-    escalation: EscalationSetting = EscalationSetting()
-
-
-class BareTick(RecordPart):
-    """What is shown of a tick without a record: a skipped one, or one whose record is damaged."""
-
-    instance: str
-    timeframe: str
-    bar_time: str
-    skipped: Skipped | None = None
-    damaged: str = ""
-    previous: str | None = None
-    next: str | None = None
+    escalation: EscalationSettings | None = None
 
 
 class TickView(TickRecord):
@@ -105,14 +81,11 @@ class TickView(TickRecord):
     next: str | None = None
 
 
-class _Stored:
-    """Reads JSON values as a strict part of a record; what does not fit is the field's default."""
-
-    def __init__(self, part: Callable[[str], object]) -> None:
-        self._part = part
-
-    def __call__(self, stored: object) -> object:
-        return self._part(json.dumps(stored)) if isinstance(stored, Mapping) else stored
+def _strict(part: Callable[[str], object]) -> BeforeValidator:
+    """Read JSON as a strict part of a record; what does not fit is the field's default."""
+    return BeforeValidator(
+        lambda stored: part(json.dumps(stored)) if isinstance(stored, Mapping) else stored
+    )
 
 
 class ListedTick(LenientModel):
@@ -132,19 +105,15 @@ class ListedTick(LenientModel):
     l1_composite: Number = None
     l1_consensus: Number = None
     l1_verdict: Word = None
-    thresholds: Annotated[
-        ThresholdsRecord | None, BeforeValidator(_Stored(ThresholdsRecord.parse))
-    ] = None
-    gate: Annotated[GateRecord | None, BeforeValidator(_Stored(GateRecord.parse))] = None
+    thresholds: Annotated[ThresholdsRecord | None, _strict(ThresholdsRecord.parse)] = None
+    gate: Annotated[GateRecord | None, _strict(GateRecord.parse)] = None
     action: Word = None
     reason: Word = None
     denied: Words = ()
     source_type: Word = None
     flags: Words = ()
     features: tuple[FeatureRecord, ...] = ()
-    events: Annotated[
-        EventView | None, BeforeValidator(_Stored(TypeAdapter(EventView).validate_json))
-    ] = None
+    events: Annotated[EventView | None, _strict(TypeAdapter(EventView).validate_json)] = None
 
 
 Decision = TickRecord | ListedTick

@@ -7,15 +7,15 @@ functions over a record; text of models passes through `figures.sanitize`.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
+from agents.contracts import SIDES as SEATS
 from agents.contracts import WINNERS, AgentReport
 from agents.debate.scoring import DIRECTIONS
 from torra.config import SymbolSpec
-from torra.dashboard.record import swarm, thesis
-from torra.dashboard.record.citations import EQUAL, JUDGED, CitedRow
+from torra.dashboard.record import agreement, citations, swarm, thesis
 from torra.dashboard.record.shown import NOT_COUNTED, WATCH_ONLY, Decision, TickLimits, TickView
+from torra.dashboard.record.transcript import CitedFeature
 from torra.exhibits import figures
 from torra.exhibits.figures import DASH
 from torra.tick.marks import PROPOSED, OrderPhrase
@@ -31,21 +31,17 @@ from torra.verdict.position_size import notional, smallest, worth
 from torra.words.deny_reasons import DenyReason
 from torra.words.orders import LEANS, SIDES
 
-TRUE: Final = JUDGED[EQUAL][0]
-"""Glyph of a citation that is as the evidence has it."""
-
 UNHEARD: Final = frozenset(("Bars", "Gate", "Veto", "Disagreement"))
 """Who has points against a side without being one that was heard for or against it."""
 
-ARGUERS: Final = frozenset(("Bull", "Bear"))
-"""Who argues for a side, as a cited fact names them."""
+ARGUERS: Final = frozenset(SEATS)
+"""Who argues for a side."""
 
 NAMED: Final = 3
 """Agents, and facts of the evidence, that a card names; of more it gives the number."""
 
 
-@dataclass(frozen=True, slots=True)
-class TickFact:
+class TickFact(NamedTuple):
     """A fact of a tick: its name, its figure, and what must be said besides.
 
     `answers` is the question of a reader that it answers, "" for one that answers none of the five.
@@ -76,7 +72,7 @@ def side_of(record: Decision) -> str:
 
 def facts(
     record: TickView,
-    cited: Sequence[CitedRow],
+    cited: Sequence[CitedFeature],
     shown: Sequence[str],
     falsifiers: Sequence[str],
     spec: SymbolSpec | None,
@@ -149,16 +145,16 @@ def _percent(share: float) -> str:
     return f"{100 * share:.0f} %" if 0.0 <= share <= 1.0 else DASH
 
 
-def _evidence(cited: Sequence[CitedRow], shown: Sequence[str]) -> TickFact:
+def _evidence(cited: Sequence[CitedFeature], shown: Sequence[str]) -> TickFact:
     """Return how many facts are cited, how many are true, and those that the points stand on.
 
     What the gate cites is told on every tick, such as the kind of market: it is named last.
     """
     if not cited:
         return TickFact("Evidence", "Nothing cited", answers="evidence")
-    right = sum(all(one["glyph"] == TRUE for one in row["by"]) for row in cited)
-    first = sorted(cited, key=lambda row: (row["id"] not in shown, *_argued(row)))[:NAMED]
-    names = ", ".join((row["name"] or row["id"]).removeprefix("the ") for row in first)
+    right = sum(row.is_true for row in cited)
+    first = sorted(cited, key=lambda row: (row.id not in shown, *_argued(row)))
+    names = ", ".join(_short_name(row.id) for row in first[:NAMED])
     true = "all" if right == len(cited) else right
     more = f"{true} true to the record: {names}" + (" …" if len(cited) > NAMED else "")
     return TickFact(
@@ -166,11 +162,15 @@ def _evidence(cited: Sequence[CitedRow], shown: Sequence[str]) -> TickFact:
     )
 
 
-def _argued(row: CitedRow) -> tuple[int, int, int]:
+def _short_name(feature: str) -> str:
+    name = citations.feature_name(feature) or figures.sanitize(feature, 80)
+    return name.removeprefix("the ")
+
+
+def _argued(row: CitedFeature) -> tuple[bool, int, int]:
     """Return where a fact stands among those that are named: the sides' own first."""
-    who = {one["who"] for one in row["by"]}
-    sides = len(who & ARGUERS)
-    return (any("gate" in one.lower() for one in who), -sides, -len(who))
+    who = {voice.name for voice, _ in row.by}
+    return (any("gate" in name.lower() for name in who), -len(who & ARGUERS), -len(who))
 
 
 def _cost(record: TickView) -> TickFact:
@@ -243,14 +243,12 @@ def opening(record: TickRecord) -> SignalRecord | OrderPhrase | None:
 
 def _size_share(record: TickView) -> tuple[float, str]:
     """Return the share of an opening's size that gate, conviction and budget leave, and these."""
-    debate, gate, budget = record.deliberation, record.gate.multiplier, record.budget
-    sure = debate.panel.agreement(side_of(record)).conviction
-    factors = f"gate {_percent(gate)}, conviction {_percent(sure)}"
-    if debate.in_shadow:
-        sure, factors = 1.0, f"gate {_percent(gate)}, {WATCH_ONLY}"
-    if budget is not None:
-        factors += f", budget {_percent(budget)}"
-    return gate * sure * (1.0 if budget is None else budget), factors
+    debate, side = record.deliberation, side_of(record)
+    sure = _percent(debate.panel.agreement(side).conviction)
+    counted = WATCH_ONLY if debate.in_shadow else f"conviction {sure}"
+    budget = "" if record.budget is None else f", budget {_percent(record.budget)}"
+    left = agreement.size_share(record, side)
+    return left, f"gate {_percent(record.gate.multiplier)}, {counted}{budget}"
 
 
 def _size(record: TickView) -> TickFact:

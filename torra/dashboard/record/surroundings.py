@@ -1,8 +1,8 @@
 """The surroundings of a tick: the market's regime, scheduled events near it, and the news it read.
 
 The template reads the record; here is what is reckoned beside it. Headlines, event names and
-addresses are strangers' words: they are cleaned, shown as text, and linked only if `link` accepts
-the address. Nothing is fetched. Pure functions.
+addresses are strangers' words: they are cleaned, shown as text, and linked only if `linked_host`
+accepts the address. Nothing is fetched. Pure functions.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
-from typing import Final, NamedTuple, TypedDict
+from typing import Final, NamedTuple
 from urllib.parse import urlsplit
 
 from torra import clock
@@ -69,13 +69,6 @@ FUNDAMENTALS: Final = {
 }
 
 
-class Pair(TypedDict):
-    """A name and its value."""
-
-    name: str
-    value: str
-
-
 class EventRow(NamedTuple):
     """A scheduled event, and how far it is from a moment: in minutes, and in words."""
 
@@ -93,13 +86,6 @@ class EventRow(NamedTuple):
         """Its currency and its name."""
         event = self.event
         return f"{figures.sanitize(event.currency, 8)} {figures.sanitize(event.name, 120)}".strip()
-
-
-class Link(NamedTuple):
-    """An address that may be followed, and its host."""
-
-    href: str
-    host: str
 
 
 def events(record: TickRecord) -> list[EventRow]:
@@ -147,16 +133,16 @@ def plain_reason(reason: str | None) -> str:
     if lacks := swarm_words.lack(text):
         return lacks
     head, colon, words = text.rpartition(": ")
-    known = [_source_in_words(head, told) for told in words.split(", ")]
+    known = [_source_in_words(head, source) for source in words.split(", ")]
     return f"{head} ({'; '.join(filter(None, known))})" if colon and all(known) else text
 
 
-def _source_in_words(head: str, told: str) -> str:
+def _source_in_words(head: str, source: str) -> str:
     """Return the status of a source in plain words, "" for none.
 
     It stands behind its source's name where sources differ, else alone: then `head` tells of whom.
     """
-    name, _, word = told.rpartition(" ")
+    name, _, word = source.rpartition(" ")
     news = STATUSES[word].meaning if word in STATUSES else ""
     if name in BEYOND:
         return f"{BEYOND[name]}: {STATUSES[word].word}" if word in STATUSES else ""
@@ -167,27 +153,25 @@ def _source_in_words(head: str, told: str) -> str:
     return STATUSES[word].word if shared else news
 
 
-def link(address: str | None) -> Link | None:
-    """Return an https address with its host, if it names a public host plainly, else None.
+def linked_host(address: str | None) -> str:
+    """Return the host of an https address that may be linked; "" of any other.
 
     Refused are other schemes, names and passwords in the address, ports, IP numbers, names of a
     home network, and any character that a browser would have to mend.
     """
     text = address or ""
     if len(text) > MAX_ADDRESS or not re.fullmatch(r"https://[!-~]+", text):
-        return None
+        return ""
     try:
         parts = urlsplit(text)
         host, port = (parts.hostname or "").lower(), parts.port
     # a bracket or a port that cannot be one
     except ValueError:
-        return None
+        return ""
     # a browser reads a backslash as a slash, and a text before an @ as a name: both hide the host
     if re.search(r"[@\\]", parts.netloc + parts.path[:1]) or port not in HTTPS_PORTS:
-        return None
-    if not HOST.fullmatch(host) or host.endswith(HOME):
-        return None
-    return Link(text, host)
+        return ""
+    return host if HOST.fullmatch(host) and not host.endswith(HOME) else ""
 
 
 def triage(record: TickRecord) -> list[str]:
@@ -205,14 +189,9 @@ def headlines(record: TickView) -> Mapping[str, StoredHeadline]:
 
 def _event(item: ScheduledEvent, as_of: datetime, at_once: str) -> EventRow:
     minutes = (item.time - as_of).total_seconds() / 60
-    return EventRow(item, minutes, _far(minutes, at_once))
-
-
-def _far(minutes: float, at_once: str) -> str:
-    if abs(minutes) < AT_ONCE:
-        return at_once
-    told = figures.span(abs(minutes) * 60)
-    return f"in {told}" if minutes >= 0 else f"{told} ago"
+    span = figures.span(abs(minutes) * 60)
+    far = f"in {span}" if minutes >= 0 else f"{span} ago"
+    return EventRow(item, minutes, at_once if abs(minutes) < AT_ONCE else far)
 
 
 def _nearest(known: float | None, rows: Sequence[EventRow], form: str) -> str:

@@ -1,25 +1,24 @@
 """What a firm adds to a tick: the manager's verdict on both cases, and the trader's thesis.
 
-`shown` tells of an opening that the trader was asked about, declined, or could not be asked about;
-a tick without such an opening, or of a desk without a trader, has none. `judged` tells what the
-manager made of bull and bear. Words of models pass through `figures.sanitize`; who wrote them, on
-which tier and why stand beside them, made by code. Pure functions; nothing raises.
+`badge` tells of an opening that the trader was asked about, declined, or could not be asked about;
+a tick without such an opening, or of a desk without a trader, has none. `manager_verdict` tells
+what the manager made of bull and bear. Pure functions; nothing raises.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
 from agent_config import LEANING_SHARE, OPPOSITION_COST, THIN_CONVICTION
 from agents.contracts import WINNERS, AgentReport
+from agents.debate.deliberation import Consulted
 from agents.debate.scoring import DIRECTIONS
-from torra.dashboard.record.shown import NOT_COUNTED, EscalationSetting
 from torra.exhibits import figures
 from torra.tick import sentence
 from torra.tick.marks import UNFORESEEN
-from torra.tick.tick_record import DebateRecord, TickRecord, statement
+from torra.tick.tick_record import DebateRecord, TickRecord
 from torra.tick.words import thesis_words
 from torra.words.badge import Badge, capital
 from torra.words.orders import SIDES
@@ -35,43 +34,12 @@ MARKS: Final[Mapping[tuple[bool, bool], Badge]] = {
 }
 """What became of a thesis: whether the trader declined, and whether in shadow."""
 
-NOTES: Final[Mapping[tuple[bool, bool], str]] = {
-    (False, False): "Code sets size, stop and target, and closes nothing on what would end it.",
-    (True, False): "A decline stops this opening, and no other.",
-    (False, True): f"{NOT_COUNTED.capitalize()}.",
-    (True, True): f"{NOT_COUNTED.capitalize()}.",
-}
-"""How a thesis counted: not at all in shadow, else only where it declines."""
-
 NOBODY: Final = Badge("■", "neither", "flat")
 NO_SIDE: Final = Badge("■", "no side", "flat")
 """A manager that names nobody, and a judge that takes no side."""
 
 TINY: Final = 1e-6
 """Two shares that are no further apart are the same one."""
-
-LONGEST: Final = 400
-"""Most characters of a point, an end or a risk."""
-
-
-@dataclass(frozen=True, slots=True)
-class ThesisShown:
-    """A thesis for a page; `why` says why there is none, or why the opening was declined.
-
-    `about` is what it is about, `who` wrote it, `tier` by which rule its models were asked; `ends`
-    are closes that would end the trade, `bars` how long it is to take. `note` says how it counted.
-    """
-
-    mark: Badge
-    about: str = ""
-    why: str = ""
-    who: str = ""
-    tier: str = ""
-    claim: str = ""
-    ends: tuple[str, ...] = ()
-    risks: tuple[str, ...] = ()
-    bars: str = ""
-    note: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,35 +50,42 @@ class ManagerVerdict:
     weights: tuple[tuple[str, str], ...]
 
 
-def thesis_section(record: TickRecord, rule: EscalationSetting | None = None) -> ThesisShown | None:
-    """Return the thesis of a tick's opening, or why there is none; None where none was due."""
-    asked, rule = record.deliberation.consulted, rule or EscalationSetting()
-    if asked is None:
-        why = f"{capital(thesis_words.UNFORESEEN_WORDS)}."
-        return ThesisShown(UNASKED, why=why) if UNFORESEEN in record.flags else None
-    side, report = SIDES.get(asked.side), asked.report
+def badge(record: TickRecord) -> Badge | None:
+    """Return what became of the thesis of a tick's opening; None where none was due."""
+    trader = record.deliberation.consulted
+    if trader is None:
+        return UNASKED if UNFORESEEN in record.flags else None
+    if trader.report is None:
+        return SILENT
+    return MARKS[trader.report.declined, record.deliberation.in_shadow]
+
+
+def about(trader: Consulted, symbol: str) -> str:
+    """Return which opening a trader was asked about."""
+    side = SIDES.get(trader.side)
     verb = f"{side.verb}ing" if side else "opening"
-    about = f"{verb} {figures.sanitize(record.symbol, 40)}".strip()
-    tier = thesis_words.escalated(asked.tier, asked.conviction, rule.when, rule.at)
-    if report is None:
-        why = figures.sanitize(thesis_words.why_without(asked.failure), 200)
-        return ThesisShown(SILENT, about, f"{capital(why)}.", tier=tier)
-    declined, shadow = report.declined, record.deliberation.in_shadow
-    reason = sentence.why_declined(report.decline_code) or "it judges so itself"
-    long = horizon(report, record.timeframe)
-    return ThesisShown(
-        mark=MARKS[declined, shadow],
-        about=about,
-        why=f"The trader {'would decline' if shadow else 'declined'} it: {reason}." * declined,
-        who=figures.sanitize(thesis_words.author(asked, record.made_calls), 120),
-        tier=tier,
-        claim=figures.sanitize(statement(report), LONGEST),
-        # of what is not made nothing can end
-        ends=() if declined else _lines(report.falsifiers),
-        risks=_lines(report.risks),
-        bars=f"at most {long}" if long and not declined else "",
-        note=NOTES[declined, shadow],
-    )
+    return f"{verb} {figures.sanitize(symbol, 40)}".strip()
+
+
+def why(record: TickRecord) -> str:
+    """Return why there is no thesis, or why the opening was declined; "" of one that is made."""
+    trader = record.deliberation.consulted
+    if trader is None:
+        return f"{capital(thesis_words.UNFORESEEN_WORDS)}."
+    if trader.report is None:
+        return f"{capital(figures.sanitize(thesis_words.why_without(trader.failure), 200))}."
+    if not trader.report.declined:
+        return ""
+    reason = sentence.why_declined(trader.report.decline_code) or "it judges so itself"
+    declined = "would decline" if record.deliberation.in_shadow else "declined"
+    return f"The trader {declined} it: {reason}."
+
+
+def ends(record: TickRecord) -> list[str]:
+    """Return the closes that would end the trade of a thesis; of what is not made nothing can."""
+    trader = record.deliberation.consulted
+    report = trader.report if trader else None
+    return [] if report is None or report.declined else [*filter(None, report.falsifiers)]
 
 
 def manager_verdict(report: AgentReport) -> ManagerVerdict | None:
@@ -121,7 +96,7 @@ def manager_verdict(report: AgentReport) -> ManagerVerdict | None:
     weights = report.weights.items()
     return ManagerVerdict(
         figures.mark(report.winner) if WINNERS[report.winner] else nobody,
-        tuple((figures.title(name), f"× {figures.plain(one, 2)}") for name, one in weights),
+        tuple((figures.title(name), f"× {figures.plain(weight, 2)}") for name, weight in weights),
     )
 
 
@@ -164,9 +139,5 @@ def horizon(report: AgentReport, timeframe: str | None) -> str:
 def weights(deliberation: DebateRecord) -> dict[str, float]:
     """Return how much a manager lets each case weigh, 0 to 1; {} without a manager."""
     manager = deliberation.manager
-    told = manager.weights if manager else {}
-    return {name: max(0.0, min(1.0, weight)) for name, weight in told.items()}
-
-
-def _lines(told: Iterable[str]) -> tuple[str, ...]:
-    return tuple(figures.sanitize(one, LONGEST) for one in told if one)
+    weights = manager.weights if manager else {}
+    return {name: max(0.0, min(1.0, weight)) for name, weight in weights.items()}

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
 from pydantic import JsonValue
@@ -21,9 +21,10 @@ from agents.contracts import OPINIONS, VECTORS, AgentReport, Feature, GateRuling
 from agents.debate.scoring import CountedReport, panel_of
 from agents.registry import AGENTS, SCORER
 from torra.dashboard.record import agreement, arithmetic, citations, surroundings
-from torra.dashboard.record.rows import Stance, Voice
+from torra.dashboard.record.citations import Citation
 from torra.exhibits import figures
 from torra.tick.tick_record import DebateRecord, StageRecord, StoredCall, TickRecord, statement
+from torra.words.badge import Badge
 
 PHASES: Final = {
     "analysts": ("Analysts", "asked at once; none of them sees another's words"),
@@ -79,6 +80,108 @@ Place = tuple[str, int, str]
 """Stage, round and agent."""
 
 
+@dataclass(frozen=True, slots=True)
+class Voice:
+    """What one agent said, or why it said nothing: its report and its calls, as stored.
+
+    `word` is how its stage ended for it: answered, abstained or why not; "" if that is not stored.
+    A voice of a stage has its anchor, its citations, and in `push` which way it alone pushes, None
+    of one that does not. The scorer makes no report: its `reply` is all that is stored of it.
+    """
+
+    name: str
+    report: AgentReport | None
+    calls: Sequence[StoredCall]
+    debate: DebateRecord
+    word: str
+    anchor: str
+    phase: str = ""
+    replaced: bool = False
+    evidence: Sequence[Citation] = ()
+    push: float | None = None
+    reply: Mapping[str, JsonValue] = field(default_factory=dict)
+
+    @property
+    def said(self) -> AgentReport:
+        """Its report; an empty one where it made none."""
+        return self.report or AgentReport(self.name)
+
+    @property
+    def kind(self) -> str:
+        """The kind of its role; "" of an agent that a host brought."""
+        role = citations.role_of(self.name)
+        return role.kind if role else ""
+
+    @property
+    def state(self) -> str:
+        """Whether it answered, abstained, failed or was not asked."""
+        if self.report:
+            return "abstained" if self.report.abstained else "answered"
+        if self.debate.silences.get(self.name):
+            return "failed"
+        if self.name == SCORER.id and any(call.status == "ok" for call in self.calls):
+            return "answered"
+        return self.word if self.word in ANSWERS else "failed" if self.calls else "not asked"
+
+    @property
+    def mark(self) -> Badge:
+        """The mark of its state."""
+        return figures.mark(self.state)
+
+    @property
+    def why_silent(self) -> str:
+        """Why it abstained, failed or was not asked; "" of one that answered."""
+        if self.report:
+            return surroundings.plain_reason(self.report.reason) if self.report.abstained else ""
+        if unasked := agreement.unasked(self.debate, self.name):
+            return unasked
+        state, failure = self.state, self.debate.silences.get(self.name) or self.word
+        if state in ANSWERS:
+            return ""
+        if state == "not asked" and failure in agreement.UNASKED:
+            return agreement.UNASKED[failure]
+        last = self.calls[-1] if self.calls else None
+        words = [failure or last.status, last.detail] if last else [failure]
+        words = [figures.sanitize(word, 300) for word in words]
+        return ": ".join(dict.fromkeys(filter(None, words))) or "no call was made"
+
+    @property
+    def text(self) -> str:
+        """What it says in a sentence."""
+        claim = statement(self.report) if self.report else ""
+        return figures.sanitize(claim or self.reply.get("summary"))
+
+    @property
+    def trust(self) -> float | None:
+        """Its trust; None without an opinion, and of one that is asked alone: nothing weighs it."""
+        weighed = self.report if self.kind != "trader" else None
+        return arithmetic.trust(weighed) if weighed else None
+
+    @property
+    def confidence(self) -> str:
+        """Its confidence; "" where it has no opinion."""
+        return self.said.confidence if self.state == "answered" and self.report else ""
+
+    @property
+    def missing(self) -> str:
+        """Why it has no adjustment."""
+        return SCORES_NOTHING.get(self.kind, "not scored") if self.report else self.state
+
+    @property
+    def votes(self) -> dict[str, float]:
+        """Its adjustments, or the scorer's scores, by vector."""
+        scores = {v: row.get("score") for v, row in self.reply.items() if isinstance(row, dict)}
+        return _votes(scores) or _votes(self.said.adjustments)
+
+    @property
+    def meant(self) -> dict[str, float]:
+        """The adjustments that were clamped, as the model gave them."""
+        # the flag says that the report was clamped, not which of its numbers
+        meant = raw_votes(self.calls) if "clamped" in self.said.flags else {}
+        votes = _votes(self.said.adjustments)
+        return {v: value for v, value in meant.items() if abs(value - votes.get(v, value)) > 1e-9}
+
+
 class DebateStage(NamedTuple):
     """A stage of a debate with its entries."""
 
@@ -99,36 +202,74 @@ class DebateStage(NamedTuple):
         return AGAIN if again else PHASES.get(self.record.name, ("", ""))[1]
 
 
-def conversation(
-    record: TickRecord, features: Mapping[str, Feature], anchors: citations.Anchors
-) -> list[DebateStage]:
-    """Return the stages in order, each with its entries; the anchors count through all of them."""
-    debate, calls = record.deliberation, _called(record)
-    kept = _kept(debate)
-    stages, number = [], 0
+class CitedFeature(NamedTuple):
+    """A feature that is cited, None where there is none, and who cites it with which value."""
+
+    id: str
+    feature: Feature | None
+    by: list[tuple[Voice, Citation]]
+
+    @property
+    def is_true(self) -> bool:
+        """Whether everybody cites it as it is in the evidence."""
+        return all(citation.state == citations.EQUAL for _, citation in self.by)
+
+
+class Conversation(NamedTuple):
+    """A debate: its stages, every agent in the order of speaking, and what it rests on.
+
+    `features` is the evidence by id, `shown` that which the prompt of each agent lists.
+    """
+
+    stages: list[DebateStage]
+    agents: list[Voice]
+    features: Mapping[str, Feature]
+    cited: list[CitedFeature]
+    shown: Mapping[str, Mapping[str, Feature]]
+
+    @property
+    def uncited(self) -> dict[str, Feature]:
+        """The evidence that nobody cites."""
+        cited = {row.id for row in self.cited}
+        return {name: row for name, row in self.features.items() if name not in cited}
+
+
+def conversation(record: TickRecord) -> Conversation:
+    """Return the debate of a tick; the anchors count through all of its stages."""
+    features, debate, calls = citations.evidence(record), record.deliberation, _called(record)
+    reports, stages, number = _reports_by_place(debate), [], 0
+    ids = (str(item.id) for row in reports.values() for item in row.evidence)
+    anchors = citations.anchors(ids)
     for stage in _stages(debate, calls):
         entries = []
         for name, word in stage.agents.items():
             number += 1
             place = (stage.name, stage.round, name)
-            report, made = kept.get(place), calls.get(place, [])
-            reply = _reply(made) if name == SCORER.id and not report else {}
-            spoken = _voice(name, report, made, debate, word)
-            entry = replace(
-                spoken,
-                anchor=f"said-{number}",
-                # the scorer makes no report: its reply is all that is stored of it
-                text=spoken.text or figures.sanitize(reply.get("summary")),
-                phase=stage.name,
-                replaced=bool(report) and _is_replaced(place, kept),
-                evidence=citations.chips(spoken.said, features, anchors),
-                stance=_stance(name, report, record) if report else None,
-                votes=_scores(reply) or _votes(spoken.said.adjustments),
-                meant=_clamped(spoken.said, made),
+            report, requests = reports.get(place), calls.get(place, [])
+            entries.append(
+                Voice(
+                    name,
+                    report,
+                    requests,
+                    debate,
+                    word,
+                    f"said-{number}",
+                    phase=stage.name,
+                    replaced=bool(report) and _is_replaced(place, reports),
+                    evidence=citations.judged(report.evidence, features, anchors) if report else (),
+                    push=_push(name, report, record) if report else None,
+                    reply=_reply(requests) if name == SCORER.id and not report else {},
+                )
             )
-            entries.append(entry)
         stages.append(DebateStage(stage, entries))
-    return stages
+    agents = people(record, stages)
+    return Conversation(
+        stages,
+        agents,
+        features,
+        cited(stages, features),
+        {agent.name: citations.shown_to(agent.name, features) for agent in agents},
+    )
 
 
 def people(record: TickRecord, stages: Iterable[DebateStage] = ()) -> list[Voice]:
@@ -141,9 +282,9 @@ def people(record: TickRecord, stages: Iterable[DebateStage] = ()) -> list[Voice
     calls: dict[str, list[StoredCall]] = {}
     for call in record.made_calls:
         calls.setdefault(call.role_id, []).append(call)
-    last = {entry.name: entry.anchor for entry in entries_of(stages)}
+    anchors = {entry.name: entry.anchor for stage in stages for entry in stage.entries}
     seated = [name for stage in debate.stages for name in stage.agents]
-    left_out = {
+    words = {
         name: word
         for stage in debate.stages
         if stage.status == "skipped"
@@ -151,48 +292,33 @@ def people(record: TickRecord, stages: Iterable[DebateStage] = ()) -> list[Voice
     }
     # seats are in the order of speaking; an agent outside of them must not be lost
     return [
-        _voice(
+        Voice(
             name,
             reports.get(name),
             calls.get(name, []),
             debate,
-            left_out.get(name, ""),
-            last.get(name, ""),
+            words.get(name, ""),
+            anchors.get(name, ""),
         )
         for name in dict.fromkeys([*seated, *calls, *reports])
     ]
 
 
-def _voice(
-    name: str,
-    report: AgentReport | None,
-    calls: Sequence[StoredCall],
-    debate: DebateRecord,
-    word: str,
-    anchor: str = "",
-) -> Voice:
-    """Return what one agent said, or why it said nothing.
+def cited(stages: Iterable[DebateStage], features: Mapping[str, Feature]) -> list[CitedFeature]:
+    """Return the cited features by id, each with the agents that cite it and how each is judged.
 
-    `word` is how its stage ended for it: answered, abstained or why not; "" if that is not stored.
+    A cited id that does not exist has its row too. An agent that cites the same in several rounds
+    is listed once, with its last one.
     """
-    failure = debate.silences.get(name)
-    unasked = "" if report else agreement.unasked(debate, name)
-    state = _state(name, report, calls, failure, word)
-    role = citations.role_of(name)
-    kind, trust = role.kind if role else "", arithmetic.trust(report) if report else None
-    return Voice(
-        name,
-        report,
-        calls,
-        figures.mark(state),
-        unasked or _why_silent(report, calls, failure or word, state),
-        figures.sanitize(statement(report)) if report else "",
-        # no trust weighs the words of one that is asked alone
-        trust=None if kind == "trader" else trust,
-        confidence=report.confidence if report and trust is not None else "",
-        missing=SCORES_NOTHING.get(kind, "not scored") if report else state,
-        anchor=anchor,
-    )
+    citers: dict[str, dict[tuple[str, str], tuple[Voice, Citation]]] = {}
+    for entry in (entry for stage in stages for entry in stage.entries):
+        for item in entry.evidence:
+            value = "" if item.state == citations.EQUAL else item.text
+            citers.setdefault(item.id, {})[entry.name, value] = entry, item
+    return [
+        CitedFeature(name, features.get(name), [*by.values()])
+        for name, by in sorted(citers.items())
+    ]
 
 
 def points(report: AgentReport) -> Iterator[tuple[str, Sequence[Point | Rebuttal]]]:
@@ -226,33 +352,19 @@ def raw_votes(calls: Sequence[StoredCall]) -> dict[str, float]:
 
 
 def _votes(adjustments: Mapping[str, JsonValue] | Mapping[str, float | None]) -> dict[str, float]:
-    known = {vector: figures.number(adjustments.get(vector)) for vector in VECTORS}
-    return {vector: value for vector, value in known.items() if value is not None}
+    votes = {vector: figures.number(adjustments.get(vector)) for vector in VECTORS}
+    return {vector: value for vector, value in votes.items() if value is not None}
 
 
-def _clamped(report: AgentReport, calls: Sequence[StoredCall]) -> dict[str, float]:
-    """Return the adjustments that were clamped, as the model gave them."""
-    # the flag says that the report was clamped, not which of its numbers
-    meant = raw_votes(calls) if "clamped" in report.flags else {}
-    votes = _votes(report.adjustments)
-    return {v: value for v, value in meant.items() if abs(value - votes.get(v, value)) > 1e-9}
-
-
-def _stance(name: str, report: AgentReport, record: TickRecord) -> Stance | None:
-    """Return which way an agent leans, by the panel's own arithmetic; None without."""
+def _push(name: str, report: AgentReport, record: TickRecord) -> float | None:
+    """Return which way an agent pushes, by the panel's own arithmetic; None without."""
     seat = AGENTS.get(name)
     if seat is None or report.abstained or seat.role.kind not in OPINIONS:
         return None
     if not arithmetic.in_role(seat.role, report):
         return None
     alone = panel_of([CountedReport(seat.role, report)], weights=arithmetic.vector_weights(record))
-    return agreement.stance(name, alone.pushes.get(name))
-
-
-def _scores(reply: Mapping[str, JsonValue]) -> dict[str, float]:
-    """Return the scores of the single-model scorer, from its reply."""
-    scores = {vector: reply.get(vector) for vector in VECTORS}
-    return _votes({v: one.get("score") for v, one in scores.items() if isinstance(one, dict)})
+    return alone.pushes.get(name)
 
 
 def _reply(calls: Sequence[StoredCall]) -> dict[str, JsonValue]:
@@ -270,25 +382,25 @@ def _reply(calls: Sequence[StoredCall]) -> dict[str, JsonValue]:
 
 def _called(record: TickRecord) -> dict[Place, list[StoredCall]]:
     """Return the calls by stage, round and agent."""
-    found: dict[Place, list[StoredCall]] = {}
+    calls: dict[Place, list[StoredCall]] = {}
     for call in record.made_calls:
         stage = "fallback" if call.role_id == SCORER.id else call.stage
-        found.setdefault((stage, call.round, call.role_id), []).append(call)
-    return found
+        calls.setdefault((stage, call.round, call.role_id), []).append(call)
+    return calls
 
 
 def _stages(deliberation: DebateRecord, calls: Iterable[Place]) -> list[StageRecord]:
     """Return every stage with the word of each agent; an agent of no stage gets one at the end."""
     stages = deliberation.stages
     seated = {(stage.name, stage.round, name) for stage in stages for name in stage.agents}
-    known = {name for _, _, name in seated}
+    names = {name for _, _, name in seated}
     stray: dict[tuple[str, int], dict[str, str]] = {}
     for name, number, role in calls:
         if (name, number, role) not in seated:
             stray.setdefault((name, number), {})[role] = ""
-            known.add(role)
+            names.add(role)
     for report in deliberation.every_report:
-        if report.agent_id not in known:
+        if report.agent_id not in names:
             stray.setdefault(("", 1), {})[report.agent_id] = ""
     more = [
         StageRecord(name=name, round=number, agents=them, status="")
@@ -297,67 +409,32 @@ def _stages(deliberation: DebateRecord, calls: Iterable[Place]) -> list[StageRec
     return [*stages, *more]
 
 
-def _kept(deliberation: DebateRecord) -> dict[Place, AgentReport]:
+def _reports_by_place(deliberation: DebateRecord) -> dict[Place, AgentReport]:
     """Return each report by the stage, round and agent that it came of.
 
     Of several rounds the last answered one counts and stands among `reports`; the cases that it
     replaced stand in `earlier`, oldest first.
     """
-    told: dict[str, list[AgentReport]] = {}
+    reports: dict[str, list[AgentReport]] = {}
     for report in (*deliberation.earlier, *deliberation.every_report):
-        told.setdefault(report.agent_id, []).append(report)
-    places: dict[str, list[Place]] = {name: [] for name in told}
-    spoken: dict[str, bool] = {}
+        reports.setdefault(report.agent_id, []).append(report)
+    places: dict[str, list[Place]] = {name: [] for name in reports}
+    answered: set[str] = set()
     for stage in deliberation.stages:
         for name, word in stage.agents.items():
             # who abstains after an answer keeps that answer, so the report is of the round before
-            quiet = word == "abstained" and spoken.get(name, False)
+            quiet = word == "abstained" and name in answered
             if name in places and word in (*ANSWERS, "") and not quiet:
                 places[name].append((stage.name, stage.round, name))
-                spoken[name] = spoken.get(name, False) or word == "answered"
-    found: dict[Place, AgentReport] = {}
-    for name, rows in told.items():
+                answered |= {name} if word == "answered" else set()
+    by_place: dict[Place, AgentReport] = {}
+    for name, rows in reports.items():
         free = places[name] or [("", 1, name)]
         # from the end: the newest report is of the newest round, and odd records lack old ones
-        found |= dict(zip(free[-len(rows) :], rows[-len(free) :], strict=True))
-    return found
+        by_place |= dict(zip(free[-len(rows) :], rows[-len(free) :], strict=True))
+    return by_place
 
 
-def _is_replaced(place: Place, kept: Iterable[Place]) -> bool:
+def _is_replaced(place: Place, places: Iterable[Place]) -> bool:
     stage, number, name = place
-    return any(s == stage and who == name and n > number for s, n, who in kept)
-
-
-def _state(
-    name: str,
-    said: AgentReport | None,
-    calls: Sequence[StoredCall],
-    failure: str | None,
-    word: str,
-) -> str:
-    if said:
-        return "abstained" if said.abstained else "answered"
-    if failure:
-        return "failed"
-    if name == SCORER.id and any(call.status == "ok" for call in calls):
-        return "answered"
-    if word in ANSWERS:
-        return word
-    return "failed" if calls else "not asked"
-
-
-def _why_silent(
-    said: AgentReport | None, calls: Sequence[StoredCall], failure: str, state: str
-) -> str:
-    if said or state in ANSWERS:
-        return surroundings.plain_reason(said.reason) if said and said.abstained else ""
-    if state == "not asked" and failure in agreement.UNASKED:
-        return agreement.UNASKED[failure]
-    told = [failure or calls[-1].status, calls[-1].detail] if calls else [failure]
-    words = [figures.sanitize(word, 300) for word in told if word]
-    return ": ".join(dict.fromkeys(words)) or "no call was made"
-
-
-def entries_of(stages: Iterable[DebateStage]) -> list[Voice]:
-    """Return the entries of all stages in order."""
-    return [entry for stage in stages for entry in stage.entries]
+    return any(s == stage and who == name and n > number for s, n, who in places)

@@ -10,47 +10,50 @@ a picture's. Nothing here writes.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Final
 
 from flask import Response, abort, redirect, url_for
 from flask.typing import ResponseReturnValue
 
-from agents.features import name_of
+from agents.contracts import ORDINALS
+from agents.features import meaning_of, name_of
 from torra import clock
 from torra.config import Profile
 from torra.dashboard.cells import price_lines
 from torra.dashboard.doors.routes import Route
 from torra.dashboard.record import (
     agreement,
+    arithmetic,
+    citations,
     inputs,
     lessons_used,
     reading_patterns,
     reasoning,
     story_cards,
-    summary,
+    surroundings,
     swarm,
     thesis,
     transcript,
+    vetoes,
+    waterfall,
 )
-from torra.dashboard.record.lessons_used import LessonsUsed
-from torra.dashboard.record.shown import BareTick, EscalationSetting, TickLimits, TickView
+from torra.dashboard.record.shown import TickLimits, TickView
 from torra.dashboard.screens import watching
 from torra.dashboard.trade import approvals, journal, proposals, why, without_tick
 from torra.dashboard.trade.lessons import lesson_address
-from torra.dashboard.trade.why import Case
 from torra.dashboard.view.backing import PageContext
 from torra.dashboard.view.rendering import desk_page, desk_view, state, tick_link
-from torra.exhibits import figures
+from torra.exhibits import figures, lesson_words
+from torra.lessons.lesson import Lesson
 from torra.store import lessons as lesson_table
 from torra.store import replay_queries
-from torra.tick.marks import INVENTED_IDS
+from torra.tick.marks import INVENTED_IDS, PROPOSED
+from torra.tick.sentence import page_text
 from torra.tick.tick_record import Damaged, TickRecord, load, statement
-from torra.tick.words import swarm_words
-from torra.words.market import REGIMES
-from torra.words.orders import SIDES
+from torra.tick.words import swarm_words, thesis_words
+from torra.words import market, ticks
+from torra.words.orders import REASONS, SIDES
 from torra.words.ticks import VECTOR_NAMES
 
 KINDS: Final = ((b"\x89PNG\r\n\x1a\n", "image/png"), (b"\xff\xd8\xff", "image/jpeg"))
@@ -65,58 +68,78 @@ LONGEST: Final = 70_000
 def tick_page(instance: str, timeframe: str, bar_time: str) -> ResponseReturnValue:
     """Show the reasoning of one tick, or lead to its debate while it runs."""
     moment = bar_moment(bar_time)
-    told = desk_view().tick(instance, timeframe, moment)
-    if told is None:
-        running = watching.running(f"{instance}|{timeframe}|{moment}")
-        return (
-            redirect(url_for(".watch", stream_id=running["stream_id"])) if running else abort(404)
-        )
-    key = f"{instance}|{timeframe}|{moment}"
-    # told from the stored text: here the state of the desk now stands for that of then
-    damage = told.get("damaged")
-    record = Damaged(key, str(damage)) if damage else load(key, told, TickView)
+    key, stored = f"{instance}|{timeframe}|{moment}", desk_view().tick(instance, timeframe, moment)
+    if stored is None:
+        running = watching.running(key)
+        return redirect(url_for(".watch", stream_id=running)) if running else abort(404)
+    # read from the stored text: here the state of the desk now stands for that of then
+    damage = stored.get("damaged")
+    record = Damaged(key, str(damage)) if damage else load(key, stored, TickView)
     if isinstance(record, Damaged):
-        bare = BareTick.parse(
-            {
-                "instance": instance, "timeframe": timeframe, "bar_time": moment,
-                "damaged": "" if told.get("skipped") else record.reason,
-                **{name: told.get(name) for name in ("skipped", "previous", "next")},
-            }
-        )  # fmt: skip
-        return desk_page("tick.html", record=bare, story={})
+        bare: dict[str, Any] = {"instance": instance, "timeframe": timeframe, "bar_time": moment}
+        bare |= {name: stored.get(name) for name in ("skipped", "previous", "next")}
+        bare["damaged"] = "" if bare["skipped"] else record.reason
+        return desk_page("tick.html", record=bare)
     record = limited(record)
-    sections, proposal = reasoning.tick_sections(record), approvals.of_tick(record)
-    first = front(record, sections)
+    debate, proposal = transcript.conversation(record), approvals.of_tick(record)
+    quoted, side = inputs.quotations(record, debate), story_cards.side_of(record)
+    case, (spec, currency) = why.case(record, side), without_tick.terms(record)
+    facts = story_cards.facts(
+        record,
+        debate.cited,
+        [point.id for point in (*case.why, *case.why_not)],
+        case.falsifiers,
+        spec,
+        currency,
+        proposal.first.levels if proposal else None,
+    )
     return desk_page(
         "tick.html",
+        **MODULES,
         record=record,
-        close_time=figures.moment(record.as_of),
+        sentence=figures.sanitize(page_text(record), reasoning.SENTENCE),
+        proposed=REASONS[PROPOSED] if record.reason == PROPOSED else "",
         warm_up=record.hosted is None and record.now == record.as_of,
-        story=sections,
-        front=first,
+        talk=debate,
+        quoted=quoted,
+        inputs=inputs.by_agent(record, debate, quoted),
+        codes=citations.codes(list(debate.shown)),
+        verb=f"{SIDES[side].verb}ing",
+        case=case,
+        who=story_cards.who(record, side, [point.who for point in case.why_not]),
+        without=without_tick.without(record),
+        facts=facts,
+        no_order=story_cards.no_order(record),
         over=price_lines.LINES,
-        cited=price_lines.cited(record, first.wrong),
+        # the last fact is the close that would prove it wrong
+        cited=price_lines.cited(record, facts[-1].value),
         vectors=VECTOR_NAMES,
+        ordinals=ORDINALS,
+        picture=inputs.picture(record),
         picture_address=picture_address(record),
-        told_outcome=told.get("told_outcome"),
+        told_outcome=stored.get("told_outcome"),
         proposal=proposal,
-        orders=proposals,
         signal=approvals.signal_of(proposal),
         patterns=reading_patterns.holding(record),
-        lessons=lessons_of(record),
+        notes=lessons_used.notes(record, lessons_of(record)),
+        headline_of=lesson_words.headline,
         lesson_address=lesson_address,
         invented=INVENTED_IDS if record.invented else (),
-        agreement=agreement,
-        summary=summary,
-        swarm=swarm,
-        thesis=thesis,
-        transcript=transcript,
         name_of=name_of,
-        swarm_words=swarm_words,
-        regimes=REGIMES,
+        meaning_of=meaning_of,
         statement=statement,
         became=journal.outcome_sentence(record, proposal),
     )
+
+
+MODULES: Final[dict[str, Any]] = {
+    "agreement": agreement, "arithmetic": arithmetic, "around": surroundings,
+    "citations": citations, "lessons_used": lessons_used, "market": market, "orders": proposals,
+    "reasoning": reasoning, "swarm": swarm, "swarm_words": swarm_words,
+    "thesis": thesis, "thesis_words": thesis_words, "ticks": ticks, "transcript": transcript,
+    "vetoes": vetoes, "waterfall": waterfall,
+}  # fmt: skip
+"""What the template asks of a record."""
 
 
 def call(instance: str, timeframe: str, bar_time: str, number: str) -> ResponseReturnValue:
@@ -125,7 +148,7 @@ def call(instance: str, timeframe: str, bar_time: str, number: str) -> ResponseR
     stored = desk_view().tick(instance, timeframe, moment)
     record = load(f"{instance}|{timeframe}|{moment}", stored, TickView) if stored else None
     calls = record.stored_calls if isinstance(record, TickView) else ()
-    chosen = [made for place, made in enumerate(calls, 1) if str(place) == number]
+    chosen = [row for place, row in enumerate(calls, 1) if str(place) == number]
     if not chosen:
         abort(404)
     return desk_page(
@@ -147,56 +170,11 @@ def bar_moment(text: str) -> str:
         abort(404)
 
 
-def lessons_of(record: TickView) -> LessonsUsed | None:
-    """Return what a tick was told of earlier trades; None where its record says nothing of it."""
-    if record.lessons is None:
-        return None
-    numbers = [note.lesson for note in record.lessons.notes]
+def lessons_of(record: TickView) -> list[Lesson]:
+    """Return the lessons that a tick was told of, as far as the store has them."""
     behind = state().backing
-    return lessons_used.used(
-        record, lesson_table.lessons_by(behind.database, numbers) if behind else ()
-    )
-
-
-@dataclass(frozen=True, slots=True)
-class TickSummary:
-    """What stands first: the case of a side, who disagreed, what happens without agents, facts."""
-
-    verb: str
-    case: Case
-    who: str
-    without: tuple[str, str]
-    facts: list[story_cards.TickFact]
-    no_order: str
-
-    @property
-    def wrong(self) -> str:
-        """The close that would prove it wrong, in words."""
-        return self.facts[-1].value
-
-
-def front(record: TickView, sections: Mapping[str, Any]) -> TickSummary:
-    """Return what stands first on a tick's page."""
-    side = story_cards.side_of(record)
-    case = why.case(record, side)
-    spec, currency = without_tick.terms(record)
-    row = approvals.of_tick(record)
-    return TickSummary(
-        verb=f"{SIDES[side].verb}ing",
-        case=case,
-        who=story_cards.who(record, side, [point.who for point in case.why_not]),
-        without=without_tick.without(record),
-        facts=story_cards.facts(
-            record,
-            sections["cited"],
-            [point.id for point in (*case.why, *case.why_not)],
-            case.falsifiers,
-            spec,
-            currency,
-            row.first.levels if row is not None else None,
-        ),
-        no_order=story_cards.no_order(record),
-    )
+    numbers = [note.lesson for note in record.lessons.notes] if record.lessons else []
+    return lesson_table.lessons_by(behind.database, numbers) if behind and numbers else []
 
 
 def limited(record: TickView) -> TickView:
@@ -211,14 +189,14 @@ def limited(record: TickView) -> TickView:
         profile = _applied(behind, record.instance, digest, record.execution)
     limits = TickLimits()
     if profile is not None:
-        agents, risk, escalation = profile.agents, profile.risk, profile.agents.escalation
+        agents, risk = profile.agents, profile.risk
         limits = TickLimits(
             timeout_seconds=agents.timeout_seconds,
             ceiling=agents.max_api_cost_per_hour,
             capital=risk.capital,
             risk_per_trade_pct=risk.risk_per_trade_pct,
             max_notional_pct=risk.max_notional_pct,
-            escalation=EscalationSetting(when=escalation.when, at=escalation.at),
+            escalation=agents.escalation,
         )
     return record.model_copy(update={"limits": limits})
 
@@ -226,8 +204,8 @@ def limited(record: TickView) -> TickView:
 def picture_address(record: TickRecord) -> str:
     """Return the address of the chart that a tick's agents saw; empty where it is not kept."""
     shown, behind = inputs.picture(record), state().backing
-    kept = shown and behind and behind.database.picture(shown) is not None
-    return url_for(".picture", name=shown) if kept else ""
+    stored = shown and behind and behind.database.picture(shown) is not None
+    return url_for(".picture", name=shown) if stored else ""
 
 
 def picture(name: str) -> ResponseReturnValue:
@@ -247,9 +225,9 @@ def _applied(
 ) -> Profile | None:
     """Return a profile by its digest, as it was applied or as a record only (execution off)."""
     for row in replay_queries.profiles_of(behind.database, instance)[:PROFILES_KEPT]:
-        text, kept = str(row["profile"]), str(row["digest"])
+        text, stored = str(row["profile"]), str(row["digest"])
         # a tick of a late bar runs with execution off, and the digest is of the profile so changed
-        if digest == kept or (execution == "off" and digest == _quiet_digest(text)):
+        if digest == stored or (execution == "off" and digest == _quiet_digest(text)):
             return _stored(text)
     return None
 

@@ -2,20 +2,20 @@
 
 Everything is read from the stored events, so a reload, a second visitor and a debate that has ended
 show the same. The page's script follows the stream only to know when to load the page again.
-Other pages ask `running` for the debate of a tick. A dashboard without a database has no streams
+The page of a tick asks `running` for its debate. A dashboard without a database has no streams
 and answers 404. Nothing here writes.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import Any, Final, Literal, NotRequired, TypedDict
+from collections.abc import Mapping
+from typing import Any, Final
 
 from flask import abort, jsonify, url_for
 from flask.typing import ResponseReturnValue
 
 from torra.dashboard.doors.routes import Api, Route
-from torra.dashboard.screens import watched
+from torra.dashboard.screens.debate_state import Json, Payload, follow
 from torra.dashboard.view.backing import PageContext
 from torra.dashboard.view.rendering import backing, desk_page, state, tick_link
 from torra.exhibits import figures
@@ -28,6 +28,9 @@ LISTED: Final = 30
 MOST_EVENTS: Final = 1000
 """Events of a debate that are read: a debate of eight agents and three rounds has some forty."""
 
+StreamRow = Mapping[str, Any]
+"""A stream of events of a tick, as it is stored."""
+
 
 def watching() -> str:
     """Show which debates run, and the newest that have ended."""
@@ -35,8 +38,8 @@ def watching() -> str:
     return desk_page(
         "watching.html",
         live=True,
-        running=[one for one in listed if not one["ended"]],
-        ended=[one for one in listed if one["ended"]],
+        running=[row for row in listed if not row["ended"]],
+        ended=[row for row in listed if row["ended"]],
         backed=state().backing is not None,
         brief=asks_rules_only(state().backing),
     )
@@ -45,19 +48,14 @@ def watching() -> str:
 def asks_rules_only(behind: PageContext | None) -> bool:
     """Return whether no profile of the desk asks a model: its debates are over in a blink."""
     setups = behind.desk.setups.values() if behind is not None else ()
-    asked = {vendor for setup in setups for vendor in setup.profile.agents.vendors()}
-    return bool(setups) and asked <= {provider.NAME}
+    vendors = {vendor for setup in setups for vendor in setup.profile.agents.vendors()}
+    return bool(setups) and vendors <= {provider.NAME}
 
 
 def watch(stream_id: str) -> str:
     """Show one debate: who is at work, what was said, and what came of it."""
     row = known_stream(stream_id)
-    return desk_page(
-        "watch.html",
-        live=True,
-        stream=row,
-        now=picture(row),
-    )
+    return desk_page("watch.html", live=True, stream=row, now=debate(row))
 
 
 def api_watching() -> ResponseReturnValue:
@@ -67,55 +65,27 @@ def api_watching() -> ResponseReturnValue:
 
 def api_watch(stream_id: str) -> ResponseReturnValue:
     """Answer how far one debate is."""
-    return jsonify(picture(known_stream(stream_id)))
+    return jsonify(debate(known_stream(stream_id)))
 
 
-Row = Mapping[str, Any]
-"""A stream of events of a tick, as it is stored."""
-
-
-class DebateLine(TypedDict):
-    """A debate in a list; one that has ended has the kind of its end."""
-
-    stream_id: str
-    instance: str
-    timeframe: str
-    bar_time: str
-    bar: str
-    at: str
-    ended: bool
-    events: int
-    end: str
-    tone: str
-    kind: NotRequired[Literal["decision", "error"]]
-
-
-class PictureLinked(watched.DebatePicture):
-    """The state of a debate, with the address of its tick's page and of its next attempt."""
-
-    tick: str
-    next: str
-
-
-def running(torra_key: str) -> DebateLine | None:
-    """Return the newest debate of a tick if it has not ended; None without one or a database."""
+def running(torra_key: str) -> str:
+    """Return the stream of a tick's newest debate if it has not ended; "" without one."""
     behind = state().backing
     rows = stream_table.streams(behind.database, torra_key, limit=1) if behind else []
-    return listed(rows[0]) if rows and not rows[0]["ended"] else None
+    return str(rows[0]["stream_id"]) if rows and not rows[0]["ended"] else ""
 
 
-def debates(limit: int = LISTED) -> list[DebateLine]:
+def debates() -> list[Json]:
     """Return the newest debates, newest first; empty without a database."""
     behind = state().backing
-    if behind is None:
-        return []
-    return [listed(row, behind) for row in stream_table.streams(behind.database, limit=limit)]
+    rows = stream_table.streams(behind.database, limit=LISTED) if behind else []
+    return [_listed(behind, row) for row in rows if behind]
 
 
-def listed(row: Row, behind: PageContext | None = None) -> DebateLine:
-    """Return a stream as a row of a list; with a backing its end too."""
+def _listed(behind: PageContext, row: StreamRow) -> Json:
+    """Return a debate as a row of the list; one that has ended has the kind of its end."""
     instance, timeframe, bar_time = [*row["torra_key"].split("|"), "", ""][:3]
-    told: DebateLine = {
+    return {
         "stream_id": row["stream_id"],
         "instance": figures.sanitize(instance, 40),
         "timeframe": figures.sanitize(timeframe, 8),
@@ -124,69 +94,56 @@ def listed(row: Row, behind: PageContext | None = None) -> DebateLine:
         "at": figures.moment(row["at"], seconds=True),
         "ended": bool(row["ended"]),
         "events": row["seq"],
-        "end": "",
-        "tone": "flat",
+        **(_end(behind, row) if row["ended"] else {"end": "", "tone": "flat"}),
     }
-    if behind is not None and row["ended"]:
-        told["end"], told["tone"], told["kind"] = _end(row, behind)
-    return told
 
 
-def picture(row: Row) -> PictureLinked:
-    """Return the state of a debate, with the address of its tick's page once there is one."""
-    behind = backing()
-    told = watched.follow(
+def _end(behind: PageContext, row: StreamRow) -> dict[str, str]:
+    """Return the end of a debate in words, its tone and its kind."""
+    for last in stream_table.events_after(behind.database, row["stream_id"], row["seq"] - 1, 1):
+        payload = Payload.read(last.body)
+        if last.event == "decision":
+            verdict = figures.mark(payload.verdict)
+            return {"end": verdict.text, "tone": verdict.tone, "kind": "decision"}
+        if payload.code:
+            return {
+                "end": f"✕ {figures.sanitize(payload.code, 80)}",
+                "tone": "warn",
+                "kind": "error",
+            }
+    return {"end": "✕ no end is told", "tone": "warn", "kind": "error"}
+
+
+def debate(row: StreamRow) -> Json:
+    """Return the state of a debate, with the address of its tick's page once there is one.
+
+    `next` is the address of a newer attempt at the same tick, where one came to nothing.
+    """
+    behind, key = backing(), row["torra_key"].split("|")
+    setup = behind.desk.setups.get(key[0])
+    picture = follow(
+        stream_table.events_after(behind.database, row["stream_id"], 0, MOST_EVENTS),
+        # as the profile seats them now
+        setup.profile.agents.desk() if setup else (),
         # events bear real times, also where the desk's clock runs faster
-        _events(behind, row),
-        _seats(behind, row),
         behind.desk.clock.real_now(),
     )
-    key, end = row["torra_key"].split("|"), told["end"]
+    end = picture["end"] or {"kind": "", "code": ""}
     # a decision has a record, a skipped tick a row of its own
-    kept = end is not None and (end["kind"] == "decision" or end["code"].startswith("skipped"))
-    tick = tick_link(*key) if len(key) == 3 and kept else ""
-    return {**told, "tick": tick, "next": _again(behind, row, told)}
+    stored = end["kind"] == "decision" or end["code"].startswith("skipped")
+    tick = tick_link(*key) if len(key) == 3 and stored else ""
+    newest = stream_table.streams(behind.database, row["torra_key"], limit=1)
+    other = end["kind"] == "error" and newest and newest[0]["stream_id"] != row["stream_id"]
+    onward = url_for(".watch", stream_id=newest[0]["stream_id"]) if other else ""
+    return {**picture, "tick": tick, "next": onward}
 
 
-def known_stream(stream_id: str) -> Row:
+def known_stream(stream_id: str) -> StreamRow:
     """Return the stream of a tick, or end the request with 404."""
     row = stream_table.stream(backing().database, stream_id)
     if row is None or row["kind"] != "tick":
         abort(404)
     return row
-
-
-def _again(behind: PageContext, row: Row, told: watched.DebatePicture) -> str:
-    """Return the address of a newer attempt at the same tick, where one came to nothing."""
-    if told["end"] is None or told["end"]["kind"] != "error":
-        return ""
-    newest = stream_table.streams(behind.database, row["torra_key"], limit=1)
-    other = newest and newest[0]["stream_id"] != row["stream_id"]
-    return url_for(".watch", stream_id=newest[0]["stream_id"]) if other else ""
-
-
-def _events(
-    behind: PageContext, row: Row, after: int = 0, limit: int = MOST_EVENTS
-) -> Iterable[watched.DebateEvent]:
-    for event in stream_table.events_after(behind.database, row["stream_id"], after, limit):
-        yield watched.DebateEvent.read({**event.as_json(), "payload": event.body})
-
-
-def _end(row: Row, behind: PageContext) -> tuple[str, str, Literal["decision", "error"]]:
-    """Return the end of a debate in words, its tone and its kind."""
-    last = next(iter(_events(behind, row, row["seq"] - 1, 1)), watched.DebateEvent())
-    if last.event == "decision":
-        mark = figures.mark(last.payload.verdict)
-        return mark.text, mark.tone, "decision"
-    code = figures.sanitize(last.payload.code, 80) or "no end is told"
-    return f"✕ {code}", "warn", "error"
-
-
-def _seats(behind: PageContext, row: Row) -> tuple[str, ...]:
-    """Return the agents of the instance's desk in asking order, as its profile seats them now."""
-    instance = row["torra_key"].partition("|")[0]
-    setup = behind.desk.setups.get(instance)
-    return tuple(setup.profile.agents.desk()) if setup is not None else ()
 
 
 ROUTES = (

@@ -16,6 +16,7 @@ from flask import abort, jsonify, url_for
 from flask.typing import ResponseReturnValue
 from pydantic import JsonValue
 
+from agent_config import EscalationSettings
 from torra.clock import duration, floor, iso, parse
 from torra.config import Instance, Profile, SymbolSpec
 from torra.dashboard.cells import price_lines
@@ -23,7 +24,6 @@ from torra.dashboard.cells.common import Cells
 from torra.dashboard.cells.home_cells import PendingProposal
 from torra.dashboard.doors.routes import Route
 from torra.dashboard.record import reading_patterns, swarm, thesis
-from torra.dashboard.record.shown import EscalationSetting
 from torra.dashboard.trade import orders, proposals, why, without_agents
 from torra.dashboard.view.rendering import (
     backing,
@@ -39,7 +39,8 @@ from torra.profiles.idle import why_idle
 from torra.store.trade import proposals_and_alarms as execution_table
 from torra.store.trade.rows import ProposalRow, SignalRow
 from torra.tick.marks import DEMO_SECONDS, PROPOSED
-from torra.tick.tick_record import TickRecord, load
+from torra.tick.tick_record import TickRecord, load, statement
+from torra.tick.words import thesis_words
 from torra.verdict.position_size import worth
 from torra.verdict.signal_states import UNDER_WAY
 from torra.words.orders import ACTIONS
@@ -153,7 +154,9 @@ def approval(sid: str) -> str:
             "panel": proposals.panel(record),
             "case": why.case(record, side),
             "patterns": reading_patterns.on_approval(record, found.refused),
-            "thesis": thesis.thesis_section(record, _escalation(row, record)),
+            "rule": _escalation(row, record),
+            "statement": statement,
+            "thesis_words": thesis_words,
             "swarm": swarm.brief(record),
             "sums": proposals.sums(record),
             "cited": price_lines.cited(record),
@@ -163,6 +166,7 @@ def approval(sid: str) -> str:
         live=True,
         **context,
         orders=proposals,
+        thesis=thesis,
         price_then=figures.plain(row.price, _digits(row)),
         checks=proposals.every_check(found.preview, record),
         conviction=proposals.conviction(record, side),
@@ -409,12 +413,12 @@ def _record(row: ProposalRow) -> tuple[TickRecord | None, str]:
     return (found, "") if isinstance(found, TickRecord) else (None, f"damaged: {found.reason}")
 
 
-def _escalation(row: ProposalRow, record: TickRecord) -> EscalationSetting | None:
+def _escalation(row: ProposalRow, record: TickRecord) -> EscalationSettings | None:
     """Return by which rule the trader's tier was chosen; None where the profile has changed."""
     profile = _terms(row)[1]
     if profile is None or profile.digest() != record.profile:
         return None
-    return EscalationSetting.parse(profile.agents.escalation.model_dump())
+    return profile.agents.escalation
 
 
 def _digits(row: ProposalRow) -> int:

@@ -23,9 +23,9 @@ from torra.config import Profile, SymbolSpec
 from torra.dashboard.cells.common import Cells, words
 from torra.dashboard.record import agreement, arithmetic, reasoning, transcript
 from torra.dashboard.record.arithmetic import DecisionStep, ScoreStep
-from torra.dashboard.record.rows import Voice
 from torra.dashboard.record.shown import NOT_COUNTED, WATCH_ONLY
 from torra.dashboard.record.thesis import ManagerVerdict, costs, manager_verdict
+from torra.dashboard.record.transcript import Voice
 from torra.dashboard.trade import trade_rows
 from torra.dashboard.trade.why import first_sentence
 from torra.exhibits import figures
