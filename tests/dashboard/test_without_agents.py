@@ -10,7 +10,8 @@ import pytest
 from tests.worlds.demo_orders import read, waiting
 from tests.worlds.records import tick_record
 from torra.config import Profile, Risk
-from torra.dashboard.trade.without_agents import OrderTerms, line
+from torra.dashboard.trade.order import Terms
+from torra.dashboard.trade.without_agents import line
 from torra.dashboard.view.backing import PageContext
 from torra.store.trade.rows import ProposalRow
 from torra.tick.tick_record import TickRecord
@@ -45,8 +46,7 @@ def told(
 ) -> tuple[str, str]:
     at = levels("BUY", price, ATR, SPEC)
     assert isinstance(at, Levels)
-    cells = line(of, known, OrderTerms(at, profile, SPEC))
-    return cells["p.without"]["text"], cells["p.without.why"]["text"]
+    return line(of, known, at, Terms(None, profile, SPEC))
 
 
 def test_analysts_that_disagree_have_lowered_nothing_of_it() -> None:
