@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
@@ -139,12 +138,7 @@ def test_a_trade_without_a_lesson_has_no_such_part(backing: PageContext) -> None
 
 def test_every_reader_of_notes_is_named_the_trader_among_them() -> None:
     firm = AgentSettings(mode="firm", memory=MemorySettings(use="on"))
-    assert lessons._readers(firm) == [
+    assert lessons.LessonReaders([], firm).roles == [
         "bull_researcher", "bear_researcher", "research_manager", "trader",
     ]  # fmt: skip
-    setup: Any = SimpleNamespace(
-        profile=SimpleNamespace(agents=firm), instance=SimpleNamespace(id="XAUUSD")
-    )
-    says = lessons._profile("gold", [setup]).says
-    assert "the bull researcher, the bear researcher, the research manager and the trader." in says
-    assert "trader" not in lessons._readers(AgentSettings(mode="full"))
+    assert "trader" not in lessons.LessonReaders([], AgentSettings(mode="full")).roles
