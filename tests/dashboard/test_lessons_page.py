@@ -45,14 +45,6 @@ def listed(backing: PageContext, query: str = "") -> dict[str, Any]:
 
 
 @pytest.mark.usefixtures("numbers")
-def test_what_a_model_wrote_stays_text_and_says_what_was_left_out(backing: PageContext) -> None:
-    told = shown(backing)
-    assert "<script>alert(1)" not in told and "&lt;script&gt;alert(1)" in told
-    assert "\u202e" not in told
-    assert "left out, because of: a number that is no fact of the trade" in told
-
-
-@pytest.mark.usefixtures("numbers")
 def test_a_veto_says_what_the_gate_avoided_or_cost(backing: PageContext) -> None:
     won = replace(told_lessons.VETOED, sid="TVETO000001", outcome="win", r=1.9)
     backing.database.write_lesson(won, told_lessons.words(won))

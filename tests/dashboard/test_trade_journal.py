@@ -136,11 +136,6 @@ def test_there_are_only_so_many_different_tags(
     assert note_table.tag_names(backing.database) == ["one", "two"]
 
 
-def test_there_is_no_note_to_what_is_no_trade(backing: PageContext) -> None:
-    code, told = write(backing, "TNOTHING", note="x")
-    assert code == 409 and "there is no trade TNOTHING" in told["reason"]
-
-
 def test_tags_narrow_the_list_the_file_and_add_up(backing: PageContext, scaled: Any) -> None:
     rng = default_rng(9)
     every = trades(backing)
