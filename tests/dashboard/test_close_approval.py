@@ -34,7 +34,7 @@ def ladder(page: Page) -> dict[str, list[str]]:
 
 def test_the_judges_reason_stands_below_the_levels_and_above_the_chart(pages: Pages) -> None:
     text = pages.text(f"/approvals/{sid_of(pages)}")
-    places = [text.index(part) for part in ("p.headline", "l.target.cash", swarm_ticks.OVER)]
+    places = [text.index(part) for part in ("Close LONG", "level-target", swarm_ticks.OVER)]
     assert places == sorted(places)
     assert 'class="proposal proposal-close"' in text
 
@@ -93,5 +93,5 @@ def test_without_a_price_the_headline_says_so(
         "Close LONG 0.01 BTCUSD, profit not known: no_price: no bar"
     )
     assert "near" not in money.close_outlook(found)
-    cells = Page(pages.text(f"/approvals/{sid_of(pages)}")).cells
-    assert (cells["l.now.price"], cells["l.stop.price"]) == ("—", figures.plain(held.stop, 2))
+    rows = ladder(Page(pages.text(f"/approvals/{sid_of(pages)}")))
+    assert (rows["Now"][0], rows["Stop"][0]) == ("—", figures.plain(held.stop, 2))

@@ -15,7 +15,7 @@ from tests.doubles.page_reader import Page
 from tests.worlds import demo_orders, desks, stores
 from torra.clock import Scaled, Simulated, System, parse
 from torra.config import DeskSettings, Instance, Profile, Thresholds
-from torra.dashboard.trade import approvals
+from torra.dashboard.trade.order import Order, Terms
 from torra.dashboard.view.backing import PageContext
 from torra.dashboard.view.looking_desk import LookingDesk
 from torra.desk_lock import DeskLock
@@ -34,7 +34,7 @@ def test_the_page_of_a_proposal_counts_down_once(backing: PageContext) -> None:
     assert client.get(address).text.count("data-countdown") == 1
     client.post(f"/api/v1/proposals/{row.sid}/approve", json={})
     decided = client.get(address).text
-    assert decided.count("data-countdown") == 1 and 'data-live="p.booked"' in decided
+    assert decided.count("data-countdown") == 1 and "real time until it is booked" in decided
     assert "data-expiry" not in decided and "Expires in" not in decided
 
 
@@ -47,7 +47,9 @@ def fills(backing: PageContext, state: str, instance: Instance, clock: System) -
     signal = SignalRow(state=state, decided_at="2021-11-08T03:07:00Z")
     known = replace(backing, desk=found)
     with demo_orders.open_pages(known).test_request_context():
-        return approvals._fills(signal, instance)
+        order = Order(None, signal)
+        order.__dict__["terms"] = Terms(instance)
+        return order.booked_in
 
 
 def test_an_order_on_paper_says_when_it_fills(backing: PageContext) -> None:

@@ -281,7 +281,7 @@ def test_a_manager_that_does_not_name_a_side_is_told_as_against_it(
         said = [point.text for point in why.case(record, side).why_not]
         assert any("anager names" in one for one in said) is bool(says)
         assert any(says[1:] in one for one in said)
-        noted = proposals.conviction(record, side).note
+        _, noted = proposals.conviction(record, side)
         assert (says or "panel split") in noted or side == "SELL"
         assert ("Research manager" in story_cards.who(record, side)) is bool(says)
 

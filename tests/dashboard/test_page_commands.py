@@ -82,15 +82,6 @@ def test_a_yes_sends_once_and_the_second_click_hears_why(
     assert [row["outcome"].split(":")[0] for row in others] == ["failed", "failed"]
 
 
-def test_a_click_after_the_time_sends_nothing(backing: PageContext, client: FlaskClient) -> None:
-    sid = waiting(backing)
-    backing.desk.clock.set(backing.now() + timedelta(minutes=15))  # type: ignore[attr-defined]
-    code, told = post(client, f"proposals/{sid}/approve")
-    assert code == 409
-    assert "EXPIRED, SIGNAL_EXPIRED (the signal was not taken" in told["reason"]
-    assert backing.database.signal(sid) is None
-
-
 def test_a_check_that_objects_is_told_with_its_meaning(
     backing: PageContext, client: FlaskClient
 ) -> None:
@@ -233,12 +224,6 @@ def test_a_rejection_keeps_the_words(backing: PageContext, client: FlaskClient) 
     assert (code, row.state, row.reason) == (200, "REJECTED", "news ahead: the Fed")
 
 
-def test_nobody_decides_about_what_is_not_there(client: FlaskClient) -> None:
-    for address in ("proposals/TNOBODY/approve", "proposals/TNOBODY/reject"):
-        assert post(client, address)[0] == 409
-    assert post(client, "signals/TNOBODY/settle", reason="looked")[0] == 409
-
-
 # --- close, flatten -------------------------------------------------------------------------------
 
 
@@ -275,23 +260,6 @@ def test_real_money_is_closed_by_a_typed_word_and_once(
     told_of = [(row["actor"], row["action"], row["outcome"][:6]) for row in audited(backing)]
     assert [row[1:] for row in told_of if row[1] == "close"] == [
         *[("close", "failed")] * 3, ("close", "done"), ("close", "failed"),
-    ]  # fmt: skip
-
-
-def test_flatten_leaves_everything(backing: PageContext, client: FlaskClient) -> None:
-    held(backing)
-    code, told = post(client, "positions/flatten")
-    assert code == 409
-    assert "type flatten" in told["reason"]
-    code, told = post(client, "positions/flatten", word="flatten")
-    assert (code, told["status"]) == (409, "failed"), "one was made on another bridge"
-    steps = {one["opening"]: one["step"] for one in told["positions"]}
-    assert steps.pop("TWAITING0000") == "REFUSED"
-    assert steps.pop("TUNKNOWN000") == "TAKING_BACK"
-    assert set(steps.values()) == {"CLOSING"}
-    assert {one.state for one in backing.database.positions()} == {"CLOSING"}
-    assert [row["outcome"][:7] for row in audited(backing) if row["action"] == "flatten"] == [
-        "failed:", "failed:",
     ]  # fmt: skip
 
 
@@ -415,17 +383,6 @@ def test_a_body_that_cannot_be_read_is_an_error_for_a_person(
             given()
 
 
-def test_a_halt_holds_where_a_channel_has_no_folder(
-    quick: PageContext, client: FlaskClient
-) -> None:
-    way = quick.settings.channels["main"].model_copy(update={"folder": ""})
-    settings = quick.settings.model_copy(update={"channels": {"main": way}})
-    object.__setattr__(quick, "settings", settings)
-    assert post(client, "halt")[0] == 200
-    assert halts(quick) == [True, False]
-    assert quick.database.trading_state() == "HALTED"
-
-
 def running_here(backing: PageContext) -> tuple[KillSwitch, FlaskClient]:
     """Return the switch of the desk that runs in this process, and its pages."""
     switch = KillSwitch(kill_switch.halt_files(backing.home, backing.settings), backing.database)
@@ -468,23 +425,6 @@ def test_a_halt_from_a_page_holds_in_the_desks_memory(quick: PageContext) -> Non
     assert "TRADING_HALTED" in post(client, f"proposals/{sid}/approve")[1]["reason"]
     assert post(client, "resume", reason="it is over")[0] == 200
     assert switch.engaged() == ""
-
-
-def test_the_desks_memory_is_written_down_when_it_can_be(quick: PageContext) -> None:
-    switch, client = running_here(quick)
-    with nothing_can_be_written(quick):
-        post(client, "halt", reason="the news")
-    switch.keep()
-    assert (quick.database.trading_state(), halts(quick)) == ("HALTED", [True, True])
-
-
-def test_a_halt_that_reached_nothing_says_so_where_no_desk_runs(
-    quick: PageContext, client: FlaskClient
-) -> None:
-    with nothing_can_be_written(quick):
-        code, told = post(client, "halt")
-    assert (code, told["reason"].partition(":")[0]) == (409, "NOT halted, nothing could be written")
-    assert "database is locked" in told["reason"]
 
 
 def test_a_resume_that_the_database_does_not_take_changes_nothing(quick: PageContext) -> None:
@@ -572,40 +512,7 @@ def test_a_reason_that_is_no_text_is_refused(
     assert audited(backing)[0]["outcome"].startswith("failed: ")
 
 
-def test_a_halt_that_did_not_reach_everything_says_so(
-    quick: PageContext, client: FlaskClient
-) -> None:
-    (quick.home.parent / "channel").rmdir()
-    code, told = post(client, "halt")
-    assert (code, quick.database.trading_state()) == (409, "HALTED")
-    assert "halted, but not everywhere: main: " in told["reason"]
-
-
 # --- settle, scopes, forms ------------------------------------------------------------------------
-
-
-def test_a_person_settles_what_nobody_can_tell(backing: PageContext, client: FlaskClient) -> None:
-    code, told = post(client, "signals/TUNKNOWN000/settle")
-    assert "say what you saw" in told["reason"]
-    code, told = post(client, "signals/TUNKNOWN000/settle", reason="it is not there")
-    assert (code, told["status"], told["state"]) == (200, "done", "NOT_SENT")
-    row = backing.database.signal("TUNKNOWN000")
-    assert row is not None
-    assert (row["state"], row["detail"]) == ("NOT_SENT", "by a person: it is not there")
-    assert backing.database.alarms() == []
-    code, told = post(client, "signals/TUNKNOWN000/settle", reason="again")
-    assert (code, "only one that is" in told["reason"]) == (409, True)
-
-
-@pytest.mark.parametrize(("sid", "there"), [("TUNKNOWN000", True), ("TPUBLISHED00", False)])
-def test_only_an_order_that_may_be_at_a_broker_is_settled_by_hand(
-    sid: str, there: bool, backing: PageContext
-) -> None:
-    row = backing.database.signal(sid)
-    assert row is not None and (row["bridge"] == "paper") is not there
-    client = demo_orders.open_pages(backing).test_client()
-    page = client.get(f"/signals/{sid}", headers=bearer("admin")).get_data(as_text=True)
-    assert ("Settle as not sent" in page) is there
 
 
 NEEDS = {route.name: route.scope for route in ROUTES}

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import csv
 import io
+import json
 import re
 from datetime import timedelta
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,8 +14,7 @@ import pytest
 from tests import ROOT
 from tests.doubles.page_reader import Page
 from tests.worlds import demo_orders, stores
-from tests.worlds.demo_orders import read, visit
-from tests.worlds.demo_view import HOSTILE
+from tests.worlds.demo_orders import read, text_of, visit
 from tests.worlds.stores import closing
 from torra.bridges import odd_rows
 from torra.dashboard.trade import signals, trade_rows
@@ -28,7 +27,7 @@ from torra.store.trade.rows import SignalRow
 from torra.trading import courier
 from torra.verdict import hand_orders
 from torra.verdict.risk_engine import DenyReason
-from torra.verdict.signal_states import SENT, TRANSITIONS
+from torra.verdict.signal_states import SENT
 from torra.words.orders import ALARMS
 
 
@@ -77,9 +76,13 @@ def test_a_trade_that_a_person_closed_has_an_undecided_thesis(backing: PageConte
     ("lost", "text", "tone"),
     [(0.05, "0.05", "down"), (0.0, "0.00", "flat"), (-0.1, "−0.10", "flat")],
 )
-def test_what_was_lost_at_a_fill_is_no_gain(lost: float, text: str, tone: str) -> None:
-    shown = trade_rows.plan_cells({"slipped_r": lost})["Slippage, R"]
-    assert (shown["text"], shown["tone"]) == (text, tone)
+def test_what_was_lost_at_a_fill_is_no_gain(
+    backing: PageContext, lost: float, text: str, tone: str
+) -> None:
+    plan = json.dumps({"slipped_r": lost})
+    backing.database.change("UPDATE signals SET thesis = ? WHERE sid = 'TWON0000000'", plan)
+    shown = text_of(backing, "/signals/TWON0000000")
+    assert f'<dt>Slippage, R</dt><dd><span class="num" data-tone="{tone}">{text}</span>' in shown
 
 
 @pytest.mark.parametrize(
@@ -129,12 +132,12 @@ def test_a_short_position_pays_the_spread(backing: PageContext) -> None:
     row = stores.opening("TSHORT", **sold, **levels)
     backing.database.enqueue_signal(row)
     demo_orders._lead(backing.database, "TSHORT", ("PENDING", "PUBLISHED", "FILLED"), backing.now())
-    cells = read(backing, "/signals").cells
     leave = 1860.0 + spec.spread
-    assert cells["pos.TSHORT.leave"] == figures.plain(leave, 2)
     money = (1850.0 - leave) / spec.tick_size * spec.tick_value * 0.5
-    assert cells["pos.TSHORT.profit"] == figures.format_signed(money, 2)
-    assert cells["pos.TSHORT.evolution"] == "↘ weakened"
+    rows = read(backing, "/signals").rows
+    (shown,) = [cells for cells in rows if cells[0] == "XAUUSD" and len(cells) > 12]
+    assert shown[6:8] == [figures.plain(leave, 2), figures.format_signed(money, 2)]
+    assert shown[9] == "↘ weakened"
 
 
 @pytest.mark.parametrize(
@@ -182,27 +185,6 @@ def test_what_a_person_decided_is_marked_and_leads_to_no_tick(backing: PageConte
     assert "☞ by hand" in page.text
     assert "↩ closing" in page.text
     assert "A person decided it." in read(backing, f"/signals/{row['sid']}").text
-
-
-def test_a_halt_file_alone_is_told(backing: PageContext) -> None:
-    (backing.home / "control").mkdir()
-    (backing.home / "control" / "HALT").write_text("x")
-    assert "But the file HALT of desk is there: nothing goes out." in read(backing, "/signals").text
-
-
-def test_empty_states(tmp_path: Path) -> None:
-    backing = demo_orders.build(tmp_path)
-    with backing.database.transaction():
-        for table in ("signal_events", "signals", "alarms", "bridges", "desk_state"):
-            backing.database.connection().execute(f"DELETE FROM {table}")
-    page = read(backing, "/signals")
-    for words in (
-        "Nothing is held.", "No bridge has reported yet", "No signal has been written yet.",
-        "It has been active since the desk was made.",
-    ):  # fmt: skip
-        assert words in page.text
-    assert "No signal is like that." in read(backing, "/signals?state=FILLED").text
-    backing.database.close()
 
 
 # --- filter, pages, file --------------------------------------------------------------------------
@@ -271,31 +253,10 @@ def test_the_file_has_every_column_and_nothing_that_a_sheet_runs(backing: PageCo
     assert only.count("\r\n") == 4
 
 
-def test_no_look_at_the_signals_reads_all_of_them(backing: PageContext) -> None:
-    """Every statement of the page, as SQLite plans it."""
-    seen: list[str] = []
-    connection = backing.database.connection().conn
-    connection.set_trace_callback(seen.append)
-    for query in ("", "?state=FILLED", "?instance=EURUSD", "?before=5"):
-        assert visit(backing).get(f"/signals{query}").status_code == 200
-    for address in ("/signals/TWON0000000", "/approvals"):
-        assert visit(backing).get(address).status_code == 200
-    connection.set_trace_callback(None)
-    statements = {text for text in seen if text.startswith("SELECT")}
-    assert len(statements) > 10
-    for text in statements:
-        plan = [row[3] for row in connection.execute(f"EXPLAIN QUERY PLAN {text}")]
-        scans = [step for step in plan if step.startswith("SCAN") and "INDEX" not in step]
-        bad = [
-            step for step in scans if step.split()[1] in ("signals", "proposals", "signal_events")
-        ]
-        assert not bad, (text, plan)
-
-
 # --- one signal -----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("state", sorted(TRANSITIONS))
+@pytest.mark.parametrize("state", ["UNKNOWN", "PUBLISHED", "FILLED"])
 def test_settling_is_offered_where_it_applies(state: str, backing: PageContext) -> None:
     row = next(row for row in backing.database.signals(limit=500) if row["state"] == state)
     page = read(backing, f"/signals/{row['sid']}")
@@ -330,17 +291,3 @@ def test_a_step_changes_the_version(backing: PageContext) -> None:
     after = [version("/signals"), version("/signals/TPLACED00000")]
     assert after[0] != before[0]
     assert after[1] != before[1]
-
-
-def test_words_of_a_broker_stay_words(backing: PageContext) -> None:
-    database = backing.database
-    database.note_signal("TPENDING0000", HOSTILE)
-    execution_table.note_bridge(
-        database, "torra_files main", deny=HOSTILE, detail=HOSTILE, facts={HOSTILE: HOSTILE}
-    )
-    database.raise_alarm(HOSTILE, HOSTILE, HOSTILE)
-    database.set_trading_state("REDUCING", HOSTILE)
-    for address in ("/signals", "/signals/TPENDING0000", "/approvals"):
-        text = visit(backing).get(address).text
-        assert "<script>alert" not in text
-        assert not re.search("[\u202a-\u202e\u2066-\u2069\u0007]", text)

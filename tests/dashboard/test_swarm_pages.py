@@ -346,9 +346,8 @@ def test_a_gate_that_was_not_needed_is_told_as_no_failure(tmp_path: Path) -> Non
 
 
 def test_a_trade_tells_what_the_regime_left_of_its_size() -> None:
-    (made,) = journal._budget(shown_tick(swarm_ticks.record()))
-    assert (made.name, made.word) == ("Budget", "× 0.70")
-    assert made.more == "a range left 70 % of the size"
+    made = journal._budget(shown_tick(swarm_ticks.record()))
+    assert list(made) == [("Budget", "× 0.70", "a range left 70 % of the size")]
     assert list(journal._budget(shown_tick(firm_ticks.record()))) == []
 
 

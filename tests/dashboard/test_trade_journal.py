@@ -136,11 +136,6 @@ def test_there_are_only_so_many_different_tags(
     assert note_table.tag_names(backing.database) == ["one", "two"]
 
 
-def test_there_is_no_note_to_what_is_no_trade(backing: PageContext) -> None:
-    code, told = write(backing, "TNOTHING", note="x")
-    assert code == 409 and "there is no trade TNOTHING" in told["reason"]
-
-
 def test_tags_narrow_the_list_the_file_and_add_up(backing: PageContext, scaled: Any) -> None:
     rng = default_rng(9)
     every = trades(backing)
@@ -207,13 +202,13 @@ def test_a_trade_too_long_for_its_own_bars_is_drawn_on_longer_ones_with_its_fill
 def test_a_conviction_that_nothing_lowered_is_told_once(raw: float, more: str) -> None:
     known = {"conviction": 0.8, "raw": raw}
     told = {"deliberation": {"panel": {"pushes": {"bull": 0.2}, "buy": known}}}
-    made = journal._conviction(shown_tick(told), "BUY")
-    assert made.more == f"the agents' conviction in the buy was 80 %{more}"
+    _, _, sentence = journal._conviction(shown_tick(told), "BUY")
+    assert sentence == f"the agents' conviction in the buy was 80 %{more}"
 
 
 def test_what_gate_and_conviction_did_is_told_in_words() -> None:
-    assert journal._gate(1.0).word == "no cut"
-    assert journal._gate(0.7).more == "it left 0.70 of the size"
+    assert journal._gate(1.0)[1] == "no cut"
+    assert journal._gate(0.7)[2] == "it left 0.70 of the size"
 
 
 @pytest.mark.journey
@@ -246,7 +241,7 @@ def test_agents_in_shadow_changed_no_size_and_the_gates_rules_did(lived: PageCon
     for flags in ((), (SHADOW,)):
         debate = record.deliberation.model_copy(update={"flags": flags})
         seen = record.model_copy(update={"deliberation": debate})
-        assert (journal._conviction(seen, row["side"]).word == "nothing") == bool(flags)
+        assert (journal._conviction(seen, row["side"])[1] == "nothing") == bool(flags)
 
 
 DAMAGED = (

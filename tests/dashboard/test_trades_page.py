@@ -5,18 +5,13 @@ from __future__ import annotations
 import csv
 import io
 import json
-from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import CliRunner
 
-from tests.doubles.page_reader import Page
 from tests.worlds import demo_orders
-from torra.commands.command_line import main
 from torra.dashboard.trade.trades import AT_ONCE, NOTED
 from torra.dashboard.view.backing import PageContext
-from torra.exhibits import money as words
 from torra.store.trade import signals as signal_table
 
 
@@ -33,20 +28,6 @@ def trades(traded: PageContext, query: str = "") -> dict[str, Any]:
 
 def closed(traded: PageContext) -> list[dict[str, Any]]:
     return [row.as_json() for row in signal_table.closed_trades(traded.database, limit=1_000)]
-
-
-def test_the_page_shows_sums_and_every_closed_trade(traded: PageContext) -> None:
-    told = client(traded).get("/trades").text
-    page = Page(told)
-    assert closed(traded)
-    for row in closed(traded):
-        assert f"/signals/{row['sid']}" in told
-    text = " ".join(page.words)
-    for account in traded.money().accounts:
-        for sentence in words.sentences(account, traded.money().day):
-            assert sentence in text
-    for sentence in words.caps(traded.money()):
-        assert sentence in text
 
 
 def test_the_api_and_the_command_have_one_document(traded: PageContext) -> None:
@@ -155,23 +136,3 @@ def test_the_file_has_every_trade_of_the_filter(
     assert len(list(csv.DictReader(io.StringIO(only)))) == sum(
         (row["profit"] or 0) > 0 for row in closed(traded)
     )
-
-
-def test_the_overview_has_the_result_and_leads_here(traded: PageContext) -> None:
-    app = demo_orders.visit(traded, "read")
-    told = app.get("/").text
-    assert 'href="/trades">All results' in told
-    [account] = [one for one in traded.money().accounts if one.whole.trades]
-    for money in (account.today, account.whole):
-        assert words.amount(money.profit, account) in told
-
-
-def test_the_command_says_it_and_a_home_without_a_desk_stays_empty(
-    traded: PageContext, tmp_path: Path
-) -> None:
-    del traded
-    told = CliRunner().invoke(main, ["--home", str(tmp_path / "nothing"), "results"])
-    assert told.exit_code == 0 and "No desk has run here yet" in told.stdout
-    assert not (tmp_path / "nothing").exists()
-    told = CliRunner().invoke(main, ["--home", str(tmp_path / "nothing"), "results", "--json"])
-    assert json.loads(told.stdout)["accounts"] == []

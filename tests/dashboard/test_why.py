@@ -127,9 +127,7 @@ def test_the_parts_of_the_scores_speak_after_the_agents() -> None:
     assert told.why[1].text == "The 50-bar mean against the 200-bar mean leans up (+0.30)."
     assert told.why[1].id == "component.st_long"
     assert told.why[2].text.startswith("RSI against its middle leans up (+0.40)")
-    assert texts(told.why_not) == [("Bars", "CCI against zero leans down (−0.90).")] or texts(
-        told.why_not
-    ) == [("Bars", "CCI against zero leans down (−0.90).")]
+    assert texts(told.why_not) == [("Bars", "CCI against zero leans down (−0.90).")]
     same = case(said("technical", point("RSI", 1, "component.mo_rsi")), components=PARTS)
     assert [one.id for one in same.why] == ["component.mo_rsi", "component.st_long"]
 

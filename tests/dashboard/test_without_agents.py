@@ -7,11 +7,10 @@ from typing import Any, Final
 
 import pytest
 
-from tests.worlds.demo_orders import read, waiting
 from tests.worlds.records import tick_record
 from torra.config import Profile, Risk
-from torra.dashboard.trade.without_agents import OrderTerms, line
-from torra.dashboard.view.backing import PageContext
+from torra.dashboard.trade.order import Terms
+from torra.dashboard.trade.without_agents import line
 from torra.store.trade.rows import ProposalRow
 from torra.tick.tick_record import TickRecord
 from torra.trading_terms import SYMBOLS
@@ -45,8 +44,7 @@ def told(
 ) -> tuple[str, str]:
     at = levels("BUY", price, ATR, SPEC)
     assert isinstance(at, Levels)
-    cells = line(of, known, OrderTerms(at, profile, SPEC))
-    return cells["p.without"]["text"], cells["p.without.why"]["text"]
+    return line(of, known, at, Terms(None, profile, SPEC))
 
 
 def test_analysts_that_disagree_have_lowered_nothing_of_it() -> None:
@@ -111,13 +109,3 @@ def test_what_is_not_stored_is_not_made_up() -> None:
     assert told(row(), None) == unknown
     unsized = "the same trade, its size is not known"
     assert told(row(), record("BUY"), None)[0] == unsized
-
-
-# --- on the page ----------------------------------------------------------------------------------
-
-
-@pytest.mark.journey
-def test_the_page_of_a_tick_that_is_gone_says_so(backing: PageContext) -> None:
-    sid = waiting(backing, "XAUUSD")
-    address = f"/approvals/{sid}"
-    assert "Without agents: not known" in read(backing, address).text

@@ -177,8 +177,7 @@ def test_where_agents_do_not_count_or_nothing_failed_the_size_is_whole(run: Run,
 def test_the_approval_says_why_an_order_is_small(run: Run) -> None:
     record = run(failing("budget"), profile(execution="approve"))
     assert record["reason"] == "AWAITS_APPROVAL" and "its size is cut to 25 %" in record["sentence"]
-    shown = proposals.conviction(tick_record(record), record["verdict"])
-    assert (shown.text, shown.note) == ("0.25", NO_AGENT)
+    assert proposals.conviction(tick_record(record), record["verdict"]) == (0.25, NO_AGENT)
 
 
 @pytest.mark.parametrize("execution", ["auto", "approve"])

@@ -17,6 +17,7 @@ from torra.clock import duration, iso
 from torra.exhibits import figures
 from torra.lessons.lesson import Lesson, LessonFacts, LessonText, Thesis
 from torra.tick.words import swarm_words, thesis_words
+from torra.words.badge import capital
 from torra.words.orders import EVOLUTIONS, EXITS, LEANS
 from torra.words.ticks import LEFT_OUT, SESSIONS
 
@@ -64,19 +65,6 @@ class ThesisText:
     declined: bool
 
 
-@dataclass(frozen=True, slots=True)
-class WordsShown:
-    """What somebody wrote of a trade; `left_out` says what code took out of it."""
-
-    author: str
-    known: str
-    setup: str
-    outcome: str
-    rule: str
-    left_out: str
-    cost: str
-
-
 def headline(facts: LessonFacts, currency: str = "") -> str:
     """Return what a trade came to, in a sentence."""
     name, frame = figures.sanitize(facts.symbol, 40), figures.sanitize(facts.timeframe, 8)
@@ -86,7 +74,7 @@ def headline(facts: LessonFacts, currency: str = "") -> str:
         by = f" by the {facts.refuser}:" if facts.refused else ""
         return f"{how}{by} {what}: it would have come to {of_r(facts.r)}."
     outcome = figures.sanitize(facts.outcome, 20)
-    return f"{what[:1].upper()}{what[1:]}: {outcome}, {_came_to(facts, currency)}."
+    return f"{capital(what)}: {outcome}, {_came_to(facts, currency)}."
 
 
 def verdict_on_veto(facts: LessonFacts) -> str:
@@ -115,7 +103,7 @@ def judge_sentence(facts: LessonFacts) -> str:
     if told is None:
         return ""
     side = LEANS.get(told.side, "neither side")
-    counter = figures.sanitize(told.counter, LONGEST_WORDS)
+    counter = _clean(told.counter)
     against = f"; against it: {counter}" if counter else ""
     return f"Judge: {side}, {swarm_words.percent(told.chance)} to win{against}"
 
@@ -124,14 +112,12 @@ def thesis_told(told: Thesis, timeframe: str, came: str = "") -> ThesisText:
     """Return what the trader wrote of an opening; `came` says what came of it, "" while open."""
     tier = f"{figures.sanitize(told.tier, 12)} tier" if told.tier else ""
     return ThesisText(
-        claim=figures.sanitize(told.claim, LONGEST_WORDS),
+        claim=_clean(told.claim),
         # of what was not made nothing can end
-        ends=()
-        if told.declined
-        else tuple(figures.sanitize(one, LONGEST_WORDS) for one in told.ends),
-        risks=tuple(figures.sanitize(one, LONGEST_WORDS) for one in told.risks),
+        ends=() if told.declined else tuple(map(_clean, told.ends)),
+        risks=tuple(map(_clean, told.risks)),
         meant="" if told.declined else thesis_words.bars_long(told.bars, timeframe),
-        who=", ".join(part for part in ("Trader", tier) if part),
+        who=f"Trader, {tier}" if tier else "Trader",
         came=came,
         declined=told.declined,
     )
@@ -165,7 +151,7 @@ def figures_of(facts: LessonFacts, currency: str = "") -> tuple[FactShown, ...]:
         FactShown("Planned at the target", of_r(facts.planned_r)),
         FactShown("On the way", way, term="On the way"),
         FactShown("Slippage at the fill", _slipped(facts.slipped_r), term="Slippage"),
-        FactShown(held[:1].upper() + held[1:], hours(facts.hours_held)),
+        FactShown(capital(held), hours(facts.hours_held)),
         FactShown("Surprise", of_r(facts.surprise, sign=False), term="Surprise"),
         FactShown("Market then", market(facts)),
         FactShown("End", ended(facts)),
@@ -173,18 +159,20 @@ def figures_of(facts: LessonFacts, currency: str = "") -> tuple[FactShown, ...]:
     )
 
 
-def words_shown(words: LessonText) -> WordsShown:
-    """Return what somebody wrote of a trade, cleaned."""
-    rules = words.author == RULES
-    return WordsShown(
-        author="The rules" if rules else figures.sanitize(words.author, 80),
-        known=figures.moment(iso(words.known_at)),
-        setup=figures.sanitize(words.setup, LONGEST_WORDS),
-        outcome=figures.sanitize(words.outcome, LONGEST_WORDS),
-        rule=figures.sanitize(words.rule, LONGEST_WORDS),
-        left_out=left_out(words.flags),
-        cost="" if rules else figures.money(words.cost_usd),
-    )
+def parts_of(words: LessonText) -> list[str]:
+    """Return what somebody wrote of a trade, cleaned: of setup, outcome and rule what is there."""
+    return list(filter(None, map(_clean, (words.setup, words.outcome, words.rule))))
+
+
+def author_of(words: LessonText) -> str:
+    """Return who wrote of a trade."""
+    return "The rules" if words.author == RULES else figures.sanitize(words.author, 80)
+
+
+def byline(words: LessonText) -> str:
+    """Return who wrote of a trade, when, and what that cost."""
+    cost = "" if words.author == RULES else f", cost {figures.money(words.cost_usd)}"
+    return f"{author_of(words)}, {figures.moment(iso(words.known_at))}{cost}"
 
 
 def left_out(flags: Iterable[str]) -> str:
@@ -249,13 +237,13 @@ def _lines(lesson: Lesson, warm_up: bool) -> list[str]:
     facts = lesson.facts
     place = f"{facts.sid}, closed {figures.moment(iso(facts.closed_at))}"
     rest = ", ".join((market(facts), f"surprise {of_r(facts.surprise, sign=False)}"))
-    newest = words_shown(lesson.words[-1]) if lesson.words else None
-    said = [] if newest is None else [f"  {newest.author}: {_sentences(newest)}"]
-    mark = "; in warm-up" if warm_up else ""
-    told = thesis(facts)
-    why = [] if told is None else [f"  {told.who}: {told.claim}"]
-    why += [f"  {judge}"] if (judge := judge_sentence(facts)) else []
-    return [headline(facts), f"  {place}; {rest}{mark}", *why, *said]
+    lines = [headline(facts), f"  {place}; {rest}{'; in warm-up' if warm_up else ''}"]
+    if written := thesis(facts):
+        lines.append(f"  {written.who}: {written.claim}")
+    if judge := judge_sentence(facts):
+        lines.append(f"  {judge}")
+    lines += [f"  {author_of(words)}: {' '.join(parts_of(words))}" for words in lesson.words[-1:]]
+    return lines
 
 
 def whole(
@@ -272,10 +260,9 @@ def whole(
     lines += ["", *(f"{one.name.ljust(width)}  {one.value}" for one in facts)]
     lines += _thesis_lines(lesson.facts)
     lines += ["", judge] if (judge := judge_sentence(lesson.facts)) else []
-    for one in map(words_shown, lesson.words):
-        lines += ["", f"{one.author}, {one.known}{', cost ' + one.cost if one.cost else ''}"]
-        lines += [f"  {part}" for part in (one.setup, one.outcome, one.rule) if part]
-        lines += [f"  {one.left_out}"] if one.left_out else []
+    for words in lesson.words:
+        lines += ["", byline(words), *(f"  {part}" for part in parts_of(words))]
+        lines += [f"  {left_out(words.flags)}"] if words.flags else []
     return "\n".join([*lines, "", _told_to(ticks, warm_up=warm_up)])
 
 
@@ -304,10 +291,6 @@ def _told_to(ticks: Sequence[str], *, warm_up: bool) -> str:
     return f"{count} told of it, the newest {newest}."
 
 
-def _sentences(words: WordsShown) -> str:
-    return " ".join(part for part in (words.setup, words.outcome, words.rule) if part)
-
-
 def _came_to(facts: LessonFacts, currency: str) -> str:
     """Write a result in R, and in money where its account's currency is known."""
     if facts.profit is None or not currency:
@@ -320,3 +303,7 @@ def _slipped(value: float) -> str:
     if not round(value, R_DECIMALS):
         return of_r(0.0)
     return f"{of_r(value, sign=False)} {'worse' if value > 0.0 else 'better'} than planned"
+
+
+def _clean(text: str) -> str:
+    return figures.sanitize(text, LONGEST_WORDS)

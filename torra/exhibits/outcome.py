@@ -65,9 +65,13 @@ BRIEF_HEADS: Final = (
 
 @dataclass(frozen=True, slots=True)
 class ArmLine:
-    """An arm in a line: what it came to, as words; `known` has the numbers that sentences need."""
+    """An arm in a line: what it came to, as words; `known` has the numbers that sentences need.
+
+    `who` is what a sentence calls it, `called` what a table does.
+    """
 
     arm: str
+    who: str
     called: str
     cells: tuple[str, ...]
     known: Mapping[str, float | None]
@@ -80,6 +84,11 @@ class ArmLine:
     def figure(self, name: str) -> float:
         """Return a number, 0.0 where it is not known."""
         return self.known.get(name) or 0.0
+
+    def is_smaller_than(self, control: ArmLine) -> bool:
+        """Return whether it traded smaller on average than the bars alone."""
+        size, usual = self.known.get("size"), control.known.get("size")
+        return size is not None and usual is not None and size < SMALLER * usual
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,25 +103,24 @@ class ArmsConclusion:
 def outcome(tables: Sequence[ReportTable], arms: Sequence[str]) -> ArmsConclusion | None:
     """Return what arms came to; None where the tables do not say it."""
     named = {table.name: table for table in tables}
-    table = named.get(ARMS)
-    lines = _lines(table.figures, arms) if table else ()
-    if table is None or not lines or lines[0].arm != CONTROL:
+    figures = {name: table.figures for name, table in named.items()}
+    lines = tuple(_lines(figures.get(ARMS, {}), arms))
+    if not lines or lines[0].arm != CONTROL:
         return None
-    flips = named[FLIPS].figures if FLIPS in named else {}
-    claims = named[CLAIMS].figures if CLAIMS in named else {}
+    claims = figures.get(CLAIMS, {})
     own = [line for line in lines if not line.placebo]
-    luck = _luck(own, claims, arms, enough=table.enough)
-    if claims.get(f"{CONTROL}.edge") == 1.0 and ENTRIES in named:
-        luck += _weeks(named[ENTRIES].figures.get(f"{CONTROL}.delayed"))
-    sentence = f"{_sentence(own, arms, luck)}{_one_side(lines[0])}"
-    return ArmsConclusion(sentence, _why(own, flips, arms), lines)
+    luck = _luck(own, claims, enough=named[ARMS].enough)
+    delayed = figures.get(ENTRIES, {}).get(f"{CONTROL}.delayed")
+    if claims.get(f"{CONTROL}.edge") == 1.0 and delayed is not None:
+        luck += f"; random entries of the same side soon after each come to {signed(delayed, 3)} R"
+    sentence = f"{_sentence(own, luck)}{_one_side(lines[0])}"
+    return ArmsConclusion(sentence, _why(own, figures.get(FLIPS, {})), lines)
 
 
 # --- the short table ------------------------------------------------------------------------------
 
 
-def _lines(figures: Mapping[str, float | None], arms: Sequence[str]) -> tuple[ArmLine, ...]:
-    found = []
+def _lines(figures: Mapping[str, float | None], arms: Sequence[str]) -> Iterator[ArmLine]:
     for arm in arms:
         own = {
             name.removeprefix(f"{arm}."): value
@@ -120,8 +128,7 @@ def _lines(figures: Mapping[str, float | None], arms: Sequence[str]) -> tuple[Ar
             if name.startswith(f"{arm}.")
         }
         if own.get("trades") is not None and own.get("return") is not None:
-            found.append(ArmLine(arm, arm_called(arm, arms), _cells(own), own))
-    return tuple(found)
+            yield ArmLine(arm, the_arm(arm, arms), arm_called(arm, arms), _cells(own), own)
 
 
 def _cells(own: Mapping[str, float | None]) -> tuple[str, ...]:
@@ -144,64 +151,53 @@ def _result(share: float | None) -> str:
 # --- the sentence ---------------------------------------------------------------------------------
 
 
-def r_a_trade(told: Sequence[tuple[str, float | None]]) -> str:
+def r_a_trade(means: Sequence[tuple[str, float | None]]) -> str:
     """Return what a trade came to with each of those who traded, as a sentence begins."""
-    each = [f"{who} {UNKNOWN if mean is None else f'{signed(mean, 3)} R'}" for who, mean in told]
+    each = [f"{who} {UNKNOWN if mean is None else f'{signed(mean, 3)} R'}" for who, mean in means]
     return upper_first(", ".join([f"{each[0]} a trade", *each[1:]]))
 
 
-def _sentence(own: Sequence[ArmLine], arms: Sequence[str], luck: str) -> str:
+def _sentence(own: Sequence[ArmLine], luck: str) -> str:
     if not any(line.figure("trades") for line in own):
         return "Nobody traded here, with agents or without: there is nothing to compare."
-    told = r_a_trade([(the_arm(line.arm, arms), line.known.get("expectancy")) for line in own])
+    begin = r_a_trade([(line.who, line.known.get("expectancy")) for line in own])
     if len(own) == 1:
         trades = count(round(own[0].figure("trades")), "trade")
-        return f"{told}, {_result(own[0].known['return'])} with {trades}: {luck}."
-    return f"{told}: {''.join(f'{part}, and ' for part in _agents(own, arms))}{luck}."
+        return f"{begin}, {_result(own[0].known['return'])} with {trades}: {luck}."
+    return f"{begin}: {_agents(own)}{luck}."
 
 
-def _agents(own: Sequence[ArmLine], arms: Sequence[str]) -> Iterator[str]:
-    """Yield what agents cost or brought at one size; nothing where a table does not tell it."""
+def _agents(own: Sequence[ArmLine]) -> str:
+    """Return what agents cost or brought at one size; "" where a table does not tell it."""
     desks = [line for line in own if line.known.get("beside") is not None]
-    if any(abs(line.figure("beside")) >= NOTICED for line in desks):
-        yield f"{listed([_each(line, arms) for line in desks])} {AT_ONE_SIZE}"
-    elif desks:
-        yield "agents made no difference"
+    if not desks:
+        return ""
+    shares = [(line.who, line.figure("beside")) for line in desks]
+    if all(abs(share) < NOTICED for _, share in shares):
+        return "agents made no difference, and "
+    each = [
+        f"{who} made no difference"
+        if abs(share) < NOTICED
+        else f"{who} {'cost' if share < 0 else 'brought'} {percent(abs(share), 1)}"
+        for who, share in shares
+    ]
+    return f"{listed(each)} {AT_ONE_SIZE}, and "
 
 
-def _each(line: ArmLine, arms: Sequence[str]) -> str:
-    who, share = the_arm(line.arm, arms), line.figure("beside")
-    if abs(share) < NOTICED:
-        return f"{who} made no difference"
-    return f"{who} {'cost' if share < 0 else 'brought'} {percent(abs(share), 1)}"
-
-
-def _luck(
-    own: Sequence[ArmLine],
-    claims: Mapping[str, float | None],
-    arms: Sequence[str],
-    *,
-    enough: bool,
-) -> str:
+def _luck(own: Sequence[ArmLine], claims: Mapping[str, float | None], *, enough: bool) -> str:
     """Return what the tables say of luck."""
-    edge = [the_arm(line.arm, arms) for line in own if claims.get(f"{line.arm}.edge") == 1.0]
+    edge = [line.who for line in own if claims.get(f"{line.arm}.edge") == 1.0]
     if edge:
         return f"the result of {listed(edge)} stands out from luck on these bars"
-    most = round(max((line.figure("trades") for line in own), default=0.0))
+    trades = count(round(max((line.figure("trades") for line in own), default=0.0)), "trade")
     if not enough:
-        return f"{count(most, 'trade')} cannot tell skill from luck"
-    losing = [the_arm(line.arm, arms) for line in own if _loses(line)]
+        return f"{trades} cannot tell skill from luck"
+    losing = [line for line in own if line.figure("high") < 0]
     if losing:
-        one = len(losing) == 1 and losing[0] != the_arm(CONTROL, arms)
-        return f"{listed(losing)} {'loses' if one else 'lose'} beyond bad luck"
-    return f"{count(most, 'trade')} show no skill beyond luck"
-
-
-def _weeks(delayed: float | None) -> str:
-    """Return what of an edge of L1 is the days on which it traded; "" where it is not known."""
-    if delayed is None:
-        return ""
-    return f"; random entries of the same side soon after each come to {signed(delayed, 3)} R"
+        # the bars are many
+        verb = "loses" if len(losing) == 1 and losing[0].arm != CONTROL else "lose"
+        return f"{listed([line.who for line in losing])} {verb} beyond bad luck"
+    return f"{trades} show no skill beyond luck"
 
 
 def _one_side(control: ArmLine) -> str:
@@ -209,7 +205,7 @@ def _one_side(control: ArmLine) -> str:
     trades, buys = control.figure("trades"), control.known.get("buys")
     if buys is None or trades < LEAST_TRADES:
         return ""
-    side, most = max(("buys", buys), ("sells", trades - buys), key=lambda each: each[1])
+    most, side = max((buys, "buys"), (trades - buys, "sells"))
     if most < ONE_SIDED * trades:
         return ""
     return (
@@ -217,52 +213,32 @@ def _one_side(control: ArmLine) -> str:
     )
 
 
-def _loses(line: ArmLine) -> bool:
-    high = line.known.get("high")
-    return high is not None and high < 0
-
-
 # --- the size -------------------------------------------------------------------------------------
 
 
-def _why(own: Sequence[ArmLine], flips: Mapping[str, float | None], arms: Sequence[str]) -> str:
+def _why(own: Sequence[ArmLine], flips: Mapping[str, float | None]) -> str:
     """Return how size explains what the results alone do not; "" where nothing is to explain."""
     control, *desks = own
-    told = [_won_and_earned_less(line, control, flips, arms) for line in desks]
-    if not any(told):
-        told = [_smaller(line, control, arms) for line in desks[:1]]
-    return " ".join(filter(None, told))
+    less = " ".join(filter(None, (_won_and_earned_less(line, control, flips) for line in desks)))
+    if less or not desks or not desks[0].is_smaller_than(control):
+        return less
+    return (
+        f"{upper_first(desks[0].who)} traded smaller: {_sizes(desks[0], control)}. So the same "
+        "move wins or loses it less money."
+    )
 
 
-def _won_and_earned_less(
-    line: ArmLine, control: ArmLine, flips: Mapping[str, float | None], arms: Sequence[str]
-) -> str:
+def _won_and_earned_less(line: ArmLine, control: ArmLine, flips: Mapping[str, float | None]) -> str:
     wins, losses = (round(flips.get(f"{line.arm}.{name}") or 0) for name in ("wins", "losses"))
     if wins <= losses or line.figure("return") >= control.figure("return"):
         return ""
-    who = the_arm(line.arm, arms)
     right = (
-        f"Where {who} changed the verdict, {wins:,} changes were better than the verdict of the "
-        f"bars and {losses:,} worse. It still earned less"
+        f"Where {line.who} changed the verdict, {wins:,} changes were better than the verdict of "
+        f"the bars and {losses:,} worse. It still earned less"
     )
-    if _trades_smaller(line, control):
+    if line.is_smaller_than(control):
         return f"{right}, because it traded smaller: {_sizes(line, control)}."
     return f"{right}: a change counts the same, however much the trade behind it earned or lost."
-
-
-def _smaller(line: ArmLine, control: ArmLine, arms: Sequence[str]) -> str:
-    if not _trades_smaller(line, control):
-        return ""
-    who = upper_first(the_arm(line.arm, arms))
-    return (
-        f"{who} traded smaller: {_sizes(line, control)}. So the same move wins or loses it less "
-        "money."
-    )
-
-
-def _trades_smaller(line: ArmLine, control: ArmLine) -> bool:
-    size, usual = line.known.get("size"), control.known.get("size")
-    return size is not None and usual is not None and size < SMALLER * usual
 
 
 def _sizes(line: ArmLine, control: ArmLine) -> str:

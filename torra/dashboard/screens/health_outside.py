@@ -231,7 +231,8 @@ def _series(
 def _number(title: str, stored: StoredRow, now: datetime) -> CheckResult:
     series, row = series_of(stored.row.name), stored.row
     age = now - row.at
-    value = "" if title.startswith("positions") else f"{outside_words.series_amount(row.name, row.value)} "
+    amount = outside_words.series_amount(row.name, row.value)
+    value = "" if title.startswith("positions") else f"{amount} "
     detail = (
         f"{value}of {iso(row.at)[:10]}, known since {figures.moment(iso(row.known_at))}, from "
         f"{outside_words.source_of(row.source)}; {figures.span(age.total_seconds())} old"

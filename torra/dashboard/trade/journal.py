@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from datetime import timedelta
 from typing import Final
 
@@ -24,11 +23,12 @@ from torra.dashboard.doors.access import visitor
 from torra.dashboard.doors.routes import Route
 from torra.dashboard.record.shown import TickView
 from torra.dashboard.trade import proposals, trade_rows, without_tick
+from torra.dashboard.trade.order import WAITING, terms_of
 from torra.dashboard.view.bar_reading import MOST
 from torra.dashboard.view.commanding import CommandOutcome, command, words
 from torra.dashboard.view.rendering import backing, desk_view, state
 from torra.errors import ConfigError
-from torra.exhibits import figures
+from torra.exhibits import figures, lesson_words
 from torra.store.trade import notes as note_table
 from torra.store.trade.rows import ProposalRow, SignalRow
 from torra.tick.sentence import NO_AGENT, outage_of
@@ -53,33 +53,25 @@ AUDITED: Final = 300
 """Characters of a note that the audit log keeps."""
 
 
-@dataclass(frozen=True, slots=True)
-class MoneyContribution:
-    """What one part of the desk did to a trade: its name, its word and the sentence to it."""
-
-    name: str
-    word: str
-    more: str
+Contribution = tuple[str, str, str]
+"""What one part of the desk did to a trade: its name, its word and the sentence to it."""
 
 
-def made_of(row: SignalRow) -> list[MoneyContribution]:
+def contributions(row: SignalRow) -> list[Contribution]:
     """Return what the agents, the gate and conviction did to a trade; empty where nobody knows."""
     if row.kind != "open":
         return []
     try:
-        told = desk_view().tick(row.instance, row.timeframe, row.bar_time)
+        stored = desk_view().tick(row.instance, row.timeframe, row.bar_time)
     except (ValueError, OverflowError):  # a time of a damaged row
-        told = None
-    if told is None:
+        stored = None
+    if stored is None:
         return []
-    record = load(row.sid, told, TickView)
+    record = load(row.sid, stored, TickView)
     if isinstance(record, Damaged):
-        return [
-            MoneyContribution("Record of its tick", "damaged", figures.sanitize(record.reason, 200))
-        ]
-    word, more = without_tick.without(record)
+        return [("Record of its tick", "damaged", figures.sanitize(record.reason, 200))]
     return [
-        MoneyContribution("Without agents", word, more),
+        ("Without agents", *without_tick.without(record)),
         _gate(record.gate.multiplier),
         _conviction(record, row.side),
         *_budget(record),
@@ -92,12 +84,11 @@ def headline(row: SignalRow, digits: int, currency: str) -> str:
         return ""
     did = SIDES[row.side].past.capitalize() if row.side in SIDES else "Opened"
     fill, left = (figures.plain(price, digits) for price in (row.price, row.close_price))
-    lots = figures.plain(row.filled, 2)
     why = trade_rows.explain(row.close_reason)
     ended = f"closed at {left}{': ' + why if why else ''}"
-    r = "" if row.r_multiple is None else f", {figures.format_signed(row.r_multiple, 2)}\u00a0R"
-    came = f"{figures.format_signed(row.profit, 2)} {currency}".rstrip()
-    return f"{did} {lots} lots at {fill}, {ended}. {came}{r}."
+    r = "" if row.r_multiple is None else f", {lesson_words.of_r(row.r_multiple)}"
+    profit = f"{figures.format_signed(row.profit, 2)} {currency}".rstrip()
+    return f"{did} {figures.plain(row.filled, 2)} lots at {fill}, {ended}. {profit}{r}."
 
 
 def outcome_sentence(record: TickView, proposal: ProposalRow | None) -> str:
@@ -108,54 +99,52 @@ def outcome_sentence(record: TickView, proposal: ProposalRow | None) -> str:
     behind = state().backing
     if behind is None:
         return ""
-    meaning = proposals.mark_of(proposal).meaning if proposal else ""
-    answered = f"{capital(meaning or 'it was decided')}." if proposal else ""
-    if proposal and proposal.state == "WAITING":
-        return answered
-    sid = next((one.sid for one in record.signals if one.kind == "open" and one.sid), None)
-    sid = proposal.sid if proposal else sid
-    row = (sid and behind.database.order(sid)) or SignalRow()
-    spec, currency = without_tick.terms(record)
-    came = headline(row, trade_rows.digits_of(spec), currency)
-    if not came and row.kind == "open":
-        came = f"Its order: {trade_rows.state_mark(row.state).meaning or row.state}."
-    return " ".join(filter(None, (answered, came)))
+    answer = ""
+    if proposal:
+        answer = f"{capital(proposals.mark_of(proposal).meaning or 'it was decided')}."
+        if proposal.state == WAITING:
+            return answer
+    opened = (draft.sid for draft in record.signals if draft.kind == "open" and draft.sid)
+    sid = proposal.sid if proposal else next(opened, "")
+    row = behind.database.order(sid) or SignalRow()
+    terms = terms_of(record.instance)
+    result = headline(row, terms.digits, terms.currency)
+    if not result and row.kind == "open":
+        result = f"Its order: {trade_rows.state_mark(row.state).meaning or row.state}."
+    return f"{answer} {result}".strip()
 
 
-def _gate(multiplier: float) -> MoneyContribution:
+def _gate(multiplier: float) -> Contribution:
     """Return what the ruling in force did; with agents in shadow it is that of the rules alone."""
-    told = figures.plain(multiplier, 2)
     if multiplier >= 1.0:
-        return MoneyContribution("Gate", "no cut", "it left the size as it was")
-    return MoneyContribution("Gate", f"× {told}", f"it left {told} of the size")
+        return "Gate", "no cut", "it left the size as it was"
+    share = figures.plain(multiplier, 2)
+    return "Gate", f"× {share}", f"it left {share} of the size"
 
 
-def _conviction(record: TickView, side: str) -> MoneyContribution:
-    told = record.deliberation.panel.agreement(side)
+def _conviction(record: TickView, side: str) -> Contribution:
+    agreement = record.deliberation.panel.agreement(side)
+    kept, raw = agreement.conviction, agreement.raw
     if record.deliberation.in_shadow:
-        return MoneyContribution(
-            "Conviction", "nothing", "the agents looked on: they changed no size"
-        )
+        return "Conviction", "nothing", "the agents looked on: they changed no size"
+    word = f"× {figures.plain(kept, 2)}"
     if outage_of(record) is not None:
-        return MoneyContribution("Conviction", f"× {figures.plain(told.conviction, 2)}", NO_AGENT)
-    way = SIDES[side].verb if side in SIDES else "trade"
-    lost = round(100 * told.raw) != round(100 * told.conviction)
-    return MoneyContribution(
-        "Conviction", f"× {figures.plain(told.conviction, 2)}",
-        f"the agents' conviction in the {way} was {100 * told.conviction:.0f} %"
-        + (f": {100 * told.raw:.0f} % before what speaks against it" if lost else ""),
-    )  # fmt: skip
+        return "Conviction", word, NO_AGENT
+    verb = SIDES[side].verb if side in SIDES else "trade"
+    lowered = round(100 * raw) != round(100 * kept)
+    more = f": {100 * raw:.0f} % before what speaks against it" if lowered else ""
+    return "Conviction", word, f"the agents' conviction in the {verb} was {100 * kept:.0f} %{more}"
 
 
-def _budget(record: TickView) -> Iterator[MoneyContribution]:
+def _budget(record: TickView) -> Iterator[Contribution]:
     """Yield what the regime of a swarm left of a size; nothing of another desk's trade."""
-    left, told = record.budget, record.deliberation.swarm
-    if left is None or told is None:
+    left, swarm = record.budget, record.deliberation.swarm
+    if left is None or swarm is None:
         return
-    market = swarm_words.market(told.regime.code)
+    market = swarm_words.market(swarm.regime.code)
     share = f"{market} left {100 * left:.0f} % of the size" if market else ""
     word = "no cut" if left >= 1.0 else f"× {figures.plain(left, 2)}"
-    yield MoneyContribution("Budget", word, share or "what kind of market it was is not recorded")
+    yield "Budget", word, share or "what kind of market it was is not recorded"
 
 
 def api_trade_chart(sid: str) -> ResponseReturnValue:
@@ -168,8 +157,8 @@ def api_trade_chart(sid: str) -> ResponseReturnValue:
         step = duration(timeframe)
         as_of = min(end + BARS_AFTER * step, backing().now())
         number = max(1, min(MOST, int((as_of - begin) / step) + BARS_BEFORE))
-        told = desk_view().bars(row.instance, timeframe, clock.iso(as_of), number)
-        drawn = chart_data.trade(row, told, timeframe) if told else None
+        bars = desk_view().bars(row.instance, timeframe, clock.iso(as_of), number)
+        drawn = chart_data.trade(row, bars, timeframe) if bars else None
     except (ValueError, OverflowError):
         abort(404)  # a time of a damaged row: the page says that it has no chart
     return jsonify(chart=drawn, cited=[]) if drawn else abort(404)
@@ -183,10 +172,10 @@ def _drawn_on(row: SignalRow, lasted: timedelta) -> str:
     setup = backing().desk.setups.get(row.instance)
     streams = {row.timeframe, *(setup.instance.timeframes if setup else ())}
     longer = sorted(
-        (one for one in streams if duration(one) >= duration(row.timeframe)), key=duration
+        filter(lambda frame: duration(frame) >= duration(row.timeframe), streams), key=duration
     )
     room = MOST - BARS_BEFORE - BARS_AFTER
-    return next((one for one in longer if lasted / duration(one) <= room), longer[-1])
+    return next((frame for frame in longer if lasted / duration(frame) <= room), longer[-1])
 
 
 def note(sid: str) -> ResponseReturnValue:
@@ -195,19 +184,19 @@ def note(sid: str) -> ResponseReturnValue:
     def run() -> CommandOutcome:
         if _opening(sid) is None:
             raise ConfigError(f"there is no trade {figures.sanitize(sid, 40)}")
-        told = words()
-        text = figures.sanitize(told.get("note", "").strip(), LONGEST_NOTE + 1)
+        fields = words()
+        text = figures.sanitize(fields.get("note", "").strip(), LONGEST_NOTE + 1)
         if len(text) > LONGEST_NOTE:
             raise ConfigError(f"a note has at most {LONGEST_NOTE:,} characters")
-        tags, seen = _tags(told.get("tags", "")), told.get("revision", "0")
-        if not (seen.isascii() and seen.isdigit() and len(seen) < 10):
+        tags, revision = _tags(fields.get("tags", "")), fields.get("revision", "0")
+        if not (revision.isascii() and revision.isdigit() and len(revision) < 10):
             raise ConfigError("revision is the number of the note that was shown")
-        return _write(sid, text, tags, int(seen))
+        return _write(sid, text, tags, int(revision))
 
     return command("note", sid, run, back=url_for("torra_agents.signal", sid=sid))
 
 
-def _write(sid: str, text: str, tags: Sequence[str], seen: int) -> CommandOutcome:
+def _write(sid: str, text: str, tags: Sequence[str], revision: int) -> CommandOutcome:
     database, actor = backing().database, visitor().actor
     with database.transaction():
         known = note_table.tag_names(database)
@@ -219,7 +208,9 @@ def _write(sid: str, text: str, tags: Sequence[str], seen: int) -> CommandOutcom
         was = note_table.trade_note(database, sid)
         before = {"note": was.note[:AUDITED], "tags": " ".join(was.tags)}
         after = {"note": text[:AUDITED], "tags": " ".join(tags)}
-        if not note_table.write_trade_note(database, sid, text, tags, revision=seen, actor=actor):
+        if not note_table.write_trade_note(
+            database, sid, text, tags, revision=revision, actor=actor
+        ):
             raise ConfigError(
                 "Somebody wrote to this trade after you opened the page. Load the page to see it, "
                 "then write yours again"
@@ -228,21 +219,23 @@ def _write(sid: str, text: str, tags: Sequence[str], seen: int) -> CommandOutcom
             actor=actor, address=request.remote_addr or "", action="note", target=sid,
             outcome="done", before=before, after=after,
         )  # fmt: skip
-    return CommandOutcome("done", "The note is saved.", on_record=True, more={"revision": seen + 1})
+    return CommandOutcome(
+        "done", "The note is saved.", on_record=True, more={"revision": revision + 1}
+    )
 
 
 def _tags(text: str) -> list[str]:
     """Return the tags that a person typed, each once, in lower case; raises ConfigError."""
-    found = list(dict.fromkeys(text.replace(",", " ").lower().split()))
-    if len(found) > MOST_TAGS:
-        raise ConfigError(f"a trade has at most {MOST_TAGS} tags, these are {len(found)}")
-    for tag in found:
+    tags = list(dict.fromkeys(text.replace(",", " ").lower().split()))
+    if len(tags) > MOST_TAGS:
+        raise ConfigError(f"a trade has at most {MOST_TAGS} tags, these are {len(tags)}")
+    for tag in tags:
         if not TAG.fullmatch(tag):
             raise ConfigError(
                 f"{figures.sanitize(tag, 40)} is no tag: a tag has letters, digits, - and _, "
                 f"{LONGEST_TAG} at most"
             )
-    return found
+    return tags
 
 
 def _opening(sid: str) -> SignalRow | None:

@@ -23,7 +23,7 @@ from torra.dashboard.view.backing import PageContext
 from torra.dashboard.view.list_query import ListQuery
 from torra.dashboard.view.rendering import backing, desk_page, state
 from torra.errors import ConfigError
-from torra.exhibits import figures, lesson_words
+from torra.exhibits import lesson_words
 from torra.exhibits.lesson_words import ThesisText
 from torra.lessons.lesson import KINDS, Lesson, LessonFacts, Thesis
 from torra.money.open_positions import PAPER
@@ -50,11 +50,10 @@ CHOICES: Final[Mapping[str, tuple[str, ...]]] = {
 }
 """What a list can be narrowed to where the words are fixed."""
 
-FREE: Final = ("symbol", "instance", "author")
-"""What it can be narrowed to by any word."""
-
-VETOED: Final = Badge("⊘", "vetoed", "warn")
-DECLINED: Final = Badge("⊘", "declined", "warn")
+REFUSED: Final = {
+    False: Badge("⊘", "vetoed", "warn"),
+    True: Badge("⊘", "declined", "warn"),
+}
 """Marks of an opening that the gate took away, or the trader."""
 
 
@@ -75,18 +74,21 @@ class LessonShown(NamedTuple):
     @property
     def mark(self) -> Badge | None:
         """The mark of an opening that the gate or the trader took away; None for a trade."""
-        if self.lesson.facts.kind != "vetoed":
-            return None
-        return DECLINED if self.lesson.facts.declined else VETOED
+        facts = self.lesson.facts
+        return REFUSED[facts.declined] if facts.kind == "vetoed" else None
 
 
-class LessonProfile(NamedTuple):
-    """A profile, whether the ticks of its instances are told of lessons, and that in a sentence."""
+class LessonReaders(NamedTuple):
+    """The instances of a profile, and the agents whose settings say what they learn of lessons."""
 
-    name: str
-    use: str
-    told: bool
-    says: str
+    instances: Sequence[str]
+    agents: AgentSettings
+
+    @property
+    def roles(self) -> list[str]:
+        """The agents that read notes: of those that the profile names, whoever is asked."""
+        seats = (*self.agents.desk(), self.agents.consulted())
+        return [role for role in dict.fromkeys(self.agents.memory.roles) if role in seats]
 
 
 def lessons() -> str:
@@ -94,77 +96,73 @@ def lessons() -> str:
     if state().backing is None:
         return desk_page("lessons.html", here=False)
     try:
-        asked = list_query.read(QUERY)
+        query = list_query.read(QUERY)
     except ConfigError:
         abort(400)
-    found, older = _listed(asked)
-    behind = backing()
+    rows, older = _listed(query)
+    known = backing()
     return desk_page(
         "lessons.html",
         here=True,
-        lessons=shown_of(found, behind),
+        lessons=shown_of(rows, known),
         says=lesson_words,
         orders=trade_rows,
         iso=iso,
-        address=lesson_address,
-        count=lesson_table.lesson_count(behind.database),
-        told=told_by_profile(behind),
-        asked=asked,
-        known={**dict.fromkeys(QUERY, ""), **asked.words},
-        filters=_filters(behind, found),
-        nothing=lesson_words.NOTHING_YET,
+        count=lesson_table.lesson_count(known.database),
+        readers=readers_of(known),
+        query=query,
+        known={**dict.fromkeys(QUERY, ""), **query.words},
+        filters=_filters(known, rows),
         older=list_query.address(".lessons", QUERY, before=older) if older else None,
-        newest=list_query.address(".lessons", QUERY) if asked.before else None,
+        newest=list_query.address(".lessons", QUERY) if query.before else None,
     )
 
 
 def api_lessons() -> ResponseReturnValue:
     """Answer lessons as stored, newest first; `next` is what to ask as `before`."""
     try:
-        found, older = _listed(list_query.read(QUERY))
+        rows, older = _listed(list_query.read(QUERY))
     except ConfigError as error:
         return jsonify(error=str(error), status=400), 400
     database = backing().database
     warmed = WarmUps(database)
-    told = [
-        lesson_words.as_json(one, warm_up=_in_warm_up(one.facts, warmed))
-        | {"ticks": lesson_table.lesson_ticks(database, one.number, TICKS)}
-        for one in found
+    answers = [
+        lesson_words.as_json(lesson, warm_up=_in_warm_up(lesson.facts, warmed))
+        | {"ticks": lesson_table.lesson_ticks(database, lesson.number, TICKS)}
+        for lesson in rows
     ]
-    return jsonify(lessons=told, next=older)
+    return jsonify(lessons=answers, next=older)
 
 
-def shown_of(found: Sequence[Lesson], behind: PageContext) -> list[LessonShown]:
+def shown_of(rows: Sequence[Lesson], known: PageContext) -> list[LessonShown]:
     """Return lessons as a page shows them."""
-    warmed, currency = WarmUps(behind.database), cache(behind.currency)
+    warmed, currency = WarmUps(known.database), cache(known.currency)
     shown = []
-    for lesson in found:
-        signal = behind.database.order(lesson.facts.sid)
-        ticks = lesson_table.lesson_ticks(behind.database, lesson.number, TICKS + 1)
+    for lesson in rows:
+        signal = known.database.order(lesson.facts.sid)
+        ticks = lesson_table.lesson_ticks(known.database, lesson.number, TICKS + 1)
         money = currency(signal.bridge or PAPER) if signal else ""
-        warm_up = _in_warm_up(lesson.facts, warmed)
-        more = len(ticks) > TICKS
+        warm_up, more = _in_warm_up(lesson.facts, warmed), len(ticks) > TICKS
         shown.append(LessonShown(lesson, signal, money, warm_up, ticks[:TICKS], more))
     return shown
 
 
 def of_trade(sid: str) -> LessonShown | None:
     """Return the lesson of a trade; None while there is none."""
-    found = backing().database.lesson(sid)
-    return shown_of([found], backing())[0] if found else None
+    lesson = backing().database.lesson(sid)
+    return shown_of([lesson], backing())[0] if lesson else None
 
 
 def written_of(sid: str) -> Thesis | None:
     """Return what the trader wrote of an opening, as it is stored; None where it wrote nothing."""
-    seen = backing().database.situation(sid)
-    return seen.thesis if seen else None
+    situation = backing().database.situation(sid)
+    return situation.thesis if situation else None
 
 
 def thesis_of(sid: str, timeframe: str) -> ThesisText | None:
     """Return what the trader wrote of an opening, beside what came of it; None without it."""
-    known = backing().database.lesson(sid)
-    if known:
-        return lesson_words.thesis(known.facts)
+    if lesson := backing().database.lesson(sid):
+        return lesson_words.thesis(lesson.facts)
     thesis = written_of(sid)
     return None if thesis is None else lesson_words.thesis_told(thesis, timeframe)
 
@@ -174,41 +172,18 @@ def lesson_address(number: int) -> str:
     return url_for(".lessons", before=number + 1, _anchor=f"lesson-{number}")
 
 
-def told_by_profile(behind: PageContext) -> list[LessonProfile]:
+def readers_of(known: PageContext) -> dict[str, LessonReaders]:
     """Return whose ticks are told of lessons, by profile."""
     rows: dict[str, list[RunningSetup]] = {}
-    for setup in behind.desk.setups.values():
+    for setup in known.desk.setups.values():
         rows.setdefault(setup.instance.profile, []).append(setup)
-    return [_profile(name, setups) for name, setups in rows.items()]
+    return {
+        name: LessonReaders([one.instance.id for one in setups], setups[0].profile.agents)
+        for name, setups in rows.items()
+    }
 
 
 # --- details --------------------------------------------------------------------------------------
-
-
-def _profile(name: str, setups: Sequence[RunningSetup]) -> LessonProfile:
-    agents = setups[0].profile.agents
-    told, memory = agents.remembers(), agents.memory
-    names = ", ".join(figures.sanitize(one.instance.id, 40) for one in setups)
-    if not told:
-        says = f"not those of {names}. Lessons are written and stand here, and no agent sees them."
-        if memory.use == "auto":
-            says += (
-                " Auto tells them where the mode of the desk asks for lessons; this one does not."
-            )
-    elif memory.notes and (roles := _readers(agents)):
-        *others, last = (f"the {figures.title(role).lower()}" for role in roles)
-        readers = f"{', '.join(others)} and {last}" if others else last
-        most = "one note" if memory.notes == 1 else f"at most {memory.notes} notes"
-        says = f"those of {names}: three numbers of similar trades, and {most} to {readers}."
-    else:
-        says = f"those of {names}: three numbers of similar trades, and no note in words."
-    return LessonProfile(name, memory.use, told, says)
-
-
-def _readers(agents: AgentSettings) -> list[str]:
-    """Return the agents that read notes: of those that the profile names, whoever is asked."""
-    seats = (*agents.desk(), agents.consulted())
-    return [role for role in dict.fromkeys(agents.memory.roles) if role in seats]
 
 
 def _in_warm_up(facts: LessonFacts, warmed: WarmUps) -> bool:
@@ -216,30 +191,31 @@ def _in_warm_up(facts: LessonFacts, warmed: WarmUps) -> bool:
     return warmed.has(facts.instance, facts.timeframe, close)
 
 
-def _listed(asked: ListQuery) -> tuple[list[Lesson], int | None]:
+def _listed(query: ListQuery) -> tuple[list[Lesson], int | None]:
     """Return the lessons of a page, and where the next page begins if there is one."""
     # one more than is shown, to know whether there are older ones
-    found = lesson_table.lesson_list(
+    rows = lesson_table.lesson_list(
         backing().database,
-        {name: word for name, word in asked.words.items() if name != "search"},
-        search=asked.words.get("search", ""),
-        before=asked.before,
-        limit=asked.limit + 1,
+        {name: word for name, word in query.words.items() if name != "search"},
+        search=query.words.get("search", ""),
+        before=query.before,
+        limit=query.limit + 1,
     )
-    shown = found[: asked.limit]
-    return shown, shown[-1].number if len(found) > asked.limit else None
+    shown = rows[: query.limit]
+    return shown, shown[-1].number if len(rows) > query.limit else None
 
 
-def _filters(behind: PageContext, found: Sequence[Lesson]) -> dict[str, tuple[str, list[str]]]:
+def _filters(known: PageContext, rows: Sequence[Lesson]) -> dict[str, tuple[str, Sequence[str]]]:
     """Return the filters of the form: name, label, choices."""
-    items = behind.settings.instances
-    symbols = list(dict.fromkeys(item.symbol for item in items))
-    ids = [item.id for item in items]
-    authors = {lesson_words.RULES, *(one.author for lesson in found for one in lesson.words)}
+    items = known.settings.instances
+    authors = {lesson_words.RULES, *(text.author for lesson in rows for text in lesson.words)}
     return {
-        "symbol": ("Symbol", list_query.offered("symbol", symbols)),
-        "instance": ("Instance", list_query.offered("instance", ids)),
-        **{name: (name.capitalize(), list(known)) for name, known in CHOICES.items()},
+        "symbol": (
+            "Symbol",
+            list_query.offered("symbol", [*dict.fromkeys(item.symbol for item in items)]),
+        ),
+        "instance": ("Instance", list_query.offered("instance", [item.id for item in items])),
+        **{name: (name.capitalize(), words) for name, words in CHOICES.items()},
         "author": ("Written by", list_query.offered("author", sorted(authors))),
     }
 

@@ -12,26 +12,19 @@ import io
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
-from typing import TYPE_CHECKING, Final
+from itertools import chain
+from typing import Final
 
-from flask import Response
+from flask import Response, stream_with_context
 from pydantic import JsonValue
 
 from torra.bridges.guards import GUARDS
 from torra.clock import parse
-from torra.config import SymbolSpec
-from torra.dashboard.cells.common import Cells, words
 from torra.exhibits import figures
-from torra.exhibits.figures import DASH, Cell, cell
-from torra.exhibits.money import close_headline, close_outlook
 from torra.money.open_positions import PAPER
 from torra.store.trade.rows import AlarmRow, BridgeRow, ProposalRow, SignalRow, SignalStep
-from torra.verdict.trade_outcome import evolution_of
 from torra.words.badge import Badge
 from torra.words.orders import ALARMS, EVOLUTIONS, EXITS, REASONS, SIGNALS, TAKEN_OVER
-
-if TYPE_CHECKING:
-    from torra.trading.hand_close import CloseQuote
 
 MEANINGS: Final[Mapping[str, str]] = {
     **{guard.reason: guard.meaning for guard in GUARDS},
@@ -44,7 +37,6 @@ MEANINGS: Final[Mapping[str, str]] = {
 LOOK: Final = "Look in the terminal and in the log, then resume, which ends the alarm."
 SID: Final = re.compile(r"\bT[A-Z0-9_]{6,}\b")
 CODE: Final = re.compile(r"[A-Za-z_]+")
-DEFAULT_DIGITS: Final = 5
 
 LONGEST_CELL: Final = 2_000
 """Characters of a cell of a file: a person's note has at most as many."""
@@ -77,6 +69,21 @@ KINDS: Final[Mapping[str, str]] = {"modify": "move stop"}
 
 OLD_SECONDS: Final = 180.0
 """Books are compared every minute; from three minutes on their age is a warning."""
+
+PLAN: Final[Mapping[str, str]] = {
+    "Stop, % of the entry": "planned_stop_pct",
+    "Target, % of the entry": "planned_target_pct",
+    "Result, % of the fill": "realized_pct",
+    "Planned R": "planned_r",
+    "Result in R": "r_multiple",
+    "Slippage, R": "slipped_r",
+    "Hours held": "hours_held",
+    "Profit": "profit",
+}
+"""What is shown of the plan of a closed trade beside its result."""
+
+NO_GAIN: Final = ("Slippage, R", "Hours held")
+"""What of it is a plain number: what was lost is no gain, and hours neither."""
 
 
 def state_mark(state: str) -> Badge:
@@ -116,12 +123,6 @@ def detail_of(row: SignalRow | BridgeRow, limit: int = 200) -> str:
     return figures.sanitize(row.detail, limit)
 
 
-def result_of(row: SignalRow, name: str) -> Cell:
-    """Return `profit` or `r_multiple` of a trade; nothing else has one, and the title says why."""
-    value = getattr(row, name) if row.state == "CLOSED" else None
-    return cell(value, 2, NO_RESULT.get(row.kind, "not closed"))
-
-
 def plan_of(row: SignalRow) -> Badge | None:
     """Return what came of the plan of a trade."""
     # the market has not answered where a person took the trade off
@@ -137,8 +138,14 @@ def bridge_mark(row: BridgeRow) -> Badge:
 
 def waited(before: SignalStep | None, step: SignalStep) -> str:
     """Return the time between two steps of a signal."""
-    first, then = (_moment(row.at if row else None) for row in (before, step))
-    return figures.span((then - first).total_seconds() if first and then else None)
+    then = _moment(step.at)
+    return figures.span(seconds_since(before.at if before else None, then) if then else None)
+
+
+def seconds_since(stored: str | None, now: datetime) -> float | None:
+    """Return how long ago a stored time is; None for none."""
+    at = _moment(stored)
+    return None if at is None else (now - at).total_seconds()
 
 
 def advice(row: AlarmRow) -> str:
@@ -152,65 +159,6 @@ def signal_of(row: AlarmRow) -> str:
     return named[0] if named else ""
 
 
-def plan_cells(plan: Mapping[str, float | None]) -> dict[str, Cell]:
-    """Return the plan of a closed trade beside its result, by name; empty before its end."""
-    names = {
-        "Stop, % of the entry": "planned_stop_pct",
-        "Target, % of the entry": "planned_target_pct",
-        "Result, % of the fill": "realized_pct",
-        "Planned R": "planned_r",
-        "Result in R": "r_multiple",
-        "Slippage, R": "slipped_r",
-        "Hours held": "hours_held",
-        "Profit": "profit",
-    }
-    cells = {name: cell(plan[key], 2) for name, key in names.items() if key in plan}
-    # what was lost is no gain, and hours neither: a plain number, and a loss is bad
-    for name in cells.keys() & {"Slippage, R", "Hours held"}:
-        value = plan[names[name]]
-        tone = "down" if name == "Slippage, R" and (value or 0.0) > 0 else "flat"
-        cells[name] = {"text": figures.plain(value), "tone": tone, "title": ""}
-    return cells
-
-
-# --- figures of now -------------------------------------------------------------------------------
-
-
-def position_cells(found: CloseQuote, opening: SignalRow, now: datetime) -> Cells:
-    """Return the age of a position and the result of a close now."""
-    held, end = found.held, found.ends.get("now")
-    key = f"pos.{held.signal_id}"
-    question = f"{close_headline(found)}? {close_outlook(found)}"
-    age: Cells = {
-        f"{key}.age": words(figures.span((now - held.opened_at).total_seconds())),
-        f"{key}.ask": {"set": {"data-confirm": question}},
-    }
-    if end is None:
-        names = ("leave", "profit", "r", "evolution")
-        return age | {f"{key}.{name}": words(DASH, "", found.why) for name in names}
-    thesis = EVOLUTIONS[evolution_of(opening.model_dump(), end.price)]
-    return age | {
-        f"{key}.leave": words(figures.plain(end.price, digits_of(found.spec))),
-        f"{key}.profit": cell(end.profit, 2),
-        f"{key}.r": cell(end.r, 2),
-        f"{key}.evolution": words(thesis.text, thesis.tone),
-    }
-
-
-def bridge_cells(row: BridgeRow, place: int, real_now: datetime) -> Cells:
-    """Return the ages of a bridge's last comparison of books and last note, in real time."""
-    ages = {}
-    for name, stored in (("reconciled_at", row.reconciled_at), ("at", row.at)):
-        at = _moment(stored)
-        age = None if at is None else (real_now - at).total_seconds()
-        ages[f"bridge.{place}.{name}"] = words(
-            "never" if age is None else f"{figures.span(age)} ago",
-            "warn" if age is None or age > OLD_SECONDS else "",
-            figures.moment(stored, seconds=True),
-        )
-    return ages
-
-
 # --- as a file ------------------------------------------------------------------------------------
 
 
@@ -219,7 +167,7 @@ def file(
 ) -> Response:
     """Answer rows as the CSV file torra-NAME.csv."""
     return Response(
-        csv_lines(rows, columns),
+        stream_with_context(csv_lines(rows, columns)),
         mimetype="text/csv",
         headers={"Content-Disposition": f'attachment; filename="torra-{name}.csv"'},
     )
@@ -229,20 +177,11 @@ def csv_lines(
     rows: Iterable[Mapping[str, JsonValue]], columns: Sequence[str] = COLUMNS
 ) -> Iterator[str]:
     """Yield rows as CSV; text that a spreadsheet would take for a formula is quoted off."""
-    yield _csv_line(columns)
-    for row in rows:
-        yield _csv_line([figures.sheet_cell(row[name], LONGEST_CELL) for name in columns])
-
-
-def _csv_line(cells: Iterable[object]) -> str:
-    told = io.StringIO()
-    csv.writer(told, lineterminator="\r\n").writerow(cells)
-    return told.getvalue()
-
-
-def digits_of(spec: SymbolSpec | None) -> int:
-    """Return the decimals of a symbol's prices."""
-    return DEFAULT_DIGITS if spec is None else int(spec.digits)
+    cells = ([figures.sheet_cell(row[name], LONGEST_CELL) for name in columns] for row in rows)
+    for line in chain([columns], cells):
+        text = io.StringIO()
+        csv.writer(text, lineterminator="\r\n").writerow(line)
+        yield text.getvalue()
 
 
 def _moment(text: str | None) -> datetime | None:

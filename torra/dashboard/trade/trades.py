@@ -7,9 +7,9 @@ says so. Nothing is changed.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from flask import Response, abort, jsonify, request
 from flask.typing import ResponseReturnValue
@@ -18,24 +18,19 @@ from pydantic import JsonValue
 from torra.clock import iso
 from torra.dashboard.doors.routes import Fields, Route
 from torra.dashboard.trade import trade_rows
-from torra.dashboard.trade.signals import digits_of_row, marked
+from torra.dashboard.trade.order import Order, marked
 from torra.dashboard.view import list_query
 from torra.dashboard.view.list_query import ListQuery
 from torra.dashboard.view.rendering import backing, desk_page, state
 from torra.errors import ConfigError
 from torra.exhibits import figures, pages
 from torra.exhibits import money as words
-from torra.money.book import AccountMoney
-from torra.money.open_positions import PERIODS, LinePoint
+from torra.money.open_positions import PERIODS
 from torra.store import tick_listing
 from torra.store.trade import notes as note_table
 from torra.store.trade import signals as signal_table
 from torra.store.trade.notes import TradeNote
 from torra.store.trade.rows import SignalRow
-
-if TYPE_CHECKING:
-    from instance_database import Database
-    from torra.dashboard.view.backing import PageContext
 
 SHOWN: Final = 50
 MOST: Final = 200
@@ -61,41 +56,38 @@ def trades() -> str:
     if state().backing is None:
         return desk_page("trades.html", here=False)
     try:
-        asked = list_query.read(QUERY)
+        query = list_query.read(QUERY)
     except ConfigError:
         abort(400)
-    rows, older = _listed(asked)
-    found = backing().money()
-    period = _period()
-    drawn = backing().money_lines(period)
+    known, period, (rows, older) = backing(), _period(), _listed(query)
+    results, lines = known.money(), known.money_lines(period)
+    reasons = {row.close_reason or "unknown" for row in rows}
+    reasons |= {reason for account in results.accounts for reason in account.by_reason}
+    offered = {
+        "instance": [item.id for item in known.settings.instances],
+        "reason": sorted(reasons),
+        "tag": note_table.tag_names(known.database),
+    }
     return desk_page(
         "trades.html",
         here=True,
-        accounts=[_card(one, found.day, drawn.get(one.account)) for one in found.accounts],
+        results=results,
+        drawn={
+            account.account: pages.plotted(words.line(account, lines[account.account]))
+            for account in results.accounts
+            if lines.get(account.account)
+        },
         period=period,
         periods=list(PERIODS),
-        caps=words.caps(found),
-        not_counted=words.NOT_COUNTED,
-        head=words.HEAD,
-        trades=rows,
+        words=words,
+        trades=[Order(None, row) for row in rows],
         alone=_alone(rows),
         orders=trade_rows,
-        decimals=digits_of_row,
-        tags=list_query.offered("tag", note_table.tag_names(backing().database)),
-        asked=asked,
-        known={**dict.fromkeys(QUERY, ""), **asked.words},
-        instances=list_query.offered(
-            "instance", [item.id for item in backing().settings.instances]
-        ),
-        reasons=list_query.offered(
-            "reason",
-            sorted(
-                {row.close_reason or "unknown" for row in rows}
-                | {one for account in found.accounts for one in account.by_reason}
-            ),
-        ),
+        query=query,
+        known={**dict.fromkeys(QUERY, ""), **query.words},
+        offered={name: list_query.offered(name, choices) for name, choices in offered.items()},
         older=list_query.address(".trades", QUERY, before=older) if older else None,
-        newest=list_query.address(".trades", QUERY) if asked.before else None,
+        newest=list_query.address(".trades", QUERY) if query.before else None,
         file=list_query.address(".trades_csv", QUERY),
     )
 
@@ -129,23 +121,13 @@ def api_trades() -> ResponseReturnValue:
 def trades_csv() -> Response:
     """Answer every closed trade of the filter as a file, newest first."""
     try:
-        asked = list_query.read(QUERY)
+        query = list_query.read(QUERY)
     except ConfigError:
         abort(400)
-    return trade_rows.file("trades", _all(backing(), asked), NOTED)
+    return trade_rows.file("trades", _all(query, cache(backing().currency)), NOTED)
 
 
 # --- details --------------------------------------------------------------------------------------
-
-
-def _card(account: AccountMoney, day: str, points: Sequence[LinePoint] | None) -> dict[str, object]:
-    """Return an account on the page: name, sentences, tables of rows under HEAD, and its line."""
-    return {
-        "name": f"Account {words.name(account)}",
-        "sentences": words.sentences(account, day),
-        "tables": words.tables(account) if account.whole.trades else [],
-        "line": pages.plotted(words.line(account, points)) if points else None,
-    }
 
 
 def _period() -> str:
@@ -154,49 +136,42 @@ def _period() -> str:
     return asked if asked in PERIODS else "all"
 
 
-def _listed(asked: ListQuery) -> tuple[list[SignalRow], str | None]:
+def _listed(query: ListQuery) -> tuple[list[SignalRow], str | None]:
     """Return the trades of a page, and where the next page begins if there is one."""
     # one more than is shown, to know whether there are older ones
-    rows = _rows(backing().database, asked, asked.before, asked.limit + 1)
-    shown = rows[: asked.limit]
-    older = f"{shown[-1].closed_at}|{shown[-1].seq}" if len(rows) > asked.limit else None
-    return shown, older
+    rows = _rows(query, query.before, query.limit + 1)
+    shown = rows[: query.limit]
+    return shown, f"{shown[-1].closed_at}|{shown[-1].seq}" if len(rows) > query.limit else None
 
 
-def _rows(
-    database: Database, asked: ListQuery, before: tuple[str, int] | None, limit: int
-) -> list[SignalRow]:
-    only = {name: word for name, word in asked.words.items() if name in BY_WORD}
-    if asked.begin:
-        only["begin"] = asked.begin
-    if asked.end != "~":
-        only["end"] = asked.end
-    came_to = asked.words.get("result", "")
-    found = signal_table.closed_list(database, only, came_to=came_to, before=before, limit=limit)
-    written = note_table.trade_notes(database, [row.sid for row in found])
-    noted = [
-        row.model_copy(update={"note": own.note, "tags": " ".join(own.tags)})
-        for row in found
-        for own in (written.get(row.sid, TradeNote()),)
-    ]
-    return marked(noted, database)
+def _rows(query: ListQuery, before: tuple[str, int] | None, limit: int) -> list[SignalRow]:
+    database = backing().database
+    only = {name: word for name, word in query.words.items() if name in BY_WORD}
+    only |= {"begin": query.begin} if query.begin else {}
+    only |= {"end": query.end} if query.end != "~" else {}
+    result = query.words.get("result", "")
+    rows = signal_table.closed_list(database, only, came_to=result, before=before, limit=limit)
+    notes = note_table.trade_notes(database, [row.sid for row in rows])
+    own = [notes.get(row.sid, TradeNote()) for row in rows]
+    return marked(
+        row.model_copy(update={"note": note.note, "tags": " ".join(note.tags)})
+        for row, note in zip(rows, own, strict=True)
+    )
 
 
 def _alone(rows: Sequence[SignalRow]) -> dict[str, str]:
     """Return in words what L1 alone would have done at the opening of each trade, by its id."""
     verdicts = tick_listing.alone_of(backing().database, ["|".join(row.bar) for row in rows])
-    words_of: dict[str, str] = {}
+    alone = {}
     for row in rows:
-        verdict = verdicts.get("|".join(row.bar)) or ""
         known = {row.side: "the same side", "HOLD": "no trade", "": figures.DASH}
-        words_of[row.sid] = known.get(verdict, "the other side")
-    return words_of
+        alone[row.sid] = known.get(verdicts.get("|".join(row.bar)) or "", "the other side")
+    return alone
 
 
-def _all(behind: PageContext, asked: ListQuery) -> Iterator[Mapping[str, JsonValue]]:
-    before = asked.before
-    currency = cache(behind.currency)
-    while rows := _rows(behind.database, asked, before, AT_ONCE):
+def _all(query: ListQuery, currency: Callable[[str], str]) -> Iterator[Mapping[str, JsonValue]]:
+    before = query.before
+    while rows := _rows(query, before, AT_ONCE):
         yield from (row.model_dump() | {"currency": currency(str(row.bridge))} for row in rows)
         before = str(rows[-1].closed_at), rows[-1].seq
 

@@ -146,15 +146,16 @@ def _agents(record: TickRecord, towards: int) -> Iterator[SidePoint]:
     """
     stances = record.deliberation.panel.pushes
     own = next((RESEARCHERS[side] for side, way in DIRECTIONS.items() if way == towards), "")
-    told = {
+    points = {
         report.agent_id: _of(report, towards, stances.get(report.agent_id) or 0.0)
         for report in record.deliberation.reports
         if report.agent_id != GATE and not report.abstained
     }
-    order = sorted(told, key=lambda name: (name != own, -towards * (stances.get(name) or 0.0)))
-    first = [told[name][: BULLETS - 1 if name == own else 1] for name in order]
+    order = sorted(points, key=lambda name: (name != own, -towards * (stances.get(name) or 0.0)))
+    places = {name: BULLETS - 1 if name == own else 1 for name in order}
+    first = (points[name][: places[name]] for name in order)
     # a second point of an agent after the first ones of all
-    rest = [told[name][len(some) :] for name, some in zip(order, first, strict=True)]
+    rest = (points[name][places[name] :] for name in order)
     for point in chain(*first, *rest):
         invented = record.invented and point.id.startswith(INVENTED_IDS)
         yield replace(point, text=f"Invented: {point.text}") if invented else point
@@ -217,32 +218,18 @@ def _gate(record: TickRecord) -> Iterator[SidePoint]:
     if not codes or (multiplier >= NO_CUT and not gate.veto):
         return
     words = ", ".join(GATE_REASONS.get(code, figures.sanitize(code, 60)) for code in codes)
-    own = next((one for one in record.deliberation.reports if is_gate(one)), None)
-    if (
-        own
-        and own.ruling is not None
-        and own.ruling.multiplier == multiplier
-        and not gate.rule.veto
-    ):
+    own = next((report for report in record.deliberation.reports if is_gate(report)), None)
+    ruled = own.ruling.multiplier if own and own.ruling else None
+    by_rules = ""
+    if own and ruled == multiplier and not gate.rule.veto:
         # The agent's own ruling is in force: a code is less than what it says after its first
         # sentence, which is the size.
-        said = re.split(r"(?<=[.!?])\s+", figures.sanitize(own.reasoning), maxsplit=2)[1:2]
-        words = shortened("".join(said).rstrip("."), LONGEST) or words
+        second = re.split(r"(?<=[.!?])\s+", figures.sanitize(own.reasoning), maxsplit=2)[1:2]
+        words = shortened("".join(second).rstrip("."), LONGEST) or words
+    elif ruled is not None and multiplier == gate.rule.multiplier < ruled:
+        # a page shows the number of the gate's agent too
+        by_rules = f" by the gate's rules (its agent said × {figures.plain(ruled, 2)})"
     what = "An opening's size" if record.verdict == "HOLD" else "Size"
-    yield SidePoint(
-        "Gate",
-        f"{what} × {figures.plain(multiplier, 2)}{_by_rules(record, own)}: {_uncapital(words)}.",
-    )
-
-
-def _by_rules(record: TickRecord, own: AgentReport | None) -> str:
-    """Return that the rules cut more than the gate's agent, whose own number a page shows too."""
-    rule, said = record.gate.rule.multiplier, own.ruling.multiplier if own and own.ruling else None
-    if said is None or rule >= said or record.gate.multiplier != rule:
-        return ""
-    return f" by the gate's rules (its agent said × {figures.plain(said, 2)})"
-
-
-def _uncapital(text: str) -> str:
-    """Return a text that goes on after a colon: an abbreviation keeps its capitals."""
-    return text if text[1:2].isupper() else text[:1].lower() + text[1:]
+    # after a colon an abbreviation keeps its capitals
+    words = words if words[1:2].isupper() else words[:1].lower() + words[1:]
+    yield SidePoint("Gate", f"{what} × {figures.plain(multiplier, 2)}{by_rules}: {words}.")

@@ -10,12 +10,11 @@ Where a part of it is not stored, the line says so. Pure functions.
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 
 from agents import risk_gate
 from agents.contracts import Feature
-from torra.config import Profile, SymbolSpec
-from torra.dashboard.cells.common import Cells, words
+from torra.config import Profile
 from torra.exhibits import figures
 from torra.store.trade.rows import ProposalRow
 from torra.tick.sentence import number
@@ -25,27 +24,25 @@ from torra.verdict.position_size import size
 from torra.words.deny_reasons import DenyReason
 from torra.words.orders import SIDES
 
-NAME: Final = "p.without"
+if TYPE_CHECKING:
+    from torra.dashboard.trade.order import Terms
+
 OTHER: Final[dict[str, Side]] = {"BUY": "SELL", "SELL": "BUY"}
 
 
-class OrderTerms(NamedTuple):
-    """At what the sizes are made: the levels of the proposal, None for one that only closes."""
+def line(
+    row: ProposalRow, record: TickRecord | None, at: Levels | None, terms: Terms
+) -> tuple[str, str]:
+    """Return what L1 alone would do instead of a proposal, and where its consensus stands.
 
-    levels: Levels | None
-    profile: Profile | None
-    spec: SymbolSpec | None
-
-
-def line(row: ProposalRow, record: TickRecord | None, at: OrderTerms) -> Cells:
-    """Return what L1 alone would do instead of a proposal, and where its consensus stands."""
+    `at` are the levels of the proposal, None for one that only closes.
+    """
     if record is None:
-        told = words("not known: the tick behind this proposal is not stored")
-        return {NAME: told, f"{NAME}.why": words("")}
-    return {NAME: words(_trade(row, record, at)), f"{NAME}.why": words(_standing(record))}
+        return "not known: the tick behind this proposal is not stored", ""
+    return _trade(row, record, at, terms), _standing(record)
 
 
-def _trade(row: ProposalRow, record: TickRecord, at: OrderTerms) -> str:
+def _trade(row: ProposalRow, record: TickRecord, at: Levels | None, terms: Terms) -> str:
     """Return the trade of L1 alone, in words."""
     alone = record.l1_verdict
     if alone not in OTHER:
@@ -56,23 +53,24 @@ def _trade(row: ProposalRow, record: TickRecord, at: OrderTerms) -> str:
     if alone != row.verdict and any(draft.kind == "close" for draft in row.orders):
         # what the proposal closes is on the side of L1
         return "no trade, what is open stays open"
-    return _opening(OTHER[OTHER[alone]], row, record, at)
+    return _opening(OTHER[OTHER[alone]], row, record, at, terms)
 
 
-def _opening(side: Side, row: ProposalRow, record: TickRecord, at: OrderTerms) -> str:
+def _opening(
+    side: Side, row: ProposalRow, record: TickRecord, at: Levels | None, terms: Terms
+) -> str:
     """Return what L1 alone would open, in words."""
     what = "the same trade" if side == row.verdict else f"a {SIDES[side].verb} instead"
-    veto, alone = _rules(record, at.profile)
+    veto, alone = _rules(record, terms.profile)
     if veto:
         return "no trade, the gate's rules veto it"
-    if at.levels is None or at.profile is None or at.spec is None:
+    if at is None or terms.profile is None or terms.spec is None or alone is None:
         return f"{what}, its size is not known"
-    found = _levels(side, row, at.levels, at.spec)
-    if isinstance(found, DenyReason):
+    # the levels of its side at the price of the proposal
+    own = at if side == row.verdict else levels(side, at.entry, at.atr, terms.spec)
+    if isinstance(own, DenyReason):
         return "no trade, it could have no stop and target"
-    if alone is None:
-        return f"{what}, its size is not known"
-    lots = size(found, at.spec, at.profile.risk, alone)
+    lots = size(own, terms.spec, terms.profile.risk, alone)
     if not lots:
         return "no trade, its size is below the smallest order"
     return f"{what}, {_lots(lots)}"
@@ -92,11 +90,6 @@ def _rules(record: TickRecord, profile: Profile | None) -> tuple[bool, float | N
         return ruling.veto, ruling.multiplier
     apart = max(record.deliberation.panel.spread.values(), default=0.0)
     return rule.veto, risk_gate.without_analysts(rule.multiplier, apart, profile.gate)
-
-
-def _levels(side: Side, row: ProposalRow, of: Levels, spec: SymbolSpec) -> Levels | DenyReason:
-    """Return the levels of a side at the price of the proposal, whose own levels are `of`."""
-    return of if side == row.verdict else levels(side, of.entry, of.atr, spec)
 
 
 def _lots(lots: float | None) -> str:

@@ -9,8 +9,8 @@ from __future__ import annotations
 from torra.config import SymbolSpec
 from torra.dashboard.record import story_cards
 from torra.dashboard.record.shown import TickView
+from torra.dashboard.trade.order import terms_of
 from torra.dashboard.view.rendering import state
-from torra.errors import ConfigError
 from torra.words.orders import SIDES, WHY_HELD
 
 ENDS = {
@@ -22,21 +22,13 @@ ENDS = {
 
 def without(record: TickView) -> tuple[str, str]:
     """Return what would have happened without agents, in a word and in a sentence."""
-    _, currency = terms(record)
-    return story_cards.without(record, _changed(record, currency))
+    return story_cards.without(record, _changed(record, terms(record)[1]))
 
 
 def terms(record: TickView) -> tuple[SymbolSpec | None, str]:
     """Return a symbol's trading terms and its account's currency, as far as they are known."""
-    behind = state().backing
-    setup = behind.desk.setups.get(record.instance) if behind else None
-    if behind is None or setup is None:
-        return None, ""
-    currency = behind.currency(setup.instance.route)
-    try:
-        return setup.profile.symbol(setup.instance.symbol), currency
-    except ConfigError:
-        return None, currency
+    known = terms_of(record.instance)
+    return known.spec, known.currency
 
 
 def _changed(record: TickView, currency: str) -> dict[str, str] | None:
@@ -53,22 +45,21 @@ def _changed(record: TickView, currency: str) -> dict[str, str] | None:
     )
 
     key = f"{record.instance}|{record.timeframe}|{record.bar_time}"
-    found = changed_tick(ScoredBars(behind.database), known, key)
-    if found is None:
+    changed = changed_tick(ScoredBars(behind.database), known, key)
+    if changed is None:
         return None
-    alone, done = found.l1.came_to, found.done.came_to
+    alone, done = changed.l1.came_to, changed.done.came_to
 
     def did(course: Outcome) -> str:
         if course.action != "HOLD":
             return words.did(course)
         # a verdict that opens nothing is no hold: the position stays, or a check objects
-        side = SIDES.get(str(course.verdict))
-        why = WHY_HELD.get(str(course.reason), "")
+        side, why = SIDES.get(str(course.verdict)), WHY_HELD.get(str(course.reason), "")
         return f"{side.verb} verdict, but no order: {why}" if side and why else "no trade"
 
+    result = f", {words.came(done, currency)}" if done.state == "closed" else ""
     return {
-        "did": did(found.l1).capitalize(),
+        "did": did(changed.l1).capitalize(),
         "came": ENDS.get(alone.state) or f"It would have come to {words.came(alone, currency)}.",
-        "done": f"{did(found.done)}"
-        + (f", {words.came(done, currency)}." if done.state == "closed" else "."),
+        "done": f"{did(changed.done)}{result}.",
     }
