@@ -9,7 +9,7 @@ number.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from itertools import groupby, pairwise
+from itertools import pairwise
 from typing import Final, NamedTuple
 
 from torra.evaluation.exhibits import Plot
@@ -199,16 +199,13 @@ def _marks(plot: Plot, line: Series, frame: Frame) -> Iterator[Shape]:
 
 
 def _areas(line: Series, frame: Frame) -> Iterator[Shape]:
-    """Yield the interval's outlines, one for each stretch without a gap."""
-    rows = zip(line.x, line.low, line.high, strict=True)
-    for _, stretch in groupby(rows, key=lambda row: None in row):
-        edges = [
-            (frame.x(x) * FIELD, frame.y(high), frame.y(low))
-            for x, low, high in stretch
-            if low is not None and high is not None
-        ]
-        if edges:
-            yield drawing.path(f"area s{line.style}", drawing.outline(edges))
+    """Yield the interval's outlines."""
+    edges = [
+        None if low is None or high is None else (frame.x(x) * FIELD, frame.y(high), frame.y(low))
+        for x, low, high in zip(line.x, line.low, line.high, strict=True)
+    ]
+    for area in drawing.outlines(edges):
+        yield drawing.path(f"area s{line.style}", area)
 
 
 def _names(lines: Sequence[Series], frame: Frame) -> Iterator[Shape]:

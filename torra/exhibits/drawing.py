@@ -9,6 +9,7 @@ and escape every word; classes carry colours, dashes and marks. Values only.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import groupby
 from typing import Final, NamedTuple
 
 from torra.evaluation.exhibits import MOST_LETTERS
@@ -173,11 +174,18 @@ def polyline(points: Iterable[tuple[float, float] | None], *, stepped: bool = Fa
     return "".join(parts)
 
 
-def outline(stretch: Sequence[tuple[float, float, float]]) -> str:
-    """Return the area between two lines: x and the heights of both at each place."""
-    there = "L".join(f"{x:.1f} {top:.1f}" for x, top, _ in stretch)
-    back = "L".join(f"{x:.1f} {bottom:.1f}" for x, _, bottom in reversed(stretch))
-    return f"M{there}L{back}z"
+def outlines(points: Iterable[tuple[float, float, float] | None]) -> list[str]:
+    """Return the areas between two lines, one for each stretch without a gap.
+
+    A point is x and the heights of both lines.
+    """
+    areas = []
+    for known, stretch in groupby(points, bool):
+        edge = [point for point in stretch if known and point]
+        there = "L".join(f"{x:.1f} {top:.1f}" for x, top, _ in edge)
+        back = "L".join(f"{x:.1f} {bottom:.1f}" for x, _, bottom in reversed(edge))
+        areas += [f"M{there}L{back}z"] if known else []
+    return areas
 
 
 def label(text: str) -> str:

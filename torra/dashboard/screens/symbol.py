@@ -15,7 +15,7 @@ from torra.dashboard.record import agreement, reasoning
 from torra.dashboard.record.shown import ListedTick
 from torra.dashboard.view.desk_values import OverviewSymbol, Skip, StateHistory, Symbol
 from torra.dashboard.view.stream_reading import LISTED
-from torra.exhibits import figures
+from torra.exhibits import figures, glances
 from torra.feeds import sample
 from torra.store.hosted import FEED
 from torra.tick import sentence
@@ -54,7 +54,7 @@ def values(data: Symbol) -> dict[str, object]:
         "verdicts": timelines.verdict_timeline(data),
         "moves": moves(data.states),
         "few": FEW,
-        "fallback": figures.line([bar.close for bar in data.bars], *FALLBACK_CHART),
+        "fallback": glances.line([bar.close for bar in data.bars], *FALLBACK_CHART),
         "opened": {str(order): position for order, position in OPENS.items()},
         "listed": LISTED,
         "over": price_lines.LINES,
