@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 
 from tests.cases import cases
-from tests.doubles.page_reader import Page, check_policy, get
+from tests.doubles.page_reader import Page, check_policy, get, symbol_page
 from tests.worlds import demo_orders
 from tests.worlds.records import tick_record
 from tests.worlds.stores import NOON
 from tests.worlds.values import made_symbol, view_value
-from torra.dashboard.cells import common, home_cells, overview_cells, symbol_cells
+from torra.dashboard.cells import common, home_cells, overview_cells
 from torra.dashboard.view.backing import PageContext
 from torra.dashboard.view.desk_values import Overview, OverviewSymbol, PositionValue
 from torra.exhibits import figures
@@ -238,15 +238,15 @@ def test_a_distance_is_by_the_thresholds_of_the_tick_on_every_page() -> None:
     rows = overview_cells.overview(
         Overview(instances=(one,)), lambda *_: "", lambda _: "", rows=True
     )
-    page = symbol_cells.symbol(
-        made_symbol(instance="BTCUSD", latest=tick, thresholds=LEVELS), lambda *_: ""
-    )["cells"]
-    for cells, key in ((rows["cells"], "i0"), (page, "head")):
-        assert "0.090 short of the SELL threshold −0.20" in cells[f"{key}.reason"]["text"]
+    page = symbol_page(made_symbol(instance="BTCUSD", latest=tick, thresholds=LEVELS))
+    near = "0.090 short of the SELL threshold −0.20"
+    assert near in rows["cells"]["i0.reason"]["text"]
+    assert near in page.text
     tile = home_cells.tile("i0", one)
-    for cells, key in ((tile, "i0"), (page, "head")):
-        assert cells[f"{key}.consensus.buy"]["set"] == {"x": 67.5, "width": 32.5}
-        assert cells[f"{key}.consensus.sell"]["set"] == {"x": 0.0, "width": 40.0}
+    ends = [tile[f"i0.consensus.{side}"]["set"] for side in ("buy", "sell")]
+    assert ends == [{"x": 67.5, "width": 32.5}, {"x": 0.0, "width": 40.0}]
+    zones = [box for box in page.all("rect") if box.get("class") == "zone"]
+    assert [(box["x"], box["width"]) for box in zones] == [("67.5", "32.5"), ("0.0", "40.0")]
     assert home_cells.tile("i0", symbol())["i0.consensus.buy"]["set"] == {"x": 75.0, "width": 25.0}
     unknown = common.zone_cells("i0", symbol(thresholds=None))
     assert {cell["set"]["width"] for cell in unknown.values()} == {0.0}

@@ -151,4 +151,4 @@ def test_the_moved_bars_of_the_sample_are_told_where_the_price_is_read() -> None
     page = get("/")
     assert page.cells["i1.origin"] == "prices of 2017, dated 2021"
     assert page.text.index(page.cells["i1.price"]) < page.text.index(page.cells["i1.origin"])
-    assert get("/symbol/EURUSD/H1").cells["head.origin"] == page.cells["i1.origin"]
+    assert page.cells["i1.origin"] in get("/symbol/EURUSD/H1").text

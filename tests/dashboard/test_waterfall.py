@@ -188,11 +188,11 @@ def test_a_scale_has_zero_and_round_numbers_and_holds_every_step(case: str) -> N
         *charts_of(record_of(case)).values(),
         waterfall.decision_chart(shown_tick(record_of(case))),
     ):
-        axis = dict(chart.axis)
+        axis = dict(chart.scale.ticks)
         assert 2 <= len(axis) <= waterfall.MARKED + 1 and axis[0.0] == "0"
         places = [chart.x(at) for step in chart.steps for at in (step.start, step.end)]
         assert waterfall.LEFT <= min(places) <= max(places) <= waterfall.RIGHT
-        unit = chart.x(1.0) - chart.x(0.0)
+        unit = (waterfall.RIGHT - waterfall.LEFT) / (chart.scale.high - chart.scale.low)
         for value, word in axis.items():
             assert float(word.replace(figures.MINUS, "-")) == pytest.approx(value)
             assert chart.x(value) - chart.x(0.0) == pytest.approx(value * unit, abs=0.2)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 from typing import Any
 
 import pytest
@@ -98,26 +97,6 @@ def test_a_bar_stays_in_its_frame_and_grows_from_the_middle(value: float | None)
         assert bar["x"] + bar["width"] == pytest.approx(middle, abs=0.011)
     known = max(-1.0, min(1.0, value or 0.0))
     assert bar["width"] == pytest.approx(abs(known) * middle, abs=0.011)
-
-
-@given(st.lists(SCORES | st.none(), max_size=60))
-def test_a_small_line_shows_every_known_value_and_leaves_gaps(values: list[Any]) -> None:
-    path = figures.spark(values)
-    assert len(re.findall(r"[ML]", path)) == sum(value is not None for value in values)
-    gaps = sum(
-        value is not None and (index == 0 or values[index - 1] is None)
-        for index, value in enumerate(values)
-    )
-    assert path.count("M") == gaps
-    for x, y in re.findall(r"[ML]([\d.]+) ([\d.]+)", path):
-        assert 0 <= float(x) <= figures.SPARK_WIDTH
-        assert 0 <= float(y) <= figures.SPARK_HEIGHT
-
-
-def test_a_line_uses_its_whole_height() -> None:
-    assert figures.line([1.0, 3.0, 2.0], 100, 50) == "M0.0 50.0L50.0 0.0L100.0 25.0"
-    assert figures.line([], 100, 50) == figures.line([None], 100, 50) == ""
-    assert figures.line([2.0, 2.0], 100, 50) == "M0.0 50.0L100.0 50.0"
 
 
 @pytest.mark.parametrize(

@@ -6,8 +6,11 @@ import math
 import random
 import re
 from itertools import pairwise
+from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from torra.exhibits import glances
 from torra.exhibits.glances import HIGH, WIDE, GlanceCandle
@@ -50,9 +53,29 @@ def test_the_line_of_money_is_its_values(seed: int) -> None:
     assert found.end == drawn[-1][1]
     assert found.zero == pytest.approx(HIGH * found.high / (found.high - found.low), abs=0.06)
     # the area below the highest point before: its upper edge never falls
-    for area in found.fall.split("Z"):
+    for area in found.fall.split("z"):
         upper = points(area)[: len(points(area)) // 2]
         assert all(later[1] <= before[1] for before, later in pairwise(upper))
+
+
+@given(st.lists(st.floats(-1, 1) | st.none(), max_size=60))
+def test_a_small_line_shows_every_known_value_and_leaves_gaps(values: list[Any]) -> None:
+    path = glances.spark(values)
+    assert len(re.findall(r"[ML]", path)) == sum(value is not None for value in values)
+    gaps = sum(
+        value is not None and (index == 0 or values[index - 1] is None)
+        for index, value in enumerate(values)
+    )
+    assert path.count("M") == gaps
+    for x, y in re.findall(r"[ML]([\d.]+) ([\d.]+)", path):
+        assert 0 <= float(x) <= glances.SPARK_WIDTH
+        assert 0 <= float(y) <= glances.SPARK_HEIGHT
+
+
+def test_a_line_uses_its_whole_height() -> None:
+    assert glances.line([1.0, 3.0, 2.0], 100, 50) == "M0.0 50.0L50.0 0.0L100.0 25.0"
+    assert glances.line([], 100, 50) == glances.line([None], 100, 50) == ""
+    assert glances.line([2.0, 2.0], 100, 50) == "M0.0 50.0L100.0 50.0"
 
 
 def test_a_line_needs_two_values_and_one_that_never_fell_has_no_area() -> None:

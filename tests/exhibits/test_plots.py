@@ -37,16 +37,23 @@ def plot(*lines, kind="line", **more):
 
 def course(found, at=0):
     """Return the corners of a line, one list for each stretch."""
-    paths = [path for cls, path in found.paths if cls.startswith("course")]
+    paths = [path for cls, path in paths_of(found) if cls.startswith("course")]
     return [
         [tuple(map(float, corner.split())) for corner in re.split("L", stretch)]
         for stretch in paths[at].split("M")[1:]
     ]
 
 
+def of_tag(found, tag):
+    return [shape for shape in found.shapes if shape.tag == tag]
+
+
+def paths_of(found):
+    return [(shape.cls, shape.attributes["d"]) for shape in of_tag(found, "path")]
+
+
 def texts(found, cls):
-    shapes = (*found.back, *found.front)
-    return [s for s in shapes if s.tag == "text" and cls in s.cls.split()]
+    return [shape for shape in of_tag(found, "text") if cls in shape.cls.split()]
 
 
 def share(text):
@@ -148,8 +155,8 @@ def test_numbers_of_a_column_have_the_same_decimals() -> None:
 def test_a_gap_stays_a_gap_and_a_lonely_point_is_a_mark() -> None:
     found = plots.drawn(plot(hours(1, 2, None, 5, None, 3, 4)))
     assert [len(stretch) for stretch in course(found)] == [2, 1, 2]
-    assert len(found.pins) == 1
-    assert share(found.pins[0].x) == pytest.approx(3 / 6, abs=1e-3)
+    (pin,) = of_tag(found, "pin")
+    assert share(pin.attributes["x"]) == pytest.approx(3 / 6, abs=1e-3)
 
 
 def test_a_line_goes_from_edge_to_edge_and_up_is_up() -> None:
@@ -160,7 +167,7 @@ def test_a_line_goes_from_edge_to_edge_and_up_is_up() -> None:
 
 def test_zero_is_drawn_where_it_is_in_sight() -> None:
     zeros = {
-        name: [s for s in plots.drawn(plot(hours(*values))).back if s.cls == "zero"]
+        name: [s for s in plots.drawn(plot(hours(*values))).shapes if s.cls == "zero"]
         for name, values in {"crossed": (-1, 1), "near": (1, 9), "far": (95, 105)}.items()
     }
     assert {name: len(found) for name, found in zeros.items()} == {
@@ -187,11 +194,9 @@ def test_the_first_and_the_last_time_there_is_can_be_drawn(kind: str) -> None:
 )  # fmt: skip
 def test_one_point_and_extreme_numbers_have_a_drawing(kind: str, points: list[Any]) -> None:
     found = plots.drawn(plot(points, kind=kind))
-    written = " ".join(path for _, path in found.paths)
-    written += str([shape.attributes for shape in (*found.back, *found.front)])
-    assert not re.search(r"nan|inf", written)
-    for pin in found.pins:
-        assert 0 <= share(pin.x) <= 1 and -1 <= pin.y <= found.height
+    assert not re.search(r"nan|inf", str([shape.attributes for shape in found.shapes]))
+    for pin in of_tag(found, "pin"):
+        assert 0 <= share(pin.attributes["x"]) <= 1 and -1 <= pin.attributes["y"] <= found.height
 
 
 @pytest.mark.parametrize(
@@ -213,7 +218,7 @@ def test_an_interval_is_an_area_behind_the_lines_with_the_lines_gaps() -> None:
         "high": [2, 3, None, 4, 5],
     }
     found = plots.drawn(plot(hours(0, 1, 2, 3, 4), line))
-    kinds = [cls.split()[0] for cls, _ in found.paths]
+    kinds = [cls.split()[0] for cls, _ in paths_of(found)]
     assert kinds == ["area", "area", "course", "course"]
 
 
@@ -221,16 +226,16 @@ def test_dots_and_bars_have_whiskers() -> None:
     told = {"points": [["a", 1], ["b", 2]], "low": [0, 1], "high": [2, 4]}
     for kind in ("dots", "bars"):
         found = plots.drawn(plot(told, kind=kind))
-        lines = [s for s in found.front if s.cls.startswith("whisker")]
+        lines = [s for s in of_tag(found, "line") if s.cls.startswith("whisker")]
         ends = [(share(s.attributes["x1"]), share(s.attributes["x2"])) for s in lines]
         assert ends[0][1] < ends[1][1] and len(ends) == 2
     upright = plots.drawn(plot({**told, "points": hours(1, 2)}, kind="dots"))
-    assert sum(pin.cls.startswith("whisker") for pin in upright.pins) == 2
+    assert sum(pin.cls.startswith("whisker") for pin in of_tag(upright, "pin")) == 2
 
 
 def test_the_diagonal_runs_where_both_are_equal() -> None:
     found = plots.drawn(plot([[0.1, 0.3], [0.9, 0.6]], kind="dots", diagonal=True))
-    (line,) = [s for s in found.back if s.cls == "diagonal"]
+    (line,) = [s for s in found.shapes if s.cls == "diagonal"]
     assert (line.attributes["x1"], line.attributes["x2"]) == ("0.00%", "100.00%")
     assert (line.attributes["y1"], line.attributes["y2"]) == (HEIGHT, 0)
     assert found.diagonal
@@ -270,7 +275,7 @@ def test_an_arm_looks_the_same_in_every_plot() -> None:
 
 def test_bars_by_category_grow_from_zero_in_rows() -> None:
     found = plots.drawn(plot([["a", 2], ["b", -1], ["c", None]], kind="bars"))
-    boxes = [s.attributes for s in found.front if s.tag == "rect"]
+    boxes = [s.attributes for s in of_tag(found, "rect")]
     zero = share(boxes[0]["x"])
     assert share(boxes[1]["x"]) + share(boxes[1]["width"]) == pytest.approx(zero, abs=1e-4)
     assert [shape.text for shape in texts(found, "row")] == ["a", "b", "c"]
@@ -288,7 +293,7 @@ def test_a_long_name_has_a_short_form_for_a_phone() -> None:
 def test_bars_far_from_zero_begin_at_zero_all_the_same() -> None:
     for points, name in (([["a", 95], ["b", 105]], "x"), (hours(95, 105), "height")):
         found = plots.drawn(plot(points, kind="bars"))
-        first, second = (s.attributes for s in found.front if s.tag == "rect")
+        first, second = (s.attributes for s in of_tag(found, "rect"))
         sizes = [share(box["width"]) if name == "x" else box["height"] for box in (first, second)]
         assert sizes[0] / sizes[1] == pytest.approx(95 / 105, rel=0.01)
 
@@ -297,12 +302,12 @@ def test_states_have_a_row_each_in_their_order() -> None:
     points = hours("BEARISH", "BULLISH", "BULLISH", None, "BEARISH", "odd")
     found = plots.drawn(plot(points, kind="bands"))
     assert [shape.text for shape in texts(found, "lane")] == ["△ bullish", "▽ bearish", "odd"]
-    assert [cls for cls, _ in found.paths] == ["band up", "band down", "band flat"]
-    assert [path.count("M") for _, path in found.paths] == [1, 2, 1]
-    (bullish,) = re.findall(r"M([\d.]+) [\d.]+h([\d.]+)", found.paths[0][1])
+    assert [cls for cls, _ in paths_of(found)] == ["band up", "band down", "band flat"]
+    assert [path.count("M") for _, path in paths_of(found)] == [1, 2, 1]
+    (bullish,) = re.findall(r"M([\d.]+) [\d.]+h([\d.]+)", paths_of(found)[0][1])
     assert float(bullish[1]) == pytest.approx(drawing.FIELD * 2 / 6, abs=0.2)
     ends = [sum(map(float, pair)) for pair in re.findall(r"M([\d.]+) [\d.]+h([\d.]+)",
-                                                         found.paths[2][1])]  # fmt: skip
+                                                         paths_of(found)[2][1])]  # fmt: skip
     assert ends == [pytest.approx(drawing.FIELD, abs=0.2)]
 
 
@@ -310,24 +315,20 @@ def test_states_have_a_row_each_in_their_order() -> None:
 
 
 def test_a_thinned_line_keeps_its_ends_its_peaks_and_its_gaps() -> None:
-    values = [float(at % 7) for at in range(9000)]
+    values: list[float | None] = [float(at % 7) for at in range(9000)]
     values[4321], values[17], values[100] = 99.0, -99.0, None
-    points = hours(*values)
-    kept = thinning.kept(points, 2000)
-    assert len(kept) <= 2000 and kept == sorted(set(kept))
-    assert {0, 17, 100, 4321, 8999} <= set(kept)
-    assert thinning.kept(points[:2000], 2000) == list(range(2000))
-    assert len(thinning.kept(points, DRAWN)) <= DRAWN
+    points = list(enumerate(values))
+    kept = thinning.thinned(points, 2000)
+    assert len(kept) <= 2000 and kept == sorted(set(kept), key=lambda point: point[0])
+    assert {points[at] for at in (0, 17, 100, 4321, 8999)} <= set(kept)
+    assert thinning.thinned(points[:2000], 2000) == points[:2000]
+    assert len(thinning.thinned(points, DRAWN)) <= DRAWN
 
 
 def test_bands_are_merged_and_the_longest_stands_for_the_rest() -> None:
-    points = hours(*(["BULLISH"] * 5 + ["BEARISH"] * 3))
-    assert [state for _, state in thinning.merged(points, 2000)] == [
-        "BULLISH",
-        "BEARISH",
-        "BEARISH",
-    ]
-    many = hours(*("AAB" * 4000))
+    points = list(enumerate(["BULLISH"] * 5 + ["BEARISH"] * 3))
+    assert thinning.merged(points, 2000) == [(0, "BULLISH"), (5, "BEARISH"), (7, "BEARISH")]
+    many = list(enumerate("AAB" * 4000))
     found = thinning.merged(many, 50)
     assert len(found) <= 50 and found[0][0] == many[0][0] and found[-1][0] == many[-1][0]
     assert {state for _, state in found} == {"A", "B"} and found[0][1] == "A"
@@ -354,7 +355,7 @@ def test_every_plot_of_the_demo_has_words_and_keeps_within_its_room() -> None:
     for one in document.plots:
         found = plots.drawn(one, document.arms)
         assert found.told.endswith(".") and found.height < 500
-        for shape in (*found.back, *found.front):
+        for shape in found.shapes:
             for name in ("x", "x1", "x2"):
                 if name in shape.attributes:
                     assert 0 <= share(shape.attributes[name]) <= 1, (one.title, shape)

@@ -96,6 +96,11 @@ def moment(seconds: float) -> datetime:
     return datetime(1970, 1, 1, tzinfo=UTC) + timedelta(seconds=known)
 
 
+def written(seconds: float) -> str:
+    """Write seconds since 1970 as 2021-12-01 10:15 UTC."""
+    return f"{moment(seconds):%Y-%m-%d %H:%M} UTC"
+
+
 def _round_step(least: float) -> float:
     """Return the smallest of 1, 2, 5 times a power of ten that is no smaller."""
     power = 10.0 ** math.floor(math.log10(least))

@@ -8,9 +8,9 @@ and escape every word; classes carry colours, dashes and marks. Values only.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from typing import Final
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import groupby
+from typing import Final, NamedTuple
 
 from torra.evaluation.exhibits import MOST_LETTERS
 from torra.exhibits import figures
@@ -38,32 +38,36 @@ PINS: Final = (
 """Outlines of the marks of s1 to s8: circle, square, diamond, triangles, cross, bars."""
 
 
-Place = dict[str, str | float]
+class Kind(NamedTuple):
+    """What the marks of a kind of plot are called, and their form in the legend."""
+
+    word: str
+    swatch: str
 
 
-@dataclass(frozen=True, slots=True)
-class Shape:
-    """An element of SVG; `text` is its content, or its title."""
+KINDS: Final = {
+    "line": Kind("Lines", "line"),
+    "step": Kind("Steps", "line"),
+    "bars": Kind("Bars", "box"),
+    "dots": Kind("Points", "pin"),
+    "bands": Kind("States", "box"),
+}
+
+
+class Shape(NamedTuple):
+    """An element of SVG.
+
+    A path lies in the field. A pin is a path of fixed size at a place: a mark, a whisker, a leader.
+    """
 
     tag: str
     cls: str
-    attributes: Mapping[str, str | float]
+    attributes: Mapping[str, object]
     text: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Pin:
-    """A small drawing of fixed size at a place: a mark, a whisker's end, a leader."""
-
-    cls: str
-    x: str
-    y: float
-    path: str
-
-
-@dataclass(frozen=True, slots=True)
-class Key:
-    """An entry of the legend: style, mark, the line's whole name, its last and extreme values."""
+class Key(NamedTuple):
+    """An entry of the legend: style, the line's whole name, its last and extreme values, mark."""
 
     style: int
     name: str
@@ -71,27 +75,22 @@ class Key:
     mark: str
 
 
-@dataclass(frozen=True, slots=True)
-class Drawing:
+class Drawing(NamedTuple):
     """A plot, ready to be written out.
 
     `height` is that of the plot itself; `left` and `right` (s, m, l) are the sizes of the margins
-    for the words beside it. Drawn in this order: `back`, the field's `paths` (class and path),
-    `front`, `pins`. `swatch` is the form of a line in the legend: line, box or pin.
+    for the words beside it. Shapes are drawn first, then the paths in the field, then pins. `told`
+    is the plot in words, for a reader who does not see it. `swatch` is the form of a line in the
+    legend.
     """
 
     height: float
     left: str
     right: str
-    back: tuple[Shape, ...] = ()
-    paths: tuple[tuple[str, str], ...] = ()
-    front: tuple[Shape, ...] = ()
-    pins: tuple[Pin, ...] = ()
-    keys: tuple[Key, ...] = ()
-    swatch: str = "line"
-    told: str = ""
-    """The plot in words, for a reader who does not see it."""
-
+    shapes: Sequence[Shape]
+    told: str
+    swatch: str
+    keys: Sequence[Key] = ()
     diagonal: bool = False
 
 
@@ -113,15 +112,15 @@ def across(share: float) -> str:
 
 def line(cls: str, x1: float, x2: float, y1: float, y2: float) -> Shape:
     """Return a straight line; x in shares, y in pixels."""
-    ends: Place = {"x1": across(x1), "x2": across(x2), "y1": round(y1, 1), "y2": round(y2, 1)}
+    ends = {"x1": across(x1), "x2": across(x2), "y1": round(y1, 1), "y2": round(y2, 1)}
     return Shape("line", cls, ends)
 
 
-def box(cls: str, x1: float, x2: float, y: float, height: float, told: str = "") -> Shape:
+def box(cls: str, x1: float, x2: float, y: float, height: float) -> Shape:
     """Return a box between two shares of the width."""
     low, high = sorted((x1, x2))
-    size: Place = {"x": across(low), "width": across(high - low), "y": round(y, 1)}
-    return Shape("rect", cls, {**size, "height": round(max(0.0, height), 1)}, told)
+    size = {"x": across(low), "width": across(high - low), "y": round(y, 1)}
+    return Shape("rect", cls, {**size, "height": round(max(0.0, height), 1)})
 
 
 def words(cls: str, x: float, y: float, text: str, dx: float = 0.0) -> Shape:
@@ -129,7 +128,23 @@ def words(cls: str, x: float, y: float, text: str, dx: float = 0.0) -> Shape:
     return Shape("text", cls, {"x": across(x), "y": round(y, 1), "dx": dx}, text)
 
 
-def marks(scale: AxisScale, height: float) -> Iterator[Shape]:
+def path(cls: str, d: str) -> Shape:
+    """Return a path in the field."""
+    return Shape("path", cls, {"d": d})
+
+
+def pin(cls: str, x: float, y: float, d: str) -> Shape:
+    """Return a path of fixed size; x in shares, y in pixels."""
+    return Shape("pin", cls, {"x": across(x), "y": y, "d": d})
+
+
+def mark(place: int, x: float, y: float, cls: str = "") -> Shape:
+    """Return the mark of the line at a place."""
+    number = style(place)
+    return pin(f"pin s{number}{cls}", x, round(y, 1), PINS[number - 1])
+
+
+def ticks(scale: AxisScale, height: float) -> Iterator[Shape]:
     """Yield the marks of an axis that lies below, with their words."""
     for at, (value, word) in enumerate(scale.ticks):
         x = scale.place(value)
@@ -137,10 +152,40 @@ def marks(scale: AxisScale, height: float) -> Iterator[Shape]:
         yield words("at-x" + (" minor" if at % 2 else ""), x, height + 17, word)
 
 
-def pin(place: int, x: float, y: float) -> Pin:
-    """Return the mark of the line at a place."""
-    number = style(place)
-    return Pin(f"pin s{number}", across(x), round(y, 1), PINS[number - 1])
+def title(cls: str, x: float, y: float, text: str) -> Iterator[Shape]:
+    """Yield the name of an axis, if it has one."""
+    if text:
+        yield words(cls, x, y, cut(label(text), 60))
+
+
+def block(x: float, y: float, width: float, height: float) -> str:
+    """Return a box of a path."""
+    return f"M{x:.1f} {y:g}h{width:.1f}v{height:g}h-{width:.1f}z"
+
+
+def polyline(points: Iterable[tuple[float, float] | None], *, stepped: bool = False) -> str:
+    """Return the path of a line, in steps if asked; None is a gap."""
+    parts, corner = [], "M{:.1f} {:.1f}"
+    for point in points:
+        if point:
+            parts.append(corner.format(*point))
+        line_to = "H{:.1f}V{:.1f}" if stepped else "L{:.1f} {:.1f}"
+        corner = line_to if point else "M{:.1f} {:.1f}"
+    return "".join(parts)
+
+
+def outlines(points: Iterable[tuple[float, float, float] | None]) -> list[str]:
+    """Return the areas between two lines, one for each stretch without a gap.
+
+    A point is x and the heights of both lines.
+    """
+    areas = []
+    for known, stretch in groupby(points, bool):
+        edge = [point for point in stretch if known and point]
+        there = "L".join(f"{x:.1f} {top:.1f}" for x, top, _ in edge)
+        back = "L".join(f"{x:.1f} {bottom:.1f}" for x, _, bottom in reversed(edge))
+        areas += [f"M{there}L{back}z"] if known else []
+    return areas
 
 
 def label(text: str) -> str:

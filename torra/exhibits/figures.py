@@ -1,4 +1,4 @@
-"""Text and geometry of a page: numbers, states and small lines, written one way everywhere.
+"""Text of a page: numbers and states, written one way everywhere; and the places of small bars.
 
 A missing number is an em dash, never a zero. A negative number has U+2212 as its minus. Every state
 has a glyph and a word, so that colour only repeats what is already said. Text that a model wrote is
@@ -9,7 +9,7 @@ that cannot be shown gives the dash, and nothing raises.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping
 from typing import Final, TypedDict
 
 from torra import clock
@@ -32,9 +32,6 @@ BAR_WIDTH: Final = 100.0
 STATES: Final = ("STRONG_BULLISH", "BULLISH", "NEUTRAL", "BEARISH", "STRONG_BEARISH")
 VERDICTS: Final = ("BUY", "HOLD", "SELL", "VETO", "DECLINED", "skipped")
 """Lanes of a timeline, from above."""
-
-SPARK_WIDTH: Final = 120.0
-SPARK_HEIGHT: Final = 24.0
 
 NEAR_CEILING: Final = 0.8
 """Share of a ceiling from which on it is told in colour."""
@@ -221,46 +218,3 @@ def signed_bar(value: object, bound: float = 1.0) -> BarSpan:
     end = position_on_axis(value, bound)
     middle = BAR_WIDTH / 2
     return {"x": min(end, middle), "width": round(abs(end - middle), 2)}
-
-
-def spark(values: Sequence[object], bound: float = 1.0) -> str:
-    """Return the path of a small line of scores, oldest first; a missing value leaves a gap."""
-    step = SPARK_WIDTH / max(1, len(values) - 1)
-    points = [
-        None if number(value) is None else (index * step, _height(value, bound))
-        for index, value in enumerate(values)
-    ]
-    return _path(points)
-
-
-def line(values: Sequence[object], width: float, height: float) -> str:
-    """Return the path of a line scaled to its own lowest and highest value."""
-    points = list(map(number, values))
-    known = [value for value in points if value is not None]
-    if not known:
-        return ""
-    low, high = min(known), max(known)
-    # a flat line has no range to be scaled to
-    room = (high - low) or 1.0
-    step = width / max(1, len(values) - 1)
-    heights = [
-        None if value is None else height - (value - low) / room * height for value in points
-    ]
-    return _path(
-        [None if y is None else (index * step, round(y, 1)) for index, y in enumerate(heights)]
-    )
-
-
-def _height(value: object, bound: float) -> float:
-    return round((1 - position_on_axis(value, bound) / BAR_WIDTH) * SPARK_HEIGHT, 2)
-
-
-def _path(points: Iterable[tuple[float, float] | None]) -> str:
-    parts, pen = [], "M"
-    for point in points:
-        if point is None:
-            pen = "M"
-            continue
-        parts.append(f"{pen}{point[0]:.1f} {point[1]:.1f}")
-        pen = "L"
-    return "".join(parts)

@@ -1,14 +1,15 @@
-"""Small drawings that are read at a glance: candles with what was done on them, a line of money.
+"""Small drawings that are read at a glance: candles with what was done on them, lines.
 
-Each is given as paths of an SVG, which the page's script can write anew. Pure functions.
+Each is given as paths of an SVG. Pure functions.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from typing import Final, NamedTuple
+
+from torra.exhibits import drawing
 
 SLOT: Final = 10.0
 """Width of a candle's place."""
@@ -26,9 +27,9 @@ WIDE: Final = 640.0
 HIGH: Final = 180.0
 """Size of a line of money."""
 
-
-Level = Callable[[float], float]
-"""Returns the height at which a price is drawn."""
+SPARK_WIDTH: Final = 120.0
+SPARK_HEIGHT: Final = 24.0
+"""Size of a line of scores."""
 
 
 class GlanceCandle(NamedTuple):
@@ -40,8 +41,7 @@ class GlanceCandle(NamedTuple):
     close: float
 
 
-@dataclass(frozen=True, slots=True)
-class CandlePaths:
+class CandlePaths(NamedTuple):
     """Bars that closed higher, those that closed lower, and marks above and below them."""
 
     up: str = ""
@@ -51,8 +51,7 @@ class CandlePaths:
     left: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class MoneyPaths:
+class MoneyPaths(NamedTuple):
     """A line, how far it lay below its highest point before, and where zero is.
 
     `low` and `high` are the amounts at the drawing's bottom and top, `last` that at the line's end,
@@ -78,27 +77,63 @@ def candles(
 
     `bought`, `sold` and `left` are places of bars at which a position was opened or left.
     """
-    known = [bar for bar in bars if bar is not None]
+    known = {at: bar for at, bar in enumerate(bars) if bar is not None}
     if not known:
         return CandlePaths()
-    low, high = min(bar.low for bar in known), max(bar.high for bar in known)
-    room = (high - low) or 1.0
+    high = max(bar.high for bar in known.values())
+    room = (high - min(bar.low for bar in known.values())) or 1.0
 
     def level(price: float) -> float:
         return MARGIN + (high - price) / room * TALL
 
-    def marks(places: Iterable[int], shape: Callable[[float, GlanceCandle], str]) -> str:
-        known = ((place * SLOT, bars[place]) for place in places)
-        return "".join(shape(x, bar) for x, bar in known if bar is not None)
+    def candle(x: float, bar: GlanceCandle) -> str:
+        top, bottom = level(max(bar.open, bar.close)), level(min(bar.open, bar.close))
+        wick = _box(x - WICK / 2, level(bar.high), WICK, level(bar.low) - level(bar.high))
+        return wick + _box(x - BODY / 2, top, BODY, max(1.0, bottom - top))
 
-    places = range(len(bars))
+    def path(places: Iterable[int], shape: Callable[[float, GlanceCandle], str]) -> str:
+        return "".join(shape((at + 0.5) * SLOT, known[at]) for at in places if at in known)
+
+    rising = [at for at, bar in known.items() if bar.close >= bar.open]
     return CandlePaths(
-        marks(places, lambda x, bar: _candle(x, bar, level) if bar.close >= bar.open else ""),
-        marks(places, lambda x, bar: _candle(x, bar, level) if bar.close < bar.open else ""),
-        marks(bought, lambda x, bar: f"M{x + SLOT / 2:.4g} {level(bar.low) + 2:.4g}l5 8h-10z"),
-        marks(sold, lambda x, bar: f"M{x + SLOT / 2:.4g} {level(bar.high) - 2:.4g}l5 -8h-10z"),
-        marks(left, lambda x, bar: _box(x + 2, level(bar.close) - 3, 6, 6)),
+        up=path(rising, candle),
+        down=path([at for at in known if at not in rising], candle),
+        bought=path(bought, lambda x, bar: f"M{x:.4g} {level(bar.low) + 2:.4g}l5 8h-10z"),
+        sold=path(sold, lambda x, bar: f"M{x:.4g} {level(bar.high) - 2:.4g}l5 -8h-10z"),
+        left=path(left, lambda x, bar: _box(x - 3, level(bar.close) - 3, 6, 6)),
     )
+
+
+def _box(x: float, y: float, width: float, height: float) -> str:
+    return f"M{x:.4g} {y:.4g}h{width:.3g}v{height:.4g}h-{width:.3g}z"
+
+
+def line(
+    values: Sequence[float | None],
+    width: float,
+    height: float,
+    ends: tuple[float, float] | None = None,
+) -> str:
+    """Return the path of a line, oldest first, between `ends` or its lowest and highest value.
+
+    A missing value leaves a gap.
+    """
+    known = [value for value in values if value is not None]
+    if not known:
+        return ""
+    low, high = ends or (min(known), max(known))
+    # a flat line has no range to be scaled to
+    room = (high - low) or 1.0
+    step = width / max(1, len(values) - 1)
+    return drawing.polyline(
+        None if value is None else (at * step, height - (value - low) / room * height)
+        for at, value in enumerate(values)
+    )
+
+
+def spark(scores: Sequence[float | None]) -> str:
+    """Return the path of a small line of scores, -1 to 1."""
+    return line(scores, SPARK_WIDTH, SPARK_HEIGHT, (-1.0, 1.0))
 
 
 def money_line(values: Sequence[float | None]) -> MoneyPaths | None:
@@ -116,39 +151,19 @@ def money_line(values: Sequence[float | None]) -> MoneyPaths | None:
     def level(value: float) -> float:
         return round(HIGH - (value - low) / room * HIGH, 1)
 
-    line, falls, peak, pen = [], [], -math.inf, "M"
-    path: list[tuple[float, float, float]] = []
-    for place, value in enumerate(values):
-        if value is None:
-            pen = "M"
-            falls.append(_fall(path))
-            path = []
-            continue
-        peak = max(peak, value)
-        x = round(place * step, 1)
-        line.append(f"{pen}{x:g} {level(value):g}")
-        path.append((x, level(value), level(peak)))
-        pen = "L"
-    falls.append(_fall(path))
-    last = known[-1]
-    return MoneyPaths("".join(line), "".join(falls), level(0.0), low, high, last, level(last))
-
-
-def _fall(path: Sequence[tuple[float, float, float]]) -> str:
-    """Return the area between a line and its highest point before; "" where it never fell."""
-    if not any(y > top for _, y, top in path):
-        return ""
-    there = "L".join(f"{x:g} {top:g}" for x, _, top in path)
-    back = "L".join(f"{x:g} {y:g}" for x, y, _ in reversed(path))
-    return f"M{there}L{back}Z"
-
-
-def _candle(x: float, bar: GlanceCandle, level: Level) -> str:
-    middle = x + SLOT / 2
-    top, bottom = level(max(bar.open, bar.close)), level(min(bar.open, bar.close))
-    wick = _box(middle - WICK / 2, level(bar.high), WICK, level(bar.low) - level(bar.high))
-    return wick + _box(middle - BODY / 2, top, BODY, max(1.0, bottom - top))
-
-
-def _box(x: float, y: float, width: float, height: float) -> str:
-    return f"M{x:.4g} {y:.4g}h{width:.3g}v{height:.4g}h-{width:.3g}z"
+    peak = -math.inf
+    points: list[tuple[float, float, float] | None] = []
+    for at, value in enumerate(values):
+        if value is not None:
+            peak = max(peak, value)
+        points.append(None if value is None else (at * step, level(peak), level(value)))
+    fell = any(point and point[2] > point[1] for point in points)
+    return MoneyPaths(
+        line=line(values, WIDE, HIGH, (low, high)),
+        fall="".join(drawing.outlines(points)) if fell else "",
+        zero=level(0.0),
+        low=low,
+        high=high,
+        last=known[-1],
+        end=level(known[-1]),
+    )

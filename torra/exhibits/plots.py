@@ -10,13 +10,13 @@ document never raises; one without a number gives None.
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Sequence
 from datetime import datetime
 from typing import Any, Final
 
 from torra.clock import iso
-from torra.evaluation.exhibits import Plot, PlotLine
+from torra.evaluation.exhibits import Plot
 from torra.exhibits import chart_layout, figures, numbers, row_layout
 from torra.exhibits.drawing import STYLES, Drawing, label, style
 
@@ -43,35 +43,25 @@ def table(plot: Plot) -> dict[str, Any]:
 
     At most ROWS_TOLD rows, evenly spread, the first and the last among them.
     """
-    bounded = [bool(line.low) for line in plot.lines]
     columns = [label(plot.x) or {"time": "Time", "number": "x"}.get(plot.axis, "Of what")]
-    for line, has in zip(plot.lines, bounded, strict=True):
-        columns += [label(line.name), *(["low", "high"] if has else [])]
-    found: dict[Any, list[Any]] = {}
-    for at, line in enumerate(plot.lines):
-        first = sum(1 + 2 * has for has in bounded[:at])
-        seen: Counter[Any] = Counter()
-        for x, values in _values(line):
-            seen[x] += 1  # an x that comes again has a row of its own
-            row = found.setdefault((x, seen[x]), [None] * (len(columns) - 1))
-            row[first : first + len(values)] = values
+    cells: defaultdict[tuple[Any, int], dict[int, Any]] = defaultdict(dict)
+    for line in plot.lines:
+        first, bounds = len(columns), [row for row in (line.low, line.high) if row]
+        columns += [label(line.name), *["low", "high"][: len(bounds)]]
+        again: Counter[Any] = Counter()
+        for at, (x, y) in enumerate(line.points):
+            again[x] += 1  # an x that comes again has a row of its own
+            values = [_state(y), *(row[at] for row in bounds)]
+            cells[x, again[x]].update(enumerate(values, first))
     # categories stay in the order in which they came
-    places = list(found) if plot.axis == "category" else sorted(found)
+    places = list(cells) if plot.axis == "category" else sorted(cells)
     chosen = [places[at] for at in _spread(len(places))]
-    cells = [numbers.column(column) for column in zip(*(found[x] for x in chosen), strict=True)]
-    rows = [[x_word(x), *row] for (x, _), row in zip(chosen, zip(*cells, strict=True), strict=True)]
+    by_column = [
+        numbers.column([cells[place].get(at) for place in chosen]) for at in range(1, len(columns))
+    ]
+    words = [x_word(x) for x, _ in chosen]
+    rows = [list(row) for row in zip(words, *by_column, strict=True)]
     return {"columns": columns, "rows": rows, "count": len(places)}
-
-
-def _styles(plot: Plot, arms: Sequence[str]) -> list[int]:
-    """Return the style of each line: that of its arm, or its own place if arms would look alike."""
-    names = [line.name for line in plot.lines]
-    own = list(range(len(names)))
-    if not set(names) <= set(arms):
-        return own
-    found = [list(arms).index(name) for name in names]
-    told_apart = len(set(map(style, found))) == min(len(names), STYLES)
-    return found if told_apart else own
 
 
 def x_word(x: datetime | float | str) -> str:
@@ -81,14 +71,17 @@ def x_word(x: datetime | float | str) -> str:
     return label(x) if isinstance(x, str) else numbers.short(x)
 
 
-def _values(line: PlotLine) -> Sequence[tuple[Any, list[Any]]]:
-    if not line.low:
-        return [(x, [_said(y)]) for x, y in line.points]
-    bounds = zip(line.points, line.low, line.high, strict=True)
-    return [(x, [_said(y), low, high]) for (x, y), low, high in bounds]
+def _styles(plot: Plot, arms: Sequence[str]) -> list[int]:
+    """Return the style of each line: that of its arm, or its own place if arms would look alike."""
+    names = [line.name for line in plot.lines]
+    own = list(range(len(names)))
+    if not set(names) <= set(arms):
+        return own
+    of_arms = [list(arms).index(name) for name in names]
+    return of_arms if len(set(map(style, of_arms))) == min(len(names), STYLES) else own
 
 
-def _said(y: float | str | None) -> float | str | None:
+def _state(y: float | str | None) -> float | str | None:
     return figures.mark(y).text.strip() if isinstance(y, str) else y
 
 

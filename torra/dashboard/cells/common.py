@@ -20,7 +20,7 @@ from torra.dashboard.view.desk_values import (
     StreamStatus,
     SymbolStatus,
 )
-from torra.exhibits import figures
+from torra.exhibits import figures, glances
 from torra.exhibits.figures import Cell, cell
 from torra.feeds.sample import SHOWN_AS, TRUE_YEARS
 from torra.store.hosted import FEED
@@ -224,8 +224,8 @@ def limits(thresholds: ThresholdsRecord | None) -> ThresholdPlaces:
     return {
         "buy": buy,
         "sell": low,
-        "buy_y": None if buy is None else round((1 - buy) / 2 * figures.SPARK_HEIGHT, 2),
-        "sell_y": None if low is None else round((1 - low) / 2 * figures.SPARK_HEIGHT, 2),
+        "buy_y": None if buy is None else round((1 - buy) / 2 * glances.SPARK_HEIGHT, 2),
+        "sell_y": None if low is None else round((1 - low) / 2 * glances.SPARK_HEIGHT, 2),
     }
 
 

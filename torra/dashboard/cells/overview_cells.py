@@ -43,7 +43,7 @@ from torra.dashboard.view.desk_values import (
     StreamStatus,
 )
 from torra.dashboard.view.stream_reading import CHARTED
-from torra.exhibits import figures
+from torra.exhibits import figures, glances
 from torra.exhibits.figures import Cell, cell
 from torra.words.ticks import SOURCES, WITHOUT_SOME
 
@@ -375,7 +375,7 @@ def _stream(key: str, instance: OverviewSymbol, stream: StreamStatus, link: Tick
         address = link(instance.instance, stream.timeframe, tick.bar_time)
         cells[f"{key}.source"] = source_cell(tick.source_type) | {"set": {"href": address}}
     cells |= voice_cells(key, tick)
-    cells[f"{key}.spark"] = words("") | {"set": {"d": figures.spark(stream.history)}}
+    cells[f"{key}.spark"] = words("") | {"set": {"d": glances.spark(stream.history)}}
     cells[f"{key}.skip"] = skip_cell(stream.tick, stream.skipped, stream)
     cells[f"{key}.composite"] = cell(composite, 3, NO_TICK)
     return cells | age_cells(key, stream)

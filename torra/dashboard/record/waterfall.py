@@ -12,17 +12,19 @@ record. The template draws. Pure functions.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain
 from typing import Final, NamedTuple
 
 from agent_config import CONSULT_SECONDS, FALLBACK_SHARE, FOCUS_WEIGHT, MODES
-from agents.contracts import ADJUSTMENT_BOUND, RESEARCHER_BOUND, SIDES, VECTORS, AgentReport
+from agents.contracts import ADJUSTMENT_BOUND, RESEARCHER_BOUND, SIDES, VECTORS
 from agents.debate import scoring
 from agents.registry import AGENTS
 from torra.dashboard.record import arithmetic, swarm, thesis
 from torra.dashboard.record.shown import TickView
 from torra.exhibits import figures
+from torra.exhibits.axis import AxisScale
 from torra.exhibits.figures import BarSpan
 from torra.tick.tick_record import DebateRecord, StoredCall, TickRecord, is_gate
 
@@ -69,8 +71,7 @@ class CallSpan(NamedTuple):
         return self.until is not None and self.end > self.until + 1.0
 
 
-@dataclass(frozen=True, slots=True)
-class CallTimeline:
+class CallTimeline(NamedTuple):
     """The calls of a tick on an axis of `span` ms; `before` passed before its debate."""
 
     rows: Sequence[CallSpan]
@@ -93,12 +94,8 @@ class CallTimeline:
 
     def bar(self, start: float, end: float) -> BarSpan:
         """Return where a bar lies, which is LEAST wide at least, at the very end too."""
-        x = self.x(start)
-        width = max(LEAST, self.x(end) - x)
-        return {
-            "x": round(min(x, AXIS - LEAST), 1),
-            "width": round(min(width, AXIS - x + LEAST), 1),
-        }
+        x = min(self.x(start), AXIS - LEAST)
+        return {"x": round(x, 1), "width": round(max(LEAST, self.x(end) - self.x(start)), 1)}
 
 
 def timeline(record: TickView) -> CallTimeline:
@@ -115,9 +112,11 @@ def timeline(record: TickView) -> CallTimeline:
     return CallTimeline(rows, max(span, used, 1.0), before, deadline)
 
 
-def _spans(record: TickRecord, before: float, deadline: float | None) -> Iterable[CallSpan]:
+def _spans(record: TickRecord, before: float, deadline: float | None) -> Iterator[CallSpan]:
     """Yield every call with its start and end and when its stage was over, in order of stages."""
-    calls, stages = record.made_calls, record.deliberation.stages
+    stages, calls = record.deliberation.stages, defaultdict(list)
+    for call in record.made_calls:
+        calls[call.stage, call.round].append(call)
     shares = _stage_shares({name for stage in stages for name in stage.agents})
     # What was kept for the trader is no time of the debate's.
     kept = CONSULT_SECONDS * 1000 if record.deliberation.consulted else 0.0
@@ -129,19 +128,15 @@ def _spans(record: TickRecord, before: float, deadline: float | None) -> Iterabl
         ends_at = debate if share is not None and debate is not None else deadline
         until = _until(share, at, before, ends_at, heard=heard)
         ends: dict[str, float] = {}
-        for call in calls:
-            if (call.stage, call.round) != (stage.name, stage.round):
-                continue
+        for call in calls.pop((stage.name, stage.round), ()):
             # all agents of a stage are asked at once, but a repeated request waits for the first
             start = ends.get(call.role_id, at)
             ends[call.role_id] = start + call.elapsed_ms
             yield CallSpan(call, start, ends[call.role_id], until)
         at += stage.ms or 0.0
-        heard = heard or any(word in ("answered", "abstained") for word in stage.agents.values())
-    known = {(stage.name, stage.round) for stage in stages}
-    for call in calls:
-        if (call.stage, call.round) not in known:
-            yield CallSpan(call, at, at + call.elapsed_ms, None)
+        heard = heard or not {"answered", "abstained"}.isdisjoint(stage.agents.values())
+    for call in chain.from_iterable(calls.values()):
+        yield CallSpan(call, at, at + call.elapsed_ms, None)
 
 
 def _stage_shares(agents: Iterable[str]) -> dict[str, tuple[float, float]]:
@@ -200,42 +195,39 @@ class WaterfallStep(NamedTuple):
         return figures.tone(self.end - self.start)
 
 
-@dataclass(frozen=True, slots=True)
-class Waterfall:
+class Waterfall(NamedTuple):
     """Steps on one scale, which shows zero; `limits` are lines across it, by name."""
 
     title: str
     steps: Sequence[WaterfallStep]
     limits: Mapping[str, float]
-
-    @property
-    def ends(self) -> tuple[float, float]:
-        """The lowest and the highest score of the scale."""
-        values = [0.0, *self.limits.values(), *(at for one in self.steps for at in one[1:3])]
-        low, high = min(values), max(values)
-        pad = max(NARROWEST - (high - low), (high - low) * 0.08) / 2
-        return low - pad, high + pad
+    scale: AxisScale
 
     def x(self, value: float) -> float:
         """Return where a score lies, LEFT to RIGHT."""
-        low, high = self.ends
-        return round(LEFT + (value - low) / (high - low) * (RIGHT - LEFT), 1)
-
-    @property
-    def axis(self) -> list[tuple[float, str]]:
-        """Round numbers on its scale, zero among them, each with its word."""
-        low, high = self.ends
-        step = next((one for one in AXIS_STEPS if (high - low) / one < MARKED), AXIS_STEPS[-1])
-        decimals = 1 if math.isclose(step * 10, round(step * 10)) else 2
-        places = range(math.ceil(low / step), math.floor(high / step) + 1)
-        return [
-            (at * step, figures.format_signed(at * step, decimals) if at else "0") for at in places
-        ]
+        return round(LEFT + self.scale.place(value) * (RIGHT - LEFT), 1)
 
     @property
     def spoken(self) -> str:
         """Its steps as a sentence for those who do not see it."""
         return ", ".join(f"{step.name} {step.number}" for step in self.steps)
+
+
+def _waterfall(
+    title: str, steps: Sequence[WaterfallStep], limits: Mapping[str, float]
+) -> Waterfall:
+    """Return a waterfall with its scale: round numbers, zero among them, each with its word."""
+    values = [0.0, *limits.values(), *(at for step in steps for at in (step.start, step.end))]
+    low, high = min(values), max(values)
+    pad = max(NARROWEST - (high - low), (high - low) * 0.08) / 2
+    low, high = low - pad, high + pad
+    step = next((one for one in AXIS_STEPS if (high - low) / one < MARKED), AXIS_STEPS[-1])
+    decimals = 1 if math.isclose(step * 10, round(step * 10)) else 2
+    places = [at * step for at in range(math.ceil(low / step), math.floor(high / step) + 1)]
+    words = [figures.format_signed(at, decimals) if at else "0" for at in places]
+    return Waterfall(
+        title, steps, limits, AxisScale(low, high, tuple(zip(places, words, strict=True)))
+    )
 
 
 def score_charts(record: TickRecord) -> list[Waterfall]:
@@ -252,7 +244,7 @@ def decision_chart(record: TickRecord) -> Waterfall:
         WaterfallStep("Without agents", 0.0, record.l1_consensus, "control"),
     ]
     limits = {"BUY": record.thresholds.buy, "SELL": -record.thresholds.sell}
-    return Waterfall("Against the thresholds", steps, limits)
+    return _waterfall("Against the thresholds", steps, limits)
 
 
 def _vector_chart(record: TickRecord, vector: str) -> Waterfall:
@@ -270,7 +262,7 @@ def _vector_chart(record: TickRecord, vector: str) -> Waterfall:
         WaterfallStep("Agent score", 0.0, agent, "sum"),
         WaterfallStep(name, 0.0, record.final(vector), "base"),
     ]
-    return Waterfall(figures.title(vector), steps, {"": l1})
+    return _waterfall(figures.title(vector), steps, {"": l1})
 
 
 def _moves(record: TickRecord, vector: str) -> Iterable[tuple[str, float]]:
@@ -286,56 +278,60 @@ def _moves(record: TickRecord, vector: str) -> Iterable[tuple[str, float]]:
         yield f"Gate × {figures.plain(multiplier, 2)}", debate * multiplier - debate
 
 
-def _shares(deliberation: DebateRecord, vector: str) -> Iterable[tuple[str, float]]:
+def _shares(deliberation: DebateRecord, vector: str) -> Iterator[tuple[str, float]]:
     """Yield each opinion's part of the debate: f k a / Σf of an analyst, w k a / 2 of a side.
 
     f counts the regime's weight of an expert, w is a manager's weight of the case, and a judge's
     part is k a. A side without the other is yielded only where its word is
     used alone.
     """
-    weighs, counts = thesis.weights(deliberation), swarm.trusted(deliberation.swarm)
-    heard = [_vote(told, vector, counts) for told in deliberation.reports]
-    votes = [vote for vote in heard if vote is not None]
-    focus = math.fsum(weight for _, weight, _, side in votes if not side)
-    sides = [vote for vote in votes if vote[0] in SIDES]
-    opinions = [
-        told
-        for told in deliberation.reports
-        if not is_gate(told) and not told.abstained and told.agent_id not in arithmetic.ARBITERS
-    ]
-    both = len(sides) == len(SIDES)
-    for name, weight, moved, side in votes:
-        who, share = figures.title(name), weighs.get(name)
-        if name in arithmetic.JUDGE:
-            yield who, moved
-        elif not side and focus:
-            yield _counting(who, counts.get(name)), weight * moved / focus
-        elif side and both and share is not None:
-            yield f"{who.removesuffix(' researcher')} × {share:.2f}", share * moved / 2
-        elif side and (both or len(opinions) == 1):
-            yield who, moved / 2 if both else moved
+    weights, counts = thesis.weights(deliberation), swarm.trusted(deliberation.swarm)
+    moved, focus = _votes(deliberation, vector)
+    total, both = math.fsum(focus.values()), all(side in moved for side in SIDES)
+    for name, value in moved.items():
+        who, weight = figures.title(name), weights.get(name)
+        if name in focus:
+            if total:
+                yield _counting(who, counts.get(name)), focus[name] * value / total
+        elif name in arithmetic.JUDGE or (not both and _opinions(deliberation) == 1):
+            yield who, value
+        elif both and weight is not None:
+            yield f"{who.removesuffix(' researcher')} × {weight:.2f}", weight * value / 2
+        elif both:
+            yield who, value / 2
+
+
+def _votes(deliberation: DebateRecord, vector: str) -> tuple[dict[str, float], dict[str, float]]:
+    """Return k a of each voice by its id, and f of the analysts among them."""
+    moved: dict[str, float] = {}
+    focus: dict[str, float] = {}
+    counts = swarm.trusted(deliberation.swarm)
+    for report in deliberation.reports:
+        name, value = report.agent_id, report.adjustments.get(vector)
+        trust, seat = arithmetic.trust(report), AGENTS.get(name)
+        if trust is None or value is None or seat is None or is_gate(report):
+            continue
+        if name not in (*SIDES, *arithmetic.JUDGE):
+            if vector not in seat.role.focus:
+                continue
+            focus[name] = FOCUS_WEIGHT[seat.role.focus[vector]] * counts.get(name, 1.0)
+        bound = ADJUSTMENT_BOUND if name in focus else RESEARCHER_BOUND
+        moved[name] = trust * scoring.clamp(value, bound)
+    return moved, focus
+
+
+def _opinions(deliberation: DebateRecord) -> int:
+    """Return how many reports have a say in the scores."""
+    return sum(
+        not is_gate(report) and not report.abstained and report.agent_id not in arithmetic.ARBITERS
+        for report in deliberation.reports
+    )
 
 
 def _counting(who: str, weight: float | None) -> str:
     """Return an expert's name with what its word counts."""
     short = who.replace("Microstructure", "Microstr.")
     return who if weight is None else f"{short} × {weight:.2f}"
-
-
-def _vote(
-    told: AgentReport, vector: str, counts: Mapping[str, float]
-) -> tuple[str, float, float, bool] | None:
-    """Return the agent's id, focus, k a, and whether it is no analyst; None without a vote."""
-    name, value = told.agent_id, told.adjustments.get(vector)
-    trust, seat = arithmetic.trust(told), AGENTS.get(name)
-    if trust is None or value is None or seat is None or is_gate(told):
-        return None
-    side = name in SIDES or name in arithmetic.JUDGE
-    if not side and vector not in seat.role.focus:
-        return None
-    weight = 1.0 if side else FOCUS_WEIGHT[seat.role.focus[vector]] * counts.get(name, 1.0)
-    bound = RESEARCHER_BOUND if side else ADJUSTMENT_BOUND
-    return name, weight, trust * scoring.clamp(value, bound), side
 
 
 def _sums(
