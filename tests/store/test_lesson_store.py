@@ -27,14 +27,6 @@ def test_a_lesson_comes_back_as_it_was_written(database: Database) -> None:
     assert database.lesson("T9") is None and lesson_table.lesson_count(database) == 2
 
 
-def test_a_trade_has_one_lesson_and_a_vetoed_one_of_its_id_another(
-    database: Database,
-) -> None:
-    vetoed = lessons.facts("T1", kind="vetoed", profit=None)
-    assert learn(database, lessons.facts("T1"), lessons.won("T1"), vetoed) == [1, None, 2]
-    assert database.lesson("T1", "vetoed") is not None
-
-
 def test_an_author_writes_of_a_lesson_once(database: Database) -> None:
     learn(database, lessons.facts("T1"))
     model = lessons.reviewed(lessons.facts("T1"), 2.0)
@@ -104,12 +96,6 @@ def test_which_ticks_were_told_is_known_of_each_lesson(database: Database) -> No
     assert lesson_table.lesson_ticks(database, 2) == ["BTCUSD|M15|b", "BTCUSD|M15|a"]
     assert lesson_table.lesson_ticks(database, 2, 1) == ["BTCUSD|M15|b"]
     assert lesson_table.lesson_ticks(database, 1) == ["BTCUSD|M15|a"]
-
-
-def test_the_market_of_an_opening_is_kept_as_it_was_first(database: Database) -> None:
-    database.keep_situation("T1", lessons.RISING)
-    database.keep_situation("T1", lessons.FLAT)
-    assert database.situation("T1") == lessons.RISING and database.situation("T2") is None
 
 
 @pytest.mark.parametrize("damage", ["the symbol is gone", "a damaged market", "no lesson at all"])
