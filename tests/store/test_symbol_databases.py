@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import sqlite_utils
 
 from instance_database import Database
 from tests.tries import until
@@ -19,6 +20,7 @@ from torra.config import Instance
 from torra.desk.schedule import Desk
 from torra.errors import ConfigError
 from torra.store.host_files import FED, SymbolDatabases, files_of, sentiment_page, sentiment_row
+from torra.store.migrations import ADDED_COLUMNS, take_over
 
 LEGACY_ROWS = 20
 Listener = Callable[[dict[str, Any]], object]
@@ -180,6 +182,19 @@ def test_a_file_that_is_busy_at_the_start_is_made_ready_later(
         other.execute("ROLLBACK")
     desks.step(desk)
     assert ours.repair("BTCUSD") == len(wanted(desk))
+
+
+@pytest.mark.parametrize("lost", ["agent_deliberation", "torra_key"])
+def test_a_column_that_was_lost_is_added_anew(host: Path, lost: str) -> None:
+    with closing(sqlite_utils.Database(host, execute_plugins=False)) as db:
+        assert take_over(db, host, NOON) is not None and take_over(db, host, NOON) is None
+        if lost == "torra_key":
+            db.execute("DROP INDEX sentiment_torra_key")
+        db.execute(f"ALTER TABLE sentiment DROP COLUMN {lost}")
+        assert take_over(db, host, NOON.replace(hour=13)) is not None
+        assert set(ADDED_COLUMNS) <= set(db.table("sentiment").columns_dict)
+        assert ["torra_key"] in [index.columns for index in db.table("sentiment").indexes]
+        assert take_over(db, host, NOON) is None
 
 
 def test_an_index_that_was_lost_is_made_anew(desk: Desk, host: Path) -> None:
