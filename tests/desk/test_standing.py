@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import logging
 import re
-import sqlite3
 from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import replace
@@ -34,7 +33,7 @@ from torra.desk.promotion import Promotions, PromotionSubject, fingerprint
 from torra.desk.schedule import Desk
 from torra.errors import StoreUnavailable
 from torra.evaluation import promotion_evidence
-from torra.evaluation.promotion_rule import PromotionEvidence, Rule
+from torra.evaluation.promotion_rule import PromotionEvidence, PromotionStatus, Rule
 from torra.providers.rules.provider import RulesProvider
 from torra.replay import live
 from torra.replay.rerun import trial_tick as one_tick
@@ -70,29 +69,14 @@ def subject(profile: Profile = EARNED) -> PromotionSubject:
     return PromotionSubject("default", profile, (desks.BTC,))
 
 
-# --- on record ---
-
-
-def test_a_look_is_noted_once_and_never_changes(database: Database) -> None:
-    assert not standing_table.agents_promoted(database, "f1")
-    assert standing_table.write_standing(database, "mine", "f1", **ROW)
-    for name in ("mine", "a copy"):
-        assert not standing_table.write_standing(database, name, "f1", **{**ROW, "promoted": False})
-    assert standing_table.agents_promoted(database, "f1")
-    (row,) = standing_table.standings(database, "f1")
-    assert (row["profile"], row["look"], row["promoted"]) == ("mine", 1, True)
-    assert row["figures"] == {"ic": 0.1}
-    for change in ("UPDATE agent_standing SET promoted = 0", "DELETE FROM agent_standing"):
-        with pytest.raises(sqlite3.IntegrityError, match="stays as it is"), database.transaction():
-            database.connection().execute(change)
-
-
-def test_the_newest_look_of_this_setting_decides(database: Database) -> None:
-    standing_table.write_standing(database, "mine", "f1", **ROW)
-    standing_table.write_standing(database, "other", "f1", **{**ROW, "look": 2, "promoted": False})
-    assert not standing_table.agents_promoted(database, "f1")
-    assert not standing_table.agents_promoted(database, "f2"), "another setting begins anew"
-    assert promotion.standing_of(database, "f1")[0].look == 2
+def test_a_setting_stands_as_its_newest_look_says(database: Database) -> None:
+    assert promotion.standing_of(database, "f1") == (PromotionStatus(), 1)
+    standing_table.write_standing(database, "other", "f2", **ROW)
+    assert promotion.standing_of(database, "f1") == (PromotionStatus(), 2)
+    standing_table.write_standing(database, "mine", "f1", **{**ROW, "trial": 2})
+    newest = {**ROW, "trial": 2, "look": 2, "promoted": False, "reason": "not yet"}
+    standing_table.write_standing(database, "mine", "f1", **newest)
+    assert promotion.standing_of(database, "f1") == (PromotionStatus(False, 2, "not yet"), 2)
 
 
 # --- settings ---

@@ -176,3 +176,17 @@ def test_no_query_looks_through_a_table(database: Database) -> None:
     for text, plan in found.items():
         scans = [step for step in plan if step.startswith("SCAN") and "CONSTANT" not in step]
         assert scans == [], text
+
+
+def test_debates_that_go_on_are_listed_newest_first(database: Database, hand: stores.Hand) -> None:
+    for number, kind in enumerate(("tick", "tick", "desk", "tick")):
+        stream_table.open_stream(database, f"s{number}", kind, f"key {number}", "me")
+        hand.pass_by(1)
+    stream_table.append_events(database, "s1", "me", [StreamEvent("decision", "{}", True)])
+    since = stores.NOON - timedelta(seconds=1)
+    rows = stream_table.running_debates(database, since)
+    assert [(row["stream_id"], row["torra_key"]) for row in rows] == [
+        ("s3", "key 3"), ("s0", "key 0"),
+    ]  # fmt: skip
+    rows = stream_table.running_debates(database, stores.NOON + timedelta(seconds=1))
+    assert [row["stream_id"] for row in rows] == ["s3"]

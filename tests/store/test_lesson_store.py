@@ -7,7 +7,7 @@ from datetime import timedelta
 
 import pytest
 
-from instance_database import Database
+from instance_database import Database, TickKey
 from tests.worlds import lessons, stores
 from torra.errors import ConfigError, StoreUnavailable
 from torra.lessons.lesson import LessonFacts
@@ -25,14 +25,6 @@ def test_a_lesson_comes_back_as_it_was_written(database: Database) -> None:
     assert found is not None and found.facts == one and found.words == (lessons.words(one),)
     assert [lesson.facts for lesson in lesson_table.lessons_by(database, [2, 7, 1])] == [one, other]
     assert database.lesson("T9") is None and lesson_table.lesson_count(database) == 2
-
-
-def test_a_trade_has_one_lesson_and_a_vetoed_one_of_its_id_another(
-    database: Database,
-) -> None:
-    vetoed = lessons.facts("T1", kind="vetoed", profit=None)
-    assert learn(database, lessons.facts("T1"), lessons.won("T1"), vetoed) == [1, None, 2]
-    assert database.lesson("T1", "vetoed") is not None
 
 
 def test_an_author_writes_of_a_lesson_once(database: Database) -> None:
@@ -106,10 +98,51 @@ def test_which_ticks_were_told_is_known_of_each_lesson(database: Database) -> No
     assert lesson_table.lesson_ticks(database, 1) == ["BTCUSD|M15|a"]
 
 
-def test_the_market_of_an_opening_is_kept_as_it_was_first(database: Database) -> None:
-    database.keep_situation("T1", lessons.RISING)
-    database.keep_situation("T1", lessons.FLAT)
-    assert database.situation("T1") == lessons.RISING and database.situation("T2") is None
+def test_lessons_and_what_models_wrote_of_them_are_counted(database: Database) -> None:
+    assert lesson_table.lesson_count(database) == lesson_table.review_count(database) == 0
+    learn(database, lessons.facts("T1"), lessons.won("T2"))
+    assert (lesson_table.lesson_count(database), lesson_table.review_count(database)) == (2, 0)
+    lesson_table.write_words(database, 1, lessons.reviewed(lessons.facts("T1"), 2.0))
+    assert (lesson_table.lesson_count(database), lesson_table.review_count(database)) == (2, 1)
+
+
+def test_what_was_decided_on_invented_evidence_leaves_no_lesson(database: Database) -> None:
+    facts = lessons.facts("T1")
+    key = TickKey(facts.instance, facts.timeframe, facts.bar_time)
+    database.write_journal(key, {"invented": "the demo"})
+    assert learn(database, facts) == [None] and database.lesson("T1") is None
+    database.change("UPDATE journal SET record = 'no JSON'")
+    assert learn(database, facts) == [1]
+
+
+def test_a_lesson_is_about_its_trade_and_its_market() -> None:
+    facts = lessons.facts("T1", situation=replace(lessons.RISING, triage=("gap",)))
+    trade = "XAUUSD M15 LONG loss Falsified trade STOPPED"
+    assert lesson_table.about(facts) == f"{trade} trend_up LONDON gap"
+    assert lesson_table.about(replace(facts, situation=None)) == trade
+
+
+def test_words_that_come_between_two_looks_are_told_at_the_next(database: Database) -> None:
+    learn(database, lessons.facts("T1"), lessons.won("T2"))
+    newest = lesson_table._lessons(database, [1, 2], 1)
+    assert [len(lesson.words) for lesson in newest] == [1, 0], "no later words"
+    assert [lesson.number for lesson in lesson_table.lessons_by(database, [])] == []
+
+
+def test_a_search_counts_its_first_words(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lesson_table, "MOST_TERMS", 2)
+    learn(database, lessons.facts("T1"))
+    for search, numbers in (("london long nowhere", [1]), ("london nowhere", [])):
+        found = lesson_table.lesson_list(database, {}, search=search, limit=9)
+        assert [lesson.number for lesson in found] == numbers
+
+
+def test_a_damaged_vetoed_opening_is_followed_nowhere(database: Database) -> None:
+    row = {"sid": "V1", "instance": "BTCUSD", "told": "{}"}
+    database.upsert("vetoed_openings", row)
+    assert database.vetoed_openings("BTCUSD") == []
 
 
 @pytest.mark.parametrize("damage", ["the symbol is gone", "a damaged market", "no lesson at all"])

@@ -9,14 +9,18 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import sqlite_utils
 
+from instance_database import Database
 from tests.tries import until
 from tests.worlds import desks, legacy_database
+from tests.worlds.stores import NOON, key_of, save
 from torra.clock import System
 from torra.config import Instance
 from torra.desk.schedule import Desk
 from torra.errors import ConfigError
-from torra.store.host_files import FED, SymbolDatabases, files_of, sentiment_page
+from torra.store.host_files import FED, SymbolDatabases, files_of, sentiment_page, sentiment_row
+from torra.store.migrations import ADDED_COLUMNS, take_over
 
 LEGACY_ROWS = 20
 Listener = Callable[[dict[str, Any]], object]
@@ -180,6 +184,19 @@ def test_a_file_that_is_busy_at_the_start_is_made_ready_later(
     assert ours.repair("BTCUSD") == len(wanted(desk))
 
 
+@pytest.mark.parametrize("lost", ["agent_deliberation", "torra_key"])
+def test_a_column_that_was_lost_is_added_anew(host: Path, lost: str) -> None:
+    with closing(sqlite_utils.Database(host, execute_plugins=False)) as db:
+        assert take_over(db, host, NOON) is not None and take_over(db, host, NOON) is None
+        if lost == "torra_key":
+            db.execute("DROP INDEX sentiment_torra_key")
+        db.execute(f"ALTER TABLE sentiment DROP COLUMN {lost}")
+        assert take_over(db, host, NOON.replace(hour=13)) is not None
+        assert set(ADDED_COLUMNS) <= set(db.table("sentiment").columns_dict)
+        assert ["torra_key"] in [index.columns for index in db.table("sentiment").indexes]
+        assert take_over(db, host, NOON) is None
+
+
 def test_an_index_that_was_lost_is_made_anew(desk: Desk, host: Path) -> None:
     files(desk, host)
     with closing(sqlite3.connect(host)) as connection, connection:
@@ -234,3 +251,61 @@ def test_instances_find_their_file_by_name_or_symbol(tmp_path: Path) -> None:
         files_of([one, other], {"XAUUSD": "a.db"}, tmp_path)
     with pytest.raises(ConfigError, match="does not watch"):
         files_of([one], {"EURUSD": "a.db"}, tmp_path)
+
+
+def test_every_so_many_ticks_are_compared_anew(
+    desk: Desk, host: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The queue is worked off by hand: nothing runs beside."""
+    monkeypatch.setattr("torra.store.host_files.COMPARE_EVERY", 2)
+    ours = files(desk, host)
+    calls: list[str] = []
+    monkeypatch.setattr(ours, "repair", calls.append)
+    monkeypatch.setattr(ours, "_feed", calls.append)
+    about = {"instance": "BTCUSD", "timeframe": "M15", "bar_time": "x"}
+    for change in ({"what": "tick"}, {"what": "running"}, {"what": "tick", "instance": "EURUSD"}):
+        for _ in range(4):
+            ours.on_change({**about, **change})
+    ours._turn()
+    assert calls == ["BTCUSD|M15|x", "BTCUSD", "BTCUSD|M15|x", "BTCUSD"]
+
+
+def test_a_file_that_is_behind_is_compared_first_and_fed_no_row_till_then(
+    desk: Desk, host: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    ours = files(desk, host)
+    calls: list[str] = []
+    monkeypatch.setattr(ours, "_feed", calls.append)
+    ours.open()
+    assert ours.behind() == {"BTCUSD": "not compared yet"}
+    gone = host.rename(host.with_suffix(".gone"))
+    ours.on_change({"what": "tick", "instance": "BTCUSD", "timeframe": "M15", "bar_time": "x"})
+    ours._turn()
+    assert "is not there" in ours.behind()["BTCUSD"] and calls == []
+    gone.rename(host)
+    ours._turn()
+    assert ours.behind() == {} and "is behind" not in caplog.text, "it was behind before"
+
+
+def test_a_desk_without_such_files_starts_no_thread(desk: Desk) -> None:
+    none = SymbolDatabases({}, desk.database, System().real_now)
+    none.check()
+    none.start()
+    assert none.behind() == {}
+    none.close()
+
+
+def test_pages_of_rows_are_read_in_the_order_of_their_keys(database: Database) -> None:
+    keys = []
+    for number in range(5):
+        save(database, NOON + number * desks.QUARTER, 0.25)
+        keys.append(key_of(NOON + number * desks.QUARTER).text)
+    save(database, NOON, instance="BTCUSD2")
+    pages, after = [], ""
+    while page := sentiment_page(database, "BTCUSD", after, 2):
+        pages.append([row["torra_key"] for row in page])
+        after = pages[-1][-1]
+    assert pages == [keys[:2], keys[2:4], keys[4:]]
+    row = sentiment_row(database, keys[0])
+    assert row is not None and tuple(row) == FED and row["consensus"] is not None
+    assert sentiment_row(database, "no tick") is None

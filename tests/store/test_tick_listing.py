@@ -7,11 +7,12 @@ from collections import Counter
 from datetime import timedelta
 from typing import Any
 
+import pytest
 from numpy.random import default_rng
 
 from instance_database import Database
 from tests.worlds import large_database
-from tests.worlds.stores import flat
+from tests.worlds.stores import flat, save
 from torra.clock import duration, iso, parse
 from torra.store import tick_listing
 from torra.store.connection import TickKey
@@ -119,3 +120,103 @@ def test_days_are_counted_until_there_are_too_many(database: Database) -> None:
         told_counts = tick_listing.counts_of_kinds(database, kinds, begin, end, most=number)
         assert told_counts is not None and sum(told_counts.values()) == number
         assert tick_listing.counts_of_kinds(database, kinds, begin, end, most=number - 1) is None
+
+
+# --- the rest of a list ---------------------------------------------------------------------------
+
+
+def stored(database: Database, number: int, deliberation: Any = None, **record: Any) -> TickKey:
+    """Store a tick of one stream by its number, with these fields in its record."""
+    close = NOW + number * timedelta(minutes=15)
+    key = TickKey("BTCUSD", "M15", close - duration("M15"))
+    save(database, close, deliberation=deliberation)
+    database.write_journal(key, {"action": "HOLD", "reason": "R", **record})
+    return key
+
+
+def kinds_of(database: Database) -> list[int]:
+    return [kind.id for kind in tick_listing.tick_kinds(database)]
+
+
+def test_a_row_of_a_list_has_what_was_done_and_what_it_cost(database: Database) -> None:
+    key = stored(database, 0, cost_usd=0.25, elapsed_ms=7.0)
+    (row,) = tick_listing.ticks_of_kinds(database, kinds_of(database), limit=9)
+    assert {name: row[name] for name in ("instance", "timeframe", "action", "reason")} == {
+        "instance": "BTCUSD", "timeframe": "M15", "action": "HOLD", "reason": "R",
+    }  # fmt: skip
+    assert (row["cost_usd"], row["elapsed_ms"], row["sentiment_id"]) == (0.25, 7.0, 1)
+    assert (row["bar_time"], row["close_time"]) == (iso(key.bar_time), iso(key.close_time))
+    assert tick_listing.ticks_of_kinds(database, [], limit=9) == []
+
+
+def test_l1_verdicts_are_read_by_the_keys_that_are_there(database: Database) -> None:
+    key = stored(database, 0)
+    verdict = database.value("SELECT l1_verdict FROM chains")
+    assert tick_listing.alone_of(database, [key.text, "no tick"]) == {key.text: verdict}
+
+
+def test_every_tick_is_read_once_whatever_is_read_at_once(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tick_listing, "FIRST_LOOK", 2)
+    monkeypatch.setattr(tick_listing, "MOST_AT_A_LOOK", 4)
+    rng = default_rng(5)
+    for number in range(30):
+        write(database, number, rng, STREAMS[number % 2])
+    every = [row[:2] for row in told(database)]
+    begin, place = every[25][0], every[3]
+    for at_once in (1, 7, 99):
+        rows = tick_listing.every_tick_of_kinds(
+            database, kinds_of(database), begin=begin, before=place, at_once=at_once
+        )
+        assert [(row["close_time"], row["sentiment_id"]) for row in rows] == every[4:26]
+    assert not list(
+        tick_listing.every_tick_of_kinds(database, [], begin="", before=AFTER_ALL, at_once=9)
+    )
+
+
+def test_what_the_newest_ticks_asked_their_trader(database: Database) -> None:
+    stored(database, 0, {"consulted": {"tier": "oldest"}})
+    stored(database, 1, {"consulted": {"tier": "quick", "report": {"declined": True}}})
+    stored(database, 2, {"consulted": {"tier": "deep", "failure": "timeout"}})
+    stored(database, 3, {})
+    damaged = stored(database, 4)
+    database.change(
+        "UPDATE sentiment SET agent_deliberation = 'no JSON' WHERE torra_key = ?", damaged.text
+    )
+    found = tick_listing.consultations(database, kinds_of(database), limit=4)
+    assert sorted(found) == [("", False, ""), ("deep", False, "timeout"), ("quick", True, "")]
+
+
+def test_rulings_of_the_gate_are_read_by_number(database: Database) -> None:
+    stored(database, 0, gate={"veto": True})
+    stored(database, 1)
+    damaged = stored(database, 2, gate={"veto": False})
+    database.change("UPDATE journal SET record = 'none' WHERE torra_key = ?", damaged.text)
+    stored(database, 3, gate={"veto": False})
+    assert tick_listing.gates_of(database, [1, 2, 3]) == {1: '{"veto":true}'}
+
+
+def test_closes_without_a_tick_are_counted_by_stream_and_reason(database: Database) -> None:
+    skips = [(0, "stale"), (1, "late"), (2, "stale"), (5, "stale")]
+    keys = {number: TickKey("BTCUSD", "M15", NOW + number * duration("M15")) for number in range(9)}
+    for number, reason in skips:
+        database.skip_tick(keys[number], reason, "")
+    database.claim_tick(keys[3])
+
+    def closed(number: int) -> str:
+        return iso(keys[number].close_time)
+
+    def row(reason: str, count: int, oldest: int, newest: int) -> dict[str, Any]:
+        return {
+            "instance": "BTCUSD", "timeframe": "M15", "reason": reason, "count": count,
+            "bar_time": iso(keys[newest].bar_time), "newest": closed(newest),
+            "oldest": closed(oldest),
+        }  # fmt: skip
+
+    def without(first: int, last: int, most: int = 9) -> list[dict[str, Any]]:
+        return tick_listing.closes_without_tick(database, closed(first), closed(last), most=most)
+
+    assert without(0, 6) == [row("stale", 3, 0, 5), row("late", 1, 1, 1)]
+    assert without(1, 5) == [row("stale", 1, 2, 2), row("late", 1, 1, 1)]
+    assert without(0, 6, most=3) == [row("stale", 2, 2, 5)], "the claim is one of the three"

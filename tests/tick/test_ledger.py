@@ -1,10 +1,9 @@
-"""The ledger and the purse: booked before, settled after, kept when nobody knows."""
+"""The purse: booked before, settled after, kept when nobody knows."""
 
 from __future__ import annotations
 
 import threading
 from concurrent.futures import Future
-from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +20,6 @@ from tests.worlds.purses import (
     WORST,
     a_deliberation,
     a_request,
-    booking,
     bounds_seen,
     debated,
     paid_elsewhere,
@@ -30,56 +28,9 @@ from tests.worlds.purses import (
     run,
     states,
 )
-from tests.worlds.stores import NOON, Hand, open_database
+from tests.worlds.stores import Hand, open_database
 from torra.errors import StoreUnavailable
-from torra.store import ledger as ledger_table
-from torra.store.ledger import Settlement
-from torra.tick.spending import HOUR, LEAST_WAIT, LINGER, RESERVE_SHARE, Purse, SpendingAccount
-
-# --- the store ------------------------------------------------------------------------------------
-
-
-def test_a_row_counts_until_an_hour_after_its_last_moment(database: Database, hand: Hand) -> None:
-    database.book("mine", KEY.text, [booking(0.4)], at=NOON, until=NOON + timedelta(seconds=75))
-    for seconds, counts in ((-9999, 0.4), (0, 0.4), (3600, 0.4), (3674.9, 0.4), (3676, 0.0)):
-        assert database.spent("mine", NOON + timedelta(seconds=seconds) - HOUR) == counts
-    assert database.spent("another", NOON - HOUR) == 0.0
-
-
-def test_rounding_to_seconds_never_frees_anything(database: Database) -> None:
-    until = NOON + timedelta(seconds=10.2)
-    database.book("mine", KEY.text, [booking()], at=NOON, until=until)
-    assert database.spent("mine", until - timedelta(microseconds=1)) == 1.0
-
-
-def test_settling_replaces_the_worst_case_once(database: Database, hand: Hand) -> None:
-    (row,) = database.book("mine", KEY.text, [booking()], at=NOON, until=NOON + LINGER)
-    paid = Settlement(0.25, NOON + timedelta(seconds=3), 1000, 90, 400, ("google", "gemini-x"))
-    database.settle(row, paid)
-    database.settle(row, Settlement(0.75, NOON))
-    database.keep(row)
-    database.release(row)
-    (kept,) = rows(database)
-    assert (kept["state"], kept["usd"], kept["until"]) == ("settled", 0.25, "2026-02-13T12:00:03Z")
-    assert (kept["input_tokens"], kept["output_tokens"], kept["cached_tokens"]) == (1000, 90, 400)
-    assert (kept["provider"], kept["model"]) == ("google", "gemini-x")
-
-
-def test_a_row_that_was_taken_back_lends_its_number_to_no_other(database: Database) -> None:
-    (row,) = database.book("mine", KEY.text, [booking()], at=NOON, until=NOON)
-    database.release(row)
-    (other,) = database.book("mine", KEY.text, [booking()], at=NOON, until=NOON)
-    database.release(row)  # once more, because nobody heard that it worked
-    assert other != row and len(rows(database)) == 1
-
-
-def test_old_rows_are_forgotten(database: Database) -> None:
-    for day in (0, 40):
-        moment = NOON + timedelta(days=day)
-        database.book("mine", KEY.text, [booking()], at=moment, until=moment)
-    assert ledger_table.prune_ledger(database, NOON + timedelta(days=30)) == 1
-    assert len(rows(database)) == 1
-
+from torra.tick.spending import LEAST_WAIT, RESERVE_SHARE, Purse, SpendingAccount
 
 # --- the purse ------------------------------------------------------------------------------------
 

@@ -205,14 +205,6 @@ def test_a_feed_without_a_path_fails_no_tick() -> None:
     assert opening in store.vetoed_openings(remembering.BTC)
 
 
-def test_a_damaged_row_is_followed_nowhere_and_fails_nothing(tmp_path: Path) -> None:
-    database = desks.open_database(tmp_path)
-    pending(database)
-    connection = database.connection().conn
-    connection.execute("UPDATE vetoed_openings SET told = '{}'")
-    assert database.vetoed_openings(remembering.BTC) == []
-
-
 def test_a_profile_that_trades_nothing_ends_the_stretch() -> None:
     store = in_memory()
     store.set_veto_stretch(remembering.BTC, "BUY")

@@ -7,6 +7,7 @@ import threading
 import pytest
 
 from instance_database import Database
+from tests.worlds.stores import Hand
 from torra.errors import ConfigError
 from torra.store import jobs as job_table
 from torra.store import streams as stream_table
@@ -100,3 +101,46 @@ def test_every_change_beats_in_the_pulse(database: Database) -> None:
         change()
         beats.append(stream_table.pulse(database)["jobs"])
     assert beats == sorted(set(beats)), "each change has a beat of its own"
+
+
+def test_jobs_are_found_by_state_and_by_kind(database: Database, hand: Hand) -> None:
+    assert job_table.job(database, 1) is None and job_table.newest_says(database, "replay") == ""
+    first, second = queued(database, "a"), queued(database, "b")
+    hand.pass_by(1)
+    assert job_table.begin_job(database, first, "queued")
+    assert not job_table.begin_job(database, 9, "queued")
+    assert [row["id"] for row in job_table.jobs_in(database, "queued")] == [second]
+    assert [row["id"] for row in job_table.jobs(database)] == [second, first]
+    assert [row["id"] for row in job_table.jobs(database, 1)] == [second]
+    newest = job_table.newest_job(database, "replay")
+    running = job_table.newest_job(database, "replay", "running")
+    assert newest is not None and running is not None
+    assert (newest["id"], running["id"]) == (second, first)
+    assert job_table.newest_job(database, "sweep") is None
+    job_table.end_job(database, first, "running", "done", "x" * 900, "a file")
+    row = job_table.job(database, first)
+    assert row is not None and (row["made"], row["ended_at"]) == ("a file", "2026-02-13T12:00:01Z")
+    assert len(row["says"]) == 500 and job_table.newest_says(database, "replay") == row["says"]
+
+
+def test_attempts_are_counted_and_the_first_start_stays(database: Database, hand: Hand) -> None:
+    number = queued(database)
+    job_table.begin_job(database, number, "queued")
+    assert job_table.note_progress(database, number, "reads", 3, 7)
+    assert job_table.ask_to_cancel(database, number)
+    row = job_table.job(database, number)
+    assert row is not None and row["started_at"] == "2026-02-13T12:00:00Z"
+    assert [row[name] for name in ("attempt", "cancel", "stage", "done", "total")] == [
+        1, 1, "reads", 3, 7,
+    ]  # fmt: skip
+    assert job_table.lay_job_back(database, number, "later")
+    assert not job_table.lay_job_back(database, number, "it does not run")
+    assert not job_table.note_progress(database, number, "reads", 4, 7)
+    hand.pass_by(9)
+    for given_back, attempt in ((True, 2), (False, 2), (False, 3)):
+        assert job_table.begin_job(database, number, "retrying")
+        row = job_table.job(database, number)
+        assert row is not None and row["attempt"] == attempt
+        assert (row["stage"], row["done"], row["total"], row["says"]) == ("", 0, 0, "")
+        job_table.lay_job_back(database, number, "later", given_back=given_back)
+    assert row["started_at"] == "2026-02-13T12:00:00Z"
