@@ -25,7 +25,6 @@ from pathlib import Path
 from typing import Any, cast
 
 import pytest
-from click.testing import CliRunner
 
 from agents import features
 from agents.contracts import ModelUnavailable, Request
@@ -34,10 +33,11 @@ from instance_database import open_home
 from scoring_rubric import build_interpretive_prompt
 from tests.doubles.scripted import FULL_FEATURES, Scripted, context, debate, settings
 from tests.evidence.test_feature_bundle import bundle
+from tests.worlds.hands import torra
+from tests.worlds.homes import profile_file
 from tests.worlds.news_desks import NewsDesk
 from tests.worlds.orders import Decided
 from torra.bridges.protocol import Health, Order, Recall
-from torra.commands.command_line import main
 from torra.config import ROOT, NewsSettings, Profile, load_desk
 from torra.errors import BridgeUnavailable
 from torra.evidence import feature_bundle
@@ -106,10 +106,6 @@ def home(tmp_path: Path) -> Path:
 
 def desk(home: Path, document: Mapping[str, Any]) -> None:
     (home / "desk.json").write_text(json.dumps(document), encoding="utf-8")
-
-
-def torra(home: Path, *words: str) -> Any:
-    return CliRunner().invoke(main, ["--home", str(home), *words])
 
 
 def shown(kind: str) -> dict[str, Any]:
@@ -439,7 +435,7 @@ def program(site: Path, home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPa
     desk(home, {"plugins": ["torra-acme"], "instances": [{"symbol": "BTCUSD", "profile": "mine"}]})
     profile = shown("program")
     profile["agents"]["timeout_seconds"] = 60.0
-    (home / "profiles" / "mine.json").write_text(json.dumps(profile), encoding="utf-8")
+    profile_file(home, profile, "mine")
     return path
 
 
