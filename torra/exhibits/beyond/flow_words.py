@@ -24,7 +24,7 @@ COUNTED_BY: Final = {
 """Who counted the order flow of a bar."""
 
 NUMBERS: Final = rows_of(Path(__file__).with_name("flow_numbers.csv"))
-"""What is told of a bar: a value and what stands beside it, each with its decimals and its text."""
+"""What is told of a bar: a value and what stands beside it, each in its text."""
 
 NO_BOOK: Final = "No order book: the broker sends none, or it was not watched from the bar's start."
 
@@ -55,8 +55,7 @@ def _written(row: Mapping[str, str], part: str, view: OutsideView) -> str:
     number, text = figures.number(view.numbers.get(f"flow.{row[part]}")), row[f"{part}_text"]
     if number is None:
         return figures.DASH
-    scale = 100.0 if "%" in text else 1.0
-    return text.format(figures.plain(scale * number, int(row[f"{part}_decimals"])))
+    return text.format(figures.plain(100.0 * number, 0) if "%" in text else number)
 
 
 def _counter(source: object) -> str:
