@@ -25,6 +25,7 @@ from tests.doubles.vendor_server import Status, VendorServer
 from tests.worlds import desks, legacy_database
 from tests.worlds.channels import KEY, new_advisor
 from tests.worlds.hands import doctor_rows, torra
+from tests.worlds.homes import desk_file, profile_file
 from torra.bridges.torra.messages import Heartbeat, decode, encode
 from torra.clock import System, iso
 from torra.commands.command_line import main
@@ -287,10 +288,8 @@ def test_a_profile_s_file_needs_a_plain_name(name: str, tmp_path: Path) -> None:
 
 def found_in(home: Path, name: str, profile: object, *rows: dict[str, Any]) -> list[dict[str, str]]:
     """Return what doctor finds under a name, with a profile that the desk of the home has."""
-    (home / "profiles").mkdir(exist_ok=True)
-    (home / "profiles" / "mine.json").write_text(json.dumps(profile))
     row = {"symbol": "BTCUSD", "timeframes": ["M15"], "profile": "mine"}
-    (home / "desk.json").write_text(json.dumps({"instances": [{**row, **one} for one in rows]}))
+    desk_file(profile_file(home, profile, "mine"), *({**row, **more} for more in rows))
     return doctor_rows(home, name)
 
 
@@ -395,8 +394,7 @@ def test_tick_names_the_nearest_events(tmp_path: Path) -> None:
 def test_doctor_looks_at_the_channels(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     gold = {"symbol": "XAUUSD", "feed": "store", "bridge": "torra_files"}
     channel = {"folder": str(tmp_path / "shared"), "account": 1001}
-    desk = {"instances": [gold], "channels": {"main": channel}}
-    (tmp_path / "desk.json").write_text(json.dumps(desk), encoding="utf-8")
+    desk_file(tmp_path, gold, channels={"main": channel})
 
     def told() -> dict[str, str]:
         (found,) = doctor_rows(tmp_path, "channel")

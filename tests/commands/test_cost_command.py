@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 import instance_database
-from agent_config import VENDORS
 from instance_database import Database
 from tests.worlds.hands import torra
+from tests.worlds.homes import desk_file, profile_file
 from torra.clock import System, iso, parse
 from torra.desk import costs as cost_report
 from torra.store import ledger as ledger_table
@@ -32,16 +32,12 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
     for module in (cost_report, instance_database):
         monkeypatch.setattr(module, "System", Stopped)
-    (tmp_path / "profiles").mkdir()
     paying = {"agents": {"provider": "anthropic", "max_api_cost_per_hour": 0.5}}
-    (tmp_path / "profiles" / "paying.json").write_text(json.dumps(paying), encoding="utf-8")
-    instances = [
+    return desk_file(
+        profile_file(tmp_path, paying, "paying"),
         {"name": "A", "symbol": "BTCUSD", "profile": "paying"},
         {"name": "B", "symbol": "BTCUSD", "profile": "default"},
-    ]
-    desk = json.dumps({"instances": instances})
-    (tmp_path / "desk.json").write_text(desk, encoding="utf-8")
-    return tmp_path
+    )
 
 
 def call(
@@ -137,7 +133,7 @@ def test_it_says_when_a_tick_fits_again(home: Path) -> None:
 def test_it_says_when_no_tick_ever_fits(home: Path) -> None:
     poor = {"agents": {"provider": "google", "quick_think_model": "x", "deep_think_model": "y"}}
     poor["agents"]["max_api_cost_per_hour"] = 1.0  # type: ignore[assignment]
-    (home / "profiles" / "paying.json").write_text(json.dumps(poor), encoding="utf-8")
+    profile_file(home, poor, "paying")
     (row,) = document(home, "--profile", "paying")["profiles"]
     assert row["free_at"] is None
     assert "more than the ceiling: raise agents.max_api_cost_per_hour" in torra(home, "cost").stdout
@@ -153,22 +149,6 @@ def test_the_table_shows_small_money_and_what_is_blocked(home: Path) -> None:
     text = torra(home, "cost").stdout
     assert "anthropic is not asked until 2026-11-21T19:00:00Z: 401: the key was refused" in text
     assert "0.051000" in text and "(98%)" in text and "0.449000 left" in text
-
-
-def test_a_desk_that_pays_nobody_is_told_what_each_vendor_would_cost(home: Path) -> None:
-    told = document(home, "--profile", "default")["vendors"]
-    assert {row["vendor"] for row in told} == set(VENDORS)
-    assert [row["day_usd"] for row in told] == sorted(row["day_usd"] for row in told)
-    text = torra(home, "cost", "--profile", "default").stdout
-    assert "With language models it would cost at most" in text
-    for row in told:
-        (line,) = [line for line in text.splitlines() if line.startswith(row["vendor"])]
-        assert line.split()[1:] == [f"{row['tick_usd']:.6f}", f"{row['day_usd']:.2f}"]
-    assert "no hour above its ceiling" in text
-    # a desk that pays has its own figures
-    assert (
-        document(home)["vendors"] == [] and "would cost at most" not in torra(home, "cost").stdout
-    )
 
 
 @pytest.mark.parametrize("name", ["nobody", "../default", ""])
@@ -211,8 +191,7 @@ def test_a_clock_that_ran_ahead_is_told(home: Path) -> None:
 def test_a_gate_that_is_paid_on_every_tick_is_proposed_to_be_asked_where_a_position_can_open(
     home: Path, agents: dict[str, str], role: str, proposed: bool
 ) -> None:
-    told = {"agents": {"provider": "anthropic", **agents}}
-    (home / "profiles" / "paying.json").write_text(json.dumps(told), encoding="utf-8")
+    profile_file(home, {"agents": {"provider": "anthropic", **agents}}, "paying")
     database = Database.open(home / "torra.db", now=lambda: NOW)
     call(database, 2 * HOUR, 0.0123, role=role)
     database.close()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+from contextlib import closing
 from pathlib import Path
 
 import pandas as pd
@@ -58,11 +59,8 @@ def bring(home: Path, path: str, timeframe: str, *more: str, symbol: str = "BTCU
 
 
 def stored(home: Path, timeframe: str, symbol: str = "BTCUSD") -> pd.DataFrame:
-    database = open_home(home)
-    try:
+    with closing(open_home(home)) as database:
         return database.load_bars(symbol, timeframe, as_of=System().now())
-    finally:
-        database.close()
 
 
 # --- one reader -----------------------------------------------------------------------------------
@@ -123,12 +121,6 @@ def test_an_export_is_stored_in_utc_whatever_its_clock(tmp_path: Path, clock: st
     pd.testing.assert_index_equal(
         stored(tmp_path, "H1", "EURUSD").index, EURUSD.index, check_names=False, exact=False
     )
-
-
-def test_other_files_are_utc_where_nothing_is_said(tmp_path: Path) -> None:
-    told = bring(tmp_path, plain(tmp_path, "H1.csv", EURUSD), "H1", symbol="EURUSD")
-    assert told.exit_code == 0 and "(times read as utc)" in told.stdout
-    assert "warning" not in told.stdout
 
 
 # --- two timeframes at import ---------------------------------------------------------------------
@@ -246,9 +238,6 @@ def test_doctor_names_a_store_of_different_clocks(tmp_path: Path) -> None:
 
 def _two_clocks(home: Path) -> None:
     """Fill a home as Torra did before it held timeframes against each other."""
-    database = open_home(home)
-    try:
+    with closing(open_home(home)) as database:
         database.store_bars("BTCUSD", "M15", BITCOIN)
         database.store_bars("BTCUSD", "H1", later(aggregate(BITCOIN, "M15", "H1"), -2))
-    finally:
-        database.close()

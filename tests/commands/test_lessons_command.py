@@ -12,6 +12,7 @@ from click.testing import Result
 from agents.contracts import ModelUnavailable
 from tests.worlds import stores, told_lessons
 from tests.worlds.hands import torra
+from tests.worlds.homes import profile_file
 from tests.worlds.reviews import Answers, answer
 from torra.lessons.lesson import LessonFacts, LessonText
 
@@ -96,9 +97,8 @@ def test_no_export_writes_over_what_a_home_lives_by(home: Path, name: str) -> No
 
 def asks(home: Path, monkeypatch: pytest.MonkeyPatch, answers: Answers) -> None:
     """Let a profile ask a model of its trades, and `answers` be who answers."""
-    (home / "profiles").mkdir(exist_ok=True)
     agents = {"provider": "anthropic", "memory": {"review": "model"}}
-    (home / "profiles" / "demo_approve.json").write_text(json.dumps({"agents": agents}))
+    profile_file(home, {"agents": agents}, "demo_approve")
     monkeypatch.setattr("torra.desk.memory.reviews.open_models", lambda *_, **__: answers)
 
 

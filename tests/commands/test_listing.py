@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import pytest
 
 from tests.worlds.hands import torra
+from tests.worlds.homes import desk_file
 from tests.worlds.stores import open_database
 
 
@@ -21,8 +21,7 @@ def test_a_score_of_zero_is_no_missing_one(tmp_path: Path, monkeypatch: pytest.M
 
 
 def test_an_instance_is_found_as_it_is_named(tmp_path: Path) -> None:
-    instances = [{"symbol": "EURUSD", "name": name} for name in ("EURUSD", "euro")]
-    (tmp_path / "desk.json").write_text(json.dumps({"instances": instances}))
+    desk_file(tmp_path, *({"symbol": "EURUSD", "name": name} for name in ("EURUSD", "euro")))
     for name in ("euro", "eurusd"):
         assert "No tick is stored" in torra(tmp_path, "ticks", name).output
     assert "no instance POUND;" in torra(tmp_path, "ticks", "pound").stderr

@@ -13,6 +13,7 @@ from click.testing import CliRunner, Result
 from agent_config import MODES, VENDORS
 from tests.doubles.vendor_line import environment
 from tests.doubles.vendor_server import Reply, Status, VendorServer
+from tests.worlds.homes import profile_file
 from torra.commands.command_line import main
 from torra.config import Profile, load_desk
 from torra.desk.models.expected_cost import CostBasis, figures, sentence
@@ -41,8 +42,7 @@ def test_what_every_mode_is_expected_to_cost_is_told(tmp_path: Path) -> None:
     assert found == {name: rows["firm", "google"][name] for name in found}
     lines = [line.split() for line in call(tmp_path).output.splitlines()]
     assert ["firm", "google", *figures(found)] in lines
-    (tmp_path / "profiles").mkdir()
-    (tmp_path / "profiles" / "default.json").write_text(firm.model_dump_json())
+    profile_file(tmp_path, firm)
     own = env_of_a_local_server()
     text = call(tmp_path, **own).output
     users = [item for item in desk if item.profile == "default"]
@@ -51,7 +51,7 @@ def test_what_every_mode_is_expected_to_cost_is_told(tmp_path: Path) -> None:
     none = ["swarm", "openai_compatible", "0.0000", "0.00", "0.00"]
     assert none in [line.split() for line in text.splitlines()], "a server of one's own"
     strange = Profile().with_agents(active_agents=["technical", "nobody"], provider="google")
-    (tmp_path / "profiles" / "default.json").write_text(strange.model_dump_json())
+    profile_file(tmp_path, strange)
     text = call(tmp_path).output
     (line,) = [line for line in text.splitlines() if line.startswith("profile default:")]
     assert "no cost can be estimated" in line and "costs nothing" not in line
@@ -66,9 +66,7 @@ def test_a_profile_that_no_instance_has_is_told_no_day(tmp_path: Path) -> None:
 
 def told_of(home: Path, **agents: Any) -> Any:
     """Return what the report says of the money of the profile `default`."""
-    (home / "profiles").mkdir()
-    page = Profile().with_agents(**agents).model_dump_json()
-    (home / "profiles" / "default.json").write_text(page)
+    profile_file(home, Profile().with_agents(**agents))
     row, _ = json.loads(call(home, "--json").output)["profiles"]
     return row
 

@@ -11,6 +11,7 @@ import pytest
 from instance_database import open_home
 from tests.worlds import desks
 from tests.worlds.hands import torra
+from tests.worlds.homes import desk_file
 
 SERIES = "name,at,known_at,value\n"
 GOOD = "DGS2,2026-02-12,2026-02-13T22:00:00Z,4.25\nDGS2,2026-02-13,2026-02-16T22:00:00Z,4.3\n"
@@ -56,8 +57,7 @@ def test_a_company_without_a_report_has_its_figures(home: Path, tmp_path: Path) 
 def test_companions_are_told_with_their_newest_stored_bars(home: Path) -> None:
     home.mkdir()
     own = desks.BTC.model_copy(update={"companions": {"euro": "EURUSD", "dxy": "usdx"}})
-    rows = {"instances": [own.model_dump(mode="json", exclude_defaults=True)]}
-    (home / "desk.json").write_text(json.dumps(rows))
+    desk_file(home, own.model_dump(mode="json", exclude_defaults=True))
     first, *rest = torra(home, "data").stdout.splitlines()
     assert first.startswith("No series is stored yet")
     assert rest[0] == "euro, the companion EURUSD of BTCUSD: no bar is stored."

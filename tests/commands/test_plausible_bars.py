@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -13,6 +12,7 @@ from instance_database import open_home
 from tests.cases import cases
 from tests.feeds.broken_histories import BROKEN, Broken, scaled_by
 from tests.worlds.hands import doctor_rows
+from tests.worlds.homes import desk_file
 from tests.worlds.price_series import sample, times_of
 from torra.desk.checks.stored import IMPLAUSIBLE
 
@@ -28,9 +28,8 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def rows(home: Path, symbol: str, **frames: Any) -> list[dict[str, Any]]:
     """Store bars of each timeframe and return what doctor says of them."""
-    desk = {"instances": [{"symbol": symbol, "timeframes": [*frames], "feed": "store"}]}
     home.mkdir(exist_ok=True)
-    (home / "desk.json").write_text(json.dumps(desk))
+    desk_file(home, {"symbol": symbol, "timeframes": [*frames], "feed": "store"})
     database = open_home(home)
     for timeframe, bars in frames.items():
         database.store_bars(symbol, timeframe, bars)

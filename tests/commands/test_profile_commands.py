@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -40,11 +41,8 @@ def told(home, *words):
 
 
 def record(home):
-    database = stores.open_database(home, now=System().real_now)
-    try:
+    with closing(stores.open_database(home, now=System().real_now)) as database:
         return audit_chain.audit_entries(database, limit=9)
-    finally:
-        database.close()
 
 
 def test_a_setting_is_set_and_on_record(home: Path) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -12,6 +11,7 @@ import pytest
 
 from instance_database import Database, open_home
 from tests.worlds.hands import doctor_rows
+from tests.worlds.homes import desk_file
 from tests.worlds.stores import frame
 from torra.verdict.one_sided import TICKS
 
@@ -20,9 +20,9 @@ NOW = datetime(2026, 3, 2, 12, tzinfo=UTC)
 
 @pytest.fixture
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    desk = {"instances": [{"symbol": "XAUUSD", "timeframes": ["M15"], "feed": "mt5_files"}]}
-    desk["channels"] = {"main": {"folder": str(tmp_path), "account": 1}}  # type: ignore[assignment]
-    (tmp_path / "desk.json").write_text(json.dumps(desk))
+    channels = {"main": {"folder": str(tmp_path), "account": 1}}
+    gold = {"symbol": "XAUUSD", "timeframes": ["M15"], "feed": "mt5_files"}
+    desk_file(tmp_path, gold, channels=channels)
     monkeypatch.setattr("torra.clock.System.now", lambda _: NOW)
     return tmp_path
 

@@ -11,6 +11,7 @@ import pandas as pd
 from instance_database import open_home
 from tests.feeds.test_spreads_of_feeds import HEADER, rows
 from tests.worlds.hands import torra
+from tests.worlds.homes import desk_file
 from torra.clock import parse
 from torra.feeds.protocol import COLUMNS
 from torra.market.spreads import SPREAD
@@ -46,8 +47,7 @@ def test_an_export_again_adds_its_spreads_and_changes_no_bar(tmp_path: Path) -> 
     found = stored(tmp_path)
     pd.testing.assert_frame_equal(found[list(COLUMNS)], bars)
     assert found[SPREAD].tolist()[:4] == [0.28, 0.27, 0.0, 0.28]
-    desk = {"instances": [{"symbol": "XAUUSD", "timeframes": ["M15"], "feed": "store"}]}
-    (tmp_path / "desk.json").write_text(json.dumps(desk))
+    desk_file(tmp_path, {"symbol": "XAUUSD", "timeframes": ["M15"], "feed": "store"})
     history = load(tmp_path, "XAUUSD", ["store"], timeframes=("M15",))
     pd.testing.assert_frame_equal(history.frames["M15"], found)
 

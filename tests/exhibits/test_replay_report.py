@@ -171,18 +171,6 @@ def test_a_crash_while_writing_leaves_the_old_file(
     assert len(list((tmp_path / "replays").iterdir())) == 1
 
 
-def test_a_file_system_without_links_is_written_all_the_same(
-    tmp_path: Path, demo: Document, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def none(*_: object) -> None:
-        raise PermissionError(1, "Operation not permitted")
-
-    monkeypatch.setattr(os, "link", none)
-    report.write(tmp_path, demo)
-    with pytest.raises(ConfigError, match="is there already"):
-        report.write(tmp_path, demo)
-
-
 def test_a_report_that_is_too_large_to_be_read_is_not_written(tmp_path: Path) -> None:
     rows = tuple(("w" * 1200, 1.0) for _ in range(4500))
     large = demo_document(exhibits=[changed(rows=rows)])

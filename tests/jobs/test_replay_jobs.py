@@ -75,7 +75,7 @@ def test_it_comes_to_what_the_command_comes_to(pages: Pages, tmp_path: Path) -> 
         tmp_path / "other", "BTCUSD", request, say=lambda _: None, progress=quiet
     )
     told = json.loads((pages.backing.home / FOLDER / "day.json").read_text())
-    here = json.loads(found.json())
+    here = found.as_json()
     assert {**told, "created_at": ""} == {**here, "created_at": ""}
 
 

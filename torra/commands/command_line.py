@@ -42,10 +42,11 @@ class LazyCommands(UserDict[str, Any]):
     """Commands by their names. A module's name in place of one is imported when that is wanted."""
 
     def __getitem__(self, key: str) -> click.Command:
-        """Return a command; raises KeyError where there is none of that name."""
+        """Return a command; raises KeyError where there is none, ConfigError where none can be."""
         command = self.data[key]
         if isinstance(command, click.Command):
             return command
+        check_names()
         with importing():
             module = import_module(f"torra.commands.{command}")
         parts = (part for part in vars(module).values() if isinstance(part, click.Command))
@@ -60,6 +61,7 @@ class ChapterGroup(SpelledGroup):
         """Return the commands of the table: none of them is imported."""
         return CHAPTERS
 
+    @plainly
     def main(self, *args: Any, **kwargs: Any) -> Any:
         """Run and end with the exit code; of a usage error it is 2."""
         # click's own standalone mode would print its usage errors in several lines.
@@ -113,10 +115,8 @@ def _place(path: Path) -> Path:
     help="Where the desk keeps everything that it writes.",
 )
 @click.pass_context
-@plainly
 def main(context: click.Context, home: Path) -> None:
     """Torra: a debated trading score for MetaTrader 5. Paper trading by default."""
-    check_names()
     terminal.escape_warnings()
     context.obj = _place(home)
 

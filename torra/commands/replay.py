@@ -33,7 +33,7 @@ from torra.commands.options import (
 from torra.commands.terminal import progress, say
 from torra.desk_lock import is_locked
 from torra.errors import ConfigError
-from torra.exhibits.report import Reported, put
+from torra.exhibits.report import put
 from torra.imports import freeze_gc
 from torra.jobs import priority
 
@@ -127,28 +127,25 @@ def replay(
         return _journal(home, symbol or "")
     if symbol is None and trades is not None and options["name"]:
         _only(OF_TRADES, "--trades without SYMBOL takes --name")
-        put(trades, reporting.trades_of(home, options["name"]))
-        _say(f"trades: {trades}")
+        write_file("trades", trades, reporting.trades_of(home, options["name"]))
         sys.exit(0)
     if symbol is None:
         raise ConfigError("name a symbol; only --journal, and --name with --trades, go without one")
     request = reporting.ReplayRequest(**options)
-    _let_a_desk_go_first(home)
-    freeze_gc()
+    _prepare(home)
     with _stopping(GOES_ON):
         finished = reporting.replayed(home, symbol.upper(), request, say=_say, progress=progress)
-    _put_report(report, finished)
+    if report is not None:
+        write_file("report", report, finished.html())
     if trades is not None:
-        put(trades, finished.trades())
-        _say(f"trades: {trades}")
+        write_file("trades", trades, finished.trades())
     return CommandAnswer(finished.as_json(), finished.text(full=full))
 
 
-def _put_report(path: Path | None, finished: Reported) -> None:
-    """Write the report to the file that --report names, if any."""
-    if path is not None:
-        put(path, finished.html())
-        _say(f"report: {path}")
+def write_file(what: str, path: Path, text: str) -> None:
+    """Write what an option names a file for, and say so."""
+    put(path, text)
+    _say(f"{what}: {path}")
 
 
 def _only(taken: Collection[str], says: str) -> dict[str, Any]:
@@ -220,7 +217,8 @@ def ablate(
     request = recomposing.RecomposeRequest(**options)
     with _stopping(BEGINS):
         finished = recomposing.recomposed(home, name, request, progress=progress)
-    _put_report(report, finished)
+    if report is not None:
+        write_file("report", report, finished.html())
     return CommandAnswer(finished.as_json(), finished.text(full=full))
 
 
@@ -254,11 +252,11 @@ def sweep(
     if report is not None and len(names) > 1:
         raise ConfigError("--report is for one symbol; of several each has its page")
     request = sweep_jobs.SweepRequest(**options)
-    _let_a_desk_go_first(home)
-    freeze_gc()
+    _prepare(home)
     with _stopping(GOES_ON if request.address else BEGINS):
         sweeps = sweep_jobs.swept(home, names, request, say=_say, progress=progress)
-    _put_report(report, sweeps[0])
+    if report is not None:
+        write_file("report", report, sweeps[0].html())
     documents = [dict(finished.found) for finished in sweeps]
     return CommandAnswer(
         documents[0] if len(documents) == 1 else documents,
@@ -266,10 +264,11 @@ def sweep(
     )
 
 
-def _let_a_desk_go_first(home: Path) -> None:
-    """Take the lowest place at the processors where a desk runs in the same home."""
+def _prepare(home: Path) -> None:
+    """Get ready for long work, at the lowest place where a desk runs in the same home."""
     if is_locked(home):
         priority.step_back()
+    freeze_gc()
 
 
 @contextmanager

@@ -29,22 +29,22 @@ def is_companion(name: str) -> bool:
     return name.partition(".")[0] == "companion"
 
 
-def names(told: OutsideView) -> list[str]:
+def names(view: OutsideView) -> list[str]:
     """Return the names of a record's companions, in their order."""
-    return [*dict.fromkeys(name.split(".")[1] for name in told.numbers if is_companion(name))]
+    return [*dict.fromkeys(name.split(".")[1] for name in view.numbers if is_companion(name))]
 
 
-def rows(told: OutsideView) -> Iterator[OutsideRow]:
+def rows(view: OutsideView) -> Iterator[OutsideRow]:
     """Yield the row of each companion of which a bar was seen."""
-    for name in names(told):
-        seen = told.seen.get(f"companion.{name}")
-        if seen is None:
+    for name in names(view):
+        newest = view.seen.get(f"companion.{name}")
+        if newest is None:
             continue
         numbers = {
-            which: figures.number(told.numbers.get(f"companion.{name}.{which}"))
+            which: figures.number(view.numbers.get(f"companion.{name}.{which}"))
             for which in (*CHANGES, "percentile", "correlation")
         }
-        closed = f"its bar closed {figures.moment(seen.at)}"
+        closed = f"its bar closed {figures.moment(newest.at)}"
         if numbers["correlation"] is not None:
             over = figures.format_signed(numbers["correlation"], 2)
             closed += f"; correlation {over} over 60 bars"
@@ -55,22 +55,22 @@ def rows(told: OutsideView) -> Iterator[OutsideRow]:
         ]
         yield OutsideRow(
             "companion",
-            f"{name} ({figures.sanitize(seen.source, NAME_CHARS)})",
-            "too late to count" if seen.stale else close_of(seen.value),
+            f"{name} ({figures.sanitize(newest.source, NAME_CHARS)})",
+            "too late to count" if newest.stale else close_of(newest.value),
             closed,
-            day_of(seen.at),
+            day_of(newest.at),
             ", ".join(changes) or figures.DASH,
             ranked(numbers["percentile"]) + " in 250 bars" * (numbers["percentile"] is not None),
-            seen.stale,
+            newest.stale,
         )
 
 
-def notes(told: OutsideView) -> Iterator[str]:
+def notes(view: OutsideView) -> Iterator[str]:
     """Yield which companions are not known, one sentence for each reason."""
-    found: dict[str, list[str]] = {}
-    for name in names(told):
-        if lack := told.statuses.get(f"companion.{name}"):
-            found.setdefault(str(lack), []).append(name)
-    for lack, these in found.items():
+    missing: dict[str, list[str]] = {}
+    for name in names(view):
+        if lack := view.statuses.get(f"companion.{name}"):
+            missing.setdefault(str(lack), []).append(name)
+    for lack, these in missing.items():
         why = NO_COMPANION.get(lack, "")
         yield f"Not known: {', '.join(these)}. {why}".rstrip()

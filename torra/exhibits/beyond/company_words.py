@@ -46,16 +46,18 @@ VALUED: Final = {
 }
 
 
-def notes(told: OutsideView) -> Iterator[str]:
+def notes(view: OutsideView) -> Iterator[str]:
     """Yield what a company's figures come to, and of which report they are; nothing without one."""
-    report = told.seen.get(NEWEST)
+    report = view.seen.get(NEWEST)
     if report is None or report.stale:
         return
     known, ends = figures.moment(report.known_at), day_of(report.at)
     missing = [
-        one.name for one in NUMBERS if not one.rank and told.numbers.get(one.feature) is None
+        number.name
+        for number in NUMBERS
+        if not number.rank and view.numbers.get(number.feature) is None
     ]
-    if told.numbers.get("company.period_end") is None:
+    if view.numbers.get("company.period_end") is None:
         yield (
             f"The company's report to {ends}, known since {known}, from {filing(report.source)}, "
             "tells too little: a figure needs all of its year, and growth the year before."
@@ -68,21 +70,21 @@ def notes(told: OutsideView) -> Iterator[str]:
     if missing:
         listed = ", ".join(missing)
         yield f"Not known of the company, for a part is missing in its reports: {listed}."
-    rank = figures.number(told.numbers.get("company.valuation_rank"))
-    said = VALUED.get(str(told.numbers.get("company.valuation")))
-    if rank is not None and said:
+    rank = figures.number(view.numbers.get("company.valuation_rank"))
+    valued = VALUED.get(str(view.numbers.get("company.valuation")))
+    if rank is not None and valued:
         yield (
-            f"{said}: its price ranks {rank:.0f} of 100 among its own five years, 100 is the "
+            f"{valued}: its price ranks {rank:.0f} of 100 among its own five years, 100 is the "
             "dearest."
         )
-    growth = figures.number(told.numbers.get("company.implied_growth_pct"))
+    growth = figures.number(view.numbers.get("company.implied_growth_pct"))
     if growth is not None:
         moves = "grows" if growth >= 0.0 else "shrinks"
         yield (
             f"The price bets on free cash flow that {moves} {abs(growth):.1f} % a year for ever, "
             f"at a return of {100 * RETURN:.0f} %."
         )
-    if told.numbers.get("company.pe") is None:
+    if view.numbers.get("company.pe") is None:
         yield (
             "P/E is not known: it needs earnings above zero, a count of the shares that no split "
             "has overtaken, and a close of the day before in the currency of the reports; a "

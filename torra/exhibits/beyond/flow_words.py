@@ -24,7 +24,7 @@ COUNTED_BY: Final = {
 """Who counted the order flow of a bar."""
 
 NUMBERS: Final = rows_of(Path(__file__).with_name("flow_numbers.csv"))
-"""What is told of a bar: a value and what stands beside it, each with its decimals and its text."""
+"""What is told of a bar: a value and what stands beside it, each in its text."""
 
 NO_BOOK: Final = "No order book: the broker sends none, or it was not watched from the bar's start."
 
@@ -38,25 +38,24 @@ def in_a_line(row: Mapping[str, Any]) -> str:
     )
 
 
-def rows(told: OutsideView) -> Iterator[OutsideRow]:
+def rows(view: OutsideView) -> Iterator[OutsideRow]:
     """Yield the order flow of the bar: what moved in it, and its book at the close."""
-    seen = told.seen.get("flow")
-    if seen is None:
+    newest = view.seen.get("flow")
+    if newest is None:
         return
-    origin = f"in the bar of {figures.moment(seen.at)}, counted by {_counter(seen.source)}"
+    origin = f"in the bar of {figures.moment(newest.at)}, counted by {_counter(newest.source)}"
     for row in NUMBERS:
-        value, change = (_written(row, part, told) for part in ("value", "change"))
+        value, change = (_written(row, part, view) for part in ("value", "change"))
         if value != figures.DASH:
-            yield OutsideRow("flow", row["name"], value, origin, day_of(seen.at), change)
+            yield OutsideRow("flow", row["name"], value, origin, day_of(newest.at), change)
 
 
-def _written(row: Mapping[str, str], part: str, told: OutsideView) -> str:
+def _written(row: Mapping[str, str], part: str, view: OutsideView) -> str:
     """Return a number of the table in its text, a share in percent; a dash where it is unknown."""
-    number, text = figures.number(told.numbers.get(f"flow.{row[part]}")), row[f"{part}_text"]
+    number, text = figures.number(view.numbers.get(f"flow.{row[part]}")), row[f"{part}_text"]
     if number is None:
         return figures.DASH
-    scale = 100.0 if "%" in text else 1.0
-    return text.format(figures.plain(scale * number, int(row[f"{part}_decimals"])))
+    return text.format(figures.plain(100.0 * number, 0) if "%" in text else number)
 
 
 def _counter(source: object) -> str:
@@ -64,10 +63,10 @@ def _counter(source: object) -> str:
     return COUNTED_BY.get(word) or figures.sanitize(word, 40)
 
 
-def notes(told: OutsideView) -> Iterator[str]:
+def notes(view: OutsideView) -> Iterator[str]:
     """Yield why there is no order flow, or no order book in it."""
-    status = str(told.statuses.get("flow") or "")
-    book = (told.numbers.get(f"flow.{name}") for name in ("book_levels", "book_imbalance"))
+    status = str(view.statuses.get("flow") or "")
+    book = (view.numbers.get(f"flow.{name}") for name in ("book_levels", "book_imbalance"))
     if status == "available" and all(figure is None for figure in book):
         yield NO_BOOK
     elif status and status != "available":

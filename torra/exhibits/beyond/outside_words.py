@@ -79,47 +79,47 @@ BY_EITHER: Final = (
 """What to do about a number of which nothing was stored."""
 
 
-def shown(symbol: str | None, told: OutsideView | None) -> OutsideShown:
-    """Return what a tick of a symbol knew; `told` is None where no source was named."""
-    if told is None:
+def shown(symbol: str | None, view: OutsideView | None) -> OutsideShown:
+    """Return what a tick of a symbol knew; `view` is None where no source was named."""
+    if view is None:
         return OutsideShown([], [OFF], "nothing is read")
-    numbers = [*_numbers(str(symbol or ""), told)]
-    rows = [row for one in numbers if (row := _row(one, told)) is not None]
+    numbers = [*_numbers(str(symbol or ""), view)]
+    rows = [row for number in numbers if (row := _row(number, view)) is not None]
     notes = [
-        *_relation(told), *_crowded(rows, told), *company_words.notes(told),
-        *_unknown(numbers, told, symbol),
+        *_relation(view), *_crowded(rows, view), *company_words.notes(view),
+        *_unknown(numbers, view, symbol),
     ]  # fmt: skip
-    rows += [*companion_words.rows(told), *flow_words.rows(told)]
-    notes += [*companion_words.notes(told), *flow_words.notes(told)]
+    rows += [*companion_words.rows(view), *flow_words.rows(view)]
+    notes += [*companion_words.notes(view), *flow_words.notes(view)]
     known = sum(not row.old for row in rows)
     old = len(rows) - known
     count = f"{known} number{'' if known == 1 else 's'} known" if known else "nothing known"
     return OutsideShown(rows, notes, f"{count}, {old} too old" if old else count)
 
 
-def in_a_line(symbol: str, told: OutsideView) -> str:
+def in_a_line(symbol: str, view: OutsideView) -> str:
     """Return the blocks that a symbol reads, each with its newest values or why it has none."""
-    numbers = [*_numbers(symbol, told)]
-    known: dict[Block, list[str]] = {one.block: [] for one in numbers}
-    for one in numbers:
-        row = _row(one, told)
-        if row is not None and not row.old and one.in_a_line:
-            known[one.block].append(f"{one.name} {row.value} ({row.day})")
-    if companion_words.names(told):
+    numbers = [*_numbers(symbol, view)]
+    known: dict[Block, list[str]] = {number.block: [] for number in numbers}
+    for number in numbers:
+        row = _row(number, view)
+        if row is not None and not row.old and number.in_a_line:
+            known[number.block].append(f"{number.name} {row.value} ({row.day})")
+    if companion_words.names(view):
         known["companion"] = [
             f"{row.name} {row.value} ({row.change})"
-            for row in companion_words.rows(told)
+            for row in companion_words.rows(view)
             if not row.old
         ]
     parts = [
-        f"{BLOCKS[block]}: {', '.join(said) or brief(told.statuses.get(block))}"
-        for block, said in known.items()
+        f"{BLOCKS[block]}: {', '.join(words) or brief(view.statuses.get(block))}"
+        for block, words in known.items()
         # What only a file of one's own brings is no gap.
-        if said or block != "derivs" or len(known) == 1
+        if words or block != "derivs" or len(known) == 1
     ]
-    if "flow" in told.statuses:
-        flow = (f"{row.name.lower()} {row.value}" for row in flow_words.rows(told))
-        parts.append(f"{BLOCKS['flow']}: {', '.join(flow) or brief(told.statuses['flow'])}")
+    if "flow" in view.statuses:
+        flow = (f"{row.name.lower()} {row.value}" for row in flow_words.rows(view))
+        parts.append(f"{BLOCKS['flow']}: {', '.join(flow) or brief(view.statuses['flow'])}")
     return "; ".join(parts) or "nothing is read for this symbol"
 
 
@@ -138,16 +138,16 @@ def source_of(source: str | None) -> str:
 
 def name_of(series: str) -> str:
     """Return what a series is called, with the currency or the symbol that it is of."""
-    found = series_of(series)
+    row = series_of(series)
     if series == NEWEST:
         return company_words.REPORTS
-    if found is None:
+    if row is None:
         return figures.sanitize(series, 40)
     if series in SERIES:
-        return found.says
+        return row.says
     own = series.rpartition(".")[2]
-    told = found.says.replace("a currency", own)
-    return told if found.own == "currency" else f"{told} of {own}"
+    words = row.says.replace("a currency", own)
+    return words if row.own == "currency" else f"{words} of {own}"
 
 
 def series_title(series: str) -> str:
@@ -157,8 +157,8 @@ def series_title(series: str) -> str:
 
 def series_amount(name: str, value: object) -> str:
     """Return a value of a series with its unit; what only derivatives have by its size."""
-    found = series_of(name)
-    return amount(value, found.unit if found else "", None if name.startswith("derivs.") else 2)
+    row = series_of(name)
+    return amount(value, row.unit if row else "", None if name.startswith("derivs.") else 2)
 
 
 def written(number: OutsideNumber, value: object) -> str:
@@ -180,11 +180,11 @@ def amount(value: object, unit: str, decimals: int | None = 2, *, signed: bool =
 # --- which numbers a record has -------------------------------------------------------------------
 
 
-def _subject(symbol: str, told: OutsideView) -> NewsSubject:
+def _subject(symbol: str, view: OutsideView) -> NewsSubject:
     """Return what the features of a record tell of its symbol: a record names no asset class."""
-    if any(name.startswith("company.") for name in told.numbers):
+    if any(name.startswith("company.") for name in view.numbers):
         return NewsSubject(symbol, STOCK)
-    levels = {name for name in LEVELS if f"macro.{name}" in told.numbers}
+    levels = {name for name in LEVELS if f"macro.{name}" in view.numbers}
     asset = next((asset for asset, of in LEVELS_OF.items() if {*of} == levels), "crypto")
     halves = (symbol.upper()[:3], symbol.upper()[3:6]) if asset == "fx" else ()
     return NewsSubject(
@@ -192,9 +192,9 @@ def _subject(symbol: str, told: OutsideView) -> NewsSubject:
     )
 
 
-def _numbers(symbol: str, told: OutsideView) -> Iterator[OutsideNumber]:
+def _numbers(symbol: str, view: OutsideView) -> Iterator[OutsideNumber]:
     """Yield what the symbol reads, known or not."""
-    subject = _subject(symbol, told)
+    subject = _subject(symbol, view)
     for level in levels_of(subject):
         feature = f"macro.{level}"
         yield OutsideNumber(
@@ -211,7 +211,7 @@ def _numbers(symbol: str, told: OutsideView) -> Iterator[OutsideNumber]:
     if subject.asset == STOCK:
         yield from company_words.NUMBERS
     market = market_of(subject)
-    if market and "cot.net_pct" in told.numbers:
+    if market and "cot.net_pct" in view.numbers:
         says = MARKETS[market]["says"]
         turned = market == "eur" and not symbol.upper().startswith(COT_CURRENCY)
         yield OutsideNumber(
@@ -225,15 +225,15 @@ def _numbers(symbol: str, told: OutsideView) -> Iterator[OutsideNumber]:
             1,
             signed=True,
         )
-    if "positioning.fear_greed" in told.numbers:
-        series = _own("fear_greed", symbol, told)
+    if "positioning.fear_greed" in view.numbers:
+        series = _own("fear_greed", symbol, view)
         yield OutsideNumber(
             "derivs", "fear and greed index", "positioning.fear_greed", series, decimals=0
         )
     for name in DERIVS:
         feature = f"derivs.{name}"
-        series = _own(feature, symbol, told)
-        if feature in told.numbers:
+        series = _own(feature, symbol, view)
+        if feature in view.numbers:
             yield OutsideNumber(
                 "derivs",
                 label_of(feature),
@@ -254,70 +254,72 @@ def _level_name(level: str, symbol: str) -> str:
     return f"2-year yields, {pair[:3]} less {pair[3:6]}"
 
 
-def _own(name: str, symbol: str, told: OutsideView) -> tuple[str]:
+def _own(name: str, symbol: str, view: OutsideView) -> tuple[str]:
     """Return the series of a name that counted: the symbol's own before the one for all."""
     own = f"{name}.{symbol.upper()}"
-    return (own if own in told.seen else name,)
+    return (own if own in view.seen else name,)
 
 
 # --- rows -----------------------------------------------------------------------------------------
 
 
-def _row(one: OutsideNumber, told: OutsideView) -> OutsideRow | None:
+def _row(number: OutsideNumber, view: OutsideView) -> OutsideRow | None:
     """Return the row of a number; None where nothing of it is known."""
-    seen = [(name, told.seen[name]) for name in one.series if name in told.seen]
-    old = [(name, row) for name, row in seen if row.stale]
-    value = told.numbers.get(one.feature)
-    name, company = f"{one.name[:1].upper()}{one.name[1:]}", one.block == "company"
+    values = [(name, view.seen[name]) for name in number.series if name in view.seen]
+    old = [(name, row) for name, row in values if row.stale]
+    value = view.numbers.get(number.feature)
+    name, company = f"{number.name[:1].upper()}{number.name[1:]}", number.block == "company"
     if figures.number(value) is not None and not (company and old):
-        origin = _of_report(one, seen) if company else _origin(seen)
-        day = day_of(min((str(row.at) for _, row in seen), default=""))
-        shown = written(one, value)
-        return OutsideRow(one.block, name, shown, origin, day, _change(one, told), _rank(one, told))
-    if not old or (company and one.feature != FIRST_OF_COMPANY):
+        origin = _of_report(number, values) if company else _origin(values)
+        day = day_of(min((str(row.at) for _, row in values), default=""))
+        shown = written(number, value)
+        return OutsideRow(
+            number.block, name, shown, origin, day, _change(number, view), _rank(number, view)
+        )
+    if not old or (company and number.feature != FIRST_OF_COMPANY):
         return None
     if company:
         name = "The company's reports"  # one row tells of them all
-    origin = _dated(old[0][1]) if company else _too_old(one, old)
+    origin = _dated(old[0][1]) if company else _too_old(number, old)
     day = day_of(old[0][1].at)
-    return OutsideRow(one.block, name, "too old to count", origin, day, old=True)
+    return OutsideRow(number.block, name, "too old to count", origin, day, old=True)
 
 
-def _change(one: OutsideNumber, told: OutsideView) -> str:
-    value = told.numbers.get(one.change)
-    if not one.change or figures.number(value) is None:
+def _change(number: OutsideNumber, view: OutsideView) -> str:
+    value = view.numbers.get(number.change)
+    if not number.change or figures.number(value) is None:
         return figures.DASH
-    return f"{amount(value, unit_of(one.change), signed=True)} {one.span}"
+    return f"{amount(value, unit_of(number.change), signed=True)} {number.span}"
 
 
-def _origin(seen: Sequence[tuple[str, SeriesValue]]) -> str:
+def _origin(values: Sequence[tuple[str, SeriesValue]]) -> str:
     """Return of when the values are, since when they were known, and from where."""
-    said = {_dated(row) for _, row in seen}
-    if len(said) <= 1:
-        return "".join(said)
-    return "; ".join(f"{name_of(name)} {_dated(row)}" for name, row in seen)
+    words = {_dated(row) for _, row in values}
+    if len(words) <= 1:
+        return "".join(words)
+    return "; ".join(f"{name_of(name)} {_dated(row)}" for name, row in values)
 
 
-def _rank(one: OutsideNumber, told: OutsideView) -> str:
+def _rank(number: OutsideNumber, view: OutsideView) -> str:
     """Return a rank; of what a price pays for a company, of how many days it is dearer."""
-    value = told.numbers.get(one.rank)
-    if one.block != "company" or figures.number(value) is None:
+    value = view.numbers.get(number.rank)
+    if number.block != "company" or figures.number(value) is None:
         return ranked(value)
     return f"dearer than {figures.plain(value, 0)} of 100 days in up to five years"
 
 
-def _of_report(one: OutsideNumber, seen: Sequence[tuple[str, SeriesValue]]) -> str:
+def _of_report(number: OutsideNumber, values: Sequence[tuple[str, SeriesValue]]) -> str:
     """Return of when a company's figure is; a sentence beside the rows names the report."""
-    priced = ", at the close of the day before" if one.rank else ""
-    return f"year to {day_of(seen[0][1].at)}{priced}" if seen else ""
+    priced = ", at the close of the day before" if number.rank else ""
+    return f"year to {day_of(values[0][1].at)}{priced}" if values else ""
 
 
-def _too_old(one: OutsideNumber, old: Sequence[tuple[str, SeriesValue]]) -> str:
-    if one.block == "cot":
+def _too_old(number: OutsideNumber, old: Sequence[tuple[str, SeriesValue]]) -> str:
+    if number.block == "cot":
         return _dated(old[0][1])
     return "; ".join(
         f"{series_amount(name, row.value)} {_dated(row)}"
-        if len(one.series) == 1
+        if len(number.series) == 1
         else f"{name_of(name)} {series_amount(name, row.value)} {_dated(row)}"
         for name, row in old
     )
@@ -331,12 +333,12 @@ def _dated(row: SeriesValue) -> str:
 # --- sentences ------------------------------------------------------------------------------------
 
 
-def _relation(told: OutsideView) -> Iterator[str]:
+def _relation(view: OutsideView) -> Iterator[str]:
     """Yield whether gold still goes against the real yield; nothing for other symbols."""
-    if figures.number(told.numbers.get("macro.real_yield")) is None:
+    if figures.number(view.numbers.get("macro.real_yield")) is None:
         return
-    r2 = figures.number(told.numbers.get("macro.real_yield_fit_r2"))
-    slope = figures.number(told.numbers.get("macro.real_yield_fit_slope"))
+    r2 = figures.number(view.numbers.get("macro.real_yield_fit_r2"))
+    slope = figures.number(view.numbers.get("macro.real_yield_fit_slope"))
     if r2 is None or slope is None:
         yield (
             "Whether gold still goes against the real yield cannot be told: that needs 250 days "
@@ -344,7 +346,7 @@ def _relation(told: OutsideView) -> Iterator[str]:
         )
         return
     share = f"the real yield explains {100.0 * r2:.0f} % of gold's price over 250 days"
-    if told.numbers.get("macro.real_yield_relation") == "holds":
+    if view.numbers.get("macro.real_yield_relation") == "holds":
         yield f"Gold still goes against the real yield: {share}."
     elif r2 >= FIT_R2:
         yield "Gold has lately risen with the real yield. So the real yield speaks for no side."
@@ -355,23 +357,23 @@ def _relation(told: OutsideView) -> Iterator[str]:
         )
 
 
-def _crowded(rows: Iterable[OutsideRow], told: OutsideView) -> Iterator[str]:
-    side = told.numbers.get("positioning.crowded")
+def _crowded(rows: Iterable[OutsideRow], view: OutsideView) -> Iterator[str]:
+    side = view.numbers.get("positioning.crowded")
     if side in ("long", "short") and any(row.block == "cot" and not row.old for row in rows):
         yield f"The {side} side is crowded: these positions are in the outer tenth of three years."
 
 
 def _unknown(
-    numbers: Sequence[OutsideNumber], told: OutsideView, symbol: str | None
+    numbers: Sequence[OutsideNumber], view: OutsideView, symbol: str | None
 ) -> Iterator[str]:
     """Yield what is not known, with the reason and what to do, one sentence for each reason."""
     if not numbers:
         series = [
             status
-            for block, status in told.statuses.items()
+            for block, status in view.statuses.items()
             if block != "flow" and not companion_words.is_companion(block)
         ]
-        if not series and told.statuses:
+        if not series and view.statuses:
             return  # companions or order flow alone are read
         if series and {*series} == {"broken"}:
             yield UNREADABLE
@@ -381,17 +383,17 @@ def _unknown(
             "it is in symbols of the profile (asset: gold, index, fx, oil, stock or crypto)."
         )
         return
-    alone = all(one.block == "derivs" for one in numbers)
-    found: dict[str, list[str]] = {}
-    for one in numbers:
+    alone = all(number.block == "derivs" for number in numbers)
+    missing: dict[str, list[str]] = {}
+    for number in numbers:
         # What only a file of one's own brings is no gap beside what else is known.
-        if one.block == "derivs" and not alone:
+        if number.block == "derivs" and not alone:
             continue
-        status = str(told.statuses.get(one.block) or "empty")
-        for name in one.series:
-            if name not in told.seen:
-                found.setdefault(_reason(name, status), []).append(_named(name))
-    for reason, names in found.items():
+        status = str(view.statuses.get(number.block) or "empty")
+        for name in number.series:
+            if name not in view.seen:
+                missing.setdefault(_reason(name, status), []).append(_named(name))
+    for reason, names in missing.items():
         yield f"Not known: {', '.join(dict.fromkeys(names))}. {reason}".rstrip()
 
 
