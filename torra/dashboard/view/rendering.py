@@ -164,18 +164,13 @@ def page(template: str, desk: DeskStatus | None = None, **context: object) -> st
     )
 
 
-def desk_page(
-    template: str,
-    desk: DeskStatus | None = None,
-    *,
-    live: bool = False,
-    **context: object,
-) -> str:
+def desk_page(template: str, desk: DeskStatus | None = None, **context: object) -> str:
     """Render a page with the state of the desk above its own figures.
 
-    The figures of a `live` page change while it is open; of another one only what surrounds it.
+    The figures of a page whose template says `live` change while it is open; of another one only
+    what surrounds it.
     """
-    return page(template, desk or desk_view().desk(), live=live, **context)
+    return page(template, desk or desk_view().desk(), **context)
 
 
 def room_of(endpoint: str | None) -> Room | None:
