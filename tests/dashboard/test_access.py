@@ -660,10 +660,9 @@ def test_a_bucket_fills_evenly_and_not_above_its_brim() -> None:
 @pytest.mark.parametrize("kind", [RateLimits, BackOff])
 def test_what_is_remembered_is_bounded_and_the_oldest_goes_first(kind: type) -> None:
     known = kind(Moved().monotonic, most=3)
-    held = known._buckets if kind is RateLimits else known._failed
     for name in ("a", "b", "c", "a", "d"):
         known.wait(name, 1) if kind is RateLimits else known.failed(name)
-    assert list(held) == ["c", "a", "d"]
+    assert list(known._counts) == ["c", "a", "d"]
 
 
 def test_a_failure_is_forgotten_after_an_hour() -> None:

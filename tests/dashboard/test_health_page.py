@@ -27,9 +27,9 @@ from torra.config import FEEDS, DeskSettings, Profile, validate
 from torra.dashboard.screens import health, health_checks, health_outside
 from torra.dashboard.screens.health import MARKS
 from torra.dashboard.screens.health_checks import START
-from torra.dashboard.screens.health_memory import Checkup, HealthContext, checkup
 from torra.dashboard.view import swarm_flags
 from torra.dashboard.view.desk_values import Overview
+from torra.dashboard.view.health_context import Checkup, HealthContext, checkup
 from torra.desk.checks import table
 from torra.desk.checks.result import HELD_UP, LEVELS, CheckResult
 from torra.desk.outlook import ContextFeeds

@@ -27,7 +27,7 @@ from tests.worlds.homes import desk_file, profile_file
 from torra.commands import promotion as standing_commands
 from torra.config import Instance, Profile, validate
 from torra.dashboard.screens import health_checks
-from torra.dashboard.screens.health_memory import HealthContext
+from torra.dashboard.view.health_context import HealthContext
 from torra.desk import promotion
 from torra.desk.promotion import Promotions, PromotionSubject, fingerprint
 from torra.desk.schedule import Desk

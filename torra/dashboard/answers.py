@@ -14,8 +14,8 @@ from typing import Any, Final, Literal, get_type_hints
 from pydantic import BaseModel, ConfigDict, JsonValue, TypeAdapter, create_model
 
 from torra.dashboard.screens.health import Signs
-from torra.dashboard.screens.health_memory import DatabaseCheck
 from torra.dashboard.settings.profiles import ProfileLine
+from torra.dashboard.view.health_context import DatabaseCheck
 from torra.store.audit import Break
 from torra.store.trade.rows import (
     AlarmRow,

@@ -10,12 +10,10 @@ that cannot be read gets 503. Any other fault gets 500 and a line in the log `to
 
 from __future__ import annotations
 
-import json
 import logging
 import os
 import re
-from collections.abc import Mapping, Sequence
-from functools import cache
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
@@ -42,7 +40,7 @@ from torra.dashboard.view.backing import PageContext
 from torra.dashboard.view.commanding import wants_json
 from torra.dashboard.view.desk_view import DatabaseView, DeskView
 from torra.dashboard.view.looking_desk import look_at
-from torra.dashboard.view.rendering import EXTENSION, PageState, Vendored, page
+from torra.dashboard.view.rendering import EXTENSION, STATIC, PageState, page
 from torra.errors import ConfigError, StoreUnavailable
 from torra.home import HOSTED
 
@@ -51,8 +49,6 @@ LOCAL_HOSTS: Final = ("127.0.0.1", "localhost", "[::1]")
 IPV6_HOST: Final = re.compile(r"(\[[0-9a-f:.]+\])(?::\d{1,5})?")
 READING: Final = ("GET", "HEAD")
 DEFAULT_PREFIX: Final = "/torra"
-STATIC: Final = ROOT / "static"
-VENDOR: Final = STATIC / "vendor"
 FILES: Final = (f"{EXTENSION}.static", f"{EXTENSION}.icon")
 """The endpoints that give files of ours to anybody."""
 
@@ -139,7 +135,6 @@ class TorraOverlay:
             access,
             backing,
             trusted_hosts=every_host(app.config["TORRA_AGENTS_TRUSTED_HOSTS"]),
-            vendor=vendor_files(),
         )
         attach(app, known, prefix.rstrip("/"))
 
@@ -178,7 +173,6 @@ def create_app(
         access or Access.made(),
         backing,
         trusted_hosts=every_host(trusted_hosts),
-        vendor=vendor_files(),
         remote=remote,
     )
     attach(app, known, None)
@@ -241,7 +235,7 @@ def check_request() -> ResponseReturnValue | None:
         raise MethodNotAllowed(READING)
     if route is None:
         return None  # a file of ours; a missing address has its own route
-    return guard(known.access, route.scope, f"{EXTENSION}.login_page")
+    return guard(known.access, route, f"{EXTENSION}.login_page")
 
 
 def is_trusted(host: str, trusted: Sequence[str]) -> bool:
@@ -301,15 +295,3 @@ def _asks_for_json() -> bool:
     if (request.endpoint or "").endswith(".healthz"):
         return True
     return asks_api() and (request.method in READING or wants_json())
-
-
-@cache
-def vendor_files() -> Mapping[str, Vendored]:
-    """Return the vendored scripts by package name."""
-    found = {}
-    for package in json.loads((VENDOR / "vendor.json").read_text(encoding="utf-8"))["packages"]:
-        (name, integrity), *_ = package["files"].items()
-        notices = [item for item in package["licence_files"] if item.endswith(".NOTICE")]
-        notice = (VENDOR / notices[0]).read_text(encoding="utf-8").strip() if notices else ""
-        found[package["name"]] = Vendored(f"vendor/{name}", integrity, notice)
-    return found

@@ -320,28 +320,27 @@ def counted(access: Access) -> Counted:
     return found
 
 
-def guard(access: Access, scope: str | None, login: str) -> ResponseReturnValue | None:
-    """Check the request that is being answered against the scope of its route.
+def guard(access: Access, route: Route, login: str) -> ResponseReturnValue | None:
+    """Check the request that is being answered against its route.
 
-    None lets it pass; `scope` is None for a route that anybody may ask. `login` names the endpoint
-    that a person without a session is sent to.
+    None lets it pass. `login` names the endpoint that a person without a session is sent to.
     """
     found: Visitor | None = access.visitor(request)
     g.torra_visitor = found
-    if scope is not None:
+    if route.scope is not None:
         if found is None:
             return _stranger(access, login)
-        if not found.may(scope):
-            _forbid(found, scope)
+        if not found.may(route.scope):
+            _forbid(found, route.scope)
     _check_size()
     if request.method not in SAFE:
-        _check_kind()
+        _check_kind(route)
         check_origin(program=found is not None and not found.session)
-        if scope is not None and found is not None and found.session:
+        if route.scope is not None and found is not None and found.session:
             check_csrf(access, found)
     # after the checks: a refused request costs no try, so that another site cannot use up ours
-    _check_rate(access, found)
-    _keep_session(access)
+    _check_rate(access, route, found)
+    _keep_session(access, route)
     return None
 
 
@@ -431,7 +430,7 @@ def count_wrong(access: Access, what: str) -> None:
 
 def asks_api() -> bool:
     """Return whether the request is for the API, so that a refusal is JSON and not a page."""
-    route = _route()
+    route = by_name().get((request.endpoint or "").rpartition(".")[2])
     # an unknown address of the API is caught by the route for all the rest
     missing = str((request.view_args or {}).get("missing", ""))
     return missing.startswith("api/") or bool(route and route.rule.startswith("/api/"))
@@ -475,18 +474,16 @@ def _check_size() -> None:
         abort(413)
 
 
-def _check_kind() -> None:
-    route = _route()
-    also = (FORM_OF_FILES,) if route is not None and route.files else ()
+def _check_kind(route: Route) -> None:
+    kinds = (*KINDS, FORM_OF_FILES) if route.files else KINDS
     # what is read of it stays in memory: the body has a limit already
     request.max_form_memory_size, request.max_form_parts = LARGEST_BODY, MOST_FIELDS
-    if request.content_length and request.mimetype not in (*KINDS, *also):
+    if request.content_length and request.mimetype not in kinds:
         abort(415)
 
 
-def _check_rate(access: Access, found: Visitor | None) -> None:
-    route = _route()
-    if route is None or route.per_minute is None:
+def _check_rate(access: Access, route: Route, found: Visitor | None) -> None:
+    if route.per_minute is None:
         return
     known = found if route.scope is not None else None  # what anybody may ask counts by address
     who = (known.session or known.actor) if known else f"address:{request.remote_addr}"
@@ -495,18 +492,16 @@ def _check_rate(access: Access, found: Visitor | None) -> None:
         too_often(seconds)
 
 
-def _keep_session(access: Access) -> None:
+def _keep_session(access: Access, route: Route) -> None:
     """Renew the session of a visitor who opened a page or sent a command.
 
     A route without a scope renews nothing: a login writes its own cookie, which must be the last.
     """
-    route = _route()
-    if route is None or route.scope is None:
-        return
-    if request.method in SAFE and route.reply != "html":
+    fetched = request.method in SAFE and route.reply != "html"
+    if route.scope is None or fetched or "Authorization" in request.headers:
         return
     session = access.session(request)
-    if session is None or "Authorization" in request.headers:
+    if session is None:
         return
 
     def keep(response: Response) -> Response:
@@ -514,7 +509,3 @@ def _keep_session(access: Access) -> None:
         return response
 
     after_this_request(keep)
-
-
-def _route() -> Route | None:
-    return by_name().get((request.endpoint or "").rpartition(".")[2])

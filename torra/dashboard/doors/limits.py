@@ -27,76 +27,70 @@ FORGOTTEN: Final = 3600.0
 
 
 @dataclass(slots=True)
-class _Bucket:
-    left: float
+class _Count:
+    amount: float
     at: float
 
 
-@dataclass(slots=True)
-class _Failures:
-    count: int
-    at: float
-
-
-class RateLimits:
-    """A bucket for each key: full at first, one taken per request, refilled evenly in a minute."""
+class _Counts:
+    """What is counted of each visitor, for `most` of them."""
 
     def __init__(self, monotonic: Callable[[], float], most: int = MOST_VISITORS) -> None:
         self._monotonic = monotonic
         self._most = most
         self._lock = threading.Lock()
-        self._buckets: OrderedDict[Hashable, _Bucket] = OrderedDict()
+        self._counts: OrderedDict[Hashable, _Count] = OrderedDict()
+
+    def _touch(self, key: Hashable, first: float, now: float) -> _Count:
+        """Return a visitor's count, from now on the most recent; a new one begins at `first`."""
+        count = self._counts.setdefault(key, _Count(first, now))
+        self._counts.move_to_end(key)
+        while len(self._counts) > self._most:
+            self._counts.popitem(last=False)
+        return count
+
+
+class RateLimits(_Counts):
+    """A bucket for each key: full at first, one taken per request, refilled evenly in a minute."""
 
     def wait(self, key: Hashable, per_minute: int) -> float:
         """Take one and return 0.0, or take none and return the seconds until there is one."""
         now = self._monotonic()
         with self._lock:
-            bucket = self._buckets.setdefault(key, _Bucket(per_minute, now))
-            self._buckets.move_to_end(key)
+            bucket = self._touch(key, per_minute, now)
             gained = (now - bucket.at) * per_minute / MINUTE
-            bucket.left = min(float(per_minute), bucket.left + gained)
+            bucket.amount = min(float(per_minute), bucket.amount + gained)
             bucket.at = now
-            while len(self._buckets) > self._most:
-                self._buckets.popitem(last=False)
             # a bucket that was refilled in parts comes to a little less than one
-            if bucket.left < 1.0 - ROUNDING:
-                return (1.0 - bucket.left) * MINUTE / per_minute
-            bucket.left = max(0.0, bucket.left - 1.0)
+            if bucket.amount < 1.0 - ROUNDING:
+                return (1.0 - bucket.amount) * MINUTE / per_minute
+            bucket.amount = max(0.0, bucket.amount - 1.0)
             return 0.0
 
 
-class BackOff:
+class BackOff(_Counts):
     """A growing wait: 1 second after the third failure, doubled by each further one."""
-
-    def __init__(self, monotonic: Callable[[], float], most: int = MOST_VISITORS) -> None:
-        self._monotonic = monotonic
-        self._most = most
-        self._lock = threading.Lock()
-        self._failed: OrderedDict[str, _Failures] = OrderedDict()
 
     def wait(self, who: str) -> float:
         """Return the seconds until this visitor may try again, 0.0 for now."""
         with self._lock:
-            known = self._failed.get(who)
-            if known is None or known.count <= FREE_FAILURES:
+            failures = self._counts.get(who)
+            if failures is None or failures.amount <= FREE_FAILURES:
                 return 0.0
             # 30: a power of a large count would overflow before min() sees it
-            pause = min(LONGEST_WAIT, 2.0 ** min(known.count - FREE_FAILURES - 1, 30))
-            return max(0.0, known.at + pause - self._monotonic())
+            steps = min(failures.amount - FREE_FAILURES - 1, 30)
+            pause: float = min(LONGEST_WAIT, 2.0**steps)
+            return max(0.0, failures.at + pause - self._monotonic())
 
     def failed(self, who: str) -> None:
         """Count a failure."""
         now = self._monotonic()
         with self._lock:
-            known = self._failed.setdefault(who, _Failures(0, now))
-            if now - known.at > FORGOTTEN:
-                known.count = 0
-            known.count, known.at = known.count + 1, now
-            self._failed.move_to_end(who)
-            while len(self._failed) > self._most:
-                self._failed.popitem(last=False)
+            failures = self._touch(who, 0, now)
+            forgotten = now - failures.at > FORGOTTEN
+            failures.amount, failures.at = (0 if forgotten else failures.amount) + 1, now
 
     def succeeded(self, who: str) -> None:
         """Forget the failures of this one."""
         with self._lock:
-            self._failed.pop(who, None)
+            self._counts.pop(who, None)

@@ -53,7 +53,6 @@ def costs() -> str:
     setups = [(setup.instance, setup.profile) for setup in behind.desk.setups.values()]
     return desk_page(
         "costs.html",
-        live=True,
         report=report,
         wait=lambda at: figures.span((parse(at) - parse(report["at"])).total_seconds()),
         step_above=step_above,

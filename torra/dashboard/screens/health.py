@@ -15,9 +15,9 @@ from flask.typing import ResponseReturnValue
 
 from torra.dashboard.doors.routes import Api, Command, Route
 from torra.dashboard.screens.health_checks import PARTS
-from torra.dashboard.screens.health_memory import DatabaseCheck, HealthContext, checkup
 from torra.dashboard.view.commanding import CommandOutcome, command
 from torra.dashboard.view.desk_values import Overview
+from torra.dashboard.view.health_context import DatabaseCheck, HealthContext, checkup
 from torra.dashboard.view.rendering import backing, desk_page, desk_view, state
 from torra.desk.checks.result import LEVELS, CheckResult
 from torra.exhibits import figures
@@ -53,7 +53,6 @@ def health() -> str:
     return desk_page(
         "health.html",
         overview.desk,
-        live=True,
         titles={name: PARTS[name][0] for name in signs},
         signs=signs,
         lasting=lasting,

@@ -26,11 +26,11 @@ from torra.clock import parse
 from torra.dashboard.cells import sources
 from torra.dashboard.record.shown import NOT_COUNTED
 from torra.dashboard.screens import health_outside
-from torra.dashboard.screens.health_memory import HealthContext
 from torra.dashboard.screens.health_outside import NAMED, collectors, level_of
 from torra.dashboard.view import swarm_flags
 from torra.dashboard.view.desk_values import StreamStatus
 from torra.dashboard.view.desk_view import version
+from torra.dashboard.view.health_context import HealthContext
 from torra.dashboard.view.swarm_flags import Flagged
 from torra.desk.checks.result import HELD_UP, UNSENT, CheckResult
 from torra.desk.memory import shelves

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from torra.clock import duration, iso, parse
 from torra.config import Instance, Profile
-from torra.dashboard.screens.health_memory import HealthContext
+from torra.dashboard.view.health_context import HealthContext
 from torra.desk.checks.result import LEVELS, CheckResult
 from torra.desk.outlook import subject_of
 from torra.evaluation.wording import count

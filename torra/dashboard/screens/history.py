@@ -120,7 +120,7 @@ class HistoryQuery(ListQuery):
 
 
 @dataclass(frozen=True, slots=True)
-class History:
+class HistoryList:
     """The ticks that a request asks for, with how many there are of each kind of tick.
 
     `counts` is None where they are not counted: too many, or of a mark that is not one of kinds.
@@ -132,7 +132,7 @@ class History:
     counts: Mapping[int, int] | None
 
     @classmethod
-    def read(cls) -> History:
+    def read(cls) -> HistoryList:
         """Return what a request asks for; ends it with 400 for words that mean nothing."""
         database, query = backing().database, HistoryQuery(*list_query.read(QUERY))
         kinds = tick_listing.tick_kinds(database)
@@ -231,7 +231,7 @@ def history_page() -> str:
     """Show the ticks that are asked for, newest first, with the choices and their counts."""
     if state().backing is None:
         return desk_page("history.html", here=False)
-    history = History.read()
+    history = HistoryList.read()
     rows, older = history.page()
     database, query = history.database, history.query
     return desk_page(
@@ -259,7 +259,7 @@ def history_page() -> str:
 
 def api_history() -> ResponseReturnValue:
     """Answer ticks, newest first, and how many fit; `next` is what to ask as `before`."""
-    history = History.read()
+    history = HistoryList.read()
     rows, older = history.page()
     marks = {mark: ticks for mark, ticks in history.marks().items() if mark}
     return jsonify(
@@ -302,7 +302,7 @@ def label(name: str, word: str) -> str:
 # --- details --------------------------------------------------------------------------------------
 
 
-def _effect(history: History, rows: Sequence[Mapping[str, Any]]) -> Effect:
+def _effect(history: HistoryList, rows: Sequence[Mapping[str, Any]]) -> Effect:
     """Return what all changed verdicts came to, and those of a page."""
     _, is_changed = MARKS["changed"]
     changed = sum(kind.ticks for kind in history.kinds if is_changed(kind))

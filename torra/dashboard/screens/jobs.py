@@ -25,6 +25,7 @@ from torra.errors import ConfigError
 from torra.evaluation.wording import arm_called
 from torra.exhibits import figures
 from torra.exhibits.documents import allowed
+from torra.jobs import asking
 from torra.jobs.kinds import ATTEMPTS, FINAL
 from torra.store import jobs as job_table
 
@@ -107,21 +108,20 @@ def jobs() -> str:
     if state().backing is None:
         return desk_page("jobs.html", here=False)
     found = shown(job_table.jobs(backing().database, LISTED))
-    return desk_page("jobs.html", live=True, here=True, jobs=found)
+    return desk_page("jobs.html", here=True, jobs=found)
 
 
 def api_jobs() -> ResponseReturnValue:
     """Answer the newest jobs, newest first."""
-    return jsonify(_document(job_table.jobs(backing().database, LISTED)))
+    return jsonify(asking.document(backing().database, LISTED))
 
 
 def job(number: str) -> str:
     """Show one job: what was asked, how far it is, what it came to."""
-    row = job_table.job(backing().database, _number(number)) or abort(404)
+    row = _row(number)
     is_try = row["kind"] == tried.KIND
     return desk_page(
         "job.html",
-        live=True,
         jobs=shown([row]),
         one=row,
         parameters=_parameters(row),
@@ -133,7 +133,8 @@ def job(number: str) -> str:
 
 def api_job(number: str) -> ResponseReturnValue:
     """Answer one job."""
-    return jsonify(_document([job_table.job(backing().database, _number(number)) or abort(404)]))
+    database = backing().database
+    return jsonify(desk_runs=database.desk_runs(), jobs=[asking.shown(_row(number))])
 
 
 # --- the commands ---------------------------------------------------------------------------------
@@ -141,7 +142,6 @@ def api_job(number: str) -> ResponseReturnValue:
 
 def start_replay() -> ResponseReturnValue:
     """Start a replay; the same request is one job while it goes on."""
-    from torra.jobs import asking  # noqa: PLC0415
     from torra.replay.job_kinds import REPLAY  # noqa: PLC0415
 
     def run() -> CommandOutcome:
@@ -161,8 +161,6 @@ def start_replay() -> ResponseReturnValue:
 
 def cancel(number: str) -> ResponseReturnValue:
     """Cancel a job: one that waits at once, one that runs within two seconds."""
-    from torra.jobs import asking  # noqa: PLC0415
-
     wanted = _number(number)
 
     def run() -> CommandOutcome:
@@ -194,6 +192,10 @@ def queued(done: CommandResult, *, works: bool) -> CommandOutcome:
     return CommandOutcome("accepted", told, done.before, done.after, more, on_record=True)
 
 
+def _row(number: str) -> Row:
+    return job_table.job(backing().database, _number(number)) or abort(404)
+
+
 def _number(text: str) -> int:
     """Return the number of a job in an address; 404 for what is none."""
     # 15 digits: a number of any length would be slow to read and too large for SQLite
@@ -203,19 +205,8 @@ def _number(text: str) -> int:
 # --- arranging ------------------------------------------------------------------------------------
 
 
-def _document(rows: Sequence[Row]) -> dict[str, Any]:
-    from torra.jobs import asking  # noqa: PLC0415
-
-    return {
-        "desk_runs": backing().database.desk_runs(),
-        "jobs": [asking.shown(row) for row in rows],
-    }
-
-
 def _parameters(row: Row) -> list[tuple[str, object]]:
     """Return what was asked for, by the names and as the words that a person would say."""
-    from torra.jobs import asking  # noqa: PLC0415
-
     return [
         (ASKED.get(name, name), _in_words(name, value))
         for name, value in asking.shown(row)["parameters"].items()

@@ -58,7 +58,6 @@ def replays() -> str:
     stems = {path.stem for folder in (home, ROOT) for path in folder.glob("profiles/*.json")}
     return desk_page(
         "replays.html",
-        live=True,
         jobs=jobs.shown(jobs.going_on()),
         symbols=[*dict.fromkeys(item.symbol for item in backing().settings.instances)],
         bars={STORE: "those that this desk has stored", SAMPLE: "the shipped sample"}

@@ -6,13 +6,15 @@ that forms must carry. Nothing is read here except the state of the app and the 
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import cache
 from typing import Final, NamedTuple
 
 from flask import abort, current_app, g, render_template, request, url_for
 
-from torra.config import DeskSettings
+from torra.config import ROOT, DeskSettings
 from torra.dashboard.doors.access import Access, Visitor
 from torra.dashboard.view.backing import PageContext
 from torra.dashboard.view.desk_values import DeskStatus
@@ -24,6 +26,7 @@ from torra.words.ticks import ROLES, VECTOR_NAMES
 EXTENSION: Final = "torra_agents"
 """Name of the blueprint and key of the state in `app.extensions`."""
 
+STATIC: Final = ROOT / "static"
 REFRESH_SECONDS: Final = 3
 SERVER_CLOCK: Final = "new_york+7"
 """Wall clock of most brokers' servers; a desk with a channel has that channel's."""
@@ -106,7 +109,6 @@ class PageState:
     access: Access
     backing: PageContext | None = None
     trusted_hosts: tuple[str, ...] = ()
-    vendor: Mapping[str, Vendored] = field(default_factory=dict)
     remote: bool = False
     """Whether the pages are served to other machines: a banner says so."""
 
@@ -148,7 +150,7 @@ def page(template: str, desk: DeskStatus | None = None, **context: object) -> st
         roles=ROLES,
         short=VECTOR_NAMES,
         refresh=REFRESH_SECONDS,
-        vendor=known.vendor,
+        vendor=vendor_files(),
         menu=MENU,
         room=room_of(request.endpoint),
         visitor=visitor,
@@ -162,18 +164,13 @@ def page(template: str, desk: DeskStatus | None = None, **context: object) -> st
     )
 
 
-def desk_page(
-    template: str,
-    desk: DeskStatus | None = None,
-    *,
-    live: bool = False,
-    **context: object,
-) -> str:
+def desk_page(template: str, desk: DeskStatus | None = None, **context: object) -> str:
     """Render a page with the state of the desk above its own figures.
 
-    The figures of a `live` page change while it is open; of another one only what surrounds it.
+    The figures of a page whose template says `live` change while it is open; of another one only
+    what surrounds it.
     """
-    return page(template, desk or desk_view().desk(), live=live, **context)
+    return page(template, desk or desk_view().desk(), **context)
 
 
 def room_of(endpoint: str | None) -> Room | None:
@@ -189,3 +186,16 @@ def server_clock(settings: DeskSettings | None) -> str:
     """Return the wall clock of the broker, as the pages' time switch shows it."""
     clocks = [channel.server_clock for channel in settings.channels.values()] if settings else []
     return clocks[0] if clocks else SERVER_CLOCK
+
+
+@cache
+def vendor_files() -> Mapping[str, Vendored]:
+    """Return the vendored scripts by package name."""
+    folder = STATIC / "vendor"
+    vendored = {}
+    for package in json.loads((folder / "vendor.json").read_text(encoding="utf-8"))["packages"]:
+        (name, integrity), *_ = package["files"].items()
+        notices = [item for item in package["licence_files"] if item.endswith(".NOTICE")]
+        notice = (folder / notices[0]).read_text(encoding="utf-8").strip() if notices else ""
+        vendored[package["name"]] = Vendored(f"vendor/{name}", integrity, notice)
+    return vendored
