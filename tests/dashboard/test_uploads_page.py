@@ -126,14 +126,6 @@ def test_no_other_address_takes_files_and_no_form_too_many_fields(pages: Pages) 
     assert uploads.names(pages.backing.home) == []
 
 
-def test_a_word_of_another_file_is_refused_and_told(pages: Pages) -> None:
-    answer = send(pages, b"x", more="1", begun="../../desk")
-    assert answer.status_code == 409
-    assert "the parts of this file are gone" in answer.json["reason"]
-    assert (
-        "parts of this file are gone"
-        in audit_chain.audit_entries(pages.database, limit=1)[0]["outcome"]
-    )
 
 
 @pytest.mark.journey
