@@ -193,8 +193,6 @@ def test_a_failure_is_kept_with_its_remedy(
     assert "✕ tested" in words and "to a key that is valid, then restart the desk" in words
 
 
-
-
 def test_one_test_runs_at_a_time(backing: PageContext) -> None:
     with models._ONE:
         answer = client(backing).post(f"/api/v1/models/{GOOGLE}/test", json={}, headers=JSON)

@@ -445,6 +445,28 @@ def test_the_form_works_without_scripts(client: FlaskClient) -> None:
     assert "Somebody was faster" in late.text
 
 
+def test_a_script_gets_the_outcome_alone_with_what_stands_beside_each_setting(
+    client: FlaskClient,
+) -> None:
+    def outcome(what: str, **sent: str) -> tuple[int, Page, dict[str, str]]:
+        headers = {"Accept": "text/html", "X-Torra-Part": "outcome"}
+        answer = post(client, what, data=fields(client) | sent, headers=headers)
+        assert answer.text.startswith("<section") and "<form" not in answer.text
+        page = Page(answer.text)
+        marks = {
+            known["data-of"]: known["data-says"] for _, known in page.tags if "data-of" in known
+        }
+        return answer.status_code, page, marks
+
+    code, page, marks = outcome("check", **{"risk.max_positions": "9", "risk.capital": "0"})
+    assert (code, [*marks]) == (200, ["risk.capital"]) and "✕ 1 to mend" in page.text
+    code, page, marks = outcome("save", **{"risk.max_positions": "9"})
+    assert (code, marks) == (403, {"risk.max_positions": "▲ looser: command line"})
+    assert "✕ Not saved." in page.text
+    code, page, marks = outcome("save", digest="of an older page", **{"risk.max_positions": "1"})
+    assert (code, marks) == (409, {}) and "Load the page again" in page.text
+
+
 def test_every_setting_without_effect_says_so_beside_it(client: FlaskClient) -> None:
     def marks(**more: Any) -> dict[str, str]:
         page = post(client, "check", data=fields(client) | more).text
