@@ -44,21 +44,15 @@ function reason(page) {
 
 // --- what is changed -----------------------------------------------------------------------------
 
-function fields() {
-  return [...form.querySelectorAll(".setting :is(input, select, textarea)")];
-}
-
-const first = new Map(fields().map((field) => [field, initial(field)]));
-
-function initial(field) {
-  if (field.tagName !== "SELECT") return field.defaultValue;
-  return [...field.options].find((option) => option.defaultSelected)?.value ?? field.value;
+function isEdited(field) {
+  if (field.tagName !== "SELECT") return field.value !== field.defaultValue;
+  return !field.selectedOptions[0].defaultSelected;
 }
 
 function markEdited() {
-  for (const field of fields()) {
+  for (const field of form.querySelectorAll(".setting :is(input, select, textarea)")) {
     const mark = field.closest(".setting").querySelector(".edited");
-    mark.hidden = field.value === first.get(field) && !("kept" in mark.dataset);
+    mark.hidden = !isEdited(field) && !("kept" in mark.dataset);
   }
   const count = changed();
   showBar(count ? `${count} changed` : "Nothing changed");

@@ -72,6 +72,7 @@ def test_what_happened_is_done(pages: Pages) -> None:
     vars(pages.backing)["environment"] = {"GOOGLE_API_KEY": "a key of the test"}
     database.audit(actor="a", action="test model", after={"ok": False})
     assert "model" not in done(pages)
+    assert "A key is set: test its model." in pages.text("/first-run")
     database.audit(actor="a", action="test model", after={"ok": True})
     assert "model" in done(pages)
     job, _ = job_table.queue_job(database, "replay", "k", title="t", parameters="{}", asked_by="a")
@@ -84,23 +85,12 @@ def test_what_happened_is_done(pages: Pages) -> None:
     assert "replay" in done(pages)
 
 
-def test_a_key_wants_its_model_tested(pages: Pages) -> None:
-    assert "No key: rules decide, that is fine." in pages.text("/first-run")
-    vars(pages.backing)["environment"] = {"GOOGLE_API_KEY": "a key of the test"}
-    assert "model" not in done(pages)
-    assert "A key is set: test its model." in pages.text("/first-run")
-
-
 def test_the_strip_is_for_who_may_approve_in_a_young_home(pages: Pages) -> None:
     assert "First steps 2 of 5 Approve a trade." in Page(pages.text("/")).text
     assert "First steps" not in pages.client().get("/", headers=bearer("read")).text
     lived(pages, timedelta(days=15))
     assert "First steps" not in Page(pages.text("/")).text
     assert "See a tick" in Page(pages.text("/first-run")).text
-
-
-def test_the_help_leads_there(pages: Pages) -> None:
-    assert 'href="/first-run"' in pages.text("/help")
 
 
 def test_symbols_of_ones_own_need_no_step(pages: Pages) -> None:

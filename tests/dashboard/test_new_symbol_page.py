@@ -14,7 +14,6 @@ import pytest
 
 from tests import ROOT
 from tests.doubles.page_reader import Page, check_policy
-from tests.doubles.visitors import bearer
 from tests.worlds import desks
 from tests.worlds.desk_pages import Pages, open_pages
 from torra.config import Instance
@@ -187,9 +186,3 @@ def test_a_program_gets_faults_by_field(pages: Pages) -> None:
         "/api/v1/symbols", json={**ALL, "version": good["version"]}, headers=JSON
     ).json
     assert done["status"] == "done" and done["instance"]["symbol"] == "XAUUSD"
-
-
-def test_the_list_of_symbols_leads_there(pages: Pages) -> None:
-    assert 'href="/add-symbol"' in pages.text("/symbols")
-    reader = pages.client().get("/symbols", headers=bearer("read")).text
-    assert "/add-symbol" not in reader

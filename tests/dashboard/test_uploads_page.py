@@ -85,7 +85,6 @@ def test_a_file_larger_than_a_body_comes_in_parts(pages: Pages) -> None:
     [
         (b"date,price\n1,2\n", "a.csv", "a.csv needs time, open, high, low, close; found"),
         (BARS, "a.exe", "a.exe: only .csv, .txt, .zip, .csv.gz are taken"),
-        (b"", "a.csv", "a.csv is empty"),
     ],
 )
 def test_what_is_no_bars_is_refused_with_the_reason(
@@ -124,16 +123,6 @@ def test_no_other_address_takes_files_and_no_form_too_many_fields(pages: Pages) 
     many = {f"f{number}": "x" for number in range(MOST_FIELDS + 1)}
     assert send(pages, BARS, **many).status_code == 413
     assert uploads.names(pages.backing.home) == []
-
-
-def test_a_word_of_another_file_is_refused_and_told(pages: Pages) -> None:
-    answer = send(pages, b"x", more="1", begun="../../desk")
-    assert answer.status_code == 409
-    assert "the parts of this file are gone" in answer.json["reason"]
-    assert (
-        "parts of this file are gone"
-        in audit_chain.audit_entries(pages.database, limit=1)[0]["outcome"]
-    )
 
 
 @pytest.mark.journey

@@ -30,15 +30,15 @@ ADOPTING: Final = threading.Lock()
 """Held while a page hands profiles to the desk: what was compared is what the desk takes."""
 
 
-def gap(known: PageContext, instance: str, profile: Profile | None) -> tuple[Change, ...]:
+def gap(context: PageContext, instance: str, profile: Profile | None) -> tuple[Change, ...]:
     """Return the changes between a profile and the one that an instance runs with."""
-    setup = known.desk.setups.get(instance)
+    setup = context.desk.setups.get(instance)
     if setup is None or profile is None or setup.profile.digest() == profile.digest():
         return ()
     return compare(canonical(setup.profile), canonical(profile))
 
 
-def apply_profile(known: PageContext, shelf: ProfileBook, name: str, may: May) -> CommandOutcome:
+def apply_profile(context: PageContext, shelf: ProfileBook, name: str, may: May) -> CommandOutcome:
     """Let the running desk take the file as it is now, if this visitor may change all of it.
 
     The audit entry has by instance what ran before (`running`) and what the file says (`file`).
@@ -51,15 +51,15 @@ def apply_profile(known: PageContext, shelf: ProfileBook, name: str, may: May) -
         newest = shelf.read(name).profile
         if newest is None:
             return CommandOutcome("accepted", "The file was changed again and is broken now.")
-        gaps = {user: changes for user in users if (changes := gap(known, user, newest))}
-        stop = _withheld(gaps, may) if known.adopt else f"{LATER}."
-        if known.adopt and not stop:
+        gaps = {user: changes for user in users if (changes := gap(context, user, newest))}
+        stop = _withheld(gaps, may) if context.adopt else f"{LATER}."
+        if context.adopt and not stop:
             try:
-                known.adopt(name, newest)
+                context.adopt(name, newest)
             except (ConfigError, StoreUnavailable) as error:
                 stop = f"{LATER}: {error}"
         # an instance in the middle of a tick keeps its profile until that tick has ended
-        behind = [] if stop else [user for user in users if gap(known, user, newest)]
+        behind = [] if stop else [user for user in users if gap(context, user, newest)]
     return CommandOutcome(
         "accepted" if stop else "running" if behind else "done",
         stop or _when([user for user in users if user not in behind], behind),
@@ -83,11 +83,11 @@ def _when(ahead: Sequence[str], behind: Sequence[str]) -> str:
 
 def _withheld(gaps: Mapping[str, Sequence[Change]], may: May) -> str:
     """Say which changes of the file this visitor may not make; "" for none."""
-    changes = [item for found in gaps.values() for item in found]
-    held = loosening(changes) if may == "guarded" else [item for item in changes if item.guarded]
-    if may == "loosen" or not held:
+    changes = [item for differences in gaps.values() for item in differences]
+    stopped = loosening(changes) if may == "guarded" else [item for item in changes if item.guarded]
+    if may == "loosen" or not stopped:
         return ""
-    names = listed(list(dict.fromkeys(item.name for item in held)))
+    names = listed(list(dict.fromkeys(item.name for item in stopped)))
     if may == "guarded":
         return f"It does not run yet: it loosens {names}. Let the desk take it by its own button."
     return (

@@ -80,20 +80,20 @@ def test_model(vendor: str) -> ResponseReturnValue:
     def run() -> CommandOutcome:
         from torra.desk.models import question as model_question  # noqa: PLC0415  a page alone must not load the desk
 
-        asked_for = words().get("model", "").strip()
-        _refuse_unlisted(vendor, asked_for)
+        model = words().get("model", "").strip()
+        _refuse_unlisted(vendor, model)
         if not _ONE.acquire(blocking=False):
             raise ConfigError("another test is under way: it ends within 15 seconds")
         try:
-            known, who = backing(), person()
-            asked = model_question.ask(
-                known.home, known.database, vendor, asked_for, _profiles(), known.environment,
-                known.settings.instances,
+            context, who = backing(), person()
+            result = model_question.ask(
+                context.home, context.database, vendor, model, _profiles(), context.environment,
+                context.settings.instances,
             )  # fmt: skip
         finally:
             _ONE.release()
-        model_question.remember(known.database, asked, who.actor, who.address)
-        shown = {**asked.document(), "answer": figures.sanitize(asked.answer, 200)}
+        model_question.remember(context.database, result, who.actor, who.address)
+        shown = {**result.document(), "answer": figures.sanitize(result.answer, 200)}
         return CommandOutcome("done", _test_line(shown), more={"test": shown}, on_record=True)
 
     return command("test model", vendor, run, back=url_for(".models"))
@@ -112,28 +112,28 @@ def _refuse_unlisted(vendor: str, model: str) -> None:
 
 
 def _report() -> Row:
-    known = backing()
-    instances = [*known.settings.instances, *hosted_table.hosted_instances(known.database)]
+    context = backing()
+    instances = [*context.settings.instances, *hosted_table.hosted_instances(context.database)]
     # Pages that look at a desk of another process have none of its counts.
-    past = getattr(known.desk, "past", None)
+    past = getattr(context.desk, "past", None)
     return model_report.report(
-        known.home, known.database, instances, _profiles(), known.environment, past
+        context.home, context.database, instances, _profiles(), context.environment, past
     )
 
 
 def _profiles() -> dict[str, Profile]:
     """Return the profiles in use as the desk has them, or as their files say; none that is gone."""
-    known = backing()
-    found = {one.instance.profile: one.profile for one in known.desk.setups.values()}
-    for item in hosted_table.hosted_instances(known.database):
-        if item.profile not in found:
+    context = backing()
+    profiles = {setup.instance.profile: setup.profile for setup in context.desk.setups.values()}
+    for item in hosted_table.hosted_instances(context.database):
+        if item.profile not in profiles:
             try:
-                profile = cost_report.profile_of(item.profile, known.home)
+                profile = cost_report.profile_of(item.profile, context.home)
             except ConfigError:
                 continue
             if profile is not None:
-                found[item.profile] = profile
-    return found
+                profiles[item.profile] = profile
+    return profiles
 
 
 # --- arranging ------------------------------------------------------------------------------------

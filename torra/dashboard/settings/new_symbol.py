@@ -53,10 +53,10 @@ def new_symbol() -> str:
         return desk_page("new_symbol.html", here=False)
     from torra.dashboard.settings import symbol_form  # noqa: PLC0415  a page alone must not load the desk
 
-    asked = {name: request.args.get(name, "").strip() for name in symbol_form.FIRST_STEP}
+    wish = {name: request.args.get(name, "").strip() for name in symbol_form.FIRST_STEP}
     try:
         form = symbol_form.SymbolForm.open()
-        return _page(form=form.context(*form.fill(asked)))
+        return _page(form=form.context(*form.fill(wish)))
     except ConfigError as error:
         return _page(trouble=str(error))
 

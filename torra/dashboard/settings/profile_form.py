@@ -108,25 +108,25 @@ class ChangeLine:
 # --- what was sent --------------------------------------------------------------------------------
 
 
-def proposal(given: Values, values: Values) -> dict[str, JsonValue]:
+def proposal(sent: Values, values: Values) -> dict[str, JsonValue]:
     """Return the values that a form, or the `settings` of a JSON body, asks for.
 
     A form's fields are text. A body's `settings` are values by place; null removes an entry. An
     unknown name becomes a key that the check refuses.
     """
-    body = given.get("settings")
+    body = sent.get("settings")
     if isinstance(body, Mapping):
         typed = {place_of(values, str(name)): value for name, value in body.items()}
         return along_with_mode(values, changed(values, typed), typed)
-    known = {setting.name: setting for setting in settings(values)}
-    sent: dict[Place, Any] = {}
-    for name, text in given.items():
-        if name in known:
-            sent[known[name].place] = read(known[name], str(text))
+    by_name = {setting.name: setting for setting in settings(values)}
+    changes: dict[Place, Any] = {}
+    for name, text in sent.items():
+        if name in by_name:
+            changes[by_name[name].place] = read(by_name[name], str(text))
         elif name not in COMMANDS:
-            sent[place_of(values, name)] = str(text)
+            changes[place_of(values, name)] = str(text)
     # A form names every setting: one that it leaves as it was goes along with a new mode.
-    return along_with_mode(values, changed(values, sent))
+    return along_with_mode(values, changed(values, changes))
 
 
 # --- what the form shows --------------------------------------------------------------------------
@@ -165,8 +165,8 @@ def context(
 
 
 def _about(section: str) -> str:
-    known = Profile.model_fields.get(section)
-    kind = SymbolSpec if section.startswith("symbols.") else known.annotation if known else None
+    field = Profile.model_fields.get(section)
+    kind = SymbolSpec if section.startswith("symbols.") else field.annotation if field else None
     # the docstring of a section's class is its text on the page
     text = kind.__doc__ if isinstance(kind, type) and kind is not dict else None
     return " ".join(text.split()) if text else ""
@@ -208,14 +208,14 @@ def change_lines(changes: Iterable[Change]) -> list[ChangeLine]:
     return [_change_line(change.told()) for change in changes]
 
 
-def _change_line(told: Values) -> ChangeLine:
+def _change_line(row: Values) -> ChangeLine:
     """Return a change as text; one of a history may lack any of its fields."""
-    place, way = str(told.get("place", "")), str(told.get("way"))
+    place, way = str(row.get("place", "")), str(row.get("way"))
     mark, tone = WAYS.get(way, FREE)
-    before, after, default = (_value(told.get(name)) for name in ("before", "after", "default"))
+    before, after, default = (_value(row.get(name)) for name in ("before", "after", "default"))
     title, place = figures.sanitize(called(place), 120), figures.sanitize(place, 120)
     return ChangeLine(
-        title, place, before, after, mark, tone, default, way, bool(told.get("guarded"))
+        title, place, before, after, mark, tone, default, way, bool(row.get("guarded"))
     )
 
 
@@ -228,8 +228,11 @@ def result_lines(result: SaveResult, more: Sequence[str] = ()) -> dict[str, Any]
     return {
         "changes": change_lines(result.changes),
         "faults": [
-            {"name": figures.sanitize(one.name, 120), "text": figures.sanitize(one.text, LONGEST)}
-            for one in result.faults
+            {
+                "name": figures.sanitize(fault.name, 120),
+                "text": figures.sanitize(fault.text, LONGEST),
+            }
+            for fault in result.faults
         ],
         "warnings": [figures.sanitize(text, LONGEST) for text in (*more, *result.warnings)],
     }
@@ -238,7 +241,7 @@ def result_lines(result: SaveResult, more: Sequence[str] = ()) -> dict[str, Any]
 def entry_lines(entry: HistoryEntry, undo: SaveResult) -> dict[str, Any]:
     """Return an entry of a history, with what putting it back does (ProfileBook.preview_undo)."""
     action = figures.sanitize(entry.action, 80)
-    lines = [_change_line(told) for told in entry.changes]
+    lines = [_change_line(row) for row in entry.changes]
     return {
         "number": entry.number,
         "at": entry.at,

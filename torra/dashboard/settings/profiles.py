@@ -27,7 +27,6 @@ from torra.dashboard.screens import jobs
 from torra.dashboard.settings import handover, profile_form, tried
 from torra.dashboard.settings.profile_form import THEN, ChangeLine, Values
 from torra.dashboard.trade.orders import person
-from torra.dashboard.view.backing import PageContext
 from torra.dashboard.view.commanding import CommandOutcome, command, given, wants_json
 from torra.dashboard.view.rendering import backing, desk_page, state
 from torra.desk.promotion import watch_only
@@ -88,13 +87,12 @@ class ProfileLine:
 
 def profiles() -> str:
     """Show every profile and who uses it."""
-    known = state().backing
-    return desk_page("profiles.html", shown=_every(known) if known else None)
+    return desk_page("profiles.html", shown=_every() if state().backing else None)
 
 
 def api_profiles() -> ResponseReturnValue:
     """List every profile with its users, digest and difference to the default."""
-    return jsonify(_every(backing()))
+    return jsonify(_every())
 
 
 def profile(name: str) -> ResponseReturnValue:
@@ -108,24 +106,27 @@ def api_profile(name: str) -> ResponseReturnValue:
     loaded = _loaded(name)
     values = canonical(loaded.profile) if loaded.profile else None
     return jsonify(
-        **asdict(summary(backing(), loaded)),
+        **asdict(_summary(loaded)),
         values=values,
         differs=[item.told() for item in compare(DEFAULT, values)] if values else [],
         history=_history(name),
     )
 
 
-def _every(known: PageContext) -> dict[str, Any]:
+def _every() -> dict[str, Any]:
     """Return every profile, and the rows of desk.json about the instances."""
-    shelf = book()
-    rows = [summary(known, shelf.read(name)) for name in shelf.names()]
-    return {"profiles": rows, "desk": desk_rows(known.home, known.settings, known.environment)}
+    shelf, context = book(), backing()
+    rows = [_summary(shelf.read(name)) for name in shelf.names()]
+    return {
+        "profiles": rows,
+        "desk": desk_rows(context.home, context.settings, context.environment),
+    }
 
 
-def summary(known: PageContext, loaded: Loaded) -> ProfileLine:
+def _summary(loaded: Loaded) -> ProfileLine:
     """Return the fields that a list shows of a profile."""
     differs = compare(DEFAULT, canonical(loaded.profile)) if loaded.profile else ()
-    users = [_use(known, item.id, loaded) for item in book().users(loaded.name)]
+    users = [_use(item.id, loaded) for item in book().users(loaded.name)]
     waits = [item for use in users for item in use.changes]
     entries = book().history(loaded.name, 1)
     return ProfileLine(
@@ -145,46 +146,47 @@ def summary(known: PageContext, loaded: Loaded) -> ProfileLine:
     )
 
 
-def _use(known: PageContext, instance: str, loaded: Loaded) -> Use:
+def _use(instance: str, loaded: Loaded) -> Use:
     """Return which profile an instance runs with, since when, and how the file differs from it."""
-    setup = known.desk.setups.get(instance)
+    context = backing()
+    setup = context.desk.setups.get(instance)
     running = setup.profile.digest() if setup else None
-    applied = claim_table.applied_profile(known.database, instance) or {}
+    applied = claim_table.applied_profile(context.database, instance) or {}
     since = applied.get("applied_at") if applied.get("digest") == running else None
-    changes = profile_form.change_lines(handover.gap(known, instance, loaded.profile))
+    changes = profile_form.change_lines(handover.gap(context, instance, loaded.profile))
     return Use(instance, running, running == loaded.digest, since, changes)
 
 
 def _page(
     loaded: Loaded,
     entered: Values | None,
-    made: Profile | None,
+    profile: Profile | None,
     result: SaveResult | None = None,
     **outcome: Any,
 ) -> str:
-    """Render a profile with what was entered, else what is saved; `made` is what the values make.
+    """Render a profile with what was entered, else what is saved; `profile` is what those make.
 
     `result` is that of a check or a save, and `outcome` what the page says of it.
     """
-    known, name = backing(), loaded.name
+    context, name = backing(), loaded.name
     saved = canonical(loaded.profile) if loaded.profile else None
     values = entered if entered is not None else saved
     faults = result.faults if result else ()
-    form = profile_form.context(values, saved or values, faults, made) if values else {}
+    form = profile_form.context(values, saved or values, faults, profile) if values else {}
     users = book().users(name)
     job = tried.newest(name)
     return desk_page(
         "profile.html",
         name=name,
-        about=summary(known, loaded),
+        about=_summary(loaded),
         users=users,
-        currency=known.currency_of(users),
+        currency=context.currency_of(users),
         tried=job and tried.lines(job, loaded.digest),
         job=job and jobs.shown([job]),
         history=_history(name),
         then=THEN,
         watch_only=WATCH_ONLY
-        if loaded.profile and watch_only(known.database, loaded.profile)
+        if loaded.profile and watch_only(context.database, loaded.profile)
         else "",
         **_voices(loaded.profile),
         **form,
@@ -268,10 +270,12 @@ def profile_try(name: str) -> ResponseReturnValue:
     base = _base(_loaded(name))
 
     def run() -> CommandOutcome:
-        sent, known = given(), backing()
+        sent, context = given(), backing()
         wish = tried.wish(sent, base, profile_form.proposal(sent, base))
-        done = asking.ask(known.database, known.home, SETTINGS, {"profile": name, **wish}, person())
-        return jobs.queued(done, works=known.database.desk_runs())
+        done = asking.ask(
+            context.database, context.home, SETTINGS, {"profile": name, **wish}, person()
+        )
+        return jobs.queued(done, works=context.database.desk_runs())
 
     return command("job", tried.KIND, run, back=f"{_back(name)}#tried")
 
@@ -295,14 +299,14 @@ def profile_adopt(name: str) -> ResponseReturnValue:
 
 def book() -> ProfileBook:
     """Return the profiles of the home behind the pages."""
-    known = backing()
+    context = backing()
     return ProfileBook(
-        known.home,
-        known.settings,
-        now=known.desk.clock.real_now,
-        exclusive=known.database.transaction,
-        environment=known.environment,
-        desk_here=known.adopt is not None,
+        context.home,
+        context.settings,
+        now=context.desk.clock.real_now,
+        exclusive=context.database.transaction,
+        environment=context.environment,
+        desk_here=context.adopt is not None,
     )
 
 
@@ -385,9 +389,9 @@ def _saved(action: str, name: str, save: Callable[[Values], SaveResult]) -> Resp
     except ConfigError:
         values = None
     # after a conflict the form must be made from the newer file, else the next save fails as well
-    known = loaded if result.outcome != "conflict" else book().read(name)
-    made = known.profile if values is None else None
-    return _page(known, values, made, result, saved=refusal), code
+    shown = loaded if result.outcome != "conflict" else book().read(name)
+    profile = shown.profile if values is None else None
+    return _page(shown, values, profile, result, saved=refusal), code
 
 
 def _outcome(name: str, result: SaveResult) -> CommandOutcome:
@@ -402,11 +406,11 @@ def _outcome(name: str, result: SaveResult) -> CommandOutcome:
             reason = f"{reason.rstrip('.')}: {more['command']}. {THEN}"
         return CommandOutcome("failed", reason, after={"wish": wished}, more=more)
     taken = handover.apply_profile(backing(), book(), name, _may())
-    held = {item.name: item.before for item in result.changes}
+    before = {item.name: item.before for item in result.changes}
     return CommandOutcome(
         taken.status,
         f"Saved. {taken.reason}",
-        {"digest": result.before, **held, **taken.before},
+        {"digest": result.before, **before, **taken.before},
         {"digest": result.digest, **wished, **taken.after},
         {**more, "number": result.number},
     )

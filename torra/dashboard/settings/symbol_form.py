@@ -43,23 +43,23 @@ class SymbolForm:
     @classmethod
     def open(cls) -> SymbolForm:
         """Return the form of the desk behind the pages; raises ConfigError for a broken file."""
-        known = backing()
+        context = backing()
         return cls(
-            adding.place_of(known.home, known.settings),
-            bar_sources.sources(known.settings, known.environment, channels.terminal),
-            uploads.names(known.home),
+            adding.place_of(context.home, context.settings),
+            bar_sources.sources(context.settings, context.environment, channels.terminal),
+            uploads.names(context.home),
         )
 
-    def fill(self, asked: Words) -> tuple[dict[str, str], Words]:
+    def fill(self, wish: Words) -> tuple[dict[str, str], Words]:
         """Return the form for a symbol with what is known of it, and what is wrong with its name.
 
         A symbol or a source that is not named yet leaves the form as it is.
         """
-        source, symbol = self.sources.get(asked["source"]), asked["symbol"].upper()
+        source, symbol = self.sources.get(wish["source"]), wish["symbol"].upper()
         if not symbol or source is None:
-            return {**asked}, {}
-        broker = asked["broker"] or symbol
-        named = {**asked, "symbol": symbol, "broker": broker}
+            return {**wish}, {}
+        broker = wish["broker"] or symbol
+        named = {**wish, "symbol": symbol, "broker": broker}
         _, faults = wishes.read(named, self.sources, self.files)
         wrong = {name: text for name, text in faults.items() if name in FIRST_STEP}
         settings = self.place.settings
@@ -109,11 +109,11 @@ class SymbolForm:
             return None, {error.name: str(error)}
 
     def context(self, entered: Words, faults: Words) -> dict[str, Any]:
-        """Return what the template reads; `source` is there once the symbol and it are known."""
+        """Return what the template reads; `source` is there once the symbol and it are context."""
         symbol = entered.get("symbol", "")
         source = self.sources.get(entered.get("source", "")) if symbol else None
         broker = entered.get("broker", "")
-        names = sorted({name for one in self.sources.values() for name in one.terms})
+        names = sorted({name for source in self.sources.values() for name in source.terms})
         return {
             "entered": {name: figures.sanitize(text, 400) for name, text in entered.items()},
             "faults": {name: figures.sanitize(text, 400) for name, text in faults.items()},
@@ -124,8 +124,8 @@ class SymbolForm:
             "uploads": str(backing().home.absolute() / UPLOADS),
             "timeframes": TIMEFRAMES,
             "profiles": adding.offered(self.place),
-            "apart": self.place.apart,
+            "demo": self.place.apart,
             "source": source,
             "from_files": source is not None and source.key == bar_sources.FILES,
-            "known": bar_sources.known_terms(symbol, broker, source)[1] if source else "",
+            "origin": bar_sources.known_terms(symbol, broker, source)[1] if source else "",
         }

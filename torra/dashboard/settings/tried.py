@@ -50,11 +50,11 @@ def lines(row: Mapping[str, Any], digest: str | None = None) -> dict[str, Any]:
     from torra.replay.tried import kind, words  # noqa: PLC0415  the pages load it when asked to
 
     done = row["state"] == "done"
-    found = kind.read(backing().home, str(row["made"])) if done else None
+    result = kind.read(backing().home, str(row["made"])) if done else None
     return {
-        "found": found,
-        "alone": {one.name: one for one in words.alone(found)} if found else {},
-        "stale": bool(found and digest is not None and found.digest != digest),
+        "found": result,
+        "alone": {row.name: row for row in words.alone(result)} if result else {},
+        "stale": bool(result and digest is not None and result.digest != digest),
         "words": words,
         "called": called,
         "shown": shown,
@@ -62,7 +62,7 @@ def lines(row: Mapping[str, Any], digest: str | None = None) -> dict[str, Any]:
 
 
 def wish(
-    said: Mapping[str, JsonValue], saved: Mapping[str, Any], wanted: Mapping[str, Any]
+    sent: Mapping[str, JsonValue], saved: Mapping[str, Any], wanted: Mapping[str, Any]
 ) -> dict[str, Any]:
     """Return the request of a try: the settings that differ, by name (None takes an entry out).
 
@@ -70,16 +70,18 @@ def wish(
     """
     old, new = flat(saved), flat(wanted)
     places = dict.fromkeys([*old, *new])
-    asked: dict[str, Any] = {
-        "settings": {named(one): new.get(one) for one in places if old.get(one) != new.get(one)}
+    request: dict[str, Any] = {
+        "settings": {
+            named(place): new.get(place) for place in places if old.get(place) != new.get(place)
+        }
     }
-    if "days" in said:
-        days = said["days"]
+    if "days" in sent:
+        days = sent["days"]
         if not isinstance(days, int) or isinstance(days, bool):
             written = figures.sanitize(days, 40)
             raise ConfigError(f"days: {written!r} is no whole number: write it as 30")
-        asked["days"] = days
-    return asked
+        request["days"] = days
+    return request
 
 
 def more_trades(changes: Sequence[Change], try_lines: Mapping[str, Any] | None) -> list[str]:
@@ -90,7 +92,7 @@ def more_trades(changes: Sequence[Change], try_lines: Mapping[str, Any] | None) 
     names = " and ".join(called(change.name) for change in loose)
     sentence = f"More trades come through with this change of {names}"
     wished = {change.name: change.after for change in changes}
-    known = try_lines["found"] if try_lines and not try_lines["stale"] else None
-    if known is None or {one["place"]: one["after"] for one in known.changes} != wished:
+    shown_try = try_lines["found"] if try_lines and not try_lines["stale"] else None
+    if shown_try is None or {row["place"]: row["after"] for row in shown_try.changes} != wished:
         return [f"{sentence}. Try it on the last 30 days before you save it."]
-    return [f"{sentence}. {known.says}"]
+    return [f"{sentence}. {shown_try.says}"]
