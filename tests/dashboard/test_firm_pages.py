@@ -308,7 +308,7 @@ def test_a_tick_names_one_end_of_its_trade(pages: Pages) -> None:
     case = ["a close below 1.00 in the next 12 bars"]
 
     def fact(seen: TickView) -> str:
-        return story_cards.facts(seen, [], [], case, None, "")[-1].value
+        return story_cards.refuting(seen, case)[0]
 
     assert fact(record) == asked.report.falsifiers[0]
     assert fact(shown_tick(firm_ticks.record("declined"))) == case[0]

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from tests.cases import cases
-from tests.doubles.page_reader import client, get
+from tests.doubles.page_reader import Page, client, get, tick_text
 from tests.worlds.demo_view import ScriptedView, bars
-from tests.worlds.records import shown_tick, tick_record
+from tests.worlds.records import quiet, shown_tick, tick_record
 from torra.config import Profile
 from torra.dashboard.cells import price_lines
 from torra.dashboard.record import arithmetic, citations, story_cards, transcript
@@ -28,13 +28,13 @@ def record(**more: Any) -> TickView:
     return shown_tick({**stored, **more})
 
 
-def facts(shown: TickView, **known: Any) -> dict[str, story_cards.TickFact]:
-    spec = known.get("spec", Profile().symbol("BTCUSD"))
-    cited, wrong = transcript.conversation(shown).cited, ["a close below 1"]
-    told = story_cards.facts(
-        shown, cited, known.get("points", []), wrong, spec, "USD", known.get("levels")
-    )
-    return {one.name: one for one in told}
+def facts(shown: TickView, **more: Any) -> dict[str, story_cards.Fact]:
+    spec = more.get("spec", Profile().symbol("BTCUSD"))
+    return {
+        "Size": story_cards.size(shown, spec, "USD"),
+        "At risk": story_cards.risk(shown, spec, "USD", more.get("levels")),
+        "Proved wrong by": story_cards.refuting(shown, ["a close below 1"]),
+    }
 
 
 def test_the_side_is_the_verdicts_or_the_nearer_one() -> None:
@@ -46,37 +46,37 @@ def test_the_side_is_the_verdicts_or_the_nearer_one() -> None:
 def test_the_facts_are_those_of_the_order() -> None:
     order = {"kind": "open", "side": "BUY", "lots": 0.05, "entry": 60_000.0, "stop": 59_000.0}
     found = facts(record(signals=[order], proposed=[]))
-    assert found["Size"].value == "0.05 lots"
-    assert found["At risk"].value == "50.00 USD"
-    assert "1,000.00 away" in found["At risk"].more
-    assert found["Proved wrong by"].value == "a close below 1"
+    assert found["Size"][0] == "0.05 lots"
+    assert found["At risk"][0] == "50.00 USD"
+    assert "1,000.00 away" in found["At risk"][1]
+    assert found["Proved wrong by"][0] == "a close below 1"
     bought = facts(record(verdict="BUY", signals=[order], proposed=[]))
-    assert bought["Proved wrong by"].more == ""
+    assert bought["Proved wrong by"][1] == ""
     held = facts(record(verdict="HOLD", consensus=-0.2, signals=[], proposed=[]))
-    assert held["Proved wrong by"].value == "a close below 1"
-    assert held["Proved wrong by"].more == "the case for a sell"
+    assert held["Proved wrong by"][0] == "a close below 1"
+    assert held["Proved wrong by"][1] == "the case for a sell"
     unknown = facts(record(signals=[order]), spec=None)
-    assert unknown["At risk"].value == "stop 1,000.00 away"
+    assert unknown["At risk"][0] == "stop 1,000.00 away"
     none = facts(record(signals=[], signal=None, proposed=[]))
-    assert (none["Size"].value, none["At risk"].value) == ("No order", "Nothing")
+    assert (none["Size"][0], none["At risk"][0]) == ("No order", "Nothing")
     asked = facts(record(signals=[], signal=None, proposed=[{"kind": "open", "lots": 0.03}]))
-    assert (asked["Size"].value, asked["At risk"].value) == ("0.03 lots", "—")
+    assert (asked["Size"][0], asked["At risk"][0]) == ("0.03 lots", "—")
     levels = Levels(entry=60_000.0, stop=61_000.0, target=58_000.0, atr=500.0)
     shown = record(signals=[], signal=None, proposed=[{"kind": "open", "lots": 0.03}])
-    assert facts(shown, levels=levels)["At risk"].value == "30.00 USD"
+    assert facts(shown, levels=levels)["At risk"][0] == "30.00 USD"
 
 
 def test_evidence_is_counted_as_the_table_below_counts_it() -> None:
     shown = record()
     cited = transcript.conversation(shown).cited
-    assert facts(shown)["Evidence"].value == f"{len(cited)} facts cited"
+    assert story_cards.evidence(cited, [])[0] == f"{len(cited)} facts cited"
     right = sum(row.is_true for row in cited)
     all_true = "all" if right == len(cited) else right
-    told = facts(shown)["Evidence"].more
+    told = story_cards.evidence(cited, [])[1]
     assert told.startswith(f"{all_true} true to the record: ")
     names = [citations.feature_name(row.id).removeprefix("the ") for row in cited]
     for row, name in zip(cited, names, strict=True):
-        told = facts(shown, points=[row.id])["Evidence"].more
+        told = story_cards.evidence(cited, [row.id])[1]
         assert told.startswith(f"{all_true} true to the record: {name}")
 
 
@@ -92,11 +92,11 @@ def test_beside_a_verdict_without_an_order_stands_that_there_is_none() -> None:
         shown = record(**bare, verdict=verdict, reason=reason)
         assert story_cards.no_order(shown) == says
     kept = facts(record(**bare, verdict="SELL", reason="POSITION_HELD"))
-    assert (kept["Size"].value, kept["At risk"].value) == ("No new order", "Nothing new")
-    assert kept["Size"].more == "the short stays"
+    assert (kept["Size"][0], kept["At risk"][0]) == ("No new order", "Nothing new")
+    assert kept["Size"][1] == "the short stays"
     unknown = record(**{**bare, "memory": {}}, verdict="SELL", reason="POSITION_HELD")
     assert story_cards.no_order(unknown) == "position kept"
-    assert facts(unknown)["Size"].more == "the open position stays"
+    assert facts(unknown)["Size"][1] == "the open position stays"
     same = record(**bare, verdict="SELL", l1_verdict="SELL", reason="POSITION_HELD")
     assert story_cards.without(same, None)[0] == "The same: short kept"
     order = {"kind": "open", "side": "BUY", "lots": 0.05, "entry": 60_000.0, "stop": 59_000.0}
@@ -156,11 +156,14 @@ def test_the_level_that_would_prove_a_case_wrong_is_drawn() -> None:
         assert price_lines.cited(tick_record(), words) == line
 
 
-@pytest.mark.parametrize("milliseconds", [0.0, 40.0])
-def test_questions_that_took_no_time_are_not_said_to_take_none(milliseconds: float) -> None:
-    took = facts(shown_tick(elapsed_ms=milliseconds))["Paid for the agents"].more
-    assert took == "0 questions in under 0.1 s"
-    assert "in 0.1 s" in facts(shown_tick(elapsed_ms=99.0))["Paid for the agents"].more
+@pytest.mark.parametrize(
+    ("milliseconds", "took"), [(0.0, "under 0.1 s"), (40.0, "under 0.1 s"), (99.0, "0.1 s")]
+)
+def test_questions_that_took_no_time_are_not_said_to_take_none(
+    milliseconds: float, took: str
+) -> None:
+    text = Page(tick_text(quiet(elapsed_ms=milliseconds))).text
+    assert f"Paid for the agents Nothing 0 questions in {took} " in text
 
 
 def test_older_bars_are_told_page_by_page_without_a_gap() -> None:
@@ -207,7 +210,7 @@ DENIED = {"verdict": "BUY", "denied": ["SIZE_ZERO"], "signals": [], "proposed": 
 SPEC = Profile().symbol("BTCUSD")
 
 
-def too_small(left: float, **more: Any) -> story_cards.TickFact:
+def too_small(left: float, **more: Any) -> story_cards.Fact:
     """Return the size of a denied opening, whose smallest order loses 10 and is worth 600."""
     told = {"close": 60_000.0, "atr": 500.0, "gate": {"multiplier": left}, "deliberation": {}}
     return facts(record(**{**DENIED, "limits": LIMITS, **told, **more}), spec=SPEC)["Size"]
@@ -216,15 +219,15 @@ def too_small(left: float, **more: Any) -> story_cards.TickFact:
 def test_an_opening_that_was_too_small_says_what_the_smallest_order_takes() -> None:
     assert (SPEC.lot_min, SPEC.tick_value / SPEC.tick_size) == (0.01, 1.0)
     found = too_small(0.1)
-    assert found.value == "Too small"
-    assert found.more == (
+    assert found[0] == "Too small"
+    assert found[1] == (
         "the smallest order, 0.01 lots, would lose 10.00 USD at its stop; allowed are 5.00 USD: "
         "0.5 % of 10,000 × 0.10 (gate 10 %, conviction 100 %)"
     )
     worth = too_small(0.1, atr=5.0)
-    assert "would be worth 600.00 USD; allowed are 1,000.00" not in worth.more
+    assert "would be worth 600.00 USD; allowed are 1,000.00" not in worth[1]
     dear = too_small(0.1, limits={**LIMITS, "risk_per_trade_pct": 50.0, "max_notional_pct": 20.0})
-    assert "would be worth 600.00 USD; allowed are 200.00 USD: 20 % of 10,000 × 0.10" in dear.more
+    assert "would be worth 600.00 USD; allowed are 200.00 USD: 20 % of 10,000 × 0.10" in dear[1]
 
 
 @cases(
@@ -237,7 +240,7 @@ def test_an_opening_that_was_too_small_says_what_the_smallest_order_takes() -> N
     ],
 )
 def test_nothing_is_reckoned_of_what_is_not_known(more: dict[str, Any]) -> None:
-    assert too_small(0.1, **more).value == "No order"
+    assert too_small(0.1, **more)[0] == "No order"
 
 
 def test_the_consensus_names_its_timeframes() -> None:
@@ -258,7 +261,7 @@ def test_the_consensus_names_its_timeframes() -> None:
 def test_a_damaged_record_has_no_share_beyond_the_whole() -> None:
     panel = {"buy": {"conviction": 1e308, "raw": -7.0}, "sell": {"conviction": 0.5, "raw": 1e308}}
     broken = record(verdict="BUY", deliberation={"panel": panel})
-    assert facts(broken)["Conviction"].value == "—"
+    assert story_cards.conviction(broken)[1] == "—"
     of = {name: {"composite": 0.1, "weight": 1.0, "fresh": True} for name in ("M15", "H1")}
     for weight in (-0.5, 1e308, -1.0, 0.0):
         of["H1"]["weight"] = weight

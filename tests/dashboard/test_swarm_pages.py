@@ -237,15 +237,11 @@ def test_a_hold_names_what_proves_the_judge_wrong_and_whose_sureness_it_shows() 
     ]
     known = {**known, "deliberation": {**spoken, "reports": reports}, "consensus": 0.1}
     held = shown_tick({**known, "verdict": "HOLD"})
-    facts = {one.name: one for one in story_cards.facts(held, [], [], [], None, "")}
-    assert ENDS in facts["Proved wrong by"].value
-    assert facts["Proved wrong by"].more == "the judge's short side"
-    assert facts["Conviction"].more == "of a buy: the judge is short"
+    ends, whose = story_cards.refuting(held, [])
+    assert ENDS in ends and whose == "the judge's short side"
+    assert story_cards.conviction(held)[2] == "of a buy: the judge is short"
     bought = shown_tick({**known, "verdict": "BUY"})
-    (ends,) = [
-        one for one in story_cards.facts(bought, [], [], [], None, "") if "wrong" in one.name
-    ]
-    assert ends.value == "—"
+    assert story_cards.refuting(bought, [])[0] == "—"
 
 
 @cases(

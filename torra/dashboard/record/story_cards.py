@@ -7,7 +7,7 @@ functions over a record; text of models passes through `figures.sanitize`.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Final, NamedTuple
+from typing import Final
 
 from agents.contracts import SIDES as SEATS
 from agents.contracts import WINNERS, AgentReport
@@ -41,16 +41,8 @@ NAMED: Final = 3
 """Agents, and facts of the evidence, that a card names; of more it gives the number."""
 
 
-class TickFact(NamedTuple):
-    """A fact of a tick: its name, its figure, and what must be said besides.
-
-    `answers` is the question of a reader that it answers, "" for one that answers none of the five.
-    """
-
-    name: str
-    value: str
-    more: str = ""
-    answers: str = ""
+Fact = tuple[str, str]
+"""A figure of a tick, and what must be said besides."""
 
 
 def no_order(record: TickView) -> str:
@@ -70,48 +62,21 @@ def side_of(record: Decision) -> str:
     return "SELL" if (record.consensus or 0.0) < 0 else "BUY"
 
 
-def facts(
-    record: TickView,
-    cited: Sequence[CitedFeature],
-    shown: Sequence[str],
-    falsifiers: Sequence[str],
-    spec: SymbolSpec | None,
-    currency: str,
-    proposed: Levels | None = None,
-) -> list[TickFact]:
-    """Return the conviction, which size, what at risk, what evidence and cost, what refutes.
-
-    `shown` are the ids of the features that the page's points cite; `spec` are the symbol's terms,
-    None where the desk does not know them any more; `proposed` the levels of an order that waits or
-    waited for a person.
-    """
-    return [
-        _conviction(record),
-        _too_small(record, spec, currency) or _size(record),
-        _risk(record, spec, currency, proposed),
-        _evidence(cited, shown),
-        _cost(record),
-        _refuting(record, falsifiers),
-    ]
-
-
-def _refuting(record: TickView, falsifiers: Sequence[str]) -> TickFact:
+def refuting(record: TickView, falsifiers: Sequence[str]) -> Fact:
     """Return what would prove it wrong; where a judge takes no side, what would settle it.
 
     The ends of a thesis that counts come first, then those of the case, then those of a judge
     whose side no verdict took.
     """
-    debate, leans, ends = record.deliberation, _judge_leans(record), [*falsifiers]
-    asked = debate.consulted
-    if asked and asked.report and not (asked.report.declined or debate.in_shadow):
-        ends = [*asked.report.falsifiers, *ends]
-    if debate.judge and leans:
-        ends += debate.judge.falsifiers
-    first = next((figures.sanitize(end, 160) for end in ends if end), "")
+    debate, leans = record.deliberation, _judge_leans(record)
+    own = [] if debate.in_shadow else thesis.ends(record)
+    judges = debate.judge.falsifiers if debate.judge and leans else ()
+    ends = (figures.sanitize(end, 160) for end in (*own, *falsifiers, *judges) if end)
+    first = next(ends, "")
     if not first:
-        return TickFact("Proved wrong by", *(swarm.tie_breaker(record) or (DASH,)))
+        return swarm.tie_breaker(record) or (DASH, "")
     whose = f"the judge's {leans} side" if leans else f"the case for a {side_of(record).lower()}"
-    return TickFact("Proved wrong by", first, "" if record.verdict in SIDES else whose)
+    return first, "" if record.verdict in SIDES else whose
 
 
 def _judge_leans(record: TickView) -> str:
@@ -122,12 +87,13 @@ def _judge_leans(record: TickView) -> str:
     return LEANS.get(debate.judge.winner, "")
 
 
-def _conviction(record: TickView) -> TickFact:
+def conviction(record: TickView) -> tuple[str, str, str]:
+    """Return the conviction in a tick's side, and what lowered it, after what to call it."""
     debate, side = record.deliberation, side_of(record)
     agreed = debate.panel.agreement(side)
     kept, raw = _percent(agreed.conviction), _percent(agreed.raw)
     if outage_of(record) is not None:
-        return TickFact("Size", kept, NO_AGENT)
+        return "Size", kept, NO_AGENT
     more = ""
     if debate.in_shadow:
         more = NOT_COUNTED
@@ -137,7 +103,7 @@ def _conviction(record: TickView) -> TickFact:
         objection = thesis.costs(debate, side)
         why = f", as {objection}" if objection else " by what speaks against it"
         more = f"down from {raw}{why}"
-    return TickFact("Conviction", kept, more)
+    return "Conviction", kept, more
 
 
 def _percent(share: float) -> str:
@@ -145,21 +111,20 @@ def _percent(share: float) -> str:
     return f"{100 * share:.0f} %" if 0.0 <= share <= 1.0 else DASH
 
 
-def _evidence(cited: Sequence[CitedFeature], shown: Sequence[str]) -> TickFact:
+def evidence(cited: Sequence[CitedFeature], shown: Sequence[str]) -> Fact:
     """Return how many facts are cited, how many are true, and those that the points stand on.
 
-    What the gate cites is told on every tick, such as the kind of market: it is named last.
+    `shown` are the ids of the features that the page's points cite. What the gate cites is told on
+    every tick, such as the kind of market: it is named last.
     """
     if not cited:
-        return TickFact("Evidence", "Nothing cited", answers="evidence")
+        return "Nothing cited", ""
     right = sum(row.is_true for row in cited)
     first = sorted(cited, key=lambda row: (row.id not in shown, *_argued(row)))
     names = ", ".join(_short_name(row.id) for row in first[:NAMED])
     true = "all" if right == len(cited) else right
     more = f"{true} true to the record: {names}" + (" …" if len(cited) > NAMED else "")
-    return TickFact(
-        "Evidence", f"{len(cited)} fact{'' if len(cited) == 1 else 's'} cited", more, "evidence"
-    )
+    return f"{len(cited)} fact{'' if len(cited) == 1 else 's'} cited", more
 
 
 def _short_name(feature: str) -> str:
@@ -173,52 +138,41 @@ def _argued(row: CitedFeature) -> tuple[bool, int, int]:
     return (any("gate" in name.lower() for name in who), -len(who & ARGUERS), -len(who))
 
 
-def _cost(record: TickView) -> TickFact:
-    """Return what a tick cost: a figure that rounds to nothing is said as nothing."""
-    calls = len(record.made_calls)
-    took = figures.plain(record.elapsed_ms / 1000, 1)
-    took = "under 0.1 s" if took == "0.0" else f"{took} s"
-    paid = figures.money(record.cost_usd) if record.cost_usd else "Nothing"
-    asked = f"{calls} question{'' if calls == 1 else 's'} in {took}"
-    return TickFact("Paid for the agents", paid, asked, "cost")
-
-
 def who(record: TickView, side: str, shown: Sequence[str] = ()) -> str:
     """Return who disagreed with a side; of those without a point among `shown`, on which score."""
     debate, towards = record.deliberation, DIRECTIONS[side]
-    heard = [one for one in debate.reports if not (is_gate(one) or one.abstained or one.regime)]
-    if not heard:
-        asked = bool(record.made_calls or debate.failures)
-        return "No agent answered." if asked else "No agent was asked."
+    opinions = [row for row in debate.reports if not (is_gate(row) or row.abstained or row.regime)]
+    if not opinions:
+        called = bool(record.made_calls or debate.failures)
+        return "No agent answered." if called else "No agent was asked."
     pushes = debate.panel.pushes
     against = [
-        one
-        for one in heard
-        if pushes.get(one.agent_id, 0.0) * towards < 0.0
-        or WINNERS.get(one.winner, towards) != towards
+        report
+        for report in opinions
+        if pushes.get(report.agent_id, 0.0) * towards < 0.0
+        or WINNERS.get(report.winner, towards) != towards
     ]
     if not against:
-        weak = any(one not in UNHEARD for one in shown)
-        many = _heard(debate, heard)
+        weak = any(name not in UNHEARD for name in shown)
+        many = _count(debate, opinions)
         return f"Nobody disagreed, of {many}{'; they named:' if weak else '.'}"
     # who judged both cases first: its word takes most off the conviction
-    against.sort(key=lambda one: not one.winner)
-    named = [_on(one, towards, shown) for one in against[:NAMED]]
+    against.sort(key=lambda report: not report.winner)
+    named = [_on(report, towards, shown) for report in against[:NAMED]]
     rest = f" and {len(against) - NAMED} more" if len(against) > NAMED else ""
     says = "Disagreed" if record.verdict in SIDES else f"Against {SIDES[side].verb}ing"
     return f"{says}: {', '.join(named)}{rest}."
 
 
-def _heard(spoken: DebateRecord, heard: Sequence[AgentReport]) -> str:
+def _count(debate: DebateRecord, opinions: Sequence[AgentReport]) -> str:
     """Return how many were heard; of a swarm how many experts, and whether the judge was."""
-    if spoken.swarm is None:
-        return f"{len(heard)} heard"
-    judge = spoken.judge
-    experts = sum(one is not judge for one in heard)
+    if debate.swarm is None:
+        return f"{len(opinions)} heard"
+    experts = sum(report is not debate.judge for report in opinions)
     if not experts:
         return "the judge alone"
-    named = f"{experts} expert{'' if experts == 1 else 's'}"
-    return f"{named} and the judge" if judge in heard else named
+    counted = f"{experts} expert{'' if experts == 1 else 's'}"
+    return f"{counted} and the judge" if debate.judge in opinions else counted
 
 
 def _on(report: AgentReport, towards: float, shown: Sequence[str]) -> str:
@@ -251,35 +205,41 @@ def _size_share(record: TickView) -> tuple[float, str]:
     return left, f"gate {_percent(record.gate.multiplier)}, {counted}{budget}"
 
 
-def _size(record: TickView) -> TickFact:
+def size(record: TickView, spec: SymbolSpec | None, currency: str) -> Fact:
+    """Return the size of a tick's opening, or why there is none.
+
+    `spec` are the symbol's terms, None where the desk does not know them any more.
+    """
+    if more := _too_small(record, spec, currency):
+        return "Too small", more
     order = opening(record)
     if order is not None:
         left, factors = _size_share(record)
         more = f"{_percent(left)} of what risk allows: {factors}" if left < 1.0 else ""
-        return TickFact("Size", f"{figures.plain(order.lots, 2)} lots", more)
+        return f"{figures.plain(order.lots, 2)} lots", more
     if record.signals or record.proposed:
-        return TickFact("Size", "A close")
+        return "A close", ""
     if record.reason != HELD:
-        return TickFact("Size", "No order")
+        return "No order", ""
     stays = [f"the {held_side(record) or 'open position'} stays", held_since(record)]
-    return TickFact("Size", "No new order", ", ".join(filter(None, stays)))
+    return "No new order", ", ".join(filter(None, stays))
 
 
-def _too_small(record: TickView, spec: SymbolSpec | None, currency: str) -> TickFact | None:
+def _too_small(record: TickView, spec: SymbolSpec | None, currency: str) -> str:
     """Return what the smallest order would have taken, where an opening was too small for one.
 
-    None of another tick, and where price, terms or limits are not known.
+    "" of another tick, and where price, terms or limits are not known.
     """
     limits = record.limits or TickLimits()
-    capital, known = limits.capital, DenyReason.SIZE_ZERO in record.denied
-    if not known or spec is None or record.verdict not in SIDES or capital is None:
-        return None
-    found = levels(record.verdict, record.close, record.atr, spec)
-    if not isinstance(found, Levels):
-        return None
+    capital, is_denied = limits.capital, DenyReason.SIZE_ZERO in record.denied
+    if not is_denied or spec is None or record.verdict not in SIDES or capital is None:
+        return ""
+    at = levels(record.verdict, record.close, record.atr, spec)
+    if not isinstance(at, Levels):
+        return ""
     (left, factors), lots = _size_share(record), smallest(spec)
     why = "" if record.deliberation.in_shadow else f" ({factors})"
-    loss, size = worth(abs(found.entry - found.stop), lots, spec), notional(lots, found.entry, spec)
+    loss, size = worth(abs(at.entry - at.stop), lots, spec), notional(lots, at.entry, spec)
     for says, needed, share in (
         ("would lose {} at its stop", loss, limits.risk_per_trade_pct),
         ("would be worth {}", size, limits.max_notional_pct),
@@ -289,30 +249,28 @@ def _too_small(record: TickView, spec: SymbolSpec | None, currency: str) -> Tick
         amount, allowed = (
             f"{figures.plain(money, 2)} {currency}".rstrip() for money in (needed, most)
         )
-        more = (
+        return (
             f"the smallest order, {lots:g} lots, {says.format(amount)}; allowed are {allowed}: "
             f"{share:g} % of {figures.plain(capital, 0)} × {figures.plain(left, 2)}{why}"
         )
-        return TickFact("Size", "Too small", more)
-    return None
+    return ""
 
 
-def _risk(
-    record: TickView, spec: SymbolSpec | None, currency: str, proposed: Levels | None
-) -> TickFact:
+def risk(record: TickView, spec: SymbolSpec | None, currency: str, proposed: Levels | None) -> Fact:
+    """Return what a tick's opening has at risk; `proposed` are the levels of a proposed one."""
     order = opening(record)
     if order is None:
-        held = not record.signals and not record.proposed and record.reason == HELD
-        return TickFact("At risk", "Nothing new" if held else "Nothing")
+        stays = not record.signals and not record.proposed and record.reason == HELD
+        return "Nothing new" if stays else "Nothing", ""
     at = order if isinstance(order, SignalRecord) else proposed
     if at is None or at.entry is None or at.stop is None:
-        return TickFact("At risk", DASH, "where its stop lay is not known")
+        return DASH, "where its stop lay is not known"
     distance = abs(at.entry - at.stop)
     away = f"stop {figures.plain(distance, 5 if record.digits is None else record.digits)} away"
     if spec is None:
-        return TickFact("At risk", away)
+        return away, ""
     money = figures.plain(worth(distance, order.lots, spec), 2)
-    return TickFact("At risk", f"{money} {currency}".rstrip(), away)
+    return f"{money} {currency}".rstrip(), away
 
 
 def without(record: TickView, told: Mapping[str, str] | None) -> tuple[str, str]:

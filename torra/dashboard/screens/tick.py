@@ -84,15 +84,7 @@ def tick_page(instance: str, timeframe: str, bar_time: str) -> ResponseReturnVal
     debate, proposal = transcript.conversation(record), approvals.of_tick(record)
     quoted, side = inputs.quotations(record, debate), story_cards.side_of(record)
     case, (spec, currency) = why.case(record, side), without_tick.terms(record)
-    facts = story_cards.facts(
-        record,
-        debate.cited,
-        [point.id for point in (*case.why, *case.why_not)],
-        case.falsifiers,
-        spec,
-        currency,
-        proposal.first.levels if proposal else None,
-    )
+    wrong = story_cards.refuting(record, case.falsifiers)
     return desk_page(
         "tick.html",
         **MODULES,
@@ -108,11 +100,12 @@ def tick_page(instance: str, timeframe: str, bar_time: str) -> ResponseReturnVal
         case=case,
         who=story_cards.who(record, side, [point.who for point in case.why_not]),
         without=without_tick.without(record),
-        facts=facts,
+        spec=spec,
+        currency=currency,
+        wrong=wrong,
         no_order=story_cards.no_order(record),
         over=price_lines.LINES,
-        # the last fact is the close that would prove it wrong
-        cited=price_lines.cited(record, facts[-1].value),
+        cited=price_lines.cited(record, wrong[0]),
         vectors=VECTOR_NAMES,
         ordinals=ORDINALS,
         picture=inputs.picture(record),
@@ -135,7 +128,7 @@ def tick_page(instance: str, timeframe: str, bar_time: str) -> ResponseReturnVal
 MODULES: Final[dict[str, Any]] = {
     "agreement": agreement, "arithmetic": arithmetic, "around": surroundings,
     "citations": citations, "lessons_used": lessons_used, "market": market, "orders": proposals,
-    "reasoning": reasoning, "swarm": swarm, "swarm_words": swarm_words,
+    "reasoning": reasoning, "story_cards": story_cards, "swarm": swarm, "swarm_words": swarm_words,
     "thesis": thesis, "thesis_words": thesis_words, "ticks": ticks, "transcript": transcript,
     "vetoes": vetoes, "waterfall": waterfall,
 }  # fmt: skip
