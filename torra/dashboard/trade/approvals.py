@@ -70,7 +70,9 @@ def api_approvals() -> ResponseReturnValue:
     database, (waiting, decided) = backing().database, _queue()
     runs = [*([order] for order in waiting), *decided]
     return jsonify(
-        version=" ".join(f"{run[0].asked.sid}:{run[0].asked.state}:{len(run)}" for run in runs),
+        version=" ".join(
+            f"{run[0].proposal_row.sid}:{run[0].proposal_row.state}:{len(run)}" for run in runs
+        ),
         waiting=list(map(_as_json, _waiting_rows())),
         decided=list(map(_as_json, execution_table.decided_proposals(database, DECIDED_SHOWN))),
     )
@@ -79,7 +81,7 @@ def api_approvals() -> ResponseReturnValue:
 def approval(sid: str) -> str:
     """Show one proposal so that a person can decide within thirty seconds."""
     order = order_reads.of_proposal(sid)
-    row, terms, record = order.asked, order.terms, order.record
+    row, terms, record = order.proposal_row, order.terms, order.record
     preview, trouble = order.foreseen
     levels, spec = order.levels, terms.spec
     return desk_page(
@@ -119,11 +121,11 @@ def approval(sid: str) -> str:
 def api_approval(sid: str) -> ResponseReturnValue:
     """Answer one proposal and how approving it would end now, with every check."""
     order = order_reads.of_proposal(sid)
-    row, (preview, trouble) = order.asked, order.foreseen
+    row, (preview, trouble) = order.proposal_row, order.foreseen
     outcome = (preview.state, preview.reason) if preview else ("", trouble)
     return jsonify(
         version=" ".join(
-            (row.state, figures.sanitize(row.reason, 100), *outcome, order.sent.state)
+            (row.state, figures.sanitize(row.reason, 100), *outcome, order.signal_row.state)
         ),
         proposal=_as_json(row),
         now=proposals.foreseen(preview, trouble),
@@ -137,8 +139,8 @@ def waiting(most: int) -> list[PendingProposal]:
 
 def of_tick(record: TickRecord) -> ProposalRow | None:
     """Return the proposal of a tick as it stands; None without one."""
-    known = state().backing
-    if known is None or record.reason != PROPOSED:
+    context = state().backing
+    if context is None or record.reason != PROPOSED:
         return None
     from signal_bridge import signal_id  # noqa: PLC0415  a page alone must not load the desk
 
@@ -147,7 +149,7 @@ def of_tick(record: TickRecord) -> ProposalRow | None:
     # the record does not name its proposal, whose id is that of one of these four orders
     for kind, side in product(("open", "close"), ("BUY", "SELL")):
         sid = signal_id(instance, symbol, timeframe, moment, kind=kind, side=side)
-        row = known.database.proposal(sid)
+        row = context.database.proposal(sid)
         if row is not None:
             return order_reads.current(row)
     return None
@@ -210,7 +212,7 @@ def _as_json(row: ProposalRow) -> dict[str, JsonValue]:
 
 def _glance(order: Order) -> PendingProposal:
     """Return a proposal in a line: what, at which levels, and what is at risk."""
-    row, first, terms = order.asked, order.asked.first, order.terms
+    row, first, terms = order.proposal_row, order.proposal_row.first, order.terms
     name = figures.sanitize(row.instance, 40)
     levels = f"at {figures.plain(row.price, terms.digits)}"
     if at := order.position or first.levels:
