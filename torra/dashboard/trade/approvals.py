@@ -25,7 +25,7 @@ from torra.dashboard.record import agreement, arithmetic, reading_patterns, reas
 from torra.dashboard.record.shown import EscalationSetting
 from torra.dashboard.trade import order as order_reads
 from torra.dashboard.trade import orders, proposals, why, without_agents
-from torra.dashboard.trade.order import WAITING, Order
+from torra.dashboard.trade.order import WAITING, DeskOrder
 from torra.dashboard.view.rendering import backing, desk_page, desk_view, state
 from torra.desk.promotion import watch_only
 from torra.exhibits import figures, money
@@ -181,16 +181,16 @@ def _waiting_rows() -> list[ProposalRow]:
     return list(map(order_reads.current, backing().database.proposals(limit=WAITING_SHOWN)))
 
 
-def _waiting_orders() -> list[Order]:
-    return [Order.of(row) for row in _waiting_rows() if row.state == WAITING]
+def _waiting_orders() -> list[DeskOrder]:
+    return [DeskOrder.of(row) for row in _waiting_rows() if row.state == WAITING]
 
 
-def _queue() -> tuple[list[Order], list[list[Order]]]:
+def _queue() -> tuple[list[DeskOrder], list[list[DeskOrder]]]:
     """Return the orders that wait, and in runs those that ended last."""
     over = [row for row in _waiting_rows() if row.state != WAITING]  # not booked as ended yet
     ended = [*over, *execution_table.decided_proposals(backing().database, DECIDED_READ)]
     runs = _folded(ended)[:DECIDED_SHOWN]
-    return _waiting_orders(), [[Order.of(run[0]), *map(Order, run[1:])] for run in runs]
+    return _waiting_orders(), [[DeskOrder.of(run[0]), *map(DeskOrder, run[1:])] for run in runs]
 
 
 def _folded(rows: Iterable[ProposalRow]) -> list[list[ProposalRow]]:
@@ -210,7 +210,7 @@ def _as_json(row: ProposalRow) -> dict[str, JsonValue]:
     return approval.as_json(row, backing().database)
 
 
-def _glance(order: Order) -> PendingProposal:
+def _glance(order: DeskOrder) -> PendingProposal:
     """Return a proposal in a line: what, at which levels, and what is at risk."""
     row, first, terms = order.proposal_row, order.proposal_row.first, order.terms
     name = figures.sanitize(row.instance, 40)
@@ -239,7 +239,7 @@ def _may_ask_to_close(profile: Profile) -> bool:
     return not watch_only(backing().database, profile)
 
 
-def _escalation(order: Order, record: TickRecord) -> EscalationSetting | None:
+def _escalation(order: DeskOrder, record: TickRecord) -> EscalationSetting | None:
     """Return by which rule the trader's tier was chosen; None where the profile has changed."""
     profile = order.terms.profile
     if profile is None or profile.digest() != record.profile:

@@ -77,7 +77,7 @@ def terms_of(name: str) -> Terms:
 
 
 @dataclass(frozen=True)
-class Order:
+class DeskOrder:
     """An order; `position` is what it made, or what it would close, as long as that is held."""
 
     proposal: ProposalRow | None = None
@@ -85,7 +85,7 @@ class Order:
     position: Position | None = None
 
     @classmethod
-    def of(cls, row: ProposalRow) -> Order:
+    def of(cls, row: ProposalRow) -> DeskOrder:
         """Return the order of a proposal; past its time it is EXPIRED, booked as such or not."""
         database = backing().database
         row = current(row)
@@ -265,22 +265,22 @@ def current(row: ProposalRow) -> ProposalRow:
     return row.model_copy(update={"state": "EXPIRED", "reason": reason})
 
 
-def of_proposal(sid: str) -> Order:
+def of_proposal(sid: str) -> DeskOrder:
     """Return the order of a proposal; 404 without one."""
-    return Order.of(backing().database.proposal(sid) or abort(404))
+    return DeskOrder.of(backing().database.proposal(sid) or abort(404))
 
 
-def of_signal(sid: str) -> Order:
+def of_signal(sid: str) -> DeskOrder:
     """Return an order that was sent, with what a person was asked about it; 404 without one."""
     database = backing().database
     (row,) = marked([database.order(sid) or abort(404)])
-    return Order(database.proposal(sid), row)
+    return DeskOrder(database.proposal(sid), row)
 
 
-def open_orders() -> list[Order]:
+def open_orders() -> list[DeskOrder]:
     """Return the orders whose positions are open or opening."""
     database = backing().database
-    return [Order(None, database.order(item.signal_id), item) for item in database.positions()]
+    return [DeskOrder(None, database.order(item.signal_id), item) for item in database.positions()]
 
 
 def marked(rows: Iterable[SignalRow]) -> list[SignalRow]:

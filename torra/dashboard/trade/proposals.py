@@ -30,7 +30,7 @@ from torra.words.badge import Badge
 from torra.words.orders import PROPOSALS, REASONS
 
 if TYPE_CHECKING:
-    from torra.dashboard.trade.order import Order
+    from torra.dashboard.trade.order import DeskOrder
     from torra.tick.approval import Preview
     from torra.trading.hand_close import CloseQuote
     from torra.verdict.risk_engine import PositionSide
@@ -182,7 +182,7 @@ class LadderStep(NamedTuple):
     cash: float | None = None
 
 
-def ladder(order: Order) -> dict[str, LadderStep]:
+def ladder(order: DeskOrder) -> dict[str, LadderStep]:
     """Return each level of an opening, or of the position that is to be closed.
 
     A level of which nothing is known has no number.

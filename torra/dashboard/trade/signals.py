@@ -19,7 +19,7 @@ from torra.dashboard.cells import price_lines
 from torra.dashboard.doors.routes import Fields, Route
 from torra.dashboard.trade import journal, lessons, orders, trade_rows
 from torra.dashboard.trade import order as order_reads
-from torra.dashboard.trade.order import Order
+from torra.dashboard.trade.order import DeskOrder
 from torra.dashboard.view import list_query
 from torra.dashboard.view.rendering import backing, desk_page, state
 from torra.exhibits import lesson_words
@@ -67,7 +67,7 @@ def signals() -> str:
         ended=[alarm for alarm in newest if alarm.ended_at][:ENDED_ALARMS],
         engaged=orders.reach().switch.engaged(),
         states=claim_table.trading_states(context.database, HISTORY),
-        signals=[Order(None, row) for row in rows],
+        signals=[DeskOrder(None, row) for row in rows],
         outcomes=OUTCOMES,
         older=older,
         query=query,

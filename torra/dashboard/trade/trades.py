@@ -18,7 +18,7 @@ from pydantic import JsonValue
 from torra.clock import iso
 from torra.dashboard.doors.routes import Fields, Route
 from torra.dashboard.trade import trade_rows
-from torra.dashboard.trade.order import Order, marked
+from torra.dashboard.trade.order import DeskOrder, marked
 from torra.dashboard.view import list_query
 from torra.dashboard.view.list_query import ListQuery
 from torra.dashboard.view.rendering import backing, desk_page, state
@@ -80,7 +80,7 @@ def trades() -> str:
         period=period,
         periods=list(PERIODS),
         words=words,
-        trades=[Order(None, row) for row in rows],
+        trades=[DeskOrder(None, row) for row in rows],
         alone=_alone(rows),
         orders=trade_rows,
         query=query,
