@@ -15,7 +15,7 @@ from tests.doubles.page_reader import Page
 from tests.worlds import demo_orders, desks, stores
 from torra.clock import Scaled, Simulated, System, parse
 from torra.config import DeskSettings, Instance, Profile, Thresholds
-from torra.dashboard.trade.order import Order, Terms
+from torra.dashboard.trade.order import DeskOrder, Terms
 from torra.dashboard.view.backing import PageContext
 from torra.dashboard.view.looking_desk import LookingDesk
 from torra.desk_lock import DeskLock
@@ -47,7 +47,7 @@ def fills(backing: PageContext, state: str, instance: Instance, clock: System) -
     signal = SignalRow(state=state, decided_at="2021-11-08T03:07:00Z")
     known = replace(backing, desk=found)
     with demo_orders.open_pages(known).test_request_context():
-        order = Order(None, signal)
+        order = DeskOrder(None, signal)
         order.__dict__["terms"] = Terms(instance)
         return order.booked_in
 

@@ -206,11 +206,6 @@ def test_a_conviction_that_nothing_lowered_is_told_once(raw: float, more: str) -
     assert sentence == f"the agents' conviction in the buy was 80 %{more}"
 
 
-def test_what_gate_and_conviction_did_is_told_in_words() -> None:
-    assert journal._gate(1.0)[1] == "no cut"
-    assert journal._gate(0.7)[2] == "it left 0.70 of the size"
-
-
 @pytest.mark.journey
 def test_a_tick_tells_what_became_of_its_opening(lived: PageContext, backing: PageContext) -> None:
     for row in trades(lived):

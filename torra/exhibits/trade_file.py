@@ -11,10 +11,11 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Final, NamedTuple
+from itertools import chain
+from typing import Final, NamedTuple
 
 from torra.clock import iso
 from torra.evaluation.observations import ArmObservation, TradeObservation
@@ -96,24 +97,28 @@ def trade_lines(text: str) -> list[ArmTradeRow] | None:
     rows = _rows(text)
     if rows is None:
         return None
-    found = [dict(zip(COLUMNS, row, strict=True)) for row in reversed(rows)]
-    places = min(
-        MOST_DECIMALS, max((_decimals(row[name]) for row in found for name in PRICES), default=0)
-    )
-    return [ArmTradeRow(figures.sanitize(row["arm"], 60), _shown(row, places)) for row in found]
+    trades = [dict(zip(COLUMNS, row, strict=True)) for row in reversed(rows)]
+    decimals = (len(row[name].partition(".")[2].rstrip("0")) for row in trades for name in PRICES)
+    # as the finest price of the file has
+    places = min(MOST_DECIMALS, max(decimals, default=0))
+    return [ArmTradeRow(figures.sanitize(row["arm"], 60), _shown(row, places)) for row in trades]
 
 
 def _shown(row: Mapping[str, str], places: int) -> tuple[str, ...]:
-    """Return the cells of a trade; prices have `places` decimals, as the finest of the file has."""
+    """Return the cells of a trade; its prices have `places` decimals."""
+    end = row["ended by"]
+    money, r = (
+        _number(row[name], figures.format_signed, 2)
+        for name in ("net (account currency)", "net (R)")
+    )
     return (
         _time(row["opened (UTC)"]),
         figures.sanitize(f"{row['side']} {row['timeframe']}", 40),
-        _number(row["net (account currency)"], lambda value: figures.format_signed(value, 2)),
-        _number(row["net (R)"], lambda value: figures.format_signed(value, 2)),
-        figures.sanitize(EXITS.get(row["ended by"], row["ended by"]), 40)
-        + ACROSS * bool(row[JUMP]),
-        _number(row["size (lots)"], lambda value: figures.plain(value, 2)),
-        *(_number(row[name], lambda value: figures.plain(value, places)) for name in PRICES),
+        money,
+        r,
+        figures.sanitize(EXITS.get(end, end), 40) + ACROSS * bool(row[JUMP]),
+        _number(row["size (lots)"], figures.plain, 2),
+        *(_number(row[name], figures.plain, places) for name in PRICES),
         _time(row["closed (UTC)"]),
     )
 
@@ -122,16 +127,12 @@ def _time(text: str) -> str:
     return figures.sanitize(text.replace("T", " ")[: len("2026-01-01 00:00")], 40)
 
 
-def _number(text: str, shown: Callable[[float], str]) -> str:
+def _number(text: str, write: Callable[[float, int], str], decimals: int) -> str:
     """Return a number as it is shown; what is none stands as it is."""
     try:
-        return shown(float(text))
+        return write(float(text), decimals)
     except ValueError:
         return figures.sanitize(text, 20)
-
-
-def _decimals(text: str) -> int:
-    return len(text.partition(".")[2].rstrip("0"))
 
 
 def _rows(text: str) -> list[list[str]] | None:
@@ -162,7 +163,8 @@ def as_csv(arms: Iterable[ArmObservation], jumps: Sequence[datetime] = ()) -> st
             sorted(arm.trades, key=lambda one: one.opened), net_results(arm), strict=True
         )
     )
-    return _told([[*COLUMNS], *([cell(row) for cell in COLUMNS.values()] for row in rows)])
+    cells = ([cell(row) for cell in COLUMNS.values()] for row in rows)
+    return "".join(csv_lines(chain([COLUMNS], cells)))
 
 
 def clean(text: str) -> str | None:
@@ -170,9 +172,8 @@ def clean(text: str) -> str | None:
     rows = _rows(text)
     if rows is None:
         return None
-    return _told(
-        [[*COLUMNS], *([_cell(*one) for one in zip(COLUMNS, row, strict=True)] for row in rows)]
-    )
+    cells = (map(_cell, COLUMNS, row) for row in rows)
+    return "".join(csv_lines(chain([COLUMNS], cells)))
 
 
 def _cell(column: str, text: str) -> object:
@@ -186,8 +187,9 @@ def _cell(column: str, text: str) -> object:
         return text
 
 
-def _told(rows: Sequence[Sequence[Any]]) -> str:
-    told = io.StringIO()
-    writer = csv.writer(told, lineterminator="\r\n")
-    writer.writerows([sheet_cell(cell) for cell in row] for row in rows)
-    return told.getvalue()
+def csv_lines(rows: Iterable[Iterable[object]], limit: int = figures.MAX_TEXT) -> Iterator[str]:
+    """Yield rows as CSV; text is cleaned, and a formula of a spreadsheet is quoted off."""
+    for row in rows:
+        line = io.StringIO()
+        csv.writer(line, lineterminator="\r\n").writerow(sheet_cell(cell, limit) for cell in row)
+        yield line.getvalue()

@@ -25,7 +25,7 @@ from torra.dashboard.doors.routes import Route
 from torra.dashboard.record import agreement, arithmetic, reading_patterns, reasoning, swarm, thesis
 from torra.dashboard.trade import order as order_reads
 from torra.dashboard.trade import orders, proposals, why, without_agents
-from torra.dashboard.trade.order import WAITING, Order
+from torra.dashboard.trade.order import WAITING, DeskOrder
 from torra.dashboard.view.rendering import backing, desk_page, desk_view, state
 from torra.desk.promotion import watch_only
 from torra.exhibits import figures, money
@@ -71,7 +71,9 @@ def api_approvals() -> ResponseReturnValue:
     database, (waiting, decided) = backing().database, _queue()
     runs = [*([order] for order in waiting), *decided]
     return jsonify(
-        version=" ".join(f"{run[0].asked.sid}:{run[0].asked.state}:{len(run)}" for run in runs),
+        version=" ".join(
+            f"{run[0].proposal_row.sid}:{run[0].proposal_row.state}:{len(run)}" for run in runs
+        ),
         waiting=list(map(_as_json, _waiting_rows())),
         decided=list(map(_as_json, execution_table.decided_proposals(database, DECIDED_SHOWN))),
     )
@@ -80,7 +82,7 @@ def api_approvals() -> ResponseReturnValue:
 def approval(sid: str) -> str:
     """Show one proposal so that a person can decide within thirty seconds."""
     order = order_reads.of_proposal(sid)
-    row, terms, record = order.asked, order.terms, order.record
+    row, terms, record = order.proposal_row, order.terms, order.record
     preview, trouble = order.foreseen
     levels, spec = order.levels, terms.spec
     return desk_page(
@@ -123,11 +125,11 @@ def approval(sid: str) -> str:
 def api_approval(sid: str) -> ResponseReturnValue:
     """Answer one proposal and how approving it would end now, with every check."""
     order = order_reads.of_proposal(sid)
-    row, (preview, trouble) = order.asked, order.foreseen
+    row, (preview, trouble) = order.proposal_row, order.foreseen
     outcome = (preview.state, preview.reason) if preview else ("", trouble)
     return jsonify(
         version=" ".join(
-            (row.state, figures.sanitize(row.reason, 100), *outcome, order.sent.state)
+            (row.state, figures.sanitize(row.reason, 100), *outcome, order.signal_row.state)
         ),
         proposal=_as_json(row),
         now=proposals.foreseen(preview, trouble),
@@ -141,8 +143,8 @@ def waiting(most: int) -> list[PendingProposal]:
 
 def of_tick(record: TickRecord) -> ProposalRow | None:
     """Return the proposal of a tick as it stands; None without one."""
-    known = state().backing
-    if known is None or record.reason != PROPOSED:
+    context = state().backing
+    if context is None or record.reason != PROPOSED:
         return None
     from signal_bridge import signal_id  # noqa: PLC0415  a page alone must not load the desk
 
@@ -151,7 +153,7 @@ def of_tick(record: TickRecord) -> ProposalRow | None:
     # the record does not name its proposal, whose id is that of one of these four orders
     for kind, side in product(("open", "close"), ("BUY", "SELL")):
         sid = signal_id(instance, symbol, timeframe, moment, kind=kind, side=side)
-        row = known.database.proposal(sid)
+        row = context.database.proposal(sid)
         if row is not None:
             return order_reads.current(row)
     return None
@@ -183,16 +185,16 @@ def _waiting_rows() -> list[ProposalRow]:
     return list(map(order_reads.current, backing().database.proposals(limit=WAITING_SHOWN)))
 
 
-def _waiting_orders() -> list[Order]:
-    return [Order.of(row) for row in _waiting_rows() if row.state == WAITING]
+def _waiting_orders() -> list[DeskOrder]:
+    return [DeskOrder.of(row) for row in _waiting_rows() if row.state == WAITING]
 
 
-def _queue() -> tuple[list[Order], list[list[Order]]]:
+def _queue() -> tuple[list[DeskOrder], list[list[DeskOrder]]]:
     """Return the orders that wait, and in runs those that ended last."""
     over = [row for row in _waiting_rows() if row.state != WAITING]  # not booked as ended yet
     ended = [*over, *execution_table.decided_proposals(backing().database, DECIDED_READ)]
     runs = _folded(ended)[:DECIDED_SHOWN]
-    return _waiting_orders(), [[Order.of(run[0]), *map(Order, run[1:])] for run in runs]
+    return _waiting_orders(), [[DeskOrder.of(run[0]), *map(DeskOrder, run[1:])] for run in runs]
 
 
 def _folded(rows: Iterable[ProposalRow]) -> list[list[ProposalRow]]:
@@ -212,9 +214,9 @@ def _as_json(row: ProposalRow) -> dict[str, JsonValue]:
     return approval.as_json(row, backing().database)
 
 
-def _glance(order: Order) -> PendingProposal:
+def _glance(order: DeskOrder) -> PendingProposal:
     """Return a proposal in a line: what, at which levels, and what is at risk."""
-    row, first, terms = order.asked, order.asked.first, order.terms
+    row, first, terms = order.proposal_row, order.proposal_row.first, order.terms
     name = figures.sanitize(row.instance, 40)
     levels = f"at {figures.plain(row.price, terms.digits)}"
     if at := order.position or first.levels:
@@ -241,7 +243,7 @@ def _may_ask_to_close(profile: Profile) -> bool:
     return not watch_only(backing().database, profile)
 
 
-def _escalation(order: Order, record: TickRecord) -> EscalationSettings | None:
+def _escalation(order: DeskOrder, record: TickRecord) -> EscalationSettings | None:
     """Return by which rule the trader's tier was chosen; None where the profile has changed."""
     profile = order.terms.profile
     if profile is None or profile.digest() != record.profile:

@@ -124,16 +124,20 @@ def _gate(multiplier: float) -> Contribution:
 
 def _conviction(record: TickView, side: str) -> Contribution:
     agreement = record.deliberation.panel.agreement(side)
-    kept, raw = agreement.conviction, agreement.raw
+    calibrated, raw = agreement.conviction, agreement.raw
     if record.deliberation.in_shadow:
         return "Conviction", "nothing", "the agents looked on: they changed no size"
-    word = f"× {figures.plain(kept, 2)}"
+    word = f"× {figures.plain(calibrated, 2)}"
     if outage_of(record) is not None:
         return "Conviction", word, NO_AGENT
     verb = SIDES[side].verb if side in SIDES else "trade"
-    lowered = round(100 * raw) != round(100 * kept)
+    lowered = round(100 * raw) != round(100 * calibrated)
     more = f": {100 * raw:.0f} % before what speaks against it" if lowered else ""
-    return "Conviction", word, f"the agents' conviction in the {verb} was {100 * kept:.0f} %{more}"
+    return (
+        "Conviction",
+        word,
+        f"the agents' conviction in the {verb} was {100 * calibrated:.0f} %{more}",
+    )
 
 
 def _budget(record: TickView) -> Iterator[Contribution]:
@@ -199,11 +203,11 @@ def note(sid: str) -> ResponseReturnValue:
 def _write(sid: str, text: str, tags: Sequence[str], revision: int) -> CommandOutcome:
     database, actor = backing().database, visitor().actor
     with database.transaction():
-        known = note_table.tag_names(database)
-        if len({*known, *tags}) > max(MOST_KNOWN, len(known)):
+        all_tags = note_table.tag_names(database)
+        if len({*all_tags, *tags}) > max(MOST_KNOWN, len(all_tags)):
             raise ConfigError(
-                f"the desk has {len(known)} tags already, and {MOST_KNOWN} are the most: use some "
-                "of those, so that results by tag say something"
+                f"the desk has {len(all_tags)} tags already, and {MOST_KNOWN} are the most: use "
+                "some of those, so that results by tag say something"
             )
         was = note_table.trade_note(database, sid)
         before = {"note": was.note[:AUDITED], "tags": " ".join(was.tags)}

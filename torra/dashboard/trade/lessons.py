@@ -100,19 +100,19 @@ def lessons() -> str:
     except ConfigError:
         abort(400)
     rows, older = _listed(query)
-    known = backing()
+    context = backing()
     return desk_page(
         "lessons.html",
         here=True,
-        lessons=shown_of(rows, known),
+        lessons=shown_of(rows, context),
         says=lesson_words,
         orders=trade_rows,
         iso=iso,
-        count=lesson_table.lesson_count(known.database),
-        readers=readers_of(known),
+        count=lesson_table.lesson_count(context.database),
+        readers=readers_of(context),
         query=query,
-        known={**dict.fromkeys(QUERY, ""), **query.words},
-        filters=_filters(known, rows),
+        chosen={**dict.fromkeys(QUERY, ""), **query.words},
+        filters=_filters(context, rows),
         older=list_query.address(".lessons", QUERY, before=older) if older else None,
         newest=list_query.address(".lessons", QUERY) if query.before else None,
     )
@@ -134,13 +134,13 @@ def api_lessons() -> ResponseReturnValue:
     return jsonify(lessons=answers, next=older)
 
 
-def shown_of(rows: Sequence[Lesson], known: PageContext) -> list[LessonShown]:
+def shown_of(rows: Sequence[Lesson], context: PageContext) -> list[LessonShown]:
     """Return lessons as a page shows them."""
-    warmed, currency = WarmUps(known.database), cache(known.currency)
+    warmed, currency = WarmUps(context.database), cache(context.currency)
     shown = []
     for lesson in rows:
-        signal = known.database.order(lesson.facts.sid)
-        ticks = lesson_table.lesson_ticks(known.database, lesson.number, TICKS + 1)
+        signal = context.database.order(lesson.facts.sid)
+        ticks = lesson_table.lesson_ticks(context.database, lesson.number, TICKS + 1)
         money = currency(signal.bridge or PAPER) if signal else ""
         warm_up, more = _in_warm_up(lesson.facts, warmed), len(ticks) > TICKS
         shown.append(LessonShown(lesson, signal, money, warm_up, ticks[:TICKS], more))
@@ -172,10 +172,10 @@ def lesson_address(number: int) -> str:
     return url_for(".lessons", before=number + 1, _anchor=f"lesson-{number}")
 
 
-def readers_of(known: PageContext) -> dict[str, LessonReaders]:
+def readers_of(context: PageContext) -> dict[str, LessonReaders]:
     """Return whose ticks are told of lessons, by profile."""
     rows: dict[str, list[RunningSetup]] = {}
-    for setup in known.desk.setups.values():
+    for setup in context.desk.setups.values():
         rows.setdefault(setup.instance.profile, []).append(setup)
     return {
         name: LessonReaders([one.instance.id for one in setups], setups[0].profile.agents)
@@ -205,9 +205,9 @@ def _listed(query: ListQuery) -> tuple[list[Lesson], int | None]:
     return shown, shown[-1].number if len(rows) > query.limit else None
 
 
-def _filters(known: PageContext, rows: Sequence[Lesson]) -> dict[str, tuple[str, Sequence[str]]]:
+def _filters(context: PageContext, rows: Sequence[Lesson]) -> dict[str, tuple[str, Sequence[str]]]:
     """Return the filters of the form: name, label, choices."""
-    items = known.settings.instances
+    items = context.settings.instances
     authors = {lesson_words.RULES, *(text.author for lesson in rows for text in lesson.words)}
     return {
         "symbol": (

@@ -64,11 +64,11 @@ class Terms(NamedTuple):
 
 def terms_of(name: str) -> Terms:
     """Return what the desk knows of an instance; nothing where no desk stands behind the pages."""
-    known = state().backing
+    context = state().backing
     instance = profile = None
     try:
-        if known is not None:
-            instance = known.settings.instance(name)
+        if context is not None:
+            instance = context.settings.instance(name)
             profile = orders.profile_of(instance)
             return Terms(instance, profile, profile.symbol(instance.symbol))
     except ConfigError as error:
@@ -77,7 +77,7 @@ def terms_of(name: str) -> Terms:
 
 
 @dataclass(frozen=True)
-class Order:
+class DeskOrder:
     """An order; `position` is what it made, or what it would close, as long as that is held."""
 
     proposal: ProposalRow | None = None
@@ -85,40 +85,41 @@ class Order:
     position: Position | None = None
 
     @classmethod
-    def of(cls, row: ProposalRow) -> Order:
+    def of(cls, row: ProposalRow) -> DeskOrder:
         """Return the order of a proposal; past its time it is EXPIRED, booked as such or not."""
         database = backing().database
         row = current(row)
         signal = database.order(row.sid) if row.state == "APPROVED" else None
         closes = row.state == WAITING and row.first.kind == "close"
-        held = database.position(row.instance) if closes else None
-        fits = held is not None and held.signal_id == row.first.closes
-        return cls(row, signal, held if fits else None)
+        position = database.position(row.instance) if closes else None
+        if position and position.signal_id != row.first.closes:
+            position = None
+        return cls(row, signal, position)
 
     @property
-    def asked(self) -> ProposalRow:
+    def proposal_row(self) -> ProposalRow:
         """Its proposal, an empty one without any."""
         return self.proposal or ProposalRow()
 
     @property
-    def sent(self) -> SignalRow:
+    def signal_row(self) -> SignalRow:
         """Its signal, an empty one without any."""
         return self.signal or SignalRow()
 
     @property
     def waits(self) -> bool:
         """Whether a person may still decide about it."""
-        return self.asked.state == WAITING
+        return self.proposal_row.state == WAITING
 
     @cached_property
     def terms(self) -> Terms:
         """What the desk knows of its instance now."""
-        return terms_of(self.asked.instance or self.sent.instance)
+        return terms_of(self.proposal_row.instance or self.signal_row.instance)
 
     @property
     def currency(self) -> str:
         """The currency of the account that its signal went to."""
-        return backing().currency(self.sent.bridge or PAPER)
+        return backing().currency(self.signal_row.bridge or PAPER)
 
     # --- while it waits ---------------------------------------------------------------------------
 
@@ -127,7 +128,9 @@ class Order:
         """The real seconds until its proposal expires."""
         # the browser counts down in real seconds, and the sample's clock runs faster
         clock = backing().desk.clock
-        return (clock.real_time_of(parse(self.asked.expires)) - clock.real_now()).total_seconds()
+        return (
+            clock.real_time_of(parse(self.proposal_row.expires)) - clock.real_now()
+        ).total_seconds()
 
     @cached_property
     def foreseen(self) -> tuple[Preview | None, str]:
@@ -137,7 +140,7 @@ class Order:
         if not self.waits or self.terms.trouble:
             return None, self.terms.trouble
         try:
-            return by_hand.preview(orders.reach(), self.asked.sid), ""
+            return by_hand.preview(orders.reach(), self.proposal_row.sid), ""
         except (ConfigError, DataUnavailable) as error:
             return None, str(error)
 
@@ -145,20 +148,20 @@ class Order:
     def levels(self) -> Levels | None:
         """Entry, stop and target of its opening: at the price of now where that is known."""
         preview, _ = self.foreseen
-        return preview.levels if preview else self.asked.first.levels
+        return preview.levels if preview else self.proposal_row.first.levels
 
     @property
     def lots(self) -> float:
         """The size that it would send, or close, now; then that of its proposal."""
         preview, _ = self.foreseen
-        return (self.position or preview or self.asked.first).lots
+        return (self.position or preview or self.proposal_row.first).lots
 
     @property
     def refused(self) -> list[str]:
         """What speaks against an approval now, or what denied it then."""
         preview, trouble = self.foreseen
         if preview is None:
-            ended = self.asked.reason if self.asked.state == "DENIED" else ""
+            ended = self.proposal_row.reason if self.proposal_row.state == "DENIED" else ""
             return list(filter(None, (trouble, ended)))
         failed = [rule for rule, outcome in preview.checks.items() if outcome == "failed"]
         return failed or ([] if preview.passes else [preview.reason])
@@ -179,7 +182,7 @@ class Order:
     def _loaded(self) -> TickRecord | Damaged | None:
         from torra.store.connection import TickKey  # noqa: PLC0415
 
-        row = self.asked
+        row = self.proposal_row
         key = TickKey(row.instance, row.timeframe, parse(row.bar_time))
         stored = backing().database.tick(key)
         return None if stored is None else load(key.text, stored)
@@ -193,7 +196,7 @@ class Order:
         It fills at the next bar's open, and is booked as that bar closes. "" where it is filled,
         was refused, or goes to a broker, who says so himself.
         """
-        row, instance = self.sent, self.terms.instance
+        row, instance = self.signal_row, self.terms.instance
         if row.state not in (*UNDER_WAY, WAITING) or not row.decided_at:
             return "", 0.0
         if instance is None or instance.route != PAPER:
@@ -222,20 +225,20 @@ class Order:
     def plan_now(self) -> Badge | None:
         """How its plan fares at the price of now; None where that is not known."""
         end = self.quote.ends.get("now") if self.quote else None
-        return EVOLUTIONS[evolution_of(self.sent.model_dump(), end.price)] if end else None
+        return EVOLUTIONS[evolution_of(self.signal_row.model_dump(), end.price)] if end else None
 
     @property
     def age(self) -> float | None:
         """Seconds since its position was opened."""
-        held = self.position
-        return (backing().now() - held.opened_at).total_seconds() if held else None
+        position = self.position
+        return (backing().now() - position.opened_at).total_seconds() if position else None
 
     # --- its whole life ---------------------------------------------------------------------------
 
     @cached_property
     def steps(self) -> list[SignalStep]:
         """The steps of its signal from one state to the next."""
-        return signal_table.signal_events(backing().database, self.sent.sid)
+        return signal_table.signal_events(backing().database, self.signal_row.sid)
 
     @cached_property
     def others(self) -> list[SignalRow]:
@@ -245,13 +248,13 @@ class Order:
     @cached_property
     def closes(self) -> list[SignalRow]:
         """The closes of its position."""
-        rows = backing().database.closes_of(self.sent.instance, self.sent.sid)
+        rows = backing().database.closes_of(self.signal_row.instance, self.signal_row.sid)
         return list(map(SignalRow.load, rows))
 
     @cached_property
     def opening(self) -> SignalRow | None:
         """The opening that it ends; None for an opening."""
-        return backing().database.order(self.sent.closes) if self.sent.closes else None
+        return backing().database.order(self.signal_row.closes) if self.signal_row.closes else None
 
 
 def current(row: ProposalRow) -> ProposalRow:
@@ -262,22 +265,22 @@ def current(row: ProposalRow) -> ProposalRow:
     return row.model_copy(update={"state": "EXPIRED", "reason": reason})
 
 
-def of_proposal(sid: str) -> Order:
+def of_proposal(sid: str) -> DeskOrder:
     """Return the order of a proposal; 404 without one."""
-    return Order.of(backing().database.proposal(sid) or abort(404))
+    return DeskOrder.of(backing().database.proposal(sid) or abort(404))
 
 
-def of_signal(sid: str) -> Order:
+def of_signal(sid: str) -> DeskOrder:
     """Return an order that was sent, with what a person was asked about it; 404 without one."""
     database = backing().database
     (row,) = marked([database.order(sid) or abort(404)])
-    return Order(database.proposal(sid), row)
+    return DeskOrder(database.proposal(sid), row)
 
 
-def held() -> list[Order]:
+def open_orders() -> list[DeskOrder]:
     """Return the orders whose positions are open or opening."""
     database = backing().database
-    return [Order(None, database.order(one.signal_id), one) for one in database.positions()]
+    return [DeskOrder(None, database.order(item.signal_id), item) for item in database.positions()]
 
 
 def marked(rows: Iterable[SignalRow]) -> list[SignalRow]:

@@ -30,7 +30,7 @@ from torra.words.badge import Badge
 from torra.words.orders import PROPOSALS, REASONS
 
 if TYPE_CHECKING:
-    from torra.dashboard.trade.order import Order
+    from torra.dashboard.trade.order import DeskOrder
     from torra.tick.approval import Preview
     from torra.trading.hand_close import CloseQuote
     from torra.verdict.risk_engine import PositionSide
@@ -103,16 +103,16 @@ def conviction(record: TickRecord | None, side: str) -> tuple[float | None, str]
     if record is None:
         return None, "no panel is stored for this tick"
     agreement = record.deliberation.panel.agreement(side)
-    kept, raw = agreement.conviction, agreement.raw
+    calibrated, raw = agreement.conviction, agreement.raw
     if record.deliberation.in_shadow:
-        return None, f"{figures.plain(kept, 2)}, {NOT_COUNTED}"
+        return None, f"{figures.plain(calibrated, 2)}, {NOT_COUNTED}"
     if outage_of(record) is not None:
-        return kept, NO_AGENT
-    off = 1 - kept / raw if raw else 0.0
+        return calibrated, NO_AGENT
+    off = 1 - calibrated / raw if raw else 0.0
     cause = f", {named}" if (named := costs(record.deliberation, side)) else " panel split"
     # less than half a per cent would be written as 0 %
     split = f", {figures.MINUS}{off:.0%}{cause}" if off >= 0.005 else ""
-    return kept, f"raw {raw:.2f}{'; agents against' if agreement.leans_against else split}"
+    return calibrated, f"raw {raw:.2f}{'; agents against' if agreement.leans_against else split}"
 
 
 def end_now(preview: Preview | None, trouble: str) -> Badge:
@@ -133,11 +133,11 @@ def chips(preview: Preview | None, record: TickRecord | None) -> dict[str, Badge
     outcomes, unheard = check_outcomes(preview, record), _unheard(record)
     badges = {}
     for name in groups(record):
-        known = {rule: outcomes.get(rule, NOT_ASKED) for rule in GROUPS[name]}
-        failed = [rule for rule, outcome in known.items() if outcome == "failed"]
-        outcome = "failed" if failed else "ok" if "ok" in known.values() else NOT_ASKED
+        group = {rule: outcomes.get(rule, NOT_ASKED) for rule in GROUPS[name]}
+        failed = [rule for rule, outcome in group.items() if outcome == "failed"]
+        outcome = "failed" if failed else "ok" if "ok" in group.values() else NOT_ASKED
         word = f"{name}: {', '.join(failed)}" if failed else name
-        meaning = "; ".join(REASONS[rule] for rule in failed) or f"{outcome}: {', '.join(known)}"
+        meaning = "; ".join(REASONS[rule] for rule in failed) or f"{outcome}: {', '.join(group)}"
         if name == TRADER and unheard:
             word, meaning = f"{TRADER}: {unheard}", f"{unheard}: nothing objects"
         badges[name] = OUTCOMES[outcome]._replace(word=word, meaning=meaning)
@@ -182,13 +182,13 @@ class LadderStep(NamedTuple):
     cash: float | None = None
 
 
-def ladder(order: Order) -> dict[str, LadderStep]:
+def ladder(order: DeskOrder) -> dict[str, LadderStep]:
     """Return each level of an opening, or of the position that is to be closed.
 
     A level of which nothing is known has no number.
     """
     if order.quote:
-        return _closing_ladder(order.quote, order.asked.atr)
+        return _closing_ladder(order.quote, order.proposal_row.atr)
     at, spec = order.levels, order.terms.spec
     if at is None or spec is None:
         return dict.fromkeys(LEVELS, LadderStep())
@@ -202,9 +202,9 @@ def ladder(order: Order) -> dict[str, LadderStep]:
 
 
 def _closing_ladder(quote: CloseQuote, atr: float) -> dict[str, LadderStep]:
-    held, steps = quote.held, dict.fromkeys(CLOSE_LEVELS, LadderStep())
+    position, steps = quote.held, dict.fromkeys(CLOSE_LEVELS, LadderStep())
     for level, end in quote.ends.items():
-        moved = gain(held.side, held.entry, end.price) / atr if atr else None
+        moved = gain(position.side, position.entry, end.price) / atr if atr else None
         steps[level] = LadderStep(end.price, end.r, moved, end.profit)
     return steps | {"entry": LadderStep(steps["entry"].price)}
 
@@ -222,8 +222,8 @@ def panel(record: TickRecord) -> list[Voice]:
 
 def steps(record: TickRecord) -> list[ScoreStep]:
     """Return the steps from L1 to the verdict that the screen shows."""
-    known = {step.name: step for step in arithmetic.steps(record)}
-    return [known[name] for name in STEPS if name in known]
+    steps_by_name = {step.name: step for step in arithmetic.steps(record)}
+    return [steps_by_name[name] for name in STEPS if name in steps_by_name]
 
 
 def clamped(record: TickRecord) -> list[str]:

@@ -19,7 +19,7 @@ from torra.dashboard.cells import price_lines
 from torra.dashboard.doors.routes import Fields, Route
 from torra.dashboard.trade import journal, lessons, orders, trade_rows
 from torra.dashboard.trade import order as order_reads
-from torra.dashboard.trade.order import Order
+from torra.dashboard.trade.order import DeskOrder
 from torra.dashboard.view import list_query
 from torra.dashboard.view.rendering import backing, desk_page, state
 from torra.exhibits import lesson_words
@@ -53,39 +53,39 @@ def signals() -> str:
     """Show positions, bridges, alarms, the trading state and the newest signals."""
     if state().backing is None:
         return desk_page("signals.html", here=False)
-    known, query = backing(), _query()
+    context, query = backing(), _query()
     rows, older = _listed(query)
-    routes = sorted({item.route for item in known.settings.instances})
-    newest = known.database.alarms(standing=False, limit=50)
+    routes = sorted({item.route for item in context.settings.instances})
+    newest = context.database.alarms(standing=False, limit=50)
     return desk_page(
         "signals.html",
         here=True,
         live=True,
-        positions=order_reads.held(),
-        bridges=known.database.bridges(),
-        alarms=known.database.alarms(),
+        positions=order_reads.open_orders(),
+        bridges=context.database.bridges(),
+        alarms=context.database.alarms(),
         ended=[alarm for alarm in newest if alarm.ended_at][:ENDED_ALARMS],
         engaged=orders.reach().switch.engaged(),
-        states=claim_table.trading_states(known.database, HISTORY),
-        signals=[Order(None, row) for row in rows],
+        states=claim_table.trading_states(context.database, HISTORY),
+        signals=[DeskOrder(None, row) for row in rows],
         outcomes=OUTCOMES,
         older=older,
         query=query,
         narrowed={name: query[name] for name in ("instance", "state")},
-        instances=[item.id for item in known.settings.instances],
+        instances=[item.id for item in context.settings.instances],
         marks=SIGNALS,
         orders=trade_rows,
         executed=EXECUTED,
         routes=routes,
         protected=trade_rows.protected(routes),
-        real_now=known.desk.clock.real_now(),
+        real_now=context.desk.clock.real_now(),
     )
 
 
 def api_signals() -> ResponseReturnValue:
     """Answer positions, bridges, alarms, trading states and one page of signals as stored."""
     database, (rows, older) = backing().database, _listed(_query())
-    quotes = [order.quote for order in order_reads.held() if order.quote]
+    quotes = [order.quote for order in order_reads.open_orders() if order.quote]
     bridges, alarms = database.bridges(), database.alarms()
     # what the page shows besides its prices and ages
     parts = (
@@ -116,16 +116,17 @@ def signals_csv() -> Response:
 def signal(sid: str) -> str:
     """Show the whole life of one signal, from its decision to what came of it."""
     order = order_reads.of_signal(sid)
-    row = order.sent
+    row, currency = order.signal_row, order.currency
     return desk_page(
         "signal.html",
         live=True,
         order=order,
         row=row,
+        currency=currency,
         orders=trade_rows,
         outcome=OUTCOMES.get(row.outcome or ""),
-        made=journal.contributions(row),
-        headline=journal.headline(row, order.terms.digits, order.currency),
+        contributions=journal.contributions(row),
+        headline=journal.headline(row, order.terms.digits, currency),
         written=note_table.trade_note(backing().database, sid),
         lesson=lessons.of_trade(sid),
         says=lesson_words,
@@ -140,11 +141,11 @@ def signal(sid: str) -> str:
 def api_signal(sid: str) -> ResponseReturnValue:
     """Answer one signal as it is stored, with its steps and the orders that belong to it."""
     order = order_reads.of_signal(sid)
-    rows = [order.sent, *order.others]
+    rows = [order.signal_row, *order.others]
     thesis = lessons.written_of(sid)
     return jsonify(
         version=" ".join(f"{row.sid}:{row.state}:{len(row.detail)}" for row in rows),
-        signal=order.sent.as_json(),
+        signal=order.signal_row.as_json(),
         events=[step.as_json() for step in order.steps],
         closes=[row.as_json() for row in order.closes],
         opening=order.opening and order.opening.as_json(),
@@ -157,11 +158,11 @@ def api_signal(sid: str) -> ResponseReturnValue:
 
 def _query() -> dict[str, Any]:
     """Return the filter of the request; unknown values ask for nothing."""
-    known = {"instance": {item.id for item in backing().settings.instances}, "state": SIGNALS}
-    words, before = list_query.words(known), request.args.get("before", "")
+    choices = {"instance": {item.id for item in backing().settings.instances}, "state": SIGNALS}
+    words, before = list_query.words(choices), request.args.get("before", "")
     number = before.isascii() and before.isdigit() and len(before) < 16
     return {
-        **{name: words.get(name) if words.get(name) in known[name] else None for name in known},
+        **{name: words.get(name) if words.get(name) in choices[name] else None for name in choices},
         "before": int(before) if number else None,
     }
 
@@ -176,8 +177,8 @@ def _listed(query: dict[str, Any]) -> tuple[list[SignalRow], int | None]:
 
 def _position_as_json(quote: CloseQuote) -> dict[str, JsonValue]:
     names = ("instance", "symbol", "side", "lots", "entry", "stop", "target", "state")
-    held = {name: getattr(quote.held, name) for name in names}
-    return {**held, "sid": quote.held.signal_id, "price": quote.bid}
+    position = {name: getattr(quote.held, name) for name in names}
+    return {**position, "sid": quote.held.signal_id, "price": quote.bid}
 
 
 ROUTES = (

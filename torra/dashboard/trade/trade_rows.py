@@ -7,10 +7,8 @@ Expert Advisor wrote passes through `figures.sanitize`. Pure functions over the 
 
 from __future__ import annotations
 
-import csv
-import io
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime
 from itertools import chain
 from typing import Final
@@ -21,6 +19,7 @@ from pydantic import JsonValue
 from torra.bridges.guards import GUARDS
 from torra.clock import parse
 from torra.exhibits import figures
+from torra.exhibits.trade_file import csv_lines
 from torra.money.open_positions import PAPER
 from torra.store.trade.rows import AlarmRow, BridgeRow, ProposalRow, SignalRow, SignalStep
 from torra.words.badge import Badge
@@ -166,22 +165,12 @@ def file(
     name: str, rows: Iterable[Mapping[str, JsonValue]], columns: Sequence[str] = COLUMNS
 ) -> Response:
     """Answer rows as the CSV file torra-NAME.csv."""
+    cells = ([row[column] for column in columns] for row in rows)
     return Response(
-        stream_with_context(csv_lines(rows, columns)),
+        stream_with_context(csv_lines(chain([columns], cells), LONGEST_CELL)),
         mimetype="text/csv",
         headers={"Content-Disposition": f'attachment; filename="torra-{name}.csv"'},
     )
-
-
-def csv_lines(
-    rows: Iterable[Mapping[str, JsonValue]], columns: Sequence[str] = COLUMNS
-) -> Iterator[str]:
-    """Yield rows as CSV; text that a spreadsheet would take for a formula is quoted off."""
-    cells = ([figures.sheet_cell(row[name], LONGEST_CELL) for name in columns] for row in rows)
-    for line in chain([columns], cells):
-        text = io.StringIO()
-        csv.writer(text, lineterminator="\r\n").writerow(line)
-        yield text.getvalue()
 
 
 def _moment(text: str | None) -> datetime | None:

@@ -18,7 +18,7 @@ from pydantic import JsonValue
 from torra.clock import iso
 from torra.dashboard.doors.routes import Fields, Route
 from torra.dashboard.trade import trade_rows
-from torra.dashboard.trade.order import Order, marked
+from torra.dashboard.trade.order import DeskOrder, marked
 from torra.dashboard.view import list_query
 from torra.dashboard.view.list_query import ListQuery
 from torra.dashboard.view.rendering import backing, desk_page, state
@@ -59,14 +59,14 @@ def trades() -> str:
         query = list_query.read(QUERY)
     except ConfigError:
         abort(400)
-    known, period, (rows, older) = backing(), _period(), _listed(query)
-    results, lines = known.money(), known.money_lines(period)
+    context, period, (rows, older) = backing(), _period(), _listed(query)
+    results, lines = context.money(), context.money_lines(period)
     reasons = {row.close_reason or "unknown" for row in rows}
     reasons |= {reason for account in results.accounts for reason in account.by_reason}
     offered = {
-        "instance": [item.id for item in known.settings.instances],
+        "instance": [item.id for item in context.settings.instances],
         "reason": sorted(reasons),
-        "tag": note_table.tag_names(known.database),
+        "tag": note_table.tag_names(context.database),
     }
     return desk_page(
         "trades.html",
@@ -80,11 +80,11 @@ def trades() -> str:
         period=period,
         periods=list(PERIODS),
         words=words,
-        trades=[Order(None, row) for row in rows],
+        trades=[DeskOrder(None, row) for row in rows],
         alone=_alone(rows),
         orders=trade_rows,
         query=query,
-        known={**dict.fromkeys(QUERY, ""), **query.words},
+        chosen={**dict.fromkeys(QUERY, ""), **query.words},
         offered={name: list_query.offered(name, choices) for name, choices in offered.items()},
         older=list_query.address(".trades", QUERY, before=older) if older else None,
         newest=list_query.address(".trades", QUERY) if query.before else None,
@@ -103,7 +103,10 @@ def api_money_line() -> ResponseReturnValue:
     return jsonify(
         period=period,
         accounts={
-            name: [{"at": iso(one.at), "closed": one.closed, "whole": one.whole} for one in points]
+            name: [
+                {"at": iso(point.at), "closed": point.closed, "whole": point.whole}
+                for point in points
+            ]
             for name, points in backing().money_lines(period).items()
         },
     )
@@ -132,8 +135,8 @@ def trades_csv() -> Response:
 
 def _period() -> str:
     """Return the period of the line that is asked for; all for a word that is none."""
-    asked = request.args.get("line", "")
-    return asked if asked in PERIODS else "all"
+    period = request.args.get("line", "")
+    return period if period in PERIODS else "all"
 
 
 def _listed(query: ListQuery) -> tuple[list[SignalRow], str | None]:
@@ -164,8 +167,8 @@ def _alone(rows: Sequence[SignalRow]) -> dict[str, str]:
     verdicts = tick_listing.alone_of(backing().database, ["|".join(row.bar) for row in rows])
     alone = {}
     for row in rows:
-        known = {row.side: "the same side", "HOLD": "no trade", "": figures.DASH}
-        alone[row.sid] = known.get(verdicts.get("|".join(row.bar)) or "", "the other side")
+        relations = {row.side: "the same side", "HOLD": "no trade", "": figures.DASH}
+        alone[row.sid] = relations.get(verdicts.get("|".join(row.bar)) or "", "the other side")
     return alone
 
 
@@ -188,7 +191,7 @@ QUERY: Final[Fields] = {
     "limit": {"type": "integer", "minimum": 1, "maximum": MOST, "default": SHOWN},
 }
 PERIOD: Final[Fields] = {"line": {"type": "string", "enum": list(PERIODS), "default": "all"}}
-OF_A_FILE: Final = {name: told for name, told in QUERY.items() if name != "limit"}
+OF_A_FILE: Final = {name: field for name, field in QUERY.items() if name != "limit"}
 
 ROUTES = (
     Route("/trades", "trades", trades, query={**QUERY, **PERIOD}),
