@@ -18,7 +18,7 @@ from tests.worlds.values import made_symbol
 from torra import clock
 from torra.config import ROOT, Markov
 from torra.dashboard.cells import chart_data, price_lines, state_odds, timelines
-from torra.dashboard.cells.overview_cells import first_tick
+from torra.dashboard.cells.attention import first_tick
 from torra.dashboard.view.desk_values import ChartBars, DeskStatus, StreamStatus
 from torra.dashboard.view.desk_values import StateHistory as Odds
 from torra.exhibits import figures

@@ -10,7 +10,7 @@ import functools
 import itertools
 import re
 from html.parser import HTMLParser
-from typing import Any
+from typing import Any, NamedTuple
 
 from flask import Flask
 from flask.testing import FlaskClient
@@ -18,6 +18,29 @@ from flask.testing import FlaskClient
 from tests.doubles.visitors import open_app
 from tests.worlds.demo_full_desk import FullDeskView
 from tests.worlds.demo_view import ScriptedView
+
+VOID = frozenset(("br", "col", "hr", "img", "input", "link", "meta", "path", "rect", "line"))
+
+
+class Element(NamedTuple):
+    """An element with the text in it, and the ids of those around it."""
+
+    tag: str
+    attributes: dict[str, str | None]
+    parts: list[str]
+    within: set[str | None]
+
+    @property
+    def own_id(self) -> str | None:
+        return self.attributes.get("id")
+
+    @property
+    def tone(self) -> str | None:
+        return self.attributes.get("data-tone")
+
+    @property
+    def text(self) -> str:
+        return re.sub(r"[ \n]+", " ", "".join(self.parts)).strip()
 
 
 class Page(HTMLParser):
@@ -33,6 +56,8 @@ class Page(HTMLParser):
         self.open: list[str] = []
         self.cells: dict[str, str] = {}
         self.rows: list[list[str]] = []
+        self._elements: list[Element] = []
+        self._around: list[Element] = []
         self._live: str | None = None
         self._bubble = 0
         self.feed(text)
@@ -41,6 +66,11 @@ class Page(HTMLParser):
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         attributes = dict(attrs)
         self.tags.append((tag, attributes))
+        within = {self._around[-1].own_id, *self._around[-1].within} if self._around else set()
+        element = Element(tag, attributes, [], within)
+        self._elements.append(element)
+        if tag not in VOID:
+            self._around.append(element)
         if tag == "div" and (self._bubble or "popover" in attributes):
             self._bubble += 1
         if tag == "tr":
@@ -53,6 +83,9 @@ class Page(HTMLParser):
             self.cells[self._live] = ""
 
     def handle_endtag(self, tag: str) -> None:
+        if tag not in VOID and any(one.tag == tag for one in self._around):
+            while self._around.pop().tag != tag:
+                pass
         self._live = None
         if tag == "div" and self._bubble:
             self._bubble -= 1
@@ -63,10 +96,24 @@ class Page(HTMLParser):
         if self._bubble:
             return
         self.words.append(data)
+        for element in self._around:
+            element.parts.append(data)
         if self.open:
             self.rows[-1][-1] += data
         if self._live:
             self.cells[self._live] += data
+
+    def texts(self, name: str, within: str | None = None) -> list[str]:
+        """Return the text of each element of a class or tag, in an element of an id if named."""
+        return [element.text for element in self.elements(name, within)]
+
+    def elements(self, name: str, within: str | None = None) -> list[Element]:
+        return [
+            one
+            for one in self._elements
+            if name in (one.tag, *str(one.attributes.get("class")).split())
+            and (within is None or within in one.within)
+        ]
 
     def all(self, tag: str) -> list[dict[str, str | None]]:
         return [attributes for name, attributes in self.tags if name == tag]
@@ -92,6 +139,16 @@ def read(address: str, state: str, status: int) -> Page:
     answer = client(state).get(address)
     assert answer.status_code == status, answer.text[:400]
     return Page(answer.text)
+
+
+def page_of(address: str = "/", state: str = "demo", **answers: object) -> Page:
+    """Return a page over a scripted view some of whose methods answer these."""
+    view = ScriptedView(state)
+    for name, answer in answers.items():
+        setattr(view, name, lambda *_, answer=answer: answer)
+    found = open_app(view).test_client().get(address)
+    assert found.status_code == 200
+    return Page(found.text)
 
 
 class OneTickView(FullDeskView):

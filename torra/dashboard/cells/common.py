@@ -10,8 +10,8 @@ from collections.abc import Callable, Sequence
 from typing import Final, TypedDict
 
 from torra.dashboard.cells import skips, sources
-from torra.dashboard.record import agreement, vetoes
-from torra.dashboard.record.reasoning import SENTENCE, headline, why
+from torra.dashboard.cells.tick_words import page_sentence, reason
+from torra.dashboard.record import agreement
 from torra.dashboard.record.shown import Decision
 from torra.dashboard.view.desk_values import (
     ChangeCount,
@@ -22,13 +22,10 @@ from torra.dashboard.view.desk_values import (
 )
 from torra.exhibits import figures
 from torra.exhibits.figures import Cell, cell
-from torra.feeds.sample import SHOWN_AS, TRUE_YEARS
-from torra.store.hosted import FEED
-from torra.tick import sentence
+from torra.feeds.sample import SHOWN_AS
 from torra.tick.marks import PROPOSED
 from torra.tick.tick_record import ThresholdsRecord, TickRecord
 from torra.verdict.trade_outcome import CloseValue
-from torra.words.badge import capital
 from torra.words.deny_reasons import DenyReason
 from torra.words.orders import REASONS
 
@@ -37,9 +34,6 @@ TickLink = Callable[[str, str, str], str]
 """Returns the address of a tick's page from instance, timeframe and bar_time."""
 
 NO_TICK: Final = "no tick yet"
-
-SAMPLE: Final = "sample"
-"""Feed of the bars that are shipped."""
 
 
 class ThresholdPlaces(TypedDict):
@@ -78,7 +72,7 @@ def verdict_cells(key: str, latest: TickRecord | None, link: TickLink) -> Cells:
         return cells | bar_cells(f"{key}.consensus", None, None)
     address = link(latest.instance, latest.timeframe, latest.bar_time)
     consensus, l1 = latest.consensus, latest.l1_consensus
-    said = figures.sanitize(sentence.page_text(latest), SENTENCE)
+    said = page_sentence(latest)
     told: Cells = {
         "verdict": state_cell(latest.verdict),
         "l1_verdict": state_cell(latest.l1_verdict),
@@ -131,7 +125,7 @@ def age_cells(key: str, stream: StreamStatus) -> Cells:
 def position_cells(key: str, instance: SymbolStatus) -> Cells:
     """Return an instance's position, its levels, and the result of closing it now."""
     held = instance.held
-    if instance.feed == FEED:
+    if instance.hosted:
         return {
             f"{key}.position": words("your scorer's", "flat"),
             f"{key}.gain": words(""),
@@ -144,7 +138,7 @@ def position_cells(key: str, instance: SymbolStatus) -> Cells:
             f"{key}.gain": words(""),
             f"{key}.levels": words(""),
         }
-    digits = digits_of(instance)
+    digits = instance.decimals
     position, now = held
     side = figures.mark(position.side)
     state = position.state
@@ -174,7 +168,7 @@ def _gain(now: CloseValue | None, currency: str) -> str:
 
 def origin_cell(instance: SymbolStatus) -> Cell:
     """Return of when the shipped bars of a symbol truly are, where the demo moves their dates."""
-    year = TRUE_YEARS.get(instance.symbol, "") if instance.feed == SAMPLE else ""
+    year = instance.true_year
     return words(f"prices of {year}, dated {SHOWN_AS}" if year else "") | showing(year)
 
 
@@ -185,25 +179,10 @@ def changes_cell(changes: ChangeCount) -> Cell:
     return words(told, title="ticks on which the verdict would have been another without agents")
 
 
-def skip_cell(tick: TickRecord | None, skipped: Skip | None, stream: StreamStatus) -> Cell:
+def skip_cell(skipped: Skip | None, stream: StreamStatus) -> Cell:
     """Return the skips since the newest tick; hidden without any."""
-    told, tone = skips.note(tick, skipped, stream)
+    told, tone = skips.note(stream, skipped)
     return words(told, tone) | showing(bool(told))
-
-
-def reason(latest: Decision) -> str:
-    """Return the headline of a tick: where the consensus stands, the action and its reason."""
-    told, veto = why(latest), vetoes.cause(latest)
-    if latest.reason == PROPOSED:
-        told = f"{capital(REASONS[PROPOSED])}."
-    # the meaning of the reason itself is told already
-    others = [reason for reason in latest.denied if reason != latest.reason]
-    denied = ", ".join(figures.sanitize(reason, 40) for reason in others)
-    # the reason often names the denial already: it is not said twice
-    more = told if not denied or denied in told else f"{told} ({denied})" if told else denied
-    if veto and veto not in more:
-        more += f" {vetoes.mark(latest).text} of openings: {veto}."
-    return f"{headline(latest)} {more}".strip()
 
 
 def bar_cells(key: str, value: float | None, l1: float | None) -> Cells:
@@ -229,25 +208,15 @@ def limits(thresholds: ThresholdsRecord | None) -> ThresholdPlaces:
     }
 
 
-def thresholds_of(data: SymbolStatus) -> ThresholdsRecord | None:
-    """Return the thresholds of the newest tick; without one those of the profile of now."""
-    return data.latest.thresholds if data.latest else data.thresholds
-
-
 def zone_cells(key: str, data: SymbolStatus) -> Cells:
     """Return the ends of a signed bar that lie past a threshold; not known ones have no width."""
-    known = thresholds_of(data)
+    known = data.limits
     buy = figures.position_on_axis(known.buy if known else 1.0)
     sell = figures.position_on_axis(-known.sell if known else -1.0)
     return {
         f"{key}.buy": words("") | {"set": {"x": buy, "width": round(figures.BAR_WIDTH - buy, 2)}},
         f"{key}.sell": words("") | {"set": {"x": 0.0, "width": sell}},
     }
-
-
-def digits_of(data: SymbolStatus) -> int:
-    """Return the decimals of a symbol's prices; 5 when they are not known."""
-    return 5 if data.digits is None else data.digits
 
 
 def words(text: str, tone: str = "", title: str = "") -> Cell:

@@ -79,7 +79,7 @@ def symbol(data: Symbol, link: TickLink, first_tick: str = "") -> SymbolShown:
     cells |= voice_cells("head", latest)
     cells["head.changes"] = changes_cell(data.changes)
     cells["head.origin"] = origin_cell(data)
-    cells["head.skip"] = skip_cell(latest, next(iter(data.skipped), None), data.stream)
+    cells["head.skip"] = skip_cell(next(iter(data.skipped), None), data.stream)
     sided = verdict_balance(data.sides)
     cells["head.sided"] = words(f"! One side is rare: {sided}." if sided else "", "warn") | showing(
         sided

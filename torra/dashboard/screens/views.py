@@ -16,9 +16,9 @@ from flask.typing import ResponseReturnValue
 from agent_config import JUDGE_ID
 from torra import clock
 from torra.dashboard.cells import chart_data, price_lines
-from torra.dashboard.cells import overview_cells as glance
 from torra.dashboard.cells import symbol_cells as screens
-from torra.dashboard.cells.common import action_cell, digits_of
+from torra.dashboard.cells.attention import first_tick
+from torra.dashboard.cells.common import action_cell
 from torra.dashboard.doors.routes import Api, Fields, Route
 from torra.dashboard.record import reading_patterns
 from torra.dashboard.record.shown import TickView
@@ -102,7 +102,7 @@ def symbol_page(instance: str, timeframe: str) -> str:
         data.desk,
         live=True,
         data=data,
-        digits=digits_of(data),
+        digits=data.decimals,
         opened=screens.OPENED,
         ticks={tick.bar_time: tick for tick in data.ticks},
         listed=LISTED,
@@ -127,7 +127,7 @@ def _chart_version(data: Symbol) -> str:
 
 def symbol_cells(data: Symbol) -> screens.SymbolShown:
     """Return the cells of a symbol page."""
-    first = "" if data.latest else glance.first_tick([data.stream], data.desk, data.feed)
+    first = "" if data.latest else first_tick([data.stream], data.desk, data.feed)
     return screens.symbol(data, Links().tick, first)
 
 
