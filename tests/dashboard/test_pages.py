@@ -14,14 +14,14 @@ import pytest
 
 from agents.contracts import VECTORS
 from tests.cases import cases
-from tests.doubles.page_reader import Page, client, get, tick_text
+from tests.doubles.page_reader import Page, client, get, symbol_page, tick_text
 from tests.doubles.visitors import ACCESS, open_app
 from tests.worlds.demo_view import SOURCES, ScriptedView, bars
 from tests.worlds.records import quiet, shown_tick
 from tests.worlds.values import made_symbol
 from torra.config import ROOT
 from torra.dashboard.app import HEADERS, create_app
-from torra.dashboard.cells import chart_data, skips, symbol_cells
+from torra.dashboard.cells import chart_data, skips
 from torra.dashboard.record import arithmetic, reasoning
 from torra.dashboard.record.shown import ListedTick
 from torra.dashboard.view.desk_values import ChartBars, Skip
@@ -166,8 +166,7 @@ def test_a_banner_tells_the_state_on_every_page(
 
 
 def test_the_reason_of_an_action_is_a_sentence() -> None:
-    list_of_ticks = get("/symbol/BTCUSD/M15")
-    reasons = {text for key, text in list_of_ticks.cells.items() if key.endswith(".reason")}
+    reasons = {row[5] for row in get("/symbol/BTCUSD/M15").rows if len(row) == 7}
     assert "THRESHOLD" not in reasons
     assert any(
         re.fullmatch(r"0\.\d{3} short of the SELL threshold −0\.50", text) for text in reasons
@@ -181,9 +180,11 @@ def test_a_listed_tick_is_judged_by_its_own_thresholds() -> None:
     tick = {"bar_time": TICK_TIMES[-1], "consensus": -0.34, "verdict": "HOLD", "action": "HOLD",
             "reason": "THRESHOLD", "thresholds": {"buy": 0.5, "sell": 0.5}}  # fmt: skip
     ticks = [tick, {**tick, "bar_time": TICK_TIMES[-2], "thresholds": None}]
-    cells = symbol_cells.symbol(made_symbol(**newest, ticks=ticks), lambda *_: "")["cells"]
-    assert cells["tick.0.reason"]["text"] == "0.160 short of the SELL threshold −0.50"
-    assert cells["tick.1.reason"]["text"] == "between the thresholds of its time"
+    page = symbol_page(made_symbol(**newest, ticks=ticks))
+    assert [row[5] for row in page.rows if len(row) == 7][1:] == [
+        "0.160 short of the SELL threshold −0.50",
+        "between the thresholds of its time",
+    ]
 
 
 @cases(
@@ -213,12 +214,10 @@ def test_a_closed_market_is_no_failure() -> None:
     note = "M15: no new bars since 2021-12-01 10:30 UTC, market closed or a gap"
     assert page.texts("skipnote", "i0") == [note]
     symbol = get("/symbol/BTCUSD/M15", "weekend")
-    assert symbol.cells["head.skip"] == note
-    assert (symbol.cells["tick.0.when"], symbol.cells["tick.0.reason"]) == (
-        "2021-12-01 11:45 UTC",
-        run,
-    )
-    assert symbol.cells["tick.1.verdict"] == "■ HOLD"
+    assert note in symbol.text
+    first, second = [row for row in symbol.rows if len(row) == 7][1:3]
+    assert (first[0], first[5]) == ("2021-12-01 11:45 UTC", run)
+    assert second[1] == "■ HOLD"
 
 
 def test_health_is_well_while_the_market_is_closed() -> None:
@@ -281,10 +280,13 @@ def test_a_close_tells_the_profit_of_what_it_closed() -> None:
 
 def test_a_skipped_tick_has_its_row_and_its_page() -> None:
     page = get("/symbol/BTCUSD/M15")
-    assert page.cells["tick.0.action"] == "· skipped"
-    assert page.cells["tick.0.consensus"] == figures.DASH
-    (link,) = [a for a in page.all("a") if a.get("data-live") == "tick.0.when"]
-    own = get(link["href"])
+    _, first, *_ = [row for row in page.rows if len(row) == 7]
+    assert first[1:3] == [figures.DASH] * 2
+    assert first[4] == "· skipped"
+    links = [str(a.get("href")) for a in page.all("a")]
+    # the newest tick of all has a link above the list
+    _, link, *_ = [link for link in links if link.startswith("/symbol/BTCUSD/M15/")]
+    own = get(link)
     assert "This tick was skipped" in own.text
     assert "the newest bar closed 3 bars ago" in own.text
 

@@ -12,16 +12,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.cases import cases
-from tests.doubles.page_reader import get
+from tests.doubles.page_reader import get, symbol_page
 from tests.worlds.demo_view import bars
 from tests.worlds.values import made_symbol
 from torra import clock
 from torra.config import ROOT, Markov
-from torra.dashboard.cells import chart_data, price_lines, state_odds, timelines
+from torra.dashboard.cells import chart_data, price_lines, timelines
 from torra.dashboard.cells.attention import first_tick
-from torra.dashboard.view.desk_values import ChartBars, DeskStatus, StreamStatus
-from torra.dashboard.view.desk_values import StateHistory as Odds
-from torra.exhibits import figures
+from torra.dashboard.view.desk_values import ChartBars, DeskStatus, StateHistory, StreamStatus
+from torra.exhibits import drawing, figures
 from torra.verdict import sentiment_rules
 
 ADDRESS = "/symbol/BTCUSD/M15"
@@ -42,7 +41,7 @@ def events(text, missing=()):
 
 def drawn(told, name):
     """Return (x, width, y, height) of every block of a lane."""
-    d = told.cells[f"k.{name}"]["set"]["d"]
+    d = told.paths[name]
     blocks = BLOCK.findall(d)
     assert "".join(f"M{x} {y}h{w}v{h}h-{w}z" for x, y, w, h, _ in blocks) == d
     return [(float(x), float(w), int(y), int(h)) for x, y, w, h, _ in blocks]
@@ -53,7 +52,7 @@ def drawn(told, name):
 
 def test_equal_neighbours_are_one_run_and_a_gap_parts_them() -> None:
     found = timelines.runs(events("bbbnbbb", missing=(5,)), STEP)
-    assert [(run.value, run.count) for run in found] == [
+    assert [(run.value, run.closes) for run in found] == [
         ("BULLISH", 3),
         ("NEUTRAL", 1),
         ("BULLISH", 1),
@@ -66,25 +65,24 @@ def test_equal_neighbours_are_one_run_and_a_gap_parts_them() -> None:
 
 
 def test_a_lane_has_a_block_for_every_run_and_its_place_tells_the_value() -> None:
-    told = timelines.timeline("k", events("bbns"), STEP, figures.STATES)
+    told = timelines.timeline(events("bbns"), "M15", figures.STATES)
     assert drawn(told, "BULLISH") == [(0.0, 500.0, 11, 8)]
     assert drawn(told, "NEUTRAL") == [(500.0, 250.0, 21, 8)]
     assert drawn(told, "STRONG_BEARISH") == [(750.0, 250.0, 41, 8)]
-    assert drawn(told, "STRONG_BULLISH") == drawn(told, "gap") == []
-    assert [(run.value, run.count) for run in told.runs] == [
-        ("STRONG_BEARISH", 1), ("NEUTRAL", 1), ("BULLISH", 2),
+    assert drawn(told, "STRONG_BULLISH") == drawn(told, None) == []
+    assert [(run.value, run.closes) for run in told.runs] == [
+        ("BULLISH", 2), ("NEUTRAL", 1), ("STRONG_BEARISH", 1),
     ]  # fmt: skip
 
 
 def test_a_long_gap_is_a_narrow_mark_and_the_table_tells_its_length() -> None:
     weekend = [*events("bb"), (START + 100 * STEP, "BULLISH")]
-    told = timelines.timeline("k", weekend, STEP, figures.STATES)
-    ((_, width, y, height),) = drawn(told, "gap")
+    told = timelines.timeline(weekend, "M15", figures.STATES)
+    ((_, width, y, height),) = drawn(told, None)
     assert (y, height) == (0, 50)
-    assert width == pytest.approx(timelines.GAP / 6 * timelines.WIDTH)
-    assert (told.runs[1].value, told.runs[1].count) == (None, 98)
-    ends = told.cells["k.from"]["text"], told.cells["k.to"]["text"]
-    assert ends == ("2026-02-13 00:00 UTC", "2026-02-14 01:00 UTC")
+    assert width == pytest.approx(timelines.GAP / 6 * drawing.FIELD)
+    assert (told.runs[1].value, told.runs[1].closes) == (None, 98)
+    assert (told.runs[0].first, told.runs[-1].last) == (START, START + 100 * STEP)
 
 
 @given(st.lists(st.tuples(st.integers(1, 5), st.sampled_from(figures.STATES)), max_size=60))
@@ -93,23 +91,23 @@ def test_blocks_fill_the_picture_without_overlap(steps: list[Any]) -> None:
     for wait, value in steps:
         moment += wait * STEP
         made.append((moment, value))
-    told = timelines.timeline("k", made, STEP, figures.STATES)
-    blocks = sorted(b for name in (*figures.STATES, "gap") for b in drawn(told, name))
+    told = timelines.timeline(made, "M15", figures.STATES)
+    blocks = sorted(b for name in (*figures.STATES, None) for b in drawn(told, name))
     ends = 0.0
     for x, width, *_ in blocks:
         assert x == pytest.approx(ends, abs=0.11 * len(blocks) + 0.2)
         ends = x + width
     if made:
-        assert ends == pytest.approx(timelines.WIDTH, abs=0.2)
+        assert ends == pytest.approx(drawing.FIELD, abs=0.2)
         merged = timelines.runs(made, STEP)
-        assert sum(run.count for run in merged if run.value) == len(made)
+        assert sum(run.closes for run in merged if run.value) == len(made)
         assert all(one.value != other.value for one, other in itertools.pairwise(merged))
-        assert sum(run.count for run in merged) == (moment - made[0][0]) // STEP + 1
+        assert sum(run.closes for run in merged) == (moment - made[0][0]) // STEP + 1
 
 
 def test_a_value_has_the_same_lane_whatever_else_is_there() -> None:
     for text in ("n", "bn", "sssn", "nbs"):
-        told = timelines.timeline("k", events(text), STEP, figures.STATES)
+        told = timelines.timeline(events(text), "M15", figures.STATES)
         assert {block[2] for block in drawn(told, "NEUTRAL")} == {21}
     sheet = (ROOT / "static" / "tick.css").read_text("utf-8")
     for value in (*figures.STATES, *figures.VERDICTS):
@@ -131,42 +129,46 @@ def test_verdicts_tell_vetoes_and_skips_apart() -> None:
     found = timelines.verdict_events(made_symbol(ticks=ticks[::-1], skipped=skipped))
     assert [value for _, value in found] == ["VETO", "BUY", "skipped", "VETO"]
     assert found[0][0] == START + STEP
-    assert "DECLINED" not in timelines.verdict_lanes(found)
+    assert "DECLINED" not in timelines.verdict_timeline(made_symbol(ticks=ticks)).lanes
 
 
 def test_a_decline_has_a_lane_of_its_own_where_there_is_one() -> None:
     tick = {"bar_time": "2026-02-13T00:00:00Z", "verdict": "BUY", "reason": "TRADER_DECLINED"}
-    found = timelines.verdict_events(made_symbol(ticks=[tick]))
-    assert [value for _, value in found] == ["DECLINED"]
-    assert timelines.verdict_lanes(found) == figures.VERDICTS
+    found = timelines.verdict_timeline(made_symbol(ticks=[tick]))
+    assert [run.value for run in found.runs] == ["DECLINED"]
+    assert tuple(found.lanes) == figures.VERDICTS
 
 
 # --- odds of the next state ---
 
 
-def markov_of(consensus, smoothing=1.0):
+def odds_page(consensus, smoothing=1.0):
+    """Return the page of a stream with these values of the consensus, oldest first."""
     history = [(START + place * STEP, value) for place, value in enumerate(consensus)]
-    settings = Markov(smoothing=smoothing)
-    view = sentiment_rules.markov(history, "M15", settings)
-    return Odds(view, settings.smoothing, [(clock.iso(close), "NEUTRAL") for close, _ in history])
+    view = sentiment_rules.markov(history, "M15", Markov(smoothing=smoothing))
+    closes = [(clock.iso(close), "NEUTRAL") for close, _ in history]
+    return symbol_page(made_symbol(instance="BTCUSD", states=StateHistory(view, smoothing, closes)))
 
 
-def test_enough_moves_need_no_warning_and_no_history_has_no_number() -> None:
-    cells = state_odds.odds_cells(markov_of([0.5] * 30, smoothing=0.5), "M15")
-    assert cells["markov.few"]["hidden"]
-    assert "add-0.5 smoothing" in " ".join(cells["markov.exact"]["text"].split())
-    cells = state_odds.odds_cells(markov_of([]), "M15")
-    assert cells["markov.now"]["text"] == figures.DASH
-    assert all(cells[f"markov.next.{n}"]["text"] == figures.DASH for n in figures.STATES)
-    assert "No state yet" in cells["markov.told"]["text"]
-    assert cells["markov.few"]["hidden"]
+def test_few_moves_have_a_warning_and_no_history_has_no_number() -> None:
+    few = odds_page([0.5] * 5).text
+    assert "Only 4 moves are counted from here" in few
+    assert "4 stood at strong bullish with the next tick right after: 4 stayed" in few
+    many = odds_page([0.5] * 30, smoothing=0.5).text
+    assert "moves are counted from here" not in many
+    assert "add-0.5 smoothing" in many
+    none = odds_page([])
+    assert "No state yet" in none.text
+    assert "moves are counted from here" not in none.text
+    odds = [row[1:] for row in none.rows if len(row) == 4]
+    assert odds.count([figures.DASH, "", figures.DASH]) == len(figures.STATES)
 
 
 # --- the page ---
 
 
 def test_an_empty_symbol_says_what_it_waits_for() -> None:
-    assert "none are stored" in get(ADDRESS, "empty").cells["head.reason"]
+    assert "none are stored" in get(ADDRESS, "empty").text
     told = {
         "bars": first_tick([StreamStatus()], DeskStatus(role="ACTIVE"), "store"),
         "close": first_tick(

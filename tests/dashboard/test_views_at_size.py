@@ -247,12 +247,12 @@ def test_ages_and_waits_go_on_while_rows_are_kept(fresh: Opened) -> None:
 
 def test_what_a_person_changes_is_seen_at_once(fresh: Opened) -> None:
     client = fresh.client()
-    before = Page(client.get("/").text).text
+    before = Page(client.get("/symbols").text).text
     assert "1 to decide" in before and "1 stands" in before
     execution_table.decide_proposal(fresh.database, large_database.PROPOSED, "REJECTED", "a test")
     execution_table.end_alarms(fresh.database)
     fresh.database.set_trading_state("HALTED", "a test")
-    after = Page(client.get("/").text)
+    after = Page(client.get("/symbols").text)
     assert "nothing to decide" in after.text and "no alarm" in after.text
     (halted,) = [one for one in after.all("p") if one.get("id") == "trading-halted"]
     assert "hidden" not in halted

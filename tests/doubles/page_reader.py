@@ -18,6 +18,7 @@ from flask.testing import FlaskClient
 from tests.doubles.visitors import open_app
 from tests.worlds.demo_full_desk import FullDeskView
 from tests.worlds.demo_view import ScriptedView
+from torra.dashboard.view.desk_values import Symbol
 
 VOID = frozenset(("br", "col", "hr", "img", "input", "link", "meta", "path", "rect", "line"))
 
@@ -169,6 +170,18 @@ def tick_text(record: dict[str, Any]) -> str:
     answer = open_app(OneTickView(record)).test_client().get(address)
     assert answer.status_code == 200
     return answer.text
+
+
+def symbol_page(data: Symbol) -> Page:
+    """Return the page of a stream of which a view knows this."""
+
+    class SymbolView(ScriptedView):
+        def symbol(self, *_: object) -> Symbol:
+            return data
+
+    answer = open_app(SymbolView()).test_client().get("/symbol/BTCUSD/M15")
+    assert answer.status_code == 200
+    return Page(answer.text)
 
 
 NAMELESS = ("div", "span", "p")

@@ -124,6 +124,11 @@ def box(cls: str, x1: float, x2: float, y: float, height: float, told: str = "")
     return Shape("rect", cls, {**size, "height": round(max(0.0, height), 1)}, told)
 
 
+def block(x: float, y: float, width: float, height: float) -> str:
+    """Return a box of a path."""
+    return f"M{x:.1f} {y:g}h{width:.1f}v{height:g}h-{width:.1f}z"
+
+
 def words(cls: str, x: float, y: float, text: str, dx: float = 0.0) -> Shape:
     """Return words; `dx` moves them by pixels."""
     return Shape("text", cls, {"x": across(x), "y": round(y, 1), "dx": dx}, text)

@@ -13,8 +13,7 @@ from typing import Final, TypedDict
 
 from agents.contracts import VECTORS
 from torra import clock
-from torra.dashboard.cells import price_lines
-from torra.dashboard.cells.common import ThresholdPlaces, action_cell, limits
+from torra.dashboard.cells import price_lines, tick_words
 from torra.dashboard.record.shown import ListedTick, TickView
 from torra.dashboard.view.desk_values import ChartBars, PriceBar, Symbol
 from torra.exhibits import figures
@@ -29,6 +28,15 @@ HELD: Final = ("FILLED", "PARTIAL", "CLOSING")
 
 LINES: Final = (*VECTORS, "ath")
 """Scores that can be drawn below the price besides the consensus."""
+
+
+class ThresholdPlaces(TypedDict):
+    """The thresholds as numbers on the score axis, and as places on a spark."""
+
+    buy: float | None
+    sell: float | None
+    buy_y: float | None
+    sell_y: float | None
 
 
 class Candle(TypedDict):
@@ -103,6 +111,18 @@ def chart(data: Symbol, drawn: ChartBars) -> ChartData:
     }
 
 
+def limits(thresholds: ThresholdsRecord | None) -> ThresholdPlaces:
+    """Return the thresholds as numbers on the score axis and as places on a spark."""
+    # the profile has the sell threshold as a size: a SELL lies at minus that
+    buy, low = (thresholds.buy, -thresholds.sell) if thresholds else (None, None)
+    return {
+        "buy": buy,
+        "sell": low,
+        "buy_y": None if buy is None else round((1 - buy) / 2 * figures.SPARK_HEIGHT, 2),
+        "sell_y": None if low is None else round((1 - low) / 2 * figures.SPARK_HEIGHT, 2),
+    }
+
+
 def prices(data: ChartBars) -> PriceData:
     """Return bars and their lines alone, as a chart asks for older ones."""
     return {
@@ -171,7 +191,7 @@ def over(columns: Mapping[str, Sequence[float | None]]) -> dict[str, list[list[f
 def _told(tick: ListedTick) -> str:
     """Return the decision of a bar's tick in words."""
     verdict = figures.mark(tick.verdict)
-    return f"verdict {verdict.text.strip()}, action {action_cell(tick)['text']}"
+    return f"verdict {verdict.text.strip()}, action {tick_words.action(tick).text.strip()}"
 
 
 def _candle(bar: PriceBar) -> Candle:

@@ -167,8 +167,7 @@ def _page(template: str, data: Overview, **more: object) -> str:
         sorts=SORTS,
         waits=dict(sorted(waits.items(), key=lambda wait: clock.duration(wait[0]))),
         debates=data.debates[:DEBATES],
-        warnings=[*filter(None, (sources.calendar_warning(data.instances),
-                                 sources.news_warning(data.instances)))],
+        warnings=sources.warnings(data.instances),
         met=[SOURCES[name] for name in sorted({str(tick.source_type) for tick in ticks})
              if name in SOURCES],
         watch_link=watch_link,

@@ -8,7 +8,6 @@ do the formatting, `app` the headers and the Host check.
 from __future__ import annotations
 
 from typing import Final
-from urllib.parse import quote
 
 from flask import abort, current_app, g, jsonify, request, url_for
 from flask.typing import ResponseReturnValue
@@ -16,22 +15,19 @@ from flask.typing import ResponseReturnValue
 from agent_config import JUDGE_ID
 from torra import clock
 from torra.dashboard.cells import chart_data, price_lines
-from torra.dashboard.cells import symbol_cells as screens
-from torra.dashboard.cells.attention import first_tick
-from torra.dashboard.cells.common import action_cell
 from torra.dashboard.doors.routes import Api, Fields, Route
 from torra.dashboard.record import reading_patterns
 from torra.dashboard.record.shown import TickView
+from torra.dashboard.screens import symbol
 from torra.dashboard.screens.tick import bar_moment, tick_page
 from torra.dashboard.trade import approvals
 from torra.dashboard.view import list_query
 from torra.dashboard.view.bar_reading import MOST
 from torra.dashboard.view.desk_values import ChartBars, Symbol
 from torra.dashboard.view.rendering import EXTENSION, desk_page, desk_view, page, state
-from torra.dashboard.view.stream_reading import LISTED, Json
+from torra.dashboard.view.stream_reading import Json
 from torra.errors import ConfigError
 from torra.exhibits import figures
-from torra.exhibits.figures import cell
 from torra.tick.tick_record import Damaged, load
 from torra.words import glossary
 from torra.words.market import REGIMES, TRIAGE
@@ -44,39 +40,8 @@ CHART_BARS: Final = 300
 MOMENT_BARS: Final = 160
 """Bars up to a tick that its page shows."""
 
-HOLE: Final = "HOLE"
-"""Placeholder in an address, filled in later; no address of ours contains the word."""
-
-PLAIN: Final = "!$&'()*+,:;=@"
-"""Characters that an address of ours shows as they are."""
-
 LINE_NAMES: Final = {**VECTOR_NAMES, "ath": "Range"}
 """Scores that the chart's lower pane draws when asked."""
-
-FALLBACK_CHART: Final = (600.0, 200.0)
-"""Coordinates of the price line that stands in for the chart without scripts."""
-
-
-class Links:
-    """Addresses of many instances and ticks: Flask builds the pattern of each only once."""
-
-    def __init__(self) -> None:
-        self._instance = url_for(f"{EXTENSION}.instance", instance=HOLE)
-        self._tick = url_for(f"{EXTENSION}.tick", instance=HOLE, timeframe=HOLE, bar_time=HOLE)
-
-    def instance(self, name: str) -> str:
-        """Return the address of an instance's page."""
-        return _filled(self._instance, name)
-
-    def tick(self, instance: str, timeframe: str, bar_time: str) -> str:
-        """Return the address of a tick's page."""
-        return _filled(self._tick, instance, timeframe, bar_time)
-
-
-def _filled(pattern: str, *parts: str) -> str:
-    first, *rest = pattern.split(HOLE)
-    quoted = (quote(part, safe=PLAIN) for part in parts)
-    return first + "".join(part + after for part, after in zip(quoted, rest, strict=True))
 
 
 def watch_link(stream_id: str) -> str:
@@ -96,24 +61,13 @@ def instance_page(instance: str) -> ResponseReturnValue:
 def symbol_page(instance: str, timeframe: str) -> str:
     """Show the chart and the ticks of one stream."""
     data = known_symbol(instance, timeframe)
-    closes = [bar.close for bar in data.bars]
     return page(
         "symbol.html",
         data.desk,
         live=True,
-        data=data,
-        digits=data.decimals,
-        opened=screens.OPENED,
-        ticks={tick.bar_time: tick for tick in data.ticks},
-        listed=LISTED,
-        cell=cell,
-        action_cell=action_cell,
-        fallback=figures.line(closes, *FALLBACK_CHART),
-        odds=figures.STATES,
         lines=LINE_NAMES,
-        over=price_lines.LINES,
         drawn=_chart_version(data),
-        **symbol_cells(data),
+        **symbol.values(data),
     )
 
 
@@ -123,12 +77,6 @@ def _chart_version(data: Symbol) -> str:
     bars, held = [bar.time for bar in data.bars[-1:]], data.held and data.held.position
     levels = (held.state, held.stop, held.target) if held else ()
     return " ".join(map(str, (*bars, *newest, *levels)))
-
-
-def symbol_cells(data: Symbol) -> screens.SymbolShown:
-    """Return the cells of a symbol page."""
-    first = "" if data.latest else first_tick([data.stream], data.desk, data.feed)
-    return screens.symbol(data, Links().tick, first)
 
 
 def help_page() -> str:
