@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.cases import cases
-from tests.doubles.page_reader import get, symbol_page
+from tests.doubles.page_reader import get, page_of
 from tests.worlds.demo_view import bars
 from tests.worlds.values import made_symbol
 from torra import clock
@@ -147,7 +147,8 @@ def odds_page(consensus, smoothing=1.0):
     history = [(START + place * STEP, value) for place, value in enumerate(consensus)]
     view = sentiment_rules.markov(history, "M15", Markov(smoothing=smoothing))
     closes = [(clock.iso(close), "NEUTRAL") for close, _ in history]
-    return symbol_page(made_symbol(instance="BTCUSD", states=StateHistory(view, smoothing, closes)))
+    known = made_symbol(instance="BTCUSD", states=StateHistory(view, smoothing, closes))
+    return page_of("/symbol/BTCUSD/M15", symbol=known)
 
 
 def test_few_moves_have_a_warning_and_no_history_has_no_number() -> None:
