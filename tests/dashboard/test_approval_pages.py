@@ -17,7 +17,7 @@ from tests.worlds.demo_view import HOSTILE
 from tests.worlds.records import tick_record
 from torra.clock import Simulated
 from torra.config import Profile
-from torra.dashboard.cells import common as cells
+from torra.dashboard.cells import tick_words
 from torra.dashboard.trade import approvals, proposals
 from torra.dashboard.view.backing import PageContext
 from torra.store import audit as audit_chain
@@ -139,11 +139,10 @@ def test_a_proposing_tick_denies_nothing(backing: PageContext) -> None:
     record = {name: getattr(row, name) for name in ("instance", "symbol", "timeframe", "bar_time")}
     record |= {"action": "HOLD", "reason": PROPOSED, "as_of": row.created_at}
     known = tick_record(record)
-    told = cells.verdict_cells("k", known, lambda *_: "/x")
-    assert told["k.action"]["text"] == "◔ proposed"
-    assert "AWAITS_APPROVAL" not in told["k.reason"]["text"]
-    assert capital(REASONS[PROPOSED]) in told["k.reason"]["text"]
-    assert cells.action_cell(tick_record(action="HOLD"))["text"] == "■ HOLD"
+    assert tick_words.action(known).text == "◔ proposed"
+    assert "AWAITS_APPROVAL" not in tick_words.reason(known)
+    assert capital(REASONS[PROPOSED]) in tick_words.reason(known)
+    assert tick_words.action(tick_record(action="HOLD")).text == "■ HOLD"
     with demo_orders.open_pages(backing).test_request_context():
         found = approvals.of_tick(known)
         assert approvals.of_tick(tick_record({**record, "reason": "THRESHOLD"})) is None

@@ -382,7 +382,7 @@ def test_only_a_desk_that_asks_no_model_is_over_in_a_blink(
 
 
 def test_the_overview_and_the_menu_lead_to_the_debates(client: FlaskClient) -> None:
-    page = read(client, "/")
+    page = read(client, "/symbols")
     assert "/watch" in [a.get("href") for a in page.all("a")] and "Debates" in page.text
     assert ("watching", "Debates") in [page for room in MENU for page in room.pages]
 

@@ -12,11 +12,10 @@ from typing import Final, TypedDict
 
 from agents.contracts import VECTORS
 from torra import clock
-from torra.dashboard.cells import price_lines
-from torra.dashboard.cells.common import ThresholdPlaces, action_cell, limits
+from torra.dashboard.cells import price_lines, tick_words
 from torra.dashboard.record.shown import ListedTick, TickView
 from torra.dashboard.view.desk_values import ChartBars, Symbol
-from torra.exhibits import figures
+from torra.exhibits import figures, glances
 from torra.store.trade.rows import SignalRow
 from torra.tick.tick_record import SignalRecord, ThresholdsRecord
 from torra.verdict.order_levels import Levels
@@ -30,6 +29,15 @@ NO_ACTION: Final = ("HOLD", "None")
 
 LINES: Final = (*VECTORS, "ath")
 """Scores that can be drawn below the price besides the consensus."""
+
+
+class ThresholdPlaces(TypedDict):
+    """The thresholds as numbers on the score axis, and as places on a spark."""
+
+    buy: float | None
+    sell: float | None
+    buy_y: float | None
+    sell_y: float | None
 
 
 class Candle(TypedDict):
@@ -92,6 +100,7 @@ def chart(data: Symbol, drawn: ChartBars) -> ChartData:
     """Return the data of the chart of a stream: its ticks, its trades and what it holds."""
     ticks = sorted(data.ticks, key=lambda tick: str(tick.bar_time))
     times = tuple(str(tick.bar_time) for tick in ticks)
+    decisions = [(figures.mark(tick.verdict), tick_words.action(tick)) for tick in ticks]
     timeframe = data.stream.timeframe
     return {
         **_without_scores(
@@ -108,10 +117,21 @@ def chart(data: Symbol, drawn: ChartBars) -> ChartData:
         "l1": _series(ticks, "l1_consensus"),
         "lines": {name: [getattr(tick, name) for tick in ticks] for name in LINES},
         "told": [
-            f"verdict {figures.mark(tick.verdict).text.strip()}, action {action_cell(tick)['text']}"
-            for tick in ticks
+            f"verdict {verdict.text.strip()}, action {action.text.strip()}"
+            for verdict, action in decisions
         ],
     }
+
+
+def limits(thresholds: ThresholdsRecord | None) -> ThresholdPlaces:
+    """Return the thresholds as numbers on the score axis and as places on a spark."""
+    # the profile has the sell threshold as a size: a SELL lies at minus that
+    buy, sell = (thresholds.buy, -thresholds.sell) if thresholds else (None, None)
+    return {"buy": buy, "sell": sell, "buy_y": _on_spark(buy), "sell_y": _on_spark(sell)}
+
+
+def _on_spark(score: float | None) -> float | None:
+    return None if score is None else round((1 - score) / 2 * glances.SPARK_HEIGHT, 2)
 
 
 def prices(data: ChartBars) -> PriceData:

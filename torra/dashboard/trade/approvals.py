@@ -20,7 +20,6 @@ from torra.clock import duration, floor, iso, parse
 from torra.config import Instance, Profile, SymbolSpec
 from torra.dashboard.cells import price_lines
 from torra.dashboard.cells.common import Cells
-from torra.dashboard.cells.home_cells import PendingProposal
 from torra.dashboard.doors.routes import Route
 from torra.dashboard.record import reading_patterns, swarm, thesis
 from torra.dashboard.record.shown import EscalationSetting
@@ -42,6 +41,7 @@ from torra.tick.marks import DEMO_SECONDS, PROPOSED
 from torra.tick.tick_record import TickRecord, load
 from torra.verdict.position_size import worth
 from torra.verdict.signal_states import UNDER_WAY
+from torra.words.badge import Badge
 from torra.words.orders import ACTIONS
 
 if TYPE_CHECKING:
@@ -183,6 +183,16 @@ def api_approval(sid: str) -> ResponseReturnValue:
         proposal=_as_json(found.row),
         now=proposals.foreseen(found.preview, found.trouble),
     )
+
+
+class PendingProposal(NamedTuple):
+    """A proposal that waits for a person, as Home shows it; `seconds` are left to decide."""
+
+    side: Badge
+    what: str
+    levels: str
+    seconds: float
+    address: str
 
 
 def waiting(most: int) -> list[PendingProposal]:
