@@ -83,30 +83,9 @@ function build(data) {
   holder.replaceChildren();
   const chart = library.createChart(holder, chartOptions());
   const candles = chart.addSeries(library.CandlestickSeries, candleOptions(data.digits, () => last.levels));
-  const { Dashed, Solid } = library.LineStyle;
-  if (!data.consensus.length) return { ...parts(chart, candles), consensus: null, l1: null };
-  const l1 = chart.addSeries(library.LineSeries, lineOptions("muted", Dashed, 1), 1);
-  const consensus = chart.addSeries(library.LineSeries, lineOptions("ink", Solid, 2), 1);
-  chart.panes()[1].setStretchFactor(0.5);
-  for (const side of ["buy", "sell"]) {
-    const price = data.thresholds[side];
-    if (price === null) continue;
-    const tone = side === "buy" ? "up" : "down";
-    consensus.createPriceLine({
-      price,
-      color: toneColour(tone),
-      lineStyle: library.LineStyle.Dotted,
-      lineWidth: 1,
-      axisLabelVisible: false,
-      title: side.toUpperCase(),
-    });
-  }
-  return { ...parts(chart, candles), consensus, l1 };
-}
-
-// What every chart has: markers, what the pointer does, and places for lines.
-function parts(chart, candles) {
-  const markers = library.createSeriesMarkers(candles, []);
+  const parts = { chart, candles, lines: new Map(), over: new Map(), levels: [] };
+  if (data.consensus.length) addScores(parts, data.thresholds);
+  parts.markers = library.createSeriesMarkers(candles, []);
   chart.timeScale().subscribeVisibleLogicalRangeChange((range) => {
     if (range && range.from < NEAR) askOlder();
   });
@@ -118,46 +97,70 @@ function parts(chart, candles) {
     const place = hoveredObjectId === undefined ? -1 : placeOf(Number(hoveredObjectId));
     if (place >= 0) open(place);
   });
-  const volume = chart.addSeries(library.HistogramSeries, {
+  parts.volume = chart.addSeries(library.HistogramSeries, {
     priceScaleId: "",
     priceFormat: { type: "volume" },
     priceLineVisible: false,
     lastValueVisible: false,
   });
-  volume.priceScale().applyOptions({ scaleMargins: { top: 0.82, bottom: 0 } });
-  return { chart, candles, volume, markers, lines: new Map(), over: new Map(), levels: [] };
+  parts.volume.priceScale().applyOptions({ scaleMargins: { top: 0.82, bottom: 0 } });
+  return parts;
 }
 
-// --- the lines over the price, and the volume -----------------------------------------------------
-
-function chosenOver() {
-  return [...(overChoices?.querySelectorAll("input:checked") ?? [])].map((box) => box.value);
-}
-
-function fillOver(data) {
-  const wanted = new Set(chosenOver());
-  for (const [name, all] of drawn.over) {
-    if (wanted.has(name)) continue;
-    for (const series of all) drawn.chart.removeSeries(series);
-    drawn.over.delete(name);
+// The scores below the price, between the thresholds.
+function addScores(parts, thresholds) {
+  const { Dashed, Dotted, Solid } = library.LineStyle;
+  parts.l1 = parts.chart.addSeries(library.LineSeries, lineOptions("muted", Dashed, 1), 1);
+  parts.consensus = parts.chart.addSeries(library.LineSeries, lineOptions("ink", Solid, 2), 1);
+  parts.chart.panes()[1].setStretchFactor(0.5);
+  for (const [side, tone] of [["buy", "up"], ["sell", "down"]]) {
+    if (thresholds[side] === null) continue;
+    parts.consensus.createPriceLine({
+      price: thresholds[side],
+      color: toneColour(tone),
+      lineStyle: Dotted,
+      lineWidth: 1,
+      axisLabelVisible: false,
+      title: side.toUpperCase(),
+    });
   }
-  for (const name of wanted) {
-    const columns = data.over[name];
-    if (!columns) continue;
-    if (!drawn.over.has(name)) drawn.over.set(name, columns.map(() => overLine(name)));
-    const titles = titlesOf(name, columns);
-    drawn.over.get(name).forEach((series, column) => {
-      series.setData(pointsOf(data, columns[column]));
+}
+
+// --- what a person chooses: lines over the price, the volume, single scores -----------------------
+
+function chosenIn(boxes) {
+  return [...(boxes?.querySelectorAll("input:checked") ?? [])].map((box) => box.value);
+}
+
+// Draws the lines that are wanted, each with its series, and takes away the others.
+function renewLines(known, wanted, make) {
+  for (const [name, all] of known) {
+    if (wanted.includes(name)) continue;
+    for (const series of all) drawn.chart.removeSeries(series);
+    known.delete(name);
+  }
+  for (const name of wanted) if (!known.has(name)) known.set(name, make(name));
+}
+
+function fillLines(data) {
+  renewLines(drawn.lines, chosenIn(choices), (name) => [scoreLine(name)]);
+  for (const [name, [series]] of drawn.lines) series.setData(pointsOf(data.times, data.lines[name] ?? []));
+  const wanted = chosenIn(overChoices);
+  const lines = wanted.filter((name) => data.over[name]);
+  renewLines(drawn.over, lines, (name) => data.over[name].map(() => overLine(name)));
+  const times = data.candles.map((candle) => candle.time);
+  for (const [name, all] of drawn.over) {
+    const titles = titlesOf(name, data.over[name]);
+    all.forEach((series, column) => {
+      series.setData(pointsOf(times, data.over[name][column]));
       series.applyOptions({ title: titles[column], lastValueVisible: titles[column] !== "" });
     });
   }
-  drawn.volume.setData(wanted.has("volume") ? volumeOf(data) : []);
+  drawn.volume.setData(wanted.includes("volume") ? volumeOf(data) : []);
 }
 
-function pointsOf(data, values) {
-  return data.candles.map(({ time }, place) =>
-    values[place] === null ? { time } : { time, value: values[place] },
-  );
+function pointsOf(times, values) {
+  return times.map((time, place) => ((values[place] ?? null) === null ? { time } : { time, value: values[place] }));
 }
 
 function volumeOf(data) {
@@ -178,6 +181,35 @@ function overLine(name) {
     crosshairMarkerVisible: false,
     priceFormat: priceFormat(last.digits),
     autoscaleInfoProvider: () => null, // a line far away does not flatten the candles
+  });
+}
+
+function scoreLine(name) {
+  const { title, tone, style } = SCORES[name];
+  const options = { ...lineOptions(tone, library.LineStyle[style], 1), color: toneColour(tone), title };
+  return drawn.chart.addSeries(library.LineSeries, { ...options, lastValueVisible: true }, 1);
+}
+
+// Ticks the boxes that were chosen before, and keeps each later choice as long as the window.
+function recall(boxes, name) {
+  if (!boxes || !library) return;
+  let known = null;
+  try {
+    known = sessionStorage.getItem(name);
+  } catch {
+    // A browser without storage forgets the choice with the page.
+  }
+  for (const box of boxes.querySelectorAll("input")) {
+    box.checked = known === null ? box.defaultChecked : known.split(" ").includes(box.value);
+  }
+  boxes.hidden = false;
+  boxes.addEventListener("change", () => {
+    try {
+      sessionStorage.setItem(name, chosenIn(boxes).join(" "));
+    } catch {
+      // see above
+    }
+    if (last && drawn) fillLines(last);
   });
 }
 
@@ -209,75 +241,13 @@ function take(data, first) {
     ended = true;
     return;
   }
-  older = joined(older, data);
+  older = joined(data, older);
   if (cursor !== null) cursor += added;
   const scale = drawn.chart.timeScale();
   const range = scale.getVisibleLogicalRange();
   last = merged(older, plain);
   fill(last);
   scale.setVisibleLogicalRange({ from: range.from + added, to: range.to + added });
-}
-
-// --- the lines of single scores -------------------------------------------------------------------
-
-function chosenLines() {
-  return [...(choices?.querySelectorAll("input:checked") ?? [])].map((box) => box.value);
-}
-
-function fillLines(data) {
-  const wanted = new Set(chosenLines());
-  for (const [name, series] of drawn.lines) {
-    if (wanted.has(name)) continue;
-    drawn.chart.removeSeries(series);
-    drawn.lines.delete(name);
-  }
-  for (const name of wanted) {
-    if (!drawn.lines.has(name)) drawn.lines.set(name, scoreLine(name));
-    const values = data.lines[name] ?? [];
-    drawn.lines.get(name).setData(
-      data.times.map((time, place) =>
-        values[place] === null || values[place] === undefined
-          ? { time }
-          : { time, value: values[place] },
-      ),
-    );
-  }
-}
-
-function scoreLine(name) {
-  const { title, tone, style } = SCORES[name];
-  const options = lineOptions(tone, library.LineStyle[style], 1);
-  return drawn.chart.addSeries(
-    library.LineSeries,
-    { ...options, color: toneColour(tone), title, lastValueVisible: true },
-    1,
-  );
-}
-
-function keep(name, chosenOnes) {
-  try {
-    sessionStorage.setItem(name, chosenOnes.join(" "));
-  } catch {
-    // A browser without storage forgets the choice with the page.
-  }
-  if (!last || !drawn) return;
-  fillLines(last);
-  fillOver(last);
-}
-
-function recall(place, name, chosenOnes) {
-  if (!place || !library) return;
-  let known = null;
-  try {
-    known = sessionStorage.getItem(name);
-  } catch {
-    // see keep
-  }
-  for (const box of place.querySelectorAll("input")) {
-    box.checked = known === null ? box.defaultChecked : known.split(" ").includes(box.value);
-  }
-  place.hidden = false;
-  place.addEventListener("change", () => keep(name, chosenOnes()));
 }
 
 // --- one bar in words -----------------------------------------------------------------------------
@@ -306,15 +276,12 @@ function wordsOf(place) {
   const { time, open: from, high, low, close } = bar;
   const tick = last.told.length ? last.times.indexOf(time) : -1;
   const text = (value) => priceText(value, last.digits);
-  const words = [
-    momentOf(time),
-    `open ${text(from)} high ${text(high)} low ${text(low)} close ${text(close)}`,
-  ];
-  if (tick < 0 && last.linked.has(time)) return words.join(", ");
-  if (tick < 0) return [...words, "no tick for this bar"].join(", ");
+  const prices = `open ${text(from)} high ${text(high)} low ${text(low)} close ${text(close)}`;
+  const words = [momentOf(time), prices];
+  if (tick < 0) return (last.linked.has(time) ? words : [...words, "no tick for this bar"]).join(", ");
   words.push(`consensus ${score(valueAt(last.consensus, time))}`);
   words.push(`without agents ${score(valueAt(last.l1, time))}`);
-  for (const name of chosenLines()) {
+  for (const name of chosenIn(choices)) {
     words.push(`${SCORES[name].title} ${score(last.lines[name]?.[tick])}`);
   }
   return [...words, last.told[tick], ...marked(last, time)].join(", ");
@@ -350,7 +317,6 @@ function fill(data) {
   drawn.consensus?.setData(data.consensus);
   drawn.l1?.setData(data.l1);
   fillLines(data);
-  fillOver(data);
   for (const level of drawn.levels) drawn.candles.removePriceLine(level);
   drawn.levels = data.levels.map((level) =>
     drawn.candles.createPriceLine({
@@ -368,16 +334,11 @@ function fill(data) {
     drawn.chart.timeScale().setVisibleLogicalRange({ from: count - shown, to: count + 3 });
     drawn.fitted = true;
   }
-  mark();
+  drawn.markers.setMarkers(markersOf(last));
   if (!holder.matches(":hover")) tell(newest());
 }
 
-function mark() {
-  if (drawn) drawn.markers.setMarkers(markersOf(last));
-}
-
 function draw(data) {
-  if (!holder || !library) return;
   const on = cursor === null ? null : last.candles[cursor].time;
   plain = data;
   last = merged(older, data);
@@ -415,9 +376,8 @@ function move(event) {
     open(at);
     return;
   }
-  const places = { ArrowLeft: at - 1, ArrowRight: at + 1, Home: 0, End: end };
-  places.PageUp = at - 10;
-  places.PageDown = at + 10;
+  const steps = { ArrowLeft: at - 1, ArrowRight: at + 1, PageUp: at - 10, PageDown: at + 10 };
+  const places = { ...steps, Home: 0, End: end };
   if (!(event.key in places)) return;
   event.preventDefault();
   cursor = cursor === null && event.key.startsWith("Arrow") ? end : places[event.key];
@@ -454,10 +414,10 @@ if (holder && library) {
   holder.setAttribute("role", "application");
   holder.addEventListener("keydown", move);
   holder.addEventListener("blur", leaveCursor);
-  recall(choices, LINES_KEPT, chosenLines);
+  recall(choices, LINES_KEPT);
   // what a tick's arguments cite is chosen for each tick anew
   const ofMoment = holder.closest("[data-drawn]") === null;
-  recall(overChoices, ofMoment ? `${OVER_KEPT} ${holder.dataset.chart}` : OVER_KEPT, chosenOver);
+  recall(overChoices, ofMoment ? `${OVER_KEPT} ${holder.dataset.chart}` : OVER_KEPT);
   look();
   document.addEventListener("torra:renewed", look);
 }

@@ -5,7 +5,7 @@
 
 import { chosen } from "./prefs.js";
 
-const TIME = /\b(\d{4})-(\d{2})-(\d{2}) (\d{2}):(\d{2})(?::(\d{2}))? UTC\b/;
+const TIME = /\b(\d{4}-\d{2}-\d{2}) (\d{2}:\d{2})(:\d{2})? UTC\b/;
 const LEFT_ALONE =
   ".said, .words-of-others, pre, code, input, textarea, select, option, script, style, svg, time, title, [data-times=kept]";
 const MINUTE = 60000;
@@ -15,41 +15,33 @@ const offsets = new Map();
 
 // Minutes that a wall clock is ahead of UTC at a moment (milliseconds); null for a clock unknown here.
 export function ahead(clock, moment) {
-  const quarter = Math.floor(moment / QUARTER);
+  const quarter = Math.floor(moment / QUARTER) * QUARTER;
   const key = `${clock} ${quarter}`;
   if (!offsets.has(key)) {
     if (offsets.size > 5000) offsets.clear();
-    offsets.set(key, measured(clock, quarter * QUARTER));
+    offsets.set(key, measured(clock, quarter));
   }
   return offsets.get(key);
 }
 
 function measured(clock, moment) {
   if (clock === "utc") return 0;
-  const fixed = /^([+-])(\d{2}):(\d{2})$/.exec(clock);
-  if (fixed) return (fixed[1] === "-" ? -1 : 1) * (60 * Number(fixed[2]) + Number(fixed[3]));
   if (clock === "local") return -new Date(moment).getTimezoneOffset();
-  if (clock === "new_york+7") return zoneAhead("America/New_York", moment) + 7 * 60;
-  return clock.includes("/") ? zoneAhead(clock, moment) : null;
-}
-
-function zoneAhead(zone, moment) {
+  const fixed = /^([+-])(\d{2}):(\d{2})$/.exec(clock);
+  if (fixed) return Number(`${fixed[1]}1`) * (60 * fixed[2] + Number(fixed[3]));
+  const [zone, shift] = clock === "new_york+7" ? ["America/New_York", 7 * 60] : [clock, 0];
   try {
-    const parts = {};
-    for (const { type, value } of formatOf(zone).formatToParts(moment)) parts[type] = Number(value);
-    const { year, month, day, hour, minute, second } = parts;
-    return (Date.UTC(year, month - 1, day, hour, minute, second) - moment) / MINUTE;
+    const wall = formatOf(zone).format(moment).replace(" ", "T");
+    return (Date.parse(`${wall}Z`) - moment) / MINUTE + shift;
   } catch {
     return null;
   }
 }
 
+// Writes a moment as 2021-12-01 10:15:00, as Swedes do.
 function formatOf(zone) {
   if (!formats.has(zone)) {
-    const two = "2-digit";
-    const wanted = { year: "numeric", month: two, day: two, hour: two, minute: two, second: two };
-    const options = { ...wanted, timeZone: zone, hourCycle: "h23", calendar: "iso8601" };
-    formats.set(zone, new Intl.DateTimeFormat("en-GB", options));
+    formats.set(zone, new Intl.DateTimeFormat("sv-SE", { timeZone: zone, dateStyle: "short", timeStyle: "medium" }));
   }
   return formats.get(zone);
 }
@@ -75,21 +67,15 @@ export function write(zone, moment, seconds = false) {
   return `${text} ${zone} ${offsetText(known)}`;
 }
 
-function title(moment, seconds) {
-  return ["utc", "broker", "local"].map((zone) => write(zone, moment, seconds)).join("\n");
-}
-
 function wrap(text) {
   const found = TIME.exec(text.data);
   if (!found || text.parentElement?.closest(LEFT_ALONE)) return;
   const own = text.splitText(found.index);
   const rest = own.splitText(found[0].length);
-  const [year, month, day, hour, minute, second] = found.slice(1).map(Number);
-  const moment = Date.UTC(year, month - 1, day, hour, minute, second || 0);
-  const seconds = found[6] !== undefined;
+  const [, day, minutes, seconds] = found;
   const time = document.createElement("time");
-  time.dateTime = new Date(moment).toISOString();
-  time.dataset.seconds = String(seconds);
+  time.dateTime = new Date(`${day}T${minutes}${seconds ?? ":00"}Z`).toISOString();
+  time.dataset.seconds = String(seconds !== undefined);
   own.replaceWith(time);
   time.append(own);
   show(time);
@@ -97,20 +83,17 @@ function wrap(text) {
 }
 
 function show(time) {
-  const moment = Date.parse(time.dateTime);
-  const seconds = time.dataset.seconds === "true";
-  const text = write(chosen("zone"), moment, seconds);
+  const inZone = (zone) => write(zone, Date.parse(time.dateTime), time.dataset.seconds === "true");
+  const text = inZone(chosen("zone"));
   if (time.firstChild.data !== text) time.firstChild.data = text;
-  time.title = title(moment, seconds);
+  time.title = ["utc", "broker", "local"].map(inZone).join("\n");
 }
 
 function wrapAll(node) {
-  if (node.nodeType === Node.TEXT_NODE) return wrap(node);
-  if (node.nodeType !== Node.ELEMENT_NODE || node.closest(LEFT_ALONE)) return undefined;
   const walk = document.createTreeWalker(node, NodeFilter.SHOW_TEXT);
-  const texts = [];
+  const texts = node.nodeType === Node.TEXT_NODE ? [node] : [];
   while (walk.nextNode()) if (walk.currentNode.data.includes(" UTC")) texts.push(walk.currentNode);
-  return texts.forEach(wrap);
+  texts.forEach(wrap);
 }
 
 function tellZone() {

@@ -25,7 +25,6 @@ from torra.dashboard.view.stream_reading import brief
 from torra.desk.schedule import Desk
 from torra.exhibits import figures
 from torra.store import tick_queries
-from torra.store import ticks as claim_table
 from torra.store.brain import _profit
 from torra.tick.tick_record import TickRecord
 from torra.verdict.risk_engine import Position, PositionSide
@@ -149,22 +148,6 @@ def test_ticks_are_linked_in_order_and_a_skipped_one_has_its_page(
     page = client.get(f"/symbol/BTCUSD/M15/{skipped}")
     assert "the newest bar is old" in page.text
     assert view.tick("BTCUSD", "M15", "2001-01-01T00:00:00Z") is None
-
-
-def test_pages_write_nothing(client: FlaskClient, desk: Desk) -> None:
-    def contents():
-        return [
-            desk.database.signals(limit=1000),
-            tick_queries.tick_states(desk.database, "BTCUSD", "M15", 1000),
-            claim_table.trading_states(desk.database, 1000),
-            (claim_table.desk_run(desk.database) or {})["seen_at"],
-        ]
-
-    before = contents()
-    for address in ("/", "/symbol/BTCUSD/M15", "/api/v1/overview", "/healthz"):
-        for method in ("GET", "POST", "DELETE"):
-            client.open(address, method=method)
-    assert contents() == before
 
 
 @cases(

@@ -42,13 +42,13 @@ def test_a_desk_whose_bars_are_old_warns_on_home_and_health(tmp_path: Path) -> N
     close = parse("2021-11-10T10:00:00Z")
     pages = opened(tmp_path, EUR, close)
     pages.desk.clock.set(close + HOUR)
-    assert "close of the next bar" in Page(pages.text("/")).cells["i0.reason"]
+    assert "close of the next bar" in Page(pages.text("/")).text
     assert pages.json("/api/v1/health")["signs"]["streams"][0]["level"] == "note"
     pages.desk.clock.set(close + timedelta(days=515))
-    home = Page(pages.text("/")).cells
-    assert "the newest bar closed 515 d 0 h ago" in home["i0.reason"]
-    assert home["i0.attention"].startswith("◷ stale H1")
-    assert home["glance.feeds"] == "1 of 1 stale"
+    home = Page(pages.text("/"))
+    assert "the newest bar closed 515 d 0 h ago" in home.text
+    assert home.texts("notice-of")[0].startswith("◷ stale H1")
+    assert "1 of 1 stale" in home.texts("glance")[0]
     told = pages.json("/api/v1/health")
     (sign,) = told["signs"]["streams"]
     assert (told["status"], sign["level"]) == ("alert", "alert")
@@ -113,7 +113,7 @@ def test_a_desk_whose_ticks_fail_while_bars_come_is_stale(
     if stale:
         assert "ago, though bars have come since; " in sign["detail"]
         assert sign["remedy"] == health_checks.NO_TICK
-        assert Page(pages.text("/")).cells["i0.attention"].startswith("◷ stale H1")
+        assert Page(pages.text("/")).texts("notice-of")[0].startswith("◷ stale H1")
     pages.desk.close()
 
 

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 from tests.cases import cases
-from tests.doubles.page_reader import check_policy, client, get
-from tests.worlds.demo_view import INSTANCES, ScriptedView
+from tests.doubles.page_reader import Page, check_policy, client, get, page_of
+from tests.worlds.demo_view import INSTANCES
 from tests.worlds.records import tick_record
 from tests.worlds.values import view_value
 from torra.config import ROOT
-from torra.dashboard.cells import common, overview_cells
-from torra.dashboard.view.desk_values import DeskStatus, OverviewSymbol, SymbolStatus
+from torra.dashboard.cells import attention
+from torra.dashboard.view.desk_values import DeskStatus, Overview, OverviewSymbol, SymbolStatus
 from torra.exhibits import figures
 from torra.feeds.sample import SHIFT, TRUE_YEARS
 from torra.words.ticks import SOURCES
@@ -20,17 +19,8 @@ from torra.words.ticks import SOURCES
 MANY = "many"
 
 
-def order_of(page):
-    return [a["id"] for _, a in page.tags if "data-row" in a]
-
-
-def overview(sort="attention", **changes):
-    data = ScriptedView("demo").overview()
-    data = data._replace(desk=replace(data.desk, **changes))
-    return overview_cells.overview(data, lambda *_: "/t", lambda n: f"/s/{n}", sort)
-
-
-# --- the glance ---
+def order_of(page: Page) -> list[str]:
+    return [str(a["id"]) for _, a in page.tags if "data-row" in a]
 
 
 @cases(("cost", "tone"), [(1.59, ""), (1.6, "warn"), (2.0, "alert"), (2.5, "alert")])
@@ -41,7 +31,7 @@ def test_the_cost_warns_near_the_ceiling(cost: float, tone: str) -> None:
 # --- what wants a look first ---
 
 
-def instance(**changes):
+def instance(**changes: Any) -> OverviewSymbol:
     stream = {"timeframe": "M15", "skipped": None, "quiet": None, "stale": False}
     stream |= changes.pop("stream", {})
     stream["tick"] = tick_record({"source_type": "AGENT_FULL", **changes.pop("tick", {})})
@@ -52,6 +42,7 @@ def instance(**changes):
 
 
 SKIP = {"bar_time": "2021-12-01T10:15:00Z", "reason": "stale", "detail": ""}
+CLOSED = {"quiet": {"count": 3, "first": "", "last": ""}}
 
 
 @cases(
@@ -69,27 +60,29 @@ SKIP = {"bar_time": "2021-12-01T10:15:00Z", "reason": "stale", "detail": ""}
         ({"tick": {"source_type": "AGENT_PARTIAL"}}, [SOURCES["AGENT_PARTIAL"].text]),
         ({"tick": {"deliberation": {"flags": ["degraded:2_of_5"]}}}, ["◍ DEGRADED"]),
         ({"latest": None}, ["○ no tick yet"]),
-        ({"stream": {"quiet": {"count": 3, "first": "", "last": ""}}}, ["◦ no bars"]),
+        ({"stream": CLOSED}, ["◦ no bars"]),
         ({"tick": {"reason": "GATE_VETO"}, "stream": {"stale": True}}, ["◷ stale M15", "⊘ VETO"]),
+        ({"instance": "B", "stream": {"stale": True}}, ["◔ approval waits", "◷ stale M15"]),
     ],
 )
 def test_each_reason_to_look_has_its_words(changes: dict[Any, Any], told: list[Any]) -> None:
-    assert [item.text for item in overview_cells.notices(instance(**changes), DeskStatus())] == told
+    desk = DeskStatus(waiting_by={"B": 1})
+    assert [item.text for item in attention.notices(instance(**changes), desk)] == told
+
+
+def test_a_symbol_whose_market_is_closed_comes_last() -> None:
+    (notice,) = attention.notices(instance(stream=CLOSED), DeskStatus())
+    assert notice.rank > attention.CALM
+    stale, *_ = attention.notices(instance(stream={**CLOSED, "stale": True}), DeskStatus())
+    assert stale.rank < attention.CALM
 
 
 def test_an_opening_that_is_too_small_is_told_beside_no_position() -> None:
     small = instance(tick={"verdict": "SELL", "denied": ["SIZE_ZERO"], "reason": "SIZE_ZERO"})
-    told = common.position_cells("i0", small)["i0.position"]
-    assert told["text"] == "no position: too small"
-    assert common.position_cells("i0", instance())["i0.position"]["text"] == "no position"
-
-
-def test_an_approval_comes_before_everything() -> None:
-    first, *_ = overview_cells.notices(
-        instance(stream={"stale": True}), DeskStatus(waiting_by={"A": 1})
-    )
-    assert (first.rank, first.text) == (0, "◔ approval waits")
-    assert not overview_cells.notices(instance(), DeskStatus(waiting_by={"B": 1}))
+    for one, says in ((small, "no position: too small"), (instance(), "no position")):
+        for address in ("/", "/symbols"):
+            page = page_of(address, overview=Overview(instances=(one,)))
+            assert says in [*page.texts("strong", "i0"), *page.texts("span", "i0")]
 
 
 def test_symbols_come_in_the_order_that_was_asked_for() -> None:
@@ -113,9 +106,10 @@ def test_a_large_desk_is_one_table_with_a_row_for_each_symbol() -> None:
     assert order_of(page)[0] == "i1"  # its approval waits
     assert len(order_of(get("/", "full"))) == 3
     assert "i0-name" in ids(get("/", "full"))
+    assert len(order_of(get("/symbols"))) == 3 and "i0-name" not in ids(get("/symbols"))
 
 
-def ids(page):
+def ids(page: Page) -> set[str | None]:
     return {attributes.get("id") for _, attributes in page.tags}
 
 
@@ -129,26 +123,10 @@ def test_the_filter_is_there_for_scripts_alone() -> None:
     assert "activeElement" in script  # rows do not move while somebody is among them
 
 
-def test_a_symbol_whose_market_is_closed_comes_last() -> None:
-    closed = instance(stream={"quiet": {"count": 3, "first": "", "last": ""}})
-    (notice,) = overview_cells.notices(closed, DeskStatus())
-    assert notice.rank > overview_cells.CALM
-    stale = instance(stream={"quiet": {"count": 3, "first": "", "last": ""}, "stale": True})
-    assert (
-        min(one.rank for one in overview_cells.notices(stale, DeskStatus())) < overview_cells.CALM
-    )
-
-
 def test_the_moved_bars_of_the_sample_are_told_where_the_price_is_read() -> None:
-    told = common.origin_cell(SymbolStatus(symbol="EURUSD", feed="sample"))
-    assert (told["text"], told["hidden"]) == ("prices of 2017, dated 2021", False)
-    for other in (
-        SymbolStatus(symbol="BTCUSD", feed="sample"),
-        SymbolStatus(symbol="EURUSD", feed="mt5_files"),
-    ):
-        assert common.origin_cell(other)["hidden"]
+    assert SymbolStatus(symbol="EURUSD", feed="sample").true_year == "2017"
+    assert not SymbolStatus(symbol="BTCUSD", feed="sample").true_year
+    assert not SymbolStatus(symbol="EURUSD", feed="mt5_files").true_year
     assert set(TRUE_YEARS) == set(SHIFT)
-    page = get("/")
-    assert page.cells["i1.origin"] == "prices of 2017, dated 2021"
-    assert page.text.index(page.cells["i1.price"]) < page.text.index(page.cells["i1.origin"])
-    assert page.cells["i1.origin"] in get("/symbol/EURUSD/H1").text
+    for page in (get("/"), get("/symbol/EURUSD/H1")):
+        assert "prices of 2017, dated 2021" in page.text

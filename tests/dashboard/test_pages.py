@@ -7,14 +7,13 @@ import logging
 import re
 from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from agents.contracts import VECTORS
 from tests.cases import cases
-from tests.doubles.page_reader import Page, client, get, symbol_page, tick_text
+from tests.doubles.page_reader import Page, client, get, page_of, tick_text
 from tests.doubles.visitors import ACCESS, open_app
 from tests.worlds.demo_view import SOURCES, ScriptedView, bars
 from tests.worlds.records import quiet, shown_tick
@@ -28,8 +27,6 @@ from torra.dashboard.view.desk_values import ChartBars, Skip
 from torra.exhibits import figures
 from torra.words.ticks import BADGES
 
-TEMPLATES = sorted((ROOT / "templates" / "torra_agents").glob("*.html"))
-SCRIPTS = sorted((ROOT / "static").glob("*.js"))
 TICK_TIMES = [bar["time"] for bar in bars("BTCUSD", "M15")]
 TICKS = {source: TICK_TIMES[-1 - back] for back, source in enumerate(SOURCES)}
 PAGES = [
@@ -65,28 +62,11 @@ def test_every_answer_has_the_security_headers(address: str) -> None:
 # --- read-only, this machine only ---
 
 
-@cases("method", ["POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE"])
-@cases(
-    "address",
-    ["/", "/symbol/BTCUSD/M15", "/api/v1/overview", "/assets/live.js", "/favicon.ico"],
-)
-def test_pages_only_read(method: str, address: str) -> None:
-    answer = client().open(address, method=method, buffered=True)
-    assert answer.status_code == 405
-    assert answer.headers["X-Content-Type-Options"] == "nosniff"
-    allowed = {name.strip() for name in answer.headers["Allow"].split(",")}
-    assert allowed <= {"GET", "HEAD", "OPTIONS"}
-
-
-@cases(
-    "host",
-    ["evil.test", "127.0.0.1.evil.test", "evil.test:5000", "localhost.evil.test", "10.0.0.7"],
-)
-@cases("address", ["/", "/api/v1/overview", "/assets/live.js", "/favicon.ico", "/nope"])
-def test_a_rebound_name_is_refused(host: str, address: str) -> None:
-    answer = client().get(address, headers={"Host": host}, buffered=True)
-    assert answer.status_code == 400
-    assert "BTCUSD" not in answer.text
+@cases("address", ["/assets/live.js", "/favicon.ico"])
+def test_a_file_is_read_alone_and_by_our_own_names(address: str) -> None:
+    assert client().get(address, headers={"Host": "evil.test"}, buffered=True).status_code == 400
+    for method in ("POST", "DELETE", "OPTIONS"):
+        assert client().open(address, method=method, buffered=True).status_code == 405
 
 
 def test_a_configured_name_may_ask() -> None:
@@ -180,7 +160,7 @@ def test_a_listed_tick_is_judged_by_its_own_thresholds() -> None:
     tick = {"bar_time": TICK_TIMES[-1], "consensus": -0.34, "verdict": "HOLD", "action": "HOLD",
             "reason": "THRESHOLD", "thresholds": {"buy": 0.5, "sell": 0.5}}  # fmt: skip
     ticks = [tick, {**tick, "bar_time": TICK_TIMES[-2], "thresholds": None}]
-    page = symbol_page(made_symbol(**newest, ticks=ticks))
+    page = page_of("/symbol/BTCUSD/M15", symbol=made_symbol(**newest, ticks=ticks))
     assert [row[5] for row in page.rows if len(row) == 7][1:] == [
         "0.160 short of the SELL threshold −0.50",
         "between the thresholds of its time",
@@ -202,17 +182,13 @@ def test_the_headline_tells_which_side_of_a_threshold(consensus: float, words: s
     assert words in reasoning.headline(shown_tick(record))
 
 
-def test_the_demo_tells_its_pace() -> None:
-    assert "replayed 180 times faster than they happened" in get("/").text
-
-
 def test_a_closed_market_is_no_failure() -> None:
     page = get("/", "weekend")
-    badge = {"data-live": "i0.s0.stale", "class": "badge", "data-tone": "flat"}
-    assert {**badge, "title": skips.NO_BARS} in page.all("span")
+    badge = {"class": "badge", "data-tone": "flat", "title": skips.NO_BARS}
+    assert badge in page.all("span")
     run = "6 closes skipped, no_bar: from 2021-12-01 10:30 UTC to 2021-12-01 11:45 UTC"
     note = "M15: no new bars since 2021-12-01 10:30 UTC, market closed or a gap"
-    assert page.cells["i0.s0.skip"] == note
+    assert page.texts("skipnote", "i0") == [note]
     symbol = get("/symbol/BTCUSD/M15", "weekend")
     assert note in symbol.text
     first, second = [row for row in symbol.rows if len(row) == 7][1:3]
@@ -421,26 +397,9 @@ def test_verdicts_that_were_held_back_are_marked_once() -> None:
 # --- hostile text ---
 
 
-@cases("path", TEMPLATES, ids=lambda path: path.name)
-def test_templates_never_switch_escaping_off(path: Path) -> None:
-    text = path.read_text(encoding="utf-8")
-    assert not re.search(r"\|\s*(safe|tojson|urlize|xmlattr)|Markup|autoescape", text)
-    assert not re.search(r"""=\{\{|='\{\{|\sstyle=|\son\w+=|javascript:|<script>|<style""", text)
-
-
 def test_python_never_switches_escaping_off() -> None:
     for path in (ROOT / "torra" / "dashboard").rglob("*.py"):
         assert not re.search(r"Markup|autoescape|render_template_string", path.read_text("utf-8"))
-
-
-@cases("path", SCRIPTS, ids=lambda path: path.name)
-def test_scripts_write_text_only(path: Path) -> None:
-    text = path.read_text(encoding="utf-8")
-    assert not re.search(
-        r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\b|new Function"
-        r"|setHTML|DOMParser|createContextualFragment|https?://|import\(",
-        text,
-    )
 
 
 def test_one_glance_is_light() -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.doubles.page_reader import symbol_page
+from tests.doubles.page_reader import page_of
 from tests.worlds import desks
 from torra.config import DeskSettings
 from torra.dashboard.view.desk_values import Symbol
@@ -32,7 +32,7 @@ def shown(desk: Desk) -> tuple[Symbol, str]:
     """Return what the page of a stream is made of, and its words."""
     data = DatabaseView(desk.database, SETTINGS, desk).symbol("BTCUSD", "M15", 20)
     assert data is not None
-    return data, symbol_page(data).text
+    return data, page_of("/symbol/BTCUSD/M15", symbol=data).text
 
 
 def test_every_timeframe_s_newest_verdicts_are_counted_anew_with_each_tick(

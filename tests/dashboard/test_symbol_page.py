@@ -12,13 +12,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.cases import cases
-from tests.doubles.page_reader import get, symbol_page
+from tests.doubles.page_reader import get, page_of
 from tests.worlds.demo_view import bars
 from tests.worlds.values import made_symbol
 from torra import clock
 from torra.config import ROOT, Markov
 from torra.dashboard.cells import chart_data, price_lines, timelines
-from torra.dashboard.cells.overview_cells import first_tick
+from torra.dashboard.cells.attention import first_tick
 from torra.dashboard.view.desk_values import ChartBars, DeskStatus, StateHistory, StreamStatus
 from torra.exhibits import drawing, figures
 from torra.verdict import sentiment_rules
@@ -147,7 +147,8 @@ def odds_page(consensus, smoothing=1.0):
     history = [(START + place * STEP, value) for place, value in enumerate(consensus)]
     view = sentiment_rules.markov(history, "M15", Markov(smoothing=smoothing))
     closes = [(clock.iso(close), "NEUTRAL") for close, _ in history]
-    return symbol_page(made_symbol(instance="BTCUSD", states=StateHistory(view, smoothing, closes)))
+    known = made_symbol(instance="BTCUSD", states=StateHistory(view, smoothing, closes))
+    return page_of("/symbol/BTCUSD/M15", symbol=known)
 
 
 def test_few_moves_have_a_warning_and_no_history_has_no_number() -> None:

@@ -8,7 +8,6 @@ pages. What the pages keep in memory is held against a reading without memory.
 from __future__ import annotations
 
 import operator
-import re
 import threading
 from collections.abc import Iterator
 from dataclasses import replace
@@ -18,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from markupsafe import escape
 
 from benchmarks import bench_pages
 from tests.cases import cases
@@ -27,16 +27,22 @@ from tests.doubles.page_reader import Page
 from tests.doubles.visitors import open_app
 from tests.worlds import large_database
 from tests.worlds.demo_full_desk import CASES, desk_record
+from tests.worlds.demo_view import ScriptedView
 from tests.worlds.records import DEBATE, quiet, tick_record
 from tests.worlds.stores import flat
 from torra.clock import duration, iso
 from torra.config import Profile
-from torra.dashboard.cells import common as cells
-from torra.dashboard.cells import overview_cells
+from torra.dashboard.cells.attention import AttentionReason
 from torra.dashboard.record.reasoning import headline
-from torra.dashboard.screens import views
+from torra.dashboard.screens import home
 from torra.dashboard.view.backing import PageContext
-from torra.dashboard.view.desk_values import ChangeCount, DeskStatus, OverviewSymbol, StreamStatus
+from torra.dashboard.view.desk_values import (
+    ChangeCount,
+    Overview,
+    OverviewSymbol,
+    PositionValue,
+    StreamStatus,
+)
 from torra.dashboard.view.desk_view import DatabaseView
 from torra.dashboard.view.kept import LruCache
 from torra.dashboard.view.stream_reading import StreamReading, brief
@@ -44,6 +50,7 @@ from torra.store.connection import TickKey
 from torra.store.trade import proposals_and_alarms as execution_table
 from torra.tick.tick_record import ThresholdsRecord, TickRecord
 from torra.verdict.one_sided import TICKS
+from torra.verdict.risk_engine import Position
 
 PAGES = ("overview", "symbol", "tick")
 SMALL, LARGER = 2_250, 5_000
@@ -230,21 +237,22 @@ def test_a_tick_that_came_late_takes_its_place(fresh: Opened) -> None:
 
 def test_ages_and_waits_go_on_while_rows_are_kept(fresh: Opened) -> None:
     client = fresh.client()
-    first = Page(client.get("/").text).cells
+    first = Page(client.get("/symbols").text)
     fresh.looking.clock.set(large_database.NOW + timedelta(minutes=9))
-    later = Page(client.get("/").text).cells
-    assert (first["i0.s0.age"], later["i0.s0.age"]) == ("40 s", "9 min")
-    assert (first["i0.s0.next"], later["i0.s0.next"]) == ("14:20", "6:00")
+    later = Page(client.get("/symbols").text)
+    for page, age, wait in ((first, "40 s", "14:20"), (later, "9 min", "6:00")):
+        line, *_ = page.texts("stream-line", "i0")
+        assert line.endswith(f" {age} {wait}")
 
 
 def test_what_a_person_changes_is_seen_at_once(fresh: Opened) -> None:
     client = fresh.client()
-    before = Page(client.get("/").text).text
+    before = Page(client.get("/symbols").text).text
     assert "1 to decide" in before and "1 stands" in before
     execution_table.decide_proposal(fresh.database, large_database.PROPOSED, "REJECTED", "a test")
     execution_table.end_alarms(fresh.database)
     fresh.database.set_trading_state("HALTED", "a test")
-    after = Page(client.get("/").text)
+    after = Page(client.get("/symbols").text)
     assert "nothing to decide" in after.text and "no alarm" in after.text
     (halted,) = [one for one in after.all("p") if one.get("id") == "trading-halted"]
     assert "hidden" not in halted
@@ -261,18 +269,14 @@ def test_a_profile_that_is_changed_while_the_desk_runs_is_seen_at_once(fresh: Op
 
 
 def test_a_glance_needs_no_more_of_a_record_than_is_kept(fresh: Opened) -> None:
-    """The cells made from what is kept are those of the whole record."""
-
-    def link(*parts):
-        return "/".join(parts)
-
+    """The pages made from what is kept are those of the whole record."""
     reading = StreamReading(fresh.database, lambda _: Profile())
     for one in fresh.desk.instances:
         for row in fresh.database.ticks(one.id, "M15", 10):
             kept = reading.tick(row["torra_key"])
             whole = TickRecord.parse(fresh.database.tick_without_calls(row["torra_key"]))
             assert kept == brief(whole)
-            assert told_of(one.id, whole, link) == told_of(one.id, kept, link)
+            assert shown_of(one.id, whole) == shown_of(one.id, kept)
             assert len(kept.model_dump_json()) < len(whole.model_dump_json()) / 3
 
 
@@ -282,23 +286,24 @@ def test_a_glance_of_every_kind_of_tick_needs_no_more(case: str) -> None:
         whole = desk_record("BTCUSD", "M15", place, case)
         whole = {**whole, "denied": [*whole["denied"], "ANOTHER_REASON"]}
         record = tick_record(whole)
-        told = [
-            told_of("BTCUSD", tick, lambda *parts: str(parts)) for tick in (record, brief(record))
-        ]
-        assert told[0] == told[1]
+        assert shown_of("BTCUSD", record) == shown_of("BTCUSD", brief(record))
 
 
-def told_of(name, tick, link):
-    """Return every cell that is made from a tick."""
-    known = tick
-    stream = StreamStatus(timeframe="M15", tick=known)
-    one = OverviewSymbol(instance=name, streams=(stream,), latest=known)
-    found = [cells.verdict_cells("k", known, link), cells.voice_cells("k", known)]
-    found += [overview_cells._stream("s", one, stream, link), cells.warning_cells([one])]
-    return found, overview_cells.notices(one, DeskStatus())
+GLANCE = ScriptedView()
+GLANCED = open_app(GLANCE).test_client()
+
+
+def shown_of(name: str, tick: TickRecord) -> list[str]:
+    """Return the pages of an instance with this newest tick, as a tile and as a row."""
+    stream = StreamStatus(timeframe="M15", tick=tick)
+    one = OverviewSymbol(instance=name, streams=(stream,), latest=tick)
+    vars(GLANCE)["overview"] = lambda: Overview(instances=(one,))
+    return [GLANCED.get(address).text for address in ("/", "/symbols")]
 
 
 # --- what is kept ---
+
+POSITION = Position("A", "A", "LONG", 0.1, 100.0, 90.0, 120.0, large_database.NOW, "T1", "FILLED")
 
 
 def test_the_memory_is_bounded_and_lets_go_of_what_nobody_asks_for() -> None:
@@ -335,28 +340,33 @@ def test_threads_share_the_memory() -> None:
 
 
 def test_a_kept_row_is_known_by_everything_that_it_shows() -> None:
-    """Another text, tone, title, address or visibility of any cell is another row."""
-    told: dict[str, Any] = {
-        "k.a": {"text": "x", "tone": "", "title": "t", "set": {"href": "/a"}, "hidden": False}
-    }
-    known = overview_cells._shown("BTC", "/symbol/BTC", told)
-    for change in ({"text": "y"}, {"tone": "up"}, {"title": ""}, {"set": {"href": "/b"}},
-                   {"hidden": True}):  # fmt: skip
-        assert overview_cells._shown("BTC", "/symbol/BTC", {"k.a": told["k.a"] | change}) != known
-    assert overview_cells._shown("ETH", "/symbol/BTC", told) != known
-    assert overview_cells._shown("BTC", "/torra/symbol/BTC", told) != known
-    assert hash(known) == hash(overview_cells._shown("BTC", "/symbol/BTC", told))
+    one = OverviewSymbol(
+        instance="A", latest=tick_record(), streams=(StreamStatus(age_seconds=1.0),)
+    )
+    known = home.SymbolRow(0, one, (AttentionReason(3, "x", "warn"),), "", "", "")
+    for other in (
+        known._replace(notices=()),
+        known._replace(debate="tick-1"),
+        known._replace(event="Next event"),
+        known._replace(first="No tick yet"),
+        *(known._replace(symbol=replace(one, **change)) for change in (
+            {"latest": tick_record()}, {"latest": None}, {"instance": "B"}, {"digits": 2},
+            {"currency": "EUR"}, {"feed": "host"}, {"held": PositionValue(POSITION)},
+        )),
+    ):  # fmt: skip
+        assert other.shown != known.shown
+    older = replace(one, streams=(StreamStatus(age_seconds=9.0),))
+    same = known._replace(symbol=older)
+    assert same.shown == known.shown and hash(same.shown) == hash(known.shown)
 
 
-def test_addresses_are_those_of_the_routes(fresh: Opened) -> None:
-    app = fresh.client().application
-    parts = ("BTC.USD_x-1", "M15", "2021-12-01T10:15:00Z")
-    with app.test_request_context("/"):
-        links = views.Links()
-        assert links.tick(*parts) == app.url_for(
-            "torra_agents.tick", instance=parts[0], timeframe=parts[1], bar_time=parts[2]
-        )
-        for odd in ("a b", "ü&x", "a?b=c#d", "100%"):
-            made = links.instance(odd)
-            assert made == app.url_for("torra_agents.instance", instance=odd)
-            assert re.fullmatch(r"[!-~]+", made)
+@cases("odd", ["BTC.USD_x-1", "a b", "ü&x", "a?b=c#d", "100%"])
+def test_addresses_are_those_of_the_routes(odd: str) -> None:
+    parts = {"instance": odd, "timeframe": "M15", "bar_time": "2021-12-01T10:15:00Z"}
+    pages = shown_of(odd, tick_record(parts))
+    with GLANCED.application.test_request_context("/"):
+        for name, known in (("instance", 1), ("symbol", 2), ("tick", 3)):
+            own: Any = dict(list(parts.items())[:known])
+            address = GLANCED.application.url_for(f"torra_agents.{name}", **own)
+            for page in pages:
+                assert f'href="{escape(address)}"' in page

@@ -10,7 +10,7 @@ import functools
 import itertools
 import re
 from html.parser import HTMLParser
-from typing import Any
+from typing import Any, NamedTuple
 
 from flask import Flask
 from flask.testing import FlaskClient
@@ -18,7 +18,25 @@ from flask.testing import FlaskClient
 from tests.doubles.visitors import open_app
 from tests.worlds.demo_full_desk import FullDeskView
 from tests.worlds.demo_view import ScriptedView
-from torra.dashboard.view.desk_values import Symbol
+
+VOID = frozenset(("br", "col", "hr", "img", "input", "link", "meta", "path", "rect", "line"))
+
+
+class Element(NamedTuple):
+    """An element, the text within it but that of bubbles, and the ids of the elements around it."""
+
+    tag: str
+    attributes: dict[str, str | None]
+    parts: list[str]
+    within: tuple[str | None, ...]
+
+    @property
+    def tone(self) -> str | None:
+        return self.attributes.get("data-tone")
+
+    @property
+    def text(self) -> str:
+        return re.sub(r"[ \n]+", " ", "".join(self.parts)).strip()
 
 
 class Page(HTMLParser):
@@ -29,48 +47,65 @@ class Page(HTMLParser):
 
     def __init__(self, text: str) -> None:
         super().__init__(convert_charrefs=True)
-        self.tags: list[tuple[str, dict[str, str | None]]] = []
+        self._every: list[Element] = []
+        self._around: list[Element] = []
+        self._rows: list[list[Element]] = []
         self.words: list[str] = []
-        self.open: list[str] = []
-        self.cells: dict[str, str] = {}
-        self.rows: list[list[str]] = []
-        self._live: str | None = None
-        self._bubble = 0
         self.feed(text)
         self.text = re.sub(r"\s+", " ", " ".join(self.words))
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        attributes = dict(attrs)
-        self.tags.append((tag, attributes))
-        if tag == "div" and (self._bubble or "popover" in attributes):
-            self._bubble += 1
+        within = [one.attributes["id"] for one in self._around if "id" in one.attributes]
+        element = Element(tag, dict(attrs), [], tuple(within))
+        self._every.append(element)
         if tag == "tr":
-            self.rows.append([])
-        if tag in ("td", "th") and self.rows:
-            self.rows[-1].append("")
-            self.open.append(tag)
-        self._live = attributes.get("data-live")
-        if self._live:
-            self.cells[self._live] = ""
+            self._rows.append([])
+        if tag in ("td", "th") and self._rows:
+            self._rows[-1].append(element)
+        if tag not in VOID:
+            self._around.append(element)
 
     def handle_endtag(self, tag: str) -> None:
-        self._live = None
-        if tag == "div" and self._bubble:
-            self._bubble -= 1
-        if tag in ("td", "th") and self.open:
-            self.open.pop()
+        if tag not in VOID:
+            while self._around and self._around.pop().tag != tag:
+                pass
 
     def handle_data(self, data: str) -> None:
-        if self._bubble:
+        if any("popover" in one.attributes for one in self._around):
             return
         self.words.append(data)
-        if self.open:
-            self.rows[-1][-1] += data
-        if self._live:
-            self.cells[self._live] += data
+        for element in self._around:
+            element.parts.append(data)
+
+    @property
+    def tags(self) -> list[tuple[str, dict[str, str | None]]]:
+        return [(one.tag, one.attributes) for one in self._every]
+
+    @property
+    def rows(self) -> list[list[str]]:
+        """The cells of each row of a table."""
+        return [["".join(cell.parts) for cell in row] for row in self._rows]
+
+    @property
+    def cells(self) -> dict[str, str]:
+        """The figures that a page names, by their names."""
+        live = [(one.attributes.get("data-live"), one) for one in self._every]
+        return {name: "".join(one.parts) for name, one in live if name}
 
     def all(self, tag: str) -> list[dict[str, str | None]]:
-        return [attributes for name, attributes in self.tags if name == tag]
+        return [one.attributes for one in self._every if one.tag == tag]
+
+    def elements(self, name: str, within: str | None = None) -> list[Element]:
+        """Return the elements of a class or tag, those in the element of an id if one is named."""
+        return [
+            one
+            for one in self._every
+            if name in (one.tag, *(one.attributes.get("class") or "").split())
+            and (within is None or within in one.within)
+        ]
+
+    def texts(self, name: str, within: str | None = None) -> list[str]:
+        return [element.text for element in self.elements(name, within)]
 
 
 @functools.cache
@@ -95,6 +130,16 @@ def read(address: str, state: str, status: int) -> Page:
     return Page(answer.text)
 
 
+def page_of(address: str = "/", state: str = "demo", **answers: object) -> Page:
+    """Return a page over a scripted view some of whose methods answer these."""
+    view = ScriptedView(state)
+    for name, answer in answers.items():
+        setattr(view, name, lambda *_, answer=answer: answer)
+    found = open_app(view).test_client().get(address)
+    assert found.status_code == 200
+    return Page(found.text)
+
+
 class OneTickView(FullDeskView):
     """The full desk, with one record of a test's own."""
 
@@ -113,18 +158,6 @@ def tick_text(record: dict[str, Any]) -> str:
     answer = open_app(OneTickView(record)).test_client().get(address)
     assert answer.status_code == 200
     return answer.text
-
-
-def symbol_page(data: Symbol) -> Page:
-    """Return the page of a stream of which a view knows this."""
-
-    class SymbolView(ScriptedView):
-        def symbol(self, *_: object) -> Symbol:
-            return data
-
-    answer = open_app(SymbolView()).test_client().get("/symbol/BTCUSD/M15")
-    assert answer.status_code == 200
-    return Page(answer.text)
 
 
 NAMELESS = ("div", "span", "p")

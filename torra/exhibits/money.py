@@ -170,8 +170,7 @@ def caps(found: Money) -> list[str]:
     lost = found.lost_today
     told = "lost nothing" if lost <= 0 else f"lost {figures.plain(lost)}"
     won = f" and won {figures.plain(-lost)}" if lost < 0 else ""
-    currencies = {one.currency for one in found.accounts}
-    only = currencies.pop() if len(currencies) == 1 else ""
+    only = found.currency
     where = "" if not lost else f", in {only}" if only else f", {IN_MONEY}"
     return [
         f"The desk {told}{won} today{where}. That counts all accounts and the warm-up, as the risk "

@@ -86,6 +86,16 @@ class AccountMoney:
     by_tag: Mapping[str, TradeTotals]
     """By the tags that a person gave to trades; a trade with two is in both."""
 
+    @property
+    def closed_today(self) -> float:
+        """What the trades that were closed today came to, 0 without one."""
+        return self.today.profit if self.today.trades else 0.0
+
+    @property
+    def equity_today(self) -> float:
+        """What was closed today and what is open, without what the warm-up opened."""
+        return self.closed_today + (self.open.result or 0.0) - self.open.warm_up
+
 
 @dataclass(frozen=True, slots=True)
 class Money:
@@ -106,6 +116,12 @@ class Money:
     def day(self) -> str:
         """The UTC day, as 2026-05-01."""
         return iso(self.as_of)[:10]
+
+    @property
+    def currency(self) -> str:
+        """The currency of all accounts; "" where they differ or it is not known."""
+        currencies = {one.currency for one in self.accounts}
+        return currencies.pop() if len(currencies) == 1 else ""
 
     def as_json(self) -> dict[str, Any]:
         """Return it for programs: amounts in the currency of their account."""

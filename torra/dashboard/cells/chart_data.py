@@ -7,17 +7,15 @@ Pure functions.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from datetime import datetime
+from collections.abc import Iterator, Sequence
 from typing import Final, TypedDict
 
 from agents.contracts import VECTORS
 from torra import clock
-from torra.dashboard.cells import price_lines
-from torra.dashboard.cells.common import ThresholdPlaces, action_cell, limits
+from torra.dashboard.cells import price_lines, tick_words
 from torra.dashboard.record.shown import ListedTick, TickView
-from torra.dashboard.view.desk_values import ChartBars, PriceBar, Symbol
-from torra.exhibits import figures
+from torra.dashboard.view.desk_values import ChartBars, Symbol
+from torra.exhibits import figures, glances
 from torra.store.trade.rows import SignalRow
 from torra.tick.tick_record import SignalRecord, ThresholdsRecord
 from torra.verdict.order_levels import Levels
@@ -27,8 +25,19 @@ from torra.words.orders import ACTIONS
 HELD: Final = ("FILLED", "PARTIAL", "CLOSING")
 """States of a position that the market has executed."""
 
+NO_ACTION: Final = ("HOLD", "None")
+
 LINES: Final = (*VECTORS, "ath")
 """Scores that can be drawn below the price besides the consensus."""
+
+
+class ThresholdPlaces(TypedDict):
+    """The thresholds as numbers on the score axis, and as places on a spark."""
+
+    buy: float | None
+    sell: float | None
+    buy_y: float | None
+    sell_y: float | None
 
 
 class Candle(TypedDict):
@@ -88,28 +97,64 @@ class ChartData(PriceData):
 
 
 def chart(data: Symbol, drawn: ChartBars) -> ChartData:
-    """Return the data of the chart; times are UTC seconds, tones are names of colours."""
+    """Return the data of the chart of a stream: its ticks, its trades and what it holds."""
     ticks = sorted(data.ticks, key=lambda tick: str(tick.bar_time))
     times = tuple(str(tick.bar_time) for tick in ticks)
+    decisions = [(figures.mark(tick.verdict), tick_words.action(tick)) for tick in ticks]
+    timeframe = data.stream.timeframe
     return {
-        **prices(drawn._replace(ticks=times)),
-        "consensus": _series((tick.bar_time, tick.consensus) for tick in ticks),
-        "l1": _series((tick.bar_time, tick.l1_consensus) for tick in ticks),
-        "markers": _tick_markers(ticks) + _fills(data, ticks) + _exits(data),
-        "levels": _levels(data.held.position) if data.held else [],
-        "thresholds": limits(data.thresholds),
+        **_without_scores(
+            drawn._replace(ticks=times),
+            [
+                *_tick_markers(ticks),
+                *_fills(data, ticks),
+                *(marker for row in data.trades for marker in _exit(row, timeframe)),
+            ],
+            data.held and data.held.position,
+            data.thresholds,
+        ),
+        "consensus": _series(ticks, "consensus"),
+        "l1": _series(ticks, "l1_consensus"),
         "lines": {name: [getattr(tick, name) for tick in ticks] for name in LINES},
-        "told": [_told(tick) for tick in ticks],
+        "told": [
+            f"verdict {verdict.text.strip()}, action {action.text.strip()}"
+            for verdict, action in decisions
+        ],
     }
+
+
+def limits(thresholds: ThresholdsRecord | None) -> ThresholdPlaces:
+    """Return the thresholds as numbers on the score axis and as places on a spark."""
+    # the profile has the sell threshold as a size: a SELL lies at minus that
+    buy, sell = (thresholds.buy, -thresholds.sell) if thresholds else (None, None)
+    return {"buy": buy, "sell": sell, "buy_y": _on_spark(buy), "sell_y": _on_spark(sell)}
+
+
+def _on_spark(score: float | None) -> float | None:
+    return None if score is None else round((1 - score) / 2 * glances.SPARK_HEIGHT, 2)
 
 
 def prices(data: ChartBars) -> PriceData:
     """Return bars and their lines alone, as a chart asks for older ones."""
     return {
         "digits": 5 if data.digits is None else data.digits,
-        "candles": [_candle(bar) for bar in data.bars],
+        "candles": [
+            {
+                "time": _seconds(bar.time),
+                "open": bar.open,
+                "high": bar.high,
+                "low": bar.low,
+                "close": bar.close,
+            }
+            for bar in data.bars
+        ],
         "volume": [bar.volume for bar in data.bars],
-        "over": over(data.columns),
+        # without the lines whose columns are not there
+        "over": {
+            name: [[*data.columns[column]] for column in line.columns]
+            for name, line in price_lines.LINES.items()
+            if data.columns.keys() >= {*line.columns}
+        },
         "times": [_seconds(at) for at in data.ticks],
     }
 
@@ -119,152 +164,107 @@ def moment(record: TickView, data: ChartBars, proposed: Levels | None = None) ->
 
     `proposed` are those of an order that waits or waited for a person.
     """
-    signal = next((one for one in record.signals if one.kind == "open"), None) or proposed
+    signal = next((signal for signal in record.signals if signal.kind == "open"), None)
     action = str(record.action)
-    shown = figures.mark(action if action not in ("HOLD", "None") else record.verdict)
+    shown = figures.mark(action if action not in NO_ACTION else record.verdict)
     marker = _marker(record.bar_time, shown.tone, ACTIONS.get(action, shown.word), action)
-    return _without_scores(data, [marker], signal, record.thresholds)
+    return _without_scores(data, [marker], signal or proposed, record.thresholds)
 
 
 def trade(row: SignalRow, data: ChartBars, timeframe: str) -> ChartData:
     """Return the chart of a trade on bars of a timeframe: its fill, its levels and its exit."""
-    opening = figures.mark(f"OPEN_{row.side}")
-    ends = [(row.opened_at, opening.tone, row.side.lower(), f"OPEN_{row.side}")]
-    if row.closed_at:
-        tone = figures.tone(row.profit, 0) or "flat"
-        ends.append((row.closed_at, tone, _exit(row.close_reason, row.profit), "EXIT"))
-    markers = [
-        _marker(clock.iso(clock.floor(clock.parse(at), timeframe)), tone, text, kind)
-        for at, tone, text, kind in ends
-        if at
-    ]
-    return _without_scores(data, markers, row)
+    opened = [_fill(str(row.side), row.opened_at, timeframe)] if row.opened_at else []
+    return _without_scores(data, [*opened, *_exit(row, timeframe)], row)
 
 
 def _without_scores(
     data: ChartBars,
     markers: list[Marker],
-    levels: SignalRecord | Levels | SignalRow | None,
+    order: Position | SignalRecord | Levels | SignalRow | None,
     thresholds: ThresholdsRecord | None = None,
 ) -> ChartData:
+    """Return the chart of bars with the levels that a position or an order has."""
+    levels = (("entry", "note"), ("stop", "down"), ("target", "up"))
+    prices_of = [(name, tone, getattr(order, name, None)) for name, tone in levels]
     return {
         **prices(data),
         "consensus": [],
         "l1": [],
         "markers": markers,
-        "levels": _levels(levels) if levels else [],
+        "levels": [
+            {"price": price, "title": name, "tone": tone}
+            for name, tone, price in prices_of
+            if price is not None
+        ],
         "thresholds": limits(thresholds),
         "lines": {},
         "told": [],
     }
 
 
-def over(columns: Mapping[str, Sequence[float | None]]) -> dict[str, list[list[float | None]]]:
-    """Return the prices of each line by its name, without the lines whose columns are not there."""
-    return {
-        name: [[*columns[column]] for column in line.columns]
-        for name, line in price_lines.LINES.items()
-        if all(column in columns for column in line.columns)
-    }
-
-
-def _told(tick: ListedTick) -> str:
-    """Return the decision of a bar's tick in words."""
-    verdict = figures.mark(tick.verdict)
-    return f"verdict {verdict.text.strip()}, action {action_cell(tick)['text']}"
-
-
-def _candle(bar: PriceBar) -> Candle:
-    return {
-        "time": _seconds(bar.time),
-        "open": bar.open,
-        "high": bar.high,
-        "low": bar.low,
-        "close": bar.close,
-    }
-
-
-def _series(values: Iterable[tuple[str | None, float | None]]) -> list[ChartPoint]:
+def _series(ticks: Sequence[ListedTick], name: str) -> list[ChartPoint]:
+    values = [(tick.bar_time, getattr(tick, name)) for tick in ticks]
     return [{"time": _seconds(at), "value": value} for at, value in values if value is not None]
 
 
-def _tick_markers(ticks: Sequence[ListedTick]) -> list[Marker]:
-    """Return a marker for every action and for every verdict that was not carried out."""
-    markers: list[Marker] = []
+def _tick_markers(ticks: Sequence[ListedTick]) -> Iterator[Marker]:
+    """Yield a marker for every action and for every verdict that was not carried out."""
     before = None
     for tick in ticks:
         action, verdict = str(tick.action), tick.verdict
-        if action not in ("HOLD", "None"):
+        if action not in NO_ACTION:
             shown = figures.mark(action)
-            markers.append(
-                _marker(tick.bar_time, shown.tone, ACTIONS.get(action, shown.word), action)
-            )
+            text = ACTIONS.get(action, shown.word)
+            yield _marker(tick.bar_time, shown.tone, text, action)
         # a verdict stands for many bars: only its first one is marked
         elif verdict in ("BUY", "SELL") and verdict != before:
-            markers.append(_marker(tick.bar_time, "flat", "", str(verdict)))
+            yield _marker(tick.bar_time, "flat", "", verdict)
         before = verdict
-    return markers
 
 
-def _fills(data: Symbol, ticks: Sequence[ListedTick]) -> list[Marker]:
-    """Return a marker for each fill that no tick of this chart shows, as of an approved proposal.
+def _fills(data: Symbol, ticks: Sequence[ListedTick]) -> Iterator[Marker]:
+    """Yield a marker for each fill that no tick of this chart shows, as of an approved proposal.
 
     A tick's own action is drawn at its bar; its fill follows within the two bars after the close.
     """
     timeframe = data.stream.timeframe
     step = clock.duration(timeframe)
-    markers = []
-    for side, opened in sorted(set(_openings(data))):
-        action = f"OPEN_{side}"
-        closes = (clock.parse(str(t.bar_time)) + step for t in ticks if t.action == action)
-        if any(close <= opened <= close + 2 * step for close in closes):
-            continue
-        bar_time = clock.iso(clock.floor(opened, timeframe))
-        markers.append(_marker(bar_time, figures.mark(action).tone, side.lower(), action))
-    return markers
-
-
-def _openings(data: Symbol) -> Iterator[tuple[str, datetime]]:
-    """Yield side and time of each fill: of ended trades and of the position that is held."""
-    for row in data.trades:
-        if row.side and row.opened_at:
-            yield row.side, clock.parse(row.opened_at)
+    opened = {(row.side, clock.parse(row.opened_at)) for row in data.trades if row.opened_at}
     held = data.held and data.held.position
     # a position that is only ordered has no fill to mark yet
     if held and held.state in HELD:
-        yield "BUY" if held.side == "LONG" else "SELL", held.opened_at
+        opened.add(("BUY" if held.side == "LONG" else "SELL", held.opened_at))
+    for side, at in sorted((side, at) for side, at in opened if side):
+        closes = (
+            clock.parse(str(tick.bar_time)) + step
+            for tick in ticks
+            if tick.action == f"OPEN_{side}"
+        )
+        if not any(close <= at <= close + 2 * step for close in closes):
+            yield _fill(side, clock.iso(at), timeframe)
 
 
-def _exits(data: Symbol) -> list[Marker]:
-    markers = []
-    for trade in data.trades:
-        closed = trade.closed_at
-        if not closed:
-            continue
-        # a chart marks bars: an exit within a bar stands at that bar
-        bar_time = clock.iso(clock.floor(clock.parse(closed), data.stream.timeframe))
-        gain = trade.profit
-        text = _exit(trade.close_reason, gain)
-        markers.append(_marker(bar_time, figures.tone(gain, 0) or "flat", text, "EXIT"))
-    return markers
+def _fill(side: str, at: str, timeframe: str) -> Marker:
+    action = f"OPEN_{side}"
+    return _marker(_bar_of(at, timeframe), figures.mark(action).tone, side.lower(), action)
 
 
-def _exit(reason: str | None, gain: float | None) -> str:
-    return f"{figures.sanitize(reason or 'exit', 20)} {figures.format_signed(gain, 0)}"
+def _exit(row: SignalRow, timeframe: str) -> Iterator[Marker]:
+    """Yield the marker of a trade's exit, if it has one."""
+    if row.closed_at:
+        reason = figures.sanitize(row.close_reason or "exit", 20)
+        text = f"{reason} {figures.format_signed(row.profit, 0)}"
+        tone = figures.tone(row.profit, 0) or "flat"
+        yield _marker(_bar_of(row.closed_at, timeframe), tone, text, "EXIT")
+
+
+def _bar_of(at: str, timeframe: str) -> str:
+    """Return the bar in which a moment lies: a chart marks bars."""
+    return clock.iso(clock.floor(clock.parse(at), timeframe))
 
 
 def _marker(bar_time: str | None, tone: str, text: str, kind: str) -> Marker:
     return {"time": _seconds(bar_time), "tone": tone, "text": text, "kind": kind}
-
-
-def _levels(of: Position | SignalRecord | Levels | SignalRow) -> list[PriceLevel]:
-    """Return the levels of a position or of an order, as far as it has them."""
-    found = (("entry", "note", of.entry), ("stop", "down", of.stop), ("target", "up", of.target))
-    return [
-        {"price": price, "title": name, "tone": tone}
-        for name, tone, price in found
-        if price is not None
-    ]
 
 
 def _seconds(moment: str | None) -> int:

@@ -17,7 +17,6 @@ from torra.dashboard.record.shown import ListedTick
 from torra.dashboard.view.desk_values import Skip, StreamStatus
 from torra.dashboard.view.stream_reading import NO_BAR
 from torra.exhibits import figures
-from torra.tick.tick_record import TickRecord
 
 NO_BARS: Final = "no new bars: the market is closed, or the feed has a gap"
 
@@ -31,9 +30,9 @@ def fold(events: Sequence[ListedTick | Skip]) -> list[ListedTick | Skip]:
     return found
 
 
-def note(tick: TickRecord | None, skipped: Skip | None, stream: StreamStatus) -> tuple[str, str]:
-    """Return text and tone of what a stream skipped since its newest tick; empty for nothing."""
-    quiet = stream.quiet
+def note(stream: StreamStatus, skipped: Skip | None) -> tuple[str, str]:
+    """Return text and tone of a skip since a stream's newest tick; empty for nothing."""
+    tick, quiet = stream.tick, stream.quiet
     if stream.damaged:
         return f"newest tick: its record is damaged: {figures.sanitize(stream.damaged)}", "warn"
     if quiet:

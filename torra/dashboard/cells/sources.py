@@ -30,6 +30,11 @@ JUST_NOW: Final = 60.0
 """Minutes for which the overview still shows an event that has passed."""
 
 
+def warnings(instances: Sequence[OverviewSymbol]) -> list[str]:
+    """Return what is wrong with the calendar and the headlines, and on which streams."""
+    return [*filter(None, (calendar_warning(instances), news_warning(instances)))]
+
+
 def calendar_warning(instances: Iterable[OverviewSymbol]) -> str:
     """Return what is wrong with the calendar, and on which streams; empty for nothing."""
     return _warning(instances, CALENDAR_WARNINGS, _calendar)

@@ -1,52 +1,142 @@
 """Home and the list of all symbols: what a trader asks first, from the desk's view and money.
 
 Home answers, from the top: what waits for a person, how the money stands, what it may still lose,
-what the agents changed, what they cost, and how each symbol stands. A desk of more than CARDS
+what the agents changed, what they cost, and how each symbol stands. A desk of more than TILES
 symbols has a row for each of them, as the page Symbols has. Nothing is changed. An app over a view
 without a database knows no money, and shows none.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping
-from typing import Any, Final
+from collections.abc import Callable, Hashable, Iterable, Mapping
+from typing import Any, Final, Literal, NamedTuple
 
 from flask import jsonify, request
 from flask.typing import ResponseReturnValue
 
-from torra.dashboard.cells import home_cells
-from torra.dashboard.cells import overview_cells as glance
+from torra import clock
+from torra.dashboard.cells import attention, skips, sources, tick_words
+from torra.dashboard.cells.attention import AttentionReason
 from torra.dashboard.doors.routes import Api, Fields, Route
+from torra.dashboard.record import agreement, reasoning
 from torra.dashboard.record.shown import WATCH_ONLY
-from torra.dashboard.screens.views import Links, watch_link
+from torra.dashboard.screens.views import watch_link
 from torra.dashboard.trade import approvals
 from torra.dashboard.view.backing import PageContext
-from torra.dashboard.view.desk_values import Overview
-from torra.dashboard.view.kept import LruCache
+from torra.dashboard.view.desk_values import ChangeCount, Overview, OverviewSymbol
+from torra.dashboard.view.kept import LruCache, Same
 from torra.dashboard.view.rendering import desk_view, page, state
+from torra.dashboard.view.stream_reading import CHARTED
 from torra.desk.promotion import watch_only
-from torra.evaluation.wording import listed
-from torra.money.open_positions import PERIODS
+from torra.evaluation.wording import count, listed
+from torra.exhibits import glances
+from torra.exhibits import money as money_words
+from torra.exhibits.glances import CandlePaths, GlanceCandle, MoneyPaths
+from torra.feeds.sample import SHOWN_AS
+from torra.money.book import AccountMoney, Money
+from torra.money.open_positions import LinePoint
 from torra.store import jobs as job_table
-from torra.store.hosted import FEED
+from torra.words.ticks import SOURCES
+
+TILES: Final = CHARTED
+"""Instances that have a tile each; more are rows of a table."""
+
+DEBATES: Final = 6
+"""Running debates that are shown by name; the count beside them is of all."""
+
+ACCOUNTS: Final = 3
+"""Accounts whose money Home shows; of more the page Trades tells."""
+
+PROPOSALS: Final = 3
+"""Proposals that Home shows; of more the page Approvals tells."""
+
+Sort = Literal["attention", "name", "desk"]
+SORTS: Final[Mapping[Sort, str]] = {
+    "attention": "attention first",
+    "name": "name",
+    "desk": "your own order",
+}
+"""Orders of the instances and their words."""
+
+PERIODS: Final[Mapping[str, str]] = {"today": "24 hours", "week": "7 days", "all": "All"}
+"""Periods of the line of money, and their words."""
+
+QUERY: Final[Fields] = {
+    "sort": {"type": "string", "enum": list(SORTS)},
+    "line": {"type": "string", "enum": list(PERIODS), "default": "today"},
+}
+
 
 PIECES: Final[LruCache[str]] = LruCache(1024)
 """Rendered rows of symbols; the key of each is everything that it shows."""
 
-QUERY: Final[Fields] = {
-    "sort": {"type": "string", "enum": list(glance.SORTS)},
-    "line": {"type": "string", "enum": list(home_cells.PERIODS), "default": "today"},
+
+class SymbolRow(NamedTuple):
+    """An instance on a page: its place in the desk file, why it wants a look, its debate.
+
+    `debate` is the stream of its running debate, `event` what is near in its calendar, `first` why
+    no tick has run yet; each is "" without one.
+    """
+
+    place: int
+    symbol: OverviewSymbol
+    notices: tuple[AttentionReason, ...]
+    debate: str
+    event: str
+    first: str
+
+    @property
+    def shown(self) -> Hashable:
+        """Everything that its row shows but ages and waits of streams, which always change."""
+        symbol = self.symbol
+        known = (symbol.instance, symbol.feed, symbol.digits, symbol.currency, symbol.held)
+        return (*known, Same(symbol.latest), *self[2:])
+
+    @property
+    def rank(self) -> int:
+        """How urgent it is; a smaller rank comes first."""
+        return self.notices[0].rank if self.notices else attention.CALM
+
+
+ORDERS: Final[Mapping[Sort, Callable[[SymbolRow], Any]]] = {
+    "attention": lambda row: (row.rank, row.symbol.instance),
+    "name": lambda row: row.symbol.instance,
+    "desk": lambda row: row.place,
 }
 
 
 def overview() -> str:
     """Show Home."""
-    return _shown("overview.html", rows=False)
+    data, behind, period = desk_view().overview(), state().backing, _argument("line", PERIODS)
+    money = None if behind is None else behind.money(tags=False)
+    lines = {} if behind is None else behind.money_lines(period)
+    return _page(
+        "overview.html",
+        data,
+        compact=len(data.instances) > TILES,
+        period=period,
+        periods=PERIODS,
+        waiting=approvals.waiting(PROPOSALS) if money and data.desk.waiting else [],
+        money=money,
+        accounts=accounts_shown(money) if money else [],
+        exposed=[one for one in money.accounts if one.open.positions or one.open.orders]
+        if money
+        else [],
+        lines={name: money_line(points) for name, points in lines.items()},
+        amount=money_words.amount,
+        not_counted=money_words.NOT_COUNTED,
+        count=count,
+        candles=candles,
+        shown_as=SHOWN_AS,
+        agents=_agents(data),
+        worth=job_table.newest_says(behind.database, "worth") if behind else "",
+        watching=_watch(behind) if behind else "",
+    )
 
 
 def symbols() -> str:
     """Show every symbol of the desk as a row."""
-    return _shown("symbols.html", rows=True)
+    return _page("symbols.html", desk_view().overview(), compact=True)
 
 
 def api_overview() -> ResponseReturnValue:
@@ -62,53 +152,51 @@ def api_overview() -> ResponseReturnValue:
 # --- details --------------------------------------------------------------------------------------
 
 
-def _shown(template: str, *, rows: bool) -> str:
-    data, sort, links, behind = desk_view().overview(), _sort(), Links(), state().backing
-    shown = glance.overview(data, links.tick, links.instance, sort, rows=rows)
-    found = None if rows or behind is None else behind.money(tags=False)
-    if behind is not None and found is not None:
-        lines = behind.money_lines(_period())
-        shown["cells"] |= {**home_cells.money(found, lines), **home_cells.risk(found)}
+def _page(template: str, data: Overview, **more: object) -> str:
+    sort = _argument("sort", SORTS)
+    ticks = [stream.tick for stream in data.streams if stream.tick]
+    # all streams of a timeframe close at the same moment
+    waits = {stream.timeframe: stream.next_in_seconds for stream in reversed(data.streams)}
     return page(
         template,
         data.desk,
         live=True,
+        data=data,
+        rows=sorted(symbol_rows(data), key=ORDERS[sort]),
         sort=sort,
-        sorts=glance.SORTS,
-        period=_period(),
-        periods=home_cells.PERIODS,
-        timeframes=glance.timeframes_of(data),
-        debates=data.debates[: glance.WATCHED],
-        running=len(data.debates),
+        sorts=SORTS,
+        waits=dict(sorted(waits.items(), key=lambda wait: clock.duration(wait[0]))),
+        debates=data.debates[:DEBATES],
+        warnings=sources.warnings(data.instances),
+        met=[SOURCES[name] for name in sorted({str(tick.source_type) for tick in ticks})
+             if name in SOURCES],
         watch_link=watch_link,
-        waiting=approvals.waiting(home_cells.WAITING) if found and data.desk.waiting else [],
-        accounts=None if found is None else home_cells.accounts_shown(found),
-        agents=None if rows else _agents(data, behind),
+        feeds=attention.feeds,
         kept=_kept,
-        **shown,
-    )
+        tick_words=tick_words,
+        distance=reasoning.distance,
+        spark=glances.spark,
+        agreement=agreement,
+        skips=skips,
+        **more,
+    )  # fmt: skip
 
 
-def _agents(data: Overview, behind: PageContext | None) -> Mapping[str, Any]:
-    """Return how many verdicts the agents changed, what that was worth, and who only looks on."""
-    known = [one.changes for one in data.instances if one.feed != FEED]
-    changed = sum(one.changed for one in known)
-    every = sum(one.every for one in known)
-    worth = job_table.newest_says(behind.database, "worth") if behind else ""
-    return {
-        "changed": changed,
-        "every": every,
-        "worth": home_cells.agents_worth(changed, every, worth),
-        "badge": _watch(behind) if behind else "",
-    }
-
-
-def _watch(behind: PageContext) -> str:
-    """Return the badge of agents that only look on, with their symbols where others count."""
-    setups = behind.desk.setups
-    names = [n for n, one in setups.items() if watch_only(behind.database, one.profile)]
-    told = f": {listed(names)}" if len(names) < len(setups) else ""
-    return WATCH_ONLY + told if names else ""
+def symbol_rows(data: Overview) -> list[SymbolRow]:
+    """Return the instances in the order of the desk file."""
+    # newest first in the data: reversed, so that the newest debate of an instance wins
+    debates = {one.instance: one.stream_id for one in reversed(data.debates)}
+    return [
+        SymbolRow(
+            place,
+            one,
+            attention.notices(one, data.desk),
+            debates.get(one.instance, ""),
+            sources.near_event([stream.tick for stream in one.streams], data.desk.now),
+            "" if one.latest else attention.first_tick(one.streams, data.desk, one.feed),
+        )
+        for place, one in enumerate(data.instances)
+    ]
 
 
 def _kept(shown: Hashable, caller: Callable[[], str]) -> str:
@@ -116,16 +204,59 @@ def _kept(shown: Hashable, caller: Callable[[], str]) -> str:
     return PIECES.get(shown, caller)
 
 
-def _sort() -> glance.Sort:
-    """Return the order that the request asks for; "attention" for none or an unknown one."""
-    asked = request.args.get("sort", "")
-    return next((name for name in glance.SORTS if name == asked), "attention")
+def accounts_shown(money: Money) -> list[AccountMoney]:
+    """Return the accounts whose money Home shows: those that have traded, else the first one."""
+    traded = [one for one in money.accounts if one.whole.trades or one.open.positions]
+    return traded[:ACCOUNTS] or list(money.accounts[:1])
 
 
-def _period() -> str:
-    """Return the period of the line of money; today for a word that is none."""
-    asked = request.args.get("line", "")
-    return asked if asked in home_cells.PERIODS and asked in PERIODS else "today"
+def money_line(points: Iterable[LinePoint]) -> MoneyPaths | None:
+    """Return the line of a period, from 0 at its beginning; None without two known values."""
+    values = [point.whole for point in points]
+    first = next((value for value in values if value is not None), 0.0)
+    return glances.money_line([None if value is None else value - first for value in values])
+
+
+def candles(symbol: OverviewSymbol) -> CandlePaths:
+    """Return the small chart of an instance, its trades marked at the bars of their moments."""
+    frame = min(symbol.timeframes, key=clock.duration, default="")
+    places = {bar.time: place for place, bar in enumerate(symbol.bars)}
+    marks: dict[str, list[int]] = {"BUY": [], "SELL": [], "close": []}
+    for mark in symbol.marks:
+        place = places.get(_bar_of(mark.at, frame))
+        if place is not None:
+            marks[mark.side if mark.what == "open" else mark.what].append(place)
+    prices = ([price for price in bar[1:5] if price is not None] for bar in symbol.bars)
+    bars = [GlanceCandle(*known) if len(known) == 4 else None for known in prices]
+    return glances.candles(bars, *marks.values())
+
+
+def _bar_of(at: str, frame: str) -> str:
+    """Return the opening time of the bar in which a moment lies; "" where that is not known."""
+    try:
+        return clock.iso(clock.floor(clock.parse(at), frame))
+    except (ValueError, OverflowError):
+        return ""
+
+
+def _agents(data: Overview) -> ChangeCount:
+    """Return how many verdicts of the desk's own instances the agents changed, of all."""
+    counts = [one.changes for one in data.instances if not one.hosted]
+    return ChangeCount(sum(one.changed for one in counts), sum(one.every for one in counts))
+
+
+def _watch(behind: PageContext) -> str:
+    """Return the badge of agents that only look on, with their symbols where others count."""
+    setups = behind.desk.setups
+    names = [n for n, one in setups.items() if watch_only(behind.database, one.profile)]
+    some = f": {listed(names)}" if len(names) < len(setups) else ""
+    return WATCH_ONLY + some if names else ""
+
+
+def _argument(name: str, words: Mapping[Any, str]) -> Any:
+    """Return what the request asks for; the first word for none or an unknown one."""
+    asked = request.args.get(name, "")
+    return asked if asked in words else next(iter(words))
 
 
 ROUTES = (

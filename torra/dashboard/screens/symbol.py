@@ -9,16 +9,14 @@ from __future__ import annotations
 from typing import Final
 
 from torra import clock
-from torra.dashboard.cells import common, price_lines, skips, sources, timelines
-from torra.dashboard.cells.overview_cells import first_tick
+from torra.dashboard.cells import price_lines, skips, sources, tick_words, timelines
+from torra.dashboard.cells.attention import first_tick
 from torra.dashboard.record import agreement, reasoning
 from torra.dashboard.record.shown import ListedTick
 from torra.dashboard.view.desk_values import OverviewSymbol, Skip, StateHistory, Symbol
 from torra.dashboard.view.stream_reading import LISTED
 from torra.exhibits import figures, glances
-from torra.feeds import sample
-from torra.store.hosted import FEED
-from torra.tick import sentence
+from torra.feeds.sample import SHOWN_AS
 from torra.verdict.one_sided import verdict_balance
 from torra.verdict.risk_engine import OPENS
 from torra.verdict.sentiment_rules import STATES as COUNTED
@@ -34,18 +32,14 @@ def values(data: Symbol) -> dict[str, object]:
     """Return what the template of the page reads."""
     latest = data.latest
     alone = [OverviewSymbol(instance=data.instance, streams=(data.stream,))]
-    shipped = data.feed == common.SAMPLE and sample.TRUE_YEARS.get(data.symbol)
     return {
         "data": data,
-        "digits": common.digits_of(data),
-        "thresholds": common.thresholds_of(data),
-        "hosted": data.feed == FEED,
-        "origin": f"prices of {shipped}, dated {sample.SHOWN_AS}" if shipped else "",
-        "warnings": [sources.calendar_warning(alone), sources.news_warning(alone)],
+        "shown_as": SHOWN_AS,
+        "warnings": sources.warnings(alone),
         "no_tick": ListedTick(),
         "first_tick": "" if latest else first_tick([data.stream], data.desk, data.feed),
         "event": sources.near_event([latest], data.desk.now),
-        "skip": skips.note(latest, next(iter(data.skipped), None), data.stream),
+        "skip": skips.note(data.stream, next(iter(data.skipped), None)),
         "sided": verdict_balance(data.sides),
         "beyond": latest and reasoning.beyond(latest),
         "ticks": {tick.bar_time: tick for tick in data.ticks},
@@ -58,14 +52,12 @@ def values(data: Symbol) -> dict[str, object]:
         "opened": {str(order): position for order, position in OPENS.items()},
         "listed": LISTED,
         "over": price_lines.LINES,
-        "action_cell": common.action_cell,
         "why": why,
         # modules whose words the template asks for
         "agreement": agreement,
         "clock": clock,
-        "reason": common.reason,
-        "sentence": sentence,
         "skips": skips,
+        "tick_words": tick_words,
     }
 
 

@@ -8,7 +8,6 @@ do the formatting, `app` the headers and the Host check.
 from __future__ import annotations
 
 from typing import Final
-from urllib.parse import quote
 
 from flask import abort, current_app, g, jsonify, request, url_for
 from flask.typing import ResponseReturnValue
@@ -41,36 +40,8 @@ CHART_BARS: Final = 300
 MOMENT_BARS: Final = 160
 """Bars up to a tick that its page shows."""
 
-HOLE: Final = "HOLE"
-"""Placeholder in an address, filled in later; no address of ours contains the word."""
-
-PLAIN: Final = "!$&'()*+,:;=@"
-"""Characters that an address of ours shows as they are."""
-
 LINE_NAMES: Final = {**VECTOR_NAMES, "ath": "Range"}
 """Scores that the chart's lower pane draws when asked."""
-
-
-class Links:
-    """Addresses of many instances and ticks: Flask builds the pattern of each only once."""
-
-    def __init__(self) -> None:
-        self._instance = url_for(f"{EXTENSION}.instance", instance=HOLE)
-        self._tick = url_for(f"{EXTENSION}.tick", instance=HOLE, timeframe=HOLE, bar_time=HOLE)
-
-    def instance(self, name: str) -> str:
-        """Return the address of an instance's page."""
-        return _filled(self._instance, name)
-
-    def tick(self, instance: str, timeframe: str, bar_time: str) -> str:
-        """Return the address of a tick's page."""
-        return _filled(self._tick, instance, timeframe, bar_time)
-
-
-def _filled(pattern: str, *parts: str) -> str:
-    first, *rest = pattern.split(HOLE)
-    quoted = (quote(part, safe=PLAIN) for part in parts)
-    return first + "".join(part + after for part, after in zip(quoted, rest, strict=True))
 
 
 def watch_link(stream_id: str) -> str:
@@ -94,7 +65,6 @@ def symbol_page(instance: str, timeframe: str) -> str:
         "symbol.html",
         data.desk,
         live=True,
-        link=Links().tick,
         lines=LINE_NAMES,
         drawn=_chart_version(data),
         **symbol.values(data),

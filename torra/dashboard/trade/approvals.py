@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from itertools import product
-from typing import Final
+from typing import Final, NamedTuple
 
 from flask import jsonify, url_for
 from flask.typing import ResponseReturnValue
@@ -20,7 +20,6 @@ from agent_config import EscalationSettings
 from torra.clock import parse
 from torra.config import Profile
 from torra.dashboard.cells import price_lines
-from torra.dashboard.cells.home_cells import PendingProposal
 from torra.dashboard.doors.routes import Route
 from torra.dashboard.record import agreement, arithmetic, reading_patterns, reasoning, swarm, thesis
 from torra.dashboard.trade import order as order_reads
@@ -36,6 +35,7 @@ from torra.tick.marks import DEMO_SECONDS, GATE, PROPOSED
 from torra.tick.tick_record import TickRecord, statement
 from torra.tick.words import thesis_words
 from torra.verdict.position_size import loss_of_one, worth
+from torra.words.badge import Badge
 from torra.words.orders import ACTIONS, REASONS
 
 WAITING_SHOWN: Final = 50
@@ -134,6 +134,16 @@ def api_approval(sid: str) -> ResponseReturnValue:
         proposal=_as_json(row),
         now=proposals.foreseen(preview, trouble),
     )
+
+
+class PendingProposal(NamedTuple):
+    """A proposal that waits for a person, as Home shows it; `seconds` are left to decide."""
+
+    side: Badge
+    what: str
+    levels: str
+    seconds: float
+    address: str
 
 
 def waiting(most: int) -> list[PendingProposal]:

@@ -12,11 +12,16 @@ from typing import Any, Final, NamedTuple
 
 from torra import clock
 from torra.dashboard.record.shown import ListedTick
+from torra.feeds.sample import TRUE_YEARS
+from torra.store.hosted import FEED
 from torra.store.trade.rows import AlarmRow, ProviderBlock, SignalRow
 from torra.tick.tick_record import ThresholdsRecord, TickRecord
 from torra.verdict.risk_engine import Position
 from torra.verdict.sentiment_rules import MarkovView
 from torra.verdict.trade_outcome import CloseValue
+
+SAMPLE: Final = "sample"
+"""Feed of the bars that are shipped."""
 
 TICK_FIELDS: Final = (
     *("bar_time", "as_of", "verdict", "l1_verdict", "action", "reason", "denied", "consensus"),
@@ -166,6 +171,26 @@ class SymbolStatus:
     held: PositionValue | None = None
     changes: ChangeCount = field(default_factory=ChangeCount)
 
+    @property
+    def hosted(self) -> bool:
+        """Whether another program's scorer decides here."""
+        return self.feed == FEED
+
+    @property
+    def decimals(self) -> int:
+        """The decimals of its prices, 5 where they are not known."""
+        return 5 if self.digits is None else self.digits
+
+    @property
+    def limits(self) -> ThresholdsRecord | None:
+        """The thresholds of the newest tick; without one those of the profile of now."""
+        return self.latest.thresholds if self.latest else self.thresholds
+
+    @property
+    def true_year(self) -> str:
+        """The year of the shipped bars, where the demo moves their dates; else ""."""
+        return TRUE_YEARS.get(self.symbol, "") if self.feed == SAMPLE else ""
+
     def as_json(self) -> dict[str, Any]:
         """Return it as it is answered, in numbers and enums."""
         names = ("instance", "symbol", "feed", "digits", "currency", "timeframes")
@@ -215,6 +240,13 @@ class OverviewSymbol(SymbolStatus):
     bars: Sequence[PriceBar] = ()
     marks: Sequence[TradeMark] = ()
 
+    @property
+    def day_change(self) -> float | None:
+        """The change of the price since the day before, in per cent."""
+        if self.price is None or not self.day_close:
+            return None
+        return 100 * (self.price / self.day_close - 1.0)
+
     def as_json(self) -> dict[str, Any]:
         """Return it as it is answered, with its streams."""
         return {
@@ -239,6 +271,11 @@ class Overview(NamedTuple):
     desk: DeskStatus = DeskStatus()
     instances: Sequence[OverviewSymbol] = ()
     debates: Sequence[RunningDebate] = ()
+
+    @property
+    def streams(self) -> list[StreamStatus]:
+        """The streams of all instances."""
+        return [stream for one in self.instances for stream in one.streams]
 
 
 class ChartBars(NamedTuple):

@@ -15,6 +15,19 @@ from typing import Generic, TypeVar
 Value = TypeVar("Value")
 
 
+class Same:
+    """A part of a key that equals itself alone: for a value that never changes and has no hash."""
+
+    def __init__(self, value: object) -> None:
+        self._value = value  # kept with the key, so that no other value gets its id
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Same) and other._value is self._value
+
+    def __hash__(self) -> int:
+        return id(self._value)
+
+
 class LruCache(Generic[Value]):
     """Values by key, at most `room` of them."""
 
