@@ -11,7 +11,6 @@ import pytest
 from flask.testing import FlaskClient
 
 from instance_database import TickKey
-from tests.cases import cases
 from tests.doubles.visitors import open_app
 from tests.worlds import desks
 from tests.worlds.records import shown_tick
@@ -20,7 +19,7 @@ from torra.clock import Scaled, iso, parse
 from torra.config import DeskSettings, Profile
 from torra.dashboard.record import arithmetic, transcript
 from torra.dashboard.view.desk_values import NoBars
-from torra.dashboard.view.desk_view import DatabaseView, neighbours
+from torra.dashboard.view.desk_view import DatabaseView
 from torra.dashboard.view.stream_reading import brief
 from torra.desk.schedule import Desk
 from torra.exhibits import figures
@@ -115,6 +114,8 @@ def test_a_symbol_has_its_bars_and_ticks_and_nothing_from_the_future(
     assert ticks == sorted(ticks, reverse=True)
     assert set(ticks) <= set(times)
     assert (data.previous, data.next) == (None, "EURUSD")
+    other: Any = view.symbol("EURUSD", "H1", 1)
+    assert (other.previous, other.next) == ("BTCUSD", None)
     assert view.symbol("BTCUSD", "M5", 50) is None
     assert view.symbol("NOPE", "M15", 50) is None
 
@@ -148,20 +149,6 @@ def test_ticks_are_linked_in_order_and_a_skipped_one_has_its_page(
     page = client.get(f"/symbol/BTCUSD/M15/{skipped}")
     assert "the newest bar is old" in page.text
     assert view.tick("BTCUSD", "M15", "2001-01-01T00:00:00Z") is None
-
-
-@cases(
-    ("wanted", "found"),
-    [
-        ("a", (None, "b")),
-        ("b", ("a", "d")),
-        ("c", ("b", "d")),
-        ("d", ("b", None)),
-        ("e", ("d", None)),
-    ],
-)
-def test_neighbours(wanted: str, found: tuple[Any, ...]) -> None:
-    assert neighbours(["a", "b", "d"], wanted) == found
 
 
 @pytest.fixture

@@ -19,7 +19,6 @@ from torra.dashboard.screens import home
 from torra.dashboard.view.backing import PageContext
 from torra.dashboard.view.desk_values import Overview, OverviewSymbol, PositionValue
 from torra.exhibits import figures
-from torra.exhibits import money as words
 from torra.money.book import AccountMoney, DayCap, Money
 from torra.money.open_positions import LinePoint, OpenNow
 from torra.money.results import TradeTotals
@@ -53,20 +52,6 @@ HomeWith = Callable[..., Page]
 
 
 # --- money ----------------------------------------------------------------------------------------
-
-
-def test_money_is_the_first_figure_and_what_torra_money_says(traded: PageContext) -> None:
-    page = read(traded)
-    money = traded.money()
-    (account,) = home.accounts_shown(money)
-    assert account.currency == "USD"
-    closed = account.today.profit if account.today.trades else 0.0
-    equity = closed + (account.open.result or 0.0) - account.open.warm_up
-    (line,) = page.texts("hero-number")
-    assert line.startswith(words.amount(equity, account))
-    assert f"{words.amount(closed, account)} closed" in line
-    assert f"All: {words.amount(account.whole.profit, account)} closed" in page.text
-    assert page.text.index("Result today") < page.text.index(" Scores ")
 
 
 def account_of(money: Money, **more: Any) -> AccountMoney:

@@ -29,15 +29,6 @@ from torra.words.ticks import BADGES
 
 TICK_TIMES = [bar["time"] for bar in bars("BTCUSD", "M15")]
 TICKS = {source: TICK_TIMES[-1 - back] for back, source in enumerate(SOURCES)}
-PAGES = [
-    "/",
-    "/symbol/BTCUSD",
-    "/symbol/BTCUSD/M15",
-    "/symbol/EURUSD/H1",
-    "/symbol/XAUUSD/M15",
-    "/help",
-    *(f"/symbol/BTCUSD/M15/{time}" for time in TICKS.values()),
-]
 
 
 # --- every page is a sound document ---
@@ -45,7 +36,7 @@ PAGES = [
 
 @cases(
     "address",
-    [*PAGES, "/healthz", "/api/v1/overview", "/nope", "/assets/torra.css", "/favicon.ico"],
+    ["/", "/healthz", "/api/v1/overview", "/nope", "/assets/torra.css", "/favicon.ico"],
 )
 def test_every_answer_has_the_security_headers(address: str) -> None:
     answer = client().get(address, buffered=True)
@@ -114,35 +105,20 @@ def test_a_page_can_be_frozen_and_their_state_is_announced() -> None:
 # --- states of the desk ---
 
 
-BANNERS = ("stopped", "reducing", "halted", "alarms", "failing", "blocked")
-"""The banners of every page, in their order."""
+STATES = ("stopped", "reducing", "halted", "busy", "unheard", "blocked")
+"""States of the desk that have a banner on every page, in the order of the banners."""
 
 
-@pytest.mark.by_day(8)
-@pytest.mark.parametrize(
-    ("state", "banner"),
-    [
-        ("demo", "banner.demo"),
-        ("stopped", "banner.stopped"),
-        ("reducing", "banner.reducing"),
-        ("halted", "banner.halted"),
-        ("blocked", "banner.blocked"),
-        ("unheard", "banner.failing"),
-        ("live", None),
-    ],
-)
-@pytest.mark.parametrize("address", ["/", "/symbol/BTCUSD/M15", "/help", PAGES[-1]])
-def test_a_banner_tells_the_state_on_every_page(
-    state: str, banner: str | None, address: str
-) -> None:
-    page = get(address, state)
+@pytest.mark.parametrize("state", [*STATES, "demo", "live"])
+def test_a_banner_tells_the_state(state: str) -> None:
+    """The frame is what surrounds every page."""
+    page = get("/frame", state)
     banners = [one for one in page.all("p") if str(one.get("class")).startswith("banner ")]
-    chips = [one for one in page.all("span") if one.get("class") == "chip demo"]
-    told = zip((*BANNERS, "demo"), [*banners[: len(BANNERS)], *chips], strict=True)
-    shown = {f"banner.{name}" for name, one in told if "hidden" not in one}
-    assert shown == ({banner} if banner else set())
-    titles = "DEMO" in page.text.split("Skip to the figures")[0]
-    assert titles == (state == "demo")
+    shown = [name for name, one in zip(STATES, banners, strict=True) if "hidden" not in one]
+    assert shown == ([state] if state in STATES else [])
+    (chip,) = [one for one in page.all("span") if one.get("class") == "chip demo"]
+    assert ("hidden" in chip) == (state != "demo")
+    assert ("DEMO" in page.text.split("Skip to the figures")[0]) == (state == "demo")
 
 
 def test_the_reason_of_an_action_is_a_sentence() -> None:

@@ -154,17 +154,10 @@ def test_the_benchmark_asks_for_pages_that_answer(large: Opened) -> None:
             bench_pages.one_request(client, asked_for)  # raises for any answer but 200
 
 
-def test_the_benchmark_checks_its_targets() -> None:
-    rows = {row.figure: row for row in bench_pages.PART.rows if row.target}
-    assert {row.bound() for row in rows.values()} == {
-        "<= 50.0 ms", "<= 80.0 ms", "<= 60.0 ms", "<= 5.00 s"
-    }  # fmt: skip
-    for name, most in bench_pages.TARGETS.items():
-        target = rows[f"{name}_median"].target
-        assert target.met(most) and not target.met(most + 0.1)
+def test_the_figures_of_the_benchmark_are_percentiles_by_page() -> None:
     assert bench_pages.percentile(list(range(1, 101)), 95) == 95
-    found = bench_pages.flat({"symbol": {"median": 3.0, "wall": 4.0}})
-    assert found == {"symbol_median": 3.0, "symbol_wall": 4.0}
+    pages = bench_pages.flat({"symbol": {"median": 3.0, "wall": 4.0}})
+    assert pages == {"symbol_median": 3.0, "symbol_wall": 4.0}
 
 
 # --- nothing old ---

@@ -53,8 +53,9 @@ def near_event(ticks: Iterable[TickRecord | None], now: str | None) -> str:
     for tick in ticks:
         if tick and tick.events:
             rows += surroundings.event_rows(tick.events.events, now or tick.as_of, "now")
-    ahead = sorted((r for r in rows if r.minutes > 0), key=_minutes)
-    past = sorted((r for r in rows if -JUST_NOW <= r.minutes <= 0), key=_minutes, reverse=True)
+    rows.sort(key=lambda row: abs(row.minutes))
+    ahead = [row for row in rows if row.minutes > 0]
+    past = [row for row in rows if -JUST_NOW <= row.minutes <= 0]
     return "; ".join([*_first("Next event", ahead), *_first("Last event", past)])
 
 
@@ -65,10 +66,6 @@ def _first(name: str, rows: Sequence[EventRow]) -> list[str]:
     # several streams of an instance list the same event
     names = dict.fromkeys(row.title for row in rows if row.when == rows[0].when)
     return [f"{name}: {', '.join(names)} {rows[0].far} ({rows[0].when[11:]})"]
-
-
-def _minutes(row: EventRow) -> float:
-    return row.minutes
 
 
 def _calendar(tick: TickRecord) -> str:

@@ -20,7 +20,6 @@ from torra.dashboard.cells.attention import AttentionReason
 from torra.dashboard.doors.routes import Api, Fields, Route
 from torra.dashboard.record import agreement, reasoning
 from torra.dashboard.record.shown import WATCH_ONLY
-from torra.dashboard.screens.views import watch_link
 from torra.dashboard.trade import approvals
 from torra.dashboard.view.backing import PageContext
 from torra.dashboard.view.desk_values import ChangeCount, Overview, OverviewSymbol
@@ -67,7 +66,7 @@ QUERY: Final[Fields] = {
 }
 
 
-PIECES: Final[LruCache[str]] = LruCache(1024)
+PIECES: Final[LruCache[str]] = LruCache(256)
 """Rendered rows of symbols; the key of each is everything that it shows."""
 
 
@@ -136,7 +135,7 @@ def overview() -> str:
 
 def symbols() -> str:
     """Show every symbol of the desk as a row."""
-    return _page("symbols.html", desk_view().overview(), compact=True)
+    return _page("symbols.html", desk_view().overview())
 
 
 def api_overview() -> ResponseReturnValue:
@@ -170,7 +169,6 @@ def _page(template: str, data: Overview, **more: object) -> str:
         warnings=sources.warnings(data.instances),
         met=[SOURCES[name] for name in sorted({str(tick.source_type) for tick in ticks})
              if name in SOURCES],
-        watch_link=watch_link,
         feeds=attention.feeds,
         kept=_kept,
         tick_words=tick_words,

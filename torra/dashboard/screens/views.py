@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from flask import abort, current_app, g, jsonify, request, url_for
+from flask import abort, g, jsonify, request
 from flask.typing import ResponseReturnValue
 
 from agent_config import JUDGE_ID
@@ -24,7 +24,7 @@ from torra.dashboard.trade import approvals
 from torra.dashboard.view import list_query
 from torra.dashboard.view.bar_reading import MOST
 from torra.dashboard.view.desk_values import ChartBars, Symbol
-from torra.dashboard.view.rendering import EXTENSION, desk_page, desk_view, page, state
+from torra.dashboard.view.rendering import desk_page, desk_view, page, state
 from torra.dashboard.view.stream_reading import Json
 from torra.errors import ConfigError
 from torra.exhibits import figures
@@ -42,13 +42,6 @@ MOMENT_BARS: Final = 160
 
 LINE_NAMES: Final = {**VECTOR_NAMES, "ath": "Range"}
 """Scores that the chart's lower pane draws when asked."""
-
-
-def watch_link(stream_id: str) -> str:
-    """Return the address where a debate can be watched; empty where no page shows it."""
-    if f"{EXTENSION}.watch" not in current_app.view_functions:
-        return ""
-    return url_for(f"{EXTENSION}.watch", stream_id=stream_id)
 
 
 def instance_page(instance: str) -> ResponseReturnValue:

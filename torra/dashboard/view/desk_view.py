@@ -7,11 +7,10 @@ turn into one clear page.
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict
-from datetime import datetime, timedelta
+from datetime import timedelta
 from functools import cache, partial
 from importlib import metadata
 from typing import TYPE_CHECKING, Any, Final, Protocol
@@ -57,7 +56,7 @@ from torra.verdict.risk_engine import Position
 from torra.verdict.trade_outcome import value_at_bid
 
 if TYPE_CHECKING:
-    from instance_database import Database, TickKey
+    from instance_database import Database
 
 DEBATE_SECONDS: Final = 900
 """Real seconds that a debate may last; an older one without an end was left by a dead desk."""
@@ -255,7 +254,8 @@ class DatabaseView:
         stream = self._streams.read([found], self._clock, tallies)[key]
         ticks = self._streams.listed(key, limit, stream.key, tallies.get(key, (0, 0))[1])
         oldest = str(ticks[-1].bar_time) if ticks else ""
-        before, after = neighbours([one.id for one in self._instances()], found.id)
+        names = [one.id for one in self._instances()]
+        place = names.index(found.id)
         return Symbol(
             desk=self.desk(),
             **self._names(found, known_currencies(self._database, self._settings.paper_currency)),
@@ -272,8 +272,8 @@ class DatabaseView:
             ],
             states=self._states(found, timeframe),
             sides=self._sides(found, tallies),
-            previous=before,
-            next=after,
+            previous=names[place - 1] if place else None,
+            next=next(iter(names[place + 1 :]), None),
         )
 
     def _sides(
@@ -304,24 +304,25 @@ class DatabaseView:
             return None
         moment = clocks.parse(bar_time)
         at = clocks.iso(moment)
-        stored = self._database.tick(_key(found.id, timeframe, moment))
+        from instance_database import TickKey  # noqa: PLC0415  the pages must not load the database
+
+        stored = self._database.tick(TickKey(found.id, timeframe, moment))
         known = stored or self._skip_at(found.id, timeframe, at)
         if known is None:
             return None
         before, after = tick_queries.adjacent_ticks(self._database, found.id, timeframe, at)
-        record = load(f"{found.id}|{timeframe}|{at}", known)
+        key = f"{found.id}|{timeframe}|{at}"
+        record = load(key, known)
         return {
             **known,
             **({"damaged": record.reason} if isinstance(record, Damaged) and stored else {}),
             "desk": self.desk().as_json(),
             "digits": self._digits(found),
             "outcomes": self._outcomes(record),
-            "told_outcome": hosted_table.hosted_outcome(
-                self._database, f"{found.id}|{timeframe}|{at}"
-            )
+            "told_outcome": hosted_table.hosted_outcome(self._database, key)
             if is_hosted(found.id)
             else None,
-            "headlines": [*self._headlines(record)],
+            "headlines": self._headlines(record),
             "previous": before,
             "next": after,
         }
@@ -379,32 +380,28 @@ class DatabaseView:
         return PositionValue(held, None if price is None else value_at_bid(held, price, spec))
 
     def _outcomes(self, record: TickRecord | Damaged) -> Json:
-        found: dict[str, Any] = {}
-        for sid in [row.sid for row in record.signals] if isinstance(record, TickRecord) else []:
-            row = self._database.order(sid)
-            if row:
-                ended = self._database.order(row.closes) if row.closes else None
-                found[sid] = {**row.as_json(), "closed": ended and ended.as_json()}
-        return found
+        signals = record.signals if isinstance(record, TickRecord) else ()
+        outcomes: dict[str, Any] = {}
+        for row in filter(None, (self._database.order(signal.sid) for signal in signals)):
+            ended = self._database.order(row.closes) if row.closes else None
+            outcomes[row.sid] = {**row.as_json(), "closed": ended and ended.as_json()}
+        return outcomes
 
     def _headlines(self, record: TickRecord | Damaged) -> list[Json]:
         news = record.news if isinstance(record, TickRecord) else None
         ids = [item.id for item in news.items] if news else []
-        found = [*headlines(ids)] or news_table.news_items(self._database, ids)
+        items = [*headlines(ids)] or news_table.news_items(self._database, ids)
+        times = ("published", "first_seen")
         return [
-            {
-                **asdict(item),
-                "published": clocks.iso(item.published),
-                "first_seen": clocks.iso(item.first_seen),
-            }
-            for item in found
+            {**asdict(item), **{name: clocks.iso(getattr(item, name)) for name in times}}
+            for item in items
         ]
 
     def _find(self, name: str, timeframe: str) -> Instance | None:
-        for one in self._instances():
-            if one.id == name and timeframe in one.timeframes:
-                return one
-        return None
+        return next(
+            (one for one in self._instances() if one.id == name and timeframe in one.timeframes),
+            None,
+        )
 
     def _bars(self, instance: str, timeframe: str, limit: int) -> list[PriceBar]:
         now = self._clock.now()
@@ -433,25 +430,9 @@ def version() -> str:
         return ""
 
 
-def neighbours(ordered: list[str], wanted: str) -> tuple[str | None, str | None]:
-    """Return the entries before and after a name, which need not be in the list itself."""
-    place = ordered.index(wanted) if wanted in ordered else bisect_left(ordered, wanted)
-    after = place + (wanted in ordered)
-    return (
-        ordered[place - 1] if place > 0 else None,
-        ordered[after] if after < len(ordered) else None,
-    )
-
-
 def _changes(
     tallies: Mapping[tuple[str, str], tuple[int, int]], streams: Iterable[tuple[str, str]]
 ) -> ChangeCount:
     """Return how many verdicts of some streams the agents changed, and how many there are."""
-    found = [tallies.get(stream, (0, 0)) for stream in streams]
-    return ChangeCount(sum(one[0] for one in found), sum(one[1] for one in found))
-
-
-def _key(instance: str, timeframe: str, moment: datetime) -> TickKey:
-    from instance_database import TickKey  # noqa: PLC0415  the pages must not load the database
-
-    return TickKey(instance, timeframe, moment)
+    rows = [tallies.get(stream, (0, 0)) for stream in streams]
+    return ChangeCount(*map(sum, zip(*rows, strict=True)))
