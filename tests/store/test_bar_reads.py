@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from datetime import date, timedelta
+from datetime import date, datetime, timedelta
 
 import pandas as pd
 
 from instance_database import Database
 from tests.worlds.stores import NOON, frame
 from torra.clock import duration, iso
+from torra.config import Instance
 from torra.lessons.facts import PriceRange
 from torra.store import bars as bar_table
 
@@ -93,3 +94,16 @@ def test_the_range_of_prices_is_of_bars_that_lie_wholly_within(database: Databas
     assert range_of(1, 3) == PriceRange(89.0, 151.0)
     assert range_of(0, 4) == PriceRange(69.0, 201.0), "the hour has closed too"
     assert duration("H1") == 4 * STEP and range_of(2, 2) is None
+
+
+def test_the_newest_bar_of_a_companion_wherever_it_is_stored(database: Database) -> None:
+    instance = Instance(symbol="BTCUSD")
+
+    def newest() -> datetime | None:
+        return bar_table.newest_companion(database, instance, "Nas100", "M15")
+
+    assert newest() is None
+    database.store_bars("NAS100", "M15", frame([1.0]))
+    assert newest() == NOON, "as `torra import` stores it"
+    database.store_bars(instance.companion_stream("Nas100"), "M15", frame([1.0, 2.0]))
+    assert newest() == NOON + STEP

@@ -16,6 +16,10 @@ from torra.errors import StoreUnavailable
 from torra.lessons.facts import PriceRange
 from torra.store import memory
 from torra.store.memory import STATE, MemoryStore
+from torra.store.tick_store import OpeningContext
+from torra.verdict import call_policy
+from torra.verdict.risk_engine import HeldSide
+from torra.verdict.sentiment_rules import CHAINS
 from torra.verdict.vetoed import VetoedOpening
 
 BTC, EUR = "BTCUSD", "EURUSD"
@@ -32,11 +36,14 @@ def store(request: pytest.FixtureRequest, tmp_path: Path) -> Any:
     return MemoryStore() if request.param == "memory" else open_database(tmp_path)
 
 
-def save(store: Any, number: int, score: float = 0.1, timeframe: str = "M15") -> Any:
+def save(
+    store: Any, number: int, score: float = 0.1, timeframe: str = "M15", l1: float | None = None
+) -> Any:
     """Score the tick that closed so many quarters after noon."""
     close = NOON + number * STEP
     return store.save_sentiment(
-        flat(score), key=key_of(close, timeframe), close_time=close, ath=score, l1=flat(score),
+        flat(score), key=key_of(close, timeframe), close_time=close, ath=score,
+        l1=flat(score if l1 is None else l1),
         ungated=flat(score), source_type="L1_ONLY", deliberation=None, profile=PROFILE,
         timeframes=("M15", "H1"),
     )  # fmt: skip
@@ -229,6 +236,50 @@ def test_scores_are_remembered_by_close(store: Any) -> None:
         assert moves == store._markov(BTC, "M15", NOON + number * STEP, PROFILE)[0]
 
 
+def test_what_the_consensus_may_come_to_counts_l1_of_what_closes_with_it(store: Any) -> None:
+    save(store, 0, 0.1, "H1")
+    save(store, 0, 0.3)
+    save(store, 4, 0.9, "H1")
+    close = NOON + 4 * STEP
+
+    def foreseen(together: dict[str, float]) -> list[tuple[float, float]]:
+        return store.foresee(
+            key_of(close), close, l1=flat(0.5), ath=0.5, profile=PROFILE,
+            timeframes=("M15", "H1", "H4"), together=together,
+        )  # fmt: skip
+
+    before = {"H1": (NOON, dict.fromkeys(CHAINS, 0.1)), "M15": (NOON, dict.fromkeys(CHAINS, 0.3))}
+    for together, siblings in (
+        ({}, {"H1": 0.9}), ({"H4": 0.7}, {"H1": 0.9, "H4": 0.7}), ({"M15": 0.2}, {"H1": 0.9}),
+    ):  # fmt: skip
+        assert foreseen(together) == call_policy.foreseen(
+            "M15", 0.5, close, together=siblings, known=before, weights=PROFILE.timeframe_weights
+        )
+
+
+def test_the_company_of_a_tick_is_what_closed_before_and_the_longer_ones_with_it(
+    store: Any,
+) -> None:
+    save(store, -1, 0.3)
+    save(store, -3, 0.1, "H1")
+    fill(store, "T1")
+    store.set_latch(BTC, "SELL")
+
+    def company(together: dict[str, float]) -> Any:
+        return store.company(KEY, NOON, ("M15", "H1"), together)
+
+    hour = {"H1": (NOON - 3 * STEP, dict.fromkeys(CHAINS, 0.1))}
+    held, latched = HeldSide("LONG", "FILLED"), frozenset(["SELL"])
+    assert company({}) == OpeningContext(hour, held, latched)
+    assert company({}).as_dict() == {"held": ["LONG", "FILLED"], "latched": ["SELL"]}
+    longer = {"H4": (NOON, dict.fromkeys(CHAINS, 0.7))}
+    assert company({"H4": 0.7, "M5": 0.2}) == OpeningContext(hour | longer, held, latched)
+    end(store, "T1")
+    assert company({}).as_dict() == {"held": None, "latched": ["SELL"]}
+    store.reduce("a test")
+    assert company({}) is None, "nothing may open now"
+
+
 def test_a_transaction_that_raises_leaves_nothing(store: Any) -> None:
     def lives() -> None:
         with store.transaction():
@@ -258,6 +309,41 @@ def test_a_transaction_that_raises_leaves_nothing(store: Any) -> None:
     assert store.veto_stretch(BTC) == "BUY" and store.raise_alarm("a", "LOST", "why")
     assert not store.raise_alarm("b", "LOST", "it still stands")
     assert store.write_lesson(lessons.facts("T1"), lessons.words(lessons.facts("T1"))) == 1
+
+
+# --- the database alone ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("record", "context"),
+    [
+        ({"together": []}, (0.9, ["LONG", "FILLED"], ["SELL"])),
+        ({"together": ["M15"], "before": {"latches": ["BUY"]}, "signals": []},
+         (0.54, ["LONG", "FILLED"], ["BUY"])),
+        ({"together": ["M15"], "company": {"held": None, "latched": []}, "signals": [1]},
+         (0.54, None, [])),
+        ({"together": ["M15"], "company": {"held": None, "latched": []}, "signals": []},
+         (0.54, ["LONG", "FILLED"], [])),
+    ],
+    ids=["alone", "without company", "sent something", "sent nothing"],
+)  # fmt: skip
+def test_what_debated_beside_a_tick_tells_what_stood_before_it(
+    tmp_path: Path, record: dict[str, Any], context: tuple[float, Any, list[str]]
+) -> None:
+    """The hour that closed with it is stored already: its final score counts only if it ran alone;
+    else its L1 score does.
+    """
+    store = open_database(tmp_path)
+    save(store, -4, 0.1, "H1")
+    save(store, 0, 0.9, "H1", l1=0.5)
+    store.write_journal(key_of(NOON, "H1"), record)
+    fill(store, "T1")
+    store.set_latch(BTC, "SELL")
+    found = store.company(KEY, NOON, ("M15", "H1"), {})
+    final, held, latched = context
+    assert found is not None and found.as_dict() == {"held": held, "latched": latched}
+    close, composites = found.latest["H1"]
+    assert (close, round(composites["final"], 9)) == (NOON, final)
 
 
 # --- memory alone ---------------------------------------------------------------------------------

@@ -12,13 +12,16 @@ from typing import Any
 
 import pytest
 
+from agents.contracts import VECTORS
 from instance_database import Database, TickKey
 from tests.cases import cases
+from tests.worlds.calls import a_call
 from tests.worlds.stores import NOON, Hand, count, key_of, open_database, opening, save
 from torra.errors import ConfigError, StoreUnavailable
 from torra.store import connection
 from torra.store import ticks as claim_table
 from torra.store.connection import stamp, to_json
+from torra.store.journal import json_object
 
 STEP = timedelta(minutes=15)
 
@@ -189,3 +192,44 @@ def test_the_newest_states_and_profiles(database: Database) -> None:
     assert claim_table.applied_profile(database, "EURUSD") is None
     assert count(database, "trading_config") == 3
     assert database.signals() == [] and database.enqueue_signal(opening())
+
+
+# --- the journal ----------------------------------------------------------------------------------
+
+
+def test_a_picture_is_stored_once_under_its_hash(database: Database) -> None:
+    name = database.store_picture(b"a picture")
+    assert database.store_picture(b"a picture") == name and len(name) == 64
+    assert database.store_picture(b"another") != name
+    assert database.picture(name) == b"a picture" and database.picture("gone") is None
+    assert count(database, "pictures") == 2
+
+
+def test_a_tick_is_read_with_or_without_its_calls(database: Database) -> None:
+    key = key_of(NOON)
+    save(database, NOON, deliberation={"reports": [1]})
+    database.write_calls(key, [a_call(system="be brief", reply="yes")])
+    bare = database.tick(key) or {}
+    assert (bare["as_of"], bare["action"], bare["deliberation"]) == (
+        stamp(NOON), None, {"reports": [1]},
+    )  # fmt: skip
+    assert set(bare["l1"]) == set(VECTORS)
+    whole = {"instance": "BTCUSD", "timeframe": "M15", "bar_time": "x", "action": "HOLD"}
+    database.write_journal(key, whole)
+    tick = database.tick(key) or {}
+    ((call,), deliberation) = tick.pop("calls"), tick.pop("deliberation")
+    assert (call["system"], call["reply"], call["role_id"]) == ("be brief", "yes", "technical")
+    assert tick == whole and deliberation == {"reports": [1]}
+    without = database.tick_without_calls(key.text)
+    assert without == {**whole, "deliberation": {"reports": [1]}}
+    assert database.tick_without_calls("no tick") is None and database.record("no tick") == {}
+    latest = database.latest_tick("BTCUSD", "M15")
+    assert latest is not None and latest["calls"] == [call]
+
+
+@cases(
+    ("text", "value"),
+    [('{"a": 1}', {"a": 1}), ("[1]", {}), ("no JSON", {}), ("", {}), (None, {}), (7, {})],
+)
+def test_a_column_of_json_is_an_object_or_nothing(text: Any, value: Any) -> None:
+    assert json_object(text) == value

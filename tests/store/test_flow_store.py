@@ -60,3 +60,6 @@ def test_each_stream_is_told_with_its_newest_row(database: Database) -> None:
     assert (row["rows"], row["source"]) == (len(ROWS), "mt5_files")
     assert row["books"] == sum(one.levels is not None for one in ROWS)
     assert (row["ticks"], row["events"]) == (ROWS[-1].ticks, ROWS[-1].events)
+    newest = flow_table.newest_flow(database, *STREAM)
+    assert newest is not None and newest.items() <= row.items()
+    assert flow_table.newest_flow(database, "EURUSD", "M15") is None

@@ -28,6 +28,7 @@ from torra.replay.shards import arm_words
 from torra.store import ticks as claim_table
 from torra.store.connection import TickKey, stamp
 from torra.store.memory import CLAIMS, MemoryStore
+from torra.store.trade import memory_signals
 from torra.store.trade import signals as signal_table
 from torra.tick.debate import Debater, reads_no_notes
 from torra.tick.edges import TickDeps
@@ -344,6 +345,31 @@ def test_what_no_later_tick_can_ask_for_is_forgotten() -> None:
     assert store.take_trades() == whole.take_trades()
     assert len(whole._signals) == 1800 and max(sizes) < 900
     assert json.dumps(kept(store).as_json()) == json.dumps(store.as_json())
+
+
+def test_finished_signals_are_forgotten_once_there_are_many(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(memory_signals, "SPARE", 4)
+    monkeypatch.setattr(memory_signals, "RECENT_TRADES", 3)
+    store, whole = MemoryStore(), MemoryStore()
+    whole._kept = 1 << 40
+    moment = stores.NOON
+    for number in range(24):
+        moment += timedelta(hours=7)
+        for each in (store, whole):
+            with each.transaction():
+                live_trade(each, number, moment)
+        now = moment + timedelta(minutes=1)
+        assert store.exposure("I0", "M15", as_of=now) == whole.exposure("I0", "M15", as_of=now)
+        assert recalled(store, "I0", now) == recalled(whole, "I0", now)
+    with store.transaction():
+        store.enqueue_signal(stores.opening("T24", instance="I0", decided_at=moment))
+    assert len(whole._signals) == 48 and len(store._signals) < 24
+    assert set(store._closes) <= set(store._signals)
+    assert store._losses == {("I0", "BUY"): stamp(stores.NOON + timedelta(hours=7))}
+    assert store.signal("T0") is None and store.closes_of("I0", "T0") == []
+    assert store.position("I0") is not None and store.take_trades() == whole.take_trades()
 
 
 def live_trade(store: MemoryStore, number: int, moment: datetime) -> None:
