@@ -97,6 +97,11 @@ def test_a_limit_that_needs_the_command_line_says_so_before_it_is_saved(
         expect(row.locator("[data-fault]")).to_be_hidden()
         row.locator("input").fill("9")
         expect(row.locator("[data-fault]")).to_have_text("✕ ▲ looser: command line")
+        visit.forgive("403", "/api/v1/profiles/default/save")
+        visit.page.get_by_role("button", name="Save", exact=True).click()
+        expect(visit.page.locator("#toasts")).to_contain_text("Not saved. Loosening Positions")
+        expect(visit.page.locator("#check-state")).to_have_text("✕ Not saved.")
+        expect(visit.page.locator("#outcome pre")).to_contain_text("risk.max_positions=9 --yes")
         row.locator("input").fill("1")
         expect(row.locator("[data-fault]")).to_be_hidden()
 

@@ -23,7 +23,7 @@ from torra.config import Profile
 from torra.dashboard.settings import models
 from torra.dashboard.view.backing import PageContext
 from torra.desk.memory.experts_past import ExpertsPast
-from torra.desk.models import expert_standing, report
+from torra.desk.models import expert_standing, question, report
 from torra.evaluation.standing.past_calls import HitRates, PastTick, SeatCall
 from torra.store import audit as audit_chain
 from torra.store import ledger as ledger_table
@@ -38,6 +38,12 @@ HOURS = 24
 def server() -> Iterator[VendorServer]:
     with VendorServer({"*": READY}) as found:
         yield found
+
+
+@pytest.fixture(autouse=True)
+def a_slow_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first question loads a vendor's package: that may take longer than a person waits."""
+    monkeypatch.setattr(question, "DEADLINE", 300.0)
 
 
 def client(backing: PageContext, scope: str = "admin", **environment: str) -> Any:
