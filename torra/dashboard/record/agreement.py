@@ -9,9 +9,8 @@ Pure functions.
 from __future__ import annotations
 
 import re
-from collections import Counter
-from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Final
+from collections.abc import Iterable
+from typing import Final
 
 from agent_config import MAX_REQUESTS
 from agent_framework import NOTHING_OPENS
@@ -22,13 +21,7 @@ from torra.exhibits import figures
 from torra.tick.marks import GATE
 from torra.tick.tick_record import DebateRecord, TickRecord
 from torra.words.badge import Badge, capital
-from torra.words.ticks import BADGES, FLAGS, UNHEARD
-
-if TYPE_CHECKING:
-    from torra.dashboard.record.transcript import Voice
-
-SMALL_DESK: Final = 4
-"""Seats of the budget desk; only a larger desk gets a count of answers and silences."""
+from torra.words.ticks import FLAGS, UNHEARD
 
 WIDE_PUSH: Final = 0.1
 """Push that fills its bar: an analyst seldom pushes further, a researcher cannot."""
@@ -55,9 +48,6 @@ UNSOURCED: Final = "no source of {} is set, so this row of the risk officer is s
 ROUND: Final = "answered in an earlier round, which counts"
 """Meaning of a flag round_N_without."""
 
-STATES: Final = ("answered", "abstained", "failed", "not asked")
-"""What may become of an agent of a tick."""
-
 LOOKS: Final = ("second_look", "first_look_stands")
 """Results of a second look (agents.debate.debate), by flag."""
 
@@ -82,20 +72,6 @@ def degraded(deliberation: DebateRecord) -> str:
                 "report), fewer than the profile's quorum: bull and bear were not asked."
             )
     return ""
-
-
-def tally(agents: Sequence[Voice]) -> list[tuple[Badge, list[str]]]:
-    """Return how many agents ended in each state, and who with what reason; [] for a small desk."""
-    if len(agents) <= SMALL_DESK:
-        return []
-    rows = []
-    for state in STATES:
-        if group := [agent for agent in agents if agent.state == state]:
-            who = [] if state == "answered" else _silent(group)
-            badge = BADGES[state]
-            words = ", ".join(filter(None, (f"{len(group)} {state}", badge.meaning)))
-            rows.append((badge._replace(word=words + "." * bool(who)), who))
-    return rows
 
 
 def silence(deliberation: DebateRecord) -> str:
@@ -174,12 +150,6 @@ def asked_again(record: TickRecord) -> tuple[int, int]:
     return max(0, repeated - looks), looks
 
 
-def counts(agents: Sequence[Voice]) -> dict[str, int]:
-    """Return how many agents ended in each state; states without an agent are left out."""
-    count = Counter(agent.state for agent in agents)
-    return {state: count[state] for state in STATES if count[state]}
-
-
 def meaning_of(flag: str) -> str:
     """Return what a flag of a sitting means; "" of one that is not known."""
     word, _, rest = flag.partition(":")
@@ -199,14 +169,6 @@ def note(record: TickRecord) -> Badge | None:
             source = source._replace(meaning=FLAGS[flag], advice=UNHEARD[flag].advice)
             break
     return source._replace(meaning=f"{capital(source.meaning)}.")
-
-
-def _silent(group: Sequence[Voice]) -> list[str]:
-    """Return the names of silent agents with their reasons, those of one reason together."""
-    names: dict[str, list[str]] = {}
-    for agent in group:
-        names.setdefault(agent.why_silent.rstrip("."), []).append(figures.title(agent.name))
-    return [": ".join(filter(None, [", ".join(titles), why])) for why, titles in names.items()]
 
 
 def _side(value: float | None) -> int:

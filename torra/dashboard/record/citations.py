@@ -51,7 +51,7 @@ ORDER: Final = "order"
 """Block of the order that a trader is asked about (torra.tick.thesis)."""
 
 
-class Citation(NamedTuple):
+class JudgedCitation(NamedTuple):
     """A citation with its judgement, and the feature that it names, None where there is none."""
 
     id: str
@@ -102,10 +102,10 @@ def anchors(names: Iterable[str]) -> dict[str, str]:
 
 def judged(
     items: Iterable[Evidence], features: Mapping[str, Feature], anchors: Mapping[str, str]
-) -> list[Citation]:
+) -> list[JudgedCitation]:
     """Return the citations of a report, each with its anchor and its judgement."""
     return [
-        Citation(
+        JudgedCitation(
             name, item.value, judge(name, item.value, features), features.get(name), anchors[name]
         )
         for item in items

@@ -18,7 +18,7 @@ from agents.contracts import VECTORS, AgentReport, DebateContext, Feature, Role
 from agents.registry import AGENTS, SCORER
 from scoring_rubric import NUMBERS_ONLY, visible
 from torra.dashboard.record import citations
-from torra.dashboard.record.transcript import Conversation
+from torra.dashboard.record.transcript import Transcript
 from torra.exhibits import figures
 from torra.tick.tick_record import StoredCall, TickRecord, is_gate
 
@@ -78,7 +78,7 @@ class Inputs(NamedTuple):
         return ", ".join(f"{figures.sanitize(name, 30)} {many}" for name, many in counts.items())
 
 
-def by_agent(record: TickRecord, debate: Conversation, quoted: Sequence[Quoted]) -> list[Inputs]:
+def by_agent(record: TickRecord, debate: Transcript, quoted: Sequence[Quoted]) -> list[Inputs]:
     """Return the inputs of each agent of the debate, in the order in which they were asked.
 
     `quoted` are the rows of `quotations`.
@@ -98,7 +98,7 @@ def picture(record: TickRecord) -> str:
     return name if HASH.fullmatch(name) else ""
 
 
-def quotations(record: TickRecord, debate: Conversation) -> list[Quoted]:
+def quotations(record: TickRecord, debate: Transcript) -> list[Quoted]:
     """Return each report as other agents were shown it, and whom to: numbers, and cut prose."""
     spoke = {entry.name: stage.record.name for stage in debate.stages for entry in stage.entries}
     called = {entry.name for stage in debate.stages for entry in stage.entries if entry.calls}
@@ -114,7 +114,7 @@ def quotations(record: TickRecord, debate: Conversation) -> list[Quoted]:
 
 
 def _quoted(
-    report: AgentReport, debate: Conversation, to: list[str], *, earlier: bool = False
+    report: AgentReport, debate: Transcript, to: list[str], *, earlier: bool = False
 ) -> Quoted:
     """Return a report as the others are shown it."""
     whole = AgentReport(

@@ -10,6 +10,7 @@ Pure functions.
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
@@ -21,10 +22,11 @@ from agents.contracts import OPINIONS, VECTORS, AgentReport, Feature, GateRuling
 from agents.debate.scoring import CountedReport, panel_of
 from agents.registry import AGENTS, SCORER
 from torra.dashboard.record import agreement, arithmetic, citations, surroundings
-from torra.dashboard.record.citations import Citation
+from torra.dashboard.record.citations import JudgedCitation
 from torra.exhibits import figures
 from torra.tick.tick_record import DebateRecord, StageRecord, StoredCall, TickRecord, statement
 from torra.words.badge import Badge
+from torra.words.ticks import BADGES
 
 PHASES: Final = {
     "analysts": ("Analysts", "asked at once; none of them sees another's words"),
@@ -73,6 +75,12 @@ SCORES_NOTHING: Final = {
 """Why an agent of a kind has no adjustments."""
 
 ANSWERS: Final = ("answered", "abstained")
+STATES_OF_AGENTS: Final = (*ANSWERS, "failed", "not asked")
+"""What may become of an agent of a tick."""
+
+SMALL_DESK: Final = 4
+"""Seats of the budget desk; only a larger desk gets a tally of answers and silences."""
+
 RAW_CHARS: Final = 100_000
 """Most characters of a reply that is parsed again to find the numbers before clamping."""
 
@@ -97,7 +105,7 @@ class Voice:
     anchor: str
     phase: str = ""
     replaced: bool = False
-    evidence: Sequence[Citation] = ()
+    evidence: Sequence[JudgedCitation] = ()
     push: float | None = None
     reply: Mapping[str, JsonValue] = field(default_factory=dict)
 
@@ -207,7 +215,7 @@ class CitedFeature(NamedTuple):
 
     id: str
     feature: Feature | None
-    by: list[tuple[Voice, Citation]]
+    by: list[tuple[Voice, JudgedCitation]]
 
     @property
     def is_true(self) -> bool:
@@ -215,7 +223,7 @@ class CitedFeature(NamedTuple):
         return all(citation.state == citations.EQUAL for _, citation in self.by)
 
 
-class Conversation(NamedTuple):
+class Transcript(NamedTuple):
     """A debate: its stages, every agent in the order of speaking, and what it rests on.
 
     `features` is the evidence by id, `shown` that which the prompt of each agent lists.
@@ -228,13 +236,38 @@ class Conversation(NamedTuple):
     shown: Mapping[str, Mapping[str, Feature]]
 
     @property
+    def counts(self) -> dict[str, int]:
+        """How many agents ended in each state; states without an agent are left out."""
+        count = Counter(agent.state for agent in self.agents)
+        return {state: count[state] for state in STATES_OF_AGENTS if count[state]}
+
+    @property
+    def tally(self) -> list[tuple[Badge, list[str]]]:
+        """How many agents ended in each state, and who with what reason; [] of a small desk."""
+        rows = []
+        for state, many in self.counts.items() if len(self.agents) > SMALL_DESK else ():
+            who = [] if state == "answered" else self._silent(state)
+            badge = BADGES[state]
+            words = ", ".join(filter(None, (f"{many} {state}", badge.meaning)))
+            rows.append((badge._replace(word=words + "." * bool(who)), who))
+        return rows
+
+    def _silent(self, state: str) -> list[str]:
+        """Return the names of the agents in a state, those of one reason together with it."""
+        names: dict[str, list[str]] = {}
+        for agent in self.agents:
+            if agent.state == state:
+                names.setdefault(agent.why_silent.rstrip("."), []).append(figures.title(agent.name))
+        return [": ".join(filter(None, [", ".join(titles), why])) for why, titles in names.items()]
+
+    @property
     def uncited(self) -> dict[str, Feature]:
         """The evidence that nobody cites."""
         cited = {row.id for row in self.cited}
         return {name: row for name, row in self.features.items() if name not in cited}
 
 
-def conversation(record: TickRecord) -> Conversation:
+def conversation(record: TickRecord) -> Transcript:
     """Return the debate of a tick; the anchors count through all of its stages."""
     features, debate, calls = citations.evidence(record), record.deliberation, _called(record)
     reports, stages, number = _reports_by_place(debate), [], 0
@@ -263,7 +296,7 @@ def conversation(record: TickRecord) -> Conversation:
             )
         stages.append(DebateStage(stage, entries))
     agents = people(record, stages)
-    return Conversation(
+    return Transcript(
         stages,
         agents,
         features,
@@ -310,7 +343,7 @@ def cited(stages: Iterable[DebateStage], features: Mapping[str, Feature]) -> lis
     A cited id that does not exist has its row too. An agent that cites the same in several rounds
     is listed once, with its last one.
     """
-    citers: dict[str, dict[tuple[str, str], tuple[Voice, Citation]]] = {}
+    citers: dict[str, dict[tuple[str, str], tuple[Voice, JudgedCitation]]] = {}
     for entry in (entry for stage in stages for entry in stage.entries):
         for item in entry.evidence:
             value = "" if item.state == citations.EQUAL else item.text

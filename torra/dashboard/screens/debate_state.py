@@ -139,13 +139,13 @@ def follow(events: Iterable[DeskEvent], seats: Sequence[str], now: datetime) -> 
     `seats` are the agents of the desk in asking order, as far as they are known. `end` is None
     while it runs; its `kind` is "decision", or "error" of a debate that came to nothing.
     """
-    state = DebateState(seats)
+    state = DebateProgress(seats)
     for event in events:
         state.take(event)
     return state.as_json(now)
 
 
-class DebateState:
+class DebateProgress:
     """The state of a debate after the events so far; `on_x` takes in what an event x tells."""
 
     def __init__(self, seats: Sequence[str]) -> None:
