@@ -17,7 +17,9 @@ from numpy.random import default_rng
 
 from tests.cases import cases
 from tests.dashboard.test_query_plans import open_pages
+from tests.doubles.browser import Site, Visit, chromium, needs_browser
 from tests.doubles.page_reader import Page
+from tests.doubles.visitors import bearer
 from tests.worlds import demo_orders, swarm_ticks
 from torra.clock import iso, parse
 from torra.dashboard.screens import history
@@ -290,6 +292,30 @@ def test_too_many_ticks_of_some_days_are_listed_and_not_counted(
     assert set(told["counts"]["verdict"].values()) == {None}
     text = " ".join(Page(get("/history?from=2000-01-01").text).words)
     assert "More than 100 ticks closed in these days: choose fewer days to count them." in text
+
+
+LONG_CELLS = """() => {
+  const write = (part, text) => document.querySelectorAll(`.ticks-of td${part}`).forEach(
+    (cell) => { cell.textContent = text; });
+  write("[data-label*='ame to']", "\u221212,345.67 USD");
+  write(".why", "the consensus is near its threshold");
+  const box = document.querySelector(".scroll");
+  return box.scrollWidth - box.clientWidth;
+}"""
+
+
+@pytest.mark.journey
+@needs_browser
+def test_changed_verdicts_and_their_amounts_fit_into_1280_pixels(many: tuple[Any, Get]) -> None:
+    _, get = many
+    screen = {"width": 1280, "height": 800}
+    with (
+        Site(get.__self__.application) as site,  # type: ignore[attr-defined]
+        chromium() as browser,
+        Visit(browser, screen=screen, extra_http_headers=bearer("read")) as visit,
+    ):
+        visit.page.goto(f"{site.url}/history?only=changed")
+        assert visit.page.evaluate(LONG_CELLS) <= 0
 
 
 @pytest.mark.parametrize(

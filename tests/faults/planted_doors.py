@@ -173,7 +173,7 @@ DOORS: Final[Table] = {
             "who fails to log in may try as often as he likes",
             At(
                 "torra.dashboard.doors.limits:BackOff.failed",
-                replace("known.count + 1", "known.count"),
+                replace("failures.amount + 1", "failures.amount"),
             ),
             "test_who_fails_waits_twice_as_long_each_time",
         ),

@@ -475,10 +475,10 @@ def _check_size() -> None:
 
 
 def _check_kind(route: Route) -> None:
-    kinds = (*KINDS, FORM_OF_FILES) if route.files else KINDS
+    also = (FORM_OF_FILES,) if route.files else ()
     # what is read of it stays in memory: the body has a limit already
     request.max_form_memory_size, request.max_form_parts = LARGEST_BODY, MOST_FIELDS
-    if request.content_length and request.mimetype not in kinds:
+    if request.content_length and request.mimetype not in (*KINDS, *also):
         abort(415)
 
 

@@ -87,8 +87,9 @@ class BackOff(_Counts):
         now = self._monotonic()
         with self._lock:
             failures = self._touch(who, 0, now)
-            forgotten = now - failures.at > FORGOTTEN
-            failures.amount, failures.at = (0 if forgotten else failures.amount) + 1, now
+            if now - failures.at > FORGOTTEN:
+                failures.amount = 0
+            failures.amount, failures.at = failures.amount + 1, now
 
     def succeeded(self, who: str) -> None:
         """Forget the failures of this one."""
