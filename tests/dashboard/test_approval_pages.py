@@ -160,7 +160,8 @@ def ladder(page: Page) -> dict[str, list[str]]:
 
 def test_the_figures_are_those_that_the_yes_would_send(backing: PageContext) -> None:
     sid = waiting(backing)
-    page = read(backing, f"/approvals/{sid}")
+    shown = text_of(backing, f"/approvals/{sid}")
+    page = Page(shown)
     told = visit(backing).get(f"/api/v1/approvals/{sid}").json["now"]
     assert (told["state"], set(told["checks"].values())) == ("APPROVED", {"ok"})
     visit(backing).post(f"/api/v1/proposals/{sid}/approve", json={})
@@ -175,6 +176,8 @@ def test_the_figures_are_those_that_the_yes_would_send(backing: PageContext) -> 
         "Target": [f"{row['target']:,.2f}", "+2.00", "+4.00", f"+{gain}"],
     }
     assert f"Lots {row['lots']:.2f} At risk {risk} USD (" in page.text
+    for tone, money in (("down", f"\u2212{risk}"), ("up", f"+{gain}")):
+        assert f'<span data-tone="{tone}">{money}</span>' in shown
 
 
 def test_looking_changes_nothing(backing: PageContext) -> None:

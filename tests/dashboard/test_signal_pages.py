@@ -69,17 +69,16 @@ def test_a_trade_that_a_person_closed_has_an_undecided_thesis(backing: PageConte
         assert plan is not None and plan.word == word
 
 
-@pytest.mark.parametrize(
-    ("lost", "text", "tone"),
-    [(0.05, "0.05", "down"), (0.0, "0.00", "flat"), (-0.1, "−0.10", "flat")],
-)
-def test_what_was_lost_at_a_fill_is_no_gain(
-    backing: PageContext, lost: float, text: str, tone: str
-) -> None:
-    plan = json.dumps({"slipped_r": lost})
-    backing.database.change("UPDATE signals SET thesis = ? WHERE sid = 'TWON0000000'", plan)
-    shown = text_of(backing, "/signals/TWON0000000")
-    assert f'<dt>Slippage, R</dt><dd><span class="num" data-tone="{tone}">{text}</span>' in shown
+def test_what_was_lost_at_a_fill_is_no_gain(backing: PageContext) -> None:
+    for lost, text, tone in (
+        (0.05, "0.05", "down"),
+        (0.0, "0.00", "flat"),
+        (-0.1, "−0.10", "flat"),
+    ):
+        plan = json.dumps({"slipped_r": lost})
+        backing.database.change("UPDATE signals SET thesis = ? WHERE sid = 'TWON0000000'", plan)
+        shown = text_of(backing, "/signals/TWON0000000")
+        assert f'Slippage, R</dt><dd><span class="num" data-tone="{tone}">{text}</span>' in shown
 
 
 @pytest.mark.parametrize(
@@ -218,6 +217,7 @@ def test_pages_follow_each_other_without_gap(
         ("state=CLOSED", 3),
         ("instance=EURUSD&state=PENDING", 1),
         ("instance=NOBODY&state=NONE&before=-1", 17),
+        ("before=1", 0),
     ],
 )
 def test_the_filter(query: str, count: int, backing: PageContext) -> None:
@@ -225,6 +225,7 @@ def test_the_filter(query: str, count: int, backing: PageContext) -> None:
     assert len(told["signals"]) == count
     page = read(backing, f"/signals?{query}")
     told_of = backing.database.positions()
+    assert ("No signal is like that." in page.text) == (not count)
     rows = [row for row in page.rows if row[0] != "Decided" and len(row) == 12]
     assert len(rows) == count
     assert len([row for row in page.rows if len(row) == 13]) == len(told_of) + 1  # a heading
