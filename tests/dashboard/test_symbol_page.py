@@ -64,17 +64,6 @@ def test_equal_neighbours_are_one_run_and_a_gap_parts_them() -> None:
     assert timelines.runs([], STEP) == []
 
 
-def test_a_lane_has_a_block_for_every_run_and_its_place_tells_the_value() -> None:
-    told = timelines.timeline(events("bbns"), "M15", figures.STATES)
-    assert drawn(told, "BULLISH") == [(0.0, 500.0, 11, 8)]
-    assert drawn(told, "NEUTRAL") == [(500.0, 250.0, 21, 8)]
-    assert drawn(told, "STRONG_BEARISH") == [(750.0, 250.0, 41, 8)]
-    assert drawn(told, "STRONG_BULLISH") == drawn(told, None) == []
-    assert [(run.value, run.closes) for run in told.runs] == [
-        ("BULLISH", 2), ("NEUTRAL", 1), ("STRONG_BEARISH", 1),
-    ]  # fmt: skip
-
-
 def test_a_long_gap_is_a_narrow_mark_and_the_table_tells_its_length() -> None:
     weekend = [*events("bb"), (START + 100 * STEP, "BULLISH")]
     told = timelines.timeline(weekend, "M15", figures.STATES)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from datetime import timedelta
 from itertools import pairwise
 from typing import Any
 
@@ -13,43 +12,19 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from tests.dashboard.test_palettes import READ, block, contrast, read_colours
+from tests.golden.drawings import hours, plot
 from tests.worlds.replay_exhibits import demo_document
 from torra.clock import parse
 from torra.config import ROOT
-from torra.evaluation.exhibits import Plot
 from torra.exhibits import axis as ticks
 from torra.exhibits import drawing, numbers, plots, thinning
 from torra.exhibits.chart_layout import DRAWN, HEIGHT, LINE_HEIGHT
 
-START = parse("2021-12-01T00:00:00Z")
 FAR = 1e15
-
-
-def hours(*values):
-    return [[START + timedelta(hours=at), value] for at, value in enumerate(values)]
-
-
-def plot(*lines, kind="line", **more):
-    told = [line if isinstance(line, dict) else {"points": line} for line in lines]
-    named = [{"name": f"line {at}", **line} for at, line in enumerate(told)]
-    return Plot.model_validate({"title": "a plot", "kind": kind, "lines": named, **more})
-
-
-def course(found, at=0):
-    """Return the corners of a line, one list for each stretch."""
-    paths = [path for cls, path in paths_of(found) if cls.startswith("course")]
-    return [
-        [tuple(map(float, corner.split())) for corner in re.split("L", stretch)]
-        for stretch in paths[at].split("M")[1:]
-    ]
 
 
 def of_tag(found, tag):
     return [shape for shape in found.shapes if shape.tag == tag]
-
-
-def paths_of(found):
-    return [(shape.cls, shape.attributes["d"]) for shape in of_tag(found, "path")]
 
 
 def texts(found, cls):
@@ -152,30 +127,6 @@ def test_numbers_of_a_column_have_the_same_decimals() -> None:
 # --- charts ---------------------------------------------------------------------------------------
 
 
-def test_a_gap_stays_a_gap_and_a_lonely_point_is_a_mark() -> None:
-    found = plots.drawn(plot(hours(1, 2, None, 5, None, 3, 4)))
-    assert [len(stretch) for stretch in course(found)] == [2, 1, 2]
-    (pin,) = of_tag(found, "pin")
-    assert share(pin.attributes["x"]) == pytest.approx(3 / 6, abs=1e-3)
-
-
-def test_a_line_goes_from_edge_to_edge_and_up_is_up() -> None:
-    ((first, *_, last),) = course(plots.drawn(plot(hours(-1, 0, 3))))
-    assert (first[0], last[0]) == (0, drawing.FIELD)
-    assert 0 <= last[1] < first[1] <= HEIGHT
-
-
-def test_zero_is_drawn_where_it_is_in_sight() -> None:
-    zeros = {
-        name: [s for s in plots.drawn(plot(hours(*values))).shapes if s.cls == "zero"]
-        for name, values in {"crossed": (-1, 1), "near": (1, 9), "far": (95, 105)}.items()
-    }
-    assert {name: len(found) for name, found in zeros.items()} == {
-        "crossed": 1, "near": 1, "far": 0,
-    }  # fmt: skip
-    assert zeros["crossed"][0].attributes["y1"] == pytest.approx(HEIGHT / 2, abs=1)
-
-
 @pytest.mark.parametrize("kind", ["line", "bars", "dots", "bands"])
 def test_the_first_and_the_last_time_there_is_can_be_drawn(kind: str) -> None:
     values = ("A", "B") if kind == "bands" else (1, 2)
@@ -211,36 +162,6 @@ def test_a_plot_without_a_number_is_none(kind: str, lines: tuple[Any, ...]) -> N
     assert plots.table(empty)["rows"] == [] or "—" in plots.table(empty)["rows"][0]
 
 
-def test_an_interval_is_an_area_behind_the_lines_with_the_lines_gaps() -> None:
-    line = {
-        "points": hours(1, 2, None, 3, 4),
-        "low": [0, 1, None, 2, 3],
-        "high": [2, 3, None, 4, 5],
-    }
-    found = plots.drawn(plot(hours(0, 1, 2, 3, 4), line))
-    kinds = [cls.split()[0] for cls, _ in paths_of(found)]
-    assert kinds == ["area", "area", "course", "course"]
-
-
-def test_dots_and_bars_have_whiskers() -> None:
-    told = {"points": [["a", 1], ["b", 2]], "low": [0, 1], "high": [2, 4]}
-    for kind in ("dots", "bars"):
-        found = plots.drawn(plot(told, kind=kind))
-        lines = [s for s in of_tag(found, "line") if s.cls.startswith("whisker")]
-        ends = [(share(s.attributes["x1"]), share(s.attributes["x2"])) for s in lines]
-        assert ends[0][1] < ends[1][1] and len(ends) == 2
-    upright = plots.drawn(plot({**told, "points": hours(1, 2)}, kind="dots"))
-    assert sum(pin.cls.startswith("whisker") for pin in of_tag(upright, "pin")) == 2
-
-
-def test_the_diagonal_runs_where_both_are_equal() -> None:
-    found = plots.drawn(plot([[0.1, 0.3], [0.9, 0.6]], kind="dots", diagonal=True))
-    (line,) = [s for s in found.shapes if s.cls == "diagonal"]
-    assert (line.attributes["x1"], line.attributes["x2"]) == ("0.00%", "100.00%")
-    assert (line.attributes["y1"], line.attributes["y2"]) == (HEIGHT, 0)
-    assert found.diagonal
-
-
 def test_names_at_the_ends_never_touch_and_belong_to_their_lines() -> None:
     found = plots.drawn(plot(*[hours(0, 5 + at / 100) for at in range(8)], hours(0, -5)))
     ends = texts(found, "end")
@@ -273,42 +194,12 @@ def test_an_arm_looks_the_same_in_every_plot() -> None:
 # --- rows and lanes -------------------------------------------------------------------------------
 
 
-def test_bars_by_category_grow_from_zero_in_rows() -> None:
-    found = plots.drawn(plot([["a", 2], ["b", -1], ["c", None]], kind="bars"))
-    boxes = [s.attributes for s in of_tag(found, "rect")]
-    zero = share(boxes[0]["x"])
-    assert share(boxes[1]["x"]) + share(boxes[1]["width"]) == pytest.approx(zero, abs=1e-4)
-    assert [shape.text for shape in texts(found, "row")] == ["a", "b", "c"]
-    assert [shape.text for shape in texts(found, "value")] == ["2", "\u22121"]
-
-
-def test_a_long_name_has_a_short_form_for_a_phone() -> None:
-    names = ("bull_researcher price_action", "news")
-    found = plots.drawn(plot([[name, 1] for name in names], kind="dots"))
-    told = [(shape.cls, shape.text) for shape in texts(found, "row")]
-    assert told == [("row long", names[0]), ("row cut", "bull_researcher price_…"), ("row", "news")]
-    assert found.left == "xxl"
-
-
 def test_bars_far_from_zero_begin_at_zero_all_the_same() -> None:
     for points, name in (([["a", 95], ["b", 105]], "x"), (hours(95, 105), "height")):
         found = plots.drawn(plot(points, kind="bars"))
         first, second = (s.attributes for s in of_tag(found, "rect"))
         sizes = [share(box["width"]) if name == "x" else box["height"] for box in (first, second)]
         assert sizes[0] / sizes[1] == pytest.approx(95 / 105, rel=0.01)
-
-
-def test_states_have_a_row_each_in_their_order() -> None:
-    points = hours("BEARISH", "BULLISH", "BULLISH", None, "BEARISH", "odd")
-    found = plots.drawn(plot(points, kind="bands"))
-    assert [shape.text for shape in texts(found, "lane")] == ["△ bullish", "▽ bearish", "odd"]
-    assert [cls for cls, _ in paths_of(found)] == ["band up", "band down", "band flat"]
-    assert [path.count("M") for _, path in paths_of(found)] == [1, 2, 1]
-    (bullish,) = re.findall(r"M([\d.]+) [\d.]+h([\d.]+)", paths_of(found)[0][1])
-    assert float(bullish[1]) == pytest.approx(drawing.FIELD * 2 / 6, abs=0.2)
-    ends = [sum(map(float, pair)) for pair in re.findall(r"M([\d.]+) [\d.]+h([\d.]+)",
-                                                         paths_of(found)[2][1])]  # fmt: skip
-    assert ends == [pytest.approx(drawing.FIELD, abs=0.2)]
 
 
 # --- thinning -------------------------------------------------------------------------------------

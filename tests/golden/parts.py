@@ -39,6 +39,7 @@ PARTS: Final[tuple[str, ...]] = (
     "pages_live",
     "notices",
     "inventory",
+    "drawings",
 )
 """Names of the parts, the slow ones first."""
 
