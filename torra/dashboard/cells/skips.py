@@ -23,11 +23,11 @@ NO_BARS: Final = "no new bars: the market is closed, or the feed has a gap"
 
 def fold(events: Sequence[ListedTick | Skip]) -> list[ListedTick | Skip]:
     """Return events with each run of skips of one reason as its newest, with `count`, `oldest`."""
-    found: list[ListedTick | Skip] = []
+    folded: list[ListedTick | Skip] = []
     for reason, run in groupby(events, _reason):
         alike = list(run)
-        found += alike if reason is None else [_folded([s for s in alike if isinstance(s, Skip)])]
-    return found
+        folded += alike if reason is None else [_folded([s for s in alike if isinstance(s, Skip)])]
+    return folded
 
 
 def note(stream: StreamStatus, skipped: Skip | None) -> tuple[str, str]:
@@ -73,10 +73,10 @@ def _folded(run: Sequence[Skip]) -> Skip:
 def run_text(reason: str | None, count: int, first: str | None, last: str | None) -> str:
     """Return how many closes were skipped, why, and from which to which close."""
     closes = "1 close" if count == 1 else f"{count} closes"
-    told = f"{closes} skipped, {figures.sanitize(reason, 60)}"
+    start = f"{closes} skipped, {figures.sanitize(reason, 60)}"
     if count == 1:
-        return f"{told}: {figures.moment(first)}"
-    return f"{told}: from {figures.moment(first)} to {figures.moment(last)}"
+        return f"{start}: {figures.moment(first)}"
+    return f"{start}: from {figures.moment(first)} to {figures.moment(last)}"
 
 
 def _one_text(skip: Skip) -> str:

@@ -79,11 +79,11 @@ def _warning(
     words: Mapping[str, str],
     status: Callable[[TickRecord], str],
 ) -> str:
-    found: dict[str, list[str]] = {}
-    for one in instances:
-        for stream in one.streams:
-            told = words.get(status(stream.tick)) if stream.tick else None
-            if told:
-                name = f"{figures.sanitize(one.instance, 40)} {stream.timeframe}"
-                found.setdefault(told, []).append(name)
-    return ". ".join(f"{told} ({', '.join(names)})" for told, names in found.items())
+    streams_of: dict[str, list[str]] = {}
+    for instance in instances:
+        for stream in instance.streams:
+            warning = words.get(status(stream.tick)) if stream.tick else None
+            if warning:
+                name = f"{figures.sanitize(instance.instance, 40)} {stream.timeframe}"
+                streams_of.setdefault(warning, []).append(name)
+    return ". ".join(f"{warning} ({', '.join(names)})" for warning, names in streams_of.items())

@@ -101,15 +101,15 @@ def healthz() -> ResponseReturnValue:
     data = desk_view().overview()
     streams = [
         {
-            "instance": one.instance,
+            "instance": instance.instance,
             "timeframe": stream.timeframe,
             "close_time": stream.tick.as_of if stream.tick else None,
             "age_seconds": stream.age_seconds,
             "stale": stream.stale,
             "no_bars": bool(stream.quiet),
         }
-        for one in data.instances
-        for stream in one.streams
+        for instance in data.instances
+        for stream in instance.streams
     ]
     desk = data.desk
     healthy = desk.trading_state != "HALTED" and not any(stream["stale"] for stream in streams)
@@ -148,17 +148,17 @@ def api_symbol(instance: str, timeframe: str) -> ResponseReturnValue:
 
 def api_bars(instance: str, timeframe: str) -> ResponseReturnValue:
     """Answer older bars of a stream with the lines over them, as its chart scrolls back."""
-    asked = request.args.get("before", "")
+    text = request.args.get("before", "")
     try:
         limit = list_query.limit(CHART_BARS, MOST)
-        before = clock.iso(clock.parse(asked)) if asked else desk_view().desk().now
+        before = clock.iso(clock.parse(text)) if text else desk_view().desk().now
     except ConfigError as error:
         return jsonify(error=str(error), status=400), 400
     except (ValueError, OverflowError):
-        wrong = f"before is a time, such as 2026-05-01T10:00:00Z, not {figures.sanitize(asked, 40)}"
+        wrong = f"before is a time, such as 2026-05-01T10:00:00Z, not {figures.sanitize(text, 40)}"
         return jsonify(error=wrong, status=400), 400
-    told = desk_view().bars(instance, timeframe, str(before), limit) or abort(404)
-    return jsonify(chart_data.prices(told))
+    bars = desk_view().bars(instance, timeframe, str(before), limit) or abort(404)
+    return jsonify(chart_data.prices(bars))
 
 
 def api_moment(instance: str, timeframe: str, bar_time: str) -> ResponseReturnValue:
@@ -167,10 +167,10 @@ def api_moment(instance: str, timeframe: str, bar_time: str) -> ResponseReturnVa
     record = load(f"{instance}|{timeframe}|{bar_time}", stored, TickView)
     if isinstance(record, Damaged):
         return jsonify(error=f"the record of this tick is damaged: {record.reason}"), 404
-    told = desk_view().bars(instance, timeframe, record.as_of, MOMENT_BARS) or abort(404)
+    bars = desk_view().bars(instance, timeframe, record.as_of, MOMENT_BARS) or abort(404)
     row = approvals.of_tick(record)
     levels = row.first.levels if row is not None else None
-    chart = chart_data.moment(record, told, levels)
+    chart = chart_data.moment(record, bars, levels)
     return jsonify(chart=chart, cited=price_lines.cited(record))
 
 

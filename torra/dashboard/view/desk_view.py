@@ -152,10 +152,10 @@ class DatabaseView:
     def _clock(self) -> clocks.Clock:
         return self._desk.clock  # a start goes on with another clock
 
-    def _profile(self, one: Instance) -> Profile:
-        if is_hosted(one.id):
-            return self._hosted.profile(one)
-        return self._desk.setups[one.id].profile
+    def _profile(self, instance: Instance) -> Profile:
+        if is_hosted(instance.id):
+            return self._hosted.profile(instance)
+        return self._desk.setups[instance.id].profile
 
     def _instances(self) -> list[Instance]:
         """Return the instances of the desk, and after them those of other scorers."""
@@ -202,125 +202,133 @@ class DatabaseView:
     def overview(self) -> Overview:
         """Return every instance with its streams."""
         every = self._instances()
-        tallies = tick_queries.verdict_tallies(self._database, [one.id for one in every])
+        tallies = tick_queries.verdict_tallies(self._database, [instance.id for instance in every])
         streams = self._streams.read(every, self._clock, tallies)
         positions = {position.instance: position for position in self._database.positions()}
         currencies = known_currencies(self._database, self._settings.paper_currency)
         charted = len(every) <= stream_reading.CHARTED
         instances = []
-        for one in every:
-            own = [streams[one.id, timeframe] for timeframe in one.timeframes]
-            held = positions.get(one.id)
+        for instance in every:
+            own = [streams[instance.id, timeframe] for timeframe in instance.timeframes]
+            position = positions.get(instance.id)
             ticks = [stream.tick for stream in own if stream.tick]
             instances.append(
                 OverviewSymbol(
-                    **self._names(one, currencies),
+                    **self._names(instance, currencies),
                     streams=own,
                     latest=max(ticks, key=lambda tick: str(tick.as_of), default=None),
-                    held=self._holding(one, held),
-                    changes=_changes(tallies, [(one.id, name) for name in one.timeframes]),
-                    **(self._chart(one, held) if charted else {}),
+                    held=self._holding(instance, position),
+                    changes=_changes(
+                        tallies, [(instance.id, name) for name in instance.timeframes]
+                    ),
+                    **(self._chart(instance, position) if charted else {}),
                 )
             )
         return Overview(self.desk(), instances, self._debates())
 
-    def _chart(self, one: Instance, held: Position | None) -> dict[str, Any]:
+    def _chart(self, instance: Instance, position: Position | None) -> dict[str, Any]:
         """Return the small chart of an instance: its price, bars and trades."""
         now = self._clock.now()
         midnight = now.replace(hour=0, minute=0, second=0, microsecond=0)
-        bars = self._bars(one.id, min(one.timeframes, key=clocks.duration), stream_reading.HISTORY)
+        bars = self._bars(
+            instance.id, min(instance.timeframes, key=clocks.duration), stream_reading.HISTORY
+        )
         since = bars[0].time if bars else ""
         marks: list[TradeMark] = []
-        if held is not None:
-            side = "BUY" if held.side == "LONG" else "SELL"
-            marks.append(TradeMark(clocks.iso(held.opened_at), side, "open"))
-        for row in signal_table.closed_trades(self._database, one.id, limit=stream_reading.HISTORY):
+        if position is not None:
+            side = "BUY" if position.side == "LONG" else "SELL"
+            marks.append(TradeMark(clocks.iso(position.opened_at), side, "open"))
+        for row in signal_table.closed_trades(
+            self._database, instance.id, limit=stream_reading.HISTORY
+        ):
             marks.append(TradeMark(row.opened_at or "", row.side, "open"))
             marks.append(TradeMark(row.closed_at or "", row.side, "close"))
         return {
-            "price": bar_table.newest_close(self._database, one.id, one.timeframes, now),
-            "day_close": bar_table.newest_close(self._database, one.id, one.timeframes, midnight),
+            "price": bar_table.newest_close(self._database, instance.id, instance.timeframes, now),
+            "day_close": bar_table.newest_close(
+                self._database, instance.id, instance.timeframes, midnight
+            ),
             "bars": bars,
             "marks": [mark for mark in marks if str(mark.at) >= since],
         }
 
     def symbol(self, instance: str, timeframe: str, limit: int) -> Symbol | None:
         """Return one stream with its bars, ticks and trades."""
-        found = self._find(instance, timeframe)
-        if found is None:
+        entry = self._find(instance, timeframe)
+        if entry is None:
             return None
-        key = (found.id, timeframe)
-        tallies = tick_queries.verdict_tallies(self._database, [found.id])
-        stream = self._streams.read([found], self._clock, tallies)[key]
+        key = (entry.id, timeframe)
+        tallies = tick_queries.verdict_tallies(self._database, [entry.id])
+        stream = self._streams.read([entry], self._clock, tallies)[key]
         ticks = self._streams.listed(key, limit, stream.key, tallies.get(key, (0, 0))[1])
         oldest = str(ticks[-1].bar_time) if ticks else ""
-        names = [one.id for one in self._instances()]
-        place = names.index(found.id)
+        names = [other.id for other in self._instances()]
+        place = names.index(entry.id)
         return Symbol(
             desk=self.desk(),
-            **self._names(found, known_currencies(self._database, self._settings.paper_currency)),
+            **self._names(entry, known_currencies(self._database, self._settings.paper_currency)),
             stream=stream,
             latest=stream.tick,
-            held=self._holding(found, self._database.position(found.id)),
+            held=self._holding(entry, self._database.position(entry.id)),
             changes=_changes(tallies, [key]),
-            bars=self._bars(found.id, timeframe, limit),
+            bars=self._bars(entry.id, timeframe, limit),
             ticks=ticks,
-            trades=signal_table.closed_trades(self._database, found.id, 20),
+            trades=signal_table.closed_trades(self._database, entry.id, 20),
             skipped=[
                 stream_reading.skip_of(row)
                 for row in tick_queries.skips_from(self._database, *key, oldest, limit)
             ],
-            states=self._states(found, timeframe),
-            sides=self._sides(found, tallies),
+            states=self._states(entry, timeframe),
+            sides=self._sides(entry, tallies),
             previous=names[place - 1] if place else None,
             next=next(iter(names[place + 1 :]), None),
         )
 
     def _sides(
-        self, found: Instance, tallies: Mapping[tuple[str, str], tuple[int, int]]
+        self, entry: Instance, tallies: Mapping[tuple[str, str], tuple[int, int]]
     ) -> Mapping[str, int]:
         """Return how often the newest ticks of an instance said each verdict."""
-        names = list(found.timeframes)
+        names = list(entry.timeframes)
         # Counted anew where a tick has come, or one was deleted.
-        key = (found.id, *sorted((name, ticks) for (_, name), (_, ticks) in tallies.items()))
-        count = partial(tick_queries.verdicts_of, self._database, found.id, names, one_sided.TICKS)
+        key = (entry.id, *sorted((name, ticks) for (_, name), (_, ticks) in tallies.items()))
+        count = partial(tick_queries.verdicts_of, self._database, entry.id, names, one_sided.TICKS)
         return self._counted.get(key, count)
 
     def bars(self, instance: str, timeframe: str, as_of: str, limit: int) -> ChartBars | None:
         """Return bars up to a moment, with the lines that arguments cite."""
-        found = self._find(instance, timeframe)
-        if found is None:
+        entry = self._find(instance, timeframe)
+        if entry is None:
             return None
         moment = min(clocks.parse(as_of), self._clock.now())
-        bars, columns = self._drawn.read(found.id, timeframe, moment, limit)
+        bars, columns = self._drawn.read(entry.id, timeframe, moment, limit)
         ends = (bars[0].time, bars[-1].time) if bars else ()
-        ticks = tick_queries.tick_times(self._database, found.id, timeframe, *ends) if ends else ()
-        return ChartBars(self._digits(found), bars, columns, ticks)
+        ticks = tick_queries.tick_times(self._database, entry.id, timeframe, *ends) if ends else ()
+        return ChartBars(self._digits(entry), bars, columns, ticks)
 
     def tick(self, instance: str, timeframe: str, bar_time: str) -> Json | None:
         """Return the whole record of one tick."""
-        found = self._find(instance, timeframe)
-        if found is None:
+        entry = self._find(instance, timeframe)
+        if entry is None:
             return None
         moment = clocks.parse(bar_time)
         at = clocks.iso(moment)
         from instance_database import TickKey  # noqa: PLC0415  the pages must not load the database
 
-        stored = self._database.tick(TickKey(found.id, timeframe, moment))
-        known = stored or self._skip_at(found.id, timeframe, at)
-        if known is None:
+        stored = self._database.tick(TickKey(entry.id, timeframe, moment))
+        row = stored or self._skip_at(entry.id, timeframe, at)
+        if row is None:
             return None
-        before, after = tick_queries.adjacent_ticks(self._database, found.id, timeframe, at)
-        key = f"{found.id}|{timeframe}|{at}"
-        record = load(key, known)
+        before, after = tick_queries.adjacent_ticks(self._database, entry.id, timeframe, at)
+        key = f"{entry.id}|{timeframe}|{at}"
+        record = load(key, row)
         return {
-            **known,
+            **row,
             **({"damaged": record.reason} if isinstance(record, Damaged) and stored else {}),
             "desk": self.desk().as_json(),
-            "digits": self._digits(found),
+            "digits": self._digits(entry),
             "outcomes": self._outcomes(record),
             "told_outcome": hosted_table.hosted_outcome(self._database, key)
-            if is_hosted(found.id)
+            if is_hosted(entry.id)
             else None,
             "headlines": self._headlines(record),
             "previous": before,
@@ -334,9 +342,9 @@ class DatabaseView:
             for row in stream_table.running_debates(self._database, since)
         ]
 
-    def _states(self, one: Instance, timeframe: str) -> StateHistory:
-        rows = tick_queries.consensus_history(self._database, one.id, timeframe, MARKOV_TICKS)
-        settings = self._profile(one).markov
+    def _states(self, instance: Instance, timeframe: str) -> StateHistory:
+        rows = tick_queries.consensus_history(self._database, instance.id, timeframe, MARKOV_TICKS)
+        settings = self._profile(instance).markov
         history = [(clocks.parse(row["close_time"]), row["consensus"]) for row in rows]
         return StateHistory(
             sentiment_rules.markov(history, timeframe, settings),
@@ -347,37 +355,39 @@ class DatabaseView:
             ],
         )
 
-    def _names(self, one: Instance, currencies: Mapping[str, str]) -> dict[str, Any]:
-        thresholds = self._profile(one).thresholds
+    def _names(self, instance: Instance, currencies: Mapping[str, str]) -> dict[str, Any]:
+        thresholds = self._profile(instance).thresholds
         return {
-            "instance": one.id,
-            "symbol": one.symbol,
-            "feed": one.feed,
-            "digits": self._digits(one),
-            "currency": currencies.get(one.route, ""),
-            "timeframes": one.timeframes,
+            "instance": instance.id,
+            "symbol": instance.symbol,
+            "feed": instance.feed,
+            "digits": self._digits(instance),
+            "currency": currencies.get(instance.route, ""),
+            "timeframes": instance.timeframes,
             "thresholds": ThresholdsRecord(buy=thresholds.buy, sell=thresholds.sell),
         }
 
-    def _digits(self, one: Instance) -> int | None:
-        spec = self._spec(one)
+    def _digits(self, instance: Instance) -> int | None:
+        spec = self._spec(instance)
         return None if spec is None else int(spec.digits)
 
-    def _spec(self, one: Instance) -> SymbolSpec | None:
+    def _spec(self, instance: Instance) -> SymbolSpec | None:
         try:
-            return self._profile(one).symbol(one.symbol)
+            return self._profile(instance).symbol(instance.symbol)
         except ConfigError:
             return None
 
-    def _holding(self, one: Instance, held: Position | None) -> PositionValue | None:
-        if held is None:
+    def _holding(self, instance: Instance, position: Position | None) -> PositionValue | None:
+        if position is None:
             return None
-        opening = self._database.order(held.signal_id)
-        spec, now = self._spec(one), self._clock.now()
+        opening = self._database.order(position.signal_id)
+        spec, now = self._spec(instance), self._clock.now()
         if opening is None or opening.price is None or spec is None:
-            return PositionValue(held)
-        price = bar_table.newest_close(self._database, one.id, one.timeframes, now)
-        return PositionValue(held, None if price is None else value_at_bid(held, price, spec))
+            return PositionValue(position)
+        price = bar_table.newest_close(self._database, instance.id, instance.timeframes, now)
+        return PositionValue(
+            position, None if price is None else value_at_bid(position, price, spec)
+        )
 
     def _outcomes(self, record: TickRecord | Damaged) -> Json:
         signals = record.signals if isinstance(record, TickRecord) else ()
@@ -399,7 +409,11 @@ class DatabaseView:
 
     def _find(self, name: str, timeframe: str) -> Instance | None:
         return next(
-            (one for one in self._instances() if one.id == name and timeframe in one.timeframes),
+            (
+                instance
+                for instance in self._instances()
+                if instance.id == name and timeframe in instance.timeframes
+            ),
             None,
         )
 
