@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from pathlib import Path
 
 import pytest
 
@@ -49,6 +50,19 @@ def test_the_warm_up_ends_at_the_start_of_each_stream(desk: Desk) -> None:
         assert has("BTCUSD", timeframe, desks.START)
         assert not has("BTCUSD", timeframe, desks.START + timedelta(minutes=15))
     assert standing_table.warm_up_end(desk.database, "EURUSD", "H1") is None
+
+
+def test_a_record_without_its_moment_was_no_warm_up(tmp_path: Path) -> None:
+    old = desks.working_desk(tmp_path, profile=TRADING)
+    list(old.warm_up(desks.START, bars=2))
+    assert standing_table.warm_up_end(old.database, "BTCUSD", "M15") == desks.START
+    with old.database.transaction():
+        old.database.connection().execute(
+            "UPDATE journal SET record = json_remove(record, '$.now')"
+        )
+    assert standing_table.warm_up_end(old.database, "BTCUSD", "M15") is None
+    # A signal whose bar cannot be told is left unmarked, and nothing raises.
+    assert not WarmUps(old.database).made("BTCUSD", "M15", "no time")
 
 
 @pytest.mark.journey
