@@ -37,7 +37,8 @@ from tests.worlds.demo_view import ScriptedView
 from torra.clock import iso
 from torra.config import DeskSettings, Profile
 from torra.dashboard.app import create_app
-from torra.dashboard.screens import debate_state, watching
+from torra.dashboard.screens import watching
+from torra.dashboard.view import debate_state
 from torra.dashboard.view.backing import PageContext
 from torra.dashboard.view.desk_view import DatabaseView
 from torra.desk.event_stream import EventStream

@@ -226,13 +226,12 @@ def test_the_api_pages_through_all_of_it(
     assert {*seen[0]} == set(COLUMNS)
 
 
-@pytest.mark.parametrize(
-    "asked", ["limit=0", "limit=501", "limit=x", "limit=-1", "before=0", "before=1e3"]
-)
+@pytest.mark.parametrize("asked", ["limit=0", "limit=501", "limit=x", "limit=-1", "before=1e3"])
 def test_a_wrong_parameter_of_the_api_is_told(client: FlaskClient, asked: str) -> None:
     answer = client.get(f"/api/v1/audit?{asked}", headers=bearer("read"))
     assert answer.status_code == 400
-    assert "limit is 1 to 500" in answer.get_json()["error"]
+    why = "limit is 1 to 500" if "limit" in asked else "before is the `next` of an earlier answer"
+    assert why in answer.get_json()["error"]
 
 
 FORMULAS = (

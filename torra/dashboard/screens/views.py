@@ -26,7 +26,6 @@ from torra.dashboard.view.bar_reading import MOST
 from torra.dashboard.view.desk_values import ChartBars, Symbol
 from torra.dashboard.view.rendering import desk_page, desk_view, page, state
 from torra.dashboard.view.stream_reading import Json
-from torra.errors import ConfigError
 from torra.exhibits import figures
 from torra.tick.tick_record import Damaged, load
 from torra.words import glossary
@@ -149,14 +148,12 @@ def api_symbol(instance: str, timeframe: str) -> ResponseReturnValue:
 def api_bars(instance: str, timeframe: str) -> ResponseReturnValue:
     """Answer older bars of a stream with the lines over them, as its chart scrolls back."""
     text = request.args.get("before", "")
+    limit = list_query.limit(CHART_BARS, MOST)
     try:
-        limit = list_query.limit(CHART_BARS, MOST)
         before = clock.iso(clock.parse(text)) if text else desk_view().desk().now
-    except ConfigError as error:
-        return jsonify(error=str(error), status=400), 400
     except (ValueError, OverflowError):
-        wrong = f"before is a time, such as 2026-05-01T10:00:00Z, not {figures.sanitize(text, 40)}"
-        return jsonify(error=wrong, status=400), 400
+        wrong = figures.sanitize(text, 40)
+        list_query.refuse(f"before is a time, such as 2026-05-01T10:00:00Z, not {wrong}")
     bars = desk_view().bars(instance, timeframe, str(before), limit) or abort(404)
     return jsonify(chart_data.prices(bars))
 

@@ -15,8 +15,8 @@ from flask import abort, jsonify, url_for
 from flask.typing import ResponseReturnValue
 
 from torra.dashboard.doors.routes import Api, Route
-from torra.dashboard.screens.debate_state import Json, Payload, follow
 from torra.dashboard.view.backing import PageContext
+from torra.dashboard.view.debate_state import Json, Payload, follow
 from torra.dashboard.view.rendering import backing, desk_page, state, tick_link
 from torra.exhibits import figures
 from torra.providers.rules import provider

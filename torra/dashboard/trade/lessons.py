@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from flask import abort, jsonify, url_for
+from flask import jsonify, url_for
 from flask.typing import ResponseReturnValue
 
 from agent_config import AgentSettings
@@ -22,7 +22,6 @@ from torra.dashboard.view import list_query
 from torra.dashboard.view.backing import PageContext
 from torra.dashboard.view.list_query import ListQuery
 from torra.dashboard.view.rendering import backing, desk_page, state
-from torra.errors import ConfigError
 from torra.exhibits import lesson_words
 from torra.exhibits.lesson_words import ThesisText
 from torra.lessons.lesson import KINDS, Lesson, LessonFacts, Thesis
@@ -95,10 +94,7 @@ def lessons() -> str:
     """Show the lessons of closed trades and of vetoes, newest first."""
     if state().backing is None:
         return desk_page("lessons.html", here=False)
-    try:
-        query = list_query.read(QUERY)
-    except ConfigError:
-        abort(400)
+    query = list_query.read(QUERY)
     rows, older = _listed(query)
     context = backing()
     return desk_page(
@@ -120,10 +116,7 @@ def lessons() -> str:
 
 def api_lessons() -> ResponseReturnValue:
     """Answer lessons as stored, newest first; `next` is what to ask as `before`."""
-    try:
-        rows, older = _listed(list_query.read(QUERY))
-    except ConfigError as error:
-        return jsonify(error=str(error), status=400), 400
+    rows, older = _listed(list_query.read(QUERY))
     database = backing().database
     warmed = WarmUps(database)
     answers = [

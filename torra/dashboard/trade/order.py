@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from flask import abort
 
+from instance_database import Database
 from torra.clock import duration, floor, iso, parse
 from torra.config import Instance, Profile, SymbolSpec
 from torra.dashboard.trade import orders
@@ -273,7 +274,7 @@ def of_proposal(sid: str) -> DeskOrder:
 def of_signal(sid: str) -> DeskOrder:
     """Return an order that was sent, with what a person was asked about it; 404 without one."""
     database = backing().database
-    (row,) = marked([database.order(sid) or abort(404)])
+    (row,) = marked(database, [database.order(sid) or abort(404)])
     return DeskOrder(database.proposal(sid), row)
 
 
@@ -283,7 +284,7 @@ def open_orders() -> list[DeskOrder]:
     return [DeskOrder(None, database.order(item.signal_id), item) for item in database.positions()]
 
 
-def marked(rows: Iterable[SignalRow]) -> list[SignalRow]:
+def marked(database: Database, rows: Iterable[SignalRow]) -> list[SignalRow]:
     """Return signals, each with whether it was decided in warm-up."""
-    warmed = WarmUps(backing().database)
+    warmed = WarmUps(database)
     return [row.model_copy(update={"warm_up": warmed.made(*row.bar)}) for row in rows]

@@ -109,8 +109,10 @@ def api_signals() -> ResponseReturnValue:
 
 def signals_csv() -> Response:
     """Answer signals as a file, newest first, by the same filter."""
-    rows = execution_table.signal_page(backing().database, **_query(), limit=EXPORTED)
-    return trade_rows.file("signals", (row.model_dump() for row in order_reads.marked(rows)))
+    database = backing().database
+    rows = execution_table.signal_page(database, **_query(), limit=EXPORTED)
+    marked = order_reads.marked(database, rows)
+    return trade_rows.file("signals", (row.model_dump() for row in marked))
 
 
 def signal(sid: str) -> str:
@@ -170,8 +172,9 @@ def _query() -> dict[str, Any]:
 def _listed(query: dict[str, Any]) -> tuple[list[SignalRow], int | None]:
     """Return the signals of a page, and the number below which the next one begins, if any."""
     # one signal more than a page shows, to know whether there are older ones
-    rows = execution_table.signal_page(backing().database, **query, limit=SHOWN + 1)
-    shown = order_reads.marked(rows[:SHOWN])
+    database = backing().database
+    rows = execution_table.signal_page(database, **query, limit=SHOWN + 1)
+    shown = order_reads.marked(database, rows[:SHOWN])
     return shown, shown[-1].seq if len(rows) > SHOWN else None
 
 

@@ -13,7 +13,7 @@ from datetime import datetime
 from itertools import chain
 from typing import Final
 
-from flask import Response, stream_with_context
+from flask import Response
 from pydantic import JsonValue
 
 from torra.bridges.guards import GUARDS
@@ -167,7 +167,7 @@ def file(
     """Answer rows as the CSV file torra-NAME.csv."""
     cells = ([row[column] for column in columns] for row in rows)
     return Response(
-        stream_with_context(csv_lines(chain([columns], cells), LONGEST_CELL)),
+        csv_lines(chain([columns], cells), LONGEST_CELL),
         mimetype="text/csv",
         headers={"Content-Disposition": f'attachment; filename="torra-{name}.csv"'},
     )

@@ -11,10 +11,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
 from typing import Final
 
-from flask import Response, abort, jsonify, request
+from flask import Response, jsonify, request
 from flask.typing import ResponseReturnValue
 from pydantic import JsonValue
 
+from instance_database import Database
 from torra.clock import iso
 from torra.dashboard.doors.routes import Fields, Route
 from torra.dashboard.trade import trade_rows
@@ -22,7 +23,6 @@ from torra.dashboard.trade.order import DeskOrder, marked
 from torra.dashboard.view import list_query
 from torra.dashboard.view.list_query import ListQuery
 from torra.dashboard.view.rendering import backing, desk_page, state
-from torra.errors import ConfigError
 from torra.exhibits import figures, pages
 from torra.exhibits import money as words
 from torra.money.open_positions import PERIODS
@@ -55,10 +55,7 @@ def trades() -> str:
     """Show what the closed trades came to, and the newest of them."""
     if state().backing is None:
         return desk_page("trades.html", here=False)
-    try:
-        query = list_query.read(QUERY)
-    except ConfigError:
-        abort(400)
+    query = list_query.read(QUERY)
     context, period, (rows, older) = backing(), _period(), _listed(query)
     results, lines = context.money(), context.money_lines(period)
     reasons = {row.close_reason or "unknown" for row in rows}
@@ -114,20 +111,14 @@ def api_money_line() -> ResponseReturnValue:
 
 def api_trades() -> ResponseReturnValue:
     """Answer closed trades as stored, newest first; `next` is what to ask as `before`."""
-    try:
-        rows, older = _listed(list_query.read(QUERY))
-    except ConfigError as error:
-        return jsonify(error=str(error), status=400), 400
+    rows, older = _listed(list_query.read(QUERY))
     return jsonify(trades=[row.as_json() for row in rows], next=older)
 
 
 def trades_csv() -> Response:
     """Answer every closed trade of the filter as a file, newest first."""
-    try:
-        query = list_query.read(QUERY)
-    except ConfigError:
-        abort(400)
-    return trade_rows.file("trades", _all(query, cache(backing().currency)), NOTED)
+    known, query = backing(), list_query.read(QUERY)
+    return trade_rows.file("trades", _all(known.database, query, cache(known.currency)), NOTED)
 
 
 # --- details --------------------------------------------------------------------------------------
@@ -142,13 +133,14 @@ def _period() -> str:
 def _listed(query: ListQuery) -> tuple[list[SignalRow], str | None]:
     """Return the trades of a page, and where the next page begins if there is one."""
     # one more than is shown, to know whether there are older ones
-    rows = _rows(query, query.before, query.limit + 1)
+    rows = _rows(backing().database, query, query.before, query.limit + 1)
     shown = rows[: query.limit]
     return shown, f"{shown[-1].closed_at}|{shown[-1].seq}" if len(rows) > query.limit else None
 
 
-def _rows(query: ListQuery, before: tuple[str, int] | None, limit: int) -> list[SignalRow]:
-    database = backing().database
+def _rows(
+    database: Database, query: ListQuery, before: tuple[str, int] | None, limit: int
+) -> list[SignalRow]:
     only = {name: word for name, word in query.words.items() if name in BY_WORD}
     only |= {"begin": query.begin} if query.begin else {}
     only |= {"end": query.end} if query.end != "~" else {}
@@ -157,8 +149,11 @@ def _rows(query: ListQuery, before: tuple[str, int] | None, limit: int) -> list[
     notes = note_table.trade_notes(database, [row.sid for row in rows])
     own = [notes.get(row.sid, TradeNote()) for row in rows]
     return marked(
-        row.model_copy(update={"note": note.note, "tags": " ".join(note.tags)})
-        for row, note in zip(rows, own, strict=True)
+        database,
+        (
+            row.model_copy(update={"note": note.note, "tags": " ".join(note.tags)})
+            for row, note in zip(rows, own, strict=True)
+        ),
     )
 
 
@@ -172,9 +167,11 @@ def _alone(rows: Sequence[SignalRow]) -> dict[str, str]:
     return alone
 
 
-def _all(query: ListQuery, currency: Callable[[str], str]) -> Iterator[Mapping[str, JsonValue]]:
+def _all(
+    database: Database, query: ListQuery, currency: Callable[[str], str]
+) -> Iterator[Mapping[str, JsonValue]]:
     before = query.before
-    while rows := _rows(query, before, AT_ONCE):
+    while rows := _rows(database, query, before, AT_ONCE):
         yield from (row.model_dump() | {"currency": currency(str(row.bridge))} for row in rows)
         before = str(rows[-1].closed_at), rows[-1].seq
 
