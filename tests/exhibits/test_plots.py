@@ -132,8 +132,8 @@ def test_the_first_and_the_last_time_there_is_can_be_drawn(kind: str) -> None:
     values = ("A", "B") if kind == "bands" else (1, 2)
     ends = ("0001-01-01T00:00:00Z", "9999-12-31T23:59:59Z")
     found = plots.drawn(plot([list(p) for p in zip(ends, values, strict=True)], kind=kind))
-    assert found.told
-    assert plots.drawn(plot([[ends[1], values[0]]], kind=kind)).told
+    assert found.summary
+    assert plots.drawn(plot([[ends[1], values[0]]], kind=kind)).summary
 
 
 @pytest.mark.parametrize("kind", ["line", "step", "bars", "dots"])
@@ -175,7 +175,7 @@ def test_names_at_the_ends_never_touch_and_belong_to_their_lines() -> None:
 @settings(max_examples=50)
 @given(st.lists(st.floats(0, 220), min_size=1, max_size=12))
 def test_places_are_moved_apart_within_their_room(places: list[float]) -> None:
-    moved = drawing.apart(places, 14.0, 4.0, 220.0)
+    moved = drawing.spread(places, 14.0, 4.0, 220.0)
     order = sorted(range(len(places)), key=lambda at: places[at])
     found = [moved[at] for at in order]
     assert all(b - a >= 14.0 - 1e-9 for a, b in pairwise(found))
@@ -245,7 +245,7 @@ def test_every_plot_of_the_demo_has_words_and_keeps_within_its_room() -> None:
     assert kinds == {"line", "step", "bars", "dots", "bands"}
     for one in document.plots:
         found = plots.drawn(one, document.arms)
-        assert found.told.endswith(".") and found.height < 500
+        assert found.summary.endswith(".") and found.height < 500
         for shape in found.shapes:
             for name in ("x", "x1", "x2"):
                 if name in shape.attributes:

@@ -87,7 +87,7 @@ def _plot(name: str, one: Plot, arms: Iterable[str]) -> list[str]:
     assert drawn is not None
     whole = drawn._replace(shapes=(), keys=())
     shapes = [f"{s.tag} .{s.cls} {dict(s.attributes)} {s.text}" for s in drawn.shapes]
-    keys = [f"key {key.style} {key.name}: {key.told}" for key in drawn.keys]
+    keys = [f"key {key.style} {key.name}: {key.summary}" for key in drawn.keys]
     return [f"== {name}", str(whole), *shapes, *keys]
 
 

@@ -64,14 +64,14 @@ def chart(plot: Plot, styles: Sequence[int]) -> Drawing:
     """Return the drawing of a plot with two axes; `styles` are those of its lines."""
     lines = series.of_plot(plot, styles, DRAWN)
     frame = _frame(plot, lines)
-    ends = [line for line in lines if line.known and plot.kind in ("line", "step")]
+    ends = [line for line in lines if line.heights and plot.kind in ("line", "step")]
     names = list(_names(ends, frame)) if 1 < len(ends) <= NAMED else []
     return Drawing(
         height=HEIGHT,
         left=drawing.room([word for _, word in frame.up.ticks]),
         right="l" if names else "s",
         shapes=(*_back(plot, frame), *_ink(plot, lines, frame), *names, *_titles(plot, lines)),
-        told=_told(plot, lines),
+        summary=_text(plot, lines),
         swatch=drawing.KINDS[plot.kind].swatch,
         keys=[drawing.key(line.place, line.name, _summary(plot, line)) for line in lines],
         diagonal=plot.diagonal,
@@ -109,7 +109,7 @@ def _across(plot: Plot, low: float, high: float) -> AxisScale:
 def _spacing(lines: Sequence[Series]) -> float:
     """Return the least distance of two places of bars."""
     places = sorted({x for line in lines for x in line.x})
-    return min((two - one for one, two in pairwise(places)), default=1.0)
+    return min((right - left for left, right in pairwise(places)), default=1.0)
 
 
 # --- what is drawn --------------------------------------------------------------------------------
@@ -138,7 +138,7 @@ def _ink(plot: Plot, lines: Sequence[Series], frame: Frame) -> Iterator[Shape]:
     """Yield what is drawn of the lines."""
     if plot.kind == "bars":
         width = _spacing(lines) * WIDTH / len(lines)
-        valued = sum(len(line.known) for line in lines) <= VALUED
+        valued = sum(len(line.heights) for line in lines) <= VALUED
         for at, line in enumerate(lines):
             left = (at - len(lines) / 2) * width
             yield from _columns(line, frame, left, left + width, valued=valued)
@@ -161,7 +161,7 @@ def _columns(
     line: Series, frame: Frame, left: float, right: float, *, valued: bool
 ) -> Iterator[Shape]:
     zero = frame.y(0.0)
-    for (x, y), word in zip(line.points, numbers.column(line.known), strict=True):
+    for (x, y), word in zip(line.points, numbers.column(line.heights), strict=True):
         x1, x2, top = frame.x(x + left), frame.x(x + right), frame.y(y)
         # 1 pixel at least: a value of 0 is a bar too
         size = min(top, zero), max(1.0, abs(top - zero))
@@ -210,8 +210,8 @@ def _areas(line: Series, frame: Frame) -> Iterator[Shape]:
 
 def _names(lines: Sequence[Series], frame: Frame) -> Iterator[Shape]:
     """Yield the names of the lines at their right ends, and the leaders from the ends to them."""
-    heights = [frame.y(line.known[-1]) for line in lines]
-    places = drawing.apart(heights, LINE_HEIGHT, 4.0, HEIGHT)
+    heights = [frame.y(line.heights[-1]) for line in lines]
+    places = drawing.spread(heights, LINE_HEIGHT, 4.0, HEIGHT)
     for line, height, y in zip(lines, heights, places, strict=True):
         yield drawing.words(f"end s{line.style}", 1, y + 4, drawing.cut(line.name), 14)
         yield drawing.pin(f"leader s{line.style}", 1, 0.0, f"M2 {height:.1f}L11 {y:.1f}")
@@ -226,13 +226,13 @@ def _titles(plot: Plot, lines: Sequence[Series]) -> Iterator[Shape]:
     yield from drawing.title("title-y", 0, -12, plot.y)
 
 
-# --- what is said ---------------------------------------------------------------------------------
+# --- in words -------------------------------------------------------------------------------------
 
 
 def _summary(plot: Plot, line: Series) -> str:
     """Return the words on where a line ends and between which values it runs."""
-    if plot.kind in ("bars", "dots") or not line.known:
-        return "" if line.known else "no value"
+    if plot.kind in ("bars", "dots") or not line.heights:
+        return "" if line.heights else "no value"
     first, last, low, high = line.extremes
     if plot.axis != "time" or len(plot.lines) > 1:
         return f"ends at {last}, between {low} and {high}"
@@ -240,7 +240,7 @@ def _summary(plot: Plot, line: Series) -> str:
     return f"{begin}: {first}, {end}: {last}, between {low} and {high}"
 
 
-def _told(plot: Plot, lines: Sequence[Series]) -> str:
+def _text(plot: Plot, lines: Sequence[Series]) -> str:
     over = {"time": "time", "number": "numbers", "category": "categories"}[plot.axis]
     if plot.axis == "time":
         over = "time from {} to {}".format(*series.period(lines))
@@ -249,7 +249,7 @@ def _told(plot: Plot, lines: Sequence[Series]) -> str:
 
 
 def _range(line: Series) -> str:
-    if not line.known:
+    if not line.heights:
         return "no value"
     first, last, low, high = line.extremes
-    return f"{len(line.known)} points from {first} to {last}, between {low} and {high}"
+    return f"{len(line.heights)} points from {first} to {last}, between {low} and {high}"

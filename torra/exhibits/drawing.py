@@ -71,7 +71,7 @@ class Key(NamedTuple):
 
     style: int
     name: str
-    told: str
+    summary: str
     mark: str
 
 
@@ -79,16 +79,16 @@ class Drawing(NamedTuple):
     """A plot, ready to be written out.
 
     `height` is that of the plot itself; `left` and `right` (s, m, l) are the sizes of the margins
-    for the words beside it. Shapes are drawn first, then the paths in the field, then pins. `told`
-    is the plot in words, for a reader who does not see it. `swatch` is the form of a line in the
-    legend.
+    for the words beside it. Shapes are drawn first, then the paths in the field, then pins.
+    `summary` is the plot in words, for a reader who does not see it. `swatch` is the form of a line
+    in the legend.
     """
 
     height: float
     left: str
     right: str
     shapes: Sequence[Shape]
-    told: str
+    summary: str
     swatch: str
     keys: Sequence[Key] = ()
     diagonal: bool = False
@@ -99,10 +99,10 @@ def style(place: int) -> int:
     return place % STYLES + 1
 
 
-def key(place: int, name: str, told: str = "") -> Key:
+def key(place: int, name: str, summary: str = "") -> Key:
     """Return the legend's entry of the line at a place."""
     number = style(place)
-    return Key(number, name, told, PINS[number - 1])
+    return Key(number, name, summary, PINS[number - 1])
 
 
 def across(share: float) -> str:
@@ -180,11 +180,11 @@ def outlines(points: Iterable[tuple[float, float, float] | None]) -> list[str]:
     A point is x and the heights of both lines.
     """
     areas = []
-    for known, stretch in groupby(points, bool):
-        edge = [point for point in stretch if known and point]
+    for whole, stretch in groupby(points, bool):
+        edge = [point for point in stretch if whole and point]
         there = "L".join(f"{x:.1f} {top:.1f}" for x, top, _ in edge)
         back = "L".join(f"{x:.1f} {bottom:.1f}" for x, _, bottom in reversed(edge))
-        areas += [f"M{there}L{back}z"] if known else []
+        areas += [f"M{there}L{back}z"] if whole else []
     return areas
 
 
@@ -204,7 +204,7 @@ def room(texts: list[str]) -> str:
     return "s" if longest <= 5 else "m" if longest <= 9 else "l"
 
 
-def apart(places: list[float], least: float, low: float, high: float) -> list[float]:
+def spread(places: list[float], least: float, low: float, high: float) -> list[float]:
     """Return the places moved so that neighbours are `least` apart, between low and high."""
     order = sorted(range(len(places)), key=lambda at: places[at])
     moved = list(places)

@@ -77,11 +77,11 @@ def candles(
 
     `bought`, `sold` and `left` are places of bars at which a position was opened or left.
     """
-    known = {at: bar for at, bar in enumerate(bars) if bar is not None}
-    if not known:
+    present = {at: bar for at, bar in enumerate(bars) if bar is not None}
+    if not present:
         return CandlePaths()
-    high = max(bar.high for bar in known.values())
-    room = (high - min(bar.low for bar in known.values())) or 1.0
+    high = max(bar.high for bar in present.values())
+    room = (high - min(bar.low for bar in present.values())) or 1.0
 
     def level(price: float) -> float:
         return MARGIN + (high - price) / room * TALL
@@ -92,12 +92,12 @@ def candles(
         return wick + _box(x - BODY / 2, top, BODY, max(1.0, bottom - top))
 
     def path(places: Iterable[int], shape: Callable[[float, GlanceCandle], str]) -> str:
-        return "".join(shape((at + 0.5) * SLOT, known[at]) for at in places if at in known)
+        return "".join(shape((at + 0.5) * SLOT, present[at]) for at in places if at in present)
 
-    rising = [at for at, bar in known.items() if bar.close >= bar.open]
+    rising = [at for at, bar in present.items() if bar.close >= bar.open]
     return CandlePaths(
         up=path(rising, candle),
-        down=path([at for at in known if at not in rising], candle),
+        down=path([at for at in present if at not in rising], candle),
         bought=path(bought, lambda x, bar: f"M{x:.4g} {level(bar.low) + 2:.4g}l5 8h-10z"),
         sold=path(sold, lambda x, bar: f"M{x:.4g} {level(bar.high) - 2:.4g}l5 -8h-10z"),
         left=path(left, lambda x, bar: _box(x - 3, level(bar.close) - 3, 6, 6)),
@@ -118,10 +118,10 @@ def line(
 
     A missing value leaves a gap.
     """
-    known = [value for value in values if value is not None]
-    if not known:
+    amounts = [value for value in values if value is not None]
+    if not amounts:
         return ""
-    low, high = ends or (min(known), max(known))
+    low, high = ends or (min(amounts), max(amounts))
     # a flat line has no range to be scaled to
     room = (high - low) or 1.0
     step = width / max(1, len(values) - 1)
@@ -141,10 +141,10 @@ def money_line(values: Sequence[float | None]) -> MoneyPaths | None:
 
     The drawing begins and ends at the first and last value, known or not; zero is always in it.
     """
-    known = [value for value in values if value is not None]
-    if len(known) < 2:
+    amounts = [value for value in values if value is not None]
+    if len(amounts) < 2:
         return None
-    low, high = min(0.0, *known), max(0.0, *known)
+    low, high = min(0.0, *amounts), max(0.0, *amounts)
     room = (high - low) or 1.0
     step = WIDE / (len(values) - 1)
 
@@ -164,6 +164,6 @@ def money_line(values: Sequence[float | None]) -> MoneyPaths | None:
         zero=level(0.0),
         low=low,
         high=high,
-        last=known[-1],
-        end=level(known[-1]),
+        last=amounts[-1],
+        end=level(amounts[-1]),
     )

@@ -67,7 +67,7 @@ def rows(plot: Plot, styles: Sequence[int]) -> Drawing:
             *(s for at, line in enumerate(lines) for s in _bars(plot, at, line, scale, pitch)),
             *drawing.title("title-x", 1, height + 34, plot.y or plot.x),
         ),
-        told=f"{drawing.KINDS[plot.kind].word} by category. {_told_rows(plot)}.",
+        summary=f"{drawing.KINDS[plot.kind].word} by category. {_row_texts(plot)}.",
         swatch=drawing.KINDS[plot.kind].swatch,
         keys=[drawing.key(line.place, line.name) for line in lines if len(lines) > 1],
     )
@@ -95,7 +95,7 @@ def _bars(plot: Plot, at: int, line: Series, scale: AxisScale, pitch: float) -> 
     bars = plot.kind == "bars"
     ink = f"whisker {'ink' if bars else f's{line.style}'}"
     bounds = {x: (scale.place(low), scale.place(high)) for x, low, high in line.intervals}
-    for (x, y), word in zip(line.points, numbers.column(line.known), strict=True):
+    for (x, y), word in zip(line.points, numbers.column(line.heights), strict=True):
         if x >= ROWS:
             continue
         middle = GAP + x * pitch + (at + 0.5) * BAR
@@ -114,7 +114,7 @@ def _bars(plot: Plot, at: int, line: Series, scale: AxisScale, pitch: float) -> 
         yield drawing.words("value", furthest, middle + 4, word, 9)
 
 
-def _told_rows(plot: Plot) -> str:
+def _row_texts(plot: Plot) -> str:
     return "; ".join(
         f"{label(line.name)}: "
         + ", ".join(f"{label(str(x))} {numbers.short(y)}" for x, y in line.points[:12])
@@ -129,7 +129,7 @@ def lanes(plot: Plot) -> Drawing:
     """Return the drawing of states in time."""
     points = [[(series.number(x), state) for x, state in line.points] for line in plot.lines]
     runs = [thinning.merged(line, RUNS) for line in points]
-    steps = [two[0] - one[0] for line in points for one, two in pairwise(line)]
+    steps = [later[0] - at[0] for line in points for at, later in pairwise(line)]
     begin = min(x for line in runs for x, _ in line)
     # the last point lasts as long as most do
     end = max(x for line in runs for x, _ in line) + (median(steps) if steps else 1.0)
@@ -140,19 +140,19 @@ def lanes(plot: Plot) -> Drawing:
         below = f"{below or 'time'}, {' to '.join(days)} UTC"
     shapes: list[Shape] = []
     top = -GAP
-    for line, found in zip(plot.lines, runs, strict=True):
+    for line, stretches in zip(plot.lines, runs, strict=True):
         top += GAP
         if len(runs) > 1:
             shapes += drawing.title("lane-head", 0, top + HEAD - 5, line.name)
             top += HEAD
-        for state in _states(found):
-            shapes += _lane(found, state, scale, end, top)
+        for state in _states(stretches):
+            shapes += _lane(stretches, state, scale, end, top)
             top += LANE
     height = top + 4
     each = "; ".join(
-        f"{label(line.name)}: {len(found)} stretches of "
-        + ", ".join(figures.mark(state).word for state in _states(found))
-        for line, found in zip(plot.lines, runs, strict=True)
+        f"{label(line.name)}: {len(stretches)} stretches of "
+        + ", ".join(figures.mark(state).word for state in _states(stretches))
+        for line, stretches in zip(plot.lines, runs, strict=True)
     )
     return Drawing(
         height=height,
@@ -164,31 +164,31 @@ def lanes(plot: Plot) -> Drawing:
             *drawing.ticks(scale, height),
             drawing.words("title-x", 1, height + 34, below),
         ),
-        told=f"States in the order of time. {each}.",
+        summary=f"States in the order of time. {each}.",
         swatch="box",
     )
 
 
-def _states(found: Sequence[Run]) -> list[str]:
+def _states(runs: Sequence[Run]) -> list[str]:
     """Return the states of a line, in their order from above, the rest as they came."""
-    seen = list(dict.fromkeys(str(state) for _, state in found if state is not None))
-    states = sorted(seen, key=lambda state: ORDER.index(state) if state in ORDER else len(ORDER))
+    names = list(dict.fromkeys(str(state) for _, state in runs if state is not None))
+    states = sorted(names, key=lambda state: ORDER.index(state) if state in ORDER else len(ORDER))
     return states if len(states) <= LANES else [*states[: LANES - 1], REST]
 
 
 def _lane(
-    found: Sequence[Run], state: str, scale: AxisScale, end: float, top: float
+    runs: Sequence[Run], state: str, scale: AxisScale, end: float, top: float
 ) -> Iterator[Shape]:
     """Yield the row of a state: its name and its blocks."""
     badge = figures.mark(state)
     yield drawing.line("grid", 0, 1, top + LANE / 2, top + LANE / 2)
     yield drawing.words("row lane", 0, top + LANE - 3, cut(label(badge.text)), -9)
     # the last row gathers the states that have none of their own
-    others = {None, *_states(found)} if state == REST else set()
+    others = {None, *_states(runs)} if state == REST else set()
     blocks = []
-    for (x, value), (stop, _) in pairwise([*found, (end, None)]):
+    for (x, value), (stop, _) in pairwise([*runs, (end, None)]):
         if value == state or (others and value not in others):
             left, right = scale.place(x) * FIELD, scale.place(stop) * FIELD
-            # the shortest run is still seen
+            # the shortest run is still names
             blocks.append(drawing.block(left, top + 1.5, max(0.6, right - left), LANE - 3))
     yield drawing.path(f"band {badge.tone}", "".join(blocks))

@@ -30,7 +30,7 @@ class Series(NamedTuple):
         return drawing.style(self.place)
 
     @property
-    def known(self) -> list[float]:
+    def heights(self) -> list[float]:
         """The heights that are known."""
         return [y for y in self.y if y is not None]
 
@@ -48,8 +48,8 @@ class Series(NamedTuple):
     @property
     def extremes(self) -> list[str]:
         """The first, the last, the lowest and the highest of the known heights, written alike."""
-        known = self.known
-        return numbers.column([known[0], known[-1], min(known), max(known)])
+        heights = self.heights
+        return numbers.column([heights[0], heights[-1], min(heights), max(heights)])
 
 
 def categories(plot: Plot) -> list[str]:

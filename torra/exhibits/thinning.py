@@ -25,15 +25,15 @@ def thinned(points: Sequence[Point], most: int) -> list[Point]:
     """Return the points to keep, in their order, `most` at most (at least 8)."""
     if len(points) <= most:
         return list(points)
-    kept = {0, len(points) - 1}
+    chosen = {0, len(points) - 1}
     for stretch in _stretches(len(points), max(1, (most - 2) // KEPT)):
         heights = {at: points[at][1] for at in stretch if points[at][1] is not None}
         gaps = [at for at in stretch if at not in heights]
-        known = list(heights)
-        kept.update(gaps[:1], known[:1], known[-1:])
-        if known:
-            kept |= {min(known, key=heights.__getitem__), max(known, key=heights.__getitem__)}
-    return [points[at] for at in sorted(kept)]
+        places = list(heights)
+        chosen.update(gaps[:1], places[:1], places[-1:])
+        if places:
+            chosen |= {min(places, key=heights.__getitem__), max(places, key=heights.__getitem__)}
+    return [points[at] for at in sorted(chosen)]
 
 
 def merged(points: Sequence[Run], most: int) -> list[Run]:
