@@ -164,7 +164,9 @@ def test_a_whole_debate_has_one_line_for_each_who_spoke() -> None:
     assert end["reason"] == "VERDICT: the verdict opens a position"
     assert end["sentence"] == "Buys 0.06 lots of BTCUSD on M15."
     assert (end["cost"], end["took"]) == ("$0.0123", "3,120")
-    assert picture["log"][1]["votes"][0] == {"name": "Price action", **figures.cell(0.1)}
+    assert picture["log"][1]["votes"][0] == {
+        "name": "Price action", "text": "+0.100", "tone": "up", "title": "",
+    }  # fmt: skip
     assert "debate, round 1" in [line["where"] for line in picture["log"]]
 
 

@@ -86,12 +86,6 @@ class Page(HTMLParser):
         """The cells of each row of a table."""
         return [["".join(cell.parts) for cell in row] for row in self._rows]
 
-    @property
-    def cells(self) -> dict[str, str]:
-        """The figures that a page names, by their names."""
-        live = [(one.attributes.get("data-live"), one) for one in self._every]
-        return {name: "".join(one.parts) for name, one in live if name}
-
     def all(self, tag: str) -> list[dict[str, str | None]]:
         return [one.attributes for one in self._every if one.tag == tag]
 

@@ -55,7 +55,6 @@ def test_a_score_has_its_sign_and_a_missing_one_is_a_dash(value: Any, text: str)
 )
 def test_a_written_zero_has_no_side(value: float | None, decimals: int, tone: str) -> None:
     assert figures.tone(value, decimals) == tone
-    assert figures.cell(value, decimals)["tone"] == tone
 
 
 @given(SCORES)
@@ -79,9 +78,6 @@ def test_nothing_raises_and_nothing_missing_becomes_zero(value: Any) -> None:
     ]
     if figures.number(value) is None:
         assert shown[:5] == [figures.DASH] * 5
-    assert figures.cell(value)["title"] == (
-        "" if figures.number(value) is not None else "not recorded"
-    )
 
 
 @given(st.floats(-3, 3) | st.none())

@@ -9,7 +9,6 @@ that cannot be shown gives the dash, and nothing raises.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from typing import Final, TypedDict
 
 from torra import clock
@@ -143,25 +142,6 @@ def tone(value: object, decimals: int = SCORE_DECIMALS) -> str:
     if text == DASH:
         return ""
     return {"+": "up", MINUS: "down"}.get(text[0], "flat")
-
-
-class Cell(TypedDict, total=False):
-    """A figure as a page shows it, as JSON: `title` is the reason when it is missing.
-
-    `set` are attributes of an SVG element or a link, `hidden` is whether the cell is.
-    """
-
-    text: str
-    tone: str
-    title: str
-    set: Mapping[str, str | float]
-    hidden: bool
-
-
-def cell(value: object, decimals: int = SCORE_DECIMALS, missing: str = "not recorded") -> Cell:
-    """Return a signed number as text and tone and, when it is missing, the reason."""
-    reason = missing if number(value) is None else ""
-    return {"text": format_signed(value, decimals), "tone": tone(value, decimals), "title": reason}
 
 
 def sanitize(text: object, limit: int = MAX_TEXT) -> str:

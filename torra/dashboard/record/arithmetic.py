@@ -29,7 +29,6 @@ from agents.registry import AGENTS
 from torra.dashboard.record import agreement, swarm, thesis
 from torra.dashboard.record.shown import NOT_COUNTED
 from torra.exhibits import figures
-from torra.exhibits.figures import Cell, cell
 from torra.tick.marks import GATE, PROPOSED
 from torra.tick.sentence import number
 from torra.tick.tick_record import DebateRecord, TickRecord, is_gate
@@ -68,22 +67,6 @@ class ScoreStep(NamedTuple):
     kind: str = ""
     missing: str = NO_AGENT
     plain: bool = False
-
-    @property
-    def cells(self) -> list[Cell]:
-        """Its figures, one for each vector."""
-        return [self._cell(vector, self.missing) for vector in VECTORS]
-
-    @property
-    def ath(self) -> Cell | None:
-        """Its figure of the record score, where it has one."""
-        return self._cell("ath", "not recorded") if "ath" in self.values else None
-
-    def _cell(self, name: str, missing: str) -> Cell:
-        value = self.values.get(name)
-        if self.plain:
-            return {"text": figures.plain(value, 3), "tone": "", "title": ""}
-        return cell(value, figures.FULL_DECIMALS, missing)
 
 
 class DecisionStep(NamedTuple):

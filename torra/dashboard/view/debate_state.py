@@ -231,7 +231,12 @@ class DebateProgress:
         votes = {vector: payload.adjustments.get(vector) for vector in VECTORS}
         return line | {
             "votes": [
-                {"name": figures.title(vector), **figures.cell(value)}
+                {
+                    "name": figures.title(vector),
+                    "text": figures.format_signed(value),
+                    "tone": figures.tone(value),
+                    "title": "",
+                }
                 for vector, value in votes.items()
                 if value is not None
             ]
