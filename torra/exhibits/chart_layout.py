@@ -55,10 +55,6 @@ class Frame(NamedTuple):
         """Return where a value lies down, in pixels."""
         return round((1 - self.up.place(value)) * HEIGHT, 1)
 
-    def corner(self, x: float, y: float | None) -> tuple[float, float] | None:
-        """Return where a point lies in the field; None for a gap."""
-        return None if y is None else (self.x(x) * FIELD, self.y(y))
-
 
 def chart(plot: Plot, styles: Sequence[int]) -> Drawing:
     """Return the drawing of a plot with two axes; `styles` are those of its lines."""
@@ -151,7 +147,10 @@ def _ink(plot: Plot, lines: Sequence[Series], frame: Frame) -> Iterator[Shape]:
         if plot.kind == "dots":
             yield from _whiskers(line, f"s{line.style}", frame)
         else:
-            corners = [frame.corner(x, y) for x, y in zip(line.x, line.y, strict=True)]
+            corners = [
+                None if y is None else (frame.x(x) * FIELD, frame.y(y))
+                for x, y in zip(line.x, line.y, strict=True)
+            ]
             course = drawing.polyline(corners, stepped=plot.kind == "step")
             yield drawing.path(f"course s{line.style}", course)
         yield from _marks(plot, line, frame)
@@ -200,6 +199,8 @@ def _marks(plot: Plot, line: Series, frame: Frame) -> Iterator[Shape]:
 
 def _areas(line: Series, frame: Frame) -> Iterator[Shape]:
     """Yield the interval's outlines."""
+    if line.high.count(None) == len(line.high):
+        return
     edges = [
         None if low is None or high is None else (frame.x(x) * FIELD, frame.y(high), frame.y(low))
         for x, low, high in zip(line.x, line.low, line.high, strict=True)

@@ -165,12 +165,14 @@ def block(x: float, y: float, width: float, height: float) -> str:
 
 def polyline(points: Iterable[tuple[float, float] | None], *, stepped: bool = False) -> str:
     """Return the path of a line, in steps if asked; None is a gap."""
-    parts, corner = [], "M{:.1f} {:.1f}"
+    parts: list[str] = []
+    before = None
     for point in points:
         if point:
-            parts.append(corner.format(*point))
-        line_to = "H{:.1f}V{:.1f}" if stepped else "L{:.1f} {:.1f}"
-        corner = line_to if point else "M{:.1f} {:.1f}"
+            x, y = point
+            corner = f"H{x:.1f}V{y:.1f}" if stepped else f"L{x:.1f} {y:.1f}"
+            parts.append(corner if before else f"M{x:.1f} {y:.1f}")
+        before = point
     return "".join(parts)
 
 

@@ -51,8 +51,10 @@ def table(plot: Plot) -> dict[str, Any]:
         again: Counter[Any] = Counter()
         for at, (x, y) in enumerate(line.points):
             again[x] += 1  # an x that comes again has a row of its own
-            values = [_state(y), *(row[at] for row in bounds)]
-            cells[x, again[x]].update(enumerate(values, first))
+            row = cells[x, again[x]]
+            row[first] = _state(y)
+            for place, bound in enumerate(bounds, first + 1):
+                row[place] = bound[at]
     # categories stay in the order in which they came
     places = list(cells) if plot.axis == "category" else sorted(cells)
     chosen = [places[at] for at in _spread(len(places))]

@@ -7,14 +7,17 @@ checked plot.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, NamedTuple
+from functools import cached_property
+from typing import Any
 
 from torra.evaluation.exhibits import Plot
 from torra.exhibits import axis, drawing, numbers, thinning
 
 
-class Series(NamedTuple):
+@dataclass(frozen=True)
+class Series:
     """A line: x, y and the bounds of its intervals, all of one length; `place` tells its style."""
 
     name: str
@@ -29,12 +32,12 @@ class Series(NamedTuple):
         """The number of its style."""
         return drawing.style(self.place)
 
-    @property
+    @cached_property
     def heights(self) -> list[float]:
         """The heights that are known."""
         return [y for y in self.y if y is not None]
 
-    @property
+    @cached_property
     def points(self) -> list[tuple[float, float]]:
         """The points with a known height."""
         return [(x, y) for x, y in zip(self.x, self.y, strict=True) if y is not None]
@@ -45,7 +48,7 @@ class Series(NamedTuple):
         rows = zip(self.x, self.low, self.high, strict=True)
         return [(x, low, high) for x, low, high in rows if low is not None and high is not None]
 
-    @property
+    @cached_property
     def extremes(self) -> list[str]:
         """The first, the last, the lowest and the highest of the known heights, written alike."""
         heights = self.heights
