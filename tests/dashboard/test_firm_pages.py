@@ -19,10 +19,10 @@ from tests.worlds.hostile_texts import MARKUP
 from tests.worlds.records import shown_tick, tick_record
 from tests.worlds.values import made_symbol
 from torra.config import Profile, validate
-from torra.dashboard.cells import timelines
 from torra.dashboard.record import arithmetic, story_cards, thesis, waterfall
 from torra.dashboard.record.shown import TickView
 from torra.dashboard.settings import profile_form
+from torra.dashboard.streams import timelines
 from torra.dashboard.trade import proposals, why
 from torra.desk.models import report
 from torra.tick import approval

@@ -10,7 +10,7 @@ from tests.worlds.demo_view import INSTANCES
 from tests.worlds.records import tick_record
 from tests.worlds.values import view_value
 from torra.config import ROOT
-from torra.dashboard.cells import attention
+from torra.dashboard.streams import attention
 from torra.dashboard.view.desk_values import DeskStatus, Overview, OverviewSymbol, SymbolStatus
 from torra.exhibits import figures
 from torra.feeds.sample import SHIFT, TRUE_YEARS

@@ -20,9 +20,9 @@ from tests.worlds.records import quiet, shown_tick
 from tests.worlds.values import made_symbol
 from torra.config import ROOT
 from torra.dashboard.app import HEADERS, create_app
-from torra.dashboard.cells import chart_data, skips
 from torra.dashboard.record import arithmetic, reasoning
 from torra.dashboard.record.shown import ListedTick
+from torra.dashboard.streams import chart_data, skips
 from torra.dashboard.view.desk_values import ChartBars, Skip
 from torra.exhibits import figures
 from torra.words.ticks import BADGES

@@ -30,10 +30,10 @@ from tests.worlds.records import shown_tick, tick_record
 from tests.worlds.values import view_value
 from torra.clock import iso
 from torra.config import DeskSettings, Instance, Profile
-from torra.dashboard.cells import sources
-from torra.dashboard.cells.tick_words import reason
 from torra.dashboard.record import agreement, arithmetic, reasoning, surroundings, vetoes
 from torra.dashboard.record.shown import ListedTick
+from torra.dashboard.streams import sources
+from torra.dashboard.streams.tick_words import reason
 from torra.dashboard.trade import why
 from torra.dashboard.view.desk_values import OverviewSymbol
 from torra.dashboard.view.desk_view import DatabaseView

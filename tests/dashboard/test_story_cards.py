@@ -12,9 +12,9 @@ from tests.doubles.page_reader import Page, client, get, tick_text
 from tests.worlds.demo_view import ScriptedView, bars
 from tests.worlds.records import quiet, shown_tick, tick_record
 from torra.config import Profile
-from torra.dashboard.cells import price_lines
 from torra.dashboard.record import arithmetic, citations, story_cards, transcript
 from torra.dashboard.record.shown import TickView
+from torra.dashboard.streams import price_lines
 from torra.dashboard.view import bar_reading
 from torra.verdict.order_levels import Levels
 

@@ -17,8 +17,8 @@ from tests.worlds.demo_view import bars
 from tests.worlds.values import made_symbol
 from torra import clock
 from torra.config import ROOT, Markov
-from torra.dashboard.cells import chart_data, price_lines, timelines
-from torra.dashboard.cells.attention import first_tick
+from torra.dashboard.streams import chart_data, price_lines, timelines
+from torra.dashboard.streams.attention import first_tick
 from torra.dashboard.view.desk_values import ChartBars, DeskStatus, StateHistory, StreamStatus
 from torra.exhibits import drawing, figures
 from torra.verdict import sentiment_rules

@@ -9,7 +9,7 @@ import pytest
 from tests.dashboard.test_pages import TICKS
 from tests.doubles.page_reader import client, get
 from tests.worlds.records import tick_record
-from torra.dashboard.cells import tick_words
+from torra.dashboard.streams import tick_words
 from torra.dashboard.view.stream_reading import brief
 from torra.tick.sentence import page_text
 from torra.tick.tick_record import TickRecord

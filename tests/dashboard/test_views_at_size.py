@@ -32,9 +32,9 @@ from tests.worlds.records import DEBATE, quiet, tick_record
 from tests.worlds.stores import flat
 from torra.clock import duration, iso
 from torra.config import Profile
-from torra.dashboard.cells.attention import AttentionReason
 from torra.dashboard.record.reasoning import headline
 from torra.dashboard.screens import home
+from torra.dashboard.streams.attention import AttentionReason
 from torra.dashboard.view.backing import PageContext
 from torra.dashboard.view.desk_values import (
     ChangeCount,

@@ -23,10 +23,10 @@ from typing import Final
 from agent_config import VENDORS
 from instance_database import Database
 from torra.clock import parse
-from torra.dashboard.cells import sources
 from torra.dashboard.record.shown import NOT_COUNTED
 from torra.dashboard.screens import health_outside
 from torra.dashboard.screens.health_outside import NAMED, collectors, level_of
+from torra.dashboard.streams import sources
 from torra.dashboard.view import swarm_flags
 from torra.dashboard.view.desk_values import StreamStatus
 from torra.dashboard.view.desk_view import version

@@ -21,10 +21,10 @@ from flask import jsonify
 from flask.typing import ResponseReturnValue
 
 from torra.clock import TIMEFRAMES
-from torra.dashboard.cells import skips
 from torra.dashboard.doors.routes import Api, Fields, Route
 from torra.dashboard.record.shown import ListedTick
 from torra.dashboard.screens.agent_effect import PER_MINUTE, Effect, effect
+from torra.dashboard.streams import skips
 from torra.dashboard.view import list_query, refusers
 from torra.dashboard.view.list_query import ListQuery
 from torra.dashboard.view.rendering import backing, desk_page, state, tick_link

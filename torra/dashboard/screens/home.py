@@ -15,11 +15,11 @@ from flask import jsonify, request
 from flask.typing import ResponseReturnValue
 
 from torra import clock
-from torra.dashboard.cells import attention, skips, sources, tick_words
-from torra.dashboard.cells.attention import AttentionReason
 from torra.dashboard.doors.routes import Api, Fields, Route
 from torra.dashboard.record import agreement, reasoning
 from torra.dashboard.record.shown import WATCH_ONLY
+from torra.dashboard.streams import attention, skips, sources, tick_words
+from torra.dashboard.streams.attention import AttentionReason
 from torra.dashboard.trade import approvals
 from torra.dashboard.view.backing import PageContext
 from torra.dashboard.view.desk_values import ChangeCount, Overview, OverviewSymbol

@@ -9,10 +9,10 @@ from __future__ import annotations
 from typing import Final
 
 from torra import clock
-from torra.dashboard.cells import price_lines, skips, sources, tick_words, timelines
-from torra.dashboard.cells.attention import first_tick
 from torra.dashboard.record import agreement, reasoning
 from torra.dashboard.record.shown import ListedTick
+from torra.dashboard.streams import price_lines, skips, sources, tick_words, timelines
+from torra.dashboard.streams.attention import first_tick
 from torra.dashboard.view.desk_values import OverviewSymbol, Skip, StateHistory, Symbol
 from torra.dashboard.view.stream_reading import LISTED
 from torra.exhibits import figures, glances

@@ -20,7 +20,6 @@ from agents.contracts import ORDINALS
 from agents.features import meaning_of, name_of
 from torra import clock
 from torra.config import Profile
-from torra.dashboard.cells import price_lines
 from torra.dashboard.doors.routes import Route
 from torra.dashboard.record import (
     agreement,
@@ -40,6 +39,7 @@ from torra.dashboard.record import (
 )
 from torra.dashboard.record.shown import TickLimits, TickView
 from torra.dashboard.screens import watching
+from torra.dashboard.streams import price_lines
 from torra.dashboard.trade import approvals, journal, proposals, why, without_tick
 from torra.dashboard.trade.lessons import lesson_address
 from torra.dashboard.view.backing import PageContext

@@ -1,7 +1,7 @@
 """The routes of the main pages: each asks the desk's view, arranges the answer and renders it.
 
 Every route here only reads: it answers GET (and HEAD) and changes nothing. A thing that does not
-exist is a 404; the handlers of `app` turn errors into pages of ours. `cells` and `record.reasoning`
+exist is a 404; the handlers of `app` turn errors into pages of ours. `streams` and `record.reasoning`
 do the formatting, `app` the headers and the Host check.
 """
 
@@ -14,12 +14,12 @@ from flask.typing import ResponseReturnValue
 
 from agent_config import JUDGE_ID
 from torra import clock
-from torra.dashboard.cells import chart_data, price_lines
 from torra.dashboard.doors.routes import Api, Fields, Route
 from torra.dashboard.record import reading_patterns
 from torra.dashboard.record.shown import TickView
 from torra.dashboard.screens import symbol
 from torra.dashboard.screens.tick import bar_moment, tick_page
+from torra.dashboard.streams import chart_data, price_lines
 from torra.dashboard.trade import approvals
 from torra.dashboard.view import list_query
 from torra.dashboard.view.bar_reading import MOST

@@ -19,9 +19,9 @@ from pydantic import JsonValue
 from agent_config import EscalationSettings
 from torra.clock import parse
 from torra.config import Profile
-from torra.dashboard.cells import price_lines
 from torra.dashboard.doors.routes import Route
 from torra.dashboard.record import agreement, arithmetic, reading_patterns, reasoning, swarm, thesis
+from torra.dashboard.streams import price_lines
 from torra.dashboard.trade import order as order_reads
 from torra.dashboard.trade import orders, proposals, why, without_agents
 from torra.dashboard.trade.order import WAITING, DeskOrder

@@ -18,10 +18,10 @@ from flask.typing import ResponseReturnValue
 
 from torra import clock
 from torra.clock import duration, parse
-from torra.dashboard.cells import chart_data
 from torra.dashboard.doors.access import visitor
 from torra.dashboard.doors.routes import Route
 from torra.dashboard.record.shown import TickView
+from torra.dashboard.streams import chart_data
 from torra.dashboard.trade import proposals, trade_rows, without_tick
 from torra.dashboard.trade.order import WAITING, terms_of
 from torra.dashboard.view.bar_reading import MOST

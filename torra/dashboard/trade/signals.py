@@ -15,8 +15,8 @@ from flask import Response, jsonify, request
 from flask.typing import ResponseReturnValue
 from pydantic import JsonValue
 
-from torra.dashboard.cells import price_lines
 from torra.dashboard.doors.routes import Fields, Route
+from torra.dashboard.streams import price_lines
 from torra.dashboard.trade import journal, lessons, orders, trade_rows
 from torra.dashboard.trade import order as order_reads
 from torra.dashboard.trade.order import DeskOrder

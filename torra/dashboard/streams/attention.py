@@ -9,8 +9,8 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final, NamedTuple
 
-from torra.dashboard.cells import skips
 from torra.dashboard.record import vetoes
+from torra.dashboard.streams import skips
 from torra.dashboard.view.desk_values import DeskStatus, OverviewSymbol, StreamStatus
 from torra.exhibits import figures
 from torra.words.ticks import WITHOUT_SOME

@@ -12,8 +12,8 @@ from typing import Final, TypedDict
 
 from agents.contracts import VECTORS
 from torra import clock
-from torra.dashboard.cells import price_lines, tick_words
 from torra.dashboard.record.shown import ListedTick, TickView
+from torra.dashboard.streams import price_lines, tick_words
 from torra.dashboard.view.desk_values import ChartBars, Symbol
 from torra.exhibits import figures, glances
 from torra.store.trade.rows import SignalRow

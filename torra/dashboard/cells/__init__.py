@@ -1,1 +1,0 @@
-"""Parts of pages: cells, chart data, timelines."""
