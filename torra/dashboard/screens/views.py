@@ -1,8 +1,8 @@
 """The routes of the main pages: each asks the desk's view, arranges the answer and renders it.
 
 Every route here only reads: it answers GET (and HEAD) and changes nothing. A thing that does not
-exist is a 404; the handlers of `app` turn errors into pages of ours. `streams` and `record.reasoning`
-do the formatting, `app` the headers and the Host check.
+exist is a 404; the handlers of `app` turn errors into pages of ours. `streams` and
+`record.reasoning` do the formatting, `app` the headers and the Host check.
 """
 
 from __future__ import annotations

@@ -1,1 +1,1 @@
-"""What pages say of a stream: its chart, its lines, the words of its ticks, what needs attention."""
+"""What pages say of a stream: its chart, its lines, the words of its ticks, what to look at."""
