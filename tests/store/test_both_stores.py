@@ -160,6 +160,18 @@ def test_openings_that_are_not_finished_and_the_position_that_is_closed(store: A
     assert [row["sid"] for row in store.openings()] == ["T2"] and store.position(BTC) is None
 
 
+def test_the_stop_of_a_position_is_where_it_was_moved_last(store: Any) -> None:
+    fill(store, "T1")
+    assert (store.position(BTC).stop, store.position(BTC).moved_from) == (90.0, None)
+    for sid, stop in (("M1", 92.0), ("M2", 94.0), ("M3", 96.0)):
+        store.enqueue_signal(closing(sid, "T1", kind="modify", stop=stop))
+        store.move_signal(sid, "PUBLISHED")
+        store.move_signal(sid, "FILLED" if sid < "M3" else "REJECTED")
+    assert (store.position(BTC).stop, store.position(BTC).moved_from) == (94.0, 90.0)
+    store.learn("T1", broker_stop=95.0)
+    assert (store.position(BTC).stop, store.position(BTC).moved_from) == (95.0, 90.0)
+
+
 def test_the_market_of_an_opening_is_kept_as_it_was_first(store: Any) -> None:
     for situation in (lessons.RISING, lessons.FLAT):
         store.keep_situation("T1", situation)
