@@ -245,6 +245,8 @@ def test_statuses_are_those_of_the_newest_ticks_of_all_timeframes(database: Data
             ("M15", '{"outside": {"statuses": {"macro": "available"}}}'),
             ("M15", '{"outside": null}'),
             ("M15", "no JSON"),
+            ("M15", '{"outside": {"statuses": "macro"}}'),
+            ("M15", '{"outside": {"statuses": 7}}'),
             ("H1", "{}"),
             ("M15", '{"outside": {"statuses": {"macro": "empty"}}}'),
         ]
@@ -258,7 +260,7 @@ def test_statuses_are_those_of_the_newest_ticks_of_all_timeframes(database: Data
             [key.text, record],
         )
     both = ("M15", "H1")
-    found = tick_queries.outside_statuses(database, "BTCUSD", both, 5)
-    assert found == [{"macro": "empty"}, {}, {}, {}, {"macro": "available"}]
+    found = tick_queries.outside_statuses(database, "BTCUSD", both, 7)
+    assert found == [{"macro": "empty"}, *[{}] * 5, {"macro": "available"}]
     assert tick_queries.outside_statuses(database, "BTCUSD", ("H1",), 9) == [{}, {"macro": "stale"}]
     assert tick_queries.outside_statuses(database, "EURUSD", both, 9) == []

@@ -19,6 +19,7 @@ from typing import Final
 from torra.clock import duration, parse
 from torra.store.connection import RowDict, Store, stamp, to_json
 from torra.store.hosted import is_hosted
+from torra.store.journal import json_object
 
 StreamKey = tuple[str, str]
 """Instance and timeframe."""
@@ -152,9 +153,8 @@ def outside_statuses(
         "FROM json_each(?) JOIN journal ON torra_key = value WHERE json_valid(record)",
         to_json(newest),
     )
-    statuses = {key: json.loads(text or "{}") for key, text in rows}
-    found = (statuses.get(key) for key in newest)
-    return [one if isinstance(one, dict) else {} for one in found]
+    statuses = {key: json_object(text) for key, text in rows}
+    return [statuses.get(key, {}) for key in newest]
 
 
 def skips_after(
