@@ -12,9 +12,9 @@ from tests.golden import parts
 
 DAILY = (
     "bytes_ticks", "bytes_debates", "bytes_vendors", "bytes_trades", "bytes_orders",
-    "pages_demo", "pages_live", "commands", "notices", "drawings",
+    "pages_demo", "pages_live", "notices", "drawings",
 )  # fmt: skip
-LONG = ("pages_debates", "pages_desks", "pages_faults", "commands_days")
+LONG = ("commands", "pages_debates", "pages_desks", "pages_faults", "commands_days")
 
 
 @pytest.mark.parametrize("part", DAILY)
