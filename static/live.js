@@ -9,6 +9,7 @@
 // shows the figures of its load.
 
 import { isOut, leave } from "./session.js";
+import { unwrap } from "./times.js";
 
 const main = document.getElementById("main");
 const state = document.getElementById("live-state");
@@ -100,6 +101,7 @@ const callbacks = {
       return false;
     }
     coming.set(node, twin);
+    if (node.nodeType === Node.ELEMENT_NODE) unwrap(node);
     return true;
   },
   afterNodeMorphed(node, twin) {

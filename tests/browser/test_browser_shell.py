@@ -403,6 +403,27 @@ def test_one_switch_moves_every_time_and_live_ones_too(look: Callable[..., Any])
     assert "local" not in cell.inner_text()
 
 
+def test_a_time_stays_when_a_renewal_changes_what_is_around_it(look: Callable[..., Any]) -> None:
+    """Two rows of one time change places: their links change, and the words of both stay."""
+    page = look("/symbol/EURUSD/H1").page
+    link = page.locator("main th[scope=row] a").first
+    before = page.locator("main th[scope=row] a").all_inner_texts()
+    assert " UTC" in before[0]
+    page.wait_for_function("link => link.querySelector('time')", arg=link.element_handle())
+
+    def changed(route: Any) -> None:
+        answer = route.fetch()
+        text = answer.text().replace(
+            '<th scope="row"><a href="', '<th scope="row"><a rel="next" href="'
+        )
+        route.fulfill(response=answer, body=text)
+
+    page.route("**/symbol/EURUSD/H1", changed)
+    page.evaluate("document.dispatchEvent(new CustomEvent('torra:command'))")
+    page.wait_for_selector("main th a[rel=next]")
+    assert page.locator("main th[scope=row] a").all_inner_texts() == before
+
+
 # --- keys ---
 
 
