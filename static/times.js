@@ -5,7 +5,9 @@
 
 import { chosen } from "./prefs.js";
 
-const TIME = /\b(\d{4}-\d{2}-\d{2}) (\d{2}:\d{2})(:\d{2})? UTC\b/;
+// Text of others may name a day or an hour that there is none of: that is no time, and stays as it is.
+const TIME =
+  /\b(\d{4}-(?:0[1-9]|1[0-2])-(?:0[1-9]|[12]\d|3[01])) ((?:[01]\d|2[0-3]):[0-5]\d)(:[0-5]\d)? UTC\b/;
 const LEFT_ALONE =
   ".said, .words-of-others, pre, code, input, textarea, select, option, script, style, svg, time, title, [data-times=kept]";
 const MINUTE = 60000;
@@ -70,11 +72,13 @@ export function write(zone, moment, seconds = false) {
 function wrap(text) {
   const found = TIME.exec(text.data);
   if (!found || text.parentElement?.closest(LEFT_ALONE)) return;
+  const [, day, minutes, seconds] = found;
+  const moment = new Date(`${day}T${minutes}${seconds ?? ":00"}Z`);
+  if (Number.isNaN(moment.getTime())) return; // the 30th of February
   const own = text.splitText(found.index);
   const rest = own.splitText(found[0].length);
-  const [, day, minutes, seconds] = found;
   const time = document.createElement("time");
-  time.dateTime = new Date(`${day}T${minutes}${seconds ?? ":00"}Z`).toISOString();
+  time.dateTime = moment.toISOString();
   time.dataset.seconds = String(seconds !== undefined);
   own.replaceWith(time);
   time.append(own);

@@ -362,6 +362,20 @@ def test_clocks_agree_with_the_tz_database(look: Callable[..., Any], scaled: Sca
         assert minutes == expected, clock
 
 
+def test_a_time_that_there_is_none_of_stops_no_other(look: Callable[..., Any]) -> None:
+    page = look("/", timezone_id="Asia/Kolkata").page
+    unfold(page)
+    page.select_option("#zone-choice", "local")
+    cell = page.locator(".chip .roomy span")
+    cell.evaluate(
+        "(cell) => { cell.textContent = '2021-13-45 25:61 UTC, then 2021-12-31 20:00 UTC'; }"
+    )
+    page.wait_for_function(
+        '(text) => document.querySelector(".chip .roomy span").innerText === text',
+        arg="2021-13-45 25:61 UTC, then 2022-01-01 01:30 local UTC+5:30",
+    )
+
+
 def test_one_switch_moves_every_time_and_live_ones_too(look: Callable[..., Any]) -> None:
     page = look("/", timezone_id="Asia/Kolkata").page
     cell = page.locator(".chip .roomy span")
