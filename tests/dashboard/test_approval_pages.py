@@ -176,8 +176,10 @@ def test_the_figures_are_those_that_the_yes_would_send(backing: PageContext) -> 
         "Target": [f"{row['target']:,.2f}", "+2.00", "+4.00", f"+{gain}"],
     }
     assert f"Lots {row['lots']:.2f} At risk {risk} USD (" in page.text
-    for tone, money in (("down", f"\u2212{risk}"), ("up", f"+{gain}")):
-        assert f'<span data-tone="{tone}">{money}</span>' in shown
+    signed = {"down": ("\u22121.00", f"\u2212{risk}"), "up": ("+2.00", f"+{gain}")}
+    for tone, texts in signed.items():
+        for text in texts:
+            assert f'<span data-tone="{tone}">{text}</span>' in shown
 
 
 def test_looking_changes_nothing(backing: PageContext) -> None:
