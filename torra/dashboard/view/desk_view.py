@@ -262,7 +262,8 @@ class DatabaseView:
         stream = self._streams.read([entry], self._clock, tallies)[key]
         ticks = self._streams.listed(key, limit, stream.key, tallies.get(key, (0, 0))[1])
         oldest = str(ticks[-1].bar_time) if ticks else ""
-        names = [other.id for other in self._instances()]
+        # A host may have taken its instance back since it was looked up.
+        names = [*dict.fromkeys([*(other.id for other in self._instances()), entry.id])]
         place = names.index(entry.id)
         return Symbol(
             desk=self.desk(),
