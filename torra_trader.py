@@ -148,7 +148,7 @@ def run_close(  # noqa: C901, PLR0912 - the whole way of a close, to be read fro
         reserved = 0.0  # what its elders may cost is not spent twice
         for tick in _going_on(close):
             with _ending(tick, edges):
-                tick.plan = plan(tick.inputs, edges, edges.database, beside=reserved)
+                tick.plan = plan(tick.inputs, edges, edges.database, reserved_usd=reserved)
                 reserved += tick.plan.worst_usd
         close = _going_on(close)
         submit = edges.submit

@@ -80,7 +80,7 @@ def _job(desk: Any, home: Path) -> Iterator[int]:
         "k",
         title=asked.title,
         parameters=json.dumps(asked.parameters),
-        asked_by="bench",
+        actor="bench",
     )
     worker = Worker(desk.database, home, job_kinds.KINDS, bounds=STANDS)
     worker.start()

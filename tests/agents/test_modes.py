@@ -127,7 +127,7 @@ def test_each_rung_below_a_mode_has_a_smaller_worst_case(mode: str, vendor: str)
     costs = [
         tick_worst_case(PriceList(), degradation_level.settings, lambda _: False)
         for degradation_level in ladder(desk)
-        if degradation_level.asked
+        if degradation_level.calls_models
     ]
     assert all(dear > cheap > 0.0 for dear, cheap in pairwise(costs)), costs
 

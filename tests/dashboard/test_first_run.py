@@ -75,7 +75,7 @@ def test_what_happened_is_done(pages: Pages) -> None:
     assert "A key is set: test its model." in pages.text("/first-run")
     database.audit(actor="a", action="test model", after={"ok": True})
     assert "model" in done(pages)
-    job, _ = job_table.queue_job(database, "replay", "k", title="t", parameters="{}", asked_by="a")
+    job, _ = job_table.queue_job(database, "replay", "k", title="t", parameters="{}", actor="a")
     assert "replay" not in done(pages)
     with database.transaction():
         database.connection().execute(

@@ -31,7 +31,7 @@ from torra.dashboard.view import swarm_flags
 from torra.dashboard.view.desk_values import Overview
 from torra.dashboard.view.health_context import Checkup, HealthContext, checkup
 from torra.desk.checks import table
-from torra.desk.checks.result import HELD_UP, LEVELS, CheckResult
+from torra.desk.checks.result import LEVELS, PAUSED, CheckResult
 from torra.desk.outlook import ContextFeeds
 from torra.evidence.news_digest import NewsStatus
 from torra.evidence.outside_numbers import FactRow, SeriesRow
@@ -185,7 +185,7 @@ def test_whether_a_desk_works(pages: Pages) -> None:
 
     assert told(1.0) == ("ok", f"process {os.getpid()} works, seen 1 s ago", "")
     for after, locked, process, remedy, words in (
-        (11.0, True, 77, HELD_UP, "the desk of process 77 has shown no life for 11 s"),
+        (11.0, True, 77, PAUSED, "the desk of process 77 has shown no life for 11 s"),
         (1.0, False, 77, START, "that of process 77 was killed"),
         (1.0, False, 0, START, "the last one ended"),
     ):

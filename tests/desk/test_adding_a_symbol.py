@@ -210,7 +210,7 @@ def test_a_demo_stays_as_it_is(tmp_path: Path) -> None:
     assert [path.name for path in demo.iterdir()] == ["uploads"]
     assert load_desk(own).instance("XAUUSD").feed == "store"
     assert not (own / DESK_BEFORE).exists()
-    assert found.place.apart and "run --port 5001" in found.steps[0]
+    assert found.place.separate and "run --port 5001" in found.steps[0]
     # the next one is added to that desk
     again = planned(demo, {**words, "symbol": "BTCUSD"}, None)
     put(again)

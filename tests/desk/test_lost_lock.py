@@ -308,14 +308,14 @@ def test_a_desk_says_that_another_program_keeps_it_from_storing(
     client = desk_app(desk, tmp_path).test_client()
     with caplog.at_level(logging.WARNING), paused(desk.database.path):
         tries(1)
-        assert desk.held_up == "", "a program that writes for some seconds is no matter"
+        assert desk.pause_reason == "", "a program that writes for some seconds is no matter"
         tries(3)
-        assert "another program holds the database for 21 s" in desk.held_up and desk.active
+        assert "another program holds the database for 21 s" in desk.pause_reason and desk.active
         page = client.get("/health", headers=bearer("read")).get_data(as_text=True)
         assert "It may be paused" in page and "end it or let it go on" in page
     assert caplog.text.count("another program holds the database") == 1, "told once"
     tries(1)
-    assert desk.held_up == "" and "free again after 28 s" in caplog.text
+    assert desk.pause_reason == "" and "free again after 28 s" in caplog.text
     assert desk.close()
 
 

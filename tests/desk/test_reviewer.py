@@ -284,7 +284,7 @@ def test_a_database_that_fails_raises_nothing(make: Any, monkeypatch: pytest.Mon
         (home.database, "book"),
         (lesson_table, "write_words"),
         (note_table, "trade_note"),
-        (ledger_table, "rounds_asked"),
+        (ledger_table, "count_rounds"),
     )
     for place, name in steps:
         with monkeypatch.context() as patch:

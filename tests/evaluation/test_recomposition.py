@@ -37,7 +37,7 @@ from tests.worlds.observed import (
     weighed,
 )
 from torra.config import Profile, SentimentWeights, Thresholds
-from torra.desk.journal_ticks import opinions, own_veto, swarm_seen
+from torra.desk.journal_ticks import opinions, own_veto, swarm_observation
 from torra.errors import ConfigError
 from torra.evaluation.observations import ArmObservation, TickObservation, four, side_of
 from torra.evaluation.recomposition import (
@@ -305,7 +305,7 @@ def held(
         rule_multiplier=rule.multiplier,
         rule_veto=own_veto(rule.veto, rule.reasons),
         opinions=opinions(found.reports, found.failures),
-        swarm=swarm and swarm_seen("M15", swarm, rule, found.ruling),
+        swarm=swarm and swarm_observation("M15", swarm, rule, found.ruling),
     )
     (seen,) = weighed([tick], EAGER)
     if desk != "full":  # of a desk without a head the conviction stays as recorded

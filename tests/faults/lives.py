@@ -87,7 +87,7 @@ class Bold(SpendingAccount):
         settings: AgentSettings,
         agents: Mapping[str, Agent] | None = None,
         *,
-        beside: float = 0.0,
+        reserved_usd: float = 0.0,
     ) -> DegradationLevel:
         return DegradationLevel(settings, "bold", True)
 

@@ -61,7 +61,7 @@ FIRM: Final[Table] = {
             "the trader is asked about an opening of no size",
             At(
                 "torra.tick.thesis:predict_consensus",
-                replace("not size(found, spec, profile.risk, share)", "False"),
+                replace("not size(prices, spec, profile.risk, share)", "False"),
             ),
             "test_an_opening_of_no_size_is_nothing_to_ask_about",
         ),
@@ -96,9 +96,9 @@ FIRM: Final[Table] = {
             "a tick that runs again foresees by the state after its close",
             At(
                 "torra.replay.rerun.replay_store:JournalDatabase.company",
-                returns("found", "...(..., held=held)"),
+                returns("found", "...(..., position=position)"),
             ),
-            At("torra.store.tick_store:TickStore.company", sets("beside", "{}")),
+            At("torra.store.tick_store:TickStore.company", sets("stored", "{}")),
             "test_every_tick_of_a_firm_runs_again_to_the_same_record",
         ),
     },

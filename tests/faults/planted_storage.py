@@ -421,7 +421,7 @@ STORAGE: Final[Table] = {
         ),
         "promised-twice": fault(
             "what the elder may cost is promised to the younger too",
-            Seam("torra.tick.debate:plan", "passes(beside=lambda _: 0.0)"),
+            Seam("torra.tick.debate:plan", "passes(reserved_usd=lambda _: 0.0)"),
             "test_what_the_elder_may_cost_is_not_promised_to_the_younger",
         ),
     },

@@ -329,7 +329,7 @@ TRADING: Final[Table] = {
             "an order that was altered after its publication is filled on paper",
             At(
                 "torra.tick.paper:advance",
-                replace("looked.whole", "{row['sid'] for row in database.signals()}"),
+                replace("check.whole", "{row['sid'] for row in database.signals()}"),
             ),
             At("torra.tick.paper:advance", drop("set_aside(...)")),
             "test_a_published_order_of_more_lots_is_not_filled_on_paper",

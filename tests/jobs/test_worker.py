@@ -166,7 +166,7 @@ def test_a_job_that_waits_to_be_tried_again_lets_the_next_one_by(tmp_path: Path)
 
 def test_a_kind_that_nobody_knows_is_an_error(office: Office) -> None:
     row, _ = job_table.queue_job(
-        office.database, "gone", "k", title="", parameters="{}", asked_by="a test"
+        office.database, "gone", "k", title="", parameters="{}", actor="a test"
     )
     found = office.turn_until(row["id"])
     assert (found["state"], found["says"]) == (

@@ -127,17 +127,15 @@ def test_a_full_queue_is_no_fault_and_a_person_comes_first(
     monkeypatch.setattr(worth, "_ticks", lambda _database: 100)
     worth.keep_up(database)
     mine, _ = job_table.queue_job(
-        database, "replay", "k", title="", parameters="{}", asked_by="a person"
+        database, "replay", "k", title="", parameters="{}", actor="a person"
     )
     worker = Worker(database, Path("/nowhere"), {})
     following = worker._next()
     assert following is not None and following["id"] == mine["id"]
     for number in range(18):
-        job_table.queue_job(
-            database, "replay", str(number), title="", parameters="{}", asked_by="b"
-        )
+        job_table.queue_job(database, "replay", str(number), title="", parameters="{}", actor="b")
     job_table.end_job(database, 1, "queued", "cancelled", "")
-    job_table.queue_job(database, "replay", "last", title="", parameters="{}", asked_by="b")
+    job_table.queue_job(database, "replay", "last", title="", parameters="{}", actor="b")
     monkeypatch.setattr(worth, "_ticks", lambda _database: 1_000)
     worth.keep_up(database)
     assert len(job_table.jobs_in(database, "queued")) == 20
@@ -153,7 +151,7 @@ def test_home_and_the_changed_page_tell_the_newest_answer(tmp_path: Path) -> Non
     with closing(database):
         assert "Worth" not in client.get("/").get_data(as_text=True)
         row, _ = job_table.queue_job(
-            database, "worth", "k", title="", parameters="{}", asked_by="the desk"
+            database, "worth", "k", title="", parameters="{}", actor="the desk"
         )
         job_table.begin_job(database, row["id"], "queued")
         says = "The agents cost 12.40 USD beside the bars alone, 95 % −30.00 to +5.00."

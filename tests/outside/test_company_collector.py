@@ -238,8 +238,8 @@ def test_without_a_contact_nobody_is_asked_and_the_status_says_why(
 @pytest.mark.journey
 def test_a_value_that_is_stored_is_not_stored_twice(desks: Desks) -> None:
     first, second, third = (desks("AAPL") for _ in range(3))
-    told = series_table.facts_told(first.later(60).store)
-    assert series_table.facts_told(second.later(60).store) == told
+    told = series_table.facts_summary(first.later(60).store)
+    assert series_table.facts_summary(second.later(60).store) == told
     # The submissions list recent filings only: without its stamp it is still the same value.
     third.server.file(edgar.AAPL, (NEXT, "8-K", "2026-02-13", "2026-02-13T11:01:00.000Z"))
-    assert series_table.facts_told(third.later(60).store) == told
+    assert series_table.facts_summary(third.later(60).store) == told

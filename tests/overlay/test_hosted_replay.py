@@ -315,9 +315,11 @@ def test_a_tick_that_nobody_could_pay_and_one_without_threads_are_the_same(
 class Unpaid:
     """An account that has no money left."""
 
-    def degradation_level(self, settings: Any, agents: Any = None, *, beside: float = 0.0) -> Any:
-        del agents, beside
-        return DegradationLevel(settings, "L1_ONLY", asked=False)
+    def degradation_level(
+        self, settings: Any, agents: Any = None, *, reserved_usd: float = 0.0
+    ) -> Any:
+        del agents, reserved_usd
+        return DegradationLevel(settings, "L1_ONLY", calls_models=False)
 
 
 # --- what was altered is named --------------------------------------------------------------------

@@ -213,7 +213,7 @@ def test_what_a_fault_parted_from_its_close_runs_again_the_same(
     with monkeypatch.context() as patched:
         patched.setattr(Database, "finish_tick", fails_once)
         if earlier:
-            patched.setattr(Database, "_stored_beside", lambda *_: {})
+            patched.setattr(Database, "_same_close_records", lambda *_: {})
         journals.live(tmp_path, scaled(200, 48), Divided(), parts=PARTS[:1]).close()
     with journals.copied(tmp_path / "torra.db", tmp_path / "source") as source:
         ran = again(source, tmp_path / "again")

@@ -139,7 +139,7 @@ def test_the_journal_runs_each_tick_again_without_the_rows(
     database, records = lived
     into = desks.open_database(tmp_path)
     found = list(replay(database, into, desks.BTC.id))
-    assert flow_table.flow_told(into) == []
+    assert flow_table.flow_summary(into) == []
     into.close()
     assert {one.state for one in found} == {"same"}, [one for one in found if one.state != "same"]
     assert len(found) == len(records)
@@ -257,7 +257,7 @@ def test_a_feed_that_has_no_rows_says_why_and_ticks_go_on(tmp_path: Path) -> Non
             assert record["outside"]["statuses"] == {"flow": status}
             assert set(features(record).values()) == {None}
             assert features(record, "source.flow") == {"source.flow": status}
-        assert flow_table.flow_told(database) == []
+        assert flow_table.flow_summary(database) == []
         database.close()
 
 
@@ -265,7 +265,7 @@ def test_a_profile_without_any_source_reads_none(tmp_path: Path) -> None:
     profile = PROFILE.model_copy(update={"outside": OutsideSettings(sources=())})
     database, records = live(tmp_path, Flowing(), 2, profile)
     assert all(record["outside"] is None for record in records)
-    assert not flow_table.flow_told(database)
+    assert not flow_table.flow_summary(database)
     database.close()
 
 

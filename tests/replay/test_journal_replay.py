@@ -239,7 +239,7 @@ def test_a_tick_that_nobody_could_pay_is_the_same(tmp_path: Path) -> None:
         def degradation_level(
             self, settings: AgentSettings, *_: object, **__: object
         ) -> DegradationLevel:
-            return DegradationLevel(settings, "L1_ONLY", asked=False)
+            return DegradationLevel(settings, "L1_ONLY", calls_models=False)
 
     desk = busy_desk.run(
         tmp_path / "desk", scripted.Scripted(), "full", 4, account=Unpaid()
@@ -463,11 +463,11 @@ class Strict:
     mode: str = ""
 
     def degradation_level(
-        self, told: AgentSettings, _agents: object = None, *, beside: float = 0.0
+        self, told: AgentSettings, _agents: object = None, *, reserved_usd: float = 0.0
     ) -> DegradationLevel:
-        del beside
+        del reserved_usd
         lower = told.model_copy(update={"mode": self.mode}) if self.mode else told
-        return DegradationLevel(lower, self.mode, asked=True)
+        return DegradationLevel(lower, self.mode, calls_models=True)
 
     def purse(self, _key: object, _told: object, submit: Any, **_: object) -> Any:
         def reserve(stage: str, _bounds: object) -> bool:
@@ -546,7 +546,7 @@ def test_a_stage_was_refused_when_all_say_so_and_nobody_was_asked() -> None:
     def refused(asked: tuple[str, int, int] | None, **words: str) -> str:
         told = StoredDebate(
             calls={},
-            asked=frozenset([asked] if asked else []),
+            requests=frozenset([asked] if asked else []),
             words={(role, 2): word for role, word in words.items()},
         )
         return told.refused(("bull", "bear"), 2)

@@ -44,8 +44,8 @@ def test_what_is_stored_between_two_bars(database: Database) -> None:
     database.store_bars(*BTC, frame([100.0, 101.0, 102.0]))
     database.store_bars(*BTC, frame([100.0, 109.0]))
     assert bar_table.bar_rows(database, *BTC) == 4
-    assert bar_table.times_held(database, *BTC, NOON, NOON + STEP) == 2
-    assert bar_table.times_held(database, *BTC, NOON + 3 * STEP, END) == 0
+    assert bar_table.count_times(database, *BTC, NOON, NOON + STEP) == 2
+    assert bar_table.count_times(database, *BTC, NOON + 3 * STEP, END) == 0
     assert bar_table.bar_span(database, *BTC) == (iso(NOON), iso(NOON + 2 * STEP))
     assert bar_table.has_bar(database, *BTC, NOON + STEP, NOON + STEP)
     assert not bar_table.has_bar(database, *BTC, NOON + timedelta(minutes=1), NOON + STEP / 2)

@@ -112,7 +112,7 @@ def test_latches_and_the_paper_cursor_are_of_an_instance(store: Any) -> None:
     for side in ("SELL", "BUY", "BUY"):
         store.set_latch(BTC, side)
     store.set_latch(EUR, "BUY")
-    store.set_latch(EUR, "SELL", held=False)
+    store.set_latch(EUR, "SELL", latched=False)
     store.set_paper_cursor(BTC, NOON)
     store.set_paper_cursor(BTC, NOON + STEP)
     store.enqueue_signal(opening())
@@ -120,7 +120,7 @@ def test_latches_and_the_paper_cursor_are_of_an_instance(store: Any) -> None:
         "paper_cursor": "2026-02-13T12:15:00Z", "latches": ["BUY", "SELL"], "signal_event": 1,
     }  # fmt: skip
     assert store.paper_cursor(BTC) == NOON + STEP and store.paper_cursor(EUR) is None
-    store.set_latch(BTC, "BUY", held=False)
+    store.set_latch(BTC, "BUY", latched=False)
     assert (store.latches(BTC), store.latches(EUR)) == ({"SELL"}, {"BUY"})
 
 

@@ -51,10 +51,10 @@ def test_the_first_row_of_a_bar_stays_and_only_missing_ones_are_added(database: 
 
 
 def test_each_stream_is_told_with_its_newest_row(database: Database) -> None:
-    assert flow_table.flow_told(database) == []
+    assert flow_table.flow_summary(database) == []
     flow_table.store_flow(database, *STREAM, ROWS, "mt5_files")
     flow_table.store_flow(database, "BTCUSD", "H1", ROWS[:3], "mt5_direct")
-    found = {row["timeframe"]: row for row in flow_table.flow_told(database)}
+    found = {row["timeframe"]: row for row in flow_table.flow_summary(database)}
     assert list(found) == ["H1", "M15"]
     row = found["M15"]
     assert (row["rows"], row["source"]) == (len(ROWS), "mt5_files")

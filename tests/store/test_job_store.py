@@ -16,7 +16,7 @@ from torra.store.jobs import KEPT, MOST_WAITING
 
 def queued(database: Database, key: str = "k") -> int:
     row, _ = job_table.queue_job(
-        database, "replay", key, title="BTCUSD", parameters="{}", asked_by="a test"
+        database, "replay", key, title="BTCUSD", parameters="{}", actor="a test"
     )
     return int(row["id"])
 

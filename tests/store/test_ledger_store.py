@@ -208,7 +208,7 @@ def test_a_vendor_is_not_asked_until_its_block_ends(database: Database, hand: Ha
 
 def test_rounds_are_counted_by_calls_and_by_bookings_that_cost(database: Database) -> None:
     def asked(since: timedelta = -SECOND) -> int:
-        return ledger_table.rounds_asked(database, "mine", KEY.text, NOON + since)
+        return ledger_table.count_rounds(database, "mine", KEY.text, NOON + since)
 
     assert asked() == ledger_table.last_round(database, KEY.text) == 0
     database.write_calls(KEY, [a_call(round=number) for number in (1, 2)])
@@ -223,12 +223,12 @@ def test_rounds_are_counted_by_calls_and_by_bookings_that_cost(database: Databas
 
 
 @pytest.mark.parametrize(
-    ("state", "age", "is_asked"),
+    ("state", "age", "is_under_way"),
     [("reserved", 1, True), ("kept", 1, False), ("settled", 1, False),
      ("reserved", UNDER_WAY.total_seconds() - 1, True), ("reserved", 120, False)],
 )  # fmt: skip
 def test_a_call_is_under_way_while_it_is_reserved_and_young(
-    database: Database, hand: Hand, state: str, age: float, is_asked: bool
+    database: Database, hand: Hand, state: str, age: float, is_under_way: bool
 ) -> None:
     row = book(database)
     if state == "kept":
@@ -236,5 +236,5 @@ def test_a_call_is_under_way_while_it_is_reserved_and_young(
     elif state == "settled":
         database.settle(row, Settlement(0.5, NOON))
     hand.moment = NOON + age * SECOND
-    assert ledger_table.is_asked(database, KEY.text) is is_asked
-    assert not ledger_table.is_asked(database, "another")
+    assert ledger_table.is_under_way(database, KEY.text) is is_under_way
+    assert not ledger_table.is_under_way(database, "another")

@@ -54,7 +54,7 @@ def test_a_stored_debate_has_its_calls_its_words_and_its_flags(database: Databas
     assert debate is not None
     replies = {place: row["reply"] for place, row in debate.calls.items()}
     assert replies == {("technical", 1, 1): "a", ("technical", 1, 2): "b"}
-    assert debate.asked == {("technical", 1, 1)} and debate.flags == ("thin",)
+    assert debate.requests == {("technical", 1, 1)} and debate.flags == ("thin",)
     assert debate.words == {("technical", 1): "answered", ("bull", 1): "budget"}
     assert replay_queries.debate_of(database, "no tick") is None
     plain = replay_queries.debate_of(database, tick(database, 1, deliberation=None).text)

@@ -43,7 +43,7 @@ def tick(
 
 def test_a_look_is_noted_once_and_never_changes(database: Database, hand: Hand) -> None:
     assert not standings.agents_promoted(database, "f1")
-    assert standings.settings_looked_at(database) == 0
+    assert standings.count_trials(database) == 0
     assert look(database)
     for name in ("mine", "a copy"):
         assert not look(database, profile=name, promoted=False)
@@ -58,7 +58,7 @@ def test_two_settings_never_share_a_number_at_a_look(database: Database) -> None
     assert look(database) and not look(database, "f2")
     assert look(database, "f2", trial=2)
     assert look(database, look=2)
-    assert standings.settings_looked_at(database) == 2
+    assert standings.count_trials(database) == 2
 
 
 def test_the_newest_look_of_this_setting_decides(database: Database) -> None:

@@ -70,22 +70,24 @@ def test_what_left_the_hour_or_was_pruned_still_counts(database: Database, hand:
 def test_an_hour_has_no_ceiling_of_its_own(database: Database, hand: Hand) -> None:
     low = PAID.model_copy(update={"max_api_cost_per_hour": 0.5})
     degradation_level = allowance(database, hand).degradation_level(low)
-    assert degradation_level.asked and degradation_level.settings.max_api_cost_per_hour == MOST
+    assert (
+        degradation_level.calls_models and degradation_level.settings.max_api_cost_per_hour == MOST
+    )
 
 
 def test_where_nothing_is_left_or_nothing_can_be_read_nobody_is_asked(
     database: Database, hand: Hand, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     one = allowance(database, hand)
-    assert one.degradation_level(PAID).asked
+    assert one.degradation_level(PAID).calls_models
     spend(database, MOST, 2 * HOUR)
-    assert not one.degradation_level(PAID).asked
+    assert not one.degradation_level(PAID).calls_models
 
     def broken(*_: object) -> float:
         raise StoreUnavailable("locked")
 
     monkeypatch.setattr(database, "spent", broken)
-    assert not allowance(database, hand, most=99.0).degradation_level(PAID).asked
+    assert not allowance(database, hand, most=99.0).degradation_level(PAID).calls_models
 
 
 # --- names and sums ---

@@ -100,7 +100,7 @@ def test_a_profile_stands_on_the_level_that_its_hour_can_pay(
         worst = tick_worst_case(PRICES, on, paid, DESK)
         asked = name != "L1_ONLY"
         assert stand(database, hand, settings) == DegradationLevel(
-            on, name, asked=asked, worst_usd=worst if asked else 0.0
+            on, name, calls_models=asked, worst_usd=worst if asked else 0.0
         )
     left = {name for *_, name in steps} != {degradation_level_name(settings)}
     assert database.degradation_level("mine") == (steps[-1][2] if left else None)
@@ -123,7 +123,7 @@ def test_without_the_database_nobody_is_asked(
         raise StoreUnavailable("disk I/O error")
 
     monkeypatch.setattr(database, "spent", broken)
-    assert not stand(database, hand, agents_of()).asked
+    assert not stand(database, hand, agents_of()).calls_models
 
 
 def test_the_worst_case_of_a_tick_counts_every_round_and_one_of_gate_and_fallback() -> None:

@@ -106,4 +106,4 @@ def test_a_server_without_a_price_stays_free_and_needs_no_database(
         assert not [flag for flag in spoken.flags if flag.startswith(UNCOUNTED)]
     assert account.degradation_level(
         settings(provider=LOCAL, max_api_cost_per_hour=0.0).agents
-    ).asked
+    ).calls_models

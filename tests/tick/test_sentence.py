@@ -16,7 +16,7 @@ from tests.cases import cases
 from tests.worlds.records import tick_record
 from torra.tick.marks import OrderPhrase
 from torra.tick.sentence import (
-    MOST_TOLD,
+    MOST_ON_PAGE,
     MOST_WORDS,
     Finished,
     in_page_words,
@@ -302,7 +302,7 @@ def test_any_tick_has_one_short_sentence_in_words(scaled: Callable[..., int]) ->
         said = sentence(tick)
         check(said)
         record = tick_record(facts, sentence=said, timeframe=tick.timeframe)
-        check(page_text(record), MOST_TOLD)
+        check(page_text(record), MOST_ON_PAGE)
 
     short()
 
@@ -420,7 +420,7 @@ def test_earlier_answers_are_told_with_their_timeframe() -> None:
     )
     assert pulled(sentence=said) == named
     assert pulled(sentence=said, composites={"H1": AN_HOUR, "H4": AN_HOUR}) == said
-    long = said.replace("nothing", "nothing " * MOST_TOLD)
+    long = said.replace("nothing", "nothing " * MOST_ON_PAGE)
     assert pulled(sentence=long) == long
 
 

@@ -37,8 +37,8 @@ class Latches:
     def latches(self, instance: str) -> frozenset[str]:
         return frozenset(self.held)
 
-    def set_latch(self, instance: str, side: str, held: bool = True) -> None:
-        (self.held.add if held else self.held.discard)(side)
+    def set_latch(self, instance: str, side: str, latched: bool = True) -> None:
+        (self.held.add if latched else self.held.discard)(side)
 
     def position(self, instance: str) -> None:
         return None

@@ -184,7 +184,7 @@ def test_what_a_death_parts_from_its_close_foresees_as_its_close_did(
             again.append((now, then))
             position, latches = database.position(other.instance), database.latches(other.instance)
             held = position and HeldSide(position.side, position.state)
-            moved.extend([other] if (held, latches) != (then.held, then.latched) else [])
+            moved.extend([other] if (held, latches) != (then.position, then.latched) else [])
 
     monkeypatch.setattr(Database, "company", noted)
     monkeypatch.setattr(Database, "finish_tick", finished)
@@ -221,7 +221,7 @@ def test_what_ended_while_the_desk_was_down_is_held_no_more(
     desks.step(desk, 40)
     assert looked
     for before, after in looked:
-        assert before.held.state == "FILLED" and after == before._replace(held=None)
+        assert before.position.state == "FILLED" and after == before._replace(position=None)
 
 
 def test_an_opening_of_no_size_is_nothing_to_ask_about(run: Run) -> None:

@@ -157,7 +157,7 @@ def _ask_for_jobs(database: Any) -> None:
     ):
         row, _ = job_table.queue_job(database,
             "replay", key, title=f"BTCUSD M15, H1, {days}",
-            parameters=f'{{"symbol":"BTCUSD","bars":"store","name":"{key}"}}', asked_by="a person",
+            parameters=f'{{"symbol":"BTCUSD","bars":"store","name":"{key}"}}', actor="a person",
         )  # fmt: skip
         job_table.begin_job(database, row["id"], "queued")
         job_table.note_progress(database, row["id"], "runs the ticks", 1860, 3720)

@@ -168,7 +168,7 @@ class Home:
                 state,
                 title="a word",
                 parameters='{"bars": "a word"}',
-                asked_by="a word",
+                actor="a word",
             )
             if state != "queued":
                 job_table.begin_job(self.database, row["id"], "queued")

@@ -121,8 +121,8 @@ def data(home: Path) -> CommandAnswer:
         instances = load_desk(home).instances
         companions = [row for item in instances for row in _companions(item, database)]
         series = list(_series(database))
-        facts = series_table.facts_told(database)
-        flow = flow_table.flow_told(database)
+        facts = series_table.facts_summary(database)
+        flow = flow_table.flow_summary(database)
     lines = [*map(_series_line, series), *map(_company_line, facts), *map(_flow_line, flow)]
     lines = lines or [NO_SERIES if companions else NOTHING]
     lines += map(_companion_line, companions)
@@ -294,7 +294,7 @@ def calendar(home: Path, file: Path, clock: str, into: str) -> CommandAnswer:
 
 def _series(database: Database) -> Iterator[dict[str, Any]]:
     now = System().real_now()
-    for row in series_table.series_told(database):
+    for row in series_table.series_summary(database):
         kind = series_of(row["name"])
         if kind is not None:
             age = now - parse(row["at"])

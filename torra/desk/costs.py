@@ -100,8 +100,8 @@ def run(home: Path, profile: str | None = None) -> Row:
             names += [item.profile for item in hosted_table.hosted_instances(database)]
         document = report(home, database, names, now, profile=profile)
     chosen = {row["profile"] for row in document["profiles"]}
-    found = [(item, profile_of(item.profile, home)) for item in instances if item.profile in chosen]
-    setups = [(item, profile) for item, profile in found if profile is not None]
+    pairs = [(item, profile_of(item.profile, home)) for item in instances if item.profile in chosen]
+    setups = [(item, profile) for item, profile in pairs if profile is not None]
     pays = document["last_24_hours"]["calls"] or any(one.agents.paid() for _, one in setups)
     return {
         **document,
@@ -349,15 +349,15 @@ def _unsettled(database: Database, profiles: Iterable[str], now: datetime) -> li
 # --- profiles -------------------------------------------------------------------------------------
 
 
-def _chosen(home: Path, names: set[str], asked: str | None) -> list[str]:
+def _chosen(home: Path, names: set[str], profile: str | None) -> list[str]:
     """Return the profiles to report on; raises ConfigError for one that is not there."""
-    if asked is None:
+    if profile is None:
         return sorted(names)
-    if asked not in names:
-        if not NAME.fullmatch(asked):
-            raise ConfigError(f"--profile {asked}: name a profile, as it stands in desk.json")
-        load_profile(asked, home)
-    return [asked]
+    if profile not in names:
+        if not NAME.fullmatch(profile):
+            raise ConfigError(f"--profile {profile}: name a profile, as it stands in desk.json")
+        load_profile(profile, home)
+    return [profile]
 
 
 def _profiles(
@@ -369,7 +369,7 @@ def _profiles(
 ) -> list[Row]:
     """Return each profile against its ceiling; of one that is gone only what it spent is known."""
     prices = PriceList.read(home / PRICES)
-    found = []
+    profile_rows = []
     for name, profile in profiles.items():
         rows = ledger_table.ledger_rows(database, now - HOUR, name) if database else []
         row: Row = {
@@ -386,8 +386,8 @@ def _profiles(
                 prices, profile.agents, os.environ if environment is None else environment
             )
             row |= _standing(rows, profile.agents.max_api_cost_per_hour, worst, level, now)
-        found.append(row)
-    return found
+        profile_rows.append(row)
+    return profile_rows
 
 
 def _standing(

@@ -112,13 +112,13 @@ class EventStream(Service):
         self._queue: deque[PendingEvent] = deque()
         self._attempts: dict[str, Attempt] = {}
         # Two locks: followers who wait for events may not hold up the ticks that bring them.
-        self._heard = threading.Lock()
+        self._queue_lock = threading.Lock()
         self._news = threading.Condition()
         self._closing = threading.Event()
         self._active = False
         self._orphans = False
         self._pulse: Mapping[str, Any] = {}
-        self._looked = -math.inf
+        self._pulse_at = -math.inf
         self._listeners: list[Listener] = []
 
     # --- hearing ----------------------------------------------------------------------------------
@@ -126,7 +126,7 @@ class EventStream(Service):
     def on_event(self, kind: str, payload: Mapping[str, Any]) -> None:
         """Take an event of a tick; never waits, never raises."""
         try:
-            with self._heard:
+            with self._queue_lock:
                 if not self.closed:
                     self._take(kind, payload)
         except Exception:
@@ -134,15 +134,15 @@ class EventStream(Service):
 
     def changed(self, what: str, **where: str) -> None:
         """Report a change: of tick, running, signals, proposals, state, profile or jobs."""
-        with self._heard:
+        with self._queue_lock:
             if not self.closed:
                 self._put(DESK_STREAM, Shaped("changed", {"what": what, **where}))
 
-    def _take(self, kind: str, told: Mapping[str, Any]) -> None:
-        event = envelopes.shaped(kind, told)
+    def _take(self, kind: str, payload: Mapping[str, Any]) -> None:
+        event = envelopes.shaped(kind, payload)
         if event is None:
             return
-        key = str(told.get("torra_key"))
+        key = str(payload.get("torra_key"))
         if kind == "tick_start":
             self._begin(key, event)
         elif (attempt := self._attempts.get(key)) is None:
@@ -202,7 +202,7 @@ class EventStream(Service):
 
     def start(self) -> None:
         """Set to work: end what earlier desks left open, look for changes."""
-        with self._heard:
+        with self._queue_lock:
             if not self.closed:
                 self._active = self._orphans = True
                 # The first look only remembers: against nothing, everything would have changed.
@@ -215,7 +215,7 @@ class EventStream(Service):
         An attempt that is still open ends in an error. What is not written in time is left as by a
         crash: the next desk ends those streams.
         """
-        with self._heard:
+        with self._queue_lock:
             for attempt in self._attempts.values():
                 self._end(attempt, envelopes.failure(*envelopes.LOST))
             self._attempts.clear()
@@ -252,7 +252,7 @@ class EventStream(Service):
             self._closing.wait(self._gather)
         if self.ending:
             return None
-        with self._heard:
+        with self._queue_lock:
             # Copied, not taken: what is not written yet stays in the queue for the next try.
             batch = [*islice(self._queue, BATCH)]
         self._end_orphans()
@@ -261,7 +261,7 @@ class EventStream(Service):
         return 0.0 if self._queue else None
 
     def _end_orphans(self) -> None:
-        with self._heard:
+        with self._queue_lock:
             wanted, self._orphans = self._orphans, False
         last = envelopes.written(envelopes.failure(*envelopes.LOST))
         try:
@@ -287,7 +287,7 @@ class EventStream(Service):
         except Exception:
             log.exception("%s events could not be written", len(batch))
             self._give_up(batch)
-        with self._heard:
+        with self._queue_lock:
             for _ in batch:  # what came meanwhile stands behind it
                 self._queue.popleft()
         self._tell_followers()
@@ -338,13 +338,15 @@ class EventStream(Service):
 
     def _look(self) -> None:
         """Look, once in a while, for what was changed by others or beside the ticks."""
-        if not self._active or self._monotonic() < self._looked + PULSE_SECONDS:
+        if not self._active or self._monotonic() < self._pulse_at + PULSE_SECONDS:
             return
-        self._looked = self._monotonic()
+        self._pulse_at = self._monotonic()
         before, self._pulse = self._pulse, stream_table.pulse(self._database)
         if before:
             for name in {
-                PULSES.get(name, name) for name, seen in self._pulse.items() if seen != before[name]
+                PULSES.get(name, name)
+                for name, value in self._pulse.items()
+                if value != before[name]
             }:
                 self.changed(name)
 
@@ -354,9 +356,9 @@ def _last_of_each(items: Iterable[PendingEvent]) -> list[Change]:
 
     Every tick that ended is kept: a follower that copies its row elsewhere must not miss one.
     """
-    found: dict[tuple[Any, ...], Change] = {}
+    changes: dict[tuple[Any, ...], Change] = {}
     for item in items:
-        told = item.event.payload
-        which = told.get("bar_time") if told.get("what") == "tick" else None
-        found[told.get("what"), told.get("instance"), told.get("timeframe"), which] = told
-    return list(found.values())
+        change = item.event.payload
+        which = change.get("bar_time") if change.get("what") == "tick" else None
+        changes[change.get("what"), change.get("instance"), change.get("timeframe"), which] = change
+    return list(changes.values())

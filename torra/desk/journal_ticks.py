@@ -104,7 +104,7 @@ def common(
         "consulted": trader and trader.side,
         "tier": trader and trader.tier,
         "declined": report and report.declined,
-        "swarm": swarm and swarm_seen(timeframe, swarm, debate.rule_ruling, debate.ruling),
+        "swarm": swarm and swarm_observation(timeframe, swarm, debate.rule_ruling, debate.ruling),
     }
 
 
@@ -123,7 +123,7 @@ def own_veto(veto: bool, reasons: Sequence[str]) -> bool:
     return veto and (own or OfficerReason.JUDGE_HOLD not in reasons)
 
 
-def swarm_seen(
+def swarm_observation(
     timeframe: str, swarm: SwarmRecord, rules: GateRuling, ruling: GateRuling
 ) -> SwarmObservation:
     """Return what a swarm came to; `rules` and `ruling` are those of the tick's deliberation.
@@ -159,8 +159,8 @@ def opinions(reports: Iterable[AgentReport], failures: Iterable[str]) -> tuple[A
 
     An agent that this version does not know is left out: its focus is not known either.
     """
-    heard = [_opinion(report) for report in reports if report.agent_id in AGENTS]
-    return (*heard, *(silent(name) for name in failures if name in AGENTS))
+    reported = [_opinion(report) for report in reports if report.agent_id in AGENTS]
+    return (*reported, *(silent(name) for name in failures if name in AGENTS))
 
 
 def _opinion(report: AgentReport) -> AgentOpinion:

@@ -75,12 +75,12 @@ class ContextFeeds:
     ) -> None:
         self._folder = folder
         self._calendars: dict[Path, WatchedFile[tuple[ScheduledEvent, ...]]] = {}
-        told = [*profiles]
-        wanted = [profile for profile in told if profile.agents.include_news]
+        used = [*profiles]
+        wanted = [profile for profile in used if profile.agents.include_news]
         self.collector = _collector(folder, database, environment, wanted, now) if wanted else None
-        named = {name for one in told for name in one.outside.sources}
-        asked = named & {*PUBLISHERS}
-        self.series = _series(database, environment, asked, now) if asked else None
+        named = {name for one in used for name in one.outside.sources}
+        publishers = named & {*PUBLISHERS}
+        self.series = _series(database, environment, publishers, now) if publishers else None
         self.filings = _filings(database, environment, now) if EDGAR in named else None
         self._database = database
         self._shelves: dict[tuple[bool, frozenset[str]], OutsideShelf] = {}
@@ -204,14 +204,14 @@ def begin_flow(setups: Iterable[InstanceRuntime], database: Database, now: datet
 
 def currencies_of(instance: Instance, profile: Profile) -> tuple[str, ...]:
     """Return the currencies whose events concern an instance; raises ConfigError for none."""
-    found = _currencies(instance.symbol, profile)
-    if not found:
+    currencies = _currencies(instance.symbol, profile)
+    if not currencies:
         raise ConfigError(
             f"the profile names a calendar, and nothing says which currencies concern "
             f"{instance.symbol}: write symbols.{instance.symbol}.currencies, such as "
             '["USD"]; ["ALL"] heeds only events that concern every symbol'
         )
-    return found
+    return currencies
 
 
 def _currencies(symbol: str, profile: Profile) -> tuple[str, ...]:
@@ -238,21 +238,21 @@ def subject_of(instance: Instance, profile: Profile) -> NewsSubject:
 
 def _published(name: str, sources: Collection[str]) -> bool:
     """Tell whether a series is that of a publisher whom the settings name."""
-    found = series_of(name)
-    return found is not None and found.source in sources
+    series = series_of(name)
+    return series is not None and series.source in sources
 
 
 def _series(
     database: Database,
     environment: Mapping[str, str],
-    asked: Collection[str],
+    names: Collection[str],
     now: Callable[[], datetime],
 ) -> SeriesCollector:
     # Here, because the line to a publisher takes a while to import.
     from torra.outside.collector import SeriesCollector  # noqa: PLC0415
     from torra.outside.publisher import open_publishers  # noqa: PLC0415
 
-    publishers = {name: one for name, one in open_publishers(environment).items() if name in asked}
+    publishers = {name: one for name, one in open_publishers(environment).items() if name in names}
     return SeriesCollector(publishers, database.store_series, now=now, monotonic=System().monotonic)
 
 

@@ -149,7 +149,7 @@ class Promotions:
     subjects: Callable[[], Iterable[PromotionSubject]]
     rule: Rule = RULE
     _known: dict[str, bool] = field(default_factory=dict)
-    _seen: dict[str, tuple[int, int]] = field(default_factory=dict)
+    _counted: dict[str, tuple[int, int]] = field(default_factory=dict)
 
     def promoted(self, name: str, profile: Profile) -> bool:
         """Return whether agents of a profile that have to earn their influence have earned it."""
@@ -189,26 +189,26 @@ class Promotions:
         # A cheap upper bound: pooling 100,000 ticks takes half a minute, and mostly none is due.
         tallies = tick_queries.verdict_tallies(database, [*ran_with(database, mark)])
         stored = sum(number for _, number in tallies.values())
-        counted, then = self._seen.get(mark, (0, 0))
+        counted, then = self._counted.get(mark, (0, 0))
         if wanted is None or counted + stored - then < wanted:
             return []
         pool = pooled(database, subject)
-        self._seen[mark] = pool.count, stored
-        found = []
+        self._counted[mark] = pool.count, stored
+        statuses = []
         while due := promotion_rule.due(standing, pool.count, trial, self.rule):
             # Seeded by setting and look: whichever desk takes the look, its intervals are the same.
             chance = Generator(PCG64([int(mark, 16), due.number]))
-            seen = evidence(pool, due, chance)
-            after = promotion_rule.decide(standing, seen, self.rule)
-            if self._write(subject, trial, standing, after, seen.as_json()):
-                found.append(after)
+            analysis = evidence(pool, due, chance)
+            after = promotion_rule.decide(standing, analysis, self.rule)
+            if self._write(subject, trial, standing, after, analysis.as_json()):
+                statuses.append(after)
             before = standing, trial
             standing, trial = standing_of(database, mark)  # as it is on record, by whomever
             self._known[mark] = standing.promoted
             # Nothing was written, here or elsewhere: the next turn would be this one again.
             if (standing, trial) == before:
                 break
-        return found
+        return statuses
 
     def _write(
         self,
@@ -280,7 +280,7 @@ def standing_of(database: Database, mark: str) -> tuple[PromotionStatus, int]:
     """Return how a setting stands, and its number among those of the database, by first looks."""
     rows = standing_table.standings(database, mark)
     if not rows:
-        return PromotionStatus(), standing_table.settings_looked_at(database) + 1
+        return PromotionStatus(), standing_table.count_trials(database) + 1
     last = rows[-1]
     return PromotionStatus(last["promoted"], last["look"], last["reason"]), last["trial"]
 
@@ -451,8 +451,8 @@ def _seated_mark(profile: Profile | None, *versions: str) -> str | None:
 
 
 @lru_cache(maxsize=256)
-def _fingerprint(told: str, rubric: str, code: str) -> str:
-    profile = Profile.model_validate_json(told)
+def _fingerprint(document: str, rubric: str, code: str) -> str:
+    profile = Profile.model_validate_json(document)
     agents = profile.agents
     roles = [*(seat.role for seat in seated(agents)), SCORER]
     kept = {
@@ -462,9 +462,9 @@ def _fingerprint(told: str, rubric: str, code: str) -> str:
     }
     if "memory" in kept:
         # Who is told lessons in words, without those of other desks who are not asked.
-        asked = {*agents.desk(), agents.consulted()}
+        callers = {*agents.desk(), agents.consulted()}
         kept["memory"]["roles"] = [
-            name for name in agents.memory.roles if name in asked or name not in ABSENT_ELSEWHERE
+            name for name in agents.memory.roles if name in callers or name not in ABSENT_ELSEWHERE
         ]
     covered = {
         "rubric": rubric,

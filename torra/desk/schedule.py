@@ -281,7 +281,7 @@ class Desk:
                 log.warning("%s", line)
 
     @property
-    def held_up(self) -> str:
+    def pause_reason(self) -> str:
         """Why this desk cannot write, for a person; "" when it can, as far as it knows."""
         return self._lock_watch.words
 
@@ -416,8 +416,8 @@ class Desk:
         """Give closes that are too old their rows, unless the clock may be wrong."""
         # A clock that is ahead makes every close look too old, and a row cannot be taken back.
         if self.settling:
-            told = "the clock jumped a while ago"
-            return [TickOutcome(key, "late", reason="clock", detail=told) for key in keys]
+            detail = "the clock jumped a while ago"
+            return [TickOutcome(key, "late", reason="clock", detail=detail) for key in keys]
         known = {key: self._owed.pop(key) for key in keys if key in self._owed}
         done = mark_missed(
             self.database, setup.instance, setup.feed, keys,

@@ -41,14 +41,14 @@ def record_timeframe_clocks(
     count = 0
     for instance in instances:
         key = f"{ALARM} {instance.id}"
-        found = shifts(database, instance, since=now - LAST_WEEKS, now=now)
-        if not found:
+        rows = shifts(database, instance, since=now - LAST_WEEKS, now=now)
+        if not rows:
             database.end_alarm(key)
             continue
         count += 1
-        told = "; ".join(one.line for one in found)
-        if database.raise_alarm(key, ALARM, f"{instance.id}: {told}"):
-            log.error("%s: %s; %s", instance.id, told, REMEDY.format(instance.id))
+        lines = "; ".join(one.line for one in rows)
+        if database.raise_alarm(key, ALARM, f"{instance.id}: {lines}"):
+            log.error("%s: %s; %s", instance.id, lines, REMEDY.format(instance.id))
     return count
 
 

@@ -38,7 +38,7 @@ More is a jump, after which the desk waits as long before it believes the clock.
 TIMER_TOLERANCE: Final = timedelta(seconds=1)
 """Real time by which they may part before timers are set anew, which would come that late."""
 
-TOLD_EVERY: Final = 60.0
+LOG_EVERY: Final = 60.0
 """Real seconds between two lines about the same lock."""
 
 SILENT_SECONDS: Final = 10.0
@@ -90,17 +90,17 @@ def owner_of(database: Path) -> str:
     try:
         with closing(connect_reader(database)) as db:
             sql = "SELECT process, substr(started_at, 1, 19) FROM desk_run"
-            found = db.execute(sql).fetchone()
+            run = db.execute(sql).fetchone()
     except sqlite3.DatabaseError:  # made just now, or of an older program
         return ""
-    return f" (process {found[0]}, since {found[1]}Z)" if found and found[0] else ""
+    return f" (process {run[0]}, since {run[1]}Z)" if run and run[0] else ""
 
 
 class ClockWatch:
     """The last looks at a desk's clocks, by caller."""
 
     def __init__(self) -> None:
-        self._seen: dict[str, tuple[datetime, float]] = {}
+        self._readings: dict[str, tuple[datetime, float]] = {}
         self._jumped = -math.inf
 
     def jump(self, who: str, clock: Clock) -> timedelta:
@@ -109,11 +109,11 @@ class ClockWatch:
         Zero at the first look, and for a clock that is set by hand.
         """
         now, elapsed, rate = clock.now(), clock.monotonic(), clock.rate
-        seen, self._seen[who] = self._seen.get(who), (now, elapsed)
-        if seen is None or rate is None:
+        last, self._readings[who] = self._readings.get(who), (now, elapsed)
+        if last is None or rate is None:
             return timedelta(0)
         # Desk time divided by its rate is real time, so an accelerated clock does not seem to jump.
-        jump = (now - seen[0]) / rate - timedelta(seconds=elapsed - seen[1])
+        jump = (now - last[0]) / rate - timedelta(seconds=elapsed - last[1])
         if abs(jump) > CLOCK_TOLERANCE:
             log.warning("the clock jumped by %s", jump)
             self._jumped = clock.monotonic()
@@ -131,7 +131,7 @@ class LockWatch:
         """Speak of a lock that has lasted longer than `limit` seconds."""
         self._limit = limit
         self._since: float | None = None
-        self._told: float | None = None
+        self._logged_at: float | None = None
         self.words = ""
         """What is to be said of the lock now, "" while there is none worth a word."""
 
@@ -141,14 +141,14 @@ class LockWatch:
         if now - self._since <= self._limit:
             return ""
         self.words = BY_A_PROGRAM.format(seconds=round(now - self._since))
-        if self._told is not None and now - self._told < TOLD_EVERY:
+        if self._logged_at is not None and now - self._logged_at < LOG_EVERY:
             return ""
-        self._told = now
+        self._logged_at = now
         return self.words
 
     def free(self, now: float) -> str:
         """Note that the database could be used; return what to say, "" for nothing."""
-        since, spoken = self._since, self.words
-        self._since = self._told = None
+        since, words = self._since, self.words
+        self._since = self._logged_at = None
         self.words = ""
-        return FREE.format(seconds=round(now - since)) if since is not None and spoken else ""
+        return FREE.format(seconds=round(now - since)) if since is not None and words else ""

@@ -215,10 +215,10 @@ def check_routes(instances: Sequence[Instance], database: Database) -> None:
     routes = {item.id: item.route for item in instances}
     for row in signal_table.foreign_signals(database, routes):
         now = routes.get(row["instance"])
-        told = f"it goes to {now} now" if now else "the desk does not name it any more"
+        way = f"it goes to {now} now" if now else "the desk does not name it any more"
         raise ConfigError(
             f"{row['instance']} has the {row['kind']} {row['sid']} ({row['state']}) on "
-            f"{row['bridge']}, but {told}: put desk.json back until it is closed, or, if the order "
+            f"{row['bridge']}, but {way}: put desk.json back until it is closed, or, if the order "
             f"never was, `torra settle {row['sid']}`"
         )
 
@@ -316,7 +316,7 @@ def open_feeds(
 
     Without a database no bars are stored: a feed that reads them raises ConfigError.
     """
-    return _opened(instances, settings, home, database, beside=False)
+    return _opened(instances, settings, home, database, companion=False)
 
 
 def open_companions(
@@ -333,8 +333,8 @@ def open_companions(
     Each reads through a feed of its own, which is opened as the instance's. What a live one has
     read is stored, unless `keep` is False: imported bars are stored already.
     """
-    found = [item for item in instances if item.companions]
-    feeds = _opened(found, settings, home, database, beside=True)
+    chosen = [item for item in instances if item.companions]
+    feeds = _opened(chosen, settings, home, database, companion=True)
     return {
         item.id: CompanionReader(
             item,
@@ -342,7 +342,7 @@ def open_companions(
             partial(_keep, item, database) if keep and database and item.feed != "store" else None,
             wait=wait,
         )
-        for item in found
+        for item in chosen
     }
 
 
@@ -358,7 +358,7 @@ def _opened(
     home: Path,
     database: Database | None,
     *,
-    beside: bool,
+    companion: bool,
 ) -> dict[str, Feed]:
     sample = cache(lambda: SampleFeed(ROOT / "sample_data", invents=not has_desk(home)))
     plug_in = of_desk(settings, "feeds")
@@ -370,7 +370,7 @@ def _opened(
         for item in instances
     )
     return {
-        place.instance.id: open_feed(replace(place, beside=beside), plug_in) for place in places
+        place.instance.id: open_feed(replace(place, beside=companion), plug_in) for place in places
     }
 
 

@@ -36,10 +36,10 @@ log = logging.getLogger("torra")
 def missing_bar_reason(instance: Instance, feed: Feed, key: TickKey) -> Reason | None:
     """Return why the feed does not bring a bar; None when it does. Never raises."""
     as_of = key.close_time
-    found = _bar_times(instance, feed, key.timeframe, as_of, 1)
-    if isinstance(found, set):
-        return None if key.bar_time in found else NO_BAR
-    return found
+    times = _bar_times(instance, feed, key.timeframe, as_of, 1)
+    if isinstance(times, set):
+        return None if key.bar_time in times else NO_BAR
+    return times
 
 
 def mark_missed(
@@ -76,12 +76,12 @@ def _reasons(instance: Instance, feed: Feed, keys: Sequence[TickKey]) -> dict[Ti
         those, step = list(group), duration(timeframe)
         newest = those[-1].bar_time
         count = (newest - those[0].bar_time) // step + 1
-        found = _bar_times(instance, feed, timeframe, newest + step, count)
+        times = _bar_times(instance, feed, timeframe, newest + step, count)
         for key in those:
-            if isinstance(found, set):
-                reasons[key] = MISSED if key.bar_time in found else NO_BAR
+            if isinstance(times, set):
+                reasons[key] = MISSED if key.bar_time in times else NO_BAR
             else:
-                reasons[key] = found
+                reasons[key] = times
     return reasons
 
 

@@ -61,7 +61,7 @@ def ask(
             key_of(kind.name, request.asked),
             title=bounded(request.title, LONGEST_TITLE),
             parameters=to_json(request.parameters),
-            asked_by=person.actor,
+            actor=person.actor,
         )
         return CommandResult(shown(row) | {"new": new}, {}, {"job": row["id"], "new": new})
 

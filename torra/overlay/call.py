@@ -220,7 +220,10 @@ def store(
         with suppress(StoreUnavailable):
             hosted_table.came_late(database, key)
     # As a record is read: with the deliberation, which stands in a row of its own.
-    return {**record, "deliberation": tick_record.spoken(debated.deliberation)}, revision
+    return {
+        **record,
+        "deliberation": tick_record.stored_deliberation(debated.deliberation),
+    }, revision
 
 
 def _keep_bars(database: Database, key: TickKey, bars: pd.DataFrame) -> int | None:
@@ -232,7 +235,7 @@ def _keep_bars(database: Database, key: TickKey, bars: pd.DataFrame) -> int | No
     times = pd.DatetimeIndex(bars.index)
     first, last = times[0].to_pydatetime(), times[-1].to_pydatetime()
     # All of them are stored now: more times than these are bars that the host has no more.
-    if bar_table.times_held(database, key.instance, key.timeframe, first, last) > len(bars):
+    if bar_table.count_times(database, key.instance, key.timeframe, first, last) > len(bars):
         database.withdraw_others(key.instance, key.timeframe, bars)
     return database.bar_revision(key.instance, key.timeframe, first, last)
 

@@ -303,7 +303,7 @@ def write(
         ungated=debated.ungated,
         source_type=deliberation.source_type,
         profile=question.profile,
-        deliberation=tick_record.spoken(deliberation),
+        deliberation=tick_record.stored_deliberation(deliberation),
         timeframes=(key.timeframe,),
     )
     result = TickResult(

@@ -145,7 +145,7 @@ class Allowance:
         settings: AgentSettings,
         agents: Mapping[str, Agent] | None = None,
         *,
-        beside: float = 0.0,
+        reserved_usd: float = 0.0,
     ) -> DegradationLevel:
         """Return the level for the next tick: a desk whose worst case the rest of the sum covers.
 
@@ -157,8 +157,10 @@ class Allowance:
             log.exception("ledger: nobody is asked for %s", self._account.profile)
             ceiling = 0.0
         if ceiling <= 0.0:
-            return DegradationLevel(settings, UNASKED, asked=False)
-        chosen = self._account.degradation_level(_under(settings, ceiling), agents, beside=beside)
+            return DegradationLevel(settings, UNASKED, calls_models=False)
+        chosen = self._account.degradation_level(
+            _under(settings, ceiling), agents, reserved_usd=reserved_usd
+        )
         # The lowered ceiling was for the choice alone: the purse checks the whole sum itself.
         return replace(chosen, settings=_under(chosen.settings, self._most))
 

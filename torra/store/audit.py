@@ -86,8 +86,8 @@ def audit_entries(
 
     Only those of an action or an actor where one is given.
     """
-    asked = {"action": action, "actor": actor}
-    named = {name: value for name, value in asked.items() if value}
+    filters = {"action": action, "actor": actor}
+    named = {name: value for name, value in filters.items() if value}
     chosen = "".join(f" AND {name} = ?" for name in named)
     return store.rows(
         f"SELECT * FROM audit WHERE seq < ?{chosen} ORDER BY seq DESC LIMIT ?",  # noqa: S608 - names of ours
@@ -114,9 +114,9 @@ def broken_entry(store: Store, page: int = PAGE) -> Break | None:
     """
     last: Mapping[str, Any] = {"seq": 0, "hash": ""}
     for rows in every_audit_entry(store, page):
-        found = first_break(rows, last)
-        if found:
-            return found
+        broken = first_break(rows, last)
+        if broken:
+            return broken
         last = rows[-1]
     return None
 

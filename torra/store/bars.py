@@ -315,7 +315,9 @@ class BarStore(Store):
             )
 
 
-def times_held(store: Store, instance: str, timeframe: str, first: datetime, last: datetime) -> int:
+def count_times(
+    store: Store, instance: str, timeframe: str, first: datetime, last: datetime
+) -> int:
     """Return how many bar times from `first` to `last` were ever stored."""
     sql = f"SELECT count(DISTINCT bar_time) FROM bars WHERE {OF_RANGE}"  # noqa: S608
     return int(store.value(sql, instance, timeframe, first, last))
@@ -342,8 +344,8 @@ def closes(
 
 def any_closes(store: Store, instance: str, *, as_of: datetime) -> pd.DataFrame | None:
     """Return the closes of the shortest timeframe that is stored, None where none is."""
-    held = (closes(store, instance, name, since=EPOCH, as_of=as_of) for name in TIMEFRAMES)
-    return next((frame for frame in held if len(frame)), None)
+    frames = (closes(store, instance, name, since=EPOCH, as_of=as_of) for name in TIMEFRAMES)
+    return next((frame for frame in frames if len(frame)), None)
 
 
 def bars_then(
@@ -477,8 +479,8 @@ def _store_spreads(store: Store, stream: tuple[str, str], known: Mapping[str, fl
     span = *stream, min(known), max(known)
     of_range = f"FROM spreads WHERE {OF_RANGE}"
     # As one text: a row for each of 750 bars takes ten times as long.
-    held = store.value(f"SELECT group_concat(bar_time) {of_range} AND revision = 0", *span)
-    first = set((held or "").split(","))
+    times = store.value(f"SELECT group_concat(bar_time) {of_range} AND revision = 0", *span)
+    first = set((times or "").split(","))
     # The newest revision of each bar that has another than 0.
     revised = dict(
         store.tuples(

@@ -197,8 +197,8 @@ class Brain(PositionStore):
     ) -> tuple[MarkovView, History]:
         """Return the states of a stream before `as_of`, and its newest ticks then."""
         history = self._history(instance, timeframe, as_of, MARKOV_HISTORY)
-        told = [(parse(close), consensus) for close, consensus, _ in history]
-        return sentiment_rules.markov(told, timeframe, profile.markov), history
+        points = [(parse(close), consensus) for close, consensus, _ in history]
+        return sentiment_rules.markov(points, timeframe, profile.markov), history
 
 
 def _profit(position: Position, price: float, spec: SymbolSpec) -> float:

@@ -189,9 +189,9 @@ class Store:
         ours = threading.current_thread()
         with self._lock:
             self._closed = True
-            for thread, held in list(self._open.items()):
+            for thread, connection in list(self._open.items()):
                 # Closing a connection under the thread that uses it crashes the process.
-                if thread is ours or not held.uses:
+                if thread is ours or not connection.uses:
                     self._open.pop(thread).db.close()
             self._lock.wait_for(lambda: not self._open, CLOSE_SECONDS)
         # The connection that each thread remembers is closed now.
@@ -297,26 +297,26 @@ class Store:
 
     # --- connections ----------------------------------------------------------------------------
 
-    def _begin_use(self, held: ThreadConnection) -> None:
+    def _begin_use(self, connection: ThreadConnection) -> None:
         """Hold a connection against `close`."""
         with self._lock:
             self._refuse_closed()
-            held.uses = 1
+            connection.uses = 1
 
-    def _end_use(self, held: ThreadConnection) -> None:
+    def _end_use(self, connection: ThreadConnection) -> None:
         """End the last use of a connection, and close it if that was asked for meanwhile."""
         with self._lock:
-            held.uses = 0
+            connection.uses = 0
             if self._closed:
                 self._open.pop(threading.current_thread(), None)
-                held.db.close()
+                connection.db.close()
                 self._lock.notify_all()
 
     def _using(self) -> ThreadConnection:
         """Return this thread's connection, to be entered for as long as it is used."""
-        held: ThreadConnection | None = getattr(self._local, "held", None)
-        if held is not None:
-            return held
+        connection: ThreadConnection | None = getattr(self._local, "connection", None)
+        if connection is not None:
+            return connection
         with self._lock:
             self._refuse_closed()
             # A thread that ended left its connection open: nobody else will close it.
@@ -324,7 +324,7 @@ class Store:
                 self._open.pop(thread).db.close()
         self._refuse_moved()
         try:
-            held = ThreadConnection(self, connect(self.path, self._busy_seconds))
+            connection = ThreadConnection(self, connect(self.path, self._busy_seconds))
         except sqlite3.DatabaseError as error:
             refuse(self.path, error)
             raise
@@ -333,11 +333,11 @@ class Store:
             self._identity = self._identity or _identity(self.path)
             if self._closed:
                 # `close` came while we connected, and did not see this connection.
-                held.db.close()
+                connection.db.close()
             self._refuse_closed()
-            self._open[threading.current_thread()] = held
-        self._local.held = held
-        return held
+            self._open[threading.current_thread()] = connection
+        self._local.connection = connection
+        return connection
 
     @contextmanager
     def _inner(self, conn: sqlite3.Connection) -> Iterator[None]:
@@ -345,10 +345,10 @@ class Store:
 
         Savepoints are named by their depth: SQLite then knows the statements already.
         """
-        held: ThreadConnection = self._local.held
-        name = f"inner_{held.depth}"
+        connection: ThreadConnection = self._local.connection
+        name = f"inner_{connection.depth}"
         conn.execute(f"SAVEPOINT {name}")
-        held.depth += 1
+        connection.depth += 1
         try:
             yield
         except BaseException:
@@ -359,7 +359,7 @@ class Store:
         else:
             conn.execute(f"RELEASE {name}")
         finally:
-            held.depth -= 1
+            connection.depth -= 1
 
     def _refuse_closed(self) -> None:
         if self._closed:
@@ -377,16 +377,16 @@ class Store:
                 f"that works on it; {RESTORE}"
             )
 
-    def _refuse_lost_log(self, held: ThreadConnection) -> None:
+    def _refuse_lost_log(self, connection: ThreadConnection) -> None:
         """Raise StoreBroken when the log that a connection writes to was deleted or replaced.
 
         SQLite would go on writing to the deleted log, and a kill would lose every commit in it. The
         log is still open here, so its commits are put into the database first. They are not when
         another program has begun a log of its own: the database is that program's then.
         """
-        if held.log is not None and _identity(self._log_path) != held.log:
+        if connection.log is not None and _identity(self._log_path) != connection.log:
             if not _has_content(self._log_path):
-                held.db.execute("PRAGMA wal_checkpoint(FULL)")
+                connection.db.execute("PRAGMA wal_checkpoint(FULL)")
             raise StoreBroken(
                 f"{self._log_path} was deleted or replaced while the database was open: stop every "
                 "program that works on it, gracefully, so that what it did is kept; then start anew"
@@ -395,7 +395,7 @@ class Store:
     @contextmanager
     def _turn(self, db: sqlite_utils.Database, wait_seconds: float | None) -> Iterator[None]:
         """Wait for our turn among threads and programs, and begin a transaction."""
-        held: ThreadConnection = self._local.held
+        connection: ThreadConnection = self._local.connection
         usual = self._busy_seconds
         seconds = usual if wait_seconds is None else wait_seconds
         end = MONOTONIC() + seconds
@@ -408,7 +408,7 @@ class Store:
         try:
             # Checked after the wait: the file may have been replaced meanwhile.
             self._refuse_moved()
-            self._refuse_lost_log(held)
+            self._refuse_lost_log(connection)
             # The queue took part of the time; SQLite may wait only for what is left of it.
             patience = _milliseconds(end - MONOTONIC())
             other = patience != _milliseconds(usual)
@@ -423,7 +423,7 @@ class Store:
                     db.execute(f"PRAGMA busy_timeout = {_milliseconds(usual)}")
             self._turns += 1
             # Only now: the log is certain to be there once a transaction has begun.
-            held.log = held.log or _identity(self._log_path)
+            connection.log = connection.log or _identity(self._log_path)
             yield
         finally:
             self._line.leave()
@@ -524,10 +524,10 @@ def _copy_into(db: sqlite_utils.Database, partial: Path) -> None:
         db.conn.backup(written.conn)
         # The copy takes over WAL, and would be a file with two others beside it.
         written.execute("PRAGMA journal_mode = DELETE").fetchone()
-        found = written.execute("PRAGMA quick_check").fetchone()[0]
-    if found != "ok":
+        result = written.execute("PRAGMA quick_check").fetchone()[0]
+    if result != "ok":
         raise StoreUnavailable(
-            f"the copy {partial} is damaged: {' '.join(found.split())}; `torra doctor` tells "
+            f"the copy {partial} is damaged: {' '.join(result.split())}; `torra doctor` tells "
             "whether the database is, else check the volume"
         )
 
@@ -535,10 +535,10 @@ def _copy_into(db: sqlite_utils.Database, partial: Path) -> None:
 def _identity(path: Path) -> FileIdentity | None:
     """Return which file lies at a path, None when none does."""
     try:
-        found = path.stat()
+        status = path.stat()
     except OSError:
         return None
-    return found.st_dev, found.st_ino
+    return status.st_dev, status.st_ino
 
 
 def _has_content(path: Path) -> bool:

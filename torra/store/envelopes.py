@@ -158,9 +158,9 @@ def envelope(
     }
 
 
-def picked(told: Mapping[str, Any], names: tuple[str, ...]) -> dict[str, Any]:
+def picked(payload: Mapping[str, Any], names: tuple[str, ...]) -> dict[str, Any]:
     """Return the named fields, null where one is missing."""
-    return {name: told.get(name) for name in names}
+    return {name: payload.get(name) for name in names}
 
 
 def fitted(payload: Mapping[str, Any]) -> str:

@@ -59,7 +59,7 @@ def newest_flow(store: Store, instance: str, timeframe: str) -> RowDict | None:
     return store.row(f"SELECT * {OF_STREAM} ORDER BY bar_time DESC LIMIT 1", instance, timeframe)
 
 
-def flow_told(store: Store) -> list[RowDict]:
+def flow_summary(store: Store) -> list[RowDict]:
     """Return of every stream how many rows are stored, the first, and the newest whole.
 
     Reads the table through.

@@ -59,7 +59,7 @@ class HostedAnswer:
 def ask_hosted(
     store: Store,
     key: TickKey,
-    asked: str,
+    question: str,
     owner: str,
     expires: datetime,
     lives: Callable[[str], bool],
@@ -74,27 +74,29 @@ def ask_hosted(
     takes it though no agent was heard: where a vendor is down nobody asks it again at once.
     """
     with store.transaction():
-        row = store.row("SELECT * FROM hosted WHERE torra_key = ? AND asked = ?", key.text, asked)
+        row = store.row(
+            "SELECT * FROM hosted WHERE torra_key = ? AND asked = ?", key.text, question
+        )
         final = row is not None and row["state"] == "final"
         if row is not None and (final or (waited and row["state"] == "open")):
             record = json.loads(row["record"]) if row["record"] else None
             chart = json.loads(row["chart"])
             return HostedAnswer(chart, int(row["revision"]), record, final)
         if row is not None and row["state"] == "claimed" and row["owner"] != owner:
-            held = parse(row["expires"]) > store.now() and lives(str(row["owner"]))
-            if held:
+            alive = parse(row["expires"]) > store.now() and lives(str(row["owner"]))
+            if alive:
                 return "taken"
         store.change(
             "INSERT INTO hosted (torra_key, asked, profile, state, owner, expires, revision, "
             "chart, record, at) VALUES (?, ?, ?, 'claimed', ?, ?, 0, '', '', ?) "
             "ON CONFLICT (torra_key, asked) DO UPDATE SET state = 'claimed', "
             "owner = excluded.owner, expires = excluded.expires, at = excluded.at",
-            key.text, asked, profile, owner, iso(expires), store.moment(),
+            key.text, question, profile, owner, iso(expires), store.moment(),
         )  # fmt: skip
         return "ours"
 
 
-def hosted_revision(store: Store, key: TickKey, asked: str, owner: str) -> int:
+def hosted_revision(store: Store, key: TickKey, question: str, owner: str) -> int:
     """Return the number of the answer that is about to be stored, the first is 1.
 
     First in the transaction that stores it: raises StoreUnavailable when the claim is not
@@ -103,7 +105,7 @@ def hosted_revision(store: Store, key: TickKey, asked: str, owner: str) -> int:
     if not store.value(
         "SELECT 1 FROM hosted WHERE torra_key = ? AND asked = ? AND state = 'claimed' "
         "AND owner = ?",
-        key.text, asked, owner,
+        key.text, question, owner,
     ):  # fmt: skip
         raise StoreUnavailable(f"claim lost: {key.text} is debated by another process by now")
     newest = store.value("SELECT max(revision) FROM hosted WHERE torra_key = ?", key.text)
@@ -117,11 +119,11 @@ def put_aside(store: Store, key: TickKey) -> None:
     """
     row = store.row("SELECT record FROM journal WHERE torra_key = ?", key.text)
     if row is not None:
-        asked = str((json.loads(row["record"]).get("hosted") or {}).get("asked", ""))
+        question = str((json.loads(row["record"]).get("hosted") or {}).get("asked", ""))
         store.change(
             "UPDATE hosted SET record = ? WHERE torra_key = ? AND asked = ? "
             "AND state = 'final'",
-            row["record"], key.text, asked,
+            row["record"], key.text, question,
         )  # fmt: skip
     # The chain before its sentiment row, which it references.
     for table in ("journal", "calls", "chains", "sentiment"):
@@ -129,14 +131,20 @@ def put_aside(store: Store, key: TickKey) -> None:
 
 
 def keep_answer(
-    store: Store, key: TickKey, asked: str, chart: Mapping[str, Any], revision: int, *, final: bool
+    store: Store,
+    key: TickKey,
+    question: str,
+    chart: Mapping[str, Any],
+    revision: int,
+    *,
+    final: bool,
 ) -> None:
     """Store the answer of a claimed question, inside the transaction that stores its tick."""
     store.change(
         "UPDATE hosted SET state = ?, owner = '', revision = ?, chart = ?, record = '', at = ? "
         "WHERE torra_key = ? AND asked = ?",
         "final" if final else "open", revision, to_json(chart), store.moment(),
-        key.text, asked,
+        key.text, question,
     )  # fmt: skip
 
 
@@ -149,17 +157,17 @@ def came_late(store: Store, key: TickKey) -> None:
     )
 
 
-def give_back(store: Store, key: TickKey, asked: str, owner: str) -> None:
+def give_back(store: Store, key: TickKey, question: str, owner: str) -> None:
     """End a claim of ours that led to no answer."""
     store.change(
         "DELETE FROM hosted WHERE torra_key = ? AND asked = ? AND owner = ? "
         "AND state = 'claimed' AND revision = 0",
-        key.text, asked, owner,
+        key.text, question, owner,
     )  # fmt: skip
     store.change(
         "UPDATE hosted SET state = 'open', owner = '' WHERE torra_key = ? AND asked = ? "
         "AND owner = ? AND state = 'claimed'",
-        key.text, asked, owner,
+        key.text, question, owner,
     )  # fmt: skip
 
 
@@ -194,11 +202,11 @@ def hosted_streams(store: Store) -> dict[str, list[str]]:
     }
 
 
-def hosted_answer(store: Store, torra_key: str, asked: str) -> RowDict | None:
+def hosted_answer(store: Store, torra_key: str, question: str) -> RowDict | None:
     """Return the chart that answers a question again; None where none is stored."""
     chart = store.value(
         "SELECT chart FROM hosted WHERE torra_key = ? AND asked = ? AND revision > 0",
-        torra_key, asked,
+        torra_key, question,
     )  # fmt: skip
     return json.loads(chart) if chart else None
 
@@ -237,11 +245,11 @@ def tell_outcome(store: Store, torra_key: str, verdict: str, r: float | None) ->
     something else was told of it before.
     """
     with store.transaction():
-        told = store.row("SELECT verdict, r FROM hosted_outcomes WHERE torra_key = ?", torra_key)
-        if told is not None:
-            if (told["verdict"], told["r"]) != (verdict, r):
+        stored = store.row("SELECT verdict, r FROM hosted_outcomes WHERE torra_key = ?", torra_key)
+        if stored is not None:
+            if (stored["verdict"], stored["r"]) != (verdict, r):
                 raise ValueError(
-                    f"{torra_key} was told as {told['verdict']}, R {told['r']}, and what was "
+                    f"{torra_key} was told as {stored['verdict']}, R {stored['r']}, and what was "
                     "told stays"
                 )
             return False

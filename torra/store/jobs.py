@@ -26,7 +26,7 @@ GOES_ON: Final = ("queued", "running", "retrying")
 
 
 def queue_job(
-    store: Store, kind: str, key: str, *, title: str, parameters: str, asked_by: str
+    store: Store, kind: str, key: str, *, title: str, parameters: str, actor: str
 ) -> tuple[RowDict, bool]:
     """Queue a job and return its row; False with the one of that key that goes on already.
 
@@ -46,7 +46,7 @@ def queue_job(
             "jobs",
             {
                 "kind": kind, "key": key, "title": title, "parameters": parameters,
-                "asked_by": asked_by, "state": "queued", "attempt": 0, "cancel": 0,
+                "asked_by": actor, "state": "queued", "attempt": 0, "cancel": 0,
                 "stage": "", "done": 0, "total": 0, "says": "", "made": "",
                 "queued_at": store.moment(), "revision": _job_revision(store),
             },
@@ -137,10 +137,10 @@ def ask_to_cancel(store: Store, number: int) -> bool:
 def _alter(store: Store, number: int, was: str, **columns: object) -> bool:
     """Set columns of a job that is in the state `was`; False when it is not."""
     with store.transaction():
-        told = {**columns, "revision": _job_revision(store)}
-        sets = ", ".join(f"{name} = ?" for name in told)
+        values = {**columns, "revision": _job_revision(store)}
+        sets = ", ".join(f"{name} = ?" for name in values)
         sql = f"UPDATE jobs SET {sets} WHERE id = ? AND state = ?"  # noqa: S608 - names of ours
-        return bool(store.change(sql, *told.values(), number, was))
+        return bool(store.change(sql, *values.values(), number, was))
 
 
 def _job_revision(store: Store) -> int:

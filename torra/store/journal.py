@@ -113,9 +113,9 @@ class JournalStore(Store):
         at = self.moment()
         with self.transaction():
             for call in calls:
-                told = {name: getattr(call, name) for name in CALL_COLUMNS}
-                told["instructions"] = self._instructions(call.system)
-                row = {"torra_key": key.text, "role": call.role_id, **told, "at": at}
+                values = {name: getattr(call, name) for name in CALL_COLUMNS}
+                values["instructions"] = self._instructions(call.system)
+                row = {"torra_key": key.text, "role": call.role_id, **values, "at": at}
                 self.add("calls", row)
 
     def record_late(self, key: TickKey, call: CallRow) -> bool:
@@ -237,7 +237,7 @@ class JournalStore(Store):
         if row is None:
             return None
         key = row["torra_key"]
-        spoken = self.value(
+        text = self.value(
             "SELECT agent_deliberation FROM sentiment WHERE id = ?", row["sentiment_id"]
         )
         record = self.record(key)
@@ -246,7 +246,7 @@ class JournalStore(Store):
             record = {**_with_scores(row), "as_of": row["close_time"], **record}
         return {
             **record,
-            "deliberation": json_object(spoken) or None,
+            "deliberation": json_object(text) or None,
             **({"calls": self.rows(CALLS, key)} if calls else {}),
         }
 
@@ -260,10 +260,10 @@ def _name_of(text: str) -> str:
 def json_object(text: Any) -> RowDict:
     """Return the object that a column of JSON holds; an empty one for whatever else is there."""
     try:
-        found = json.loads(text or "{}")
+        value = json.loads(text or "{}")
     except MALFORMED:
         return {}
-    return found if isinstance(found, dict) else {}
+    return value if isinstance(value, dict) else {}
 
 
 def _with_scores(row: RowDict) -> RowDict:

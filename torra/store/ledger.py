@@ -159,7 +159,7 @@ def set_degradation_level(store: Store, profile: str, degradation_level: str) ->
     # --- vendors that are not asked -------------------------------------------------------------
 
 
-def rounds_asked(store: Store, profile: str, key: str, since: datetime) -> int:
+def count_rounds(store: Store, profile: str, key: str, since: datetime) -> int:
     """Return how often something beside the ticks was asked about, by its calls and bookings.
 
     Bookings that cost something count from `since` on: a call that a crash cut off has no other
@@ -178,7 +178,7 @@ def last_round(store: Store, key: str) -> int:
     return int(store.value("SELECT max(round) FROM calls WHERE torra_key = ?", key) or 0)
 
 
-def is_asked(store: Store, key: str) -> bool:
+def is_under_way(store: Store, key: str) -> bool:
     """Tell whether a call of a key was booked lately and is not settled: it is under way."""
     since = stamp(store.now() - UNDER_WAY)
     sql = "SELECT 1 FROM ledger WHERE torra_key = ? AND state = 'reserved' AND at > ? LIMIT 1"

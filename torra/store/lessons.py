@@ -84,9 +84,9 @@ class LessonStore(Store):
                 facts.sid, facts.kind, key,
             ):  # fmt: skip
                 return None
-            told = {name: getattr(facts, name) for name in ("sid", *LISTED)}
+            values = {name: getattr(facts, name) for name in ("sid", *LISTED)}
             times = {name: stamp(getattr(facts, name)) for name in ("closed_at", "known_at")}
-            row = {**told, **times, "r": facts.r, "facts": to_json(facts.as_dict())}
+            row = {**values, **times, "r": facts.r, "facts": to_json(facts.as_dict())}
             number = self.add("lesson_facts", row)
             _add_words(self, number, words, facts)
             return number
@@ -143,16 +143,16 @@ class LessonStore(Store):
     def vetoed_openings(self, instance: str) -> list[VetoedOpening]:
         """Return the vetoed openings of an instance that have not ended, oldest first."""
         rows = self.tuples("SELECT told FROM vetoed_openings WHERE instance = ?", instance)
-        found = []
-        for (told,) in rows:
+        openings = []
+        for (text,) in rows:
             with suppress(*UNREADABLE):  # of a damaged row nothing is followed
-                found.append(VetoedOpening.of(json.loads(told)))
-        return sorted(found, key=lambda one: (one.decided_at, one.sid))
+                openings.append(VetoedOpening.of(json.loads(text)))
+        return sorted(openings, key=lambda one: (one.decided_at, one.sid))
 
     def keep_vetoed(self, opening: VetoedOpening) -> None:
         """Keep a vetoed opening as it stands now."""
-        told = to_json(opening.as_dict())
-        row = {"sid": opening.sid, "instance": opening.instance, "told": told}
+        text = to_json(opening.as_dict())
+        row = {"sid": opening.sid, "instance": opening.instance, "told": text}
         self.upsert("vetoed_openings", row)
 
     def end_vetoed(self, sid: str) -> None:
@@ -264,16 +264,16 @@ def about(facts: LessonFacts) -> str:
 
 
 def _words(row: Mapping[str, Any]) -> LessonText:
-    told = {name: row[name] for name in COLUMNS}
-    return LessonText.of({**told, "flags": json.loads(row["flags"])})
+    values = {name: row[name] for name in COLUMNS}
+    return LessonText.of({**values, "flags": json.loads(row["flags"])})
 
 
 def _add_words(store: Store, number: int, words: LessonText, facts: LessonFacts) -> None:
-    told = {"known_at": stamp(words.known_at), "flags": to_json([*words.flags])}
-    row = {"lesson": number, **words.as_dict(), **told}
+    values = {"known_at": stamp(words.known_at), "flags": to_json([*words.flags])}
+    row = {"lesson": number, **words.as_dict(), **values}
     place = store.add("lesson_words", row)
-    found = {"rowid": place, "words": words.text, "about": about(facts)}
-    store.add("lesson_search", found)
+    entry = {"rowid": place, "words": words.text, "about": about(facts)}
+    store.add("lesson_search", entry)
 
 
 def _lessons(store: Store, numbers: Sequence[int], newest: int = EVERY) -> list[Lesson]:

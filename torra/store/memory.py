@@ -188,14 +188,14 @@ class MemoryStore(MemorySignals, TickStore):
     def _latest_composites(
         self, key: TickKey, close_time: datetime, timeframes: Sequence[str]
     ) -> Composites:
-        found: Composites = {}
+        latest: Composites = {}
         for timeframe in timeframes:
             for row in reversed(self._chains.get((key.instance, timeframe), ())):
                 if row.close_time <= close_time:
                     composites = dict(zip(CHAINS, row.composites, strict=True))
-                    found[timeframe] = (row.close_time, composites)
+                    latest[timeframe] = (row.close_time, composites)
                     break
-        return found
+        return latest
 
     def _history(self, instance: str, timeframe: str, as_of: datetime, limit: int) -> History:
         rows = self._chains.get((instance, timeframe), [])
@@ -334,8 +334,8 @@ class MemoryStore(MemorySignals, TickStore):
         """Return the vetoed openings of an instance that have not ended, oldest first."""
         if not self._vetoed:
             return []
-        found = (one for one in self._vetoed.values() if one.instance == instance)
-        return sorted(found, key=lambda one: (one.decided_at, one.sid))
+        openings = (one for one in self._vetoed.values() if one.instance == instance)
+        return sorted(openings, key=lambda one: (one.decided_at, one.sid))
 
     def keep_vetoed(self, opening: VetoedOpening) -> None:
         """Keep a vetoed opening as it stands now."""

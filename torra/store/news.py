@@ -65,20 +65,20 @@ class NewsStore(Store):
         dot. What is known of other parts stays. Two parts of one second count one after the other.
         """
         with self.transaction():
-            seen = first_seen
+            moment = first_seen
             while True:
-                held = self.fundamentals(ticker, as_of=seen)
-                kept = {name: one for name, one in held.items() if _part(name) != part}
+                known = self.fundamentals(ticker, as_of=moment)
+                kept = {name: one for name, one in known.items() if _part(name) != part}
                 whole = {**kept, **figures}
-                if whole == held:
+                if whole == known:
                     return False
                 if self.change(
                     "INSERT INTO fundamentals (ticker, first_seen, figures) VALUES (?, ?, ?) "
                     "ON CONFLICT (ticker, first_seen) DO NOTHING",
-                    ticker, seen, to_json(dict(sorted(whole.items()))),
+                    ticker, moment, to_json(dict(sorted(whole.items()))),
                 ):  # fmt: skip
                     return True
-                seen += SECOND
+                moment += SECOND
 
     def fundamentals(self, ticker: str, *, as_of: datetime) -> dict[str, float]:
         """Return a company's figures as they were known at `as_of`; empty when none were."""
@@ -112,7 +112,7 @@ def figures_of(store: Store, ticker: str) -> list[tuple[datetime, dict[str, floa
     rows = store.tuples(
         "SELECT first_seen, figures FROM fundamentals WHERE ticker = ? ORDER BY first_seen", ticker
     )
-    return [(parse(seen), json.loads(figures)) for seen, figures in rows]
+    return [(parse(moment), json.loads(figures)) for moment, figures in rows]
 
 
 def _part(name: str) -> str:

@@ -68,20 +68,20 @@ def calls_before(store: Store, place: int | None, limit: int) -> list[RowDict]:
 
 def debate_of(store: Store, torra_key: str) -> StoredDebate | None:
     """Return the stored debate of a tick; None for a tick that is not there."""
-    spoken = store.row("SELECT agent_deliberation FROM sentiment WHERE torra_key = ?", torra_key)
-    if spoken is None:
+    sentiment = store.row("SELECT agent_deliberation FROM sentiment WHERE torra_key = ?", torra_key)
+    if sentiment is None:
         return None
-    told = json_object(spoken["agent_deliberation"])
+    debate = json_object(sentiment["agent_deliberation"])
     rows = store.rows("SELECT * FROM calls WHERE torra_key = ?", torra_key)
     return StoredDebate(
         calls={(row["role"], row["round"], row["attempt"]): row for row in rows},
-        asked=frozenset(
-            (call["role_id"], call["round"], call["attempt"]) for call in told.get("calls", ())
+        requests=frozenset(
+            (call["role_id"], call["round"], call["attempt"]) for call in debate.get("calls", ())
         ),
-        flags=tuple(told.get("flags", ())),
+        flags=tuple(debate.get("flags", ())),
         words={
             (role, stage["round"]): word
-            for stage in told.get("stages", ())
+            for stage in debate.get("stages", ())
             for role, word in stage["agents"].items()
         },
     )
@@ -173,19 +173,19 @@ def twins(store: Store, torra_key: str) -> dict[str, RowDict]:
     role, round and attempt, what was asked and how it ended.
     """
     chain = store.row("SELECT * FROM chains WHERE torra_key = ?", torra_key) or {}
-    spoken = store.row("SELECT * FROM sentiment WHERE torra_key = ?", torra_key) or {}
+    sentiment = store.row("SELECT * FROM sentiment WHERE torra_key = ?", torra_key) or {}
     calls = store.rows(
         "SELECT role, round, attempt, status, instructions, user, request_hash FROM calls "
         "WHERE torra_key = ? ORDER BY rowid",
         torra_key,
     )
-    debate = json_object(spoken.get("agent_deliberation"))
+    debate = json_object(sentiment.get("agent_deliberation"))
     for stage in debate.get("stages", ()):
         stage.pop("ms", None)
     return {
         "chains": {name: value for name, value in chain.items() if name != "sentiment_id"},
-        "sentiment": {name: spoken.get(name) for name in TWIN_SCORES},
-        "debate": {name: told for name, told in debate.items() if name not in OF_THE_CALLS},
+        "sentiment": {name: sentiment.get(name) for name in TWIN_SCORES},
+        "debate": {name: value for name, value in debate.items() if name not in OF_THE_CALLS},
         "calls": {
             f"{row['role']}.{row['round']}.{row['attempt']}": {
                 name: row[name] for name in ("status", "instructions", "user", "request_hash")
@@ -203,7 +203,7 @@ def state_before(
     The newest `chains` rows of each stream that were stored before the tick, oldest first, and
     the instance's signals as they were after the step `signal_event`.
     """
-    found = store.rows(
+    newest = store.rows(
         "SELECT * FROM (SELECT c.*, row_number() OVER "
         "(PARTITION BY c.timeframe ORDER BY c.close_time DESC) AS place FROM chains c "
         # In the order of storing: of ticks that close together, one knows those before it.
@@ -214,8 +214,8 @@ def state_before(
     )  # fmt: skip
     sentiment = [
         row
-        for told in found
-        for row in store.rows("SELECT * FROM sentiment WHERE id = ?", told["sentiment_id"])
+        for chain in newest
+        for row in store.rows("SELECT * FROM sentiment WHERE id = ?", chain["sentiment_id"])
     ]
     events = store.rows(
         "SELECT e.* FROM signal_events e JOIN signals s ON s.sid = e.sid "
@@ -228,7 +228,7 @@ def state_before(
         steps.setdefault(event["sid"], []).append(event)
     return {
         "sentiment": sentiment,
-        "chains": [{k: v for k, v in row.items() if k != "place"} for row in found],
+        "chains": [{k: v for k, v in row.items() if k != "place"} for row in newest],
         "signals": [_signal_then(row, steps[row["sid"]]) for row in signals if row["sid"] in steps],
         "signal_events": events,
     }
@@ -243,19 +243,20 @@ def knows_profile(store: Store, instance: str, digest: str) -> bool:
 class StoredDebate(NamedTuple):
     """The requests of one tick, as they are stored.
 
-    `calls` are the stored rows by (role, round, attempt), `asked` the same triples of every request
-    that was made, `words` how each agent ended by (role, round): empty where nobody was asked.
+    `calls` are the stored rows by (role, round, attempt), `requests` the same triples of every
+    request that was made, `words` how each agent ended by (role, round): empty where nobody was
+    asked.
     """
 
     calls: Mapping[tuple[str, int, int], Mapping[str, Any]]
-    asked: frozenset[tuple[str, int, int]]
+    requests: frozenset[tuple[str, int, int]]
     words: Mapping[tuple[str, int], str]
     flags: tuple[str, ...] = ()
 
     def refused(self, roles: Sequence[str], round_: int) -> str:
         """Return why the stage of these roles asked nobody; "" when it asked or it is not known."""
         places = {(role, round_) for role in roles}
-        if any((role, number) in places for role, number, _ in (*self.calls, *self.asked)):
+        if any((role, number) in places for role, number, _ in (*self.calls, *self.requests)):
             return ""
         words = {self.words.get(place, "") for place in places}
         return words.pop() if len(words) == 1 and words <= REFUSALS else ""
@@ -267,7 +268,7 @@ class StoredDebate(NamedTuple):
         is {"status": the reason, "unasked": True}.
         """
         place = (role, round_, attempt)
-        if place in self.calls or place in self.asked:
+        if place in self.calls or place in self.requests:
             return self.calls.get(place)
         first = self.calls.get((role, round_, 1))
         if attempt > 1:

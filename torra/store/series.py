@@ -39,16 +39,16 @@ class SeriesStore(Store):
         A day that has another value already was revised. Unless the rows are `stamped` with the
         moment of their revision, as those of a file are, it counts from `first_seen`.
         """
-        seen, told, stored = rounded_up(first_seen), [*rows], 0
-        for start in range(0, len(told), ROWS_AT_ONCE):
+        moment, listed, stored = rounded_up(first_seen), [*rows], 0
+        for start in range(0, len(listed), ROWS_AT_ONCE):
             with self.transaction():
-                for row in told[start : start + ROWS_AT_ONCE]:
-                    stored += self._store_one(row, seen, stamped)
+                for row in listed[start : start + ROWS_AT_ONCE]:
+                    stored += self._store_one(row, moment, stamped)
         return stored
 
     def _store_one(self, row: SeriesRow, first_seen: datetime, stamped: bool) -> int:
         kind = kind_of_source(row.source)
-        held = {
+        stored = {
             one["known_at"]: one["value"]
             for one in self.rows(
                 "SELECT known_at, value, source FROM series WHERE name = ? AND at = ? "
@@ -60,12 +60,12 @@ class SeriesStore(Store):
         }  # fmt: skip
         known = row.known_at
         if not stamped:
-            by_now = [value for at, value in held.items() if at <= stamp(max(known, first_seen))]
+            by_now = [value for at, value in stored.items() if at <= stamp(max(known, first_seen))]
             if by_now and by_now[-1] == row.value:
                 return 0
             known = max(known, first_seen) if by_now else known
-        known = _free(known, row.value, held)
-        if stamp(known) in held:
+        known = _free(known, row.value, stored)
+        if stamp(known) in stored:
             return 0
         return self.change(
             "INSERT INTO series (name, at, known_at, first_seen, value, source) "
@@ -88,14 +88,14 @@ class SeriesStore(Store):
 
     def store_facts(self, rows: Iterable[FactRow], first_seen: datetime) -> int:
         """Store what is not known yet of companies; return how many rows that were."""
-        seen, told, stored = stamp(rounded_up(first_seen)), [*rows], 0
-        for start in range(0, len(told), ROWS_AT_ONCE):
+        moment, listed, stored = stamp(rounded_up(first_seen)), [*rows], 0
+        for start in range(0, len(listed), ROWS_AT_ONCE):
             with self.transaction():
-                for row in told[start : start + ROWS_AT_ONCE]:
-                    stored += self._store_fact(row, seen)
+                for row in listed[start : start + ROWS_AT_ONCE]:
+                    stored += self._store_fact(row, moment)
         return stored
 
-    def _store_fact(self, row: FactRow, seen: str) -> int:
+    def _store_fact(self, row: FactRow, moment: str) -> int:
         key = (row.ticker, row.figure, stamp(row.begins), stamp(row.ends))
         kind = kind_of_source(row.source)
         rows = [
@@ -108,7 +108,7 @@ class SeriesStore(Store):
             # Settings choose among the sources: each has its own word on a period.
             if kind_of_source(one["source"]) == kind
         ]
-        held = {one["known_at"]: one["value"] for one in rows}
+        stored = {one["known_at"]: one["value"] for one in rows}
         known = row.known_at
         if kind == EDGAR:
             # A filing never changes. Its stamp may be found later, and tells nothing new then;
@@ -116,14 +116,14 @@ class SeriesStore(Store):
             same = [one["value"] for one in rows if one["source"] == row.source]
             if same and same[-1] == row.value:
                 return 0
-            known = max(known, parse(seen)) if same else known
-        known = _free(known, row.value, held)
-        if stamp(known) in held:
+            known = max(known, parse(moment)) if same else known
+        known = _free(known, row.value, stored)
+        if stamp(known) in stored:
             return 0
         return self.change(
             "INSERT INTO facts (ticker, figure, begins, ends, known_at, first_seen, value, "
             "unit, source) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
-            *key, known, seen, row.value + 0.0, row.unit, row.source,
+            *key, known, moment, row.value + 0.0, row.unit, row.source,
         )  # fmt: skip
 
     def fact_rows(self, ticker: str, after: int = 0) -> list[StoredFact]:
@@ -138,7 +138,7 @@ class SeriesStore(Store):
         return int(self.value("SELECT max(number) FROM facts") or 0)
 
 
-def series_told(store: Store) -> list[RowDict]:
+def series_summary(store: Store) -> list[RowDict]:
     """Return of every stored series its name, rows, first and last day, and newest value."""
     return store.rows(
         "SELECT s.name, s.rows, s.first, s.at, t.value, t.known_at, t.first_seen, t.source "
@@ -156,20 +156,20 @@ def series_at(
 
     With `live` it counts from its first sight too. One row of each is read, by its index.
     """
-    seen = "AND first_seen <= ? " if live else ""
-    found = {}
+    condition = "AND first_seen <= ? " if live else ""
+    newest = {}
     for name in names:
         row = store.row(
-            f"SELECT * FROM series WHERE name = ? AND known_at <= ? {seen}"  # noqa: S608
+            f"SELECT * FROM series WHERE name = ? AND known_at <= ? {condition}"  # noqa: S608
             "ORDER BY at DESC, known_at DESC LIMIT 1",
             name, as_of, *([stamp(as_of)] if live else []),
         )  # fmt: skip
         if row is not None:
-            found[name] = _stored(row)
-    return found
+            newest[name] = _stored(row)
+    return newest
 
 
-def facts_told(store: Store) -> list[RowDict]:
+def facts_summary(store: Store) -> list[RowDict]:
     """Return of every company its figures, values, first and last period, and newest stamp."""
     return store.rows(
         "SELECT ticker, count(DISTINCT figure) AS figures, count(*) AS rows, "
@@ -187,13 +187,13 @@ def facts_of(store: Store, ticker: str, as_of: datetime) -> list[FactRow]:
     return [_fact(row) for row in rows]
 
 
-def _free(known: datetime, value: float, held: Mapping[str, float]) -> datetime:
+def _free(known: datetime, value: float, stored: Mapping[str, float]) -> datetime:
     """Return the moment from which a value counts beside those that are held.
 
     Another value of the very same moment was wrong: what corrects it counts a second later. What
     was corrected stays so, whoever hands the wrong value in again.
     """
-    while held.get(stamp(known), value) != value:
+    while stored.get(stamp(known), value) != value:
         known += timedelta(seconds=1)
     return known
 

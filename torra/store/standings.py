@@ -110,7 +110,7 @@ def standings(store: Store, fingerprint: str) -> list[RowDict]:
     ]
 
 
-def settings_looked_at(store: Store) -> int:
+def count_trials(store: Store) -> int:
     """Return how many settings ever came to a look, under whatever name."""
     return int(store.value("SELECT coalesce(max(trial), 0) FROM agent_standing"))
 
@@ -155,8 +155,8 @@ def stream_calls(
     """
     rows = store.rows(CALLED, instance, timeframe, stamp(after) if after else "", limit)
     for row in rows:
-        *told, invented = json.loads(row.pop("told") or "[null, null, null]")
-        row |= dict(zip(("close", "regime"), told, strict=True))
+        *values, invented = json.loads(row.pop("told") or "[null, null, null]")
+        row |= dict(zip(("close", "regime"), values, strict=True))
         row["reports"] = "[]" if invented else row["reports"] or "[]"
     return rows
 
@@ -337,28 +337,28 @@ def opening_at(store: Store, instance: str, timeframe: str, moment: datetime) ->
     close had been sent by then.
     """
     at = stamp(moment)
-    found = store.row(
+    opening = store.row(
         "SELECT * FROM signals WHERE instance = ? AND state = 'CLOSED' AND closed_at >= ? "
         "AND kind = 'open' ORDER BY closed_at LIMIT 1",
         instance, at,
     )  # fmt: skip
-    if found is None or not _before(found, at, timeframe):
+    if opening is None or not _before(opening, at, timeframe):
         marks = ", ".join("?" * len(HELD))
         rows = store.rows(
             "SELECT * FROM signals WHERE instance = ? AND kind = 'open' "  # noqa: S608 - marks
             f"AND state IN ({marks})",
             instance, *HELD,
         )  # fmt: skip
-        found = min(rows, key=lambda row: HELD.index(row["state"]), default=None)
-    if found is None or not _before(found, at, timeframe):
+        opening = min(rows, key=lambda row: HELD.index(row["state"]), default=None)
+    if opening is None or not _before(opening, at, timeframe):
         return None
     closes = store.rows(
         "SELECT decided_at, timeframe, state FROM signals INDEXED BY signals_closes "
         "WHERE instance = ? AND kind = 'close' AND closes = ?",
-        instance, found["sid"],
+        instance, opening["sid"],
     )  # fmt: skip
     closing = any(row["state"] not in UNEXECUTED and _before(row, at, timeframe) for row in closes)
-    return found | {"closing": closing}
+    return opening | {"closing": closing}
 
 
 def l1_verdicts(

@@ -24,7 +24,7 @@ TIMES: Final = frozenset(
 )  # fmt: skip
 """Columns that hold a time as torra.clock.iso writes it, or nothing."""
 
-FOUND_BY: Final = (
+INDEXED: Final = (
     ("ticks", "bar_time", "at <> ''"),
     ("ticks", "close_time", ""),
     ("chains", "close_time", ""),
@@ -61,16 +61,16 @@ fraction is told by its shape, as SQLite would round it.
 def unreadable(connection: sqlite3.Connection, tables: Sequence[str]) -> Iterator[str]:
     """Yield a sentence for each column that holds an unreadable time.
 
-    All rows of `tables` are looked at, and what FOUND_BY names. Raises sqlite3.DatabaseError.
+    All rows of `tables` are looked at, and what INDEXED names. Raises sqlite3.DatabaseError.
     """
     whole = ((table, column, "") for table in tables for column in sorted(TIMES))
-    for table, column, besides in (*whole, *FOUND_BY):
+    for table, column, besides in (*whole, *INDEXED):
         # A table that is not there has no columns.
         names = {row[1] for row in connection.execute(f"PRAGMA table_info({table})")}
         if column in names:
-            found = _first(connection, table, column, besides)
-            if found is not None:
-                yield f"{table}.{column} holds {found!r}, which is no time"
+            value = _first(connection, table, column, besides)
+            if value is not None:
+                yield f"{table}.{column} holds {value!r}, which is no time"
 
 
 def _first(connection: sqlite3.Connection, table: str, column: str, besides: str) -> object:

@@ -46,7 +46,7 @@ OF_A_KIND: Final = (
     "AND (close_time < ? OR sentiment_id < ?) "
     "ORDER BY close_time DESC, sentiment_id DESC LIMIT ?"
 )
-TOLD: Final = (
+TICK_ROWS: Final = (
     "SELECT c.sentiment_id, c.instance, c.timeframe, c.bar_time, c.close_time, s.price_action, "
     "s.key_levels, s.momentum, s.structure, s.ath, c.l1_composite, c.composite, c.l1_consensus, "
     "c.consensus, c.l1_verdict, c.verdict, j.action, j.reason, s.source_type, j.cost_usd, "
@@ -113,15 +113,15 @@ def counts_of_kinds(
 
     None when they are more than `most` together: they are not counted on.
     """
-    found: dict[int, int] = {}
+    counts: dict[int, int] = {}
     left = most
     for kind in kinds:
         (number,) = store.tuples(COUNT, kind, begin, end, left + 1)[0]
         left -= number
         if left < 0:
             return None
-        found[kind] = number
-    return found
+        counts[kind] = number
+    return counts
 
 
 def alone_of(store: Store, torra_keys: Collection[str]) -> Mapping[str, str]:
@@ -154,14 +154,14 @@ def ticks_of_kinds(
     """
     heads = store.tuples(HEADS, before[0], json.dumps([*kinds]))
     newest = sorted(((close, kind) for kind, close in heads if close), reverse=True)
-    found: list[Place] = []
+    places: list[Place] = []
     for close, kind in newest:
         # Kinds whose newest tick is older than the page need no look.
-        if len(found) == limit and close < found[-1][0]:
+        if len(places) == limit and close < places[-1][0]:
             break
-        found += store.tuples(OF_A_KIND, kind, begin, before[0], *before, limit)
-        found = sorted(found, reverse=True)[:limit]
-    return _rows_at(store, found)
+        places += store.tuples(OF_A_KIND, kind, begin, before[0], *before, limit)
+        places = sorted(places, reverse=True)[:limit]
+    return _rows_at(store, places)
 
 
 def consultations(store: Store, kinds: Collection[int], *, limit: int) -> list[TraderSummary]:
@@ -176,8 +176,8 @@ def consultations(store: Store, kinds: Collection[int], *, limit: int) -> list[T
 
 def gates_of(store: Store, numbers: Collection[int]) -> Mapping[int, str]:
     """Return the ruling of the gate on some ticks as JSON, by their number (sentiment_id)."""
-    told = store.tuples(GATES, json.dumps([*numbers]))
-    return {number: gate for number, gate in told if isinstance(gate, str)}
+    rows = store.tuples(GATES, json.dumps([*numbers]))
+    return {number: gate for number, gate in rows if isinstance(gate, str)}
 
 
 def every_tick_of_kinds(
@@ -200,5 +200,5 @@ def _of_kind(store: Store, kind: int, begin: str, before: Place) -> Iterator[Pla
 
 
 def _rows_at(store: Store, places: Sequence[Place]) -> list[RowDict]:
-    rows = store.rows(TOLD, json.dumps([number for _, number in places]))
+    rows = store.rows(TICK_ROWS, json.dumps([number for _, number in places]))
     return sorted(rows, key=lambda row: (row["close_time"], row["sentiment_id"]), reverse=True)

@@ -124,8 +124,8 @@ def _newest_values(
     store: Store, sql: str, instance: str, timeframes: Collection[str], limit: int
 ) -> list[str]:
     """Return what a statement says of the newest ticks of all timeframes, newest first."""
-    found = [row for name in timeframes for row in store.tuples(sql, instance, name, limit)]
-    return [value for _, value in sorted(found, reverse=True)[:limit]]
+    rows = [row for name in timeframes for row in store.tuples(sql, instance, name, limit)]
+    return [value for _, value in sorted(rows, reverse=True)[:limit]]
 
 
 def debate_flags(
@@ -166,20 +166,20 @@ def skips_after(
     newest `limit` of these skips: `count`, `oldest` (a bar time), and `others`, how many have
     another reason than the newest.
     """
-    asked = (instance, timeframe, bar_time)
+    place = (instance, timeframe, bar_time)
     newest = store.row(
         f"SELECT bar_time, close_time, state, reason, detail {SKIPPED}",
-        *asked, 1,
+        *place, 1,
     )  # fmt: skip
     if newest is None:
         return None
-    told = store.row(
+    counts = store.row(
         "SELECT count(*) AS count, min(bar_time) AS oldest, "  # noqa: S608
         # Counted within a limit: a stream may have skipped for years.
         f"sum(reason <> ?) AS others FROM (SELECT bar_time, reason {SKIPPED})",
-        newest["reason"], *asked, limit,
+        newest["reason"], *place, limit,
     )  # fmt: skip
-    return {**newest, **(told or {})}
+    return {**newest, **(counts or {})}
 
 
 def skips_from(
@@ -222,7 +222,7 @@ def adjacent_ticks(
     if is_hosted(instance):  # has no row in `ticks`: nobody owes it anything
         table, place, which = "chains", "close_time", ""
         value = stamp(parse(bar_time) + duration(timeframe))
-    found = [
+    rows = [
         store.row(
             f"SELECT bar_time FROM {table} WHERE instance = ? AND timeframe = ? "  # noqa: S608
             f"AND {place} {sign} ? {which}ORDER BY {place} {way} LIMIT 1",
@@ -230,7 +230,7 @@ def adjacent_ticks(
         )
         for sign, way in (("<", "DESC"), (">", "ASC"))
     ]  # fmt: skip
-    before, after = (str(row["bar_time"]) if row else None for row in found)
+    before, after = (str(row["bar_time"]) if row else None for row in rows)
     return before, after
 
 

@@ -29,12 +29,12 @@ class OpeningContext(NamedTuple):
     """
 
     latest: Composites
-    held: HeldSide | None
+    position: HeldSide | None
     latched: frozenset[str]
 
     def as_dict(self) -> RowDict:
         """Return, as plain JSON, what no composite tells."""
-        return {"held": self.held and list(self.held), "latched": sorted(self.latched)}
+        return {"held": self.position and list(self.position), "latched": sorted(self.latched)}
 
 
 class TickStore(Brain):
@@ -93,41 +93,41 @@ class TickStore(Brain):
             return None
         latest = self._latest_composites(key, close_time, timeframes)
         latest.pop(key.timeframe, None)
-        position = self.position(key.instance)
-        held = None if position is None else HeldSide(position.side, position.state)
+        live = self.position(key.instance)
+        position = None if live is None else HeldSide(live.side, live.state)
         latched = self.latches(key.instance)
-        beside = self._stored_beside(key, close_time, latest)
-        if beside:
-            together = {name: latest[name][1]["l1"] for name in beside} | dict(together)
+        stored = self._same_close_records(key, close_time, latest)
+        if stored:
+            together = {name: latest[name][1]["l1"] for name in stored} | dict(together)
             before = self._latest_composites(key, close_time - MOMENT, timeframes)
-            latest = {name: row for name, row in latest.items() if name not in beside}
-            latest |= {name: before[name] for name in beside if name in before}
-            records = list(beside.values())
-            told = next((one["company"] for one in records if "company" in one), None)
-            latched = frozenset(told["latched"] if told else records[0]["before"]["latches"])
+            latest = {name: row for name, row in latest.items() if name not in stored}
+            latest |= {name: before[name] for name in stored if name in before}
+            records = list(stored.values())
+            context = next((one["company"] for one in records if "company" in one), None)
+            latched = frozenset(context["latched"] if context else records[0]["before"]["latches"])
             # Where they sent nothing, what is held now is not their doing.
-            if told and any(one["signals"] for one in records):
-                held = told["held"] and HeldSide(*told["held"])
+            if context and any(one["signals"] for one in records):
+                position = context["held"] and HeldSide(*context["held"])
         length = duration(key.timeframe)
         latest |= {
             name: (close_time, dict.fromkeys(sentiment_rules.CHAINS, value))
             for name, value in together.items()
             if duration(name) > length
         }
-        return OpeningContext(latest, held, latched)
+        return OpeningContext(latest, position, latched)
 
-    def _stored_beside(
+    def _same_close_records(
         self, key: TickKey, close_time: datetime, latest: Composites
     ) -> dict[str, Mapping[str, Any]]:
         """Return by timeframe the records of the stored ticks that debated beside a tick."""
         stored = [name for name, (close, _) in latest.items() if close == close_time]
-        found = {}
+        records = {}
         for name in stored:
             record = self.record(TickKey(key.instance, name, close_time - duration(name)).text)
             # A bar that came late is a close of its own: nothing that ran before debated beside it.
             if key.timeframe in record.get("together", ()):
-                found[name] = record
-        return found
+                records[name] = record
+        return records
 
     @abstractmethod
     def record(self, torra_key: str) -> Mapping[str, Any]:

@@ -106,7 +106,7 @@ class ClaimStore(Store):
         """
         with self.transaction():
             self.require_desk()
-            return sum(self._skip(key, *told) for key, told in reasons.items())
+            return sum(self._skip(key, *reason) for key, reason in reasons.items())
 
     def _skip(self, key: TickKey, reason: str, detail: str) -> int:
         return self.change(
@@ -240,12 +240,12 @@ def _newest_finished(
     """Return the newest bar time that is done or skipped and closed at `upto`, if given."""
     # "~" sorts after every time.
     last = "~" if upto is None else stamp(upto - duration(timeframe))
-    found = store.value(
+    newest = store.value(
         "SELECT bar_time FROM ticks WHERE instance = ? AND timeframe = ? "
         "AND state IN ('done', 'skipped') AND bar_time <= ? ORDER BY bar_time DESC LIMIT 1",
         instance, timeframe, last,
     )  # fmt: skip
-    return parse(found) if found else None
+    return parse(newest) if newest else None
 
 
 def begin_run(store: ClaimStore, run: str, process: int) -> None:

@@ -45,7 +45,7 @@ from torra.words.deny_reasons import ENGINE
 POSITION_CHANGED: Final = "POSITION_CHANGED"
 """Reason of a denial: what was proposed no longer fits what the instance holds."""
 
-ASKED_BY: Final = "asked_by"
+REQUEST_KEY: Final = "asked_by"
 """What names, in the stored orders of a proposal, who asks for it in place of a verdict."""
 
 DRIFT_ATR: Final = 0.5
@@ -65,7 +65,7 @@ WITHOUT_NUMBERS: Final = (
 )  # fmt: skip
 """Checks that are asked whatever the numbers of ticket and account are."""
 
-Asked = Literal["ok", "failed", "not asked"]
+CheckOutcome = Literal["ok", "failed", "not asked"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +111,7 @@ class Preview:
     drift: float | None
     levels: Levels | None
     lots: float
-    checks: Mapping[str, Asked]
+    checks: Mapping[str, CheckOutcome]
 
     @property
     def passes(self) -> bool:
@@ -136,18 +136,18 @@ def propose(
     symbol: str,
     created: datetime,
     expires: datetime,
-    asked: OrderRequest | None = None,
+    request: OrderRequest | None = None,
 ) -> str:
     """Write what an action would send as a proposal; return its id, that of its first opening.
 
-    `asked` is who asks for it, where that is no verdict.
+    `request` is who asks for it, where that is no verdict.
     """
     # A reverse closes and opens: the proposal is named after its opening.
     first = max(action.drafts, key=lambda draft: draft.kind == "open")
     sid = signal_bridge.signal_id(
         key.instance, symbol, key.timeframe, key.bar_time, kind=first.kind, side=first.side
     )
-    by = {ASKED_BY: asked._asdict()} if asked else {}
+    by = {REQUEST_KEY: request._asdict()} if request else {}
     database.propose(
         {
             "sid": sid,
@@ -230,8 +230,8 @@ def preview(database: Database, sid: str, at: ApprovalContext) -> Preview:
     row = _whole(database, sid)
     state, reason, action = _judge(database, row, at)
     side, spec = _opens(row), at.profile.symbol(at.instance.symbol)
-    found = side and risk_engine.levels(side, at.price, row.atr, spec)
-    levels = found if isinstance(found, Levels) else None
+    prices = side and risk_engine.levels(side, at.price, row.atr, spec)
+    levels = prices if isinstance(prices, Levels) else None
     # What would be sent; where a check objects, what it objected to.
     sizes = (draft.lots for draft in action.drafts if draft.kind == "open" or side is None)
     lots = next(sizes, None)
@@ -300,18 +300,18 @@ def _checks(
     levels: Levels | None,
     *,
     drifted: bool,
-) -> dict[str, Asked]:
+) -> dict[str, CheckOutcome]:
     """Return the outcome of every check; one that had no opening to look at was not asked."""
     legs = [leg.kind for leg in wanted.legs]
     changed = _verdict(row, action) == ("DENIED", POSITION_CHANGED) or not legs
     sound = levels is not None and "BAD_NUMBER" not in action.denied
-    outcomes: dict[str, Asked] = {}
+    outcomes: dict[str, CheckOutcome] = {}
     for reason in CHECKED:
         # A halt stops closes too; every other check looks at openings only.
         halts = reason == HALTED and bool(legs)
-        asked = halts or ("open" in legs and (sound or reason in WITHOUT_NUMBERS))
+        checked = halts or ("open" in legs and (sound or reason in WITHOUT_NUMBERS))
         failed = reason in action.denied
-        outcomes[reason.value] = "failed" if failed else "ok" if asked else "not asked"
+        outcomes[reason.value] = "failed" if failed else "ok" if checked else "not asked"
     if drifted:
         outcomes[DenyReason.PRICE_COLLAR.value] = "failed"
     return {**outcomes, POSITION_CHANGED: "failed" if changed else "ok"}

@@ -82,7 +82,7 @@ class LiveWindow(Window):
         self._closes: tuple[tuple[date, timedelta, datetime | None] | None, Closes] = (None, ())
         self._flow: dict[str, FlowThen] = {}
         self._begun: dict[str, TakeFlow] = {}
-        self._seen: dict[str, tuple[datetime, BarView]] = {}
+        self._views: dict[str, tuple[datetime, BarView]] = {}
 
     def begin_flow(self, timeframe: str, times: Sequence[datetime]) -> None:
         """Let a feed that reads order flow beside the ticks begin; `flow` takes it."""
@@ -97,20 +97,20 @@ class LiveWindow(Window):
         """
         take: TakeFlow | None = self._begun.pop(timeframe, None)
         if take is not None:
-            found = take()
+            flow = take()
         elif (brings := getattr(self._feed, "flow", None)) is not None:
-            found = brings(self._instance.symbol, timeframe, times)
+            flow = brings(self._instance.symbol, timeframe, times)
         else:
             return NO_FLOW
-        if found.status == NO_FLOW.status:
-            return found
-        self._flow[timeframe] = found
+        if flow.status == NO_FLOW.status:
+            return flow
+        self._flow[timeframe] = flow
         stored = flow_table.flow_rows(
             self._database, self._instance.id, timeframe, times[0], times[-1]
         )
-        rows = {time: found.rows[time] for time in times if time in found.rows}
+        rows = {time: flow.rows[time] for time in times if time in flow.rows}
         rows |= {row.bar_time: row for row in stored}
-        return found._replace(rows=rows)
+        return flow._replace(rows=rows)
 
     def daily_closes(self, as_of: datetime, span: timedelta) -> Closes:
         """Return the closes of all stored bars; the same list as long as they are the same."""
@@ -120,8 +120,8 @@ class LiveWindow(Window):
         key = day, span, bar_table.newest_bar(self._database, self._instance.id, longest)
         if self._closes[0] != key:
             first, last = day - span, day - DAY
-            found = self._database.daily_closes(self._instance.id, longest, first, last)
-            self._closes = key, self._closes[1] if found == self._closes[1] else found
+            loaded = self._database.daily_closes(self._instance.id, longest, first, last)
+            self._closes = key, self._closes[1] if loaded == self._closes[1] else loaded
         return self._closes[1]
 
     def bars(self, timeframe: str, as_of: datetime) -> BarView:
@@ -129,7 +129,7 @@ class LiveWindow(Window):
         limit = technical_calculator.HISTORY
         raw = self._feed.bars(self._instance.symbol, timeframe, as_of, limit)
         view = BarView.of(door.check(raw, timeframe, as_of=as_of))
-        self._seen[timeframe] = as_of, view
+        self._views[timeframe] = as_of, view
         return view
 
     def keep(self, timeframe: str, bars: BarView) -> None:
@@ -153,16 +153,16 @@ class LiveWindow(Window):
 
     def records(self, timeframe: str, as_of: datetime) -> Records:
         """Return the records of all stored bars up to `as_of`: feed's and imported ones alike."""
-        found = self._database.records(self._instance.id, timeframe, as_of=as_of)
-        if found is None:
+        records = self._database.records(self._instance.id, timeframe, as_of=as_of)
+        if records is None:
             raise DataUnavailable("too_short", "no bar is stored yet")
-        return found
+        return records
 
     def path(self, timeframe: str, after: datetime, as_of: datetime) -> list[Bar]:
         """Return the feed's bars since `after`, those that the tick has seen where it has them."""
         missing = (as_of - after) // duration(timeframe)
-        seen_at, view = self._seen.get(timeframe, (None, None))
-        if view is not None and seen_at == as_of and missing < min(len(view), door.STEPS_TOLD):
+        moment, view = self._views.get(timeframe, (None, None))
+        if view is not None and moment == as_of and missing < min(len(view), door.STEPS_TOLD):
             count = max(0, missing)
             prices = zip(*(view.newest(name, count) for name in PRICES), strict=True)
             bars = zip(view.newest_times(count), prices, strict=True)
@@ -213,8 +213,8 @@ class HistoryWindow(Window):
         if self._closes[0] != (day, span):
             days, closes = self._daily
             first, last = bisect_left(days, day - span), bisect_left(days, day)
-            found = list(zip(days[first:last], closes[first:last], strict=True))
-            self._closes = (day, span), found
+            chosen = list(zip(days[first:last], closes[first:last], strict=True))
+            self._closes = (day, span), chosen
         return self._closes[1]
 
     @cached_property
@@ -224,8 +224,8 @@ class HistoryWindow(Window):
             return [], []
         closes = self._longest["close"]
         days = pd.DatetimeIndex(closes.index).date
-        found = dict(zip(days, closes.tolist(), strict=True))
-        return [*found], [*found.values()]
+        by_day = dict(zip(days, closes.tolist(), strict=True))
+        return [*by_day], [*by_day.values()]
 
     @property
     def times(self) -> Mapping[str, pd.DatetimeIndex]:

@@ -83,9 +83,9 @@ class Payer(Protocol):
         settings: AgentSettings,
         agents: Mapping[str, Agent] | None = None,
         *,
-        beside: float = 0.0,
+        reserved_usd: float = 0.0,
     ) -> DegradationLevel:
-        """Return what the next tick is run with; `beside` is promised to ticks of its close."""
+        """Return what the next tick is run with; `reserved_usd` is for ticks of its close."""
         ...
 
     def purse(
@@ -153,7 +153,9 @@ class ModelAccess:
         on_event = self.on_event
         if on_event is None:
             return None
-        return lambda kind, told: on_event(kind, {**told, "torra_key": key.text, "shadow": shadow})
+        return lambda kind, payload: on_event(
+            kind, {**payload, "torra_key": key.text, "shadow": shadow}
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,12 +179,12 @@ def plan(
     answerers: ModelAccess,
     database: TickDatabase | None,
     *,
-    beside: float = 0.0,
+    reserved_usd: float = 0.0,
 ) -> Plan:
     """Decide who is asked at a tick; the ladder may step down here.
 
     `database` is None for a stream without other timeframes, positions and signals: a hosted one.
-    `beside` is what other ticks of its close may cost, in USD: it is not spent twice.
+    `reserved_usd` is what other ticks of its close may cost, in USD: it is not spent twice.
     """
     config = inputs.profile.debate()
     if answerers.debater is not None:
@@ -208,8 +210,8 @@ def plan(
         )
     if answerers.account is None:
         return Plan(config, flags, pivotal=pivotal, company=company)
-    level = answerers.account.degradation_level(agents, AGENTS, beside=beside)
-    if not level.asked:
+    level = answerers.account.degradation_level(agents, AGENTS, reserved_usd=reserved_usd)
+    if not level.calls_models:
         return Plan(config, (*flags, BUDGET), SourceType.L1_ONLY)
     if level.settings != agents:
         flags = (*flags, f"ladder:{level.name}")
@@ -248,45 +250,47 @@ def run_tick_debate(
     """Return what the desk made of a tick, blended with L1: gated, and with the gate left out."""
     influence, submit = plan.config.agents.influence, answerers.submit
     shadow = not answerers.promoted() if influence == "earned" else influence == "shadow"
-    asked = answerers.debater is not None or (plan.silent is None and submit is not None)
-    context = _context(inputs, answerers, asked=asked)
+    debates = answerers.debater is not None or (plan.silent is None and submit is not None)
+    context = _context(inputs, answerers, debates=debates)
     late: LateReplies | None = None
     if answerers.debater is not None:
-        spoken = answerers.debater(context, plan.config)
+        deliberation = answerers.debater(context, plan.config)
     elif plan.silent is not None or submit is None:
         source = plan.silent or SourceType.L1_ONLY
         unpaid = seated(plan.config.agents, AGENTS) if BUDGET in plan.flags else ()
-        spoken = agent_framework.l1_only_record(context, plan.config, source, plan.flags, unpaid)
+        deliberation = agent_framework.l1_only_record(
+            context, plan.config, source, plan.flags, unpaid
+        )
     else:
         left = deadline - clock.monotonic()
         if answerers.picture is None:
-            picture, seen = _picture(inputs, plan.config.agents, left, clock)
+            picture, picture_flags = _picture(inputs, plan.config.agents, left, clock)
         else:
             # A replay is shown the chart of then, or none, as it was.
-            picture, seen = answerers.picture(), ()
+            picture, picture_flags = answerers.picture(), ()
         if picture is not None or plan.pivotal:
             context = replace(context, picture=picture, pivotal=plan.pivotal)
         late = LateReplies(submit, clock.monotonic)
         if not is_synchronous(submit):  # what answers at once brings nothing later
             submit = late.submit
-        spoken = _deliberate(
+        deliberation = _deliberate(
             context, plan, inputs, submit, answerers, clock, deadline, shadow=shadow
         )
-        if more := (*plan.flags, *seen):
-            spoken = replace(spoken, flags=(*spoken.flags, *more))
+        if more := (*plan.flags, *picture_flags):
+            deliberation = replace(deliberation, flags=(*deliberation.flags, *more))
     alone: Deliberation | None = None
     if shadow:
         # What was said is recorded as it was; an undebated desk counts in its place.
-        spoken = replace(spoken, flags=(*spoken.flags, SHADOW))
-        alone = agent_framework.l1_only_record(context, plan.config, spoken.source_type)
+        deliberation = replace(deliberation, flags=(*deliberation.flags, SHADOW))
+        alone = agent_framework.l1_only_record(context, plan.config, deliberation.source_type)
     if behind := (*inputs.lessons.flags, *inputs.standing.flags):
-        spoken = replace(spoken, flags=(*spoken.flags, *behind))
-    counted = alone or spoken
+        deliberation = replace(deliberation, flags=(*deliberation.flags, *behind))
+    counted = alone or deliberation
     gated = ungated = agent_framework.blend(inputs.l1, counted.scores)
     if counted.ungated is not counted.scores:  # as they are where nobody moved a score
         ungated = agent_framework.blend(inputs.l1, counted.ungated)
     return TickDebate(
-        spoken,
+        deliberation,
         gated=gated,
         ungated=ungated,
         picture=context.picture,
@@ -296,11 +300,11 @@ def run_tick_debate(
     )
 
 
-def _context(inputs: TickInputs, answerers: ModelAccess, *, asked: bool) -> DebateContext:
-    """Return what a desk is shown; notes and fence where it is `asked` or a record is wanted."""
+def _context(inputs: TickInputs, answerers: ModelAccess, *, debates: bool) -> DebateContext:
+    """Return what a desk is shown; notes and fence where it debates or a record is wanted."""
     symbol, read = inputs.instance.symbol, answerers.recorded
     # Notes are words for a reader: a tick that is not recorded and sends no prose out needs none.
-    if asked and not read:
+    if debates and not read:
         read = (
             not is_synchronous(answerers.submit)
             if answerers.debater is None
@@ -316,7 +320,7 @@ def _context(inputs: TickInputs, answerers: ModelAccess, *, asked: bool) -> Deba
         features=inputs.bundle.features,
         memory=inputs.memory,
         # Fresh each tick: a stranger's text cannot close a fence whose mark it cannot guess.
-        nonce=token() if asked else "",
+        nonce=token() if debates else "",
         asset=inputs.profile.symbol(symbol).asset,
         lessons=tuple(note.text for note in inputs.lessons.notes),
     )
@@ -349,7 +353,7 @@ def _deliberate(
     }
     left = deadline - clock.monotonic()
     keeps = plan.company is not None and plan.pivotal and left > 2 * CONSULT_SECONDS
-    spoken = agent_framework.deliberate(
+    deliberation = agent_framework.deliberate(
         context,
         config,
         submit,
@@ -359,9 +363,9 @@ def _deliberate(
         **terms,
     )
     if plan.company is not None:
-        counted = spoken
+        counted = deliberation
         if shadow:
-            counted = agent_framework.l1_only_record(context, config, spoken.source_type)
+            counted = agent_framework.l1_only_record(context, config, deliberation.source_type)
         opening = thesis.predict_consensus(plan.company, inputs, counted)
         if opening is not None:
             consult = partial(
@@ -369,10 +373,10 @@ def _deliberate(
                 config=config, submit=submit, deadline=deadline, **terms,
             )  # fmt: skip
             left = deadline - clock.monotonic()
-            spoken = thesis.consulted(
-                spoken, opening, context, config.agents, inputs.profile, consult, left
+            deliberation = thesis.consulted(
+                deliberation, opening, context, config.agents, inputs.profile, consult, left
             )
-    return purse.settled(spoken) if purse else spoken
+    return purse.settled(deliberation) if purse else deliberation
 
 
 def _picture(
@@ -385,7 +389,7 @@ def _picture(
     symbol, timeframe = inputs.instance.symbol, inputs.timeframe
     try:
         if agents.picture == "file":
-            found = screenshot.read_picture(
+            picture = screenshot.read_picture(
                 agents.picture_file,
                 symbol=symbol,
                 timeframe=timeframe,
@@ -393,7 +397,7 @@ def _picture(
                 # The age of a file is real time, also where the desk's clock runs faster.
                 now=clock.real_now(),
             )
-            return found.data, (found.flag,) if found.flag else ()
+            return picture.data, (picture.flag,) if picture.flag else ()
         drawn = renderer.render(
             inputs.view.frame,
             symbol=symbol,

@@ -32,7 +32,7 @@ from torra.verdict.risk_engine import CLOSES, Account, Action, Decision, SignalD
 from torra.verdict.signal_states import EXECUTED, signal_life
 from torra.verdict.vetoed import VetoedOpening
 
-ASKED_FOR: Final = "JUDGE"
+BY_JUDGE: Final = "JUDGE"
 """Reason of an action that a judge asks for."""
 
 NO_EXPOSURE: Final[Mapping[str, Any]] = MappingProxyType(
@@ -57,14 +57,14 @@ def decide(
     that had come last when it looked.
     """
     database, instance, key = edges.database, inputs.instance, inputs.key
-    profile, spoken = inputs.profile, debated.deliberation
+    profile, deliberation = inputs.profile, debated.deliberation
     figures = edges.route.figures(instance.id) if edges.route else {}  # files, and no lock held
     with edges.write(deadline):
         # First: a desk whose lock was deleted may find its tick run by another one.
         database.require_claim(key)
         if stored and edges.recorded:
-            looked = {"path": inputs.before["path"], "looked": inputs.before["signal_event"]}
-            inputs = replace(inputs, before={**database.standing(instance.id), **looked})
+            earlier = {"path": inputs.before["path"], "looked": inputs.before["signal_event"]}
+            inputs = replace(inputs, before={**database.standing(instance.id), **earlier})
         # What came meanwhile is decided by too: a report of a bridge, a person's close.
         stands = database.standing(instance.id)["signal_event"] if edges.recorded else None
         saved = database.save_sentiment(
@@ -74,9 +74,9 @@ def decide(
             ath=inputs.ath_score,
             l1=inputs.l1,
             ungated=debated.ungated,
-            source_type=spoken.source_type,
+            source_type=deliberation.source_type,
             profile=profile,
-            deliberation=tick_record.spoken(spoken) if edges.recording else None,
+            deliberation=tick_record.stored_deliberation(deliberation) if edges.recording else None,
             timeframes=instance.timeframes,
         )
         failpoint("saved")
@@ -125,7 +125,7 @@ def decide(
         )
         drafts = (*action.drafts, *proposed)
         _ask_to_close(inputs, debated, decision, drafts, edges, now)
-        _keep_situation(inputs, drafts, begun, spoken, database)
+        _keep_situation(inputs, drafts, begun, deliberation, database)
         # The record holds its own time, so it is taken before the record is written.
         elapsed = (edges.clock.monotonic() - due) * 1000.0
         desk |= {"decided": iso(now), "signal_event": stands}
@@ -133,11 +133,11 @@ def decide(
         record = tick_record.build(result, edges.provider) if edges.recorded else None
         database.note_lesson_uses(key.text, inputs.lessons.told)
         if inputs.news is not None and not inputs.invented:
-            database.store_news(found.item for found in inputs.news.items)
+            database.store_news(entry.item for entry in inputs.news.items)
         if record is not None and edges.recording:
             database.write_journal(key, record)
         failpoint("recorded")
-        database.write_calls(key, spoken.calls)
+        database.write_calls(key, deliberation.calls)
         if debated.picture is not None:
             database.store_picture(debated.picture)
         database.finish_tick(key)
@@ -214,7 +214,7 @@ def _keep_situation(
     inputs: TickInputs,
     drafts: Sequence[SignalDraft],
     begun: VetoedOpening | None,
-    spoken: Deliberation,
+    deliberation: Deliberation,
     database: TickDatabase,
 ) -> None:
     """Keep the market of an opening, for the lesson of its end: sent, proposed or vetoed."""
@@ -224,13 +224,13 @@ def _keep_situation(
         return
     judgements = (
         Judgement(report.winner, report.counter, report.win_share)
-        for report in spoken.reports
+        for report in deliberation.reports
         if report.win_share is not None
     )
     situation = replace(
         situation_of(inputs.bundle.features, inputs.l1), judgement=next(judgements, None)
     )
-    trader = spoken.consulted
+    trader = deliberation.consulted
     for sid, side in sorted((vetoed.opening_id(inputs, side), side) for side in sides):
         report = trader.report if trader and trader.side == side else None
         thesis: Thesis | None = None
@@ -276,11 +276,11 @@ def _ask_to_close(
     close = SignalDraft("close", side, position.lots, closes=position.signal_id)
     approval.propose(
         database,
-        Action("CLOSE", ASKED_FOR, (close,)),
+        Action("CLOSE", BY_JUDGE, (close,)),
         replace(decision, verdict=side),
         key=inputs.key,
         symbol=inputs.instance.symbol,
         created=now,
         expires=expires,
-        asked=OrderRequest(judge.agent_id, judge.main_claim),
+        request=OrderRequest(judge.agent_id, judge.main_claim),
     )

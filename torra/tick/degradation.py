@@ -62,7 +62,7 @@ class DegradationLevel:
 
     settings: AgentSettings
     name: str
-    asked: bool
+    calls_models: bool
     worst_usd: float = 0.0
 
 
@@ -88,8 +88,8 @@ def tick_worst_case(
         for stage in row.stages
     ]
     # the last stage and the fallback exclude each other; who is consulted is asked of one tier
-    asked = [replace(TRADER.role, tier=tier) for tier in consulting_tiers(settings)]
-    consulted = max(map(most, asked), default=0.0)
+    traders = [replace(TRADER.role, tier=tier) for tier in consulting_tiers(settings)]
+    consulted = max(map(most, traders), default=0.0)
     return sum(totals[:-1]) + max(totals[-1], most(SCORER)) + consulted
 
 
@@ -103,10 +103,10 @@ def consulting_tiers(settings: AgentSettings) -> tuple[Tier, ...]:
 def ladder(settings: AgentSettings) -> list[DegradationLevel]:
     """Return the levels of a desk, the dearest first and nobody last."""
     levels = [
-        DegradationLevel(each, degradation_level_name(each), asked=True)
+        DegradationLevel(each, degradation_level_name(each), calls_models=True)
         for each in settings.ladder()
     ]
-    return [*levels, DegradationLevel(settings, UNASKED, asked=False)]
+    return [*levels, DegradationLevel(settings, UNASKED, calls_models=False)]
 
 
 def to_climb(cost: float, ceiling: float, spent: float) -> float:
@@ -122,13 +122,13 @@ def degradation_level_name(settings: AgentSettings) -> str:
 def choose(
     costs: Sequence[float],
     levels: Sequence[DegradationLevel],
-    held: str | None,
+    current: str | None,
     spent: float,
     ceiling: float,
 ) -> int:
     """Return the number of the level to run on, 0 the highest; `costs` are the worst cases."""
     names = [each.name for each in levels]
-    stood = names.index(held) if held in names else 0
+    stood = names.index(current) if current in names else 0
 
     def highest(needed: Callable[[float], float]) -> int:
         left = ceiling - spent

@@ -178,7 +178,7 @@ def _recalled(
     began = edges.clock.monotonic()
     spec = profile.symbol(instance.symbol)
     leaning = sentiment_rules.composite(bundle.scores, 0.0, profile.sentiment_weights)
-    asked = recall.LessonQuery(
+    query = recall.LessonQuery(
         symbol=instance.symbol,
         asset=spec.asset,
         side="LONG" if leaning >= 0.0 else "SHORT",
@@ -186,6 +186,6 @@ def _recalled(
         as_of=as_of,
         notes=profile.agents.memory.notes,
     )
-    found = edges.lessons(asked)
+    lessons = edges.lessons(query)
     late = edges.clock.monotonic() - began > recall.SECONDS
-    return recall.TOO_LATE if late else found
+    return recall.TOO_LATE if late else lessons

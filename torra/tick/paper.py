@@ -44,12 +44,12 @@ def advance(
         database.set_paper_cursor(instance.id, as_of - duration(instance.shortest))
         return
     # Once more, right before they fill: between its publication and its bar lies a while.
-    looked = signal_bridge.set_aside(database, ("PUBLISHED", "WAITING"), instance.id)
-    held = database.paper_position(instance.id)
+    check = signal_bridge.set_aside(database, ("PUBLISHED", "WAITING"), instance.id)
+    position = database.paper_position(instance.id)
     spec = profile.symbol(instance.symbol)
     result, reached = paper.advance_all(
-        [_order(row, profile, spec) for row in database.paper_orders(instance.id, looked.whole)],
-        paper.PaperPosition.of(held) if held else None,
+        [_order(row, profile, spec) for row in database.paper_orders(instance.id, check.whole)],
+        paper.PaperPosition.of(position) if position else None,
         bars,
         cursor=cursor,
         spread=spec.spread,

@@ -170,10 +170,10 @@ def build(result: TickResult, provider: str) -> dict[str, Any]:
 
     inputs, debated, action, saved = result.inputs, result.debated, result.action, result.saved
     profile = inputs.profile
-    spoken, counted, view = debated.deliberation, debated.counted, inputs.view
+    deliberation, counted, view = debated.deliberation, debated.counted, inputs.view
     gated, ungated, agents = (
         {vector: chart[vector]["score"] for vector in VECTORS}
-        for chart in (debated.gated, debated.ungated, spoken.scores)
+        for chart in (debated.gated, debated.ungated, deliberation.scores)
     )
     spreads = {} if inputs.spreads == NO_SPREADS else asdict(inputs.spreads)
     parts: dict[str, Any] = {
@@ -204,7 +204,7 @@ def build(result: TickResult, provider: str) -> dict[str, Any]:
         # An opening must stand with the gate and without it (sentiment_rules.opening_stands).
         "low": {vector: min(gated[vector], ungated[vector]) for vector in VECTORS},
         "high": {vector: max(gated[vector], ungated[vector]) for vector in VECTORS},
-        "adjustments": dict(spoken.adjustments),
+        "adjustments": dict(deliberation.adjustments),
         "composites": dict(saved.composites),
         "weights": profile.sentiment_weights.model_dump(),
         "thresholds": profile.thresholds.model_dump(),
@@ -223,10 +223,10 @@ def build(result: TickResult, provider: str) -> dict[str, Any]:
         "signals": result.signals,
         "proposed": [OrderPhrase(each.kind, each.side, each.lots) for each in result.proposed],
         "sentence": sentence(finished(result)),
-        "source_type": spoken.source_type,
+        "source_type": deliberation.source_type,
         "flags": _flags(result),
-        "calls": len(spoken.calls),
-        "cost_usd": spoken.cost_usd,
+        "calls": len(deliberation.calls),
+        "cost_usd": deliberation.cost_usd,
         "elapsed_ms": round(result.elapsed_ms, 3),
         "provider": provider,
         # By its hash: the bytes stand once in their own table.
@@ -284,9 +284,9 @@ def build(result: TickResult, provider: str) -> dict[str, Any]:
 def finished(result: TickResult) -> Finished:
     """Return what the tick's sentence says of it."""
     inputs, debated, saved = result.inputs, result.debated, result.saved
-    spoken, counted = debated.deliberation, debated.counted
-    consulted = spoken.consulted
-    judges = (report.winner for report in spoken.reports if report.win_share is not None)
+    deliberation, counted = debated.deliberation, debated.counted
+    consulted = deliberation.consulted
+    judges = (report.winner for report in deliberation.reports if report.win_share is not None)
     written = [(draft.kind, draft.side, draft.lots) for draft in result.proposed] or [
         (row["kind"], row["side"], row["lots"]) for row in result.signals
     ]
@@ -305,9 +305,9 @@ def finished(result: TickResult) -> Finished:
         vetoed=counted.vetoes(saved.verdict),
         vetoed_for=sided(counted.ruling, saved.verdict),
         against=LEAN_AGAINST in _flags(result),
-        source=str(spoken.source_type),
-        flags=spoken.flags,
-        push=spoken.panel.push,
+        source=str(deliberation.source_type),
+        flags=deliberation.flags,
+        push=deliberation.panel.push,
         trader=debated.company is not None,
         declined=consulted.report.decline_code if consulted and consulted.report else "",
         judge=next(judges, ""),
@@ -316,7 +316,7 @@ def finished(result: TickResult) -> Finished:
     )
 
 
-def spoken(deliberation: Deliberation) -> dict[str, Any]:
+def stored_deliberation(deliberation: Deliberation) -> dict[str, Any]:
     """Return a deliberation as the sentiment row keeps it, without the texts of its calls."""
     whole = deliberation.as_json()
     calls = [
@@ -379,12 +379,12 @@ def _flags(result: TickResult) -> list[str]:
     # An opening is made that a trader might have been asked about, and was not.
     might = debated.company is not None and debated.deliberation.heard
     trader = debated.deliberation.consulted
-    found = {
+    flags = {
         LEAN_AGAINST: counted.panel.agreement(result.saved.verdict).leans_against,
         UNFORESEEN: bool(might and opened and (trader is None or trader.side not in opened)),
         OUTAGE: counted.outage,
     }
-    return [flag for flag, stands in found.items() if stands]
+    return [flag for flag, stands in flags.items() if stands]
 
 
 def describe(bars: BarView | pd.DataFrame, revision: int | None = None) -> dict[str, Any]:
@@ -404,12 +404,12 @@ def describe(bars: BarView | pd.DataFrame, revision: int | None = None) -> dict[
 @cache
 def versions() -> dict[str, str]:
     """Return the versions of everything that can change a score."""
-    found = {"python": platform.python_version(), "sqlite": sqlite3.sqlite_version}
-    found |= {RULES_NAME: str(RULES_VERSION)}
+    texts = {"python": platform.python_version(), "sqlite": sqlite3.sqlite_version}
+    texts |= {RULES_NAME: str(RULES_VERSION)}
     for package in RECORDED_PACKAGES:
         try:
-            found[package] = version(package)
+            texts[package] = version(package)
         # A checkout that was never installed has no version.
         except PackageNotFoundError:
-            found[package] = "unknown"
-    return {**found, **c_versions()}
+            texts[package] = "unknown"
+    return {**texts, **c_versions()}

@@ -39,10 +39,10 @@ MOST_WORDS: Final = 40
 EARLIER: Final = "agents' earlier answers"
 """Answers on other ticks, of which the consensus is as well; a page names the timeframe."""
 
-MOST_TOLD: Final = 50
+MOST_ON_PAGE: Final = 50
 """Words of a sentence with what a page adds to it from the rest of the record."""
 
-HELD: Final = "POSITION_HELD"
+KEPT: Final = "POSITION_HELD"
 """Reason of a tick that keeps the position as it is."""
 
 KEEPS: Final = "Keeps the open position"
@@ -129,14 +129,14 @@ def page_text(record: TickRecord) -> str:
     return _with_others(_with_side(in_page_words(record.sentence), record), record)
 
 
-def held_side(record: TickRecord) -> str:
+def kept_side(record: TickRecord) -> str:
     """Return the side of the position that a tick kept, "long" or "short"; "" where none is told.
 
     The memory of a tick has the position as it stood at the look. One on the other side than the
     verdict is kept where a profile keeps it; a timeframe that closed with the tick may have turned
     it since.
     """
-    if record.reason != HELD:
+    if record.reason != KEPT:
         return ""
     stood = LEANS.get(str(record.memory.get("position")), "")
     alone = not record.together and not record.apart
@@ -144,13 +144,13 @@ def held_side(record: TickRecord) -> str:
     return stood if alone or (wanted and stood == wanted.position) else ""
 
 
-def held_since(record: TickRecord) -> str:
+def kept_since(record: TickRecord) -> str:
     """Return since when the kept position is open, as far as the record tells; else "".
 
     The memory of a tick knows the age of a position in bars, and nothing of one that another tick
     of the same close opened.
     """
-    positions, side = record.memory.get("open_positions"), held_side(record).upper()
+    positions, side = record.memory.get("open_positions"), kept_side(record).upper()
     ages = (
         row.get("age_ticks")
         for row in (positions if isinstance(positions, list) else ())
@@ -162,36 +162,36 @@ def held_since(record: TickRecord) -> str:
     return f"open for {age} bar{'' if age == 1 else 's'}" if age else "opened within this bar"
 
 
-def _with_side(said: str, record: TickRecord) -> str:
+def _with_side(text: str, record: TickRecord) -> str:
     """Return a sentence of a kept position with its side, and since when it is open."""
-    side = held_side(record)
-    if not side or not said.startswith(KEEPS):
-        return said
-    head, colon, tail = said.removeprefix(KEEPS).partition(":")
-    since = held_since(record)
+    side = kept_side(record)
+    if not side or not text.startswith(KEEPS):
+        return text
+    head, colon, tail = text.removeprefix(KEEPS).partition(":")
+    since = kept_since(record)
     long = f"Keeps the {side}{head}, {since}{colon}{tail}"
-    fits = since and len(long.split()) <= MOST_TOLD
+    fits = since and len(long.split()) <= MOST_ON_PAGE
     return long if fits else f"Keeps the {side}{head}{colon}{tail}"
 
 
-ASKED: Final = re.compile("^Wants to (.*), if approved")
+PROPOSAL: Final = re.compile("^Wants to (.*), if approved")
 """What a sentence says of a proposal as it is made."""
 
 
-def in_page_words(said: str) -> str:
+def in_page_words(text: str) -> str:
     """Return a stored sentence as a page says it now.
 
     With a minus, without the word L1, with lots as pages write them, a veto as that of whoever made
     it, and a proposal as one that may be decided by now.
     """
-    said = ASKED.sub(r"Asked to \1", said)
+    text = PROPOSAL.sub(r"Asked to \1", text)
     for stored, now in BARS.items():
-        said = said.replace(stored, now)
+        text = text.replace(stored, now)
     for code, who in REFUSERS.items():
         why = f"vetoes it ({GATE_REASONS[code]})"
-        said = said.replace(f"the gate {why}", f"the {who} {why}")
-    said = TENTHS.sub(r"\g<1>0 lots", said)
-    return BELOW_ZERO.sub("\u2212", said)
+        text = text.replace(f"the gate {why}", f"the {who} {why}")
+    text = TENTHS.sub(r"\g<1>0 lots", text)
+    return BELOW_ZERO.sub("\u2212", text)
 
 
 def outage_of(record: TickRecord) -> float | None:
@@ -207,13 +207,13 @@ def percent(share: float) -> str:
 def sentence(tick: Finished) -> str:
     """Return the sentence of a finished tick, without its lesser facts where it would be long."""
     for brief in range(BRIEFEST):
-        said = _said(tick, brief)
-        if len(said.split()) <= MOST_WORDS:
-            return said
-    return _said(tick, BRIEFEST)
+        text = _text(tick, brief)
+        if len(text.split()) <= MOST_WORDS:
+            return text
+    return _text(tick, BRIEFEST)
 
 
-def _said(tick: Finished, brief: int) -> str:
+def _text(tick: Finished, brief: int) -> str:
     """Return the sentence; the numbers beside L1 and the denial go first, the consensus last."""
     wanted = tick.denied or any(order.kind == "open" for order in tick.orders)
     cut = wanted and tick.outage not in (None, 1.0)
@@ -238,26 +238,26 @@ def other_timeframe(record: TickRecord) -> tuple[str, Composite] | None:
     return others[0] if len(others) == 1 else None
 
 
-def _with_others(said: str, record: TickRecord) -> str:
+def _with_others(text: str, record: TickRecord) -> str:
     """Return a sentence that names the other timeframe where that moved the consensus.
 
     Agents' answers on other ticks are those of that timeframe; and an earlier composite of it may
     pull the consensus back from the side that this bar and its agents are on.
     """
-    if (found := other_timeframe(record)) is None:
-        return said
-    name, other = found
+    if (pair := other_timeframe(record)) is None:
+        return text
+    name, other = pair
     when = _written(other.close_time)
-    if EARLIER in said:
-        long = said.replace(EARLIER, f"the {name} agents' answers of {when}")
-    elif said.endswith(".") and _pulls(record, other):
+    if EARLIER in text:
+        long = text.replace(EARLIER, f"the {name} agents' answers of {when}")
+    elif text.endswith(".") and _pulls(record, other):
         shown = BELOW_ZERO.sub("\u2212", number(round(other.composite, FEWEST_DECIMALS)))
         note = f"; {name} of {when} ({shown}) pulls the other way."
         # A record that is kept for a glance has the sentence of its page already.
-        long = said if said.endswith(note) else said[:-1] + note
+        long = text if text.endswith(note) else text[:-1] + note
     else:
-        return said
-    return long if len(long.split()) <= MOST_TOLD else said
+        return text
+    return long if len(long.split()) <= MOST_ON_PAGE else text
 
 
 def _pulls(record: TickRecord, other: Composite) -> bool:
@@ -298,7 +298,7 @@ DONE: Final[Mapping[str, str]] = {
     "none": "sends no order for {where}",
     HOSTED: "reads a {verb} in {where}, and your scorer decides",
     EXECUTION_OFF: "sends no order for {where}, as execution is off",
-    HELD: f"{KEEPS} in {{where}}",
+    KEPT: f"{KEEPS} in {{where}}",
 }
 """What a tick did, by its outcome."""
 
@@ -335,7 +335,7 @@ def _outcome(tick: Finished, opening: OrderPhrase | None, closing: OrderPhrase |
         return "hold"
     if tick.reason == EXECUTION_OFF:
         return EXECUTION_OFF
-    return "denied" if tick.denied else HELD if tick.reason == HELD else "none"
+    return "denied" if tick.denied else KEPT if tick.reason == KEPT else "none"
 
 
 def _cause(tick: Finished, brief: int) -> str:
@@ -424,20 +424,20 @@ def _agents(tick: Finished, brief: int) -> str:
     share = "silent" if silent else _changed(tick) if differs else _carried(tick)
     decides = tick.verdict in DIRECTIONS
     side, l1 = SIDES.get(tick.verdict if decides else tick.l1_verdict), SIDES.get(tick.l1_verdict)
-    said = SHARE.get(share, share).format(
+    text = SHARE.get(share, share).format(
         silent=silent,
         done="made" if decides else "prevented",
         verb=side.verb if side else "",
         lean="up" if (tick.push or 0.0) > 0 else "down",
     )
     if not differs or silent:
-        return said
+        return text
     if tick.against and share != "others":
-        said += ", though their words lean against it"
+        text += ", though their words lean against it"
     if brief == BRIEFEST:
-        return said
+        return text
     at = f" ({number(tick.l1_consensus, (-tick.sell, tick.buy))})" if not brief else ""
-    return said + ALONE.format(at=at, alone=l1.verb if l1 else "hold")
+    return text + ALONE.format(at=at, alone=l1.verb if l1 else "hold")
 
 
 def _changed(tick: Finished) -> str:

@@ -438,21 +438,23 @@ class SpendingAccount:
         settings: AgentSettings,
         agents: Mapping[str, Agent] | None = None,
         *,
-        beside: float = 0.0,
+        reserved_usd: float = 0.0,
     ) -> DegradationLevel:
         """Return the level of the ladder on which the profile's next tick runs, and keep it.
 
         The levels are the configured desk, the desks that its mode names below it, and nobody. A
         profile steps down at once to the highest level whose worst case fits under what is left of
         the sliding hour. It climbs to one that fits HYSTERESIS times, or fits an hour in which
-        nothing was spent. Of what is left `beside` is promised to ticks that closed with this one,
-        in USD: this tick steps down for it, but what is only promised is not kept against later
-        ones. Without the database nobody is asked. Raises ValueError for a desk that cannot be
+        nothing was spent. Of what is left `reserved_usd` is promised to ticks that closed with this
+        one: this tick steps down for it, but what is only promised is not kept against later ones.
+        Without the database nobody is asked. Raises ValueError for a desk that cannot be
         seated.
         """
         levels, database = ladder(settings), self.database
         costs = [
-            tick_worst_case(self.prices, each.settings, self.local, agents) if each.asked else 0.0
+            tick_worst_case(self.prices, each.settings, self.local, agents)
+            if each.calls_models
+            else 0.0
             for each in levels
         ]
         # A desk that costs nothing has no ladder, and needs no database.
@@ -460,17 +462,17 @@ class SpendingAccount:
             return levels[0]
         ceiling = settings.max_api_cost_per_hour
         try:
-            held = database.degradation_level(self.profile)
+            current = database.degradation_level(self.profile)
             spent = database.spent(self.profile, self.now() - HOUR)
-            kept = choose(costs, levels, held, spent, ceiling)
-            if levels[kept].name != (held or levels[0].name):
+            kept = choose(costs, levels, current, spent, ceiling)
+            if levels[kept].name != (current or levels[0].name):
                 with database.transaction(LEVEL_WAIT):
                     ledger_table.set_degradation_level(database, self.profile, levels[kept].name)
         # Without the ledger the ceiling is not known, so nothing is spent.
         except StoreUnavailable:
             log.exception("ledger: nobody is asked for profile %s", self.profile)
             return levels[-1]
-        fits = (at for at, cost in enumerate(costs) if spent + beside + cost <= ceiling)
+        fits = (at for at, cost in enumerate(costs) if spent + reserved_usd + cost <= ceiling)
         chosen = max(kept, next(fits, len(costs) - 1))
         return replace(levels[chosen], worst_usd=costs[chosen])
 

@@ -72,18 +72,18 @@ def predict_consensus(
     outer = (saved.low_consensus, saved.high_consensus)
     latched = sentiment_rules.release_latch(company.latched, outer, profile.thresholds)
     stands = sentiment_rules.opening_stands(saved.verdict, *outer, profile.thresholds)
-    wanted = intent(saved.verdict, company.held, profile.on_opposite)
+    wanted = intent(saved.verdict, company.position, profile.on_opposite)
     side = next((leg.side for leg in wanted.legs if leg.kind == "open"), None)
     if side is None or not stands or counted.ruling.vetoes(side) or side in latched:
         return None
     spec = profile.symbol(inputs.instance.symbol)
-    found = levels(side, inputs.close, inputs.atr, spec)
+    prices = levels(side, inputs.close, inputs.atr, spec)
     share = counted.size_share(side)
-    if not isinstance(found, Levels) or not size(found, spec, profile.risk, share):
+    if not isinstance(prices, Levels) or not size(prices, spec, profile.risk, share):
         return None
     limits = profile.thresholds
     past = saved.consensus - limits.buy if side == "BUY" else -saved.consensus - limits.sell
-    return Foreseen(side, found, past)
+    return Foreseen(side, prices, past)
 
 
 def tier_of(
@@ -103,7 +103,7 @@ def tier_of(
 
 
 def consulted(
-    spoken: Deliberation,
+    deliberation: Deliberation,
     opening: Foreseen,
     context: DebateContext,
     settings: AgentSettings,
@@ -116,9 +116,9 @@ def consulted(
     `consult` is `consult_trader` with the tick's own provider, purse and clock; `left` are the
     seconds to its deadline.
     """
-    if not spoken.heard:
-        return spoken
-    conviction = spoken.conviction_for(opening.side)
+    if not deliberation.heard:
+        return deliberation
+    conviction = deliberation.conviction_for(opening.side)
     tier = tier_of(settings, opening, conviction, profile)
     shown = agent_framework.as_configured(context, settings)
     short = left < LEAST_CONSULT_SECONDS
@@ -128,23 +128,25 @@ def consulted(
         replace(
             shown,
             features={**shown.features, **_order(shown, opening, conviction)},
-            reports=tuple(report for report in spoken.reports if report.ruling is None),
+            reports=tuple(report for report in deliberation.reports if report.ruling is None),
         ),
         refused="deadline" if short else "",
     )
     trader = TRADER.role.id
     report, failure = debate.report_of(trader), debate.failures.get(trader, "")
     flag = (f"{NO_THESIS}:{failure}",) if failure else ()
-    calls = (*spoken.calls, *debate.records())
+    calls = (*deliberation.calls, *debate.records())
     ms = math.fsum(stage["ms"] for stage in debate.stages)
     return replace(
-        spoken,
+        deliberation,
         consulted=Consulted(trader, opening.side, tier, conviction, report, failure),
         calls=calls,
-        stages=(*spoken.stages, *debate.stages),
-        flags=tuple(dict.fromkeys((*spoken.flags, *debate.flags, *debate.call_flags(), *flag))),
+        stages=(*deliberation.stages, *debate.stages),
+        flags=tuple(
+            dict.fromkeys((*deliberation.flags, *debate.flags, *debate.call_flags(), *flag))
+        ),
         cost_usd=cost_of(calls),
-        elapsed_ms=round(spoken.elapsed_ms + ms, 3),
+        elapsed_ms=round(deliberation.elapsed_ms + ms, 3),
     )
 
 

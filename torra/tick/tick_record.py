@@ -549,7 +549,7 @@ class TickRecord(JournalRecord):
         return self.gate.budget
 
     @property
-    def said_multiplier(self) -> float:
+    def applied_multiplier(self) -> float:
         """The multiplier that the adjustments were made with.
 
         It is the one in force, but in shadow: there the desk's own ruling is recorded and the

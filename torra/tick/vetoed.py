@@ -77,8 +77,8 @@ def note(
     if verdict is None:
         return None
     side: Side = "BUY" if verdict == "BUY" else "SELL"
-    found = levels(side, inputs.close, inputs.atr, inputs.profile.symbol(instance.symbol))
-    if not isinstance(found, Levels):
+    prices = levels(side, inputs.close, inputs.atr, inputs.profile.symbol(instance.symbol))
+    if not isinstance(prices, Levels):
         return None
     # That of a judge or an officer where their veto is what counts, so a lesson can say who
     # refused its opening.
@@ -91,9 +91,9 @@ def note(
         bar_time=inputs.bar_time,
         side=side,
         decided_at=inputs.as_of,
-        entry=found.entry,
-        stop=found.stop,
-        target=found.target,
+        entry=prices.entry,
+        stop=prices.stop,
+        target=prices.target,
         lived=inputs.as_of - duration(instance.shortest),
         reason=code or action.reason,
     )
@@ -190,9 +190,9 @@ def _learn(
     """Write the lesson of a vetoed opening that has ended; its outcome is told in R alone."""
     row = opening.as_dict()
     end = judge(row, exit_price=event.price, closed_at=event.time, profit=0.0, reason=event.kind)
-    opened, held = opening.opened_at, None
+    opened, price_range = opening.opened_at, None
     if opened is not None:
-        held = database.price_range(opening.instance, opened, event.time)
+        price_range = database.price_range(opening.instance, opened, event.time)
     facts = facts_of(
         row,
         end,
@@ -200,7 +200,7 @@ def _learn(
         exit_price=event.price,
         closed_at=event.time,
         known_at=as_of,
-        held=held,
+        held=price_range,
         asset=spec.asset,
         spread=spec.spread,
         situation=database.situation(opening.sid),

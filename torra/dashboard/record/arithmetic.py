@@ -92,7 +92,7 @@ def steps(record: TickRecord) -> list[ScoreStep]:
     regime = ", by focus and by what the regime lets each count"
     counted = regime if deliberation.swarm and deliberation.swarm.trust else ""
     blend = f"{1 - BLEND_WEIGHT:.2f} L1 + {BLEND_WEIGHT:.2f} agent score"
-    multiplier = dict.fromkeys(VECTORS, record.said_multiplier)
+    multiplier = dict.fromkeys(VECTORS, record.applied_multiplier)
     return [
         ScoreStep(
             "L1 score",
@@ -265,7 +265,7 @@ def _vector_checks(record: TickRecord, vector: str) -> Iterable[Check]:
     # in shadow L1 alone was blended, whatever the agents said
     blend = l1 if record.deliberation.in_shadow else agent
     if record.source_type.startswith("AGENT"):
-        moved = scoring.clamp(debate * record.said_multiplier, ADJUSTMENT_BOUND)
+        moved = scoring.clamp(debate * record.applied_multiplier, ADJUSTMENT_BOUND)
         yield "adjustment", moved, shift
     yield "agent score", scoring.clamp(l1 + shift, 1.0), agent
     yield "blend", scoring.blended(l1, blend), record.final(vector)

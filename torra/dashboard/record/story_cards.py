@@ -19,7 +19,7 @@ from torra.dashboard.record.transcript import CitedFeature
 from torra.exhibits import figures
 from torra.exhibits.figures import DASH
 from torra.tick.marks import PROPOSED, OrderPhrase
-from torra.tick.sentence import HELD, NO_AGENT, held_side, held_since, outage_of
+from torra.tick.sentence import KEPT, NO_AGENT, kept_side, kept_since, outage_of
 from torra.tick.tick_record import (
     DebateRecord,
     SignalRecord,
@@ -50,9 +50,9 @@ def no_order(record: TickView) -> str:
     ordered = record.signals or record.proposed or record.reason == PROPOSED
     if record.verdict not in SIDES or ordered or record.hosted is not None:
         return ""
-    if record.reason != HELD:
+    if record.reason != KEPT:
         return "no order"
-    return f"{held_side(record) or 'position'} kept"
+    return f"{kept_side(record) or 'position'} kept"
 
 
 def side_of(record: Decision) -> str:
@@ -219,9 +219,9 @@ def size(record: TickView, spec: SymbolSpec | None, currency: str) -> Fact:
         return f"{figures.plain(order.lots, 2)} lots", more
     if record.signals or record.proposed:
         return "A close", ""
-    if record.reason != HELD:
+    if record.reason != KEPT:
         return "No order", ""
-    stays = [f"the {held_side(record) or 'open position'} stays", held_since(record)]
+    stays = [f"the {kept_side(record) or 'open position'} stays", kept_since(record)]
     return "No new order", ", ".join(filter(None, stays))
 
 
@@ -260,7 +260,7 @@ def risk(record: TickView, spec: SymbolSpec | None, currency: str, proposed: Lev
     """Return what a tick's opening has at risk; `proposed` are the levels of a proposed one."""
     order = opening(record)
     if order is None:
-        stays = not record.signals and not record.proposed and record.reason == HELD
+        stays = not record.signals and not record.proposed and record.reason == KEPT
         return "Nothing new" if stays else "Nothing", ""
     at = order if isinstance(order, SignalRecord) else proposed
     if at is None or at.entry is None or at.stop is None:
@@ -293,8 +293,8 @@ def without(record: TickView, told: Mapping[str, str] | None) -> tuple[str, str]
         word = "Not known"
     elif record.signals or record.proposed:
         word = "The same trade"
-    elif record.reason == HELD:
-        word = f"The same: {held_side(record) or 'position'} kept"
+    elif record.reason == KEPT:
+        word = f"The same: {kept_side(record) or 'position'} kept"
     else:
         word = "No trade either"
     return word, f"{stood}, which is {alone} too."

@@ -267,7 +267,7 @@ def _vector_chart(record: TickRecord, vector: str) -> Waterfall:
 
 def _moves(record: TickRecord, vector: str) -> Iterable[tuple[str, float]]:
     """Yield the shift of a vector by each agent, and then by the gate."""
-    debate, multiplier = record.deliberation.debate[vector], record.said_multiplier
+    debate, multiplier = record.deliberation.debate[vector], record.applied_multiplier
     shares = list(_shares(record.deliberation, vector))
     yield from shares
     total = math.fsum(moved for _, moved in shares)

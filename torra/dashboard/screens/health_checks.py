@@ -32,7 +32,7 @@ from torra.dashboard.view.desk_values import StreamStatus
 from torra.dashboard.view.desk_view import version
 from torra.dashboard.view.health_context import HealthContext
 from torra.dashboard.view.swarm_flags import Flagged
-from torra.desk.checks.result import HELD_UP, UNSENT, CheckResult
+from torra.desk.checks.result import PAUSED, UNSENT, CheckResult
 from torra.desk.memory import shelves
 from torra.desk.models import call_words
 from torra.desk.promotion import EARNED, next_look, standing_of, subjects_of
@@ -185,16 +185,16 @@ def desk(context: HealthContext) -> Signs:
     """Yield the desk and its process."""
     run = claim_table.desk_run(context.database)
     # a desk that only looks writes nothing of its own
-    held_up = getattr(context.pages.desk, "held_up", "")
+    held_up = getattr(context.pages.desk, "pause_reason", "")
     if run is None and context.pages.settings.instances:
         yield CheckResult("desk", "warn", "no desk has worked on this database yet", START)
     elif run is None:
         yield CheckResult("desk", "ok", "no desk runs here: other scorers ask, and decide")
     elif held_up:
-        yield CheckResult("desk", "alert", held_up, HELD_UP)
+        yield CheckResult("desk", "alert", held_up, PAUSED)
     else:
         state, what = desk_sign(run, locked=context.database.desk_runs(), now=context.now)
-        remedy = {"works": "", "silent": HELD_UP}.get(state, START)
+        remedy = {"works": "", "silent": PAUSED}.get(state, START)
         yield CheckResult("desk", "alert" if remedy else "ok", what, remedy)
 
 

@@ -181,7 +181,7 @@ def _companies(context: HealthContext, reading: Reading) -> Iterator[CheckResult
     """Yield of each company that a symbol is what is stored of its figures, or that nothing is."""
     subjects = [subject_of(*one) for one in reading]
     wanted = {one.ticker for one in subjects if reads_company(one)}
-    rows = series_table.facts_told(context.database) if wanted else []
+    rows = series_table.facts_summary(context.database) if wanted else []
     stored = {row["ticker"]: row for row in rows if row["ticker"] in wanted}
     for ticker in sorted(wanted - {*stored}):
         remedy = "look at symbols.*.ticker, import a file of its figures, or name edgar"

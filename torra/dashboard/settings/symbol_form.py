@@ -89,8 +89,8 @@ class SymbolForm:
         if setup is None:
             return None, faults
         with ExitStack() as stack:
-            stored = None if self.place.apart else backing().database
-            if self.place.apart and (self.place.home / DATABASE).is_file():
+            stored = None if self.place.separate else backing().database
+            if self.place.separate and (self.place.home / DATABASE).is_file():
                 stored = stack.enter_context(closing(open_home(self.place.home)))
             try:
                 return adding.plan(self.place, setup, stored), {}
@@ -124,7 +124,7 @@ class SymbolForm:
             "uploads": str(backing().home.absolute() / UPLOADS),
             "timeframes": TIMEFRAMES,
             "profiles": adding.offered(self.place),
-            "demo": self.place.apart,
+            "demo": self.place.separate,
             "source": source,
             "from_files": source is not None and source.key == bar_sources.FILES,
             "origin": bar_sources.known_terms(symbol, broker, source)[1] if source else "",

@@ -17,7 +17,7 @@ from torra.providers.prices import PriceList
 LEVELS: Final = ("alert", "warn", "unknown", "note", "ok")
 """Levels of a finding, the worst first."""
 
-HELD_UP: Final = "see docs/install.md: a desk that is paused"
+PAUSED: Final = "see docs/install.md: a desk that is paused"
 UNSENT: Final = "torra notices lists them, torra notices test tries again (docs/notices.md)"
 MEND: Final = "mend what the line names"
 """Remedies that more than one check names."""

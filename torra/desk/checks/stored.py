@@ -13,7 +13,7 @@ from torra.backup.restore import command
 from torra.clock import System, floor, iso
 from torra.config import Instance
 from torra.desk import timeframe_clocks, wiring
-from torra.desk.checks.result import HELD_UP, UNSENT, CheckResult, Context
+from torra.desk.checks.result import PAUSED, UNSENT, CheckResult, Context
 from torra.desk.checks.settings import plug_in_fault
 from torra.desk.memory import reviews, shelves
 from torra.desk.models import call_words
@@ -61,7 +61,7 @@ def desk(context: Context, database: Database) -> Iterator[CheckResult]:
         return
     state, what = desk_sign(run, locked=database.desk_runs(), now=context.now)
     if state == "silent":
-        yield CheckResult("desk", "alert", what, HELD_UP)
+        yield CheckResult("desk", "alert", what, PAUSED)
     elif state == "killed":
         remedy = f"the next desk goes on from there: {command(context.home, 'run')}"
         yield CheckResult("desk", "warn", what, remedy)

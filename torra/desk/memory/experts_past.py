@@ -198,10 +198,10 @@ class _Stream:
         for row in rows:
             self._after = parse(row["close_time"])
             if row["close"] is not None and self._ours(self._after):
-                heard = row["provider"] == self._provider and not warm_ups.has(
+                with_calls = row["provider"] == self._provider and not warm_ups.has(
                     self.instance, self.book.timeframe, self._after
                 )
-                self.book.take(past_tick(row, heard=heard))
+                self.book.take(past_tick(row, with_calls=with_calls))
         return len(rows)
 
 
@@ -235,9 +235,9 @@ class _Trades:
                 self.chances.take(facts.known_at, chance, won=facts.outcome == WON)
 
 
-def past_tick(row: Mapping[str, Any], *, heard: bool = True) -> PastTick:
-    """Return a row of standings.stream_calls as a tick; without its calls unless `heard`."""
-    calls = calls_of(stored_reports(row["reports"])) if heard else ()
+def past_tick(row: Mapping[str, Any], *, with_calls: bool = True) -> PastTick:
+    """Return a row of standings.stream_calls as a tick; without its calls unless `with_calls`."""
+    calls = calls_of(stored_reports(row["reports"])) if with_calls else ()
     return PastTick(parse(row["close_time"]), row["close"], row["regime"] or "", calls)
 
 

@@ -194,7 +194,7 @@ def refused(lesson: Lesson, paying: Paying, asking: ReviewRequest) -> str:
     authors = [words.author for words in lesson.words if words.author != AUTHOR]
     if authors:
         return f"{authors[-1]} wrote of it already"
-    if ledger_table.is_asked(asking.database, ReviewKey(lesson.facts.sid).text):
+    if ledger_table.is_under_way(asking.database, ReviewKey(lesson.facts.sid).text):
         return "it is being asked about now"
     used_up = _tries(lesson, paying, asking) >= TRIES
     return f"it was asked about {TRIES} times, and no answer could be used" if used_up else ""
@@ -216,7 +216,7 @@ def unaskable(paying: Paying) -> str:
 def _tries(lesson: Lesson, paying: Paying, asking: ReviewRequest) -> int:
     facts = lesson.facts
     key = ReviewKey(facts.sid).text
-    return ledger_table.rounds_asked(asking.database, paying.name, key, facts.known_at)
+    return ledger_table.count_rounds(asking.database, paying.name, key, facts.known_at)
 
 
 def _review(lesson: Lesson, paying: Paying, asking: ReviewRequest) -> Reviewed:
@@ -385,7 +385,7 @@ class Reviewer(Service):
         self._database, self._vendors = database, vendors
         self._watched, self._clock = watched, clock
         self._next = 0.0
-        self._told = ""
+        self._last_why = ""
         self._broken: set[str] = set()
 
     def close(self, within: float = CLOSE_SECONDS) -> None:
@@ -413,9 +413,9 @@ class Reviewer(Service):
             if not self._database.fence():
                 break
             review = review_now(lesson, paying, asking)
-            if review.why != self._told and not self.ending:
+            if review.why != self._last_why and not self.ending:
                 log.info("review of %s: %s", lesson.facts.sid, review.why or "written")
-            self._told = review.why
+            self._last_why = review.why
             if review.status:
                 break
             if review.broken:
@@ -457,12 +457,12 @@ class DeskTime(System):
     """Real time, but for a desk on the sample: that one lives in the time which it told last."""
 
     def __init__(self, database: Database, instance: Instance) -> None:
-        told = database.desk_time() if instance.feed == "sample" else None
-        self._told = None if told is None else told + AHEAD
+        time = database.desk_time() if instance.feed == "sample" else None
+        self._time = None if time is None else time + AHEAD
 
     def now(self) -> datetime:
         """Return the desk's time."""
-        return self._told or super().now()
+        return self._time or super().now()
 
 
 def ask_now(

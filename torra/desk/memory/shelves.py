@@ -94,8 +94,8 @@ def standing(database: Database, setups: Iterable[tuple[Instance, Profile]]) -> 
     words = (
         f", {reviewed:,} {'review' if reviewed == 1 else 'reviews'} by a model" if reviewed else ""
     )
-    told = [instance.id for instance, profile in setups if profile.agents.remembers()]
-    use = f"ticks of {', '.join(told)} are told" if told else "no tick is told of lessons"
+    readers = [instance.id for instance, profile in setups if profile.agents.remembers()]
+    use = f"ticks of {', '.join(readers)} are told" if readers else "no tick is told of lessons"
     return f"{lessons}{words}; {use} (agents.memory.use)"
 
 

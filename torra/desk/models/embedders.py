@@ -49,8 +49,8 @@ def open_embedder(setting: str) -> Embed:
     model = _opened(folder)
 
     def embed(text: str) -> list[float]:
-        found = model.encode(" ".join(content_words(text)), use_multiprocessing=False)
-        return [float(value) for value in found]
+        vector = model.encode(" ".join(content_words(text)), use_multiprocessing=False)
+        return [float(value) for value in vector]
 
     try:
         widths = {len(embed(text)) for text in ("", TRIED)}

@@ -98,8 +98,8 @@ class CostBasis:
     ) -> CostBasis:
         """Return the estimate for instances, by the newest tick of the first that has one."""
         streams = ((item.id, frame) for item in instances for frame in item.timeframes)
-        found = (database.latest_tick(*one) for one in streams) if database else ()
-        ticks = (load("", one) for one in found if one)
+        records = (database.latest_tick(*one) for one in streams) if database else ()
+        ticks = (load("", one) for one in records if one)
         tick = next((one for one in ticks if isinstance(one, TickRecord)), shipped_tick())
         return cls(tick, closes_a_day(instances), prices, local_by(environment))
 
@@ -116,13 +116,13 @@ class CostBasis:
 
     def by_mode(self) -> list[Row]:
         """Return what every mode is expected to cost with every vendor."""
-        found: list[Row] = []
+        rows: list[Row] = []
         for mode in MODES:
             profiles = [Profile().with_agents(mode=mode, provider=vendor) for vendor in VENDORS]
             calls = self._rehearsed(profiles[0])  # whoever reads them, the prompts are these
             for vendor, one in zip(VENDORS, profiles, strict=True):
-                found.append({"mode": mode, "vendor": vendor, **self._cost(calls, one.agents)})
-        return found
+                rows.append({"mode": mode, "vendor": vendor, **self._cost(calls, one.agents)})
+        return rows
 
     def _cost(self, calls: Sequence[Call] | None, agents: AgentSettings) -> Row:
         tick = 0.0
@@ -185,24 +185,24 @@ def shipped_tick() -> ShippedTick:
     return ShippedTick.model_validate_json(path.read_bytes())
 
 
-def figures(told: Row) -> tuple[str, ...]:
+def figures(cost: Row) -> tuple[str, ...]:
     """Return what a tick, a day and EARNED_TICKS are expected to cost in USD, as text."""
-    if told["tick_usd"] is None:
-        return ("no price" if told["unpriced"] else "unknown",) * 3
-    return f"{told['tick_usd']:.4f}", f"{told['day_usd']:.2f}", f"{told['earned_usd']:.2f}"
+    if cost["tick_usd"] is None:
+        return ("no price" if cost["unpriced"] else "unknown",) * 3
+    return f"{cost['tick_usd']:.4f}", f"{cost['day_usd']:.2f}", f"{cost['earned_usd']:.2f}"
 
 
-def sentence(told: Row) -> str:
+def sentence(cost: Row) -> str:
     """Return an expected cost in words."""
-    if told["unpriced"]:
-        names = ", ".join(told["unpriced"])
+    if cost["unpriced"]:
+        names = ", ".join(cost["unpriced"])
         return f"no cost is expected: {names} has no price, and prices.json may give one"
-    missing = ", ".join(told["uncounted"])
+    missing = ", ".join(cost["uncounted"])
     missing = missing and f"; not asked on that tick and not counted: {missing}"
-    if told["tick_usd"] is None:
+    if cost["tick_usd"] is None:
         return f"no cost can be estimated{missing}"
-    tick, day, earned = figures(told)
-    closes = f"a day of {told['closes']:,} closes {day} USD, " if told["closes"] else ""
+    tick, day, earned = figures(cost)
+    closes = f"a day of {cost['closes']:,} closes {day} USD, " if cost["closes"] else ""
     return (
         f"a tick is expected to cost {tick} USD, {closes}the {EARNED_TICKS:,} ticks that "
         f"agents.influence earned asks for {earned} USD{missing}"
@@ -220,15 +220,15 @@ def cells(rows: Sequence[Row]) -> list[tuple[str, ...]]:
 
 def _share(agents: AgentSettings, request: Request) -> float:
     """Return on which share of ticks a call is made."""
-    asked = 1.0
+    share = 1.0
     if agents.call_policy == "pivotal":
-        asked = PIVOTAL + (1.0 - PIVOTAL) * agents.pivotal_sample
+        share = PIVOTAL + (1.0 - PIVOTAL) * agents.pivotal_sample
     if request.role.kind == "gate" and agents.gate_call == "openings":
         return PIVOTAL
     if request.round > 1 and agents.rebuts():
-        asked = max(PIVOTAL, REBUTTAL * asked)
+        share = max(PIVOTAL, REBUTTAL * share)
     again = agents.looks_again() and request.role.kind in LOOK_AGAIN
-    return asked * (1.0 + SECOND_LOOK) if again else asked
+    return share * (1.0 + SECOND_LOOK) if again else share
 
 
 def _context(tick: TickRecord | ShippedTick) -> DebateContext:

@@ -65,8 +65,8 @@ def counted(
 def line(row: Row) -> str:
     """Return a seat in one regime as a sentence."""
     place = f"{row['instance']} {row['timeframe']}, {row['regime'].replace('_', ' ')}"
-    said = f"{place}: {AGENTS[row['agent']].role.title} {right(row)} of {row['calls']:,} calls"
-    return said if row["tabled"] is None else f"{said}, weight {weight(row)}"
+    text = f"{place}: {AGENTS[row['agent']].role.title} {right(row)} of {row['calls']:,} calls"
+    return text if row["tabled"] is None else f"{text}, weight {weight(row)}"
 
 
 def right(row: Row) -> str:

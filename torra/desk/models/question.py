@@ -44,7 +44,7 @@ DEADLINE: Final = 15.0
 WARMING: Final = 8.0
 """Seconds of them that the loading may take."""
 
-HELD: Final = 1.0
+GRACE: Final = 1.0
 """Seconds after the deadline until a provider that says nothing is given up."""
 
 STAGE: Final = "test"
@@ -123,7 +123,7 @@ def chosen(vendor: str, model: str, profiles: Mapping[str, Profile]) -> tuple[st
         raise ConfigError("no profile is in use, so no hour could pay: write a desk.json first")
     users = {name: one for name, one in profiles.items() if vendor in one.agents.vendors()}
     name, profile = next(iter((users or profiles).items()))
-    routes = [found for who, found in profile.agents.routes() if who == vendor]
+    routes = [label for who, label in profile.agents.routes() if who == vendor]
     return model or (routes[0] if routes else MODELS[vendor]["quick"]), name, profile
 
 
@@ -190,26 +190,26 @@ def ask(
         models.close()
 
 
-def remember(database: Database, asked: ModelTest, actor: str, address: str = "") -> None:
+def remember(database: Database, test: ModelTest, actor: str, address: str = "") -> None:
     """Write a test to the audit log."""
     database.audit(
         actor=actor,
         address=address,
         action=ACTION,
-        target=f"{asked.vendor}:{asked.model}"[:120],
-        outcome="done" if asked.ok else f"done: {asked.error}"[:300],
-        after=asked.document(),
+        target=f"{test.vendor}:{test.model}"[:120],
+        outcome="done" if test.ok else f"done: {test.error}"[:300],
+        after=test.document(),
     )
 
 
 def newest(database: Database) -> dict[str, dict[str, Any]]:
     """Return the newest test of each vendor, as the audit log has it."""
-    found: dict[str, dict[str, Any]] = {}
+    tests: dict[str, dict[str, Any]] = {}
     for row in audit_chain.audit_entries(database, limit=100, action=ACTION):
-        told = json.loads(row["after"])
-        if isinstance(told, dict) and "seconds" in told:
-            found.setdefault(str(told.get("vendor")), told)
-    return found
+        document = json.loads(row["after"])
+        if isinstance(document, dict) and "seconds" in document:
+            tests.setdefault(str(document.get("vendor")), document)
+    return tests
 
 
 # --- details --------------------------------------------------------------------------------------
@@ -241,7 +241,7 @@ def _of_next_ticks(
     worst = [
         tick_worst_case(models.prices, each.settings, models.local)
         for each in ladder(agents)
-        if each.asked
+        if each.calls_models
     ]
     kept = 0.0
     for _ in range(ticks):
@@ -267,7 +267,7 @@ def _sent(
             features={}, reports=(), scores={},
             max_output_tokens=bound.output_tokens, limit_s=left,
         )  # fmt: skip
-        completion = purse.submit(request).result(timeout=left + HELD)
+        completion = purse.submit(request).result(timeout=left + GRACE)
         result |= {
             "input_tokens": completion.input_tokens,
             "output_tokens": completion.output_tokens,

@@ -102,13 +102,13 @@ def explained(reason: str, detail: str, sign: KeySign, seconds: float) -> tuple[
     has beside it, `seconds` how long an answer was waited for.
     """
     # The detail of a reply about another symbol is that symbol, a stranger's word.
-    told = "" if reason == "wrong_symbol" else detail
-    named = next((name for name in REMEDIES if re.match(rf"{name}\b", told)), reason)
-    said, remedy = REMEDIES.get(named, BROKEN)
+    text = "" if reason == "wrong_symbol" else detail
+    named = next((name for name in REMEDIES if re.match(rf"{name}\b", text)), reason)
+    fault, remedy = REMEDIES.get(named, BROKEN)
     words = {
         "key": " or ".join(sign.variables),
         "address": sign.address_variable,
         "seconds": seconds,
         "why": detail or reason,
     }
-    return said.format(**words), remedy.format(**words)
+    return fault.format(**words), remedy.format(**words)

@@ -45,7 +45,7 @@ from torra.tick.marks import PROPOSED
 from torra.tick.spending import HOUR
 from torra.words.deny_reasons import DenyReason
 
-BESIDE: Final = frozenset((ROLE.id, REVIEWER.id))
+OUTSIDE_TICKS: Final = frozenset((ROLE.id, REVIEWER.id))
 """Roles that are asked beside the ticks."""
 
 OPENINGS: Final = frozenset(("OPEN_BUY", "OPEN_SELL", "REVERSE"))
@@ -98,7 +98,7 @@ def report(
     now = System().real_now().replace(microsecond=0)
     prices = PriceList.read(home / PRICES)
     desk = _Desk(database, list(instances), profiles, prices, environment, now)
-    found: Row = {
+    document: Row = {
         "at": iso(now), "currency": "USD", "vendors": _vendors(desk),
         "profiles": [_spending(desk, name, one) for name, one in profiles.items()],
         "traders": [
@@ -112,8 +112,8 @@ def report(
         if past is None and database is not None:
             moment = database.desk_time() or now
             past = expert_standing.counted(database, desk.instances, profiles, moment)
-        found["standing"] = expert_standing.rows(past) if past else []
-    return found
+        document["standing"] = expert_standing.rows(past) if past else []
+    return document
 
 
 def run(home: Path, environment: Mapping[str, str]) -> Row:
@@ -160,7 +160,7 @@ def spending_line(row: Row) -> str:
         if row["expected"]["tick_usd"] is not None:
             expected = f"{row['provider']} is asked, which costs nothing"
         return f"profile {row['profile']}: {expected}"
-    far = f"{row['day_so_far_usd']:.4f} USD in 24 hours, {ticks_that_asked(row['ticks'])}"
+    far = f"{row['day_so_far_usd']:.4f} USD in 24 hours, {asking_ticks(row['ticks'])}"
     most = f"{row['tick_most_usd']:.4f} USD at most"
     mean = "" if row["tick_usd"] is None else f"{row['tick_usd']:.4f} USD on average, "
     day = "" if row["day_usd"] is None else f"{row['day_usd']:.2f} USD by that average, "
@@ -176,7 +176,7 @@ def ladder_lines(rows: Iterable[Row]) -> list[str]:
     return [f"profile {row['profile']}: {row['never_runs']}" for row in rows if row["never_runs"]]
 
 
-def ticks_that_asked(number: int) -> str:
+def asking_ticks(number: int) -> str:
     """Return how many ticks asked a model, in words."""
     return f"{number:,} {'tick' if number == 1 else 'ticks'} that asked"
 
@@ -384,7 +384,7 @@ def _day(database: Database | None, profile: str, now: datetime) -> tuple[float,
     knows nothing, then it is one of the role that was asked least.
     """
     booked = ledger_table.ledger_sums(database, profile, now - DAY, None) if database else []
-    rows = [row for row in booked if row["role"] not in BESIDE]
+    rows = [row for row in booked if row["role"] not in OUTSIDE_TICKS]
     calls = Counter[str]()
     for row in rows:
         calls[row["role"]] += row["calls"]

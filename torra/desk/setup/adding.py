@@ -84,15 +84,16 @@ ASKS_CLOCK: Final = (
 class SymbolHome:
     """Where a symbol is added: a home with its desk as it is.
 
-    `apart` says that it is another home than the one of the desk that was asked, which lives in the
-    past. `values` is desk.json as it lies there, {} without one; `version` tells its states apart.
+    `separate` says that it is another home than the one of the desk that was asked, which lives in
+    the past. `values` is desk.json as it lies there, {} without one; `version` tells its states
+    apart.
     """
 
     home: Path
     uploads: Path
     values: Mapping[str, Any]
     version: str
-    apart: bool
+    separate: bool
 
     @property
     def settings(self) -> DeskSettings | None:
@@ -159,12 +160,12 @@ def place_of(home: Path, settings: DeskSettings) -> SymbolHome:
 def offered(place: SymbolHome) -> list[str]:
     """Return the profiles that a symbol may be added with: none that sends orders by itself."""
     folders = (place.home / "profiles", ROOT / "profiles")
-    found = []
+    names = []
     for name in sorted({path.stem for one in folders for path in one.glob("*.json")}):
         with suppress(ConfigError):
             if load_profile(name, place.home).execution in EXECUTIONS:
-                found.append(name)
-    return found
+                names.append(name)
+    return names
 
 
 # --- what would be written ------------------------------------------------------------------------
@@ -236,27 +237,27 @@ def _check_profile(
 ) -> None:
     try:
         if profile is None:
-            found = load_profile(request.profile_name, place.home)
+            loaded = load_profile(request.profile_name, place.home)
         else:
-            found = validate(Profile, profile, f"profile {request.profile_name}")
+            loaded = validate(Profile, profile, f"profile {request.profile_name}")
     except ConfigError as error:
         raise FieldError("profile", str(error)) from error
-    if found.execution not in EXECUTIONS:
+    if loaded.execution not in EXECUTIONS:
         raise FieldError(
             "profile",
             f"profile {request.profile_name} sends orders by itself (execution: "
-            f"{found.execution}): take a new profile",
+            f"{loaded.execution}): take a new profile",
         )
     try:
-        wiring.check_profile(found, desk.instance(request.symbol))
+        wiring.check_profile(loaded, desk.instance(request.symbol))
     except ConfigError as error:
-        told = str(error)
-        if "no trading conditions" in told:
-            told = (
+        text = str(error)
+        if "no trading conditions" in text:
+            text = (
                 f"the profile {request.profile_name} does not know how {request.symbol} is traded: "
                 "take a new profile, or add it there on the command line"
             )
-        raise FieldError("profile", told) from error
+        raise FieldError("profile", text) from error
 
 
 def _steps(place: SymbolHome, request: SetupRequest, desk: DeskSettings) -> tuple[str, ...]:
@@ -264,7 +265,7 @@ def _steps(place: SymbolHome, request: SetupRequest, desk: DeskSettings) -> tupl
     if request.feed == "mt5_files":
         inputs = advisor_inputs(desk, request.channel)
         steps.append(f"In the Expert Advisor of channel {request.channel}: {inputs}.")
-    if place.apart:
+    if place.separate:
         run = command(place.home, "run", "--port", str(PORT))
         steps.append(f"Start the desk of your own beside the demo: {run}")
     else:
@@ -284,17 +285,17 @@ def _steps(place: SymbolHome, request: SetupRequest, desk: DeskSettings) -> tupl
 
 
 def write(
-    found: Addition, version: str, exclusive: Callable[[], AbstractContextManager[None]]
+    addition: Addition, version: str, exclusive: Callable[[], AbstractContextManager[None]]
 ) -> Addition:
     """Import the bars, then write the files; raises ConfigError, and then no file was changed.
 
     `version` is of the desk file that a person was shown. `exclusive` keeps other pages of this
     desk out. Returns what was written, with what was imported.
     """
-    place, request = found.place, found.request
+    place, request = addition.place, addition.request
     if version != place.version:
-        raise ConfigError(CHANGED.format(path=found.desk_path))
-    told = []
+        raise ConfigError(CHANGED.format(path=addition.desk_path))
+    imported = []
     for timeframe, name in request.files.items():
         try:
             done = bar_import.run(
@@ -305,26 +306,26 @@ def write(
             # what a clock would mend is asked where the clock is asked
             field = "clock" if "--clock" in str(error) else "files"
             raise FieldError(field, _of_file(str(error), place.uploads)) from error
-        told.append(
+        imported.append(
             f"{done['bars']:,} bars of {request.symbol} {timeframe}, {done['from']} to {done['to']}"
         )
     with exclusive():
-        path = found.desk_path
+        path = addition.desk_path
         content = read_regular(path) if lies(path) else b""
         if hashlib.sha256(content).hexdigest()[:16] != place.version:
             raise ConfigError(CHANGED.format(path=path))
-        if found.profile is not None and lies(found.profile_path):
+        if addition.profile is not None and lies(addition.profile_path):
             raise FieldError("profile_name", f"a profile {request.profile_name} has come meanwhile")
         if place.values:
             try:
                 write_whole(path.with_name(DESK_BEFORE), content)
             except OSError as error:
                 raise ConfigError(f"cannot write {error.filename}: {error.strerror}") from error
-        write_files(found, force=True)
-    return replace(found, imported=tuple(told))
+        write_files(addition, force=True)
+    return replace(addition, imported=tuple(imported))
 
 
-def _of_file(said: str, uploads: Path) -> str:
+def _of_file(text: str, uploads: Path) -> str:
     """Return an import's mistake without the folder, and with the form's word for its option."""
-    plain = said.replace(f"{uploads}{os.sep}", "")
+    plain = text.replace(f"{uploads}{os.sep}", "")
     return plain.replace("with --clock", "in Clock of the files").replace("--clock", "Clock")

@@ -100,14 +100,14 @@ def run(
                 for part in _parts(checked, progress=progress)
             )
             revised = bar_table.bar_rows(database, instance, timeframe) - rows - new
-            held = len(checked) - new
+            overlap = len(checked) - new
             # Known only after the bars are in; raising here takes all of them back.
-            if revised > max(REVISED_FEW, REVISED_SHARE * held) and not revise:
+            if revised > max(REVISED_FEW, REVISED_SHARE * overlap) and not revise:
                 raise ConfigError(
-                    f"{file} differs from what is stored in {revised} of the {held} bars that are "
-                    f"in both; nothing was imported. Is it of the same source, and --clock {zone} "
-                    "right? If the file is, add --revise: it also withdraws the stored bars that "
-                    "the file does not have"
+                    f"{file} differs from what is stored in {revised} of the {overlap} bars that "
+                    "are in both; nothing was imported. Is it of the same source, and "
+                    f"--clock {zone} right? If the file is, add --revise: it also withdraws the "
+                    "stored bars that the file does not have"
                 )
             if leave_out and rows and not revise:
                 warnings.append(
@@ -174,14 +174,14 @@ def _shifts(
 ) -> list[ClockShift]:
     """Return how the bars are shifted against the other timeframes that are stored."""
     begin, end = checked.index[0].to_pydatetime(), checked.index[-1].to_pydatetime()
-    found = []
+    shifts = []
     for other in TIMEFRAMES:
         if other != timeframe:
-            held = bar_table.closes(
+            closes = bar_table.closes(
                 database, instance, other, since=begin - ASIDE, as_of=end + ASIDE
             )
-            found += shifted({timeframe: checked, other: held})
-    return found
+            shifts += shifted({timeframe: checked, other: closes})
+    return shifts
 
 
 def _beyond(database: Database, instance: str, timeframe: str, checked: pd.DataFrame) -> int:
@@ -219,7 +219,7 @@ def _instance(home: Path, symbol: str, timeframe: str) -> tuple[str, bool, bool]
     ConfigError for what is no symbol.
     """
     check_symbol(symbol)
-    beside = False
+    companion = False
     for instance in load_desk(home).instances:
         if symbol in (instance.id.upper(), instance.symbol):
             read = timeframe in instance.timeframes
@@ -229,5 +229,5 @@ def _instance(home: Path, symbol: str, timeframe: str) -> tuple[str, bool, bool]
                 read and instance.feed != "sample",
             )
         if instance.feed == "store" and symbol in map(str.upper, instance.companions.values()):
-            beside = beside or timeframe in instance.timeframes
-    return symbol, beside, False
+            companion = companion or timeframe in instance.timeframes
+    return symbol, companion, False

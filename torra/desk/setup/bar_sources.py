@@ -52,28 +52,28 @@ def sources(
     terminal: Callable[[], Terminal] | None = None,
 ) -> dict[str, BarSource]:
     """Return every source of a desk by its key; `terminal` is MetaTrader's own package, if any."""
-    told = [
+    listed = [
         _channel(name, feed, settings, environment, terminal)
         for name in settings.channels
         for feed in _feeds(settings, name)
     ]
-    told += [
+    listed += [
         BarSource(FILES, "store", "files of bars in the folder uploads"),
         BarSource(STORED, "store", "bars that were imported already"),
     ]
-    return {one.key: one for one in told}
+    return {one.key: one for one in listed}
 
 
 def known_terms(symbol: str, broker: str, source: BarSource) -> tuple[dict[str, str], str]:
     """Return what is known of how a symbol is traded, as text, and who says so."""
     asset, currencies = kind_of(symbol)
-    usual, found = shipped(symbol), source.terms.get(broker)
+    usual, terms = shipped(symbol), source.terms.get(broker)
     values, who = usual, "Torra's own notes; check them against your broker's" if usual else ""
-    if found is not None:
-        quoted, who = spread_of(found), "the broker's own list"
-        values = {name: getattr(found, name) for name in (*COUNTS, *SIZES)}
+    if terms is not None:
+        quoted, who = spread_of(terms), "the broker's own list"
+        values = {name: getattr(terms, name) for name in (*COUNTS, *SIZES)}
         values["spread"] = usual.get("spread", "") if quoted is None else quoted
-        currencies = currencies or ((found.currency,) if found.currency else ())
+        currencies = currencies or ((terms.currency,) if terms.currency else ())
     elif usual:
         asset, currencies = usual["asset"], tuple(usual["currencies"])
     texts = {name: _number(values.get(name, "")) for name in NUMBERS}

@@ -55,17 +55,17 @@ def shipped(symbol: str) -> dict[str, Any]:
     return SYMBOLS[symbol].model_dump(mode="json") if symbol in SYMBOLS else {}
 
 
-def conditions(symbol: str, found: SymbolTerms) -> dict[str, Any]:
+def conditions(symbol: str, terms: SymbolTerms) -> dict[str, Any]:
     """Return what a profile must say of a symbol that the broker trades like this.
 
     Raises ConfigError when the spread is not known.
     """
     asset, currencies = kind_of(symbol)
-    if not currencies and re.fullmatch("[A-Z]{3}", found.currency):
-        currencies = (found.currency,)
+    if not currencies and re.fullmatch("[A-Z]{3}", terms.currency):
+        currencies = (terms.currency,)
     spec = {
-        **{name: getattr(found, name) for name in (*COUNTS, *SIZES)},
-        "spread": _spread(symbol, found),
+        **{name: getattr(terms, name) for name in (*COUNTS, *SIZES)},
+        "spread": _spread(symbol, terms),
         "asset": asset,
         "currencies": list(currencies),
     }
@@ -73,24 +73,24 @@ def conditions(symbol: str, found: SymbolTerms) -> dict[str, Any]:
     return {name: value for name, value in spec.items() if value != usual.get(name)}
 
 
-def spread_of(found: SymbolTerms) -> float | None:
+def spread_of(terms: SymbolTerms) -> float | None:
     """Return ask minus bid of the broker's quote; None without a quote."""
-    quote = found.quote
+    quote = terms.quote
     # A closed market quotes 0: that is no spread.
     if quote is None or not 0 < quote.bid <= quote.ask:
         return None
     # The difference of two prices has binary noise behind their digits.
-    return round(quote.ask - quote.bid, min(found.digits, 10))
+    return round(quote.ask - quote.bid, min(terms.digits, 10))
 
 
-def _spread(symbol: str, found: SymbolTerms) -> float:
-    quoted = spread_of(found)
+def _spread(symbol: str, terms: SymbolTerms) -> float:
+    quoted = spread_of(terms)
     if quoted is not None:
         return quoted
     if usual := shipped(symbol):
         return float(usual["spread"])
     raise ConfigError(
-        f"the broker has no quote of {found.broker_symbol} and so no spread: try again while its "
+        f"the broker has no quote of {terms.broker_symbol} and so no spread: try again while its "
         "market is open, or give bid and ask with --terms FILE"
     )
 
@@ -132,10 +132,10 @@ def nearest(broker: str, symbol: str, names: Iterable[str]) -> list[str]:
     """Return the broker's names that are most like what was asked for, the likest first."""
     known = {name.upper(): name for name in sorted(names)}
     wanted = (broker.upper(), symbol.upper())
-    found = [name for name in known if any(word in name for word in wanted)]
+    matches = [name for name in known if any(word in name for word in wanted)]
     for word in wanted:
-        found += difflib.get_close_matches(word, known, n=NEAREST, cutoff=0.5)
-    return [known[name] for name in dict.fromkeys(found)][:NEAREST]
+        matches += difflib.get_close_matches(word, known, n=NEAREST, cutoff=0.5)
+    return [known[name] for name in dict.fromkeys(matches)][:NEAREST]
 
 
 # --- a list from a file ---------------------------------------------------------------------------
@@ -163,8 +163,8 @@ def _terms(path: Path, name: str, row: Mapping[str, Any]) -> SymbolTerms:
         value = row.get(key, default)
         # JSON's true is an int to Python.
         if isinstance(value, bool) or not isinstance(value, int if key in COUNTS else int | float):
-            said = f"is {value!r}, not a number" if key in row else "is missing"
-            raise ConfigError(f"{path}: {key} of {name} {said}")
+            fault = f"is {value!r}, not a number" if key in row else "is missing"
+            raise ConfigError(f"{path}: {key} of {name} {fault}")
         try:
             finite = math.isfinite(value)
         except OverflowError:  # an int of JSON may have any number of digits

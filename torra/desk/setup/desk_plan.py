@@ -106,7 +106,9 @@ def plan(home: Path, request: SetupRequest, terminal: TerminalFacts) -> DeskPlan
 
 def instance_values(request: SetupRequest, symbol: str, broker: str) -> dict[str, Any]:
     """Return the entry of desk.json for a symbol."""
-    beside = {name: other for name, other in request.companions if other not in (symbol, broker)}
+    companions = {
+        name: other for name, other in request.companions if other not in (symbol, broker)
+    }
     return {
         "symbol": symbol,
         "timeframes": list(request.timeframes),
@@ -115,7 +117,7 @@ def instance_values(request: SetupRequest, symbol: str, broker: str) -> dict[str
         "bridge": request.bridge,
         **({"channel": request.channel} if request.needs_channel else {}),
         **({"broker_symbol": broker} if broker != symbol else {}),
-        **({"companions": beside} if beside else {}),
+        **({"companions": companions} if companions else {}),
     }
 
 
@@ -197,15 +199,15 @@ def server_clock(given: str, terminal: TerminalFacts, notes: list[str]) -> str:
             "be refused with the clock to take"
         )
         return USUAL[0]
-    found = detect(terminal.offset, terminal.at)
-    if not found:
+    clocks = detect(terminal.offset, terminal.at)
+    if not clocks:
         raise ConfigError(
             f"MT5 says that its server is {terminal.offset} s from UTC, which no clock is: set the "
             "clock of its computer right, or give --server-clock"
         )
-    also = f" ({', '.join(found[1:])} would fit as well)" if found[1:] else ""
-    notes.append(f"server_clock is {found[0]}, by what MT5 said at {iso(terminal.at)}{also}")
-    return found[0]
+    also = f" ({', '.join(clocks[1:])} would fit as well)" if clocks[1:] else ""
+    notes.append(f"server_clock is {clocks[0]}, by what MT5 said at {iso(terminal.at)}{also}")
+    return clocks[0]
 
 
 def _conditions(
@@ -221,33 +223,33 @@ def _conditions(
             )
         notes.append(f"{symbol}: shipped trading conditions; check them against your broker's")
         return {}
-    found = lookup(symbol, broker, terminal.terms)
-    if found.trade_mode in {"disabled", "close_only"} and request.bridge != "paper":
+    terms = lookup(symbol, broker, terminal.terms)
+    if terms.trade_mode in {"disabled", "close_only"} and request.bridge != "paper":
         raise ConfigError(
-            f"the broker lets nobody open {broker} (trade mode {found.trade_mode}): leave it out, "
+            f"the broker lets nobody open {broker} (trade mode {terms.trade_mode}): leave it out, "
             "or use the paper bridge"
         )
-    if found.trade_mode != "full":
-        notes.append(f"{symbol}: the broker's trade mode is {found.trade_mode}")
-    if spread_of(found) is not None:
+    if terms.trade_mode != "full":
+        notes.append(f"{symbol}: the broker's trade mode is {terms.trade_mode}")
+    if spread_of(terms) is not None:
         notes.append(f"{symbol}: symbols.{symbol}.spread is that of one quote; is it the usual?")
     if not kind_of(symbol)[0]:
         notes.append(f"{symbol}: symbols.{symbol}.asset may tell the agents of what kind it is")
-    return conditions(symbol, found)
+    return conditions(symbol, terms)
 
 
 def differing(values: Mapping[str, Any], usual: Mapping[str, Any]) -> dict[str, Any]:
     """Return the values that differ from the usual ones, without empty sections."""
-    found: dict[str, Any] = {}
+    changed: dict[str, Any] = {}
     for name, value in values.items():
         # A profile replaces the timeframe weights as a whole: an entry left out as usual would be
         # gone.
         if isinstance(value, Mapping) and name != "timeframe_weights":
             if inner := differing(value, usual.get(name) or {}):
-                found[name] = inner
+                changed[name] = inner
         elif value != usual.get(name):
-            found[name] = value
-    return found
+            changed[name] = value
+    return changed
 
 
 def _steps(request: SetupRequest, desk: DeskSettings) -> tuple[str, ...]:

@@ -74,7 +74,7 @@ def _message(channel: str, key: str, troubles: list[str], path: Path, kind: type
         troubles.append(f"cannot read {path}: {error.strerror}")
     except MessageError as error:
         old = error.reason == "version"
-        told = difference(channel, *error.versions) if old else f"{path} is no message ({error})"
-        if told not in troubles:  # each of its files says so
-            troubles.append(told)
+        text = difference(channel, *error.versions) if old else f"{path} is no message ({error})"
+        if text not in troubles:  # each of its files says so
+            troubles.append(text)
     return None

@@ -53,19 +53,19 @@ def read(
     words: Mapping[str, str], known: Mapping[str, BarSource], uploads: list[str]
 ) -> tuple[SetupRequest | None, Faults]:
     """Return what was asked for, or what is wrong by field; `uploads` are the files there are."""
-    found: Faults = {}
+    errors: Faults = {}
 
     def take(name: str, reader: Callable[[str], Any], default: Any = None) -> Any:
         try:
             return reader(words.get(name, "").strip())
         except ConfigError as error:
-            found[name] = str(error)
+            errors[name] = str(error)
             return default
 
     source = take("source", lambda text: _source(text, known))
     symbol = take("symbol", _symbol, "")
     broker = words.get("broker", "").strip() or symbol
-    if source is not None and symbol and "broker" not in found:
+    if source is not None and symbol and "broker" not in errors:
         take("broker", lambda _: _broker(symbol, broker, source))
     files = take("files", lambda _: _files(words, source, uploads), {})
     if source is not None and source.key == FILES:
@@ -79,7 +79,7 @@ def read(
     if profile == NEW:
         named = take("profile_name", lambda text: plain_name(text or symbol.lower() or "mine"), "")
         spec, wrong = _spec(words)
-        found |= wrong
+        errors |= wrong
     request = SetupRequest(
         symbols=((symbol, broker),),
         timeframes=timeframes,
@@ -94,7 +94,7 @@ def read(
         risk_per_trade=take("risk", _risk, 0.0),
         spec=spec,
     )
-    return (None if found else request), found
+    return (None if errors else request), errors
 
 
 def _source(text: str, known: Mapping[str, BarSource]) -> BarSource:
@@ -113,8 +113,8 @@ def _broker(symbol: str, broker: str, source: BarSource) -> str:
     if not is_broker_symbol(broker):
         raise ConfigError(f"{broker[:40]!r} can be no broker's symbol: {BROKER_SYMBOL_RULE}")
     if source.terms:
-        found = lookup(symbol, broker, source.terms)
-        if found.trade_mode == "disabled":
+        terms = lookup(symbol, broker, source.terms)
+        if terms.trade_mode == "disabled":
             raise ConfigError(f"the broker does not let {broker} be traded")
     return broker
 
@@ -124,19 +124,19 @@ def _files(
 ) -> dict[str, str]:
     if source is None or source.key != FILES:
         return {}
-    found: dict[str, str] = {}
+    files: dict[str, str] = {}
     for name in uploads:
         timeframe = words.get(f"{AS}{name}", "").strip().upper()
         if not timeframe:
             continue
         if timeframe not in TIMEFRAMES:
             raise ConfigError(f"{timeframe[:20]!r} is no timeframe; known: {', '.join(TIMEFRAMES)}")
-        if timeframe in found:
-            raise ConfigError(f"{found[timeframe]} and {name} are both {timeframe}: take one")
-        found[timeframe] = name
-    if not found:
+        if timeframe in files:
+            raise ConfigError(f"{files[timeframe]} and {name} are both {timeframe}: take one")
+        files[timeframe] = name
+    if not files:
         raise ConfigError("say of at least one file of which timeframe its bars are")
-    return found
+    return files
 
 
 def _clock(text: str, source: BarSource | None) -> str:
@@ -153,7 +153,7 @@ def _risk(text: str) -> float:
 
 
 def _spec(words: Mapping[str, str]) -> tuple[SymbolSpec | None, Faults]:
-    found: Faults = {}
+    errors: Faults = {}
     values: dict[str, Any] = {}
     for name in NUMBERS:
         text = words.get(name, "").strip()
@@ -161,18 +161,18 @@ def _spec(words: Mapping[str, str]) -> tuple[SymbolSpec | None, Faults]:
             values[name] = int(text) if name in COUNTS else float(text)
         except ValueError:
             whole = "a whole number" if name in COUNTS else "a number"
-            said = f"{text[:40]!r} is not {whole}" if text else f"write {whole}"
-            found[name] = said
+            fault = f"{text[:40]!r} is not {whole}" if text else f"write {whole}"
+            errors[name] = fault
     values["asset"] = words.get("asset", "").strip()
     parts = words.get("currencies", "").upper().replace(",", " ").split()
     try:
-        return SymbolSpec.model_validate(values | {"currencies": parts}), found
+        return SymbolSpec.model_validate(values | {"currencies": parts}), errors
     except ValidationError as error:
-        for place, said in faults(SymbolSpec, error):
-            found.setdefault(place[0] if place and place[0] in TERMS else "", _plainly(said))
-    return None, found
+        for place, fault in faults(SymbolSpec, error):
+            errors.setdefault(place[0] if place and place[0] in TERMS else "", _plainly(fault))
+    return None, errors
 
 
-def _plainly(said: str) -> str:
+def _plainly(sentence: str) -> str:
     """Return a sentence of the settings' check without the place that begins it."""
-    return said.partition(": ")[2] or said
+    return sentence.partition(": ")[2] or sentence

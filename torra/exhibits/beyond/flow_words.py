@@ -30,7 +30,7 @@ NO_BOOK: Final = "No order book: the broker sends none, or it was not watched fr
 
 
 def in_a_line(row: Mapping[str, Any]) -> str:
-    """Return the newest order flow of a stream in a few words; `row` is the store's flow_told."""
+    """Return the newest order flow of a stream in a few words; `row` is of flow_summary."""
     book = "no order book" if row["levels"] is None else f"{row['levels']} levels of the order book"
     return (
         f"{row['ticks']:,} ticks and {book} in the bar of {figures.moment(row['bar_time'])}, "

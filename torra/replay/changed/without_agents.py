@@ -30,7 +30,7 @@ from instance_database import Database
 from technical_calculator import WARM_UP, score_frame
 from torra.clock import duration, parse
 from torra.config import Instance, Profile
-from torra.desk.journal_ticks import own_veto, swarm_seen
+from torra.desk.journal_ticks import own_veto, swarm_observation
 from torra.errors import MALFORMED, ConfigError
 from torra.evaluation.observations import TradeObservation
 from torra.replay.l1.sweep import L1Backtest
@@ -290,7 +290,7 @@ def _rules(record: TickRecord, profile: Profile) -> GateRuling:
     multiplier = risk_gate.without_analysts(rule.multiplier, apart, profile.gate)
     if debate.swarm is None:
         return GateRuling(multiplier, rule.veto)
-    rows = rows_alone(swarm_seen(record.timeframe, debate.swarm, rule, record.gate.ruling))
+    rows = rows_alone(swarm_observation(record.timeframe, debate.swarm, rule, record.gate.ruling))
     # The budget is one of the storm's factors: what the multiplier took is not taken once more.
     left = min(1.0, rows.plain / rows.storm) if rows.storm > 0.0 else 1.0
     shares = round(multiplier * left, SCORE_DECIMALS)

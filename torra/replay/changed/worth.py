@@ -112,7 +112,7 @@ def keep_up(database: Database) -> None:
         with suppress(ConfigError):  # the queue is full: it is asked for at a later turn
             job_table.queue_job(database,
                 WORTH.name, key_of(WORTH.name, {}), title=_title(ticks), parameters=told,
-                asked_by=THE_DESK,
+                actor=THE_DESK,
             )  # fmt: skip
 
 

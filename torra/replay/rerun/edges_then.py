@@ -119,17 +119,17 @@ class ThenPayer:
         settings: AgentSettings,
         agents: Mapping[str, Agent] | None = None,
         *,
-        beside: float = 0.0,
+        reserved_usd: float = 0.0,
     ) -> DegradationLevel:
         """Return the level on which the tick ran."""
-        del agents, beside
+        del agents, reserved_usd
         if UNPAID in self._told.flags and not self._told.words:
-            return DegradationLevel(settings, settings.mode, asked=False)
+            return DegradationLevel(settings, settings.mode, calls_models=False)
         lower = [flag.removeprefix(LADDER) for flag in self._told.flags if flag.startswith(LADDER)]
         if not lower:
-            return DegradationLevel(settings, settings.mode, asked=True)
+            return DegradationLevel(settings, settings.mode, calls_models=True)
         return DegradationLevel(
-            settings.model_copy(update={"mode": lower[0]}), lower[0], asked=True
+            settings.model_copy(update={"mode": lower[0]}), lower[0], calls_models=True
         )
 
     def purse(

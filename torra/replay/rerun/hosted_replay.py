@@ -225,7 +225,7 @@ def _fallback(record: HostedRecord, told: StoredDebate) -> agent_framework.Fallb
     answered = record.hosted.fallback
     if answered is None:
         return None
-    if any(role == SCORER.id for role, _, _ in (*told.asked, *told.calls)):
+    if any(role == SCORER.id for role, _, _ in (*told.requests, *told.calls)):
         raise NotAgain("own_scorer", "the host's own fallback asked a model by itself")
 
     def fallback(_context: Any, _ask: Any) -> Mapping[str, Any]:

@@ -104,8 +104,8 @@ def inputs_then(
         gone = f"{len(bars)} of its {named.count} bars are stored"
         raise NotAgain("no_bars", gone)
     profile = profile_then(source, record.instance, record.profile, record.execution, at)
-    if told.asked and not told.calls:
-        raise NotAgain("no_replies", f"its {len(told.asked)} replies were deleted: too old")
+    if told.requests and not told.calls:
+        raise NotAgain("no_replies", f"its {len(told.requests)} replies were deleted: too old")
     if record.picture and source.picture(record.picture) is None:
         raise NotAgain("no_replies", "the chart that was shown was deleted: too old")
     if gone := _headlines_gone(source, record):

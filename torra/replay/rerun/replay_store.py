@@ -174,9 +174,9 @@ class JournalDatabase(Database):
         if context is None or found is None:
             return None
         latest = self._latest_composites(key, close_time, timeframes)
-        if not self._stored_beside(key, close_time, latest):
+        if not self._same_close_records(key, close_time, latest):
             self._stood = found.as_dict()
-        return found._replace(held=context.held, latched=frozenset(context.latched))
+        return found._replace(position=context.held, latched=frozenset(context.latched))
 
     def record(self, torra_key: str) -> dict[str, Any]:
         """Return the record of a tick of then: those that run here anew write none."""

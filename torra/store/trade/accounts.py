@@ -49,7 +49,7 @@ def mark_account(store: Store, bridge: str, facts: Mapping[str, object]) -> bool
     less, or no numbers, is left out.
     """
     try:
-        told = AccountFacts.model_validate(dict(facts)).model_dump()
+        values = AccountFacts.model_validate(dict(facts)).model_dump()
     except ValidationError:
         return False
     last = store.row(
@@ -57,12 +57,12 @@ def mark_account(store: Store, bridge: str, facts: Mapping[str, object]) -> bool
     )
     states = (*SENT, *EXECUTED)
     marks = ", ".join("?" * len(states))
-    held = store.value(
+    openings = store.value(
         "SELECT count(*) FROM signals "  # noqa: S608 - marks
         f"WHERE kind = 'open' AND state IN ({marks}) AND bridge = ?",
         *states, bridge,
     )  # fmt: skip
-    row: RowDict = {"bridge": bridge, "at": store.moment(), **told, "held": held}
+    row: RowDict = {"bridge": bridge, "at": store.moment(), **values, "held": openings}
     if last is not None:
         same = all(last[name] == row[name] for name in CHANGES)
         # Of a clock that was set back nothing is known: then it is marked again.

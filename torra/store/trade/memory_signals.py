@@ -171,14 +171,14 @@ class MemorySignals(PositionStore):
         """Return signals by state and instance, newest first; times are ISO text."""
         # Signals in these states are live: the many that ended need not be looked through.
         live = states is not None and CLOSES_LIVE.issuperset(states)
-        found = (
+        rows = (
             dict(row)
             for row in map(
                 self._signals.__getitem__, reversed(self._live_sids if live else self._signals)
             )
             if (states is None or row["state"] in states) and instance in (None, row["instance"])
         )
-        return [*islice(found, limit)]
+        return [*islice(rows, limit)]
 
     def note_signal(self, sid: str, detail: str) -> None:
         """Store the reason why a signal waits; its state stays what it is."""
@@ -191,8 +191,8 @@ class MemorySignals(PositionStore):
 
     def take_trades(self) -> list[RowDict]:
         """Return, once, the rows of the trades that closed since the last call, in order."""
-        told, self._ended = self._ended, []
-        return told
+        trades, self._ended = self._ended, []
+        return trades
 
     def _write(self, row: RowDict) -> None:
         sid = row["sid"]
@@ -219,11 +219,11 @@ class MemorySignals(PositionStore):
         self._undoing(lambda: setattr(self, "_step_number", number - 1))
 
     def _end_trade(self, row: RowDict) -> None:
-        trades, told = self._trades.setdefault(row["instance"], []), self._ended
+        trades, ended = self._trades.setdefault(row["instance"], []), self._ended
         place = (row["closed_at"], row["seq"], row["sid"])
         insort(trades, place)
-        told.append(dict(row))
-        self._undoing(lambda: trades.remove(place), told.pop)
+        ended.append(dict(row))
+        self._undoing(lambda: trades.remove(place), ended.pop)
 
     def _one_opening(self, row: RowDict, state: str) -> None:
         if row["kind"] == "open" and state in ONE_OPENING:
@@ -266,7 +266,7 @@ class MemorySignals(PositionStore):
         return [self._signals[sid] for _, _, sid in sorted(chain.from_iterable(ended))]
 
     def _sent_between(self, instance: str, after: str, upto: str) -> list[tuple[str, str]]:
-        found = []
+        sent = []
         for row in reversed(self._signals.values()):
             if row["instance"] != instance:
                 continue
@@ -274,8 +274,8 @@ class MemorySignals(PositionStore):
             if row["decided_at"] <= after:
                 break
             if row["decided_at"] <= upto:
-                found.append((row["kind"], row["side"]))
-        return found
+                sent.append((row["kind"], row["side"]))
+        return sent
 
     def _last_losses(self, instance: str, before: str) -> dict[str, str]:
         # Of the trades that were forgotten the newest loss is kept.
@@ -330,13 +330,13 @@ class MemorySignals(PositionStore):
         """Return the sides on which a veto of openings is latched."""
         return frozenset([side for name, side in self._latches if name == instance])
 
-    def set_latch(self, instance: str, side: str, held: bool = True) -> None:
-        """Latch a veto, or clear it when `held` is False."""
-        if held == ((instance, side) in self._latches):
+    def set_latch(self, instance: str, side: str, latched: bool = True) -> None:
+        """Latch a veto, or clear it when `latched` is False."""
+        if latched == ((instance, side) in self._latches):
             return
         change = (self._latches.add, self._latches.discard)
-        change[not held]((instance, side))
-        self._undoing(lambda: change[held]((instance, side)))
+        change[not latched]((instance, side))
+        self._undoing(lambda: change[latched]((instance, side)))
 
     def paper_cursor(self, instance: str) -> datetime | None:
         """Return the bar time up to which the paper bridge has lived."""

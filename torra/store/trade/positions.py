@@ -222,7 +222,7 @@ class PositionStore(Outbox):
         since the instance's last losing trade of a side was closed) and win_rates (wins and trades
         by side, as a replay found them).
         """
-        held = self.positions()
+        positions = self.positions()
         midnight = stamp(as_of.replace(hour=0, minute=0, second=0))
         today = math.fsum(row["profit"] or 0.0 for row in self._closed_since(midnight))
         sent = self._sent_between(instance, stamp(as_of - HOUR), stamp(as_of))
@@ -235,8 +235,8 @@ class PositionStore(Outbox):
                 for side, closed in self._last_losses(instance, stamp(as_of)).items()
             },
             "win_rates": self.win_rates(instance, timeframe),
-            "positions_open": len(held),
-            "gross_notional": sum(map(self._notional, held)),
+            "positions_open": len(positions),
+            "gross_notional": sum(map(self._notional, positions)),
             # 0.0 - x: the negative of no loss would be -0.0.
             "day_loss": 0.0 - today,
         }
@@ -266,14 +266,16 @@ class PositionStore(Outbox):
         moment = stamp(as_of)
         # Those that ended since were still open then.
         rows = [*self.live_signals(HELD, None, "open"), *self._closed_since(moment)]
-        held = [_as_known(row, moment) for row in rows if row["decided_at"] < moment]
-        ours = [as_position(row) for row in held if row["instance"] == instance]
-        return ours, len({row["instance"] for row in held} - {instance})
+        known = [_as_known(row, moment) for row in rows if row["decided_at"] < moment]
+        ours = [as_position(row) for row in known if row["instance"] == instance]
+        return ours, len({row["instance"] for row in known} - {instance})
 
     # --- details --------------------------------------------------------------------------------
 
-    def _notional(self, held: Position) -> float:
-        return notional(held.lots, held.entry, self._spec(held.instance, held.symbol))
+    def _notional(self, position: Position) -> float:
+        return notional(
+            position.lots, position.entry, self._spec(position.instance, position.symbol)
+        )
 
 
 def as_position(row: Mapping[str, Any], orders: Iterable[Mapping[str, Any]] = ()) -> Position:

@@ -103,8 +103,8 @@ class ExecutionStore(Store):
         with self.transaction():
             if self.value(STANDING, key):
                 return False
-            told = {"key": key, "kind": kind, "detail": bounded(detail)}
-            self.upsert("alarms", {**told, "at": self.moment(), "ended_at": None})
+            values = {"key": key, "kind": kind, "detail": bounded(detail)}
+            self.upsert("alarms", {**values, "at": self.moment(), "ended_at": None})
             return True
 
     def end_alarm(self, key: str) -> bool:
@@ -165,8 +165,8 @@ def note_bridge(
     Without `reconciled_at` that of before stays.
     """
     row = {"name": name, "deny": deny, "detail": bounded(detail), "facts": to_json(facts)}
-    told = {"reconciled_at": stamp(reconciled_at)} if reconciled_at else {}
-    store.upsert("bridges", {**row, **told, "at": store.moment()})
+    times = {"reconciled_at": stamp(reconciled_at)} if reconciled_at else {}
+    store.upsert("bridges", {**row, **times, "at": store.moment()})
 
 
 def decided_proposals(store: Store, limit: int = 20) -> list[ProposalRow]:
@@ -200,8 +200,8 @@ def signal_page(
 
     `before` is the number (seq) above the first of them.
     """
-    asked = {"state": state, "instance": instance}
-    wanted = {name: value for name, value in asked.items() if value is not None}
+    filters = {"state": state, "instance": instance}
+    wanted = {name: value for name, value in filters.items() if value is not None}
     where = "".join(f"{name} = ? AND " for name in wanted)
     return store.models(
         SignalRow,

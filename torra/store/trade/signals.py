@@ -87,7 +87,7 @@ BORN: Final = {"state": "PENDING", "detail": "", "bridge": "paper"}
 OPENINGS: Final = frozenset(HELD)
 """States of an opening that is not finished."""
 
-HELD_OPENINGS: Final = (
+UNFINISHED: Final = (
     "SELECT * FROM signals INDEXED BY signals_one_opening WHERE kind = 'open' AND state IN "
     "('PENDING', 'PUBLISHED', 'CLAIMED', 'PLACED', 'UNKNOWN', 'FILLED', 'PARTIAL')"
 )
@@ -252,9 +252,9 @@ class SignalStore(Store, PositionStore):
         """Return the sides on which a veto of openings is latched."""
         return frozenset(self.column("SELECT side FROM latches WHERE instance = ?", instance))
 
-    def set_latch(self, instance: str, side: str, held: bool = True) -> None:
-        """Latch a veto, or clear it when `held` is False."""
-        if not held:
+    def set_latch(self, instance: str, side: str, latched: bool = True) -> None:
+        """Latch a veto, or clear it when `latched` is False."""
+        if not latched:
             self.change("DELETE FROM latches WHERE instance = ? AND side = ?", instance, side)
         elif side not in self.latches(instance):
             self.add("latches", {"instance": instance, "side": side, "at": self.moment()})
@@ -291,7 +291,7 @@ class SignalStore(Store, PositionStore):
         """
         # instance > '' holds for every row, and lets SQLite use the same index.
         which, name = ("instance > ?", "") if instance is None else ("instance = ?", instance)
-        rows = self.rows(f"{HELD_OPENINGS} AND {which}", name)
+        rows = self.rows(f"{UNFINISHED} AND {which}", name)
         if "WAITING" in states:
             rows += self.rows(f"{WAITING_OPENINGS} AND {which}", name)
         return [row for row in rows if row["state"] in states]
@@ -341,8 +341,8 @@ def set_win_rate(
 ) -> None:
     """Keep what a replay found for the openings of one side; `source` names the replay."""
     key = {"instance": instance, "timeframe": timeframe, "side": side}
-    found = {"wins": wins, "trades": trades, "source": source, "at": store.moment()}
-    store.upsert("win_rates", {**key, **found})
+    values = {"wins": wins, "trades": trades, "source": source, "at": store.moment()}
+    store.upsert("win_rates", {**key, **values})
 
 
 def signal_events(store: Store, sid: str) -> list[SignalStep]:
@@ -451,9 +451,9 @@ def closed_list(
 
 
 @lru_cache(maxsize=16)
-def _profile(told: str | None) -> Profile:
+def _profile(text: str | None) -> Profile:
     """Read an applied profile; every tick with a position asks for it."""
-    return Profile() if told is None else Profile.model_validate_json(told)
+    return Profile() if text is None else Profile.model_validate_json(text)
 
 
 def altered_orders(db: sqlite_utils.Database) -> list[str]:

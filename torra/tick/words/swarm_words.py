@@ -143,29 +143,29 @@ def sureness(report: AgentReport, trust: float | None) -> str:
     return f"its own confidence {report.confidence}{kept}"
 
 
-def break_even(told: ExpectedValue) -> float | None:
+def break_even(expected: ExpectedValue) -> float | None:
     """Return the chance, 0 to 1, from which the side pays; None where the stakes are not known."""
-    if told.reward_r is None or told.cost_r is None or told.reward_r <= -1.0:
+    if expected.reward_r is None or expected.cost_r is None or expected.reward_r <= -1.0:
         return None
-    return (1.0 + told.cost_r) / (1.0 + told.reward_r)
+    return (1.0 + expected.cost_r) / (1.0 + expected.reward_r)
 
 
-def chance(told: ExpectedValue, *, by_rule: bool = False) -> str:
+def chance(expected: ExpectedValue, *, by_rule: bool = False) -> str:
     """Return which chance counts, and why: the lower of the said one and what came of such ones.
 
     `by_rule`: the judge is the rules, whose chance is a formula's.
     """
-    said = f"{HITS}: {'a rule says' if by_rule else 'said'} {percent(told.said)}"
-    came = percent(told.calibrated)
+    text = f"{HITS}: {'a rule says' if by_rule else 'said'} {percent(expected.said)}"
+    came = percent(expected.calibrated)
     if not came:
-        return f"{said}; what came of such chances is not known yet"
-    lower = "came" if (told.calibrated or 0.0) < told.said else "said"
-    return f"{said}, of such chances {came} came true: the lower counts ({lower})"
+        return f"{text}; what came of such chances is not known yet"
+    lower = "came" if (expected.calibrated or 0.0) < expected.said else "said"
+    return f"{text}, of such chances {came} came true: the lower counts ({lower})"
 
 
-def value_of(told: ExpectedValue) -> float | None:
+def value_of(expected: ExpectedValue) -> float | None:
     """Return the expected value in R by its own terms; None where one of them is not known."""
-    p, reward, cost = told.used, told.reward_r, told.cost_r
+    p, reward, cost = expected.used, expected.reward_r, expected.cost_r
     if reward is None or cost is None:
         return None
     return p * reward - (1.0 - p) - cost
@@ -183,16 +183,17 @@ class ValueTerms(NamedTuple):
     decimals: int
 
 
-def terms(told: ExpectedValue) -> ValueTerms | None:
+def terms(expected: ExpectedValue) -> ValueTerms | None:
     """Return the printed terms of an expected value; None where one of them is not known.
 
     They have two decimals where these add up, else three, and there the cost is the rest.
     """
-    if told.reward_r is None or told.cost_r is None or told.value_r is None:
+    if expected.reward_r is None or expected.cost_r is None or expected.value_r is None:
         return None
     for decimals in (2, 3):
         p, reward, cost, value = (
-            round(term, decimals) for term in (told.used, told.reward_r, told.cost_r, told.value_r)
+            round(term, decimals)
+            for term in (expected.used, expected.reward_r, expected.cost_r, expected.value_r)
         )
         won, lost = round(p * reward, decimals), round(1.0 - p, decimals)
         if round(won - lost - cost, decimals) == value:
@@ -202,19 +203,19 @@ def terms(told: ExpectedValue) -> ValueTerms | None:
     return ValueTerms(p, reward, won, lost, cost, value, decimals)
 
 
-def worth(told: ExpectedValue) -> str:
+def worth(expected: ExpectedValue) -> str:
     """Return the expected value term by term: "0.48 x 2.00 R - 0.52 x 1 R - 0.04 R = +0.41 R"."""
-    found = terms(told)
-    if found is None:
+    parts = terms(expected)
+    if parts is None:
         return "not known: what the trade stakes is not recorded"
-    digits = found.decimals
+    digits = parts.decimals
     sums = (
-        f"{found.chance:.{digits}f} x {found.reward:.{digits}f} R - {found.lost:.{digits}f} x 1 R "
-        f"- {found.cost:.{digits}f} R = {found.value:+.{digits}f} R"
+        f"{parts.chance:.{digits}f} x {parts.reward:.{digits}f} R - {parts.lost:.{digits}f} x 1 R "
+        f"- {parts.cost:.{digits}f} R = {parts.value:+.{digits}f} R"
     )
-    even = percent(break_even(told))
+    even = percent(break_even(expected))
     pays = f"; pays from {even} on" if even else ""
-    veto = f"; vetoes every {told.vetoes}" if told.vetoes else ""
+    veto = f"; vetoes every {expected.vetoes}" if expected.vetoes else ""
     return f"{sums}{pays}{veto}"
 
 
@@ -226,14 +227,14 @@ def against(one: Conflict) -> str:
 def settles(one: Conflict, features: Iterable[FeatureRecord] = ()) -> str:
     """Return what would settle a conflict, with the price of a level that is on record."""
     says, name = one.settle.says, one.settle.feature
-    price = next((seen.value for seen in features if seen.id == name), None)
+    price = next((item.value for item in features if item.id == name), None)
     if not says or not name.startswith(LEVEL) or not isinstance(price, float | int):
         return says
     return f"{says}, {price:,.10g}"
 
 
 def rows(
-    spoken: DebateRecord,
+    debate: DebateRecord,
     verdict: str = "",
     features: Iterable[FeatureRecord] = (),
     gate: GateRecord | None = None,
@@ -243,15 +244,15 @@ def rows(
     `verdict` is the side of which the size is told, none of a HOLD; `features` are the tick's,
     `gate` is what was in force.
     """
-    swarm = spoken.swarm
+    swarm = debate.swarm
     if swarm is None:
         return {}
-    left = budget(swarm.regime, spoken.reader.budget if spoken.reader else None)
+    left = budget(swarm.regime, debate.reader.budget if debate.reader else None)
     cells = (
-        *_judgement(spoken, swarm, verdict, gate),
+        *_judgement(debate, swarm, verdict, gate),
         ("reader", reading(swarm.regime) if swarm.regime.code else ""),
         ("budget", "; ".join(part for part in (left, storm(swarm)) if part)),
-        *_experts(spoken, swarm),
+        *_experts(debate, swarm),
         *_board(swarm.board, features),
         ("thin", FLAGS["thin_swarm"] if swarm.thin else ""),
     )
@@ -259,21 +260,21 @@ def rows(
 
 
 def _judgement(
-    spoken: DebateRecord, swarm: SwarmRecord, verdict: str, gate: GateRecord | None
+    debate: DebateRecord, swarm: SwarmRecord, verdict: str, gate: GateRecord | None
 ) -> Iterator[tuple[str, str]]:
     """Yield what the judge says, and the share of an opening's size, factor by factor."""
-    judge = spoken.judge
+    judge = debate.judge
     if judge is not None:
         head = f"{judge.winner or 'NONE'}, {judge.confidence} confidence"
         yield "judge", f"{head}: {statement(judge)}"
     if verdict in DIRECTIONS:
         multiplier, conviction = (
-            spoken.ruling.multiplier,
-            spoken.panel.agreement(verdict).conviction,
+            debate.ruling.multiplier,
+            debate.panel.agreement(verdict).conviction,
         )
         share: float | None = swarm.budget
         note = ""
-        if spoken.in_shadow and gate is not None:
+        if debate.in_shadow and gate is not None:
             multiplier, conviction, share = gate.multiplier, 1.0, gate.budget
             note = ": what the agents say does not count yet"
         if share is not None:
@@ -288,30 +289,30 @@ def _judgement(
         yield "close", "asks to end the open position; a person decides" if judge.close else ""
 
 
-def _experts(spoken: DebateRecord, swarm: SwarmRecord) -> Iterator[tuple[str, str]]:
+def _experts(debate: DebateRecord, swarm: SwarmRecord) -> Iterator[tuple[str, str]]:
     """Yield the weights of the experts' words, the heaviest first, and where each one stands."""
-    heard = {
+    reports = {
         report.agent_id: report
-        for report in spoken.reports
+        for report in debate.reports
         if report.agent_id in EXPERTS and not report.abstained
     }
     heaviest = sorted(swarm.trust.items(), key=lambda item: (-item[1], item[0]))
-    weights = (f"{expert(name)} {weight:.2f}" for name, weight in heaviest if name in heard)
+    weights = (f"{expert(name)} {weight:.2f}" for name, weight in heaviest if name in reports)
     yield "trust", ", ".join(weights)
     stands = {stand.agent: stand for stand in swarm.board.stands}
-    for name, report in heard.items():
+    for name, report in reports.items():
         odd = [word.replace("_", " ") for word in (report.anomaly, report.pattern) if word]
         named = f", sees {', '.join(odd)}" if odd else ""
-        said = f"{named}: {statement(report)}"
+        text = f"{named}: {statement(report)}"
         if (stand := stands.get(name)) is not None:
             weight = f", counts {swarm.trust[name]:.2f}" if name in swarm.trust else ""
             sure = f"{sureness(report, stand.trust)}{weight}"
             side = LEANS.get(stand.side, "neither side")
-            said = f"{side} {stand.stance:+.3f}, {sure}{said}"
+            text = f"{side} {stand.stance:+.3f}, {sure}{text}"
         else:
-            said = f"{statement(report)}{named}"
+            text = f"{statement(report)}{named}"
         # a terminal has eleven places for a name
-        yield name.removesuffix("structure"), said
+        yield name.removesuffix("structure"), text
 
 
 def _board(board: Board, features: Iterable[FeatureRecord]) -> Iterator[tuple[str, str]]:

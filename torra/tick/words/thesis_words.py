@@ -35,19 +35,19 @@ def bars_long(bars: int | None, timeframe: str | None) -> str:
     """Return a number of bars with the time that they take: "16 bars (4 hours)"."""
     if not bars or bars < 0:
         return ""
-    told = f"{bars} bar{'' if bars == 1 else 's'}"
+    text = f"{bars} bar{'' if bars == 1 else 's'}"
     try:
         hours = bars * duration(timeframe or "").total_seconds() / 3600
     except (KeyError, ValueError):
-        return told
+        return text
     amount, unit = (hours, "hour") if hours < 48 else (hours / 24, "day")
     if hours < 1:
         amount, unit = 60 * hours, "minute"
-    return f"{told} ({amount:.3g} {unit}{'' if amount == 1 else 's'})"
+    return f"{text} ({amount:.3g} {unit}{'' if amount == 1 else 's'})"
 
 
 def rows(
-    spoken: DebateRecord,
+    debate: DebateRecord,
     flags: Sequence[str],
     timeframe: str,
     rule: EscalationSettings | None = None,
@@ -58,47 +58,46 @@ def rows(
     `rule` is by which the trader's tier was chosen, None where it is not known; `calls` are those
     of the tick, of which the trader's names its model.
     """
-    told: dict[str, str] = {}
-    if (manager := spoken.manager) is not None:
+    cells: dict[str, str] = {}
+    if (manager := debate.manager) is not None:
         weights = [
             f"{name.removesuffix('_researcher')} x {share:.2f}"
             for name, share in manager.weights.items()
         ]
         head = f"{manager.winner or 'NONE'}, {manager.confidence} confidence"
-        told["manager"] = f"{'; '.join([head, ', '.join(weights)])}: {statement(manager)}"
-    if (asked := spoken.consulted) is not None:
-        told["thesis"] = _thesis(asked, timeframe, rule)
-        if said := asked.report:
-            ends = () if said.declined else said.falsifiers
-            rows = {"ends by": "; ".join(ends), "risks": "; ".join(said.risks)}
-            told |= {name: text for name, text in rows.items() if text}
-            told["written by"] = author(asked, calls)
+        cells["manager"] = f"{'; '.join([head, ', '.join(weights)])}: {statement(manager)}"
+    if (consulted := debate.consulted) is not None:
+        cells["thesis"] = _thesis(consulted, timeframe, rule)
+        if report := consulted.report:
+            ends = () if report.declined else report.falsifiers
+            rows = {"ends by": "; ".join(ends), "risks": "; ".join(report.risks)}
+            cells |= {name: text for name, text in rows.items() if text}
+            cells["written by"] = author(consulted, calls)
     elif UNFORESEEN in flags:
-        told["thesis"] = UNFORESEEN_WORDS
-    return told
+        cells["thesis"] = UNFORESEEN_WORDS
+    return cells
 
 
-def author(asked: Consulted, calls: Sequence[StoredCall]) -> str:
+def author(consulted: Consulted, calls: Sequence[StoredCall]) -> str:
     """Return who wrote a thesis: its role, the model where a call names it, and its tier."""
-    own = [one.model for one in calls if one.role_id == asked.agent and one.status == "ok"]
+    own = [one.model for one in calls if one.role_id == consulted.agent and one.status == "ok"]
     model = " ".join(str(own[-1]).split())[:60] if own and own[-1] else ""
-    tier = f"{asked.tier} tier" if asked.tier else ""
+    tier = f"{consulted.tier} tier" if consulted.tier else ""
     return ", ".join(part for part in ("Trader", model, tier) if part)
 
 
-def _thesis(asked: Consulted, timeframe: str, rule: EscalationSettings | None) -> str:
+def _thesis(consulted: Consulted, timeframe: str, rule: EscalationSettings | None) -> str:
     when, at = (rule.when, rule.at) if rule else (None, None)
-    said, tier = asked.report, escalated(asked.tier, asked.conviction, when, at)
-    if said is None:
-        return f"none, as {why_without(asked.failure)}"
-    if said.declined:
-        why = why_declined(said.decline_code)
-        return (
-            f"the trader declined the {asked.side}{f', as {why}' if why else ''}: {statement(said)}"
-        )
-    held = bars_long(said.horizon_bars, timeframe)
-    about = [f"for the {asked.side}", f"at most {held}" if held else "", tier]
-    return f"{', '.join(part for part in about if part)}: {statement(said)}"
+    report, tier = consulted.report, escalated(consulted.tier, consulted.conviction, when, at)
+    if report is None:
+        return f"none, as {why_without(consulted.failure)}"
+    if report.declined:
+        why = why_declined(report.decline_code)
+        head = f"the trader declined the {consulted.side}{f', as {why}' if why else ''}"
+        return f"{head}: {statement(report)}"
+    horizon = bars_long(report.horizon_bars, timeframe)
+    about = [f"for the {consulted.side}", f"at most {horizon}" if horizon else "", tier]
+    return f"{', '.join(part for part in about if part)}: {statement(report)}"
 
 
 def escalated(
@@ -120,5 +119,5 @@ def escalated(
     return ""
 
 
-def _plain(value: float, beside: float) -> str:
-    return number(value, (beside,)).removeprefix("+")
+def _plain(value: float, other: float) -> str:
+    return number(value, (other,)).removeprefix("+")
