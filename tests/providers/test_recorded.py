@@ -28,7 +28,7 @@ from tests.worlds.journals import Moody
 from torra.clock import duration, iso, parse
 from torra.providers.recorded import RecordedProvider
 from torra.store.replay_queries import journal_history
-from torra.tick.record import spoken
+from torra.tick.record import stored_deliberation
 
 QUARTER = duration("M15")
 
@@ -165,7 +165,7 @@ def stored(database: Database, about: DebateContext, told: Deliberation) -> None
     """Store a debate as a tick does."""
     close = parse(about.as_of)
     with database.transaction():
-        stores.save(database, close, deliberation=spoken(told), instance="gold")
+        stores.save(database, close, deliberation=stored_deliberation(told), instance="gold")
         database.write_calls(stores.key_of(close, instance="gold"), told.calls)
 
 
