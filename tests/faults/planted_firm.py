@@ -96,7 +96,7 @@ FIRM: Final[Table] = {
             "a tick that runs again foresees by the state after its close",
             At(
                 "torra.replay.rerun.replay_store:JournalDatabase.company",
-                returns("found", "...(..., position=position)"),
+                returns("found", "...(..., position=held)"),
             ),
             At("torra.store.tick_store:TickStore.company", sets("stored", "{}")),
             "test_every_tick_of_a_firm_runs_again_to_the_same_record",

@@ -11,7 +11,7 @@ HOSTED: Final[Table] = {
     "L17": {
         "hosted-two": fault(
             "a question that somebody debates is debated by others, too",
-            At("torra.store.hosted:ask_hosted", never("held")),
+            At("torra.store.hosted:ask_hosted", never("alive")),
             "test_callers_that_wait_have_the_answer_of_the_one_that_debates",
         ),
         "hosted-claim": fault(

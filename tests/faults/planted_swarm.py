@@ -88,9 +88,10 @@ SWARM: Final[Table] = {
             At(
                 "torra.tick.debate:run_tick_debate",
                 replace(
-                    "agent_framework.l1_only_record(context, plan.config, spoken.source_type)",
                     "agent_framework.l1_only_record(context, "
-                    'plan.config.model_copy(update={"officer": False}), spoken.source_type)',
+                    "plan.config, deliberation.source_type)",
+                    "agent_framework.l1_only_record(context, "
+                    'plan.config.model_copy(update={"officer": False}), deliberation.source_type)',
                 ),
             ),
             "test_in_shadow_a_swarm_opens_nothing_on_a_crowded_side",
