@@ -15,7 +15,7 @@ from torra.clock import duration
 from torra.evidence import flow_readings
 from torra.evidence.outside_readings import OutsideView
 from torra.market.bar_view import BarArrays, BarView
-from torra.market.spreads import seen
+from torra.market.spreads import spread_view
 
 BARS: Final = 3_000
 TICKS: Final = 500
@@ -43,7 +43,7 @@ def measure(trial: bool) -> dict[str, float]:
     for end in np.linspace(HISTORY, BARS, TRIAL_TICKS if trial else TICKS, dtype=int).tolist():
         view = BarView(shelf, end - HISTORY, end)
         begin = time.perf_counter()
-        known = seen(view.spreads, view.times)
+        known = spread_view(view.spreads, view.times)
         by_hour = time.perf_counter() - begin
         made = bundle(
             row_of(rows.iloc[end - 1]),

@@ -65,7 +65,7 @@ from tests.doubles.scripted import (
 )
 from torra.config import SentimentWeights, Thresholds
 from torra.tick.debate import score_chart
-from torra.verdict.risk_engine import HeldSide, intent
+from torra.verdict.risk_engine import OpenSide, intent
 from torra.verdict.sentiment_rules import SIDES as BOTH
 from torra.verdict.sentiment_rules import (
     composite,
@@ -665,13 +665,13 @@ edges = st.builds(
 outers = st.builds(lambda low, wide: (low, round(low + wide, 8)), edges, st.floats(0, 0.1))
 consensuses = st.tuples(outers, st.floats(0, 1))
 holdings = st.sampled_from(
-    [None, None, None, HeldSide("LONG", "FILLED"), HeldSide("SHORT", "CLOSING")]
+    [None, None, None, OpenSide("LONG", "FILLED"), OpenSide("SHORT", "CLOSING")]
 )
 vetoes = st.sampled_from([(), ("BUY",), ("SELL",), ("BUY", "SELL")])
 
 
 def openings(
-    told: Any, vetoed: tuple[str, ...], latched: frozenset[str], held: HeldSide | None
+    told: Any, vetoed: tuple[str, ...], latched: frozenset[str], held: OpenSide | None
 ) -> tuple[set[str], frozenset[str]]:
     """Return the sides on which a tick opens, and the latch after it, as a tick decides it."""
     (low, high), part = told

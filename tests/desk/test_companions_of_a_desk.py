@@ -203,7 +203,7 @@ class Written:
         instance = BTC.model_copy(update={"feed": "mt5_files"})
         place = FeedPlace(
             instance, folder, {}, lambda: None, desks.sample, Channel(account=mt5_bars.ACCOUNT),
-            folder=lambda: folder, key=lambda: mt5_bars.KEY, beside=True,
+            folder=lambda: folder, key=lambda: mt5_bars.KEY, related=True,
         )  # fmt: skip
         self._feed = open_feed(place, lambda _: lambda _: None)
 
@@ -284,10 +284,10 @@ def test_no_companion_is_asked_about_the_past(tmp_path: Path) -> None:
         desk = desk_of(tmp_path, reader)
         *_, (done, planned) = desk.warm_up(desks.START, bars=12)
         assert done == planned == 15
-        assert not reader.told() and not reader.waits
+        assert not reader.readings() and not reader.waits
         assert {tick["outside"] for tick in ticks_of(desk.database)} == {None}
         desks.step(desk)
-        assert until(lambda: bool(reader.told())), "the first live close reads them"
+        assert until(lambda: bool(reader.readings())), "the first live close reads them"
         desk.close()
 
 
@@ -301,7 +301,7 @@ def test_the_reading_does_not_go_through_the_feed_of_the_ticks(tmp_path: Path) -
         Channel(account=1), folder=lambda: folder, key=lambda: "key",
     )  # fmt: skip
     own = open_feed(place, lambda _: lambda _: None)
-    other = open_feed(replace(place, beside=True), lambda _: lambda _: None)
+    other = open_feed(replace(place, related=True), lambda _: lambda _: None)
     assert isinstance(own, LimitedFeed) and isinstance(other, LimitedFeed)
     assert own._limit is not other._limit
     assert own._feed._symbols == {"BTCUSD": "BTCUSD"}  # type: ignore[attr-defined]

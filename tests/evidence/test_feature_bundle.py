@@ -104,7 +104,7 @@ def bundle(row: Mapping[str, float] | None = None, **changes: Any) -> Bundle:
         "as_of": CLOSED,
         "row": made_row() if row is None else row,
         "spread": 0.5,
-        "bars_held": 750,
+        "valid_bars": 750,
         "bar_age": 0.0,
         "memory": MEMORY,
         **changes,

@@ -110,7 +110,7 @@ def test_a_tick_has_the_numbers_of_its_close(make: Make) -> None:
     assert found.statuses == {"companion": "available"}
     assert set(found.numbers) == {f"companion.dxy.{name}" for name in NUMBERS}
     assert None not in found.numbers.values()
-    assert found.seen["companion.dxy"].source == "USDX.f"
+    assert found.series["companion.dxy"].source == "USDX.f"
 
 
 def raises(error: Exception) -> Callable[..., pd.DataFrame]:
@@ -213,7 +213,7 @@ def test_a_file_of_the_advisor_is_judged_as_the_own_is(
     instance = GOLD.model_copy(update={"feed": "mt5_files"})
     place = FeedPlace(
         instance, tmp_path, {}, lambda: None, desks.sample, Channel(account=ACCOUNT),
-        folder=lambda: tmp_path, key=lambda: mt5_bars.KEY, beside=True,
+        folder=lambda: tmp_path, key=lambda: mt5_bars.KEY, related=True,
     )  # fmt: skip
     found = tick(make(open_feed(place, no_plug_in), instance), NOW)
     assert found.statuses["companion"] == status
@@ -332,7 +332,7 @@ def test_a_store_that_fails_costs_no_later_tick(make: Make) -> None:
 def test_people_are_told_what_was_read_last(make: Make) -> None:
     reader = make(Answers(sound), BOTH)
     tick(reader, NOW)
-    assert [(one.name, one.timeframe, one.bars.symbol) for one in reader.told()] == [
+    assert [(one.name, one.timeframe, one.bars.symbol) for one in reader.readings()] == [
         ("dxy", "M15", "USDX.f"), ("vix", "M15", "VIX"),
     ]  # fmt: skip
 

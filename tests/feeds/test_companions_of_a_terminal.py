@@ -82,4 +82,4 @@ def test_a_terminal_that_hangs_at_a_companion_answers_nobody_until_it_comes_back
         package.gate.set()
         assert until(lambda: answers(at_terminal))
         assert package.bars_of.count("USDX.f") == 1
-        assert reader.told()[0].bars.detail.startswith("MetaTrader 5 has not returned")
+        assert reader.readings()[0].bars.detail.startswith("MetaTrader 5 has not returned")

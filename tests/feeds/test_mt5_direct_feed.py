@@ -191,7 +191,7 @@ def test_a_companion_comes_from_the_same_terminal_under_the_brokers_name(
     )
     place = FeedPlace(
         instance, Path(), {}, lambda: None, lambda: None, Channel(account=1),
-        terminal=lambda: desk.terminal, beside=True,
+        terminal=lambda: desk.terminal, related=True,
     )  # fmt: skip
     feed = open_feed(place, pytest.fail)
     bars, frame = fetch(feed, "XAUUSD.m", "M15", NOON)

@@ -17,7 +17,7 @@ from torra.clock import TIMEFRAMES, duration
 from torra.config import Instance
 from torra.errors import DataUnavailable
 from torra.feeds import door
-from torra.feeds.door import STEPS_TOLD
+from torra.feeds.door import MIN_STEPS
 from torra.feeds.frame import FrameFeed
 from torra.tick.bar_window import LiveWindow
 
@@ -124,8 +124,8 @@ def test_a_thin_market_passes(share: float, scaled: Callable[..., int]) -> None:
 
 
 def test_a_few_bars_say_nothing() -> None:
-    assert passes(regular("H1", STEPS_TOLD), "M15")
-    assert not passes(regular("H1", STEPS_TOLD + 1), "M15")
+    assert passes(regular("H1", MIN_STEPS), "M15")
+    assert not passes(regular("H1", MIN_STEPS + 1), "M15")
 
 
 # --- and none of them is kept ---------------------------------------------------------------------

@@ -153,7 +153,7 @@ class Exchange:
         assert query[VENDORS[vendor][1]] == self.key and path.startswith("/api/v1/")
         stored = desk.store.items.values()
         self.statements.append(f"{desk.collector.status()!r} {stored!r}")
-        state = next(state for state in desk.collector.status() if state.asked_at is not None)
+        state = next(state for state in desk.collector.status() if state.polled_at is not None)
         assert state.items == len(stored)
         for item in stored:
             assert item.first_seen == START.replace(second=1, microsecond=0)

@@ -147,7 +147,7 @@ def test_the_forming_bar_is_left_out_and_told(tmp_path: Path) -> None:
     frame = scorers.bars(401)
     moment = scorers.closed_at(frame.iloc[:-1]) + timedelta(minutes=7)
     answer = overlay.deliberate("BTCUSD", "M15", frame, scores=scorers.L1, as_of=moment)
-    assert answer.told == ("later_bars:1",)
+    assert answer.notes == ("later_bars:1",)
     assert answer.record["bar_time"] == f"{frame.index[-2]:%Y-%m-%dT%H:%M:%SZ}"
     same = overlay.deliberate("BTCUSD", "M15", frame.iloc[:-1], scores=scorers.L1, as_of=moment)
     assert same.chart == answer.chart and same.revision == 1
@@ -237,8 +237,8 @@ def test_what_was_dropped_is_told_and_on_record(tmp_path: Path) -> None:
     answer = scorers.asked(
         scorers.overlay(tmp_path, strict=True), extra={"position": 5, "ok": 2, "spread": -1.0}
     )
-    assert answer.told == ("extra_dropped:2:position,spread",)
-    assert answer.record["hosted"]["told"] == list(answer.told)
+    assert answer.notes == ("extra_dropped:2:position,spread",)
+    assert answer.record["hosted"]["told"] == list(answer.notes)
     assert answer.record["hosted"]["extra"] == {"ok": 2.0}
     seen = {one["id"]: one["value"] for one in answer.record["features"]}
     assert seen["memory.position"] is None and seen["memory.losing_streak"] is None

@@ -111,7 +111,7 @@ def test_agents_are_shown_the_hosts_numbers_and_may_cite_them(tmp_path: Path) ->
     overlay = scorers.overlay(tmp_path, provider, strict=True)
     names = {f"indicator_{number:02d}_of_thirty_two_ch"[:32]: number / 7e5 for number in range(64)}
     answer = scorers.asked(overlay, scores=scorers.L1, extra=names)
-    assert answer.told == () and answer.debated
+    assert answer.notes == () and answer.debated
     technical = next(one for one in provider.requests if one.role.id == "technical")
     assert str(technical.user).count("\nhost.") == 64
     assert "host.indicator_63_of_thirty_two_ch = 9e-05" in str(technical.user)
@@ -128,7 +128,7 @@ def test_headlines_are_evidence_and_never_words_of_ours(tmp_path: Path) -> None:
         17,
     ]
     answer = scorers.asked(settings, scores=scorers.L1, headlines=given)
-    assert answer.told == ("headlines_dropped:2",)
+    assert answer.notes == ("headlines_dropped:2",)
     assert answer.record["news"]["unique"] == 2 and answer.record["news"]["status"] == "available"
     with closing(scorers.stored(tmp_path)) as database:
         ids = [item["id"] for item in answer.record["news"]["items"]]
@@ -152,7 +152,7 @@ def test_a_symbol_and_a_timeframe_that_the_profile_lacks_get_neutral_defaults(
     answer = overlay.deliberate(
         "MYPAIR", "H1", frame, scores=scorers.L1, as_of=scorers.closed_at(frame, 60)
     )
-    assert answer.told == ("symbol_not_in_profile",) and answer.debated
+    assert answer.notes == ("symbol_not_in_profile",) and answer.debated
     thirty = (
         scorers.bars(800)
         .resample("30min")
@@ -160,7 +160,7 @@ def test_a_symbol_and_a_timeframe_that_the_profile_lacks_get_neutral_defaults(
         .dropna()
     )
     answer = overlay.deliberate("BTCUSD", "M30", thirty, as_of=scorers.closed_at(thirty, 30))
-    assert answer.told == ("timeframe_not_in_profile",) and answer.debated
+    assert answer.notes == ("timeframe_not_in_profile",) and answer.debated
 
 
 def test_asyncio_hosts_are_not_held(tmp_path: Path) -> None:

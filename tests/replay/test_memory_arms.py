@@ -198,7 +198,9 @@ def test_a_placebo_is_told_as_much_as_a_memory_would_be() -> None:
         assert (len(told.notes), len(told.nearest)) == (len(drawn.notes), len(drawn.nearest))
         assert (told.corpus, told.digest) == (drawn.corpus, drawn.digest)
         assert told.numbers.get("similar") == drawn.numbers.get("similar")
-        assert all(facts[one].known_at < asked.as_of for one in (*drawn.nearest, *drawn.told))
+        assert all(
+            facts[one].known_at < asked.as_of for one in (*drawn.nearest, *drawn.note_numbers)
+        )
         assert all(facts[one].kind == "trade" for one in drawn.nearest)
     assert any(told.nearest != drawn.nearest for _, told, drawn in pairs)
 

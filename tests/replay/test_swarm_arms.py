@@ -269,7 +269,7 @@ def evidence(window: HistoryWindow, key: TickKey) -> Bundle:
     bars = window.bars("M15", as_of)
     inputs = EvidenceInputs(
         symbol="BTCUSD", timeframe="M15", bar_time=key.bar_time, as_of=as_of,
-        row=window.l1_row("M15", as_of, bars), spread=15.0, bars_held=len(bars), bar_age=0.0,
+        row=window.l1_row("M15", as_of, bars), spread=15.0, valid_bars=len(bars), bar_age=0.0,
         memory={}, bars=bars, experts=True,
     )  # fmt: skip
     return build(inputs)

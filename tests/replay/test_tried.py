@@ -284,9 +284,9 @@ def test_a_request_fixes_the_newest_close_and_both_profiles(home: Path) -> None:
 def test_the_same_request_is_known_however_it_is_written(home: Path) -> None:
     one = request(home, settings=BOTH)
     same = request(home, settings=dict(reversed(BOTH.items())), days=30)
-    assert one.asked == same.asked
-    assert request(home, settings=BOTH, days=20).asked != one.asked
-    assert request(home, settings={"thresholds.buy": 0.3}).asked != one.asked
+    assert one.identity == same.identity
+    assert request(home, settings=BOTH, days=20).identity != one.identity
+    assert request(home, settings={"thresholds.buy": 0.3}).identity != one.identity
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,7 @@ from torra.store import memory
 from torra.store.memory import STATE, MemoryStore
 from torra.store.tick_store import OpeningContext
 from torra.verdict import call_policy
-from torra.verdict.risk_engine import HeldSide
+from torra.verdict.risk_engine import OpenSide
 from torra.verdict.sentiment_rules import CHAINS
 from torra.verdict.vetoed import VetoedOpening
 
@@ -281,7 +281,7 @@ def test_the_company_of_a_tick_is_what_closed_before_and_the_longer_ones_with_it
         return store.company(KEY, NOON, ("M15", "H1"), together)
 
     hour = {"H1": (NOON - 3 * STEP, dict.fromkeys(CHAINS, 0.1))}
-    held, latched = HeldSide("LONG", "FILLED"), frozenset(["SELL"])
+    held, latched = OpenSide("LONG", "FILLED"), frozenset(["SELL"])
     assert company({}) == OpeningContext(hour, held, latched)
     assert company({}).as_dict() == {"held": ["LONG", "FILLED"], "latched": ["SELL"]}
     longer = {"H4": (NOON, dict.fromkeys(CHAINS, 0.7))}

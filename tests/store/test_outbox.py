@@ -15,7 +15,7 @@ from tests.worlds.stores import NOON, PROFILE, closing, count, open_database, op
 from torra.errors import ConfigError
 from torra.store.trade import signals as signal_table
 from torra.verdict.risk_engine import notional
-from torra.verdict.signal_states import HELD, TRANSITIONS
+from torra.verdict.signal_states import POSITION_STATES, TRANSITIONS
 
 STEP = timedelta(minutes=15)
 
@@ -270,7 +270,7 @@ def test_an_instance_never_holds_two(
         rows = database.signals()
         live = [row["sid"] for row in rows if row["state"] in ("PENDING", "PUBLISHED", "FILLED")]
         assert len(live) <= 1
-        waiting = any(row["state"] in HELD for row in rows)
+        waiting = any(row["state"] in POSITION_STATES for row in rows)
         held = database.position("BTCUSD")
         assert (held is not None) == waiting
         if live:

@@ -27,7 +27,7 @@ from torra.tick.marks import UNFORESEEN
 from torra.tick.thesis import Foreseen, tier_of
 from torra.verdict import call_policy
 from torra.verdict.order_levels import Levels
-from torra.verdict.risk_engine import HeldSide
+from torra.verdict.risk_engine import OpenSide
 
 ALONE = Instance(symbol="BTCUSD", timeframes=("M15",))
 FORESEEN = {"GATE_VETO", "GATE_CANNOT_OPEN", "SIZE_ZERO", "STOP_TOO_CLOSE", "BAD_NUMBER"}
@@ -183,7 +183,7 @@ def test_what_a_death_parts_from_its_close_foresees_as_its_close_did(
             now = company(database, other, other.close_time, desks.BTC.timeframes, {})
             again.append((now, then))
             position, latches = database.position(other.instance), database.latches(other.instance)
-            held = position and HeldSide(position.side, position.state)
+            held = position and OpenSide(position.side, position.state)
             moved.extend([other] if (held, latches) != (then.position, then.latched) else [])
 
     monkeypatch.setattr(Database, "company", noted)

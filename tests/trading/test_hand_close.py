@@ -503,7 +503,7 @@ def test_a_person_agrees_to_the_positions_that_the_question_showed(home: Path) -
     words: list[Any] = []
 
     def ask(quotes: Any, live: list[str]) -> None:
-        shown.append(([one.held.instance for one in quotes], live))
+        shown.append(([one.position.instance for one in quotes], live))
 
     def act(*_: object, agreed: Any) -> CommandResult:
         words.append(agreed)

@@ -50,7 +50,7 @@ from torra.regular_files import lies
 from torra.store.connection import BUSY_SECONDS, connect_guest, connect_reader, copy, stamp
 from torra.trading.commanding import COMMAND_LINE
 from torra.trading.kill_switch import files_to_halt, put_down
-from torra.verdict.signal_states import HELD, UNDER_WAY
+from torra.verdict.signal_states import POSITION_STATES, UNDER_WAY
 from torra.whole_files import sync_folder, write_whole
 
 SYSTEM: Final = os.name
@@ -261,13 +261,13 @@ def _present(database: Path, since: str) -> dict[str, Any] | None:
         with unreadable:
             (present["ticks_lost"],) = db.execute(LATER, (since,)).fetchone()
         if SIGNALS in tables:
-            marks = [f"({', '.join('?' * len(states))})" for states in (HELD, UNDER_WAY)]
+            marks = [f"({', '.join('?' * len(states))})" for states in (POSITION_STATES, UNDER_WAY)]
             sql = (
                 "SELECT sid, instance, kind, side, lots, state, bridge FROM signals "  # noqa: S608
                 f"WHERE (kind = 'open' AND state IN {marks[0]}) OR state IN {marks[1]} ORDER BY seq"
             )
             with unreadable:
-                present["under_way"] = list(db.query(sql, (*HELD, *UNDER_WAY)))
+                present["under_way"] = list(db.query(sql, (*POSITION_STATES, *UNDER_WAY)))
         elif SENTIMENT in tables:  # a scorer's from before Torra has sent none
             present["under_way"] = []
     return present

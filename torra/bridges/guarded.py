@@ -75,20 +75,20 @@ class GuardedBridge:
             now = self._clock.real_now()
             self._refused[order.sid] = OrderReport(order.sid, "REJECTED", now, reason=reason)
             return
-        self._asked(partial(self._bridge.submit, order))
+        self._demand(partial(self._bridge.submit, order))
 
     def recall(self, sid: str, seq: int) -> Recall:
         """Take an order back; raises BridgeUnavailable when that cannot even be tried."""
         if sid in self._refused:
             return Recall.NEVER_SENT
-        found = self._asked(partial(self._bridge.recall, sid, seq))
-        if not isinstance(found, Recall):
+        answer = self._demand(partial(self._bridge.recall, sid, seq))
+        if not isinstance(answer, Recall):
             raise BridgeUnavailable(f"{self._name} gave no answer to a recall")
-        return found
+        return answer
 
     def poll(self) -> Sequence[OrderReport]:
         """Return every report that is not settled yet: the guards' own, then the bridge's."""
-        reports = self._heard(self._bridge.poll, ())
+        reports = self._ask(self._bridge.poll, ())
         if not isinstance(reports, Sequence) or isinstance(reports, str | bytes):
             reports = ()
         theirs = [report for report in reports if isinstance(report, OrderReport)]
@@ -97,44 +97,44 @@ class GuardedBridge:
     def settle(self, report: OrderReport) -> None:
         """Forget a report: it is committed."""
         if self._refused.pop(report.sid, None) is None:
-            self._heard(partial(self._bridge.settle, report), None)
+            self._ask(partial(self._bridge.settle, report), None)
 
     def health(self) -> Health:
         """Return whether orders may be handed over now: to the channel's own account only."""
-        found = self._heard(self._bridge.health, None)
-        if not isinstance(found, Health):
+        answer = self._ask(self._bridge.health, None)
+        if not isinstance(answer, Health):
             return Health(DenyReason.BRIDGE_DEAD, "the plug-in gave no answer: see the log")
-        facts = found.facts if isinstance(found.facts, Mapping) else {}
-        if not found.ok:
-            return found
+        facts = answer.facts if isinstance(answer.facts, Mapping) else {}
+        if not answer.ok:
+            return answer
         if halt := halt_in(self._halts):
             return Health(DenyReason.TRADING_HALTED, halt, facts)
         if facts.get("account") != self._channel.account:
-            told = f"it is on account {facts.get('account')}, not {self._channel.account}"
-            return Health(DenyReason.BRIDGE_DEAD, told, facts)
-        return found
+            detail = f"it is on account {facts.get('account')}, not {self._channel.account}"
+            return Health(DenyReason.BRIDGE_DEAD, detail, facts)
+        return answer
 
     def books(self) -> BrokerBooks | None:
         """Return positions and deals; None when they are not known."""
-        found = self._heard(self._bridge.books, None)
-        return found if isinstance(found, BrokerBooks) else None
+        answer = self._ask(self._bridge.books, None)
+        return answer if isinstance(answer, BrokerBooks) else None
 
     def terms(self) -> Mapping[str, SymbolTerms]:
         """Return what the broker trades, by broker symbol; empty when it is not known."""
-        found = self._heard(self._bridge.terms, {})
-        if not isinstance(found, Mapping):
+        answer = self._ask(self._bridge.terms, {})
+        if not isinstance(answer, Mapping):
             return {}
-        return {name: one for name, one in found.items() if isinstance(one, SymbolTerms)}
+        return {name: one for name, one in answer.items() if isinstance(one, SymbolTerms)}
 
     def heartbeat(self, state: TradingState) -> None:
         """Tell the other side that this one lives, and its trading state."""
-        self._heard(partial(self._bridge.heartbeat, state), None)
+        self._ask(partial(self._bridge.heartbeat, state), None)
 
     def close(self) -> None:
         """Let go of what is held."""
-        self._heard(self._bridge.close, None)
+        self._ask(self._bridge.close, None)
 
-    def _asked(self, work: Callable[[], T]) -> T:
+    def _demand(self, work: Callable[[], T]) -> T:
         """Return what a call returns; BridgeUnavailable for whatever else becomes of it."""
         try:
             return self._limit.run(work)
@@ -144,7 +144,7 @@ class GuardedBridge:
             log.exception("the bridge %s", self._name)
             raise BridgeUnavailable(f"{self._name}: {type(error).__name__}: {error}") from error
 
-    def _heard(self, work: Callable[[], Any], otherwise: Any) -> Any:
+    def _ask(self, work: Callable[[], Any], otherwise: Any) -> Any:
         """Return what a call that must not raise returns; `otherwise` when it did not keep that."""
         try:
             return self._limit.run(work)
@@ -176,11 +176,11 @@ class GuardedBridge:
         fresh = quote is not None and abs((now - quote.at).total_seconds()) <= QUOTE_SECONDS
         if not fresh and order.kind == "open":
             raise BridgeUnavailable(f"{self._name} has no quote of {order.broker_symbol}")
-        held = books.positions
+        positions = books.positions
         # The position that a close names, or the instance's own.
         meant = [
             row
-            for row in held
+            for row in positions
             if (row.ticket == order.ticket if order.ticket else row.magic == order.magic)
         ]
         return View(
@@ -193,9 +193,9 @@ class GuardedBridge:
             demo_only=not self._channel.live,
             halted=bool(halt_in(self._halts)),
             **limits_of(terms),
-            positions=len(held),
-            held=any(row.magic == order.magic for row in held),
-            found=bool(meant),
-            found_lots=sum(row.lots for row in meant),
-            found_stop=meant[0].stop if meant else 0.0,
+            positions=len(positions),
+            has_position=any(row.magic == order.magic for row in positions),
+            is_open=bool(meant),
+            position_lots=sum(row.lots for row in meant),
+            position_stop=meant[0].stop if meant else 0.0,
         )

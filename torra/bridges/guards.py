@@ -57,10 +57,10 @@ class View:
     """What the executing side knows at the moment of execution.
 
     `max_lots`, `max_positions` and `max_trades_per_day` are its own inputs, 0 = no limit; no order
-    can loosen them. `held` says whether the policy "reject_if_open" finds a position: on a netting
-    account any of the symbol, else one with the order's magic number. `found` says whether the
-    position that a close or a modify names is open, `found_lots` how big it is and `found_stop`
-    where its stop stands, 0 for none.
+    can loosen them. `has_position` says whether the policy "reject_if_open" finds a position: on a
+    netting account any of the symbol, else one with the order's magic number. `is_open` says
+    whether the position that a close or a modify names is open, `position_lots` how big it is and
+    `position_stop` where its stop stands, 0 for none.
     """
 
     now: int
@@ -85,10 +85,10 @@ class View:
     max_positions: int = 0
     trades_today: int = 0
     max_trades_per_day: int = 0
-    held: bool = False
-    found: bool = True
-    found_lots: float = 0.0
-    found_stop: float = 0.0
+    has_position: bool = False
+    is_open: bool = True
+    position_lots: float = 0.0
+    position_stop: float = 0.0
 
 
 def ask_of(order: Order, account: int) -> GuardRequest:
@@ -170,9 +170,9 @@ def _too_near(ask: GuardRequest, view: View) -> bool:
 
 def _widens(ask: GuardRequest, view: View) -> bool:
     """Return whether a `modify` moves a stop away from the price; its side is the opening's."""
-    if ask.kind != "modify" or view.found_stop <= 0 or ask.stop <= 0:
+    if ask.kind != "modify" or view.position_stop <= 0 or ask.stop <= 0:
         return False
-    near = (ask.stop - view.found_stop) * (1 if ask.side == "BUY" else -1)
+    near = (ask.stop - view.position_stop) * (1 if ask.side == "BUY" else -1)
     return ask.side in ("BUY", "SELL") and near < -0.5 * 10.0**-view.digits
 
 
@@ -181,7 +181,7 @@ def _bad_volume(ask: GuardRequest, view: View) -> bool:
     # Binary fractions: 0.3 / 0.1 is not 3, so a millionth of a step is forgiven.
     off_grid = abs(steps - math.floor(steps + 0.5)) > 1e-6
     if ask.kind == "close":
-        return ask.lots <= 0 or off_grid or ask.lots > view.found_lots + view.lot_step * 1e-6
+        return ask.lots <= 0 or off_grid or ask.lots > view.position_lots + view.lot_step * 1e-6
     return ask.lots < view.lot_min - view.lot_step * 1e-6 or ask.lots > view.lot_max or off_grid
 
 
@@ -249,7 +249,7 @@ GUARDS: Final = (
     Guard(
         "no_position",
         "trade",
-        lambda a, v: a.kind in ("close", "modify") and not v.found,
+        lambda a, v: a.kind in ("close", "modify") and not v.is_open,
         "the position is not open",
     ),
     Guard(
@@ -279,7 +279,7 @@ GUARDS: Final = (
     Guard(
         "policy",
         "open",
-        lambda _a, v: v.held,
+        lambda _a, v: v.has_position,
         "reject_if_open: there is a position already",
     ),
 )

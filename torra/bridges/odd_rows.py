@@ -91,9 +91,9 @@ def comparing_fault(row: Mapping[str, Any]) -> str:
 def aside(store: Outbox, row: Mapping[str, Any], fault: str) -> None:
     """Let a person hear once that a row is odd; nothing else is done to it."""
     name = bounded(str(row.get("sid") or f"number {row.get('seq')}"), 40)
-    told = f"{name} cannot be read, it is left alone and never sent: {fault}"
-    if store.raise_alarm(f"{KIND} {name}", KIND, told):
-        log.error("%s", bounded(told))
+    detail = f"{name} cannot be read, it is left alone and never sent: {fault}"
+    if store.raise_alarm(f"{KIND} {name}", KIND, detail):
+        log.error("%s", bounded(detail))
 
 
 @contextmanager

@@ -98,8 +98,8 @@ class OrderJournal:
 
     def unsettled(self) -> list[OrderReport]:
         """Return the newest report of each order as long as it is not settled."""
-        found = [item for item in self.entries if item.report and item.settled != item.status]
-        return [item.report for item in found if item.report]
+        entries = [item for item in self.entries if item.report and item.settled != item.status]
+        return [item.report for item in entries if item.report]
 
     def put(self, entry: OrderEntry) -> None:
         """Remember an entry on disk, then in memory; raises OSError, with nothing kept."""

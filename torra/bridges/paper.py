@@ -278,7 +278,7 @@ class _Market(NamedTuple):
         if order.after in refused:
             return PaperEvent("CANCELLED", order.sid, 0.0, self.bar.time, reason="close REJECTED")
         view = self._view(order, position, conditions, opened)
-        reason = first_objection(_ask(order), view, only=_asked(order))
+        reason = first_objection(_ask(order), view, only=_guards_of(order))
         if not reason and not self._taken(order, position):
             reason = BROKERS_NO
         if not reason:
@@ -333,7 +333,7 @@ class _Market(NamedTuple):
     ) -> View:
         """Return what the guards may know at the open, after so many openings of this bar."""
         # A close finds its own position only: another opening may have taken its place.
-        found = position if position and order.closes in (None, position.sid) else None
+        own = position if position and order.closes in (None, position.sid) else None
         return replace(
             conditions,
             bid=self.bar.open,
@@ -346,9 +346,9 @@ class _Market(NamedTuple):
             positions=conditions.positions + (1 if position else 0),
             # A second opening of the same bar must meet the first in the limit of the day.
             trades_today=conditions.trades_today + opened,
-            held=conditions.held or position is not None,
-            found=found is not None,
-            found_lots=found.lots if found else 0.0,
+            has_position=conditions.has_position or position is not None,
+            is_open=own is not None,
+            position_lots=own.lots if own else 0.0,
         )
 
     def _taken(self, order: PaperOrder, position: PaperPosition | None) -> bool:
@@ -406,7 +406,7 @@ class _Market(NamedTuple):
         )
 
 
-def _asked(order: PaperOrder) -> tuple[str, ...]:
+def _guards_of(order: PaperOrder) -> tuple[str, ...]:
     """Return the guards of the fill, without those that this order sets no limit for."""
     free = set() if order.max_spread_pts is not None else {"spread"}
     if order.max_dev_pts is None or order.entry is None:

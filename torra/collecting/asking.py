@@ -105,7 +105,7 @@ class SourceSettings(Protocol):
 class TopicState:
     """The state of a topic of a source, to be shown; without a topic, of a source as a whole.
 
-    No question is put before `due`. `asked_at` is the desk's time of the last one; `items` and
+    No question is put before `due`. `polled_at` is the desk's time of the last one; `items` and
     `dropped` count its answer; `detail` is in our words. A status without an answer for LATE_PACES
     is `unreachable`.
     """
@@ -114,7 +114,7 @@ class TopicState:
     topic: str
     status: NewsStatus = NewsStatus.NOT_YET
     detail: str = ""
-    asked_at: datetime | None = None
+    polled_at: datetime | None = None
     items: int = 0
     dropped: int = 0
     failures: int = 0

@@ -362,7 +362,7 @@ def _changed(
 
 
 def _documents(changes: Sequence[Change]) -> list[dict[str, Any]]:
-    return [item.told() for item in changes]
+    return [item.as_dict() for item in changes]
 
 
 def _change_lines(changes: Sequence[Change]) -> list[str]:

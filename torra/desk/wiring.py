@@ -370,7 +370,7 @@ def _opened(
         for item in instances
     )
     return {
-        place.instance.id: open_feed(replace(place, beside=companion), plug_in) for place in places
+        place.instance.id: open_feed(replace(place, related=companion), plug_in) for place in places
     }
 
 

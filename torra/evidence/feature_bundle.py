@@ -122,7 +122,7 @@ class EvidenceInputs:
     """What the evidence of a bar is made of: the bar that opened at `bar_time`, and all around it.
 
     `row` is its row of score_frame; `spread` is in price units, None where nobody knows it,
-    `bars_held` counts the bars behind the row, `bar_age` is how many bars ago the newest one
+    `valid_bars` counts the bars behind the row, `bar_age` is how many bars ago the newest one
     closed, `memory` is the memory context, `digits` the decimals with which the symbol is quoted.
     `bars` are the bars behind the row, this one last, None where they are not known. `news`,
     `events` and `outside` are what was known at `as_of`, headlines of a host at `known_at`.
@@ -137,7 +137,7 @@ class EvidenceInputs:
     as_of: datetime
     row: Mapping[str, float]
     spread: float | None
-    bars_held: int
+    valid_bars: int
     bar_age: float
     memory: Mapping[str, Any]
     digits: int = 5
@@ -361,7 +361,7 @@ def _market(inputs: EvidenceInputs) -> Numbers:
     unknown = " ".join(name for name, stands in odd.items() if stands is None) or None
     return {
         SPREAD_ATR: _in_atr(inputs.spread, row["atr14"]),
-        "market.valid_bars": float(inputs.bars_held),
+        "market.valid_bars": float(inputs.valid_bars),
         "market.bar_age": inputs.bar_age,
         "market.session": memory.get("session"),
         "market.day_of_week": memory.get("day_of_week"),

@@ -99,7 +99,7 @@ class NewsItem:
     url: str = ""
     tickers: tuple[str, ...] = ()
 
-    def first_seen_at(self, moment: datetime) -> NewsItem:
+    def known_from(self, moment: datetime) -> NewsItem:
         """Return the item first seen at a moment, rounded up to a whole second.
 
         Rounding up never makes anything known earlier than it was.

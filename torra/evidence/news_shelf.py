@@ -30,7 +30,7 @@ LATE_FILE_S: Final = 120.0
 """A file that was not refreshed for so long counts as gone: a reading takes seconds."""
 
 
-_first_seen: Final = attrgetter("first_seen")
+_arrival: Final = attrgetter("first_seen")
 
 
 class StoredNews(NamedTuple):
@@ -45,7 +45,7 @@ class StoredNews(NamedTuple):
 
     def between(self, since: datetime, as_of: datetime) -> Sequence[NewsItem]:
         """Return what was first seen in (since, as_of], at most the newest READ_ITEMS."""
-        first, last = (bisect_right(self.items, at, key=_first_seen) for at in (since, as_of))
+        first, last = (bisect_right(self.items, at, key=_arrival) for at in (since, as_of))
         return self.items[max(first, last - READ_ITEMS) : last]
 
 

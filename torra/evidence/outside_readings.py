@@ -131,7 +131,7 @@ class OutsideView:
 
     numbers: Mapping[str, float | str | None] = field(default_factory=dict)
     statuses: Mapping[str, str] = field(default_factory=dict)
-    seen: Mapping[str, SeriesValue] = field(default_factory=dict)
+    series: Mapping[str, SeriesValue] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         """Leave out what is not finite, whoever brought it."""
@@ -146,7 +146,7 @@ class OutsideView:
         return OutsideView(
             {**self.numbers, **other.numbers},
             {**self.statuses, **other.statuses},
-            {**self.seen, **other.seen},
+            {**self.series, **other.series},
         )
 
 
@@ -207,13 +207,13 @@ def positions_of(subject: NewsSubject) -> list[str]:
 class Piece(NamedTuple):
     """Features that count as long as what they are about is not too old; None: nothing is known.
 
-    `seen` is what was seen beside the series, by name.
+    `series` has further values, by name.
     """
 
     numbers: Mapping[str, float | str | None]
     at: datetime | None
     valid: timedelta
-    seen: Mapping[str, SeriesValue] = {}
+    series: Mapping[str, SeriesValue] = {}
 
 
 def read(
@@ -253,7 +253,7 @@ def view(
 ) -> OutsideView:
     """Return the pieces as they count at `as_of`: one that is too old is None."""
     numbers: dict[str, float | str | None] = {}
-    seen = {
+    series = {
         name: SeriesValue(
             now.value, now.at, now.known_at, now.source, stale=as_of - now.at > _valid(name)
         )
@@ -263,14 +263,14 @@ def view(
     for piece in known:
         fresh = piece.at is not None and as_of - piece.at <= piece.valid
         numbers |= piece.numbers if fresh else dict.fromkeys(piece.numbers)
-        seen |= {name: replace(value, stale=not fresh) for name, value in piece.seen.items()}
+        series |= {name: replace(value, stale=not fresh) for name, value in piece.series.items()}
     there = {name.partition(".")[0] for name, value in numbers.items() if value is not None}
-    stale = {_block(name) for name, value in seen.items() if value.stale}
+    stale = {_block(name) for name, value in series.items() if value.stale}
     statuses = {
         block: "available" if block in there else "stale" if block in stale else trouble(block)
         for block in BLOCKS
     }
-    return OutsideView(numbers, statuses, seen)
+    return OutsideView(numbers, statuses, series)
 
 
 def track(names: Sequence[str], of: Callable[..., float], then: Then) -> SeriesThen | None:

@@ -45,8 +45,8 @@ def in_currency(text: str, currency: str) -> str:
 
 def close_headline(found: CloseQuote) -> str:
     """Return which position a close ends, and what it brings now."""
-    held = found.held
-    what = f"Close {held.side} {held.lots:g} {figures.sanitize(held.instance, 40)}"
+    position = found.position
+    what = f"Close {position.side} {position.lots:g} {figures.sanitize(position.instance, 40)}"
     if "now" not in found.ends:
         return f"{what}, profit not known: {figures.sanitize(found.why, 200)}"
     return f"{what}: {close_result(found, 'now')} now"

@@ -246,7 +246,7 @@ def _exhibit(
     head: ReportTable | Plot, plots: list[dict[str, Any]], table: ReportTable | None = None
 ) -> dict[str, Any]:
     return {
-        "asks": report_tables.ASKED.get(table.name, "") if table else "",
+        "asks": report_tables.QUESTIONS.get(table.name, "") if table else "",
         "open": table is None or table.name in report_tables.OPEN,
         "meant": report_tables.meant(table.columns) if table else [],
         "title": clean(head.title),

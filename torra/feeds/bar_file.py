@@ -76,17 +76,17 @@ def admit(
     symbol: str = "",
     known: pd.DataFrame | None = None,
     most: int = MOST_UNPACKED,
-    asked_later: bool = False,
+    clock_optional: bool = False,
 ) -> BarFile:
     """Return the bars of a file with its report; raises ConfigError naming what to mend.
 
     `timeframe` is the wanted one, None: that of the file. Bars of a shorter one are put together.
     `clock` names that of the times, None where nobody said it. `leave_out` are the kinds of bars
     that are not taken, with commas. `known` are other bars of the symbol, against which the scale
-    of the prices is held. A packed file may hold `most` bytes. With `asked_later` a file without a
-    clock is read as it stands, and the clock of its report is "".
+    of the prices is held. A packed file may hold `most` bytes. With `clock_optional` a file without
+    a clock is read as it stands, and the clock of its report is "".
     """
-    raw = _read(file, clock, most, asked_later=asked_later)
+    raw = _read(file, clock, most, clock_optional=clock_optional)
     kept, omissions = _without(raw, leave_out)
     if not len(kept):
         raise ConfigError(f"{file}: all of its {len(raw):,} bars are {leave_out}, so none is left")
@@ -114,17 +114,17 @@ def admit(
         warnings.append(weeks.warning)
     look = plausibility.look(frame, longer, symbol, known)
     warnings += look.faults
-    if told := raw.attrs.get(NO_SPREADS):
-        warnings.append(f"Spreads are left out: {told}.")
-    said = (tuple(filter(None, some)) for some in ((*notes, *look.notes), warnings))
-    return BarFile(frame, longer, BarReport(shape, zone, reason, omissions, *said))
+    if fault := raw.attrs.get(NO_SPREADS):
+        warnings.append(f"Spreads are left out: {fault}.")
+    texts = (tuple(filter(None, some)) for some in ((*notes, *look.notes), warnings))
+    return BarFile(frame, longer, BarReport(shape, zone, reason, omissions, *texts))
 
 
-def _read(file: Path, clock: str | None, most: int, *, asked_later: bool) -> pd.DataFrame:
+def _read(file: Path, clock: str | None, most: int, *, clock_optional: bool) -> pd.DataFrame:
     try:
         return read_bars(file, clock=clock, most=most)
     except ClockMissing:
-        if not asked_later:
+        if not clock_optional:
             raise
     bars = read_bars(file, clock=UTC_CLOCK, most=most)
     bars.attrs["clock"] = ""
@@ -152,11 +152,11 @@ def _timeframe(frame: pd.DataFrame, file: Path, wanted: str | None) -> str:
         )
     # Over weekends and holes the step is longer, and any mean wrong.
     step = pd.Series(frame.index).diff().mode().iloc[0]
-    found = next((name for name, own in TIMEFRAMES.items() if pd.Timedelta(own) == step), None)
-    if found is None or (wanted is not None and duration(found) > duration(wanted)):
-        said = f"which is not {wanted}" if wanted else f"known are {', '.join(TIMEFRAMES)}"
-        raise ConfigError(f"{file}: its bars are mostly {step} apart, {said}")
-    return found
+    timeframe = next((name for name, own in TIMEFRAMES.items() if pd.Timedelta(own) == step), None)
+    if timeframe is None or (wanted is not None and duration(timeframe) > duration(wanted)):
+        detail = f"which is not {wanted}" if wanted else f"known are {', '.join(TIMEFRAMES)}"
+        raise ConfigError(f"{file}: its bars are mostly {step} apart, {detail}")
+    return timeframe
 
 
 def _without(frame: pd.DataFrame, leave_out: str) -> tuple[pd.DataFrame, dict[str, int]]:

@@ -103,8 +103,8 @@ def _since_1970(text: pd.Series[str]) -> BarTimes:
 
 
 def _dates(text: pd.Series[str], first: str) -> BarTimes:
-    found = (name for name, date in FORMS.items() if re.fullmatch(date + _REST, first))
-    form = next(found, ISO)
+    forms = (name for name, date in FORMS.items() if re.fullmatch(date + _REST, first))
+    form = next(forms, ISO)
     parts = text.str.extract(f"^{FORMS[form]}{_REST}$")
     _refuse(parts["y"].isna(), text)
     if form == EITHER:

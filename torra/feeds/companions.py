@@ -153,7 +153,7 @@ class CompanionReader(CloseReader[CompanionsAtClose]):
             for name, symbol in self._symbols.items()
         ]
 
-    def told(self) -> list[CompanionReading]:
+    def readings(self) -> list[CompanionReading]:
         """Return what was last read of each companion on each timeframe, for people."""
         with self._state:
             readings = list(self._readings.values())

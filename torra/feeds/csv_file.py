@@ -370,8 +370,8 @@ def _time_columns(names: list[str], first: list[str]) -> tuple[int, int | None]:
     of_day = [at for at in places if TIME_OF_DAY.fullmatch(first[at].strip())]
     whole = next((at for at in places if at not in of_day), places[0])
     date = ":" not in first[whole] and not bar_times.EPOCH.fullmatch(first[whole].strip())
-    beside = [at for at in of_day if date and at != whole]
-    return whole, beside[0] if beside else None
+    times = [at for at in of_day if date and at != whole]
+    return whole, times[0] if times else None
 
 
 def _text(path: Path, most: int) -> str:
@@ -438,10 +438,10 @@ def _cells(path: Path, rows: str, separator: str, line: int) -> pd.DataFrame:
             quotechar=quote or QUOTES[0],
         )
     except (pd.errors.ParserError, pd.errors.EmptyDataError) as error:
-        found = re.search(r"Expected (\d+) fields in line (\d+), saw (\d+)", str(error))
-        if found is None:
+        match = re.search(r"Expected (\d+) fields in line (\d+), saw (\d+)", str(error))
+        if match is None:
             raise ConfigError(f"{path} is not a table: {error}") from error
-        expected, at, saw = map(int, found.groups())
+        expected, at, saw = map(int, match.groups())
         raise ConfigError(
             f"{path}, line {at + line - 1}: {saw} cells where the first line has {expected};"
             " mend or remove the line"
@@ -503,7 +503,7 @@ def _number(cell: str) -> float:
 
 def _source(sheet: _Sheet, times: BarTimes) -> str:
     """Return who writes such files."""
-    found = (
+    writers = (
         ("the MetaTrader5 package", sheet.of_broker and (times.epoch or times.form == ISO)),
         ("MetaTrader 5", sheet.of_broker or (sheet.head is None and times.form == DOTS)),
         ("Dukascopy", bool(sheet.zone) or sheet.time_head == "localtime"),
@@ -512,7 +512,7 @@ def _source(sheet: _Sheet, times: BarTimes) -> str:
         ("TradingView", times.epoch and sheet.time_head == "time"),
         ("pandas", sheet.time_head in ("", "index", "unnamed0")),
     )
-    return next((name for name, fits in found if fits), "a table")
+    return next((name for name, fits in writers if fits), "a table")
 
 
 def _winter(sheet: _Sheet, times: BarTimes) -> bool:

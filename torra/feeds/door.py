@@ -45,7 +45,7 @@ LONGER: Final = (2, 3, 5, 7)
 LONGER_SHARE: Final = 0.75
 """From this share of multiples on bars are of a longer timeframe; a thin market comes to 0.5."""
 
-STEPS_TOLD: Final = 100
+MIN_STEPS: Final = 100
 """Fewer steps say nothing; of 100, 75 are even by chance in one of three million thin series."""
 
 USUAL: Final = ([*COLUMNS], [*COLUMNS, spreads.SPREAD])
@@ -110,8 +110,8 @@ def check(
     index = _index(frame)
     _refuse(index, values, _time_faults(index, step, as_of))
     if longer := _longer(index.asi8, _length(step, index)):
-        told = f"most bars are {longer * step} apart: they are of a longer timeframe"
-        raise _refusal(BarsRefused.WRONG_STEP, f"{told} than {timeframe}")
+        detail = f"most bars are {longer * step} apart: they are of a longer timeframe"
+        raise _refusal(BarsRefused.WRONG_STEP, f"{detail} than {timeframe}")
     _refuse(index, values, _value_faults(values))
     _check_extent(index, step, as_of, minimum, max_age_bars)
     return _with_spreads(values, index, frame)
@@ -119,10 +119,10 @@ def check(
 
 def _with_spreads(values: Values, index: pd.DatetimeIndex, raw: pd.DataFrame) -> pd.DataFrame:
     """Return bars with the spreads of the frame that they are of, and why some are none."""
-    found, why = spreads.of_frame(raw)
+    column, why = spreads.of_frame(raw)
     names = list(COLUMNS)
-    if found is not None:
-        values, names = np.column_stack([values, found]), [*names, spreads.SPREAD]
+    if column is not None:
+        values, names = np.column_stack([values, column]), [*names, spreads.SPREAD]
     checked = pd.DataFrame(values, index=index, columns=names)
     if why:
         checked.attrs[FAULTY] = why
@@ -131,8 +131,8 @@ def _with_spreads(values: Values, index: pd.DatetimeIndex, raw: pd.DataFrame) ->
 
 def _values(frame: pd.DataFrame) -> Values:
     names = frame.columns.tolist()
-    if (found := _whole(frame, names)) is not None:
-        return found
+    if (values := _whole(frame, names)) is not None:
+        return values
     for name in COLUMNS:
         # pandas allows a name twice, and then gives a table where a column is meant.
         if names.count(name) != 1:
@@ -230,8 +230,8 @@ def _refuse(index: pd.DatetimeIndex, values: Values, faults: Faults) -> None:
                 columns = np.flatnonzero(broken[row])
                 if reason != BarsRefused.HIGH_LOW:
                     columns = columns[:1]
-                told = (f"{COLUMNS[at]} {float(values[row, at])!r}" for at in columns)
-                sentence = f"has {', '.join(told)}"
+                cells = (f"{COLUMNS[at]} {float(values[row, at])!r}" for at in columns)
+                sentence = f"has {', '.join(cells)}"
             raise _refusal(reason, f"the bar of {_when(index, row)} {sentence}")
 
 
@@ -245,12 +245,12 @@ def _longer(times: Times, length: int) -> int:
     The times are sorted and on the grid of `length`.
     """
     steps = np.diff(times) // length
-    if len(steps) < STEPS_TOLD:
+    if len(steps) < MIN_STEPS:
         return 0
     if max(float((steps % many == 0).mean()) for many in LONGER) < LONGER_SHARE:
         return 0
-    found, counts = np.unique(steps, return_counts=True)
-    return int(found[counts.argmax()])
+    distinct, counts = np.unique(steps, return_counts=True)
+    return int(distinct[counts.argmax()])
 
 
 def _check_extent(

@@ -30,12 +30,12 @@ from torra.feeds.protocol import COLUMNS
 from torra.market.broker_clock import Seconds, ServerClock, offsets_used, shown
 from torra.market.spreads import SPREAD
 
-TOLD_SHARE: Final = 0.25
+MIN_SHARE: Final = 0.25
 """Share of prices that must have all decimals: a program that rewrote a file may have dropped the
 last zeros, and of a symbol that moves by quarters half of its prices end with one.
 """
 
-TOLD_PRICES: Final = 100
+MIN_PRICES: Final = 100
 """Prices without which a file of a program that nobody knows tells nothing."""
 
 MOST_DECIMALS: Final = 8
@@ -124,11 +124,11 @@ def decimals_of(prices: Sequence[str], *, terminal: bool) -> int | None:
 
     `terminal` says that MetaTrader wrote them, so that few will do. None where they do not tell.
     """
-    if not prices or (len(prices) < TOLD_PRICES and not terminal):
+    if not prices or (len(prices) < MIN_PRICES and not terminal):
         return None
     behind = [len(price.strip().partition(".")[2]) for price in prices]
     most = max(behind)
-    enough = behind.count(most) >= TOLD_SHARE * len(behind)
+    enough = behind.count(most) >= MIN_SHARE * len(behind)
     return most if enough and most <= MOST_DECIMALS else None
 
 

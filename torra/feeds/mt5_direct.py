@@ -245,13 +245,13 @@ class Mt5DirectFlow:
         if self._server.shown_twice(wall):
             return None
         every = self._terminal.number("COPY_TICKS_ALL")
-        found = self._ask("copy_ticks_range", name, wall, end, every)
+        rows = self._ask("copy_ticks_range", name, wall, end, every)
         period = self._terminal.number(f"TIMEFRAME_{timeframe}")
         bars = self._ask("copy_rates_range", name, period, wall, wall)
         digits = getattr(self._ask("symbol_info", name), "digits", None)
-        if found is None or bars is None or not len(bars) or digits is None:
+        if rows is None or bars is None or not len(bars) or digits is None:
             return None
-        ticks = found[(found["time_msc"] >= wall * 1000) & (found["time_msc"] < end * 1000)]
+        ticks = rows[(rows["time_msc"] >= wall * 1000) & (rows["time_msc"] < end * 1000)]
         if not len(ticks) or len(ticks) < WHOLE * float(bars["tick_volume"][-1]):
             return None
         return counted(bar_time, ticks, int(digits), book)

@@ -274,7 +274,7 @@ def file_of(folder: Path, wanted: BarFileOwner) -> Path:
     it. Names that differ in case alone would share one there, where the first line refuses one of
     them.
     """
-    symbol = ESCAPED.sub(lambda found: b"%%%02X" % ord(found[0]), wanted.broker_symbol.encode())
+    symbol = ESCAPED.sub(lambda match: b"%%%02X" % ord(match[0]), wanted.broker_symbol.encode())
     return folder / f"{symbol.decode()}_{wanted.timeframe}.csv"
 
 
@@ -327,32 +327,32 @@ def _signed_lines(raw: bytes, key: str) -> list[str]:
     if not (end := END.fullmatch(last)):
         raise ValueError("its last line is missing; it may be half-written")
     # The signature before the contents: no line of a forged file is looked at.
-    told = hmac.new(key.encode(), (body + newline).encode(), hashlib.sha256).hexdigest()
-    if not hmac.compare_digest(told, end[1]):
+    digest = hmac.new(key.encode(), (body + newline).encode(), hashlib.sha256).hexdigest()
+    if not hmac.compare_digest(digest, end[1]):
         raise ValueError("its signature is wrong: do both sides have the same channel key?")
     return (body + newline).replace("\r\n", "\n").split("\n")[:-1]
 
 
 def _parse_head(line: str, wanted: BarFileOwner, first: re.Pattern[str]) -> tuple[int, list[int]]:
     """Return how many bars and what follows; ValueError where it names others than wanted."""
-    head, found = VERSION.match(line), first.fullmatch(line)
+    head, match = VERSION.match(line), first.fullmatch(line)
     if head and int(head[1]) != PROTOCOL:
         raise ValueError(difference(wanted.channel, int(head[1])))
-    if not found:
+    if not match:
         raise ValueError(f"its first line does not say whose bars they are: {AGAIN}")
-    channel, account, symbol, timeframe, count, *more = found.groups()[1:]
-    told = BarFileOwner(channel, int(account), symbol, timeframe)
-    if told != wanted:
-        raise ValueError(f"it holds the bars of {told}, not of {wanted}: {_mend(told, wanted)}")
+    channel, account, symbol, timeframe, count, *more = match.groups()[1:]
+    owner = BarFileOwner(channel, int(account), symbol, timeframe)
+    if owner != wanted:
+        raise ValueError(f"it holds the bars of {owner}, not of {wanted}: {_mend(owner, wanted)}")
     return int(count), [*map(int, more)]
 
 
-def _mend(told: BarFileOwner, wanted: BarFileOwner) -> str:
+def _mend(owner: BarFileOwner, wanted: BarFileOwner) -> str:
     """Return the remedy where a file holds other bars than those that are wanted."""
     name = wanted.channel
-    if told.channel != name:
+    if owner.channel != name:
         return f"is its folder that of channel {name}, and is {name} the Expert Advisor's channel?"
-    if told.account != wanted.account:
+    if owner.account != wanted.account:
         return f"log MetaTrader in to {wanted.account}, or set channels.{name}.account"
     return "somebody has put it there under another's name; the next bar brings the right one back"
 

@@ -38,7 +38,7 @@ class FeedPlace:
     reads the desk's own stored bars (symbol, timeframe, as_of, limit). `folder`, `key` and
     `terminal` lead to the channel's folder, its key and the terminal of the MetaTrader5 package;
     each raises ConfigError where there is none. `sample` is the shipped sample, one for all.
-    `beside` is set for a feed of the instance's companions, which are read beside its ticks.
+    `related` is set for a feed of the instance's companions, which are read beside its ticks.
     """
 
     instance: Instance
@@ -50,12 +50,12 @@ class FeedPlace:
     folder: Callable[[], Path] = field(default=lambda: _none("folder"))
     key: Callable[[], str] = field(default=lambda: _none("key"))
     terminal: Callable[[], TerminalPackage] = field(default=lambda: _none("terminal"))
-    beside: bool = False
+    related: bool = False
 
     @property
     def symbols(self) -> dict[str, str]:
         """The broker's name of each symbol that is read, by the canonical one."""
-        if self.beside:
+        if self.related:
             return {symbol: symbol for symbol in self.instance.companions.values()}
         return {self.instance.symbol: self.instance.broker_name}
 
@@ -94,7 +94,7 @@ def open_feed(place: FeedPlace, plug_in: Callable[[str], OpenFeed]) -> Feed:
 
 def _sample(place: FeedPlace) -> Feed:
     feed, instance = place.sample(), place.instance
-    if place.beside:
+    if place.related:
         shipped = {symbol for symbol, _ in feed.streams}
         for name, symbol in instance.companions.items():
             if symbol not in shipped:
@@ -114,7 +114,7 @@ def _mt5_files(place: FeedPlace) -> Feed:
     folder, channel = place.folder(), place.instance.channel
     source = folder, place.symbols, place.server_clock, place.key()
     feed = Mt5FilesFeed(*source, channel=channel, account=place.account)
-    if place.beside:
+    if place.related:
         # A tick waits for them: a file of a thousand bars takes three times as long.
         feed.newest = READ_BARS + SPARE_BARS
         # A companion's file that hangs may not shut the door on the bars of a tick.
@@ -126,8 +126,8 @@ def _mt5_files(place: FeedPlace) -> Feed:
 def _mt5_direct(place: FeedPlace) -> Feed:
     from torra.feeds.mt5_direct import Mt5DirectFeed, Mt5DirectFlow  # noqa: PLC0415
 
-    told = place.terminal(), place.symbols, place.server_clock, System()
-    return Mt5DirectFeed(*told, LimitedFlow(Mt5DirectFlow(*told)))
+    arguments = place.terminal(), place.symbols, place.server_clock, System()
+    return Mt5DirectFeed(*arguments, LimitedFlow(Mt5DirectFlow(*arguments)))
 
 
 def _none(what: str) -> Any:
@@ -136,7 +136,7 @@ def _none(what: str) -> Any:
 
 FEEDS: Final[Mapping[str, OpenFeed]] = {
     "sample": _sample,
-    "store": lambda place: StoredFeed(place.load_bars, "" if place.beside else place.instance.id),
+    "store": lambda place: StoredFeed(place.load_bars, "" if place.related else place.instance.id),
     "mt5_files": _mt5_files,
     "mt5_direct": _mt5_direct,
 }

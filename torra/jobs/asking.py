@@ -44,21 +44,21 @@ COLUMNS: Final = (
 )  # fmt: skip
 
 WAITS: Final = "No desk runs: what is queued waits for `torra run`."
-ASKED_TO_STOP: Final = "Its desk stops it within two seconds."
+STOPS_SOON: Final = "Its desk stops it within two seconds."
 NOBODY: Final = "No desk runs: the next `torra run` ends it."
 
 
 def ask(
-    database: Database, home: Path, kind: JobKind, asked: Parameters, person: Actor
+    database: Database, home: Path, kind: JobKind, parameters: Parameters, person: Actor
 ) -> CommandResult:
     """Queue a job, or find the one that goes on already; raises ConfigError for bad parameters."""
-    request = kind.check(home, asked)  # before the transaction: it may read long files
+    request = kind.check(home, parameters)  # before the transaction: it may read long files
 
     def queue() -> CommandResult:
         row, new = job_table.queue_job(
             database,
             kind.name,
-            key_of(kind.name, request.asked),
+            key_of(kind.name, request.identity),
             title=bounded(request.title, LONGEST_TITLE),
             parameters=to_json(request.parameters),
             actor=person.actor,
@@ -148,4 +148,4 @@ def cancelled_line(job: Mapping[str, Any]) -> str:
     """Say what became of a cancelled job."""
     if not job["stops"]:
         return f"The job {job['id']} is {job['state']}."
-    return f"The job {job['id']} is told to stop. {ASKED_TO_STOP if job['desk_runs'] else NOBODY}"
+    return f"The job {job['id']} is told to stop. {STOPS_SOON if job['desk_runs'] else NOBODY}"

@@ -53,7 +53,7 @@ class ParentPipe:
         self._line = line
         self._patience = patience
         self._end = end
-        self._heard = CLOCK.monotonic()
+        self._received_at = CLOCK.monotonic()
 
     def watch(self) -> None:
         """Watch from now on, whatever the main thread does."""
@@ -62,11 +62,11 @@ class ParentPipe:
 
     def _listen(self) -> None:
         while self._line.readline():
-            self._heard = CLOCK.monotonic()
+            self._received_at = CLOCK.monotonic()
         self._end(ORPHANED)
 
     def _look(self) -> None:
-        while CLOCK.monotonic() - self._heard <= self._patience:
+        while CLOCK.monotonic() - self._received_at <= self._patience:
             CLOCK.sleep(LOOK_SECONDS)
         self._end(ORPHANED)
 
@@ -77,19 +77,19 @@ class ProgressWriter:
     def __init__(self, out: IO[bytes]) -> None:
         self._out = out
         self._stage = ""
-        self._told = -TELL_SECONDS
+        self._written_at = -TELL_SECONDS
 
     def progress(self, stage: str, done: int = 0, total: int = 0) -> None:
         """Tell how far the work is; of many words about one stage few are passed on."""
         now = CLOCK.monotonic()
-        if stage == self._stage and done < total and now - self._told < TELL_SECONDS:
+        if stage == self._stage and done < total and now - self._written_at < TELL_SECONDS:
             return
-        self._stage, self._told = stage, now
+        self._stage, self._written_at = stage, now
         self.write({"stage": bounded(stage), "done": int(done), "total": int(total)})
 
-    def write(self, told: dict[str, Any]) -> None:
+    def write(self, message: dict[str, Any]) -> None:
         """Write one object."""
-        self._out.write(json.dumps(told).encode() + b"\n")
+        self._out.write(json.dumps(message).encode() + b"\n")
         self._out.flush()
 
 
@@ -108,8 +108,8 @@ def main() -> int:
         resource.setrlimit(resource.RLIMIT_DATA, (wanted, most))
     freeze_gc()
     try:
-        found = _work(job["work"])(Path(job["home"]), job["parameters"], report.progress)
-        report.write({"says": bounded(found.says), "made": found.made})
+        result = _work(job["work"])(Path(job["home"]), job["parameters"], report.progress)
+        report.write({"says": bounded(result.says), "made": result.made})
     except (KeyboardInterrupt, Exception) as error:  # noqa: BLE001 - a defect is told as well
         report.write(_failure(error, job["memory"]))
         return 1
@@ -118,15 +118,15 @@ def main() -> int:
 
 def _failure(error: BaseException, memory: int) -> dict[str, Any]:
     """Return what is told of a work that failed, and whether trying again may mend it."""
-    told = str(error)
+    detail = str(error)
     if isinstance(error, KeyboardInterrupt):
-        told = "it was stopped"
+        detail = "it was stopped"
     elif isinstance(error, MemoryError):
-        told = f"it needs more memory than a job may have, {memory / 2**30:.1f} GB: ask for less"
+        detail = f"it needs more memory than a job may have, {memory / 2**30:.1f} GB: ask for less"
     elif not isinstance(error, TorraError):
-        told = f"it broke: {type(error).__name__}: {error}"
+        detail = f"it broke: {type(error).__name__}: {error}"
     again = isinstance(error, (KeyboardInterrupt, Busy, StoreUnavailable))
-    return {"failed": bounded(told), "again": again}
+    return {"failed": bounded(detail), "again": again}
 
 
 def _stop(*_: object) -> None:
@@ -136,10 +136,10 @@ def _stop(*_: object) -> None:
 def _work(dotted: str) -> Work:
     """Return the function that a dotted name MODULE:NAME names."""
     module, _, name = dotted.partition(":")
-    found: Callable[[Path, Parameters, Any], JobResult] = getattr(
+    work: Callable[[Path, Parameters, Any], JobResult] = getattr(
         importlib.import_module(module), name
     )
-    return found
+    return work
 
 
 if __name__ == "__main__":

@@ -52,13 +52,13 @@ class Tell(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class JobRequest:
-    """What was asked, checked: `asked` says what makes it the same request as another one.
+    """What was asked, checked: `identity` says what makes it the same request as another one.
 
     `parameters` is what the work gets. What must not move while the job waits is fixed in them,
     such as the end of a period. `title` says in a few words what the job is about.
     """
 
-    asked: Parameters
+    identity: Parameters
     parameters: Parameters
     title: str
 
@@ -88,9 +88,9 @@ class JobKind:
     keep_up: Callable[[Database], None] | None = None
 
 
-def key_of(kind: str, asked: Parameters) -> str:
+def key_of(kind: str, identity: Parameters) -> str:
     """Return the key by which two requests are one job."""
-    return hashlib.sha256(json.dumps([kind, asked], sort_keys=True).encode()).hexdigest()
+    return hashlib.sha256(json.dumps([kind, identity], sort_keys=True).encode()).hexdigest()
 
 
 def by_name(*kinds: JobKind) -> Mapping[str, JobKind]:
@@ -101,7 +101,7 @@ def by_name(*kinds: JobKind) -> Mapping[str, JobKind]:
 def parameters_of(row: Mapping[str, Any]) -> dict[str, Any] | None:
     """Return with what a job was asked for; None where that cannot be read."""
     try:
-        found = json.loads(row["parameters"])
+        parameters = json.loads(row["parameters"])
     except MALFORMED:
         return None
-    return found if isinstance(found, dict) else None
+    return parameters if isinstance(parameters, dict) else None

@@ -112,11 +112,11 @@ class JobProcess:
 
     def words(self) -> list[ChildMessage]:
         """Take what it has said since it was last asked."""
-        found = []
+        messages = []
         with suppress(queue.Empty):
             while True:
-                found.append(self._words.get_nowait())
-        return found
+                messages.append(self._words.get_nowait())
+        return messages
 
     def show_life(self) -> None:
         """Let it know that its desk works."""

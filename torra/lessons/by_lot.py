@@ -46,8 +46,8 @@ class LotShelf(LessonRetriever):
 
     def _best(self, index: LessonIndex, question: LessonQuery, query: Query) -> Sequence[Ranked]:
         best = super()._best(index, question, query)
-        told = [one.number for one in best]
-        drawn = by_lot(index.known(question.as_of), told, self._rng(question, NOTES))
+        numbers = [one.number for one in best]
+        drawn = by_lot(index.known(question.as_of), numbers, self._rng(question, NOTES))
         return [Ranked(number, 0.0, {}) for number in drawn]
 
     def _rng(self, question: LessonQuery, purpose: int) -> Generator:
@@ -56,14 +56,14 @@ class LotShelf(LessonRetriever):
         return Generator(PCG64([self._seed, zlib.crc32(text.encode()), purpose]))
 
 
-def by_lot(known: Sequence[int], told: Sequence[int], rng: Generator) -> list[int]:
-    """Return for each number of `told` one of `known` of its age, none twice.
+def by_lot(known: Sequence[int], numbers: Sequence[int], rng: Generator) -> list[int]:
+    """Return for each number of `numbers` one of `known` of its age, none twice.
 
-    `known` are in the order of their age and hold those of `told`.
+    `known` are in the order of their age and hold those of `numbers`.
     """
     part = {number: at * PARTS // len(known) for at, number in enumerate(known)}
     drawn: dict[int, Iterator[int]] = {}
-    for name in sorted({part[number] for number in told}):
+    for name in sorted({part[number] for number in numbers}):
         members = [number for number in known if part[number] == name]
         drawn[name] = iter([members[at] for at in rng.permutation(len(members))])
-    return [next(drawn[part[number]]) for number in told]
+    return [next(drawn[part[number]]) for number in numbers]

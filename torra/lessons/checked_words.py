@@ -257,8 +257,8 @@ class SentenceCheck:
             self.flags.add(TOO_LONG)
         for raw in filter(None, map(str.strip, ENDS.split(text[:READ_CHARS]))):
             flag, sentence = self.flag(raw), clean(raw, PART_BYTES)
-            told = " ".join([*kept, sentence])
-            if not flag and (len(kept) == SENTENCES or len(told.encode()) > PART_BYTES):
+            joined = " ".join([*kept, sentence])
+            if not flag and (len(kept) == SENTENCES or len(joined.encode()) > PART_BYTES):
                 flag = TOO_LONG
             if flag:
                 self.flags.add(flag)
@@ -292,11 +292,11 @@ class SentenceCheck:
             return False
         return all(
             any(
-                one.says(found["digits"], found["sign"], found["unit"] or "", words)
+                one.says(match["digits"], match["sign"], match["unit"] or "", words)
                 for one in self._figures
             )
-            and not RATE.match(clause, found.end())
-            for found in numbers
+            and not RATE.match(clause, match.end())
+            for match in numbers
         )
 
 
@@ -305,9 +305,9 @@ def _orders(text: str) -> bool:
     if words_of(text) & COMMANDS or PHRASES.search(text):
         return True
     for clause in STARTS.split(text):
-        told = LEAD.sub("", clause.strip(" \"'")).strip()
-        first = WORD.match(told)
-        if (first and first[0].lower() in FIRST) or SIDED.fullmatch(told):
+        rest = LEAD.sub("", clause.strip(" \"'")).strip()
+        first = WORD.match(rest)
+        if (first and first[0].lower() in FIRST) or SIDED.fullmatch(rest):
             return True
     return False
 
@@ -318,8 +318,8 @@ def _other_ends(facts: LessonFacts) -> Iterator[str]:
     Costs may have made a loss of a gain: then it may be told as both.
     """
     ways = {facts.outcome, facts.outcome == "scratch" or ("win" if facts.r > 0 else "loss")}
-    for told, true in ((WAYS, ways), (REASONS, {facts.reason})):
-        for name, words in told.items():
+    for table, true in ((WAYS, ways), (REASONS, {facts.reason})):
+        for name, words in table.items():
             if name not in true:
                 yield from words.split()
 
@@ -328,8 +328,8 @@ def _names(facts: LessonFacts) -> list[str]:
     """Return what may be told as it stands: the trade's own names, times and time held."""
     strongest = facts.situation.strongest if facts.situation else ()
     times = [iso(moment) for moment in (facts.bar_time, facts.opened_at, facts.closed_at)]
-    held = span(facts.hours_held) or (ONE_BAR if 0 <= facts.hours_held < 1 else facts.symbol)
-    names = [facts.symbol, facts.timeframe, held, *ONCE, *ODD.values()]
+    length = span(facts.hours_held) or (ONE_BAR if 0 <= facts.hours_held < 1 else facts.symbol)
+    names = [facts.symbol, facts.timeframe, length, *ONCE, *ODD.values()]
     names += [
         table[name] for name, _ in strongest for table in (COMPONENTS, PARTS) if name in table
     ]

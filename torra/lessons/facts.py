@@ -88,7 +88,7 @@ def facts_of(
     exit_price: float,
     closed_at: datetime,
     known_at: datetime,
-    held: PriceRange | None,
+    price_range: PriceRange | None,
     asset: str,
     spread: float,
     situation: Situation | None,
@@ -97,11 +97,11 @@ def facts_of(
 ) -> LessonFacts:
     """Return the facts of an opening that ended, by its row in the table signals.
 
-    `held` is None where no whole bar lies between fill and end; `spread` is in price units.
+    `price_range` is None where no whole bar lies between fill and end; `spread` is in price units.
     """
     fill = float(opening["entry"] if opening.get("price") is None else opening["price"])
     risk = planned_risk(opening["stop"], opening["target"])
-    worst, best = excursions(end.side, fill, exit_price, held, spread)
+    worst, best = excursions(end.side, fill, exit_price, price_range, spread)
     expected = expectation(end.planned_r, counted)
     return LessonFacts(
         sid=opening["sid"],
@@ -132,7 +132,11 @@ def facts_of(
 
 
 def excursions(
-    side: PositionSide, fill: float, exit_price: float, held: PriceRange | None, spread: float
+    side: PositionSide,
+    fill: float,
+    exit_price: float,
+    price_range: PriceRange | None,
+    spread: float,
 ) -> tuple[float, float]:
     """Return the worst (<= 0) and the best (>= 0) gain of a position in price units.
 
@@ -140,8 +144,8 @@ def excursions(
     bar of the end came after it.
     """
     prices = [exit_price]
-    if held is not None:
-        prices += [leaving(side, price, spread) for price in held]
+    if price_range is not None:
+        prices += [leaving(side, price, spread) for price in price_range]
     gains = [gain(side, fill, price) for price in prices]
     return min(0.0, *gains), max(0.0, *gains)
 

@@ -62,7 +62,7 @@ ON_ITS_WAY: Final = ("worst", "best")
 ENDED: Final = frozenset(["came", "ended", "end", "closed", "finished", "result"])
 """Words of a trade's end, beside which no figure of its way is told."""
 
-HELD: Final = "held hold holding lasted took within in after for"
+DURATION_WORDS: Final = "held hold holding lasted took within in after for"
 
 HOUR: Final = timedelta(hours=1)
 ROUNDING: Final = 1e-9
@@ -101,15 +101,15 @@ class LessonNumber(NamedTuple):
         places = len(digits.partition(".")[2])
         if not named or unit not in (self.units or ("",)) or places > self.decimals:
             return False
-        said, value = float(f"{sign}{digits}"), self.value
+        written, value = float(f"{sign}{digits}"), self.value
         if not sign and unit not in NEVER_NEGATIVE and NEGATIVE & {*clause}:
             if value > 0:
                 return False
             value = -value
         # One of two decimals may be left out; a whole number is that of a round one: 2 R for 2.00.
         if places >= self.decimals - 1:
-            return abs(said - value) <= 0.5 * 10.0**-places + ROUNDING
-        return abs(said - round(value, self.decimals)) < ROUNDING
+            return abs(written - value) <= 0.5 * 10.0**-places + ROUNDING
+        return abs(written - round(value, self.decimals)) < ROUNDING
 
 
 def figures(facts: LessonFacts) -> tuple[LessonNumber, ...]:
@@ -120,13 +120,13 @@ def figures(facts: LessonFacts) -> tuple[LessonNumber, ...]:
 def evidence(facts: LessonFacts) -> dict[str, Feature]:
     """Return the facts of a lesson as a writer is shown them, by id."""
     moment = iso(facts.known_at)
-    told = [Feature(f"lesson.{name}", word, as_of=moment) for name, word in _words(facts) if word]
-    told += [
+    values = [Feature(f"lesson.{name}", word, as_of=moment) for name, word in _words(facts) if word]
+    values += [
         Feature(f"lesson.{one.name}", one.value, one.unit, moment, decimals=one.decimals)
         for one in figures(facts)
         if not one.derived
     ]
-    return {one.id: one for one in told}
+    return {one.id: one for one in values}
 
 
 def _words(facts: LessonFacts) -> Iterator[tuple[str, str]]:
@@ -139,8 +139,8 @@ def _words(facts: LessonFacts) -> Iterator[tuple[str, str]]:
     yield "flags", ", ".join(situation.triage)
     way = DIRECTION[facts.side]
     for name, sign in (("spoke_for", way), ("spoke_against", -way)):
-        parts = (PARTS[one] for one, told in situation.strongest
-                 if told == sign and one in PARTS)  # fmt: skip
+        parts = (PARTS[one] for one, direction in situation.strongest
+                 if direction == sign and one in PARTS)  # fmt: skip
         yield name, "; ".join(parts)
     yield "news_of", ", ".join(situation.events)
 
@@ -151,11 +151,11 @@ def _figures(facts: LessonFacts) -> Iterator[LessonNumber]:
         yield LessonNumber(name, value, 2, R, about)
         yield LessonNumber(name, 100.0 * value, 0, PERCENT, about, "risk", derived=True)
     hours, step = facts.hours_held, TIMEFRAMES.get(facts.timeframe)
-    yield LessonNumber("held", hours, 1, HOURS, HELD)
-    yield LessonNumber("held", hours * 60.0, 0, MINUTES, HELD, derived=True)
-    yield LessonNumber("held", hours / 24.0, 1, DAYS, HELD, derived=True)
+    yield LessonNumber("held", hours, 1, HOURS, DURATION_WORDS)
+    yield LessonNumber("held", hours * 60.0, 0, MINUTES, DURATION_WORDS, derived=True)
+    yield LessonNumber("held", hours / 24.0, 1, DAYS, DURATION_WORDS, derived=True)
     if step:
-        yield LessonNumber("held", hours * (HOUR / step), 0, BARS, HELD, derived=True)
+        yield LessonNumber("held", hours * (HOUR / step), 0, BARS, DURATION_WORDS, derived=True)
     if facts.profit is not None:
         yield LessonNumber("profit", facts.profit, 2, (), ACCOUNT)
     numbers = facts.situation.numbers if facts.situation else {}

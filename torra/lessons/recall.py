@@ -113,7 +113,7 @@ class RetrievedLessons:
         return bool(self.corpus or self.flags)
 
     @property
-    def told(self) -> tuple[int, ...]:
+    def note_numbers(self) -> tuple[int, ...]:
         """The numbers of the lessons that were told in words, the best first."""
         return tuple(note.lesson for note in self.notes)
 

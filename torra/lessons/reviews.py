@@ -98,18 +98,18 @@ def against(facts: LessonFacts) -> str:
 
 
 def _strongest(facts: LessonFacts, way: int) -> str:
-    found = facts.situation.strongest if facts.situation else ()
+    parts = facts.situation.strongest if facts.situation else ()
     wanted = way * DIRECTION[facts.side]
-    return next((PARTS[name] for name, sign in found if sign == wanted and name in PARTS), "")
+    return next((PARTS[name] for name, sign in parts if sign == wanted and name in PARTS), "")
 
 
 def _joined(first: str, more: Iterable[str], end: str = ".") -> str:
     """Return as many pieces after the first one as fit."""
-    told = first
+    text = first
     for piece in more:
-        if len(f"{told}{piece}{end}".encode()) <= PART_BYTES:
-            told += piece
-    return f"{told}{end}"
+        if len(f"{text}{piece}{end}".encode()) <= PART_BYTES:
+            text += piece
+    return f"{text}{end}"
 
 
 # --- the setup ------------------------------------------------------------------------------------
@@ -162,12 +162,12 @@ def _outcome(facts: LessonFacts) -> str:
         return f"It ended as a {facts.outcome}."
     # Of a scratch no word says on which side of nothing it ended.
     size = round(facts.r, 2) + 0.0 if facts.outcome == "scratch" else size
-    told = f"{size:.2f} R{_held(facts.hours_held)}{ENDS.get(facts.reason, '')}"
+    result = f"{size:.2f} R{_duration(facts.hours_held)}{ENDS.get(facts.reason, '')}"
     if facts.kind == "vetoed":
-        said = VETO_WORDS.get(facts.outcome)
-        verdict = [f": the {facts.refuser} {said}"] if said else []
-        return _joined(f"On paper it would have {_came(facts)} {told}", verdict)
-    return _joined(f"{_came(facts).capitalize()} {told}", _course(facts))
+        words = VETO_WORDS.get(facts.outcome)
+        verdict = [f": the {facts.refuser} {words}"] if words else []
+        return _joined(f"On paper it would have {_came(facts)} {result}", verdict)
+    return _joined(f"{_came(facts).capitalize()} {result}", _course(facts))
 
 
 def _came(facts: LessonFacts) -> str:
@@ -176,10 +176,10 @@ def _came(facts: LessonFacts) -> str:
     return "won" if facts.r > 0 else "lost"
 
 
-def _held(hours: float) -> str:
+def _duration(hours: float) -> str:
     """Return how long it lasted; "" where that cannot be told shortly."""
-    told = span(hours)
-    return f" in {told}" if told else f" {ONE_BAR}" if 0 <= hours < 1 else ""
+    text = span(hours)
+    return f" in {text}" if text else f" {ONE_BAR}" if 0 <= hours < 1 else ""
 
 
 def span(hours: float) -> str:
@@ -225,11 +225,11 @@ def _rule(facts: LessonFacts) -> str:
     if facts.kind == "vetoed":
         return _joined(first, [REFUSALS.get(facts.outcome, "refusing it made no difference")])
     # The longer word first: what does not fit is said shortly.
-    told = next(text for text in _heed(facts) if len(f"{first}{text}.".encode()) <= PART_BYTES)
-    return f"{first}{told}."
+    rule = next(text for text in _advice(facts) if len(f"{first}{text}.".encode()) <= PART_BYTES)
+    return f"{first}{rule}."
 
 
-def _heed(facts: LessonFacts) -> Iterator[str]:
+def _advice(facts: LessonFacts) -> Iterator[str]:
     if facts.reason == "BY_HAND":
         yield "a person ended it, so it says little of the plan"
     if facts.evolution == "Unknown":

@@ -125,5 +125,5 @@ class BarView:
         """Return the newest `count` numbers of a column, fewer where there are fewer bars."""
         # Not before our own start: the arrays go on into bars that this tick must not see.
         start = max(self._start, self._end - count)
-        found: list[Any] = self._shelf.column(name)[start : self._end].tolist()
-        return found
+        numbers: list[Any] = self._shelf.column(name)[start : self._end].tolist()
+        return numbers

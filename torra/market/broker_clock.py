@@ -196,7 +196,7 @@ def offsets_used(wall: pd.DatetimeIndex, utc: pd.DatetimeIndex) -> tuple[str, ..
     """Return how far wall times were ahead of their moments, as text, ascending, each once."""
     ahead = wall.as_unit("us").asi8 - utc.as_unit("us").asi8
     return tuple(
-        offset_text(timedelta(microseconds=found)) for found in sorted(set(ahead.tolist()))
+        offset_text(timedelta(microseconds=offset)) for offset in sorted(set(ahead.tolist()))
     )
 
 

@@ -106,11 +106,11 @@ class ClockShift:
     def line(self) -> str:
         """What is shifted by how much, in a clause."""
         (hours, weeks), *others = self.lags
-        more = "".join(f", {_told(lag)} in {count}" for lag, count in others)
+        more = "".join(f", {_shift_text(lag)} in {count}" for lag, count in others)
         bar = duration(self.shorter) / timedelta(hours=1)
         ends = "; one of the two may give the ends of its bars" if abs(hours) == bar else ""
         return (
-            f"the times of {self.longer} are {_told(hours)} than those of {self.shorter} in "
+            f"the times of {self.longer} are {_shift_text(hours)} than those of {self.shorter} in "
             f"{weeks} of {self.weeks} weeks{more}, from {self.first:%Y-%m-%d} on: moved by that, "
             f"its closes fit, and as they stand they do not{ends}"
         )
@@ -123,8 +123,8 @@ def shifted(frames: Mapping[str, pd.DataFrame]) -> list[ClockShift]:
     """
     columns = {name: _columns(frame, name) for name, frame in frames.items() if len(frame)}
     names = sorted(columns, key=duration)
-    found = (_compared(columns, *pair) for pair in combinations(names, 2))
-    return [shift for shift in found if shift is not None]
+    shifts = (_compared(columns, *pair) for pair in combinations(names, 2))
+    return [shift for shift in shifts if shift is not None]
 
 
 def _compared(columns: Mapping[str, Columns], shorter: str, longer: str) -> ClockShift | None:
@@ -134,7 +134,7 @@ def _compared(columns: Mapping[str, Columns], shorter: str, longer: str) -> Cloc
     both = np.isfinite(there)
     equal = _equal(closes, there)
     lags = tuple(_lags(duration(shorter), duration(longer)))
-    found: Counter[float] = Counter()
+    hours: Counter[float] = Counter()
     compared, first = 0, None
     for weeks, spell in _spells(times, both):
         compared += weeks
@@ -143,12 +143,12 @@ def _compared(columns: Mapping[str, Columns], shorter: str, longer: str) -> Cloc
         own = times[spell], closes[spell]
         lag = _by_closes(short, own, lags) or _by_returns(short, own, lags)
         if lag is not None:
-            found[lag / 3_600] += weeks
+            hours[lag / 3_600] += weeks
             first = int(own[0][0]) if first is None else first
     if first is None:
         return None
     opened = EPOCH + timedelta(seconds=first) - duration(longer)
-    return ClockShift(shorter, longer, tuple(found.most_common()), compared, opened)
+    return ClockShift(shorter, longer, tuple(hours.most_common()), compared, opened)
 
 
 def _by_closes(short: Columns, own: Columns, lags: Iterable[int]) -> int | None:
@@ -205,13 +205,13 @@ def _spells(times: Times, both: Flags) -> Iterator[tuple[int, Flags]]:
     # A close at midnight belongs to the day that it ends.
     weeks = ((times - 1) // FULL_DAY - FIRST_SUNDAY) // 7
     names, counts = np.unique(weeks[both], return_counts=True)
-    begin, held = 0, 0
+    begin, total = 0, 0
     for at, pairs in enumerate(counts.tolist(), start=1):
-        held += pairs
-        if held >= SPELL or at == len(names):
+        total += pairs
+        if total >= SPELL or at == len(names):
             spell: Flags = (weeks >= names[begin]) & (weeks <= names[at - 1])
             yield at - begin, spell
-            begin, held = at, 0
+            begin, total = at, 0
 
 
 def _lags(shorter: timedelta, longer: timedelta) -> Iterator[int]:
@@ -247,8 +247,8 @@ def _at(columns: Columns, wanted: Times) -> Values:
     """Return the closes at closing times; NaN where no bar closes then."""
     times, closes = columns
     place = np.minimum(np.searchsorted(times, wanted), len(times) - 1)
-    found: Values = np.where(times[place] == wanted, closes[place], np.nan)
-    return found
+    matched: Values = np.where(times[place] == wanted, closes[place], np.nan)
+    return matched
 
 
 def _equal(one: Values, other: Values) -> Flags:
@@ -256,7 +256,7 @@ def _equal(one: Values, other: Values) -> Flags:
     return same
 
 
-def _told(hours: float) -> str:
+def _shift_text(hours: float) -> str:
     size = abs(hours)
     amount = f"{size:g} h" if (2 * size).is_integer() else f"{60 * size:.0f} min"
     return f"{amount} {'later' if hours > 0 else 'earlier'}"

@@ -59,11 +59,11 @@ def columns(bars: Mapping[str, Array]) -> dict[str, Array]:
         "ema20": ta.ema(close, length=20, talib=True),
         "atr14": ta.atr(high, low, close, length=14, talib=True),
     }
-    found = {name: values.to_numpy() for name, values in series.items()}
+    table = {name: values.to_numpy() for name, values in series.items()}
     macd = ta.macd(close, fast=12, slow=26, signal=9, talib=True)
-    found |= {name: macd[column].to_numpy() for column, name in MACD.items()}
-    found |= _directional(bars["high"], bars["low"], bars["close"])
-    return found | _ichimoku(high, low)
+    table |= {name: macd[column].to_numpy() for column, name in MACD.items()}
+    table |= _directional(bars["high"], bars["low"], bars["close"])
+    return table | _ichimoku(high, low)
 
 
 def _directional(high: Array, low: Array, close: Array) -> dict[str, Array]:

@@ -44,9 +44,9 @@ def aggregate(frame: pd.DataFrame, shorter: str, longer: str) -> pd.DataFrame:
         end = frame.index[-1] + pd.Timedelta(duration(shorter))
         whole &= pd.DatetimeIndex(whole.index) >= frame.index[0]
         whole &= pd.DatetimeIndex(whole.index) <= end - pd.Timedelta(step)
-    found = groups.agg(columns)[whole]
+    bars = groups.agg(columns)[whole]
     if SPREAD in frame.columns:
         # Not "last", which would look past a spread that is not known to an older one.
-        found[SPREAD] = groups[SPREAD].tail(1).to_numpy()[whole]
-    found.index = found.index.rename(frame.index.name)
-    return found[list(frame.columns)]
+        bars[SPREAD] = groups[SPREAD].tail(1).to_numpy()[whole]
+    bars.index = bars.index.rename(frame.index.name)
+    return bars[list(frame.columns)]

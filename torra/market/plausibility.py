@@ -184,10 +184,10 @@ def _against_known(
     if known is None or not len(known):
         return ""
     places = bars.index.get_indexer(known.index, method="nearest")
-    apart = np.abs((bars.index[places] - known.index).to_numpy())
-    near = apart <= max(apart.min(), SAME_TIME)
+    gaps = np.abs((bars.index[places] - known.index).to_numpy())
+    near = gaps <= max(gaps.min(), SAME_TIME)
     factor = float(np.median((bars["close"].to_numpy()[places] / known["close"].to_numpy())[near]))
-    walk = FARTHEST_WALK * _ranges(bars).mean() * np.sqrt(apart.min() / np.timedelta64(step))
+    walk = FARTHEST_WALK * _ranges(bars).mean() * np.sqrt(gaps.min() / np.timedelta64(step))
     if abs(np.log(factor)) < max(np.log(KNOWN_FACTOR), walk):
         return ""
     name = symbol or "the symbol"

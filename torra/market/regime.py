@@ -110,7 +110,7 @@ class Regime:
 
 def read(row: Mapping[str, float]) -> Regime:
     """Return the regime of one row of score_frame."""
-    reads = {name: _told(row.get(column), PERCENTILE_DECIMALS) for name, column in COLUMNS.items()}
+    reads = {name: _round(row.get(column), PERCENTILE_DECIMALS) for name, column in COLUMNS.items()}
     return Regime(_name(*reads.values()), MappingProxyType(reads))
 
 
@@ -129,17 +129,17 @@ def triage(
     back; without `beyond` neither is sought.
     """
     wide, ratio, gap = (
-        _told(value, DISTANCE_DECIMALS) for value in (range_atr, volume_ratio, gap_atr)
+        _round(value, DISTANCE_DECIMALS) for value in (range_atr, volume_ratio, gap_atr)
     )
-    found = {
+    flags = {
         "range_spike": _reaches(wide, RANGE_SPIKE_ATR),
         "volume_spike": _reaches(ratio, VOLUME_SPIKE),
         "gap": _reaches(None if gap is None else abs(gap), GAP_ATR),
-        "stale": _reaches(_told(bar_age, PERCENTILE_DECIMALS), STALE_BARS),
+        "stale": _reaches(_round(bar_age, PERCENTILE_DECIMALS), STALE_BARS),
     }
     if beyond is not None and _reaches(ratio, BROAD_VOLUME) and _reaches(wide, BROAD_RANGE_ATR):
-        found |= {"breakout": beyond.broke, "exhaustion": beyond.came_back}
-    return tuple(name for name in TRIAGE_FLAGS if found.get(name))
+        flags |= {"breakout": beyond.broke, "exhaustion": beyond.came_back}
+    return tuple(name for name in TRIAGE_FLAGS if flags.get(name))
 
 
 def _name(
@@ -157,6 +157,6 @@ def _reaches(value: float | None, limit: float) -> bool:
     return value is not None and value >= limit
 
 
-def _told(value: float | None, decimals: int) -> float | None:
+def _round(value: float | None, decimals: int) -> float | None:
     """Return a number rounded as it is shown; None for what is not finite."""
     return round(value, decimals) if value is not None and math.isfinite(value) else None

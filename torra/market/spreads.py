@@ -73,7 +73,7 @@ class SpreadView:
 NO_SPREADS: Final = SpreadView()
 
 
-def seen(spreads: Floats | None, times: NDArray[np.int64] | None = None) -> SpreadView:
+def spread_view(spreads: Floats | None, times: NDArray[np.int64] | None = None) -> SpreadView:
     """Return what the spreads of a tick's bars tell, oldest first; None is a feed without any.
 
     With the open times of the bars, microseconds since 1970, it is told of their hour as well.
@@ -130,6 +130,6 @@ def of_frame(frame: pd.DataFrame) -> tuple[Floats | None, str]:
         return values, ""
     first = int(broken.argmax())
     bar = str(column.index[first].isoformat()).replace("+00:00", "Z")
-    told = f"no spread of {int(broken.sum())} bars, the first {bar}: {float(values[first])!r}"
+    fault = f"no spread of {int(broken.sum())} bars, the first {bar}: {float(values[first])!r}"
     values[broken] = np.nan
-    return values, told
+    return values, fault

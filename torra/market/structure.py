@@ -93,18 +93,18 @@ def swings(values: Array) -> Swings:
     length = len(values)
     if length < SPAN:
         return Swings(*np.full((2, LEVEL_SWINGS, length), np.nan))
-    found = peaks(values)
-    confirmed, forgotten = found + PIVOT_BARS, found + SWING_MEMORY + 1
+    places = peaks(values)
+    confirmed, forgotten = places + PIVOT_BARS, places + SWING_MEMORY + 1
     # Which peaks are known changes at these bars only: found there, it stands until the next.
     turns = np.unique(np.concatenate([[0], confirmed, forgotten[forgotten < length]]))
     # Counted by confirmation, not by the bar itself: no row may know a peak before it is one.
     known = np.searchsorted(confirmed, turns, side="right")
     number = known - 1 - np.arange(LEVEL_SWINGS)[:, None]
-    # The appended 0 is what the index -1 finds where there is no such peak; `seen` drops it.
-    peak = np.append(found, 0)[np.maximum(number, -1)]
-    seen = (number >= 0) & (turns - peak <= SWING_MEMORY)
+    # The appended 0 is what the index -1 finds where there is no such peak; `valid` drops it.
+    peak = np.append(places, 0)[np.maximum(number, -1)]
+    valid = (number >= 0) & (turns - peak <= SWING_MEMORY)
     lasting = np.diff(turns, append=length)
-    level, bar = np.where(seen, values[peak], np.nan), np.where(seen, peak, np.nan)
+    level, bar = np.where(valid, values[peak], np.nan), np.where(valid, peak, np.nan)
     return Swings(level.repeat(lasting, axis=1), bar.repeat(lasting, axis=1))
 
 
@@ -115,8 +115,8 @@ def peaks(values: Array) -> NDArray[np.intp]:
     tops = extremes(values, PIVOT_BARS, np.maximum)
     middle = values[PIVOT_BARS:-PIVOT_BARS]
     # Of equal bars the first is the peak: above the bars before it, not below those after.
-    found = (middle > tops[: len(middle)]) & (middle >= tops[PIVOT_BARS + 1 :])
-    return np.flatnonzero(found) + PIVOT_BARS
+    is_peak = (middle > tops[: len(middle)]) & (middle >= tops[PIVOT_BARS + 1 :])
+    return np.flatnonzero(is_peak) + PIVOT_BARS
 
 
 def _retracements(highs: Swings, lows: Swings) -> dict[str, Array]:

@@ -71,11 +71,11 @@ def _deviation(values: Array, means: Array, length: int, measure: np.ufunc) -> A
     `means` is the column of the windows' means.
     """
     middle = means[length - 1 :]
-    total, apart = np.zeros_like(middle), np.empty_like(middle)
+    total, distances = np.zeros_like(middle), np.empty_like(middle)
     for place in range(length):
-        np.subtract(values[place : place + len(middle)], middle, out=apart)
-        measure(apart, out=apart)
-        total += apart
+        np.subtract(values[place : place + len(middle)], middle, out=distances)
+        measure(distances, out=distances)
+        total += distances
     return late(total / length, len(values))
 
 

@@ -21,7 +21,7 @@ from torra.clock import iso, parse
 CENT: Final = 0.005
 """Amounts that differ by less are the same."""
 
-APART: Final = timedelta(seconds=30)
+DEAL_MARGIN: Final = timedelta(seconds=30)
 """So near to a deal of Torra's nothing is judged: books and heartbeats tell of it one by one."""
 
 NEVER: Final = "~"
@@ -125,8 +125,8 @@ class AccountSeries:
         begin, end, known = self._calm
         if known != len(ends) or not begin <= at <= end:
             after = bisect_right(ends, (at, math.inf))
-            begin = iso(parse(ends[after - 1][0]) + APART) if after else ""
-            end = iso(parse(ends[after][0]) - APART) if after < len(ends) else NEVER
+            begin = iso(parse(ends[after - 1][0]) + DEAL_MARGIN) if after else ""
+            end = iso(parse(ends[after][0]) - DEAL_MARGIN) if after < len(ends) else NEVER
             self._calm = begin, end, len(ends)
         return begin <= at <= end
 

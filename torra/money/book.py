@@ -151,7 +151,12 @@ class AccountBook:
             groups[getattr(trade, name)].add(trade)
 
     def money(
-        self, name: str, currency: str, held: OpenNow, today: date, tags: Mapping[str, TradeTotals]
+        self,
+        name: str,
+        currency: str,
+        exposure: OpenNow,
+        today: date,
+        tags: Mapping[str, TradeTotals],
     ) -> AccountMoney:
         """Return it as it stands on a UTC day."""
         days = self.parts["day"]
@@ -165,7 +170,7 @@ class AccountBook:
             whole=self.whole.result(),
             warm_up=self.warm_up.result(),
             drawdown=self.curve.fall(),
-            open=held,
+            open=exposure,
             standing=self.marks.standing(),
             by_day=_totals({day: days[day] for day in newest}),
             by_tag=tags,
@@ -198,19 +203,21 @@ class MoneyBook:
         database, known = self._database, {item.id: (item, profile) for item, profile in setups}
         with self._lock:
             self._catch_up()
-            held = open_now(database, known, now)
+            exposures = open_now(database, known, now)
             tagged = self._by_tag() if tags else {}
             currencies = {
                 self._name(bridge, one.at): one.currency
-                for bridge, found in self._holders.items()
-                for one in found
+                for bridge, marks in self._holders.items()
+                for one in marks
             } | known_currencies(database, self._paper)
-            names = {item.route for item, _ in known.values()} | set(self._accounts) | set(held)
+            names = (
+                {item.route for item, _ in known.values()} | set(self._accounts) | set(exposures)
+            )
             accounts = tuple(
                 self._accounts[name].money(
                     name,
                     currencies.get(name, ""),
-                    held.get(name, OpenNow()),
+                    exposures.get(name, OpenNow()),
                     now.date(),
                     tagged.get(name, {}),
                 )
@@ -239,36 +246,36 @@ class MoneyBook:
             self._catch_up()
             then = OpenThen(self._database, {item.id: (item, profile) for item, profile in setups})
             books = {name: book.ends for name, book in self._accounts.items() if book.ends}
-            opened, found = then.opened(), {}
+            opened, lines = then.opened(), {}
             for name in {**books, **opened}:
                 ends = books.get(name, [])
                 ended = ends[0][0] if ends else ""
                 trade = signal_table.closed_at(self._database, ended) if ends else None
                 known = (trade.opened_at if trade else "", opened.get(name), ended)
                 first = min(moment for moment in known if moment)
-                held = {at: then.worth(at).get(name, 0.0) for at in moments(period, now, first)}
-                found[name] = line(ends, held)
-        return found
+                worth = {at: then.worth(at).get(name, 0.0) for at in moments(period, now, first)}
+                lines[name] = line(ends, worth)
+        return lines
 
     def _by_tag(self) -> dict[str, dict[str, TradeTotals]]:
         """Return by account what the trades came to that a person gave each tag."""
-        found: dict[str, dict[str, Tally]] = defaultdict(lambda: defaultdict(Tally))
+        tallies: dict[str, dict[str, Tally]] = defaultdict(lambda: defaultdict(Tally))
         rows = note_table.tagged_results(self._database)
         trades = self._trades(row[1:] for row in rows)
         for (tag, *_), trade in zip(rows, trades, strict=True):
             if not trade.warm_up:
-                found[self._name(trade.bridge, trade.closed_at)][str(tag)].add(trade)
-        return {account: _totals(dict(sorted(tags.items()))) for account, tags in found.items()}
+                tallies[self._name(trade.bridge, trade.closed_at)][str(tag)].add(trade)
+        return {account: _totals(dict(sorted(tags.items()))) for account, tags in tallies.items()}
 
     def _changes(self, upto: int) -> dict[str, list[AccountMark]]:
         """Return by bridge where another account came behind it since the last look."""
         database = self._database
-        found = {}
+        changes = {}
         for bridge in account_table.marked_bridges(database):
-            seen = self._marked.get(bridge, 0)
-            rows = account_table.account_holders(database, bridge, seen, upto)
-            found[bridge] = [mark for mark in map(AccountMark._make, rows) if mark.id != seen]
-        return found
+            last = self._marked.get(bridge, 0)
+            rows = account_table.account_holders(database, bridge, last, upto)
+            changes[bridge] = [mark for mark in map(AccountMark._make, rows) if mark.id != last]
+        return changes
 
     def _name(self, bridge: str, at: str) -> str:
         """Return what the account is called that stood behind a bridge at a moment (ISO)."""
@@ -292,8 +299,8 @@ class MoneyBook:
             self._last = _place(rows[-1])
         self._step = upto
         for bridge in self._holders:
-            seen = self._marked.get(bridge, 0)
-            for row in account_table.account_marks(database, bridge, seen, marked):
+            last = self._marked.get(bridge, 0)
+            for row in account_table.account_marks(database, bridge, last, marked):
                 mark = AccountMark._make(row)
                 book = self._accounts[self._name(bridge, mark.at)]
                 book.marks.add(mark, book.ends)
@@ -310,11 +317,11 @@ class MoneyBook:
         """Read stored results; what is no text or no number counts as not told."""
         # asked anew: a warm-up that still runs has another end by now
         warm_ups = WarmUps(self._database)
-        found = []
+        trades = []
         for closed_at, _, *words, profit, r in rows:
             texts = (word if isinstance(word, str) else "" for word in words)
             instance, timeframe, bar_time, symbol, side, reason, bridge = texts
-            found.append(
+            trades.append(
                 ClosedTrade(
                     closed_at=str(closed_at),
                     instance=instance,
@@ -327,7 +334,7 @@ class MoneyBook:
                     warm_up=warm_ups.made(instance, timeframe, bar_time),
                 )
             )
-        return found
+        return trades
 
 
 def _totals(tallies: Mapping[str, Tally]) -> dict[str, TradeTotals]:
@@ -355,9 +362,9 @@ def known_currencies(database: Database, paper: str) -> dict[str, str]:
 
 def currencies_of(bridges: Iterable[BridgeRow]) -> dict[str, str]:
     """Return what each bridge told of its account's currency, by the bridge's name."""
-    found = {}
+    currencies = {}
     for row in bridges:
         name = row.account.get("currency")
         if isinstance(name, str) and name.isascii() and name.isalpha() and len(name) == 3:
-            found[row.name] = name.upper()
-    return found
+            currencies[row.name] = name.upper()
+    return currencies

@@ -82,7 +82,7 @@ class LinePoint(NamedTuple):
 
 def open_now(database: Database, setups: Setups, now: datetime) -> dict[str, OpenNow]:
     """Return positions and orders by account."""
-    held: dict[str, tuple[list[Position], list[Position]]] = {}
+    by_account: dict[str, tuple[list[Position], list[Position]]] = {}
     warm_up: set[str] = set()
     warm_ups = WarmUps(database)
     for one in database.positions():
@@ -90,16 +90,16 @@ def open_now(database: Database, setups: Setups, now: datetime) -> dict[str, Ope
         if opening is None:
             continue
         # where it was opened, whatever desk.json says of its instance now
-        positions, orders = held.setdefault(str(opening["bridge"] or PAPER), ([], []))
+        positions, orders = by_account.setdefault(str(opening["bridge"] or PAPER), ([], []))
         (orders if opening["price"] is None else positions).append(one)
         if warm_ups.made(*bar_of(opening)):
             warm_up.add(one.signal_id)
-    found = {}
-    for account, (positions, orders) in held.items():
+    accounts = {}
+    for account, (positions, orders) in by_account.items():
         results = {one.signal_id: _result(database, setups, one, now) for one in positions}
         risks = [_risk(setups, one) for one in (*positions, *orders)]
         valued = [value for value in results.values() if value is not None]
-        found[account] = OpenNow(
+        accounts[account] = OpenNow(
             positions=len(positions),
             valued=len(valued),
             known=sum(risk is not None for risk, _ in risks[: len(positions)]),
@@ -109,7 +109,7 @@ def open_now(database: Database, setups: Setups, now: datetime) -> dict[str, Ope
             orders=len(orders),
             warm_up=math.fsum(results[sid] or 0.0 for sid in results if sid in warm_up),
         )
-    return found
+    return accounts
 
 
 class OpenThen:
@@ -122,23 +122,23 @@ class OpenThen:
         self._database = database
         self._setups = setups
         self._warm_ups = WarmUps(database)
-        self._held = [row for row in database.openings() if self._counts(row)]
+        self._openings = [row for row in database.openings() if self._counts(row)]
 
     def worth(self, at: datetime) -> dict[str, float | None]:
         """Return by account what closing everything then would have brought; None: not known."""
-        found: dict[str, list[float | None]] = {}
+        by_account: dict[str, list[float | None]] = {}
         for row in self._open(iso(at)):
             filled = row["price"] is not None
             result = _result(self._database, self._setups, as_position(row), at) if filled else None
-            found.setdefault(row["bridge"] or PAPER, []).append(result)
+            by_account.setdefault(row["bridge"] or PAPER, []).append(result)
         return {
             account: None if None in results else _sum(results)
-            for account, results in found.items()
+            for account, results in by_account.items()
         }
 
     def opened(self) -> dict[str, str]:
         """Return by account when the first of its open positions was filled (ISO)."""
-        newest_first = sorted(self._held, key=lambda row: str(row["opened_at"]), reverse=True)
+        newest_first = sorted(self._openings, key=lambda row: str(row["opened_at"]), reverse=True)
         return {row["bridge"] or PAPER: row["opened_at"] for row in newest_first}
 
     def _open(self, moment: str) -> Iterator[Mapping[str, Any]]:
@@ -146,7 +146,7 @@ class OpenThen:
         ended = (
             signal_table.next_closed(self._database, name, moment) for name in sorted(self._setups)
         )
-        for row in (*ended, *self._held):
+        for row in (*ended, *self._openings):
             if row is not None and self._counts(row) and row["opened_at"] <= moment:
                 yield row
 
@@ -156,19 +156,19 @@ class OpenThen:
 
 
 def line(
-    ends: Sequence[tuple[str, float]], held: Mapping[datetime, float | None]
+    ends: Sequence[tuple[str, float]], values: Mapping[datetime, float | None]
 ) -> tuple[LinePoint, ...]:
     """Return the line of an account's trades, (closed_at, profit) oldest first, at some moments.
 
-    `held` is what the open positions were worth at each of them.
+    `values` is what the open positions were worth at each of them.
     """
     times = [end for end, _ in ends]
     sums = [0.0, *accumulate(profit for _, profit in ends)]
-    found = []
-    for at, open_ in held.items():
+    points = []
+    for at, open_ in values.items():
         closed = sums[bisect_right(times, iso(at))]
-        found.append(LinePoint(at, closed, None if open_ is None else closed + open_))
-    return tuple(found)
+        points.append(LinePoint(at, closed, None if open_ is None else closed + open_))
+    return tuple(points)
 
 
 def moments(period: str, now: datetime, first: str, points: int = POINTS) -> list[datetime]:
@@ -205,24 +205,24 @@ def _terms(setups: Setups, instance: str) -> tuple[Instance, SymbolSpec] | None:
     return (item, spec) if item and spec else None
 
 
-def _result(database: Database, setups: Setups, held: Position, at: datetime) -> float | None:
+def _result(database: Database, setups: Setups, position: Position, at: datetime) -> float | None:
     """Return what closing a position would bring; None without its terms or a price."""
-    terms = _terms(setups, held.instance)
+    terms = _terms(setups, position.instance)
     if terms is None:
         return None
     item, spec = terms
     price = bar_table.newest_close(database, item.id, item.timeframes, at)
-    return None if price is None else value_at_bid(held, price, spec).profit
+    return None if price is None else value_at_bid(position, price, spec).profit
 
 
-def _risk(setups: Setups, held: Position) -> tuple[float | None, float | None]:
+def _risk(setups: Setups, position: Position) -> tuple[float | None, float | None]:
     """Return the loss at the stop, in money and in planned R; None without its terms."""
-    terms = _terms(setups, held.instance)
+    terms = _terms(setups, position.instance)
     if terms is None:
         return None, None
-    distance = max(0.0, -gain(held.side, held.entry, held.stop))
-    whole = planned_risk(held.planned_stop, held.target)
-    return worth(distance, held.lots, terms[1]), distance / whole if whole else None
+    distance = max(0.0, -gain(position.side, position.entry, position.stop))
+    whole = planned_risk(position.planned_stop, position.target)
+    return worth(distance, position.lots, terms[1]), distance / whole if whole else None
 
 
 def _sum(values: Iterable[float | None]) -> float | None:

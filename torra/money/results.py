@@ -180,10 +180,10 @@ class Curve:
 
 def together(tallies: Iterable[Tally]) -> TradeTotals:
     """Return what the trades of several tallies of one account came to."""
-    found = Tally()
+    total = Tally()
     for one in tallies:
-        found = found.plus(one)
-    return found.result()
+        total = total.plus(one)
+    return total.result()
 
 
 @lru_cache(maxsize=256)

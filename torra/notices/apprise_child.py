@@ -23,8 +23,8 @@ def main() -> None:
         import resource  # noqa: PLC0415 - not on Windows
 
         resource.setrlimit(resource.RLIMIT_AS, (MOST_BYTES, MOST_BYTES))
-    told = json.load(sys.stdin)
-    sys.stdout.write(send(told["address"], told["title"], told["body"], told["type"]))
+    message = json.load(sys.stdin)
+    sys.stdout.write(send(message["address"], message["title"], message["body"], message["type"]))
 
 
 def send(address: str, title: str, body: str, kind: str) -> str:

@@ -53,18 +53,18 @@ def installed() -> bool:
     return find_spec("apprise") is not None
 
 
-def addresses(told: str) -> list[str]:
+def addresses(text: str) -> list[str]:
     """Return the addresses of the variable; ConfigError by number for what is none."""
-    found = told.split()
-    if len(found) > MOST_ADDRESSES:
+    parts = text.split()
+    if len(parts) > MOST_ADDRESSES:
         raise ConfigError(f"{VARIABLE} has more than {MOST_ADDRESSES} addresses: leave some out")
-    for number, one in enumerate(found, 1):
+    for number, one in enumerate(parts, 1):
         if not ADDRESS.fullmatch(one):
             raise ConfigError(
                 f"{VARIABLE}: address {number} is none: write SCHEME://..., as docs/notices.md "
                 "shows, separated by spaces"
             )
-    return found
+    return parts
 
 
 def open_services(place: NoticePlace) -> Sequence[NoticeService]:
@@ -85,24 +85,24 @@ class AppriseAddress:
 
     def send(self, notice: Notice) -> None:
         """Send a notice by a process of its own; raises NoticeRefused in words of ours."""
-        told = {
+        message = {
             "address": self.address,
             "title": notice.title,
             "body": notice.text,
             "type": TYPES[notice.level],
         }
-        word = ask_child(told, self.seconds)
+        word = ask_child(message, self.seconds)
         if word != "sent":
             raise NoticeRefused(WORDS.get(word, "the sender failed"))
 
 
-def ask_child(told: dict[str, str], seconds: float) -> str:
+def ask_child(message: dict[str, str], seconds: float) -> str:
     """Return the word of the process that sends; it is ended after so many seconds."""
     try:
         done = subprocess.run(  # noqa: S603 - a program of ours, nothing of the notice in it
             # -P: this folder is no place for imports
             [sys.executable, "-P", str(CHILD)],
-            input=json.dumps(told).encode(),
+            input=json.dumps(message).encode(),
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
             # without Torra's own variables and the keys of vendors

@@ -72,8 +72,8 @@ def trouble(database: Database, names: Iterable[str]) -> str:
 
 def missing_extra(place: NoticePlace) -> str:
     """Return what is missing to send to the addresses of the environment; "" when nothing is."""
-    asked = place.environment.get(apprise_service.VARIABLE, "").strip()
-    if not asked or "apprise" not in place.settings.services or apprise_service.installed():
+    addresses = place.environment.get(apprise_service.VARIABLE, "").strip()
+    if not addresses or "apprise" not in place.settings.services or apprise_service.installed():
         return ""
     return apprise_service.MISSING
 

@@ -39,10 +39,10 @@ def open_services(
     Raises ConfigError for a plug-in that is not allowed, cannot be loaded or brings no service, and
     for an address that is none.
     """
-    found: list[NoticeService] = []
+    services: list[NoticeService] = []
     for name in dict.fromkeys(place.settings.services):
         if name in SERVICES:
-            found += SERVICES[name](place)
+            services += SERVICES[name](place)
             continue
         made = plug_in(name)(place)
         try:
@@ -51,5 +51,5 @@ def open_services(
             raise ConfigError(f"the plug-in {name} brings no list of services") from None
         if not all(callable(getattr(one, "send", None)) for one in opened):
             raise ConfigError(f"the plug-in {name} brings a service that has no send")
-        found += [NamedService(f"{name} {number}", one) for number, one in enumerate(opened, 1)]
-    return found
+        services += [NamedService(f"{name} {number}", one) for number, one in enumerate(opened, 1)]
+    return services

@@ -175,7 +175,7 @@ class Watcher:
         self._services = services
         self._paper = paper_currency
         self._slowly = float("-inf")
-        self._seen: datetime | None = None
+        self._checked_at: datetime | None = None
         self._awake: datetime | None = None
 
     def look(self) -> int:
@@ -186,9 +186,9 @@ class Watcher:
         now, real, rules = clock.now(), clock.real_now(), [*RULES]
         if clock.monotonic() >= self._slowly + SLOWLY:
             self._slowly = clock.monotonic()
-            if self._awake is None or (self._seen and real - self._seen > ASLEEP):
+            if self._awake is None or (self._checked_at and real - self._checked_at > ASLEEP):
                 self._awake = now
-            self._seen = real
+            self._checked_at = real
             rules += SLOW_RULES
         mark = PAST if clock.accelerated else ""
         formatter = NoticeFormatter(self._settings.detail == "short", mark)

@@ -63,7 +63,7 @@ FILINGS_S: Final = 3600.0
 FIGURES_S: Final = 12 * 3600.0
 """Between two questions about the same; after a new filing its figures are asked at once."""
 
-NOT_FOUND: Final = 404
+MISSING: Final = 404
 LONG_LIST: Final = "its list of filings is too long: a filing counts from the end of its day"
 NO_PLACE: Final = "no time was left for the pace"
 NO_CONTACT: Final = f"{CONTACT} is not set"
@@ -184,7 +184,7 @@ class Edgar:
             try:
                 payload = self._json(self.data, path, until)
             except SourceError as error:
-                if error.code != NOT_FOUND:
+                if error.code != MISSING:
                     raise
             else:
                 values += read_concept(what, concept, cik, payload, tally)

@@ -69,8 +69,8 @@ class InventedSample:
     shortest: str
 
     def spreads(self, bars: BarView, *, by_hour: bool = False) -> spreads.SpreadView:
-        """Return what the invented spreads of such bars tell (torra.market.spreads.seen)."""
-        return spreads.seen(_shape(bars)[:, 2], bars.times if by_hour else None)
+        """Return what the invented spreads of such bars tell (torra.market.spreads.spread_view)."""
+        return spreads.spread_view(_shape(bars)[:, 2], bars.times if by_hour else None)
 
     def flow(self, timeframe: str, times: Sequence[datetime]) -> flow_readings.FlowThen:
         """Return the invented order flow of bars by their open times."""

@@ -29,7 +29,7 @@ class Hosted:
     on which alone openings are vetoed, and `reasons` its codes. `debated`: agents were heard, or
     all of them abstained, and the answer is final; `again`: it was given before, and cost nothing.
     `revision` counts what was stored of the key; 0: nothing. `why` is "" or why L1 stands alone;
-    `told` says what of the question was left out. `record` is the tick's, as the pages show it.
+    `notes` says what of the question was left out. `record` is the tick's, as the pages show it.
     """
 
     key: str
@@ -42,7 +42,7 @@ class Hosted:
     again: bool = False
     revision: int = 0
     why: str = ""
-    told: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
     cost_usd: float = 0.0
     record: Mapping[str, Any] = field(default_factory=lambda: NO_RECORD)
     veto_sides: tuple[str, ...] = ()
@@ -53,8 +53,8 @@ class Hosted:
         return agent_framework.blend(self.l1, self.chart)
 
 
-def plain(key: str, l1: Mapping[str, float], why: str, told: tuple[str, ...] = ()) -> Hosted:
+def plain(key: str, l1: Mapping[str, float], why: str, notes: tuple[str, ...] = ()) -> Hosted:
     """Return L1 as it is, with the reason why nothing was added."""
     entries = {vector: {"score": l1[vector], "note": L1_NOTE} for vector in VECTORS}
     chart = with_bias(entries, f"{SourceType.L1_ONLY}: {why}")
-    return Hosted(key, chart, l1, why=why, told=told)
+    return Hosted(key, chart, l1, why=why, notes=notes)

@@ -166,7 +166,7 @@ def _debate(desk: OverlayRuntime, call: HostCall, owner: str) -> Hosted:
 def store(
     database: Database,
     call: HostCall,
-    seen: TickInputs,
+    inputs: TickInputs,
     debated: TickDebate,
     *,
     fallback: HostFallback | None,
@@ -189,8 +189,8 @@ def store(
             database.apply_profile(key.instance, profile.model_dump_json(), profile.digest())
         newest = _keep_bars(database, key, request.bars)
         hosted_table.put_aside(database, key)
-        if seen.news is not None:
-            database.store_news(row.item for row in seen.news.items)
+        if inputs.news is not None:
+            database.store_news(row.item for row in inputs.news.items)
         hosted = {
             "asked": question.hash,
             "revision": revision,
@@ -207,7 +207,7 @@ def store(
             "fallback": None if fallback is None else dict(fallback.scores) if legacy else {},
         }
         record = hosted_tick.write(
-            database, question, replace(seen, revision=newest), debated,
+            database, question, replace(inputs, revision=newest), debated,
             hosted=hosted, provider=provider, elapsed_ms=elapsed_ms, now=clock.real_now(),
         )  # fmt: skip
         hosted_table.keep_answer(
@@ -259,7 +259,7 @@ def _answered(call: HostCall, answer: HostedAnswer, record: Mapping[str, Any]) -
         debated=answer.final,
         revision=answer.revision,
         why=_why(record),
-        told=call.question.notes,
+        notes=call.question.notes,
         record=record,
         veto_sides=tuple(gate.get("veto_sides", ())),
     )

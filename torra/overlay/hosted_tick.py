@@ -192,7 +192,7 @@ def inputs(question: ScorerQuestion, events: EventView | None, news: NewsView | 
             as_of=as_of,
             row=row,
             spread=request.extra.get("spread"),
-            bars_held=len(own.view),
+            valid_bars=len(own.view),
             bar_age=max(0.0, (request.moment - as_of) / duration(key.timeframe)),
             memory=memory,
             digits=spec.digits,
@@ -281,7 +281,7 @@ def news(question: ScorerQuestion) -> NewsView | None:
 def write(
     database: Database,
     question: ScorerQuestion,
-    seen: TickInputs,
+    tick_inputs: TickInputs,
     debated: TickDebate,
     *,
     hosted: Mapping[str, Any],
@@ -297,9 +297,9 @@ def write(
     saved = database.save_sentiment(
         debated.gated,
         key=key,
-        close_time=seen.as_of,
-        ath=seen.ath_score,
-        l1=seen.l1,
+        close_time=tick_inputs.as_of,
+        ath=tick_inputs.ath_score,
+        l1=tick_inputs.l1,
         ungated=debated.ungated,
         source_type=deliberation.source_type,
         profile=question.profile,
@@ -307,7 +307,7 @@ def write(
         timeframes=(key.timeframe,),
     )
     result = TickResult(
-        seen, debated, saved, Action("HOLD", HOSTED), (), {"decided": iso(now)}, elapsed_ms
+        tick_inputs, debated, saved, Action("HOLD", HOSTED), (), {"decided": iso(now)}, elapsed_ms
     )
     record = {**tick_record.build(result, provider), "hosted": dict(hosted)}
     database.write_journal(key, record)

@@ -430,7 +430,7 @@ class ProfileBook:
             "actor": actor,
             "action": action,
             "digest": profile.digest(),
-            "changes": [change.told() for change in changes],
+            "changes": [change.as_dict() for change in changes],
             "profile": canonical(profile),
         }
         write_whole(path, as_json(entry).encode())

@@ -91,7 +91,7 @@ class Change:
         """Whether it needs an administrator."""
         return self.way != ""
 
-    def told(self) -> dict[str, Any]:
+    def as_dict(self) -> dict[str, Any]:
         """Return the change for JSON."""
         return {**asdict(self), "place": self.name, "guarded": self.guarded}
 

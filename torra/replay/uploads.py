@@ -89,7 +89,7 @@ def timeframe_of(home: Path, name: str) -> str:
     path = home / UPLOADS / name
     with suppress(ConfigError):
         return admit(
-            path, clock=None, leave_out=NEGATIVE, most=MOST_UNPACKED, asked_later=True
+            path, clock=None, leave_out=NEGATIVE, most=MOST_UNPACKED, clock_optional=True
         ).timeframe
     return ""
 
@@ -192,7 +192,7 @@ def _checked(home: Path, path: Path, called: str) -> str:
     try:
         taken = admit(
             path, clock=None, leave_out=NEGATIVE, symbol=symbol,
-            known=home_closes(home, symbol), most=MOST_UNPACKED, asked_later=True,
+            known=home_closes(home, symbol), most=MOST_UNPACKED, clock_optional=True,
         )  # fmt: skip
     except ConfigError as error:
         said = str(error).replace(str(path), called).replace(path.name, called)

@@ -26,7 +26,7 @@ from weakref import WeakKeyDictionary
 from torra.clock import TIMEFRAMES, duration, parse
 from torra.store.connection import RowDict, Store, stamp, to_json
 from torra.store.hosted import is_hosted
-from torra.verdict.signal_states import HELD, UNEXECUTED
+from torra.verdict.signal_states import POSITION_STATES, UNEXECUTED
 
 PAGE: Final = 500
 """Ticks that are in memory at a time while all are read."""
@@ -343,13 +343,13 @@ def opening_at(store: Store, instance: str, timeframe: str, moment: datetime) ->
         instance, at,
     )  # fmt: skip
     if opening is None or not _before(opening, at, timeframe):
-        marks = ", ".join("?" * len(HELD))
+        marks = ", ".join("?" * len(POSITION_STATES))
         rows = store.rows(
             "SELECT * FROM signals WHERE instance = ? AND kind = 'open' "  # noqa: S608 - marks
             f"AND state IN ({marks})",
-            instance, *HELD,
+            instance, *POSITION_STATES,
         )  # fmt: skip
-        opening = min(rows, key=lambda row: HELD.index(row["state"]), default=None)
+        opening = min(rows, key=lambda row: POSITION_STATES.index(row["state"]), default=None)
     if opening is None or not _before(opening, at, timeframe):
         return None
     closes = store.rows(

@@ -18,7 +18,7 @@ from torra.clock import duration
 from torra.store.brain import MOMENT, Brain, Composites
 from torra.store.connection import RowDict, TickKey
 from torra.verdict import sentiment_rules
-from torra.verdict.risk_engine import HeldSide, TradingState
+from torra.verdict.risk_engine import OpenSide, TradingState
 
 
 class OpeningContext(NamedTuple):
@@ -29,7 +29,7 @@ class OpeningContext(NamedTuple):
     """
 
     latest: Composites
-    position: HeldSide | None
+    position: OpenSide | None
     latched: frozenset[str]
 
     def as_dict(self) -> RowDict:
@@ -94,7 +94,7 @@ class TickStore(Brain):
         latest = self._latest_composites(key, close_time, timeframes)
         latest.pop(key.timeframe, None)
         live = self.position(key.instance)
-        position = None if live is None else HeldSide(live.side, live.state)
+        position = None if live is None else OpenSide(live.side, live.state)
         latched = self.latches(key.instance)
         stored = self._same_close_records(key, close_time, latest)
         if stored:
@@ -107,7 +107,7 @@ class TickStore(Brain):
             latched = frozenset(context["latched"] if context else records[0]["before"]["latches"])
             # Where they sent nothing, what is held now is not their doing.
             if context and any(one["signals"] for one in records):
-                position = context["held"] and HeldSide(*context["held"])
+                position = context["held"] and OpenSide(*context["held"])
         length = duration(key.timeframe)
         latest |= {
             name: (close_time, dict.fromkeys(sentiment_rules.CHAINS, value))

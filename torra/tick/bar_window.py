@@ -61,7 +61,7 @@ class Window(Protocol):
 
     def spreads(self, bars: BarView, *, by_hour: bool = False) -> SpreadView:
         """Return what is known of the spreads of such bars, `by_hour` also of their hour."""
-        return spreads.seen(bars.spreads, bars.times if by_hour else None)
+        return spreads.spread_view(bars.spreads, bars.times if by_hour else None)
 
     def path(self, timeframe: str, after: datetime, as_of: datetime) -> list[Bar]:
         """Return the bars that opened after `after`, oldest first, for the paper bridge."""
@@ -162,7 +162,7 @@ class LiveWindow(Window):
         """Return the feed's bars since `after`, those that the tick has seen where it has them."""
         missing = (as_of - after) // duration(timeframe)
         moment, view = self._views.get(timeframe, (None, None))
-        if view is not None and moment == as_of and missing < min(len(view), door.STEPS_TOLD):
+        if view is not None and moment == as_of and missing < min(len(view), door.MIN_STEPS):
             count = max(0, missing)
             prices = zip(*(view.newest(name, count) for name in PRICES), strict=True)
             bars = zip(view.newest_times(count), prices, strict=True)

@@ -131,7 +131,7 @@ def decide(
         desk |= {"decided": iso(now), "signal_event": stands}
         result = TickResult(inputs, debated, saved, action, signals, desk, elapsed, proposed)
         record = tick_record.build(result, edges.provider) if edges.recorded else None
-        database.note_lesson_uses(key.text, inputs.lessons.told)
+        database.note_lesson_uses(key.text, inputs.lessons.note_numbers)
         if inputs.news is not None and not inputs.invented:
             database.store_news(entry.item for entry in inputs.news.items)
         if record is not None and edges.recording:

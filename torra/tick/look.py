@@ -81,7 +81,7 @@ def look(
             as_of=as_of,
             row=row,
             spread=spec.spread,
-            bars_held=len(bars),
+            valid_bars=len(bars),
             bar_age=max(0.0, (now - as_of) / duration(key.timeframe)),
             memory=memory,
             digits=spec.digits,

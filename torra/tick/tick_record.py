@@ -35,7 +35,7 @@ from torra.evidence.outside_readings import OutsideView
 from torra.evidence.scheduled_events import EventView
 from torra.market.spreads import SpreadView
 from torra.tick.marks import GATE, SHADOW, OrderPhrase
-from torra.verdict.risk_engine import Account, HeldSide
+from torra.verdict.risk_engine import Account, OpenSide
 
 Value = float | str | None
 """A value of evidence: a number or a word."""
@@ -377,7 +377,7 @@ class LessonsRecord(RecordPart):
 class OpeningContextRecord(RecordPart):
     """What openings were foreseen by at a desk that asks a trader; no record of another has it."""
 
-    held: HeldSide | None
+    held: OpenSide | None
     latched: tuple[str, ...]
 
 

@@ -200,7 +200,7 @@ def _learn(
         exit_price=event.price,
         closed_at=event.time,
         known_at=as_of,
-        held=price_range,
+        price_range=price_range,
         asset=spec.asset,
         spread=spec.spread,
         situation=database.situation(opening.sid),

@@ -64,7 +64,7 @@ def check(settings: DeskSettings, environment: Mapping[str, str]) -> dict[str, s
                 "give each bridge a channel of its own"
             )
     for kind, row in BRIDGES.items():
-        used = [name for name, found in kinds.items() if found == kind]
+        used = [name for name, bridge in kinds.items() if bridge == kind]
         if row.alone and len(used) > 1:
             raise ConfigError(f"channels {' and '.join(used)} are both {kind}: {row.alone}")
     plug_in = of_desk(settings, "bridges")
@@ -104,8 +104,8 @@ def trouble(
     folder = folder_of(name, channel, environment)
     try:
         if not of_folder(folder).run(folder.is_dir):
-            told = "is not there yet: start the Expert Advisor, or mend its path"
-            return f"the folder {folder} {told}"
+            detail = "is not there yet: start the Expert Advisor, or mend its path"
+            return f"the folder {folder} {detail}"
         raw = of_folder(folder).run(partial(read_regular, folder / HEARTBEAT))
         beat = decode(raw, Heartbeat, key_of(channel, environment))
     except OSError as error:
@@ -124,8 +124,8 @@ def _ailing(beat: Heartbeat, name: str, channel: Channel, now: datetime) -> str:
         return f"the Expert Advisor there serves channel {beat.channel}: set its input channel"
     if age > ALIVE_SECONDS:
         return f"the Expert Advisor gave its last sign of life {age:.0f} s ago: start it"
-    told = f"the Expert Advisor is logged in to {beat.account}, not to {channel.account}"
-    return told if beat.account != channel.account else ""
+    detail = f"the Expert Advisor is logged in to {beat.account}, not to {channel.account}"
+    return detail if beat.account != channel.account else ""
 
 
 def feed_place(
@@ -166,18 +166,18 @@ def quote(
     folder = folder_of(instance.channel, channel, environment)
     try:
         raw = of_folder(folder).run(partial(read_regular, folder / SYMBOLS))
-        told = decode(raw, Symbols, key_of(channel, environment))
-        terms = {item.broker_symbol: item for item in map(read_symbol, told.rows)}
+        symbols = decode(raw, Symbols, key_of(channel, environment))
+        terms = {item.broker_symbol: item for item in map(read_symbol, symbols.rows)}
     except (OSError, MessageError, ValueError):
         return None
-    if (told.channel, told.account) != (instance.channel, channel.account):
+    if (symbols.channel, symbols.account) != (instance.channel, channel.account):
         return None
-    found = terms.get(instance.broker_name)
-    if found is None or found.quote is None:
+    row = terms.get(instance.broker_name)
+    if row is None or row.quote is None:
         return None
     # A quote from the future is as wrong as an old one: one of the two clocks is.
-    age = abs((now - found.quote.at).total_seconds())
-    return found.quote if age <= QUOTE_SECONDS else None
+    age = abs((now - row.quote.at).total_seconds())
+    return row.quote if age <= QUOTE_SECONDS else None
 
 
 @cache
@@ -194,12 +194,12 @@ def taken(channel: Channel | None, mode: str) -> dict[str, Any]:
     own = "both" if channel is None else channel.sides
     only = {word for word in (own, mode) if word in ONE_SIDED}
     # Where one takes long ones alone and the other short ones alone, nothing is left.
-    told: dict[str, Any] = {"sides": only.pop() if len(only) == 1 else NEITHER} if only else {}
+    limits: dict[str, Any] = {"sides": only.pop() if len(only) == 1 else NEITHER} if only else {}
     if channel is not None and channel.max_notional:
-        told["most_notional"] = channel.max_notional
+        limits["most_notional"] = channel.max_notional
     if channel is not None and channel.leverage:
-        told["most_leverage"] = channel.leverage
-    return told
+        limits["most_leverage"] = channel.leverage
+    return limits
 
 
 def account_figures(facts: Mapping[str, object]) -> dict[str, float]:

@@ -100,7 +100,7 @@ class BridgeSession:
     compared_at: datetime | None = None
     beaten: float = -math.inf
     noted: float = -math.inf
-    told: tuple[str, str] = ("", "")
+    status: tuple[str, str] = ("", "")
 
     @property
     def ready(self) -> bool:
@@ -126,7 +126,7 @@ class Courier(Service):
         self._lines: dict[str, BridgeSession] = {}
         self._kill_switch = kill_switch
         self._clock = clock
-        self._looked_at_hands = -math.inf
+        self._hands_checked = -math.inf
 
     def adopt(self, instance: str, profile: Profile) -> None:
         """Use another profile for an instance from now on."""
@@ -179,20 +179,20 @@ class Courier(Service):
             return taken(item.venue, "")
         bridge, now = line.bridge, self._clock().real_now()
         health = bridge.health()
-        told: dict[str, Any] = {"clock_ok": health.clocks_agree}
-        told |= account_figures(health.facts)
+        figures: dict[str, Any] = {"clock_ok": health.clocks_agree}
+        figures |= account_figures(health.facts)
         if not (item.profile.risk.leverage_caps or (item.venue and item.venue.leverage)):
-            told.pop("equity", None)  # nobody asks for it
+            figures.pop("equity", None)  # nobody asks for it
         terms = bridge.terms().get(item.instance.broker_name)
-        told |= taken(item.venue, "" if terms is None else terms.trade_mode)
+        figures |= taken(item.venue, "" if terms is None else terms.trade_mode)
         if terms is None:
-            return told
-        told["market_open"] = terms.trade_mode not in ("disabled", "close_only")
+            return figures
+        figures["market_open"] = terms.trade_mode not in ("disabled", "close_only")
         if terms.quote is not None and abs((now - terms.quote.at).total_seconds()) <= QUOTE_SECONDS:
             # Bars are bid prices, so this one is the bid too.
-            told["last_price"] = terms.quote.bid
-            told["live_spread"] = round(terms.quote.ask - terms.quote.bid, terms.digits)
-        return told
+            figures["last_price"] = terms.quote.bid
+            figures["live_spread"] = round(terms.quote.ask - terms.quote.bid, terms.digits)
+        return figures
 
     def _try(self, what: str, step: Callable[[], Any]) -> None:
         try:
@@ -239,8 +239,8 @@ class Courier(Service):
         key = f"ODD_BOOKS {line.bridge.name}"
         with self._fenced():
             if fault := books_fault(books, now):
-                told = f"{line.bridge.name} tells of a {fault}: its books are not compared"
-                self._database.raise_alarm(key, "ODD_BOOKS", told)
+                detail = f"{line.bridge.name} tells of a {fault}: its books are not compared"
+                self._database.raise_alarm(key, "ODD_BOOKS", detail)
                 return
             self._database.end_alarm(key)
             settlement.settle(
@@ -268,16 +268,16 @@ class Courier(Service):
     def _note(self, line: BridgeSession, now: float) -> None:
         health = _health(line)
         self._pass_on(line.bridge.name, health.facts.get("last_alarm"))
-        told = (str(health.deny or ""), health.detail if health.deny else "")
+        status = (str(health.deny or ""), health.detail if health.deny else "")
         # Else each bridge would be written to the database four times a second.
-        if told == line.told and now - line.noted < NOTE_SECONDS:
+        if status == line.status and now - line.noted < NOTE_SECONDS:
             return
-        line.told, line.noted = told, now
+        line.status, line.noted = status, now
         with self._fenced():
             execution_table.note_bridge(
                 self._database,
                 line.bridge.name,
-                deny=told[0],
+                deny=status[0],
                 detail=health.detail,
                 facts=health.facts,
                 reconciled_at=line.compared_at,
@@ -285,11 +285,11 @@ class Courier(Service):
             if health.ok:  # else its last words may be old
                 account_table.mark_account(self._database, line.bridge.name, health.facts)
 
-    def _pass_on(self, name: str, said: object) -> None:
+    def _pass_on(self, name: str, alarm: object) -> None:
         """Let a person hear what a bridge refused to believe: one alarm for each kind of file."""
-        if isinstance(said, str) and said:
-            key = f"BRIDGE {name} {BEGINNING.match(said)[0]}"  # type: ignore[index]
-            self._database.raise_alarm(key, "BRIDGE", f"{name}: {said}")
+        if isinstance(alarm, str) and alarm:
+            key = f"BRIDGE {name} {BEGINNING.match(alarm)[0]}"  # type: ignore[index]
+            self._database.raise_alarm(key, "BRIDGE", f"{name}: {alarm}")
 
     def _paper(self) -> None:
         state = self._trading_state()
@@ -309,9 +309,9 @@ class Courier(Service):
     def _hands(self) -> None:
         """Let a person hear that their close ended without one: a verdict says itself again."""
         now = self._clock().monotonic()
-        if now < self._looked_at_hands + HANDS_SECONDS:
+        if now < self._hands_checked + HANDS_SECONDS:
             return
-        self._looked_at_hands = now
+        self._hands_checked = now
         database, failed = self._database, dict[str, str]()
         for opening in database.openings():
             orders = database.closes_of(opening["instance"], opening["sid"])
@@ -359,11 +359,11 @@ class Courier(Service):
 
 def _health(line: BridgeSession) -> Health:
     """Return how a bridge is; before its books were compared it is not well."""
-    found = line.bridge.health()
-    if line.ready or not found.ok:
-        return found
-    told = "its positions and deals were not compared yet: it has not told them"
-    return Health(DenyReason.BRIDGE_DEAD, told, found.facts)
+    health = line.bridge.health()
+    if line.ready or not health.ok:
+        return health
+    detail = "its positions and deals were not compared yet: it has not told them"
+    return Health(DenyReason.BRIDGE_DEAD, detail, health.facts)
 
 
 def order_of(

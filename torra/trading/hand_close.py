@@ -40,7 +40,7 @@ from torra.trading.commanding import (
 )
 from torra.verdict import hand_orders
 from torra.verdict.risk_engine import CLOSING, OPENS, Position
-from torra.verdict.signal_states import EXECUTED, HELD, UNDER_WAY, signal_life
+from torra.verdict.signal_states import EXECUTED, POSITION_STATES, UNDER_WAY, signal_life
 from torra.verdict.trade_outcome import CloseValue, gain, leaving, value_at
 
 LETS_CLOSES_GO: Final = "`torra resume --reduce` lets closes go out, and still opens nothing"
@@ -72,7 +72,7 @@ class CloseQuote:
     `currency` is "" where nobody has told it. `real`: with real money.
     """
 
-    held: Position
+    position: Position
     route: str
     currency: str
     spec: SymbolSpec | None = None
@@ -197,26 +197,28 @@ def position_line(one: Mapping[str, Any]) -> str:
     return f"{what}: {one['why']}."
 
 
-def quote(desk: CommandContext, held: Position) -> CloseQuote:
+def quote(desk: CommandContext, position: Position) -> CloseQuote:
     """Return a position with its end now and at its stop; a price that is missing is told."""
-    opening = desk.database.signal(held.signal_id) or {}
+    opening = desk.database.signal(position.signal_id) or {}
     route = opening.get("bridge") or PAPER
     currency = known_currencies(desk.database, desk.settings.paper_currency).get(route, "")
-    found = CloseQuote(held, route, currency, why=UNFILLED if opening.get("price") is None else "")
+    closing = CloseQuote(
+        position, route, currency, why=UNFILLED if opening.get("price") is None else ""
+    )
     try:
-        instance = desk.settings.instance(held.instance)
-        found = replace(found, real=desk.settings.trades_real_money(instance))
-        spec = desk.profile(instance).symbol(held.symbol)
-        ends = {name: value_at(held, getattr(held, name), spec) for name in PRICES}
-        found = replace(found, spec=spec, ends=ends)
+        instance = desk.settings.instance(position.instance)
+        closing = replace(closing, real=desk.settings.trades_real_money(instance))
+        spec = desk.profile(instance).symbol(position.symbol)
+        ends = {name: value_at(position, getattr(position, name), spec) for name in PRICES}
+        closing = replace(closing, spec=spec, ends=ends)
         bid, figures = market_now(desk, instance, desk.now())
     except (ConfigError, DataUnavailable) as error:
-        return replace(found, why=found.why or str(error))
-    if found.why:
-        return replace(found, bid=bid)
+        return replace(closing, why=closing.why or str(error))
+    if closing.why:
+        return replace(closing, bid=bid)
     # a long leaves at the bid, a short pays the spread
-    leave = leaving(held.side, bid, figures.get("live_spread", spec.spread))
-    return replace(found, bid=bid, ends={**ends, "now": value_at(held, leave, spec)})
+    leave = leaving(position.side, bid, figures.get("live_spread", spec.spread))
+    return replace(closing, bid=bid, ends={**ends, "now": value_at(position, leave, spec)})
 
 
 # --- details --------------------------------------------------------------------------------------
@@ -266,8 +268,8 @@ def _opening_row(desk: CommandContext, name: str) -> dict[str, Any]:
         rows = [one for one in desk.database.openings() if one["instance"] == instance]
         if not rows:
             raise ConfigError(f"{instance} holds nothing, and nothing is opening")
-        return min(rows, key=lambda one: HELD.index(one["state"]))
-    if row["state"] not in HELD:
+        return min(rows, key=lambda one: POSITION_STATES.index(one["state"]))
+    if row["state"] not in POSITION_STATES:
         raise ConfigError(f"the position {name} is {row['state']}: there is nothing to close")
     return row
 

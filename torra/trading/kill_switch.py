@@ -85,7 +85,7 @@ class KillSwitch:
     def engaged(self) -> str:
         """Return why nothing may go out, "" when it may. A database that fails is a reason."""
         # Memory, then files, then the database: what may fail comes last.
-        if reason := self._fault or self._found():
+        if reason := self._fault or self._stop_file():
             return reason
         try:
             halted = self._database.trading_state() == "HALTED"
@@ -118,15 +118,15 @@ class KillSwitch:
 
     def standing(self) -> list[str]:
         """Return in words what halts trading outside of this process's memory."""
-        told = files_down(self._files)
+        reasons = files_down(self._files)
         with suppress(TorraError):
             if self._database.trading_state() == "HALTED":
-                told.append("the database says HALTED")
-        return told
+                reasons.append("the database says HALTED")
+        return reasons
 
     def keep(self) -> None:
         """Bring database and files into line: one that is halted halts the others. Never raises."""
-        reason = self._fault or self._found()
+        reason = self._fault or self._stop_file()
         try:
             if reason:
                 self._database.halt(reason)
@@ -196,7 +196,7 @@ class KillSwitch:
         reason = claim_table.trading_states(self._database, 1)[0].reason
         return "" if reason.startswith(FILE_OF) else reason
 
-    def _found(self) -> str:
+    def _stop_file(self) -> str:
         return next((f"{FILE_OF} {name} {how}" for name, how in _lying(self._files)), "")
 
 

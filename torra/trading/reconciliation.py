@@ -194,8 +194,8 @@ class _Index:
 
     def called(self, magic: int | None, name: str) -> list[str]:
         """Return the positions of a magic number whose comment is, or begins, so."""
-        found = self._called.get((magic, name), ())
-        return [trace.ticket for trace in found if trace.ticket]
+        traces = self._called.get((magic, name), ())
+        return [trace.ticket for trace in traces if trace.ticket]
 
     def passed(self, moment: str | datetime, seconds: float) -> bool:
         """Return whether so many seconds had passed since a moment when the books were written."""
@@ -224,16 +224,16 @@ class _Desk:
 
         No position belongs to two openings; of two for one opening the earlier is its own.
         """
-        found: dict[str, str] = {}
+        matches: dict[str, str] = {}
         candidates = {row["sid"]: [*self._candidates(row)] for row in self.openings}
         # The surest way for every row before the next way for any: no guess takes a sure match.
         for way in range(WAYS):
             for sid, ways in candidates.items():
-                taken = set(found.values())
+                taken = set(matches.values())
                 ticket = next((one for one in ways[way] if one not in taken), "")
-                if sid not in found and ticket:
-                    found[sid] = ticket
-        return found
+                if sid not in matches and ticket:
+                    matches[sid] = ticket
+        return matches
 
     def _candidates(self, row: Row) -> Iterator[list[str]]:
         """Yield the positions that may be an opening's: by its number, its name, the name's head.
@@ -268,9 +268,9 @@ class _Desk:
             else:
                 yield filled
                 # The same books may show its end too.
-                yield from self._held({**row, **filled.columns}, ticket)
+                yield from self._attributed({**row, **filled.columns}, ticket)
         elif row["state"] in EXECUTED:
-            yield from self._held(row, ticket)
+            yield from self._attributed(row, ticket)
         elif row["state"] in ENDED and ticket:
             is_open = ticket in self._index.positions
             # A trade that was booked as closed shows in the deals for days: no news.
@@ -297,7 +297,7 @@ class _Desk:
         }
         return Finding("FILLED", row["sid"], ticket, values)
 
-    def _held(self, row: Row, ticket: str) -> Iterator[Finding]:
+    def _attributed(self, row: Row, ticket: str) -> Iterator[Finding]:
         position = self._index.positions.get(ticket)
         if position is not None:
             yield from self._open(row, position)
@@ -307,7 +307,7 @@ class _Desk:
             yield from self._unseen(row)
 
     def _open(self, row: Row, position: BrokerPosition) -> Iterator[Finding]:
-        sid, lots, number = row["sid"], _held_lots(row), position.ticket
+        sid, lots, number = row["sid"], _filled_lots(row), position.ticket
         if row["misses"]:
             yield Finding("REAPPEARED", sid, number, {"misses": 0})
         values = {"ticket": number, "filled_lots": position.lots}
@@ -345,10 +345,10 @@ class _Desk:
         earlier closes may be too old too, and after some looks it is enough to cover what was left.
         """
         if not opened:
-            opened = row["lots"] if row["state"] == "FILLED" else _held_lots(row)
+            opened = row["lots"] if row["state"] == "FILLED" else _filled_lots(row)
             # Still missing after some looks: the earlier closes are too old to be listed.
             if self._looks(row) > LOOKS:
-                opened = min(opened, _held_lots(row))
+                opened = min(opened, _filled_lots(row))
         return bool(closed > opened - LOTS)
 
     # --- closes and moves of a stop ---------------------------------------------------------------
@@ -525,7 +525,7 @@ def _filled_state(row: Row, lots: float) -> str:
     return "FILLED" if lots > row["lots"] - LOTS else "PARTIAL"
 
 
-def _held_lots(row: Row) -> float:
+def _filled_lots(row: Row) -> float:
     filled = row["filled_lots"]
     return float(row["lots"] if filled is None else filled)
 

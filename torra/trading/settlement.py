@@ -24,7 +24,7 @@ from torra.verdict.trade_outcome import r_of
 REMEMBERED: Final = timedelta(days=8)
 """Signals that ended longer ago are not looked for: the books tell of seven days."""
 
-FOUND: Final = "found at the broker"
+IN_BOOKS: Final = "found at the broker"
 """Detail of a step that the books have shown and no report."""
 
 
@@ -80,7 +80,7 @@ def _book(
     if row["kind"] == "modify" and state in EXECUTED:
         database.learn(str(row["closes"]), broker_stop=None)  # it stands where it was moved to
     if state != row["state"]:
-        database.move_signal(finding.sid, state, detail=FOUND, fields=columns)
+        database.move_signal(finding.sid, state, detail=IN_BOOKS, fields=columns)
     elif any(row[name] != value for name, value in columns.items()):
         database.learn(finding.sid, **columns)
 

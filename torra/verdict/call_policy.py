@@ -58,7 +58,7 @@ def foreseen(
     the close time and composites by chain of the newest ticks that closed before. There is a pair
     for each choice of siblings that are stored before the tick. `weights` are the timeframes'.
     """
-    found = []
+    pairs = []
     for present in _choices(together):
         now = {**present, timeframe: own}
         pair = [
@@ -70,8 +70,8 @@ def foreseen(
             )
             for chain in ("l1", "final")
         ]
-        found.append((pair[0], pair[1]))
-    return found
+        pairs.append((pair[0], pair[1]))
+    return pairs
 
 
 def _choices(values: Mapping[str, float]) -> Iterator[dict[str, float]]:

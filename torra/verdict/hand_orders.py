@@ -42,8 +42,8 @@ def write_hand_close(
     the open transaction. Raises ValueError for an opening that has ended, and for
     one that is being closed.
     """
-    sid, held = opening["sid"], opening["state"] in EXECUTED
-    if not held and opening["state"] not in UNDER_WAY:
+    sid, filled = opening["sid"], opening["state"] in EXECUTED
+    if not filled and opening["state"] not in UNDER_WAY:
         raise ValueError(f"the opening {sid} is {opening['state']}: there is nothing to close")
     before = store.closes_of(opening["instance"], sid)
     if is_closing(before):
@@ -57,8 +57,8 @@ def write_hand_close(
         decided,
         kind="close",
         side=CLOSES[OPENS[opening["side"]]],
-        expires=decided + life if held else waits,
-        after=None if held else sid,
+        expires=decided + life if filled else waits,
+        after=None if filled else sid,
     )
 
 
@@ -90,12 +90,12 @@ def lots_left(opening: Mapping[str, Any], closes: Sequence[Mapping[str, Any]]) -
 
     `closes` are those of the position, oldest first.
     """
-    held = float(opening["lots"] if opening["filled_lots"] is None else opening["filled_lots"])
+    lots = float(opening["lots"] if opening["filled_lots"] is None else opening["filled_lots"])
     parts = [row for row in closes if row["kind"] == "close" and row["state"] == "PARTIAL"]
     # Written over the lots of then: once the books show the part there are fewer.
-    if parts and parts[-1]["lots"] == held and parts[-1]["filled_lots"]:
-        return round(held - float(parts[-1]["filled_lots"]), 8)
-    return held
+    if parts and parts[-1]["lots"] == lots and parts[-1]["filled_lots"]:
+        return round(lots - float(parts[-1]["filled_lots"]), 8)
+    return lots
 
 
 def _whole_second(now: datetime) -> datetime:

@@ -80,11 +80,11 @@ def stakes(price: float, atr: float, spec: SymbolSpec) -> dict[str, float]:
     `reward_r` is what its target gains, `cost_r` the spread and the slippage of both ends, and
     `break_even` the chance of the target, 0 to 1, from which it gains on average.
     """
-    found = levels("BUY", price, atr, spec)
-    if not isinstance(found, Levels):
+    prices = levels("BUY", price, atr, spec)
+    if not isinstance(prices, Levels):
         return {}
-    risked = exact(found.entry) - exact(found.stop)
-    reward = (exact(found.target) - exact(found.entry)) / risked
+    risked = exact(prices.entry) - exact(prices.stop)
+    reward = (exact(prices.target) - exact(prices.entry)) / risked
     cost = (exact(spec.spread) + 2 * exact(spec.slippage)) / risked
     return {
         "reward_r": float(reward),

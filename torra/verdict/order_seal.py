@@ -107,5 +107,5 @@ def _written(name: str, value: Any) -> str:
     return value  # type: ignore[no-any-return]  # what is no text does not join
 
 
-def _seconds(told: str | datetime | None) -> int:
-    return int(time_of(told).timestamp()) if told else 0
+def _seconds(moment: str | datetime | None) -> int:
+    return int(time_of(moment).timestamp()) if moment else 0

@@ -82,12 +82,12 @@ def lot_denials(lots: float, spec: SymbolSpec) -> Iterator[DenyReason]:
     elif lots <= 0:
         yield DenyReason.SIZE_ZERO
     else:
-        asked = exact(lots)
-        if asked < exact(spec.lot_min):
+        wanted = exact(lots)
+        if wanted < exact(spec.lot_min):
             yield DenyReason.LOT_BELOW_MIN
-        if asked > exact(spec.lot_max):
+        if wanted > exact(spec.lot_max):
             yield DenyReason.LOT_ABOVE_MAX
-        if asked % exact(spec.lot_step):
+        if wanted % exact(spec.lot_step):
             yield DenyReason.LOT_STEP
 
 

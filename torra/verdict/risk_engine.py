@@ -76,7 +76,7 @@ class Holding(Protocol):
         ...
 
 
-class HeldSide(NamedTuple):
+class OpenSide(NamedTuple):
     """That much of a position, and no more."""
 
     side: PositionSide
@@ -197,7 +197,7 @@ def review(
     closing = (_close(leaving),) if leaving and not halted else ()
     if opening is None:
         if halted:
-            return _held((DenyReason.TRADING_HALTED,))
+            return _hold((DenyReason.TRADING_HALTED,))
         return Action(wanted.name, wanted.reason, closing)
     ticket = Ticket(
         side=opening,
@@ -217,7 +217,7 @@ def review(
         account = _without(leaving, account, spec)
     planned, denied = _plan(ticket, decision, account, spec, profile)
     if denied:
-        return _held(denied, closing)
+        return _hold(denied, closing)
     after = leaving.signal_id if leaving else None
     draft = SignalDraft("open", opening, planned.lots, planned.levels, closes=after)
     return Action(wanted.name, wanted.reason, (*closing, draft))
@@ -248,11 +248,11 @@ def _plan(
     ticket: Ticket, decision: Decision, account: Account, spec: SymbolSpec, profile: Profile
 ) -> tuple[Ticket, tuple[DenyReason, ...]]:
     """Return the ticket with levels and lots, and every reason against it."""
-    found = levels(ticket.side, decision.price, ticket.levels.atr, spec)
-    if isinstance(found, DenyReason):
-        return ticket, in_order((found, *objections(ticket, account, spec, profile)))
-    full = replace(ticket, levels=found, lots=size(found, spec, profile.risk))
-    sent = replace(full, lots=size(found, spec, profile.risk, decision.multiplier))
+    prices = levels(ticket.side, decision.price, ticket.levels.atr, spec)
+    if isinstance(prices, DenyReason):
+        return ticket, in_order((prices, *objections(ticket, account, spec, profile)))
+    full = replace(ticket, levels=prices, lots=size(prices, spec, profile.risk))
+    sent = replace(full, lots=size(prices, spec, profile.risk, decision.multiplier))
     # At the full size too, so that a lower multiplier never lets an opening through.
     looks = (sent,) if sent.lots == full.lots else (sent, full)
     return sent, in_order(reason for one in looks for reason in check(one, account, spec, profile))
@@ -271,7 +271,7 @@ def _without(leaving: Position, account: Account, spec: SymbolSpec) -> Account:
     )
 
 
-def _held(denied: Sequence[DenyReason], closing: tuple[SignalDraft, ...] = ()) -> Action:
+def _hold(denied: Sequence[DenyReason], closing: tuple[SignalDraft, ...] = ()) -> Action:
     halting = [reason for reason in HALTING if reason in denied]
     # With any other reason the opening would not have gone out: that is no runaway.
     if halting and len(halting) == len(denied):

@@ -220,17 +220,17 @@ def numbers(scores: Mapping[str, Any]) -> dict[str, float]:
 
     Raises ValueError for one that is missing, is no number or lies outside [-1, +1].
     """
-    found = {}
+    values = {}
     for vector in VECTORS:
         if vector not in scores:
             raise ValueError(f"the score of {vector} is missing")
-        told = scores[vector]
-        plain = type(told) is float or not isinstance(told, Mapping)
-        score = told if plain else told["score"]
+        entry = scores[vector]
+        plain = type(entry) is float or not isinstance(entry, Mapping)
+        score = entry if plain else entry["score"]
         # A shortcut for the usual case; `number` names what is wrong with any other.
         sound = type(score) is float and -1.0 <= score <= 1.0
-        found[vector] = score if sound else number(vector, score)
-    return found
+        values[vector] = score if sound else number(vector, score)
+    return values
 
 
 def number(name: str, value: object) -> float:
@@ -298,8 +298,8 @@ def veto_latch(
     verdict would have opened a position. A veto latches each such side whose outer consensus is
     past its threshold; it does nothing to the other one.
     """
-    asked = {side for side in vetoes if side in openings}
-    return release_latch(asked.union(latched), outer, thresholds)
+    vetoed = {side for side in vetoes if side in openings}
+    return release_latch(vetoed.union(latched), outer, thresholds)
 
 
 def low_high(

@@ -61,7 +61,7 @@ UNDER_WAY: Final = ("PENDING", *SENT)
 EXECUTED: Final = ("FILLED", "PARTIAL")
 """The market has taken it: for an opening, a position."""
 
-HELD: Final = (*EXECUTED, *UNDER_WAY, "WAITING")
+POSITION_STATES: Final = (*EXECUTED, *UNDER_WAY, "WAITING")
 """States of an opening that counts as a position, the surest first."""
 
 ENDING: Final = ("WAITING", *UNDER_WAY, "FILLED")

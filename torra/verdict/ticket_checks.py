@@ -138,15 +138,15 @@ def objections(
 
 def in_order(reasons: Iterable[DenyReason]) -> tuple[DenyReason, ...]:
     """Return reasons in the order of the enum, each once."""
-    found = set(reasons)
-    return tuple(reason for reason in DenyReason if reason in found)
+    given = set(reasons)
+    return tuple(reason for reason in DenyReason if reason in given)
 
 
 # --- details ------------------------------------------------------------------------------------
 
 
-def _named(asked: Mapping[DenyReason, bool]) -> Iterator[DenyReason]:
-    return (reason for reason, applies in asked.items() if applies)
+def _named(checks: Mapping[DenyReason, bool]) -> Iterator[DenyReason]:
+    return (reason for reason, applies in checks.items() if applies)
 
 
 def _sound(ticket: Ticket) -> bool:
@@ -157,7 +157,7 @@ def _sound(ticket: Ticket) -> bool:
 
 
 def _known(account: Account) -> bool:
-    told = (account.free_margin, account.leverage, account.live_spread)
+    known = (account.free_margin, account.leverage, account.live_spread)
     there = (account.equity, account.most_notional, account.most_leverage)
     figures = (
         account.day_loss,
@@ -167,12 +167,12 @@ def _known(account: Account) -> bool:
         *account.same_side_last_hour.values(),
         *account.bars_since_loss.values(),
         *account.levered.values(),
-        *(figure for figure in (*told, *there) if figure is not None),
+        *(figure for figure in (*known, *there) if figure is not None),
     )
     return (
         all(map(math.isfinite, figures))
         and account.gross_notional >= 0
-        and all(held >= 0 for held in account.levered.values())
+        and all(notional >= 0 for notional in account.levered.values())
         and (account.leverage is None or account.leverage > 0)
         and (account.live_spread is None or account.live_spread >= 0)
         # NaN fails every comparison.
@@ -247,8 +247,8 @@ def _limits_there(worth: Fraction, account: Account, risk: Risk) -> dict[DenyRea
         DenyReason.VENUE_SIDE: most is not None and worth > exact(most),
         DenyReason.LEVERAGE_CAP: (times is not None and worth > exact(times) * means)
         or any(
-            exact(held) + worth > exact(risk.leverage_caps[name]) * means
-            for name, held in account.levered.items()
+            exact(notional) + worth > exact(risk.leverage_caps[name]) * means
+            for name, notional in account.levered.items()
             if name in risk.leverage_caps
         ),
     }

@@ -164,16 +164,16 @@ class CloseValue(NamedTuple):
     r: float
 
 
-def value_at(held: Position, price: float, spec: SymbolSpec) -> CloseValue:
+def value_at(position: Position, price: float, spec: SymbolSpec) -> CloseValue:
     """Return what a position comes to that is left at a price."""
-    won = gain(held.side, held.entry, price)
-    r = r_of(held.side, held.entry, price, held.planned_stop, held.target)
-    return CloseValue(price, worth(won, held.lots, spec), r)
+    won = gain(position.side, position.entry, price)
+    r = r_of(position.side, position.entry, price, position.planned_stop, position.target)
+    return CloseValue(price, worth(won, position.lots, spec), r)
 
 
-def value_at_bid(held: Position, bid: float, spec: SymbolSpec) -> CloseValue:
+def value_at_bid(position: Position, bid: float, spec: SymbolSpec) -> CloseValue:
     """Return what a position comes to that is left now: bars are bid prices."""
-    return value_at(held, leaving(held.side, bid, spec.spread), spec)
+    return value_at(position, leaving(position.side, bid, spec.spread), spec)
 
 
 def outcome_of(r_multiple: float, profit: float | None) -> Outcome:
@@ -216,10 +216,10 @@ def remembered(trades: Iterable[Mapping[str, Any]], as_of: datetime) -> list[dic
     """
     closes = ((trade, time_of(trade["closed_at"])) for trade in trades)
     known = ((trade, closed) for trade, closed in closes if closed < as_of)
-    return [_told(trade, as_of - closed) for trade, closed in islice(known, REMEMBERED)]
+    return [_summary(trade, as_of - closed) for trade, closed in islice(known, REMEMBERED)]
 
 
-def _told(trade: Mapping[str, Any], ago: timedelta) -> dict[str, Any]:
+def _summary(trade: Mapping[str, Any], ago: timedelta) -> dict[str, Any]:
     r_multiple = _finite("r_multiple", trade["r_multiple"] or 0.0)
     return {
         "side": OPENS[trade["side"]],

@@ -55,10 +55,10 @@ def refusal(ruling: GateRuling, side: str) -> str:
 
     A judge that takes no side vetoes both; where a rule of the gate vetoes as well, that counts.
     """
-    if found := sided(ruling, side):
-        return found[0]
-    held = ruling.veto and str(OfficerReason.JUDGE_HOLD) in ruling.reasons
-    return str(OfficerReason.JUDGE_HOLD) if held and RULED.isdisjoint(ruling.reasons) else ""
+    if reasons := sided(ruling, side):
+        return reasons[0]
+    on_hold = ruling.veto and str(OfficerReason.JUDGE_HOLD) in ruling.reasons
+    return str(OfficerReason.JUDGE_HOLD) if on_hold and RULED.isdisjoint(ruling.reasons) else ""
 
 
 @dataclass(frozen=True, slots=True)

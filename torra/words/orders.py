@@ -37,7 +37,7 @@ REASONS: Final = {
 }
 """What the reason of an action, or of the end of a proposal, means."""
 
-WHY_HELD: Final[Mapping[str, str]] = {
+HOLD_REASONS: Final[Mapping[str, str]] = {
     **{reason.value: reason.cause for reason in DenyReason},
     # a list does not know whether the gate or the trader latched the side
     "GATE_VETO": "a veto or decline of this side holds",

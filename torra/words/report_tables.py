@@ -12,7 +12,7 @@ from typing import Final
 
 from torra.words.badge import texts
 
-ASKED: Final = texts("report")
+QUESTIONS: Final = texts("report")
 """The question of each table, by its name."""
 
 OPEN: Final = frozenset(("sweep",))

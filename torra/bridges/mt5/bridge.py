@@ -93,7 +93,7 @@ class _Watch:
     """Connected seconds in which an order has not shown, and when it was looked for last."""
 
     waited: float = 0.0
-    seen: float | None = None
+    last: float | None = None
 
 
 class Watched(Terminal):
@@ -221,7 +221,7 @@ class Mt5Direct:
             elif waiting:
                 # Time without a connection does not count: nothing could have shown.
                 for watch in self._watches.values():
-                    watch.seen = None
+                    watch.last = None
             return self._journal.unsettled()
 
     def close(self) -> None:
@@ -343,7 +343,7 @@ class Mt5Direct:
         if symbol is not None and not symbol.select:
             self._terminal.ask("symbol_select", order.broker_symbol, True)
             symbol = self._terminal.ask("symbol_info", order.broker_symbol).value
-        held = self._terminal.demand("positions_get")
+        positions = self._terminal.demand("positions_get")
         opening = self._journal.get(order.closes)
         learned = opening.report.position if opening and opening.report else ""
         hedging = account.margin_mode == HEDGING
@@ -353,10 +353,10 @@ class Mt5Direct:
             symbol=symbol,
             tick=self._terminal.ask("symbol_info_tick", order.broker_symbol).value,
             position=self._account.position_of(order, learned) if order.kind != "open" else None,
-            held=any(
+            has_position=any(
                 # A netting account has one position of a symbol, whoever opened it.
                 item.magic == order.magic if hedging else item.symbol == order.broker_symbol
-                for item in held
+                for item in positions
             ),
         )
 
@@ -384,11 +384,11 @@ class Mt5Direct:
         while True:
             answer = self._try(request)
             retcode = answer.value.retcode if answer.value else 0
-            said: Meaning = meaning(retcode)
+            outcome: Meaning = meaning(retcode)
             if not _other_filling(request, retcode, market, refused):
                 left -= 1
-                if said != "transient" or not left:
-                    self._judge(entry, answer, said)
+                if outcome != "transient" or not left:
+                    self._judge(entry, answer, outcome)
                     return
             self._clock.sleep(PAUSE)
             # A pause that took too long means that the process stood still in it.
@@ -451,10 +451,10 @@ class Mt5Direct:
             return None
         return request_of(entry.order, market, refused)
 
-    def _judge(self, entry: OrderEntry, answer: TerminalAnswer, said: Meaning) -> None:
+    def _judge(self, entry: OrderEntry, answer: TerminalAnswer, outcome: Meaning) -> None:
         """Book the server's answer; an answer that says nothing stays open for `poll`."""
         result = answer.value
-        if said in ("final", "transient"):
+        if outcome in ("final", "transient"):
             self._journal.report(self._refusal(entry.order, "retcode", result.retcode))
             return
         notes = {**entry.notes, "answer": str(result.retcode) if result else answer.fault}
@@ -462,18 +462,18 @@ class Mt5Direct:
             notes |= {"order": str(result.order or ""), "deal": str(result.deal or "")}
         entry = replace(entry, notes=notes)
         self._journal.learn(entry)
-        if said == "done" and entry.order.kind == "modify":
+        if outcome == "done" and entry.order.kind == "modify":
             self._journal.report(
                 stop_move_report(entry.order, entry.notes["ticket"], self._clock.now())
             )
         # Some brokers answer `done` without price and volume; then the account tells them.
-        elif said in ("done", "partial") and result.price > 0 and result.volume > 0:
-            self._journal.report(self._executed(entry, result, said))
-        elif said != "ambiguous":
+        elif outcome in ("done", "partial") and result.price > 0 and result.volume > 0:
+            self._journal.report(self._executed(entry, result, outcome))
+        elif outcome != "ambiguous":
             now = self._clock.now()
             self._journal.report(OrderReport(entry.order.sid, "PLACED", now, ticket=notes["order"]))
 
-    def _executed(self, entry: OrderEntry, result: Any, said: Meaning) -> OrderReport:
+    def _executed(self, entry: OrderEntry, result: Any, outcome: Meaning) -> OrderReport:
         """Return the report of an order that the server calls executed.
 
         An opening's position has the number of its order, unless its deal says otherwise.
@@ -482,7 +482,7 @@ class Mt5Direct:
         opened = str(deal.position_id if deal else result.order)
         return OrderReport(
             sid=entry.order.sid,
-            status=executed_status(entry.order, result.volume) if said == "done" else "PARTIAL",
+            status=executed_status(entry.order, result.volume) if outcome == "done" else "PARTIAL",
             at=self._account.moment(deal.time, now) if deal else now,
             retcode=result.retcode,
             ticket=str(result.order),
@@ -504,23 +504,23 @@ class Mt5Direct:
     def _look(self, entry: OrderEntry, watch: _Watch) -> None:
         """Look once more for an order whose end is not known, while the terminal is connected."""
         now = self._clock.monotonic()
-        since = 0.0 if watch.seen is None else now - watch.seen
-        if entry.status == "UNKNOWN" and watch.seen is not None and since < LOOK_AGAIN_SECONDS:
+        since = 0.0 if watch.last is None else now - watch.last
+        if entry.status == "UNKNOWN" and watch.last is not None and since < LOOK_AGAIN_SECONDS:
             return
         try:
-            found = self._account.find(entry, self._clock.now())
+            report = self._account.find(entry, self._clock.now())
             # A pending order that never fills is as open as one that never shows.
-            late = found is None or found.status == "PLACED"
-            watch.seen, watch.waited = now, watch.waited + since
+            late = report is None or report.status == "PLACED"
+            watch.last, watch.waited = now, watch.waited + since
             if late and watch.waited >= CONFIRM_SECONDS and entry.status != "UNKNOWN":
-                found = self._given_up(entry)
+                report = self._given_up(entry)
         except BridgeUnavailable:
-            watch.seen = None
+            watch.last = None
             return
         # PLACED is no news of an UNKNOWN order: only an execution ends it.
         known = {entry.status, "PLACED"} if entry.status == "UNKNOWN" else {entry.status}
-        if found is not None and found.status not in known:
-            self._journal.report(found)
+        if report is not None and report.status not in known:
+            self._journal.report(report)
             self._watches[entry.order.sid] = _Watch()
 
     def _given_up(self, entry: OrderEntry) -> OrderReport:

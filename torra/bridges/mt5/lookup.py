@@ -88,8 +88,8 @@ class Mt5Account:
         if order.kind == "modify":
             ticket = entry.notes.get("ticket", "")
             there = [item for item in positions if str(item.ticket) == ticket]
-            found = any(stop_is_at(item.sl, order) for item in there)
-            return stop_move_report(order, ticket, now, adopted=True) if found else None
+            moved = any(stop_is_at(item.sl, order) for item in there)
+            return stop_move_report(order, ticket, now, adopted=True) if moved else None
         pending = self.terminal.demand("orders_get", symbol=order.broker_symbol)
         past = self._history("history_orders_get", order, now)
         deals = self._history("history_deals_get", order, now)
@@ -101,8 +101,8 @@ class Mt5Account:
         # Deals before positions: the position may have been closed again since.
         if mine := [item for item in deals if known.deal(item, numbers)]:
             return self._executed(entry, mine, now)
-        if held := [item for item in positions if known.position(item)]:
-            return self._held(entry, held[0], now)
+        if own := [item for item in positions if known.position(item)]:
+            return self._position_report(entry, own[0], now)
         if any(item.ticket in numbers and item.state in DEAD_STATES for item in past):
             return OrderReport(order.sid, "REJECTED", now, "retcode", ticket=str(min(numbers)))
         return None
@@ -113,21 +113,21 @@ class Mt5Account:
 
     def position_of(self, order: Order, learned: str) -> Any | None:
         """Return the position that an order is about: by its number, else by its opening's id."""
-        held = self.terminal.demand("positions_get", symbol=order.broker_symbol)
+        positions = self.terminal.demand("positions_get", symbol=order.broker_symbol)
         for number in filter(None, (order.ticket, learned)):
-            for item in held:
+            for item in positions:
                 # The ticket may change while a position is open, its identifier does not.
                 if number in (str(item.ticket), str(item.identifier)):
                     return item
-        return next((item for item in held if is_opened_by(item, order)), None)
+        return next((item for item in positions if is_opened_by(item, order)), None)
 
     def deal(self, number: int) -> Any | None:
         """Return one deal, None when it is not told (yet). Never raises."""
         try:
-            found = self.terminal.ask("history_deals_get", ticket=number).value if number else None
+            deals = self.terminal.ask("history_deals_get", ticket=number).value if number else None
         except BridgeUnavailable:
             return None
-        return found[0] if found else None
+        return deals[0] if deals else None
 
     def positions(self) -> tuple[BrokerPosition, ...]:
         """Return every open position of the account."""
@@ -135,9 +135,9 @@ class Mt5Account:
 
     def deals(self, since: datetime, now: datetime) -> tuple[BrokerDeal, ...]:
         """Return every deal since a moment that bought or sold something."""
-        found = self.terminal.demand("history_deals_get", *self._range(since, now))
+        history = self.terminal.demand("history_deals_get", *self._range(since, now))
         # Deposits and corrections are deals of the history too.
-        trades = [item for item in found if item.type in (BUY_TYPE, SELL_TYPE)]
+        trades = [item for item in history if item.type in (BUY_TYPE, SELL_TYPE)]
         deals = [self._deal(item) for item in trades]
         # The question reached MARGIN further back.
         return tuple(deal for deal in deals if deal.time >= since)
@@ -153,8 +153,8 @@ class Mt5Account:
         return self.server.from_utc(since) - MARGIN, self.server.from_utc(now) + MARGIN
 
     def _history(self, name: str, order: Order, now: datetime) -> list[Any]:
-        found = self.terminal.demand(name, *self._range(order.created, now))
-        return [item for item in found if item.symbol == order.broker_symbol]
+        items = self.terminal.demand(name, *self._range(order.created, now))
+        return [item for item in items if item.symbol == order.broker_symbol]
 
     def _executed(self, entry: OrderEntry, deals: Sequence[Any], now: datetime) -> OrderReport:
         lots = round(sum(item.volume for item in deals), 8)
@@ -172,7 +172,7 @@ class Mt5Account:
             adopted=True,
         )
 
-    def _held(self, entry: OrderEntry, position: Any, now: datetime) -> OrderReport:
+    def _position_report(self, entry: OrderEntry, position: Any, now: datetime) -> OrderReport:
         return OrderReport(
             entry.order.sid,
             executed_status(entry.order, position.volume),

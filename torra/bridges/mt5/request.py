@@ -56,12 +56,12 @@ class OrderMarket(NamedTuple):
     symbol: Any | None
     tick: Any | None
     position: Any | None
-    held: bool
+    has_position: bool
 
 
 def view_of(order: Order, market: OrderMarket, channel: Channel, now: datetime, halt: bool) -> View:
     """Return the market as the guards see it; an unknown symbol is one that is not traded."""
-    terminal, account, symbol, tick, position, held = market
+    terminal, account, symbol, tick, position, has_position = market
     return View(
         now=int(now.timestamp()),
         bid=tick.bid if tick else 0.0,
@@ -73,10 +73,10 @@ def view_of(order: Order, market: OrderMarket, channel: Channel, now: datetime, 
         halted=halt,
         connected=bool(terminal.connected),
         algo_allowed=algo_allowed(terminal, account),
-        held=held,
-        found=position is not None,
-        found_lots=position.volume if position else 0.0,
-        found_stop=position.sl if position else 0.0,
+        has_position=has_position,
+        is_open=position is not None,
+        position_lots=position.volume if position else 0.0,
+        position_stop=position.sl if position else 0.0,
         **(limits_of(terms_of(symbol, now)) if symbol else {"trade_mode": "disabled"}),
     )
 

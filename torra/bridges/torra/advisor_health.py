@@ -48,27 +48,27 @@ class Latest(Generic[S]):
         self.advanced: float | None = None
         self.ahead = 0.0
         self._read: Callable[[bytes], S] = read
-        self._seen: bytes | None = None
+        self._raw: bytes | None = None
 
     def take(self, raw: bytes | None, now: datetime, monotonic: float) -> str:
         """Look at the file's bytes; return what is suspicious about them, "" for nothing."""
         # The same bytes again are no second copy, and so no advance.
-        if raw is None or raw == self._seen:
+        if raw is None or raw == self._raw:
             return ""
-        self._seen, self.trouble = raw, None
+        self._raw, self.trouble = raw, None
         try:
-            found = self._read(raw)
+            message = self._read(raw)
         except MessageError as error:
             self.trouble = error
             # Half a file is only being written; a whole one that is none is an alarm.
             return str(error) if error.reason != "version" and error.whole else ""
         last = self.good
         # An Advisor that starts anew counts from 1 again, so a later time is an advance too.
-        if last is None or found.n > last.n or found.gmt > last.gmt:
+        if last is None or message.n > last.n or message.gmt > last.gmt:
             self.advanced = None if last is None else monotonic
-            self.good, self.ahead = found, found.gmt - now.timestamp()
+            self.good, self.ahead = message, message.gmt - now.timestamp()
             return ""
-        return "an older copy was put back" if found.n < last.n and found.gmt < last.gmt else ""
+        return "an older copy was put back" if message.n < last.n and message.gmt < last.gmt else ""
 
     def age(self, monotonic: float) -> float | None:
         """Return the seconds since the last advance, None before the first."""

@@ -135,8 +135,8 @@ class TorraFiles:
         signal = signal_of(order, channel=self._channel_name, account=self._channel.account)
         # Else the Advisor would find another order in it than the one that was decided.
         if order.as_decided and not signal.as_decided:
-            told = f"{order.digits} decimals cannot say its prices: mend digits of {order.symbol}"
-            raise MessageError("schema", told)
+            detail = f"{order.digits} decimals cannot say its prices: mend digits of {order.symbol}"
+            raise MessageError("schema", detail)
         data = encode(signal, self._key, version=PROTOCOL)
         with self._lock:
             self._prepare()
@@ -209,8 +209,8 @@ class TorraFiles:
         names = sorted([*answers, *claims], key=lambda name: name[:10])
         present = {_sid(name) for name in names}
         self._claims = {sid: at for sid, at in self._claims.items() if sid in present}
-        found = (self._claim(name) if name in claims else self._answer(name) for name in names)
-        return [report for report in found if report]
+        reports = (self._claim(name) if name in claims else self._answer(name) for name in names)
+        return [report for report in reports if report]
 
     def _answer(self, name: str) -> OrderReport | None:
         """Return the report in a file of ack/; a file that holds none goes to bad/ in time."""
@@ -401,5 +401,5 @@ class TorraFiles:
 
 
 def _sid(name: str) -> str:
-    found = NAME.match(name)
-    return found[2] if found else ""
+    match = NAME.match(name)
+    return match[2] if match else ""

@@ -356,8 +356,8 @@ def decode(raw: bytes, kind: type[M], key: str, *, version: int = PROTOCOL) -> M
     # The version goes before the kind: another version may have other messages.
     head = HEAD.match(body)
     if head and int(head[1]) != version:
-        told = f"version {head[1]}, this side speaks {version}"
-        raise MessageError("version", told, versions=(int(head[1]), version))
+        detail = f"version {head[1]}, this side speaks {version}"
+        raise MessageError("version", detail, versions=(int(head[1]), version))
     if not head or head[2] != NAMES[kind]:
         raise MessageError("schema", f"no message {NAMES[kind]}")
     return _parsed(body, kind, version)

@@ -325,7 +325,7 @@ def news(context: HealthContext) -> Signs:
     for state in states:
         level = level_of(str(state.status))
         why = f"{state.status}: {state.detail}" if state.detail else str(state.status)
-        asked = figures.moment(state.asked_at.isoformat()) if state.asked_at else "not yet"
+        asked = figures.moment(state.polled_at.isoformat()) if state.polled_at else "not yet"
         facts = (
             ("asked", asked), ("items", str(state.items)), ("dropped", str(state.dropped)),
             ("failures", str(state.failures)), ("next", figures.span(state.due)),

@@ -86,7 +86,7 @@ def companions(context: HealthContext) -> Iterator[CheckResult]:
     for one in context.pages.desk.setups.values():
         reader: CompanionReader | None = getattr(one, "companions", None)
         rows: dict[str, list[CompanionReading]] = defaultdict(list)
-        for row in reader.told() if reader is not None else ():
+        for row in reader.readings() if reader is not None else ():
             rows[row.name].append(row)
         for name, symbol in one.instance.companions.items():
             title = f"{one.instance.id} {name}"
@@ -142,7 +142,7 @@ def _publisher(name: str, collector: SeriesCollector | None) -> CheckResult:
         (
             state.topic,
             f"{outside_words.brief(str(state.status))}, asked "
-            f"{figures.moment(state.asked_at.isoformat()) if state.asked_at else 'not yet'}, "
+            f"{figures.moment(state.polled_at.isoformat()) if state.polled_at else 'not yet'}, "
             f"{state.items} values, {state.dropped} dropped, next in {figures.span(state.due)}",
         )
         for state in (states if name != EDGAR else _by_company(states))
@@ -170,7 +170,7 @@ def _by_company(states: Iterable[TopicState]) -> Iterator[TopicState]:
         yield replace(
             max(figures_of, key=lambda state: str(state.status) not in WELL),
             topic=f"{ticker} figures",
-            asked_at=max((one.asked_at for one in figures_of if one.asked_at), default=None),
+            polled_at=max((one.polled_at for one in figures_of if one.polled_at), default=None),
             items=sum(one.items for one in figures_of),
             dropped=sum(one.dropped for one in figures_of),
             due=min(one.due for one in figures_of),

@@ -33,7 +33,7 @@ from torra.store import tick_listing
 from torra.store.tick_listing import AFTER_ALL, Place, TickKind
 from torra.tick.marks import PROPOSED
 from torra.words.deny_reasons import DenyReason
-from torra.words.orders import REASONS, WHY_HELD
+from torra.words.orders import HOLD_REASONS, REASONS
 from torra.words.ticks import WITHOUT_SOME
 
 if TYPE_CHECKING:
@@ -295,7 +295,7 @@ def label(name: str, word: str) -> str:
     if name in ("action", "source"):
         return figures.mark(word).word
     if name == "reason":
-        return WHY_HELD.get(word) or REASONS.get(word) or figures.sanitize(word, 60)
+        return HOLD_REASONS.get(word) or REASONS.get(word) or figures.sanitize(word, 60)
     return figures.sanitize(word, 80)
 
 

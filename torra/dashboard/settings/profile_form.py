@@ -205,7 +205,7 @@ def decided_by(agents: AgentSettings, role: Role) -> str:
 
 def change_lines(changes: Iterable[Change]) -> list[ChangeLine]:
     """Return changes as a page shows them."""
-    return [_change_line(change.told()) for change in changes]
+    return [_change_line(change.as_dict()) for change in changes]
 
 
 def _change_line(row: Values) -> ChangeLine:

@@ -108,7 +108,7 @@ def api_profile(name: str) -> ResponseReturnValue:
     return jsonify(
         **asdict(_summary(loaded)),
         values=values,
-        differs=[item.told() for item in compare(DEFAULT, values)] if values else [],
+        differs=[item.as_dict() for item in compare(DEFAULT, values)] if values else [],
         history=_history(name),
     )
 

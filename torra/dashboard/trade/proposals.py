@@ -202,7 +202,7 @@ def ladder(order: DeskOrder) -> dict[str, LadderStep]:
 
 
 def _closing_ladder(quote: CloseQuote, atr: float) -> dict[str, LadderStep]:
-    position, steps = quote.held, dict.fromkeys(CLOSE_LEVELS, LadderStep())
+    position, steps = quote.position, dict.fromkeys(CLOSE_LEVELS, LadderStep())
     for level, end in quote.ends.items():
         moved = gain(position.side, position.entry, end.price) / atr if atr else None
         steps[level] = LadderStep(end.price, end.r, moved, end.profit)

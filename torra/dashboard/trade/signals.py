@@ -91,7 +91,7 @@ def api_signals() -> ResponseReturnValue:
     parts = (
         database.trading_state(),
         orders.reach().switch.engaged(),
-        *((quote.held.signal_id, quote.held.state) for quote in quotes),
+        *((quote.position.signal_id, quote.position.state) for quote in quotes),
         *((row.name, row.deny, row.detail) for row in bridges),
         *((row.kind, row.at) for row in alarms),
         *((row.sid, row.state, row.detail) for row in rows),
@@ -180,8 +180,8 @@ def _listed(query: dict[str, Any]) -> tuple[list[SignalRow], int | None]:
 
 def _position_as_json(quote: CloseQuote) -> dict[str, JsonValue]:
     names = ("instance", "symbol", "side", "lots", "entry", "stop", "target", "state")
-    position = {name: getattr(quote.held, name) for name in names}
-    return {**position, "sid": quote.held.signal_id, "price": quote.bid}
+    position = {name: getattr(quote.position, name) for name in names}
+    return {**position, "sid": quote.position.signal_id, "price": quote.bid}
 
 
 ROUTES = (

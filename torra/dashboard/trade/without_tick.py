@@ -11,7 +11,7 @@ from torra.dashboard.record import story_cards
 from torra.dashboard.record.shown import TickView
 from torra.dashboard.trade.order import terms_of
 from torra.dashboard.view.rendering import state
-from torra.words.orders import SIDES, WHY_HELD
+from torra.words.orders import HOLD_REASONS, SIDES
 
 ENDS = {
     "none": "Nothing would have been won or lost.",
@@ -54,7 +54,7 @@ def _changed(record: TickView, currency: str) -> dict[str, str] | None:
         if course.action != "HOLD":
             return words.did(course)
         # a verdict that opens nothing is no hold: the position stays, or a check objects
-        side, why = SIDES.get(str(course.verdict)), WHY_HELD.get(str(course.reason), "")
+        side, why = SIDES.get(str(course.verdict)), HOLD_REASONS.get(str(course.reason), "")
         return f"{side.verb} verdict, but no order: {why}" if side and why else "no trade"
 
     result = f", {words.came(done, currency)}" if done.state == "closed" else ""

@@ -312,10 +312,10 @@ def items(*sources: object) -> list[dict[str, Any]]:
 
 def values(source: object, path: str) -> list[Any]:
     """Return what stands at a path such as details.reason, for each object of a list on it."""
-    found = [source]
+    nodes = [source]
     for name in path.split("."):
-        found = [item.get(name) for item in items(*found)]
-    return found
+        nodes = [item.get(name) for item in items(*nodes)]
+    return nodes
 
 
 def arguments(calls: Sequence[object], path: str) -> list[Any]:

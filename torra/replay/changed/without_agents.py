@@ -46,7 +46,7 @@ from torra.verdict import risk_engine, sentiment_rules
 from torra.verdict.order_levels import levels
 from torra.verdict.position_size import size
 from torra.verdict.risk_engine import CLOSING, Account, Decision, Position, TradingState
-from torra.verdict.signal_states import HELD
+from torra.verdict.signal_states import POSITION_STATES
 from torra.words.deny_reasons import DenyReason
 
 Kind = Literal["verdict", "action", "size"]
@@ -345,7 +345,7 @@ def _came_to(database: Database, row: Mapping[str, Any], symbol: str, done: Outc
         return NO_TRADE
     if signal["state"] == "CLOSED":
         return CameTo("closed", signal["r_multiple"], signal["profit"])
-    return CameTo("open") if signal["state"] in HELD else NO_TRADE
+    return CameTo("open") if signal["state"] in POSITION_STATES else NO_TRADE
 
 
 def paper_trade(

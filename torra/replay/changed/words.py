@@ -15,7 +15,7 @@ from torra.exhibits.money import IN_MONEY
 from torra.replay.changed.listing import ChangedPage, Paths
 from torra.replay.changed.without_agents import CameTo, ChangedTick, Outcome
 from torra.tick.marks import EXECUTION_OFF, PROPOSED
-from torra.words.orders import ACTIONS, WHY_HELD
+from torra.words.orders import ACTIONS, HOLD_REASONS
 
 NOT_ADDED: Final = (
     "Each line is its own counterfactual: one change decides whether the next could happen, so the "
@@ -48,7 +48,7 @@ def did(course: Outcome) -> str:
         return told
     if not course.reason:
         return told
-    return f"{told}, {WHY_HELD.get(course.reason) or figures.sanitize(course.reason, 40)}"
+    return f"{told}, {HOLD_REASONS.get(course.reason) or figures.sanitize(course.reason, 40)}"
 
 
 def came(came_to: CameTo, currency: str = "") -> str:

@@ -250,7 +250,7 @@ class _Tries:
             capital=question.saved.risk.capital,
             begin=min((one.begin for one in ran), default=""),
             end=max((one.end for one in ran), default=""),
-            changes=tuple(change.told() for change in changes),
+            changes=tuple(change.as_dict() for change in changes),
             before=before,
             after=after,
             alone=tuple(

@@ -27,7 +27,7 @@ from torra.store.trade.positions import HOUR, PositionStore
 from torra.store.trade.signals import LEARNED, columns, newborn
 from torra.verdict.risk_engine import OPENS
 from torra.verdict.sentiment_rules import RECENT_TRADES
-from torra.verdict.signal_states import EXECUTED, HELD, UNDER_WAY, check_transition
+from torra.verdict.signal_states import EXECUTED, POSITION_STATES, UNDER_WAY, check_transition
 
 SHIPPED: Final = Profile()
 """Values a position of an instance without a profile."""
@@ -197,7 +197,7 @@ class MemorySignals(PositionStore):
     def _write(self, row: RowDict) -> None:
         sid = row["sid"]
         self._put(self._signals, sid, row)
-        live = CLOSES_LIVE if row["kind"] != "open" else HELD
+        live = CLOSES_LIVE if row["kind"] != "open" else POSITION_STATES
         finished = row["state"] not in live
         if finished and sid in self._live_sids:
             # A copy: put back alone, the signal would come last, and their order is that of their

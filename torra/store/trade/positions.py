@@ -27,7 +27,7 @@ from torra.store.connection import RowDict, stamp, to_json
 from torra.trading_terms import ACCOUNT
 from torra.verdict.outbox import Outbox
 from torra.verdict.risk_engine import CLOSING, OPENS, Position, notional
-from torra.verdict.signal_states import EXECUTED, HELD, is_closing
+from torra.verdict.signal_states import EXECUTED, POSITION_STATES, is_closing
 from torra.verdict.trade_outcome import TradeOutcome, judge
 
 log = logging.getLogger("torra")
@@ -100,7 +100,8 @@ class PositionStore(Outbox):
         first: dict[str, Position] = {}
         # An opening that waits for its close comes after the position that it will replace.
         for row in sorted(
-            self.live_signals(HELD, instance, "open"), key=lambda row: HELD.index(row["state"])
+            self.live_signals(POSITION_STATES, instance, "open"),
+            key=lambda row: POSITION_STATES.index(row["state"]),
         ):
             if row["instance"] not in first:
                 first[row["instance"]] = as_position(
@@ -110,7 +111,7 @@ class PositionStore(Outbox):
 
     def openings(self) -> list[RowDict]:
         """Return the desk's openings that are not finished, as stored."""
-        return self.live_signals(HELD, None, "open")
+        return self.live_signals(POSITION_STATES, None, "open")
 
     def being_closed(self, opening: Mapping[str, Any]) -> bool:
         """Return whether the position of an opening is being closed."""
@@ -205,7 +206,7 @@ class PositionStore(Outbox):
             exit_price=price,
             closed_at=closed_at,
             known_at=known_at,
-            held=self.price_range(row["instance"], opened, closed_at),
+            price_range=self.price_range(row["instance"], opened, closed_at),
             asset="" if spec is None else spec.asset,
             spread=0.0 if spec is None else spec.spread,
             situation=self.situation(row["sid"]),
@@ -265,7 +266,7 @@ class PositionStore(Outbox):
         """
         moment = stamp(as_of)
         # Those that ended since were still open then.
-        rows = [*self.live_signals(HELD, None, "open"), *self._closed_since(moment)]
+        rows = [*self.live_signals(POSITION_STATES, None, "open"), *self._closed_since(moment)]
         known = [_as_known(row, moment) for row in rows if row["decided_at"] < moment]
         ours = [as_position(row) for row in known if row["instance"] == instance]
         return ours, len({row["instance"] for row in known} - {instance})

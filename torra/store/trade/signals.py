@@ -29,7 +29,7 @@ from torra.verdict import order_seal
 from torra.verdict.risk_engine import OPENS
 from torra.verdict.signal_states import (
     EXECUTED,
-    HELD,
+    POSITION_STATES,
     SENT,
     UNDER_WAY,
     check_transition,
@@ -84,7 +84,7 @@ LEARNED: Final = (
 BORN: Final = {"state": "PENDING", "detail": "", "bridge": "paper"}
 """What a signal is born with unless its row says otherwise."""
 
-OPENINGS: Final = frozenset(HELD)
+OPENINGS: Final = frozenset(POSITION_STATES)
 """States of an opening that is not finished."""
 
 UNFINISHED: Final = (
@@ -461,7 +461,7 @@ def altered_orders(db: sqlite_utils.Database) -> list[str]:
 
     Looked at are those that are not finished, as any connection reads them.
     """
-    states = (*HELD, *UNDER_WAY)
+    states = (*POSITION_STATES, *UNDER_WAY)
     rows = db.query(f"SELECT * FROM signals WHERE state IN ({_marks(states)})", states)  # noqa: S608
     return [str(row["sid"]) for row in rows if order_seal.altered(row)]
 
