@@ -189,7 +189,7 @@ TRADING: Final[Table] = {
         ),
         "heartbeat-replayed": fault(
             "old heartbeats that are put back count as life",
-            At("torra.bridges.torra.advisor_health:Latest.take", always("found.gmt > last.gmt")),
+            At("torra.bridges.torra.advisor_health:Latest.take", always("message.gmt > last.gmt")),
             "test_heartbeats_that_are_put_back_are_no_life",
         ),
         "advisor-clock": fault(

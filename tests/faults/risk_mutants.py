@@ -77,8 +77,8 @@ SPARED: Final = (
     ),
     Spared(
         "torra/verdict/risk_engine.py",
-        "return ticket, in_order((found, *objections(ticket, account, spec, profile)))",
-        "return ticket, in_order((found, *objections(ticket, account, None, profile)))",
+        "return ticket, in_order((prices, *objections(ticket, account, spec, profile)))",
+        "return ticket, in_order((prices, *objections(ticket, account, None, profile)))",
         BROKEN_TICKET + ": no check that needs the symbol is asked",
     ),
     Spared(
