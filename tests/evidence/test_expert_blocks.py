@@ -21,7 +21,7 @@ from torra.evidence import expert_bars, flow_readings
 from torra.evidence.geometry_readings import LEVEL_IDS
 from torra.evidence.outside_readings import OutsideView
 from torra.market.bar_view import BarArrays, BarView
-from torra.market.spreads import NO_SPREADS, seen
+from torra.market.spreads import NO_SPREADS, spread_view
 
 BLOCKS = ("liquidity.", "micro.", "geometry.")
 PAIRS = (
@@ -57,7 +57,7 @@ def of_experts(
         bar_time=opened,
         as_of=opened + pd.Timedelta(minutes=15),
         experts=True,
-        spreads=seen(view.spreads, view.times),
+        spreads=spread_view(view.spreads, view.times),
         **more,
     )
     found = values(made)

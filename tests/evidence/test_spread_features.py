@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 
 from tests.evidence.test_feature_bundle import bundle, made_row, values
-from torra.market.spreads import NO_SPREADS, HourSpread, SpreadView, seen
+from torra.market.spreads import NO_SPREADS, HourSpread, SpreadView, spread_view
 
 NAN = math.nan
 
@@ -26,7 +26,7 @@ def spread(view: SpreadView, **changes: Any) -> dict[str, Any]:
 def test_without_spreads_nothing_is_known() -> None:
     unknown = dict.fromkeys(("last", "last_atr", "mean_atr", "percentile"))
     assert spread(NO_SPREADS) == {"available": 0.0, **unknown}
-    assert seen(None) == seen(np.array([])) == seen(np.full(750, NAN)) == NO_SPREADS
+    assert spread_view(None) == seen(np.array([])) == seen(np.full(750, NAN)) == NO_SPREADS
 
 
 @pytest.mark.parametrize(
@@ -54,7 +54,7 @@ def test_mean_and_rank_are_those_of_pandas() -> None:
         spreads = chance.integers(0, 30, int(chance.integers(1, 750))) / 10
         spreads[chance.random(len(spreads)) < chance.choice([0.0, 0.3])] = NAN
         spreads[-1] = chance.choice([1.0, NAN])
-        series, found = pd.Series(spreads), seen(spreads)
+        series, found = pd.Series(spreads), spread_view(spreads)
         rank = 100.0 * series.rolling(500, min_periods=100).rank(pct=True).to_numpy()[-1]
         mean = series.rolling(20).mean().to_numpy()[-1]
         wanted = [None if math.isnan(value) else pytest.approx(value) for value in (mean, rank)]
@@ -77,7 +77,7 @@ def test_a_spread_is_held_against_those_of_its_own_hour() -> None:
         spreads = chance.integers(0, 4, 846) / 10.0
         spreads[chance.random(846) < unknown] = NAN
         spreads[-1] = chance.integers(0, 4)
-        found = seen(spreads, np.arange(-96, 750) * 900_000_000)
+        found = spread_view(spreads, np.arange(-96, 750) * 900_000_000)
         hour = spreads[96:][SAME_HOUR]
         known = hour[~np.isnan(hour)]
         rank = 100.0 * pd.Series(known).rank(pct=True).iloc[-1]
@@ -86,7 +86,7 @@ def test_a_spread_is_held_against_those_of_its_own_hour() -> None:
         assert found.hour is not None
         assert (found.hour.percentile, found.hour.jump) == pytest.approx(wanted)
         assert found.hour.count == len(known)
-        assert replace(found, hour=None) == seen(spreads)
+        assert replace(found, hour=None) == spread_view(spreads)
     assert len(SAME_HOUR) == 30
 
 

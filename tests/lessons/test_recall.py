@@ -95,7 +95,7 @@ def test_a_short_upside_down_is_told_what_a_long_is() -> None:
     one = shelf(stored).recall(asked())
     other = shelf(stored).recall(asked(side="SHORT", situation=turned))
     assert other.numbers == {**one.numbers, "side": "SHORT"}
-    assert other.told == one.told
+    assert other.note_numbers == one.note_numbers
 
 
 def test_what_a_model_wrote_steers_no_number() -> None:
@@ -136,7 +136,7 @@ def test_lessons_of_the_warm_up_and_of_an_earlier_pass_are_never_told() -> None:
     second = stored.lessons[4].facts.bar_time
     lap = lambda moment: int(moment >= second)  # noqa: E731
     told = shelf(stored, lap=lap).recall(asked())
-    assert told.corpus == 2 and set(told.told) == {5, 6}
+    assert told.corpus == 2 and set(told.note_numbers) == {5, 6}
     # The newest was opened in an earlier pass than the one in which it ended.
     between = stored.lessons[4].facts.known_at - timedelta(hours=1)
     later = shelf(stored, lap=lambda moment: int(moment >= between))
@@ -162,7 +162,7 @@ def test_a_shelf_that_fails_tells_the_newest_of_the_symbol_with_a_flag() -> None
     asking.recall(asked())
     stored.broken = True
     told = asking.recall(asked())
-    assert told.flags == (recall.BROKEN,) and told.told == (6, 5, 4) and told.numbers == {}
+    assert told.flags == (recall.BROKEN,) and told.note_numbers == (6, 5, 4) and told.numbers == {}
     empty = Stored()
     empty.broken = True
     told = shelf(empty).recall(asked())
@@ -197,7 +197,9 @@ def test_a_record_tells_it_all_again_from_the_stored_lessons() -> None:
     assert "text" not in str(told.as_dict()["notes"][0].keys())
     assert recalled(record, stored.lessons, LATER) == told
     with pytest.raises(KeyError):
-        recalled(record, [one for one in stored.lessons if one.number != told.told[0]], LATER)
+        recalled(
+            record, [one for one in stored.lessons if one.number != told.note_numbers[0]], LATER
+        )
 
 
 @given(st.text(max_size=400), st.sampled_from(("LONG", "SHORT")))

@@ -20,7 +20,7 @@ from torra.clock import duration, parse
 from torra.feeds.protocol import COLUMNS
 from torra.market.bar_view import BarView
 from torra.market.longer_bars import aggregate
-from torra.market.spreads import SPREAD, seen
+from torra.market.spreads import SPREAD, spread_view
 from torra.replay.rerun import futures, lookahead
 from torra.replay.rerun.futures import KINDS
 from torra.replay.shards.history import History
@@ -85,7 +85,7 @@ def test_a_tick_says_what_it_saw_by_value(quoted: Database) -> None:
     assert len(told) > CLOSES
     for record in told:
         bars = Quoted().bars("BTCUSD", record["timeframe"], parse(record["as_of"]), 750)
-        view, found = seen(bars[SPREAD].to_numpy()), features(record)
+        view, found = spread_view(bars[SPREAD].to_numpy()), features(record)
         if view.last is None:
             assert record["spreads"] is None and found["spread.available"] == 0
             assert [found[f"spread.{name}"] for name in ("last", "mean_atr", "percentile")] == [
