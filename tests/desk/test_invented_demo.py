@@ -140,7 +140,7 @@ def test_no_later_bar_changes_what_is_invented() -> None:
     # a day's value is known when the day is over
     days = [(moment.date() - timedelta(days=n), 60_000.0 - 100.0 * n) for n in range(40, 0, -1)]
     outside = made.outside(moment, lambda _: days)
-    assert outside.series and all(one.known_at <= moment for one in outside.series.values())
+    assert outside.seen and all(one.known_at <= moment for one in outside.seen.values())
 
 
 def often(mode: str) -> Profile:

@@ -67,7 +67,7 @@ def test_what_a_publisher_answers_is_read_by_the_next_tick(
         found = seen(outlook, settings)
         assert found.numbers["macro.slope"] == 0.0
         assert found.statuses["macro"] == "available"
-        assert {one.source for one in found.series.values()} == {"fred"}
+        assert {one.source for one in found.seen.values()} == {"fred"}
         # Who does not name FRED reads nothing of it, on the same desk.
         assert seen(outlook, profile("file")).numbers["macro.slope"] is None
 

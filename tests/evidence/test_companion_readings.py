@@ -72,7 +72,7 @@ def test_every_number_is_that_of_pandas(seed: int) -> None:
     assert list(found.numbers) == [f"companion.dxy.{name}" for name in NUMBERS]
     assert list(found.numbers.values()) == [pytest.approx(value, abs=1e-9) for value in wanted]
     assert found.statuses == {"companion": "available"}
-    seen = found.series["companion.dxy"]
+    seen = found.seen["companion.dxy"]
     assert (seen.value, seen.at, seen.known_at, seen.source, seen.stale) == (
         other[-1], as_of, as_of, "USDX.f", False,
     )  # fmt: skip
@@ -104,7 +104,7 @@ def test_what_is_late_or_stale_or_not_there_is_none_and_says_why() -> None:
         assert [*found.numbers] == [f"companion.{lack}.{name}" for name in NUMBERS]
         assert {*found.numbers.values()} == {None}
         assert found.statuses == {"companion": lack, f"companion.{lack}": lack}
-        seen = found.series[f"companion.{lack}"]
+        seen = found.seen[f"companion.{lack}"]
         assert seen.stale and seen.at == at(times, 299 - behind)
     found = read(bars, "H1", as_of, market)
     assert found.statuses == {"companion": "available"} | {

@@ -59,7 +59,7 @@ def test_every_number_by_hand(changes: dict[str, Any], atr: float, unknown: Sequ
     assert found.numbers == pytest.approx(wanted, abs=1e-12)
     assert list(found.numbers) == ids_of("flow")
     assert found.statuses == {"flow": "available"}
-    assert found.series == {"flow": SeriesValue(119.0, LAST, CLOSE, "")}
+    assert found.seen == {"flow": SeriesValue(119.0, LAST, CLOSE, "")}
 
 
 def test_without_a_book_its_numbers_are_none_and_never_0() -> None:
@@ -93,7 +93,7 @@ def test_without_the_row_of_the_deciding_bar_everything_is_none_and_says_why(sta
     rows = {time: row for time, row in ROWS.items() if time != LAST}
     found = read(FlowThen(rows, status), TIMES, CLOSE, 2.0)
     assert set(found.numbers.values()) == {None} and len(found.numbers) == 9
-    assert found.statuses == {"flow": status} and found.series == {}
+    assert found.statuses == {"flow": status} and found.seen == {}
 
 
 def test_why_a_row_is_missing() -> None:

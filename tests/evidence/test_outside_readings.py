@@ -212,7 +212,7 @@ def test_a_value_that_is_too_old_is_unknown(age: int, known: bool) -> None:
     as_of = AS_OF.replace(hour=0)
     view = readings.read(SUBJECTS["index"], made(VIXCLS=[(age, 20.0)]), as_of)
     assert (view.numbers["macro.vix"] is not None) == known
-    assert view.series["VIXCLS"].stale != known
+    assert view.seen["VIXCLS"].stale != known
     assert view.statuses["macro"] == ("available" if known else "stale")
 
 

@@ -110,7 +110,7 @@ def test_a_tick_has_the_numbers_of_its_close(make: Make) -> None:
     assert found.statuses == {"companion": "available"}
     assert set(found.numbers) == {f"companion.dxy.{name}" for name in NUMBERS}
     assert None not in found.numbers.values()
-    assert found.series["companion.dxy"].source == "USDX.f"
+    assert found.seen["companion.dxy"].source == "USDX.f"
 
 
 def raises(error: Exception) -> Callable[..., pd.DataFrame]:

@@ -309,7 +309,7 @@ def test_only_what_the_settings_name_is_read() -> None:
     ]
     for sources, kept in ((("fred",), {"fred"}), (("file",), {"mine.csv"}), ((), set[str]())):
         view = read(OutsideShelf(Rows(rows), live=False, sources=sources), index, END)
-        assert {one.source for one in view.series.values()} == kept
+        assert {one.source for one in view.seen.values()} == kept
 
 
 def test_two_instances_of_a_symbol_read_each_its_own_closes() -> None:
@@ -344,7 +344,7 @@ def test_all_of_a_company_is_read_until_it_is_too_old_to_count() -> None:
         view = company.read(midnight(quarter_end(20)) + days * DAY, early, live=False)
         assert view.statuses["company"] == status
         assert (
-            view.series[NEWEST].stale == (status == "stale") == ({*view.numbers.values()} == {None})
+            view.seen[NEWEST].stale == (status == "stale") == ({*view.numbers.values()} == {None})
         )
 
 

@@ -228,7 +228,7 @@ def test_each_arm_reads_the_companions_that_it_may(
         return
     assert found is not None
     own = BarView.of(BARS.iloc[250:])
-    told = found.known("M15", ending(BARS), own).series["companion.dxy"]
+    told = found.known("M15", ending(BARS), own).seen["companion.dxy"]
     expected = other if name == "outside_shifted" else OTHER
     assert told.value == expected["close"].iloc[-1] and not told.stale
 

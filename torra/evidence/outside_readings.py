@@ -131,7 +131,7 @@ class OutsideView:
 
     numbers: Mapping[str, float | str | None] = field(default_factory=dict)
     statuses: Mapping[str, str] = field(default_factory=dict)
-    series: Mapping[str, SeriesValue] = field(default_factory=dict)
+    seen: Mapping[str, SeriesValue] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         """Leave out what is not finite, whoever brought it."""
@@ -146,7 +146,7 @@ class OutsideView:
         return OutsideView(
             {**self.numbers, **other.numbers},
             {**self.statuses, **other.statuses},
-            {**self.series, **other.series},
+            {**self.seen, **other.seen},
         )
 
 

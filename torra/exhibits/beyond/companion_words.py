@@ -37,7 +37,7 @@ def names(view: OutsideView) -> list[str]:
 def rows(view: OutsideView) -> Iterator[OutsideRow]:
     """Yield the row of each companion of which a bar was seen."""
     for name in names(view):
-        newest = view.series.get(f"companion.{name}")
+        newest = view.seen.get(f"companion.{name}")
         if newest is None:
             continue
         numbers = {

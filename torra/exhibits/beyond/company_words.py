@@ -48,7 +48,7 @@ VALUED: Final = {
 
 def notes(view: OutsideView) -> Iterator[str]:
     """Yield what a company's figures come to, and of which report they are; nothing without one."""
-    report = view.series.get(NEWEST)
+    report = view.seen.get(NEWEST)
     if report is None or report.stale:
         return
     known, ends = figures.moment(report.known_at), day_of(report.at)

@@ -40,7 +40,7 @@ def in_a_line(row: Mapping[str, Any]) -> str:
 
 def rows(view: OutsideView) -> Iterator[OutsideRow]:
     """Yield the order flow of the bar: what moved in it, and its book at the close."""
-    newest = view.series.get("flow")
+    newest = view.seen.get("flow")
     if newest is None:
         return
     origin = f"in the bar of {figures.moment(newest.at)}, counted by {_counter(newest.source)}"

@@ -257,7 +257,7 @@ def _level_name(level: str, symbol: str) -> str:
 def _own(name: str, symbol: str, view: OutsideView) -> tuple[str]:
     """Return the series of a name that counted: the symbol's own before the one for all."""
     own = f"{name}.{symbol.upper()}"
-    return (own if own in view.series else name,)
+    return (own if own in view.seen else name,)
 
 
 # --- rows -----------------------------------------------------------------------------------------
@@ -265,7 +265,7 @@ def _own(name: str, symbol: str, view: OutsideView) -> tuple[str]:
 
 def _row(number: OutsideNumber, view: OutsideView) -> OutsideRow | None:
     """Return the row of a number; None where nothing of it is known."""
-    values = [(name, view.series[name]) for name in number.series if name in view.series]
+    values = [(name, view.seen[name]) for name in number.series if name in view.seen]
     old = [(name, row) for name, row in values if row.stale]
     value = view.numbers.get(number.feature)
     name, company = f"{number.name[:1].upper()}{number.name[1:]}", number.block == "company"
@@ -391,7 +391,7 @@ def _unknown(
             continue
         status = str(view.statuses.get(number.block) or "empty")
         for name in number.series:
-            if name not in view.series:
+            if name not in view.seen:
                 missing.setdefault(_reason(name, status), []).append(_named(name))
     for reason, names in missing.items():
         yield f"Not known: {', '.join(dict.fromkeys(names))}. {reason}".rstrip()
