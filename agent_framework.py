@@ -196,7 +196,7 @@ def deliberate(
     desk = seated(settings, agents)
     _check_scores(context)
     if too_many_abandoned():
-        return l1_only_record(context, config, flags=("threads_exhausted",), not_asked=desk)
+        return l1_only_record(context, config, flags=("threads_exhausted",), unavailable=desk)
     # An agent of another hand may hang, and may change the report that it was given.
     own = all(AGENTS.get(seat.role.id) is seat for seat in desk)
     debate = DebateState(
@@ -266,11 +266,11 @@ def l1_only_record(
     config: DebateSettings,
     source_type: SourceType = SourceType.L1_ONLY,
     flags: tuple[str, ...] = (),
-    not_asked: Sequence[Agent] = (),
+    unavailable: Sequence[Agent] = (),
 ) -> Deliberation:
     """Return the record of a tick on which no agent is asked: L1, under the rules of the gate.
 
-    `not_asked` are the seats that should have been asked and could not: it is an outage then.
+    `unavailable` are the seats that should have been asked and could not: it is an outage then.
     """
     _check_scores(context)
     rules, swarm = _rules(config, context, 0.0)
@@ -284,9 +284,9 @@ def l1_only_record(
         debate=dict(NO_MOVE.debate),
         ruling=rules.ruling,
         rule_ruling=rules.ruling,
-        flags=(*flags, *rules.flags, *((OUTAGE,) if not_asked else ())),
+        flags=(*flags, *rules.flags, *((OUTAGE,) if unavailable else ())),
         swarm=swarm,
-        panel=outage(not_asked, config.agents.outage_size) if not_asked else NEUTRAL,
+        panel=outage(unavailable, config.agents.outage_size) if unavailable else NEUTRAL,
     )
 
 

@@ -94,8 +94,8 @@ def carry(previous: Records | None, bars: pd.DataFrame) -> Records:
             raise ValueError("no bar and no carried record: there is no record yet")
         return previous
     first = pd.DatetimeIndex(bars.index).min().to_pydatetime()
-    found = Records(float(bars["high"].max()), float(bars["low"].min()), first)
+    records = Records(float(bars["high"].max()), float(bars["low"].min()), first)
     if previous is None:
-        return found
+        return records
     begun = first if previous.since is None else min(previous.since, first)
-    return Records(max(previous.high, found.high), min(previous.low, found.low), begun)
+    return Records(max(previous.high, records.high), min(previous.low, records.low), begun)

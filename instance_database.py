@@ -170,7 +170,7 @@ class Database(
     def _latest_composites(
         self, key: TickKey, close_time: datetime, timeframes: Sequence[str]
     ) -> Composites:
-        found: Composites = {}
+        composites: Composites = {}
         for timeframe in timeframes:
             row = self.row(
                 "SELECT close_time, l1_composite, low_composite, high_composite, composite "
@@ -181,8 +181,8 @@ class Database(
             if row is not None:
                 close, *values = row.values()
                 # The columns are selected in the order of CHAINS.
-                found[timeframe] = (parse(close), dict(zip(CHAINS, values, strict=True)))
-        return found
+                composites[timeframe] = (parse(close), dict(zip(CHAINS, values, strict=True)))
+        return composites
 
     def _history(self, instance: str, timeframe: str, as_of: datetime, limit: int) -> History:
         rows = self.tuples(

@@ -264,8 +264,8 @@ class Collector(Poller[NewsAnswer]):
 
     def _ask_plug_ins(self) -> None:
         """Ask plug-ins again that have not said yet what to ask about a subject."""
-        asked = [plug_in.ask_again() for plug_in in self._plug_ins]
-        if not any(asked):
+        renewed = [plug_in.ask_again() for plug_in in self._plug_ins]
+        if not any(renewed):
             return
         with self._lock:
             watched = [*self._watched]

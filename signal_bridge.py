@@ -201,7 +201,9 @@ def send_pending(
     # Sent signals are looked at too: a halt or an expiry still tries to recall them.
     rows = _rows(store, ("PENDING", "PUBLISHED", "CLAIMED"), instance)
     # Ask for health only when something waits: it reads files or calls the terminal.
-    found = (health or bridge.health)() if any(row["state"] == "PENDING" for row in rows) else None
+    bridge_health = (
+        (health or bridge.health)() if any(row["state"] == "PENDING" for row in rows) else None
+    )
     for row in rows:
         store.require_desk()  # for each row: the lock may be lost between two of them
         with isolate_row_errors(store, row):
@@ -214,8 +216,8 @@ def send_pending(
                 reason = TAKEN_BACK
             if reason is not None:
                 _take_back(store, bridge, row, reason)
-            elif row["state"] == "PENDING" and found is not None and not found.ok:
-                store.note_signal(row["sid"], f"{found.deny}: {found.detail}")
+            elif row["state"] == "PENDING" and bridge_health is not None and not bridge_health.ok:
+                store.note_signal(row["sid"], f"{bridge_health.deny}: {bridge_health.detail}")
             elif row["state"] == "PENDING" and _submit(store, bridge, order_of(row), stopped):
                 sent.append({**row, "state": "PUBLISHED"})
     with store.transaction():
@@ -278,8 +280,8 @@ def _not_as_decided(store: Outbox, row: Mapping[str, Any]) -> DenyReason | None:
     last = store.last_state(row["sid"])
     if not altered(row) and last == row["state"]:
         return None
-    told = ALTERED if last == row["state"] else f"it is {row['state']}, its last step is {last}"
-    halt_for(store, row, told)
+    fault = ALTERED if last == row["state"] else f"it is {row['state']}, its last step is {last}"
+    halt_for(store, row, fault)
     return DenyReason.ORDER_ALTERED
 
 
@@ -302,8 +304,8 @@ def halt_for(store: Outbox, row: Mapping[str, Any], what: str) -> None:
     """Halt the desk, with an alarm, because an order is not the one that was decided."""
     with store.transaction():
         key = f"ORDER_ALTERED {row['sid']}"
-        told = f"{row['sid']} {row['kind']} {row['side']} of {row['instance']} was not sent: {what}"
-        if store.raise_alarm(key, "ORDER_ALTERED", told):
+        text = f"{row['sid']} {row['kind']} {row['side']} of {row['instance']} was not sent: {what}"
+        if store.raise_alarm(key, "ORDER_ALTERED", text):
             store.halt(key)
 
 
@@ -355,13 +357,13 @@ def _unwanted(store: Outbox, kind: str, instance: str, sid: str) -> bool:
 
 def _take_back(store: Outbox, bridge: Bridge, row: Mapping[str, Any], reason: str) -> None:
     try:
-        found = bridge.recall(row["sid"], row["seq"])
+        recall = bridge.recall(row["sid"], row["seq"])
     except BridgeUnavailable:
         store.note_signal(row["sid"], str(reason))  # it is not sent later: this is tried again
         return
     with store.transaction():
         # RECALLED and NEVER_SENT both prove that it cannot be executed any more.
-        if found is not Recall.TAKEN:
+        if recall is not Recall.TAKEN:
             _end(store, row, reason)
         elif row["state"] == "PENDING":  # a crash came between handing it over and marking it
             store.move_signal(row["sid"], "PUBLISHED")
@@ -495,9 +497,9 @@ def apply_report(store: Outbox, report: OrderReport, *, now: datetime | None = N
 
 
 def _alarm(store: Outbox, report: OrderReport, what: str) -> None:
-    told = f"{what}: {report.status} {report.volume} lots at {report.price}"
+    text = f"{what}: {report.status} {report.volume} lots at {report.price}"
     # raise_alarm is true for a new alarm only: the same report again reduces nothing anew.
-    if store.raise_alarm(f"report {report.sid}", "LATE_EXECUTION", f"{report.sid} {told}"):
+    if store.raise_alarm(f"report {report.sid}", "LATE_EXECUTION", f"{report.sid} {text}"):
         store.reduce(f"LATE_EXECUTION {report.sid}")
 
 
@@ -507,8 +509,8 @@ def _put_aside(store: Outbox, row: Mapping[str, Any], report: OrderReport, fault
     if "UNKNOWN" in TRANSITIONS[state]:
         store.move_signal(row["sid"], "UNKNOWN", detail=f"odd report: {fault}")
     if state not in EXECUTED:
-        told = f"{row['sid']}: the bridge reports {report.status}, and {fault}: nothing was booked"
-        store.raise_alarm(f"UNKNOWN {row['sid']}", "ODD_REPORT", told)
+        text = f"{row['sid']}: the bridge reports {report.status}, and {fault}: nothing was booked"
+        store.raise_alarm(f"UNKNOWN {row['sid']}", "ODD_REPORT", text)
 
 
 def _caught_up(store: Outbox, row: Mapping[str, Any]) -> str:

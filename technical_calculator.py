@@ -68,7 +68,7 @@ CCI_SCALE: Final = 0.015
 TIE: Final = 1e-9
 """Shares this close count as equal, so that rounding noise decides nothing."""
 
-TOLD: Final = 0.005
+LEAST_SHARE: Final = 0.005
 """Contributions to a score below this are left out of its note."""
 
 INDICATORS: Final = (
@@ -177,8 +177,8 @@ def explain(row: Mapping[str, Any] | pd.Series[Any]) -> Mapping[str, VectorEvide
 
 def c_versions() -> dict[str, str]:
     """Return the versions of what lies below the Python packages and computes L1, by name."""
-    told: bytes = import_module("talib").__ta_version__
-    return {"ta-lib-c": told.decode().split()[0]}
+    version: bytes = import_module("talib").__ta_version__
+    return {"ta-lib-c": version.decode().split()[0]}
 
 
 # --- evidence -------------------------------------------------------------------------------
@@ -191,15 +191,15 @@ class _Explained(Mapping[str, VectorEvidence]):
 
     def __init__(self, row: Mapping[str, Any] | pd.Series[Any]) -> None:
         self._row = row
-        self._found: dict[str, VectorEvidence] = {}
+        self._cache: dict[str, VectorEvidence] = {}
 
     def __getitem__(self, vector: str) -> VectorEvidence:
-        found = self._found.get(vector)
-        if found is None:
+        evidence = self._cache.get(vector)
+        if evidence is None:
             if vector not in COMPONENTS:
                 raise KeyError(vector)
-            found = self._found[vector] = _evidence(vector, self._row)
-        return found
+            evidence = self._cache[vector] = _evidence(vector, self._row)
+        return evidence
 
     def __iter__(self) -> Iterator[str]:
         return iter(VECTORS)
@@ -239,9 +239,11 @@ def _headline(score: float, scale: float, components: tuple[Component, ...]) -> 
     shares = [(scale * part.weight * part.value, part.note) for part in components]
     # Python sorts stably: equal shares keep the order of COMPONENTS, so a note is reproducible.
     shares.sort(key=lambda share: -abs(share[0]))
-    told = [(share, f"{note} ({share:+.2f})") for share, note in shares if abs(share) >= TOLD]
-    behind = [text for share, text in told if (share > 0.0) == (score >= 0.0)]
-    against = [text for share, text in told if (share > 0.0) != (score >= 0.0)]
+    notes = [
+        (share, f"{note} ({share:+.2f})") for share, note in shares if abs(share) >= LEAST_SHARE
+    ]
+    behind = [text for share, text in notes if (share > 0.0) == (score >= 0.0)]
+    against = [text for share, text in notes if (share > 0.0) != (score >= 0.0)]
     text = f"{score:+.2f}: {'; '.join(behind[:2]) or 'nothing moves'}"
     return f"{text}; against: {against[0]}" if against else text
 
@@ -252,9 +254,9 @@ def _headline(score: float, scale: float, components: tuple[Component, ...]) -> 
 def _fill(table: Array, bars: Columns) -> None:
     """Write every column of COLUMNS into its row of the table."""
     row = {name: table[place] for place, name in enumerate(COLUMNS)}
-    found = _indicators(bars)
+    indicators = _indicators(bars)
     for name in INDICATORS:
-        row[name][:] = found[name]
+        row[name][:] = indicators[name]
     # In a flat market the ATR is 0: whatever is measured in it is 0.
     atr = _unit(row["atr14"])
     for part in (_price_action, _key_levels, _momentum, _structure):
@@ -361,20 +363,20 @@ def _indicators(bars: Columns) -> Columns:
     # Here, not above: both libraries take time and memory, and who scores nothing needs none.
     from torra.market import library  # noqa: PLC0415
 
-    found = library.columns(bars) | _of_windows(bars)
-    found["close"] = close = bars["close"]
+    columns = library.columns(bars) | _of_windows(bars)
+    columns["close"] = close = bars["close"]
     # Before everything that divides by the ATR: in a flat market it becomes 0 here.
-    _define_flat(found, bars)
-    atr, average = _unit(found["atr14"]), found["volume_sma20"]
-    found |= _candles(bars, atr)
-    found |= structure.structure(bars["high"], bars["low"], close)
-    found["support_distance_atr"] = (close - found["support"]) / atr
-    found["resistance_distance_atr"] = (found["resistance"] - close) / atr
+    _define_flat(columns, bars)
+    atr, average = _unit(columns["atr14"]), columns["volume_sma20"]
+    columns |= _candles(bars, atr)
+    columns |= structure.structure(bars["high"], bars["low"], close)
+    columns["support_distance_atr"] = (close - columns["support"]) / atr
+    columns["resistance_distance_atr"] = (columns["resistance"] - close) / atr
     # No volume for 20 bars says nothing: it counts as the average.
-    found["volume_ratio"] = np.where(average > 0.0, bars["volume"] / _unit(average), 1.0)
-    volatility = pd.Series(found["atr14"] / close).rolling(VOLATILITY_BARS, min_periods=1)
-    found["volatility_percentile"] = 100.0 * volatility.rank(pct=True).to_numpy()
-    return found
+    columns["volume_ratio"] = np.where(average > 0.0, bars["volume"] / _unit(average), 1.0)
+    volatility = pd.Series(columns["atr14"] / close).rolling(VOLATILITY_BARS, min_periods=1)
+    columns["volatility_percentile"] = 100.0 * volatility.rank(pct=True).to_numpy()
+    return columns
 
 
 def _of_windows(bars: Columns) -> Columns:
@@ -408,21 +410,21 @@ def _cci(typical: Array, length: int) -> Array:
     return (typical - means) / unit
 
 
-def _define_flat(found: Columns, bars: Columns) -> None:
+def _define_flat(columns: Columns, bars: Columns) -> None:
     """Give the indicators their value where nothing moves: no information, score 0."""
-    floor = FLAT * found["close"]
-    still = found["atr14"] <= floor
+    floor = FLAT * columns["close"]
+    still = columns["atr14"] <= floor
     close = bars["close"]
     # While the close is still that of the first bar TA-Lib's RSI is 0.
     unmoved = ~np.logical_or.accumulate(close != close[0])
-    found["rsi14"] = np.where(still | unmoved, 50.0, found["rsi14"])
+    columns["rsi14"] = np.where(still | unmoved, 50.0, columns["rsi14"])
     for name in ("atr14", "adx14", "plus_di", "minus_di"):
-        found[name] = np.where(still, 0.0, found[name])
+        columns[name] = np.where(still, 0.0, columns[name])
     # not >, instead of <=: NaN, a window that is not there yet, counts as flat as well.
-    found["cci20"] = np.where(_range(bars, 20) > floor, found["cci20"], 0.0)
-    wide = found["bb_upper"] - found["bb_lower"] > floor
+    columns["cci20"] = np.where(_range(bars, 20) > floor, columns["cci20"], 0.0)
+    wide = columns["bb_upper"] - columns["bb_lower"] > floor
     for name in ("bb_upper", "bb_lower"):
-        found[name] = np.where(wide, found[name], found["bb_mid"])
+        columns[name] = np.where(wide, columns[name], columns["bb_mid"])
 
 
 def _range(bars: Columns, length: int) -> Array:

@@ -40,7 +40,7 @@ from torra.verdict import sentiment_rules
 
 log = logging.getLogger("torra")
 
-ELDER_GRACE: Final = 0.15
+LONGER_TIMEFRAME_GRACE_S: Final = 0.15
 """Seconds past its deadline that a tick waits for its elder, which may end right at the deadline.
 
 Less than the time that is left to wait for the database's lock (torra.tick.edges.LOCK_GRACE).
@@ -115,7 +115,7 @@ def run_close(  # noqa: C901, PLR0912 - the whole way of a close, to be read fro
 
     def debate_and_decide(tick: _Tick, elders: Sequence[Future[None]] = ()) -> None:
         _debate(tick, edges)
-        wait(elders, max(0.0, tick.deadline + ELDER_GRACE - edges.clock.monotonic()))
+        wait(elders, max(0.0, tick.deadline + LONGER_TIMEFRAME_GRACE_S - edges.clock.monotonic()))
         _decide(tick, edges, stored)
 
     try:
@@ -236,13 +236,13 @@ def _with_close(tick: _Tick, close: Sequence[_Tick], edges: TickDeps) -> TickInp
         if other is not tick
     }
     here = {tick.key.timeframe, *others}
-    apart = [
+    missing = [
         name
         for name in inputs.instance.timeframes
         if name not in here and floor(inputs.as_of, name) == inputs.as_of
     ]
     # Where nothing stood beside it the inputs say so already.
-    return replace(inputs, together=others, apart=tuple(apart)) if others or apart else inputs
+    return replace(inputs, together=others, apart=tuple(missing)) if others or missing else inputs
 
 
 def _debate(tick: _Tick, edges: TickDeps) -> None:
@@ -289,12 +289,12 @@ def _afterwards(instance: Instance, edges: TickDeps) -> None:
         log.exception("after the tick of %s; what is pending waits", instance.id)
 
 
-def _tell(edges: TickDeps, key: TickKey, kind: str, told: Mapping[str, Any]) -> None:
+def _tell(edges: TickDeps, key: TickKey, kind: str, values: Mapping[str, Any]) -> None:
     """Tell the listener; one that fails is logged and does not fail the tick."""
     if edges.on_event is None:
         return
     try:
-        edges.on_event(kind, {**told, "torra_key": key.text})
+        edges.on_event(kind, {**values, "torra_key": key.text})
     except Exception:
         log.exception("a listener failed at %s of %s", kind, key.text)
 

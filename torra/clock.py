@@ -175,9 +175,9 @@ def parse(text: str) -> datetime:
     return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
 
 
-def time_of(told: str | datetime) -> datetime:
+def time_of(value: str | datetime) -> datetime:
     """Return a time that may still be the text it is stored as. Raises ValueError."""
-    return told if isinstance(told, datetime) else parse(told)
+    return value if isinstance(value, datetime) else parse(value)
 
 
 def token(size: int = 12) -> str:

@@ -217,10 +217,10 @@ class Profile(Section):
         # A profile without a cap has written none: saved ones have every setting.
         defaults = row.defaults.get("risk", {})
         own = {name: value for name, value in risk.items() if name not in defaults or value != {}}
-        found = handler({**given, "risk": {**defaults, **own}})
-        found.risk.model_fields_set.difference_update(defaults.keys() - own.keys())
-        found.model_fields_set.difference_update({"risk"} - given.keys())
-        return found
+        profile = handler({**given, "risk": {**defaults, **own}})
+        profile.risk.model_fields_set.difference_update(defaults.keys() - own.keys())
+        profile.model_fields_set.difference_update({"risk"} - given.keys())
+        return profile
 
     @once
     def debate(self) -> DebateSettings:
@@ -305,7 +305,7 @@ class Instance(Section):
 
     @field_validator("companions")
     @classmethod
-    def _beside(cls, value: dict[str, str]) -> dict[str, str]:
+    def _check_companions(cls, value: dict[str, str]) -> dict[str, str]:
         if len(value) > MOST_COMPANIONS:
             raise ValueError(f"name {MOST_COMPANIONS} companions at most, not {len(value)}")
         for name, symbol in value.items():
@@ -524,9 +524,9 @@ def read(model: type[Model], path: Path) -> Model:
 def validate(model: type[Model], values: object, source: str) -> Model:
     """Check values against a settings model; raises ConfigError naming the place and remedy."""
     try:
-        found = model.model_validate(values)
+        settings = model.model_validate(values)
     except ValidationError as error:
-        lines = [f"{source}: {said}" for _, said in faults(model, error)]
+        lines = [f"{source}: {fault}" for _, fault in faults(model, error)]
         raise ConfigError("; ".join(lines)) from error
     try:
         json.dumps(values, ensure_ascii=False, default=str).encode()
@@ -535,19 +535,19 @@ def validate(model: type[Model], values: object, source: str) -> Model:
             f"{source}: a text holds {error.object[error.start]!r}, which is half a character; "
             "write that text anew"
         ) from error
-    return found
+    return settings
 
 
 def faults(model: type[BaseModel], error: ValidationError) -> list[tuple[tuple[str, ...], str]]:
     """Return what pydantic refused: the place, and a sentence with place, value and remedy."""
-    found = error.errors()
+    errors = error.errors()
     return [
         (tuple(str(part) for part in item["loc"]), _explain(model, item))
-        for item in found
+        for item in errors
         # Not what only says again that something inside its place is wrong.
         if not any(
             len(other["loc"]) > len(item["loc"]) and other["loc"][: len(item["loc"])] == item["loc"]
-            for other in found
+            for other in errors
         )
     ]
 
@@ -556,8 +556,8 @@ def _explain(model: type[BaseModel], item: Any) -> str:
     place = ".".join(str(part) for part in item["loc"]) or "the whole file"
     if item["type"] != "extra_forbidden":
         shown = repr(item.get("input"))
-        found = "" if item["type"] == "missing" else f" (found {shown[:60]})"
-        return f"{place}: {in_words(item)}{found}"
+        value = "" if item["type"] == "missing" else f" (found {shown[:60]})"
+        return f"{place}: {in_words(item)}{value}"
     # Keys below a name (symbols.X, instances) are not reached from the model's own fields.
     known = {name: name for name in (*Instance.model_fields, *SymbolSpec.model_fields)}
     known |= _keys(model)

@@ -7,7 +7,7 @@ process that stands still keeps it. The desk's scheduler takes it and nobody els
 wants to know whether a desk works asks `is_locked`.
 
 Somebody may delete the file under a desk, and then another one could lock a new file of the same
-name. So `is_held` compares the file at the path with the one that is locked, and the desk asks it
+name. So `is_owned` compares the file at the path with the one that is locked, and the desk asks it
 in every transaction (torra.store.ticks, `require_desk`).
 """
 
@@ -52,7 +52,7 @@ class DeskLock:
         """
         return _within(patience, self._take)
 
-    def is_held(self) -> bool:
+    def is_owned(self) -> bool:
         """Return whether this process has the lock, on the very file that the path names now."""
         file = self._file
         if file is None or self._process != os.getpid():  # a fork has the file and not the lock
@@ -93,7 +93,7 @@ class DeskLock:
 
     def _take(self, may: Callable[[], bool] = lambda: True, *, again: bool = False) -> bool:
         with self._guard:
-            if self.is_held():
+            if self.is_owned():
                 return True
             if again and self._file is None:
                 return False

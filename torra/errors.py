@@ -103,7 +103,7 @@ class BridgeUnavailable(TorraError):
     """The way to the market is closed for now; the signal stays pending."""
 
 
-ASKED_FOR: Final[Mapping[str, str]] = {
+REQUIREMENTS: Final[Mapping[str, str]] = {
     "missing": "is missing",
     "int_type": "must be a whole number",
     "int_parsing": "must be a whole number",
@@ -141,15 +141,15 @@ ASKED_FOR: Final[Mapping[str, str]] = {
 
 def in_words(fault: Mapping[str, Any]) -> str:
     """Return what is wrong with a value, of one error of pydantic, as a person says it."""
-    asked = ASKED_FOR.get(str(fault["type"]))
-    if asked is None:
-        said = str(fault["msg"]).removeprefix("Value error, ")
-        return said.replace("Input should be", "must be")
-    told = {
+    requirement = REQUIREMENTS.get(str(fault["type"]))
+    if requirement is None:
+        text = str(fault["msg"]).removeprefix("Value error, ")
+        return text.replace("Input should be", "must be")
+    context = {
         name: f"{value:g}" if isinstance(value, float) else value
         for name, value in fault.get("ctx", {}).items()
     }
     try:
-        return asked.format(**told)
+        return requirement.format(**context)
     except (KeyError, IndexError):
         return str(fault["msg"])

@@ -19,4 +19,4 @@ HOSTILE: Final = re.compile(
 
 def escaped(text: str) -> str:
     """Return text with each hostile character as its escape; line ends and tabs stay."""
-    return HOSTILE.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+    return HOSTILE.sub(lambda character: f"\\u{ord(character[0]):04x}", text)

@@ -101,15 +101,15 @@ def lost(path: Path) -> bool:
 def backups(folder: Path) -> list[Path]:
     """Return the backups of a folder by their names, the newest first; none where it is missing."""
     with suppress(OSError):
-        found = [path for path in folder.iterdir() if BACKUP_NAME.fullmatch(path.name)]
+        paths = [path for path in folder.iterdir() if BACKUP_NAME.fullmatch(path.name)]
         # By the time in the name: a copied backup has a newer time of change.
-        return sorted(found, key=_age, reverse=True)
+        return sorted(paths, key=_age, reverse=True)
     return []
 
 
 def _age(path: Path) -> tuple[str, str]:
-    found = BACKUP_NAME.fullmatch(path.name)
-    return (found[2] if found else "", path.name)
+    match = BACKUP_NAME.fullmatch(path.name)
+    return (match[2] if match else "", path.name)
 
 
 def _was_there(path: Path) -> bool:
@@ -118,7 +118,7 @@ def _was_there(path: Path) -> bool:
     if _bytes(log) or backups(home / BACKUP_FOLDER):
         return True
     with suppress(OSError):
-        return any(found for sign in SIGNS for found in home.glob(sign))
+        return any(file for sign in SIGNS for file in home.glob(sign))
     return False
 
 

@@ -22,20 +22,20 @@ NAMES: Final = (
     "news_collector", "scoring_rubric", "signal_bridge", "technical_calculator", "torra_trader",
 )  # fmt: skip
 
-BESIDE: Final = Path(__file__).resolve().parents[1]
+ROOT: Final = Path(__file__).resolve().parents[1]
 """The folder in which all of them stand, with `torra` itself."""
 
 
 def check_names() -> None:
     """Raise ConfigError where a name of Torra's leads to something else."""
     for name in NAMES:
-        found = _place(name)
+        place = _place(name)
         if (
-            found is None
-            or found.parent != BESIDE
-            or (name == OVERLAY and (found / "__init__.py").read_bytes().strip())
+            place is None
+            or place.parent != ROOT
+            or (name == OVERLAY and (place / "__init__.py").read_bytes().strip())
         ):
-            raise ConfigError(_told(name, found))
+            raise ConfigError(_fault_text(name, place))
 
 
 def _place(name: str) -> Path | None:
@@ -50,9 +50,9 @@ def _place(name: str) -> Path | None:
     return file.parent if file.name == "__init__.py" else file
 
 
-def _told(name: str, found: Path | None) -> str:
+def _fault_text(name: str, place: Path | None) -> str:
     kind = "package" if name == OVERLAY else "module"
-    where = f"the {kind} `{name}` at {found}" if found else f"the {kind} `{name}`"
+    where = f"the {kind} `{name}` at {place}" if place else f"the {kind} `{name}`"
     if name == OVERLAY:
         return (
             f"{where} is not Torra's; PyPI's openai-agents installs one of the same name: give "

@@ -73,7 +73,7 @@ def _kept(home: Path) -> Iterator[Path]:
 def _mode(path: Path) -> int:
     """Return the rights of a file or folder, 0 for none, and for a link to something elsewhere."""
     try:
-        found = path.lstat().st_mode
+        mode = path.lstat().st_mode
     except OSError:
         return 0
-    return 0 if stat.S_ISLNK(found) else stat.S_IMODE(found)
+    return 0 if stat.S_ISLNK(mode) else stat.S_IMODE(mode)

@@ -63,6 +63,6 @@ def put_new(path: Path, text: str) -> None:
         file.write(text)
 
 
-def _check(found: os.stat_result, path: Path) -> None:
-    if not stat.S_ISREG(found.st_mode):
+def _check(status: os.stat_result, path: Path) -> None:
+    if not stat.S_ISREG(status.st_mode):
         raise NotRegular(errno.EINVAL, NO_FILE, str(path))

@@ -91,7 +91,7 @@ LONG = {
 def test_long_commands_tell_a_pipe_and_keep_the_document_apart(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, scaled: Scale
 ) -> None:
-    monkeypatch.setattr(terminal, "TOLD_SECONDS", 0.0)
+    monkeypatch.setattr(terminal, "LINE_SECONDS", 0.0)
     if not scaled.whole:
         # Little is run before each moment that a lookahead looks at.
         monkeypatch.setattr(lookahead, "LEAD", 1)
@@ -103,7 +103,7 @@ def test_long_commands_tell_a_pipe_and_keep_the_document_apart(
 
 
 def test_an_import_tells_it_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(terminal, "TOLD_SECONDS", 0.0)
+    monkeypatch.setattr(terminal, "LINE_SECONDS", 0.0)
     monkeypatch.setattr("torra.desk.setup.bar_import.PART", 500)
     file = str(ROOT / "sample_data" / "BTCUSD_H1.csv")
     words = ("import", file, "--symbol", "BTCUSD", "--timeframe", "H1")

@@ -802,10 +802,12 @@ def test_the_links_lead_to_where_the_desk_serves(tmp_path: Path) -> None:
 
 
 def test_links_of_a_port_that_nobody_told_say_so(tmp_path: Path) -> None:
-    assert command(tmp_path).output.endswith(f"{access_commands.NOT_TOLD}\n")
-    assert access_commands.NOT_TOLD not in command(tmp_path, "--address", "http://x.test").output
+    assert command(tmp_path).output.endswith(f"{access_commands.PORT_UNKNOWN}\n")
+    assert (
+        access_commands.PORT_UNKNOWN not in command(tmp_path, "--address", "http://x.test").output
+    )
     access_commands.tell_address(tmp_path, "http://127.0.0.1:5093")
-    assert access_commands.NOT_TOLD not in command(tmp_path).output
+    assert access_commands.PORT_UNKNOWN not in command(tmp_path).output
 
 
 @pytest.mark.parametrize(

@@ -185,7 +185,7 @@ def test_an_open_position_counts_what_a_close_now_would_pay(quick: Desk, side: s
     spec = quick.setups["BTCUSD"].profile.symbol("BTCUSD")
     bid = view.symbol("BTCUSD", "M15", 5).bars[-1].close
     (one, _) = overview(view)
-    for held in (one.held, *(view.symbol("BTCUSD", t, 5).held for t in BOTH)):
+    for held in (one.holding, *(view.symbol("BTCUSD", t, 5).holding for t in BOTH)):
         assert held.now.price == (bid if side == "BUY" else bid + spec.spread)
         assert held.now.profit == _profit(quick.database.position("BTCUSD"), bid, spec)
         gain = (held.now.price - 60_020.0) * (1 if side == "BUY" else -1)
@@ -223,7 +223,7 @@ def test_the_gain_at_the_exit_is_the_one_that_was_shown() -> None:
 def test_an_opening_that_is_not_filled_has_no_gain(quick: Desk) -> None:
     open_position(quick, "SELL")
     view = DatabaseView(quick.database, SETTINGS, quick)
-    assert overview(view)[0].held.now is None
+    assert overview(view)[0].holding.now is None
 
 
 def test_a_close_leads_to_the_trade_that_it_ended(quick: Desk) -> None:

@@ -212,7 +212,7 @@ def test_the_closes_of_a_page_are_looked_at_up_to_a_bound(
 
     monkeypatch.setattr(tick_listing, "closes_without_tick", look)
     get("/history?instance=nobody&from=2000-01-01")
-    assert asked == [history.LOOKED_AT]
+    assert asked == [history.MOST_CLOSES]
 
 
 @pytest.mark.journey

@@ -238,7 +238,7 @@ def test_money_has_the_colour_of_its_sign_and_the_side_has_none(
         "BTCUSD", "BTCUSD", OPENS[side], 0.1, 100.0, 90.0, 120.0, NOON, "T1", "FILLED"
     )
     held = PositionValue(position, None if profit is None else CloseValue(100.0, profit, 0.0))
-    page = page_of(address, overview=Overview(instances=(symbol(held=held, currency="USD"),)))
+    page = page_of(address, overview=Overview(instances=(symbol(holding=held, currency="USD"),)))
     glyph = "▲ LONG" if side == "BUY" else "▼ SHORT"
     (shown,) = [
         one for tag in ("strong", "span") for one in page.elements(tag, "i0")

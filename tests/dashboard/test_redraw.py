@@ -21,13 +21,15 @@ def test_the_chart_is_drawn_again_for(what: str, tmp_path: Path) -> None:
     view = DatabaseView(backing.database, backing.settings, backing.desk)
     data = view.symbol("EURUSD", "H1", 30)
     assert data is not None
-    held = data.held
+    held = data.holding
     assert held is not None and data.trades and data.ticks and data.bars
     position = held.position
     other = {
-        "stop": lambda: replace(data, held=held._replace(position=replace(position, stop=1.0))),
-        "target": lambda: replace(data, held=held._replace(position=replace(position, target=2.0))),
-        "gone": lambda: replace(data, held=None),
+        "stop": lambda: replace(data, holding=held._replace(position=replace(position, stop=1.0))),
+        "target": lambda: replace(
+            data, holding=held._replace(position=replace(position, target=2.0))
+        ),
+        "gone": lambda: replace(data, holding=None),
         "trade": lambda: replace(data, trades=data.trades[1:]),
         "tick": lambda: replace(data, ticks=data.ticks[1:]),
         "bar": lambda: replace(data, bars=data.bars[:-1]),

@@ -128,7 +128,7 @@ def test_a_stream_is_replayed_from_its_beginning_to_its_end(
     assert [one["terminal"] for one in told] == [False] * 4 + [True]
     assert {(one["stream_id"], one["stream_kind"]) for one in told} == {("t", "tick")}
     assert told[-1]["payload"] == {"verdict": "BUY"}
-    assert backing.slots.held == 0
+    assert backing.slots.taken == 0
 
 
 def test_replay_from_any_event_gives_the_same_rest(client: FlaskClient, database: Database) -> None:
@@ -150,7 +150,7 @@ def test_who_has_seen_the_end_is_told_to_stop(
     write(database, WHOLE)
     answer = client.get("/api/v1/streams/t", headers={"Last-Event-ID": seen})
     assert (answer.status_code, answer.data) == (204, b"")
-    assert backing.slots.held == 0
+    assert backing.slots.taken == 0
 
 
 @pytest.mark.parametrize("seen", ["", "-1", "x", "1.5", "٣", "0"])
@@ -189,7 +189,7 @@ def test_a_question_about_the_answer_alone_holds_nothing(
     write(database, [START])
     answer = client.head("/api/v1/streams/t")
     assert answer.mimetype == "text/event-stream" and answer.data == b""
-    assert backing.slots.held == 0
+    assert backing.slots.taken == 0
 
 
 @pytest.mark.parametrize("begun", [False, True])
@@ -201,10 +201,10 @@ def test_an_answer_that_is_dropped_gives_its_slot_back(
     body = client.application.wsgi_app(environ, lambda *_: None)
     if begun:
         next(iter(body))
-    assert backing.slots.held == 1
+    assert backing.slots.taken == 1
     del body
     gc.collect()
-    assert backing.slots.held == 0
+    assert backing.slots.taken == 0
 
 
 @pytest.mark.parametrize("part", ["Response", "Follower.frames"])
@@ -221,7 +221,7 @@ def test_an_answer_that_cannot_be_made_holds_nothing(
     write(database, [START])
     monkeypatch.setattr(f"torra.dashboard.screens.streaming.{part}", fail)
     assert client.get("/api/v1/streams/t").status_code == 500
-    assert backing.slots.held == 0
+    assert backing.slots.taken == 0
 
 
 @pytest.mark.journey
@@ -242,7 +242,7 @@ def test_a_host_that_drops_an_answer_holds_nothing(
     answer = app.test_client().get("/torra/api/v1/streams/t", headers=bearer("read"))
     assert answer.status_code == (500 if way == "fails" else 200)
     gc.collect()
-    assert backing.slots.held == 0
+    assert backing.slots.taken == 0
 
 
 def test_what_strangers_said_comes_without_hostile_characters(
@@ -438,7 +438,7 @@ def test_a_stream_tells_nothing_more_to_who_is_let_in_no_more(
     write(database, [END])
     rest = b"".join(body)
     assert rest.count(b"event: ") == (0 if ends else 1)
-    assert backing.slots.held == 0
+    assert backing.slots.taken == 0
     answer.close()
 
 
@@ -529,7 +529,7 @@ def test_six_streams_two_to_a_session(
             held.append(session.get("/api/v1/streams/t", buffered=False))
             assert held[-1].status_code == 200
             next(iter(held[-1].response))
-    assert backing.slots.held == MOST
+    assert backing.slots.taken == MOST
     refused = sessions[3].get("/api/v1/events")
     assert refused.status_code == 503 and int(refused.headers["Retry-After"]) > 0
     assert sessions[3].get("/help").status_code == 200
@@ -538,7 +538,7 @@ def test_six_streams_two_to_a_session(
     assert last.status_code == 200
     for answer in (*held, last):
         answer.close()
-    assert backing.slots.held == 0
+    assert backing.slots.taken == 0
 
 
 def test_the_oldest_stream_of_a_session_gives_way_to_fast_changes_of_page(
@@ -556,10 +556,10 @@ def test_the_oldest_stream_of_a_session_gives_way_to_fast_changes_of_page(
         if number >= 2:
             for _ in opened[number - 2].response:
                 pass  # its reader is gone from sight, and it ends by itself
-        assert backing.slots.held <= 2
+        assert backing.slots.taken <= 2
     for answer in opened:
         answer.close()
-    assert backing.slots.held == 0 and not backing.slots._leaving
+    assert backing.slots.taken == 0 and not backing.slots._leaving
 
 
 def test_one_session_cannot_take_the_slots_of_the_others() -> None:
@@ -615,7 +615,7 @@ def test_a_slot_that_was_lost_comes_back_by_itself() -> None:
         assert take(float(number)) is not None
     assert take(LIFE_SECONDS) is None
     assert take(2 * LIFE_SECONDS) is not None
-    assert slots.held == 1
+    assert slots.taken == 1
 
 
 def test_who_finds_no_slot_gets_the_one_that_a_page_gives_back() -> None:
@@ -681,4 +681,4 @@ def test_a_reader_is_woken_by_what_is_written(backing: PageContext, database: Da
         line_with(shared, b'"what":"tick"')
         events.close()
         assert b"event:" not in shared.read(), "the stream ends with the desk"
-    assert backing.slots.held == 0
+    assert backing.slots.taken == 0

@@ -208,7 +208,7 @@ def test_a_fill_that_no_tick_tells_has_an_arrow(
     names = dict.fromkeys(("instance", "symbol", "signal_id"), "")
     data = made_symbol(
         ticks=[{"bar_time": "2026-02-13T00:00:00Z", "action": action}],
-        held=position and {"position": {**position, **opened, **levels, **names}},
+        holding=position and {"position": {**position, **opened, **levels, **names}},
         trades=[{**trade, **opened} for trade in trades],
     )
     markers = chart_data.chart(data, ChartBars())["markers"]

@@ -344,7 +344,7 @@ def test_a_kept_row_is_known_by_everything_that_it_shows() -> None:
         known._replace(first="No tick yet"),
         *(known._replace(symbol=replace(one, **change)) for change in (
             {"latest": tick_record()}, {"latest": None}, {"instance": "B"}, {"digits": 2},
-            {"currency": "EUR"}, {"feed": "host"}, {"held": PositionValue(POSITION)},
+            {"currency": "EUR"}, {"feed": "host"}, {"holding": PositionValue(POSITION)},
         )),
     ):  # fmt: skip
         assert other.shown != known.shown

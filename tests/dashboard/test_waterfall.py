@@ -179,7 +179,7 @@ def test_the_consensus_stands_against_its_thresholds() -> None:
         "BUY": record["thresholds"]["buy"],
         "SELL": -record["thresholds"]["sell"],
     }
-    assert chart.spoken.startswith(f"Price action {chart.steps[0].number}, ")
+    assert chart.sentence.startswith(f"Price action {chart.steps[0].number}, ")
 
 
 @cases("case", CASES)

@@ -165,7 +165,7 @@ def test_a_desk_that_another_one_followed_rests_and_says_why(tmp_path: Path, end
     before = everything(old)
     old.keep()
     assert not old.active and "was deleted, and another desk" in old.lost
-    assert old.wake("EURUSD") == [] and not old.lock.is_held()
+    assert old.wake("EURUSD") == [] and not old.lock.is_owned()
     assert old.close()
     with closing(desks.open_database(tmp_path)) as database:
         new.roster.database = database
@@ -183,8 +183,8 @@ def test_a_share_that_is_away_stops_the_writing_and_ends_no_desk(
         raise ConfigError("desk.lock cannot be locked: Stale file handle")
 
     with monkeypatch.context() as patch:
-        patch.setattr(DeskLock, "is_held", lambda _: False)
-        patch.setattr(desk.database, "fence", desk.lock.is_held)
+        patch.setattr(DeskLock, "is_owned", lambda _: False)
+        patch.setattr(desk.database, "fence", desk.lock.is_owned)
         patch.setattr(DeskLock, "_take", away)
         desk.keep()
         desk.wake("EURUSD")
@@ -201,12 +201,12 @@ def test_the_lock_goes_last_and_stays_while_a_tick_runs_on(tmp_path: Path) -> No
 
     class Noted(Service):
         def shut(self) -> None:
-            held.append(desk.lock.is_held())
+            held.append(desk.lock.is_owned())
 
     desk.services = Services(Noted("noted", 3600.0, lambda: None))
     with desk.setups["EURUSD"].lock:
-        assert not desk.close(0.05) and desk.lock.is_held() and not held
-    assert desk.close() and held == [True] and not desk.lock.is_held()
+        assert not desk.close(0.05) and desk.lock.is_owned() and not held
+    assert desk.close() and held == [True] and not desk.lock.is_owned()
     with closing(desks.open_database(tmp_path)) as database:
         run = claim_table.desk_run(database)
         assert run is not None and run["process"] == 0, "it ended in order"

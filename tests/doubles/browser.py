@@ -132,7 +132,7 @@ class Site:
         known = self.app.extensions.get("torra_agents")
         slots = known.backing.slots if known and known.backing else None
         end = time.monotonic() + STREAMS_END
-        while slots and slots.held and time.monotonic() < end:
+        while slots and slots.taken and time.monotonic() < end:
             time.sleep(0.05)
 
 

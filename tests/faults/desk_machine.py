@@ -236,7 +236,7 @@ class DeskMachine(RuleBasedStateMachine):
         if first:
             self.come_to_close()
         frozen = self.world.frozen[0]
-        overtaken = not frozen.desk.lock.is_held() and not frozen.desk._alone_since()
+        overtaken = not frozen.desk.lock.is_owned() and not frozen.desk._alone_since()
         before = self.witness.dump() if overtaken else {}
         out = self.world.published()
         acts: list[Callable[[], Any]] = [frozen.turn, frozen.keep, frozen.turn]

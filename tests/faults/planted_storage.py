@@ -358,7 +358,7 @@ STORAGE: Final[Table] = {
     "T6": {
         "lock-held-always": fault(
             "a desk believes in its lock for ever",
-            Seam("torra.desk_lock:DeskLock.is_held", "skips(True)"),
+            Seam("torra.desk_lock:DeskLock.is_owned", "skips(True)"),
             "test_a_lock_whose_file_is_gone_is_taken_again_unless_another_has_it[deleted]",
             "test_a_tick_that_another_desk_has_run_meanwhile_is_told_so_and_writes_nothing[look]",
         ),

@@ -10,7 +10,7 @@ from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
 
 from tests.cases import cases
 from torra.config import validate
-from torra.errors import ASKED_FOR, ConfigError
+from torra.errors import REQUIREMENTS, ConfigError
 
 RAW = ("should", "valid", "unable to parse", "Field required", "greater than", "less than")
 """Words of the library, which no person has asked for."""
@@ -73,4 +73,4 @@ def test_what_is_missing_is_told_without_what_is_there() -> None:
 
 
 def test_every_sentence_has_what_it_names() -> None:
-    assert not [said for said in ASKED_FOR.values() if "should" in said or said.endswith(".")]
+    assert not [said for said in REQUIREMENTS.values() if "should" in said or said.endswith(".")]

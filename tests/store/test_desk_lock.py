@@ -39,12 +39,12 @@ def lock(tmp_path: Path) -> Iterator[DeskLock]:
 
 def test_the_first_holds_it_and_the_second_does_not(lock: DeskLock, tmp_path: Path) -> None:
     second = DeskLock(tmp_path)
-    assert not lock.is_held() and not is_locked(tmp_path)
+    assert not lock.is_owned() and not is_locked(tmp_path)
     assert lock.acquire() and lock.acquire(), "it is theirs already"
-    assert lock.is_held() and is_locked(tmp_path)
-    assert not second.acquire(0.1) and not second.is_held()
+    assert lock.is_owned() and is_locked(tmp_path)
+    assert not second.acquire(0.1) and not second.is_owned()
     lock.release()
-    assert not lock.is_held() and not is_locked(tmp_path)
+    assert not lock.is_owned() and not is_locked(tmp_path)
     assert second.acquire(0.0)
     second.release()
 
@@ -75,14 +75,14 @@ def test_a_lock_whose_file_is_gone_is_taken_again_unless_another_has_it(
     lock.path.unlink()
     if replaced:
         lock.path.touch()
-    assert not lock.is_held() and not is_locked(tmp_path)
-    assert lock.restore() and lock.is_held() and is_locked(tmp_path)
+    assert not lock.is_owned() and not is_locked(tmp_path)
+    assert lock.restore() and lock.is_owned() and is_locked(tmp_path)
     lock.path.unlink()
     second = DeskLock(tmp_path)
     assert second.acquire()
-    assert not lock.restore() and not lock.is_held() and second.is_held()
+    assert not lock.restore() and not lock.is_owned() and second.is_owned()
     second.release()
-    assert lock.restore() and lock.is_held()
+    assert lock.restore() and lock.is_owned()
 
 
 def test_a_lock_that_was_released_is_not_restored(lock: DeskLock, tmp_path: Path) -> None:
@@ -105,7 +105,7 @@ def test_a_home_that_gives_no_lock_is_refused_with_the_remedy(
     monkeypatch.setattr(desk_lock, "locked", unsupported)
     with pytest.raises(ConfigError, match=r"cannot be locked: No locks available\. A desk needs"):
         lock.acquire()
-    assert not lock.is_held() and not is_locked(tmp_path)
+    assert not lock.is_owned() and not is_locked(tmp_path)
 
 
 def test_a_share_that_is_away_is_not_held_and_comes_back(
@@ -121,8 +121,8 @@ def test_a_share_that_is_away_is_not_held_and_comes_back(
 
     with monkeypatch.context() as patch:
         patch.setattr(Path, "stat", away)
-        assert not lock.is_held() and lock.restore()
-    assert lock.is_held()
+        assert not lock.is_owned() and lock.restore()
+    assert lock.is_owned()
 
 
 needs_fork = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork and SIGKILL")
@@ -131,8 +131,8 @@ needs_fork = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork and 
 @needs_fork
 def test_a_fork_does_not_hold_it(lock: DeskLock) -> None:
     lock.acquire()
-    assert forked(lambda _: lock.is_held() or lock.restore(), 1) == [False]
-    assert lock.is_held()
+    assert forked(lambda _: lock.is_owned() or lock.restore(), 1) == [False]
+    assert lock.is_owned()
 
 
 @needs_fork
@@ -143,7 +143,7 @@ def test_of_processes_that_want_it_one_gets_it(tmp_path: Path, scaled: Scale) ->
         lock = DeskLock(tmp_path)
         held = lock.acquire(0.0)
         gate.wait()  # nobody ends before all have tried
-        return held and lock.is_held()
+        return held and lock.is_owned()
 
     for _ in range(scaled(40, least=4)):
         assert forked(try_for_it, 3).count(True) == 1
@@ -213,7 +213,7 @@ def test_a_database_knows_whether_its_desk_runs(lock: DeskLock, tmp_path: Path) 
     assert not database.desk_runs()
     lock.acquire()
     assert database.desk_runs()
-    database.fence = lock.is_held
+    database.fence = lock.is_owned
     database.require_desk()
     lock.release()
     with pytest.raises(StoreUnavailable, match="lost the lock"):
@@ -256,7 +256,7 @@ def test_two_never_hold_it_at_once(
             if found:
                 holder = number
                 robbed.discard(number)
-        assert [lock.is_held() for lock in locks] == [holder == place for place in range(3)]
+        assert [lock.is_owned() for lock in locks] == [holder == place for place in range(3)]
         assert is_locked(home) == (holder is not None)
     for lock in locks:
         lock.release()

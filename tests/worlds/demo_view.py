@@ -175,7 +175,7 @@ class ScriptedView:
             **self._names(instance),
             "stream": stream,
             "latest": stream["tick"],
-            "held": self._held(instance),
+            "holding": self._holding(instance),
             "changes": self._changes(instance, timeframe),
             "bars": self._drawn(instance, timeframe, limit)["bars"],
             "ticks": rows,
@@ -280,7 +280,7 @@ class ScriptedView:
             **self._names(name),
             "streams": streams,
             "latest": max(ticks, key=lambda tick: tick.as_of, default=None),
-            "held": self._held(name),
+            "holding": self._holding(name),
             "changes": self._changes(name, *STREAMS[name]),
         }
 
@@ -312,7 +312,7 @@ class ScriptedView:
             "skipped": {**skips[0], "bar_time": clock.iso(close)} if skips else None,
         }
 
-    def _held(self, instance: str) -> dict[str, Any] | None:
+    def _holding(self, instance: str) -> dict[str, Any] | None:
         if instance != "BTCUSD" or self.state == "empty":
             return None
         close = bars("BTCUSD", "M15")[-1]["close"]

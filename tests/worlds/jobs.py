@@ -141,7 +141,7 @@ def live_signals(home: Path, retry_seconds: float, bounds: Bounds) -> None:
     while not lock.acquire():
         pass
     database = open_database(home, System().real_now)
-    database.fence = lock.is_held
+    database.fence = lock.is_owned
     worker = Worker(database, home, KINDS, bounds=bounds, retry_seconds=retry_seconds)
     while True:
         worker.turn()

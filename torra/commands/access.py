@@ -29,7 +29,7 @@ from torra.whole_files import write_whole
 ADDRESS: Final = "http://127.0.0.1:5000"
 """Address of the pages when no desk has noted another."""
 
-NOT_TOLD: Final = (
+PORT_UNKNOWN: Final = (
     "No desk has told its port here yet: the links have the usual one. A desk that starts now "
     "tells it within seconds: ask again then, or put the one of --port there."
 )
@@ -103,7 +103,7 @@ def token(
         f"         {item['link']}"
         for item in rows
     ]
-    lines += [] if place else [NOT_TOLD]
+    lines += [] if place else [PORT_UNKNOWN]
     document = {"home": str(home.absolute()), "new": new_ones, "tokens": rows}
     return CommandAnswer(document, lines)
 

@@ -70,16 +70,16 @@ class Stop:
     """
 
     def __init__(self) -> None:
-        self.told = False
+        self.requested = False
 
     def tell(self, *_: object) -> None:
         """Note the request to end; usable as a signal handler."""
-        self.told = True
+        self.requested = True
 
     def wait(self, also: Callable[[], object] = lambda: False) -> None:
         """Return when the program was told to end, or when `also` is true."""
         clock = System()
-        while not (self.told or also()):
+        while not (self.requested or also()):
             clock.sleep(LOOK_EVERY)
 
 
@@ -148,7 +148,7 @@ def _locked(
     if not wait:
         raise ConfigError(refusal(home))
     say(f"Another desk works on {home.absolute()}: this one waits for its end. {ENDING}")
-    while not stop.told:
+    while not stop.requested:
         if lock.acquire(0.0):
             return True
         System().sleep(WAIT_EVERY)
@@ -180,7 +180,7 @@ def _run(
             desk.kill_switch.fault(halted)
             say(f"Trading is HALTED: {halted}")
         warm_up(desk, say, stop)
-        if stop.told:
+        if stop.requested:
             return
         desk.start()
         settle()
@@ -253,7 +253,7 @@ def warm_up(desk: Desk, say: Callable[[str], None], stop: Stop) -> None:
         forward(1)
         for _ in steps:
             forward(1)
-            if stop.told:
+            if stop.requested:
                 return
 
 

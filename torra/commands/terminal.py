@@ -24,7 +24,7 @@ from torra.harmless_text import escaped
 REDRAWN: Final = 500
 """Most redraws of a progress bar: more nobody sees."""
 
-TOLD_SECONDS: Final = 10.0
+LINE_SECONDS: Final = 10.0
 """Between two lines of progress where no person looks."""
 
 MINUTE: Final = 60
@@ -111,7 +111,7 @@ def _lines(total: int, label: str, clock: Clock) -> Callable[[int], None]:
         nonlocal newest, done
         done += number
         now = clock.monotonic()
-        if now - newest < TOLD_SECONDS or not 0 < done < total:
+        if now - newest < LINE_SECONDS or not 0 < done < total:
             return
         newest = now
         left = (now - began) / done * (total - done)

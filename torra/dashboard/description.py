@@ -121,9 +121,9 @@ def document() -> JsonObject:
     routes = sorted(described(), key=lambda route: (route.rule, route.methods))
     paths: JsonObject = {
         path: {
-            method.lower(): operation(route, method) for route in found for method in route.methods
+            method.lower(): operation(route, method) for route in group for method in route.methods
         }
-        for path, found in groupby(routes, key=address)
+        for path, group in groupby(routes, key=address)
     }
     return {
         "openapi": "3.1.0",
@@ -146,34 +146,34 @@ def described() -> Iterator[Route]:
 
 def address(route: Route) -> str:
     """Return a route's path as OpenAPI writes it."""
-    return PARAMETER.sub(lambda found: f"{{{found['name']}}}", route.rule)
+    return PARAMETER.sub(lambda parameter: f"{{{parameter['name']}}}", route.rule)
 
 
 def operation(route: Route, method: str) -> JsonObject:
     """Return the description of one method of one address: its input and its answers."""
     _, _, more = (inspect.getdoc(route.view) or "").partition("\n")
-    found: JsonObject = {
+    spec: JsonObject = {
         "operationId": route.name if len(route.methods) == 1 else f"{method.lower()}_{route.name}",
         "tags": [route.view.__module__.rpartition(".")[2]],
         "summary": route.summary.rstrip("."),
     }
     if more.strip():
-        found["description"] = " ".join(more.split())
+        spec["description"] = " ".join(more.split())
     if parameters := [*_in_path(route), *_in_query(route)]:
-        found["parameters"] = parameters
+        spec["parameters"] = parameters
     if method not in SAFE and route.body:
         kinds = ("multipart/form-data",) if route.files else KINDS_OF_BODY
         body = _content({"type": "object", "properties": route.body}, *kinds)
-        found["requestBody"] = {"required": False, "content": body}
-    found["responses"] = {**_answers(route, method), **_refusals(route, method)}
-    found["security"] = _security(route, method)
-    return found
+        spec["requestBody"] = {"required": False, "content": body}
+    spec["responses"] = {**_answers(route, method), **_refusals(route, method)}
+    spec["security"] = _security(route, method)
+    return spec
 
 
 def _in_path(route: Route) -> Iterator[JsonValue]:
-    for found in PARAMETER.finditer(route.rule):
-        schema: JsonObject = {"type": KINDS.get(found["kind"] or "", "string")}
-        yield {"name": found["name"], "in": "path", "required": True, "schema": schema}
+    for parameter in PARAMETER.finditer(route.rule):
+        schema: JsonObject = {"type": KINDS.get(parameter["kind"] or "", "string")}
+        yield {"name": parameter["name"], "in": "path", "required": True, "schema": schema}
 
 
 def _in_query(route: Route) -> Iterator[JsonValue]:

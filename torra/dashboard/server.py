@@ -227,9 +227,9 @@ def _bound(host: str, port: int, *, allow_remote: bool) -> socket.socket:
 
 def _taken(host: str, port: int, error: Exception) -> ConfigError:
     other = port + 1 if 0 < port < LAST_PORT else DEFAULT_PORT
-    said = getattr(error, "strerror", None) or error
+    reason = getattr(error, "strerror", None) or error
     return ConfigError(
-        f"port {port} on {host} cannot be opened ({said}): another program may hold it; "
+        f"port {port} on {host} cannot be opened ({reason}): another program may hold it; "
         f"choose another, such as PORT={other}"
     )
 

@@ -168,7 +168,7 @@ class Desk:
     def _take_up(self) -> None:
         if not self.lock.acquire():
             raise ConfigError(watches.refusal(self.database.path.parent))
-        self.database.fence = self.lock.is_held
+        self.database.fence = self.lock.is_owned
         self.run = token(8)
         with self.database.transaction():
             claim_table.begin_run(self.database, self.run, os.getpid())
@@ -237,7 +237,7 @@ class Desk:
 
     def _keep_lock(self) -> bool:
         """Return whether this desk still has its lock; one that lost it to another rests."""
-        if not self.active or self.lock.is_held():
+        if not self.active or self.lock.is_owned():
             return self.active
         try:
             restored = self.lock.restore(self._alone_since)

@@ -83,8 +83,8 @@ def of_times(begin: float, end: float) -> AxisScale:
     seconds = next((step for step in ROUND_SECONDS if room / step <= TIMES), None)
     if seconds:
         counts = range(math.floor(begin / seconds), math.floor(end / seconds) + 1)
-        found = [float(count * seconds) for count in counts if begin <= count * seconds <= end]
-        return AxisScale(begin, end, tuple((at, _clock(at, seconds)) for at in found))
+        times = [float(count * seconds) for count in counts if begin <= count * seconds <= end]
+        return AxisScale(begin, end, tuple((at, _clock(at, seconds)) for at in times))
     step = next((m for m in ROUND_MONTHS if room / (m * MONTH) <= TIMES), ROUND_MONTHS[-1])
     marks = [at for at in _months(begin, end, step) if begin <= at <= end]
     return AxisScale(begin, end, tuple((at, _date(at, step)) for at in marks))

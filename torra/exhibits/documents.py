@@ -117,12 +117,12 @@ class ReplayShelf:
 
     def listed(self) -> tuple[list[Listed], int]:
         """Return the newest files, newest first, and how many older ones are left out."""
-        found = sorted(self._files(), key=lambda item: (-item[1].st_mtime_ns, item[0]))
+        files = sorted(self._files(), key=lambda item: (-item[1].st_mtime_ns, item[0]))
         with self._lock:
             # only heads of files that are still there are kept
             known, self._heads = self._heads, {}
-            heads = [self._head(name, status, known) for name, status in found[:MOST]]
-        return heads, max(0, len(found) - MOST)
+            heads = [self._head(name, status, known) for name, status in files[:MOST]]
+        return heads, max(0, len(files) - MOST)
 
     def document(self, name: str) -> Document | Listed | None:
         """Return a document, or why it cannot be shown, or None if there is no such file."""
@@ -170,38 +170,38 @@ class ReplayShelf:
         self, name: str, status: os.stat_result, known: dict[str, tuple[tuple[int, int], Listed]]
     ) -> Listed:
         mark = (status.st_mtime_ns, status.st_size)
-        held = known.get(name)
-        if held is None or held[0] != mark:
-            held = (mark, self._read_head(name, status))
-        self._heads[name] = held
-        return held[1]
+        entry = known.get(name)
+        if entry is None or entry[0] != mark:
+            entry = (mark, self._read_head(name, status))
+        self._heads[name] = entry
+        return entry[1]
 
     def _read_head(self, name: str, status: os.stat_result) -> Listed:
         if not allowed(name):
             return Listed(name, "its name: use letters, digits, dot, dash and underscore")
         try:
-            told = read(self.folder / f"{name}{SUFFIX}", name, status)
+            document = read(self.folder / f"{name}{SUFFIX}", name, status)
         except OSError as error:
             return Listed(name, f"it cannot be read: {error.strerror}")
         except Broken as error:
             return Listed(name, str(error))
         return Listed(
             name,
-            kind=told.kind,
-            title=told.title,
-            summary=sentence(told),
-            created_at=told.created_at,
-            warnings=len(told.warnings),
-            period=told.period,
-            arms=len(told.arms),
-            settings=tuple(told.settings.items()),
+            kind=document.kind,
+            title=document.title,
+            summary=sentence(document),
+            created_at=document.created_at,
+            warnings=len(document.warnings),
+            period=document.period,
+            arms=len(document.arms),
+            settings=tuple(document.settings.items()),
         )
 
 
 def sentence(document: Document) -> str:
     """Return the one sentence of a document: its result in money where its tables tell it."""
-    found = outcome(document.tables, document.arms)
-    return found.sentence if found else document.summary
+    conclusion = outcome(document.tables, document.arms)
+    return conclusion.sentence if conclusion else document.summary
 
 
 def allowed(name: str) -> bool:
@@ -223,15 +223,15 @@ def read(path: Path, name: str, status: os.stat_result) -> Document:
         raise Broken(f"it has more than the {LARGEST:,} bytes that are read")
     try:
         # NaN and Infinity are refused: Python reads them, but they are no JSON
-        told = json.loads(raw, parse_constant=_refuse)
+        values = json.loads(raw, parse_constant=_refuse)
     except (ValueError, RecursionError) as error:
         raise Broken(f"it is not JSON: {error}") from None
-    return _checked(told, name)
+    return _checked(values, name)
 
 
-def _checked(told: Any, name: str) -> Document:
+def _checked(values: Any, name: str) -> Document:
     try:
-        document = Document.model_validate(told)
+        document = Document.model_validate(values)
     except ValidationError as error:
         first = error.errors()[0]
         place = ".".join(map(str, first["loc"])) or "the whole file"

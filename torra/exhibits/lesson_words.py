@@ -94,54 +94,54 @@ def thesis(facts: LessonFacts) -> ThesisText | None:
     thesis = facts.thesis
     if thesis is None:
         return None
-    return thesis_told(thesis, facts.timeframe, _beside(facts, thesis.bars))
+    return thesis_text(thesis, facts.timeframe, _duration_text(facts, thesis.bars))
 
 
 def judge_sentence(facts: LessonFacts) -> str:
     """Return what a swarm's judge said at an opening, in a sentence; "" where none was heard."""
-    told = facts.situation.judgement if facts.situation else None
-    if told is None:
+    judgement = facts.situation.judgement if facts.situation else None
+    if judgement is None:
         return ""
-    side = LEANS.get(told.side, "neither side")
-    counter = _clean(told.counter)
+    side = LEANS.get(judgement.side, "neither side")
+    counter = _clean(judgement.counter)
     against = f"; against it: {counter}" if counter else ""
-    return f"Judge: {side}, {swarm_words.percent(told.chance)} to win{against}"
+    return f"Judge: {side}, {swarm_words.percent(judgement.chance)} to win{against}"
 
 
-def thesis_told(told: Thesis, timeframe: str, came: str = "") -> ThesisText:
+def thesis_text(thesis: Thesis, timeframe: str, came: str = "") -> ThesisText:
     """Return what the trader wrote of an opening; `came` says what came of it, "" while open."""
-    tier = f"{figures.sanitize(told.tier, 12)} tier" if told.tier else ""
+    tier = f"{figures.sanitize(thesis.tier, 12)} tier" if thesis.tier else ""
     return ThesisText(
-        claim=_clean(told.claim),
+        claim=_clean(thesis.claim),
         # of what was not made nothing can end
-        ends=() if told.declined else tuple(map(_clean, told.ends)),
-        risks=tuple(map(_clean, told.risks)),
-        meant="" if told.declined else thesis_words.bars_long(told.bars, timeframe),
+        ends=() if thesis.declined else tuple(map(_clean, thesis.ends)),
+        risks=tuple(map(_clean, thesis.risks)),
+        meant="" if thesis.declined else thesis_words.bars_long(thesis.bars, timeframe),
         who=f"Trader, {tier}" if tier else "Trader",
         came=came,
-        declined=told.declined,
+        declined=thesis.declined,
     )
 
 
-def _beside(facts: LessonFacts, meant: int) -> str:
+def _duration_text(facts: LessonFacts, meant: int) -> str:
     """Return what came of a trade beside how long it was meant to take."""
     if facts.kind == "vetoed" or not meant:
         return ""
     try:
-        held = facts.hours_held * 3600.0 / duration(facts.timeframe).total_seconds()
+        bars = facts.hours_held * 3600.0 / duration(facts.timeframe).total_seconds()
     except ValueError:
         return ""
-    told = f"{held:.3g}" if held >= 1.0 else "less than one"
-    long = f"{told} bars, {held - meant:.3g} more than meant"
-    if held <= meant:
-        long = f"{told} of at most {meant} bar{'' if meant == 1 else 's'}"
+    text = f"{bars:.3g}" if bars >= 1.0 else "less than one"
+    long = f"{text} bars, {bars - meant:.3g} more than meant"
+    if bars <= meant:
+        long = f"{text} of at most {meant} bar{'' if meant == 1 else 's'}"
     return f"held {long}; {EXITS.get(facts.reason, figures.sanitize(facts.reason, 40))}"
 
 
 def figures_of(facts: LessonFacts, currency: str = "") -> tuple[FactShown, ...]:
     """Return the facts of a lesson, each with its unit, in the order in which they are read."""
     vetoed = facts.kind == "vetoed"
-    held = "would have been held" if vetoed else "held"
+    label = "would have been held" if vetoed else "held"
     way = f"worst {of_r(facts.mae_r)}, best {of_r(facts.mfe_r)}"
     tone = figures.tone(facts.r, R_DECIMALS)
     return (
@@ -151,7 +151,7 @@ def figures_of(facts: LessonFacts, currency: str = "") -> tuple[FactShown, ...]:
         FactShown("Planned at the target", of_r(facts.planned_r)),
         FactShown("On the way", way, term="On the way"),
         FactShown("Slippage at the fill", _slipped(facts.slipped_r), term="Slippage"),
-        FactShown(capital(held), hours(facts.hours_held)),
+        FactShown(capital(label), hours(facts.hours_held)),
         FactShown("Surprise", of_r(facts.surprise, sign=False), term="Surprise"),
         FactShown("Market then", market(facts)),
         FactShown("End", ended(facts)),
@@ -263,22 +263,22 @@ def whole(
     for words in lesson.words:
         lines += ["", byline(words), *(f"  {part}" for part in parts_of(words))]
         lines += [f"  {left_out(words.flags)}"] if words.flags else []
-    return "\n".join([*lines, "", _told_to(ticks, warm_up=warm_up)])
+    return "\n".join([*lines, "", _ticks_text(ticks, warm_up=warm_up)])
 
 
 def _thesis_lines(facts: LessonFacts) -> list[str]:
     """Return a thesis for a terminal, one thing a line; none without one."""
-    told = thesis(facts)
-    if told is None:
+    shown = thesis(facts)
+    if shown is None:
         return []
-    lines = [f"{told.who} {'declined it' if told.declined else 'wrote'}: {told.claim}"]
-    lines += [f"  would end it: {one}" for one in told.ends]
-    lines += [f"  risk: {one}" for one in told.risks]
-    lines += [f"  meant for at most {told.meant}"] if told.meant else []
-    return ["", *lines, *([f"  {told.came}"] if told.came else [])]
+    lines = [f"{shown.who} {'declined it' if shown.declined else 'wrote'}: {shown.claim}"]
+    lines += [f"  would end it: {one}" for one in shown.ends]
+    lines += [f"  risk: {one}" for one in shown.risks]
+    lines += [f"  meant for at most {shown.meant}"] if shown.meant else []
+    return ["", *lines, *([f"  {shown.came}"] if shown.came else [])]
 
 
-def _told_to(ticks: Sequence[str], *, warm_up: bool) -> str:
+def _ticks_text(ticks: Sequence[str], *, warm_up: bool) -> str:
     """Say which ticks were told of a lesson."""
     if warm_up:
         return f"{WARM_UP} No tick is ever told of it."

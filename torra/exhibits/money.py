@@ -34,8 +34,8 @@ def name(account: AccountMoney) -> str:
 
 def amount(value: object, account: AccountMoney, *, sign: bool = True) -> str:
     """Write an amount with the account's currency, if that is known."""
-    told = figures.format_signed(value, 2) if sign else figures.plain(value, 2)
-    return told if told == DASH else in_currency(told, account.currency)
+    text = figures.format_signed(value, 2) if sign else figures.plain(value, 2)
+    return text if text == DASH else in_currency(text, account.currency)
 
 
 def in_currency(text: str, currency: str) -> str:
@@ -43,112 +43,112 @@ def in_currency(text: str, currency: str) -> str:
     return f"{text} {figures.sanitize(currency, 8)}" if currency else text
 
 
-def close_headline(found: CloseQuote) -> str:
+def close_headline(quote: CloseQuote) -> str:
     """Return which position a close ends, and what it brings now."""
-    position = found.position
+    position = quote.position
     what = f"Close {position.side} {position.lots:g} {figures.sanitize(position.instance, 40)}"
-    if "now" not in found.ends:
-        return f"{what}, profit not known: {figures.sanitize(found.why, 200)}"
-    return f"{what}: {close_result(found, 'now')} now"
+    if "now" not in quote.ends:
+        return f"{what}, profit not known: {figures.sanitize(quote.why, 200)}"
+    return f"{what}: {close_result(quote, 'now')} now"
 
 
-def close_result(found: CloseQuote, name: str) -> str:
+def close_result(quote: CloseQuote, name: str) -> str:
     """Return the profit of one of a position's ends in money and R."""
-    end = found.ends[name]
-    money = in_currency(figures.format_signed(end.profit, 2), found.currency)
+    end = quote.ends[name]
+    money = in_currency(figures.format_signed(end.profit, 2), quote.currency)
     return f"{money} ({figures.format_signed(end.r, 2)} R)"
 
 
-def close_outlook(found: CloseQuote) -> str:
+def close_outlook(quote: CloseQuote) -> str:
     """Return at which price a close fills, and what the position may lose where it is kept."""
-    if not found.filled:
+    if not quote.filled:
         return "It is taken back if it is not executed yet."
-    when = "at the open of the next bar" if found.route == PAPER else "at the broker's price then"
-    if found.spec is None:
+    when = "at the open of the next bar" if quote.route == PAPER else "at the broker's price then"
+    if quote.spec is None:
         return f"It fills {when}."
-    price = {name: figures.plain(end.price, found.spec.digits) for name, end in found.ends.items()}
+    price = {name: figures.plain(end.price, quote.spec.digits) for name, end in quote.ends.items()}
     near = f", near {price['now']}" if "now" in price else ""
-    stop = f"its stop {price['stop']} brings {close_result(found, 'stop')}"
+    stop = f"its stop {price['stop']} brings {close_result(quote, 'stop')}"
     return f"It fills {when}{near}. Kept, {stop}; a gap may cost more."
 
 
 def sentences(account: AccountMoney, day: str) -> list[str]:
     """Return what an account came to, the most important first, a sentence each."""
-    whole, held = account.whole, account.open
+    whole, trades = account.whole, account.open
     currency = "" if account.currency else f", {IN_MONEY}"
     if not whole.trades:
         since = "since the warm-up" if account.warm_up.trades else "yet"
-        told = [f"No trade {name(account)} is closed {since}."]
+        lines = [f"No trade {name(account)} is closed {since}."]
     else:
         today = account.today
         came = f"{amount(today.profit, account)} on {count(today.trades, 'trade')}"
-        told = [
+        lines = [
             f"Today ({day} UTC): {came if today.trades else 'no trade was closed'}.",
             f"All trades {name(account)}{currency}: {amount(whole.profit, account)} on "
             f"{count(whole.trades, 'trade')}, {whole.won:,} won, "
             f"{figures.format_signed(whole.r, 2)} R.",
         ]
         if account.drawdown.money:
-            told.append(
+            lines.append(
                 f"Deepest fall: {amount(account.drawdown.money, account, sign=False)}; now "
                 f"{amount(account.drawdown.now, account, sign=False)} below the highest point."
             )
-    if held.positions or held.orders:
-        told.append(_open(account))
+    if trades.positions or trades.orders:
+        lines.append(_open(account))
     if account.standing is not None:
-        told += _standing(account, account.standing)
+        lines += _standing(account, account.standing)
     if whole.unknown:
-        told.append(f"The books never showed what {count(whole.unknown, 'trade')} came to.")
+        lines.append(f"The books never showed what {count(whole.unknown, 'trade')} came to.")
     if account.warm_up.trades:
-        told.append(
+        lines.append(
             f"Not counted: {count(account.warm_up.trades, 'trade')} of the warm-up, "
             f"{amount(account.warm_up.profit, account)}."
         )
-    return told
+    return lines
 
 
 def _open(account: AccountMoney) -> str:
-    held = account.open
-    numbers = ((held.positions, "position", "open"), (held.orders, "order", "out"))
-    told = " and ".join(
+    trades = account.open
+    numbers = ((trades.positions, "position", "open"), (trades.orders, "order", "out"))
+    text = " and ".join(
         f"{count(number, what)} {'is' if number == 1 else 'are'} {state}"
         for number, what, state in numbers
         if number
     )
-    if held.known < held.positions:
-        told += f", {held.known:,} of a symbol that the desk still knows"
-    if held.valued < held.known:
-        told += f", {held.valued:,} with a price"
-    now = f"{amount(held.result, account)} if closed now; " if held.positions else ""
-    where = "its stop" if held.positions + held.orders == 1 else "the stops"
+    if trades.known < trades.positions:
+        text += f", {trades.known:,} of a symbol that the desk still knows"
+    if trades.valued < trades.known:
+        text += f", {trades.valued:,} with a price"
+    now = f"{amount(trades.result, account)} if closed now; " if trades.positions else ""
+    where = "its stop" if trades.positions + trades.orders == 1 else "the stops"
     return (
-        f"{told}: {now}at {where} the loss would be {amount(held.risk, account, sign=False)} "
-        f"({figures.plain(held.risk_r)} R)."
+        f"{text}: {now}at {where} the loss would be {amount(trades.risk, account, sign=False)} "
+        f"({figures.plain(trades.risk_r)} R)."
     )
 
 
-def _standing(account: AccountMoney, found: AccountValue) -> list[str]:
+def _standing(account: AccountMoney, value: AccountValue) -> list[str]:
     """Return what the account itself is worth, and what of its changes is not Torra's."""
-    worth = amount(found.balance, account, sign=False)
-    told = [
-        f"The account itself at {figures.moment(found.at)}: balance {worth}, equity "
-        f"{amount(found.equity, account, sign=False)}, now "
-        f"{amount(found.below, account, sign=False)} below its highest equity since "
-        f"{figures.moment(found.since)}, payments in and out left aside."
+    worth = amount(value.balance, account, sign=False)
+    lines = [
+        f"The account itself at {figures.moment(value.at)}: balance {worth}, equity "
+        f"{amount(value.equity, account, sign=False)}, now "
+        f"{amount(value.below, account, sign=False)} below its highest equity since "
+        f"{figures.moment(value.since)}, payments in and out left aside."
     ]
-    if not found.judged:
-        return [*told, "What of it is not Torra's is not known yet: Torra has held a position."]
-    if not found.jumps:
+    if not value.judged:
+        return [*lines, "What of it is not Torra's is not known yet: Torra has held a position."]
+    if not value.jumps:
         return [
-            *told,
-            f"From {figures.moment(found.judged_from)} to {figures.moment(found.judged)} its "
+            *lines,
+            f"From {figures.moment(value.judged_from)} to {figures.moment(value.judged)} its "
             "balance has moved by Torra's deals alone.",
         ]
-    newest = found.newest[0]
+    newest = value.newest[0]
     return [
-        *told,
-        f"Not Torra's, from {figures.moment(found.judged_from)} on: "
-        f"{amount(found.unexplained, account)} in {count(found.jumps, 'change')} of its balance "
+        *lines,
+        f"Not Torra's, from {figures.moment(value.judged_from)} on: "
+        f"{amount(value.unexplained, account)} in {count(value.jumps, 'change')} of its balance "
         "that no deal of Torra's explains (a deposit, somebody else's trade, a fee). "
         f"The newest: {amount(newest.amount, account)} between {figures.moment(newest.begin)} and "
         f"{figures.moment(newest.end)}.",
@@ -165,36 +165,36 @@ def line(account: AccountMoney, points: Sequence[LinePoint]) -> Plot:
     return Plot(title="Results added up", kind="line", lines=tuple(lines), y=where)
 
 
-def caps(found: Money) -> list[str]:
+def caps(money: Money) -> list[str]:
     """Return what the desk lost today, and at which loss each profile opens nothing more."""
-    lost = found.lost_today
-    told = "lost nothing" if lost <= 0 else f"lost {figures.plain(lost)}"
+    lost = money.lost_today
+    loss = "lost nothing" if lost <= 0 else f"lost {figures.plain(lost)}"
     won = f" and won {figures.plain(-lost)}" if lost < 0 else ""
-    only = found.currency
+    only = money.currency
     where = "" if not lost else f", in {only}" if only else f", {IN_MONEY}"
     return [
-        f"The desk {told}{won} today{where}. That counts all accounts and the warm-up, as the risk "
+        f"The desk {loss}{won} today{where}. That counts all accounts and the warm-up, as the risk "
         "checks do.",
         *(
             f"Profile {figures.sanitize(one.profile, 60)} opens nothing more until midnight UTC "
             f"once the day's loss reaches {f'{figures.plain(one.cap)} {only}'.rstrip()}. Open "
             "trades can still add to the loss."
-            for one in found.caps
+            for one in money.caps
         ),
     ]
 
 
-def row(label: str, found: TradeTotals, account: AccountMoney) -> tuple[str, ...]:
+def row(label: str, totals: TradeTotals, account: AccountMoney) -> tuple[str, ...]:
     """Return one line of a table of results, in the order of HEAD."""
     return (
         figures.sanitize(label, 60),
-        f"{found.trades:,}",
-        f"{found.won:,}",
-        percent(found.win_rate),
-        amount(found.profit, account) if found.trades else DASH,
-        figures.format_signed(found.r, 2) if found.trades else DASH,
-        figures.format_signed(found.mean_r, 2),
-        span(found.between.low, found.between.high) if found.between else DASH,
+        f"{totals.trades:,}",
+        f"{totals.won:,}",
+        percent(totals.win_rate),
+        amount(totals.profit, account) if totals.trades else DASH,
+        figures.format_signed(totals.r, 2) if totals.trades else DASH,
+        figures.format_signed(totals.mean_r, 2),
+        span(totals.between.low, totals.between.high) if totals.between else DASH,
     )
 
 
@@ -210,20 +210,20 @@ def tables(account: AccountMoney) -> list[tuple[str, list[tuple[str, ...]]]]:
         ("day", account.by_day),
     )
     return [
-        (what, [row(label, found, account) for label, found in groups.items()])
+        (what, [row(label, totals, account) for label, totals in groups.items()])
         for what, groups in parts
         if groups
     ]
 
 
-def table(found: Money) -> str:
+def table(money: Money) -> str:
     """Return `torra results` for a terminal."""
     lines: list[str] = []
-    for account in found.accounts:
-        lines += [*sentences(account, found.day), ""]
+    for account in money.accounts:
+        lines += [*sentences(account, money.day), ""]
         if account.whole.trades:
             for what, rows in tables(account):
                 lines += [*numbers.aligned([(what, *HEAD[1:]), *rows], range(1, len(HEAD))), ""]
-    if not found.accounts:
+    if not money.accounts:
         lines += ["This desk has no instance, so it has no trade.", ""]
-    return "\n".join([*lines, *(caps(found) if found.caps else []), NOT_COUNTED])
+    return "\n".join([*lines, *(caps(money) if money.caps else []), NOT_COUNTED])

@@ -44,9 +44,9 @@ def column(values: Sequence[Any]) -> list[str]:
     # floats only: counts have no decimals to agree on
     measures = [value for value in values if isinstance(value, float) and math.isfinite(value)]
     sizes = [abs(value) for value in measures if value]
-    apart = bool(sizes) and max(sizes) / min(sizes) > SPREAD
+    is_wide = bool(sizes) and max(sizes) / min(sizes) > SPREAD
     decimals = _needed(measures, _cap(max(sizes))) if sizes else 0
-    return [_cell(value, decimals, apart) for value in values]
+    return [_cell(value, decimals, is_wide) for value in values]
 
 
 def aligned(rows: Sequence[Sequence[str]], right: Collection[int] = ()) -> list[str]:
@@ -68,7 +68,7 @@ def tick(value: float, step: float) -> str:
     return figures.plain(value, _decimals(step))
 
 
-def _cell(value: Any, decimals: int, apart: bool) -> str:
+def _cell(value: Any, decimals: int, is_wide: bool) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
     known = figures.number(value)
@@ -81,7 +81,7 @@ def _cell(value: Any, decimals: int, apart: bool) -> str:
     vanished = known and not float(text.replace(",", "").replace(figures.MINUS, "-"))
     if vanished:
         return _first_digit(known)
-    return short(known) if apart or abs(known) >= HUGE else text
+    return short(known) if is_wide or abs(known) >= HUGE else text
 
 
 def _first_digit(value: float) -> str:

@@ -72,27 +72,28 @@ clean: Final = partial(figures.sanitize, limit=MOST_LETTERS)
 """Returns a stranger's words as a page shows them."""
 
 
-def arranged(found: Document, trades: Sequence[ArmTradeRow] = ()) -> dict[str, Any]:
+def arranged(document: Document, trades: Sequence[ArmTradeRow] = ()) -> dict[str, Any]:
     """Return a document as its page shows it, on paper with the newest `trades` of its arms."""
-    came_to = outcome.outcome(found.tables, found.arms)
+    came_to = outcome.outcome(document.tables, document.arms)
     # another program's own first: nothing else says what they say
-    exhibits = _numbered(sorted(_exhibits(found, came_to), key=lambda item: bool(item["asks"])))
+    exhibits = _numbered(sorted(_exhibits(document, came_to), key=lambda item: bool(item["asks"])))
     return {
         "problem": "",
-        "kind": KINDS[found.kind],
-        "title": clean(found.title),
-        "summary": figures.sanitize(_summary(found, came_to), MOST_SUMMARY),
+        "kind": KINDS[document.kind],
+        "title": clean(document.title),
+        "summary": figures.sanitize(_summary(document, came_to), MOST_SUMMARY),
         "money": _money(came_to),
-        "curves": _curves(found) if came_to else [],
+        "curves": _curves(document) if came_to else [],
         "trades": [
-            trades_shown(found, trades, arm, 0, ON_PAPER) for arm in _paper_arms(found, trades)
+            trades_shown(document, trades, arm, 0, ON_PAPER)
+            for arm in _paper_arms(document, trades)
         ],
-        "created": moment(found.created_at),
-        "start": moment(found.period.start),
-        "end": moment(found.period.end),
-        "arms": [clean(arm_called(arm, found.arms)) for arm in found.arms],
-        "settings": _settings(found),
-        "warnings": [figures.sanitize(text, WARNING) for text in found.warnings],
+        "created": moment(document.created_at),
+        "start": moment(document.period.start),
+        "end": moment(document.period.end),
+        "arms": [clean(arm_called(arm, document.arms)) for arm in document.arms],
+        "settings": _settings(document),
+        "warnings": [figures.sanitize(text, WARNING) for text in document.warnings],
         "exhibits": [item for item in exhibits if not item["asks"]],
         "computed": [item for item in exhibits if item["asks"]],
         "too_few": TOO_FEW,
@@ -144,10 +145,10 @@ def moment(when: datetime | None) -> str:
     return figures.moment(iso(when)) if when else figures.DASH
 
 
-def arms_of(found: Document, trades: Sequence[ArmTradeRow]) -> list[str]:
+def arms_of(document: Document, trades: Sequence[ArmTradeRow]) -> list[str]:
     """Return the arms that have trades to be listed, in the order of the document."""
     traded = {line.arm for line in trades}
-    return [arm for arm in found.arms if arm in traded]
+    return [arm for arm in document.arms if arm in traded]
 
 
 def first_arm(arms: Sequence[str]) -> str:
@@ -157,11 +158,11 @@ def first_arm(arms: Sequence[str]) -> str:
 
 
 def trades_shown(
-    found: Document, trades: Sequence[ArmTradeRow], arm: str, begin: int, most: int
+    document: Document, trades: Sequence[ArmTradeRow], arm: str, begin: int, most: int
 ) -> dict[str, Any]:
     """Return `most` trades of an arm from place `begin` on as a table, and how many there are."""
     own = [line.cells for line in trades if line.arm == arm]
-    called = clean(arm_called(arm, found.arms))
+    called = clean(arm_called(arm, document.arms))
     return {
         "title": f"Trades of {called}, newest first; results after all costs, in the account's "
         "currency",
@@ -199,20 +200,20 @@ def _money(came_to: outcome.ArmsConclusion | None) -> dict[str, Any] | None:
     }
 
 
-def _summary(found: Document, came_to: outcome.ArmsConclusion | None) -> str:
+def _summary(document: Document, came_to: outcome.ArmsConclusion | None) -> str:
     """Return what a document says beside its money: nothing that a table of its own says."""
     if came_to is None:
-        return found.summary
-    return found.summary.removeprefix(came_to.sentence).strip()
+        return document.summary
+    return document.summary.removeprefix(came_to.sentence).strip()
 
 
-def _curves(found: Document) -> list[dict[str, Any]]:
+def _curves(document: Document) -> list[dict[str, Any]]:
     """Return the plots of the table of arms, their lines by the names that people use."""
-    called = [arm_called(arm, found.arms) for arm in found.arms]
+    called = [arm_called(arm, document.arms) for arm in document.arms]
     shown = []
-    for number, plot in enumerate((p for p in found.plots if p.of == outcome.ARMS), 1):
+    for number, plot in enumerate((p for p in document.plots if p.of == outcome.ARMS), 1):
         lines = tuple(
-            line.model_copy(update={"name": arm_called(line.name, found.arms)})
+            line.model_copy(update={"name": arm_called(line.name, document.arms)})
             for line in plot.lines
         )
         one = plotted(plot.model_copy(update={"lines": lines}), called)
@@ -220,26 +221,28 @@ def _curves(found: Document) -> list[dict[str, Any]]:
     return shown
 
 
-def _paper_arms(found: Document, trades: Sequence[ArmTradeRow]) -> list[str]:
+def _paper_arms(document: Document, trades: Sequence[ArmTradeRow]) -> list[str]:
     """Return whose trades stand on paper: L1's and the first desk's."""
-    known = arms_of(found, trades)
+    known = arms_of(document, trades)
     return [arm for arm in known if arm in (CONTROL, first_arm(known))]
 
 
-def _settings(found: Document) -> list[tuple[str, str]]:
-    known = {figures.sanitize(k, 60): clean(v) for k, v in found.settings.items()}
+def _settings(document: Document) -> list[tuple[str, str]]:
+    known = {figures.sanitize(k, 60): clean(v) for k, v in document.settings.items()}
     return [(word, known[name]) for name, word in SETTINGS.items() if name in known]
 
 
-def _exhibits(found: Document, came_to: outcome.ArmsConclusion | None) -> Iterator[dict[str, Any]]:
-    for table in found.tables:
+def _exhibits(
+    document: Document, came_to: outcome.ArmsConclusion | None
+) -> Iterator[dict[str, Any]]:
+    for table in document.tables:
         # a table without a name owns no plot; the curves stand before all tables
         curves = came_to is not None and table.name == outcome.ARMS
-        own = [plot for plot in found.plots if plot.of and plot.of == table.name and not curves]
-        yield _exhibit(table, [plotted(plot, found.arms) for plot in own], table)
-    for plot in found.plots:
+        own = [plot for plot in document.plots if plot.of and plot.of == table.name and not curves]
+        yield _exhibit(table, [plotted(plot, document.arms) for plot in own], table)
+    for plot in document.plots:
         if not plot.of:
-            yield _exhibit(plot, [plotted(plot, found.arms) | {"title": "", "says": ""}])
+            yield _exhibit(plot, [plotted(plot, document.arms) | {"title": "", "says": ""}])
 
 
 def _exhibit(
@@ -259,14 +262,14 @@ def _exhibit(
 
 def _numbered(exhibits: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     """Give every exhibit and every plot the id that links and labels use."""
-    found = []
+    numbered = []
     for number, exhibit in enumerate(exhibits, 1):
         shown = [
             plot | {"id": f"plot-{number}-{place}"}
             for place, plot in enumerate(exhibit["plots"], 1)
         ]
-        found.append(exhibit | {"id": f"exhibit-{number}", "plots": shown})
-    return found
+        numbered.append(exhibit | {"id": f"exhibit-{number}", "plots": shown})
+    return numbered
 
 
 def table_of(table: ReportTable) -> dict[str, Any]:

@@ -20,7 +20,7 @@ from torra.evaluation.exhibits import Plot
 from torra.exhibits import chart_layout, figures, numbers, row_layout
 from torra.exhibits.drawing import STYLES, Drawing, label, style
 
-ROWS_TOLD: Final = 60
+MOST_ROWS: Final = 60
 """Most rows of the table behind a plot."""
 
 
@@ -41,7 +41,7 @@ def drawn(plot: Plot, arms: Sequence[str] = ()) -> Drawing | None:
 def table(plot: Plot) -> dict[str, Any]:
     """Return a plot's points as a table: {"columns", "rows", "count"}, x down, lines across.
 
-    At most ROWS_TOLD rows, evenly spread, the first and the last among them.
+    At most MOST_ROWS rows, evenly spread, the first and the last among them.
     """
     columns = [label(plot.x) or {"time": "Time", "number": "x"}.get(plot.axis, "Of what")]
     cells: defaultdict[tuple[Any, int], dict[int, Any]] = defaultdict(dict)
@@ -88,6 +88,6 @@ def _state(y: float | str | None) -> float | str | None:
 
 
 def _spread(count: int) -> list[int]:
-    if count <= ROWS_TOLD:
+    if count <= MOST_ROWS:
         return list(range(count))
-    return sorted({round(at * (count - 1) / (ROWS_TOLD - 1)) for at in range(ROWS_TOLD)})
+    return sorted({round(at * (count - 1) / (MOST_ROWS - 1)) for at in range(MOST_ROWS)})

@@ -49,7 +49,7 @@ def document(
     everything that `Document` refuses.
     """
     _check_name(name)
-    told = {
+    fields = {
         "kind": kind,
         "name": name,
         "created_at": created_at,
@@ -65,7 +65,7 @@ def document(
         "warnings": tuple(warnings),
     }
     try:
-        return Document.model_validate(told)
+        return Document.model_validate(fields)
     except ValidationError as error:
         first = error.errors()[0]
         place = ".".join(map(str, first["loc"])) or "the report"
@@ -97,24 +97,24 @@ class Reported:
         return self.document.model_dump(mode="json", by_alias=True)
 
 
-def write(home: Path, found: Document, *, overwrite: bool = False) -> Path:
+def write(home: Path, report: Document, *, overwrite: bool = False) -> Path:
     """Move a document into the home's folder of replays and return its path.
 
     Raises ConfigError for a name that no file may have, for a name that is taken (unless it may be
     overwritten and the file is of the same kind), for a document that is too large to be read
     again, and if the folder cannot be written. The file is written whole or not at all.
     """
-    _check_name(found.name)
-    text = as_json(found)
+    _check_name(report.name)
+    text = as_json(report)
     size = len(text.encode())
     if size > LARGEST:
         raise ConfigError(
-            f"the report {found.name} has {size:,} bytes, more than the {LARGEST:,} that are read: "
-            "compare fewer arms or symbols in one report"
+            f"the report {report.name} has {size:,} bytes, more than the {LARGEST:,} that are "
+            "read: compare fewer arms or symbols in one report"
         )
-    path = home / FOLDER / f"{found.name}{SUFFIX}"
-    if overwrite and path.exists() and (kind := _kind(path)) != found.kind:
-        raise ConfigError(f"{path} is {kind}, no {found.kind}: take another name or remove it")
+    path = home / FOLDER / f"{report.name}{SUFFIX}"
+    if overwrite and path.exists() and (kind := _kind(path)) != report.kind:
+        raise ConfigError(f"{path} is {kind}, no {report.kind}: take another name or remove it")
     put(path, text, overwrite=overwrite)
     return path
 
@@ -135,20 +135,20 @@ def put(path: Path, text: str, *, overwrite: bool = True) -> None:
         raise ConfigError(f"{path} cannot be written: {error.strerror}") from None
 
 
-def as_json(found: Document) -> str:
+def as_json(report: Document) -> str:
     """Return the text of a document's file."""
-    return found.model_dump_json(by_alias=True) + "\n"
+    return report.model_dump_json(by_alias=True) + "\n"
 
 
-def text(found: Document, *, full: bool = False, where: str = "") -> str:
+def text(report: Document, *, full: bool = False, where: str = "") -> str:
     """Return a document for a terminal: its money, what to read with care, where the rest is.
 
     With `full` every table with its sentence follows, as it is computed. A document without money,
     as a sweep, has its first table always. `where` is a last sentence in place of the page's.
     """
-    one = pages.arranged(found)
+    one = pages.arranged(report)
     lines = [one["title"], f"{one['start']} to {one['end']}"]
-    lines += [f"{word}: {told}" for word, told in one["settings"]]
+    lines += [f"{word}: {value}" for word, value in one["settings"]]
     lines += _money(one["money"]) if one["money"] else []
     lines += ["", *_filled(one["summary"])] if one["summary"] else []
     lines += ["", "Read with care:"] if one["warnings"] else []
@@ -162,7 +162,7 @@ def text(found: Document, *, full: bool = False, where: str = "") -> str:
         shown = [item | {"says": "", "title": ""} for item in one["computed"] if item["open"]]
         lines += _tables(shown, one, tables=1)
         lines += ["", "Statistics, and how all of this is computed: --full."]
-    where = where or f"Plots and every table: the page /replays/{found.name}, or --report FILE."
+    where = where or f"Plots and every table: the page /replays/{report.name}, or --report FILE."
     lines += ["", *_filled(where)]
     return "\n".join(line.rstrip() for line in lines)
 
@@ -181,10 +181,10 @@ def _check_name(name: str) -> None:
 def _kind(path: Path) -> str:
     """Return the kind of document that a file claims to hold."""
     try:
-        told = json.loads(path.read_text(encoding="utf-8"))
+        values = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError):
         return "no document"
-    return str(told.get("kind")) if isinstance(told, dict) else "no document"
+    return str(values.get("kind")) if isinstance(values, dict) else "no document"
 
 
 # --- for a terminal -------------------------------------------------------------------------------
@@ -199,8 +199,8 @@ def _money(money: dict[str, Any]) -> list[str]:
     lines = ["", *_filled(money["sentence"]), ""]
     for who, *cells in rows:
         first, *more = textwrap.wrap(who, room, subsequent_indent="  ") or [""]
-        told = "".join(f"  {cell.rjust(size)}" for cell, size in zip(cells, sizes, strict=True))
-        lines += [first.ljust(room) + told, *more]
+        line = "".join(f"  {cell.rjust(size)}" for cell, size in zip(cells, sizes, strict=True))
+        lines += [first.ljust(room) + line, *more]
     for note in (money["why"], f"{money['words']} {money['placebo']}"):
         lines += ["", *_filled(note)] if note else []
     return lines
@@ -221,9 +221,9 @@ def _tables(exhibits: Sequence[dict[str, Any]], one: dict[str, Any], *, tables: 
     return lines
 
 
-def _filled(said: str, then: str = "", first: str = "") -> list[str]:
+def _filled(sentence: str, then: str = "", first: str = "") -> list[str]:
     lines = textwrap.wrap(
-        said.replace(PERCENT, WHOLE),  # a number and its sign stay in one line
+        sentence.replace(PERCENT, WHOLE),  # a number and its sign stay in one line
         WIDTH,
         initial_indent=first,
         subsequent_indent=then,

@@ -37,7 +37,7 @@ class ClaimStore(Store):
     """Claims, the desk's signs of life and its lock, its trading state and its profiles."""
 
     fence: Callable[[], bool] = staticmethod(lambda: True)
-    """Whether this process may write as the desk: its lock's `is_held`, where it runs a desk."""
+    """Whether this process may write as the desk: its lock's `is_owned`, where it runs a desk."""
 
     # --- the desk's process ---------------------------------------------------------------------
 

@@ -139,9 +139,9 @@ class Access:
         clock: Clock | None = None,
     ) -> None:
         self.clock: Clock = clock or System()
-        self._held = Tokens(dict(tokens), key)
+        self._tokens = Tokens(dict(tokens), key)
         self._path = path
-        self._seen: tuple[int, ...] = ()
+        self._stamp: tuple[int, ...] = ()
         self._trouble = ""
         self._ended: OrderedDict[str, None] = OrderedDict()
         self._lock = threading.Lock()
@@ -155,8 +155,8 @@ class Access:
     @classmethod
     def of_home(cls, home: Path) -> tuple[Access, bool]:
         """Return a home's access and whether it was made just now; raises ConfigError."""
-        found, new = access_file.read_or_make(home)
-        return cls(found.by_scope, found.key, path=home / ACCESS), new
+        tokens, new = access_file.read_or_make(home)
+        return cls(tokens.by_scope, tokens.key, path=home / ACCESS), new
 
     @property
     def tokens(self) -> Mapping[str, str]:
@@ -172,27 +172,27 @@ class Access:
         """Return the owner of a token, None for an unknown token."""
         return self._known().owner_of(token)
 
-    def visitor(self, asked: Request) -> Visitor | None:
+    def visitor(self, incoming: Request) -> Visitor | None:
         """Return the visitor of a request, None without a valid token or session."""
-        return self._who(*self._brought(asked))
+        return self._who(*self._brought(incoming))
 
-    def still_in(self, asked: Request) -> Callable[[], bool]:
+    def still_in(self, incoming: Request) -> Callable[[], bool]:
         """Return a function that says, at any later time, whether this visitor would still get in.
 
         The function keeps nothing of the request, so a stream may call it long after. It returns
         False after a logout, at the end that the session's cookie had, and after new tokens.
         """
-        brought = self._brought(asked)
+        brought = self._brought(incoming)
         first = self._who(*brought)
         return lambda: first is not None and self._who(*brought) == first
 
-    def session(self, asked: Request) -> Session | None:
+    def session(self, incoming: Request) -> Session | None:
         """Return the session of a request's cookie while it lasts."""
-        return self._session_of(asked.cookies.get(self.cookie, ""))
+        return self._session_of(incoming.cookies.get(self.cookie, ""))
 
-    def _brought(self, asked: Request) -> tuple[str, str]:
+    def _brought(self, incoming: Request) -> tuple[str, str]:
         """Return the credentials of a request: its Authorization header and its cookie."""
-        return asked.headers.get("Authorization", ""), asked.cookies.get(self.cookie, "")
+        return incoming.headers.get("Authorization", ""), incoming.cookies.get(self.cookie, "")
 
     def _who(self, authorization: str, cookie: str) -> Visitor | None:
         token = bearer_of(authorization)
@@ -207,15 +207,15 @@ class Access:
 
     def _session_of(self, cookie: str) -> Session | None:
         try:
-            told = Session(**self._signer().loads(cookie))
+            session = Session(**self._signer().loads(cookie))
         # TypeError: a cookie that is signed, but does not hold the fields of a Session
         except (BadData, TypeError):
             return None
         now = self.clock.real_now().timestamp()
-        lasts = now - told.at < IDLE_SECONDS and now - told.since < LONGEST_SECONDS
-        lasts = lasts and told.scope in SCOPES and told.id not in self._ended
-        marked = self._known().mark(Owner(told.scope, told.name))
-        return told if lasts and marked == told.mark else None
+        lasts = now - session.at < IDLE_SECONDS and now - session.since < LONGEST_SECONDS
+        lasts = lasts and session.scope in SCOPES and session.id not in self._ended
+        marked = self._known().mark(Owner(session.scope, session.name))
+        return session if lasts and marked == session.mark else None
 
     def open_session(self, response: Response, owner: Owner, path: str) -> Visitor:
         """Give a browser a session."""
@@ -247,29 +247,29 @@ class Access:
 
     def csrf(self, visitor: Visitor) -> str:
         """Return the CSRF token of a session, which its pages send with every change."""
-        told = f"csrf {visitor.session}".encode()
-        return hmac.new(self._known().key.encode(), told, "sha256").hexdigest()
+        text = f"csrf {visitor.session}".encode()
+        return hmac.new(self._known().key.encode(), text, "sha256").hexdigest()
 
     def _known(self) -> Tokens:
         """Return the tokens as the file has them now."""
         if self._path is None:
-            return self._held
+            return self._tokens
         try:
-            found = self._path.stat()
+            status = self._path.stat()
             # the mode too: a chmod that opens the file to others leaves its mtime as it was
-            seen = (found.st_mtime_ns, found.st_ino, found.st_size, found.st_mode)
-            if seen != self._seen:
-                self._held, self._seen, self._trouble = access_file.read(self._path), seen, ""
+            stamp = (status.st_mtime_ns, status.st_ino, status.st_size, status.st_mode)
+            if stamp != self._stamp:
+                self._tokens, self._stamp, self._trouble = access_file.read(self._path), stamp, ""
         except (OSError, ConfigError) as error:
             self._let_nobody_in(str(error))
-        return self._held
+        return self._tokens
 
     def _let_nobody_in(self, why: str) -> None:
         # once per trouble: this runs several times in every request, and each time would be a line
         if not self._trouble:
             LOG.error("nobody is let in: %s", why)
             # a key that nobody knows: the cookies that the old key signed are worth nothing either
-            self._held, self._seen, self._trouble = Tokens({}, new_token(32)), (), why
+            self._tokens, self._stamp, self._trouble = Tokens({}, new_token(32)), (), why
 
     def _signer(self) -> URLSafeSerializer:
         return URLSafeSerializer(self._known().key, salt="torra session")
@@ -312,12 +312,12 @@ def counted(access: Access) -> Counted:
     """Return the counts of the app that answers this request."""
     # the app itself: a proxy is another object in every request
     app: Flask = current_app._get_current_object()  # type: ignore[attr-defined]  # noqa: SLF001
-    found = _COUNTED.get(app)
-    if found is None:
+    counts = _COUNTED.get(app)
+    if counts is None:
         monotonic = access.clock.monotonic
         # setdefault: two first requests at once must count in the same place
-        found = _COUNTED.setdefault(app, Counted(RateLimits(monotonic), BackOff(monotonic)))
-    return found
+        counts = _COUNTED.setdefault(app, Counted(RateLimits(monotonic), BackOff(monotonic)))
+    return counts
 
 
 def guard(access: Access, route: Route, login: str) -> ResponseReturnValue | None:
@@ -325,21 +325,21 @@ def guard(access: Access, route: Route, login: str) -> ResponseReturnValue | Non
 
     None lets it pass. `login` names the endpoint that a person without a session is sent to.
     """
-    found: Visitor | None = access.visitor(request)
-    g.torra_visitor = found
+    caller: Visitor | None = access.visitor(request)
+    g.torra_visitor = caller
     if route.scope is not None:
-        if found is None:
+        if caller is None:
             return _stranger(access, login)
-        if not found.may(route.scope):
-            _forbid(found, route.scope)
+        if not caller.may(route.scope):
+            _forbid(caller, route.scope)
     _check_size()
     if request.method not in SAFE:
         _check_kind(route)
-        check_origin(program=found is not None and not found.session)
-        if route.scope is not None and found is not None and found.session:
-            check_csrf(access, found)
+        check_origin(program=caller is not None and not caller.session)
+        if route.scope is not None and caller is not None and caller.session:
+            check_csrf(access, caller)
     # after the checks: a refused request costs no try, so that another site cannot use up ours
-    _check_rate(access, route, found)
+    _check_rate(access, route, caller)
     _keep_session(access, route)
     return None
 
@@ -386,10 +386,10 @@ def check_csrf(access: Access, visitor: Visitor) -> None:
 
 def visitor() -> Visitor:
     """Return the visitor of this request; for routes with a scope, else 401."""
-    found: Visitor | None = g.get("torra_visitor")
-    if found is None:
+    caller: Visitor | None = g.get("torra_visitor")
+    if caller is None:
         abort(401)
-    return found
+    return caller
 
 
 def own_path(text: str, root: str) -> str:
@@ -441,18 +441,18 @@ def _stranger(access: Access, login: str) -> ResponseReturnValue:
     shown = request.method in SAFE and request.accept_mimetypes.accept_html and not asks_api()
     given = "Authorization" in request.headers
     if shown and not given:
-        asked = request.script_root + request.full_path.rstrip("?")
-        onward = asked if len(asked) <= LONGEST_PATH else None
+        path = request.script_root + request.full_path.rstrip("?")
+        onward = path if len(path) <= LONGEST_PATH else None
         return redirect(url_for(login, next=onward), 303)
     if bearer_of(request.headers.get("Authorization", "")):
         count_wrong(access, "bearer token")
-    told = ', error="invalid_token"' if given else ""
-    return _refuse(401, {"WWW-Authenticate": CHALLENGE + told})
+    reason = ', error="invalid_token"' if given else ""
+    return _refuse(401, {"WWW-Authenticate": CHALLENGE + reason})
 
 
-def _forbid(found: Visitor, scope: str) -> NoReturn:
-    told = f'{CHALLENGE}, error="insufficient_scope", scope="{scope}"'
-    _refuse(403, {} if found.session else {"WWW-Authenticate": told})
+def _forbid(caller: Visitor, scope: str) -> NoReturn:
+    challenge = f'{CHALLENGE}, error="insufficient_scope", scope="{scope}"'
+    _refuse(403, {} if caller.session else {"WWW-Authenticate": challenge})
 
 
 def _refuse(code: int, headers: Mapping[str, str]) -> NoReturn:
@@ -482,10 +482,10 @@ def _check_kind(route: Route) -> None:
         abort(415)
 
 
-def _check_rate(access: Access, route: Route, found: Visitor | None) -> None:
+def _check_rate(access: Access, route: Route, caller: Visitor | None) -> None:
     if route.per_minute is None:
         return
-    known = found if route.scope is not None else None  # what anybody may ask counts by address
+    known = caller if route.scope is not None else None  # what anybody may ask counts by address
     who = (known.session or known.actor) if known else f"address:{request.remote_addr}"
     seconds = counted(access).rates.wait((route.name, who), route.per_minute)
     if seconds > 0.0:

@@ -62,13 +62,13 @@ class Tokens:
 
     def owner_of(self, token: str) -> Owner | None:
         """Return the owner of a token, None for an unknown token."""
-        found = None
+        holder = None
         every = {Owner(scope): known for scope, known in self.by_scope.items()}
         # every token is compared, also after a match: the time of the answer must tell nothing
         for owner, known in {**every, **self.of_persons}.items():
             if hmac.compare_digest(token.encode("utf-8", "replace"), known.encode()):
-                found = owner
-        return found
+                holder = owner
+        return holder
 
     def mark(self, owner: Owner) -> str | None:
         """Return what a session keeps of a person's token, which ends with it; None without one.
@@ -126,17 +126,17 @@ def name_person(home: Path, name: str, scope: str) -> tuple[Tokens, bool]:
     if scope not in SCOPES:
         raise ConfigError(f"{scope[:60]!r} is no scope of a token; there are {', '.join(SCOPES)}")
     with _alone(home):
-        held, _ = read_or_make(home)
-        found = held.person(name)
-        if found is not None and found.scope != scope:
+        tokens, _ = read_or_make(home)
+        person = tokens.person(name)
+        if person is not None and person.scope != scope:
             raise ConfigError(
-                f"{found.name} has a token of the scope {found.scope}; take it back first: "
-                f"torra token --revoke {found.name!r}"
+                f"{person.name} has a token of the scope {person.scope}; take it back first: "
+                f"torra token --revoke {person.name!r}"
             )
-        if found is not None:
-            return held, False
-        more = {**held.of_persons, Owner(scope, name): new_token(TOKEN_BYTES)}
-        return _rewritten(home, Tokens(held.by_scope, held.key, more)), True
+        if person is not None:
+            return tokens, False
+        more = {**tokens.of_persons, Owner(scope, name): new_token(TOKEN_BYTES)}
+        return _rewritten(home, Tokens(tokens.by_scope, tokens.key, more)), True
 
 
 def revoke(home: Path, name: str) -> tuple[Tokens, str]:
@@ -145,27 +145,27 @@ def revoke(home: Path, name: str) -> tuple[Tokens, str]:
     Also returns the name as it was given.
     """
     with _alone(home):
-        held, _ = read_or_make(home)
-        found = held.person(name)
-        if found is None:
-            names = ", ".join(sorted(one.name for one in held.of_persons)) or "nobody"
+        tokens, _ = read_or_make(home)
+        person = tokens.person(name)
+        if person is None:
+            names = ", ".join(sorted(one.name for one in tokens.of_persons)) or "nobody"
             raise ConfigError(f"{name[:60]!r} has no token of this desk; there is one of: {names}")
         # A file of before may have Anna and anna: none of them may be left.
         rest = {
-            owner: token for owner, token in held.of_persons.items()
+            owner: token for owner, token in tokens.of_persons.items()
             if not same_name(owner.name, name)
         }  # fmt: skip
-        return _rewritten(home, Tokens(held.by_scope, held.key, rest)), found.name
+        return _rewritten(home, Tokens(tokens.by_scope, tokens.key, rest)), person.name
 
 
 @contextmanager
 def _alone(home: Path) -> Iterator[None]:
     """Keep every other change of the tokens out; raises ConfigError."""
     path = home / ACCESS_LOCK
-    with ExitStack() as held:
+    with ExitStack() as stack:
         try:
             make_folder(home)
-            held.enter_context(alone(path, mode=FILE))
+            stack.enter_context(alone(path, mode=FILE))
         except TimeoutError:
             raise ConfigError(
                 f"another process changes the tokens and holds {path}: try again when it has ended"
@@ -210,11 +210,11 @@ def read(path: Path) -> Tokens:
 
 def _understood(path: Path, text: str) -> Tokens:
     try:
-        told = json.loads(text, object_pairs_hook=no_key_twice)
-        by_scope = {scope: told["tokens"][scope] for scope in SCOPES}
-        key = told["key"]
+        document = json.loads(text, object_pairs_hook=no_key_twice)
+        by_scope = {scope: document["tokens"][scope] for scope in SCOPES}
+        key = document["key"]
         of_persons = {
-            Owner(one["scope"], one["name"]): one["token"] for one in told.get("persons", ())
+            Owner(one["scope"], one["name"]): one["token"] for one in document.get("persons", ())
         }
     except MALFORMED:
         raise ConfigError(f"{path} is no list of tokens; {RENEW}") from None
@@ -249,8 +249,8 @@ def _as_bytes(tokens: Tokens) -> bytes:
         {"name": owner.name, "scope": owner.scope, "token": token}
         for owner, token in tokens.of_persons.items()
     ]
-    told = {"tokens": dict(tokens.by_scope), "key": tokens.key}
-    return json.dumps({**told, "persons": persons} if persons else told).encode()
+    document = {"tokens": dict(tokens.by_scope), "key": tokens.key}
+    return json.dumps({**document, "persons": persons} if persons else document).encode()
 
 
 def _unwritten(path: Path, error: OSError) -> ConfigError:

@@ -142,7 +142,7 @@ def most_requests(record: TickRecord) -> int:
     return MAX_REQUESTS + (REQUESTS_PER_AGENT if record.company is not None else 0)
 
 
-def asked_again(record: TickRecord) -> tuple[int, int]:
+def repeated_requests(record: TickRecord) -> tuple[int, int]:
     """Return how many requests were repeats of failed ones, and how many second looks."""
     looks = sum(flag.partition(":")[0] in LOOKS for flag in record.deliberation.flags)
     repeated = sum(call.attempt > 1 for call in record.made_calls)

@@ -140,16 +140,16 @@ def records_line(record: TickRecord) -> str:
     """Return the records behind the record score and since when they count."""
     high, low = record.ath_price, record.low_price
     if record.record_score != "both":
-        told = (
+        text = (
             f"ATH: how near the price is to its all-time high, {figures.format_any(high)}; +1 at it"
         )
     else:
-        told = (
+        text = (
             f"Record: +1 at the record high, {figures.format_any(high)}, −1 at the record low, "
             f"{figures.format_any(low)}, 0 far from both"
         )
     since = f"; of the {record.timeframe} bars since {str(record.records_since)[:10]}"
-    return figures.sanitize(f"{told}{since if record.records_since else ''}.", 200)
+    return figures.sanitize(f"{text}{since if record.records_since else ''}.", 200)
 
 
 def failed_checks(record: TickRecord) -> list[str]:
@@ -173,8 +173,8 @@ def consensus_line(record: TickRecord) -> str:
     left_out = [figures.sanitize(name, 12) for name in record.composites if name not in fresh]
     more = f"; {', '.join(left_out)} is too old and left out" if left_out else ""
     limits = [record.thresholds.buy, -record.thresholds.sell]
-    said = number(record.consensus, limits).replace("-", figures.MINUS)
-    return f"Consensus {said}: {' and '.join(parts)}{more}."
+    value = number(record.consensus, limits).replace("-", figures.MINUS)
+    return f"Consensus {value}: {' and '.join(parts)}{more}."
 
 
 def decision_rows(record: TickRecord) -> list[DecisionStep]:
@@ -202,24 +202,24 @@ def vector_weights(record: TickRecord) -> dict[str, float]:
     return {v: record.weights[v] for v in VECTORS}
 
 
-def trust(told: AgentReport) -> float | None:
+def trust(report: AgentReport) -> float | None:
     """Return the trust k of a report; None when it abstained."""
-    return None if told.abstained else evidence.trust(told)
+    return None if report.abstained else evidence.trust(report)
 
 
 def _checks(record: TickRecord) -> Iterable[Check]:
     """Yield every step: its name, as recomputed, as stored."""
     deliberation = record.deliberation
     answers = _answers(deliberation)
-    told, debate = deliberation.swarm, None
-    trusted = swarm.trusted(told)
+    swarm_record, debate = deliberation.swarm, None
+    trusted = swarm.trusted(swarm_record)
     if answers:
         debate = scoring.synthesise(answers, thesis.weights(deliberation), trusted)
     if debate is not None:
         # neither gate nor manager is a voice of the panel: a manager that failed lowers it apart
         failed = [name for name in deliberation.failures if name not in (GATE, *ARBITERS)]
         weights, judged = vector_weights(record), _judged(deliberation)
-        most = THIN_CONVICTION if told and told.thin else 1.0
+        most = THIN_CONVICTION if swarm_record and swarm_record.thin else 1.0
         agreed = scoring.panel_of(answers, failed, weights, judged, trusted, most)
         yield from agreement.checks(deliberation.panel, agreed)
     yield from _swarm_checks(deliberation)
@@ -235,28 +235,32 @@ def _checks(record: TickRecord) -> Iterable[Check]:
     yield "consensus", _total(shares(record)), record.consensus
 
 
-def _swarm_checks(spoken: DebateRecord) -> Iterable[Check]:
+def _swarm_checks(deliberation: DebateRecord) -> Iterable[Check]:
     """Yield the sums of a swarm: their name, as recomputed, as stored."""
-    told = spoken.swarm
-    if told is None:
+    swarm_record = deliberation.swarm
+    if swarm_record is None:
         return
-    if told.board.stands:
-        lean = math.fsum(one.weight * one.trust * one.stance for one in told.board.stands)
-        yield "lean of the board", lean, told.board.lean
-    if told.judgement is not None:
-        yield "expected value", swarm_words.value_of(told.judgement), told.judgement.value_r
-    budget, storm = told.regime.budget, told.storm
+    if swarm_record.board.stands:
+        lean = math.fsum(one.weight * one.trust * one.stance for one in swarm_record.board.stands)
+        yield "lean of the board", lean, swarm_record.board.lean
+    if swarm_record.judgement is not None:
+        yield (
+            "expected value",
+            swarm_words.value_of(swarm_record.judgement),
+            swarm_record.judgement.value_r,
+        )
+    budget, storm = swarm_record.regime.budget, swarm_record.storm
     if storm:
-        yield "budget", min(budget, storm) / storm, told.budget
+        yield "budget", min(budget, storm) / storm, swarm_record.budget
 
 
 def _judged(deliberation: DebateRecord) -> AgentReport | None:
     """Return a manager's or a judge's report; UNJUDGED of one that failed, None without one."""
-    told = deliberation.manager or deliberation.judge
-    if told is None:
+    report = deliberation.manager or deliberation.judge
+    if report is None:
         failed = any(name in deliberation.failures for name in JUDGES)
         return scoring.UNJUDGED if failed else None
-    return replace(told, weights=thesis.weights(deliberation))
+    return replace(report, weights=thesis.weights(deliberation))
 
 
 def _vector_checks(record: TickRecord, vector: str) -> Iterable[Check]:
@@ -280,13 +284,13 @@ def in_role(role: Role, report: AgentReport) -> bool:
 def _answers(deliberation: DebateRecord) -> list[scoring.CountedReport]:
     """Return the stored opinions with their roles; none when an author is not in the registry."""
     answers = []
-    for told in deliberation.reports:
-        seat = AGENTS.get(told.agent_id)
-        if seat is None or not in_role(seat.role, told):
+    for report in deliberation.reports:
+        seat = AGENTS.get(report.agent_id)
+        if seat is None or not in_role(seat.role, report):
             # the agent of a host has no role here: a sum without it would look like a fault
             return []
         if seat.role.kind in OPINIONS:
-            answers.append(scoring.CountedReport(seat.role, told))
+            answers.append(scoring.CountedReport(seat.role, report))
     return answers
 
 
@@ -294,13 +298,13 @@ def _voices(deliberation: DebateRecord) -> list[ScoreStep]:
     """Return each agent's contribution to the debate, already times its trust."""
     rows, weighs = [], thesis.weights(deliberation)
     counts = swarm.trusted(deliberation.swarm)
-    for told in deliberation.reports:
-        weight, name = trust(told), told.agent_id
-        if weight is None or is_gate(told) or name in ARBITERS:
+    for report in deliberation.reports:
+        weight, name = trust(report), report.agent_id
+        if weight is None or is_gate(report) or name in ARBITERS:
             continue
         side = name in SIDES or name in JUDGE
         bound = RESEARCHER_BOUND if side else ADJUSTMENT_BOUND
-        scaled = {v: _scaled(told.adjustments.get(v), weight, bound) for v in VECTORS}
+        scaled = {v: _scaled(report.adjustments.get(v), weight, bound) for v in VECTORS}
         note = f"k a, k {figures.plain(weight, 3)}, "
         note += f"a within ±{bound:.2f}" if side else f"f {_focus(name)}"
         if name in weighs:

@@ -87,12 +87,12 @@ def on_approval(record: TickRecord, refused: Sequence[str]) -> list[ReadingPatte
 
 def abstained(record: TickRecord) -> list[str]:
     """Return the analysts that had nothing to read; of agents in shadow none."""
-    told = record.deliberation
+    deliberation = record.deliberation
     return [
         one.agent_id
-        for one in told.reports
+        for one in deliberation.reports
         if one.abstained
-        and not told.in_shadow
+        and not deliberation.in_shadow
         and not is_gate(one)
         and one.agent_id not in NO_ANALYST
     ]
@@ -228,12 +228,12 @@ def _news(record: TickRecord) -> bool:
 
 def _leans(record: TickRecord) -> dict[str, int]:
     """Return which way each analyst pushes, +1, -1 or 0; of agents in shadow none does."""
-    told = record.deliberation
-    if told.in_shadow:
+    deliberation = record.deliberation
+    if deliberation.in_shadow:
         return {}
     return {
         name: (push > 0.0) - (push < 0.0)
-        for name, push in told.panel.pushes.items()
+        for name, push in deliberation.panel.pushes.items()
         if name not in NO_ANALYST
     }
 
@@ -246,8 +246,8 @@ def _sure(report: AgentReport) -> bool:
 
 def _conviction(record: TickRecord) -> float | None:
     """Return the conviction behind a BUY or SELL; None of a HOLD, in shadow, or unheard."""
-    told = record.deliberation
-    if told.in_shadow or record.verdict not in DIRECTIONS:
+    deliberation = record.deliberation
+    if deliberation.in_shadow or record.verdict not in DIRECTIONS:
         return None
-    heard = any(not one.abstained and not is_gate(one) for one in told.reports)
-    return told.panel.agreement(record.verdict).conviction if heard else None
+    answered = any(not one.abstained and not is_gate(one) for one in deliberation.reports)
+    return deliberation.panel.agreement(record.verdict).conviction if answered else None

@@ -273,17 +273,17 @@ def risk(record: TickView, spec: SymbolSpec | None, currency: str, proposed: Lev
     return f"{money} {currency}".rstrip(), away
 
 
-def without(record: TickView, told: Mapping[str, str] | None) -> tuple[str, str]:
+def without(record: TickView, effect: Mapping[str, str] | None) -> tuple[str, str]:
     """Return what would have happened without agents, in a word and in a sentence.
 
-    `told` is what torra.replay.changed says of a tick that agents changed: did, came and done; None
+    `effect` is what torra.replay.changed says of a tick that agents changed: did, came, done; None
     where they changed nothing of it, or nobody can tell.
     """
     alone, verdict = figures.mark(record.l1_verdict).word, figures.mark(record.verdict).word
     stood = f"The bars alone stood at {figures.format_signed(record.l1_consensus)}"
-    if told:
-        more = f"{told['came']} With agents: {told['done']} {stood}. That is this trade only."
-        return told["did"], more
+    if effect:
+        more = f"{effect['came']} With agents: {effect['done']} {stood}. That is this trade only."
+        return effect["did"], more
     if record.l1_verdict != record.verdict:
         side = SIDES.get(record.l1_verdict)
         word = f"A {side.verb}" if side else "No trade"

@@ -119,10 +119,10 @@ def nearest_events(record: Decision) -> list[str]:
     rows = event_rows(record.events.events if record.events else (), record.as_of)
     ahead = [row for row in rows if row.minutes > 0][:1]
     past = [row for row in rows if row.minutes <= 0][-1:]
-    found = sorted([*ahead, *past], key=lambda row: abs(row.minutes))
+    nearest = sorted([*ahead, *past], key=lambda row: abs(row.minutes))
     return [
         f"{row.title} {row.far}"
-        for place, row in enumerate(found)
+        for place, row in enumerate(nearest)
         if not place or abs(row.minutes) <= NEAR
     ]
 

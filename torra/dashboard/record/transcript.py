@@ -110,7 +110,7 @@ class Voice:
     reply: Mapping[str, JsonValue] = field(default_factory=dict)
 
     @property
-    def said(self) -> AgentReport:
+    def shown_report(self) -> AgentReport:
         """Its report; an empty one where it made none."""
         return self.report or AgentReport(self.name)
 

@@ -121,12 +121,12 @@ def _spans(record: TickRecord, before: float, deadline: float | None) -> Iterato
     # What was kept for the trader is no time of the debate's.
     kept = CONSULT_SECONDS * 1000 if record.deliberation.consulted else 0.0
     debate = None if deadline is None or deadline <= 2 * kept else deadline - kept
-    at, heard = before, False
+    at, answered = before, False
     for stage in stages:
         first, further = shares.get(str(stage.name), (None, None))
         share = further if (stage.round or 1) > 1 else first
         ends_at = debate if share is not None and debate is not None else deadline
-        until = _until(share, at, before, ends_at, heard=heard)
+        until = _until(share, at, before, ends_at, answered=answered)
         ends: dict[str, float] = {}
         for call in calls.pop((stage.name, stage.round), ()):
             # all agents of a stage are asked at once, but a repeated request waits for the first
@@ -134,7 +134,7 @@ def _spans(record: TickRecord, before: float, deadline: float | None) -> Iterato
             ends[call.role_id] = start + call.elapsed_ms
             yield CallSpan(call, start, ends[call.role_id], until)
         at += stage.ms or 0.0
-        heard = heard or not {"answered", "abstained"}.isdisjoint(stage.agents.values())
+        answered = answered or not {"answered", "abstained"}.isdisjoint(stage.agents.values())
     for call in chain.from_iterable(calls.values()):
         yield CallSpan(call, at, at + call.elapsed_ms, None)
 
@@ -150,7 +150,7 @@ def _stage_shares(agents: Iterable[str]) -> dict[str, tuple[float, float]]:
 
 
 def _until(
-    share: float | None, at: float, began: float, deadline: float | None, *, heard: bool
+    share: float | None, at: float, began: float, deadline: float | None, *, answered: bool
 ) -> float | None:
     """Return when a stage had to be over, as the sitting reckons it; None without a deadline.
 
@@ -161,7 +161,7 @@ def _until(
     if share is None:
         return deadline
     # while nobody has answered, the sitting keeps this share for the fallback
-    kept = 0.0 if heard else FALLBACK_SHARE * max(0.0, deadline - began)
+    kept = 0.0 if answered else FALLBACK_SHARE * max(0.0, deadline - began)
     return max(at, min(at + share * (deadline - at), deadline - kept))
 
 
@@ -208,7 +208,7 @@ class Waterfall(NamedTuple):
         return round(LEFT + self.scale.place(value) * (RIGHT - LEFT), 1)
 
     @property
-    def spoken(self) -> str:
+    def sentence(self) -> str:
         """Its steps as a sentence for those who do not see it."""
         return ", ".join(f"{step.name} {step.number}" for step in self.steps)
 

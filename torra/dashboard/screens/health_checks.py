@@ -171,10 +171,10 @@ def swarms(context: HealthContext) -> Signs:
         if not flagged.ticks:
             yield CheckResult(name, "note", "no tick of experts is stored yet")
         elif flagged.grave(FAILING):
-            yield CheckResult(name, "warn", swarm_flags.told(flagged), ODD_SWARM)
+            yield CheckResult(name, "warn", swarm_flags.sentence(flagged), ODD_SWARM)
         else:
             remedy = SILENT_ROWS if flagged.silent else ""
-            yield CheckResult(name, "ok", swarm_flags.told(flagged), remedy)
+            yield CheckResult(name, "ok", swarm_flags.sentence(flagged), remedy)
 
 
 def _flagged(database: Database, instance: str, timeframes: Collection[str], limit: int) -> Flagged:
@@ -185,13 +185,13 @@ def desk(context: HealthContext) -> Signs:
     """Yield the desk and its process."""
     run = claim_table.desk_run(context.database)
     # a desk that only looks writes nothing of its own
-    held_up = getattr(context.pages.desk, "pause_reason", "")
+    blocked = getattr(context.pages.desk, "pause_reason", "")
     if run is None and context.pages.settings.instances:
         yield CheckResult("desk", "warn", "no desk has worked on this database yet", START)
     elif run is None:
         yield CheckResult("desk", "ok", "no desk runs here: other scorers ask, and decide")
-    elif held_up:
-        yield CheckResult("desk", "alert", held_up, PAUSED)
+    elif blocked:
+        yield CheckResult("desk", "alert", blocked, PAUSED)
     else:
         state, what = desk_sign(run, locked=context.database.desk_runs(), now=context.now)
         remedy = {"works": "", "silent": PAUSED}.get(state, START)
@@ -325,9 +325,9 @@ def news(context: HealthContext) -> Signs:
     for state in states:
         level = level_of(str(state.status))
         why = f"{state.status}: {state.detail}" if state.detail else str(state.status)
-        asked = figures.moment(state.polled_at.isoformat()) if state.polled_at else "not yet"
+        latest = figures.moment(state.polled_at.isoformat()) if state.polled_at else "not yet"
         facts = (
-            ("asked", asked), ("items", str(state.items)), ("dropped", str(state.dropped)),
+            ("asked", latest), ("items", str(state.items)), ("dropped", str(state.dropped)),
             ("failures", str(state.failures)), ("next", figures.span(state.due)),
         )  # fmt: skip
         remedy = NAMED if level == "warn" else ""

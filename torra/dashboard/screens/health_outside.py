@@ -66,15 +66,15 @@ def numbers(context: HealthContext) -> Iterator[CheckResult]:
     series = getattr(collectors(context), "series", None)
     filings = getattr(collectors(context), "filings", None)
     named = {name for _, profile in reading for name in profile.outside.sources}
-    asked = [name for name in PUBLISHERS if name in named]
+    publishers = [name for name in PUBLISHERS if name in named]
     stored = [
         *_series(context, reading, series), *_companies(context, reading), *_flow(context, reading)
     ]  # fmt: skip
-    if not stored and not asked:
+    if not stored and not publishers:
         why = "nothing is stored yet: torra data import FILE, or name fred, cftc or edgar"
         yield CheckResult("numbers", "note", f"{why} in outside.sources")
         return
-    for name in asked:
+    for name in publishers:
         yield _publisher(name, filings if name == EDGAR else series)
     yield from stored
     for instance, profile in reading:

@@ -46,7 +46,7 @@ MOST: Final = 200
 COUNTED: Final = 50_000
 """Ticks of a range of days up to which each choice tells its count: more take too long."""
 
-LOOKED_AT: Final = 3_000
+MOST_CLOSES: Final = 3_000
 """Closes of a page's time among which those without a tick are looked for."""
 
 OF_CLOSES: Final = frozenset(("instance", "timeframe", "from", "to"))
@@ -185,7 +185,7 @@ class HistoryList:
             return []
         first = str(rows[-1]["close_time"]) if older else self.query.begin
         skips = tick_listing.closes_without_tick(
-            self.database, first, self.query.place[0], most=LOOKED_AT
+            self.database, first, self.query.place[0], most=MOST_CLOSES
         )
         names = [name for name in LABELS if name in words]
         fits = [row for row in skips if all(row[name] == words[name] for name in names)]

@@ -88,7 +88,7 @@ class SymbolRow(NamedTuple):
     def shown(self) -> Hashable:
         """Everything that its row shows but ages and waits of streams, which always change."""
         symbol = self.symbol
-        known = (symbol.instance, symbol.feed, symbol.digits, symbol.currency, symbol.held)
+        known = (symbol.instance, symbol.feed, symbol.digits, symbol.currency, symbol.holding)
         return (*known, Same(symbol.latest), *self[2:])
 
     @property
@@ -253,8 +253,8 @@ def _watch(behind: PageContext) -> str:
 
 def _argument(name: str, words: Mapping[Any, str]) -> Any:
     """Return what the request asks for; the first word for none or an unknown one."""
-    asked = request.args.get(name, "")
-    return asked if asked in words else next(iter(words))
+    choice = request.args.get(name, "")
+    return choice if choice in words else next(iter(words))
 
 
 ROUTES = (

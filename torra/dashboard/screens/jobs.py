@@ -49,7 +49,7 @@ MEANINGS: Final = {
 
 WHOLE_PROFILES: Final = ("saved", "wanted")
 """Parameters of a try of settings: every value of two profiles, of which `changes` tells enough."""
-ASKED: Final = {"arms": "who trades", "max_cost": "models may cost, USD"}
+PARAMETERS: Final = {"arms": "who trades", "max_cost": "models may cost, USD"}
 """Parameters whose names a person would not say."""
 
 NO_DESK: Final = "No desk runs. What waits begins when one does: torra run."
@@ -107,8 +107,8 @@ def jobs() -> str:
     """Show the jobs that wait and run, and those that have ended."""
     if state().backing is None:
         return desk_page("jobs.html", here=False)
-    found = shown(job_table.jobs(backing().database, LISTED))
-    return desk_page("jobs.html", here=True, jobs=found)
+    rows = shown(job_table.jobs(backing().database, LISTED))
+    return desk_page("jobs.html", here=True, jobs=rows)
 
 
 def api_jobs() -> ResponseReturnValue:
@@ -145,10 +145,10 @@ def start_replay() -> ResponseReturnValue:
     from torra.replay.job_kinds import REPLAY  # noqa: PLC0415
 
     def run() -> CommandOutcome:
-        asked = {name: text for name, text in commanding.words().items() if text.strip()}
+        fields = {name: text for name, text in commanding.words().items() if text.strip()}
         known = backing()
         try:
-            done = asking.ask(known.database, known.home, REPLAY, asked, person())
+            done = asking.ask(known.database, known.home, REPLAY, fields, person())
         except ConfigError as error:
             field, _, why = str(error).partition(": ")
             if field not in REQUEST:
@@ -183,13 +183,13 @@ def queued(done: CommandResult, *, works: bool) -> CommandOutcome:
     number = int(row["id"])
     same = "" if row["new"] else "This is asked for already. "
     waits = "" if works else f" {NO_DESK}"
-    told = f"{same}Job {number}: {figures.sanitize(row['title'], 200)}.{waits}"
+    text = f"{same}Job {number}: {figures.sanitize(row['title'], 200)}.{waits}"
     more: dict[str, JsonValue] = {
         "job": number,
         "new": bool(row["new"]),
         "address": url_for(".job", number=number),
     }
-    return CommandOutcome("accepted", told, done.before, done.after, more, on_record=True)
+    return CommandOutcome("accepted", text, done.before, done.after, more, on_record=True)
 
 
 def _row(number: str) -> Row:
@@ -208,7 +208,7 @@ def _number(text: str) -> int:
 def _parameters(row: Row) -> list[tuple[str, object]]:
     """Return what was asked for, by the names and as the words that a person would say."""
     return [
-        (ASKED.get(name, name), _in_words(name, value))
+        (PARAMETERS.get(name, name), _in_words(name, value))
         for name, value in asking.shown(row)["parameters"].items()
         if value not in ("", None) and name not in WHOLE_PROFILES
     ]
@@ -222,7 +222,7 @@ def _in_words(name: str, value: object) -> object:
     return ", ".join(arm_called(arm, arms) for arm in arms)
 
 
-ASKED_FOR: Final = {
+REQUEST_FIELDS: Final = {
     "symbol": "such as BTCUSD",
     "bars": "store (default): the desk's own; sample: the shipped ones; or files in the folder "
     "uploads of the home, with commas",
@@ -239,7 +239,7 @@ ASKED_FOR: Final = {
 }
 REQUEST: Final[Fields] = {
     name: {"type": "string", "maxLength": 400, "description": about}
-    for name, about in ASKED_FOR.items()
+    for name, about in REQUEST_FIELDS.items()
 }
 """A replay as it is asked for."""
 

@@ -96,7 +96,7 @@ class Follower:
             yield b": open\n\n"
             yield f"retry: {RETRY_MS}\n\n".encode()
             if self.reset:
-                yield self._told(self.after, "reset", {"seq": self.after})
+                yield self._frame(self.after, "reset", {"seq": self.after})
             yield from self._follow()
         except StoreUnavailable:
             return
@@ -115,11 +115,11 @@ class Follower:
                 return
             if rows and rows[0].seq != seq + 1:  # a slow reader of a stream that is kept short
                 seq = self._newest()
-                yield self._told(seq, "reset", {"seq": seq})
+                yield self._frame(seq, "reset", {"seq": seq})
                 continue
             for row in rows:
                 seq, terminal = row.seq, bool(row.terminal)
-                yield self._told(seq, row.event, cleaned(row.body), terminal=terminal)
+                yield self._frame(seq, row.event, cleaned(row.body), terminal=terminal)
                 if terminal:
                     return
             now = self.clock.monotonic()
@@ -153,10 +153,10 @@ class Follower:
         row = stream_table.stream(self.database, self.stream_id)
         return row is None or bool(row["ended"] and row["seq"] <= seq)
 
-    def _told(self, seq: int, event: str, payload: JsonValue, *, terminal: bool = False) -> bytes:
+    def _frame(self, seq: int, event: str, payload: JsonValue, *, terminal: bool = False) -> bytes:
         """Return an event in its envelope as one server-sent event."""
-        told = envelope(self.stream_id, self.kind, seq, event, payload, terminal=terminal)
-        line = json.dumps(told, allow_nan=False, separators=(",", ":"))
+        body = envelope(self.stream_id, self.kind, seq, event, payload, terminal=terminal)
+        line = json.dumps(body, allow_nan=False, separators=(",", ":"))
         return f"id: {seq}\nevent: {event}\ndata: {line}\n\n".encode()
 
 
@@ -193,15 +193,15 @@ def streams() -> ResponseReturnValue:
 def stream(stream_id: str) -> ResponseReturnValue:
     """Follow one stream of events."""
     row = stream_table.stream(backing().database, stream_id) or abort(404)
-    seen = _seen() or 0
+    last = _last_event() or 0
     if row["kind"] == DESK_STREAM:
         return events()
-    if row["ended"] and seen >= row["seq"]:
+    if row["ended"] and last >= row["seq"]:
         return Response(status=204)
     # pruned events are gone, and a number from before a restore means another event
-    if seen > row["seq"] or seen < row["first"] - 1:
+    if last > row["seq"] or last < row["first"] - 1:
         return _answer(stream_id, row["kind"], row["seq"], reset=True)
-    return _answer(stream_id, row["kind"], seen)
+    return _answer(stream_id, row["kind"], last)
 
 
 def events() -> ResponseReturnValue:
@@ -209,12 +209,12 @@ def events() -> ResponseReturnValue:
     if state().backing is None:
         return Response(status=204)  # only a view stands behind the pages: nothing will come
     row = stream_table.stream(backing().database, DESK_STREAM) or {"seq": 0, "first": 0}
-    seen = _seen()
-    missed = seen is None or not row["first"] - 1 <= seen <= row["seq"]
-    return _answer(DESK_STREAM, DESK_STREAM, row["seq"] if missed else seen or 0, reset=missed)
+    last = _last_event()
+    missed = last is None or not row["first"] - 1 <= last <= row["seq"]
+    return _answer(DESK_STREAM, DESK_STREAM, row["seq"] if missed else last or 0, reset=missed)
 
 
-def _seen() -> int | None:
+def _last_event() -> int | None:
     """Return the number of the last event seen; a reconnecting browser sends it by itself."""
     for text in (request.headers.get("Last-Event-ID"), request.args.get("after")):
         if text and text.isascii() and text.isdigit():
@@ -233,15 +233,17 @@ def _answer(stream_id: str, kind: str, after: int, *, reset: bool = False) -> Re
         behind.database, stream_id, kind, after, reset, behind.events, CLOCK, left, still_in
     )  # fmt: skip
     # last: what raises before it holds no slot
-    slot = behind.slots.take(who.session or who.actor, CLOCK.monotonic, again=_seen() is not None)
+    slot = behind.slots.take(
+        who.session or who.actor, CLOCK.monotonic, again=_last_event() is not None
+    )
     if slot is None:
-        told = jsonify(error="Too many streams", advice=BUSY, status=503)
-        return told, 503, {"Retry-After": RETRY_AFTER}
+        refusal = jsonify(error="Too many streams", advice=BUSY, status=503)
+        return refusal, 503, {"Retry-After": RETRY_AFTER}
     follower = replace(follower, left=lambda: left() or behind.slots.leaving(slot))
-    return _held(follower, partial(behind.slots.release, slot))
+    return _response(follower, partial(behind.slots.release, slot))
 
 
-def _held(follower: Follower, release: Callable[[], None]) -> Response:
+def _response(follower: Follower, release: Callable[[], None]) -> Response:
     """Return the answer that holds a slot; `release` is called whatever happens to the answer."""
     try:
         body = follower.frames(release)

@@ -66,8 +66,8 @@ def symbol_page(instance: str, timeframe: str) -> str:
 def _chart_version(data: Symbol) -> str:
     """Return what changes with the chart of a stream, and with nothing else."""
     newest = [row.bar_time for row in data.ticks[:1]] + [row.sid for row in data.trades[:1]]
-    bars, held = [bar.time for bar in data.bars[-1:]], data.held and data.held.position
-    levels = (held.state, held.stop, held.target) if held else ()
+    bars, position = [bar.time for bar in data.bars[-1:]], data.holding and data.holding.position
+    levels = (position.state, position.stop, position.target) if position else ()
     return " ".join(map(str, (*bars, *newest, *levels)))
 
 

@@ -44,7 +44,7 @@ def profile_of(row: Mapping[str, Any]) -> str:
 def lines(row: Mapping[str, Any], digest: str | None = None) -> dict[str, Any]:
     """Return what the template of a try reads; `digest` is that of the saved profile, if asked.
 
-    `found` is None while the job goes on, and where it came to nothing. `stale` says that other
+    `result` is None while the job goes on, and where it came to nothing. `stale` says that other
     settings are saved by now.
     """
     from torra.replay.tried import kind, words  # noqa: PLC0415  the pages load it when asked to
@@ -52,7 +52,7 @@ def lines(row: Mapping[str, Any], digest: str | None = None) -> dict[str, Any]:
     done = row["state"] == "done"
     result = kind.read(backing().home, str(row["made"])) if done else None
     return {
-        "found": result,
+        "result": result,
         "alone": {row.name: row for row in words.alone(result)} if result else {},
         "stale": bool(result and digest is not None and result.digest != digest),
         "words": words,
@@ -92,7 +92,7 @@ def more_trades(changes: Sequence[Change], try_lines: Mapping[str, Any] | None) 
     names = " and ".join(called(change.name) for change in loose)
     sentence = f"More trades come through with this change of {names}"
     wished = {change.name: change.after for change in changes}
-    shown_try = try_lines["found"] if try_lines and not try_lines["stale"] else None
+    shown_try = try_lines["result"] if try_lines and not try_lines["stale"] else None
     if shown_try is None or {row["place"]: row["after"] for row in shown_try.changes} != wished:
         return [f"{sentence}. Try it on the last 30 days before you save it."]
     return [f"{sentence}. {shown_try.says}"]

@@ -22,7 +22,7 @@ from torra.verdict.order_levels import Levels
 from torra.verdict.risk_engine import Position
 from torra.words.orders import ACTIONS
 
-HELD: Final = ("FILLED", "PARTIAL", "CLOSING")
+EXECUTED: Final = ("FILLED", "PARTIAL", "CLOSING")
 """States of a position that the market has executed."""
 
 NO_ACTION: Final = ("HOLD", "None")
@@ -110,7 +110,7 @@ def chart(data: Symbol, drawn: ChartBars) -> ChartData:
                 *_fills(data, ticks),
                 *(marker for row in data.trades for marker in _exit(row, timeframe)),
             ],
-            data.held and data.held.position,
+            data.holding and data.holding.position,
             data.thresholds,
         ),
         "consensus": _series(ticks, "consensus"),
@@ -230,10 +230,10 @@ def _fills(data: Symbol, ticks: Sequence[ListedTick]) -> Iterator[Marker]:
     timeframe = data.stream.timeframe
     step = clock.duration(timeframe)
     opened = {(row.side, clock.parse(row.opened_at)) for row in data.trades if row.opened_at}
-    held = data.held and data.held.position
+    position = data.holding and data.holding.position
     # a position that is only ordered has no fill to mark yet
-    if held and held.state in HELD:
-        opened.add(("BUY" if held.side == "LONG" else "SELL", held.opened_at))
+    if position and position.state in EXECUTED:
+        opened.add(("BUY" if position.side == "LONG" else "SELL", position.opened_at))
     for side, at in sorted((side, at) for side, at in opened if side):
         closes = (
             clock.parse(str(tick.bar_time)) + step

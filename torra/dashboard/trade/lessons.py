@@ -157,7 +157,7 @@ def thesis_of(sid: str, timeframe: str) -> ThesisText | None:
     if lesson := backing().database.lesson(sid):
         return lesson_words.thesis(lesson.facts)
     thesis = written_of(sid)
-    return None if thesis is None else lesson_words.thesis_told(thesis, timeframe)
+    return None if thesis is None else lesson_words.thesis_text(thesis, timeframe)
 
 
 def lesson_address(number: int) -> str:

@@ -113,8 +113,8 @@ def reject(sid: str) -> ResponseReturnValue:
     from torra.trading import by_hand  # noqa: PLC0415
 
     def run() -> CommandOutcome:
-        told = words()
-        parts = [told.get(name, "").strip() for name in ("reason", "words")]
+        fields = words()
+        parts = [fields.get(name, "").strip() for name in ("reason", "words")]
         reason = _line(": ".join(filter(None, parts)))
         done = by_hand.reject(reach(), person(), sid, reason=reason)
         return _outcome(done, f"{sid} is rejected; nothing was sent")
@@ -134,15 +134,15 @@ def halt() -> ResponseReturnValue:
         known = backing()
         files = kill_switch.files_to_halt(known.home, lambda: known.settings)
         done = by_hand.halt_desk(known.database, files, reason, known.kill_switch)
-        told = _outcome(done, f"trading is HALTED; {_protected()}")
-        return replace(told, on_record=False)  # it waits for no record: `command` writes one
+        outcome = _outcome(done, f"trading is HALTED; {_protected()}")
+        return replace(outcome, on_record=False)  # it waits for no record: `command` writes one
 
     return command("halt", "", run, back=url_for("torra_agents.signals"))
 
 
 def _protected() -> str:
-    said = protected({one.route for one in backing().settings.instances})
-    return said[0].lower() + said[1:].removesuffix(".")
+    sentence = protected({one.route for one in backing().settings.instances})
+    return sentence[0].lower() + sentence[1:].removesuffix(".")
 
 
 def reduce() -> ResponseReturnValue:
@@ -161,10 +161,10 @@ def resume() -> ResponseReturnValue:
     from torra.trading import by_hand  # noqa: PLC0415
 
     def run() -> CommandOutcome:
-        reason, told = _reason(), words().get("reduce", "")
-        if told not in ("", "yes"):  # a word that is not understood must not let openings go
+        reason, choice = _reason(), words().get("reduce", "")
+        if choice not in ("", "yes"):  # a word that is not understood must not let openings go
             raise ConfigError('reduce is "yes", or is left out to let all of trading go on')
-        reduce = told == "yes"
+        reduce = choice == "yes"
         if not reason:
             raise ConfigError("say why trading may go on: the reason goes on record")
         done = by_hand.resume(reach(), person(), reason=reason, reduce=reduce)
@@ -235,11 +235,11 @@ def settle(sid: str) -> ResponseReturnValue:
 def _number(text: str) -> float | None:
     """Return the number that a person typed; None for no number."""
     try:
-        found = float(text.strip().replace(",", "."))
+        number = float(text.strip().replace(",", "."))
     except ValueError:
         return None
     # "nan" and "inf" are numbers to float(), and nothing that can be meant
-    return found if math.isfinite(found) else None
+    return number if math.isfinite(number) else None
 
 
 def _opening(sid: str) -> str:
@@ -259,10 +259,10 @@ def _leave_outcome(done: CommandResult) -> CommandOutcome:
     """Return what a person is told who leaves positions."""
     from torra.trading import hand_close  # noqa: PLC0415
 
-    found = done.document["positions"]
-    told = " ".join(hand_close.position_line(one) for one in found) or "nothing is held"
+    positions = done.document["positions"]
+    text = " ".join(hand_close.position_line(one) for one in positions) or "nothing is held"
     status: Literal["done", "failed"] = "failed" if done.refused else "done"
-    return CommandOutcome(status, told, done.before, done.after, done.after, on_record=True)
+    return CommandOutcome(status, text, done.before, done.after, done.after, on_record=True)
 
 
 def _outcome(done: CommandResult, report: str) -> CommandOutcome:
@@ -270,8 +270,8 @@ def _outcome(done: CommandResult, report: str) -> CommandOutcome:
     if done.refused:
         state, _, reason = done.refused.partition(": ")
         explained = f" ({REASONS[reason]})" if reason in REASONS else ""
-        told = f"nothing was sent: the proposal is {state}, {reason}{explained}"
-        return CommandOutcome("failed", told, done.before, done.after, more, on_record=True)
+        text = f"nothing was sent: the proposal is {state}, {reason}{explained}"
+        return CommandOutcome("failed", text, done.before, done.after, more, on_record=True)
     return CommandOutcome("done", report, done.before, done.after, more, on_record=True)
 
 

@@ -35,11 +35,11 @@ if TYPE_CHECKING:
     from torra.trading.hand_close import CloseQuote
     from torra.verdict.risk_engine import PositionSide
 
-NOT_ASKED: Final = "not asked"
+UNCHECKED: Final = "not asked"
 OUTCOMES: Final = {
     "ok": Badge("✓", "ok", "note"),
     "failed": Badge("✗", "failed", "alert"),
-    NOT_ASKED: Badge("·", NOT_ASKED, "flat"),
+    UNCHECKED: Badge("·", UNCHECKED, "flat"),
 }
 """How a check ends."""
 
@@ -133,9 +133,9 @@ def chips(preview: Preview | None, record: TickRecord | None) -> dict[str, Badge
     outcomes, unheard = check_outcomes(preview, record), _unheard(record)
     badges = {}
     for name in groups(record):
-        group = {rule: outcomes.get(rule, NOT_ASKED) for rule in GROUPS[name]}
+        group = {rule: outcomes.get(rule, UNCHECKED) for rule in GROUPS[name]}
         failed = [rule for rule, outcome in group.items() if outcome == "failed"]
-        outcome = "failed" if failed else "ok" if "ok" in group.values() else NOT_ASKED
+        outcome = "failed" if failed else "ok" if "ok" in group.values() else UNCHECKED
         word = f"{name}: {', '.join(failed)}" if failed else name
         meaning = "; ".join(REASONS[rule] for rule in failed) or f"{outcome}: {', '.join(group)}"
         if name == TRADER and unheard:
@@ -151,7 +151,7 @@ def check_outcomes(preview: Preview | None, record: TickRecord | None) -> dict[s
         if TRADER not in groups(record):
             outcomes.pop(rule, None)
         elif rule in outcomes and _unheard(record):
-            outcomes[rule] = NOT_ASKED
+            outcomes[rule] = UNCHECKED
     return outcomes
 
 
@@ -159,7 +159,7 @@ def _unheard(record: TickRecord | None) -> str:
     """Return why a trader has not spoken for or against an opening; "" where its word counts."""
     consulted = record.deliberation.consulted if record else None
     if record is None or consulted is None:
-        return NOT_ASKED
+        return UNCHECKED
     if record.deliberation.in_shadow:
         return WATCH_ONLY
     return "" if consulted.report else "no answer"

@@ -101,8 +101,8 @@ def protected(ways: Collection[str]) -> str:
 
 def explain(detail: str | None) -> str:
     """Return the meaning of the code at the beginning of a detail; empty for an unknown one."""
-    found = CODE.match(detail or "")
-    return MEANINGS.get(found[0], "") if found else ""
+    code = CODE.match(detail or "")
+    return MEANINGS.get(code[0], "") if code else ""
 
 
 # --- of a row -------------------------------------------------------------------------------------

@@ -78,23 +78,23 @@ def case(record: TickRecord, side: str) -> Case:
     debate, towards = record.deliberation, DIRECTIONS.get(side, 0)
     gate = [*_of_one_side(record, side), *_manager(record, side), *_gate(record)]
     # Places are left for manager and gate where they cut: that holds whatever the agents say.
-    places, spoken = BULLETS - len(gate), list(_agents(record, -towards))
+    places, contrary = BULLETS - len(gate), list(_agents(record, -towards))
     disagreements = (
         SidePoint("Disagreement", shortened(text, LONGEST).replace("_", " "))
         for text in debate.panel.disagreements
     )
     against = (
-        *spoken[:places], *gate, *spoken[places:], *disagreements, *_parts(record, -towards),
+        *contrary[:places], *gate, *contrary[places:], *disagreements, *_parts(record, -towards),
     )  # fmt: skip
     reports = {report.agent_id: report for report in debate.reports}
     champion = reports.get(RESEARCHERS.get(side, ""))
     if (judge := debate.judge) and WINNERS.get(judge.winner, 0) == towards:
         champion = judge
-    heard, parts = list(_agents(record, towards)), list(_parts(record, towards))
+    for_it, parts = list(_agents(record, towards)), list(_parts(record, towards))
     # Where the agents lean against it, L1 is who wants it.
     alone = debate.panel.push * towards < 0.0
     return Case(
-        why=_once((*parts[:2], *heard, *parts) if alone else (*heard, *parts)),
+        why=_once((*parts[:2], *for_it, *parts) if alone else (*for_it, *parts)),
         why_not=_once(against),
         falsifiers=[shortened(end, 160) for end in champion.falsifiers[:BULLETS]]
         if champion
@@ -121,22 +121,22 @@ def short_name(agent: str) -> str:
     return figures.title(agent.removesuffix("_researcher"))
 
 
-def plain(said: str) -> str:
+def plain(text: str) -> str:
     """Return what is said of a part of a score as a trader reads it: "leans down (−0.96)"."""
-    return BELOW_ZERO.sub(figures.MINUS, OF_ONE.sub(r" (\1)", said))
+    return BELOW_ZERO.sub(figures.MINUS, OF_ONE.sub(r" (\1)", text))
 
 
 def _once(points: Iterable[SidePoint]) -> list[SidePoint]:
     """Return the first points, none of a fact or in words that one before it had."""
-    found: list[SidePoint] = []
-    seen: set[str] = set()
+    distinct: list[SidePoint] = []
+    known: set[str] = set()
     for point in points:
         # the same words in other punctuation or case are no second point
         marks = {point.id or point.text, re.sub(r"\W+", " ", point.text).strip().casefold()}
-        if not marks & seen:
-            found.append(point)
-        seen |= marks
-    return found[:BULLETS]
+        if not marks & known:
+            distinct.append(point)
+        known |= marks
+    return distinct[:BULLETS]
 
 
 def _agents(record: TickRecord, towards: int) -> Iterator[SidePoint]:
@@ -180,13 +180,13 @@ def _bullet(who: str, point: Point) -> SidePoint:
 def _parts(record: TickRecord, towards: int) -> Iterator[SidePoint]:
     """Yield the parts of the L1 scores that lean to a side, those that weigh most first."""
     weights = arithmetic.vector_weights(record)
-    found = [
+    weighted = [
         (towards * part.value * part.weight * weights.get(vector, 1.0), part)
         for vector, parts in record.components.items()
         for part in parts
         if part.value is not None and part.name
     ]
-    for strength, part in sorted(found, key=lambda one: -one[0]):
+    for strength, part in sorted(weighted, key=lambda one: -one[0]):
         name, value = f"{PART}{part.name}", part.value or 0.0
         saying = PHRASES.get((name,))
         if strength > 0.0 and abs(value) >= LEAST_PART and saying is not None:

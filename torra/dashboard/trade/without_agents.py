@@ -85,11 +85,11 @@ def _rules(record: TickRecord, profile: Profile | None) -> tuple[bool, float | N
     if profile is None:
         return rule.veto, None
     if record.deliberation.swarm is not None:
-        seen = {one.id: Feature(one.id, one.value) for one in record.features}
-        ruling = risk_gate.rules(seen, profile.gate, 0.0).ruling
+        features = {one.id: Feature(one.id, one.value) for one in record.features}
+        ruling = risk_gate.rules(features, profile.gate, 0.0).ruling
         return ruling.veto, ruling.multiplier
-    apart = max(record.deliberation.panel.spread.values(), default=0.0)
-    return rule.veto, risk_gate.without_analysts(rule.multiplier, apart, profile.gate)
+    spread = max(record.deliberation.panel.spread.values(), default=0.0)
+    return rule.veto, risk_gate.without_analysts(rule.multiplier, spread, profile.gate)
 
 
 def _lots(lots: float | None) -> str:
@@ -101,8 +101,8 @@ def _standing(record: TickRecord) -> str:
     consensus, limits = record.l1_consensus, record.thresholds
     ends = {"BUY": limits.buy, "SELL": -limits.sell}
     shown = [name for name in ends if record.l1_verdict not in OTHER or name == record.l1_verdict]
-    told = ", ".join(f"{name} from {_signed(ends[name])}" for name in shown)
-    return f"bars {_signed(consensus, *ends.values())}, {told}"
+    text = ", ".join(f"{name} from {_signed(ends[name])}" for name in shown)
+    return f"bars {_signed(consensus, *ends.values())}, {text}"
 
 
 def _signed(value: float, *limits: float) -> str:

@@ -70,8 +70,8 @@ class PageContext:
 
     def currency_of(self, instances: Iterable[Instance]) -> str:
         """Return the currency of all accounts of instances; "" where they differ or are unknown."""
-        found = {self.currency(one.route) for one in instances}
-        return found.pop() if len(found) == 1 else ""
+        currencies = {self.currency(one.route) for one in instances}
+        return currencies.pop() if len(currencies) == 1 else ""
 
     def money_lines(self, period: str) -> dict[str, tuple[LinePoint, ...]]:
         """Return the line of each account's results over a period (open_positions.PERIODS).

@@ -53,17 +53,17 @@ def command(
     Passes on StoreUnavailable of `run`, which means that nothing was done.
     """
     try:
-        told = run()
+        outcome = run()
     # also a TorraError; but not a "failed" with 409: the handler of the pages answers 503
     except StoreUnavailable:
         raise
     except TorraError as error:
-        told = CommandOutcome("failed", str(error))
+        outcome = CommandOutcome("failed", str(error))
     # after the act: an entry that fails must not undo or hide what happened
-    return answer(told if told.on_record else _recorded(action, target, told), back)
+    return answer(outcome if outcome.on_record else _recorded(action, target, outcome), back)
 
 
-def _recorded(action: str, target: str, told: CommandOutcome) -> CommandOutcome:
+def _recorded(action: str, target: str, outcome: CommandOutcome) -> CommandOutcome:
     """Write a command that has happened to the audit log; if that fails, the answer says so."""
     try:
         backing().database.audit(
@@ -71,23 +71,25 @@ def _recorded(action: str, target: str, told: CommandOutcome) -> CommandOutcome:
             address=request.remote_addr or "",
             action=action,
             target=target,
-            outcome=told.status if not told.reason else f"{told.status}: {told.reason}"[:300],
-            before=told.before,
-            after=told.after,
+            outcome=outcome.status
+            if not outcome.reason
+            else f"{outcome.status}: {outcome.reason}"[:300],
+            before=outcome.before,
+            after=outcome.after,
         )
     except TorraError as error:
-        log.error("%s %s (%s) is not on record: %s", action, target, told.status, error)
+        log.error("%s %s (%s) is not on record: %s", action, target, outcome.status, error)
         missing = f"this is not on record: {error}"
-        return replace(told, reason="; ".join(filter(None, (told.reason, missing))))
-    return told
+        return replace(outcome, reason="; ".join(filter(None, (outcome.reason, missing))))
+    return outcome
 
 
-def answer(told: CommandOutcome, back: str) -> ResponseReturnValue:
+def answer(outcome: CommandOutcome, back: str) -> ResponseReturnValue:
     """Answer with a command's outcome, as JSON or as a page, whichever the request asks for."""
-    code = CODES[told.status]
+    code = CODES[outcome.status]
     if wants_json():
-        return jsonify(status=told.status, reason=told.reason, **told.more), code
-    return page("told.html", None, told=told, back=back), code
+        return jsonify(status=outcome.status, reason=outcome.reason, **outcome.more), code
+    return page("told.html", None, outcome=outcome, back=back), code
 
 
 def wants_json() -> bool:

@@ -168,7 +168,7 @@ class SymbolStatus:
     timeframes: Sequence[str] = ()
     thresholds: ThresholdsRecord | None = None
     latest: TickRecord | None = None
-    held: PositionValue | None = None
+    holding: PositionValue | None = None
     changes: ChangeCount = field(default_factory=ChangeCount)
 
     @property
@@ -194,11 +194,11 @@ class SymbolStatus:
     def as_json(self) -> dict[str, Any]:
         """Return it as it is answered, in numbers and enums."""
         names = ("instance", "symbol", "feed", "digits", "currency", "timeframes")
-        thresholds, held = self.thresholds, self.held
+        thresholds, holding = self.thresholds, self.holding
         return {
             **{name: getattr(self, name) for name in names},
             "thresholds": thresholds and {"buy": thresholds.buy, "sell": thresholds.sell},
-            "position": held and held.as_json(),
+            "position": holding and holding.as_json(),
             "changes": self.changes._asdict(),
         }
 

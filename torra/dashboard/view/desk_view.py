@@ -217,7 +217,7 @@ class DatabaseView:
                     **self._names(instance, currencies),
                     streams=own,
                     latest=max(ticks, key=lambda tick: str(tick.as_of), default=None),
-                    held=self._holding(instance, position),
+                    holding=self._holding(instance, position),
                     changes=_changes(
                         tallies, [(instance.id, name) for name in instance.timeframes]
                     ),
@@ -270,7 +270,7 @@ class DatabaseView:
             **self._names(entry, known_currencies(self._database, self._settings.paper_currency)),
             stream=stream,
             latest=stream.tick,
-            held=self._holding(entry, self._database.position(entry.id)),
+            holding=self._holding(entry, self._database.position(entry.id)),
             changes=_changes(tallies, [key]),
             bars=self._bars(entry.id, timeframe, limit),
             ticks=ticks,

@@ -79,11 +79,11 @@ class LookingDesk:
         """By instance, each with the profile that was applied last."""
         now = self._system.monotonic()
         if self._read is None or now - self._read[0] > PROFILE_SECONDS:
-            found = {
+            setups = {
                 item.id: ReadOnlyDesk(item, self._profile(item))
                 for item in self._settings.instances
             }
-            self._read = (now, found)
+            self._read = (now, setups)
         return self._read[1]
 
     def _profile(self, instance: Instance) -> Profile:

@@ -62,16 +62,16 @@ def searched(
     database: Database, who: str, kinds: Collection[int], begin: str, before: Place, limit: int
 ) -> tuple[list[dict[str, Any]], Place | None]:
     """Return ticks of some kinds that somebody vetoed, newest first, and where to go on."""
-    found: list[dict[str, Any]] = []
+    ticks: list[dict[str, Any]] = []
     every = tick_listing.every_tick_of_kinds(
         database, kinds, begin=begin, before=before, at_once=AT_ONCE
     )
     for rows in _parts(every):
-        found += vetoed_by(database, who, rows)
-        if len(found) > limit:
-            return found[:limit], place_of(found[limit - 1])
+        ticks += vetoed_by(database, who, rows)
+        if len(ticks) > limit:
+            return ticks[:limit], place_of(ticks[limit - 1])
         before = place_of(rows[-1])
-    return found, before if next(every, None) else None
+    return ticks, before if next(every, None) else None
 
 
 def place_of(row: Row) -> Place:

@@ -115,8 +115,8 @@ class PageState:
 
 def state() -> PageState:
     """Return the state of the app that answers this request."""
-    found: PageState = current_app.extensions[EXTENSION]
-    return found
+    page_state: PageState = current_app.extensions[EXTENSION]
+    return page_state
 
 
 def desk_view() -> DeskView:

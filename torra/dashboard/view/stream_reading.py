@@ -114,13 +114,13 @@ class StreamReading:
         now = clock.now()
         every = {(one.id, timeframe): one for one in instances for timeframe in one.timeframes}
         streams = list(every)
-        found = tick_queries.newest_of(self._database, streams)
+        newest = tick_queries.newest_of(self._database, streams)
         waits = {name: _wait(name, now, clock) for name in {timeframe for _, timeframe in streams}}
         return {
             stream: self._stream(
                 one,
                 stream[1],
-                *found[stream],
+                *newest[stream],
                 now,
                 tallies.get(stream, (0, 0))[1],
                 # Another scorer asks when it likes: nobody knows when the next tick comes.

@@ -37,7 +37,7 @@ class SseLimit:
     def __init__(self) -> None:
         self._lock = threading.Condition()
         self._waiting = 0
-        self._held: dict[int, tuple[str, float]] = {}
+        self._taken: dict[int, tuple[str, float]] = {}
         self._leaving: set[int] = set()
         self._number = 0
 
@@ -72,7 +72,7 @@ class SseLimit:
     def release(self, slot: int) -> None:
         """Give a slot back; a second call does nothing."""
         with self._lock:
-            self._held.pop(slot, None)
+            self._taken.pop(slot, None)
             self._leaving.discard(slot)
             self._lock.notify_all()
 
@@ -81,21 +81,21 @@ class SseLimit:
         return slot in self._leaving
 
     def _take(self, who: str, now: float, again: bool) -> int | None:
-        for number, (_, until) in self._held.copy().items():  # a dropped answer may release here
+        for number, (_, until) in self._taken.copy().items():  # a dropped answer may release here
             if until <= now:
-                self._held.pop(number, None)
-        mine = [n for n, (holder, _) in self._held.copy().items() if holder == who]
+                self._taken.pop(number, None)
+        mine = [n for n, (holder, _) in self._taken.copy().items() if holder == who]
         if again and not self._leaving.issuperset(mine[: 1 - MOST_EACH]):
             return None
         self._leaving.update(mine[: 1 - MOST_EACH])
-        if len(self._held) >= MOST or len(mine) > MOST_EACH:
+        if len(self._taken) >= MOST or len(mine) > MOST_EACH:
             return None
         self._number += 1
-        self._held[self._number] = (who, now + LIFE_SECONDS + SPARE_SECONDS)
+        self._taken[self._number] = (who, now + LIFE_SECONDS + SPARE_SECONDS)
         return self._number
 
     @property
-    def held(self) -> int:
+    def taken(self) -> int:
         """The number of slots that are taken."""
         with self._lock:
-            return len(self._held)
+            return len(self._taken)

@@ -50,13 +50,13 @@ def counted(ticks: Sequence[Iterable[str]]) -> Flagged:
     )
 
 
-def told(found: Flagged) -> str:
+def sentence(flagged: Flagged) -> str:
     """Return what the newest ticks flagged in a sentence."""
     parts = [
-        f"{FLAGS[name].partition(':')[0]} in {number:,}" for name, number in found.flags.items()
+        f"{FLAGS[name].partition(':')[0]} in {number:,}" for name, number in flagged.flags.items()
     ]
-    head = f"of the newest {found.ticks:,} ticks of experts: {', '.join(parts) or 'no flag'}"
-    if not found.silent:
+    head = f"of the newest {flagged.ticks:,} ticks of experts: {', '.join(parts) or 'no flag'}"
+    if not flagged.silent:
         return head
-    names = ", ".join(f"{label_of(name)} in {number:,}" for name, number in found.silent.items())
+    names = ", ".join(f"{label_of(name)} in {number:,}" for name, number in flagged.silent.items())
     return f"{head}; the risk officer had no number for {names}"

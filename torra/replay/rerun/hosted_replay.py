@@ -241,7 +241,7 @@ def _crowded(chosen: Plan) -> Callable[[Any, Any], Deliberation]:
 
     def debater(context: Any, config: Any) -> Deliberation:
         desk = seated(config.agents)
-        spoken = agent_framework.l1_only_record(context, config, flags=(CROWDED,), not_asked=desk)
+        spoken = agent_framework.l1_only_record(context, config, flags=(CROWDED,), unavailable=desk)
         return replace(spoken, flags=(*spoken.flags, *chosen.flags))
 
     return debater
