@@ -168,7 +168,7 @@ class Voice:
     @property
     def confidence(self) -> str:
         """Its confidence; "" where it has no opinion."""
-        return self.said.confidence if self.state == "answered" and self.report else ""
+        return self.shown_report.confidence if self.state == "answered" and self.report else ""
 
     @property
     def missing(self) -> str:
@@ -179,14 +179,14 @@ class Voice:
     def votes(self) -> dict[str, float]:
         """Its adjustments, or the scorer's scores, by vector."""
         scores = {v: row.get("score") for v, row in self.reply.items() if isinstance(row, dict)}
-        return _votes(scores) or _votes(self.said.adjustments)
+        return _votes(scores) or _votes(self.shown_report.adjustments)
 
     @property
     def meant(self) -> dict[str, float]:
         """The adjustments that were clamped, as the model gave them."""
         # the flag says that the report was clamped, not which of its numbers
-        meant = raw_votes(self.calls) if "clamped" in self.said.flags else {}
-        votes = _votes(self.said.adjustments)
+        meant = raw_votes(self.calls) if "clamped" in self.shown_report.flags else {}
+        votes = _votes(self.shown_report.adjustments)
         return {v: value for v, value in meant.items() if abs(value - votes.get(v, value)) > 1e-9}
 
 
