@@ -75,7 +75,7 @@ def test_a_package_that_was_written_over_is_told(
     for name in NAMES[1:]:
         (tmp_path / f"{name}.py").touch()
     (tmp_path / "agents").mkdir()
-    monkeypatch.setattr(own_names, "BESIDE", tmp_path)
+    monkeypatch.setattr(own_names, "ROOT", tmp_path)
     monkeypatch.setattr(
         own_names, "_place", lambda name: tmp_path / (name if name == "agents" else f"{name}.py")
     )
