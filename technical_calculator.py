@@ -187,7 +187,7 @@ def c_versions() -> dict[str, str]:
 class _Explained(Mapping[str, VectorEvidence]):
     """The evidence of one row, worked out when asked for: that of most rows is never read."""
 
-    __slots__ = ("_found", "_row")
+    __slots__ = ("_cache", "_row")
 
     def __init__(self, row: Mapping[str, Any] | pd.Series[Any]) -> None:
         self._row = row
