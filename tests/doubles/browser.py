@@ -90,8 +90,9 @@ def chromium() -> AbstractContextManager[Any]:
 @contextmanager
 def chromium_alone(binary: str | None = None) -> Iterator[Any]:
     """Open a browser, BROWSER unless another is named; it is gone with the block."""
-    from playwright.sync_api import sync_playwright  # noqa: PLC0415  takes a third of a second
+    from playwright.sync_api import expect, sync_playwright  # noqa: PLC0415  a third of a second
 
+    expect.set_options(timeout=30_000)  # a machine with much else to do
     with sync_playwright() as driver:
         browser = driver.chromium.launch(executable_path=binary or BROWSER, args=list(SWITCHES))
         try:
