@@ -291,7 +291,7 @@ class Collector(Poller[NewsAnswer]):
         """Store what an answer brought; return it without what was refused at the door."""
         try:
             moment = self._now()
-            young = [item.known_from(moment) for item in answer.items
+            young = [item.with_arrival(moment) for item in answer.items
                      if moment - item.published <= OLDEST]  # fmt: skip
             good = tuple(rated(item, self._score) for item in young if in_time(item))
             self._store.store_news(good)

@@ -99,7 +99,7 @@ class NewsItem:
     url: str = ""
     tickers: tuple[str, ...] = ()
 
-    def known_from(self, moment: datetime) -> NewsItem:
+    def with_arrival(self, moment: datetime) -> NewsItem:
         """Return the item first seen at a moment, rounded up to a whole second.
 
         Rounding up never makes anything known earlier than it was.

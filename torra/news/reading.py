@@ -205,7 +205,7 @@ def _of_line(text: str, name: str) -> NewsItem:
     )
     if item is None:
         raise ConfigError(f"headline {FAULTS['headline']}")
-    item = item.known_from(line.first_seen)
+    item = item.with_arrival(line.first_seen)
     if not in_time(item):
         raise ConfigError("first_seen is before published; correct one of them")
     # By all that a line says: an edited line is another item.

@@ -438,13 +438,13 @@ def _headline(
         source=words.get("source"),
     )
     # What says that it was published long after now was read by nobody.
-    if item is None or not in_time(item.known_from(moment)):
+    if item is None or not in_time(item.with_arrival(moment)):
         return None
     # It is known by all its words, and by whom they are about: an edited one is another headline.
     parts = [symbol, item.headline, item.summary, item.url, item.source]
     parts += [iso(published)] if "published" in words else []
     name = hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:24]
-    return rated(replace(item, id=name), lexicon.score).known_from(moment)
+    return rated(replace(item, id=name), lexicon.score).with_arrival(moment)
 
 
 def _picture(picture: Any, notes: list[str]) -> bytes | None:

@@ -129,7 +129,7 @@ def page_text(record: TickRecord) -> str:
     return _with_others(_with_side(in_page_words(record.sentence), record), record)
 
 
-def kept_side(record: TickRecord) -> str:
+def position_side(record: TickRecord) -> str:
     """Return the side of the position that a tick kept, "long" or "short"; "" where none is told.
 
     The memory of a tick has the position as it stood at the look. One on the other side than the
@@ -144,13 +144,13 @@ def kept_side(record: TickRecord) -> str:
     return stood if alone or (wanted and stood == wanted.position) else ""
 
 
-def kept_since(record: TickRecord) -> str:
+def position_age(record: TickRecord) -> str:
     """Return since when the kept position is open, as far as the record tells; else "".
 
     The memory of a tick knows the age of a position in bars, and nothing of one that another tick
     of the same close opened.
     """
-    positions, side = record.memory.get("open_positions"), kept_side(record).upper()
+    positions, side = record.memory.get("open_positions"), position_side(record).upper()
     ages = (
         row.get("age_ticks")
         for row in (positions if isinstance(positions, list) else ())
@@ -164,11 +164,11 @@ def kept_since(record: TickRecord) -> str:
 
 def _with_side(text: str, record: TickRecord) -> str:
     """Return a sentence of a kept position with its side, and since when it is open."""
-    side = kept_side(record)
+    side = position_side(record)
     if not side or not text.startswith(KEEPS):
         return text
     head, colon, tail = text.removeprefix(KEEPS).partition(":")
-    since = kept_since(record)
+    since = position_age(record)
     long = f"Keeps the {side}{head}, {since}{colon}{tail}"
     fits = since and len(long.split()) <= MOST_ON_PAGE
     return long if fits else f"Keeps the {side}{head}{colon}{tail}"

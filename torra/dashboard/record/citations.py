@@ -51,7 +51,7 @@ ORDER: Final = "order"
 """Block of the order that a trader is asked about (torra.tick.thesis)."""
 
 
-class JudgedCitation(NamedTuple):
+class CitationCheck(NamedTuple):
     """A citation with its judgement, and the feature that it names, None where there is none."""
 
     id: str
@@ -100,12 +100,12 @@ def anchors(names: Iterable[str]) -> dict[str, str]:
     return {name: anchor for anchor, name in used.items()}
 
 
-def judged(
+def check_citations(
     items: Iterable[Evidence], features: Mapping[str, Feature], anchors: Mapping[str, str]
-) -> list[JudgedCitation]:
+) -> list[CitationCheck]:
     """Return the citations of a report, each with its anchor and its judgement."""
     return [
-        JudgedCitation(
+        CitationCheck(
             name, item.value, judge(name, item.value, features), features.get(name), anchors[name]
         )
         for item in items

@@ -19,7 +19,7 @@ from torra.dashboard.record.transcript import CitedFeature
 from torra.exhibits import figures
 from torra.exhibits.figures import DASH
 from torra.tick.marks import PROPOSED, OrderPhrase
-from torra.tick.sentence import KEPT, NO_AGENT, kept_side, kept_since, outage_of
+from torra.tick.sentence import KEPT, NO_AGENT, outage_of, position_age, position_side
 from torra.tick.tick_record import (
     DebateRecord,
     SignalRecord,
@@ -52,7 +52,7 @@ def no_order(record: TickView) -> str:
         return ""
     if record.reason != KEPT:
         return "no order"
-    return f"{kept_side(record) or 'position'} kept"
+    return f"{position_side(record) or 'position'} kept"
 
 
 def side_of(record: Decision) -> str:
@@ -221,7 +221,7 @@ def size(record: TickView, spec: SymbolSpec | None, currency: str) -> Fact:
         return "A close", ""
     if record.reason != KEPT:
         return "No order", ""
-    stays = [f"the {kept_side(record) or 'open position'} stays", kept_since(record)]
+    stays = [f"the {position_side(record) or 'open position'} stays", position_age(record)]
     return "No new order", ", ".join(filter(None, stays))
 
 
@@ -294,7 +294,7 @@ def without(record: TickView, effect: Mapping[str, str] | None) -> tuple[str, st
     elif record.signals or record.proposed:
         word = "The same trade"
     elif record.reason == KEPT:
-        word = f"The same: {kept_side(record) or 'position'} kept"
+        word = f"The same: {position_side(record) or 'position'} kept"
     else:
         word = "No trade either"
     return word, f"{stood}, which is {alone} too."

@@ -22,7 +22,7 @@ from agents.contracts import OPINIONS, VECTORS, AgentReport, Feature, GateRuling
 from agents.debate.scoring import CountedReport, panel_of
 from agents.registry import AGENTS, SCORER
 from torra.dashboard.record import agreement, arithmetic, citations, surroundings
-from torra.dashboard.record.citations import JudgedCitation
+from torra.dashboard.record.citations import CitationCheck
 from torra.exhibits import figures
 from torra.tick.tick_record import DebateRecord, StageRecord, StoredCall, TickRecord, statement
 from torra.words.badge import Badge
@@ -105,7 +105,7 @@ class Voice:
     anchor: str
     phase: str = ""
     replaced: bool = False
-    evidence: Sequence[JudgedCitation] = ()
+    evidence: Sequence[CitationCheck] = ()
     push: float | None = None
     reply: Mapping[str, JsonValue] = field(default_factory=dict)
 
@@ -215,7 +215,7 @@ class CitedFeature(NamedTuple):
 
     id: str
     feature: Feature | None
-    by: list[tuple[Voice, JudgedCitation]]
+    by: list[tuple[Voice, CitationCheck]]
 
     @property
     def is_true(self) -> bool:
@@ -289,7 +289,9 @@ def conversation(record: TickRecord) -> Transcript:
                     f"said-{number}",
                     phase=stage.name,
                     replaced=bool(report) and _is_replaced(place, reports),
-                    evidence=citations.judged(report.evidence, features, anchors) if report else (),
+                    evidence=citations.check_citations(report.evidence, features, anchors)
+                    if report
+                    else (),
                     push=_push(name, report, record) if report else None,
                     reply=_reply(requests) if name == SCORER.id and not report else {},
                 )
@@ -343,7 +345,7 @@ def cited(stages: Iterable[DebateStage], features: Mapping[str, Feature]) -> lis
     A cited id that does not exist has its row too. An agent that cites the same in several rounds
     is listed once, with its last one.
     """
-    citers: dict[str, dict[tuple[str, str], tuple[Voice, JudgedCitation]]] = {}
+    citers: dict[str, dict[tuple[str, str], tuple[Voice, CitationCheck]]] = {}
     for entry in (entry for stage in stages for entry in stage.entries):
         for item in entry.evidence:
             value = "" if item.state == citations.EQUAL else item.text

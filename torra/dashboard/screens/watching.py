@@ -54,7 +54,7 @@ def asks_rules_only(behind: PageContext | None) -> bool:
 
 def watch(stream_id: str) -> str:
     """Show one debate: who is at work, what was said, and what came of it."""
-    row = known_stream(stream_id)
+    row = stream_or_404(stream_id)
     return desk_page("watch.html", live=True, stream=row, now=debate(row))
 
 
@@ -65,7 +65,7 @@ def api_watching() -> ResponseReturnValue:
 
 def api_watch(stream_id: str) -> ResponseReturnValue:
     """Answer how far one debate is."""
-    return jsonify(debate(known_stream(stream_id)))
+    return jsonify(debate(stream_or_404(stream_id)))
 
 
 def running(torra_key: str) -> str:
@@ -138,7 +138,7 @@ def debate(row: StreamRow) -> Json:
     return {**picture, "tick": tick, "next": onward}
 
 
-def known_stream(stream_id: str) -> StreamRow:
+def stream_or_404(stream_id: str) -> StreamRow:
     """Return the stream of a tick, or end the request with 404."""
     row = stream_table.stream(backing().database, stream_id)
     if row is None or row["kind"] != "tick":

@@ -53,20 +53,20 @@ def notices(instance: OverviewSymbol, desk: DeskStatus) -> tuple[AttentionReason
 def _notices(instance: OverviewSymbol, desk: DeskStatus) -> Iterator[AttentionReason]:
     streams, latest = instance.streams, instance.latest
 
-    def named(what: str, rank: int, those: Iterable[object]) -> Iterator[AttentionReason]:
+    def reason(what: str, rank: int, those: Iterable[object]) -> Iterator[AttentionReason]:
         names = [stream.timeframe for stream, yes in zip(streams, those, strict=True) if yes]
         if names:
             yield AttentionReason(rank, f"{what} {', '.join(names)}", "warn")
 
     if desk.waiting_by.get(instance.instance):
         yield AttentionReason(0, "◔ approval waits", "warn")
-    yield from named("◷ stale", 1, (stream.stale for stream in streams))
+    yield from reason("◷ stale", 1, (stream.stale for stream in streams))
     if latest and VETO in (latest.reason, *latest.denied):
         yield AttentionReason(2, vetoes.mark(latest).text, "alert")
     if latest and DECLINED in (latest.reason, *latest.denied):
         yield AttentionReason(2, figures.mark("DECLINED").text, "alert")
-    yield from named("· skipped", 3, map(_left_out, streams))
-    yield from named("! damaged record", 3, (stream.damaged for stream in streams))
+    yield from reason("· skipped", 3, map(_has_skips, streams))
+    yield from reason("! damaged record", 3, (stream.damaged for stream in streams))
     if not latest and not any(stream.damaged for stream in streams):
         yield AttentionReason(5, "○ no tick yet", "flat")
     ticks = [stream.tick for stream in streams if stream.tick]
@@ -79,7 +79,7 @@ def _notices(instance: OverviewSymbol, desk: DeskStatus) -> Iterator[AttentionRe
         yield AttentionReason(RESTING, "◦ no bars", "flat")
 
 
-def _left_out(stream: StreamStatus) -> bool:
+def _has_skips(stream: StreamStatus) -> bool:
     """Return whether a stream's newest close was skipped for more than want of a bar."""
     return skips.note(stream, stream.skipped)[1] == "warn"
 

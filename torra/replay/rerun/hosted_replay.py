@@ -214,7 +214,7 @@ def _news(source: Database, question: ScorerQuestion, record: HostedRecord) -> N
         return None
     items = [
         # Seen with this question, whenever the headline first came.
-        item.known_from(question.request.moment)
+        item.with_arrival(question.request.moment)
         for item in news_table.news_items(source, [row.id for row in record.news.items])
     ]
     return news_view(record.news, items)
