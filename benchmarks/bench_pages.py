@@ -114,7 +114,7 @@ def addresses_of(database: Any, desk: Any, number: int) -> dict[str, list[str]]:
         "symbol": (symbols * number)[:number],
         "deliberation": (ticks[:: max(1, len(ticks) // number)] * number)[:number],
         "history": (filters_of(database) * number)[:number],
-        "trades": ["/trades"] * number,
+        "trades": ["/orders?stage=closed"] * number,
         "money": ["/api/v1/money"] * number,
     }
 

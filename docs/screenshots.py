@@ -51,7 +51,7 @@ BY_HAND: Final = ("desk.png",)
 """Of a running demo, for the README: not taken here."""
 
 ALSO_DARK: Final = ("overview", "symbol")
-ALSO_PHONE: Final = ("overview", "approval", "tick")
+ALSO_PHONE: Final = ("overview", "tick")
 
 
 def main() -> None:

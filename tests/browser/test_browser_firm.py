@@ -39,7 +39,7 @@ def test_the_thesis_is_seen_soon_on_approval_and_tick(tmp_path: Path) -> None:
         visit.admit(site)
         for screen, most in ((WIDE, 900), (PHONE, 1500)):
             visit.page.set_viewport_size(screen)
-            for address in (TICK, f"/approvals/{row.sid}"):
+            for address in (TICK, f"/orders/{row.sid}"):
                 visit.page.goto(f"{site.url}{address}")
                 (told,) = visit.page.evaluate(TOLD)
                 assert told["text"] == firm_ticks.CLAIM

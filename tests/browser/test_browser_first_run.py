@@ -69,7 +69,7 @@ def test_the_steps_are_walked_beside_the_real_pages(
         page.wait_for_url("**/first-run")
         assert marks(page)[0] == "✓", "a tick is stored"
         page.get_by_role("link", name="Look at it and decide").click()
-        page.wait_for_url("**/approvals/*")
+        page.wait_for_url("**/orders/*")
         assert page.locator(".points").first.is_visible(), "why it was proposed"
         page.locator("#approve").focus()
         page.keyboard.press("Enter")
@@ -92,7 +92,7 @@ def test_a_phone_shows_the_yes_above_its_five_words(
     (row,) = backing.database.proposals()
     with Visit(browser, screen=PHONE) as visit:
         visit.admit(site)
-        visit.page.goto(f"{site.url}/approvals/{row.sid}")
+        visit.page.goto(f"{site.url}/orders/{row.sid}")
         yes = visit.page.locator("#approve").bounding_box()
         words = visit.page.locator(".rooms").bounding_box()
         assert yes and words and yes["y"] + yes["height"] <= words["y"]

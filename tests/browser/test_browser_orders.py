@@ -84,7 +84,7 @@ def test_a_proposal_is_read_and_approved_and_another_expires(
     with Visit(browser, screen=DESK) as visit:
         visit.admit(site, "approve")
         page = visit.page
-        page.goto(f"{site.url}/approvals/{sid}")
+        page.goto(f"{site.url}/orders/{sid}")
         placed = {name: (top, end) for name, top, end in page.evaluate(
             PLACES, [HEAD, CHECKS, LADDER, CHART, PANEL, ACTIONS])}  # fmt: skip
         assert all(end is not None and end <= DESK["height"] for _, end in placed.values()), placed
@@ -103,12 +103,12 @@ def test_a_proposal_is_read_and_approved_and_another_expires(
         assert "approve" in entry["actor"]
 
         other = waiting(backing, "XAUUSD")
-        page.goto(f"{site.url}/approvals/{other}")
+        page.goto(f"{site.url}/orders/{other}")
         page.locator("#approve").wait_for()
         clock.set(clock.now() + timedelta(minutes=20))
         page.locator("#approve").wait_for(state="detached")
         assert backing.database.signal(other) is None
-        page.goto(f"{site.url}/approvals")
+        page.goto(f"{site.url}/orders?stage=waiting")
         assert page.locator(f"a[href$='{other}']").count() <= 1
 
 
@@ -193,7 +193,7 @@ def test_the_trades_stay_in_their_panel_at_any_width(
     scrolled = set()
     with Visit(browser, screen=DESK) as visit:
         visit.admit(site)
-        visit.page.goto(f"{site.url}/trades")
+        visit.page.goto(f"{site.url}/orders?stage=closed")
         assert visit.page.locator(".listing tbody tr").count() > 0
         for width in (320, 390, 600, 740, 800, 900, 980, 1000, 1080, 1100, 1366, 1440, 1920):
             visit.page.set_viewport_size({"width": width, "height": 900})
@@ -263,7 +263,7 @@ def test_the_proposal_fits_a_phone(
     backing, _, site = place
     with Visit(browser, screen=PHONE, scheme="dark") as visit:
         visit.admit(site, "approve")
-        visit.page.goto(f"{site.url}/approvals/{waiting(backing, 'BTCUSD')}")
+        visit.page.goto(f"{site.url}/orders/{waiting(backing, 'BTCUSD')}")
         placed = visit.page.evaluate(PLACES, [HEAD, CHECKS, ACTIONS])
         assert all(end is not None and end <= PHONE["height"] for _, _, end in placed), placed
         assert visit.overhang() <= 0

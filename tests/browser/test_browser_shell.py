@@ -848,7 +848,7 @@ def test_halt_is_not_offered_while_it_holds(look: Callable[..., Any]) -> None:
     page.evaluate("document.getElementById('trading-halted').hidden = false")
     page.wait_for_selector(".halt button:disabled")
     assert page.inner_text(".halt button") == "⊘ halted"
-    assert page.evaluate("document.activeElement.textContent") == "Signals and positions: resume"
+    assert page.evaluate("document.activeElement.textContent") == "Orders: resume"
     page.evaluate("document.getElementById('trading-halted').hidden = true")
     page.wait_for_selector(".halt button:enabled")
     assert page.inner_text(".halt button") == "⊘ Halt"

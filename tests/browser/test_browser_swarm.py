@@ -81,7 +81,7 @@ def test_the_chart_of_a_close_has_the_whole_width_below_the_levels(tmp_path: Pat
         visit.admit(site)
         for screen in ({"width": 1440, "height": 900}, PHONE):
             visit.page.set_viewport_size(screen)
-            visit.page.goto(f"{site.url}/approvals/{row.sid}")
+            visit.page.goto(f"{site.url}/orders/{row.sid}")
             boxes = visit.page.evaluate(BOXES)
             seen, chart = boxes[".seen"], boxes["#chart"]
             assert seen["left"] == boxes[".trade"]["left"]

@@ -186,7 +186,7 @@ def test_the_whole_desk_is_reached_by_keys_alone(
                     page.keyboard.press(key)
             return page.evaluate("location.pathname")
 
-        for room, name in {"Trades": "trades", "Research": "replays", "Desk": "health"}.items():
+        for room, name in {"Orders": "orders", "Research": "replays", "Desk": "health"}.items():
             page.locator(".rooms a", has_text=room).focus()
             assert press("Enter") == addresses[name]
             for _ in range(40):  # Tab leads on to the other pages of the room

@@ -68,7 +68,7 @@ def test_a_yes_is_for_the_position_that_was_asked_about(
     with Visit(browser, screen=DESK) as visit:
         visit.admit(site)
         page = visit.page
-        page.goto(f"{site.url}/signals")
+        page.goto(f"{site.url}/orders")
         sent, own = (
             _sent(page),
             page.locator("tr", has=page.locator(f"a[href$='{held.signal_id}']")),
@@ -100,7 +100,7 @@ def test_a_yes_to_a_halt_never_resumes(
     with Visit(browser, screen=DESK, preferences={"confirm": "every"}) as visit:
         visit.admit(site)
         page = visit.page
-        page.goto(f"{site.url}/signals")
+        page.goto(f"{site.url}/orders")
         sent = _sent(page)
         page.locator(".hand button.stop").click()
         page.locator("dialog[open]").wait_for()
@@ -120,7 +120,7 @@ def test_what_has_expired_cannot_be_answered_though_nobody_tells(
     with Visit(browser, screen=DESK) as visit:
         visit.admit(site, "approve")
         page = visit.page
-        page.goto(f"{site.url}/approvals/{waiting(backing, 'BTCUSD')}")
+        page.goto(f"{site.url}/orders/{waiting(backing, 'BTCUSD')}")
         page.locator("#live-state", has_text="live").wait_for()
         if frozen:
             page.evaluate("document.getElementById('more').open = true")
@@ -142,7 +142,7 @@ def test_the_focus_of_a_part_that_left_is_in_the_page(
     with Visit(browser, screen=DESK) as visit:
         visit.admit(site, "approve")
         page = visit.page
-        page.goto(f"{site.url}/approvals/{waiting(backing, 'BTCUSD')}")
+        page.goto(f"{site.url}/orders/{waiting(backing, 'BTCUSD')}")
         page.focus("#approve")
         clock.set(clock.now() + timedelta(minutes=20))
         page.evaluate(RENEW)
@@ -158,7 +158,7 @@ def test_a_page_does_not_keep_what_the_desk_answered_before(
     with Visit(browser, screen=DESK) as visit:
         visit.admit(site, "read")
         page = visit.page
-        page.goto(f"{site.url}/signals")
+        page.goto(f"{site.url}/orders")
         for number in range(12):
             backing.database.raise_alarm(f"k{number}", "ODD_BOOKS", f"the alarm {number}")
             page.evaluate(RENEW)
@@ -192,7 +192,7 @@ def test_a_frozen_page_stands(browser: Browser, place: tuple[PageContext, Simula
     with Visit(browser, screen=DESK) as visit:
         visit.admit(site, "read")
         page = visit.page
-        page.goto(f"{site.url}/signals")
+        page.goto(f"{site.url}/orders")
         page.evaluate("document.getElementById('more').open = true")
         page.click("#live-freeze")
         page.wait_for_timeout(500)

@@ -92,7 +92,7 @@ def test_a_missing_reason_is_told_beside_its_field(browser: Browser, desk: Site)
         page = visit.page
         page.goto(desk.url + "/")
         halt(page)
-        page.goto(f"{desk.url}/signals")
+        page.goto(f"{desk.url}/orders")
         assert page.locator("text=Halt everything").count() == 0
         page.locator("button:has-text('Resume')").click()
         told = page.locator(".missing")
@@ -139,7 +139,7 @@ def test_nothing_lies_over_what_decides_on_a_phone(browser: Browser, desk: Site)
     with Visit(browser, screen=PHONE) as visit:
         visit.admit(desk)
         for row in proposals[:3]:
-            visit.page.goto(f"{desk.url}/approvals/{row.sid}")
+            visit.page.goto(f"{desk.url}/orders/{row.sid}")
             visit.page.wait_for_load_state("load")
             assert visit.page.evaluate(COVERED) == []
 

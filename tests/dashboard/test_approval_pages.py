@@ -57,7 +57,7 @@ def backing(tmp_path: Path) -> Iterator[PageContext]:
 
 
 def test_the_queue_counts_down_in_real_seconds(backing: PageContext) -> None:
-    page = read(backing, "/approvals")
+    page = read(backing, "/orders?stage=waiting")
     counts = [one for _, one in page.tags if "data-expiry" in one]
     assert [one["data-countdown"] for one in counts] == ["3.0", "3.0"]
     assert [row[1] for row in page.rows if "Decide" in row] == ["0:03", "0:03"]
@@ -66,13 +66,13 @@ def test_the_queue_counts_down_in_real_seconds(backing: PageContext) -> None:
 def test_what_is_over_is_not_waiting_though_nobody_has_booked_it(backing: PageContext) -> None:
     late = waiting(backing, "EURUSD")
     assert backing.database.proposal(late).state == "WAITING"
-    text = text_of(backing, "/approvals")
+    text = text_of(backing, "/orders?stage=waiting")
     queue, decided = text[text.index("</h2>") :].split("decided-name", 1)
     assert late not in queue
     assert late in decided
     told = visit(backing).get("/api/v1/approvals").json
     assert [row["state"] for row in told["waiting"] if row["sid"] == late] == ["EXPIRED"]
-    page = read(backing, f"/approvals/{late}")
+    page = read(backing, f"/orders/{late}")
     assert "◷ expired" in page.text
     assert not [a for a in page.all("fieldset") if a.get("id") != "chart-over"]
 
@@ -83,7 +83,7 @@ def test_an_empty_queue_says_how_to_be_asked(
     monkeypatch.setattr("torra.profiles.idle.settings", lambda _: pytest.fail("the whole table"))
     for row in backing.database.proposals():
         execution_table.decide_proposal(backing.database, row.sid, "EXPIRED", "")
-    assert "Nothing waits for you" in read(backing, "/approvals").text
+    assert "Nothing waits for you" in read(backing, "/orders?stage=waiting").text
     before: Mapping[str, Any] = backing.desk.setups
     judge = "A close that a judge asks for appears here"
     for agents, may_wait in (
@@ -95,7 +95,7 @@ def test_an_empty_queue_says_how_to_be_asked(
         auto = Profile.model_validate({"execution": "auto", "agents": agents})
         setups = {n: replace(one, profile=auto) for n, one in before.items()}
         backing.desk.roster.setups = setups  # type: ignore[attr-defined]
-        page = read(backing, "/approvals")
+        page = read(backing, "/orders?stage=waiting")
         assert "set execution to approve" in page.text
         assert "/profiles/default" in [one.get("href") for one in page.all("a")]
         assert ("and nothing will" in page.text, judge in page.text) == (not may_wait, may_wait)
@@ -117,12 +117,10 @@ def test_neighbours_that_expired_are_folded(backing: PageContext) -> None:
     database = backing.database
     for row in database.proposals():
         execution_table.decide_proposal(database, row.sid, "EXPIRED", "SIGNAL_EXPIRED")
-    page = read(backing, "/approvals")
+    page = read(backing, "/orders?stage=waiting")
     assert "more expired unsent" in page.text
     links = [one.get("href") for one in page.all("a")]
-    assert all(
-        f"/approvals/{row.sid}" in links for row in execution_table.decided_proposals(database)
-    )
+    assert all(f"/orders/{row.sid}" in links for row in execution_table.decided_proposals(database))
 
 
 # --- a tick that proposed -------------------------------------------------------------------------
@@ -144,7 +142,7 @@ def test_the_tick_of_a_proposal_finds_it(backing: PageContext) -> None:
 
 
 def test_what_is_read_first_has_few_words(backing: PageContext) -> None:
-    text = text_of(backing, f"/approvals/{waiting(backing)}")
+    text = text_of(backing, f"/orders/{waiting(backing)}")
     body = text[text.index('<article class="decide"') : text.index("</article>")]
     first = body[: body.index('aria-labelledby="case-name"')] + body[body.index('class="act"') :]
     open_only = re.sub(r"<details.*?</details>", " ", first, flags=re.DOTALL)
@@ -160,7 +158,7 @@ def ladder(page: Page) -> dict[str, list[str]]:
 
 def test_the_figures_are_those_that_the_yes_would_send(backing: PageContext) -> None:
     sid = waiting(backing)
-    shown = text_of(backing, f"/approvals/{sid}")
+    shown = text_of(backing, f"/orders/{sid}")
     page = Page(shown)
     told = visit(backing).get(f"/api/v1/approvals/{sid}").json["now"]
     assert (told["state"], set(told["checks"].values())) == ("APPROVED", {"ok"})
@@ -194,14 +192,14 @@ def test_looking_changes_nothing(backing: PageContext) -> None:
 
     before = everything()
     for sid in [row.sid for row in backing.database.proposals(None)]:
-        for address in (f"/approvals/{sid}", f"/api/v1/approvals/{sid}"):
+        for address in (f"/orders/{sid}", f"/api/v1/approvals/{sid}"):
             assert visit(backing).get(address).status_code == 200
     assert everything() == before
 
 
 def test_a_failed_check_disables_the_yes_and_names_its_rule(backing: PageContext) -> None:
     backing.database.set_latch("BTCUSD", "BUY")
-    page = read(backing, f"/approvals/{waiting(backing)}")
+    page = read(backing, f"/orders/{waiting(backing)}")
     assert "✓ Desk ✗ Gate: GATE_VETO ✓ Fresh" in page.text
     (button,) = [one for one in page.all("button") if one.get("id") == "approve"]
     assert "disabled" in button
@@ -210,7 +208,7 @@ def test_a_failed_check_disables_the_yes_and_names_its_rule(backing: PageContext
 
 def test_it_is_read_by_the_checks_of_now(backing: PageContext) -> None:
     def patterns(sid: str) -> list[str]:
-        links = [one.get("href") or "" for one in read(backing, f"/approvals/{sid}").all("a")]
+        links = [one.get("href") or "" for one in read(backing, f"/orders/{sid}").all("a")]
         return [link.partition("#pattern-")[2] for link in links if "#pattern-" in link]
 
     sid = waiting(backing)
@@ -229,7 +227,7 @@ def test_a_price_that_ran_away_shows(backing: PageContext, monkeypatch: pytest.M
     assert row is not None
     far = row.price + 0.75 * row.atr
     monkeypatch.setattr(by_hand, "market_now", lambda *_: (far, {}))
-    text = read(backing, f"/approvals/{sid}").text
+    text = read(backing, f"/orders/{sid}").text
     assert "Drift +0.75 ATR" in text and "✗ Price: PRICE_COLLAR" in text
 
 
@@ -237,7 +235,7 @@ def test_without_a_price_nothing_is_invented(backing: PageContext) -> None:
     sid = waiting(backing, "XAUUSD")
     with backing.database.transaction():
         backing.database.connection().execute("DELETE FROM bars WHERE instance = 'XAUUSD'")
-    page = read(backing, f"/approvals/{sid}")
+    page = read(backing, f"/orders/{sid}")
     assert "Price now —" in page.text and "✗ cannot be approved: no_price" in page.text
     assert {chip.glyph for chip in proposals.chips(None, tick_record()).values()} == {"·"}
     assert ladder(page)["Entry"][0] == "1,860.00", "as it was proposed"
@@ -245,22 +243,22 @@ def test_without_a_price_nothing_is_invented(backing: PageContext) -> None:
 
 
 def test_real_money_asks_for_the_size(backing: PageContext) -> None:
-    page = read(backing, f"/approvals/{waiting(backing, 'XAUUSD')}")
+    page = read(backing, f"/orders/{waiting(backing, 'XAUUSD')}")
     (field,) = [one for one in page.all("input") if one.get("name") == "lots"]
     assert "required" in field
     assert "Real money on main: type 0.37 lots" in page.text
-    page = read(backing, f"/approvals/{waiting(backing)}")
+    page = read(backing, f"/orders/{waiting(backing)}")
     assert not [one for one in page.all("input") if one.get("name") == "lots"]
 
 
 def test_who_may_only_read_gets_no_form(backing: PageContext) -> None:
-    page = read(backing, f"/approvals/{waiting(backing)}", scope="read")
+    page = read(backing, f"/orders/{waiting(backing)}", scope="read")
     assert "needs a token of the scope approve" in page.text
     assert not [one for one in page.all("form") if "proposals" in one.get("action", "")]
 
 
 def test_a_proposal_that_is_not_there_is_a_404(backing: PageContext) -> None:
-    assert visit(backing).get("/approvals/TNOBODY").status_code == 404
+    assert visit(backing).get("/orders/TNOBODY").status_code == 404
 
 
 # --- its parts ------------------------------------------------------------------------------------

@@ -33,7 +33,7 @@ def ladder(page: Page) -> dict[str, list[str]]:
 
 
 def test_the_judges_reason_stands_below_the_levels_and_above_the_chart(pages: Pages) -> None:
-    text = pages.text(f"/approvals/{sid_of(pages)}")
+    text = pages.text(f"/orders/{sid_of(pages)}")
     places = [text.index(part) for part in ("Close LONG", "level-target", swarm_ticks.OVER)]
     assert places == sorted(places)
     assert 'class="proposal proposal-close"' in text
@@ -44,7 +44,7 @@ def test_the_queue_and_home_show_the_stop_and_target_of_its_position(pages: Page
     stop, target = (figures.plain(price, 2) for price in (held.stop, held.target))
 
     def queued() -> list[str]:
-        _, row, *_ = Page(pages.text("/approvals")).rows
+        _, row, *_ = Page(pages.text("/orders?stage=waiting")).rows
         return row
 
     def glance() -> str:
@@ -68,7 +68,7 @@ def test_a_position_that_is_gone_is_said_to_be(pages: Pages) -> None:
         held.signal_id, price=held.entry, time=pages.backing.now(), profit=0.0, r_multiple=0.0,
         reason="CLOSED",
     )  # fmt: skip
-    page = Page(pages.text(f"/approvals/{sid}"))
+    page = Page(pages.text(f"/orders/{sid}"))
     assert "The position is not held any more." in page.text
     assert not ladder(page)
     assert re.search("POSITION_CHANGED", page.text)
@@ -77,8 +77,8 @@ def test_a_position_that_is_gone_is_said_to_be(pages: Pages) -> None:
 def test_a_decided_close_leads_to_its_position(pages: Pages) -> None:
     sid, (held,) = sid_of(pages), pages.database.positions()
     execution_table.decide_proposal(pages.database, sid, "REJECTED", "not yet")
-    page = Page(pages.text(f"/approvals/{sid}"))
-    assert {"href": f"/signals/{held.signal_id}"} in page.all("a")
+    page = Page(pages.text(f"/orders/{sid}"))
+    assert {"href": f"/orders/{held.signal_id}"} in page.all("a")
 
 
 def test_without_a_price_the_headline_says_so(
@@ -93,5 +93,5 @@ def test_without_a_price_the_headline_says_so(
         "Close LONG 0.01 BTCUSD, profit not known: no_price: no bar"
     )
     assert "near" not in money.close_outlook(found)
-    rows = ladder(Page(pages.text(f"/approvals/{sid_of(pages)}")))
+    rows = ladder(Page(pages.text(f"/orders/{sid_of(pages)}")))
     assert (rows["Now"][0], rows["Stop"][0]) == ("—", figures.plain(held.stop, 2))

@@ -30,7 +30,7 @@ PAPER = Instance(symbol="BTCUSD", timeframes=("M15", "H1"))
 def test_the_page_of_a_proposal_counts_down_once(backing: PageContext) -> None:
     client = demo_orders.visit(backing)
     (row, *_) = [row for row in backing.database.proposals() if row.instance == "BTCUSD"]
-    address = f"/approvals/{row.sid}"
+    address = f"/orders/{row.sid}"
     assert client.get(address).text.count("data-countdown") == 1
     client.post(f"/api/v1/proposals/{row.sid}/approve", json={})
     decided = client.get(address).text
@@ -72,14 +72,15 @@ def test_a_broker_says_so_himself(backing: PageContext) -> None:
 def test_the_page_of_an_approved_order_says_it(backing: PageContext) -> None:
     client = demo_orders.visit(backing)
     rows = [row for row in backing.database.proposals() if row.instance == "BTCUSD"]
-    address = f"/approvals/{rows[0].sid}"
-    before = client.get(f"/api/v1{address}").json["version"]
+    address = f"/orders/{rows[0].sid}"
+    asked = f"/api/v1/approvals/{rows[0].sid}"
+    before = client.get(asked).json["version"]
     assert "On paper it fills" not in client.get(address).text
     client.post(f"/api/v1/proposals/{rows[0].sid}/approve", json={})
     words = Page(client.get(address).text).text
     assert "On paper it fills at the open of the M15 bar of" in words
     # the page is loaded anew as its order goes on
-    sent = client.get(f"/api/v1{address}").json["version"]
+    sent = client.get(asked).json["version"]
     assert sent != before and sent.endswith(("PENDING", "WAITING"))
 
 

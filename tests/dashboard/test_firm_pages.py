@@ -118,7 +118,7 @@ def test_what_a_trader_writes_is_text_on_every_page(tmp_path: Path) -> None:
 
     hostile = firm_ticks.lived(tmp_path, {"trader": attack})
     (row,) = hostile.database.proposals(limit=5)
-    for address in (TICK, f"/approvals/{row.sid}"):
+    for address in (TICK, f"/orders/{row.sid}"):
         assert SCRIPT not in hostile.text(address)
         assert "alert(" in hostile.text(address), "the attack stood in the answer"
 
@@ -243,7 +243,7 @@ def test_a_trader_that_was_not_heard_has_no_tick_on_an_approval(tmp_path: Path) 
     ):
         pages = firm_ticks.lived(tmp_path / mark[:2], script, profile=profile)
         (row,) = pages.database.proposals(limit=5)
-        words = read(pages, f"/approvals/{row.sid}").text
+        words = read(pages, f"/orders/{row.sid}").text
         assert chip in words
         assert mark in words
         assert "✓ Trader" not in words
@@ -293,7 +293,7 @@ def test_a_manager_that_names_neither_is_told_on_tick_and_approval(tmp_path: Pat
     pages = firm_ticks.lived(tmp_path, {"research_manager": neither})
     (row,) = pages.database.proposals(limit=5)
     # No analyst objects, so what is lost is lost to the bear.
-    assert "−4% panel split" in read(pages, f"/approvals/{row.sid}").text
+    assert "−4% panel split" in read(pages, f"/orders/{row.sid}").text
     tick = read(pages, TICK).text
     assert "Disagreed: Research manager (names neither), Bear." in tick
     assert "down from 100 % by what speaks against it" in tick
@@ -316,7 +316,7 @@ def test_a_tick_names_one_end_of_its_trade(pages: Pages) -> None:
     words = " ".join(read(pages, TICK).text.split())
     assert f"Proved wrong by {asked.report.falsifiers[0]}" in words
     (row,) = pages.database.proposals(limit=5)
-    assert read(pages, f"/approvals/{row.sid}").text.count("a close below") == 1
+    assert read(pages, f"/orders/{row.sid}").text.count("a close below") == 1
 
 
 def test_what_a_declined_opening_came_to_without_agents_is_not_known() -> None:

@@ -253,7 +253,7 @@ def test_money_has_the_colour_of_its_sign_and_the_side_has_none(
 def test_no_side_of_a_trade_has_a_colour_on_any_page(traded: PageContext) -> None:
     pages = demo_orders.visit(traded, "read")
     for address, side in (
-        ("/symbol/EURUSD/H1", "▲ LONG"), ("/trades", "▲ BUY"), ("/signals", "▲ LONG"),
+        ("/symbol/EURUSD/H1", "▲ LONG"), ("/orders?stage=closed", "▲ BUY"), ("/orders", "▲ LONG"),
     ):  # fmt: skip
         text = pages.get(address).text
         assert re.findall(rf'data-tone="(\w*)">{side}</span>', text), address

@@ -28,6 +28,7 @@ from tests.worlds.hostile_home import Home, supply
 from tests.worlds.hostile_texts import TEXTS
 from torra.config import ROOT
 from torra.dashboard.doors.routes import by_name, every_route
+from torra.dashboard.trade.order_pages import STAGES
 from torra.harmless_text import HOSTILE
 from torra.store import tick_queries
 
@@ -181,6 +182,9 @@ def addresses(filled, some):
             for name, value in zip(fields, values, strict=True):
                 address = re.sub(rf"<(?:path:)?{name}>", value, address)
             yield route, address
+        if route.name == "orders":
+            for stage in STAGES:
+                yield route, f"{route.rule}?stage={stage}"
 
 
 def offsets(scaled):
@@ -213,7 +217,7 @@ def test_no_text_of_a_stranger_becomes_more_than_text(
 def test_strangers_words_do_reach_the_pages(harmless: Harmless) -> None:
     """What no page shows would be harmless for another reason."""
     expected = {
-        "overview", "symbol", "tick", "approvals", "approval", "signals", "signal", "costs",
+        "overview", "symbol", "tick", "orders", "order", "costs",
         "profiles", "profile", "replays", "replay", "replay_report", "health", "audit",
         "signals_csv", "audit_csv",
         "api_tick", "api_costs", "api_health", "api_replay", "api_stream",

@@ -124,7 +124,7 @@ def test_the_page_says_whether_ticks_are_told_and_where_to_set_it(backing: PageC
 
 
 def test_a_trade_without_a_lesson_has_no_such_part(backing: PageContext) -> None:
-    told = shown(backing, "/signals/TLOST000000")
+    told = shown(backing, "/orders/TLOST000000")
     assert "lesson" not in told.replace('href="/lessons"', "").partition("<main")[2]
 
 

@@ -118,10 +118,10 @@ def test_a_proposal_that_cannot_be_read_says_so(waiting: Filled, what: str) -> N
     proposals = waiting.database.proposals(None)
     assert proposals
     plant(waiting, "proposals", "drafts", ODD[what])
-    queue = waiting.client.get("/approvals")
+    queue = waiting.client.get("/orders?stage=waiting")
     assert queue.status_code == 200 and "cannot be read" in queue.text
     sid = proposals[0].sid
-    page = waiting.client.get(f"/approvals/{sid}")
+    page = waiting.client.get(f"/orders/{sid}")
     assert page.status_code == 200 and "cannot be read" in page.text
     told = waiting.client.get(f"/api/v1/approvals/{sid}")
     assert told.status_code == 200

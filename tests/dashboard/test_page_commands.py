@@ -547,7 +547,7 @@ def test_a_form_without_scripts_gets_a_page_and_needs_its_token(backing: PageCon
     client, sid = app.test_client(), waiting(backing)
     own = {"Origin": "http://localhost", "Sec-Fetch-Site": "same-origin"}
     client.post("/login", data={"token": ACCESS.tokens["approve"]}, headers=own)
-    page = client.get(f"/approvals/{sid}").text
+    page = client.get(f"/orders/{sid}").text
     csrf = re.findall(r'name="csrf" value="([0-9a-f]{64})"', page)[0]
     address = f"/api/v1/proposals/{sid}/reject"
     assert client.post(address, data={"reason": "no"}, headers=own).status_code == 403

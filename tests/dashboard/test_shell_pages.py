@@ -43,7 +43,7 @@ def test_a_halted_desk_offers_no_halt_and_leads_to_resume(desk: Desk) -> None:
     page = read(desk, "/")
     assert "⊘ Halt " not in page.text
     assert len([a for a in page.all("button") if "disabled" in a]) == 1
-    assert "Signals and positions: resume" in page.text
+    assert "Orders: resume" in page.text
 
 
 @pytest.mark.journey

@@ -77,7 +77,7 @@ def test_what_was_lost_at_a_fill_is_no_gain(backing: PageContext) -> None:
     ):
         plan = json.dumps({"slipped_r": lost})
         backing.database.change("UPDATE signals SET thesis = ? WHERE sid = 'TWON0000000'", plan)
-        shown = text_of(backing, "/signals/TWON0000000")
+        shown = text_of(backing, "/orders/TWON0000000")
         assert f'Slippage, R</dt><dd><span class="num" data-tone="{tone}">{text}</span>' in shown
 
 
@@ -100,13 +100,13 @@ def test_a_halt_that_only_memory_knows_is_shown(backing: PageContext) -> None:
             return "the disk is full"
 
     object.__setattr__(backing, "kill_switch", Memory())
-    page = read(backing, "/signals")
+    page = read(backing, "/orders")
     assert "the disk is full" in page.text
 
 
 def test_resuming_without_alarms_speaks_of_none(backing: PageContext) -> None:
     def asked() -> list[str]:
-        forms = read(backing, "/signals").all("form")
+        forms = read(backing, "/orders").all("form")
         return [one["data-confirm"] for one in forms if "go on" in one.get("data-confirm", "")]
 
     (text,) = asked()
@@ -130,7 +130,7 @@ def test_a_short_position_pays_the_spread(backing: PageContext) -> None:
     demo_orders._lead(backing.database, "TSHORT", ("PENDING", "PUBLISHED", "FILLED"), backing.now())
     leave = 1860.0 + spec.spread
     money = (1850.0 - leave) / spec.tick_size * spec.tick_value * 0.5
-    rows = read(backing, "/signals").rows
+    rows = read(backing, "/orders").rows
     (shown,) = [cells for cells in rows if cells[0] == "XAUUSD" and len(cells) > 12]
     assert shown[6:8] == [figures.plain(leave, 2), figures.format_signed(money, 2)]
     assert shown[9] == "↘ weakened"
@@ -156,7 +156,7 @@ def test_reducing_is_shown_apart_from_halted(
     state: str, words: str, forms: set[str], backing: PageContext
 ) -> None:
     backing.database.set_trading_state(state, "why not")
-    page = read(backing, "/signals")
+    page = read(backing, "/orders")
     assert f"{figures.mark(state).text} {words}" in page.text
 
     def offered(page: Page) -> set[str]:
@@ -167,8 +167,8 @@ def test_reducing_is_shown_apart_from_halted(
         return {name.rpartition("/")[2] for name in actions if name.startswith("/api/v1/")}
 
     assert offered(page) == forms
-    assert offered(read(backing, "/signals", "approve")) == forms - {"resume"}
-    assert offered(read(backing, "/signals", "read")) == set()
+    assert offered(read(backing, "/orders", "approve")) == forms - {"resume"}
+    assert offered(read(backing, "/orders", "read")) == set()
 
 
 def test_what_a_person_decided_is_marked_and_leads_to_no_tick(backing: PageContext) -> None:
@@ -177,10 +177,10 @@ def test_what_a_person_decided_is_marked_and_leads_to_no_tick(backing: PageConte
         row = hand_orders.write_hand_close(
             backing.database, held, now=backing.now(), life=timedelta(minutes=3)
         )
-    page = read(backing, "/signals")
+    page = read(backing, "/orders")
     assert "☞ by hand" in page.text
     assert "↩ closing" in page.text
-    assert "A person decided it." in read(backing, f"/signals/{row['sid']}").text
+    assert "A person decided it." in read(backing, f"/orders/{row['sid']}").text
 
 
 # --- filter, pages, file --------------------------------------------------------------------------
@@ -188,7 +188,7 @@ def test_what_a_person_decided_is_marked_and_leads_to_no_tick(backing: PageConte
 
 def sids(page: Page) -> list[str]:
     links = [one.get("href", "") for one in page.all("a") if "data-row" not in one]
-    return list(dict.fromkeys(re.findall(r"/signals/(T\w+)", " ".join(links))))
+    return list(dict.fromkeys(re.findall(r"/orders/(T\w+)", " ".join(links))))
 
 
 def test_pages_follow_each_other_without_gap(
@@ -204,9 +204,9 @@ def test_pages_follow_each_other_without_gap(
         seen += [row["sid"] for row in told["signals"]]
         address = f"/api/v1/signals?before={told['before']}" if told["before"] else None
     assert seen == every
-    page = read(backing, "/signals")
+    page = read(backing, "/orders")
     assert [one["href"] for one in page.all("a") if one.get("rel") == "next"] == [
-        f"/signals?before={backing.database.signals(limit=500)[6]['seq']}"
+        f"/orders?before={backing.database.signals(limit=500)[6]['seq']}"
     ]
 
 
@@ -223,7 +223,7 @@ def test_pages_follow_each_other_without_gap(
 def test_the_filter(query: str, count: int, backing: PageContext) -> None:
     told = visit(backing).get(f"/api/v1/signals?{query}").json
     assert len(told["signals"]) == count
-    page = read(backing, f"/signals?{query}")
+    page = read(backing, f"/orders?{query}")
     told_of = backing.database.positions()
     assert ("No signal is like that." in page.text) == (not count)
     rows = [row for row in page.rows if row[0] != "Decided" and len(row) == 12]
@@ -239,25 +239,25 @@ def test_the_filter(query: str, count: int, backing: PageContext) -> None:
 @pytest.mark.parametrize("state", ["UNKNOWN", "PUBLISHED", "FILLED"])
 def test_settling_is_offered_where_it_applies(state: str, backing: PageContext) -> None:
     row = next(row for row in backing.database.signals(limit=500) if row["state"] == state)
-    page = read(backing, f"/signals/{row['sid']}")
+    page = read(backing, f"/orders/{row['sid']}")
     forms = [one for one in page.all("form") if one.get("action", "").endswith("/settle")]
     at_a_broker = (row["bridge"] or "paper") != "paper"  # on paper nothing is unknown
     assert bool(forms) == (state in SENT and at_a_broker)
     if forms:
         assert "nobody watches" in page.text
         assert "data-confirm" in forms[0]
-        assert "scope admin" in read(backing, f"/signals/{row['sid']}", "approve").text
+        assert "scope admin" in read(backing, f"/orders/{row['sid']}", "approve").text
 
 
 def test_a_signal_names_the_orders_that_belong_to_it(backing: PageContext) -> None:
     held = next(item for item in backing.database.positions() if item.instance == "EURUSD")
     backing.database.enqueue_signal(closing("TBYE", held.signal_id, instance="EURUSD"))
-    assert "TBYE" in sids(read(backing, f"/signals/{held.signal_id}"))
-    assert f"/signals/{held.signal_id}" in [
-        one.get("href") for one in read(backing, "/signals/TBYE").all("a")
+    assert "TBYE" in sids(read(backing, f"/orders/{held.signal_id}"))
+    assert f"/orders/{held.signal_id}" in [
+        one.get("href") for one in read(backing, "/orders/TBYE").all("a")
     ]
-    assert "The approval" in read(backing, f"/signals/{held.signal_id}").text
-    assert visit(backing).get("/signals/TNOBODY").status_code == 404
+    assert "The approval" in read(backing, f"/orders/{held.signal_id}").text
+    assert visit(backing).get("/orders/TNOBODY").status_code == 404
 
 
 def test_a_step_changes_the_version(backing: PageContext) -> None:

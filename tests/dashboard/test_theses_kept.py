@@ -106,7 +106,7 @@ def test_pages_of_a_trade_and_of_its_lesson_tell_the_thesis(backing: PageContext
     row = next(one for one in database.signals(limit=100) if one["kind"] == "open")
     hostile = replace(THESIS, claim=f"{THESIS.claim} {SCRIPT}")
     database.keep_situation(row["sid"], replace(RISING, thesis=hostile))
-    page = text_of(backing, f"/signals/{row['sid']}", "read")
+    page = text_of(backing, f"/orders/{row['sid']}", "read")
     assert THESIS.claim in page
     assert THESIS.ends[0] in page
     assert SCRIPT not in page

@@ -67,15 +67,15 @@ def test_a_note_is_kept_shown_and_on_record(backing: PageContext) -> None:
     assert (code, told["status"], told["revision"]) == (200, "done", 1)
     kept = note_table.trade_note(backing.database, sid)
     assert (kept.note, kept.tags, kept.revision) == ("Came late.\nWait.", ("late", "breakout"), 1)
-    page = text_of(backing, f"/signals/{sid}", "approve")
+    page = text_of(backing, f"/orders/{sid}", "approve")
     assert "Came late.\nWait.</textarea>" in page and 'value="late breakout"' in page
-    assert "Came late." in text_of(backing, "/trades")
+    assert "Came late." in text_of(backing, "/orders?stage=closed")
     entry = audit_chain.audit_entries(backing.database, limit=1)[0]
     assert (entry["action"], entry["target"], entry["outcome"]) == ("note", sid, "done")
     assert seal(entry) == entry["hash"]
     assert "Came late." in entry["after"] and "Came late." not in entry["before"]
     # a reader sees it and cannot write
-    assert "Came late." in text_of(backing, f"/signals/{sid}", "read")
+    assert "Came late." in text_of(backing, f"/orders/{sid}", "read")
     assert write(backing, sid, "read", note="x", revision="1")[0] == 403
     assert note_table.trade_note(backing.database, sid) == kept
 
@@ -263,7 +263,7 @@ def test_a_damaged_row_fails_no_page(column: str, value: object, lived: PageCont
     sql = f"UPDATE signals SET {column} = ? WHERE sid = ?"
     database.change(sql, value, sid)
     try:
-        for address in (f"/signals/{sid}", "/trades", "/trades.csv", "/"):
+        for address in (f"/orders/{sid}", "/orders?stage=closed", "/trades.csv", "/"):
             assert visit(lived).get(address).status_code == 200, address
         tick = f"/symbol/{row['instance']}/{row['timeframe']}/{row['bar_time']}"
         assert visit(lived).get(tick).status_code == 200

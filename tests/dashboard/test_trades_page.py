@@ -41,7 +41,7 @@ def test_the_api_and_the_command_have_one_document(traded: PageContext) -> None:
 @pytest.mark.journey
 def test_each_account_has_its_line_over_the_period_that_is_asked_for(traded: PageContext) -> None:
     for query, period in (("", "all"), ("?line=week", "week"), ("?line=never", "all")):
-        told = client(traded).get(f"/trades{query}").text
+        told = client(traded).get(f"/orders{query or '?'}&stage=closed").text
         assert 'id="line-1-title">Account on paper: Results added up<' in told
         assert f"<strong>{period}</strong>" in told
         found = client(traded).get(f"/api/v1/money/line{query}").json
@@ -81,7 +81,7 @@ def test_the_list_goes_on_by_its_cursor_and_misses_none(traded: PageContext) -> 
 def test_filters_keep_what_they_say(traded: PageContext, query: str, keeps: Any) -> None:
     want = [row["sid"] for row in closed(traded) if keeps(row)]
     assert [row["sid"] for row in trades(traded, query)["trades"]] == want
-    assert client(traded).get(f"/trades?{query}").status_code == 200
+    assert client(traded).get(f"/orders?stage=closed&{query}").status_code == 200
 
 
 def test_what_is_listed_can_be_filtered_for(traded: PageContext) -> None:
@@ -91,7 +91,7 @@ def test_what_is_listed_can_be_filtered_for(traded: PageContext) -> None:
         )
     [row] = trades(traded, "reason=unknown")["trades"]
     assert row["sid"] == closed(traded)[0]["sid"]
-    told = client(traded).get("/trades?instance=GONE&reason=unknown").text
+    told = client(traded).get("/orders?stage=closed&instance=GONE&reason=unknown").text
     assert "<option selected>GONE</option>" in told and "<option selected>unknown</option>" in told
     assert "No closed trade is like that" in told
 
@@ -120,7 +120,7 @@ def test_a_day_is_meant_from_its_first_to_its_last_second(traded: PageContext) -
 def test_words_that_mean_nothing_are_refused(traded: PageContext, query: str, says: str) -> None:
     answer = client(traded).get(f"/api/v1/trades?{query}")
     assert answer.status_code == 400 and says in answer.json["error"]
-    assert client(traded).get(f"/trades?{query}").status_code == 400
+    assert client(traded).get(f"/orders?stage=closed&{query}").status_code == 400
 
 
 def test_the_file_has_every_trade_of_the_filter(

@@ -96,7 +96,7 @@ PROFILES: Final[dict[str, dict[str, Any]]] = {
 """The desks: a small one, a full one with news and events, one that asks a person."""
 
 PAGES: Final = (
-    "/", "/signals", "/health", "/watch", "/costs", "/approvals", "/profiles", "/audit",
+    "/", "/orders", "/health", "/watch", "/costs", "/orders?stage=waiting", "/profiles", "/audit",
     "/symbol/{name}/{timeframe}", "/symbol/{name}/{timeframe}/{bar_time}", "/api/v1/overview",
     "/api/v1/health", "/signals.csv", "/healthz",
 )  # fmt: skip

@@ -2,9 +2,9 @@
 
 `desk_app` is a desk that asks a person (demo_orders), `view_app` the scripted full desk, whose
 ticks have everything, `hosted_app` a home of another program's scorer. `addresses_of` walks an
-app's links as a visitor would and returns for every endpoint that answers with a page an address:
-of the first few that are found the one with the longest page. Pages without a parameter are asked
-for even where nothing leads to them.
+app's links as a visitor would and returns for every endpoint that answers with a page an address
+(of the orders one for each stage): of the first few that are found the one with the longest page.
+Pages without a parameter are asked for even where nothing leads to them.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from collections import Counter
 from html import unescape
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import parse_qs, urlsplit
 
 from werkzeug.exceptions import HTTPException
 
@@ -32,8 +32,10 @@ from torra.dashboard.view.looking_desk import look_at
 OF_A_KIND = 3
 """Pages of one kind that are asked for while looking for addresses."""
 
-UNLINKED = {"login_page", "missing", "changed"}
-"""Pages that no page of a visitor leads to."""
+UNLINKED = {
+    "login_page", "missing", "changed", "approvals", "approval", "signals", "signal", "trades",
+}  # fmt: skip
+"""Pages that no page of a visitor leads to: the login, and addresses of before."""
 
 
 def view_app(state: str = "demo") -> Any:
@@ -93,11 +95,12 @@ def pages_of(app: Any, of_a_kind: int = OF_A_KIND) -> dict[str, tuple[str, str]]
             answer = client.get(route.rule, headers=bearer("admin"))
             if answer.status_code == 200 and answer.mimetype == "text/html":
                 found[route.name] = (route.rule, answer.text)
-    return {name: page for name, page in found.items() if name in wanted}
+    return {name: page for name, page in found.items() if name.partition("-")[0] in wanted}
 
 
 def links_of(text: str) -> list[str]:
-    found = dict.fromkeys(unescape(link) for link in re.findall(r'href="(/[^"#?]*)"', text))
+    links = re.findall(r'href="(/[^"#?]*(?:\?stage=\w+)?)"', text)
+    found = dict.fromkeys(map(unescape, links))
     return [link for link in found if not link.startswith(("/assets/", "/api/"))]
 
 
@@ -106,4 +109,6 @@ def endpoint_of(adapter: Any, address: str) -> str:
         name = adapter.match(urlsplit(address).path)[0].removeprefix("torra_agents.")
     except HTTPException:
         return ""
-    return name if name in by_name() and by_name()[name].reply == "html" else ""
+    stage = parse_qs(urlsplit(address).query).get("stage", [])
+    known = name in by_name() and by_name()[name].reply == "html"
+    return "-".join([name, *stage]) if known else ""

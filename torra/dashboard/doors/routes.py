@@ -17,10 +17,10 @@ from flask.typing import ResponseReturnValue
 
 SCREENS: Final = (
     "screens.entry", "trade.orders", "screens.tick", "screens.watching", "screens.home",
-    "screens.views", "trade.approvals", "trade.signals", "trade.trades", "trade.journal",
-    "trade.lessons", "screens.costs", "settings.models", "screens.agent_effect", "screens.history",
-    "settings.profiles", "settings.new_symbol", "settings.first_run", "screens.jobs",
-    "screens.replays", "screens.files", "screens.health", "screens.audit_log",
+    "screens.views", "trade.order_pages", "trade.approvals", "trade.signals", "trade.trades",
+    "trade.journal", "trade.lessons", "screens.costs", "settings.models", "screens.agent_effect",
+    "screens.history", "settings.profiles", "settings.new_symbol", "settings.first_run",
+    "screens.jobs", "screens.replays", "screens.files", "screens.health", "screens.audit_log",
     "screens.streaming", "screens.notices", "description",
 )  # fmt: skip
 """The modules of torra.dashboard that have routes. `views` has the catch-all route, at its end."""

@@ -131,17 +131,17 @@ def trading(context: HealthContext) -> Signs:
     desk = context.overview.desk
     why = desk.trading_reason or "no reason was given"
     if desk.trading_state == "HALTED":
-        remedy = "see Signals and positions, then resume there or with torra resume"
+        remedy = "see Orders, then resume there or with torra resume"
         yield CheckResult("trading", "alert", f"HALTED, no signal is sent: {why}", remedy)
     elif desk.trading_state == "REDUCING":
-        remedy = "resume on Signals and positions, or with torra resume"
+        remedy = "resume on Orders, or with torra resume"
         yield CheckResult("trading", "warn", f"REDUCING, positions are closed only: {why}", remedy)
     elif desk.role == "HOSTED":
         yield CheckResult("trading", "ok", "nothing is sent: other scorers decide")
     else:
         yield CheckResult("trading", "ok", "ACTIVE: signals may be sent")
     for row in desk.alarms:
-        remedy = "see Signals and positions; torra resume ends alarms that you have looked at"
+        remedy = "see Orders; torra resume ends alarms that you have looked at"
         what = f"{row.detail} (since {figures.moment(row.at)})"
         yield CheckResult(f"alarm {row.kind}", "alert", what, remedy)
 

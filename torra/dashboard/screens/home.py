@@ -44,10 +44,10 @@ DEBATES: Final = 6
 """Running debates that are shown by name; the count beside them is of all."""
 
 ACCOUNTS: Final = 3
-"""Accounts whose money Home shows; of more the page Trades tells."""
+"""Accounts whose money Home shows; of more the page Orders tells."""
 
 PROPOSALS: Final = 3
-"""Proposals that Home shows; of more the page Approvals tells."""
+"""Proposals that Home shows; of more the page Orders tells."""
 
 Sort = Literal["attention", "name", "desk"]
 SORTS: Final[Mapping[Sort, str]] = {

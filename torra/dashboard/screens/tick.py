@@ -42,6 +42,7 @@ from torra.dashboard.screens import watching
 from torra.dashboard.streams import price_lines
 from torra.dashboard.trade import approvals, journal, proposals, why, without_tick
 from torra.dashboard.trade.lessons import lesson_address
+from torra.dashboard.trade.order import DeskOrder
 from torra.dashboard.view.backing import PageContext
 from torra.dashboard.view.rendering import desk_page, desk_view, state, tick_link
 from torra.exhibits import figures, lesson_words
@@ -112,7 +113,7 @@ def tick_page(instance: str, timeframe: str, bar_time: str) -> ResponseReturnVal
         picture_address=picture_address(record),
         told_outcome=stored.get("told_outcome"),
         proposal=proposal,
-        signal=approvals.signal_of(proposal),
+        signal=DeskOrder.of(proposal).signal if proposal else None,
         patterns=reading_patterns.holding(record),
         notes=lessons_used.notes(record, lessons_of(record)),
         headline_of=lesson_words.headline,

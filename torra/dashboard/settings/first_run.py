@@ -72,7 +72,7 @@ def first_run() -> str:
         next=_next(steps),
         demo=context.desk.clock.accelerated,
         asks=[name for name, setup in setups if setup.profile.execution == "approve"],
-        proposal=url_for(".approval", sid=waiting[0].sid) if waiting else "",
+        proposal=url_for(".order", sid=waiting[0].sid) if waiting else "",
     )
 
 

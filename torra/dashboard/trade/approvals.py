@@ -1,4 +1,4 @@
-"""The queue of proposals that wait for a person, and the page of one: the thirty-second screen.
+"""The proposals that wait for a person, and what the thirty-second screen shows of one.
 
 Each request computes everything anew: the present price, the drift, and every check as an approval
 would meet it at this moment. Nothing is changed. `version` tells a program that a proposal has
@@ -10,9 +10,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from itertools import product
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
-from flask import jsonify, url_for
+from flask import abort, jsonify, url_for
 from flask.typing import ResponseReturnValue
 from pydantic import JsonValue
 
@@ -25,12 +25,13 @@ from torra.dashboard.streams import price_lines
 from torra.dashboard.trade import order as order_reads
 from torra.dashboard.trade import orders, proposals, why, without_agents
 from torra.dashboard.trade.order import WAITING, DeskOrder
-from torra.dashboard.view.rendering import backing, desk_page, desk_view, state
+from torra.dashboard.view.desk_values import DeskStatus
+from torra.dashboard.view.rendering import backing, state
 from torra.desk.promotion import watch_only
 from torra.exhibits import figures, money
 from torra.profiles.idle import why_idle
 from torra.store.trade import proposals_and_alarms as execution_table
-from torra.store.trade.rows import ProposalRow, SignalRow
+from torra.store.trade.rows import ProposalRow
 from torra.tick.marks import DEMO_SECONDS, GATE, PROPOSED
 from torra.tick.tick_record import TickRecord, statement
 from torra.tick.words import thesis_words
@@ -44,32 +45,28 @@ DECIDED_READ: Final = 200
 """Decided proposals that are read for the page, before equal neighbours are folded."""
 
 
-def approvals() -> str:
-    """Show the proposals that wait for a person, and how the newest others ended."""
-    desk = desk_view().desk()
-    if state().backing is None:
-        return desk_page("approvals.html", here=False)
-    waiting, decided = _queue()
+def queue(desk: DeskStatus) -> dict[str, Any]:
+    """Return what a page shows of the proposals that wait for a person."""
     profiles = [setup.profile for setup in backing().desk.setups.values()]
-    return desk_page(
-        "approvals.html",
-        desk,
-        here=True,
-        live=True,
-        waiting=waiting,
-        decided=decided,
-        words=proposals,
-        lives=lives(desk.rate),
-        asks=any(profile.execution == "approve" for profile in profiles),
-        judges=any(_may_ask_to_close(profile) for profile in profiles),
-        profiles=sorted({item.profile for item in backing().settings.instances}),
-    )
+    return {
+        "waiting": _waiting_orders(),
+        "words": proposals,
+        "lives": lives(desk.rate),
+        "asks": any(profile.execution == "approve" for profile in profiles),
+        "judges": any(_may_ask_to_close(profile) for profile in profiles),
+        "profiles": sorted({item.profile for item in backing().settings.instances}),
+    }
+
+
+def ended() -> dict[str, Any]:
+    """Return what a page shows of the newest proposals that have ended."""
+    return {"decided": _decided_runs(), "words": proposals}
 
 
 def api_approvals() -> ResponseReturnValue:
     """Answer the queue: proposals that wait, newest first, and the newest decided ones."""
-    database, (waiting, decided) = backing().database, _queue()
-    runs = [*([order] for order in waiting), *decided]
+    database = backing().database
+    runs = [*([order] for order in _waiting_orders()), *_decided_runs()]
     return jsonify(
         version=" ".join(
             f"{run[0].proposal_row.sid}:{run[0].proposal_row.state}:{len(run)}" for run in runs
@@ -79,53 +76,47 @@ def api_approvals() -> ResponseReturnValue:
     )
 
 
-def approval(sid: str) -> str:
-    """Show one proposal so that a person can decide within thirty seconds."""
-    order = order_reads.of_proposal(sid)
+def decision(order: DeskOrder) -> dict[str, Any]:
+    """Return what a page shows of an order's proposal, for a decision within thirty seconds."""
     row, terms, record = order.proposal_row, order.terms, order.record
     preview, trouble = order.foreseen
     levels, spec = order.levels, terms.spec
-    return desk_page(
-        "approval.html",
-        live=True,
-        order=order,
-        row=row,
-        preview=preview,
-        end_now=proposals.end_now(preview, trouble),
-        ladder=proposals.ladder(order),
-        loss=float(loss_of_one(levels, spec)) * order.lots if levels and spec else None,
-        typing=order.waits and terms.instance and orders.needs_typing(terms.instance),
-        record=record,
-        conviction=proposals.conviction(record, row.verdict),
-        chips=proposals.chips(preview, record),
-        outcomes=proposals.check_outcomes(preview, record),
-        without=without_agents.line(row, record, levels, terms),
-        case=why.case(record, row.verdict) if record else why.Case([], [], []),
-        patterns=record and reading_patterns.on_approval(record, order.refused),
-        thesis=thesis,
-        rule=record and _escalation(order, record),
-        statement=statement,
-        thesis_words=thesis_words,
-        swarm=record and swarm.brief(record),
-        cited=record and price_lines.cited(record),
-        words=proposals,
-        meanings=REASONS,
-        money=money,
-        arithmetic=arithmetic,
-        reasoning=reasoning,
-        manager_verdict=thesis.manager_verdict,
-        first_sentence=why.first_sentence,
-        wide_push=agreement.WIDE_PUSH,
-        gate_role=GATE,
-        over=price_lines.LINES,
-        reasons=orders.REJECTIONS,
-    )
+    return {
+        "preview": preview,
+        "end_now": proposals.end_now(preview, trouble),
+        "ladder": proposals.ladder(order),
+        "loss": float(loss_of_one(levels, spec)) * order.lots if levels and spec else None,
+        "typing": order.waits and terms.instance and orders.needs_typing(terms.instance),
+        "record": record,
+        "conviction": proposals.conviction(record, row.verdict),
+        "chips": proposals.chips(preview, record),
+        "outcomes": proposals.check_outcomes(preview, record),
+        "without": without_agents.line(row, record, levels, terms),
+        "case": why.case(record, row.verdict) if record else why.Case([], [], []),
+        "patterns": record and reading_patterns.on_approval(record, order.refused),
+        "thesis": thesis,
+        "rule": record and _escalation(order, record),
+        "statement": statement,
+        "thesis_words": thesis_words,
+        "swarm": record and swarm.brief(record),
+        "cited": record and price_lines.cited(record),
+        "words": proposals,
+        "meanings": REASONS,
+        "money": money,
+        "arithmetic": arithmetic,
+        "reasoning": reasoning,
+        "manager_verdict": thesis.manager_verdict,
+        "first_sentence": why.first_sentence,
+        "wide_push": agreement.WIDE_PUSH,
+        "gate_role": GATE,
+        "reasons": orders.REJECTIONS,
+    }
 
 
 def api_approval(sid: str) -> ResponseReturnValue:
     """Answer one proposal and how approving it would end now, with every check."""
-    order = order_reads.of_proposal(sid)
-    row, (preview, trouble) = order.proposal_row, order.foreseen
+    order = DeskOrder.find(sid)
+    row, (preview, trouble) = order.proposal or abort(404), order.foreseen
     outcome = (preview.state, preview.reason) if preview else ("", trouble)
     return jsonify(
         version=" ".join(
@@ -169,11 +160,6 @@ def of_tick(record: TickRecord) -> ProposalRow | None:
     return None
 
 
-def signal_of(row: ProposalRow | None) -> SignalRow | None:
-    """Return the signal that an approved proposal became, as it is now; None for any other."""
-    return backing().database.order(row.sid) if row and row.state == "APPROVED" else None
-
-
 def lives(rate: float | None) -> str:
     """Return how long a proposal of a demo waits; "" for a desk in real time.
 
@@ -199,12 +185,12 @@ def _waiting_orders() -> list[DeskOrder]:
     return [DeskOrder.of(row) for row in _waiting_rows() if row.state == WAITING]
 
 
-def _queue() -> tuple[list[DeskOrder], list[list[DeskOrder]]]:
-    """Return the orders that wait, and in runs those that ended last."""
+def _decided_runs() -> list[list[DeskOrder]]:
+    """Return in runs the orders whose proposals ended last."""
     over = [row for row in _waiting_rows() if row.state != WAITING]  # not booked as ended yet
     ended = [*over, *execution_table.decided_proposals(backing().database, DECIDED_READ)]
     runs = _folded(ended)[:DECIDED_SHOWN]
-    return _waiting_orders(), [[DeskOrder.of(run[0]), *map(DeskOrder, run[1:])] for run in runs]
+    return [[DeskOrder.of(run[0]), *map(DeskOrder, run[1:])] for run in runs]
 
 
 def _folded(rows: Iterable[ProposalRow]) -> list[list[ProposalRow]]:
@@ -241,7 +227,7 @@ def _glance(order: DeskOrder) -> PendingProposal:
         what=f"{figures.plain(first.lots, 2)} lots",
         levels=levels,
         seconds=order.seconds_left,
-        address=url_for(".approval", sid=row.sid),
+        address=url_for(".order", sid=row.sid),
     )
 
 
@@ -262,8 +248,6 @@ def _escalation(order: DeskOrder, record: TickRecord) -> EscalationSettings | No
 
 
 ROUTES = (
-    Route("/approvals", "approvals", approvals),
-    Route("/approvals/<sid>", "approval", approval),
     Route("/api/v1/approvals", "api_approvals", api_approvals, reply="json"),
     Route("/api/v1/approvals/<sid>", "api_approval", api_approval, reply="json"),
 )

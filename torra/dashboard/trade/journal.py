@@ -2,7 +2,7 @@
 
 The chart has the bars around the trade with its fill, its levels and its exit. What made it is read
 from the record of the tick that opened it. A note and tags are a person's own; they are found on
-the page Trades, in its file and in its sums by tag, and touch no order. Whoever saves a note names
+the page Orders, in its file and in its sums by tag, and touch no order. Whoever saves a note names
 the revision that they saw: of two people one is told that the other wrote first.
 """
 
@@ -197,7 +197,7 @@ def note(sid: str) -> ResponseReturnValue:
             raise ConfigError("revision is the number of the note that was shown")
         return _write(sid, text, tags, int(revision))
 
-    return command("note", sid, run, back=url_for("torra_agents.signal", sid=sid))
+    return command("note", sid, run, back=url_for("torra_agents.order", sid=sid))
 
 
 def _write(sid: str, text: str, tags: Sequence[str], revision: int) -> CommandOutcome:

@@ -92,10 +92,17 @@ class DeskOrder:
         row = current(row)
         signal = database.order(row.sid) if row.state == "APPROVED" else None
         closes = row.state == WAITING and row.first.kind == "close"
-        position = database.position(row.instance) if closes else None
-        if position and position.signal_id != row.first.closes:
-            position = None
-        return cls(row, signal, position)
+        return cls(row, signal, _held(row.instance, row.first.closes) if closes else None)
+
+    @classmethod
+    def find(cls, sid: str) -> DeskOrder:
+        """Return the order of an id, from its proposal to its end; 404 without one."""
+        database = backing().database
+        proposal, signal = database.proposal(sid), database.order(sid)
+        if signal is None:
+            return cls.of(proposal or abort(404))
+        (signal,) = marked(database, [signal])
+        return cls(proposal and current(proposal), signal, _held(signal.instance, sid))
 
     @property
     def proposal_row(self) -> ProposalRow:
@@ -106,6 +113,11 @@ class DeskOrder:
     def signal_row(self) -> SignalRow:
         """Its signal, an empty one without any."""
         return self.signal or SignalRow()
+
+    @property
+    def closes_position(self) -> bool:
+        """Whether it was proposed to close a position."""
+        return self.proposal_row.first.kind == "close"
 
     @property
     def waits(self) -> bool:
@@ -155,7 +167,7 @@ class DeskOrder:
     def lots(self) -> float:
         """The size that it would send, or close, now; then that of its proposal."""
         preview, _ = self.foreseen
-        return (self.position or preview or self.proposal_row.first).lots
+        return (self.closing or preview or self.proposal_row.first).lots
 
     @property
     def refused(self) -> list[str]:
@@ -218,6 +230,11 @@ class DeskOrder:
         return hand_close.quote(orders.reach(), self.position) if self.position else None
 
     @property
+    def closing(self) -> Position | None:
+        """The position that it would close; None for another order, and once that is gone."""
+        return self.position if self.closes_position else None
+
+    @property
     def question(self) -> str:
         """What a person is asked before the position is closed."""
         return f"{close_headline(self.quote)}? {close_outlook(self.quote)}" if self.quote else ""
@@ -266,22 +283,16 @@ def current(row: ProposalRow) -> ProposalRow:
     return row.model_copy(update={"state": "EXPIRED", "reason": reason})
 
 
-def of_proposal(sid: str) -> DeskOrder:
-    """Return the order of a proposal; 404 without one."""
-    return DeskOrder.of(backing().database.proposal(sid) or abort(404))
-
-
-def of_signal(sid: str) -> DeskOrder:
-    """Return an order that was sent, with what a person was asked about it; 404 without one."""
-    database = backing().database
-    (row,) = marked(database, [database.order(sid) or abort(404)])
-    return DeskOrder(database.proposal(sid), row)
-
-
 def open_orders() -> list[DeskOrder]:
     """Return the orders whose positions are open or opening."""
     database = backing().database
     return [DeskOrder(None, database.order(item.signal_id), item) for item in database.positions()]
+
+
+def _held(instance: str, opening: str | None) -> Position | None:
+    """Return the position that an opening made, as long as that is held."""
+    position = backing().database.position(instance)
+    return position if position and position.signal_id == opening else None
 
 
 def marked(database: Database, rows: Iterable[SignalRow]) -> list[SignalRow]:

@@ -187,7 +187,7 @@ def ladder(order: DeskOrder) -> dict[str, LadderStep]:
 
     A level of which nothing is known has no number.
     """
-    if order.quote:
+    if order.closing and order.quote:
         return _closing_ladder(order.quote, order.proposal_row.atr)
     at, spec = order.levels, order.terms.spec
     if at is None or spec is None:

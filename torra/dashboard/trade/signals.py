@@ -9,19 +9,19 @@ pages the screen says so.
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Collection
 from typing import TYPE_CHECKING, Any, Final
 
-from flask import Response, jsonify, request
+from flask import Response, abort, jsonify, request, url_for
 from flask.typing import ResponseReturnValue
 from pydantic import JsonValue
 
 from torra.dashboard.doors.routes import Fields, Route
-from torra.dashboard.streams import price_lines
 from torra.dashboard.trade import journal, lessons, orders, trade_rows
 from torra.dashboard.trade import order as order_reads
 from torra.dashboard.trade.order import DeskOrder
 from torra.dashboard.view import list_query
-from torra.dashboard.view.rendering import backing, desk_page, state
+from torra.dashboard.view.rendering import backing
 from torra.exhibits import lesson_words
 from torra.money.open_positions import PAPER
 from torra.store import ticks as claim_table
@@ -49,37 +49,41 @@ QUERY: Final[Fields] = {
 }
 
 
-def signals() -> str:
-    """Show positions, bridges, alarms, the trading state and the newest signals."""
-    if state().backing is None:
-        return desk_page("signals.html", here=False)
-    context, query = backing(), _query()
-    rows, older = _listed(query)
+def hand() -> dict[str, Any]:
+    """Return what a page shows of positions, bridges, alarms and the trading state."""
+    context = backing()
     routes = sorted({item.route for item in context.settings.instances})
     newest = context.database.alarms(standing=False, limit=50)
-    return desk_page(
-        "signals.html",
-        here=True,
-        live=True,
-        positions=order_reads.open_orders(),
-        bridges=context.database.bridges(),
-        alarms=context.database.alarms(),
-        ended=[alarm for alarm in newest if alarm.ended_at][:ENDED_ALARMS],
-        engaged=orders.reach().switch.engaged(),
-        states=claim_table.trading_states(context.database, HISTORY),
-        signals=[DeskOrder(None, row) for row in rows],
-        outcomes=OUTCOMES,
-        older=older,
-        query=query,
-        narrowed={name: query[name] for name in ("instance", "state")},
-        instances=[item.id for item in context.settings.instances],
-        marks=SIGNALS,
-        orders=trade_rows,
-        executed=EXECUTED,
-        routes=routes,
-        protected=trade_rows.protected(routes),
-        real_now=context.desk.clock.real_now(),
-    )
+    return {
+        "positions": order_reads.open_orders(),
+        "bridges": context.database.bridges(),
+        "alarms": context.database.alarms(),
+        "ended": [alarm for alarm in newest if alarm.ended_at][:ENDED_ALARMS],
+        "engaged": orders.reach().switch.engaged(),
+        "states": claim_table.trading_states(context.database, HISTORY),
+        "executed": EXECUTED,
+        "routes": routes,
+        "protected": trade_rows.protected(routes),
+        "real_now": context.desk.clock.real_now(),
+    }
+
+
+def sent(states: Collection[str] = ()) -> dict[str, Any]:
+    """Return what a page lists of signals, newest first: those in some states, or all."""
+    query = _query()
+    rows, cursor = _listed(query, states)
+    chosen = {name: query[name] for name in ("instance", "state")}
+    # the file has no filter by several states
+    file = url_for(".signals_csv", **chosen) if query["state"] or not states else ""
+    return {
+        "listed": [DeskOrder(None, row) for row in rows],
+        "outcomes": OUTCOMES,
+        "cursor": cursor,
+        "chosen": chosen,
+        "offered": {"instance": [item.id for item in backing().settings.instances]},
+        "marks": {state: SIGNALS[state] for state in states or SIGNALS},
+        "file": file,
+    }
 
 
 def api_signals() -> ResponseReturnValue:
@@ -115,39 +119,34 @@ def signals_csv() -> Response:
     return trade_rows.file("signals", (row.model_dump() for row in marked))
 
 
-def signal(sid: str) -> str:
-    """Show the whole life of one signal, from its decision to what came of it."""
-    order = order_reads.of_signal(sid)
+def life(order: DeskOrder) -> dict[str, Any]:
+    """Return what a page shows of an order that was sent, from its signal to what came of it."""
     row, currency = order.signal_row, order.currency
-    return desk_page(
-        "signal.html",
-        live=True,
-        order=order,
-        row=row,
-        currency=currency,
-        orders=trade_rows,
-        outcome=OUTCOMES.get(row.outcome or ""),
-        contributions=journal.contributions(row),
-        headline=journal.headline(row, order.terms.digits, currency),
-        written=note_table.trade_note(backing().database, sid),
-        lesson=lessons.of_trade(sid),
-        says=lesson_words,
-        address=lessons.lesson_address,
-        why_made=lessons.thesis_of(sid, row.timeframe),
-        over=price_lines.LINES,
-        settles=row.state in SENT and (row.bridge or PAPER) != PAPER,
-        advice=ALARMS["UNKNOWN"].text,
-    )
+    return {
+        "currency": currency,
+        "outcome": OUTCOMES.get(row.outcome or ""),
+        "contributions": journal.contributions(row),
+        "headline": journal.headline(row, order.terms.digits, currency),
+        "written": note_table.trade_note(backing().database, row.sid),
+        "lesson": lessons.of_trade(row.sid),
+        "says": lesson_words,
+        "address": lessons.lesson_address,
+        "why_made": lessons.thesis_of(row.sid, row.timeframe),
+        "settles": row.state in SENT and (row.bridge or PAPER) != PAPER,
+        "advice": ALARMS["UNKNOWN"].text,
+        "engaged": orders.reach().switch.engaged(),
+        "executed": EXECUTED,
+    }
 
 
 def api_signal(sid: str) -> ResponseReturnValue:
     """Answer one signal as it is stored, with its steps and the orders that belong to it."""
-    order = order_reads.of_signal(sid)
-    rows = [order.signal_row, *order.others]
+    order = DeskOrder.find(sid)
+    rows = [order.signal or abort(404), *order.others]
     thesis = lessons.written_of(sid)
     return jsonify(
         version=" ".join(f"{row.sid}:{row.state}:{len(row.detail)}" for row in rows),
-        signal=order.signal_row.as_json(),
+        signal=rows[0].as_json(),
         events=[step.as_json() for step in order.steps],
         closes=[row.as_json() for row in order.closes],
         opening=order.opening and order.opening.as_json(),
@@ -169,11 +168,20 @@ def _query() -> dict[str, Any]:
     }
 
 
-def _listed(query: dict[str, Any]) -> tuple[list[SignalRow], int | None]:
+def _listed(
+    query: dict[str, Any], states: Collection[str] = ()
+) -> tuple[list[SignalRow], int | None]:
     """Return the signals of a page, and the number below which the next one begins, if any."""
-    # one signal more than a page shows, to know whether there are older ones
     database = backing().database
-    rows = execution_table.signal_page(database, **query, limit=SHOWN + 1)
+    state = query["state"]
+    asked = [state] if state in states or not states else states
+    # one signal more than a page shows, to know whether there are older ones
+    rows = [
+        row
+        for one in asked  # each by its index
+        for row in execution_table.signal_page(database, **{**query, "state": one}, limit=SHOWN + 1)
+    ]
+    rows.sort(key=lambda row: row.seq, reverse=True)
     shown = order_reads.marked(database, rows[:SHOWN])
     return shown, shown[-1].seq if len(rows) > SHOWN else None
 
@@ -185,9 +193,7 @@ def _position_as_json(quote: CloseQuote) -> dict[str, JsonValue]:
 
 
 ROUTES = (
-    Route("/signals", "signals", signals, query=QUERY),
     Route("/signals.csv", "signals_csv", signals_csv, reply="csv", query=QUERY),
-    Route("/signals/<sid>", "signal", signal),
     Route("/api/v1/signals", "api_signals", api_signals, reply="json", query=QUERY),
     Route("/api/v1/signals/<sid>", "api_signal", api_signal, reply="json"),
 )

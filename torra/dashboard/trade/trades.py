@@ -1,4 +1,4 @@
-"""The page Trades: what the closed trades came to, then each of them, filtered and page by page.
+"""Closed trades: what they came to, then each of them, filtered and page by page.
 
 The sums are those of `torra results` (torra.money.book). The list goes on by a cursor, so a page
 costs the same after ten years; it can be taken as a file. Without a desk behind the pages the page
@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
-from typing import Final
+from typing import Any, Final
 
 from flask import Response, jsonify, request
 from flask.typing import ResponseReturnValue
@@ -22,7 +22,7 @@ from torra.dashboard.trade import trade_rows
 from torra.dashboard.trade.order import DeskOrder, marked
 from torra.dashboard.view import list_query
 from torra.dashboard.view.list_query import ListQuery
-from torra.dashboard.view.rendering import backing, desk_page, state
+from torra.dashboard.view.rendering import backing
 from torra.exhibits import figures, pages
 from torra.exhibits import money as words
 from torra.money.open_positions import PERIODS
@@ -51,12 +51,10 @@ BY_WORD: Final = ("instance", "reason", "tag", "side")
 """What the store narrows a list to as it is written."""
 
 
-def trades() -> str:
-    """Show what the closed trades came to, and the newest of them."""
-    if state().backing is None:
-        return desk_page("trades.html", here=False)
+def closed() -> dict[str, Any]:
+    """Return what a page shows of what the closed trades came to, and the newest of them."""
     query = list_query.read(QUERY)
-    context, period, (rows, older) = backing(), _period(), _listed(query)
+    context, period, (rows, cursor) = backing(), _period(), _listed(query)
     results, lines = context.money(), context.money_lines(period)
     reasons = {row.close_reason or "unknown" for row in rows}
     reasons |= {reason for account in results.accounts for reason in account.by_reason}
@@ -65,28 +63,23 @@ def trades() -> str:
         "reason": sorted(reasons),
         "tag": note_table.tag_names(context.database),
     }
-    return desk_page(
-        "trades.html",
-        here=True,
-        results=results,
-        drawn={
+    return {
+        "results": results,
+        "drawn": {
             account.account: pages.plotted(words.line(account, lines[account.account]))
             for account in results.accounts
             if lines.get(account.account)
         },
-        period=period,
-        periods=list(PERIODS),
-        words=words,
-        trades=[DeskOrder(None, row) for row in rows],
-        alone=_alone(rows),
-        orders=trade_rows,
-        query=query,
-        chosen={**dict.fromkeys(QUERY, ""), **query.words},
-        offered={name: list_query.offered(name, choices) for name, choices in offered.items()},
-        older=list_query.address(".trades", QUERY, before=older) if older else None,
-        newest=list_query.address(".trades", QUERY) if query.before else None,
-        file=list_query.address(".trades_csv", QUERY),
-    )
+        "period": period,
+        "periods": list(PERIODS),
+        "sums": words,
+        "listed": [DeskOrder(None, row) for row in rows],
+        "alone": _alone(rows),
+        "cursor": cursor,
+        "chosen": {**dict.fromkeys(QUERY, ""), **query.words},
+        "offered": {name: list_query.offered(name, choices) for name, choices in offered.items()},
+        "file": list_query.address(".trades_csv", QUERY),
+    }
 
 
 def api_money() -> ResponseReturnValue:
@@ -191,7 +184,6 @@ PERIOD: Final[Fields] = {"line": {"type": "string", "enum": list(PERIODS), "defa
 OF_A_FILE: Final = {name: field for name, field in QUERY.items() if name != "limit"}
 
 ROUTES = (
-    Route("/trades", "trades", trades, query={**QUERY, **PERIOD}),
     Route("/trades.csv", "trades_csv", trades_csv, reply="csv", per_minute=FILES, query=OF_A_FILE),
     Route("/api/v1/trades", "api_trades", api_trades, reply="json", query=QUERY),
     Route("/api/v1/money", "api_money", api_money, reply="json"),

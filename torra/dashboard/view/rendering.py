@@ -62,14 +62,12 @@ MENU: Final = (
         ("instance", "symbol", "tick", "watch", "new_symbol", "check_symbol", "add_symbol"),
     ),
     Room(
-        "Trades",
+        "Orders",
         (
-            MenuPage("trades", "Results"),
-            MenuPage("approvals", "Approvals"),
-            MenuPage("signals", "Signals and positions"),
+            MenuPage("orders", "Orders"),
             MenuPage("lessons", "Lessons"),
         ),
-        ("approval", "signal"),
+        ("order",),
     ),
     Room(
         "Research",
