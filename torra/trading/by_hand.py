@@ -9,6 +9,7 @@ that a check ended is no error; the result's `refused` says so.
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping, Sequence
 from contextlib import closing, suppress
 from dataclasses import asdict
@@ -54,6 +55,11 @@ COLUMNS: Final = (
     "close_price", "closed_at", "profit", "r_multiple", "close_reason", "outcome", "evolution",
 )  # fmt: skip
 """The columns of a signal that are shown."""
+
+POSITION: Final = ("instance", "symbol", "side", "lots", "entry", "stop", "target", "state")
+
+HISTORY: Final = 10
+"""Newest trading states of the answer."""
 
 IN_WARM_UP: Final = (
     "made in warm-up, on bars from before the desk's first start, on paper; no order of a running "
@@ -206,33 +212,48 @@ def settle(desk: CommandContext, sid: str, *, reason: str = "") -> CommandResult
     return CommandResult(document, {"state": row["state"]}, after)
 
 
-def signals(home: Path, instance: str | None = None, limit: int = ROWS) -> dict[str, Any]:
-    """Return state, bridges, alarms, proposals and the newest signals; changes nothing."""
-    if instance is not None:
-        instance = load_desk(home).instance(instance).id
-    # Looking must not make a database: an empty one would pass for a desk.
-    if not (home / DATABASE).exists():
-        empty: dict[str, Any] = {name: [] for name in ("bridges", "alarms", "proposals", "signals")}
-        return {"trading_state": "ACTIVE", "reason": "", "at": None, **empty}
-    with closing(open_home(home)) as database:
-        rows, warmed = (
-            execution_table.signal_page(database, instance=instance, limit=limit),
-            WarmUps(database),
-        )
-        return {
-            **_state(database),
-            "bridges": [row.as_json() for row in database.bridges()],
-            "alarms": [row.as_json() for row in database.alarms()],
-            "proposals": [
-                approval.as_json(row, database)
-                for row in database.proposals()
-                if instance in (None, row.instance)
-            ],
-            "signals": [
-                {name: getattr(row, name) for name in COLUMNS} | {"warm_up": warmed.made(*row.bar)}
-                for row in rows
-            ],
-        }
+def signals(desk: CommandContext, *, limit: int = ROWS, **only: Any) -> dict[str, Any]:
+    """Return state, bridges, alarms, proposals, positions and the newest signals; changes nothing.
+
+    `only` narrows the signals as `signal_page` does; `before` in the answer goes on from there, and
+    is None at the end. `version` changes with anything but a price.
+    """
+    from torra.trading.hand_close import quote  # noqa: PLC0415  it imports this module
+
+    database, instance = desk.database, only.get("instance")
+    # One more than is wanted, to know whether there are older ones.
+    rows = execution_table.signal_page(database, limit=limit + 1, **only)
+    warmed, bridges, alarms = WarmUps(database), database.bridges(), database.alarms()
+    positions = [quote(desk, position) for position in database.positions()]
+    state, engaged, shown = _state(database), desk.switch.engaged(), rows[:limit]
+    parts = (
+        state["trading_state"],
+        engaged,
+        *((one.position.signal_id, one.position.state) for one in positions),
+        *((row.name, row.deny, row.detail) for row in bridges),
+        *((row.kind, row.at) for row in alarms),
+        *((row.sid, row.state, row.detail) for row in shown),
+    )
+    return {
+        "version": hashlib.sha256("\n".join(map(str, parts)).encode()).hexdigest()[:16],
+        **state,
+        "engaged": engaged,
+        "states": [row.as_json() for row in claim_table.trading_states(database, HISTORY)],
+        "bridges": [row.as_json() for row in bridges],
+        "alarms": [row.as_json() for row in alarms],
+        "proposals": [
+            approval.as_json(row, database)
+            for row in database.proposals()
+            if instance in (None, row.instance)
+        ],
+        "positions": [
+            {name: getattr(one.position, name) for name in POSITION}
+            | {"sid": one.position.signal_id, "price": one.bid}
+            for one in positions
+        ],
+        "signals": [row.as_json() | {"warm_up": warmed.made(*row.bar)} for row in shown],
+        "before": shown[-1].seq if len(rows) > limit else None,
+    }
 
 
 def market_now(
@@ -380,7 +401,8 @@ def _partly(failed: Sequence[str], halts: Sequence[str]) -> str:
 
 
 def _changed(database: Database, before: str) -> CommandResult:
-    document = _state(database)
+    now = iso(System().real_now().replace(microsecond=0))
+    document = {**_state(database), "now": now}
     after = {"trading_state": document["trading_state"], "reason": document["reason"]}
     return CommandResult(document, {"trading_state": before}, after)
 
@@ -391,5 +413,4 @@ def _state(database: Database) -> dict[str, Any]:
         "trading_state": database.trading_state(),
         "reason": newest[0].reason if newest else "",
         "at": newest[0].at if newest else None,
-        "now": iso(System().real_now().replace(microsecond=0)),
     }

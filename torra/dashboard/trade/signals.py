@@ -8,12 +8,10 @@ pages the screen says so.
 
 from __future__ import annotations
 
-import hashlib
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from flask import Response, jsonify, request
 from flask.typing import ResponseReturnValue
-from pydantic import JsonValue
 
 from torra.dashboard.doors.routes import Fields, Route
 from torra.dashboard.streams import price_lines
@@ -30,9 +28,6 @@ from torra.store.trade import proposals_and_alarms as execution_table
 from torra.store.trade.rows import SignalRow
 from torra.verdict.signal_states import EXECUTED, SENT
 from torra.words.orders import ALARMS, OUTCOMES, SIGNALS
-
-if TYPE_CHECKING:
-    from torra.trading.hand_close import CloseQuote
 
 SHOWN: Final = 50
 """Signals on one page."""
@@ -84,27 +79,9 @@ def signals() -> str:
 
 def api_signals() -> ResponseReturnValue:
     """Answer positions, bridges, alarms, trading states and one page of signals as stored."""
-    database, (rows, older) = backing().database, _listed(_query())
-    quotes = [order.quote for order in order_reads.open_orders() if order.quote]
-    bridges, alarms = database.bridges(), database.alarms()
-    # what the page shows besides its prices and ages
-    parts = (
-        database.trading_state(),
-        orders.reach().switch.engaged(),
-        *((quote.position.signal_id, quote.position.state) for quote in quotes),
-        *((row.name, row.deny, row.detail) for row in bridges),
-        *((row.kind, row.at) for row in alarms),
-        *((row.sid, row.state, row.detail) for row in rows),
-    )
-    return jsonify(
-        version=hashlib.sha256("\n".join(map(str, parts)).encode()).hexdigest()[:16],
-        signals=[row.as_json() for row in rows],
-        before=older,
-        positions=list(map(_position_as_json, quotes)),
-        bridges=[row.as_json() for row in bridges],
-        alarms=[row.as_json() for row in alarms],
-        states=[row.as_json() for row in claim_table.trading_states(database, HISTORY)],
-    )
+    from torra.trading import by_hand  # noqa: PLC0415  a page alone must not load the desk
+
+    return jsonify(by_hand.signals(orders.reach(), limit=SHOWN, **_query()))
 
 
 def signals_csv() -> Response:
@@ -176,12 +153,6 @@ def _listed(query: dict[str, Any]) -> tuple[list[SignalRow], int | None]:
     rows = execution_table.signal_page(database, **query, limit=SHOWN + 1)
     shown = order_reads.marked(database, rows[:SHOWN])
     return shown, shown[-1].seq if len(rows) > SHOWN else None
-
-
-def _position_as_json(quote: CloseQuote) -> dict[str, JsonValue]:
-    names = ("instance", "symbol", "side", "lots", "entry", "stop", "target", "state")
-    position = {name: getattr(quote.position, name) for name in names}
-    return {**position, "sid": quote.position.signal_id, "price": quote.bid}
 
 
 ROUTES = (
