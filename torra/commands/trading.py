@@ -18,7 +18,7 @@ from torra.commands.terminal import say
 from torra.config import load_desk
 from torra.errors import ConfigError
 from torra.exhibits.money import close_headline, close_outlook
-from torra.trading import by_hand, commanding, hand_close
+from torra.trading import by_hand, commanding, hand_close, signal_list
 from torra.trading.hand_close import Ask, CloseQuote
 
 reason_option = click.option("--reason", default="", help="Goes on record.")
@@ -56,7 +56,9 @@ def signals(home: Path, instance: str | None, limit: int) -> CommandAnswer:
         instance = load_desk(home).instance(instance).id
     with open_database(home) as database:
         desk = commanding.context_of(home, database)
-        return CommandAnswer(by_hand.signals(desk, limit=limit, instance=instance), by_hand.table)
+        return CommandAnswer(
+            signal_list.document(desk, limit=limit, instance=instance), signal_list.table
+        )
 
 
 @click.command()

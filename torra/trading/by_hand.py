@@ -9,7 +9,6 @@ that a check ended is no error; the result's `refused` says so.
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping, Sequence
 from contextlib import closing, suppress
 from dataclasses import asdict
@@ -24,8 +23,6 @@ from torra.errors import ConfigError, DataUnavailable, StoreUnavailable, TorraEr
 from torra.home import DATABASE, lost
 from torra.store import bars as bar_table
 from torra.store import ticks as claim_table
-from torra.store.standings import WarmUps
-from torra.store.trade import proposals_and_alarms as execution_table
 from torra.store.trade.rows import ProposalRow
 from torra.tick import approval
 from torra.trading import channels
@@ -46,26 +43,12 @@ from torra.trading.reconciliation import missing_key
 from torra.verdict.risk_engine import DenyReason
 from torra.verdict.signal_states import SENT, signal_life
 
-ROWS: Final = 30
-"""Signals that `torra signals` shows unless it is asked for more."""
-
 COLUMNS: Final = (
     "sid", "instance", "timeframe", "bar_time", "kind", "side", "lots", "entry", "stop", "target",
     "state", "detail", "decided_at", "expires", "bridge", "ticket", "price", "opened_at",
     "close_price", "closed_at", "profit", "r_multiple", "close_reason", "outcome", "evolution",
 )  # fmt: skip
 """The columns of a signal that are shown."""
-
-POSITION: Final = ("instance", "symbol", "side", "lots", "entry", "stop", "target", "state")
-
-HISTORY: Final = 10
-"""Newest trading states of the answer."""
-
-IN_WARM_UP: Final = (
-    "made in warm-up, on bars from before the desk's first start, on paper; no order of a running "
-    "desk"
-)
-"""What the mark warm-up means."""
 
 
 # --- the commands ---------------------------------------------------------------------------------
@@ -212,50 +195,6 @@ def settle(desk: CommandContext, sid: str, *, reason: str = "") -> CommandResult
     return CommandResult(document, {"state": row["state"]}, after)
 
 
-def signals(desk: CommandContext, *, limit: int = ROWS, **only: Any) -> dict[str, Any]:
-    """Return state, bridges, alarms, proposals, positions and the newest signals; changes nothing.
-
-    `only` narrows the signals as `signal_page` does; `before` in the answer goes on from there, and
-    is None at the end. `version` changes with anything but a price.
-    """
-    from torra.trading.hand_close import quote  # noqa: PLC0415  it imports this module
-
-    database, instance = desk.database, only.get("instance")
-    # One more than is wanted, to know whether there are older ones.
-    rows = execution_table.signal_page(database, limit=limit + 1, **only)
-    warmed, bridges, alarms = WarmUps(database), database.bridges(), database.alarms()
-    positions = [quote(desk, position) for position in database.positions()]
-    state, engaged, shown = _state(database), desk.switch.engaged(), rows[:limit]
-    parts = (
-        state["trading_state"],
-        engaged,
-        *((one.position.signal_id, one.position.state) for one in positions),
-        *((row.name, row.deny, row.detail) for row in bridges),
-        *((row.kind, row.at) for row in alarms),
-        *((row.sid, row.state, row.detail) for row in shown),
-    )
-    return {
-        "version": hashlib.sha256("\n".join(map(str, parts)).encode()).hexdigest()[:16],
-        **state,
-        "engaged": engaged,
-        "states": [row.as_json() for row in claim_table.trading_states(database, HISTORY)],
-        "bridges": [row.as_json() for row in bridges],
-        "alarms": [row.as_json() for row in alarms],
-        "proposals": [
-            approval.as_json(row, database)
-            for row in database.proposals()
-            if instance in (None, row.instance)
-        ],
-        "positions": [
-            {name: getattr(one.position, name) for name in POSITION}
-            | {"sid": one.position.signal_id, "price": one.bid}
-            for one in positions
-        ],
-        "signals": [row.as_json() | {"warm_up": warmed.made(*row.bar)} for row in shown],
-        "before": shown[-1].seq if len(rows) > limit else None,
-    }
-
-
 def market_now(
     desk: CommandContext, instance: Instance, now: datetime
 ) -> tuple[float, dict[str, Any]]:
@@ -301,24 +240,6 @@ def resumed(document: Mapping[str, Any]) -> str:
     return "\n".join([*lines, state_line(document)])
 
 
-def table(document: Mapping[str, Any]) -> str:
-    """Return `torra signals` for a terminal."""
-    lines = [state_line(document)]
-    lines += [_bridge_line(row) for row in document["bridges"]]
-    lines += [f"ALARM {row['at']} {row['kind']}: {row['detail']}" for row in document["alarms"]]
-    lines += [_proposal_line(row) for row in document["proposals"]]
-    if not document["signals"]:
-        return "\n".join([*lines, "No signal has been written yet."])
-    heading = (
-        f"{'id':<14}{'instance':<12}{'tf':<5}{'decided':<18}{'order':<11}{'lots':>7}"
-        f"  {'state':<17}what came of it"
-    )
-    lines += ["", heading, *(_signal_line(row) for row in document["signals"])]
-    if number := sum(row["warm_up"] for row in document["signals"]):
-        lines += ["", f"{number:,} of these {len(document['signals']):,}: {IN_WARM_UP}."]
-    return "\n".join(lines)
-
-
 def decided_line(document: Mapping[str, Any]) -> str:
     """Return what became of a proposal."""
     why = f": {document['reason']}" if document["reason"] else ""
@@ -328,37 +249,6 @@ def decided_line(document: Mapping[str, Any]) -> str:
         for row in document["signals"]
     ]
     return "\n".join([f"{document['sid']} is {document['state']}{why}", *sent])
-
-
-def _bridge_line(row: Mapping[str, Any]) -> str:
-    state = f"{row['deny']}: {row['detail']}" if row["deny"] else row["detail"] or "ready"
-    return f"bridge {row['name']}: {state} (books compared {row['reconciled_at'] or 'never'})"
-
-
-def _proposal_line(row: Mapping[str, Any]) -> str:
-    line = (
-        f"PROPOSAL {row['sid']} {row['action']} {row['instance']} {row['timeframe']} at "
-        f"{row['price']}, until {row['expires']}: torra approve {row['sid']}"
-    )
-    thesis = row.get("thesis")
-    return f"{line}\n  the trader's words: {thesis['claim']}" if thesis else line
-
-
-def _signal_line(row: Mapping[str, Any]) -> str:
-    moment = row["decided_at"].replace("T", " ")[:16]
-    return (
-        f"{row['sid']:<14}{row['instance']:<12}{row['timeframe']:<5}{moment:<18}"
-        f"{row['kind'] + ' ' + row['side']:<11}{row['lots']:>7g}  {row['state']:<17}{_end_of(row)}"
-        f"{', warm-up' if row['warm_up'] else ''}"
-    )
-
-
-def _end_of(row: Mapping[str, Any]) -> str:
-    if row["state"] == "CLOSED":
-        return f"{row['profit']:+.2f} ({row['r_multiple']:+.2f} R, {row['close_reason']})"
-    if row["price"] is not None:
-        return f"at {row['price']:.10g}"  # as filled: :g alone would round 62586.75
-    return str(row["detail"])
 
 
 # --- details --------------------------------------------------------------------------------------
@@ -402,12 +292,13 @@ def _partly(failed: Sequence[str], halts: Sequence[str]) -> str:
 
 def _changed(database: Database, before: str) -> CommandResult:
     now = iso(System().real_now().replace(microsecond=0))
-    document = {**_state(database), "now": now}
+    document = {**state_of(database), "now": now}
     after = {"trading_state": document["trading_state"], "reason": document["reason"]}
     return CommandResult(document, {"trading_state": before}, after)
 
 
-def _state(database: Database) -> dict[str, Any]:
+def state_of(database: Database) -> dict[str, Any]:
+    """Return the trading state with its reason and since when it holds."""
     newest = claim_table.trading_states(database, 1)
     return {
         "trading_state": database.trading_state(),

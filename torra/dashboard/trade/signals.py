@@ -79,9 +79,9 @@ def signals() -> str:
 
 def api_signals() -> ResponseReturnValue:
     """Answer positions, bridges, alarms, trading states and one page of signals as stored."""
-    from torra.trading import by_hand  # noqa: PLC0415  a page alone must not load the desk
+    from torra.trading import signal_list  # noqa: PLC0415  a page alone must not load the desk
 
-    return jsonify(by_hand.signals(orders.reach(), limit=SHOWN, **_query()))
+    return jsonify(signal_list.document(orders.reach(), limit=SHOWN, **_query()))
 
 
 def signals_csv() -> Response:
