@@ -22,6 +22,7 @@ from tests.worlds.calls import store
 from tests.worlds.desk_pages import PAYING, Pages, open_pages
 from tests.worlds.told import PAID
 from torra.clock import System, duration, iso, parse
+from torra.dashboard.answers import adapters
 from torra.desk import costs as cost_report
 from torra.exhibits import figures
 from torra.providers.prices import PriceList
@@ -91,6 +92,7 @@ def test_the_page_shows_every_sum_in_words(paying: Pages) -> None:
     page = Page(paying.text("/costs"))
     check_policy(page)
     report = paying.json("/api/v1/costs")
+    adapters()["api_costs"].validate_python(report)
     for row in (report["last_hour"], report["today"], *report["roles"], *report["models"]):
         sums = [figures.money(row["usd"]), *(figures.plain(row[name], 0) for name in COUNTED)]
         assert [cells for cells in page.rows if cells[1:6] == sums], row

@@ -11,6 +11,7 @@ import pytest
 from tests.doubles.visitors import open_app
 from tests.worlds.demo_view import ScriptedView
 from tests.worlds.desk_pages import Pages, open_pages
+from torra.dashboard.answers import adapters
 from torra.notices.listing import ROWS
 from torra.store import notices as notice_table
 
@@ -73,8 +74,12 @@ def test_what_is_no_number_is_refused(pages: Pages, after: str) -> None:
 
 
 def test_what_stands_in_the_database_is_cleaned_again(pages: Pages) -> None:
-    tell(pages, "k\u202e", title="<b>x</b>\u0000\u202e", text="a\u200bb")
-    (one,) = pages.json("/api/v1/notices")["notices"]
+    tell(pages, "k\u202e", ("1 json",), title="<b>x</b>\u0000\u202e", text="a\u200bb")
+    notice_table.note_service(pages.database, "1 json", "not taken")
+    answer = pages.json("/api/v1/notices")
+    adapters()["api_notices"].validate_python(answer)
+    (one,) = answer["notices"]
+    assert [way["service"] for way in one["sent"]] == ["1 json"]
     assert (one["key"], one["title"], one["text"]) == ("k", "<b>x</b>", "ab")
 
 
