@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -62,3 +63,17 @@ def test_a_command_answers_as_the_api(
     answer = api.get(f"/api/v1/{address}")
     assert answer.status_code == 200
     assert json.loads(torra(home, *command.split(), "--json").stdout) == answer.get_json()
+
+
+def test_health_shows_the_checks_of_doctor(
+    home: Path, api: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now, free = System().real_now(), shutil.disk_usage(home)
+    for name in ("real_now", "now"):
+        monkeypatch.setattr(System, name, lambda _: now)
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: free)
+    checks = json.loads(torra(home, "doctor", "--json").stdout)["checks"]
+    signs = api.get("/api/v1/health").get_json()["signs"]
+    rows = [*signs["checklist"], *signs["lasting"]]
+    assert {"python", "packages", "sqlite", "clock", "home"} <= {row["name"] for row in rows}
+    assert [row for row in rows if row not in checks] == []

@@ -144,7 +144,7 @@ def doctor(home: Path) -> CommandAnswer:
     from torra.desk.checks import table  # noqa: PLC0415
 
     document = table.document(table.doctor(home))
-    return CommandAnswer(document, table.table, int(not document["ok"]))
+    return CommandAnswer(document, table.table, int(document["status"] == "alert"))
 
 
 @click.group(cls=SpelledGroup, invoke_without_command=True)
